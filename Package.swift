@@ -1,0 +1,30 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+  .swiftLanguageMode(.v6),
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+]
+
+let package = Package(
+  name: "DaemonLifecycle",
+  products: [
+    .library(name: "DaemonLifecycle", targets: ["DaemonLifecycle"]),
+    .library(name: "DaemonLifecycleTesting", targets: ["DaemonLifecycleTesting"]),
+    .executable(name: "pollerd", targets: ["Pollerd"]),
+  ],
+  targets: [
+    .target(name: "CLinux"),
+    .target(name: "DaemonLifecycle", dependencies: ["CLinux"], swiftSettings: strict),
+    .target(
+      name: "DaemonLifecycleTesting", dependencies: ["DaemonLifecycle"], swiftSettings: strict),
+    .executableTarget(
+      name: "Pollerd", dependencies: ["DaemonLifecycle"], path: "Examples/Pollerd",
+      swiftSettings: strict),
+    .testTarget(
+      name: "DaemonLifecycleTests", dependencies: ["DaemonLifecycle", "DaemonLifecycleTesting"],
+      swiftSettings: strict),
+  ]
+)

@@ -1,0 +1,111 @@
+#define _GNU_SOURCE
+#include "CLinux.h"
+
+#include <stdatomic.h>
+#include <sys/syscall.h>
+
+// One slot per signal. The handler may run on any thread, on several at once, between any two
+// instructions: it touches nothing but these lock-free atomics, getpid(2) and write(2).
+typedef struct {
+  _Atomic int wake_fd;        // descriptor + 1; 0 = not claimed
+  _Atomic uint32_t count;     // deliveries not yet taken
+  _Atomic uint64_t sender;    // pid << 32 | uid, in one word so that they stay a pair
+  _Atomic uint64_t sequence;  // of the last delivery
+  _Atomic int inside;         // handlers that may still use wake_fd
+  struct sigaction found;     // the disposition to put back; written while claimed
+} slot;
+
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
+               "the signal handler needs lock-free atomics");
+
+static slot slots[NSIG];
+static _Atomic uint64_t last_sequence;
+static _Atomic pid_t owner;
+
+static void handle(int signo, siginfo_t *info, void *context) {
+  (void)context;
+  int saved = errno;
+  if (getpid() != atomic_load(&owner)) {
+    // A child forked without exec: the record would be its own copy, the descriptor its parent's.
+    // Act as if this package were not there; the signal is blocked until this handler returns.
+    signal(signo, SIG_DFL);
+    raise(signo);
+    errno = saved;
+    return;
+  }
+  slot *s = &slots[signo];
+  atomic_fetch_add(&s->inside, 1);
+  int fd = atomic_load(&s->wake_fd) - 1;
+  if (fd >= 0) {
+    // si_code > 0: the kernel sent it (a terminal, a timer), and si_pid may be something else.
+    uint64_t sender = info->si_code > 0
+                          ? 0
+                          : (uint64_t)(uint32_t)info->si_pid << 32 | (uint32_t)info->si_uid;
+    uint64_t mine = atomic_fetch_add(&last_sequence, 1) + 1;
+    uint64_t seen = atomic_load(&s->sequence);
+    while (seen < mine && !atomic_compare_exchange_weak(&s->sequence, &seen, mine)) {}
+    atomic_store(&s->sender, sender);
+    atomic_fetch_add(&s->count, 1);
+    uint64_t one = 1;
+    ssize_t ignored = write(fd, &one, sizeof one);  // EAGAIN: the counter is full, so it wakes anyway
+    (void)ignored;
+  }
+  atomic_fetch_sub(&s->inside, 1);
+  errno = saved;
+}
+
+int clinux_signal_listen(int signo, int wake_fd, bool keep_ignored) {
+  if (signo <= 0 || signo >= NSIG) return EINVAL;
+  slot *s = &slots[signo];
+  int unclaimed = 0;
+  if (!atomic_compare_exchange_strong(&s->wake_fd, &unclaimed, wake_fd + 1)) return EBUSY;
+  atomic_store(&s->count, 0);
+  atomic_store(&owner, getpid());
+
+  int error = 0;
+  if (sigaction(signo, NULL, &s->found) != 0) {
+    error = errno;
+  } else if (keep_ignored && s->found.sa_handler == SIG_IGN) {
+    error = EALREADY;
+  } else {
+    struct sigaction ours = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+    sigfillset(&ours.sa_mask);
+    if (sigaction(signo, &ours, NULL) != 0) error = errno;
+  }
+  if (error) atomic_store(&s->wake_fd, 0);
+  return error;
+}
+
+void clinux_signal_unlisten(int signo) {
+  slot *s = &slots[signo];
+  struct sigaction current;
+  if (sigaction(signo, NULL, &current) == 0 && (current.sa_flags & SA_SIGINFO) &&
+      current.sa_sigaction == handle)
+    sigaction(signo, &s->found, NULL);
+  // A handler that loaded the descriptor has counted itself in before.
+  int fd = atomic_exchange(&s->wake_fd, -1);  // refuses both new handlers and new claims
+  while (atomic_load(&s->inside) != 0) sched_yield();
+  if (fd != -1) atomic_store(&s->wake_fd, 0);
+}
+
+bool clinux_signal_take(int signo, clinux_signal_record *record) {
+  slot *s = &slots[signo];
+  uint32_t count = atomic_exchange(&s->count, 0);
+  if (count == 0) return false;
+  uint64_t sender = atomic_load(&s->sender);
+  *record = (clinux_signal_record){
+      .count = count,
+      .pid = (int32_t)(sender >> 32),
+      .uid = (uint32_t)sender,
+      .sequence = atomic_load(&s->sequence),
+  };
+  return true;
+}
+
+static _Thread_local void *thread_tag;
+void *clinux_thread_tag(void) { return thread_tag; }
+void clinux_set_thread_tag(void *tag) { thread_tag = tag; }
+
+void clinux_name_this_thread(const char *name) { pthread_setname_np(pthread_self(), name); }
+
+bool clinux_is_main_thread(void) { return syscall(SYS_gettid) == getpid(); }

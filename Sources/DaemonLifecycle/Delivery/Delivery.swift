@@ -1,0 +1,68 @@
+/// One step being delivered: what remains to be called, what runs, what has ended. Guarded by the core.
+struct Delivery {
+  /// A call that runs, and what the clock will do about it.
+  struct Running {
+    let call: HookCall
+    let driver: HookDriver?
+    /// When it is cancelled; then, when it is abandoned.
+    var next: MonotonicTime
+    var isCancelled = false
+    /// From cancellation to abandonment.
+    var grace: Duration
+  }
+
+  struct Planned {
+    let entry: ObserverEntry
+    let hook: Hook
+  }
+
+  let id: DeliveryID
+  let step: LifecycleStep
+  let cause: LifecycleCause
+  /// The groups not begun yet, the next one first.
+  var groups: ArraySlice<[Planned]>
+  var running: [Running] = []
+  var entries: [LifecycleReport.Entry] = []
+  /// Who awaits this one delivery's report: a poster.
+  let waiter: CheckedContinuation<LifecycleReport, Never>?
+
+  /// A delivery in a hook's post stands beside the registry's current step.
+  let isNested: Bool
+  /// It began after the termination had.
+  let isOfTermination: Bool
+}
+
+struct DeliveryID: Hashable, Sendable { let value: UInt64 }
+
+/// The time that a termination has, and how it is shared out.
+struct StopBudget {
+  /// When the last hook must be over.
+  private(set) var end: MonotonicTime
+  /// Kept for ShouldSaveState; what else there is must end before.
+  private let reserve: Duration
+
+  init(_ configuration: LifecycleConfiguration, from now: MonotonicTime) {
+    let total = max(.zero, configuration.stopBudget - (configuration.exitGrace ?? .zero))
+    end = now.advanced(by: total)
+    reserve = min(configuration.saveReserve, total / 2)
+  }
+
+  /// The second signal: what is left is the save reserve.
+  mutating func hurry(at now: MonotonicTime) { end = min(end, now.advanced(by: reserve)) }
+
+  /// When a step must be over. WillTerminate comes after the save and may use what that has left.
+  func end(of step: LifecycleStep) -> MonotonicTime {
+    switch step {
+    case .shouldSaveState, .willTerminate: end
+    default: end.advanced(by: .zero - reserve)
+    }
+  }
+
+  /// How long the next of `count` groups may take: the step's time fairly shared, so that one stuck saver
+  /// does not take the others' chance. `nil`: out of time.
+  func share(of step: LifecycleStep, among count: Int, at now: MonotonicTime) -> Duration? {
+    let left = now.duration(to: end(of: step))
+    guard left > .zero else { return nil }
+    return step.isSave ? left / max(count, 1) : left
+  }
+}

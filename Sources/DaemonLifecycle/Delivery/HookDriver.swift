@@ -1,0 +1,50 @@
+import Synchronization
+
+/// A task that awaits the hooks of a walk, one after another, on the subject's executor.
+///
+/// A hook can't be abandoned by structured means, since a parent waits for its children; so a hook is
+/// given up by giving up its driver, which stays cancelled, and another driver goes on.
+final class HookDriver: Sendable {
+  /// The driver that the current task belongs to, if it runs in a hook.
+  @TaskLocal static var current: HookDriver?
+
+  private struct State {
+    var call: HookCall?
+    var task: Task<Void, Never>?
+    /// A cancelled task can't be used for another hook.
+    var isCancelled = false
+  }
+  private let state = Mutex(State())
+
+  /// The hook that this driver is in.
+  var currentCall: HookCall? { state.withLock { $0.call } }
+  var isCancelled: Bool { state.withLock { $0.isCancelled } }
+
+  /// Begins with `call` and goes on as long as the core has more.
+  func start(with call: HookCall) {
+    state.withLock { $0.call = call }
+    // Detached: neither the priority nor the task-local values of whoever caused it belong to the hooks.
+    let task = Task.detached(executorPreference: call.core.executor) {
+      await HookDriver.$current.withValue(self) { await self.drive(call) }
+    }
+    let isCancelled = state.withLock { state in
+      state.task = task
+      return state.isCancelled
+    }
+    if isCancelled { task.cancel() }
+  }
+
+  private func drive(_ first: HookCall) async {
+    var next: HookCall? = first
+    while let call = next {
+      state.withLock { $0.call = call }
+      let outcome = await call.perform()
+      next = call.core.ended(call, outcome, driver: self)
+    }
+    state.withLock { $0.call = nil }
+  }
+
+  /// A flag first: the core cancels under its lock, and the task's handlers must not run there.
+  func markCancelled() { state.withLock { $0.isCancelled = true } }
+  func cancelTask() { state.withLock { $0.task }?.cancel() }
+}

@@ -1,0 +1,360 @@
+import CLinux
+import Synchronization
+
+/// Runs hooks and listens for events on threads of its own, so that neither depends on Swift's
+/// cooperative pool or on Dispatch.
+///
+/// The threads are leader and followers. The *leader* listens; all others run items or are parked. When
+/// an event makes a hook ready, the leader hands the lead to another thread and runs the hook itself: an
+/// idle daemon needs one thread, and one wake-up lies between a signal and its hook. User code never runs
+/// on the thread that leads at that moment.
+///
+/// A *runner* takes item after item. One that stays in the same item for `stallTime` is stalled, and the
+/// next ready item gets a thread of its own; so threads grow by the blocked hooks, not by the work. A
+/// thread that finds nothing to do for `parkingSeconds` ends.
+final class HookExecutor: TaskExecutor {
+  enum Item: Sendable {
+    case job(UnownedJob)
+    case lane(LifecycleSerialExecutor)
+    /// What may run user code beside a hook, and so not on the leader: cancellation handlers, a deinit.
+    case work(@Sendable () -> Void)
+  }
+
+  /// What the leader calls, under no lock. Set once, before there is a thread.
+  nonisolated(unsafe) weak var client: (any Client)?
+  protocol Client: AnyObject, Sendable {
+    func descriptorsAreReadable(_ descriptors: [Int32])
+    func timerExpired()
+  }
+
+  /// A thread of this executor.
+  final class Worker: Sendable {
+    let parking = Semaphore()
+    /// Grows as the worker begins and ends an item: the same number later means the same item still runs.
+    let sequence = Atomic<UInt64>(0)
+    /// Written by its own thread and by nobody else.
+    nonisolated(unsafe) fileprivate(set) var isLeading = false
+    /// Guarded by the executor's lock.
+    nonisolated(unsafe) fileprivate var role = Role.park
+    /// Guarded by the executor's lock: the sequence at the last look, and whether it was the same since.
+    nonisolated(unsafe) fileprivate var seen: UInt64 = 0
+    nonisolated(unsafe) fileprivate var isStalled = false
+    let executor: HookExecutor
+
+    fileprivate init(_ executor: HookExecutor) { self.executor = executor }
+
+    /// The worker whose thread this is.
+    static var current: Worker? {
+      // The tag is set by `HookExecutor.work` for as long as its frame, which retains the worker, lives.
+      clinux_thread_tag().map { Unmanaged<Worker>.fromOpaque($0).takeUnretainedValue() }
+    }
+  }
+
+  fileprivate enum Role {
+    case lead
+    case run(Item)
+    case park, end
+  }
+
+  private struct State {
+    var ready = ItemQueue()
+    /// A thread leads, or has been told to: never two.
+    var hasLeader = false
+    /// Workers that run an item. Those that are not stalled will take the ready items.
+    var running: [Worker] = []
+    /// Workers that wait for a role, the latest last.
+    var parked: [Worker] = []
+    var threads = 0
+    var isClosed = false
+    var lastLook = MonotonicTime(nanoseconds: 0)
+    var couldNotSpawn = false
+
+    var hasFreeRunner: Bool { running.contains { !$0.isStalled } }
+  }
+
+  static let stallTime = Duration.milliseconds(10)
+  static let parkingSeconds = 1
+
+  let poll = EventPoll()
+  private let state = Mutex(State())
+  /// Observers with an unfinished hook: each may hold one thread.
+  let unfinishedHooks = Atomic<Int>(0)
+  /// Serial executors with work: each may hold one thread.
+  let busyLanes = Atomic<Int>(0)
+  private let spawn: @Sendable (StaticString, @escaping @Sendable () -> Void) -> Bool
+
+  /// `spawn` is the seam for tests that take the threads away.
+  init(
+    spawn: @escaping @Sendable (StaticString, @escaping @Sendable () -> Void) -> Bool = {
+      Thread.spawn(named: $0, $1)
+    }
+  ) {
+    self.spawn = spawn
+  }
+
+  /// Threads that exist now.
+  var threadCount: Int { state.withLock { $0.threads } }
+
+  /// Nothing is ready and no item runs, so that nothing more happens unless something comes from outside.
+  var isQuiet: Bool { state.withLock { $0.ready.isEmpty && $0.running.allSatisfy(\.isStalled) } }
+
+  // MARK: Enqueueing
+
+  func enqueue(_ job: consuming ExecutorJob) { enqueue(.job(UnownedJob(job))) }
+
+  func enqueue(_ item: Item) {
+    enum Action {
+      case none
+      case wake(Worker)
+      case wakeLeader
+      case spawn(Role)
+    }
+    let current = Worker.current
+    let action: Action = state.withLock { state in
+      state.ready.append(item)
+      if let current, current.executor === self, current.isLeading { return .none }
+      // A runner takes it as soon as it is through. Should it block first, the leader sees that: it looks
+      // at the runners every `stallTime` as long as one is not stalled.
+      if state.hasFreeRunner { return .none }
+      if let worker = state.parked.popLast() {
+        worker.role = .run(state.ready.popFirst()!)
+        Self.run(worker, &state)
+        return .wake(worker)
+      }
+      if state.hasLeader { return .wakeLeader }
+      state.threads += 1
+      if state.isClosed { return .spawn(.park) }
+      state.hasLeader = true
+      return .spawn(.lead)
+    }
+    switch action {
+    case .none: break
+    case .wake(let worker): worker.parking.signal()
+    case .wakeLeader: poll.wake()
+    case .spawn(let role): spawnWorker(role)
+    }
+  }
+
+  /// Sees to it that a thread listens. Throws when there is none to be had.
+  func listen() throws(LifecycleError) {
+    if let failure = poll.failure { throw failure }
+    let isMissing = state.withLock { state in
+      guard !state.hasLeader, !state.isClosed else { return false }
+      state.hasLeader = true
+      state.threads += 1
+      return true
+    }
+    if isMissing, !spawnWorker(.lead) {
+      throw .system("create the event thread", errno: clinux_errno())
+    }
+  }
+
+  /// Ends the threads as they become idle. Jobs that are enqueued later still run.
+  func close() {
+    let parked = state.withLock { state in
+      state.isClosed = true
+      defer { state.parked = [] }
+      for worker in state.parked { worker.role = .end }
+      state.threads -= state.parked.count
+      return state.parked
+    }
+    for worker in parked { worker.parking.signal() }
+    poll.wake()
+  }
+
+  // MARK: Threads
+
+  /// The thread was counted before; it is uncounted, and its role given up, when there is none.
+  @discardableResult private func spawnWorker(_ role: Role) -> Bool {
+    let worker = Worker(self)
+    worker.isLeading = if case .lead = role { true } else { false }
+    if spawn("lifecycle", { self.work(worker, role) }) { return true }
+    state.withLock { state in
+      state.threads -= 1
+      if case .lead = role { state.hasLeader = false }
+    }
+    return false
+  }
+
+  private func work(_ me: Worker, _ first: Role) {
+    clinux_set_thread_tag(Unmanaged.passUnretained(me).toOpaque())
+    defer { clinux_set_thread_tag(nil) }
+    var role = first
+    if case .park = role { role = nextRole(me) }
+    while true {
+      switch role {
+      case .lead: role = lead(me)
+      case .run(let item):
+        run(item, me)
+        role = nextRole(me)
+      case .park: role = park(me)
+      case .end: return
+      }
+    }
+  }
+
+  private func run(_ item: Item, _ me: Worker) {
+    me.sequence.add(1, ordering: .releasing)
+    switch item {
+    case .job(let job): job.runSynchronously(on: asUnownedTaskExecutor())
+    case .lane(let lane): lane.runNext()
+    case .work(let work): work()
+    }
+    me.sequence.add(1, ordering: .releasing)
+  }
+
+  private static func run(_ worker: Worker, _ state: inout State) {
+    worker.isStalled = false
+    worker.seen = 0
+    state.running.append(worker)
+  }
+
+  /// What a worker does after an item: in one step with taking it off the runners, so that whoever
+  /// enqueues sees either a runner or a parked worker.
+  private func nextRole(_ me: Worker) -> Role {
+    state.withLock { state in
+      state.running.removeAll { $0 === me }
+      if let item = state.ready.popFirst() {
+        Self.run(me, &state)
+        return .run(item)
+      }
+      if state.isClosed {
+        state.threads -= 1
+        return .end
+      }
+      if !state.hasLeader {
+        state.hasLeader = true
+        me.isLeading = true
+        return .lead
+      }
+      me.role = .park
+      state.parked.append(me)
+      return .park
+    }
+  }
+
+  private func park(_ me: Worker) -> Role {
+    if !me.parking.wait(seconds: Self.parkingSeconds) {
+      let isOver = state.withLock { state in
+        guard let index = state.parked.firstIndex(where: { $0 === me }) else { return false }
+        state.parked.remove(at: index)
+        state.threads -= 1
+        return true
+      }
+      if isOver { return .end }
+      me.parking.wait()  // a role was given in the same moment
+    }
+    let role = state.withLock { _ in me.role }
+    if case .lead = role { me.isLeading = true }
+    return role
+  }
+
+  // MARK: Leading
+
+  /// Listens until there is an item to run, and returns with it when another thread leads.
+  private func lead(_ me: Worker) -> Role {
+    while true {
+      enum Decision {
+        case listen(Int32)
+        case handOver(Worker, Item)
+        case spawn(Item)
+        case end
+      }
+      let decision: Decision = state.withLock { state in
+        if state.isClosed {
+          state.hasLeader = false
+          return .end
+        }
+        lookForStalls(&state)
+        guard mayRun(state), let item = state.ready.popFirst() else {
+          // With a free runner, or an item that waits for a thread: look again soon.
+          let isWaiting = state.hasFreeRunner || !state.ready.isEmpty
+          state.couldNotSpawn = false
+          return .listen(
+            isWaiting ? Int32(Self.stallTime.components.attoseconds / 1_000_000_000_000_000) : -1)
+        }
+        Self.run(me, &state)
+        if let successor = state.parked.popLast() {
+          successor.role = .lead
+          return .handOver(successor, item)
+        }
+        state.threads += 1
+        return .spawn(item)
+      }
+      switch decision {
+      case .listen(let milliseconds): listenOnce(milliseconds)
+      case .end:
+        me.isLeading = false
+        return nextRole(me)
+      case .handOver(let successor, let item):
+        me.isLeading = false
+        successor.parking.signal()
+        return .run(item)
+      case .spawn(let item):
+        me.isLeading = false
+        if spawnWorker(.lead) { return .run(item) }
+        // No thread left: keep the lead, so that deadlines, reports and exit go on; try again soon.
+        me.isLeading = true
+        state.withLock { state in
+          state.hasLeader = true
+          state.running.removeAll { $0 === me }
+          state.ready.prepend(item)
+          state.couldNotSpawn = true
+        }
+      }
+    }
+  }
+
+  private func mayRun(_ state: State) -> Bool {
+    let bound =
+      unfinishedHooks.load(ordering: .relaxed) + busyLanes.load(ordering: .relaxed) + 2
+    return !state.couldNotSpawn && !state.hasFreeRunner
+      && (!state.parked.isEmpty || state.threads < bound)
+  }
+
+  private func lookForStalls(_ state: inout State) {
+    guard state.hasFreeRunner else { return }
+    let now = MonotonicTime.now()
+    guard state.lastLook.duration(to: now) >= Self.stallTime else { return }
+    state.lastLook = now
+    for worker in state.running {
+      let sequence = worker.sequence.load(ordering: .acquiring)
+      worker.isStalled = worker.seen == sequence
+      worker.seen = sequence
+    }
+  }
+
+  private func listenOnce(_ milliseconds: Int32) {
+    let ready = poll.wait(milliseconds: milliseconds)
+    guard let client else { return }
+    if !ready.descriptors.isEmpty { client.descriptorsAreReadable(ready.descriptors) }
+    if ready.timerExpired { client.timerExpired() }
+  }
+}
+
+/// First in, first out, without moving what waits.
+private struct ItemQueue {
+  private var items: [HookExecutor.Item] = []
+  private var head = 0
+
+  var isEmpty: Bool { head == items.count }
+
+  mutating func append(_ item: HookExecutor.Item) { items.append(item) }
+
+  mutating func prepend(_ item: HookExecutor.Item) {
+    items.replaceSubrange(0..<head, with: [item])
+    head = 0
+  }
+
+  mutating func popFirst() -> HookExecutor.Item? {
+    guard head < items.count else { return nil }
+    defer {
+      head += 1
+      if head == items.count {
+        items.removeAll(keepingCapacity: true)
+        head = 0
+      }
+    }
+    return items[head]
+  }
+}

@@ -1,0 +1,298 @@
+// How steps become calls, and calls become entries of a report.
+extension LifecycleCore {
+  /// Begins steps until one has calls to wait for, or there is none.
+  func pump(_ state: inout State, _ work: inout Work) {
+    while let plan = state.registry.next() { begin(plan, &state, &work) }
+  }
+
+  private func begin(
+    _ plan: LifecycleRegistry.Plan, _ state: inout State, _ work: inout Work
+  ) {
+    if state.walk == nil { state.walk = (plan.cause, []) }
+    var waiter: CheckedContinuation<LifecycleReport, Never>?
+    if case .posted(_, let id) = plan.step { waiter = state.posters.removeValue(forKey: id) }
+    let delivery = newDelivery(
+      plan.step, cause: plan.cause, groups: plan.groups, waiter: waiter, isNested: false, &state)
+    if case .bodyEnds = plan.step { awaitBody(delivery, &state) }
+    announce(plan.step, cause: plan.cause, state, &work)
+    advance(delivery, &state, &work)
+  }
+
+  /// A notification that a hook posts is delivered at once, beside the step that the hook is part of: the
+  /// step can't go on before the hook, and the hook may wait for its post.
+  func beginNested(
+    _ notification: any LifecycleNotification, cause: LifecycleCause,
+    waiter: CheckedContinuation<LifecycleReport, Never>, _ state: inout State, _ work: inout Work
+  ) {
+    let step = LifecycleStep.posted(notification, id: PostID(value: 0))
+    let delivery = newDelivery(
+      step, cause: cause, groups: state.registry.audience(of: step), waiter: waiter,
+      isNested: true, &state)
+    announce(step, cause: cause, state, &work)
+    advance(delivery, &state, &work)
+  }
+
+  private func newDelivery(
+    _ step: LifecycleStep, cause: LifecycleCause, groups: [[ObserverID]],
+    waiter: CheckedContinuation<LifecycleReport, Never>?, isNested: Bool, _ state: inout State
+  ) -> DeliveryID {
+    let id = DeliveryID(value: state.newID())
+    var planned: [[Delivery.Planned]] = []
+    if let type = step.type.map({ ObjectIdentifier($0) }) {
+      for group in groups {
+        let entries = group.compactMap { state.entries[$0] }
+        // Members without a hook for it are told in no time.
+        if !isNested { for entry in entries { markReached(entry, unlessHooksFor: type, &state) } }
+        planned.append(calls(of: entries) { $0.hooks(for: type) })
+        planned.append(calls(of: entries) { $0.wildcards })
+      }
+    }
+    state.deliveries[id] = Delivery(
+      id: id, step: step, cause: cause, groups: planned.filter { !$0.isEmpty }[...],
+      waiter: waiter, isNested: isNested,
+      isOfTermination: state.registry.termination != nil)
+    return id
+  }
+
+  private func calls(
+    of entries: [ObserverEntry], _ hooks: (ObserverEntry) -> [Hook]
+  ) -> [Delivery.Planned] {
+    entries.flatMap { entry in hooks(entry).map { Delivery.Planned(entry: entry, hook: $0) } }
+  }
+
+  private func markReached(
+    _ entry: ObserverEntry, unlessHooksFor type: ObjectIdentifier, _ state: inout State
+  ) {
+    if entry.hooks(for: type).isEmpty, entry.wildcards.isEmpty { state.registry.reached(entry.id) }
+  }
+
+  /// Streams and recorders see a step as it begins.
+  private func announce(
+    _ step: LifecycleStep, cause: LifecycleCause, _ state: State, _ work: inout Work
+  ) {
+    guard recorder != nil || !state.streams.isEmpty, let type = step.type else { return }
+    let context = LifecycleContext(cause: cause, time: LifecycleClock.Instant(now), call: nil)
+    guard let notification = step.notification(context) else { return }
+    let typeID = ObjectIdentifier(type)
+    let streams = state.streams.values.filter { $0.type == nil || $0.type == typeID }
+    work.tellings.append { [recorder] in
+      recorder?.willDeliver(notification)
+      for stream in streams { stream.yield(notification) }
+    }
+  }
+
+  // MARK: Calls
+
+  /// Begins group after group until one has a call that runs; ends the delivery after the last.
+  func advance(_ id: DeliveryID, _ state: inout State, _ work: inout Work) {
+    while let delivery = state.deliveries[id], delivery.running.isEmpty {
+      if isOvertaken(delivery, state) { skipRest(of: id, .overtaken, &state) }
+      guard let group = state.deliveries[id]!.groups.popFirst() else {
+        return finish(id, &state, &work)
+      }
+      for planned in group { begin(planned, in: id, &state, &work) }
+    }
+  }
+
+  private func isOvertaken(_ delivery: Delivery, _ state: State) -> Bool {
+    state.registry.termination != nil && !delivery.isOfTermination && !delivery.isNested
+      && delivery.step.yieldsToTermination
+  }
+
+  private func skipRest(
+    of id: DeliveryID, _ reason: LifecycleReport.Outcome.Reason, _ state: inout State
+  ) {
+    for planned in state.deliveries[id]!.groups.joined()
+    where state.entries[planned.entry.id] != nil {
+      record(.skipped(reason), of: planned.entry, in: id, .zero, &state)
+    }
+    state.deliveries[id]!.groups = []
+  }
+
+  private func begin(
+    _ planned: Delivery.Planned, in id: DeliveryID, _ state: inout State, _ work: inout Work
+  ) {
+    let entry = planned.entry
+    guard state.entries[entry.id] != nil else { return }  // removed since the delivery began
+    let delivery = state.deliveries[id]!
+    if !delivery.isNested { state.registry.reached(entry.id) }
+    if isBusy(entry, for: delivery.step, state) {
+      return record(.skipped(.busy), of: entry, in: id, .zero, &state)
+    }
+    let now = now
+    guard let slot = slot(for: delivery, at: now, state) else {
+      return record(.skipped(.outOfTime), of: entry, in: id, .zero, &state)
+    }
+    let call = HookCall(
+      entry: entry, hook: planned.hook, step: delivery.step, delivery: id, cause: delivery.cause,
+      began: now, deadline: slot.cancel, core: self)
+    let driver = work.start(call)
+    state.deliveries[id]!.running.append(
+      Delivery.Running(call: call, driver: driver, next: slot.cancel, grace: slot.grace))
+  }
+
+  /// An observer with an abandoned hook hears nothing but, once, that it should save.
+  private func isBusy(_ entry: ObserverEntry, for step: LifecycleStep, _ state: State) -> Bool {
+    guard let unfinished = state.unfinished[entry.id] else { return false }
+    return !step.isSave || unfinished.contains { $0.step.isSave }
+  }
+
+  /// When a call beginning now is cancelled, and how long it then has; `nil`: there is no time for it.
+  private func slot(
+    for delivery: Delivery, at now: MonotonicTime, _ state: State
+  ) -> (cancel: MonotonicTime, grace: Duration)? {
+    let grace = configuration.cancellationGrace
+    guard let budget = state.budget else {
+      return (now.advanced(by: configuration.hookDeadline), grace)
+    }
+    guard let share = budget.share(of: delivery.step, among: delivery.groups.count + 1, at: now)
+    else { return nil }
+    let allowance = min(configuration.hookDeadline + grace, share)
+    let shortGrace = min(grace, allowance / 4)
+    return (now.advanced(by: allowance - shortGrace), shortGrace)
+  }
+
+  func record(
+    _ outcome: LifecycleReport.Outcome, of entry: ObserverEntry, in id: DeliveryID,
+    _ duration: Duration, _ state: inout State
+  ) {
+    let type = state.deliveries[id]?.step.type
+    state.deliveries[id]?.entries.append(
+      LifecycleReport.Entry(
+        notification: type, outcome: outcome, duration: duration, name: entry.name))
+  }
+
+  /// A hook has returned. Gives its driver the next call, if that driver may be used on.
+  func ended(
+    _ call: HookCall, _ outcome: LifecycleReport.Outcome, driver: HookDriver
+  ) -> HookCall? {
+    let now = now
+    return change(reusing: driver.isCancelled ? nil : driver) { state, work in
+      guard call.end() else {
+        work.reusable = nil
+        return self.endedLate(call, at: now, &state, &work)
+      }
+      guard
+        let index = state.deliveries[call.delivery]?.running.firstIndex(where: { $0.call === call })
+      else { return }
+      let running = state.deliveries[call.delivery]!.running.remove(at: index)
+      if running.isCancelled || driver.isCancelled { work.reusable = nil }
+      var result = outcome
+      if case .skipped(.gone) = outcome {
+        self.remove([call.entry.id], &state, &work)
+      } else if running.isCancelled {
+        result = .timedOut
+      }
+      self.record(result, of: call.entry, in: call.delivery, call.began.duration(to: now), &state)
+      self.advance(call.delivery, &state, &work)
+    }.next
+  }
+
+  /// A hook that had been given up has ended after all: its observer can be told things again.
+  private func endedLate(
+    _ call: HookCall, at now: MonotonicTime, _ state: inout State, _ work: inout Work
+  ) {
+    guard var calls = state.unfinished[call.entry.id] else { return }
+    calls.removeAll { $0 === call }
+    state.unfinished[call.entry.id] = calls.isEmpty ? nil : calls
+    guard configuration.logsProblems else { return }
+    let time = call.began.duration(to: now).inSeconds
+    work.tellings.append {
+      let type = call.step.type.map { String(describing: $0) } ?? "body"
+      StandardError.writeLine(
+        "lifecycle: \(call.entry.name), \(type): has ended after \(time) s, after it was given up")
+    }
+  }
+
+  // MARK: Deadlines
+
+  /// Cancels the calls whose deadline has come and gives up those that were cancelled before.
+  func expire(at now: MonotonicTime, _ state: inout State, _ work: inout Work) {
+    for id in Array(state.deliveries.keys) {
+      for index in state.deliveries[id]!.running.indices.reversed()
+      where state.deliveries[id]!.running[index].next <= now {
+        if state.deliveries[id]!.running[index].isCancelled {
+          giveUp(index, in: id, at: now, &state)
+        } else {
+          cancel(&state.deliveries[id]!.running[index], at: now, &work)
+        }
+      }
+      advance(id, &state, &work)
+    }
+  }
+
+  func cancel(_ running: inout Delivery.Running, at now: MonotonicTime, _ work: inout Work) {
+    running.isCancelled = true
+    running.next = now.advanced(by: running.grace)
+    if let driver = running.driver {
+      driver.markCancelled()
+      work.cancelled.append(driver)
+    }
+  }
+
+  func giveUp(_ index: Int, in id: DeliveryID, at now: MonotonicTime, _ state: inout State) {
+    let call = state.deliveries[id]!.running[index].call
+    guard let outcome = call.giveUp() else {
+      // It has just ended and `ended` is about to say so.
+      state.deliveries[id]!.running[index].next = .distantFuture
+      return
+    }
+    state.deliveries[id]!.running.remove(at: index)
+    state.unfinished[call.entry.id, default: []].append(call)
+    record(outcome, of: call.entry, in: id, call.began.duration(to: now), &state)
+  }
+
+  func extend(_ call: HookCall, by extra: Duration) {
+    change { state, _ in
+      guard
+        let index = state.deliveries[call.delivery]?.running.firstIndex(where: { $0.call === call }
+        ),
+        case let running = state.deliveries[call.delivery]!.running[index], !running.isCancelled
+      else { return }
+      var deadline = running.next.advanced(by: extra)
+      if let budget = state.budget {
+        deadline = min(deadline, budget.end(of: call.step).advanced(by: .zero - running.grace))
+      }
+      // More time is what was asked for: a limit that is nearer than the deadline takes none away.
+      deadline = max(deadline, running.next)
+      state.deliveries[call.delivery]!.running[index].next = deadline
+      call.set(deadline: deadline)
+    }
+  }
+
+  // MARK: Ends
+
+  private func finish(_ id: DeliveryID, _ state: inout State, _ work: inout Work) {
+    guard let delivery = state.deliveries.removeValue(forKey: id) else { return }
+    let report = LifecycleReport(cause: delivery.cause, entries: delivery.entries)
+    if let waiter = delivery.waiter { work.tellings.append { waiter.resume(returning: report) } }
+    guard !delivery.isNested else { return publish(report, &state, &work) }
+    state.walk?.entries += delivery.entries
+    let isWalkOver = state.registry.finishStep()
+    // What a termination has overtaken is not part of its report.
+    let isOvertaken = state.registry.termination != nil && !delivery.isOfTermination
+    if isWalkOver || isOvertaken { finishWalk(&state, &work) }
+  }
+
+  private func finishWalk(_ state: inout State, _ work: inout Work) {
+    guard let walk = state.walk else { return }
+    state.walk = nil
+    let report = LifecycleReport(cause: walk.cause, entries: walk.entries)
+    publish(report, &state, &work)
+    if case .launch = walk.cause.origin { launchEnded(report, &state, &work) }
+    if state.registry.state == .terminated { conclude(report, &state, &work) }
+  }
+
+  private func publish(_ report: LifecycleReport, _ state: inout State, _ work: inout Work) {
+    let streams = Array(state.reportStreams.values)
+    let logs = configuration.logsProblems
+    work.tellings.append { [recorder] in
+      recorder?.didFinish(report)
+      for stream in streams { stream.yield(report) }
+      guard logs else { return }
+      for problem in report.problems { StandardError.writeLine("lifecycle: \(problem)") }
+    }
+  }
+
+  func isIdle(_ state: State) -> Bool { state.deliveries.isEmpty && state.registry.isIdle }
+}

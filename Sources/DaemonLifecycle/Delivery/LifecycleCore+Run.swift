@@ -1,0 +1,302 @@
+import CLinux
+
+// The beginning and the end: launch, body, termination, exit.
+extension LifecycleCore {
+  // MARK: Launch
+
+  /// Delivers the launch and returns its report; at once, with an empty one, when there is nothing to launch
+  /// because the daemon was terminated before.
+  nonisolated(nonsending) func launch() async -> LifecycleReport {
+    await withTaskExecutorPreference(executor) {
+      await withCheckedContinuation { continuation in
+        self.change { state, work in
+          self.receive(
+            LifecycleEvent(.launch, cause: LifecycleCause(.launch)), postID: nil, &state, &work)
+          if state.registry.termination == nil {
+            state.launchWaiters.append(continuation)
+          } else {
+            let report = LifecycleReport(cause: LifecycleCause(.launch), entries: [])
+            work.tellings.append { continuation.resume(returning: report) }
+          }
+        }
+      }
+    }
+  }
+
+  func launchEnded(_ report: LifecycleReport, _ state: inout State, _ work: inout Work) {
+    for waiter in state.launchWaiters { work.tellings.append { waiter.resume(returning: report) } }
+    state.launchWaiters = []
+    let severity = report.entries.map(\.outcome.severity).max() ?? 0
+    guard severity > 0, configuration.terminatesWhenLaunchFails else { return }
+    state.launchSeverity = severity
+    receive(
+      LifecycleEvent(.terminate, cause: LifecycleCause(.launchFailed)), postID: nil, &state, &work)
+  }
+
+  // MARK: Body
+
+  /// Runs the body as a task of its own on the cooperative pool: it can be abandoned like a hook.
+  func start(body: RunBody) {
+    let task = Task.detached {
+      do {
+        try await body.run()
+        self.bodyEnded(nil)
+      } catch {
+        self.bodyEnded(error)
+      }
+    }
+    change { state, work in
+      guard case .none = state.body else { return }  // it has ended already
+      let isTerminating = state.registry.termination != nil
+      state.body = .running(task, cancelled: isTerminating ? self.now : nil)
+      if isTerminating { work.cancelsBody = task }
+    }
+  }
+
+  private func bodyEnded(_ error: (any Error)?) {
+    let now = now
+    change { state, work in
+      let wasCancelled = state.registry.termination != nil
+      // Ending by the cancellation that was asked for is no failure.
+      let failure = wasCancelled && error is CancellationError ? nil : error
+      state.body = .ended(failure)
+      guard wasCancelled else {
+        let cause = LifecycleCause(failure.map { .bodyFailed($0) } ?? .bodyReturned)
+        return self.receive(
+          LifecycleEvent(.terminate, cause: cause), postID: nil, &state, &work)
+      }
+      self.bodyEnds(at: now, failure, &state, &work)
+    }
+  }
+
+  /// The termination waits for the body: its entry in the report is like a hook's.
+  func awaitBody(_ id: DeliveryID, _ state: inout State) {
+    guard case .running(_, let cancelled) = state.body else { return }
+    let now = now
+    let began = cancelled ?? now
+    let left =
+      state.budget?.share(of: .bodyEnds, among: 1, at: now) ?? configuration.hookDeadline
+    let grace = min(configuration.cancellationGrace, left / 4)
+    let deadline = min(
+      began.advanced(by: configuration.hookDeadline), now.advanced(by: left - grace))
+    let call = HookCall.body(
+      delivery: id, cause: state.deliveries[id]!.cause, began: began, deadline: deadline,
+      core: self)
+    state.deliveries[id]!.running.append(
+      Delivery.Running(call: call, driver: nil, next: deadline, grace: grace))
+  }
+
+  private func bodyEnds(
+    at now: MonotonicTime, _ error: (any Error)?, _ state: inout State, _ work: inout Work
+  ) {
+    for id in Array(state.deliveries.keys) {
+      guard let index = state.deliveries[id]!.running.firstIndex(where: { $0.driver == nil })
+      else { continue }
+      let running = state.deliveries[id]!.running.remove(at: index)
+      guard running.call.end() else { continue }
+      let outcome: LifecycleReport.Outcome =
+        running.isCancelled ? .timedOut : error.map { .failed($0) } ?? .completed
+      record(outcome, of: running.call.entry, in: id, running.call.began.duration(to: now), &state)
+      advance(id, &state, &work)
+    }
+  }
+
+  // MARK: Termination
+
+  func beginTermination(_ state: inout State, _ work: inout Work) {
+    let now = now
+    let budget = StopBudget(configuration, from: now)
+    state.budget = budget
+    if case .running(let task, nil) = state.body {
+      state.body = .running(task, cancelled: now)
+      work.cancelsBody = task
+    }
+    for post in state.registry.takeOvertakenPosts() {
+      refuse(post.notification, post.id, &state, &work)
+    }
+    for waiter in state.launchWaiters {
+      let report = LifecycleReport(
+        cause: LifecycleCause(.launch), entries: state.walk?.entries ?? [])
+      work.tellings.append { waiter.resume(returning: report) }
+    }
+    state.launchWaiters = []
+    limitRunning(to: budget, &state)
+    // Never launched, nothing to take down.
+    if state.registry.state == .terminated {
+      conclude(
+        LifecycleReport(cause: state.registry.termination!, entries: []), &state, &work)
+    }
+  }
+
+  /// What runs keeps its deadline, unless the budget ends before.
+  private func limitRunning(to budget: StopBudget, _ state: inout State) {
+    for id in Array(state.deliveries.keys) {
+      for index in state.deliveries[id]!.running.indices {
+        let running = state.deliveries[id]!.running[index]
+        let end = budget.end(of: running.call.step)
+        guard !running.isCancelled, running.next > end else { continue }
+        state.deliveries[id]!.running[index].next = end
+        running.call.set(deadline: end)
+      }
+    }
+  }
+
+  /// The second signal. What saves keeps its reserve; all else is cancelled now, and no more begins.
+  func hurry(_ state: inout State, _ work: inout Work) {
+    let now = now
+    state.budget?.hurry(at: now)
+    guard let budget = state.budget else { return }
+    limitRunning(to: budget, &state)
+    for id in Array(state.deliveries.keys) where !state.deliveries[id]!.step.isSave {
+      for index in state.deliveries[id]!.running.indices
+      where !state.deliveries[id]!.running[index].isCancelled {
+        cancel(&state.deliveries[id]!.running[index], at: now, &work)
+      }
+    }
+  }
+
+  /// The third signal.
+  func exitNow(_ cause: LifecycleCause, _ state: inout State, _ work: inout Work) {
+    let code = 128 + (cause.signal?.rawValue ?? 0)
+    exitProcess(code)
+    // Only a test gets here.
+    let now = now
+    for id in Array(state.deliveries.keys) {
+      for index in state.deliveries[id]!.running.indices.reversed() {
+        giveUp(index, in: id, at: now, &state)
+      }
+      state.walk?.entries += state.deliveries[id]!.entries
+      if let waiter = state.deliveries.removeValue(forKey: id)!.waiter {
+        work.tellings.append {
+          waiter.resume(returning: LifecycleReport(cause: cause, entries: []))
+        }
+      }
+    }
+    state.registry.abort()
+    let report = LifecycleReport(
+      cause: state.registry.termination ?? cause, entries: state.walk?.entries ?? [])
+    state.walk = nil
+    conclude(report, code: code, &state, &work)
+  }
+
+  func refuse(
+    _ event: LifecycleEvent, _ postID: PostID?, _ state: inout State, _ work: inout Work
+  ) {
+    if case .post(let notification) = event.kind {
+      refuse(notification, postID, &state, &work)
+    }
+  }
+
+  /// A post that came too late: its poster gets a report that says so for each who would have heard.
+  private func refuse(
+    _ notification: any LifecycleNotification, _ id: PostID?, _ state: inout State,
+    _ work: inout Work
+  ) {
+    guard let id, let poster = state.posters.removeValue(forKey: id) else { return }
+    let step = LifecycleStep.posted(notification, id: id)
+    let type = ObjectIdentifier(type(of: notification))
+    let entries = state.registry.audience(of: step).joined().compactMap { state.entries[$0] }
+    let skipped = entries.filter { !$0.hooks(for: type).isEmpty || !$0.wildcards.isEmpty }.map {
+      LifecycleReport.Entry(
+        notification: step.type, outcome: .skipped(.overtaken), duration: .zero, name: $0.name)
+    }
+    let report = LifecycleReport(cause: LifecycleCause(.api), entries: skipped)
+    work.tellings.append { poster.resume(returning: report) }
+  }
+
+  // MARK: Exit
+
+  /// WillTerminate has been delivered: whoever waits for the end gets it.
+  func conclude(
+    _ report: LifecycleReport, code: Int32? = nil, _ state: inout State, _ work: inout Work
+  ) {
+    guard state.exit == nil, let cause = state.registry.termination else { return }
+    var bodyError: (any Error)?
+    if case .ended(let error) = state.body { bodyError = error }
+    // A hook that threw is counted as failed, a body that threw by its own code.
+    let severity = max(
+      state.launchSeverity, report.entries.map(\.outcome.severity).max() ?? 0)
+    let exit = LifecycleExit(
+      code: code ?? LifecycleExit.code(bodyFailed: bodyError != nil, severity: severity),
+      cause: cause, report: report, error: bodyError)
+    state.exit = exit
+    let (waiters, streams, reports) = (
+      state.exitWaiters, state.streams.values.map(\.finish), Array(state.reportStreams.values)
+    )
+    state.exitWaiters = []
+    state.streams = [:]
+    state.reportStreams = [:]
+    work.tellings.append {
+      for finish in streams { finish() }
+      for stream in reports { stream.finish() }
+      for waiter in waiters { waiter.resume(returning: exit) }
+    }
+    armExit(&state)
+  }
+
+  private func armExit(_ state: inout State) {
+    guard state.isRun, state.exit != nil, let grace = configuration.exitGrace else { return }
+    state.exitDeadline = now.advanced(by: grace)
+    state.keptAlive = self
+  }
+
+  /// The process still lives `exitGrace` after its end: exit(3) can hang, on a full stdout for one.
+  func endProcess(_ state: inout State) {
+    guard let exit = state.exit else { return }
+    state.exitDeadline = nil
+    StandardError.writeLine(
+      "lifecycle: still running \(configuration.exitGrace?.inSeconds ?? "0") s after the last hook:"
+        + " ending with status \(exit.code)")
+    exitProcess(exit.code)
+  }
+
+  /// Returns on the executor's thread when its caller is not isolated: the caller then goes on without the
+  /// cooperative pool until it suspends again.
+  nonisolated(nonsending) func untilTerminated() async -> LifecycleExit {
+    await withTaskExecutorPreference(executor) {
+      await withCheckedContinuation { continuation in
+        self.change { state, work in
+          state.isRun = true
+          guard let exit = state.exit else {
+            state.exitWaiters.append(continuation)
+            return
+          }
+          self.armExit(&state)
+          work.tellings.append { continuation.resume(returning: exit) }
+        }
+      }
+    }
+  }
+
+  // MARK: Posts
+
+  nonisolated(nonsending) func post(_ notification: any LifecycleNotification) async
+    -> LifecycleReport
+  {
+    recorder?.didPost(notification)
+    let outer = HookDriver.current?.currentCall.flatMap {
+      $0.core === self && $0.isCurrent ? $0 : nil
+    }
+    return await withCheckedContinuation { continuation in
+      change { state, work in
+        if let outer {
+          return self.beginNested(
+            notification, cause: outer.cause, waiter: continuation, &state, &work)
+        }
+        let id = PostID(value: state.newID())
+        state.posters[id] = continuation
+        self.receive(LifecycleEvent(.post(notification)), postID: id, &state, &work)
+      }
+    }
+  }
+}
+
+/// The body of `run`, kept until the end: observers that only the body owns must live to save.
+final class RunBody: Sendable {
+  /// Called once. Its captures were sent here by the caller, who has no access to them any more.
+  nonisolated(unsafe) private let body: @isolated(any) () async throws -> Void
+
+  init(_ body: sending @escaping @isolated(any) () async throws -> Void) { self.body = body }
+
+  func run() async throws { try await body() }
+}

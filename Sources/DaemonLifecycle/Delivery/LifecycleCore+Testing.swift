@@ -1,0 +1,87 @@
+import Synchronization
+
+// What the test kit needs of a core. The mock is the same core with a clock that a test moves, no sources,
+// and no process to end.
+extension LifecycleCore {
+  package convenience init(
+    testing configuration: LifecycleConfiguration, initialState: LifecycleState,
+    recorder: any LifecycleRecorder, exitProcess: @escaping @Sendable (Int32) -> Void
+  ) {
+    self.init(
+      configuration: configuration, initialState: initialState, time: .virtual(VirtualTime()),
+      recorder: recorder, exitProcess: exitProcess)
+  }
+
+  package func send(_ event: LifecycleEvent) { receive(event) }
+
+  package func event(for signal: UnixSignal, cause: LifecycleCause) -> LifecycleEvent? {
+    configuration.signals[signal]?.event(cause: cause)
+  }
+
+  @discardableResult
+  package nonisolated(nonsending) func launchForTesting() async -> LifecycleReport {
+    await launch()
+  }
+
+  package func shutDown() { close() }
+
+  package var exit: LifecycleExit? { state.withLock { $0.exit } }
+
+  /// Returns when nothing is being delivered and nothing waits to be, except behind a hold.
+  package nonisolated(nonsending) func untilIdle() async {
+    await withCheckedContinuation { continuation in
+      self.change { state, _ in state.idleWaiters.append(continuation) }
+    }
+  }
+
+  /// Moves the virtual clock from timer to timer, letting what each wakes run before the next.
+  package nonisolated(nonsending) func advance(by duration: Duration) async {
+    guard case .virtual(let time) = time else { return }
+    let target = time.now.advanced(by: duration)
+    await untilQuiet()
+    while let next = state.withLock({ nextDeadline($0) }), next <= target {
+      time.advance(to: next)
+      timePassed()
+      await untilQuiet()
+    }
+    time.advance(to: target)
+    timePassed()
+    await untilQuiet()
+  }
+
+  /// Hooks have run as far as they can, and tasks on the cooperative pool have had turns to do so.
+  private nonisolated(nonsending) func untilQuiet() async {
+    for _ in 0..<20 {
+      repeat {
+        await Task.detached(priority: .background) { await Task.yield() }.value
+      } while !executor.isQuiet
+    }
+  }
+
+  /// A sentence for each thing that has not come to its end.
+  package var pending: [String] {
+    state.withLock { state in
+      var pending: [String] = []
+      for delivery in state.deliveries.values {
+        for running in delivery.running {
+          pending.append(
+            "\(running.call.entry.name) is still in its hook for \(delivery.step.name)")
+        }
+      }
+      for call in state.unfinished.values.joined() {
+        pending.append(
+          "\(call.entry.name) has not ended its hook for \(call.step.name), which was given up")
+      }
+      if state.timers.count > 0 { pending.append("\(state.timers.count) sleeping on the clock") }
+      if state.registry.isHeld { pending.append("deliveries are held back") }
+      if !state.registry.isIdle, state.deliveries.isEmpty {
+        pending.append("an event has not been delivered")
+      }
+      return pending
+    }
+  }
+}
+
+extension LifecycleStep {
+  var name: String { type.map { String(describing: $0) } ?? "the body's end" }
+}

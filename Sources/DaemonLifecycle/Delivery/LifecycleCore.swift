@@ -1,0 +1,354 @@
+import CLinux
+import Synchronization
+
+/// What a subject is inside: the registry, the observers and the deliveries under one lock.
+///
+/// Data goes one way: a source's event enters with `receive`, the registry makes steps of it, a step
+/// becomes a `Delivery`, drivers call its hooks, and `ended` or the clock brings each call's outcome back.
+/// Nothing of the user's runs under the lock: critical sections change the state and note in a `Work`
+/// what is to be done after it.
+public final class LifecycleCore: Sendable {
+  struct State {
+    var registry: LifecycleRegistry
+    var entries: [ObserverID: ObserverEntry] = [:]
+    /// Hooks that were given up and have not ended, by observer; `isSave` tells which kind.
+    var unfinished: [ObserverID: [HookCall]] = [:]
+    var streams: [UInt64: NotificationSink] = [:]
+    var reportStreams: [UInt64: AsyncStream<LifecycleReport>.Continuation] = [:]
+    var lastID: UInt64 = 0
+
+    /// The registry's current step, and those that hooks post meanwhile.
+    var deliveries: [DeliveryID: Delivery] = [:]
+    /// The walk under way: why, and what has ended so far.
+    var walk: (cause: LifecycleCause, entries: [LifecycleReport.Entry])?
+    var posters: [PostID: CheckedContinuation<LifecycleReport, Never>] = [:]
+
+    var timers = TimerQueue()
+    /// Set while terminating.
+    var budget: StopBudget?
+    var body = Body.none
+    /// The worst that the launch had to report.
+    var launchSeverity = 0
+    var isStarted = false
+    var isClosed = false
+    /// Set at the end: WillTerminate has been delivered.
+    var exit: LifecycleExit?
+    var launchWaiters: [CheckedContinuation<LifecycleReport, Never>] = []
+    var exitWaiters: [CheckedContinuation<LifecycleExit, Never>] = []
+    var idleWaiters: [CheckedContinuation<Void, Never>] = []
+    /// What is to be told outside of the lock, in order; one thread at a time tells.
+    var outbox: [@Sendable () -> Void] = []
+    var isTelling = false
+    /// `run` waits for the end, so `exitGrace` applies to what comes after it.
+    var isRun = false
+    /// When the process is ended because it has not ended by itself.
+    var exitDeadline: MonotonicTime?
+    /// This core, while `exitDeadline` is set: the subject may be gone by then.
+    var keptAlive: LifecycleCore?
+
+    mutating func newID() -> UInt64 {
+      lastID += 1
+      return lastID
+    }
+  }
+
+  /// The body of `run`.
+  enum Body {
+    case none
+    /// It runs; once the termination has begun it is cancelled, at the time named.
+    case running(Task<Void, Never>, cancelled: MonotonicTime?)
+    case ended((any Error)?)
+  }
+
+  let configuration: LifecycleConfiguration
+  let executor: HookExecutor
+  let beacon = MainActorBeacon()
+  let time: TimeSource
+  package let recorder: (any LifecycleRecorder)?
+  /// Ends the process: `_exit`, or what a test puts in its place.
+  let exitProcess: @Sendable (Int32) -> Void
+  let state: Mutex<State>
+  private let sources = Mutex<[any LifecycleSource]>([])
+
+  init(
+    configuration: LifecycleConfiguration, initialState: LifecycleState = .launching,
+    time: TimeSource = .monotonic, executor: HookExecutor = HookExecutor(),
+    recorder: (any LifecycleRecorder)? = nil,
+    exitProcess: @escaping @Sendable (Int32) -> Void = { _exit($0) }
+  ) {
+    self.configuration = configuration
+    self.executor = executor
+    self.time = time
+    self.recorder = recorder
+    self.exitProcess = exitProcess
+    state = Mutex(State(registry: LifecycleRegistry(state: initialState)))
+    executor.client = self
+  }
+
+  deinit { executor.close() }
+
+  var now: MonotonicTime { time.now }
+  var lifecycleState: LifecycleState { state.withLock { $0.registry.state } }
+
+  // MARK: Events
+
+  /// Takes one fact in; from any thread.
+  func receive(_ event: LifecycleEvent) {
+    change { state, work in self.receive(event, postID: nil, &state, &work) }
+  }
+
+  func receive(
+    _ event: LifecycleEvent, postID: PostID?, _ state: inout State, _ work: inout Work
+  ) {
+    switch state.registry.receive(event, postID: postID) {
+    case .none: break
+    case .refused: refuse(event, postID, &state, &work)
+    case .terminate: beginTermination(&state, &work)
+    case .hurry: hurry(&state, &work)
+    case .exitNow: exitNow(event.cause, &state, &work)
+    }
+  }
+
+  /// A critical section: changes the state, begins what can begin, and does afterwards what must not
+  /// be done under the lock.
+  @discardableResult
+  func change<T: Sendable>(_ body: (inout State, inout Work) -> T) -> T {
+    change(reusing: nil, body).result
+  }
+
+  /// `driver` asks for its next call, which is its own to make.
+  func change<T: Sendable>(
+    reusing driver: HookDriver?, _ body: (inout State, inout Work) -> T
+  ) -> (result: T, next: HookCall?) {
+    let (result, work): (T, Work) = state.withLock { state in
+      var work = Work(reusable: driver)
+      let result = body(&state, &work)
+      pump(&state, &work)
+      if !state.idleWaiters.isEmpty, isIdle(state) {
+        for waiter in state.idleWaiters { work.tellings.append { waiter.resume() } }
+        state.idleWaiters = []
+      }
+      state.outbox += work.tellings
+      executor.unfinishedHooks.store(unfinishedHooks(state), ordering: .relaxed)
+      // Under the lock, so that a later deadline can't overwrite an earlier one computed after it.
+      if time.isMonotonic { executor.poll.arm(at: nextDeadline(state)) }
+      return (result, work)
+    }
+    perform(work)
+    return (result, work.next)
+  }
+
+  private func unfinishedHooks(_ state: State) -> Int {
+    state.unfinished.count + state.deliveries.values.reduce(0) { $0 + $1.running.count }
+  }
+
+  // MARK: Observers
+
+  func add(_ observer: some LifecycleObserver, phase: LifecyclePhase) {
+    recorder?.didAdd(observer)
+    change { state, _ in
+      let owner = ObjectIdentifier(observer)
+      // An entry with this address whose target lives is this observer's; otherwise it is of one that is
+      // gone, and stays to be reported.
+      let isKnown = state.entries.values.contains {
+        $0.isObserver && $0.ownerID == owner && $0.target != nil
+      }
+      guard !isKnown else { return }
+      let id = ObserverID(value: state.newID())
+      self.insert(ObserverEntry(id: id, observer: observer, phase: phase), &state)
+    }
+  }
+
+  func add(
+    closure: Hook, owner: (any AnyObject & Sendable)?, phase: LifecyclePhase,
+    name: ObserverEntry.Name
+  ) -> ObserverID {
+    recorder?.didObserve(name.description)
+    return change { state, _ in
+      let id = ObserverID(value: state.newID())
+      self.insert(
+        ObserverEntry(id: id, closure: closure, owner: owner, phase: phase, name: name), &state)
+      return id
+    }
+  }
+
+  private func insert(_ entry: ObserverEntry, _ state: inout State) {
+    state.entries[entry.id] = entry
+    state.registry.add(entry.id, phase: entry.phase)
+  }
+
+  func remove(_ id: ObserverID) {
+    change { state, work in
+      self.remove([id], &state, &work)
+    }
+  }
+
+  /// Everything that the object has registered, as an observer and as an owner.
+  func remove(owner: AnyObject) {
+    recorder?.didRemove(owner)
+    let ownerID = ObjectIdentifier(owner)
+    change { state, work in
+      self.remove(
+        state.entries.values.filter { $0.ownerID == ownerID }.map(\.id), &state, &work)
+    }
+  }
+
+  func remove(_ ids: [ObserverID], _ state: inout State, _ work: inout Work) {
+    for id in ids {
+      if let entry = state.entries.removeValue(forKey: id) { work.garbage.append(entry) }
+      state.registry.remove(id)
+    }
+  }
+
+  // MARK: Holds
+
+  func hold() -> ObservationToken {
+    recorder?.didHold()
+    change { state, _ in state.registry.hold() }
+    return ObservationToken { [weak self] in
+      self?.change { state, _ in state.registry.release() }
+    }
+  }
+
+  // MARK: The clock
+
+  func add(_ sleeper: Sleeper, until deadline: MonotonicTime) {
+    change { state, _ in state.timers.add(sleeper, at: deadline) }
+    // Cancelled between its beginning and now: whoever cancelled has not found it here.
+    if sleeper.hasEnded { remove(sleeper) }
+  }
+
+  func remove(_ sleeper: Sleeper) {
+    change { state, _ in state.timers.remove(sleeper) }
+  }
+
+  /// What the clock reaches next: a sleep, a cancellation, an abandonment, the end.
+  func nextDeadline(_ state: State) -> MonotonicTime? {
+    var next = min(state.timers.first ?? .distantFuture, state.exitDeadline ?? .distantFuture)
+    for delivery in state.deliveries.values {
+      for running in delivery.running { next = min(next, running.next) }
+    }
+    return next == .distantFuture ? nil : next
+  }
+
+  /// Wakes sleepers and sees to deadlines that have come.
+  func timePassed() {
+    let now = now
+    change { state, work in
+      work.sleepers += state.timers.removeExpired(at: now)
+      self.expire(at: now, &state, &work)
+      if let end = state.exitDeadline, end <= now { self.endProcess(&state) }
+    }
+  }
+
+  // MARK: Work
+
+  /// What a critical section leaves to be done outside.
+  struct Work {
+    /// A driver that is through with its call and takes the first new one.
+    var reusable: HookDriver?
+    /// The call for that driver.
+    private(set) var next: HookCall?
+    /// Calls for new drivers.
+    private(set) var calls: [(HookDriver, HookCall)] = []
+    /// Drivers and the body, to be cancelled.
+    var cancelled: [HookDriver] = []
+    var cancelsBody: Task<Void, Never>?
+    var sleepers: [Sleeper] = []
+    /// Told in order: what streams and recorders see, and continuations that wait for it.
+    var tellings: [@Sendable () -> Void] = []
+    var garbage: [ObserverEntry] = []
+
+    init(reusable: HookDriver?) { self.reusable = reusable }
+
+    mutating func start(_ call: HookCall) -> HookDriver {
+      if let driver = reusable {
+        reusable = nil
+        next = call
+        return driver
+      }
+      let driver = HookDriver()
+      calls.append((driver, call))
+      return driver
+    }
+  }
+
+  private func perform(_ work: Work) {
+    if !work.tellings.isEmpty { tell() }
+    for sleeper in work.sleepers { sleeper.end() }
+    // Cancellation handlers and deinits are the user's code.
+    if !work.cancelled.isEmpty || work.cancelsBody != nil {
+      executor.enqueue(
+        .work { [cancelled = work.cancelled, body = work.cancelsBody] in
+          body?.cancel()
+          for driver in cancelled { driver.cancelTask() }
+        })
+    }
+    if !work.garbage.isEmpty, HookExecutor.Worker.current?.isLeading == true {
+      executor.enqueue(.work { [garbage = work.garbage] in withExtendedLifetime(garbage) {} })
+    }
+    for (driver, call) in work.calls { driver.start(with: call) }
+  }
+
+  /// Empties the outbox, unless another thread is about it already.
+  private func tell() {
+    while true {
+      let tellings: [@Sendable () -> Void] = state.withLock { state in
+        guard !state.isTelling, !state.outbox.isEmpty else { return [] }
+        state.isTelling = true
+        defer { state.outbox = [] }
+        return state.outbox
+      }
+      if tellings.isEmpty { return }
+      for telling in tellings { telling() }
+      state.withLock { $0.isTelling = false }
+    }
+  }
+
+  // MARK: Sources
+
+  /// Opens a source and listens to it.
+  func listen(to source: any LifecycleSource) throws(LifecycleError) {
+    try executor.listen()
+    try source.open()
+    sources.withLock { $0.append(source) }
+    do { try executor.poll.add(source.fileDescriptor) } catch {
+      closeSources()
+      throw error
+    }
+  }
+
+  func closeSources() {
+    let closing = sources.withLock { sources in
+      defer { sources = [] }
+      return sources
+    }
+    for source in closing {
+      executor.poll.remove(source.fileDescriptor)
+      source.close()
+    }
+  }
+
+  /// The subject is gone: put back what was found, and let the threads go.
+  func close() {
+    closeSources()
+    let (entries, isExiting) = state.withLock { state in
+      state.isClosed = true
+      defer { state.entries = [:] }
+      return (state.entries, state.exitDeadline != nil)
+    }
+    withExtendedLifetime(entries) {}
+    if !isExiting { executor.close() }
+  }
+}
+
+extension LifecycleCore: HookExecutor.Client {
+  func timerExpired() { timePassed() }
+
+  func descriptorsAreReadable(_ descriptors: [Int32]) {
+    let readable = sources.withLock { $0.filter { descriptors.contains($0.fileDescriptor) } }
+    for source in readable {
+      for event in source.read() { receive(event) }
+    }
+  }
+}

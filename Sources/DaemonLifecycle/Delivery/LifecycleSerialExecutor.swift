@@ -1,0 +1,51 @@
+import Synchronization
+
+/// An actor's way to hear its hooks whatever happens: it runs the actor on the subject's own threads.
+///
+/// A default actor that holds or queues work on Swift's cooperative pool can't be entered by anyone while
+/// the pool is blocked. One that is on a serial executor of the subject's can:
+///
+///     actor Database: StateObserver {
+///       private let executor: LifecycleSerialExecutor
+///       nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+///
+///       init(lifecycle: any LifecycleObservable) { executor = lifecycle.makeSerialExecutor() }
+///       func shouldSaveState(_ notification: ShouldSaveState) async throws { … }
+///     }
+///
+/// Make one for each actor: actors that share one wait for each other. In hooks, sleep on the subject's
+/// clock: `Task.sleep` depends on Dispatch.
+public final class LifecycleSerialExecutor: SerialExecutor {
+  private let executor: HookExecutor
+  /// The jobs to run, and whether an item of the executor is about to run one: at most one is.
+  private let queue = Mutex<(jobs: [UnownedJob], isScheduled: Bool)>(([], false))
+
+  init(executor: HookExecutor) { self.executor = executor }
+
+  public func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    let schedules = queue.withLock { queue in
+      queue.jobs.append(job)
+      defer { queue.isScheduled = true }
+      return !queue.isScheduled
+    }
+    guard schedules else { return }
+    executor.busyLanes.add(1, ordering: .relaxed)
+    executor.enqueue(.lane(self))
+  }
+
+  /// Runs one job, so that actors take turns.
+  func runNext() {
+    let job = queue.withLock { $0.jobs.removeFirst() }
+    job.runSynchronously(on: asUnownedSerialExecutor())
+    let goesOn = queue.withLock { queue in
+      queue.isScheduled = !queue.jobs.isEmpty
+      return queue.isScheduled
+    }
+    if goesOn {
+      executor.enqueue(.lane(self))
+    } else {
+      executor.busyLanes.subtract(1, ordering: .relaxed)
+    }
+  }
+}

@@ -1,0 +1,34 @@
+/// Ticks of a subject's clock: the number of the interval, from 0.
+///
+/// Throws `CancellationError` when its task is cancelled, so that a loop over it ends with the foreground.
+public struct LifecycleTicks: AsyncSequence, Sendable {
+  let clock: LifecycleClock
+  let interval: Duration
+
+  public func makeAsyncIterator() -> Iterator {
+    Iterator(clock: clock, interval: interval, start: clock.now)
+  }
+
+  public struct Iterator: AsyncIteratorProtocol {
+    let clock: LifecycleClock
+    let interval: Duration
+    let start: LifecycleClock.Instant
+    private var next: Int64 = 0
+
+    init(clock: LifecycleClock, interval: Duration, start: LifecycleClock.Instant) {
+      self.clock = clock
+      self.interval = interval
+      self.start = start
+    }
+
+    public mutating func next() async throws -> Int64? {
+      let step = Swift.max(1, interval.saturatedNanoseconds)
+      let passed = start.duration(to: clock.now).saturatedNanoseconds / step
+      // On time: the tick that is due, or the one to wait for. Late: the last one that was missed.
+      let tick = Swift.max(next, passed)
+      try await clock.sleep(until: start.advanced(by: .nanoseconds(step) * Int(tick)))
+      next = tick + 1
+      return tick
+    }
+  }
+}

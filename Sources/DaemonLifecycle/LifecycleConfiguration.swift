@@ -1,0 +1,42 @@
+/// What a subject can be told when it is made; every value has a default that suits a service.
+public struct LifecycleConfiguration: Sendable {
+  /// Which signal asks for what.
+  public var signals: SignalMap
+  /// How long a hook may take until it is cancelled. Default 10 s.
+  public var hookDeadline: Duration
+  /// How long a cancelled hook may take to end until the delivery goes on without it. Default 1 s.
+  public var cancellationGrace: Duration
+  /// How long the whole termination may take, `exitGrace` included. Default 90 s, as systemd's
+  /// `DefaultTimeoutStopSec=`. Make it shorter than what the service manager allows.
+  public var stopBudget: Duration
+  /// What of the stop budget is kept for ShouldSaveState, at most half. Default 10 s. After a second
+  /// signal it is all that is left.
+  public var saveReserve: Duration
+  /// How long the process may go on after the last hook of a `run` until `_exit(code)` ends it; `nil`:
+  /// for ever. Default 2 s.
+  public var exitGrace: Duration?
+  /// Whether the daemon terminates when a hook of the launch throws or does not end. Default true.
+  public var terminatesWhenLaunchFails: Bool
+  /// Whether a line on standard error names each hook that did not complete. Default true.
+  public var logsProblems: Bool
+
+  public init(
+    signals: SignalMap = .standard,
+    hookDeadline: Duration = .seconds(10),
+    cancellationGrace: Duration = .seconds(1),
+    stopBudget: Duration = .seconds(90),
+    saveReserve: Duration = .seconds(10),
+    exitGrace: Duration? = .seconds(2),
+    terminatesWhenLaunchFails: Bool = true,
+    logsProblems: Bool = true
+  ) {
+    self.signals = signals
+    self.hookDeadline = hookDeadline
+    self.cancellationGrace = cancellationGrace
+    self.stopBudget = stopBudget
+    self.saveReserve = saveReserve
+    self.exitGrace = exitGrace
+    self.terminatesWhenLaunchFails = terminatesWhenLaunchFails
+    self.logsProblems = logsProblems
+  }
+}

@@ -1,0 +1,28 @@
+import CLinux
+
+/// Why a subject could not start or run.
+public enum LifecycleError: Error, Sendable, Hashable, CustomStringConvertible {
+  /// Another subject in this process has claimed the signal; stop it first, or leave the signal out of
+  /// one of the two signal maps.
+  case signalInUse(UnixSignal)
+  /// The signal map names a signal that must not be handled this way.
+  case signalNotMappable(UnixSignal, reason: String)
+  /// `start()` or `run` was called twice; a subject starts once.
+  case alreadyStarted
+  /// A system call failed: what it was for, and the `errno` value.
+  case system(String, errno: Int32)
+
+  public var description: String {
+    switch self {
+    case .signalInUse(let signal):
+      "Another LifecycleSubject in this process already handles \(signal): "
+        + "stop that one first, or take \(signal) out of one signal map."
+    case .signalNotMappable(let signal, let reason):
+      "\(signal) can't be in a signal map: \(reason)."
+    case .alreadyStarted:
+      "This LifecycleSubject was started before: call start() or run once."
+    case .system(let purpose, let errno):
+      "Could not \(purpose): \(String(cString: strerror(errno))) (errno \(errno))."
+    }
+  }
+}

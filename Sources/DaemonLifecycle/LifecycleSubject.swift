@@ -1,0 +1,142 @@
+import CLinux
+import Dispatch
+import Synchronization
+
+/// A daemon's lifecycle: turns signals into notifications and delivers them to observers, in order, in
+/// time, with a report.
+///
+///     @main struct Pollerd {
+///       static func main() async throws {
+///         let lifecycle = LifecycleSubject()
+///         let poller = Poller()
+///         lifecycle.addObserver(poller)
+///         let exit = try await lifecycle.run {
+///           try await lifecycle.foreground {
+///             for try await _ in lifecycle.ticks(every: .seconds(1)) { try await poller.poll() }
+///           }
+///         }
+///         Glibc.exit(exit.code)
+///       }
+///     }
+///
+/// Observers are held weakly, so something must own them: what the body of `run` captures lives until the
+/// last hook has ended; without a body, wrap the call in `withExtendedLifetime`.
+///
+/// Works under an async or a synchronous `main`, in top-level code, and as process 1. A process may have
+/// several subjects as long as no two claim the same signal. When a subject goes away, so do its threads,
+/// and every signal's disposition is put back.
+public final class LifecycleSubject: LifecycleObservable {
+  public let core: LifecycleCore
+  private let signals: SignalSource
+
+  public init(_ configuration: LifecycleConfiguration = LifecycleConfiguration()) {
+    core = LifecycleCore(configuration: configuration)
+    signals = SignalSource(map: configuration.signals)
+  }
+
+  deinit { core.close() }
+
+  // MARK: Start and stop
+
+  /// Installs the signal handlers, then delivers the launch: DidFinishLaunching and WillEnterForeground.
+  ///
+  /// Signals that come before this returns are not lost: they are delivered after the launch. Throws
+  /// `LifecycleError`; then nothing has been changed.
+  @discardableResult
+  nonisolated(nonsending) public func start() async throws -> LifecycleReport {
+    try listen()
+    return await core.launch()
+  }
+
+  /// Puts back the dispositions found by `start()`: signals mean again what they meant before.
+  ///
+  /// Sends nothing. Deliveries that have begun go on, and so does everything else: only signals no longer
+  /// arrive.
+  public func stop() { core.closeSources() }
+
+  private func listen() throws(LifecycleError) {
+    try core.markStarted()
+    do { try core.listen(to: signals) } catch {
+      core.markStopped()
+      throw error
+    }
+  }
+
+  // MARK: Run
+
+  /// Starts, runs `body`, and returns when the daemon has terminated.
+  ///
+  /// The body is a task of its own. It is cancelled when the termination begins, and waited for, like a
+  /// hook, before state is saved; one that does not end is abandoned. When it returns, or throws, the
+  /// daemon terminates. Cancelling the calling task terminates the daemon too.
+  ///
+  /// A caller that is not isolated goes on, after this returns, on the subject's own thread until it
+  /// suspends again, so `exit(exit.code)` works even while Swift's cooperative pool is blocked. A process
+  /// that still lives `exitGrace` later is ended with the same code.
+  ///
+  /// - Throws: `LifecycleError` when it could not start. What the body throws is in the exit.
+  nonisolated(nonsending) public func run(
+    _ body: sending @escaping @isolated(any) () async throws -> Void
+  ) async throws -> LifecycleExit {
+    try await run(RunBody(body))
+  }
+
+  /// Starts, and returns when the daemon has terminated.
+  nonisolated(nonsending) public func run() async throws -> LifecycleExit {
+    try await run(nil as RunBody?)
+  }
+
+  nonisolated(nonsending) private func run(_ body: RunBody?) async throws -> LifecycleExit {
+    try listen()
+    let core = core
+    return await withTaskCancellationHandler {
+      _ = await core.launch()
+      if let body, !core.isTerminating { core.start(body: body) }
+      let exit = await core.untilTerminated()
+      // Only now: what the body owns, observers among them, has been needed until here.
+      withExtendedLifetime(body) {}
+      return exit
+    } onCancel: {
+      core.receive(LifecycleEvent(.terminate, cause: LifecycleCause(.callerCancelled)))
+    }
+  }
+
+  /// Runs the daemon from a synchronous `main` and exits the process with the exit's code; 71 (EX_OSERR)
+  /// and a line on standard error when it could not start.
+  ///
+  /// Called on the main thread, which it gives to the main queue, so that `@MainActor` observers work.
+  public func runAndExit(
+    _ body: sending @escaping @isolated(any) () async throws -> Void
+  ) -> Never {
+    runAndExit(RunBody(body))
+  }
+
+  /// As `runAndExit(_:)`, without a body.
+  public func runAndExit() -> Never { runAndExit(nil as RunBody?) }
+
+  private func runAndExit(_ body: RunBody?) -> Never {
+    Task.detached(executorPreference: core.executor) {
+      do {
+        let result = try await self.run(body)
+        exit(result.code)
+      } catch {
+        StandardError.writeLine("\(error)")
+        exit(71)
+      }
+    }
+    if clinux_is_main_thread() { dispatchMain() }
+    while true { pause() }
+  }
+}
+
+extension LifecycleCore {
+  func markStarted() throws(LifecycleError) {
+    let isFirst = state.withLock { state in
+      defer { state.isStarted = true }
+      return !state.isStarted
+    }
+    guard isFirst else { throw .alreadyStarted }
+  }
+
+  func markStopped() { state.withLock { $0.isStarted = false } }
+}

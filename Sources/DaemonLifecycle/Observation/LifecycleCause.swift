@@ -1,0 +1,50 @@
+/// Why something happens: what a notification, a report and an exit carry.
+public struct LifecycleCause: Sendable, CustomStringConvertible {
+  public enum Origin: Sendable {
+    /// A signal, with the sender's process and real user (0 and 0 when the kernel sent it, as a terminal
+    /// does for Ctrl-C) and how many deliveries were taken together.
+    case signal(UnixSignal, pid: Int32, uid: UInt32, coalesced: Int)
+    /// `start()` or `run`.
+    case launch
+    /// A call of a method of the subject.
+    case api
+    /// The body of `run` returned.
+    case bodyReturned
+    /// The body of `run` threw.
+    case bodyFailed(any Error)
+    /// The task that called `run` was cancelled.
+    case callerCancelled
+    /// A hook of the launch failed, and the configuration says that the daemon ends then.
+    case launchFailed
+    /// An observer was added late, and is told what the others have heard before.
+    case lateObserver
+    /// A test, or a source of your own, named it.
+    case other(String)
+  }
+
+  public let origin: Origin
+
+  public init(_ origin: Origin) { self.origin = origin }
+
+  /// The signal, when that was the cause.
+  public var signal: UnixSignal? {
+    if case .signal(let signal, _, _, _) = origin { signal } else { nil }
+  }
+
+  /// For a log line: `SIGUSR1 from pid 4242 uid 0`.
+  public var description: String {
+    switch origin {
+    case .signal(let signal, let pid, let uid, let coalesced):
+      (pid == 0 && uid == 0 ? "\(signal) from the kernel" : "\(signal) from pid \(pid) uid \(uid)")
+        + (coalesced > 1 ? " (\(coalesced) times)" : "")
+    case .launch: "launch"
+    case .api: "a call"
+    case .bodyReturned: "the body returned"
+    case .bodyFailed(let error): "the body threw \(error)"
+    case .callerCancelled: "the caller was cancelled"
+    case .launchFailed: "the launch failed"
+    case .lateObserver: "a late observer"
+    case .other(let text): text
+    }
+  }
+}

@@ -1,0 +1,85 @@
+/// What observers get: one type per kind of notification, the package's and your own.
+///
+///     struct CacheInvalidated: LifecycleNotification { let region: String }
+///
+///     let token = lifecycle.observe(CacheInvalidated.self) { cache.drop($0.region) }
+///     await lifecycle.post(CacheInvalidated(region: "eu"))
+public protocol LifecycleNotification: Sendable {}
+
+/// A notification that knows its cause, its deadline and its time: all of the package's do.
+public protocol ContextualNotification: LifecycleNotification {
+  var context: LifecycleContext { get }
+}
+
+extension ContextualNotification {
+  /// Why this happens.
+  public var cause: LifecycleCause { context.cause }
+  /// When the hook will be cancelled, on the subject's clock.
+  public var deadline: LifecycleClock.Instant { context.deadline }
+  /// When the delivery of this notification began.
+  public var time: LifecycleClock.Instant { context.time }
+}
+
+/// The daemon has been started: open what you need. First of all notifications; READY follows the launch.
+public struct DidFinishLaunching: ContextualNotification {
+  public let context: LifecycleContext
+  public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
+}
+
+/// The daemon is about to do its work (again).
+public struct WillEnterForeground: ContextualNotification {
+  public let context: LifecycleContext
+  public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
+}
+
+/// The daemon must pause: an operator asked, the machine will sleep, or it is about to terminate.
+public struct DidEnterBackground: ContextualNotification {
+  public let context: LifecycleContext
+  public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
+}
+
+/// Whatever must outlive the process should be on disk when the hook returns.
+public struct ShouldSaveState: ContextualNotification {
+  public let context: LifecycleContext
+  public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
+}
+
+/// The configuration should be read again; throw to say that it was rejected and the old one stays.
+public struct ShouldReload: ContextualNotification {
+  public let context: LifecycleContext
+  public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
+}
+
+/// The machine is about to sleep; the daemon is in the background and has saved.
+public struct WillSuspend: ContextualNotification {
+  public let context: LifecycleContext
+  public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
+}
+
+/// The machine has woken up: clocks have jumped, connections are stale.
+public struct DidResume: ContextualNotification {
+  public let context: LifecycleContext
+  public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
+}
+
+/// A resource is short: free caches, shrink pools.
+public struct DidReceivePressure: ContextualNotification {
+  /// What the kernel reports pressure for (PSI, Linux 4.20).
+  public enum Resource: String, Sendable, CaseIterable, CustomStringConvertible {
+    case memory, cpu, io
+    public var description: String { rawValue }
+  }
+
+  public let resource: Resource
+  public let context: LifecycleContext
+  public init(resource: Resource, context: LifecycleContext = LifecycleContext()) {
+    self.resource = resource
+    self.context = context
+  }
+}
+
+/// The last notification: close what is open. State has been saved already.
+public struct WillTerminate: ContextualNotification {
+  public let context: LifecycleContext
+  public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
+}

@@ -1,0 +1,64 @@
+/// A component that hears of the lifecycle: the root of the hook protocols, with no requirement itself.
+///
+/// Adopt the protocols of the hooks that you have:
+///
+///     actor Poller: BackgroundObserver, StateObserver {
+///       func didEnterBackground(_ notification: DidEnterBackground) { pause() }
+///       func shouldSaveState(_ notification: ShouldSaveState) async throws { try await save() }
+///     }
+///
+/// No hook has a default, so a misspelt one does not compile. Classes, actors and `@MainActor` types
+/// conform; a hook may be synchronous, isolated, or neither throw nor wait. A class's hook runs on the
+/// subject's own thread, an actor's in the actor. A subject holds its observers weakly: own them.
+public protocol LifecycleObserver: AnyObject, Sendable {}
+
+public protocol LaunchObserver: LifecycleObserver {
+  /// Open what you need. An error ends the daemon, unless the configuration says otherwise.
+  func didFinishLaunching(_ notification: DidFinishLaunching) async throws
+}
+
+public protocol ForegroundObserver: LifecycleObserver {
+  /// Begin to work, or go on with it.
+  func willEnterForeground(_ notification: WillEnterForeground) async throws
+}
+
+public protocol BackgroundObserver: LifecycleObserver {
+  /// Pause: when the hook returns, nothing more happens until the foreground comes back.
+  func didEnterBackground(_ notification: DidEnterBackground) async throws
+}
+
+public protocol StateObserver: LifecycleObserver {
+  /// Save what must outlive the process. Called when entering the background, before a reload and before
+  /// the end; the last thing that a terminating daemon gives up.
+  func shouldSaveState(_ notification: ShouldSaveState) async throws
+}
+
+public protocol ReloadObserver: LifecycleObserver {
+  /// Read the configuration again; throw, and keep the old one, when it is bad.
+  func shouldReload(_ notification: ShouldReload) async throws
+}
+
+public protocol SuspendObserver: LifecycleObserver {
+  /// The machine is about to sleep.
+  func willSuspend(_ notification: WillSuspend) async throws
+}
+
+public protocol ResumeObserver: LifecycleObserver {
+  /// The machine has slept.
+  func didResume(_ notification: DidResume) async throws
+}
+
+public protocol PressureObserver: LifecycleObserver {
+  /// Free what can be had again.
+  func didReceivePressure(_ notification: DidReceivePressure) async throws
+}
+
+public protocol TerminationObserver: LifecycleObserver {
+  /// Close what is open.
+  func willTerminate(_ notification: WillTerminate) async throws
+}
+
+/// Hears every notification, your own types included, after its own hook for it.
+public protocol WildcardObserver: LifecycleObserver {
+  func didReceive(_ notification: any LifecycleNotification) async throws
+}

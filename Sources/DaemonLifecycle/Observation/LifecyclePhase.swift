@@ -1,0 +1,26 @@
+/// A step in the delivery order: lower phases hear first on the way up and last on the way down.
+///
+///     extension LifecyclePhase {
+///       static let database = LifecyclePhase(order: -10)
+///       static let workers = LifecyclePhase(order: 10, concurrent: true)
+///     }
+///
+/// Within a phase, observers hear in the order in which they were added (in reverse on the way down). The
+/// members of a concurrent phase hear together, so that stopping them takes as long as the slowest, not
+/// as long as all. Of two phases with the same order the concurrent one is the higher.
+public struct LifecyclePhase: Sendable, Hashable, Comparable {
+  public let order: Int
+  public let isConcurrent: Bool
+
+  public init(order: Int, concurrent: Bool = false) {
+    self.order = order
+    isConcurrent = concurrent
+  }
+
+  /// Order 0, one after another: where observers are unless said otherwise.
+  public static let standard = LifecyclePhase(order: 0)
+
+  public static func < (a: LifecyclePhase, b: LifecyclePhase) -> Bool {
+    (a.order, a.isConcurrent ? 1 : 0) < (b.order, b.isConcurrent ? 1 : 0)
+  }
+}

@@ -1,0 +1,24 @@
+/// Where a daemon is in its life; changes one step at a time.
+public enum LifecycleState: Sendable, Comparable, CaseIterable {
+  /// Not started, or DidFinishLaunching has not begun.
+  case launching
+  /// Paused, or on the way up or down.
+  case background
+  /// At work.
+  case foreground
+  /// WillTerminate has been delivered.
+  case terminated
+}
+
+/// Why a daemon is in the background; it returns to the foreground when no reason is left.
+public struct BackgroundReason: Sendable, Hashable, CustomStringConvertible {
+  public let name: String
+  public init(_ name: String) { self.name = name }
+
+  /// An operator asked (SIGUSR1), until the operator takes it back (SIGUSR2).
+  public static let `operator` = BackgroundReason("operator")
+  /// The machine sleeps.
+  public static let suspend = BackgroundReason("suspend")
+
+  public var description: String { name }
+}

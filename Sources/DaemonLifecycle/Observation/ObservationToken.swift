@@ -1,0 +1,25 @@
+import Synchronization
+
+/// Ends what it stands for, an observation or a hold, when it goes away.
+///
+/// Keep it as long as the observation shall last; store several in an array or a set. Safe to use and to
+/// drop on any thread, in a hook too.
+public final class ObservationToken: Sendable, Hashable {
+  private let end: Mutex<(@Sendable () -> Void)?>
+
+  init(_ end: @escaping @Sendable () -> Void) { self.end = Mutex(end) }
+
+  deinit { cancel() }
+
+  /// Ends it now; idempotent. A hook that runs already is not interrupted.
+  public func cancel() {
+    let end = end.withLock { end in
+      defer { end = nil }
+      return end
+    }
+    end?()
+  }
+
+  public static func == (a: ObservationToken, b: ObservationToken) -> Bool { a === b }
+  public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+}

@@ -1,0 +1,73 @@
+import CLinux
+
+/// A detached POSIX thread with an empty signal mask.
+///
+/// The mask is set, not inherited: a thread created from one of Dispatch's would block SIGTERM, and so
+/// would every child that a hook spawns from it.
+enum Thread {
+  /// False when the system has no thread left to give (pthread_create(3) failed).
+  static func spawn(named name: StaticString, _ body: @escaping @Sendable () -> Void) -> Bool {
+    let context = Unmanaged.passRetained(Start(name: name, body: body))
+    var attributes = pthread_attr_t()
+    pthread_attr_init(&attributes)
+    defer { pthread_attr_destroy(&attributes) }
+    pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+    var thread = pthread_t()
+    let failure = pthread_create(
+      &thread, &attributes,
+      { raw in
+        // The pointer is the one retained above; it is released exactly once, here.
+        let start = Unmanaged<Start>.fromOpaque(raw!).takeRetainedValue()
+        var none = sigset_t()
+        sigemptyset(&none)
+        pthread_sigmask(SIG_SETMASK, &none, nil)
+        clinux_name_this_thread(start.name.utf8Start)
+        start.body()
+        return nil
+      }, context.toOpaque())
+    if failure != 0 { context.release() }
+    return failure == 0
+  }
+
+  private final class Start: Sendable {
+    let name: StaticString
+    let body: @Sendable () -> Void
+    init(name: StaticString, body: @escaping @Sendable () -> Void) {
+      self.name = name
+      self.body = body
+    }
+  }
+}
+
+/// A counting semaphore (sem_init(3)): how a parked thread waits.
+final class Semaphore: Sendable {
+  /// Points to a sem_t of our own: it must not move, and POSIX makes its functions thread-safe.
+  nonisolated(unsafe) private let pointer: UnsafeMutablePointer<sem_t>
+
+  init() {
+    pointer = .allocate(capacity: 1)
+    sem_init(pointer, 0, 0)
+  }
+
+  deinit {
+    sem_destroy(pointer)
+    pointer.deallocate()
+  }
+
+  func signal() { sem_post(pointer) }
+
+  func wait() {
+    while sem_wait(pointer) != 0 {}  // EINTR only
+  }
+
+  /// False when the time ran out. The wall clock may jump: use it for what need not be exact.
+  func wait(seconds: Int) -> Bool {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    time.tv_sec += seconds
+    while sem_timedwait(pointer, &time) != 0 {
+      if clinux_errno() != EINTR { return false }
+    }
+    return true
+  }
+}

@@ -1,0 +1,33 @@
+/// A fact from outside, as a source or a call reports it: what the registry turns into notifications.
+public struct LifecycleEvent: Sendable {
+  public enum Kind: Sendable {
+    /// The subject was started.
+    case launch
+    /// There is a reason for being in the background.
+    case enterBackground(BackgroundReason)
+    /// That reason is gone.
+    case enterForeground(BackgroundReason)
+    /// The machine is about to sleep.
+    case suspend
+    /// The machine has woken up, or will not sleep after all.
+    case resume
+    /// Save state and go on.
+    case saveState
+    /// Save state, then reload.
+    case reload
+    /// A resource is short.
+    case pressure(DidReceivePressure.Resource)
+    /// A notification of a user's own.
+    case post(any LifecycleNotification)
+    /// End. A second and third one escalate when signals caused them.
+    case terminate
+  }
+
+  public let kind: Kind
+  public let cause: LifecycleCause
+
+  public init(_ kind: Kind, cause: LifecycleCause = LifecycleCause(.api)) {
+    self.kind = kind
+    self.cause = cause
+  }
+}

@@ -1,0 +1,377 @@
+/// The lifecycle as a pure state machine: events go in, steps to deliver come out, one at a time.
+///
+/// No I/O, clock, thread or lock in here: the real subject, the mock and the simulation drive the same
+/// code. The driver calls `next()` until it gets a step, delivers it, calls `reached(_:)` as the delivery
+/// gets to each member and `finishStep()` at its end, and asks for the next.
+///
+/// A *walk* is the run of steps that one wish takes (pause: DidEnterBackground, then ShouldSaveState).
+/// Between walks the wish that has waited longest is planned, so the order of arrival is kept and a storm
+/// of one kind can't starve another; wishes of one kind that wait together are one. Where a wish was taken
+/// back while it waited, nothing is delivered: the registry converges on the latest state wanted.
+struct LifecycleRegistry: Sendable {
+  /// A step to deliver: the members that hear it, group after group; those of one group hear together.
+  struct Plan: Sendable {
+    let step: LifecycleStep
+    let cause: LifecycleCause
+    let groups: [[ObserverID]]
+  }
+
+  /// What an event asks of the driver at once, beside asking for the next step.
+  enum Effect: Equatable, Sendable {
+    case none
+    /// Too late: the daemon is terminating.
+    case refused
+    /// Termination begins: leave out the rest of the step being delivered if it yields, cancel the body.
+    case terminate
+    /// The second signal: cancel running hooks, keep the save reserve only.
+    case hurry
+    /// The third signal.
+    case exitNow
+  }
+
+  /// What a member has heard of; earlier members are never behind later ones of the same phase.
+  private struct Member: Sendable {
+    let id: ObserverID
+    let phase: LifecyclePhase
+    /// `.launching` until it was told of the launch, `.foreground` while it must be told to pause.
+    /// Never above the registry's own state, except while a step is on its way.
+    var level: LifecycleState
+    /// It heard WillSuspend, so it will hear DidResume.
+    var isSuspended = false
+  }
+
+  /// A wish that waits for its walk: `order` says since when, `cause` is the latest.
+  private struct Wish: Sendable {
+    let order: UInt64
+    var cause: LifecycleCause
+  }
+
+  private enum Planned: Sendable {
+    case state, sleep, reload, save
+    case pressure(DidReceivePressure.Resource)
+    case post
+  }
+
+  /// Changes at the beginning of a `Did…` step and at the end of a `Will…` one.
+  private(set) var state: LifecycleState
+  /// Foreground is wanted only while there is none. A suspend is one of them.
+  private(set) var backgroundReasons: Set<BackgroundReason> = []
+  /// WillSuspend was delivered and DidResume was not.
+  private(set) var isSuspended = false
+  /// Set by the first terminate, for good.
+  private(set) var termination: LifecycleCause?
+  /// Deliveries are held back while positive; those of a termination are not.
+  private var holds = 0
+  /// Sorted by phase, then by id, which grows with each addition.
+  private var members: [Member] = []
+  /// The rest of the walk under way. Cleared by termination, which plans its own.
+  private var walk: [LifecycleStep] = []
+  private var walkCause = LifecycleCause(.launch)
+  /// The step being delivered; `next()` gives none meanwhile.
+  private var current: Plan?
+  /// How many signals asked for an end: only signals escalate.
+  private var terminationSignals = 0
+  /// Grows with each wish.
+  private var lastOrder: UInt64 = 0
+
+  private var launchWish: Wish?
+  /// Exists while the state wanted differs from the state reached, or may.
+  private var stateWish: Wish?
+  private var sleepWish: Wish?
+  private var wantsSleep = false
+  private var reloadWish: Wish?
+  private var saveWish: Wish?
+  private var pressureWishes: [DidReceivePressure.Resource: Wish] = [:]
+  private var posts: [(wish: Wish, notification: any LifecycleNotification, id: PostID)] = []
+
+  init(state: LifecycleState = .launching) {
+    self.state = state
+    if state == .background { backgroundReasons = [.operator] }
+  }
+
+  // MARK: What comes in
+
+  /// Takes one fact in. `postID` names a posted notification to its poster.
+  mutating func receive(_ event: LifecycleEvent, postID: PostID? = nil) -> Effect {
+    if case .terminate = event.kind { return terminate(event.cause) }
+    guard termination == nil, state != .terminated else { return .refused }
+    switch event.kind {
+    case .launch: wish(\.launchWish, event.cause)
+    case .enterBackground(let reason):
+      backgroundReasons.insert(reason)
+      wish(\.stateWish, event.cause)
+    case .enterForeground(let reason):
+      backgroundReasons.remove(reason)
+      wish(\.stateWish, event.cause)
+    case .suspend:
+      backgroundReasons.insert(.suspend)
+      wantsSleep = true
+      wish(\.sleepWish, event.cause)
+      wish(\.stateWish, event.cause)
+    case .resume:
+      backgroundReasons.remove(.suspend)
+      wantsSleep = false
+      wish(\.sleepWish, event.cause)
+      wish(\.stateWish, event.cause)
+    case .reload: wish(\.reloadWish, event.cause)
+    case .saveState: wish(\.saveWish, event.cause)
+    case .pressure(let resource): wish(\.pressureWishes[resource], event.cause)
+    case .post(let notification):
+      lastOrder += 1
+      posts.append(
+        (Wish(order: lastOrder, cause: event.cause), notification, postID ?? PostID(value: 0)))
+    case .terminate: break
+    }
+    return .none
+  }
+
+  /// A wish that waits already keeps its place and takes the newer cause.
+  private mutating func wish(
+    _ path: WritableKeyPath<LifecycleRegistry, Wish?>, _ cause: LifecycleCause
+  ) {
+    if self[keyPath: path] != nil {
+      self[keyPath: path]!.cause = cause
+    } else {
+      lastOrder += 1
+      self[keyPath: path] = Wish(order: lastOrder, cause: cause)
+    }
+  }
+
+  private mutating func terminate(_ cause: LifecycleCause) -> Effect {
+    if cause.signal != nil { terminationSignals += 1 }
+    guard termination == nil else {
+      switch terminationSignals {
+      case 2 where cause.signal != nil: return .hurry
+      case 3... where cause.signal != nil: return .exitNow
+      default: return .none
+      }
+    }
+    termination = cause
+    walkCause = cause
+    // A daemon that was never launched has nothing to take down.
+    let isLaunched = state != .launching || current != nil
+    walk = isLaunched ? [.bodyEnds, .shouldSaveState, .willTerminate] : []
+    if !isLaunched { state = .terminated }
+    return .terminate
+  }
+
+  /// Posts that a termination has overtaken: they will never be delivered.
+  mutating func takeOvertakenPosts() -> [(notification: any LifecycleNotification, id: PostID)] {
+    guard termination != nil else { return [] }
+    defer { posts = [] }
+    return posts.map { ($0.notification, $0.id) }
+  }
+
+  /// Who hears a notification that is posted in a hook, and so delivered at once, beside the current step.
+  func audience(of step: LifecycleStep) -> [[ObserverID]] {
+    plan(step, cause: walkCause).groups
+  }
+
+  mutating func hold() { holds += 1 }
+  mutating func release() { holds -= 1 }
+  var isHeld: Bool { holds > 0 }
+
+  // MARK: Members
+
+  mutating func add(_ id: ObserverID, phase: LifecyclePhase) {
+    let member = Member(id: id, phase: phase, level: .launching)
+    let index = members.firstIndex { $0.phase > phase } ?? members.endIndex
+    members.insert(member, at: index)
+  }
+
+  /// Sends nothing: what an observer does at its end is its owner's business.
+  mutating func remove(_ id: ObserverID) { members.removeAll { $0.id == id } }
+
+  /// The delivery under way has got to this member: it is being told now.
+  mutating func reached(_ id: ObserverID) {
+    guard let current, let index = members.firstIndex(where: { $0.id == id }) else { return }
+    switch current.step {
+    case .didFinishLaunching: members[index].level = .background
+    case .willEnterForeground: members[index].level = .foreground
+    case .didEnterBackground: members[index].level = .background
+    case .willSuspend: members[index].isSuspended = true
+    case .didResume: members[index].isSuspended = false
+    default: break
+    }
+  }
+
+  // MARK: What comes out
+
+  /// Nothing to deliver, nothing being delivered, nothing waiting behind a hold.
+  var isIdle: Bool {
+    guard current == nil else { return false }
+    var copy = self
+    copy.holds = 0
+    return copy.next() == nil
+  }
+
+  /// The next step, which is then the current one; `nil` while one is, while deliveries are held back,
+  /// and when there is nothing to do.
+  mutating func next() -> Plan? {
+    guard current == nil, state != .terminated else { return nil }
+    if termination != nil {
+      current = nextTerminationStep()
+      return current
+    }
+    guard holds == 0 else { return nil }
+    current = catchUp() ?? nextWalkStep()
+    return current
+  }
+
+  /// The current step has ended, or was overtaken. Returns true when its walk is over too.
+  @discardableResult mutating func finishStep() -> Bool {
+    guard let plan = current else { return true }
+    current = nil
+    switch plan.step {
+    case .willEnterForeground where !isCatchUp(plan) && termination == nil: state = .foreground
+    case .willTerminate: state = .terminated
+    default: break
+    }
+    return walk.isEmpty
+  }
+
+  /// The third signal: nothing more is delivered.
+  mutating func abort() {
+    current = nil
+    walk = []
+    state = .terminated
+  }
+
+  private func isCatchUp(_ plan: Plan) -> Bool {
+    if case .lateObserver = plan.cause.origin { true } else { false }
+  }
+
+  private mutating func nextTerminationStep() -> Plan? {
+    // Members in the foreground, and not the state: an upward step may have been overtaken midway.
+    if members.contains(where: { $0.level == .foreground }) {
+      state = .background
+      return plan(.didEnterBackground, cause: walkCause) { $0.level == .foreground }
+    }
+    guard !walk.isEmpty else { return nil }
+    if state == .foreground { state = .background }
+    let step = walk.removeFirst()
+    if case .bodyEnds = step { return Plan(step: step, cause: walkCause, groups: []) }
+    return plan(step, cause: walkCause)
+  }
+
+  /// Members that came late are told what the others have heard, step by step, before anything else.
+  private func catchUp() -> Plan? {
+    guard state != .launching else { return nil }
+    let cause = LifecycleCause(.lateObserver)
+    if members.contains(where: { $0.level == .launching }) {
+      return plan(.didFinishLaunching, cause: cause) { $0.level == .launching }
+    }
+    if state == .foreground, members.contains(where: { $0.level == .background }) {
+      return plan(.willEnterForeground, cause: cause) { $0.level == .background }
+    }
+    return nil
+  }
+
+  private mutating func nextWalkStep() -> Plan? {
+    repeat {
+      while !walk.isEmpty {
+        let step = walk.removeFirst()
+        if isStillWanted(step) { return begin(step) }
+      }
+    } while planWalk()
+    return nil
+  }
+
+  /// Whether a step of the walk under way is still what the daemon should do.
+  private func isStillWanted(_ step: LifecycleStep) -> Bool {
+    switch step {
+    case .willEnterForeground: backgroundReasons.isEmpty && state == .background
+    case .didEnterBackground: state == .foreground
+    case .willSuspend: wantsSleep && !isSuspended
+    case .didResume: isSuspended
+    default: true
+    }
+  }
+
+  private mutating func begin(_ step: LifecycleStep) -> Plan {
+    switch step {
+    case .didFinishLaunching: state = .background
+    case .didEnterBackground: state = .background
+    case .willSuspend: isSuspended = true
+    case .didResume: isSuspended = false
+    default: break
+    }
+    return switch step {
+    case .didFinishLaunching: plan(step, cause: walkCause) { $0.level == .launching }
+    case .willEnterForeground: plan(step, cause: walkCause) { $0.level == .background }
+    case .didEnterBackground: plan(step, cause: walkCause) { $0.level == .foreground }
+    case .didResume: plan(step, cause: walkCause) { $0.isSuspended }
+    default: plan(step, cause: walkCause)
+    }
+  }
+
+  /// Plans the walk for the wish that has waited longest; false when there is none.
+  private mutating func planWalk() -> Bool {
+    if state == .launching {
+      guard let wish = launchWish else { return false }
+      launchWish = nil
+      walkCause = wish.cause
+      walk = [.didFinishLaunching, .willEnterForeground]
+      return true
+    }
+    guard let (planned, wish) = longestWaiting() else { return false }
+    walkCause = wish.cause
+    switch planned {
+    case .state:
+      stateWish = nil
+      walk =
+        backgroundReasons.isEmpty
+        ? [.willEnterForeground]
+        : state == .foreground ? [.didEnterBackground, .shouldSaveState] : []
+    case .sleep:
+      sleepWish = nil
+      walk =
+        wantsSleep == isSuspended
+        ? [] : wantsSleep ? [.didEnterBackground, .shouldSaveState, .willSuspend] : [.didResume]
+    case .reload:
+      reloadWish = nil
+      walk = [.shouldSaveState, .shouldReload]
+    case .save:
+      saveWish = nil
+      walk = [.shouldSaveState]
+    case .pressure(let resource):
+      pressureWishes[resource] = nil
+      walk = [.pressure(resource)]
+    case .post:
+      let post = posts.removeFirst()
+      walk = [.posted(post.notification, id: post.id)]
+    }
+    return true
+  }
+
+  private func longestWaiting() -> (Planned, Wish)? {
+    var waiting: [(Planned, Wish)] = []
+    if let sleepWish { waiting.append((.sleep, sleepWish)) }
+    // A suspend enters the background on its way, and a resume is told before the foreground.
+    if let stateWish, sleepWish == nil { waiting.append((.state, stateWish)) }
+    if let reloadWish { waiting.append((.reload, reloadWish)) }
+    if let saveWish { waiting.append((.save, saveWish)) }
+    for (resource, wish) in pressureWishes { waiting.append((.pressure(resource), wish)) }
+    if let post = posts.first { waiting.append((.post, post.wish)) }
+    return waiting.min { $0.1.order < $1.1.order }
+  }
+
+  /// The step with the members that hear it, in order, cut into groups.
+  private func plan(
+    _ step: LifecycleStep, cause: LifecycleCause, to isIncluded: ((Member) -> Bool)? = nil
+  ) -> Plan {
+    var groups: [[ObserverID]] = []
+    var last: LifecyclePhase?
+    // Those that were not told of the launch have nothing to pause, save or close.
+    let hearing = members.filter(isIncluded ?? { $0.level != .launching })
+    for member in step.isDownward ? hearing.reversed() : hearing {
+      if member.phase.isConcurrent, member.phase == last {
+        groups[groups.endIndex - 1].append(member.id)
+      } else {
+        groups.append([member.id])
+      }
+      last = member.phase
+    }
+    return Plan(step: step, cause: cause, groups: groups)
+  }
+}

@@ -1,0 +1,73 @@
+/// One delivery of a walk: a notification, or the wait for the body of `run` to end.
+enum LifecycleStep: Sendable {
+  case didFinishLaunching
+  case willEnterForeground
+  case didEnterBackground
+  case shouldSaveState
+  case shouldReload
+  case willSuspend
+  case didResume
+  case pressure(DidReceivePressure.Resource)
+  case posted(any LifecycleNotification, id: PostID)
+  /// The body of `run` was cancelled: wait until it has ended.
+  case bodyEnds
+  case willTerminate
+
+  /// Whether observers hear in reverse.
+  var isDownward: Bool {
+    switch self {
+    case .didEnterBackground, .shouldSaveState, .willSuspend, .willTerminate: true
+    default: false
+    }
+  }
+
+  /// Whether a termination leaves the rest of this delivery out. What takes things down goes on.
+  var yieldsToTermination: Bool {
+    switch self {
+    case .didEnterBackground, .shouldSaveState, .bodyEnds, .willTerminate: false
+    default: true
+    }
+  }
+
+  var isSave: Bool { if case .shouldSaveState = self { true } else { false } }
+
+  /// The notification's type; `nil` for `bodyEnds`, which no observer hears.
+  var type: (any LifecycleNotification.Type)? {
+    switch self {
+    case .didFinishLaunching: DidFinishLaunching.self
+    case .willEnterForeground: WillEnterForeground.self
+    case .didEnterBackground: DidEnterBackground.self
+    case .shouldSaveState: ShouldSaveState.self
+    case .shouldReload: ShouldReload.self
+    case .willSuspend: WillSuspend.self
+    case .didResume: DidResume.self
+    case .pressure: DidReceivePressure.self
+    case .posted(let notification, _): Swift.type(of: notification)
+    case .bodyEnds: nil
+    case .willTerminate: WillTerminate.self
+    }
+  }
+
+  func notification(_ context: LifecycleContext) -> (any LifecycleNotification)? {
+    switch self {
+    case .didFinishLaunching: DidFinishLaunching(context: context)
+    case .willEnterForeground: WillEnterForeground(context: context)
+    case .didEnterBackground: DidEnterBackground(context: context)
+    case .shouldSaveState: ShouldSaveState(context: context)
+    case .shouldReload: ShouldReload(context: context)
+    case .willSuspend: WillSuspend(context: context)
+    case .didResume: DidResume(context: context)
+    case .pressure(let resource): DidReceivePressure(resource: resource, context: context)
+    case .posted(let notification, _): notification
+    case .bodyEnds: nil
+    case .willTerminate: WillTerminate(context: context)
+    }
+  }
+}
+
+struct ObserverID: Hashable, Comparable, Sendable {
+  let value: UInt64
+  static func < (a: ObserverID, b: ObserverID) -> Bool { a.value < b.value }
+}
+
+struct PostID: Hashable, Sendable { let value: UInt64 }

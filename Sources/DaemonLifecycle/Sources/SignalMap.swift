@@ -1,0 +1,78 @@
+/// What a signal asks the lifecycle to do.
+public enum SignalAction: Sendable {
+  /// Enter the background, for the operator's reason: the daemon stays there until `.enterForeground`.
+  case enterBackground
+  /// Take back the operator's reason for being in the background.
+  case enterForeground
+  /// Save state, then reload the configuration.
+  case reload
+  /// Save state and go on.
+  case saveState
+  /// Terminate; the second such signal hurries, the third exits at once.
+  case terminate
+  /// Post a notification of your own; its cause names the signal and its sender.
+  case post(any LifecycleNotification)
+}
+
+/// Which signal asks for what: a value to replace, extend or empty.
+///
+///     var signals = SignalMap.standard
+///     signals[.sigusr1] = nil                            // back to the system's own meaning
+///     signals[.realTime(0)!] = .post(RotateLogs())
+///     let lifecycle = LifecycleSubject(.init(signals: signals))
+///
+/// SIGCONT can't be mapped, since systemd sends it along with every other signal; nor can signals that
+/// report a fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS). `start()` throws for these.
+///
+/// Signals of several kinds that are pending together arrive in the order in which the kernel handed
+/// them to this process: number order as a rule, not the order in which they were sent.
+public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
+  private(set) var actions: [UnixSignal: SignalAction]
+
+  public init(dictionaryLiteral elements: (UnixSignal, SignalAction)...) {
+    actions = Dictionary(elements) { _, last in last }
+  }
+
+  /// SIGUSR1 pauses, SIGUSR2 resumes, SIGHUP reloads, SIGTERM and SIGINT terminate.
+  public static let standard: SignalMap = [
+    .sigusr1: .enterBackground, .sigusr2: .enterForeground, .sighup: .reload,
+    .sigterm: .terminate, .sigint: .terminate,
+  ]
+
+  /// No signal is handled: each keeps the disposition that it has.
+  public static let none: SignalMap = [:]
+
+  public subscript(signal: UnixSignal) -> SignalAction? {
+    get { actions[signal] }
+    set { actions[signal] = newValue }
+  }
+
+  /// The signals in the map, in number order.
+  public var signals: [UnixSignal] { actions.keys.sorted { $0.rawValue < $1.rawValue } }
+
+  func validate() throws(LifecycleError) {
+    for signal in signals {
+      if signal == .sigcont {
+        throw .signalNotMappable(
+          signal, reason: "systemd sends it along with every signal, so it says nothing")
+      }
+      if signal.isFault {
+        throw .signalNotMappable(
+          signal, reason: "it reports a fault that a handler can't put off")
+      }
+    }
+  }
+}
+
+extension SignalAction {
+  func event(cause: LifecycleCause) -> LifecycleEvent {
+    switch self {
+    case .enterBackground: .init(.enterBackground(.operator), cause: cause)
+    case .enterForeground: .init(.enterForeground(.operator), cause: cause)
+    case .reload: .init(.reload, cause: cause)
+    case .saveState: .init(.saveState, cause: cause)
+    case .terminate: .init(.terminate, cause: cause)
+    case .post(let notification): .init(.post(notification), cause: cause)
+    }
+  }
+}

@@ -1,0 +1,70 @@
+import CLinux
+import Synchronization
+
+/// The signals of a `SignalMap` as events, with their sender and the number of coalesced deliveries.
+///
+/// `sigaction` rather than signalfd: Swift's async main parks thread 0 in sigsuspend with an empty mask,
+/// so a signal meant for a descriptor would be taken, and lost, there.
+final class SignalSource: LifecycleSource {
+  private let map: SignalMap
+  /// The signals whose handlers are ours now, and the eventfd the handlers write to (-1: closed).
+  private let opened = Mutex<(signals: [UnixSignal], descriptor: Int32)>(([], -1))
+
+  init(map: SignalMap) { self.map = map }
+
+  deinit { close() }
+
+  var fileDescriptor: Int32 { opened.withLock { $0.descriptor } }
+
+  /// All or nothing: when one signal can't be had, the dispositions of the others are put back.
+  func open() throws(LifecycleError) {
+    try map.validate()
+    let descriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
+    guard descriptor >= 0 else {
+      throw .system("create an eventfd for signals", errno: clinux_errno())
+    }
+    opened.withLock { $0 = ([], descriptor) }
+    for signal in map.signals {
+      // SIGHUP ignored at start is what nohup(1) asks for.
+      let failure = clinux_signal_listen(signal.rawValue, descriptor, signal == .sighup)
+      switch failure {
+      case 0: opened.withLock { $0.signals.append(signal) }
+      case EALREADY: continue
+      default:
+        close()
+        throw failure == EBUSY
+          ? .signalInUse(signal) : .system("handle \(signal)", errno: failure)
+      }
+    }
+  }
+
+  /// Each signal at most once, in the order in which the last of its kind came.
+  func read() -> [LifecycleEvent] {
+    var taken: [(record: clinux_signal_record, signal: UnixSignal)] = []
+    // Under the lock, so that `close` can't hand the descriptor's number to someone else meanwhile.
+    opened.withLock { opened in
+      var counter: UInt64 = 0
+      var record = clinux_signal_record()
+      // Drained before the records are taken: a signal between the two wakes us again, for nothing.
+      _ = CLinux.read(opened.descriptor, &counter, 8)
+      for signal in opened.signals where clinux_signal_take(signal.rawValue, &record) {
+        taken.append((record, signal))
+      }
+    }
+    taken.sort { $0.record.sequence < $1.record.sequence }
+    return taken.compactMap { record, signal in
+      let cause = LifecycleCause(
+        .signal(signal, pid: record.pid, uid: record.uid, coalesced: Int(record.count)))
+      return map[signal]?.event(cause: cause)
+    }
+  }
+
+  func close() {
+    let (signals, descriptor) = opened.withLock { opened in
+      defer { opened = ([], -1) }
+      return opened
+    }
+    for signal in signals { clinux_signal_unlisten(signal.rawValue) }
+    if descriptor >= 0 { CLinux.close(descriptor) }
+  }
+}

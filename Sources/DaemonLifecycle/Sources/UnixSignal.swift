@@ -1,0 +1,105 @@
+import CLinux
+
+/// A signal that a process can catch: every one but SIGKILL, SIGSTOP and those reserved by the C library.
+///
+///     UnixSignal("SIGHUP")          // also "HUP", "hup", "1"
+///     UnixSignal("RTMIN+3")         // real-time signals count from SIGRTMIN or back from SIGRTMAX
+///     print(UnixSignal.sigterm)     // SIGTERM
+///
+/// Numbers differ between architectures; the constants here are the C library's own. See signal(7).
+public struct UnixSignal: RawRepresentable, Hashable, Sendable {
+  public let rawValue: Int32
+
+  /// `nil` for SIGKILL, SIGSTOP, the signals between the standard and the real-time ones, and numbers that
+  /// are no signals.
+  public init?(rawValue: Int32) {
+    let isStandard = Self.standardNames[rawValue] != nil
+    let isRealTime = (clinux_sigrtmin()...clinux_sigrtmax()).contains(rawValue)
+    guard isStandard || isRealTime else { return nil }
+    self.rawValue = rawValue
+  }
+
+  /// Only for numbers known to be signals that can be caught.
+  private init(known: Int32) { rawValue = known }
+
+  public static let sighup = UnixSignal(known: SIGHUP)
+  public static let sigint = UnixSignal(known: SIGINT)
+  public static let sigquit = UnixSignal(known: SIGQUIT)
+  public static let sigusr1 = UnixSignal(known: SIGUSR1)
+  public static let sigusr2 = UnixSignal(known: SIGUSR2)
+  public static let sigalrm = UnixSignal(known: SIGALRM)
+  public static let sigterm = UnixSignal(known: SIGTERM)
+  public static let sigchld = UnixSignal(known: SIGCHLD)
+  public static let sigcont = UnixSignal(known: SIGCONT)
+  public static let sigtstp = UnixSignal(known: SIGTSTP)
+  public static let sigwinch = UnixSignal(known: SIGWINCH)
+  public static let sigpipe = UnixSignal(known: SIGPIPE)
+
+  /// The real-time signal `SIGRTMIN+offset`; `nil` when there are not that many (30 on Linux with glibc).
+  public static func realTime(_ offset: Int) -> UnixSignal? {
+    let count = Int(clinux_sigrtmax() - clinux_sigrtmin())
+    guard (0...count).contains(offset) else { return nil }
+    return UnixSignal(known: clinux_sigrtmin() + Int32(offset))
+  }
+
+  /// Every signal that can be caught, in number order.
+  public static let all: [UnixSignal] =
+    (1...clinux_sigrtmax()).compactMap { UnixSignal(rawValue: $0) }
+
+  /// The signals that report a fault of the instruction being executed: returning from a handler that
+  /// does not mend the fault repeats it for ever.
+  var isFault: Bool { [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS].contains(rawValue) }
+
+  private static let standardNames: [Int32: String] = [
+    SIGHUP: "HUP", SIGINT: "INT", SIGQUIT: "QUIT", SIGILL: "ILL", SIGTRAP: "TRAP", SIGABRT: "ABRT",
+    SIGBUS: "BUS", SIGFPE: "FPE", SIGUSR1: "USR1", SIGSEGV: "SEGV", SIGUSR2: "USR2",
+    SIGPIPE: "PIPE", SIGALRM: "ALRM", SIGTERM: "TERM", SIGSTKFLT: "STKFLT", SIGCHLD: "CHLD",
+    SIGCONT: "CONT", SIGTSTP: "TSTP", SIGTTIN: "TTIN", SIGTTOU: "TTOU", SIGURG: "URG",
+    SIGXCPU: "XCPU", SIGXFSZ: "XFSZ", SIGVTALRM: "VTALRM", SIGPROF: "PROF", SIGWINCH: "WINCH",
+    SIGIO: "IO", SIGPWR: "PWR", SIGSYS: "SYS",
+  ]
+  private static let otherNames: [String: Int32] = ["IOT": SIGABRT, "CLD": SIGCHLD, "POLL": SIGIO]
+  private static let numbers = Dictionary(
+    uniqueKeysWithValues: standardNames.map { ($0.value, $0.key) }
+  ).merging(otherNames) { standard, _ in standard }
+}
+
+extension UnixSignal: LosslessStringConvertible {
+  /// Parses `SIGTERM`, `TERM`, `15`, `SIGRTMIN+3` and `RTMAX-1`, in any case; `nil` for anything else.
+  public init?(_ description: String) {
+    var name = description.uppercased()
+    if let number = Int32(name), name.allSatisfy(\.isNumber) {
+      self.init(rawValue: number)
+      return
+    }
+    if name.hasPrefix("SIG") { name.removeFirst(3) }
+    if let number = Self.numbers[name] {
+      self.init(rawValue: number)
+    } else if name.hasPrefix("RTMIN") {
+      self.init(offset: name.dropFirst(5), sign: "+", from: clinux_sigrtmin())
+    } else if name.hasPrefix("RTMAX") {
+      self.init(offset: name.dropFirst(5), sign: "-", from: clinux_sigrtmax())
+    } else {
+      return nil
+    }
+  }
+
+  private init?(offset text: Substring, sign: Character, from base: Int32) {
+    if text.isEmpty {
+      self.init(rawValue: base)
+      return
+    }
+    let digits = text.dropFirst()
+    guard text.first == sign, !digits.isEmpty, digits.allSatisfy(\.isNumber),
+      let offset = Int32(digits), offset <= clinux_sigrtmax() - clinux_sigrtmin()
+    else { return nil }
+    self.init(rawValue: sign == "+" ? base + offset : base - offset)
+  }
+
+  /// `SIGTERM`, or `SIGRTMIN+3` for a real-time signal.
+  public var description: String {
+    if let name = Self.standardNames[rawValue] { return "SIG" + name }
+    let offset = rawValue - clinux_sigrtmin()
+    return offset == 0 ? "SIGRTMIN" : "SIGRTMIN+\(offset)"
+  }
+}

@@ -1,0 +1,176 @@
+public import DaemonLifecycle
+import Synchronization
+
+/// Stands in for a `LifecycleSubject` in tests: the same registry and delivery, without signals and on a
+/// clock that only the test moves.
+///
+///     func testSavesWhenPaused() async throws {
+///       let mock = MockLifecycleSubject()
+///       let poller = Poller(lifecycle: mock)              // takes `any LifecycleObservable`
+///       let report = await mock.send(.sigusr1)            // returns when every hook has ended
+///       XCTAssertTrue(report.problems.isEmpty)
+///       XCTAssertTrue(mock.addObserverWasCalled)
+///       try mock.checkNothingPending()
+///     }
+///
+/// Works in XCTest and Swift Testing alike and keeps no state outside of itself, so tests may run in
+/// parallel. Safe to use from any thread.
+public final class MockLifecycleSubject: LifecycleObservable {
+  public let core: LifecycleCore
+  private let recorder: Recorder
+
+  /// A subject in `state`: in the foreground, as a daemon at work, unless said otherwise. A mock that is
+  /// `.launching` goes on with `launch()`.
+  ///
+  /// Observers that are added to a mock that is not launching are late ones: they are told of the launch,
+  /// and of the foreground, before anything else.
+  public init(
+    state: LifecycleState = .foreground,
+    configuration: LifecycleConfiguration = LifecycleConfiguration(logsProblems: false)
+  ) {
+    let recorder = Recorder()
+    self.recorder = recorder
+    core = LifecycleCore(
+      testing: configuration, initialState: state, recorder: recorder,
+      exitProcess: { code in recorder.change { $0.exitCode = code } })
+  }
+
+  deinit { core.shutDown() }
+
+  // MARK: Making things happen
+
+  /// Acts as if the signal had come, and returns what every hook did when the last of them has ended.
+  ///
+  /// An empty report when the signal is not in the signal map, or asks for what is already so. A hook that
+  /// does not end needs its deadline: use `inject(_:)`, `advance(by:)` and `settled()`.
+  @discardableResult
+  nonisolated(nonsending) public func send(
+    _ signal: UnixSignal, fromPID pid: Int32 = 1, uid: UInt32 = 0
+  ) async -> LifecycleReport {
+    let before = recorder.reportCount
+    inject(signal, fromPID: pid, uid: uid)
+    return await report(since: before, cause: Self.cause(signal, pid, uid))
+  }
+
+  /// Acts as if a source had reported the event, and returns what every hook did.
+  @discardableResult
+  nonisolated(nonsending) public func send(
+    _ kind: LifecycleEvent.Kind, cause: LifecycleCause = LifecycleCause(.other("a test"))
+  ) async -> LifecycleReport {
+    let before = recorder.reportCount
+    inject(kind, cause: cause)
+    return await report(since: before, cause: cause)
+  }
+
+  /// As `send(_:)`, without waiting for the hooks.
+  public func inject(_ signal: UnixSignal, fromPID pid: Int32 = 1, uid: UInt32 = 0) {
+    guard let event = core.event(for: signal, cause: Self.cause(signal, pid, uid)) else { return }
+    core.send(event)
+  }
+
+  /// As `send(_:)`, without waiting for the hooks.
+  public func inject(
+    _ kind: LifecycleEvent.Kind, cause: LifecycleCause = LifecycleCause(.other("a test"))
+  ) {
+    core.send(LifecycleEvent(kind, cause: cause))
+  }
+
+  /// Launches a mock that was made `.launching`.
+  @discardableResult
+  nonisolated(nonsending) public func launch() async -> LifecycleReport {
+    await core.launchForTesting()
+  }
+
+  /// Returns when every hook has ended and nothing waits to be delivered, with all that was reported so
+  /// far. What is held back is not waited for.
+  @discardableResult
+  nonisolated(nonsending) public func settled() async -> LifecycleReport {
+    await report(since: 0, cause: LifecycleCause(.other("a test")))
+  }
+
+  /// Lets the mock's time pass: hooks reach their deadlines, sleeps on `clock` end, ticks tick, one after
+  /// another, and each has turns to run before the next.
+  nonisolated(nonsending) public func advance(by duration: Duration) async {
+    await core.advance(by: duration)
+  }
+
+  nonisolated(nonsending) private func report(since count: Int, cause: LifecycleCause) async
+    -> LifecycleReport
+  {
+    await core.untilIdle()
+    return LifecycleReport(cause: cause, entries: recorder.entries(since: count))
+  }
+
+  private static func cause(_ signal: UnixSignal, _ pid: Int32, _ uid: UInt32) -> LifecycleCause {
+    LifecycleCause(.signal(signal, pid: pid, uid: uid, coalesced: 1))
+  }
+
+  // MARK: The record
+
+  /// A call of a method of the subject, by the code under test.
+  public enum Call: Sendable, CustomStringConvertible {
+    case addObserver(any LifecycleObserver.Type)
+    /// A closure: its owner's type, or where it was written.
+    case observe(String)
+    case removeObserver(any AnyObject.Type)
+    case post(any LifecycleNotification)
+    case holdDeliveries
+    case terminate
+
+    public var description: String {
+      switch self {
+      case .addObserver(let type): "addObserver(\(type))"
+      case .observe(let observer): "observe(\(observer))"
+      case .removeObserver(let type): "removeObserver(\(type))"
+      case .post(let notification): "post(\(notification))"
+      case .holdDeliveries: "holdDeliveries()"
+      case .terminate: "terminate()"
+      }
+    }
+  }
+
+  /// The calls so far, in order.
+  public var calls: [Call] { recorder.calls }
+
+  public var addObserverWasCalled: Bool {
+    calls.contains { if case .addObserver = $0 { true } else { false } }
+  }
+  public var observeWasCalled: Bool {
+    calls.contains { if case .observe = $0 { true } else { false } }
+  }
+  public var removeObserverWasCalled: Bool {
+    calls.contains { if case .removeObserver = $0 { true } else { false } }
+  }
+  public var postWasCalled: Bool {
+    calls.contains { if case .post = $0 { true } else { false } }
+  }
+  public var terminateWasCalled: Bool {
+    calls.contains { if case .terminate = $0 { true } else { false } }
+  }
+
+  /// The notifications delivered so far, in order; each once, however many observers heard it.
+  public var delivered: [any LifecycleNotification] { recorder.delivered }
+
+  /// The reports so far, in order: one for each event that had something to deliver.
+  public var reports: [LifecycleReport] { recorder.reports }
+
+  /// How the run ended, once WillTerminate has been delivered.
+  public var exit: LifecycleExit? { core.exit }
+
+  /// The status with which the process would have been ended at once, by a third signal.
+  public var immediateExitCode: Int32? { recorder.exitCode }
+
+  // MARK: At the end of a test
+
+  /// Throws when something has not come to its end: a hook, a sleep, a hold, an event.
+  public func checkNothingPending() throws(PendingError) {
+    let pending = core.pending
+    if !pending.isEmpty { throw PendingError(pending: pending) }
+  }
+
+  public struct PendingError: Error, CustomStringConvertible {
+    /// A sentence for each.
+    public let pending: [String]
+    public var description: String { "Still pending: " + pending.joined(separator: "; ") + "." }
+  }
+}
