@@ -26,5 +26,18 @@ let package = Package(
     .testTarget(
       name: "DaemonLifecycleTests", dependencies: ["DaemonLifecycle", "DaemonLifecycleTesting"],
       swiftSettings: strict),
+    // Daemons for the process tests. Optimized, since that is what shortens the lives of observers.
+    .executableTarget(
+      name: "ProbeDaemon", dependencies: ["DaemonLifecycle"], path: "Tests/Probes/Daemon",
+      swiftSettings: strict + [.unsafeFlags(["-O"])]),
+    .executableTarget(
+      name: "ProbeSyncMain", dependencies: ["DaemonLifecycle"], path: "Tests/Probes/SyncMain",
+      swiftSettings: strict),
+    .executableTarget(
+      name: "ProbeTopLevel", dependencies: ["DaemonLifecycle"], path: "Tests/Probes/TopLevel",
+      swiftSettings: strict),
+    .testTarget(
+      name: "ProcessTests", dependencies: ["ProbeDaemon", "ProbeSyncMain", "ProbeTopLevel"],
+      swiftSettings: strict),
   ]
 )

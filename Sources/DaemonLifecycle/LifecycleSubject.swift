@@ -48,6 +48,14 @@ public final class LifecycleSubject: LifecycleObservable {
     return await core.launch()
   }
 
+  /// Returns when the daemon has terminated: after `start()`, for those who do not use `run`.
+  ///
+  /// As at the end of `run`, a caller that is not isolated goes on, on the subject's own thread, and
+  /// `exitGrace` begins with the last hook.
+  nonisolated(nonsending) public func waitUntilTerminated() async -> LifecycleExit {
+    await core.untilTerminated()
+  }
+
   /// Puts back the dispositions found by `start()`: signals mean again what they meant before.
   ///
   /// Sends nothing. Deliveries that have begun go on, and so does everything else: only signals no longer

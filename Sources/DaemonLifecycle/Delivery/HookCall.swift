@@ -51,11 +51,9 @@ final class HookCall: Sendable {
     delivery: DeliveryID, cause: LifecycleCause, began: MonotonicTime, deadline: MonotonicTime,
     core: LifecycleCore
   ) -> HookCall {
-    let hook = Hook(notification: nil, isMethod: false) { _, _, _ in }
-    let entry = ObserverEntry(
-      id: ObserverID(value: 0), closure: hook, owner: nil, phase: .standard, name: .body)
+    let entry = ObserverEntry.body
     let call = HookCall(
-      entry: entry, hook: hook, step: .bodyEnds, delivery: delivery, cause: cause, began: began,
+      entry: entry, hook: entry.hooks[0], step: .bodyEnds, delivery: delivery, cause: cause, began: began,
       deadline: deadline, core: core)
     call.progress.store(.begun, ordering: .releasing)
     return call

@@ -71,6 +71,10 @@ extension LifecycleCore {
 
   /// The termination waits for the body: its entry in the report is like a hook's.
   func awaitBody(_ id: DeliveryID, _ state: inout State) {
+    if case .ended(let error) = state.body {
+      let entry = ObserverEntry.body
+      return record(error.map { .failed($0) } ?? .completed, of: entry, in: id, .zero, &state)
+    }
     guard case .running(_, let cancelled) = state.body else { return }
     let now = now
     let began = cancelled ?? now

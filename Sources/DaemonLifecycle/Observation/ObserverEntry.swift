@@ -46,6 +46,11 @@ final class ObserverEntry: Sendable {
     target = owner ?? anchor
   }
 
+  /// Stands for the body of `run` in reports; nobody registers or calls it.
+  static let body = ObserverEntry(
+    id: ObserverID(value: 0), closure: Hook(notification: nil, isMethod: false) { _, _, _ in },
+    owner: nil, phase: .standard, name: .body)
+
   /// The hooks for notifications of `type`, then those for all.
   func hooks(for type: ObjectIdentifier) -> [Hook] { hooks.filter { $0.notification == type } }
   var wildcards: [Hook] { hooks.filter { $0.notification == nil } }

@@ -1,0 +1,54 @@
+import DaemonLifecycle
+import Glibc
+
+/// A daemon for the process tests: the first argument names what it is up to.
+@main struct ProbeDaemon {
+  static func main() async throws {
+    let arguments = Array(CommandLine.arguments.dropFirst())
+    guard let name = arguments.first, let scenario = scenarios[name] else {
+      say("scenarios: \(scenarios.keys.sorted())")
+      exit(64)
+    }
+    try await scenario(Array(arguments.dropFirst()))
+  }
+
+  static let scenarios: [String: @Sendable ([String]) async throws -> Void] = [
+    "log": log, "blocked": blocked, "blocked-main": blockedMain, "blockers": blockers,
+    "hang": hang, "full-stdout": fullStdout, "ownership": ownership, "body": body,
+    "launch-fails": launchFails, "fork": forkChild, "two-subjects": twoSubjects, "churn": churn,
+    "spawn": spawnFromHook, "late-launch": slowLaunch, "stop": stopListening,
+    "exit-grace": exitGrace, "cancel": cancelCaller,
+  ]
+}
+
+/// One write(2) a line, so that lines of several threads do not mix.
+func say(_ line: String) {
+  var text = line + "\n"
+  text.withUTF8 { _ = write(1, $0.baseAddress, $0.count) }
+}
+
+/// Says every notification that it hears.
+final class Logger: LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver,
+  ReloadObserver, TerminationObserver
+{
+  let name: String
+  init(_ name: String = "") { self.name = name.isEmpty ? "" : name + " " }
+
+  func didFinishLaunching(_ notification: DidFinishLaunching) { say("\(name)launch") }
+  func willEnterForeground(_ notification: WillEnterForeground) {
+    say("\(name)foreground: \(notification.cause)")
+  }
+  func didEnterBackground(_ notification: DidEnterBackground) {
+    say("\(name)background: \(notification.cause)")
+  }
+  func shouldSaveState(_ notification: ShouldSaveState) { say("\(name)save: \(notification.cause)") }
+  func shouldReload(_ notification: ShouldReload) { say("\(name)reload: \(notification.cause)") }
+  func willTerminate(_ notification: WillTerminate) { say("\(name)terminate: \(notification.cause)") }
+}
+
+/// Ends with the exit's code, saying how it went.
+func finish(_ result: LifecycleExit) -> Never {
+  for entry in result.report.entries { say("entry \(entry)") }
+  say("exit \(result.code)")
+  exit(result.code)
+}

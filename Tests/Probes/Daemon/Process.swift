@@ -1,0 +1,65 @@
+import Glibc
+
+/// fork(2) is hidden from Swift; this process has but threads that the child does not need.
+func forkThePlainWay() -> pid_t {
+  let symbol = dlsym(nil, "fork")!
+  typealias Fork = @convention(c) () -> pid_t
+  return unsafeBitCast(symbol, to: Fork.self)()
+}
+
+/// Threads that are not Swift's or the package's.
+enum Thread {
+  static func detach(_ body: @escaping @Sendable () -> Void) {
+    final class Box: Sendable {
+      let body: @Sendable () -> Void
+      init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    }
+    var thread = pthread_t()
+    pthread_create(
+      &thread, nil,
+      {
+        Unmanaged<Box>.fromOpaque($0!).takeRetainedValue().body()
+        return nil
+      }, Unmanaged.passRetained(Box(body)).toOpaque())
+  }
+}
+
+func entries(of directory: String) -> [String] {
+  guard let stream = opendir(directory) else { return [] }
+  defer { closedir(stream) }
+  var names: [String] = []
+  while let entry = readdir(stream) {
+    let name = withUnsafePointer(to: &entry.pointee.d_name) {
+      $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+    }
+    if !name.hasPrefix(".") { names.append(name) }
+  }
+  return names
+}
+
+func threadNames() -> [String] {
+  entries(of: "/proc/self/task").map { thread in
+    guard let file = fopen("/proc/self/task/\(thread)/comm", "r") else { return "" }
+    defer { fclose(file) }
+    var buffer = [CChar](repeating: 0, count: 64)
+    fgets(&buffer, 64, file)
+    return String(decoding: buffer.prefix { $0 > 10 }.map { UInt8($0) }, as: UTF8.self)
+  }
+}
+
+func threadCount() -> Int { threadNames().filter { $0 == "lifecycle" }.count }
+func descriptorCount() -> Int { entries(of: "/proc/self/fd").count }
+
+func residentKilobytes() -> Int {
+  guard let file = fopen("/proc/self/statm", "r") else { return 0 }
+  defer { fclose(file) }
+  var buffer = [CChar](repeating: 0, count: 128)
+  fgets(&buffer, 128, file)
+  let text = String(decoding: buffer.prefix { $0 > 10 }.map { UInt8($0) }, as: UTF8.self)
+  return (Int(text.split(separator: " ")[1]) ?? 0) * 4
+}
+
+/// Waits until the package's threads have ended.
+func threadsGone() async {
+  while threadCount() > 0 { await Task.yield() }
+}

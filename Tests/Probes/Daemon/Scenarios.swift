@@ -1,0 +1,421 @@
+import DaemonLifecycle
+import Dispatch
+import Glibc
+
+/// Says all notifications; `rt` adds a real-time signal, `count` says what came in total at the end.
+let log: @Sendable ([String]) async throws -> Void = { arguments in
+  var configuration = LifecycleConfiguration()
+  if arguments.contains("rt") { configuration.signals[.realTime(3)!] = .saveState }
+  let lifecycle = LifecycleSubject(configuration)
+  let logger = Logger()
+  lifecycle.addObserver(logger)
+  if arguments.contains("body") {
+    finish(
+      try await lifecycle.run {
+        try await lifecycle.foreground {
+          say("round begins")
+          defer { say("round ends") }
+          try await lifecycle.clock.sleep(for: .seconds(1000))
+        }
+        _ = logger
+      })
+  }
+  let result = try await lifecycle.run()
+  withExtendedLifetime(logger) {}
+  finish(result)
+}
+
+/// Two subjects in one process: one claims what the other has.
+let twoSubjects: @Sendable ([String]) async throws -> Void = { _ in
+  let first = LifecycleSubject(.init(signals: [.sigusr1: .saveState]))
+  let second = LifecycleSubject()
+  let third = LifecycleSubject(.init(signals: [.sigusr2: .terminate]))
+  try await first.start()
+  do {
+    try await second.start()
+  } catch LifecycleError.signalInUse(let signal) {
+    say("in use: \(signal)")
+  }
+  // Nothing of the second's was left behind: SIGUSR2 is free.
+  let logger = Logger()
+  third.addObserver(logger)
+  let result = try await third.run()
+  withExtendedLifetime((first, logger)) {}
+  finish(result)
+}
+
+/// `stop()` puts the dispositions back that it found: SIGUSR1 kills again.
+let stopListening: @Sendable ([String]) async throws -> Void = { _ in
+  signal(SIGUSR2, SIG_IGN)
+  let lifecycle = LifecycleSubject()
+  let logger = Logger()
+  lifecycle.addObserver(logger)
+  try await lifecycle.start()
+  lifecycle.stop()
+  var found = sigaction()
+  sigaction(SIGUSR2, nil, &found)
+  let isIgnored = unsafeBitCast(found.__sigaction_handler.sa_handler, to: Int.self) == 1
+  say("stopped, SIGUSR2 is \(isIgnored ? "ignored" : "not ignored") again")
+  lifecycle.enterBackground()
+  while true { pause() }
+}
+
+/// Forks without exec: the child is as if the package were not there, the parent undisturbed.
+let forkChild: @Sendable ([String]) async throws -> Void = { _ in
+  let lifecycle = LifecycleSubject()
+  let logger = Logger()
+  lifecycle.addObserver(logger)
+  try await lifecycle.start()
+  let child = forkThePlainWay()
+  if child == 0 {
+    // This is a thread of Dispatch's, which block what the test will send.
+    var none = sigset_t()
+    sigemptyset(&none)
+    pthread_sigmask(SIG_SETMASK, &none, nil)
+    while true { pause() }
+  }
+  say("child \(child)")
+  Thread.detach {
+    var status: Int32 = 0
+    waitpid(child, &status, 0)
+    say("child ended by signal \(status & 0x7f)")
+  }
+  finish(await lifecycle.waitUntilTerminated())
+}
+
+/// A child spawned from a hook starts with no signal blocked.
+let spawnFromHook: @Sendable ([String]) async throws -> Void = { _ in
+  let lifecycle = LifecycleSubject()
+  let token = lifecycle.observe(DidFinishLaunching.self) { _ in
+    var mask = sigset_t()
+    pthread_sigmask(SIG_SETMASK, nil, &mask)
+    let blocked = (1...64).filter { sigismember(&mask, Int32($0)) == 1 }
+    say("blocked in the hook: \(blocked)")
+  }
+  let result = try await lifecycle.run()
+  withExtendedLifetime(token) {}
+  finish(result)
+}
+
+/// Every thread of the cooperative pool is in a blocking call (and, `dispatch`, so are Dispatch's).
+///
+/// `main`: the caller is on the main actor. `stuck`: an actor that sits in the blocked pool is an
+/// observer too.
+let blocked: @Sendable ([String]) async throws -> Void = { arguments in
+  if arguments.contains("main") {
+    try await blockedOnMainActor(arguments)
+  } else {
+    try await blockedAnywhere(arguments)
+  }
+}
+
+@MainActor func blockedOnMainActor(_ arguments: [String]) async throws {
+  try await blockedAnywhere(arguments)
+}
+
+nonisolated(nonsending) func blockedAnywhere(_ arguments: [String]) async throws {
+  let lifecycle = LifecycleSubject(
+    .init(hookDeadline: .seconds(1), cancellationGrace: .milliseconds(300)))
+  let observers = Observers(lifecycle, stuck: arguments.contains("stuck"))
+  try await lifecycle.start()
+  if arguments.contains("stuck") { observers.stick() }
+  blockPool()
+  // After the pool, whose threads are Dispatch's too.
+  if arguments.contains("dispatch") { blockDispatch() }
+  say("blocked")
+  let result = await lifecycle.waitUntilTerminated()
+  withExtendedLifetime(observers) {}
+  finish(result)
+}
+
+final class Observers: Sendable {
+  let plain = Logger("class")
+  let idle = IdleActor()
+  let lane: LaneActor
+  let onMain: MainObserver
+  let stuck: StuckActor
+
+  init(_ lifecycle: LifecycleSubject, stuck isStuck: Bool) {
+    lane = LaneActor(lifecycle)
+    onMain = MainObserver()
+    stuck = StuckActor()
+    lifecycle.addObserver(plain)
+    lifecycle.addObserver(idle)
+    lifecycle.addObserver(lane)
+    lifecycle.addObserver(onMain)
+    if isStuck { lifecycle.addObserver(stuck) }
+  }
+
+  /// Returns when the actor is in its blocking call.
+  func stick() {
+    let isIn = DispatchSemaphore(value: 0)
+    Task.detached { [stuck] in await stuck.block(isIn) }
+    isIn.wait()
+  }
+}
+
+actor IdleActor: StateObserver {
+  func shouldSaveState(_ notification: ShouldSaveState) { say("actor save") }
+}
+
+actor LaneActor: StateObserver {
+  private let executor: LifecycleSerialExecutor
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+  private let clock: LifecycleClock
+  init(_ lifecycle: LifecycleSubject) {
+    executor = lifecycle.makeSerialExecutor()
+    clock = lifecycle.clock
+  }
+  func shouldSaveState(_ notification: ShouldSaveState) async throws {
+    try await clock.sleep(for: .milliseconds(20))
+    say("lane save")
+  }
+}
+
+@MainActor final class MainObserver: StateObserver {
+  nonisolated init() {}
+  func shouldSaveState(_ notification: ShouldSaveState) { say("main save") }
+}
+
+actor StuckActor: StateObserver {
+  func block(_ isIn: DispatchSemaphore) {
+    isIn.signal()
+    sleep(30)
+  }
+  func shouldSaveState(_ notification: ShouldSaveState) { say("stuck save") }
+}
+
+/// Occupies every thread of the cooperative pool for 30 s, and returns when they are (but the caller's own,
+/// if it is one: that is taken as soon as the caller suspends).
+func blockPool() {
+  let started = DispatchSemaphore(value: 0)
+  for _ in 0..<64 {
+    Task.detached {
+      started.signal()
+      sleep(30)
+    }
+  }
+  while started.wait(timeout: .now() + .milliseconds(300)) == .success {}
+}
+
+/// 100 blocked items on each of Dispatch's global queues.
+func blockDispatch() {
+  for quality: DispatchQoS.QoSClass in [.background, .utility, .default, .userInitiated, .userInteractive] {
+    for _ in 0..<100 { DispatchQueue.global(qos: quality).async { sleep(30) } }
+  }
+}
+
+/// A main actor that is blocked, and a class observer that is not.
+let blockedMain: @Sendable ([String]) async throws -> Void = { arguments in
+  let lifecycle = LifecycleSubject(
+    .init(hookDeadline: .milliseconds(500), cancellationGrace: .milliseconds(300)))
+  let onMain = MainObserver()
+  let plain = Logger("class")
+  lifecycle.addObserver(plain)
+  lifecycle.addObserver(onMain)
+  if arguments.contains("self") { lifecycle.addObserver(BlocksMain.shared) }
+  try await lifecycle.start()
+  if !arguments.contains("self") {
+    Task.detached {
+      await MainActor.run {
+        say("blocked")
+        sleep(30)
+      }
+    }
+  } else {
+    say("blocked")
+  }
+  let result = await lifecycle.waitUntilTerminated()
+  withExtendedLifetime((onMain, plain)) {}
+  finish(result)
+}
+
+@MainActor final class BlocksMain: BackgroundObserver {
+  nonisolated static let shared = BlocksMain()
+  nonisolated init() {}
+  func didEnterBackground(_ notification: DidEnterBackground) { sleep(30) }
+}
+
+/// More observers that block their thread than any pool has threads, then one that saves.
+let blockers: @Sendable ([String]) async throws -> Void = { arguments in
+  let lifecycle = LifecycleSubject(
+    .init(
+      hookDeadline: .milliseconds(100), cancellationGrace: .milliseconds(50), stopBudget: .seconds(60)))
+  let count = Int(arguments.first ?? "") ?? 20
+  let healthy = Logger("healthy")
+  let all = (0..<count).map { _ in BlockingObserver() }
+  lifecycle.addObserver(healthy)
+  for observer in all { lifecycle.addObserver(observer) }
+  let result = try await lifecycle.run()
+  say("threads \(threadCount())")
+  withExtendedLifetime((all, healthy)) {}
+  finish(result)
+}
+
+final class BlockingObserver: BackgroundObserver {
+  func didEnterBackground(_ notification: DidEnterBackground) { sleep(60) }
+}
+
+/// A hook that never returns: `async`, suspended for ever, or `blocking`.
+let hang: @Sendable ([String]) async throws -> Void = { arguments in
+  let lifecycle = LifecycleSubject(
+    .init(
+      hookDeadline: arguments.contains("slow") ? .seconds(20) : .milliseconds(300),
+      cancellationGrace: .milliseconds(200), stopBudget: .seconds(60)))
+  let saver = Logger("saver")
+  let hanging = HangingObserver(blocks: arguments.contains("blocking"))
+  lifecycle.addObserver(saver)
+  lifecycle.addObserver(hanging)
+  try await lifecycle.start()
+  say("started")
+  let result = await lifecycle.waitUntilTerminated()
+  withExtendedLifetime((saver, hanging)) {}
+  finish(result)
+}
+
+final class HangingObserver: BackgroundObserver {
+  let blocks: Bool
+  init(blocks: Bool) { self.blocks = blocks }
+  func didEnterBackground(_ notification: DidEnterBackground) async {
+    say("hanging")
+    if blocks { sleep(1000) }
+    // Never resumed; leaked on purpose, and so not a checked continuation, which would say so.
+    await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
+  }
+}
+
+/// stdout is a pipe that nobody reads: exit(3) hangs as it flushes, so `exitGrace` must end it.
+let fullStdout: @Sendable ([String]) async throws -> Void = { _ in
+  let lifecycle = LifecycleSubject(.init(exitGrace: .milliseconds(500)))
+  let filler = String(repeating: "x", count: 1000)
+  let result = try await lifecycle.run {
+    let flags = fcntl(1, F_GETFL)
+    _ = fcntl(1, F_SETFL, flags | O_NONBLOCK)
+    say("filling")
+    while write(1, filler, 1000) == 1000 {}
+    _ = fcntl(1, F_SETFL, flags)
+    print(filler)  // stays in stdio's buffer
+    try await lifecycle.clock.sleep(for: .seconds(1000))
+  }
+  exit(result.code)
+}
+
+/// Still alive after the last hook: ended by `_exit` with the code.
+let exitGrace: @Sendable ([String]) async throws -> Void = { _ in
+  let lifecycle = LifecycleSubject(.init(exitGrace: .milliseconds(300)))
+  let result = try await lifecycle.run()
+  say("code \(result.code)")
+  sleep(1000)
+}
+
+/// Observers that only the body owns, and one that nobody does.
+let ownership: @Sendable ([String]) async throws -> Void = { _ in
+  let lifecycle = LifecycleSubject()
+  let poller = Logger("owned")
+  lifecycle.addObserver(poller)
+  addOrphan(to: lifecycle)
+  let result = try await lifecycle.run {
+    try await lifecycle.foreground {
+      for try await tick in lifecycle.ticks(every: .milliseconds(20)) { say("\(poller.name)tick \(tick)") }
+    }
+  }
+  finish(result)
+}
+
+@inline(never) func addOrphan(to lifecycle: LifecycleSubject) {
+  lifecycle.addObserver(Orphan())
+}
+
+final class Orphan: LaunchObserver, StateObserver {
+  func didFinishLaunching(_ notification: DidFinishLaunching) { say("orphan launch") }
+  func shouldSaveState(_ notification: ShouldSaveState) { say("orphan save") }
+}
+
+/// Bodies that return, throw, or ignore their cancellation.
+let body: @Sendable ([String]) async throws -> Void = { arguments in
+  let lifecycle = LifecycleSubject(
+    .init(hookDeadline: .milliseconds(300), cancellationGrace: .milliseconds(200)))
+  let logger = Logger()
+  lifecycle.addObserver(logger)
+  let kind = arguments.first ?? ""
+  finish(
+    try await lifecycle.run {
+      say("body")
+      _ = logger
+      switch kind {
+      case "returns": return
+      case "throws": throw BodyError()
+      case "late-throw":
+        try? await lifecycle.clock.sleep(for: .seconds(1000))
+        throw BodyError()
+      case "ignores": while true { try? await Task.sleep(for: .milliseconds(10)) }
+      default: try await lifecycle.clock.sleep(for: .seconds(1000))
+      }
+    })
+}
+
+struct BodyError: Error {}
+
+/// A launch hook that throws ends the daemon.
+let launchFails: @Sendable ([String]) async throws -> Void = { _ in
+  let lifecycle = LifecycleSubject()
+  let token = lifecycle.observe(DidFinishLaunching.self) { _ in throw BodyError() }
+  let logger = Logger()
+  lifecycle.addObserver(logger)
+  let result = try await lifecycle.run { say("body") }
+  withExtendedLifetime((token, logger)) {}
+  finish(result)
+}
+
+/// A launch that takes its time: what comes meanwhile waits.
+let slowLaunch: @Sendable ([String]) async throws -> Void = { _ in
+  let lifecycle = LifecycleSubject()
+  let logger = Logger()
+  let token = lifecycle.observe(DidFinishLaunching.self, phase: .init(order: -1)) { notification in
+    say("launching")
+    // A real wait: the test sends its signals meanwhile and then a line of its own.
+    try await lifecycle.clock.sleep(for: .milliseconds(700))
+  }
+  lifecycle.addObserver(logger)
+  let result = try await lifecycle.run()
+  withExtendedLifetime((token, logger)) {}
+  finish(result)
+}
+
+/// Cancelling the task that called `run` terminates.
+let cancelCaller: @Sendable ([String]) async throws -> Void = { _ in
+  let lifecycle = LifecycleSubject()
+  let logger = Logger()
+  lifecycle.addObserver(logger)
+  let task = Task { try await lifecycle.run() }
+  for await _ in lifecycle.notifications(of: WillEnterForeground.self) { break }
+  task.cancel()
+  finish(try await task.value)
+}
+
+/// Subjects that come and go: prints file descriptors, threads and resident memory before and after.
+let churn: @Sendable ([String]) async throws -> Void = { arguments in
+  let count = Int(arguments.first ?? "") ?? 1000
+  func once() async throws {
+    let lifecycle = LifecycleSubject()
+    let logger = QuietObserver()
+    lifecycle.addObserver(logger)
+    try await lifecycle.start()
+    let backgrounds = lifecycle.notifications(of: DidEnterBackground.self)
+    kill(getpid(), SIGUSR1)
+    for await _ in backgrounds { break }  // before the subject goes, and with it the handler
+    lifecycle.terminate()
+    for await _ in lifecycle.notifications(of: WillTerminate.self) {}
+  }
+  for _ in 0..<50 { try await once() }
+  await threadsGone()
+  say("before \(descriptorCount()) \(threadCount()) \(residentKilobytes())")
+  for _ in 0..<count { try await once() }
+  await threadsGone()
+  say("after \(descriptorCount()) \(threadCount()) \(residentKilobytes())")
+}
+
+final class QuietObserver: StateObserver, BackgroundObserver {
+  func didEnterBackground(_ notification: DidEnterBackground) {}
+  func shouldSaveState(_ notification: ShouldSaveState) {}
+}

@@ -1,0 +1,175 @@
+import Glibc
+import XCTest
+
+/// A real child process with pipes, for tests: every wait is for a fact and has a deadline.
+final class ChildProcess {
+  enum Exit: Equatable { case status(Int32), signal(Int32) }
+
+  let pid: pid_t
+  private(set) var output: [String] = []
+  private let stdoutRead: Int32
+  /// Its write end is open in the child, and in what the child forks, for as long as they live.
+  private let lifeRead: Int32
+  private var partial: [UInt8] = []
+  private var isAtEnd = false
+  private var exit: Exit?
+  /// How many lines have been looked at by `expect`.
+  private var seen = 0
+
+  /// - Parameter ignoring: signals that the child starts with ignored, as nohup(1) does for SIGHUP.
+  /// - Parameter blocking: signals that it starts with blocked, as children of Dispatch's threads do.
+  init(
+    _ executable: String, _ arguments: [String], environment: [String: String] = [:],
+    ignoring: [Int32] = [], blocking: [Int32] = [], stderrToStdout: Bool = false
+  ) throws {
+    var out: [Int32] = [0, 0]
+    var life: [Int32] = [0, 0]
+    guard pipe(&out) == 0, pipe(&life) == 0 else { throw TestFailure("pipe") }
+    // Glibc's module has no pipe2(2); the process tests run one after another, so nobody forks between.
+    for descriptor in out + life { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+    posix_spawn_file_actions_adddup2(&actions, out[1], 1)
+    if stderrToStdout { posix_spawn_file_actions_adddup2(&actions, out[1], 2) }
+    posix_spawn_file_actions_adddup2(&actions, life[1], 9)
+    var attributes = posix_spawnattr_t()
+    posix_spawnattr_init(&attributes)
+    var mask = sigset_t()
+    var defaults = sigset_t()
+    sigemptyset(&mask)
+    for signal in blocking { sigaddset(&mask, signal) }
+    sigfillset(&defaults)
+    for signal in ignoring { sigdelset(&defaults, signal) }
+    posix_spawnattr_setsigmask(&attributes, &mask)
+    posix_spawnattr_setsigdefault(&attributes, &defaults)
+    posix_spawnattr_setflags(
+      &attributes,
+      Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP))
+    let argv = ([executable] + arguments).map { strdup($0) } + [nil]
+    var variables = environment
+    for name in ["PATH", "HOME", "LD_LIBRARY_PATH", "TSAN_OPTIONS"] {
+      if let value = getenv(name), variables[name] == nil { variables[name] = String(cString: value) }
+    }
+    let envp = variables.map { strdup("\($0)=\($1)") } + [nil]
+    defer {
+      for pointer in argv + envp { free(pointer) }
+      posix_spawn_file_actions_destroy(&actions)
+      posix_spawnattr_destroy(&attributes)
+    }
+    for ignored in ignoring { signal(ignored, SIG_IGN) }
+    defer { for ignored in ignoring { signal(ignored, SIG_DFL) } }
+    var pid: pid_t = 0
+    let failure = posix_spawn(&pid, executable, &actions, &attributes, argv, envp)
+    close(out[1])
+    close(life[1])
+    guard failure == 0 else { throw TestFailure("spawn \(executable): \(String(cString: strerror(failure)))") }
+    self.pid = pid
+    stdoutRead = out[0]
+    lifeRead = life[0]
+  }
+
+  deinit {
+    if exit == nil {
+      Glibc.kill(-pid, SIGKILL)
+      waitpid(pid, nil, 0)
+    }
+    close(stdoutRead)
+    close(lifeRead)
+  }
+
+  func send(_ signal: Int32) { Glibc.kill(pid, signal) }
+
+  /// Waits for the next line that `matches`, and returns it.
+  @discardableResult
+  func line(
+    within seconds: Double = 20, file: StaticString = #filePath, line: UInt = #line,
+    where matches: (String) -> Bool
+  ) throws -> String {
+    let deadline = now() + seconds
+    while true {
+      while seen < output.count {
+        seen += 1
+        if matches(output[seen - 1]) { return output[seen - 1] }
+      }
+      guard !isAtEnd, readMore(until: deadline) else {
+        XCTFail("no such line; the child said:\n\(output.joined(separator: "\n"))", file: file, line: line)
+        throw TestFailure("no such line")
+      }
+    }
+  }
+
+  /// Waits for a line that begins so.
+  @discardableResult
+  func expect(
+    _ prefix: String, within seconds: Double = 20, file: StaticString = #filePath, line: UInt = #line
+  ) throws -> String {
+    try self.line(within: seconds, file: file, line: line) { $0.hasPrefix(prefix) }
+  }
+
+  /// Waits for the end of the process, reading all its output unless `reading` is false.
+  func wait(
+    within seconds: Double = 30, reading: Bool = true, file: StaticString = #filePath,
+    line: UInt = #line
+  ) throws -> Exit {
+    if let exit { return exit }
+    let deadline = now() + seconds
+    if reading { while !isAtEnd, readMore(until: deadline) {} }
+    var life = pollfd(fd: lifeRead, events: Int16(POLLIN), revents: 0)
+    while poll(&life, 1, milliseconds(until: deadline)) < 0 {}
+    guard life.revents != 0 else {
+      XCTFail("still alive after \(seconds) s; it said:\n\(output.joined(separator: "\n"))", file: file, line: line)
+      throw TestFailure("still alive")
+    }
+    var status: Int32 = 0
+    waitpid(pid, &status, 0)
+    let exit: Exit = status & 0x7f == 0 ? .status(status >> 8 & 0xff) : .signal(status & 0x7f)
+    self.exit = exit
+    return exit
+  }
+
+  private func readMore(until deadline: Double) -> Bool {
+    var ready = pollfd(fd: stdoutRead, events: Int16(POLLIN), revents: 0)
+    while poll(&ready, 1, milliseconds(until: deadline)) < 0 {}
+    guard ready.revents != 0 else { return false }
+    var buffer = [UInt8](repeating: 0, count: 65536)
+    let count = read(stdoutRead, &buffer, buffer.count)
+    guard count > 0 else {
+      isAtEnd = true
+      return true
+    }
+    for byte in buffer[..<count] {
+      if byte == UInt8(ascii: "\n") {
+        output.append(String(decoding: partial, as: UTF8.self))
+        partial = []
+      } else {
+        partial.append(byte)
+      }
+    }
+    return true
+  }
+
+  private func milliseconds(until deadline: Double) -> Int32 {
+    Int32(max(0, min(1_000_000, (deadline - now()) * 1000)))
+  }
+}
+
+struct TestFailure: Error {
+  let what: String
+  init(_ what: String) { self.what = what }
+}
+
+/// Seconds of the monotonic clock.
+func now() -> Double {
+  var time = timespec()
+  clock_gettime(CLOCK_MONOTONIC, &time)
+  return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+}
+
+/// An executable of this package, built beside the tests.
+func built(_ name: String) -> String {
+  var path = [CChar](repeating: 0, count: 4096)
+  let length = readlink("/proc/self/exe", &path, path.count - 1)
+  let own = String(decoding: path[..<max(0, length)].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  return own[..<(own.lastIndex(of: "/") ?? own.startIndex)] + "/" + name
+}

@@ -1,0 +1,200 @@
+import Glibc
+import XCTest
+
+/// Signals in real processes: every promise about them that a mock can't show.
+final class SignalTests: XCTestCase {
+  private func started(_ arguments: [String] = ["log"]) throws -> ChildProcess {
+    let daemon = try ChildProcess(built("ProbeDaemon"), arguments)
+    try daemon.expect("foreground")
+    return daemon
+  }
+
+  func testWalksThroughItsLifeInOrder() throws {
+    let daemon = try started()
+    daemon.send(SIGUSR1)
+    try daemon.expect("save")
+    daemon.send(SIGUSR2)
+    try daemon.expect("foreground")
+    daemon.send(SIGHUP)
+    try daemon.expect("reload")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    XCTAssertEqual(
+      daemon.output.map { $0.prefix { $0 != ":" } }.filter { !$0.hasPrefix("entry") },
+      [
+        "launch", "foreground", "background", "save", "foreground", "save", "reload", "background",
+        "save", "terminate", "exit 0",
+      ])
+  }
+
+  func testNamesTheSender() throws {
+    let daemon = try started()
+    daemon.send(SIGUSR1)
+    XCTAssertEqual(
+      try daemon.expect("background"), "background: SIGUSR1 from pid \(getpid()) uid \(getuid())")
+  }
+
+  func testCountsCoalescedDeliveries() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["late-launch"])
+    try daemon.expect("launching")
+    // The launch holds the reload back; deliveries in between are taken one by one or together, and the
+    // wish that waits is one.
+    for _ in 0..<50 { daemon.send(SIGHUP) }
+    try daemon.expect("reload: SIGHUP from pid \(getpid())")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    XCTAssertEqual(daemon.output.filter { $0.hasPrefix("reload") }.count, 1)
+    let launched = try XCTUnwrap(daemon.output.firstIndex { $0.hasPrefix("foreground") })
+    let reloaded = try XCTUnwrap(daemon.output.firstIndex { $0.hasPrefix("reload") })
+    XCTAssertLessThan(launched, reloaded, "a reload waits for the launch")
+  }
+
+  func testPauseDuringTheLaunchStaysInTheBackground() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["late-launch"])
+    try daemon.expect("launching")
+    daemon.send(SIGUSR1)
+    try daemon.expect("launch")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    XCTAssertFalse(daemon.output.contains { $0.hasPrefix("foreground") })
+  }
+
+  func testTerminationDuringTheLaunchEndsAtOnce() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["late-launch"])
+    try daemon.expect("launching")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    XCTAssertFalse(daemon.output.contains { $0.hasPrefix("foreground") })
+    XCTAssertFalse(daemon.output.contains("launch"), "an observer was launched after the SIGTERM")
+    XCTAssertFalse(
+      daemon.output.contains { $0.hasPrefix("save") },
+      "an observer that was never launched has nothing to save")
+  }
+
+  func testInterruptTerminates() throws {
+    let daemon = try started()
+    daemon.send(SIGINT)
+    try daemon.expect("terminate: SIGINT")
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
+  func testRealTimeSignal() throws {
+    let daemon = try started(["log", "rt"])
+    daemon.send(__libc_current_sigrtmin() + 3)
+    try daemon.expect("save: SIGRTMIN+3")
+  }
+
+  func testNohupIsRespected() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["log"], ignoring: [SIGHUP])
+    try daemon.expect("foreground")
+    daemon.send(SIGHUP)
+    daemon.send(SIGUSR1)
+    try daemon.expect("background")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    XCTAssertFalse(daemon.output.contains { $0.hasPrefix("reload") })
+  }
+
+  func testSignalsThatWereBlockedAtTheStartArrive() throws {
+    let daemon = try ChildProcess(
+      built("ProbeDaemon"), ["log"], blocking: [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT])
+    try daemon.expect("foreground")
+    daemon.send(SIGUSR1)
+    try daemon.expect("background")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
+  func testSynchronousMain() throws {
+    let daemon = try ChildProcess(built("ProbeSyncMain"), [])
+    try daemon.expect("foreground")
+    daemon.send(SIGTERM)
+    try daemon.expect("save: SIGTERM")
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
+  func testTopLevelCode() throws {
+    let daemon = try ChildProcess(built("ProbeTopLevel"), [])
+    try daemon.expect("foreground")
+    daemon.send(SIGTERM)
+    try daemon.expect("save: SIGTERM")
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
+  /// unshare(1) makes the daemon process 1 of a namespace, where the kernel drops signals without handlers.
+  func testAsProcessOne() throws {
+    let daemon = try ChildProcess(
+      "/usr/bin/env",
+      ["unshare", "--fork", "--pid", "--kill-child", built("ProbeDaemon"), "log"],
+      stderrToStdout: true)
+    let first = try daemon.line { _ in true }
+    try XCTSkipIf(
+      first.contains("unshare"), "needs root and unshare(1) to be process 1 of a namespace: \(first)")
+    try daemon.expect("foreground")
+    let inner = try XCTUnwrap(childOf(daemon.pid), "unshare has no child")
+    kill(inner, SIGUSR1)
+    try daemon.expect("background: SIGUSR1 from")
+    kill(inner, SIGTERM)
+    try daemon.expect("exit 0")
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
+  private func childOf(_ pid: pid_t) -> pid_t? {
+    guard let file = fopen("/proc/\(pid)/task/\(pid)/children", "r") else { return nil }
+    defer { fclose(file) }
+    var child: pid_t = 0
+    return withVaList([withUnsafeMutablePointer(to: &child) { $0 }]) { vfscanf(file, "%d", $0) } == 1
+      ? child : nil
+  }
+
+  func testTwoSubjectsCannotClaimOneSignal() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["two-subjects"])
+    try daemon.expect("in use: SIGUSR1")
+    try daemon.expect("foreground")
+    daemon.send(SIGUSR2)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
+  func testStopPutsTheDispositionsBack() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["stop"])
+    try daemon.expect("stopped, SIGUSR2 is ignored again")
+    try daemon.expect("background")  // the subject goes on
+    daemon.send(SIGUSR2)
+    daemon.send(SIGUSR1)
+    XCTAssertEqual(try daemon.wait(), .signal(SIGUSR1))
+  }
+
+  func testAForkWithoutExecDoesNotDisturbTheParent() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["fork"])
+    let line = try daemon.expect("child ")
+    let child = try XCTUnwrap(pid_t(line.dropFirst(6)))
+    kill(child, SIGUSR1)
+    try daemon.expect("child ended by signal \(SIGUSR1)")
+    daemon.send(SIGUSR2)  // in the foreground already: nothing
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    XCTAssertEqual(
+      daemon.output.filter { $0.hasPrefix("background") }.count, 1,
+      "the child's signal reached the parent")
+  }
+
+  func testHooksSpawnChildrenWithNothingBlocked() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["spawn"])
+    try daemon.expect("blocked in the hook: []")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
+  func testNeedsNoFoundation() throws {
+    let daemon = try started()
+    let file = try XCTUnwrap(fopen("/proc/\(daemon.pid)/maps", "r"))
+    defer { fclose(file) }
+    var buffer = [CChar](repeating: 0, count: 4096)
+    var libraries = ""
+    while fgets(&buffer, 4096, file) != nil {
+      libraries += String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+    XCTAssertTrue(libraries.contains("ProbeDaemon"), "the maps were not read")
+    XCTAssertFalse(libraries.contains("Foundation"), "Foundation is loaded")
+  }
+}

@@ -1,0 +1,286 @@
+import Glibc
+import XCTest
+
+/// Ends, in time, with the right status, whatever the hooks, the pool, Dispatch or stdout do.
+final class TerminationTests: XCTestCase {
+  /// The budget that the scenarios' deadlines allow, with room for a loaded machine; what blocks, blocks
+  /// for 30 s and more.
+  private let budget = 15.0
+
+  private func ends(
+    _ daemon: ChildProcess, _ exit: ChildProcess.Exit, file: StaticString = #filePath,
+    line: UInt = #line
+  ) throws {
+    XCTAssertEqual(try daemon.wait(within: budget, file: file, line: line), exit, file: file, line: line)
+  }
+
+  // MARK: A blocked pool
+
+  private func blockedDaemon(_ arguments: String...) throws -> ChildProcess {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["blocked"] + arguments)
+    try daemon.expect("blocked")
+    daemon.send(SIGTERM)
+    return daemon
+  }
+
+  private func allSaved(_ daemon: ChildProcess) {
+    for observer in ["class", "actor", "lane", "main"] {
+      XCTAssertTrue(
+        daemon.output.contains { $0.hasPrefix("\(observer) save") }, "\(observer) did not save")
+    }
+  }
+
+  func testBlockedPool() throws {
+    let daemon = try blockedDaemon()
+    try ends(daemon, .status(0))
+    allSaved(daemon)
+  }
+
+  func testBlockedPoolFromTheMainActor() throws {
+    let daemon = try blockedDaemon("main")
+    try ends(daemon, .status(0))
+    allSaved(daemon)
+  }
+
+  func testBlockedPoolAndDispatch() throws {
+    let daemon = try blockedDaemon("dispatch")
+    try ends(daemon, .status(0))
+    allSaved(daemon)
+  }
+
+  func testBlockedPoolAndDispatchFromTheMainActor() throws {
+    let daemon = try blockedDaemon("main", "dispatch")
+    try ends(daemon, .status(0))
+    allSaved(daemon)
+  }
+
+  func testAnActorThatIsStuckInThePoolIsNamed() throws {
+    let daemon = try blockedDaemon("stuck")
+    try ends(daemon, .status(124))
+    allSaved(daemon)
+    XCTAssertTrue(
+      daemon.output.contains {
+        $0.contains("StuckActor, ShouldSaveState: abandoned") && $0.contains("(waitingForExecutor)")
+      }, daemon.output.joined(separator: "\n"))
+  }
+
+  func testABlockedMainActorIsNamed() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["blocked-main"])
+    try daemon.expect("blocked")
+    daemon.send(SIGTERM)
+    try ends(daemon, .status(124))
+    XCTAssertTrue(daemon.output.contains { $0.hasPrefix("class save") })
+    XCTAssertTrue(
+      daemon.output.contains {
+        $0.contains("MainObserver, ShouldSaveState: abandoned") && $0.contains("(waitingForExecutor)")
+      }, daemon.output.joined(separator: "\n"))
+  }
+
+  func testAHookThatBlocksTheMainActorIsRunning() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["blocked-main", "self"])
+    try daemon.expect("blocked")
+    daemon.send(SIGTERM)
+    try ends(daemon, .status(124))
+    XCTAssertTrue(
+      daemon.output.contains {
+        $0.contains("BlocksMain, DidEnterBackground: abandoned") && $0.contains("(running)")
+      }, daemon.output.joined(separator: "\n"))
+    XCTAssertTrue(
+      daemon.output.contains {
+        $0.contains("MainObserver, ShouldSaveState: abandoned") && $0.contains("(waitingForExecutor)")
+      }, daemon.output.joined(separator: "\n"))
+  }
+
+  // MARK: Blocking and hanging hooks
+
+  func testMoreBlockingObserversThanThreadsThenAHealthyOne() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["blockers", "40"])
+    daemon.send(0)
+    try daemon.expect("healthy foreground")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(within: 40), .status(124))
+    XCTAssertTrue(daemon.output.contains { $0.hasPrefix("healthy save") })
+    XCTAssertTrue(daemon.output.contains { $0.hasPrefix("healthy terminate") })
+    let threads = try XCTUnwrap(
+      daemon.output.first { $0.hasPrefix("threads ") }.flatMap { Int($0.dropFirst(8)) })
+    XCTAssertLessThanOrEqual(threads, 40 + 2)
+    XCTAssertEqual(daemon.output.filter { $0.contains("BlockingObserver") && $0.contains("(running)") }.count, 40)
+  }
+
+  private func hanging(_ arguments: String...) throws -> ChildProcess {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["hang"] + arguments)
+    try daemon.expect("started")
+    daemon.send(SIGTERM)
+    try daemon.expect("hanging")
+    return daemon
+  }
+
+  private func namesTheHangingHook(_ daemon: ChildProcess) {
+    XCTAssertTrue(
+      daemon.output.contains {
+        $0.contains("HangingObserver, DidEnterBackground: abandoned") && $0.contains("(running)")
+      }, daemon.output.joined(separator: "\n"))
+    XCTAssertTrue(daemon.output.contains { $0.hasPrefix("saver save") })
+  }
+
+  func testAHookSuspendedForEver() throws {
+    let daemon = try hanging("async")
+    try ends(daemon, .status(124))
+    namesTheHangingHook(daemon)
+  }
+
+  func testAHookBlockedForEver() throws {
+    let daemon = try hanging("blocking")
+    try ends(daemon, .status(124))
+    namesTheHangingHook(daemon)
+  }
+
+  /// The hook's own deadline is 20 s: only the second signal can end it within the budget.
+  func testASecondSignalCutsItShort() throws {
+    let daemon = try hanging("blocking", "slow")
+    daemon.send(SIGTERM)
+    try ends(daemon, .status(124))
+    namesTheHangingHook(daemon)
+  }
+
+  func testAThirdSignalExitsAtOnce() throws {
+    let daemon = try hanging("blocking", "slow")
+    // One after another: signals that are pending together count once.
+    daemon.send(SIGTERM)
+    daemon.send(SIGINT)
+    daemon.send(SIGTERM)
+    daemon.send(SIGINT)
+    let exit = try daemon.wait(within: budget)
+    XCTAssertTrue([.status(128 + SIGTERM), .status(128 + SIGINT)].contains(exit), "\(exit)")
+    XCTAssertFalse(daemon.output.contains { $0.hasPrefix("saver save") }, "it went on")
+  }
+
+  // MARK: The end of the process
+
+  func testAFullStdoutDoesNotKeepItAlive() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["full-stdout"])
+    try daemon.expect("filling")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(within: budget, reading: false), .status(0))
+  }
+
+  func testTheExitGraceEndsWhatDoesNotEnd() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["exit-grace"], stderrToStdout: true)
+    // The handlers are in place before anything can be seen from outside: wait for the one thing that
+    // shows, the signal being caught.
+    try waitUntilCaught(SIGTERM, daemon.pid)
+    daemon.send(SIGTERM)
+    try daemon.expect("code 0")
+    try daemon.expect("lifecycle: still running 0.3 s after the last hook: ending with status 0")
+    try ends(daemon, .status(0))
+  }
+
+  private func waitUntilCaught(_ signal: Int32, _ pid: pid_t) throws {
+    let deadline = now() + 20
+    while now() < deadline {
+      guard let file = fopen("/proc/\(pid)/status", "r") else { throw TestFailure("no process") }
+      defer { fclose(file) }
+      var buffer = [CChar](repeating: 0, count: 256)
+      while fgets(&buffer, 256, file) != nil {
+        let line = String(decoding: buffer.prefix { $0 != 10 }.map { UInt8($0) }, as: UTF8.self)
+        if line.hasPrefix("SigCgt:"), let mask = UInt64(line.dropFirst(7).drop { $0 == "\t" }, radix: 16),
+          mask & 1 << UInt64(signal - 1) != 0
+        {
+          return
+        }
+      }
+      sched_yield()
+    }
+    throw TestFailure("no handler was installed")
+  }
+
+  // MARK: Bodies
+
+  func testABodyThatReturns() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["body", "returns"])
+    try ends(daemon, .status(0))
+    XCTAssertTrue(daemon.output.contains("terminate: the body returned"))
+  }
+
+  func testABodyThatThrows() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["body", "throws"])
+    try ends(daemon, .status(1))
+    XCTAssertTrue(daemon.output.contains { $0.hasPrefix("save: the body threw BodyError") })
+  }
+
+  func testABodyThatThrowsWhenItIsCancelled() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["body", "late-throw"])
+    try daemon.expect("body")
+    daemon.send(SIGTERM)
+    try ends(daemon, .status(1))
+  }
+
+  func testABodyThatIsCancelled() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["body"])
+    try daemon.expect("body")
+    daemon.send(SIGTERM)
+    try ends(daemon, .status(0))
+    let body = try XCTUnwrap(daemon.output.firstIndex { $0.hasPrefix("entry body: completed") })
+    XCTAssertLessThan(body, try XCTUnwrap(daemon.output.firstIndex { $0.contains("ShouldSaveState") }))
+  }
+
+  func testABodyThatIgnoresItsCancellation() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["body", "ignores"])
+    try daemon.expect("body")
+    daemon.send(SIGTERM)
+    try ends(daemon, .status(124))
+    XCTAssertTrue(daemon.output.contains { $0.hasPrefix("entry body: abandoned") })
+    XCTAssertTrue(daemon.output.contains { $0.hasPrefix("save") })
+  }
+
+  func testAForegroundThatIsPausedResumedAndEnded() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["log", "body"])
+    try daemon.expect("round begins")
+    daemon.send(SIGUSR1)
+    try daemon.expect("round ends")
+    try daemon.expect("save")
+    daemon.send(SIGUSR2)
+    try daemon.expect("round begins")
+    daemon.send(SIGTERM)
+    try daemon.expect("round ends")
+    try ends(daemon, .status(0))
+  }
+
+  func testCancellingTheCallerTerminates() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["cancel"])
+    try ends(daemon, .status(0))
+    XCTAssertTrue(daemon.output.contains("terminate: the caller was cancelled"))
+  }
+
+  func testALaunchThatFails() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["launch-fails"])
+    try ends(daemon, .status(70))
+    XCTAssertTrue(daemon.output.contains("launch"), "a failing hook stops no other")
+    XCTAssertTrue(daemon.output.contains("terminate: the launch failed"))
+    XCTAssertFalse(daemon.output.contains("body"))
+  }
+
+  // MARK: Ownership
+
+  func testWhatTheBodyOwnsLivesToSave() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["ownership"], stderrToStdout: true)
+    try daemon.expect("lifecycle: Orphan, DidFinishLaunching: skipped (gone)")
+    try daemon.expect("owned tick 2")
+    daemon.send(SIGTERM)
+    try ends(daemon, .status(0))
+    XCTAssertTrue(daemon.output.contains { $0.hasPrefix("owned save") })
+    XCTAssertTrue(daemon.output.contains { $0.hasPrefix("owned terminate") })
+    XCTAssertEqual(daemon.output.filter { $0.contains("Orphan") }.count, 1, "once, then no more")
+  }
+
+  func testSubjectsThatComeAndGoLeakNothing() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["churn", "1000"])
+    let before = try daemon.expect("before").split(separator: " ").dropFirst().compactMap { Int($0) }
+    let after = try daemon.expect("after", within: 60).split(separator: " ").dropFirst().compactMap { Int($0) }
+    XCTAssertEqual(before[0], after[0], "file descriptors")
+    XCTAssertEqual(before[1], after[1], "threads")
+    // A leaked subject is more than 10 kB; the allocator's own wandering is less than 2 MB.
+    XCTAssertLessThan(after[2] - before[2], 2048, "resident memory, kB")
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+}
