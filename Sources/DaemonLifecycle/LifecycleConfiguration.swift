@@ -20,6 +20,7 @@ public struct LifecycleConfiguration: Sendable {
   /// Whether a line on standard error names each hook that did not complete. Default true.
   public var logsProblems: Bool
 
+  /// The defaults, but for what is named.
   public init(
     signals: SignalMap = .standard,
     hookDeadline: Duration = .seconds(10),

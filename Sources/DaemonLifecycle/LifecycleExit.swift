@@ -10,7 +10,9 @@
 ///
 /// The first that applies, in the order 128 + n, 1, 124, 70. An observer that is gone is no failure.
 public struct LifecycleExit: Sendable {
+  /// What to give to exit(3).
   public let code: Int32
+  /// What asked for the end.
   public let cause: LifecycleCause
   /// The termination's report.
   public let report: LifecycleReport

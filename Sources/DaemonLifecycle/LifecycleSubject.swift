@@ -20,15 +20,18 @@ import Synchronization
 ///     }
 ///
 /// Observers are held weakly, so something must own them: what the body of `run` captures lives until the
-/// last hook has ended; without a body, wrap the call in `withExtendedLifetime`.
+/// last hook has ended; without a body, end the function that owns them with
+/// `withExtendedLifetime(poller) {}`.
 ///
 /// Works under an async or a synchronous `main`, in top-level code, and as process 1. A process may have
 /// several subjects as long as no two claim the same signal. When a subject goes away, so do its threads,
 /// and every signal's disposition is put back.
 public final class LifecycleSubject: LifecycleObservable {
+  /// What the methods of `LifecycleObservable` work on; of no use elsewhere.
   public let core: LifecycleCore
   private let signals: SignalSource
 
+  /// Changes nothing yet: `start()` and `run` do.
   public init(_ configuration: LifecycleConfiguration = LifecycleConfiguration()) {
     core = LifecycleCore(configuration: configuration)
     signals = SignalSource(map: configuration.signals)

@@ -16,6 +16,7 @@ import Synchronization
 /// Works in XCTest and Swift Testing alike and keeps no state outside of itself, so tests may run in
 /// parallel. Safe to use from any thread.
 public final class MockLifecycleSubject: LifecycleObservable {
+  /// What the methods of `LifecycleObservable` work on; of no use elsewhere.
   public let core: LifecycleCore
   private let recorder: Recorder
 
@@ -89,9 +90,17 @@ public final class MockLifecycleSubject: LifecycleObservable {
   }
 
   /// Lets the mock's time pass: hooks reach their deadlines, sleeps on `clock` end, ticks tick, one after
-  /// another, and each has turns to run before the next.
+  /// another; what each wakes runs, and a loop sleeps again, before the next.
+  ///
+  /// A task that has not come to its first sleep yet can't be woken from it: wait for it with
+  /// `untilSleeping(_:)` first.
   nonisolated(nonsending) public func advance(by duration: Duration) async {
     await core.advance(by: duration)
+  }
+
+  /// Returns when `count` tasks or more sleep on the mock's clock: the fact to wait for before `advance`.
+  nonisolated(nonsending) public func untilSleeping(_ count: Int = 1) async {
+    await core.untilSleeping(count)
   }
 
   nonisolated(nonsending) private func report(since count: Int, cause: LifecycleCause) async
@@ -132,18 +141,23 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// The calls so far, in order.
   public var calls: [Call] { recorder.calls }
 
+  /// Whether `addObserver` was called.
   public var addObserverWasCalled: Bool {
     calls.contains { if case .addObserver = $0 { true } else { false } }
   }
+  /// Whether `observe` or `observeAll` was called.
   public var observeWasCalled: Bool {
     calls.contains { if case .observe = $0 { true } else { false } }
   }
+  /// Whether `removeObserver` was called.
   public var removeObserverWasCalled: Bool {
     calls.contains { if case .removeObserver = $0 { true } else { false } }
   }
+  /// Whether `post` was called.
   public var postWasCalled: Bool {
     calls.contains { if case .post = $0 { true } else { false } }
   }
+  /// Whether `terminate` was called.
   public var terminateWasCalled: Bool {
     calls.contains { if case .terminate = $0 { true } else { false } }
   }
@@ -168,6 +182,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     if !pending.isEmpty { throw PendingError(pending: pending) }
   }
 
+  /// What `checkNothingPending()` throws.
   public struct PendingError: Error, CustomStringConvertible {
     /// A sentence for each.
     public let pending: [String]

@@ -3,7 +3,10 @@ import XCTest
 
 /// A real child process with pipes, for tests: every wait is for a fact and has a deadline.
 final class ChildProcess {
-  enum Exit: Equatable { case status(Int32), signal(Int32) }
+  enum Exit: Equatable {
+    case status(Int32)
+    case signal(Int32)
+  }
 
   let pid: pid_t
   private(set) var output: [String] = []
@@ -49,7 +52,9 @@ final class ChildProcess {
     let argv = ([executable] + arguments).map { strdup($0) } + [nil]
     var variables = environment
     for name in ["PATH", "HOME", "LD_LIBRARY_PATH", "TSAN_OPTIONS"] {
-      if let value = getenv(name), variables[name] == nil { variables[name] = String(cString: value) }
+      if let value = getenv(name), variables[name] == nil {
+        variables[name] = String(cString: value)
+      }
     }
     let envp = variables.map { strdup("\($0)=\($1)") } + [nil]
     defer {
@@ -63,7 +68,9 @@ final class ChildProcess {
     let failure = posix_spawn(&pid, executable, &actions, &attributes, argv, envp)
     close(out[1])
     close(life[1])
-    guard failure == 0 else { throw TestFailure("spawn \(executable): \(String(cString: strerror(failure)))") }
+    guard failure == 0 else {
+      throw TestFailure("spawn \(executable): \(String(cString: strerror(failure)))")
+    }
     self.pid = pid
     stdoutRead = out[0]
     lifeRead = life[0]
@@ -93,7 +100,9 @@ final class ChildProcess {
         if matches(output[seen - 1]) { return output[seen - 1] }
       }
       guard !isAtEnd, readMore(until: deadline) else {
-        XCTFail("no such line; the child said:\n\(output.joined(separator: "\n"))", file: file, line: line)
+        XCTFail(
+          "no such line; the child said:\n\(output.joined(separator: "\n"))", file: file, line: line
+        )
         throw TestFailure("no such line")
       }
     }
@@ -102,7 +111,8 @@ final class ChildProcess {
   /// Waits for a line that begins so.
   @discardableResult
   func expect(
-    _ prefix: String, within seconds: Double = 20, file: StaticString = #filePath, line: UInt = #line
+    _ prefix: String, within seconds: Double = 20, file: StaticString = #filePath,
+    line: UInt = #line
   ) throws -> String {
     try self.line(within: seconds, file: file, line: line) { $0.hasPrefix(prefix) }
   }
@@ -118,7 +128,9 @@ final class ChildProcess {
     var life = pollfd(fd: lifeRead, events: Int16(POLLIN), revents: 0)
     while poll(&life, 1, milliseconds(until: deadline)) < 0 {}
     guard life.revents != 0 else {
-      XCTFail("still alive after \(seconds) s; it said:\n\(output.joined(separator: "\n"))", file: file, line: line)
+      XCTFail(
+        "still alive after \(seconds) s; it said:\n\(output.joined(separator: "\n"))", file: file,
+        line: line)
       throw TestFailure("still alive")
     }
     var status: Int32 = 0

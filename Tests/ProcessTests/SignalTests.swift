@@ -129,7 +129,8 @@ final class SignalTests: XCTestCase {
       stderrToStdout: true)
     let first = try daemon.line { _ in true }
     try XCTSkipIf(
-      first.contains("unshare"), "needs root and unshare(1) to be process 1 of a namespace: \(first)")
+      first.contains("unshare"),
+      "needs root and unshare(1) to be process 1 of a namespace: \(first)")
     try daemon.expect("foreground")
     let inner = try XCTUnwrap(childOf(daemon.pid), "unshare has no child")
     kill(inner, SIGUSR1)
@@ -143,7 +144,8 @@ final class SignalTests: XCTestCase {
     guard let file = fopen("/proc/\(pid)/task/\(pid)/children", "r") else { return nil }
     defer { fclose(file) }
     var child: pid_t = 0
-    return withVaList([withUnsafeMutablePointer(to: &child) { $0 }]) { vfscanf(file, "%d", $0) } == 1
+    return withVaList([withUnsafeMutablePointer(to: &child) { $0 }]) { vfscanf(file, "%d", $0) }
+      == 1
       ? child : nil
   }
 
@@ -192,7 +194,8 @@ final class SignalTests: XCTestCase {
     var buffer = [CChar](repeating: 0, count: 4096)
     var libraries = ""
     while fgets(&buffer, 4096, file) != nil {
-      libraries += String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+      libraries += String(
+        decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
     XCTAssertTrue(libraries.contains("ProbeDaemon"), "the maps were not read")
     XCTAssertFalse(libraries.contains("Foundation"), "Foundation is loaded")

@@ -11,7 +11,8 @@ final class TerminationTests: XCTestCase {
     _ daemon: ChildProcess, _ exit: ChildProcess.Exit, file: StaticString = #filePath,
     line: UInt = #line
   ) throws {
-    XCTAssertEqual(try daemon.wait(within: budget, file: file, line: line), exit, file: file, line: line)
+    XCTAssertEqual(
+      try daemon.wait(within: budget, file: file, line: line), exit, file: file, line: line)
   }
 
   // MARK: A blocked pool
@@ -72,7 +73,8 @@ final class TerminationTests: XCTestCase {
     XCTAssertTrue(daemon.output.contains { $0.hasPrefix("class save") })
     XCTAssertTrue(
       daemon.output.contains {
-        $0.contains("MainObserver, ShouldSaveState: abandoned") && $0.contains("(waitingForExecutor)")
+        $0.contains("MainObserver, ShouldSaveState: abandoned")
+          && $0.contains("(waitingForExecutor)")
       }, daemon.output.joined(separator: "\n"))
   }
 
@@ -87,7 +89,8 @@ final class TerminationTests: XCTestCase {
       }, daemon.output.joined(separator: "\n"))
     XCTAssertTrue(
       daemon.output.contains {
-        $0.contains("MainObserver, ShouldSaveState: abandoned") && $0.contains("(waitingForExecutor)")
+        $0.contains("MainObserver, ShouldSaveState: abandoned")
+          && $0.contains("(waitingForExecutor)")
       }, daemon.output.joined(separator: "\n"))
   }
 
@@ -104,7 +107,9 @@ final class TerminationTests: XCTestCase {
     let threads = try XCTUnwrap(
       daemon.output.first { $0.hasPrefix("threads ") }.flatMap { Int($0.dropFirst(8)) })
     XCTAssertLessThanOrEqual(threads, 40 + 2)
-    XCTAssertEqual(daemon.output.filter { $0.contains("BlockingObserver") && $0.contains("(running)") }.count, 40)
+    XCTAssertEqual(
+      daemon.output.filter { $0.contains("BlockingObserver") && $0.contains("(running)") }.count, 40
+    )
   }
 
   private func hanging(_ arguments: String...) throws -> ChildProcess {
@@ -183,7 +188,8 @@ final class TerminationTests: XCTestCase {
       var buffer = [CChar](repeating: 0, count: 256)
       while fgets(&buffer, 256, file) != nil {
         let line = String(decoding: buffer.prefix { $0 != 10 }.map { UInt8($0) }, as: UTF8.self)
-        if line.hasPrefix("SigCgt:"), let mask = UInt64(line.dropFirst(7).drop { $0 == "\t" }, radix: 16),
+        if line.hasPrefix("SigCgt:"),
+          let mask = UInt64(line.dropFirst(7).drop { $0 == "\t" }, radix: 16),
           mask & 1 << UInt64(signal - 1) != 0
         {
           return
@@ -221,7 +227,8 @@ final class TerminationTests: XCTestCase {
     daemon.send(SIGTERM)
     try ends(daemon, .status(0))
     let body = try XCTUnwrap(daemon.output.firstIndex { $0.hasPrefix("entry body: completed") })
-    XCTAssertLessThan(body, try XCTUnwrap(daemon.output.firstIndex { $0.contains("ShouldSaveState") }))
+    XCTAssertLessThan(
+      body, try XCTUnwrap(daemon.output.firstIndex { $0.contains("ShouldSaveState") }))
   }
 
   func testABodyThatIgnoresItsCancellation() throws {
@@ -275,8 +282,11 @@ final class TerminationTests: XCTestCase {
 
   func testSubjectsThatComeAndGoLeakNothing() throws {
     let daemon = try ChildProcess(built("ProbeDaemon"), ["churn", "1000"])
-    let before = try daemon.expect("before").split(separator: " ").dropFirst().compactMap { Int($0) }
-    let after = try daemon.expect("after", within: 60).split(separator: " ").dropFirst().compactMap { Int($0) }
+    let before = try daemon.expect("before").split(separator: " ").dropFirst().compactMap {
+      Int($0)
+    }
+    let after = try daemon.expect("after", within: 60).split(separator: " ").dropFirst().compactMap
+    { Int($0) }
     XCTAssertEqual(before[0], after[0], "file descriptors")
     XCTAssertEqual(before[1], after[1], "threads")
     // A leaked subject is more than 10 kB; the allocator's own wandering is less than 2 MB.

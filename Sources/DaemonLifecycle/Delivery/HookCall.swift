@@ -53,7 +53,8 @@ final class HookCall: Sendable {
   ) -> HookCall {
     let entry = ObserverEntry.body
     let call = HookCall(
-      entry: entry, hook: entry.hooks[0], step: .bodyEnds, delivery: delivery, cause: cause, began: began,
+      entry: entry, hook: entry.hooks[0], step: .bodyEnds, delivery: delivery, cause: cause,
+      began: began,
       deadline: deadline, core: core)
     call.progress.store(.begun, ordering: .releasing)
     return call

@@ -16,6 +16,8 @@ final class HookExecutor: TaskExecutor {
   enum Item: Sendable {
     case job(UnownedJob)
     case lane(LifecycleSerialExecutor)
+    /// The caller of `run`, on its way out: see `CallerExecutor`.
+    case caller(UnownedJob)
     /// What may run user code beside a hook, and so not on the leader: cancellation handlers, a deinit.
     case work(@Sendable () -> Void)
   }
@@ -96,7 +98,7 @@ final class HookExecutor: TaskExecutor {
   var threadCount: Int { state.withLock { $0.threads } }
 
   /// Nothing is ready and no item runs, so that nothing more happens unless something comes from outside.
-  var isQuiet: Bool { state.withLock { $0.ready.isEmpty && $0.running.allSatisfy(\.isStalled) } }
+  var isQuiet: Bool { state.withLock { $0.ready.isEmpty && $0.running.isEmpty } }
 
   // MARK: Enqueueing
 
@@ -198,6 +200,8 @@ final class HookExecutor: TaskExecutor {
     switch item {
     case .job(let job): job.runSynchronously(on: asUnownedTaskExecutor())
     case .lane(let lane): lane.runNext()
+    case .caller(let job):
+      job.runSynchronously(on: globalConcurrentExecutor.asUnownedTaskExecutor())
     case .work(let work): work()
     }
     me.sequence.add(1, ordering: .releasing)

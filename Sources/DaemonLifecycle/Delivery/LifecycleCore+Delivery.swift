@@ -115,8 +115,12 @@ extension LifecycleCore {
     let entry = planned.entry
     guard state.entries[entry.id] != nil else { return }  // removed since the delivery began
     let delivery = state.deliveries[id]!
-    if !delivery.isNested { state.registry.reached(entry.id) }
-    if isBusy(entry, for: delivery.step, state) {
+    let isBusy = isBusy(entry, for: delivery.step, state)
+    // A busy observer is told as soon as it can hear, unless there is no later.
+    if !delivery.isNested, !isBusy || state.registry.termination != nil {
+      state.registry.reached(entry.id)
+    }
+    if isBusy {
       return record(.skipped(.busy), of: entry, in: id, .zero, &state)
     }
     let now = now
@@ -178,12 +182,17 @@ extension LifecycleCore {
       let running = state.deliveries[call.delivery]!.running.remove(at: index)
       if running.isCancelled || driver.isCancelled { work.reusable = nil }
       var result = outcome
+      var isMissed = true
       if case .skipped(.gone) = outcome {
+        // One that was removed while its driver was on the way is not missed.
+        isMissed = state.entries[call.entry.id] != nil
         self.remove([call.entry.id], &state, &work)
       } else if running.isCancelled {
         result = .timedOut
       }
-      self.record(result, of: call.entry, in: call.delivery, call.began.duration(to: now), &state)
+      if isMissed {
+        self.record(result, of: call.entry, in: call.delivery, call.began.duration(to: now), &state)
+      }
       self.advance(call.delivery, &state, &work)
     }.next
   }
@@ -195,6 +204,7 @@ extension LifecycleCore {
     guard var calls = state.unfinished[call.entry.id] else { return }
     calls.removeAll { $0 === call }
     state.unfinished[call.entry.id] = calls.isEmpty ? nil : calls
+    if calls.isEmpty { state.registry.setBusy(call.entry.id, false) }
     guard configuration.logsProblems else { return }
     let time = call.began.duration(to: now).inSeconds
     work.tellings.append {
@@ -239,6 +249,7 @@ extension LifecycleCore {
     }
     state.deliveries[id]!.running.remove(at: index)
     state.unfinished[call.entry.id, default: []].append(call)
+    state.registry.setBusy(call.entry.id, true)
     record(outcome, of: call.entry, in: id, call.began.duration(to: now), &state)
   }
 

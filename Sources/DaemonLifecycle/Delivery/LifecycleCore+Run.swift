@@ -7,7 +7,7 @@ extension LifecycleCore {
   /// Delivers the launch and returns its report; at once, with an empty one, when there is nothing to launch
   /// because the daemon was terminated before.
   nonisolated(nonsending) func launch() async -> LifecycleReport {
-    await withTaskExecutorPreference(executor) {
+    await withTaskExecutorPreference(callerExecutor) {
       await withCheckedContinuation { continuation in
         self.change { state, work in
           self.receive(
@@ -257,7 +257,7 @@ extension LifecycleCore {
   /// Returns on the executor's thread when its caller is not isolated: the caller then goes on without the
   /// cooperative pool until it suspends again.
   nonisolated(nonsending) func untilTerminated() async -> LifecycleExit {
-    await withTaskExecutorPreference(executor) {
+    await withTaskExecutorPreference(callerExecutor) {
       await withCheckedContinuation { continuation in
         self.change { state, work in
           state.isRun = true

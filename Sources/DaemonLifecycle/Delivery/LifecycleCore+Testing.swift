@@ -34,27 +34,52 @@ extension LifecycleCore {
     }
   }
 
+  /// Returns when `count` tasks or more sleep on the clock.
+  package nonisolated(nonsending) func untilSleeping(_ count: Int) async {
+    await withCheckedContinuation { continuation in
+      self.change { state, work in
+        state.timerWaiters.append((count, continuation))
+        self.wakeTimerWaiters(&state, &work)
+      }
+    }
+  }
+
+  func wakeTimerWaiters(_ state: inout State, _ work: inout Work) {
+    let count = state.timers.count
+    for waiter in state.timerWaiters where waiter.count <= count {
+      work.tellings.append { waiter.continuation.resume() }
+    }
+    state.timerWaiters.removeAll { $0.count <= count }
+  }
+
   /// Moves the virtual clock from timer to timer, letting what each wakes run before the next.
   package nonisolated(nonsending) func advance(by duration: Duration) async {
     guard case .virtual(let time) = time else { return }
     let target = time.now.advanced(by: duration)
-    await untilQuiet()
+    await untilQuiet(sleeping: sleeping)
     while let next = state.withLock({ nextDeadline($0) }), next <= target {
+      let sleeping = sleeping
       time.advance(to: next)
       timePassed()
-      await untilQuiet()
+      await untilQuiet(sleeping: sleeping)
     }
     time.advance(to: target)
-    timePassed()
-    await untilQuiet()
+    await untilQuiet(sleeping: sleeping)
   }
 
-  /// Hooks have run as far as they can, and tasks on the cooperative pool have had turns to do so.
-  private nonisolated(nonsending) func untilQuiet() async {
-    for _ in 0..<20 {
-      repeat {
-        await Task.detached(priority: .background) { await Task.yield() }.value
-      } while !executor.isQuiet
+  private var sleeping: Int { state.withLock { $0.timers.count } }
+
+  /// Hooks have run as far as they can, and what was woken sleeps again, as a loop does.
+  ///
+  /// What else a woken task does on the cooperative pool can't be seen: it is given turns, and up to a
+  /// fifth of a second to sleep again. A hook that blocks its thread is given as long.
+  private nonisolated(nonsending) func untilQuiet(sleeping count: Int) async {
+    let patience = MonotonicTime.now().advanced(by: .milliseconds(200))
+    var turns = 0
+    while turns < 20 || !executor.isQuiet || sleeping < count {
+      if turns >= 20, MonotonicTime.now() > patience { return }
+      await Task.detached(priority: .background) { await Task.yield() }.value
+      turns += 1
     }
   }
 

@@ -36,6 +36,8 @@ public final class LifecycleCore: Sendable {
     var launchWaiters: [CheckedContinuation<LifecycleReport, Never>] = []
     var exitWaiters: [CheckedContinuation<LifecycleExit, Never>] = []
     var idleWaiters: [CheckedContinuation<Void, Never>] = []
+    /// Tests that wait until so many tasks sleep on the clock.
+    var timerWaiters: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
     /// What is to be told outside of the lock, in order; one thread at a time tells.
     var outbox: [@Sendable () -> Void] = []
     var isTelling = false
@@ -62,6 +64,7 @@ public final class LifecycleCore: Sendable {
 
   let configuration: LifecycleConfiguration
   let executor: HookExecutor
+  let callerExecutor: CallerExecutor
   let beacon = MainActorBeacon()
   let time: TimeSource
   package let recorder: (any LifecycleRecorder)?
@@ -78,6 +81,7 @@ public final class LifecycleCore: Sendable {
   ) {
     self.configuration = configuration
     self.executor = executor
+    callerExecutor = CallerExecutor(executor)
     self.time = time
     self.recorder = recorder
     self.exitProcess = exitProcess
@@ -144,8 +148,11 @@ public final class LifecycleCore: Sendable {
 
   // MARK: Observers
 
-  func add(_ observer: some LifecycleObserver, phase: LifecyclePhase) {
-    recorder?.didAdd(observer)
+  func add(
+    _ observer: some LifecycleObserver, phase: LifecyclePhase, name: ObserverEntry.Name? = nil
+  ) {
+    // An observer of the package's own has a name; the record is of the user's calls.
+    if name == nil { recorder?.didAdd(observer) }
     change { state, _ in
       let owner = ObjectIdentifier(observer)
       // An entry with this address whose target lives is this observer's; otherwise it is of one that is
@@ -155,7 +162,7 @@ public final class LifecycleCore: Sendable {
       }
       guard !isKnown else { return }
       let id = ObserverID(value: state.newID())
-      self.insert(ObserverEntry(id: id, observer: observer, phase: phase), &state)
+      self.insert(ObserverEntry(id: id, observer: observer, phase: phase, name: name), &state)
     }
   }
 
@@ -185,7 +192,7 @@ public final class LifecycleCore: Sendable {
 
   /// Everything that the object has registered, as an observer and as an owner.
   func remove(owner: AnyObject) {
-    recorder?.didRemove(owner)
+    if !(owner is ForegroundRounds) { recorder?.didRemove(owner) }
     let ownerID = ObjectIdentifier(owner)
     change { state, work in
       self.remove(
@@ -213,7 +220,10 @@ public final class LifecycleCore: Sendable {
   // MARK: The clock
 
   func add(_ sleeper: Sleeper, until deadline: MonotonicTime) {
-    change { state, _ in state.timers.add(sleeper, at: deadline) }
+    change { state, work in
+      state.timers.add(sleeper, at: deadline)
+      self.wakeTimerWaiters(&state, &work)
+    }
     // Cancelled between its beginning and now: whoever cancelled has not found it here.
     if sleeper.hasEnded { remove(sleeper) }
   }

@@ -1,10 +1,13 @@
 /// What each hook did for one event and how long it took; every hook that starts has one entry.
 ///
 ///     for entry in report.problems { print(entry) }
-///     // Database.shouldSaveState… abandoned (running) after 10.0 s
+///     // Database, ShouldSaveState: abandoned after 11.0 s (running)
 public struct LifecycleReport: Sendable, CustomStringConvertible {
+  /// How a call of a hook came out.
   public enum Outcome: Sendable {
+    /// It returned in time.
     case completed
+    /// It threw.
     case failed(any Error)
     /// It was cancelled at its deadline, and ended then.
     case timedOut
@@ -23,6 +26,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
       case unknown
     }
 
+    /// Why a hook was not called.
     public enum Reason: Sendable, Hashable {
       /// The observer no longer exists: nobody owned it.
       case gone
@@ -37,9 +41,11 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     }
   }
 
+  /// One hook, and what it did.
   public struct Entry: Sendable, CustomStringConvertible {
     /// The notification's type; `nil` for the body of `run`.
     public let notification: (any LifecycleNotification.Type)?
+    /// How it came out.
     public let outcome: Outcome
     /// From the moment when its driver was enqueued to its end; zero when it was skipped.
     public let duration: Duration
@@ -86,6 +92,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 }
 
 extension LifecycleReport.Outcome {
+  /// Whether it is `completed`.
   public var isCompleted: Bool { if case .completed = self { true } else { false } }
 
   /// How bad it is for an exit status: 0 well, 1 failed, 2 did not end in time.

@@ -34,18 +34,19 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
   // MARK: Hooks
 
   func willEnterForeground(_ notification: WillEnterForeground) async throws {
-    let isOverdue = state.withLock { state in
-      guard case .running(_, let isCancelled) = state.round else { return false }
-      state.startsAgain = isCancelled
-      return isCancelled
+    // An overdue round starts the next one as it ends; the hook waits for that end, and for no other.
+    let overdueEnds = state.withLock { state -> Sleeper? in
+      guard case .running(_, true) = state.round else { return nil }
+      state.startsAgain = true
+      return Self.waiter(&state)
     }
-    if isOverdue { try await roundEnds() }
+    if let overdueEnds { try await Self.wait(for: overdueEnds) }
     start()
   }
 
   func didEnterBackground(_ notification: DidEnterBackground) async throws {
     cancelRound()
-    try await roundEnds()
+    if let end = state.withLock({ Self.waiter(&$0) }) { try await Self.wait(for: end) }
   }
 
   func willTerminate(_ notification: WillTerminate) { close() }
@@ -147,15 +148,16 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
     if let error { caller?.resume(throwing: error) } else { caller?.resume() }
   }
 
-  /// Waits for the round that runs, if one does; throws when the hook is cancelled meanwhile.
-  private func roundEnds() async throws {
+  /// Ends with the round that runs; `nil` when none does.
+  private static func waiter(_ state: inout State) -> Sleeper? {
+    guard case .running = state.round else { return nil }
     let sleeper = Sleeper()
-    let isRunning = state.withLock { state in
-      guard case .running = state.round else { return false }
-      state.waiting.append(sleeper)
-      return true
-    }
-    guard isRunning else { return }
+    state.waiting.append(sleeper)
+    return sleeper
+  }
+
+  /// Throws when the hook is cancelled meanwhile.
+  private static func wait(for sleeper: Sleeper) async throws {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { _ = sleeper.wait($0) }
     } onCancel: {

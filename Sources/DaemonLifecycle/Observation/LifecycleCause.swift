@@ -1,5 +1,6 @@
 /// Why something happens: what a notification, a report and an exit carry.
 public struct LifecycleCause: Sendable, CustomStringConvertible {
+  /// Who or what asked for it.
   public enum Origin: Sendable {
     /// A signal, with the sender's process and real user (0 and 0 when the kernel sent it, as a terminal
     /// does for Ctrl-C) and how many deliveries were taken together.
@@ -16,14 +17,16 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     case callerCancelled
     /// A hook of the launch failed, and the configuration says that the daemon ends then.
     case launchFailed
-    /// An observer was added late, and is told what the others have heard before.
+    /// An observer was added late, or could not be told before: it hears what the others have heard.
     case lateObserver
-    /// A test, or a source of your own, named it.
+    /// A test named it.
     case other(String)
   }
 
+  /// Who or what asked for it.
   public let origin: Origin
 
+  /// A cause made by hand, for tests.
   public init(_ origin: Origin) { self.origin = origin }
 
   /// The signal, when that was the cause.

@@ -8,6 +8,7 @@ public protocol LifecycleNotification: Sendable {}
 
 /// A notification that knows its cause, its deadline and its time: all of the package's do.
 public protocol ContextualNotification: LifecycleNotification {
+  /// What a hook can ask about the delivery that it is part of.
   var context: LifecycleContext { get }
 }
 
@@ -20,7 +21,7 @@ extension ContextualNotification {
   public var time: LifecycleClock.Instant { context.time }
 }
 
-/// The daemon has been started: open what you need. First of all notifications; READY follows the launch.
+/// The daemon has been started: open what you need. The first of all notifications.
 public struct DidFinishLaunching: ContextualNotification {
   public let context: LifecycleContext
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }

@@ -4,6 +4,8 @@ import Synchronization
 ///
 ///     actor Poller: BackgroundObserver {
 ///       init(lifecycle: any LifecycleObservable) { lifecycle.addObserver(self) }
+///       func didEnterBackground(_ notification: DidEnterBackground) { … }
+///     }
 ///
 /// Everything below comes from one extension over one requirement, so subject and mock can't drift.
 /// Every method may be called from any thread and from any hook.
@@ -149,7 +151,7 @@ extension LifecycleObservable {
     let core = core
     guard !core.isTerminating else { return }
     let rounds = ForegroundRounds(body)
-    core.add(rounds, phase: phase)
+    core.add(rounds, phase: phase, name: .foreground(file: file, line: line))
     defer { core.remove(owner: rounds) }
     do {
       try await withTaskCancellationHandler {

@@ -12,47 +12,56 @@
 /// subject's own thread, an actor's in the actor. A subject holds its observers weakly: own them.
 public protocol LifecycleObserver: AnyObject, Sendable {}
 
+/// Hears that the daemon was launched.
 public protocol LaunchObserver: LifecycleObserver {
   /// Open what you need. An error ends the daemon, unless the configuration says otherwise.
   func didFinishLaunching(_ notification: DidFinishLaunching) async throws
 }
 
+/// Hears that the foreground begins.
 public protocol ForegroundObserver: LifecycleObserver {
   /// Begin to work, or go on with it.
   func willEnterForeground(_ notification: WillEnterForeground) async throws
 }
 
+/// Hears that the daemon has been paused.
 public protocol BackgroundObserver: LifecycleObserver {
   /// Pause: when the hook returns, nothing more happens until the foreground comes back.
   func didEnterBackground(_ notification: DidEnterBackground) async throws
 }
 
+/// Hears when to save.
 public protocol StateObserver: LifecycleObserver {
   /// Save what must outlive the process. Called when entering the background, before a reload and before
   /// the end; the last thing that a terminating daemon gives up.
   func shouldSaveState(_ notification: ShouldSaveState) async throws
 }
 
+/// Hears when to read the configuration again.
 public protocol ReloadObserver: LifecycleObserver {
   /// Read the configuration again; throw, and keep the old one, when it is bad.
   func shouldReload(_ notification: ShouldReload) async throws
 }
 
+/// Hears that the machine is about to sleep.
 public protocol SuspendObserver: LifecycleObserver {
   /// The machine is about to sleep.
   func willSuspend(_ notification: WillSuspend) async throws
 }
 
+/// Hears that the machine has woken up.
 public protocol ResumeObserver: LifecycleObserver {
   /// The machine has slept.
   func didResume(_ notification: DidResume) async throws
 }
 
+/// Hears that a resource is short.
 public protocol PressureObserver: LifecycleObserver {
   /// Free what can be had again.
   func didReceivePressure(_ notification: DidReceivePressure) async throws
 }
 
+/// Hears that the daemon ends.
 public protocol TerminationObserver: LifecycleObserver {
   /// Close what is open.
   func willTerminate(_ notification: WillTerminate) async throws

@@ -9,9 +9,12 @@
 /// members of a concurrent phase hear together, so that stopping them takes as long as the slowest, not
 /// as long as all. Of two phases with the same order the concurrent one is the higher.
 public struct LifecyclePhase: Sendable, Hashable, Comparable {
+  /// Lower phases hear first on the way up.
   public let order: Int
+  /// Whether its members hear together.
   public let isConcurrent: Bool
 
+  /// A phase by its order; those with the same order and concurrency are one.
   public init(order: Int, concurrent: Bool = false) {
     self.order = order
     isConcurrent = concurrent

@@ -17,14 +17,15 @@ final class ObserverEntry: Sendable {
   enum Name: Sendable {
     case type(any Any.Type)
     case closure(file: StaticString, line: UInt)
+    case foreground(file: StaticString, line: UInt)
     case body
   }
 
-  init(id: ObserverID, observer: some LifecycleObserver, phase: LifecyclePhase) {
+  init(id: ObserverID, observer: some LifecycleObserver, phase: LifecyclePhase, name: Name?) {
     self.id = id
     self.phase = phase
     hooks = Hook.hooks(of: observer)
-    name = .type(type(of: observer))
+    self.name = name ?? .type(type(of: observer))
     ownerID = ObjectIdentifier(observer)
     isObserver = true
     target = observer
@@ -64,6 +65,7 @@ extension ObserverEntry.Name: CustomStringConvertible {
     switch self {
     case .type(let type): String(describing: type)
     case .closure(let file, let line): "closure at \(file):\(line)"
+    case .foreground(let file, let line): "foreground at \(file):\(line)"
     case .body: "body"
     }
   }

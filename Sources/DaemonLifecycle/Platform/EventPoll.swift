@@ -99,7 +99,8 @@ final class EventPoll: Sendable {
     }
     withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: 16) { events in
       let count = epoll_wait(epoll, events.baseAddress, Int32(events.count), milliseconds)
-      guard count > 0 else { return }  // the time-out, or EINTR: a signal handler ran on this thread
+      // The time-out, or EINTR: a signal handler ran on this thread.
+      guard count > 0 else { return }
       for index in 0..<Int(count) {
         let descriptor = events[index].data.fd
         switch descriptor {

@@ -1,5 +1,6 @@
 /// A fact from outside, as a source or a call reports it: what the registry turns into notifications.
 public struct LifecycleEvent: Sendable {
+  /// What has happened, or is asked for.
   public enum Kind: Sendable {
     /// The subject was started.
     case launch
@@ -23,9 +24,12 @@ public struct LifecycleEvent: Sendable {
     case terminate
   }
 
+  /// What has happened, or is asked for.
   public let kind: Kind
+  /// Who or what reports it.
   public let cause: LifecycleCause
 
+  /// An event, for tests.
   public init(_ kind: Kind, cause: LifecycleCause = LifecycleCause(.api)) {
     self.kind = kind
     self.cause = cause

@@ -36,6 +36,8 @@ struct LifecycleRegistry: Sendable {
     /// `.launching` until it was told of the launch, `.foreground` while it must be told to pause.
     /// Never above the registry's own state, except while a step is on its way.
     var level: LifecycleState
+    /// It has a hook that was given up and has not ended: it is told what it missed afterwards.
+    var isBusy = false
     /// It heard WillSuspend, so it will hear DidResume.
     var isSuspended = false
   }
@@ -182,6 +184,11 @@ struct LifecycleRegistry: Sendable {
   /// Sends nothing: what an observer does at its end is its owner's business.
   mutating func remove(_ id: ObserverID) { members.removeAll { $0.id == id } }
 
+  mutating func setBusy(_ id: ObserverID, _ isBusy: Bool) {
+    guard let index = members.firstIndex(where: { $0.id == id }) else { return }
+    members[index].isBusy = isBusy
+  }
+
   /// The delivery under way has got to this member: it is being told now.
   mutating func reached(_ id: ObserverID) {
     guard let current, let index = members.firstIndex(where: { $0.id == id }) else { return }
@@ -254,17 +261,19 @@ struct LifecycleRegistry: Sendable {
     return plan(step, cause: walkCause)
   }
 
-  /// Members that came late are told what the others have heard, step by step, before anything else.
+  /// Members that came late, or were busy, are told what the others have heard, step by step, before
+  /// anything else.
   private func catchUp() -> Plan? {
     guard state != .launching else { return nil }
-    let cause = LifecycleCause(.lateObserver)
-    if members.contains(where: { $0.level == .launching }) {
-      return plan(.didFinishLaunching, cause: cause) { $0.level == .launching }
-    }
-    if state == .foreground, members.contains(where: { $0.level == .background }) {
-      return plan(.willEnterForeground, cause: cause) { $0.level == .background }
-    }
-    return nil
+    return tell(.didFinishLaunching, those: .launching)
+      ?? (state == .foreground
+        ? tell(.willEnterForeground, those: .background)
+        : tell(.didEnterBackground, those: .foreground))
+  }
+
+  private func tell(_ step: LifecycleStep, those level: LifecycleState) -> Plan? {
+    guard members.contains(where: { $0.level == level && !$0.isBusy }) else { return nil }
+    return plan(step, cause: LifecycleCause(.lateObserver)) { $0.level == level && !$0.isBusy }
   }
 
   private mutating func nextWalkStep() -> Plan? {

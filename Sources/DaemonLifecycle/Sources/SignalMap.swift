@@ -29,6 +29,7 @@ public enum SignalAction: Sendable {
 public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
   private(set) var actions: [UnixSignal: SignalAction]
 
+  /// A map with these signals and no others; of two entries for one signal, the last counts.
   public init(dictionaryLiteral elements: (UnixSignal, SignalAction)...) {
     actions = Dictionary(elements) { _, last in last }
   }
@@ -42,6 +43,7 @@ public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
   /// No signal is handled: each keeps the disposition that it has.
   public static let none: SignalMap = [:]
 
+  /// What a signal asks for; `nil`: it is not handled.
   public subscript(signal: UnixSignal) -> SignalAction? {
     get { actions[signal] }
     set { actions[signal] = newValue }

@@ -41,9 +41,13 @@ final class Logger: LaunchObserver, ForegroundObserver, BackgroundObserver, Stat
   func didEnterBackground(_ notification: DidEnterBackground) {
     say("\(name)background: \(notification.cause)")
   }
-  func shouldSaveState(_ notification: ShouldSaveState) { say("\(name)save: \(notification.cause)") }
+  func shouldSaveState(_ notification: ShouldSaveState) {
+    say("\(name)save: \(notification.cause)")
+  }
   func shouldReload(_ notification: ShouldReload) { say("\(name)reload: \(notification.cause)") }
-  func willTerminate(_ notification: WillTerminate) { say("\(name)terminate: \(notification.cause)") }
+  func willTerminate(_ notification: WillTerminate) {
+    say("\(name)terminate: \(notification.cause)")
+  }
 }
 
 /// Ends with the exit's code, saying how it went.

@@ -200,7 +200,9 @@ func blockPool() {
 
 /// 100 blocked items on each of Dispatch's global queues.
 func blockDispatch() {
-  for quality: DispatchQoS.QoSClass in [.background, .utility, .default, .userInitiated, .userInteractive] {
+  for quality: DispatchQoS.QoSClass in [
+    .background, .utility, .default, .userInitiated, .userInteractive,
+  ] {
     for _ in 0..<100 { DispatchQueue.global(qos: quality).async { sleep(30) } }
   }
 }
@@ -240,7 +242,8 @@ let blockedMain: @Sendable ([String]) async throws -> Void = { arguments in
 let blockers: @Sendable ([String]) async throws -> Void = { arguments in
   let lifecycle = LifecycleSubject(
     .init(
-      hookDeadline: .milliseconds(100), cancellationGrace: .milliseconds(50), stopBudget: .seconds(60)))
+      hookDeadline: .milliseconds(100), cancellationGrace: .milliseconds(50),
+      stopBudget: .seconds(60)))
   let count = Int(arguments.first ?? "") ?? 20
   let healthy = Logger("healthy")
   let all = (0..<count).map { _ in BlockingObserver() }
@@ -316,7 +319,9 @@ let ownership: @Sendable ([String]) async throws -> Void = { _ in
   addOrphan(to: lifecycle)
   let result = try await lifecycle.run {
     try await lifecycle.foreground {
-      for try await tick in lifecycle.ticks(every: .milliseconds(20)) { say("\(poller.name)tick \(tick)") }
+      for try await tick in lifecycle.ticks(every: .milliseconds(20)) {
+        say("\(poller.name)tick \(tick)")
+      }
     }
   }
   finish(result)
