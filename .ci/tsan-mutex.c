@@ -1,0 +1,47 @@
+// Teaches the thread sanitizer what Swift's Mutex does when it has to wait.
+//
+// The fast path of Synchronization.Mutex is compiled into our code, so the sanitizer sees it. The slow
+// path is in libswiftSynchronization, which is not instrumented: a lock handed over under contention
+// looks like no lock at all, and what it guards like a race. These stand in front of the three slow
+// functions and tell the sanitizer of the hand-over; nothing else is changed and nothing is suppressed.
+//
+// Preloaded by .ci/run into the tests only; in a process without the sanitizer it does nothing.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+__attribute__((weak)) void __tsan_acquire(void *address);
+__attribute__((weak)) void __tsan_release(void *address);
+
+#define SWIFT __attribute__((swiftcall))
+#define SELF __attribute__((swift_context))
+
+// Synchronization._MutexHandle._lockSlow(Swift.UInt32) -> ()
+#define LOCK "$s15Synchronization12_MutexHandleV9_lockSlowyys6UInt32VF"
+// Synchronization._MutexHandle._unlockSlow() -> ()
+#define UNLOCK "$s15Synchronization12_MutexHandleV11_unlockSlowyyF"
+// Synchronization._MutexHandle._tryLockSlow() -> Swift.Bool
+#define TRY_LOCK "$s15Synchronization12_MutexHandleV12_tryLockSlowSbyF"
+
+SWIFT void lock_slow(uint32_t thread, SELF void *mutex) __asm__(LOCK);
+SWIFT void lock_slow(uint32_t thread, SELF void *mutex) {
+  SWIFT void (*real)(uint32_t, SELF void *) = dlsym(RTLD_NEXT, LOCK);
+  real(thread, mutex);
+  if (__tsan_acquire) __tsan_acquire(mutex);
+}
+
+SWIFT void unlock_slow(SELF void *mutex) __asm__(UNLOCK);
+SWIFT void unlock_slow(SELF void *mutex) {
+  SWIFT void (*real)(SELF void *) = dlsym(RTLD_NEXT, UNLOCK);
+  if (__tsan_release) __tsan_release(mutex);
+  real(mutex);
+}
+
+SWIFT bool try_lock_slow(SELF void *mutex) __asm__(TRY_LOCK);
+SWIFT bool try_lock_slow(SELF void *mutex) {
+  SWIFT bool (*real)(SELF void *) = dlsym(RTLD_NEXT, TRY_LOCK);
+  bool locked = real(mutex);
+  if (locked && __tsan_acquire) __tsan_acquire(mutex);
+  return locked;
+}
