@@ -26,5 +26,8 @@ let package = Package(
     .testTarget(
       name: "DaemonLifecycleTests", dependencies: ["DaemonLifecycle", "DaemonLifecycleTesting"],
       swiftSettings: strict),
+    .testTarget(
+      name: "PollerdTests", dependencies: ["Pollerd", "DaemonLifecycle", "DaemonLifecycleTesting"],
+      path: "Tests/PollerdTests", swiftSettings: strict),
   ]
 )

@@ -7,6 +7,11 @@ struct Descriptor: Sendable {
 
   let number: Int32
 
+  /// Started with a closed stdout, the next file opened would be number 1, and get our lines.
+  static func openMissingStandardOnes() {
+    for number: Int32 in 0...2 where fcntl(number, F_GETFD) < 0 { _ = open("/dev/null", O_RDWR) }
+  }
+
   /// The first bytes of a file. Never waits for what has no data yet, such as a FIFO.
   static func read(_ path: String, limit: Int = 1 << 20) throws(SystemError) -> [UInt8] {
     let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)

@@ -34,7 +34,9 @@ struct Options: Equatable {
     78 bad configuration file; 70 or 124 when the state could not be saved at the end.
 
     """
+}
 
+extension Options {
   init(parsing arguments: [String]) throws(UsageError) {
     var rest = arguments[...]
     while let argument = rest.popFirst() {

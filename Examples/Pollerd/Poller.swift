@@ -68,7 +68,8 @@ actor Poller {
       if console.printIfRoom("poll \(number)\(text)") { break }
       try await clock.sleep(for: .milliseconds(50))
     }
-    state = PollState(count: number, lastValue: try? reading.get())
+    state.count = number
+    if case .success(let value) = reading { state.lastValue = value }
   }
 
   private func sleepUntilNextPoll(after began: LifecycleClock.Instant) async throws {

@@ -7,6 +7,7 @@ import Foundation
 /// This file reads the command line and wires the parts; `Poller` is where the lifecycle is used.
 @main struct Pollerd {
   static func main() async {
+    Descriptor.openMissingStandardOnes()
     // A closed pipe is no reason to die: writing to it fails, and `Console` goes on without.
     signal(SIGPIPE, SIG_IGN)
     do {
