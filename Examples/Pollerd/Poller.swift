@@ -54,7 +54,7 @@ actor Poller {
     }
   }
 
-  /// Prints and counts: both, with no await between, or, when cancelled before, neither.
+  /// Prints and counts: both, with no await between, or, when paused before, neither.
   private func finishPoll(_ reading: Result<String, any Error>) async throws {
     let number = state.count + 1
     let text =
@@ -63,8 +63,9 @@ actor Poller {
       case .failure(let error): " failed: \(error)"
       }
     while true {
-      // A poll that was cut off by the pause has read nothing, or reports its own cancellation.
-      if Task.isCancelled || !isAtWork { throw CancellationError() }
+      // A poll that the pause has cut off has read nothing but its own cancellation.
+      try Task.checkCancellation()
+      guard isAtWork else { return }
       if console.printIfRoom("poll \(number)\(text)") { break }
       try await clock.sleep(for: .milliseconds(50))
     }
