@@ -31,7 +31,7 @@ enum PollSource: Equatable, Sendable {
       case .http(let url): try await Self.fetch(url)
       }
     let text = String(decoding: bytes.prefix(Self.limit), as: UTF8.self)
-    return text.prefix { !$0.isNewline }.trimmed
+    return text.prefix { !$0.isNewline }.trimmingCharacters(in: .whitespaces)
   }
 
   /// More than this is not looked at, so that what is printed is a line and not a novel.

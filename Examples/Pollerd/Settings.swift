@@ -1,3 +1,5 @@
+import Foundation
+
 /// What the poller does.
 struct Settings: Equatable, Sendable {
   var interval = Duration.seconds(1)
@@ -66,13 +68,15 @@ struct Configuration: Sendable {
   private static func parse(
     _ line: Substring, into settings: inout PartialSettings
   ) throws(SettingsError) {
-    let content = withoutComment(line).trimmed
+    let content = withoutComment(line).trimmingCharacters(in: .whitespaces)
     if content.isEmpty { return }
     let parts = content.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2 else {
       throw SettingsError("\"\(content)\" is no setting; write key = value")
     }
-    try settings.set(parts[0].trimmed, to: parts[1].trimmed)
+    let (key, value) = (parts[0], parts[1])
+    try settings.set(
+      key.trimmingCharacters(in: .whitespaces), to: value.trimmingCharacters(in: .whitespaces))
   }
 
   /// A # within a word is part of it: URLs have them.
@@ -83,14 +87,5 @@ struct Configuration: Sendable {
       previous = line[index]
     }
     return line
-  }
-}
-
-extension StringProtocol {
-  /// Without white space at either end.
-  var trimmed: String {
-    let tail = drop(while: \.isWhitespace)
-    let length = tail.reversed().drop(while: \.isWhitespace).count
-    return String(tail.prefix(length))
   }
 }
