@@ -39,5 +39,8 @@ let package = Package(
     .testTarget(
       name: "ProcessTests", dependencies: ["ProbeDaemon", "ProbeSyncMain", "ProbeTopLevel"],
       swiftSettings: strict),
+    .testTarget(
+      name: "PollerdTests", dependencies: ["Pollerd", "DaemonLifecycle", "DaemonLifecycleTesting"],
+      path: "Tests/PollerdTests", swiftSettings: strict),
   ]
 )

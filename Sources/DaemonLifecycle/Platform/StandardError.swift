@@ -16,7 +16,7 @@ enum StandardError {
       }
       // A file has its position in the description that all writers share, and never makes one wait.
       var status = stat()
-      if fstat(2, &status) == 0, status.st_mode & S_IFMT == S_IFREG {
+      if fstat(2, &status) == 0, status.st_mode & mode_t(S_IFMT) == mode_t(S_IFREG) {
         _ = write(2, base, bytes.count)
         return
       }

@@ -1,0 +1,115 @@
+import DaemonLifecycle
+import Foundation
+import Synchronization
+
+/// Where lines go. Neither function ever waits for a reader, so both may be called anywhere.
+protocol LineOutput: Sendable {
+  /// Prints the line now; false, and nothing is printed, when there is no room for it.
+  func printIfRoom(_ line: String) -> Bool
+  /// Prints the line now or, when there is no room, as soon as there is.
+  func print(_ line: String)
+}
+
+/// Lines on a descriptor, each with one write, so that a pipe's reader gets it at once and whole.
+///
+/// What nobody can read any more, after a closed pipe, is dropped.
+final class Console: LineOutput {
+  private struct State {
+    /// Lines, and the rest of one at the front, that have found no room yet. What is printed next has to
+    /// wait behind them.
+    var waiting: [ArraySlice<UInt8>] = []
+    /// A task looks for room as long as something waits.
+    var hasRetry = false
+  }
+
+  private let state = Mutex(State())
+  private let descriptor: Descriptor
+  /// Whether `descriptor` was opened here.
+  private let isOwned: Bool
+  private let clock: LifecycleClock
+
+  /// A pipe that has room has room for this much.
+  private static let longestLine = Int(PIPE_BUF)
+  private static let mostWaiting = 1000
+  private static let retryTime = Duration.milliseconds(50)
+
+  init(_ given: Descriptor, clock: LifecycleClock) {
+    self.clock = clock
+    // Others may fill a pipe between our look and our write, so it must not block; but O_NONBLOCK belongs
+    // to the open file, which we share with whoever gave it to us. Open it once more.
+    var status = stat()
+    let isPipe = fstat(given.number, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
+    let own =
+      isPipe ? open("/proc/self/fd/\(given.number)", O_WRONLY | O_NONBLOCK | O_CLOEXEC) : -1
+    isOwned = own >= 0
+    descriptor = isOwned ? Descriptor(number: own) : given
+  }
+
+  deinit { if isOwned { close(descriptor.number) } }
+
+  func printIfRoom(_ line: String) -> Bool {
+    state.withLock { state in
+      writeWaiting(&state)
+      guard state.waiting.isEmpty else { return false }
+      let bytes = Self.bytes(line)
+      let count = write(bytes)
+      if count > 0, count < bytes.count { state.waiting = [bytes.dropFirst(count)] }
+      return count > 0
+    }
+  }
+
+  func print(_ line: String) {
+    let startsRetry = state.withLock { state in
+      guard state.waiting.count < Self.mostWaiting else { return false }
+      state.waiting.append(Self.bytes(line))
+      writeWaiting(&state)
+      if state.waiting.isEmpty || state.hasRetry { return false }
+      state.hasRetry = true
+      return true
+    }
+    if startsRetry { retry() }
+  }
+
+  private func retry() {
+    Task.detached { [weak self, clock] in
+      repeat { try? await clock.sleep(for: Self.retryTime) } while self?.isStillWaiting() == true
+    }
+  }
+
+  private func isStillWaiting() -> Bool {
+    state.withLock { state in
+      writeWaiting(&state)
+      state.hasRetry = !state.waiting.isEmpty
+      return state.hasRetry
+    }
+  }
+
+  private func writeWaiting(_ state: inout State) {
+    while let line = state.waiting.first {
+      let count = write(line)
+      guard count == line.count else {
+        state.waiting[0] = line.dropFirst(count)
+        return
+      }
+      state.waiting.removeFirst()
+    }
+  }
+
+  /// How much has been written: nothing when there is no room, all when there is nobody to read it.
+  private func write(_ bytes: ArraySlice<UInt8>) -> Int {
+    while true {
+      var look = pollfd(fd: descriptor.number, events: Int16(POLLOUT), revents: 0)
+      if poll(&look, 1, 0) == 0 { return 0 }
+      let count = bytes.withUnsafeBytes {
+        Foundation.write(descriptor.number, $0.baseAddress, $0.count)
+      }
+      if count >= 0 { return count }
+      if errno == EAGAIN { return 0 }
+      if errno != EINTR { return bytes.count }
+    }
+  }
+
+  private static func bytes(_ line: String) -> ArraySlice<UInt8> {
+    line.utf8.prefix(longestLine - 1) + [UInt8(ascii: "\n")]
+  }
+}

@@ -1,0 +1,94 @@
+/// What the command line says.
+struct Options: Equatable {
+  var wantsHelp = false
+  /// What wins over the configuration file.
+  var settings = PartialSettings()
+  var configFile: String?
+  var givenStateDirectory: String?
+
+  static let usage = """
+    Usage: pollerd [--interval SECONDS] [--source SOURCE] [--config FILE] [--state DIR]
+
+    Reads SOURCE every SECONDS and prints its first line, numbered; goes on counting after a restart.
+
+      --interval SECONDS  time between two polls, above 0, such as 0.5 (default: 1)
+      --source SOURCE     a file's path or an http:// URL (default: /proc/loadavg)
+      --config FILE       a file of settings, read at start and on SIGHUP
+      --state DIR         where the count is kept (default: the first directory of $STATE_DIRECTORY,
+                          else $XDG_STATE_HOME/pollerd, else ~/.local/state/pollerd)
+      --help              print this
+
+    The configuration file has a line for each setting; a # at the start of a line or after a space
+    begins a comment. What is not in the file has its default:
+
+      # polled twice a second
+      interval = 0.5
+      source = /proc/uptime
+
+    The command line wins over the file, at start and on SIGHUP. A bad file is an error at start; on
+    SIGHUP the old settings stay.
+
+    Signals: SIGUSR1 pauses, SIGUSR2 resumes, SIGHUP saves and reloads, SIGTERM and SIGINT save and end.
+
+    Exit status: 0 all well, 64 bad arguments, 71 the system refused, 73 no place for the state,
+    78 bad configuration file; 70 or 124 when the state could not be saved at the end.
+
+    """
+}
+
+extension Options {
+  init(parsing arguments: [String]) throws(UsageError) {
+    var rest = arguments[...]
+    while let argument = rest.popFirst() {
+      // `--name=value` is `--name value`.
+      let parts = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      let name = String(parts[0])
+      let attached = parts.count > 1 ? String(parts[1]) : nil
+      switch name {
+      case "--help", "-h":
+        guard attached == nil else { throw UsageError("\(name) takes no value") }
+        wantsHelp = true
+        return
+      case "--interval", "--source":
+        let value = try Self.value(of: name, attached, &rest)
+        do { try settings.set(String(name.dropFirst(2)), to: value) } catch {
+          throw UsageError("\(error)")
+        }
+      case "--config": configFile = try Self.value(of: name, attached, &rest)
+      case "--state": givenStateDirectory = try Self.value(of: name, attached, &rest)
+      case _ where name.hasPrefix("-"): throw UsageError("There is no option \(name)")
+      default: throw UsageError("\"\(argument)\" belongs to no option")
+      }
+    }
+  }
+
+  private static func value(
+    of name: String, _ attached: String?, _ rest: inout ArraySlice<String>
+  ) throws(UsageError) -> String {
+    if attached == nil, let next = rest.first, !next.hasPrefix("--") {
+      rest.removeFirst()
+      if !next.isEmpty { return next }
+    }
+    guard let attached, !attached.isEmpty else { throw UsageError("\(name) needs a value") }
+    return attached
+  }
+
+  /// Where the state is kept: as told, else where systemd or the XDG convention wants it.
+  func stateDirectory(_ environment: [String: String]) throws(UsageError) -> String {
+    if let givenStateDirectory { return givenStateDirectory }
+    if let first = environment["STATE_DIRECTORY"]?.split(separator: ":").first {
+      return String(first)
+    }
+    // The convention says that a relative path is to be ignored.
+    if let base = environment["XDG_STATE_HOME"], base.hasPrefix("/") { return base + "/pollerd" }
+    if let home = environment["HOME"], home.hasPrefix("/") { return home + "/.local/state/pollerd" }
+    throw UsageError("There is no $HOME to keep the state in: say where with --state")
+  }
+}
+
+/// The command line can't be understood.
+struct UsageError: Error, CustomStringConvertible {
+  private let problem: String
+  init(_ problem: String) { self.problem = problem }
+  var description: String { problem + " (see pollerd --help)." }
+}

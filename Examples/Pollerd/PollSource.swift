@@ -1,0 +1,54 @@
+import Foundation
+
+#if canImport(FoundationNetworking)
+  import FoundationNetworking
+#endif
+
+/// What is polled.
+enum PollSource: Equatable, Sendable {
+  case file(String)
+  case http(URL)
+
+  /// A path, or a URL.
+  init(_ text: String) throws(SettingsError) {
+    if text.hasPrefix("http://") || text.hasPrefix("https://") {
+      guard let url = URL(string: text), url.host?.isEmpty == false else {
+        throw SettingsError("source \"\(text)\" is no URL; write http://host/path")
+      }
+      self = .http(url)
+    } else if text.isEmpty || text.contains("://") {
+      throw SettingsError("source \"\(text)\" is neither a file's path nor an http:// URL")
+    } else {
+      self = .file(text)
+    }
+  }
+
+  /// The first line of what is there now, without white space around it.
+  func read() async throws -> String {
+    let bytes =
+      switch self {
+      case .file(let path): try Descriptor.read(path, limit: Self.limit)
+      case .http(let url): try await Self.fetch(url)
+      }
+    let text = String(decoding: bytes.prefix(Self.limit), as: UTF8.self)
+    return text.prefix { !$0.isNewline }.trimmingCharacters(in: .whitespaces)
+  }
+
+  /// More than this is not looked at, so that what is printed is a line and not a novel.
+  private static let limit = 2000
+
+  private static func fetch(_ url: URL) async throws -> [UInt8] {
+    var request = URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData)
+    request.timeoutInterval = 10
+    let (data, response): (Data, URLResponse)
+    do { (data, response) = try await URLSession.shared.data(for: request) } catch {
+      throw FetchError(description: "Could not get \(url): \(error.localizedDescription)")
+    }
+    if let status = (response as? HTTPURLResponse)?.statusCode, status != 200 {
+      throw FetchError(description: "\(url) answers with status \(status).")
+    }
+    return [UInt8](data)
+  }
+
+  struct FetchError: Error, CustomStringConvertible { let description: String }
+}

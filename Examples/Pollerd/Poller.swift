@@ -1,0 +1,138 @@
+import DaemonLifecycle
+
+/// Reads its source again and again while the daemon is in the foreground, and numbers what it reads.
+///
+/// The promise: every number is printed once, in order, through pauses and restarts, and after a save the
+/// file has the number printed last. It holds because being an actor makes a number and its line one step
+/// (`finishPoll`), and because printing never waits, so that no hook waits for a reader of our output.
+actor Poller {
+  typealias Read = @Sendable (PollSource) async throws -> String
+
+  private var state: PollState
+  private var settings: Settings
+  /// From WillEnterForeground until DidEnterBackground; a poll that comes late is dropped, uncounted.
+  private var isAtWork = false
+  /// The wait between two polls.
+  private var nap: Task<Void, Never>?
+
+  private let file: StateFile
+  private let configuration: Configuration
+  private let console: any LineOutput
+  private let clock: LifecycleClock
+  private let read: Read
+
+  init(
+    lifecycle: any LifecycleObservable, state: PollState, file: StateFile, settings: Settings,
+    configuration: Configuration, console: any LineOutput,
+    read: @escaping Read = { try await $0.read() }
+  ) {
+    self.state = state
+    self.settings = settings
+    self.file = file
+    self.configuration = configuration
+    self.console = console
+    self.read = read
+    clock = lifecycle.clock
+    lifecycle.addObserver(self)
+  }
+
+  // MARK: Work
+
+  /// Polls until the daemon terminates.
+  nonisolated func work(in lifecycle: any LifecycleObservable) async throws {
+    try await lifecycle.foreground { try await self.poll() }
+  }
+
+  /// Polls until the task is cancelled. Not over `ticks`, since a reload may change the interval.
+  private func poll() async throws {
+    while true {
+      let began = clock.now
+      let reading: Result<String, any Error>
+      do { reading = .success(try await read(settings.source)) } catch { reading = .failure(error) }
+      try await finishPoll(reading)
+      try await sleepUntilNextPoll(after: began)
+    }
+  }
+
+  /// Prints and counts: both, with no await between, or, when paused before, neither.
+  private func finishPoll(_ reading: Result<String, any Error>) async throws {
+    let number = state.count + 1
+    let text =
+      switch reading {
+      case .success(let value): value.isEmpty ? "" : " \(value)"
+      case .failure(let error): " failed: \(error)"
+      }
+    while true {
+      // A poll that the pause has cut off has read nothing but its own cancellation.
+      try Task.checkCancellation()
+      guard isAtWork else { return }
+      if console.printIfRoom("poll \(number)\(text)") { break }
+      try await clock.sleep(for: .milliseconds(50))
+    }
+    state.count = number
+    if case .success(let value) = reading { state.lastValue = value }
+  }
+
+  private func sleepUntilNextPoll(after began: LifecycleClock.Instant) async throws {
+    // A reload ends the nap early, and may have moved the time of the next poll.
+    while case let next = began.advanced(by: settings.interval), clock.now < next {
+      let nap = Task { [clock] in _ = try? await clock.sleep(until: next) }
+      self.nap = nap
+      await withTaskCancellationHandler {
+        await nap.value
+      } onCancel: {
+        nap.cancel()
+      }
+      try Task.checkCancellation()
+    }
+  }
+}
+
+// MARK: - Pause and resume
+
+extension Poller: LaunchObserver, ForegroundObserver, BackgroundObserver {
+  func didFinishLaunching(_ notification: DidFinishLaunching) {
+    console.print("launch: \(notification.cause)")
+  }
+
+  /// Heard before `foreground` begins its round.
+  func willEnterForeground(_ notification: WillEnterForeground) {
+    isAtWork = true
+    console.print("foreground: \(notification.cause)")
+  }
+
+  /// Heard after `foreground` has ended its round, or given it up.
+  func didEnterBackground(_ notification: DidEnterBackground) {
+    isAtWork = false
+    console.print("background: \(notification.cause)")
+  }
+}
+
+// MARK: - Save, reload, terminate
+
+extension Poller: StateObserver, ReloadObserver, TerminationObserver {
+  func shouldSaveState(_ notification: ShouldSaveState) throws {
+    do { try file.save(state) } catch {
+      console.print("save failed: \(error)")
+      throw error
+    }
+    console.print("save: \(notification.cause)")
+  }
+
+  func shouldReload(_ notification: ShouldReload) throws {
+    guard configuration.file != nil else {
+      console.print("reload: \(notification.cause), but nothing to reload without --config")
+      return
+    }
+    console.print("reload: \(notification.cause)")
+    do { settings = try configuration.load() } catch {
+      console.print("reload rejected: \(error)")
+      throw error
+    }
+    nap?.cancel()
+  }
+
+  func willTerminate(_ notification: WillTerminate) {
+    console.print("terminate: \(notification.cause)")
+  }
+}

@@ -1,0 +1,57 @@
+import DaemonLifecycle
+import Foundation
+
+/// Polls a source, counts the polls, and goes on counting where it stopped: an example of a daemon that
+/// can be paused, resumed, reloaded and restarted at any moment without losing or repeating a number.
+///
+/// This file reads the command line and wires the parts; `Poller` is where the lifecycle is used.
+@main struct Pollerd {
+  static func main() async {
+    Descriptor.openMissingStandardOnes()
+    // A closed pipe is no reason to die: writing to it fails, and `Console` goes on without.
+    signal(SIGPIPE, SIG_IGN)
+    do {
+      let options = try Options(parsing: Array(CommandLine.arguments.dropFirst()))
+      if options.wantsHelp {
+        try Descriptor.standardOutput.writeAll(Array(Options.usage.utf8))
+        exit(0)
+      }
+      try await serve(options)
+    } catch {
+      complain("\(error)")
+      exit(status(of: error))
+    }
+  }
+
+  /// Not isolated and without an await after `run`, so that the process can exit even when all threads
+  /// of Swift's pool hang in a source.
+  private static func serve(_ options: Options) async throws -> Never {
+    let configuration = Configuration(file: options.configFile, overrides: options.settings)
+    let settings = try configuration.load()
+    let file = try StateFile(directory: options.stateDirectory(ProcessInfo.processInfo.environment))
+    let state = try file.loadOrSetAside(complain)
+
+    let lifecycle = LifecycleSubject()
+    let poller = Poller(
+      lifecycle: lifecycle, state: state, file: file, settings: settings,
+      configuration: configuration, console: Console(.standardOutput, clock: lifecycle.clock))
+    // The body owns the poller, which the lifecycle holds weakly.
+    let result = try await lifecycle.run { try await poller.work(in: lifecycle) }
+    if let error = result.error { complain("\(error)") }
+    exit(result.code)
+  }
+
+  private static func complain(_ sentence: String) {
+    try? Descriptor.standardError.writeAll(Array("pollerd: \(sentence)\n".utf8))
+  }
+
+  /// The statuses of sysexits.h.
+  private static func status(of error: any Error) -> Int32 {
+    switch error {
+    case is UsageError: 64
+    case is SettingsError: 78
+    case is SystemError: 73
+    default: 71
+    }
+  }
+}

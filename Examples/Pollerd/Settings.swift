@@ -1,0 +1,91 @@
+import Foundation
+
+/// What the poller does.
+struct Settings: Equatable, Sendable {
+  var interval = Duration.seconds(1)
+  var source = PollSource.file("/proc/loadavg")
+}
+
+/// Settings of which some may not be given: what one place, the command line or a file, says.
+struct PartialSettings: Equatable, Sendable {
+  var interval: Duration?
+  var source: PollSource?
+
+  mutating func set(_ key: String, to value: String) throws(SettingsError) {
+    switch key {
+    case "interval": interval = try Self.interval(value)
+    case "source": source = try PollSource(value)
+    default: throw SettingsError("there is no setting \"\(key)\", only interval and source")
+    }
+  }
+
+  private static func interval(_ text: String) throws(SettingsError) -> Duration {
+    // A year is enough, and far from what a Duration can't hold.
+    guard let seconds = Double(text), seconds > 0, seconds <= 31_536_000 else {
+      throw SettingsError(
+        "interval \"\(text)\" is not a number of seconds above 0 (and at most a year); "
+          + "write 0.5, for instance")
+    }
+    return .seconds(seconds)
+  }
+}
+
+/// A setting that makes no sense; the text says what to write instead.
+struct SettingsError: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}
+
+/// Where settings come from; asked at start and at every reload.
+struct Configuration: Sendable {
+  let file: String?
+  /// The command line's settings: they win over the file's.
+  let overrides: PartialSettings
+
+  func load() throws(SettingsError) -> Settings {
+    let fromFile = try file.map { path throws(SettingsError) in try Self.parse(path) }
+    let defaults = Settings()
+    return Settings(
+      interval: overrides.interval ?? fromFile?.interval ?? defaults.interval,
+      source: overrides.source ?? fromFile?.source ?? defaults.source)
+  }
+
+  private static func parse(_ path: String) throws(SettingsError) -> PartialSettings {
+    let text: String
+    do { text = String(decoding: try Descriptor.read(path), as: UTF8.self) } catch {
+      throw SettingsError("\(error)")
+    }
+    var settings = PartialSettings()
+    let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+    for (index, line) in lines.enumerated() {
+      do { try parse(line, into: &settings) } catch {
+        throw SettingsError("\(path), line \(index + 1): \(error).")
+      }
+    }
+    return settings
+  }
+
+  private static func parse(
+    _ line: Substring, into settings: inout PartialSettings
+  ) throws(SettingsError) {
+    let content = withoutComment(line).trimmingCharacters(in: .whitespaces)
+    if content.isEmpty { return }
+    let parts = content.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+    guard parts.count == 2 else {
+      throw SettingsError("\"\(content)\" is no setting; write key = value")
+    }
+    let (key, value) = (parts[0], parts[1])
+    try settings.set(
+      key.trimmingCharacters(in: .whitespaces), to: value.trimmingCharacters(in: .whitespaces))
+  }
+
+  /// A # within a word is part of it: URLs have them.
+  private static func withoutComment(_ line: Substring) -> Substring {
+    var previous: Character = " "
+    for index in line.indices {
+      if line[index] == "#", previous.isWhitespace { return line[..<index] }
+      previous = line[index]
+    }
+    return line
+  }
+}

@@ -1,0 +1,92 @@
+import DaemonLifecycle
+import DaemonLifecycleTesting
+import Foundation
+import XCTest
+
+@testable import Pollerd
+
+/// A real pipe, and a clock that the test moves.
+final class ConsoleTests: XCTestCase {
+  private let mock = MockLifecycleSubject()
+  private var reader: Int32 = -1
+  private var writer: Int32 = -1
+
+  override func setUp() {
+    signal(SIGPIPE, SIG_IGN)
+    var ends: [Int32] = [-1, -1]
+    XCTAssertEqual(pipe(&ends), 0)
+    (reader, writer) = (ends[0], ends[1])
+    _ = fcntl(reader, F_SETFL, O_NONBLOCK)
+  }
+
+  override func tearDown() {
+    close(reader)
+    close(writer)
+  }
+
+  private func console() -> Console { Console(Descriptor(number: writer), clock: mock.clock) }
+
+  /// What is in the pipe now.
+  private func readAll() -> String {
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 65536)
+    while case let count = read(reader, &buffer, buffer.count), count > 0 {
+      bytes += buffer.prefix(count)
+    }
+    return String(decoding: bytes, as: UTF8.self)
+  }
+
+  func testALineIsThereAtOnce() {
+    let console = console()
+    console.print("one")
+    XCTAssertEqual(readAll(), "one\n")
+    XCTAssertTrue(console.printIfRoom("two"))
+    XCTAssertEqual(readAll(), "two\n")
+  }
+
+  func testALongLineIsCutToWhatAPipeTakesAtOnce() {
+    console().print(String(repeating: "x", count: 10_000))
+    XCTAssertEqual(readAll(), String(repeating: "x", count: Int(PIPE_BUF) - 1) + "\n")
+  }
+
+  func testNobodyReading() {
+    let console = console()
+    close(reader)
+    console.print("one")
+    XCTAssertTrue(console.printIfRoom("two"))
+    reader = -1
+  }
+
+  func testAFullPipeIsNotWaitedFor() async throws {
+    let console = console()
+    var count = 0
+    while console.printIfRoom("line \(count + 1)") { count += 1 }
+    XCTAssertGreaterThan(count, 1000)
+
+    console.print("note 1")
+    console.print("note 2")
+    await mock.advance(by: .seconds(1))
+    XCTAssertFalse(console.printIfRoom("too early"))
+    let lines = readAll().split(separator: "\n")
+    XCTAssertEqual(lines.count, count)
+    XCTAssertEqual(lines.last, "line \(count)")
+
+    // Printed in order, with nobody printing more.
+    var notes = ""
+    let deadline = ContinuousClock.now + .seconds(20)
+    while notes.isEmpty, ContinuousClock.now < deadline {
+      await mock.advance(by: .milliseconds(100))
+      notes = readAll()
+    }
+    XCTAssertEqual(notes, "note 1\nnote 2\n")
+    XCTAssertTrue(console.printIfRoom("more"))
+    XCTAssertEqual(readAll(), "more\n")
+    try mock.checkNothingPending()
+  }
+
+  func testTheOthersOfASharedPipeMayStillBlock() {
+    let console = console()
+    console.print("one")
+    XCTAssertEqual(fcntl(writer, F_GETFL) & O_NONBLOCK, 0)
+  }
+}

@@ -1,0 +1,174 @@
+import DaemonLifecycle
+import DaemonLifecycleTesting
+import Foundation
+import Synchronization
+import XCTest
+
+@testable import Pollerd
+
+/// A console that keeps the lines, and lets a test wait for one.
+final class CapturedLines: LineOutput {
+  private struct State {
+    var lines: [String] = []
+    var hasRoom = true
+    /// Polls that found no room.
+    var refused = 0
+    var waiting:
+      [(condition: @Sendable ([String], Int) -> Bool, resume: AsyncStream<Void>.Continuation)] = []
+  }
+  private let state = Mutex(State())
+
+  var lines: [String] { state.withLock { $0.lines } }
+  var polls: [String] { lines.filter { $0.hasPrefix("poll ") } }
+
+  var hasRoom: Bool {
+    get { state.withLock { $0.hasRoom } }
+    set { change { $0.hasRoom = newValue } }
+  }
+
+  func printIfRoom(_ line: String) -> Bool {
+    change { state in
+      guard state.hasRoom else {
+        state.refused += 1
+        return false
+      }
+      state.lines.append(line)
+      return true
+    }
+  }
+
+  func print(_ line: String) { change { $0.lines.append(line) } }
+
+  /// Returns when there is a line that begins like this, and with it.
+  @discardableResult func line(_ beginning: String) async throws -> String {
+    try await until(beginning) { lines, _ in lines.contains { $0.hasPrefix(beginning) } }
+    return lines.first { $0.hasPrefix(beginning) }!
+  }
+
+  func pollIsRefused() async throws { try await until("refused") { _, refused in refused > 0 } }
+
+  private func until(
+    _ what: String, _ condition: @escaping @Sendable ([String], Int) -> Bool
+  ) async throws {
+    let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
+    change { $0.waiting.append((condition, continuation)) }
+    // A deadline, and no more: the line ends the wait.
+    let deadline = Task {
+      try await Task.sleep(for: .seconds(20))
+      continuation.finish()
+    }
+    defer { deadline.cancel() }
+    for await _ in stream { return }
+    throw NeverCame(what: what, lines: lines)
+  }
+
+  @discardableResult private func change<Result>(_ body: (inout State) -> Result) -> Result {
+    state.withLock { state in
+      let result = body(&state)
+      for waiter in state.waiting where waiter.condition(state.lines, state.refused) {
+        waiter.resume.yield()
+      }
+      return result
+    }
+  }
+
+  struct NeverCame: Error { let what: String, lines: [String] }
+}
+
+/// A source that says `value 1`, `value 2`, …, or what it is told to do.
+final class FakeSource: Sendable {
+  enum Behaviour: Sendable {
+    case answer
+    case fail
+    /// Wait, until the poll is cancelled.
+    case hang
+    /// Wait for `release()`, and ignore being cancelled.
+    case ignoreCancellation
+  }
+  struct Failure: Error, CustomStringConvertible { let description = "the source is dry" }
+
+  private let state = Mutex((behaviour: Behaviour.answer, asked: [PollSource]()))
+  private let released = AsyncStream.makeStream(of: Void.self)
+  private let asking = AsyncStream.makeStream(of: Void.self)
+
+  var behaviour: Behaviour {
+    get { state.withLock { $0.behaviour } }
+    set { state.withLock { $0.behaviour = newValue } }
+  }
+  var asked: [PollSource] { state.withLock { $0.asked } }
+
+  func release() { released.continuation.yield() }
+
+  /// Returns when a poll has begun to read since the last call.
+  func isAsked() async { for await _ in asking.stream { return } }
+
+  func read(_ source: PollSource) async throws -> String {
+    let (behaviour, number) = state.withLock { state in
+      state.asked.append(source)
+      return (state.behaviour, state.asked.count)
+    }
+    asking.continuation.yield()
+    switch behaviour {
+    case .answer: break
+    case .fail: throw Failure()
+    case .hang: try await Task.sleep(for: .seconds(100_000))
+    case .ignoreCancellation:
+      // A task of its own is not cancelled with the poll.
+      await Task { for await _ in released.stream { return } }.value
+    }
+    return "value \(number)"
+  }
+}
+
+/// A directory of a test's own.
+final class TemporaryDirectory: Sendable {
+  let path = FileManager.default.temporaryDirectory.path + "/pollerd-\(UUID().uuidString)"
+
+  init() throws {
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+  }
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  @discardableResult func write(_ text: String, to name: String) throws -> String {
+    let file = path + "/" + name
+    try text.write(toFile: file, atomically: false, encoding: .utf8)
+    return file
+  }
+
+  func names(in subdirectory: String = "") throws -> [String] {
+    try FileManager.default.contentsOfDirectory(atPath: path + "/" + subdirectory).sorted()
+  }
+}
+
+/// A poller at work, with everything around it faked but the files.
+struct TestDaemon {
+  let mock = MockLifecycleSubject()
+  let console = CapturedLines()
+  let source = FakeSource()
+  let file: StateFile
+  let poller: Poller
+  private let work: Task<Void, any Error>
+
+  init(
+    in directory: TemporaryDirectory, config: String? = nil,
+    overrides: PartialSettings = PartialSettings(), _ behaviour: FakeSource.Behaviour = .answer
+  ) throws {
+    file = try StateFile(directory: directory.path + "/state")
+    let configuration = Configuration(file: config, overrides: overrides)
+    let (mock, source) = (mock, source)
+    source.behaviour = behaviour
+    let poller = Poller(
+      lifecycle: mock, state: try file.load(), file: file, settings: try configuration.load(),
+      configuration: configuration, console: console, read: { try await source.read($0) })
+    self.poller = poller
+    work = Task { try await poller.work(in: mock) }
+  }
+
+  /// Ends it as systemd does, and checks that it leaves nothing behind.
+  @discardableResult func terminate() async throws -> LifecycleReport {
+    let report = await mock.send(.sigterm)
+    try await work.value
+    try mock.checkNothingPending()
+    return report
+  }
+}

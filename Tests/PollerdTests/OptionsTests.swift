@@ -1,0 +1,86 @@
+import XCTest
+
+@testable import Pollerd
+
+final class OptionsTests: XCTestCase {
+  func testNothingGivenIsNothingSet() throws {
+    XCTAssertEqual(try Options(parsing: []), Options())
+  }
+
+  func testAllOptions() throws {
+    var expected = Options()
+    expected.settings = PartialSettings(interval: .milliseconds(250), source: .file("/x"))
+    expected.configFile = "c"
+    expected.givenStateDirectory = "d"
+    let spaced = ["--interval", "0.25", "--source", "/x", "--config", "c", "--state", "d"]
+    XCTAssertEqual(try Options(parsing: spaced), expected)
+    let attached = ["--interval=0.25", "--source=/x", "--config=c", "--state=d"]
+    XCTAssertEqual(try Options(parsing: attached), expected)
+  }
+
+  func testTheLastOfSeveralWins() throws {
+    let options = try Options(parsing: ["--interval", "1", "--interval", "2"])
+    XCTAssertEqual(options.settings.interval, .seconds(2))
+  }
+
+  func testHelp() throws {
+    XCTAssertTrue(try Options(parsing: ["--help"]).wantsHelp)
+    XCTAssertTrue(try Options(parsing: ["-h", "whatever"]).wantsHelp)
+    for option in ["--interval", "--source", "--config", "--state", "--help"] {
+      XCTAssertTrue(Options.usage.contains("  \(option) "), option)
+    }
+  }
+
+  func testEachBadArgumentHasItsSentence() {
+    let number =
+      "is not a number of seconds above 0 (and at most a year); write 0.5, for instance"
+    let cases: [([String], String)] = [
+      (["--verbose"], "There is no option --verbose"),
+      (["-x"], "There is no option -x"),
+      (["file"], "\"file\" belongs to no option"),
+      ([""], "\"\" belongs to no option"),
+      (["--help=yes"], "--help takes no value"),
+      (["--interval"], "--interval needs a value"),
+      (["--interval", "--source", "/x"], "--interval needs a value"),
+      (["--state="], "--state needs a value"),
+      (["--config", ""], "--config needs a value"),
+      (["--interval", "soon"], "interval \"soon\" \(number)"),
+      (["--interval", "0"], "interval \"0\" \(number)"),
+      (["--interval", "-1"], "interval \"-1\" \(number)"),
+      (["--interval", "nan"], "interval \"nan\" \(number)"),
+      (["--interval", "inf"], "interval \"inf\" \(number)"),
+      (["--interval", "1e300"], "interval \"1e300\" \(number)"),
+      (
+        ["--source", "ftp://host/x"],
+        "source \"ftp://host/x\" is neither a file's path nor an http:// URL"
+      ),
+      (["--source", "http://"], "source \"http://\" is no URL; write http://host/path"),
+    ]
+    for (arguments, sentence) in cases {
+      XCTAssertThrowsError(try Options(parsing: arguments), "\(arguments)") {
+        XCTAssertEqual("\($0)", sentence + " (see pollerd --help).")
+      }
+    }
+  }
+
+  func testWhereTheStateIsKept() throws {
+    let home = ["HOME": "/root"]
+    func directory(_ options: Options, _ environment: [String: String]) throws -> String {
+      try options.stateDirectory(home.merging(environment) { $1 })
+    }
+    let none = Options()
+    XCTAssertEqual(try directory(none, [:]), "/root/.local/state/pollerd")
+    XCTAssertEqual(try directory(none, ["XDG_STATE_HOME": "/xdg"]), "/xdg/pollerd")
+    XCTAssertEqual(
+      try directory(none, ["XDG_STATE_HOME": "relative"]), "/root/.local/state/pollerd")
+    let both = ["STATE_DIRECTORY": "/a:/b", "XDG_STATE_HOME": "/xdg"]
+    XCTAssertEqual(try directory(none, both), "/a")
+    XCTAssertEqual(try directory(none, ["STATE_DIRECTORY": ""]), "/root/.local/state/pollerd")
+    XCTAssertEqual(try directory(Options(parsing: ["--state", "d"]), both), "d")
+    XCTAssertThrowsError(try none.stateDirectory([:])) {
+      XCTAssertEqual(
+        "\($0)",
+        "There is no $HOME to keep the state in: say where with --state (see pollerd --help).")
+    }
+  }
+}

@@ -1,0 +1,273 @@
+import DaemonLifecycle
+import DaemonLifecycleTesting
+import Foundation
+import XCTest
+
+@testable import Pollerd
+
+/// The daemon under signals, with time in the test's hand.
+final class PollerTests: XCTestCase {
+  private var directory: TemporaryDirectory!
+
+  override func setUpWithError() throws { directory = try TemporaryDirectory() }
+  override func tearDown() { directory = nil }
+
+  private let second = PollSource.file("/second")
+
+  // MARK: Polling
+
+  func testPollsAtOnceAndThenEveryInterval() async throws {
+    let daemon = try TestDaemon(in: directory)
+    try await daemon.console.line("poll 1")
+    await daemon.mock.advance(by: .milliseconds(999))
+    XCTAssertEqual(daemon.console.polls, ["poll 1 value 1"])
+    await daemon.mock.advance(by: .milliseconds(1))
+    try await daemon.console.line("poll 2")
+    XCTAssertEqual(daemon.console.polls, ["poll 1 value 1", "poll 2 value 2"])
+    XCTAssertTrue(daemon.mock.addObserverWasCalled)
+    try await daemon.terminate()
+  }
+
+  func testAFailedPollIsCountedAndKeepsTheLastValue() async throws {
+    let daemon = try TestDaemon(in: directory)
+    try await daemon.console.line("poll 1")
+    daemon.source.behaviour = .fail
+    await daemon.mock.advance(by: .seconds(1))
+    try await daemon.console.line("poll 2")
+    try await daemon.terminate()
+    XCTAssertEqual(daemon.console.polls.last, "poll 2 failed: the source is dry")
+    XCTAssertEqual(try daemon.file.load(), PollState(count: 2, lastValue: "value 1"))
+  }
+
+  func testWithoutRoomForItsLineAPollIsNotCounted() async throws {
+    let daemon = try TestDaemon(in: directory, .hang)
+    await daemon.source.isAsked()
+    await daemon.mock.send(.sigusr1)
+    daemon.source.behaviour = .answer
+    daemon.console.hasRoom = false
+    await daemon.mock.send(.sigusr2)
+    try await daemon.console.pollIsRefused()
+    // Neither the pause nor the save waits for room.
+    let report = await daemon.mock.send(.sigusr1)
+    XCTAssertTrue(report.problems.isEmpty, "\(report)")
+    XCTAssertEqual(try daemon.file.load().count, 0)
+
+    daemon.console.hasRoom = true
+    await daemon.mock.send(.sigusr2)
+    try await daemon.console.line("poll 1")
+    try await daemon.terminate()
+    XCTAssertEqual(daemon.console.polls.count, 1)
+  }
+
+  func testAPollWaitsForRoom() async throws {
+    let daemon = try TestDaemon(in: directory)
+    try await daemon.console.line("poll 1")
+    daemon.console.hasRoom = false
+    await daemon.mock.advance(by: .seconds(1))
+    try await daemon.console.pollIsRefused()
+    daemon.console.hasRoom = true
+    // When it looks again depends on when it looked last; the next poll takes a second.
+    let deadline = ContinuousClock.now + .seconds(20)
+    while daemon.console.polls.count == 1, ContinuousClock.now < deadline {
+      await daemon.mock.advance(by: .milliseconds(50))
+    }
+    XCTAssertEqual(daemon.console.polls.last, "poll 2 value 2")
+    try await daemon.terminate()
+  }
+
+  // MARK: Pause and resume
+
+  func testNoPollIsPrintedWhilePaused() async throws {
+    let daemon = try TestDaemon(in: directory)
+    try await daemon.console.line("poll 1")
+    let report = await daemon.mock.send(.sigusr1, fromPID: 4242)
+    XCTAssertTrue(report.problems.isEmpty, "\(report)")
+    await daemon.mock.advance(by: .seconds(60))
+    XCTAssertEqual(
+      Array(daemon.console.lines.suffix(3)),
+      [
+        "poll 1 value 1", "background: SIGUSR1 from pid 4242 uid 0",
+        "save: SIGUSR1 from pid 4242 uid 0",
+      ])
+    XCTAssertEqual(daemon.source.asked.count, 1)
+
+    await daemon.mock.send(.sigusr2, fromPID: 4243)
+    try await daemon.console.line("poll 2")
+    XCTAssertEqual(
+      Array(daemon.console.lines.suffix(2)),
+      ["foreground: SIGUSR2 from pid 4243 uid 0", "poll 2 value 2"])
+    try await daemon.terminate()
+  }
+
+  func testAPollThatThePauseCutsOffIsNotCounted() async throws {
+    let daemon = try TestDaemon(in: directory, .hang)
+    await daemon.source.isAsked()
+    let report = await daemon.mock.send(.sigusr1)
+    XCTAssertTrue(report.problems.isEmpty, "\(report)")
+    XCTAssertEqual(daemon.console.polls, [])
+    daemon.source.behaviour = .answer
+    await daemon.mock.send(.sigusr2)
+    try await daemon.console.line("poll 1 value 2")
+    try await daemon.terminate()
+  }
+
+  func testAPollThatComesLateIsDropped() async throws {
+    let daemon = try TestDaemon(in: directory, .ignoreCancellation)
+    await daemon.source.isAsked()
+    daemon.mock.inject(.sigusr1)
+    await daemon.mock.advance(by: .seconds(10))  // the hook deadline: the poll is not waited for
+    let report = await daemon.mock.settled()
+    XCTAssertEqual(report.problems.count, 1, "\(report)")
+    try await daemon.console.line("background")
+
+    daemon.source.behaviour = .answer
+    daemon.source.release()
+    daemon.mock.inject(.sigusr2)
+    try await daemon.console.line("poll 1 value 2")
+    try await daemon.terminate()
+    XCTAssertEqual(daemon.console.polls, ["poll 1 value 2"])
+  }
+
+  func testWhatIsReadWhilePausedIsDroppedEvenIfNothingIsCancelled() async throws {
+    let daemon = try TestDaemon(in: directory, .ignoreCancellation)
+    await daemon.source.isAsked()
+    await daemon.poller.didEnterBackground(DidEnterBackground())
+    daemon.source.behaviour = .answer
+    daemon.source.release()
+    await daemon.mock.advance(by: .seconds(1))
+    await daemon.source.isAsked()
+    XCTAssertEqual(daemon.console.polls, [])
+    await daemon.poller.willEnterForeground(WillEnterForeground())
+    await daemon.mock.advance(by: .seconds(1))
+    try await daemon.console.line("poll 1")
+    try await daemon.terminate()
+  }
+
+  // MARK: Save and restart
+
+  func testTheCountIsOnDiskAfterPauseReloadAndEnd() async throws {
+    let daemon = try TestDaemon(in: directory)
+    try await daemon.console.line("poll 1")
+    await daemon.mock.send(.sigusr1)
+    XCTAssertEqual(try daemon.file.load(), PollState(count: 1, lastValue: "value 1"))
+    await daemon.mock.send(.sigusr2)
+    try await daemon.console.line("poll 2")
+    await daemon.mock.send(.sighup)
+    XCTAssertEqual(try daemon.file.load(), PollState(count: 2, lastValue: "value 2"))
+    await daemon.mock.advance(by: .seconds(1))
+    try await daemon.console.line("poll 3")
+    try await daemon.terminate()
+    XCTAssertEqual(try daemon.file.load(), PollState(count: 3, lastValue: "value 3"))
+    XCTAssertEqual(daemon.mock.exit?.code, 0)
+  }
+
+  func testARestartGoesOnCounting() async throws {
+    for round in 1...3 {
+      let daemon = try TestDaemon(in: directory)
+      try await daemon.console.line("poll \(round) value 1")
+      XCTAssertEqual(daemon.console.polls.count, 1)
+      try await daemon.terminate()
+    }
+  }
+
+  func testAFailedSaveIsReportedAndEndsWithStatus70() async throws {
+    let daemon = try TestDaemon(in: directory)
+    try await daemon.console.line("poll 1")
+    try FileManager.default.removeItem(atPath: daemon.file.directory)
+    let report = try await daemon.terminate()
+    XCTAssertEqual(report.problems.count, 1, "\(report)")
+    let sentence =
+      "Could not save the state in \(daemon.file.directory): No such file or directory."
+    XCTAssertTrue("\(report)".contains(sentence), "\(report)")
+    try await daemon.console.line("save failed: \(sentence)")
+    XCTAssertEqual(daemon.mock.exit?.code, 70)
+  }
+
+  // MARK: Reload
+
+  func testAReloadTakesEffectInTheMiddleOfALongWait() async throws {
+    let config = try directory.write("interval = 3600\nsource = /first", to: "config")
+    let daemon = try TestDaemon(in: directory, config: config)
+    try await daemon.console.line("poll 1")
+    try directory.write("interval = 0.5\nsource = /second", to: "config")
+    let report = await daemon.mock.send(.sighup)
+    XCTAssertTrue(report.problems.isEmpty, "\(report)")
+    await daemon.mock.advance(by: .milliseconds(500))
+    try await daemon.console.line("poll 2")
+    await daemon.mock.advance(by: .milliseconds(500))
+    try await daemon.console.line("poll 3")
+    XCTAssertEqual(daemon.source.asked, [.file("/first"), second, second])
+    try await daemon.terminate()
+  }
+
+  func testTheCommandLineWinsAtAReloadToo() async throws {
+    let config = try directory.write("source = /first", to: "config")
+    let daemon = try TestDaemon(
+      in: directory, config: config, overrides: PartialSettings(source: second))
+    try await daemon.console.line("poll 1")
+    await daemon.mock.send(.sighup)
+    await daemon.mock.advance(by: .seconds(1))
+    try await daemon.console.line("poll 2")
+    XCTAssertEqual(daemon.source.asked, [second, second])
+    try await daemon.terminate()
+  }
+
+  func testABadReloadKeepsTheOldSettings() async throws {
+    let config = try directory.write("source = /second", to: "config")
+    let daemon = try TestDaemon(in: directory, config: config)
+    try await daemon.console.line("poll 1")
+    try directory.write("source = /first\nintervall = 5", to: "config")
+    let report = await daemon.mock.send(.sighup)
+    let sentence =
+      "\(config), line 2: there is no setting \"intervall\", only interval and source."
+    XCTAssertEqual(report.problems.count, 1, "\(report)")
+    XCTAssertTrue("\(report)".contains(sentence), "\(report)")
+    XCTAssertEqual(daemon.console.lines.last, "reload rejected: \(sentence)")
+    await daemon.mock.advance(by: .seconds(1))
+    try await daemon.console.line("poll 2")
+    XCTAssertEqual(daemon.source.asked, [second, second])
+    try await daemon.terminate()
+    XCTAssertEqual(daemon.mock.exit?.code, 0)
+  }
+
+  func testAReloadOfAFileThatIsGoneIsRejected() async throws {
+    let config = try directory.write("", to: "config")
+    let daemon = try TestDaemon(in: directory, config: config)
+    try await daemon.console.line("poll 1")
+    try FileManager.default.removeItem(atPath: config)
+    let report = await daemon.mock.send(.sighup)
+    XCTAssertEqual(report.problems.count, 1, "\(report)")
+    try await daemon.console.line(
+      "reload rejected: Could not read \(config): No such file or directory.")
+    try await daemon.terminate()
+  }
+
+  func testWithoutAConfigurationFileAReloadSaysSo() async throws {
+    let daemon = try TestDaemon(in: directory)
+    try await daemon.console.line("poll 1")
+    let report = await daemon.mock.send(.sighup)
+    XCTAssertTrue(report.problems.isEmpty, "\(report)")
+    XCTAssertEqual(
+      Array(daemon.console.lines.suffix(2)),
+      [
+        "save: SIGHUP from pid 1 uid 0",
+        "reload: SIGHUP from pid 1 uid 0, but nothing to reload without --config",
+      ])
+    try await daemon.terminate()
+  }
+
+  // MARK: What is printed
+
+  func testEachNotificationIsALineWithItsCause() async throws {
+    let daemon = try TestDaemon(in: directory)
+    try await daemon.console.line("poll 1")
+    try await daemon.terminate()
+    XCTAssertEqual(
+      daemon.console.lines,
+      [
+        "launch: a late observer", "foreground: a late observer", "poll 1 value 1",
+        "background: SIGTERM from pid 1 uid 0", "save: SIGTERM from pid 1 uid 0",
+        "terminate: SIGTERM from pid 1 uid 0",
+      ])
+  }
+}
