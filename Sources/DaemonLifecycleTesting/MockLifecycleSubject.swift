@@ -42,12 +42,14 @@ public final class MockLifecycleSubject: LifecycleObservable {
 
   /// Acts as if the signal had come, and returns what every hook did when the last of them has ended.
   ///
+  /// What came before is delivered first: observers just added have heard of the launch.
   /// An empty report when the signal is not in the signal map, or asks for what is already so. A hook that
   /// does not end needs its deadline: use `inject(_:)`, `advance(by:)` and `settled()`.
   @discardableResult
   nonisolated(nonsending) public func send(
     _ signal: UnixSignal, fromPID pid: Int32 = 1, uid: UInt32 = 0
   ) async -> LifecycleReport {
+    await core.untilIdle()
     let before = recorder.reportCount
     inject(signal, fromPID: pid, uid: uid)
     return await report(since: before, cause: Self.cause(signal, pid, uid))
@@ -58,6 +60,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   nonisolated(nonsending) public func send(
     _ kind: LifecycleEvent.Kind, cause: LifecycleCause = LifecycleCause(.other("a test"))
   ) async -> LifecycleReport {
+    await core.untilIdle()
     let before = recorder.reportCount
     inject(kind, cause: cause)
     return await report(since: before, cause: cause)

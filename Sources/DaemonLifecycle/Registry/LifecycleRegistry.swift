@@ -204,7 +204,7 @@ struct LifecycleRegistry: Sendable {
 
   // MARK: What comes out
 
-  /// Nothing to deliver, nothing being delivered, nothing waiting behind a hold.
+  /// Nothing to deliver and nothing being delivered, not even behind a hold.
   var isIdle: Bool {
     guard current == nil else { return false }
     var copy = self
