@@ -85,6 +85,7 @@ private final class Schedule: Sendable {
     await make(.add(0), subject)
     await make(.add(1), subject)
     await make(.event(.launch), subject)
+    await subject.core.untilIdle()
     for move in moves {
       await make(move, subject)
       await subject.core.untilIdle()

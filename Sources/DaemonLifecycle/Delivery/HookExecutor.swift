@@ -79,6 +79,8 @@ final class HookExecutor: TaskExecutor {
 
   let poll = EventPoll()
   private let state = Mutex(State())
+  /// A leader was begun; there is one from then on, until the executor is closed.
+  private let wasListening = Atomic<Bool>(false)
   /// Observers with an unfinished hook: each may hold one thread.
   let unfinishedHooks = Atomic<Int>(0)
   /// Serial executors with work: each may hold one thread.
@@ -140,15 +142,23 @@ final class HookExecutor: TaskExecutor {
   /// Sees to it that a thread listens. Throws when there is none to be had.
   func listen() throws(LifecycleError) {
     if let failure = poll.failure { throw failure }
+    if !listenIfMissing() { throw .system("create the event thread", errno: clinux_errno()) }
+  }
+
+  /// As `listen()`, for those who have nobody to tell: a sleep on the clock of a subject that was not
+  /// started. False when there is no thread to be had.
+  @discardableResult func listenIfMissing() -> Bool {
+    if wasListening.load(ordering: .acquiring) { return true }
     let isMissing = state.withLock { state in
       guard !state.hasLeader, !state.isClosed else { return false }
       state.hasLeader = true
       state.threads += 1
       return true
     }
-    if isMissing, !spawnWorker(.lead) {
-      throw .system("create the event thread", errno: clinux_errno())
-    }
+    guard isMissing else { return true }
+    guard spawnWorker(.lead) else { return false }
+    wasListening.store(true, ordering: .releasing)
+    return true
   }
 
   /// Ends the threads as they become idle. Jobs that are enqueued later still run.

@@ -124,7 +124,7 @@ public final class LifecycleCore: Sendable {
   func change<T: Sendable>(
     reusing driver: HookDriver?, _ body: (inout State, inout Work) -> T
   ) -> (result: T, next: HookCall?) {
-    let (result, work): (T, Work) = state.withLock { state in
+    let (result, work, hasDeadline): (T, Work, Bool) = state.withLock { state in
       var work = Work(reusable: driver)
       let result = body(&state, &work)
       pump(&state, &work)
@@ -135,9 +135,12 @@ public final class LifecycleCore: Sendable {
       state.outbox += work.tellings
       executor.unfinishedHooks.store(unfinishedHooks(state), ordering: .relaxed)
       // Under the lock, so that a later deadline can't overwrite an earlier one computed after it.
-      if time.isMonotonic { executor.poll.arm(at: nextDeadline(state)) }
-      return (result, work)
+      guard time.isMonotonic else { return (result, work, false) }
+      let deadline = nextDeadline(state)
+      executor.poll.arm(at: deadline)
+      return (result, work, deadline != nil)
     }
+    if hasDeadline { executor.listenIfMissing() }
     perform(work)
     return (result, work.next)
   }

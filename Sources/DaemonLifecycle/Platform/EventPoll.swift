@@ -78,6 +78,9 @@ final class EventPoll: Sendable {
     }
   }
 
+  /// Whether the timer will wake the listening thread.
+  var isArmed: Bool { armed.withLock { $0 != .distantFuture } }
+
   private func setTimer(_ deadline: MonotonicTime?) {
     var spec = itimerspec()  // all zero: disarmed
     if let deadline {

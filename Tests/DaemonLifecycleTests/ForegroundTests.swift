@@ -1,0 +1,145 @@
+import DaemonLifecycleTesting
+import Synchronization
+import Testing
+
+@testable import DaemonLifecycle
+
+/// `foreground { … }`: rounds that begin and end with the foreground and never overlap.
+@Suite struct ForegroundTests {
+  private let log = Log()
+
+  /// Runs `body` in the mock's foreground until the task ends, and says in the log how that was.
+  private func run(
+    _ mock: MockLifecycleSubject, _ body: @escaping @Sendable () async throws -> Void
+  ) -> Task<Void, Never> {
+    let log = log
+    return Task {
+      do {
+        try await mock.foreground { try await body() }
+        log.add("returned")
+      } catch { log.add("threw \(type(of: error))") }
+    }
+  }
+
+  private func sleeping(_ mock: MockLifecycleSubject) -> @Sendable () async throws -> Void {
+    let log = log
+    return {
+      log.add("begins")
+      defer { log.add("ends") }
+      try await mock.clock.sleep(for: .seconds(1000))
+    }
+  }
+
+  @Test func roundsBeginAndEndWithTheForeground() async throws {
+    let mock = MockLifecycleSubject()
+    let task = run(mock, sleeping(mock))
+    await mock.untilSleeping()
+    let paused = await mock.send(.sigusr1)
+    #expect(paused.problems.isEmpty)
+    #expect(log.all == ["begins", "ends"], "a pause waits for the body to end")
+    await mock.send(.sigusr2)
+    await mock.untilSleeping()
+    await mock.send(.sigterm)
+    await task.value
+    #expect(log.all == ["begins", "ends", "begins", "ends", "returned"])
+    try mock.checkNothingPending()
+  }
+
+  @Test func doesNotRunInTheBackground() async throws {
+    let mock = MockLifecycleSubject(state: .background)
+    let task = run(mock, sleeping(mock))
+    while mock.core.state.withLock({ $0.entries.isEmpty }) { await Task.yield() }
+    await mock.settled()
+    #expect(log.all.isEmpty)
+    await mock.send(.sigusr2)
+    await mock.untilSleeping()
+    #expect(log.all == ["begins"])
+    await mock.send(.sigterm)
+    await task.value
+  }
+
+  @Test func anErrorEndsIt() async throws {
+    let mock = MockLifecycleSubject()
+    await run(mock) { throw Failure() }.value
+    #expect(log.all == ["threw Failure"])
+    await mock.settled()
+    try mock.checkNothingPending()
+  }
+
+  @Test func aBodyThatReturnsRunsAgainWithTheNextForeground() async throws {
+    let mock = MockLifecycleSubject()
+    let log = log
+    let task = run(mock) { log.add("round") }
+    while log.all.isEmpty { await Task.yield() }
+    await mock.send(.sigusr1)
+    await mock.send(.sigusr2)
+    while log.all.count < 2 { await Task.yield() }
+    await mock.send(.sigterm)
+    await task.value
+    #expect(log.all == ["round", "round", "returned"])
+  }
+
+  @Test func cancellingTheCallerEndsIt() async throws {
+    let mock = MockLifecycleSubject()
+    let task = run(mock, sleeping(mock))
+    await mock.untilSleeping()
+    task.cancel()
+    await task.value
+    #expect(log.all == ["begins", "ends", "threw CancellationError"])
+    await mock.send(.sigusr1)
+    #expect(log.all.count == 3)
+  }
+
+  @Test func roundsNeverOverlap() async throws {
+    let mock = MockLifecycleSubject()
+    let log = log
+    let gate = Gate()
+    let first = Mutex(true)
+    let task = run(mock) {
+      let isFirst = first.withLock { isFirst in
+        defer { isFirst = false }
+        return isFirst
+      }
+      log.add("begins")
+      defer { log.add("ends") }
+      if isFirst { await gate.wait() } else { try await mock.clock.sleep(for: .seconds(1000)) }
+    }
+    while log.all.isEmpty { await Task.yield() }
+    // The body ignores the pause: it is overdue.
+    mock.inject(.sigusr1)
+    await mock.advance(by: .seconds(11))
+    let paused = await mock.settled()
+    #expect(paused.problems.count == 1)
+    mock.inject(.sigusr2)
+    await mock.advance(by: .seconds(1))
+    #expect(log.all == ["begins"])
+    gate.open()
+    await mock.settled()
+    await mock.untilSleeping()
+    #expect(log.all == ["begins", "ends", "begins"])
+    await mock.send(.sigterm)
+    await task.value
+    #expect(log.all == ["begins", "ends", "begins", "ends", "returned"])
+  }
+
+  @Test func returnsAtOnceAfterTheEnd() async throws {
+    let mock = MockLifecycleSubject()
+    await mock.send(.sigterm)
+    await run(mock, sleeping(mock)).value
+    #expect(log.all == ["returned"])
+  }
+
+  @Test func ticksComeOnTheMocksClock() async throws {
+    let mock = MockLifecycleSubject()
+    let log = log
+    let task = run(mock) {
+      for try await tick in mock.ticks(every: .seconds(1)) { log.add("\(tick)") }
+    }
+    await mock.untilSleeping()
+    await mock.advance(by: .seconds(3))
+    #expect(log.all == ["0", "1", "2", "3"])
+    await mock.send(.sigterm)
+    await task.value
+    #expect(log.all.last == "returned")
+  }
+}

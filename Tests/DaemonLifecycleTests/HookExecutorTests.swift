@@ -1,0 +1,152 @@
+import Synchronization
+import Testing
+
+@testable import DaemonLifecycle
+
+/// The threads: they grow by the hooks that block, shrink again, and are not needed for a delivery to end.
+@Suite struct HookExecutorTests {
+  private let configuration = LifecycleConfiguration(
+    signals: .none, hookDeadline: .milliseconds(50), cancellationGrace: .milliseconds(20),
+    exitGrace: nil, terminatesWhenLaunchFails: false, logsProblems: false)
+
+  /// Waits for a fact that nothing announces; a test that waits in vain is ended by its time limit.
+  private func eventually(_ isSo: () -> Bool) async { while !isSo() { await Task.yield() } }
+
+  @Test(.timeLimit(.minutes(1))) func aDeliveryEndsWithoutAThreadForItsHooks() async throws {
+    let allowed = Atomic<Int>(1)  // the leader
+    let executor = HookExecutor(spawn: { name, body in
+      guard allowed.subtract(1, ordering: .relaxed).oldValue > 0 else { return false }
+      return Thread.spawn(named: name, body)
+    })
+    let core = LifecycleCore(configuration: configuration, executor: executor)
+    let log = Log()
+    let observer = Listener("a", log)
+    core.add(observer, phase: .standard)
+    try executor.listen()
+    var reports = core.reports(bufferingNewest: 16).makeAsyncIterator()
+    core.receive(LifecycleEvent(.launch, cause: LifecycleCause(.launch)))
+    let report = try #require(await reports.next())
+    #expect(core.lifecycleState == .foreground)
+    #expect(log.all.isEmpty)
+    #expect(
+      report.entries.first?.description == "Listener, DidFinishLaunching: skipped (noThread)")
+
+    // With threads to be had again, so are the hooks.
+    allowed.store(1000, ordering: .relaxed)
+    core.receive(LifecycleEvent(.terminate))
+    while let report = await reports.next() { _ = report }
+    #expect(log.all.contains("a save"))
+    core.close()
+  }
+
+  @Test(.timeLimit(.minutes(1))) func threadsGrowByTheBlockedHooksAndShrinkAgain() async throws {
+    let core = LifecycleCore(configuration: configuration)
+    let release = Semaphore()
+    let count = 6
+    let blocking = (0..<count).map { _ in Scripted(background: { _ in release.wait() }) }
+    let healthy = Listener("healthy", Log())
+    core.add(healthy, phase: .standard)
+    for observer in blocking { core.add(observer, phase: .standard) }
+    var reports = core.reports(bufferingNewest: 64).makeAsyncIterator()
+    core.receive(LifecycleEvent(.launch, cause: LifecycleCause(.launch)))
+    _ = await reports.next()
+    core.receive(LifecycleEvent(.enterBackground(.operator)))
+    let report = try #require(await reports.next())
+    #expect(report.problems.count == count)
+    #expect(healthy.log.all.suffix(2) == ["healthy background", "healthy save"])
+    #expect(core.executor.threadCount > count, "each of them holds a thread")
+    #expect(core.executor.threadCount <= count + 2)
+    for _ in 0..<count { release.signal() }
+    await eventually { core.executor.threadCount == 1 }
+    core.close()
+    await eventually { core.executor.threadCount == 0 }
+  }
+
+  @Test(.timeLimit(.minutes(1))) func anIdleSubjectHasOneThreadAndNoTimer() async throws {
+    let subject = LifecycleSubject(configuration)
+    let listener = Listener("a", Log())
+    subject.addObserver(listener)
+    try await subject.start()
+    await eventually { subject.core.executor.threadCount == 1 }
+    #expect(!subject.core.executor.poll.isArmed)
+  }
+
+  @Test(.timeLimit(.minutes(1))) func aHookThatEndsAfterItsSubjectIsGone() async throws {
+    let gate = Gate()
+    let ended = Gate()
+    func drop() async {
+      let core = LifecycleCore(configuration: configuration)
+      let stuck = Scripted(background: { _ in
+        await gate.wait()
+        ended.open()
+      })
+      core.add(stuck, phase: .standard)
+      var reports = core.reports(bufferingNewest: 64).makeAsyncIterator()
+      core.receive(LifecycleEvent(.launch, cause: LifecycleCause(.launch)))
+      _ = await reports.next()
+      core.receive(LifecycleEvent(.enterBackground(.operator)))
+      _ = await reports.next()
+      core.close()
+    }
+    await drop()
+    gate.open()
+    await ended.wait()
+  }
+
+  @Test(.timeLimit(.minutes(1))) func aSubjectDroppedInItsOwnHook() async throws {
+    let dropped = Gate()
+    final class Holder: Sendable {
+      let subject = Mutex<LifecycleSubject?>(nil)
+    }
+    let holder = Holder()
+    let configuration = configuration
+    weak var isAlive: LifecycleCore?
+    func start() async throws -> [AnyObject] {
+      let subject = LifecycleSubject(configuration)
+      holder.subject.withLock { $0 = subject }
+      isAlive = subject.core
+      let token = subject.observe(DidEnterBackground.self) { _ in
+        let last = holder.subject.withLock { subject in
+          defer { subject = nil }
+          return subject
+        }
+        withExtendedLifetime(last) {}
+        dropped.open()
+      }
+      try await subject.start()
+      return [token]
+    }
+    let tokens = try await start()
+    holder.subject.withLock { $0 }?.enterBackground()
+    await dropped.wait()
+    await eventually { isAlive == nil }
+    withExtendedLifetime(tokens) {}
+  }
+
+  /// An actor's jobs run in order and never two at once, whatever the number of threads.
+  @Test(.timeLimit(.minutes(1))) func aSerialExecutorIsSerial() async throws {
+    actor Counter {
+      private let executor: LifecycleSerialExecutor
+      nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+      private var isInside = false
+      private(set) var overlaps = 0
+      private(set) var count = 0
+      init(_ executor: LifecycleSerialExecutor) { self.executor = executor }
+      func add() {
+        if isInside { overlaps += 1 }
+        isInside = true
+        count += 1
+        isInside = false
+      }
+    }
+    let core = LifecycleCore(configuration: configuration)
+    let counter = Counter(LifecycleSerialExecutor(executor: core.executor))
+    await withTaskGroup(of: Void.self) { group in
+      for _ in 0..<8 { group.addTask { for _ in 0..<200 { await counter.add() } } }
+    }
+    #expect(await counter.count == 1600)
+    #expect(await counter.overlaps == 0)
+    #expect(core.executor.busyLanes.load(ordering: .relaxed) == 0)
+    core.close()
+  }
+}

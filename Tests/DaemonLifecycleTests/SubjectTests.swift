@@ -1,0 +1,157 @@
+import DaemonLifecycle
+import DaemonLifecycleTesting
+import Testing
+
+/// The real subject, without signals: those are tested in processes of their own.
+@Suite struct SubjectTests {
+  private let configuration = LifecycleConfiguration(
+    signals: .none, exitGrace: nil, logsProblems: false)
+
+  @Test func startsOnce() async throws {
+    let subject = LifecycleSubject(configuration)
+    try await subject.start()
+    #expect(subject.state == .foreground)
+    await #expect(throws: LifecycleError.alreadyStarted) { try await subject.start() }
+    await #expect(throws: LifecycleError.alreadyStarted) { _ = try await subject.run() }
+  }
+
+  @Test func runsItsBodyAndEnds() async throws {
+    let subject = LifecycleSubject(configuration)
+    let log = Log()
+    let listener = Listener("a", log)
+    subject.addObserver(listener)
+    let result = try await subject.run { log.add("body") }
+    #expect(
+      log.all == ["a launch", "a foreground", "body", "a background", "a save", "a terminate"])
+    #expect(result.code == 0)
+    #expect(result.report.entries.map(\.observer).contains("body"))
+    #expect(result.error == nil)
+  }
+
+  @Test func aBodyThatThrows() async throws {
+    let result = try await LifecycleSubject(configuration).run { throw Failure() }
+    #expect(result.code == 1)
+    #expect(result.error is Failure)
+  }
+
+  @Test func terminatedBeforeItRuns() async throws {
+    let subject = LifecycleSubject(configuration)
+    let log = Log()
+    let listener = Listener("a", log)
+    subject.addObserver(listener)
+    subject.terminate()
+    let result = try await subject.run { log.add("body") }
+    #expect(result.code == 0)
+    #expect(log.all.isEmpty)
+  }
+
+  @Test func theCallersCancellationTerminates() async throws {
+    let subject = LifecycleSubject(configuration)
+    let foregrounds = subject.notifications(of: WillEnterForeground.self)
+    let task = Task { try await subject.run() }
+    for await _ in foregrounds { break }
+    task.cancel()
+    let result = try await task.value
+    guard case .callerCancelled = result.cause.origin else { throw Failure() }
+  }
+
+  @Test func anEventInTheLaunchComesAfterIt() async throws {
+    let subject = LifecycleSubject(configuration)
+    let log = Log()
+    let listener = Listener("a", log)
+    let token = subject.observe(DidFinishLaunching.self) { [unowned subject] _ in subject.reload() }
+    subject.addObserver(listener)
+    try await subject.start()
+    let result = await {
+      subject.terminate()
+      return await subject.waitUntilTerminated()
+    }()
+    #expect(result.code == 0)
+    #expect(log.all.prefix(2) == ["a launch", "a foreground"])
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func aLaunchThatFailsTerminatesUnlessToldOtherwise() async throws {
+    for goesOn in [false, true] {
+      var configuration = configuration
+      configuration.terminatesWhenLaunchFails = !goesOn
+      let subject = LifecycleSubject(configuration)
+      let token = subject.observe(DidFinishLaunching.self) { _ in throw Failure() }
+      let report = try await subject.start()
+      #expect(report.problems.count == 1)
+      if goesOn { subject.terminate() }
+      let result = await subject.waitUntilTerminated()
+      #expect(result.code == (goesOn ? 0 : 70))
+      withExtendedLifetime(token) {}
+    }
+  }
+
+  @Test func theClockSleepsAndIsCancelled() async throws {
+    let subject = LifecycleSubject(configuration)
+    let clock = subject.clock
+    let before = clock.now
+    try await clock.sleep(for: .milliseconds(20))
+    #expect(before.duration(to: clock.now) >= .milliseconds(20))
+    let task = Task { try await clock.sleep(until: .distantFuture) }
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
+  }
+
+  @Test func extremeDurationsDoNotTrap() async throws {
+    let extreme = LifecycleConfiguration(
+      signals: .none, hookDeadline: .seconds(Int64.max), cancellationGrace: .seconds(Int64.max),
+      stopBudget: .seconds(Int64.max), saveReserve: .seconds(Int64.max), exitGrace: nil,
+      logsProblems: false)
+    let nothing = LifecycleConfiguration(
+      signals: .none, hookDeadline: .zero, cancellationGrace: .zero, stopBudget: .zero,
+      saveReserve: .zero, exitGrace: nil, logsProblems: false)
+    for configuration in [extreme, nothing] {
+      let subject = LifecycleSubject(configuration)
+      let listener = Listener("a", Log())
+      subject.addObserver(listener)
+      let result = try await subject.run {}
+      #expect(result.cause.signal == nil)
+    }
+  }
+
+  @Test func theMockRecordsWhatIsCalled() async throws {
+    let mock = MockLifecycleSubject()
+    #expect(!mock.addObserverWasCalled && !mock.observeWasCalled && !mock.removeObserverWasCalled)
+    #expect(!mock.postWasCalled && !mock.terminateWasCalled)
+    let listener = Listener("a", Log())
+    mock.addObserver(listener)
+    mock.observe(ShouldReload.self, owner: listener) { _, _ in }
+    mock.removeObserver(listener)
+    await mock.post(DeliveryTests.CacheInvalidated(region: "eu"))
+    mock.terminate()
+    #expect(
+      mock.calls.map(\.description) == [
+        "addObserver(Listener)", "observe(Listener)", "removeObserver(Listener)",
+        "post(CacheInvalidated(region: \"eu\"))", "terminate()",
+      ])
+    #expect(mock.addObserverWasCalled && mock.observeWasCalled && mock.removeObserverWasCalled)
+    #expect(mock.postWasCalled && mock.terminateWasCalled)
+    await mock.settled()
+    #expect(mock.delivered.contains { $0 is WillTerminate })
+  }
+
+  @Test func theMockNamesWhatIsPending() async throws {
+    let mock = MockLifecycleSubject()
+    let gate = Gate()
+    let stuck = Scripted(background: { _ in await gate.wait() })
+    mock.addObserver(stuck)
+    await mock.settled()
+    try mock.checkNothingPending()
+    mock.inject(.sigusr1)
+    do {
+      try mock.checkNothingPending()
+      Issue.record("nothing was pending")
+    } catch {
+      #expect(
+        error.description == "Still pending: Scripted is still in its hook for DidEnterBackground.")
+    }
+    gate.open()
+    await mock.settled()
+    try mock.checkNothingPending()
+  }
+}
