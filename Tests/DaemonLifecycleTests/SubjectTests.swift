@@ -1,5 +1,6 @@
 import DaemonLifecycle
 import DaemonLifecycleTesting
+import Synchronization
 import Testing
 
 /// The real subject, without signals: those are tested in processes of their own.
@@ -153,5 +154,52 @@ import Testing
     gate.open()
     await mock.settled()
     try mock.checkNothingPending()
+  }
+}
+
+/// Objects of the user's that call the subject as they go away: their last reference must never be dropped
+/// under its lock.
+@Suite struct LastReferenceTests {
+  private final class CallsBack: Sendable {
+    let subject: any LifecycleObservable
+    let log: Log
+    init(_ subject: any LifecycleObservable, _ log: Log) {
+      self.subject = subject
+      self.log = log
+    }
+    func touch() {}
+    deinit {
+      subject.removeObserver(self)
+      log.add("gone in \(subject.state)")
+    }
+  }
+
+  /// The closure is the only owner, its token is cancelled in the delivery that still holds it.
+  @Test(.timeLimit(.minutes(1))) func aClosureThatIsCancelledInItsOwnDelivery() async throws {
+    let mock = MockLifecycleSubject()
+    let log = Log()
+    let tokens = Tokens()
+    func observe() {
+      let object = CallsBack(mock, log)
+      tokens.add(mock.observe(ShouldSaveState.self) { _ in object.touch() })
+    }
+    tokens.add(mock.observe(ShouldSaveState.self) { _ in tokens.clear() })
+    observe()
+    await mock.send(.saveState)
+    await mock.send(.saveState)
+    while log.all.isEmpty { await Task.yield() }
+    #expect(log.all == ["gone in foreground"])
+  }
+
+  private final class Tokens: Sendable {
+    private let tokens = Mutex<[ObservationToken]>([])
+    func add(_ token: ObservationToken) { tokens.withLock { $0.append(token) } }
+    func clear() {
+      let dropped = tokens.withLock { tokens in
+        defer { tokens = [] }
+        return tokens
+      }
+      withExtendedLifetime(dropped) {}
+    }
   }
 }

@@ -1,7 +1,7 @@
 /// One step being delivered: what remains to be called, what runs, what has ended. Guarded by the core.
-struct Delivery {
+struct Delivery: Sendable {
   /// A call that runs, and what the clock will do about it.
-  struct Running {
+  struct Running: Sendable {
     let call: HookCall
     let driver: HookDriver?
     /// When it is cancelled; then, when it is abandoned.
@@ -11,7 +11,7 @@ struct Delivery {
     var grace: Duration
   }
 
-  struct Planned {
+  struct Planned: Sendable {
     let entry: ObserverEntry
     let hook: Hook
   }

@@ -207,10 +207,8 @@ extension LifecycleCore {
     if calls.isEmpty { state.registry.setBusy(call.entry.id, false) }
     guard configuration.logsProblems else { return }
     let time = call.began.duration(to: now).inSeconds
-    work.tellings.append {
-      let type = call.step.type.map { String(describing: $0) } ?? "body"
-      StandardError.writeLine(
-        "lifecycle: \(call.entry.name), \(type): has ended after \(time) s, after it was given up")
+    work.logs.append {
+      "\(call.entry.name), \(call.step.name): has ended after \(time) s, after it was given up"
     }
   }
 
@@ -275,6 +273,7 @@ extension LifecycleCore {
 
   private func finish(_ id: DeliveryID, _ state: inout State, _ work: inout Work) {
     guard let delivery = state.deliveries.removeValue(forKey: id) else { return }
+    work.garbage.append(delivery)
     let report = LifecycleReport(cause: delivery.cause, entries: delivery.entries)
     if let waiter = delivery.waiter { work.tellings.append { waiter.resume(returning: report) } }
     guard !delivery.isNested else { return publish(report, &state, &work) }
@@ -296,13 +295,12 @@ extension LifecycleCore {
 
   private func publish(_ report: LifecycleReport, _ state: inout State, _ work: inout Work) {
     let streams = Array(state.reportStreams.values)
-    let logs = configuration.logsProblems
     work.tellings.append { [recorder] in
       recorder?.didFinish(report)
       for stream in streams { stream.yield(report) }
-      guard logs else { return }
-      for problem in report.problems { StandardError.writeLine("lifecycle: \(problem)") }
     }
+    guard configuration.logsProblems else { return }
+    for problem in report.problems { work.logs.append { problem.description } }
   }
 
   /// After `pump`: whatever could begin has begun.

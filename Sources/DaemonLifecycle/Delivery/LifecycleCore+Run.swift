@@ -170,7 +170,9 @@ extension LifecycleCore {
         giveUp(index, in: id, at: now, &state)
       }
       state.walk?.entries += state.deliveries[id]!.entries
-      if let waiter = state.deliveries.removeValue(forKey: id)!.waiter {
+      let delivery = state.deliveries.removeValue(forKey: id)!
+      work.garbage.append(delivery)
+      if let waiter = delivery.waiter {
         work.tellings.append {
           waiter.resume(returning: LifecycleReport(cause: cause, entries: []))
         }

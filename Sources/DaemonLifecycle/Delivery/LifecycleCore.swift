@@ -270,7 +270,10 @@ public final class LifecycleCore: Sendable {
     var sleepers: [Sleeper] = []
     /// Told in order: what streams and recorders see, and continuations that wait for it.
     var tellings: [@Sendable () -> Void] = []
-    var garbage: [ObserverEntry] = []
+    /// Lines for standard error that may contain what the user's errors say of themselves.
+    var logs: [@Sendable () -> String] = []
+    /// What may hold the last reference to an object of the user's, whose deinit may call us.
+    var garbage: [any Sendable] = []
 
     init(reusable: HookDriver?) { self.reusable = reusable }
 
@@ -289,7 +292,13 @@ public final class LifecycleCore: Sendable {
   private func perform(_ work: Work) {
     if !work.tellings.isEmpty { tell() }
     for sleeper in work.sleepers { sleeper.end() }
-    // Cancellation handlers and deinits are the user's code.
+    // Cancellation handlers, descriptions of errors and deinits are the user's code.
+    if !work.logs.isEmpty {
+      executor.enqueue(
+        .work { [logs = work.logs] in
+          for line in logs { StandardError.writeLine("lifecycle: \(line())") }
+        })
+    }
     if !work.cancelled.isEmpty || work.cancelsBody != nil {
       executor.enqueue(
         .work { [cancelled = work.cancelled, body = work.cancelsBody] in
