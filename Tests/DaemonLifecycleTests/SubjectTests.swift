@@ -174,21 +174,26 @@ import Testing
     }
   }
 
-  /// The closure is the only owner, its token is cancelled in the delivery that still holds it.
-  @Test(.timeLimit(.minutes(1))) func aClosureThatIsCancelledInItsOwnDelivery() async throws {
+  /// The closure is the only owner, its token is cancelled in the delivery that still holds it: before its
+  /// own turn on the way up, after it on the way down, and for good.
+  @Test(.timeLimit(.minutes(1)), arguments: [UnixSignal.sighup, .sigusr1, .sigterm])
+  func aClosureThatIsCancelledInItsOwnDelivery(_ signal: UnixSignal) async throws {
     let mock = MockLifecycleSubject()
     let log = Log()
     let tokens = Tokens()
     func observe() {
       let object = CallsBack(mock, log)
-      tokens.add(mock.observe(ShouldSaveState.self) { _ in object.touch() })
+      tokens.add(mock.observeAll { _ in object.touch() })
     }
-    tokens.add(mock.observe(ShouldSaveState.self) { _ in tokens.clear() })
+    tokens.add(
+      mock.observeAll { notification in
+        let isLast = notification is ShouldReload || notification is DidEnterBackground
+        if isLast { tokens.clear() }
+      })
     observe()
-    await mock.send(.saveState)
-    await mock.send(.saveState)
+    await mock.send(signal)
     while log.all.isEmpty { await Task.yield() }
-    #expect(log.all == ["gone in foreground"])
+    #expect(log.all.count == 1)
   }
 
   private final class Tokens: Sendable {

@@ -86,7 +86,7 @@ extension LifecycleCore {
   /// Begins group after group until one has a call that runs; ends the delivery after the last.
   func advance(_ id: DeliveryID, _ state: inout State, _ work: inout Work) {
     while let delivery = state.deliveries[id], delivery.running.isEmpty {
-      if isOvertaken(delivery, state) { skipRest(of: id, .overtaken, &state) }
+      if isOvertaken(delivery, state) { skipRest(of: id, .overtaken, &state, &work) }
       guard let group = state.deliveries[id]!.groups.popFirst() else {
         return finish(id, &state, &work)
       }
@@ -100,12 +100,14 @@ extension LifecycleCore {
   }
 
   private func skipRest(
-    of id: DeliveryID, _ reason: LifecycleReport.Outcome.Reason, _ state: inout State
+    of id: DeliveryID, _ reason: LifecycleReport.Outcome.Reason, _ state: inout State,
+    _ work: inout Work
   ) {
     for planned in state.deliveries[id]!.groups.joined()
     where state.entries[planned.entry.id] != nil {
       record(.skipped(reason), of: planned.entry, in: id, .zero, &state)
     }
+    work.garbage.append(state.deliveries[id]!.groups)
     state.deliveries[id]!.groups = []
   }
 
@@ -113,7 +115,10 @@ extension LifecycleCore {
     _ planned: Delivery.Planned, in id: DeliveryID, _ state: inout State, _ work: inout Work
   ) {
     let entry = planned.entry
-    guard state.entries[entry.id] != nil else { return }  // removed since the delivery began
+    guard state.entries[entry.id] != nil else {
+      work.garbage.append(entry)  // removed since the delivery began
+      return
+    }
     let delivery = state.deliveries[id]!
     let isBusy = isBusy(entry, for: delivery.step, state)
     // A busy observer is told as soon as it can hear, unless there is no later.
