@@ -20,6 +20,7 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
 
 static slot slots[NSIG];
 static _Atomic uint64_t last_sequence;
+static _Atomic int inside;  // handlers at work, of all signals
 static _Atomic pid_t owner;
 
 static void handle(int signo, siginfo_t *info, void *context) {
@@ -28,12 +29,13 @@ static void handle(int signo, siginfo_t *info, void *context) {
   if (getpid() != atomic_load(&owner)) {
     // A child forked without exec: the record would be its own copy, the descriptor its parent's.
     // Act as if this package were not there; the signal is blocked until this handler returns.
-    signal(signo, SIG_DFL);
+    sigaction(signo, &slots[signo].found, NULL);
     raise(signo);
     errno = saved;
     return;
   }
   slot *s = &slots[signo];
+  atomic_fetch_add(&inside, 1);
   atomic_fetch_add(&s->inside, 1);
   int fd = atomic_load(&s->wake_fd) - 1;
   if (fd >= 0) {
@@ -51,7 +53,14 @@ static void handle(int signo, siginfo_t *info, void *context) {
     (void)ignored;
   }
   atomic_fetch_sub(&s->inside, 1);
+  atomic_fetch_sub(&inside, 1);
   errno = saved;
+}
+
+uint64_t clinux_signal_count(void) {
+  // Bounded: a handler's thread may have lost its processor, and a storm may never let up.
+  for (int i = 0; i < 100 && atomic_load(&inside) != 0; i++) sched_yield();
+  return atomic_load(&last_sequence);
 }
 
 int clinux_signal_listen(int signo, int wake_fd, bool keep_ignored) {
@@ -105,6 +114,14 @@ bool clinux_signal_take(int signo, clinux_signal_record *record) {
 static _Thread_local void *thread_tag;
 void *clinux_thread_tag(void) { return thread_tag; }
 void clinux_set_thread_tag(void *tag) { thread_tag = tag; }
+
+static _Thread_local bool enqueue_hint;
+void clinux_set_enqueue_hint(void) { enqueue_hint = true; }
+bool clinux_take_enqueue_hint(void) {
+  bool hint = enqueue_hint;
+  enqueue_hint = false;
+  return hint;
+}
 
 void clinux_name_this_thread(const char *name) { pthread_setname_np(pthread_self(), name); }
 

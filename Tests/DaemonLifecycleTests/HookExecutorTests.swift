@@ -12,6 +12,10 @@ import Testing
   /// Waits for a fact that nothing announces; a test that waits in vain is ended by its time limit.
   private func eventually(_ isSo: () -> Bool) async { while !isSo() { await Task.yield() } }
 
+  private func reports(of core: LifecycleCore) -> AsyncStream<LifecycleReport>.Iterator {
+    core.stream(of: .reports, bufferingNewest: 64, as: LifecycleReport.self).makeAsyncIterator()
+  }
+
   @Test(.timeLimit(.minutes(1))) func aDeliveryEndsWithoutAThreadForItsHooks() async throws {
     let allowed = Atomic<Int>(1)  // the leader
     let executor = HookExecutor(spawn: { name, body in
@@ -23,7 +27,7 @@ import Testing
     let observer = Listener("a", log)
     core.add(observer, phase: .standard)
     try executor.listen()
-    var reports = core.reports(bufferingNewest: 16).makeAsyncIterator()
+    var reports = reports(of: core)
     core.receive(LifecycleEvent(.launch, cause: LifecycleCause(.launch)))
     let report = try #require(await reports.next())
     #expect(core.lifecycleState == .foreground)
@@ -47,7 +51,7 @@ import Testing
     let healthy = Listener("healthy", Log())
     core.add(healthy, phase: .standard)
     for observer in blocking { core.add(observer, phase: .standard) }
-    var reports = core.reports(bufferingNewest: 64).makeAsyncIterator()
+    var reports = reports(of: core)
     core.receive(LifecycleEvent(.launch, cause: LifecycleCause(.launch)))
     _ = await reports.next()
     core.receive(LifecycleEvent(.enterBackground(.operator)))
@@ -81,7 +85,7 @@ import Testing
         ended.open()
       })
       core.add(stuck, phase: .standard)
-      var reports = core.reports(bufferingNewest: 64).makeAsyncIterator()
+      var reports = reports(of: core)
       core.receive(LifecycleEvent(.launch, cause: LifecycleCause(.launch)))
       _ = await reports.next()
       core.receive(LifecycleEvent(.enterBackground(.operator)))

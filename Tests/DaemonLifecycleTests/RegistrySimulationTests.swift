@@ -352,6 +352,9 @@ struct Simulation {
     if !unansweredPosts.isEmpty { fail("a post was lost") }
     for observer in observers {
       if !observer.isLaunched { fail("observer \(observer.id.value) was never launched") }
+      if observer.isSuspended, !registry.isSuspended {
+        fail("observer \(observer.id.value) was never told that the machine woke up")
+      }
       if observer.isInForeground != (wanted == .foreground) {
         fail("observer \(observer.id.value) is not where the daemon is")
       }

@@ -42,6 +42,10 @@ void clinux_signal_unlisten(int signo);
 /// Takes what was recorded of `signo`; false when nothing was.
 bool clinux_signal_take(int signo, clinux_signal_record *record);
 
+/// The number of deliveries of any signal that have begun to be recorded; waits a moment for those that
+/// have begun to be through.
+uint64_t clinux_signal_count(void);
+
 // Macros in one C library, enumerations in another.
 static const uint32_t CLINUX_EPOLLIN = EPOLLIN;
 static const int CLINUX_TFD_TIMER_ABSTIME = TFD_TIMER_ABSTIME;
@@ -57,3 +61,6 @@ bool clinux_is_main_thread(void);
 /// One pointer a thread, for the executor to know its own threads; NULL on any other.
 void *clinux_thread_tag(void);
 void clinux_set_thread_tag(void *tag);
+/// A flag of this thread, which taking clears.
+void clinux_set_enqueue_hint(void);
+bool clinux_take_enqueue_hint(void);

@@ -3,7 +3,9 @@ struct Delivery: Sendable {
   /// A call that runs, and what the clock will do about it.
   struct Running: Sendable {
     let call: HookCall
+    /// `nil` for the body of `run`, which has its own task.
     let driver: HookDriver?
+    var isBody: Bool { driver == nil }
     /// When it is cancelled; then, when it is abandoned.
     var next: MonotonicTime
     var isCancelled = false
@@ -26,8 +28,10 @@ struct Delivery: Sendable {
   /// Who awaits this one delivery's report: a poster.
   let waiter: CheckedContinuation<LifecycleReport, Never>?
 
-  /// A delivery in a hook's post stands beside the registry's current step.
-  let isNested: Bool
+  /// When a hook has posted this: the end of that hook's time. Such a delivery is nested: it stands beside
+  /// the registry's current step.
+  let outerDeadline: MonotonicTime?
+  var isNested: Bool { outerDeadline != nil }
   /// It began after the termination had.
   let isOfTermination: Bool
 }
@@ -59,10 +63,9 @@ struct StopBudget {
   }
 
   /// How long the next of `count` groups may take: the step's time fairly shared, so that one stuck saver
-  /// does not take the others' chance. `nil`: out of time.
-  func share(of step: LifecycleStep, among count: Int, at now: MonotonicTime) -> Duration? {
-    let left = now.duration(to: end(of: step))
-    guard left > .zero else { return nil }
+  /// does not take the others' chance. Zero: out of time.
+  func share(of step: LifecycleStep, among count: Int, at now: MonotonicTime) -> Duration {
+    let left = max(.zero, now.duration(to: end(of: step)))
     return step.isSave ? left / max(count, 1) : left
   }
 }

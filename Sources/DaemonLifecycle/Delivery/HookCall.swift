@@ -17,6 +17,9 @@ final class HookCall: Sendable {
     case ended
   }
 
+  /// The call that the current task is part of; it may have ended since.
+  @TaskLocal static var current: HookCall?
+
   let entry: ObserverEntry
   let hook: Hook
   let step: LifecycleStep
@@ -143,12 +146,17 @@ final class HookCall: Sendable {
     return false
   }
 
-  /// Goes on without the hook; `nil` when it has just ended.
-  func giveUp() -> LifecycleReport.Outcome? {
+  /// Goes on without the hook. It has not ended: like `end`, this is for the core under its lock.
+  func giveUp() -> LifecycleReport.Outcome {
     if move(from: .enqueued, to: .givenUp) { return .skipped(.noThread) }
     if move(from: .driven, to: .givenUp) { return .abandoned(.waitingForExecutor) }
-    let whereabouts = whereabouts
-    return move(from: .begun, to: .abandoned) ? .abandoned(whereabouts) : nil
+    defer { progress.store(.abandoned, ordering: .releasing) }
+    return .abandoned(whereabouts)
+  }
+
+  /// Takes the call back; false when the hook has begun.
+  func withdraw() -> Bool {
+    move(from: .enqueued, to: .givenUp) || move(from: .driven, to: .givenUp)
   }
 
   /// Where a hook that has begun, as far as its driver can tell, really is: a class's hook may be isolated

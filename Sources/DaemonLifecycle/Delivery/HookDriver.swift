@@ -5,28 +5,20 @@ import Synchronization
 /// A hook can't be abandoned by structured means, since a parent waits for its children; so a hook is
 /// given up by giving up its driver, which stays cancelled, and another driver goes on.
 final class HookDriver: Sendable {
-  /// The driver that the current task belongs to, if it runs in a hook.
-  @TaskLocal static var current: HookDriver?
-
   private struct State {
-    var call: HookCall?
     var task: Task<Void, Never>?
     /// A cancelled task can't be used for another hook.
     var isCancelled = false
   }
   private let state = Mutex(State())
 
-  /// The hook that this driver is in.
-  var currentCall: HookCall? { state.withLock { $0.call } }
   var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
   /// Begins with `call` and goes on as long as the core has more.
   func start(with call: HookCall) {
-    state.withLock { $0.call = call }
+    HookExecutor.expectHook()
     // Detached: neither the priority nor the task-local values of whoever caused it belong to the hooks.
-    let task = Task.detached(executorPreference: call.core.executor) {
-      await HookDriver.$current.withValue(self) { await self.drive(call) }
-    }
+    let task = Task.detached(executorPreference: call.core.executor) { await self.drive(call) }
     let isCancelled = state.withLock { state in
       state.task = task
       return state.isCancelled
@@ -37,11 +29,9 @@ final class HookDriver: Sendable {
   private func drive(_ first: HookCall) async {
     var next: HookCall? = first
     while let call = next {
-      state.withLock { $0.call = call }
-      let outcome = await call.perform()
+      let outcome = await HookCall.$current.withValue(call) { await call.perform() }
       next = call.core.ended(call, outcome, driver: self)
     }
-    state.withLock { $0.call = nil }
   }
 
   /// A flag first: the core cancels under its lock, and the task's handlers must not run there.

@@ -10,16 +10,28 @@ import Synchronization
 /// on the thread that leads at that moment.
 ///
 /// A *runner* takes item after item. One that stays in the same item for `stallTime` is stalled, and the
-/// next ready item gets a thread of its own; so threads grow by the blocked hooks, not by the work. A
-/// thread that finds nothing to do for `parkingSeconds` ends.
+/// next ready item gets a thread of its own; so threads grow by the blocked hooks, not by the work. What a
+/// hook does in jobs of its own (its task group's children, an actor on a serial executor) may not grow them
+/// further: one thread a hook and one a serial executor, beside two. A thread that finds nothing to do for
+/// `parkingSeconds` ends.
 final class HookExecutor: TaskExecutor {
   enum Item: Sendable {
+    /// A driver's first job, which begins a hook. It goes before all else, and always gets a thread.
+    case hook(UnownedJob)
     case job(UnownedJob)
     case lane(LifecycleSerialExecutor)
     /// The caller of `run`, on its way out: see `CallerExecutor`.
     case caller(UnownedJob)
     /// What may run user code beside a hook, and so not on the leader: cancellation handlers, a deinit.
     case work(@Sendable () -> Void)
+
+    /// Whether it counts against the bound on threads.
+    var isBounded: Bool {
+      switch self {
+      case .job, .lane: true
+      case .hook, .caller, .work: false
+      }
+    }
   }
 
   /// What the leader calls, under no lock. Set once, before there is a thread.
@@ -59,9 +71,11 @@ final class HookExecutor: TaskExecutor {
   }
 
   private struct State {
-    var ready = ItemQueue()
+    var ready = Deque<Item>()
     /// A thread leads, or has been told to: never two.
     var hasLeader = false
+    /// The leader waits without a time-out, so nobody looks for stalls.
+    var leaderSleeps = false
     /// Workers that run an item. Those that are not stalled will take the ready items.
     var running: [Worker] = []
     /// Workers that wait for a role, the latest last.
@@ -81,7 +95,7 @@ final class HookExecutor: TaskExecutor {
   private let state = Mutex(State())
   /// A leader was begun; there is one from then on, until the executor is closed.
   private let wasListening = Atomic<Bool>(false)
-  /// Observers with an unfinished hook: each may hold one thread.
+  /// Hooks that have begun, or will, and have not ended: each may hold one thread.
   let unfinishedHooks = Atomic<Int>(0)
   /// Serial executors with work: each may hold one thread.
   let busyLanes = Atomic<Int>(0)
@@ -104,22 +118,28 @@ final class HookExecutor: TaskExecutor {
 
   // MARK: Enqueueing
 
-  func enqueue(_ job: consuming ExecutorJob) { enqueue(.job(UnownedJob(job))) }
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    enqueue(clinux_take_enqueue_hint() ? .hook(job) : .job(job))
+  }
+
+  /// The next job that this thread enqueues begins a hook: for the creation of a driver's task, which
+  /// enqueues the task before it returns.
+  static func expectHook() { clinux_set_enqueue_hint() }
 
   func enqueue(_ item: Item) {
-    enum Action {
-      case none
-      case wake(Worker)
-      case wakeLeader
-      case spawn(Role)
-    }
     let current = Worker.current
     let action: Action = state.withLock { state in
-      state.ready.append(item)
+      if case .hook = item { state.ready.prepend(item) } else { state.ready.append(item) }
       if let current, current.executor === self, current.isLeading { return .none }
+      if state.isClosed { return Self.enqueueClosed(&state) }
       // A runner takes it as soon as it is through. Should it block first, the leader sees that: it looks
-      // at the runners every `stallTime` as long as one is not stalled.
-      if state.hasFreeRunner { return .none }
+      // at the runners every `stallTime` as long as one is not stalled and something may be waiting.
+      if state.hasFreeRunner {
+        guard state.leaderSleeps else { return .none }
+        state.leaderSleeps = false
+        return .wakeLeader
+      }
       if let worker = state.parked.popLast() {
         worker.role = .run(state.ready.popFirst()!)
         Self.run(worker, &state)
@@ -127,7 +147,6 @@ final class HookExecutor: TaskExecutor {
       }
       if state.hasLeader { return .wakeLeader }
       state.threads += 1
-      if state.isClosed { return .spawn(.park) }
       state.hasLeader = true
       return .spawn(.lead)
     }
@@ -135,14 +154,24 @@ final class HookExecutor: TaskExecutor {
     case .none: break
     case .wake(let worker): worker.parking.signal()
     case .wakeLeader: poll.wake()
-    case .spawn(let role): spawnWorker(role)
+    case .spawn(let role):
+      guard !spawnWorker(role) else { return }
+      giveUpSpawning { if case .lead = role { $0.hasLeader = false } }
     }
+  }
+
+  private enum Action { case none, wake(Worker), wakeLeader, spawn(Role) }
+
+  /// Nobody leads any more and looks for stalls: what comes late gets a thread for itself, which ends after.
+  private static func enqueueClosed(_ state: inout State) -> Action {
+    state.threads += 1
+    return .spawn(.park)
   }
 
   /// Sees to it that a thread listens. Throws when there is none to be had.
   func listen() throws(LifecycleError) {
     if let failure = poll.failure { throw failure }
-    if !listenIfMissing() { throw .system("create the event thread", errno: clinux_errno()) }
+    if !listenIfMissing() { throw .system("create the event thread", errno: EAGAIN) }
   }
 
   /// As `listen()`, for those who have nobody to tell: a sleep on the clock of a subject that was not
@@ -156,7 +185,10 @@ final class HookExecutor: TaskExecutor {
       return true
     }
     guard isMissing else { return true }
-    guard spawnWorker(.lead) else { return false }
+    guard spawnWorker(.lead) else {
+      giveUpSpawning { $0.hasLeader = false }
+      return false
+    }
     wasListening.store(true, ordering: .releasing)
     return true
   }
@@ -176,16 +208,19 @@ final class HookExecutor: TaskExecutor {
 
   // MARK: Threads
 
-  /// The thread was counted before; it is uncounted, and its role given up, when there is none.
-  @discardableResult private func spawnWorker(_ role: Role) -> Bool {
+  /// The thread was counted before; when there is none, the caller gives up what it was counted for.
+  private func spawnWorker(_ role: Role) -> Bool {
     let worker = Worker(self)
     worker.isLeading = if case .lead = role { true } else { false }
-    if spawn("lifecycle", { self.work(worker, role) }) { return true }
+    return spawn("lifecycle") { self.work(worker, role) }
+  }
+
+  /// In one step, so that nobody sees a thread too many or takes a lead that is being taken back.
+  private func giveUpSpawning(_ undo: (inout State) -> Void) {
     state.withLock { state in
       state.threads -= 1
-      if case .lead = role { state.hasLeader = false }
+      undo(&state)
     }
-    return false
   }
 
   private func work(_ me: Worker, _ first: Role) {
@@ -208,7 +243,7 @@ final class HookExecutor: TaskExecutor {
   private func run(_ item: Item, _ me: Worker) {
     me.sequence.add(1, ordering: .releasing)
     switch item {
-    case .job(let job): job.runSynchronously(on: asUnownedTaskExecutor())
+    case .hook(let job), .job(let job): job.runSynchronously(on: asUnownedTaskExecutor())
     case .lane(let lane): lane.runNext()
     case .caller(let job):
       job.runSynchronously(on: globalConcurrentExecutor.asUnownedTaskExecutor())
@@ -284,6 +319,7 @@ final class HookExecutor: TaskExecutor {
           // With a free runner, or an item that waits for a thread: look again soon.
           let isWaiting = state.hasFreeRunner || !state.ready.isEmpty
           state.couldNotSpawn = false
+          state.leaderSleeps = !isWaiting
           return .listen(
             isWaiting ? Int32(Self.stallTime.components.attoseconds / 1_000_000_000_000_000) : -1)
         }
@@ -309,8 +345,7 @@ final class HookExecutor: TaskExecutor {
         if spawnWorker(.lead) { return .run(item) }
         // No thread left: keep the lead, so that deadlines, reports and exit go on; try again soon.
         me.isLeading = true
-        state.withLock { state in
-          state.hasLeader = true
+        giveUpSpawning { state in
           state.running.removeAll { $0 === me }
           state.ready.prepend(item)
           state.couldNotSpawn = true
@@ -323,7 +358,7 @@ final class HookExecutor: TaskExecutor {
     let bound =
       unfinishedHooks.load(ordering: .relaxed) + busyLanes.load(ordering: .relaxed) + 2
     return !state.couldNotSpawn && !state.hasFreeRunner
-      && (!state.parked.isEmpty || state.threads < bound)
+      && (!state.parked.isEmpty || state.threads < bound || state.ready.first?.isBounded == false)
   }
 
   private func lookForStalls(_ state: inout State) {
@@ -343,32 +378,5 @@ final class HookExecutor: TaskExecutor {
     guard let client else { return }
     if !ready.descriptors.isEmpty { client.descriptorsAreReadable(ready.descriptors) }
     if ready.timerExpired { client.timerExpired() }
-  }
-}
-
-/// First in, first out, without moving what waits.
-private struct ItemQueue {
-  private var items: [HookExecutor.Item] = []
-  private var head = 0
-
-  var isEmpty: Bool { head == items.count }
-
-  mutating func append(_ item: HookExecutor.Item) { items.append(item) }
-
-  mutating func prepend(_ item: HookExecutor.Item) {
-    items.replaceSubrange(0..<head, with: [item])
-    head = 0
-  }
-
-  mutating func popFirst() -> HookExecutor.Item? {
-    guard head < items.count else { return nil }
-    defer {
-      head += 1
-      if head == items.count {
-        items.removeAll(keepingCapacity: true)
-        head = 0
-      }
-    }
-    return items[head]
   }
 }

@@ -31,8 +31,11 @@ public struct LifecycleClock: Clock {
   public var now: Instant { Instant(core.now) }
   public var minimumResolution: Duration { .nanoseconds(1) }
 
-  /// Throws `CancellationError` when the task is cancelled, at once.
+  /// Returns at once when the deadline has passed. Throws `CancellationError`, at once, when the task is
+  /// cancelled or the subject goes away.
   public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
+    try Task.checkCancellation()
+    if deadline <= now { return }
     let sleeper = Sleeper()
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in

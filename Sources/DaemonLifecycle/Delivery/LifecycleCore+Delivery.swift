@@ -2,7 +2,7 @@
 extension LifecycleCore {
   /// Begins steps until one has calls to wait for, or there is none.
   func pump(_ state: inout State, _ work: inout Work) {
-    while let plan = state.registry.next() { begin(plan, &state, &work) }
+    while !state.isClosed, let plan = state.registry.next() { begin(plan, &state, &work) }
   }
 
   private func begin(
@@ -12,7 +12,7 @@ extension LifecycleCore {
     var waiter: CheckedContinuation<LifecycleReport, Never>?
     if case .posted(_, let id) = plan.step { waiter = state.posters.removeValue(forKey: id) }
     let delivery = newDelivery(
-      plan.step, cause: plan.cause, groups: plan.groups, waiter: waiter, isNested: false, &state)
+      plan.step, cause: plan.cause, groups: plan.groups, waiter: waiter, outerDeadline: nil, &state)
     if case .bodyEnds = plan.step { awaitBody(delivery, &state) }
     announce(plan.step, cause: plan.cause, state, &work)
     advance(delivery, &state, &work)
@@ -21,20 +21,21 @@ extension LifecycleCore {
   /// A notification that a hook posts is delivered at once, beside the step that the hook is part of: the
   /// step can't go on before the hook, and the hook may wait for its post.
   func beginNested(
-    _ notification: any LifecycleNotification, cause: LifecycleCause,
+    _ notification: any LifecycleNotification, in outer: HookCall,
     waiter: CheckedContinuation<LifecycleReport, Never>, _ state: inout State, _ work: inout Work
   ) {
     let step = LifecycleStep.posted(notification, id: PostID(value: 0))
     let delivery = newDelivery(
-      step, cause: cause, groups: state.registry.audience(of: step), waiter: waiter,
-      isNested: true, &state)
-    announce(step, cause: cause, state, &work)
+      step, cause: outer.cause, groups: state.registry.audience(of: step), waiter: waiter,
+      outerDeadline: outer.deadline.time, &state)
+    announce(step, cause: outer.cause, state, &work)
     advance(delivery, &state, &work)
   }
 
   private func newDelivery(
     _ step: LifecycleStep, cause: LifecycleCause, groups: [[ObserverID]],
-    waiter: CheckedContinuation<LifecycleReport, Never>?, isNested: Bool, _ state: inout State
+    waiter: CheckedContinuation<LifecycleReport, Never>?, outerDeadline: MonotonicTime?,
+    _ state: inout State
   ) -> DeliveryID {
     let id = DeliveryID(value: state.newID())
     var planned: [[Delivery.Planned]] = []
@@ -42,14 +43,14 @@ extension LifecycleCore {
       for group in groups {
         let entries = group.compactMap { state.entries[$0] }
         // Members without a hook for it are told in no time.
-        if !isNested { for entry in entries { markReached(entry, unlessHooksFor: type, &state) } }
+        if outerDeadline == nil { for entry in entries { markReached(entry, unlessHooksFor: type, &state) } }
         planned.append(calls(of: entries) { $0.hooks(for: type) })
         planned.append(calls(of: entries) { $0.wildcards })
       }
     }
     state.deliveries[id] = Delivery(
       id: id, step: step, cause: cause, groups: planned.filter { !$0.isEmpty }[...],
-      waiter: waiter, isNested: isNested,
+      waiter: waiter, outerDeadline: outerDeadline,
       isOfTermination: state.registry.termination != nil)
     return id
   }
@@ -73,8 +74,8 @@ extension LifecycleCore {
     guard recorder != nil || !state.streams.isEmpty, let type = step.type else { return }
     let context = LifecycleContext(cause: cause, time: LifecycleClock.Instant(now), call: nil)
     guard let notification = step.notification(context) else { return }
-    let typeID = ObjectIdentifier(type)
-    let streams = state.streams.values.filter { $0.type == nil || $0.type == typeID }
+    let subjects: [NotificationSink.Subject] = [.all, .notifications(ObjectIdentifier(type))]
+    let streams = state.streams.values.filter { subjects.contains($0.subject) }
     work.tellings.append { [recorder] in
       recorder?.willDeliver(notification)
       for stream in streams { stream.yield(notification) }
@@ -151,14 +152,35 @@ extension LifecycleCore {
     for delivery: Delivery, at now: MonotonicTime, _ state: State
   ) -> (cancel: MonotonicTime, grace: Duration)? {
     let grace = configuration.cancellationGrace
-    guard let budget = state.budget else {
-      return (now.advanced(by: configuration.hookDeadline), grace)
+    var cancel = now.advanced(by: configuration.hookDeadline)
+    if let outer = delivery.outerDeadline { cancel = min(cancel, outer) }
+    guard let limit = limit(of: delivery, at: now, state) else { return (cancel, grace) }
+    return limit.end > now ? (min(cancel, limit.cancel), limit.grace) : nil
+  }
+
+  /// What the stop budget leaves for the group under way, or the next: when it must be over, and when a
+  /// call must be cancelled for that. `nil` unless terminating.
+  func limit(
+    of delivery: Delivery, at now: MonotonicTime, _ state: State
+  ) -> (cancel: MonotonicTime, grace: Duration, end: MonotonicTime)? {
+    guard let budget = state.budget else { return nil }
+    let share = budget.share(of: delivery.step, among: delivery.groups.count + 1, at: now)
+    let grace = min(configuration.cancellationGrace, share / 4)
+    return (now.advanced(by: share - grace), grace, now.advanced(by: share))
+  }
+
+  /// What runs keeps its deadline, unless the budget ends before.
+  func limitRunning(at now: MonotonicTime, _ state: inout State) {
+    for (id, delivery) in state.deliveries {
+      guard let limit = limit(of: delivery, at: now, state) else { continue }
+      for index in delivery.running.indices {
+        var running = delivery.running[index]
+        running.grace = min(running.grace, limit.grace)
+        running.next = min(running.next, running.isCancelled ? limit.end : limit.cancel)
+        running.call.set(deadline: min(running.call.deadline.time, running.next))
+        state.deliveries[id]!.running[index] = running
+      }
     }
-    guard let share = budget.share(of: delivery.step, among: delivery.groups.count + 1, at: now)
-    else { return nil }
-    let allowance = min(configuration.hookDeadline + grace, share)
-    let shortGrace = min(grace, allowance / 4)
-    return (now.advanced(by: allowance - shortGrace), shortGrace)
   }
 
   func record(
@@ -186,24 +208,29 @@ extension LifecycleCore {
       else { return }
       let running = state.deliveries[call.delivery]!.running.remove(at: index)
       if running.isCancelled || driver.isCancelled { work.reusable = nil }
-      var result = outcome
-      var isMissed = true
-      if case .skipped(.gone) = outcome {
-        // One that was removed while its driver was on the way is not missed.
-        isMissed = state.entries[call.entry.id] != nil
-        self.remove([call.entry.id], &state, &work)
-      } else if running.isCancelled {
-        result = .timedOut
-      }
-      if isMissed {
-        self.record(result, of: call.entry, in: call.delivery, call.began.duration(to: now), &state)
-      }
+      self.record(
+        outcome, of: call, wasCancelled: running.isCancelled, at: now, &state, &work)
       self.advance(call.delivery, &state, &work)
     }.next
   }
 
+  private func record(
+    _ outcome: LifecycleReport.Outcome, of call: HookCall, wasCancelled: Bool,
+    at now: MonotonicTime, _ state: inout State, _ work: inout Work
+  ) {
+    let duration = call.began.duration(to: now)
+    guard case .skipped(.gone) = outcome else {
+      let outcome = wasCancelled ? .timedOut : outcome
+      return record(outcome, of: call.entry, in: call.delivery, duration, &state)
+    }
+    // One that was removed while its driver was on the way is not missed.
+    guard state.entries[call.entry.id] != nil else { return }
+    record(outcome, of: call.entry, in: call.delivery, duration, &state)
+    remove([call.entry.id], &state, &work)
+  }
+
   /// A hook that had been given up has ended after all: its observer can be told things again.
-  private func endedLate(
+  func endedLate(
     _ call: HookCall, at now: MonotonicTime, _ state: inout State, _ work: inout Work
   ) {
     guard var calls = state.unfinished[call.entry.id] else { return }
@@ -214,6 +241,19 @@ extension LifecycleCore {
     let time = call.began.duration(to: now).inSeconds
     work.logs.append {
       "\(call.entry.name), \(call.step.name): has ended after \(time) s, after it was given up"
+    }
+  }
+
+  /// The observer was removed: what it was about to hear it will not; what it hears goes on.
+  func withdrawCalls(of entry: ObserverEntry, _ state: inout State, _ work: inout Work) {
+    for id in Array(state.deliveries.keys) {
+      for index in state.deliveries[id]!.running.indices.reversed() {
+        let running = state.deliveries[id]!.running[index]
+        guard running.call.entry === entry, running.call.withdraw() else { continue }
+        work.garbage.append(state.deliveries[id]!.running.remove(at: index))
+        advance(id, &state, &work)
+        break  // an observer has one call at a time in a delivery
+      }
     }
   }
 
@@ -245,11 +285,7 @@ extension LifecycleCore {
 
   func giveUp(_ index: Int, in id: DeliveryID, at now: MonotonicTime, _ state: inout State) {
     let call = state.deliveries[id]!.running[index].call
-    guard let outcome = call.giveUp() else {
-      // It has just ended and `ended` is about to say so.
-      state.deliveries[id]!.running[index].next = .distantFuture
-      return
-    }
+    let outcome = call.giveUp()
     state.deliveries[id]!.running.remove(at: index)
     state.unfinished[call.entry.id, default: []].append(call)
     state.registry.setBusy(call.entry.id, true)
@@ -264,8 +300,8 @@ extension LifecycleCore {
         case let running = state.deliveries[call.delivery]!.running[index], !running.isCancelled
       else { return }
       var deadline = running.next.advanced(by: extra)
-      if let budget = state.budget {
-        deadline = min(deadline, budget.end(of: call.step).advanced(by: .zero - running.grace))
+      if let limit = self.limit(of: state.deliveries[call.delivery]!, at: self.now, state) {
+        deadline = min(deadline, limit.cancel)
       }
       // More time is what was asked for: a limit that is nearer than the deadline takes none away.
       deadline = max(deadline, running.next)
@@ -299,7 +335,7 @@ extension LifecycleCore {
   }
 
   private func publish(_ report: LifecycleReport, _ state: inout State, _ work: inout Work) {
-    let streams = Array(state.reportStreams.values)
+    let streams = state.streams.values.filter { $0.subject == .reports }
     work.tellings.append { [recorder] in
       recorder?.didFinish(report)
       for stream in streams { stream.yield(report) }

@@ -12,11 +12,12 @@ extension LifecycleCore {
         self.change { state, work in
           self.receive(
             LifecycleEvent(.launch, cause: LifecycleCause(.launch)), postID: nil, &state, &work)
-          if state.registry.termination == nil {
-            state.launchWaiters.append(continuation)
-          } else {
+          // Nothing to launch: terminated, or a mock that was made in a later state.
+          if state.registry.termination != nil || state.registry.state != .launching {
             let report = LifecycleReport(cause: LifecycleCause(.launch), entries: [])
             work.tellings.append { continuation.resume(returning: report) }
+          } else {
+            state.launchWaiters.append(continuation)
           }
         }
       }
@@ -36,20 +37,21 @@ extension LifecycleCore {
   // MARK: Body
 
   /// Runs the body as a task of its own on the cooperative pool: it can be abandoned like a hook.
+  ///
+  /// Not when the daemon terminates already. In one step with looking, so that it either never begins or is
+  /// waited for.
   func start(body: RunBody) {
-    let task = Task.detached {
-      do {
-        try await body.run()
-        self.bodyEnded(nil)
-      } catch {
-        self.bodyEnded(error)
+    change { state, _ in
+      guard state.registry.termination == nil else { return }
+      let task = Task.detached {
+        do {
+          try await body.run()
+          self.bodyEnded(nil)
+        } catch {
+          self.bodyEnded(error)
+        }
       }
-    }
-    change { state, work in
-      guard case .none = state.body else { return }  // it has ended already
-      let isTerminating = state.registry.termination != nil
-      state.body = .running(task, cancelled: isTerminating ? self.now : nil)
-      if isTerminating { work.cancelsBody = task }
+      state.body = .running(task, cancelled: nil)
     }
   }
 
@@ -78,11 +80,10 @@ extension LifecycleCore {
     guard case .running(_, let cancelled) = state.body else { return }
     let now = now
     let began = cancelled ?? now
-    let left =
-      state.budget?.share(of: .bodyEnds, among: 1, at: now) ?? configuration.hookDeadline
-    let grace = min(configuration.cancellationGrace, left / 4)
+    let limit = limit(of: state.deliveries[id]!, at: now, state)
+    let grace = limit?.grace ?? configuration.cancellationGrace
     let deadline = min(
-      began.advanced(by: configuration.hookDeadline), now.advanced(by: left - grace))
+      began.advanced(by: configuration.hookDeadline), limit?.cancel ?? .distantFuture)
     let call = HookCall.body(
       delivery: id, cause: state.deliveries[id]!.cause, began: began, deadline: deadline,
       core: self)
@@ -93,11 +94,12 @@ extension LifecycleCore {
   private func bodyEnds(
     at now: MonotonicTime, _ error: (any Error)?, _ state: inout State, _ work: inout Work
   ) {
+    if let call = state.unfinished[ObserverEntry.body.id]?.first {
+      return endedLate(call, at: now, &state, &work)
+    }
     for id in Array(state.deliveries.keys) {
-      guard let index = state.deliveries[id]!.running.firstIndex(where: { $0.driver == nil })
-      else { continue }
+      guard let index = state.deliveries[id]!.running.firstIndex(where: \.isBody) else { continue }
       let running = state.deliveries[id]!.running.remove(at: index)
-      guard running.call.end() else { continue }
       let outcome: LifecycleReport.Outcome =
         running.isCancelled ? .timedOut : error.map { .failed($0) } ?? .completed
       record(outcome, of: running.call.entry, in: id, running.call.began.duration(to: now), &state)
@@ -109,8 +111,7 @@ extension LifecycleCore {
 
   func beginTermination(_ state: inout State, _ work: inout Work) {
     let now = now
-    let budget = StopBudget(configuration, from: now)
-    state.budget = budget
+    state.budget = StopBudget(configuration, from: now)
     if case .running(let task, nil) = state.body {
       state.body = .running(task, cancelled: now)
       work.cancelsBody = task
@@ -124,7 +125,7 @@ extension LifecycleCore {
       work.tellings.append { waiter.resume(returning: report) }
     }
     state.launchWaiters = []
-    limitRunning(to: budget, &state)
+    limitRunning(at: now, &state)
     // Never launched, nothing to take down.
     if state.registry.state == .terminated {
       conclude(
@@ -132,25 +133,11 @@ extension LifecycleCore {
     }
   }
 
-  /// What runs keeps its deadline, unless the budget ends before.
-  private func limitRunning(to budget: StopBudget, _ state: inout State) {
-    for id in Array(state.deliveries.keys) {
-      for index in state.deliveries[id]!.running.indices {
-        let running = state.deliveries[id]!.running[index]
-        let end = budget.end(of: running.call.step)
-        guard !running.isCancelled, running.next > end else { continue }
-        state.deliveries[id]!.running[index].next = end
-        running.call.set(deadline: end)
-      }
-    }
-  }
-
   /// The second signal. What saves keeps its reserve; all else is cancelled now, and no more begins.
   func hurry(_ state: inout State, _ work: inout Work) {
     let now = now
     state.budget?.hurry(at: now)
-    guard let budget = state.budget else { return }
-    limitRunning(to: budget, &state)
+    limitRunning(at: now, &state)
     for id in Array(state.deliveries.keys) where !state.deliveries[id]!.step.isSave {
       for index in state.deliveries[id]!.running.indices
       where !state.deliveries[id]!.running[index].isCancelled {
@@ -226,15 +213,13 @@ extension LifecycleCore {
       code: code ?? LifecycleExit.code(bodyFailed: bodyError != nil, severity: severity),
       cause: cause, report: report, error: bodyError)
     state.exit = exit
-    let (waiters, streams, reports) = (
-      state.exitWaiters, state.streams.values.map(\.finish), Array(state.reportStreams.values)
+    let (waiters, streams) = (
+      state.exitWaiters, state.streams.values.map(\.finish)
     )
     state.exitWaiters = []
     state.streams = [:]
-    state.reportStreams = [:]
     work.tellings.append {
       for finish in streams { finish() }
-      for stream in reports { stream.finish() }
       for waiter in waiters { waiter.resume(returning: exit) }
     }
     armExit(&state)
@@ -254,6 +239,8 @@ extension LifecycleCore {
       "lifecycle: still running \(configuration.exitGrace?.inSeconds ?? "0") s after the last hook:"
         + " ending with status \(exit.code)")
     exitProcess(exit.code)
+    // Only a test gets here.
+    state.keptAlive = nil
   }
 
   /// Returns on the executor's thread when its caller is not isolated: the caller then goes on without the
@@ -280,14 +267,12 @@ extension LifecycleCore {
     -> LifecycleReport
   {
     recorder?.didPost(notification)
-    let outer = HookDriver.current?.currentCall.flatMap {
-      $0.core === self && $0.isCurrent ? $0 : nil
-    }
+    let outer = HookCall.current.flatMap { $0.core === self && $0.isCurrent ? $0 : nil }
     return await withCheckedContinuation { continuation in
       change { state, work in
         if let outer {
           return self.beginNested(
-            notification, cause: outer.cause, waiter: continuation, &state, &work)
+            notification, in: outer, waiter: continuation, &state, &work)
         }
         let id = PostID(value: state.newID())
         state.posters[id] = continuation

@@ -11,10 +11,9 @@ public final class LifecycleCore: Sendable {
   struct State {
     var registry: LifecycleRegistry
     var entries: [ObserverID: ObserverEntry] = [:]
-    /// Hooks that were given up and have not ended, by observer; `isSave` tells which kind.
+    /// Hooks that were given up and have not ended, by observer.
     var unfinished: [ObserverID: [HookCall]] = [:]
     var streams: [UInt64: NotificationSink] = [:]
-    var reportStreams: [UInt64: AsyncStream<LifecycleReport>.Continuation] = [:]
     var lastID: UInt64 = 0
 
     /// The registry's current step, and those that hooks post meanwhile.
@@ -146,7 +145,8 @@ public final class LifecycleCore: Sendable {
   }
 
   private func unfinishedHooks(_ state: State) -> Int {
-    state.unfinished.count + state.deliveries.values.reduce(0) { $0 + $1.running.count }
+    state.unfinished.values.reduce(0) { $0 + $1.count }
+      + state.deliveries.values.reduce(0) { $0 + $1.running.count }
   }
 
   // MARK: Observers
@@ -205,8 +205,10 @@ public final class LifecycleCore: Sendable {
 
   func remove(_ ids: [ObserverID], _ state: inout State, _ work: inout Work) {
     for id in ids {
-      if let entry = state.entries.removeValue(forKey: id) { work.garbage.append(entry) }
+      guard let entry = state.entries.removeValue(forKey: id) else { continue }
+      work.garbage.append(entry)
       state.registry.remove(id)
+      withdrawCalls(of: entry, &state, &work)
     }
   }
 
@@ -223,10 +225,13 @@ public final class LifecycleCore: Sendable {
   // MARK: The clock
 
   func add(_ sleeper: Sleeper, until deadline: MonotonicTime) {
-    change { state, work in
+    let isClosed = change { state, work in
+      guard !state.isClosed else { return true }
       state.timers.add(sleeper, at: deadline)
       self.wakeTimerWaiters(&state, &work)
+      return false
     }
+    if isClosed { sleeper.end(throwing: CancellationError()) }
     // Cancelled between its beginning and now: whoever cancelled has not found it here.
     if sleeper.hasEnded { remove(sleeper) }
   }
@@ -331,15 +336,18 @@ public final class LifecycleCore: Sendable {
 
   /// Opens a source and listens to it.
   func listen(to source: any LifecycleSource) throws(LifecycleError) {
-    try executor.listen()
     try source.open()
     sources.withLock { $0.append(source) }
-    do { try executor.poll.add(source.fileDescriptor) } catch {
+    do {
+      try executor.poll.add(source.fileDescriptor)
+      try executor.listen()
+    } catch {
       closeSources()
       throw error
     }
   }
 
+  /// What came before is not lost.
   func closeSources() {
     let closing = sources.withLock { sources in
       defer { sources = [] }
@@ -347,19 +355,28 @@ public final class LifecycleCore: Sendable {
     }
     for source in closing {
       executor.poll.remove(source.fileDescriptor)
-      source.close()
+      for event in source.close() { receive(event) }
     }
   }
 
-  /// The subject is gone: put back what was found, and let the threads go.
+  /// The subject is gone: put back what was found, end what waits for it, and let the threads go.
   func close() {
     closeSources()
-    let (entries, isExiting) = state.withLock { state in
+    let (entries, streams, sleepers, isExiting) = state.withLock { state in
       state.isClosed = true
-      defer { state.entries = [:] }
-      return (state.entries, state.exitDeadline != nil)
+      state.registry.removeAll()
+      defer {
+        state.entries = [:]
+        state.streams = [:]
+      }
+      return (
+        state.entries, state.streams.values.map(\.finish),
+        state.timers.removeExpired(at: .distantFuture), state.exitDeadline != nil
+      )
     }
     withExtendedLifetime(entries) {}
+    for finish in streams { finish() }
+    for sleeper in sleepers { sleeper.end(throwing: CancellationError()) }
     if !isExiting { executor.close() }
   }
 }

@@ -18,7 +18,7 @@ import Synchronization
 public final class LifecycleSerialExecutor: SerialExecutor {
   private let executor: HookExecutor
   /// The jobs to run, and whether an item of the executor is about to run one: at most one is.
-  private let queue = Mutex<(jobs: [UnownedJob], isScheduled: Bool)>(([], false))
+  private let queue = Mutex<(jobs: Deque<UnownedJob>, isScheduled: Bool)>((Deque(), false))
 
   init(executor: HookExecutor) { self.executor = executor }
 
@@ -36,7 +36,8 @@ public final class LifecycleSerialExecutor: SerialExecutor {
 
   /// Runs one job, so that actors take turns.
   func runNext() {
-    let job = queue.withLock { $0.jobs.removeFirst() }
+    // Scheduled only while there is one.
+    guard let job = queue.withLock({ $0.jobs.popFirst() }) else { return }
     job.runSynchronously(on: asUnownedSerialExecutor())
     let goesOn = queue.withLock { queue in
       queue.isScheduled = !queue.jobs.isEmpty

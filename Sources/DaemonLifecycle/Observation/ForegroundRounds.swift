@@ -24,6 +24,14 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
     /// Hooks that wait for the round to end.
     var waiting: [Sleeper] = []
     var caller: CheckedContinuation<Void, any Error>?
+
+    /// False when a round runs, or no more may.
+    mutating func begin() -> Bool {
+      startsAgain = false
+      guard case .none = round, !isClosing else { return false }
+      round = .running(nil, isCancelled: false)
+      return true
+    }
   }
 
   private let state = Mutex(State())
@@ -83,13 +91,10 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
   // MARK: Rounds
 
   private func start() {
-    let begins = state.withLock { state in
-      guard case .none = state.round, !state.isClosing else { return false }
-      state.round = .running(nil, isCancelled: false)
-      state.startsAgain = false
-      return true
-    }
-    guard begins else { return }
+    if state.withLock({ $0.begin() }) { runBody() }
+  }
+
+  private func runBody() {
     // Detached: a hook's task-local values must not mark what the body does as part of the hook.
     let task = Task.detached {
       do {
@@ -118,17 +123,18 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
   }
 
   private func ended(_ error: (any Error)?) {
-    let (waiting, startsAgain) = state.withLock { state in
+    // In one step, so that a pause finds either no round and no wish for one, or a round to cancel.
+    let (waiting, begins) = state.withLock { state in
       var wasCancelled = false
       if case .running(_, let isCancelled) = state.round { wasCancelled = isCancelled }
       state.round = .none
       // The CancellationError of a pause is what the pause asked for; any other ends the rounds.
       if let error, !(wasCancelled && error is CancellationError) { state.round = .over(error) }
       defer { state.waiting = [] }
-      return (state.waiting, state.startsAgain)
+      return (state.waiting, state.startsAgain && state.begin())
     }
     for sleeper in waiting { sleeper.end() }
-    if startsAgain { start() }
+    if begins { runBody() }
     endIfIdle()
   }
 

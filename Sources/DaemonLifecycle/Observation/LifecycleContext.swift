@@ -23,7 +23,7 @@ public struct LifecycleContext: Sendable {
 
   /// The context of the hook that the current task runs in, if it does.
   public static var current: LifecycleContext? {
-    guard let call = HookDriver.current?.currentCall, call.isCurrent else { return nil }
+    guard let call = HookCall.current, call.isCurrent else { return nil }
     return call.context
   }
 

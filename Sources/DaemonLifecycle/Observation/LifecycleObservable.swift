@@ -31,8 +31,8 @@ extension LifecycleObservable {
     core.add(observer, phase: phase)
   }
 
-  /// Drops everything that an observer, or an owner, has registered. Sends nothing; no hook of it begins
-  /// after this returns, while one that runs goes on to its end.
+  /// Drops everything that an observer, or an owner, has registered. Sends nothing: no hook of it begins
+  /// after this returns, and one that runs goes on to its end.
   public func removeObserver(_ observerOrOwner: AnyObject) { core.remove(owner: observerOrOwner) }
 
   /// Calls `body` for every notification of one type, as long as the token lives.
@@ -78,26 +78,28 @@ extension LifecycleObservable {
   public func notifications<N: LifecycleNotification>(
     of type: N.Type, bufferingNewest count: Int = 16
   ) -> AsyncStream<N> {
-    core.stream(of: type, bufferingNewest: count) { $0 as? N }
+    core.stream(
+      of: .notifications(ObjectIdentifier(type)), bufferingNewest: count, as: N.self)
   }
 
   /// All notifications as they happen, as `notifications(of:)`.
   public func allNotifications(bufferingNewest count: Int = 64)
     -> AsyncStream<any LifecycleNotification>
   {
-    core.stream(of: nil, bufferingNewest: count) { $0 }
+    core.stream(of: .all, bufferingNewest: count, as: (any LifecycleNotification).self)
   }
 
   /// What the hooks did, event by event, as `notifications(of:)`.
   public func reports(bufferingNewest count: Int = 16) -> AsyncStream<LifecycleReport> {
-    core.reports(bufferingNewest: count)
+    core.stream(of: .reports, bufferingNewest: count, as: LifecycleReport.self)
   }
 
   // MARK: Asking for things
 
   /// Delivers a notification of your own and returns when every hook for it has ended.
   ///
-  /// It waits for its turn; posted in a hook, it is delivered at once, within that hook's time. After the
+  /// It waits for its turn; posted in a hook, it is delivered at once, and its hooks are cancelled no later
+  /// than that one. After the
   /// termination has begun, or when that overtakes it, its hooks are `skipped(.overtaken)`.
   @discardableResult
   nonisolated(nonsending) public func post(_ notification: some LifecycleNotification) async

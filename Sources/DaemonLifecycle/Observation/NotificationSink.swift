@@ -1,24 +1,30 @@
-/// One `AsyncStream` of notifications: a view that delivery never waits for.
+/// One `AsyncStream` of what happens: a view that delivery never waits for.
 struct NotificationSink: Sendable {
-  /// `nil`: every type.
-  let type: ObjectIdentifier?
-  let yield: @Sendable (any LifecycleNotification) -> Void
+  enum Subject: Hashable, Sendable {
+    case notifications(ObjectIdentifier)
+    /// Notifications of every type.
+    case all
+    case reports
+  }
+
+  let subject: Subject
+  /// Given what the subject says: a notification or a report.
+  let yield: @Sendable (any Sendable) -> Void
   let finish: @Sendable () -> Void
 }
 
 extension LifecycleCore {
   func stream<Element: Sendable>(
-    of type: (any LifecycleNotification.Type)?, bufferingNewest count: Int,
-    _ element: @escaping @Sendable (any LifecycleNotification) -> Element?
+    of subject: NotificationSink.Subject, bufferingNewest count: Int, as _: Element.Type
   ) -> AsyncStream<Element> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: Element.self, bufferingPolicy: .bufferingNewest(count))
     let id: UInt64? = change { state, _ in
-      guard state.exit == nil else { return nil }
+      guard state.exit == nil, !state.isClosed else { return nil }
       let id = state.newID()
       state.streams[id] = NotificationSink(
-        type: type.map { ObjectIdentifier($0) },
-        yield: { if let element = element($0) { continuation.yield(element) } },
+        subject: subject,
+        yield: { if let element = $0 as? Element { continuation.yield(element) } },
         finish: { continuation.finish() })
       return id
     }
@@ -27,26 +33,9 @@ extension LifecycleCore {
       return stream
     }
     continuation.onTermination = { [weak self] _ in
-      self?.change { state, _ in _ = state.streams.removeValue(forKey: id) }
-    }
-    return stream
-  }
-
-  func reports(bufferingNewest count: Int) -> AsyncStream<LifecycleReport> {
-    let (stream, continuation) = AsyncStream.makeStream(
-      of: LifecycleReport.self, bufferingPolicy: .bufferingNewest(count))
-    let id: UInt64? = change { state, _ in
-      guard state.exit == nil else { return nil }
-      let id = state.newID()
-      state.reportStreams[id] = continuation
-      return id
-    }
-    guard let id else {
-      continuation.finish()
-      return stream
-    }
-    continuation.onTermination = { [weak self] _ in
-      self?.change { state, _ in _ = state.reportStreams.removeValue(forKey: id) }
+      self?.change { state, work in
+        if let sink = state.streams.removeValue(forKey: id) { work.garbage.append(sink) }
+      }
     }
     return stream
   }

@@ -40,6 +40,18 @@ struct LifecycleRegistry: Sendable {
     var isBusy = false
     /// It heard WillSuspend, so it will hear DidResume.
     var isSuspended = false
+
+    /// Whether a step is for it: those that change where it is, only from there. One that was not told of
+    /// the launch has nothing to pause, save or close.
+    func misses(_ step: LifecycleStep) -> Bool {
+      switch step {
+      case .didFinishLaunching: level == .launching
+      case .willEnterForeground: level == .background
+      case .didEnterBackground: level == .foreground
+      case .didResume: isSuspended
+      default: level != .launching
+      }
+    }
   }
 
   /// A wish that waits for its walk: `order` says since when, `cause` is the latest.
@@ -166,7 +178,7 @@ struct LifecycleRegistry: Sendable {
 
   /// Who hears a notification that is posted in a hook, and so delivered at once, beside the current step.
   func audience(of step: LifecycleStep) -> [[ObserverID]] {
-    plan(step, cause: walkCause).groups
+    plan(step, cause: walkCause) { $0.misses(step) }.groups
   }
 
   mutating func hold() { holds += 1 }
@@ -183,6 +195,7 @@ struct LifecycleRegistry: Sendable {
 
   /// Sends nothing: what an observer does at its end is its owner's business.
   mutating func remove(_ id: ObserverID) { members.removeAll { $0.id == id } }
+  mutating func removeAll() { members = [] }
 
   mutating func setBusy(_ id: ObserverID, _ isBusy: Bool) {
     guard let index = members.firstIndex(where: { $0.id == id }) else { return }
@@ -234,6 +247,8 @@ struct LifecycleRegistry: Sendable {
     case .willTerminate: state = .terminated
     default: break
     }
+    // A step that is no longer wanted must not keep its walk, and whoever waits for that, open.
+    if termination == nil { walk = Array(walk.drop { !isStillWanted($0) }) }
     return walk.isEmpty
   }
 
@@ -252,28 +267,26 @@ struct LifecycleRegistry: Sendable {
     // Members in the foreground, and not the state: an upward step may have been overtaken midway.
     if members.contains(where: { $0.level == .foreground }) {
       state = .background
-      return plan(.didEnterBackground, cause: walkCause) { $0.level == .foreground }
+      return plan(.didEnterBackground, cause: walkCause) { $0.misses(.didEnterBackground) }
     }
     guard !walk.isEmpty else { return nil }
     if state == .foreground { state = .background }
     let step = walk.removeFirst()
     if case .bodyEnds = step { return Plan(step: step, cause: walkCause, groups: []) }
-    return plan(step, cause: walkCause)
+    return plan(step, cause: walkCause) { $0.misses(step) }
   }
 
   /// Members that came late, or were busy, are told what the others have heard, step by step, before
   /// anything else.
   private func catchUp() -> Plan? {
     guard state != .launching else { return nil }
-    return tell(.didFinishLaunching, those: .launching)
-      ?? (state == .foreground
-        ? tell(.willEnterForeground, those: .background)
-        : tell(.didEnterBackground, those: .foreground))
-  }
-
-  private func tell(_ step: LifecycleStep, those level: LifecycleState) -> Plan? {
-    guard members.contains(where: { $0.level == level && !$0.isBusy }) else { return nil }
-    return plan(step, cause: LifecycleCause(.lateObserver)) { $0.level == level && !$0.isBusy }
+    let steps: [LifecycleStep] =
+      [.didFinishLaunching] + (isSuspended ? [] : [.didResume])
+      + [state == .foreground ? .willEnterForeground : .didEnterBackground]
+    for step in steps where members.contains(where: { !$0.isBusy && $0.misses(step) }) {
+      return plan(step, cause: LifecycleCause(.lateObserver)) { !$0.isBusy && $0.misses(step) }
+    }
+    return nil
   }
 
   private mutating func nextWalkStep() -> Plan? {
@@ -299,19 +312,12 @@ struct LifecycleRegistry: Sendable {
 
   private mutating func begin(_ step: LifecycleStep) -> Plan {
     switch step {
-    case .didFinishLaunching: state = .background
-    case .didEnterBackground: state = .background
+    case .didFinishLaunching, .didEnterBackground: state = .background
     case .willSuspend: isSuspended = true
     case .didResume: isSuspended = false
     default: break
     }
-    return switch step {
-    case .didFinishLaunching: plan(step, cause: walkCause) { $0.level == .launching }
-    case .willEnterForeground: plan(step, cause: walkCause) { $0.level == .background }
-    case .didEnterBackground: plan(step, cause: walkCause) { $0.level == .foreground }
-    case .didResume: plan(step, cause: walkCause) { $0.isSuspended }
-    default: plan(step, cause: walkCause)
-    }
+    return plan(step, cause: walkCause) { $0.misses(step) }
   }
 
   /// Plans the walk for the wish that has waited longest; false when there is none.
@@ -367,12 +373,11 @@ struct LifecycleRegistry: Sendable {
 
   /// The step with the members that hear it, in order, cut into groups.
   private func plan(
-    _ step: LifecycleStep, cause: LifecycleCause, to isIncluded: ((Member) -> Bool)? = nil
+    _ step: LifecycleStep, cause: LifecycleCause, to isIncluded: (Member) -> Bool
   ) -> Plan {
     var groups: [[ObserverID]] = []
     var last: LifecyclePhase?
-    // Those that were not told of the launch have nothing to pause, save or close.
-    let hearing = members.filter(isIncluded ?? { $0.level != .launching })
+    let hearing = members.filter(isIncluded)
     for member in step.isDownward ? hearing.reversed() : hearing {
       if member.phase.isConcurrent, member.phase == last {
         groups[groups.endIndex - 1].append(member.id)

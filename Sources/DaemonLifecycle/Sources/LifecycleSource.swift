@@ -7,6 +7,6 @@ protocol LifecycleSource: AnyObject, Sendable {
   var fileDescriptor: Int32 { get }
   func open() throws(LifecycleError)
   func read() -> [LifecycleEvent]
-  /// Puts back everything that `open` changed; idempotent.
-  func close()
+  /// Puts back everything that `open` changed, and returns what came before that; idempotent.
+  @discardableResult func close() -> [LifecycleEvent]
 }

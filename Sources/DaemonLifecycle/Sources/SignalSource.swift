@@ -40,31 +40,43 @@ final class SignalSource: LifecycleSource {
 
   /// Each signal at most once, in the order in which the last of its kind came.
   func read() -> [LifecycleEvent] {
-    var taken: [(record: clinux_signal_record, signal: UnixSignal)] = []
     // Under the lock, so that `close` can't hand the descriptor's number to someone else meanwhile.
     opened.withLock { opened in
       var counter: UInt64 = 0
-      var record = clinux_signal_record()
       // Drained before the records are taken: a signal between the two wakes us again, for nothing.
       _ = CLinux.read(opened.descriptor, &counter, 8)
-      for signal in opened.signals where clinux_signal_take(signal.rawValue, &record) {
-        taken.append((record, signal))
-      }
+      return events(of: opened.signals)
     }
-    taken.sort { $0.record.sequence < $1.record.sequence }
-    return taken.compactMap { record, signal in
+  }
+
+  /// Looks again when something came while it looked: of two signals, the later may be in a slot that is
+  /// still ahead and the earlier in one that is behind. Bounded, since a storm may never let up.
+  private func events(of signals: [UnixSignal]) -> [LifecycleEvent] {
+    var taken: [UnixSignal: clinux_signal_record] = [:]
+    var record = clinux_signal_record()
+    for _ in 0..<64 {
+      let before = clinux_signal_count()
+      for signal in signals where clinux_signal_take(signal.rawValue, &record) {
+        record.count += taken[signal]?.count ?? 0
+        taken[signal] = record
+      }
+      if clinux_signal_count() == before { break }
+    }
+    return taken.sorted { $0.value.sequence < $1.value.sequence }.compactMap { signal, record in
       let cause = LifecycleCause(
         .signal(signal, pid: record.pid, uid: record.uid, coalesced: Int(record.count)))
       return map[signal]?.event(cause: cause)
     }
   }
 
-  func close() {
+  @discardableResult
+  func close() -> [LifecycleEvent] {
     let (signals, descriptor) = opened.withLock { opened in
       defer { opened = ([], -1) }
       return opened
     }
     for signal in signals { clinux_signal_unlisten(signal.rawValue) }
     if descriptor >= 0 { CLinux.close(descriptor) }
+    return events(of: signals)
   }
 }
