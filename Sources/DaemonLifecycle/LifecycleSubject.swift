@@ -25,7 +25,8 @@ import Synchronization
 ///
 /// Works under an async or a synchronous `main`, in top-level code, and as process 1. A process may have
 /// several subjects as long as no two claim the same signal. When a subject goes away, so do its threads,
-/// and every signal's disposition is put back.
+/// and every signal's disposition is put back; but not after a `run` with an `exitGrace`, which ends the
+/// process, so that a late signal can't change how it ends.
 public final class LifecycleSubject: LifecycleObservable {
   /// What the methods of `LifecycleObservable` work on; of no use elsewhere.
   public let core: LifecycleCore

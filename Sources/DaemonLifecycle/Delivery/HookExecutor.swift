@@ -16,7 +16,7 @@ import Synchronization
 /// `parkingSeconds` ends.
 final class HookExecutor: TaskExecutor {
   enum Item: Sendable {
-    /// A driver's first job, which begins a hook. It goes before all else, and always gets a thread.
+    /// A driver's first job, which begins a hook.
     case hook(UnownedJob)
     case job(UnownedJob)
     case lane(LifecycleSerialExecutor)
@@ -25,7 +25,7 @@ final class HookExecutor: TaskExecutor {
     /// What may run user code beside a hook, and so not on the leader: cancellation handlers, a deinit.
     case work(@Sendable () -> Void)
 
-    /// Whether it counts against the bound on threads.
+    /// Whether it must wait when there are as many threads as there may be; the others go first.
     var isBounded: Bool {
       switch self {
       case .job, .lane: true
@@ -71,7 +71,7 @@ final class HookExecutor: TaskExecutor {
   }
 
   private struct State {
-    var ready = Deque<Item>()
+    var ready = HookQueue()
     /// A thread leads, or has been told to: never two.
     var hasLeader = false
     /// The leader waits without a time-out, so nobody looks for stalls.
@@ -130,7 +130,7 @@ final class HookExecutor: TaskExecutor {
   func enqueue(_ item: Item) {
     let current = Worker.current
     let action: Action = state.withLock { state in
-      if case .hook = item { state.ready.prepend(item) } else { state.ready.append(item) }
+      state.ready.append(item)
       if let current, current.executor === self, current.isLeading { return .none }
       if state.isClosed { return Self.enqueueClosed(&state) }
       // A runner takes it as soon as it is through. Should it block first, the leader sees that: it looks
@@ -358,7 +358,7 @@ final class HookExecutor: TaskExecutor {
     let bound =
       unfinishedHooks.load(ordering: .relaxed) + busyLanes.load(ordering: .relaxed) + 2
     return !state.couldNotSpawn && !state.hasFreeRunner
-      && (!state.parked.isEmpty || state.threads < bound || state.ready.first?.isBounded == false)
+      && (!state.parked.isEmpty || state.threads < bound || state.ready.hasUrgent)
   }
 
   private func lookForStalls(_ state: inout State) {

@@ -360,8 +360,11 @@ public final class LifecycleCore: Sendable {
   }
 
   /// The subject is gone: put back what was found, end what waits for it, and let the threads go.
+  ///
+  /// After a `run` that ends the process, the handlers stay: a signal between here and exit(3) must not
+  /// turn the exit's code into a death by that signal.
   func close() {
-    closeSources()
+    if state.withLock({ $0.exitDeadline == nil }) { closeSources() }
     let (entries, streams, sleepers, isExiting) = state.withLock { state in
       state.isClosed = true
       state.registry.removeAll()

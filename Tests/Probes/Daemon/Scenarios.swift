@@ -72,6 +72,7 @@ let forkChild: @Sendable ([String]) async throws -> Void = { _ in
     var none = sigset_t()
     sigemptyset(&none)
     pthread_sigmask(SIG_SETMASK, &none, nil)
+    alarm(60)  // should the test die
     while true { pause() }
   }
   say("child \(child)")
