@@ -37,7 +37,8 @@ let package = Package(
       name: "ProbeTopLevel", dependencies: ["DaemonLifecycle"], path: "Tests/Probes/TopLevel",
       swiftSettings: strict),
     .testTarget(
-      name: "ProcessTests", dependencies: ["ProbeDaemon", "ProbeSyncMain", "ProbeTopLevel"],
+      name: "ProcessTests",
+      dependencies: ["ProbeDaemon", "ProbeSyncMain", "ProbeTopLevel", "Pollerd"],
       swiftSettings: strict),
     .testTarget(
       name: "PollerdTests", dependencies: ["Pollerd", "DaemonLifecycle", "DaemonLifecycleTesting"],

@@ -123,6 +123,19 @@ final class ChildProcess {
     line: UInt = #line
   ) throws -> Exit {
     if let exit { return exit }
+    try waitUntilEnded(within: seconds, reading: reading, file: file, line: line)
+    var status: Int32 = 0
+    waitpid(pid, &status, 0)
+    let exit: Exit = status & 0x7f == 0 ? .status(status >> 8 & 0xff) : .signal(status & 0x7f)
+    self.exit = exit
+    return exit
+  }
+
+  /// As `wait`, but the process can still be sent signals: until `wait`, no other gets its number.
+  func waitUntilEnded(
+    within seconds: Double = 30, reading: Bool = true, file: StaticString = #filePath,
+    line: UInt = #line
+  ) throws {
     let deadline = now() + seconds
     if reading { while !isAtEnd, readMore(until: deadline) {} }
     var life = pollfd(fd: lifeRead, events: Int16(POLLIN), revents: 0)
@@ -133,11 +146,6 @@ final class ChildProcess {
         line: line)
       throw TestFailure("still alive")
     }
-    var status: Int32 = 0
-    waitpid(pid, &status, 0)
-    let exit: Exit = status & 0x7f == 0 ? .status(status >> 8 & 0xff) : .signal(status & 0x7f)
-    self.exit = exit
-    return exit
   }
 
   private func readMore(until deadline: Double) -> Bool {

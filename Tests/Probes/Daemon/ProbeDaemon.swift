@@ -18,6 +18,7 @@ import Glibc
     "launch-fails": launchFails, "fork": forkChild, "two-subjects": twoSubjects, "churn": churn,
     "spawn": spawnFromHook, "late-launch": slowLaunch, "stop": stopListening,
     "exit-grace": exitGrace, "cancel": cancelCaller,
+    "storm": storm, "send": sendStorm,
   ]
 }
 

@@ -1,0 +1,267 @@
+import Foundation
+import XCTest
+
+/// The example daemon as a process: no poll is lost, repeated or made while paused, whatever is sent.
+final class PollerdProcessTests: XCTestCase {
+  private var directory = ""
+  private var stateDirectory: String { directory + "/state" }
+
+  override func setUpWithError() throws {
+    var template = Array((NSTemporaryDirectory() + "pollerd-XXXXXX").utf8CString)
+    guard let made = mkdtemp(&template) else { throw TestFailure("mkdtemp") }
+    directory = String(cString: made)
+  }
+
+  override func tearDownWithError() throws {
+    try FileManager.default.removeItem(atPath: directory)
+  }
+
+  /// In the foreground.
+  private func started(
+    _ arguments: [String] = ["--interval", "0.01"], state: String? = nil
+  ) throws -> ChildProcess {
+    let daemon = try ChildProcess(
+      built("pollerd"), ["--state", state ?? stateDirectory] + arguments)
+    try daemon.expect("foreground")
+    return daemon
+  }
+
+  private func savedCount() throws -> Int {
+    struct State: Decodable { let count: Int }
+    let data = try Data(contentsOf: URL(fileURLWithPath: stateDirectory + "/state.json"))
+    return try JSONDecoder().decode(State.self, from: data).count
+  }
+
+  /// The numbers of the polls that it has printed.
+  private func polls(_ output: [String]) -> [Int] {
+    output.filter { $0.hasPrefix("poll ") }.map { Int($0.split(separator: " ")[1]) ?? -1 }
+  }
+
+  /// What these polls have read.
+  private func values(_ output: [String]) -> [Substring] {
+    output.filter { $0.hasPrefix("poll ") }.map { $0.split(separator: " ").last! }
+  }
+
+  private func checkNoPollWhilePaused(
+    _ output: [String], file: StaticString = #filePath, line: UInt = #line
+  ) {
+    // A daemon that has only been launched is not paused, and not at work yet.
+    var isPaused = true
+    for said in output {
+      if said.hasPrefix("background:") { isPaused = true }
+      if said.hasPrefix("foreground:") { isPaused = false }
+      if isPaused, said.hasPrefix("poll") {
+        XCTFail(
+          "a poll while paused: \(said); it said:\n\(output.joined(separator: "\n"))", file: file,
+          line: line)
+        return
+      }
+    }
+  }
+
+  // MARK: Signals
+
+  func testPausesResumesAndSavesAtTheEnd() throws {
+    let daemon = try started()
+    try daemon.expect("poll 3 ")
+    daemon.send(SIGUSR1)
+    try daemon.expect("background: SIGUSR1 from pid \(getpid()) uid \(getuid())")
+    try daemon.expect("save: SIGUSR1")
+    // It has had the time for many polls when another has made them, and says what it has to say in order.
+    let other = try started(state: directory + "/other")
+    try other.expect("poll 20 ")
+    for _ in 1...3 {
+      daemon.send(SIGHUP)
+      try daemon.expect("reload: SIGHUP")
+    }
+    daemon.send(SIGUSR2)
+    try daemon.expect("foreground: SIGUSR2 from pid \(getpid()) uid \(getuid())")
+    for _ in 1...3 { try daemon.expect("poll ") }
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    checkNoPollWhilePaused(daemon.output)
+    let numbers = polls(daemon.output)
+    XCTAssertEqual(numbers, Array(1...numbers.count))
+    XCTAssertEqual(try savedCount(), numbers.last)
+    XCTAssertTrue(daemon.output.last?.hasPrefix("terminate: SIGTERM") == true)
+  }
+
+  /// Rounds in random order: the numbers go on as if nothing had happened.
+  func testCountsThroughPausesReloadsAndRestarts() throws {
+    try withSeed { random in
+      enum Round: CaseIterable { case pause, resume, reload, terminate, interrupt }
+      var numbers: [Int] = []
+      var daemon = try started()
+      var isPaused = false
+
+      /// After a signal that changes nothing, of which nothing is seen; two that are pending together would
+      /// come in number order.
+      func settle() throws {
+        try daemon.waitUntilHandled()
+        daemon.send(SIGHUP)
+        try daemon.expect("reload: SIGHUP")
+      }
+      func end(_ signal: Int32) throws {
+        // In the midst of whatever these begin.
+        for _ in 0..<Int.random(in: 0...2, using: &random) {
+          daemon.send([SIGUSR1, SIGUSR2, SIGHUP].randomElement(using: &random)!)
+        }
+        daemon.send(signal)
+        XCTAssertEqual(try daemon.wait(), .status(0))
+        checkNoPollWhilePaused(daemon.output)
+        numbers += polls(daemon.output)
+        XCTAssertEqual(try savedCount(), numbers.last ?? 0)
+      }
+
+      for round in (Round.allCases + Round.allCases + Round.allCases + Round.allCases)
+        .shuffled(using: &random)
+      {
+        switch round {
+        case .pause:
+          daemon.send(SIGUSR1)
+          if isPaused {
+            try settle()
+          } else {
+            try daemon.expect("background: SIGUSR1")
+            try daemon.expect("save: SIGUSR1")
+          }
+          isPaused = true
+          XCTAssertEqual(try savedCount(), (numbers + polls(daemon.output)).last ?? 0)
+        case .resume:
+          daemon.send(SIGUSR2)
+          if isPaused { try daemon.expect("foreground: SIGUSR2") } else { try settle() }
+          isPaused = false
+        case .reload:
+          daemon.send(SIGHUP)
+          try daemon.expect("reload: SIGHUP")
+        case .terminate, .interrupt:
+          try end(round == .terminate ? SIGTERM : SIGINT)
+          daemon = try started()
+          isPaused = false
+        }
+        if !isPaused {
+          for _ in 0..<Int.random(in: 0...4, using: &random) { try daemon.expect("poll ") }
+        }
+      }
+      try end(SIGTERM)
+      XCTAssertFalse(numbers.isEmpty)
+      XCTAssertEqual(numbers, Array(1...max(1, numbers.count)))
+    }
+  }
+
+  func testSIGTERMInTheMidstOfAStormSaves() throws {
+    try withSeed { random in
+      var numbers: [Int] = []
+      for _ in 1...3 {
+        let daemon = try started(["--interval", "0.001"])
+        try daemon.expect("poll ")
+        try withEndlessStorm(on: daemon, &random) {
+          for _ in 1...3 { try daemon.expect("background: SIGUSR1") }
+          daemon.send(SIGTERM)
+          try daemon.waitUntilEnded(within: 15)
+        }
+        XCTAssertEqual(try daemon.wait(), .status(0))
+        checkNoPollWhilePaused(daemon.output)
+        numbers += polls(daemon.output)
+        XCTAssertEqual(try savedCount(), numbers.last)
+      }
+      XCTAssertEqual(numbers, Array(1...numbers.count))
+    }
+  }
+
+  // MARK: The command line
+
+  func testHelp() throws {
+    let help = try ChildProcess(built("pollerd"), ["--help"])
+    XCTAssertEqual(try help.wait(), .status(0))
+    XCTAssertTrue(help.output.first?.hasPrefix("Usage: pollerd ") == true)
+    for option in ["--interval", "--source", "--config", "--state", "--help"] {
+      XCTAssertTrue(help.output.contains { $0.hasPrefix("  \(option) ") }, option)
+    }
+  }
+
+  func testBadArguments() throws {
+    let bad = [
+      ["--interval", "0"], ["--interval", "soon"], ["--interval"], ["--source", "ftp://host"],
+      ["--config"], ["--state="], ["--loud"], ["17"],
+    ]
+    for arguments in bad {
+      let silent = try ChildProcess(built("pollerd"), arguments)
+      XCTAssertEqual(try silent.wait(), .status(64), "\(arguments)")
+      XCTAssertEqual(silent.output, [], "\(arguments): it belongs on stderr")
+      let loud = try ChildProcess(built("pollerd"), arguments, stderrToStdout: true)
+      XCTAssertEqual(try loud.wait(), .status(64), "\(arguments)")
+      XCTAssertEqual(loud.output.count, 1, "\(arguments): one sentence")
+      let sentence = loud.output.first ?? ""
+      XCTAssertTrue(sentence.hasPrefix("pollerd: ") && sentence.hasSuffix("."), sentence)
+      // It names what is wrong.
+      let culprit = arguments.last!.prefix { $0 != "=" }
+      XCTAssertTrue(sentence.contains(culprit), sentence)
+    }
+  }
+
+  // MARK: The configuration file
+
+  private var configuration: String { directory + "/pollerd.conf" }
+
+  /// A source that says its own name.
+  private func source(_ name: String) throws -> String {
+    let path = directory + "/" + name
+    try "\(name)\n".write(toFile: path, atomically: true, encoding: .utf8)
+    return path
+  }
+
+  private func configure(_ text: String) throws {
+    try text.write(toFile: configuration, atomically: true, encoding: .utf8)
+  }
+
+  func testAReloadChangesTheSource() throws {
+    try configure("interval = 0.01\nsource = \(source("apple"))\n")
+    let daemon = try started(["--config", configuration])
+    try daemon.line { $0.hasPrefix("poll ") && $0.hasSuffix(" apple") }
+    try configure("interval = 0.01\nsource = \(source("pear"))\n")
+    daemon.send(SIGHUP)
+    try daemon.expect("reload: SIGHUP")
+    try daemon.line { $0.hasPrefix("poll ") && $0.hasSuffix(" pear") }
+    for _ in 1...3 { try daemon.expect("poll ") }
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    let rest = values(daemon.output).drop { $0 == "apple" }.drop { $0 == "pear" }
+    XCTAssertEqual(Array(rest), [])
+  }
+
+  func testAReloadChangesTheInterval() throws {
+    // Once a year: the second poll comes because of the reload, which ends the wait, or not at all.
+    try configure("interval = 31536000\nsource = \(source("apple"))\n")
+    let daemon = try started(["--config", configuration])
+    try daemon.expect("poll 1 apple")
+    try configure("interval = 0.01\nsource = \(source("apple"))\n")
+    daemon.send(SIGHUP)
+    try daemon.expect("poll 20 apple")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
+  func testAReloadOfABadFileKeepsTheOldSettings() throws {
+    try configure("interval = 0.01\nsource = \(source("apple"))\n")
+    let daemon = try started(["--config", configuration])
+    try daemon.expect("poll ")
+    // The good line of a bad file does not count either.
+    try configure("source = \(source("pear"))\ninterval = soon\n")
+    daemon.send(SIGHUP)
+    try daemon.expect("reload: SIGHUP")
+    let rejection = try daemon.expect("reload rejected: ")
+    XCTAssertTrue(rejection.contains("\(configuration), line 2: "), rejection)
+    XCTAssertTrue(rejection.contains("\"soon\""), rejection)
+    for _ in 1...10 { try daemon.expect("poll ") }
+    // And a good one is taken again.
+    try configure("interval = 0.01\nsource = \(source("plum"))\n")
+    daemon.send(SIGHUP)
+    try daemon.line { $0.hasPrefix("poll ") && $0.hasSuffix(" plum") }
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    XCTAssertEqual(Set(values(daemon.output)), ["apple", "plum"])
+    let numbers = polls(daemon.output)
+    XCTAssertEqual(numbers, Array(1...numbers.count))
+  }
+}
