@@ -24,7 +24,8 @@ let package = Package(
       name: "Pollerd", dependencies: ["DaemonLifecycle"], path: "Examples/Pollerd",
       swiftSettings: strict),
     .testTarget(
-      name: "DaemonLifecycleTests", dependencies: ["DaemonLifecycle", "DaemonLifecycleTesting"],
+      name: "DaemonLifecycleTests",
+      dependencies: ["CLinux", "DaemonLifecycle", "DaemonLifecycleTesting"],
       swiftSettings: strict),
     // Daemons for the process tests. Optimized, since that is what shortens the lives of observers.
     .executableTarget(

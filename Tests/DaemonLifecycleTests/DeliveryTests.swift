@@ -173,7 +173,10 @@ import Testing
   @Test func anObserverThatIsGoneIsSkippedOnce() async throws {
     let mock = MockLifecycleSubject()
     func addAndForget() { mock.addObserver(Listener("gone", log)) }
+    // Else its first hook may be called before it is gone.
+    let hold = mock.holdDeliveries()
     addAndForget()
+    hold.cancel()
     let stays = Listener("stays", log)
     mock.addObserver(stays)
     let first = await mock.settled()

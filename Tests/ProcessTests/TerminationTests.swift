@@ -35,6 +35,8 @@ final class TerminationTests: XCTestCase {
     let daemon = try blockedDaemon()
     try ends(daemon, .status(0))
     allSaved(daemon)
+    XCTAssertTrue(
+      daemon.output.contains("exit 0"), "the caller did not go on, the exit grace ended it")
   }
 
   func testBlockedPoolFromTheMainActor() throws {
@@ -47,6 +49,8 @@ final class TerminationTests: XCTestCase {
     let daemon = try blockedDaemon("dispatch")
     try ends(daemon, .status(0))
     allSaved(daemon)
+    XCTAssertTrue(
+      daemon.output.contains("exit 0"), "the caller did not go on, the exit grace ended it")
   }
 
   func testBlockedPoolAndDispatchFromTheMainActor() throws {
@@ -198,6 +202,21 @@ final class TerminationTests: XCTestCase {
       sched_yield()
     }
     throw TestFailure("no handler was installed")
+  }
+
+  func testASignalAfterTheSubjectIsGoneChangesNothing() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["late-signal"])
+    try daemon.expect("foreground")
+    daemon.send(SIGTERM)
+    try ends(daemon, .status(0))
+  }
+
+  func testABrokenStderrDoesNotKill() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["broken-stderr"])
+    try daemon.expect("foreground")
+    daemon.send(SIGTERM)
+    try ends(daemon, .status(70))
+    XCTAssertTrue(daemon.output.contains { $0.hasPrefix("save") })
   }
 
   // MARK: Bodies

@@ -160,7 +160,12 @@ final class HookExecutor: TaskExecutor {
     }
   }
 
-  private enum Action { case none, wake(Worker), wakeLeader, spawn(Role) }
+  private enum Action {
+    case none
+    case wake(Worker)
+    case wakeLeader
+    case spawn(Role)
+  }
 
   /// Nobody leads any more and looks for stalls: what comes late gets a thread for itself, which ends after.
   private static func enqueueClosed(_ state: inout State) -> Action {

@@ -43,7 +43,9 @@ extension LifecycleCore {
       for group in groups {
         let entries = group.compactMap { state.entries[$0] }
         // Members without a hook for it are told in no time.
-        if outerDeadline == nil { for entry in entries { markReached(entry, unlessHooksFor: type, &state) } }
+        if outerDeadline == nil {
+          for entry in entries { markReached(entry, unlessHooksFor: type, &state) }
+        }
         planned.append(calls(of: entries) { $0.hooks(for: type) })
         planned.append(calls(of: entries) { $0.wildcards })
       }

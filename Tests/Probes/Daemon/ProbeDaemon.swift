@@ -17,7 +17,8 @@ import Glibc
     "hang": hang, "full-stdout": fullStdout, "ownership": ownership, "body": body,
     "launch-fails": launchFails, "fork": forkChild, "two-subjects": twoSubjects, "churn": churn,
     "spawn": spawnFromHook, "late-launch": slowLaunch, "stop": stopListening,
-    "exit-grace": exitGrace, "cancel": cancelCaller,
+    "exit-grace": exitGrace, "cancel": cancelCaller, "late-signal": lateSignal,
+    "broken-stderr": brokenStderr,
     "storm": storm, "send": sendStorm,
   ]
 }

@@ -425,3 +425,35 @@ final class QuietObserver: StateObserver, BackgroundObserver {
   func didEnterBackground(_ notification: DidEnterBackground) {}
   func shouldSaveState(_ notification: ShouldSaveState) {}
 }
+
+/// A signal after the subject is gone and before exit(3).
+let lateSignal: @Sendable ([String]) async throws -> Void = { _ in
+  let result = try await runAndDrop()
+  raise(SIGUSR1)
+  finish(result)
+}
+
+@inline(never) func runAndDrop() async throws -> LifecycleExit {
+  let lifecycle = LifecycleSubject()
+  let logger = Logger()
+  lifecycle.addObserver(logger)
+  let result = try await lifecycle.run()
+  withExtendedLifetime(logger) {}
+  return result
+}
+
+/// Nobody reads stderr any more, and there is something to say.
+let brokenStderr: @Sendable ([String]) async throws -> Void = { _ in
+  var ends: [Int32] = [0, 0]
+  pipe(&ends)
+  dup2(ends[1], 2)
+  close(ends[0])
+  close(ends[1])
+  let lifecycle = LifecycleSubject()
+  let token = lifecycle.observe(DidEnterBackground.self) { _ in throw BodyError() }
+  let logger = Logger()
+  lifecycle.addObserver(logger)
+  let result = try await lifecycle.run()
+  withExtendedLifetime((token, logger)) {}
+  finish(result)
+}

@@ -1,0 +1,332 @@
+import CLinux
+import DaemonLifecycleTesting
+import Synchronization
+import Testing
+
+@testable import DaemonLifecycle
+
+/// Each of these has gone wrong once.
+@Suite struct RegressionTests {
+  private let log = Log()
+  private let configuration = LifecycleConfiguration(
+    signals: .none, hookDeadline: .milliseconds(100), cancellationGrace: .milliseconds(50),
+    exitGrace: nil, logsProblems: false)
+
+  /// A walk's last step was no longer wanted, and whoever waited for the walk waited for ever.
+  @Test(.timeLimit(.minutes(1))) func aPauseBeforeTheLaunchDoesNotHoldItUp() async throws {
+    let subject = LifecycleSubject(configuration)
+    let listener = Listener("a", log)
+    subject.addObserver(listener)
+    subject.enterBackground()
+    try await subject.start()
+    #expect(subject.state == .background)
+    #expect(log.all == ["a launch"])
+  }
+
+  @Test(.timeLimit(.minutes(1))) func aResumeDuringASuspendEndsItsWalk() async throws {
+    let mock = MockLifecycleSubject()
+    let listener = Listener("a", log)
+    let token = mock.observe(ShouldSaveState.self, phase: .init(order: -9)) { [unowned mock] _ in
+      mock.inject(.resume)
+    }
+    mock.addObserver(listener)
+    await mock.settled()
+    log.clear()
+    await mock.send(.suspend)
+    #expect(log.all == ["a background", "a save", "a foreground"])
+    #expect(mock.reports.suffix(2).map(\.entries.count) == [3, 1])
+    withExtendedLifetime(token) {}
+  }
+
+  /// The registry planned for members whose entries were gone, again and again, under the lock.
+  @Test(.timeLimit(.minutes(1))) func aMockThatGoesAwayInTheMidstOfADelivery() async throws {
+    let (began, ends) = (Gate(), Gate())
+    let slow = Scripted(foreground: { _ in
+      began.open()
+      await ends.wait()
+    })
+    let other = Listener("other", log)
+    var mock: MockLifecycleSubject? = MockLifecycleSubject()
+    let core = try #require(mock).core
+    let stream = try #require(mock).allNotifications()
+    mock?.addObserver(slow)
+    mock?.addObserver(other)
+    await began.wait()
+    mock = nil
+    ends.open()
+    for await _ in stream {}  // finishes though nothing terminated
+    while !core.executor.isQuiet { await Task.yield() }
+    #expect(core.lifecycleState == .foreground)
+  }
+
+  @Test(.timeLimit(.minutes(1))) func aSleepOnTheClockOfASubjectThatGoesAway() async throws {
+    var subject: LifecycleSubject? = LifecycleSubject(configuration)
+    try await subject?.start()
+    let core = try #require(subject).core
+    let task = Task { try await LifecycleClock(core: core).sleep(until: .distantFuture) }
+    await core.untilSleeping(1)
+    subject = nil
+    await #expect(throws: CancellationError.self) { try await task.value }
+    await #expect(throws: CancellationError.self) {
+      try await LifecycleClock(core: core).sleep(until: .distantFuture)
+    }
+  }
+
+  /// A second signal with a stuck saver: the running save was given all that was left.
+  @Test func aStuckSaverAfterASecondSignal() async throws {
+    let mock = MockLifecycleSubject()
+    let gate = Gate()
+    let healthy = Listener("healthy", log)
+    let stuck = Scripted(save: { _ in await gate.wait() })
+    mock.addObserver(healthy)
+    mock.addObserver(stuck)
+    await mock.settled()
+    mock.inject(.sigterm)
+    await mock.advance(by: .milliseconds(1))
+    mock.inject(.sigterm)
+    await mock.advance(by: .seconds(12))
+    #expect(log.all.contains("healthy save"))
+    #expect(mock.exit?.code == 124)
+    gate.open()
+  }
+
+  /// A stuck body after a second signal: it was given the full hook deadline, and no time was left to save.
+  @Test func aStuckBodyAfterASecondSignal() async throws {
+    let mock = MockLifecycleSubject()
+    let (began, gate) = (Gate(), Gate())
+    let healthy = Listener("healthy", log)
+    let stuck = Scripted(background: { _ in await gate.wait() })
+    mock.addObserver(healthy)
+    mock.addObserver(stuck)
+    await mock.settled()
+    mock.core.start(
+      body: RunBody {
+        began.open()
+        await gate.wait()
+      })
+    await began.wait()
+    mock.inject(.sigterm)
+    await mock.advance(by: .seconds(1))
+    mock.inject(.sigterm)
+    await mock.advance(by: .seconds(12))
+    #expect(log.all.contains("healthy save"))
+    #expect(mock.exit?.report.problems.contains { $0.observer == "body" } == true)
+    gate.open()
+  }
+
+  @Test func anObserverWhoseSuspendWasAbandonedHearsOfTheResume() async throws {
+    final class Sleeper: SuspendObserver, ResumeObserver {
+      let gate = Gate()
+      let log: Log
+      init(_ log: Log) { self.log = log }
+      func willSuspend(_ notification: WillSuspend) async { await gate.wait() }
+      func didResume(_ notification: DidResume) { log.add("resume") }
+    }
+    let mock = MockLifecycleSubject()
+    let sleeper = Sleeper(log)
+    mock.addObserver(sleeper)
+    await mock.settled()
+    mock.inject(.suspend)
+    await mock.advance(by: .seconds(11))
+    await mock.send(.resume)
+    #expect(log.all.isEmpty)
+    let reports = mock.reports()
+    sleeper.gate.open()
+    for await report in reports where report.problems.isEmpty { break }
+    #expect(log.all == ["resume"])
+  }
+
+  /// The context was that of the driver, which had gone on to another observer.
+  @Test func aTaskThatOutlivesItsHookIsInNoHook() async throws {
+    let mock = MockLifecycleSubject()
+    let (hookEnded, asked) = (Gate(), Gate())
+    let log = log
+    let next = Scripted(background: { _ in
+      hookEnded.open()
+      await asked.wait()
+    })
+    let strays = Scripted(background: { _ in
+      Task {
+        await hookEnded.wait()
+        log.add(LifecycleContext.current == nil ? "none" : "another's")
+        asked.open()
+      }
+    })
+    mock.addObserver(next)
+    mock.addObserver(strays)
+    await mock.send(.sigusr1)
+    #expect(log.all == ["none"])
+  }
+
+  /// A hook that waited for its actor began after its observer had been removed.
+  @Test func noHookBeginsAfterItsObserverWasRemoved() async throws {
+    actor Busy: BackgroundObserver {
+      let log: Log
+      let isIn = Gate()
+      init(_ log: Log) { self.log = log }
+      func occupy(until isOver: @Sendable () -> Bool) {
+        isIn.open()
+        while !isOver() {}
+      }
+      func run(_ body: @Sendable () -> Void) { body() }
+      func didEnterBackground(_ notification: DidEnterBackground) { log.add("began") }
+    }
+    let mock = MockLifecycleSubject()
+    let busy = Busy(log)
+    mock.addObserver(busy)
+    await mock.settled()
+    let removed = Log()
+    let thread = HookExecutor()
+    let occupation = Task(executorPreference: thread) { await busy.occupy { !removed.all.isEmpty } }
+    await busy.isIn.wait()
+    mock.inject(.sigusr1)
+    mock.removeObserver(busy)
+    await mock.settled()
+    removed.add("removed")
+    await occupation.value
+    await busy.run {}
+    thread.close()
+    #expect(log.all.isEmpty)
+    #expect(mock.state == .background)
+  }
+
+  @Test func aNestedPostEndsWithItsHook() async throws {
+    struct Note: LifecycleNotification {}
+    let mock = MockLifecycleSubject()
+    let gate = Gate()
+    let log = log
+    let poster = Scripted(background: { [unowned mock] _ in
+      try await mock.clock.sleep(for: .seconds(4))
+      await mock.post(Note())
+    })
+    let token = mock.observe(Note.self) { _ in
+      let context = try #require(LifecycleContext.current)
+      log.add("\(context.timeRemaining)")
+      await gate.wait()
+    }
+    mock.addObserver(poster)
+    await mock.settled()
+    mock.inject(.sigusr1)
+    await mock.untilSleeping()
+    await mock.advance(by: .seconds(11))
+    await mock.settled()
+    #expect(log.all == ["6.0 seconds"])
+    gate.open()
+    withExtendedLifetime(token) {}
+  }
+
+  @Test(.timeLimit(.minutes(1))) func launchingAMockThatIsLaunchedReturns() async throws {
+    let report = await MockLifecycleSubject().launch()
+    #expect(report.entries.isEmpty)
+  }
+
+  /// An item was given to a parked thread without telling the leader, which slept through its blocking.
+  @Test(.timeLimit(.minutes(1))) func oneBlockedActorDoesNotHoldAnother() async throws {
+    actor Lane {
+      private let executor: LifecycleSerialExecutor
+      nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+      init(_ subject: LifecycleSubject) { executor = subject.makeSerialExecutor() }
+      func block(_ isIn: Gate, _ release: Blocker) {
+        isIn.open()
+        release.wait()
+      }
+      func answer() {}
+    }
+    let subject = LifecycleSubject(configuration)
+    try await subject.start()
+    let (blocked, free) = (Lane(subject), Lane(subject))
+    await free.answer()  // a thread is parked, or on its way
+    let isIn = Gate()
+    let release = Blocker()
+    let task = Task { await blocked.block(isIn, release) }
+    await isIn.wait()
+    await free.answer()
+    release.signal()
+    await task.value
+  }
+
+  /// Observers that block in the pause and in the save, and one whose hook's children block.
+  @Test(.timeLimit(.minutes(1)), arguments: [false, true])
+  func blockedHooksLeaveAThreadForTheHealthy(inChildren: Bool) async throws {
+    let subject = LifecycleSubject(configuration)
+    let release = Blocker()
+    let healthy = Listener("healthy", log)
+    let blocking = (0..<3).map { _ in
+      Scripted(
+        background: { _ in
+          guard inChildren else { return release.wait() }
+          await withTaskGroup(of: Void.self) { group in
+            for _ in 0..<8 { group.addTask { release.wait() } }
+          }
+        }, save: { _ in if !inChildren { release.wait() } })
+    }
+    subject.addObserver(healthy)
+    for observer in blocking { subject.addObserver(observer) }
+    try await subject.start()
+    subject.terminate()
+    let result = await subject.waitUntilTerminated()
+    #expect(result.code == 124)
+    #expect(log.all.suffix(3) == ["healthy background", "healthy save", "healthy terminate"])
+    #expect(
+      !result.report.entries.contains {
+        if case .skipped(.noThread) = $0.outcome { true } else { false }
+      })
+    for _ in 0..<24 { release.signal() }
+  }
+
+  /// Of two signals the later was in a slot still ahead of the reader and the earlier in one behind it.
+  @Test(.timeLimit(.minutes(1))) func signalsAreReadInTheOrderInWhichTheyCame() async throws {
+    let race = try SignalRace()
+    // Threads of their own: the pool's block these signals.
+    _ = Thread.spawn(named: "reader") { race.read() }
+    _ = Thread.spawn(named: "raiser") { race.raisePairs(20_000) }
+    await race.ended.wait()
+    #expect(race.inversions.load(ordering: .relaxed) == 0)
+  }
+
+  private final class SignalRace: Sendable {
+    let inversions = Atomic(0)
+    let ended = Gate()
+    private let first = UnixSignal.realTime(7)!
+    private let second = UnixSignal.realTime(8)!
+    private let source: SignalSource
+    private let pairsRead = Atomic(0)
+    private let isOver = Atomic(false)
+
+    init() throws {
+      source = SignalSource(map: [first: .enterBackground, second: .enterForeground])
+      try source.open()
+    }
+
+    /// As many as there is time for: on a busy machine each takes a turn of the scheduler.
+    func raisePairs(_ count: Int) {
+      let end = MonotonicTime.now().advanced(by: .seconds(2))
+      for pair in 1...count where inversions.load(ordering: .relaxed) == 0 && .now() < end {
+        raise(first.rawValue)
+        raise(second.rawValue)  // both handlers have run here, in this order
+        while pairsRead.load(ordering: .acquiring) < pair { sched_yield() }
+      }
+      isOver.store(true, ordering: .releasing)
+    }
+
+    func read() {
+      var firsts = 0
+      while !isOver.load(ordering: .acquiring) {
+        for event in source.read() {
+          if case .enterBackground = event.kind {
+            firsts += 1
+            continue
+          }
+          let pairs = pairsRead.load(ordering: .relaxed)
+          if firsts == pairs { inversions.add(1, ordering: .relaxed) }
+          pairsRead.store(pairs + 1, ordering: .releasing)
+        }
+      }
+      source.close()
+      ended.open()
+    }
+  }
+}
+
+/// What blocks a thread until the test lets it go.
+private typealias Blocker = DaemonLifecycle.Semaphore
