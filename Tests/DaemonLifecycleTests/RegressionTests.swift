@@ -160,19 +160,8 @@ import Testing
 
   /// A hook that waited for its actor began after its observer had been removed.
   @Test func noHookBeginsAfterItsObserverWasRemoved() async throws {
-    actor Busy: BackgroundObserver {
-      let log: Log
-      let isIn = Gate()
-      init(_ log: Log) { self.log = log }
-      func occupy(until isOver: @Sendable () -> Bool) {
-        isIn.open()
-        while !isOver() {}
-      }
-      func run(_ body: @Sendable () -> Void) { body() }
-      func didEnterBackground(_ notification: DidEnterBackground) { log.add("began") }
-    }
     let mock = MockLifecycleSubject()
-    let busy = Busy(log)
+    let busy = BusyActor(log)
     mock.addObserver(busy)
     await mock.settled()
     let removed = Log()
