@@ -496,7 +496,8 @@ import Testing
     report.add("done")
     await occupation.value
     thread.close()
-    #expect(problems == ["BusyActor, DidEnterBackground: abandoned after 11.0 s (waitingForExecutor)"])
+    #expect(
+      problems == ["BusyActor, DidEnterBackground: abandoned after 11.0 s (waitingForExecutor)"])
     // What was enqueued on the actor before this is through when this runs.
     await busy.run {}
     #expect(log.all.isEmpty)
