@@ -38,16 +38,17 @@ static void handle(int signo, siginfo_t *info, void *context) {
   atomic_fetch_add(&inside, 1);
   atomic_fetch_add(&s->inside, 1);
   int fd = atomic_load(&s->wake_fd) - 1;
+  // Recorded in any case: a signal that comes while the claim is given up is taken after that.
+  // si_code > 0: the kernel sent it (a terminal, a timer), and si_pid may be something else.
+  uint64_t sender = info->si_code > 0
+                        ? 0
+                        : (uint64_t)(uint32_t)info->si_pid << 32 | (uint32_t)info->si_uid;
+  uint64_t mine = atomic_fetch_add(&last_sequence, 1) + 1;
+  uint64_t seen = atomic_load(&s->sequence);
+  while (seen < mine && !atomic_compare_exchange_weak(&s->sequence, &seen, mine)) {}
+  atomic_store(&s->sender, sender);
+  atomic_fetch_add(&s->count, 1);
   if (fd >= 0) {
-    // si_code > 0: the kernel sent it (a terminal, a timer), and si_pid may be something else.
-    uint64_t sender = info->si_code > 0
-                          ? 0
-                          : (uint64_t)(uint32_t)info->si_pid << 32 | (uint32_t)info->si_uid;
-    uint64_t mine = atomic_fetch_add(&last_sequence, 1) + 1;
-    uint64_t seen = atomic_load(&s->sequence);
-    while (seen < mine && !atomic_compare_exchange_weak(&s->sequence, &seen, mine)) {}
-    atomic_store(&s->sender, sender);
-    atomic_fetch_add(&s->count, 1);
     uint64_t one = 1;
     ssize_t ignored = write(fd, &one, sizeof one);  // EAGAIN: the counter is full, so it wakes anyway
     (void)ignored;

@@ -127,7 +127,7 @@ public final class LifecycleSubject: LifecycleObservable {
   public func runAndExit() -> Never { runAndExit(nil as RunBody?) }
 
   private func runAndExit(_ body: RunBody?) -> Never {
-    Task.detached(executorPreference: core.executor) {
+    Task.detached(executorPreference: core.callerExecutor) {
       do {
         let result = try await self.run(body)
         exit(result.code)

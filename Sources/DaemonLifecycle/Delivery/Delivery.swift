@@ -32,6 +32,8 @@ struct Delivery: Sendable {
   /// the registry's current step.
   let outerDeadline: MonotonicTime?
   var isNested: Bool { outerDeadline != nil }
+  /// The step whose part of the stop budget it may use: its own, or that of the hook that posted it.
+  let budgetStep: LifecycleStep
   /// It began after the termination had.
   let isOfTermination: Bool
 }

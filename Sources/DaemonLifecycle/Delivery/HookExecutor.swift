@@ -10,9 +10,9 @@ import Synchronization
 /// on the thread that leads at that moment.
 ///
 /// A *runner* takes item after item. One that stays in the same item for `stallTime` is stalled, and the
-/// next ready item gets a thread of its own; so threads grow by the blocked hooks, not by the work. What a
-/// hook does in jobs of its own (its task group's children, an actor on a serial executor) may not grow them
-/// further: one thread a hook and one a serial executor, beside two. A thread that finds nothing to do for
+/// next ready item gets a thread of its own; so threads grow by the blocked hooks, not by the work: to one
+/// a hook and one a serial executor, beside two. Only a hook whose own child tasks block as well takes
+/// more, one every `stallTime`, up to `spareThreads`. A thread that finds nothing to do for
 /// `parkingSeconds` ends.
 final class HookExecutor: TaskExecutor {
   enum Item: Sendable {
@@ -28,8 +28,8 @@ final class HookExecutor: TaskExecutor {
     /// Whether it must wait when there are as many threads as there may be; the others go first.
     var isBounded: Bool {
       switch self {
-      case .job, .lane: true
-      case .hook, .caller, .work: false
+      case .job: true
+      case .hook, .lane, .caller, .work: false
       }
     }
   }
@@ -84,12 +84,15 @@ final class HookExecutor: TaskExecutor {
     var isClosed = false
     var lastLook = MonotonicTime(nanoseconds: 0)
     var couldNotSpawn = false
+    /// Since when an item waits at the bound.
+    var waitingSince: MonotonicTime?
 
     var hasFreeRunner: Bool { running.contains { !$0.isStalled } }
   }
 
   static let stallTime = Duration.milliseconds(10)
   static let parkingSeconds = 1
+  static let spareThreads = 64
 
   let poll = EventPoll()
   private let state = Mutex(State())
@@ -312,15 +315,19 @@ final class HookExecutor: TaskExecutor {
         case listen(Int32)
         case handOver(Worker, Item)
         case spawn(Item)
-        case end
+        /// With the number of items that need threads beside this one.
+        case end(Int)
       }
       let decision: Decision = state.withLock { state in
         if state.isClosed {
           state.hasLeader = false
-          return .end
+          // One of the items is for this thread; nobody will look for stalls among the others.
+          let extra = max(0, state.ready.count - 1)
+          state.threads += extra
+          return .end(extra)
         }
         lookForStalls(&state)
-        guard mayRun(state), let item = state.ready.popFirst() else {
+        guard mayRun(&state), let item = state.ready.popFirst() else {
           // With a free runner, or an item that waits for a thread: look again soon.
           let isWaiting = state.hasFreeRunner || !state.ready.isEmpty
           state.couldNotSpawn = false
@@ -338,8 +345,9 @@ final class HookExecutor: TaskExecutor {
       }
       switch decision {
       case .listen(let milliseconds): listenOnce(milliseconds)
-      case .end:
+      case .end(let extra):
         me.isLeading = false
+        for _ in 0..<extra where !spawnWorker(.park) { giveUpSpawning { _ in } }
         return nextRole(me)
       case .handOver(let successor, let item):
         me.isLeading = false
@@ -359,11 +367,20 @@ final class HookExecutor: TaskExecutor {
     }
   }
 
-  private func mayRun(_ state: State) -> Bool {
+  private func mayRun(_ state: inout State) -> Bool {
+    guard !state.couldNotSpawn, !state.hasFreeRunner, !state.ready.isEmpty else { return false }
     let bound =
       unfinishedHooks.load(ordering: .relaxed) + busyLanes.load(ordering: .relaxed) + 2
-    return !state.couldNotSpawn && !state.hasFreeRunner
-      && (!state.parked.isEmpty || state.threads < bound || state.ready.hasUrgent)
+    if !state.parked.isEmpty || state.ready.hasUrgent || state.threads < bound {
+      state.waitingSince = nil
+      return true
+    }
+    let now = MonotonicTime.now()
+    let since = state.waitingSince ?? now
+    let mayExceed =
+      state.threads < bound + Self.spareThreads && since.duration(to: now) >= Self.stallTime
+    state.waitingSince = mayExceed ? nil : since
+    return mayExceed
   }
 
   private func lookForStalls(_ state: inout State) {

@@ -1,11 +1,12 @@
 /// The items that wait for a thread: the urgent ones first, each kind in the order in which it came.
 struct HookQueue {
-  /// Hooks, callers and our own work, which always get a thread.
+  /// Hooks, serial executors, callers and our own work, which always get a thread.
   private var urgent = Deque<HookExecutor.Item>()
   /// Jobs that hooks bring with them, which may have to wait for one.
   private var bounded = Deque<HookExecutor.Item>()
 
   var isEmpty: Bool { urgent.isEmpty && bounded.isEmpty }
+  var count: Int { urgent.count + bounded.count }
   var hasUrgent: Bool { !urgent.isEmpty }
 
   mutating func append(_ item: HookExecutor.Item) {

@@ -2,17 +2,23 @@
 extension LifecycleCore {
   /// Begins steps until one has calls to wait for, or there is none.
   func pump(_ state: inout State, _ work: inout Work) {
-    while !state.isClosed, let plan = state.registry.next() { begin(plan, &state, &work) }
+    while !state.isClosed {
+      let plan = state.registry.next()
+      // A walk may end without a last step: what was left of it is no longer wanted, or was replaced.
+      let isWalkOver = plan.map { $0.walk != state.walk?.number } ?? !state.registry.isInWalk
+      if isWalkOver { finishWalk(&state, &work) }
+      guard let plan else { return }
+      begin(plan, &state, &work)
+    }
   }
 
   private func begin(
     _ plan: LifecycleRegistry.Plan, _ state: inout State, _ work: inout Work
   ) {
-    if state.walk == nil { state.walk = (plan.cause, []) }
+    if state.walk == nil { state.walk = (plan.walk, plan.cause, []) }
     var waiter: CheckedContinuation<LifecycleReport, Never>?
     if case .posted(_, let id) = plan.step { waiter = state.posters.removeValue(forKey: id) }
-    let delivery = newDelivery(
-      plan.step, cause: plan.cause, groups: plan.groups, waiter: waiter, outerDeadline: nil, &state)
+    let delivery = newDelivery(plan, waiter: waiter, outer: nil, &state)
     if case .bodyEnds = plan.step { awaitBody(delivery, &state) }
     announce(plan.step, cause: plan.cause, state, &work)
     advance(delivery, &state, &work)
@@ -25,25 +31,23 @@ extension LifecycleCore {
     waiter: CheckedContinuation<LifecycleReport, Never>, _ state: inout State, _ work: inout Work
   ) {
     let step = LifecycleStep.posted(notification, id: PostID(value: 0))
-    let delivery = newDelivery(
-      step, cause: outer.cause, groups: state.registry.audience(of: step), waiter: waiter,
-      outerDeadline: outer.deadline.time, &state)
+    let plan = state.registry.audience(of: step, cause: outer.cause)
+    let delivery = newDelivery(plan, waiter: waiter, outer: outer, &state)
     announce(step, cause: outer.cause, state, &work)
     advance(delivery, &state, &work)
   }
 
   private func newDelivery(
-    _ step: LifecycleStep, cause: LifecycleCause, groups: [[ObserverID]],
-    waiter: CheckedContinuation<LifecycleReport, Never>?, outerDeadline: MonotonicTime?,
-    _ state: inout State
+    _ plan: LifecycleRegistry.Plan, waiter: CheckedContinuation<LifecycleReport, Never>?,
+    outer: HookCall?, _ state: inout State
   ) -> DeliveryID {
     let id = DeliveryID(value: state.newID())
     var planned: [[Delivery.Planned]] = []
-    if let type = step.type.map({ ObjectIdentifier($0) }) {
-      for group in groups {
+    if let type = plan.step.type.map({ ObjectIdentifier($0) }) {
+      for group in plan.groups {
         let entries = group.compactMap { state.entries[$0] }
         // Members without a hook for it are told in no time.
-        if outerDeadline == nil {
+        if outer == nil {
           for entry in entries { markReached(entry, unlessHooksFor: type, &state) }
         }
         planned.append(calls(of: entries) { $0.hooks(for: type) })
@@ -51,9 +55,10 @@ extension LifecycleCore {
       }
     }
     state.deliveries[id] = Delivery(
-      id: id, step: step, cause: cause, groups: planned.filter { !$0.isEmpty }[...],
-      waiter: waiter, outerDeadline: outerDeadline,
-      isOfTermination: state.registry.termination != nil)
+      id: id, step: plan.step, cause: plan.cause, groups: planned.filter { !$0.isEmpty }[...],
+      waiter: waiter, outerDeadline: outer?.deadline.time,
+      budgetStep: outer.map { state.deliveries[$0.delivery]?.budgetStep ?? $0.step } ?? plan.step,
+      isOfTermination: plan.isOfTermination)
     return id
   }
 
@@ -166,7 +171,7 @@ extension LifecycleCore {
     of delivery: Delivery, at now: MonotonicTime, _ state: State
   ) -> (cancel: MonotonicTime, grace: Duration, end: MonotonicTime)? {
     guard let budget = state.budget else { return nil }
-    let share = budget.share(of: delivery.step, among: delivery.groups.count + 1, at: now)
+    let share = budget.share(of: delivery.budgetStep, among: delivery.groups.count + 1, at: now)
     let grace = min(configuration.cancellationGrace, share / 4)
     return (now.advanced(by: share - grace), grace, now.advanced(by: share))
   }
@@ -304,6 +309,9 @@ extension LifecycleCore {
       var deadline = running.next.advanced(by: extra)
       if let limit = self.limit(of: state.deliveries[call.delivery]!, at: self.now, state) {
         deadline = min(deadline, limit.cancel)
+      }
+      if let outer = state.deliveries[call.delivery]!.outerDeadline {
+        deadline = min(deadline, outer)
       }
       // More time is what was asked for: a limit that is nearer than the deadline takes none away.
       deadline = max(deadline, running.next)

@@ -138,7 +138,7 @@ extension LifecycleCore {
     let now = now
     state.budget?.hurry(at: now)
     limitRunning(at: now, &state)
-    for id in Array(state.deliveries.keys) where !state.deliveries[id]!.step.isSave {
+    for id in Array(state.deliveries.keys) where !state.deliveries[id]!.budgetStep.isSave {
       for index in state.deliveries[id]!.running.indices
       where !state.deliveries[id]!.running[index].isCancelled {
         cancel(&state.deliveries[id]!.running[index], at: now, &work)
@@ -188,7 +188,8 @@ extension LifecycleCore {
     guard let id, let poster = state.posters.removeValue(forKey: id) else { return }
     let step = LifecycleStep.posted(notification, id: id)
     let type = ObjectIdentifier(type(of: notification))
-    let entries = state.registry.audience(of: step).joined().compactMap { state.entries[$0] }
+    let audience = state.registry.audience(of: step, cause: LifecycleCause(.api)).groups.joined()
+    let entries = audience.compactMap { state.entries[$0] }
     let skipped = entries.filter { !$0.hooks(for: type).isEmpty || !$0.wildcards.isEmpty }.map {
       LifecycleReport.Entry(
         notification: step.type, outcome: .skipped(.overtaken), duration: .zero, name: $0.name)
@@ -218,6 +219,7 @@ extension LifecycleCore {
     )
     state.exitWaiters = []
     state.streams = [:]
+    work.endedRounds = Array(state.rounds.values)
     work.tellings.append {
       for finish in streams { finish() }
       for waiter in waiters { waiter.resume(returning: exit) }

@@ -19,7 +19,7 @@ public final class LifecycleCore: Sendable {
     /// The registry's current step, and those that hooks post meanwhile.
     var deliveries: [DeliveryID: Delivery] = [:]
     /// The walk under way: why, and what has ended so far.
-    var walk: (cause: LifecycleCause, entries: [LifecycleReport.Entry])?
+    var walk: (number: UInt64, cause: LifecycleCause, entries: [LifecycleReport.Entry])?
     var posters: [PostID: CheckedContinuation<LifecycleReport, Never>] = [:]
 
     var timers = TimerQueue()
@@ -32,6 +32,8 @@ public final class LifecycleCore: Sendable {
     var isClosed = false
     /// Set at the end: WillTerminate has been delivered.
     var exit: LifecycleExit?
+    /// Those of `foreground { … }`, which end with the daemon whatever hooks they hear.
+    var rounds: [ObjectIdentifier: ForegroundRounds] = [:]
     var launchWaiters: [CheckedContinuation<LifecycleReport, Never>] = []
     var exitWaiters: [CheckedContinuation<LifecycleExit, Never>] = []
     var idleWaiters: [CheckedContinuation<Void, Never>] = []
@@ -123,7 +125,7 @@ public final class LifecycleCore: Sendable {
   func change<T: Sendable>(
     reusing driver: HookDriver?, _ body: (inout State, inout Work) -> T
   ) -> (result: T, next: HookCall?) {
-    let (result, work, hasDeadline): (T, Work, Bool) = state.withLock { state in
+    var (result, work, hasDeadline): (T, Work, Bool) = state.withLock { state in
       var work = Work(reusable: driver)
       let result = body(&state, &work)
       pump(&state, &work)
@@ -140,7 +142,7 @@ public final class LifecycleCore: Sendable {
       return (result, work, deadline != nil)
     }
     if hasDeadline { executor.listenIfMissing() }
-    perform(work)
+    perform(&work)
     return (result, work.next)
   }
 
@@ -185,6 +187,22 @@ public final class LifecycleCore: Sendable {
   private func insert(_ entry: ObserverEntry, _ state: inout State) {
     state.entries[entry.id] = entry
     state.registry.add(entry.id, phase: entry.phase)
+  }
+
+  /// Adds the rounds of a `foreground { … }`, or ends them when the daemon has ended.
+  func addRounds(_ rounds: ForegroundRounds, phase: LifecyclePhase, name: ObserverEntry.Name) {
+    add(rounds, phase: phase, name: name)
+    let isOver = change { state, _ in
+      let isOver = state.exit != nil || state.isClosed
+      if !isOver { state.rounds[ObjectIdentifier(rounds)] = rounds }
+      return isOver
+    }
+    if isOver { rounds.close() }
+  }
+
+  func removeRounds(_ rounds: ForegroundRounds) {
+    remove(owner: rounds)
+    change { state, _ in _ = state.rounds.removeValue(forKey: ObjectIdentifier(rounds)) }
   }
 
   func remove(_ id: ObserverID) {
@@ -279,6 +297,8 @@ public final class LifecycleCore: Sendable {
     var logs: [@Sendable () -> String] = []
     /// What may hold the last reference to an object of the user's, whose deinit may call us.
     var garbage: [any Sendable] = []
+    /// Rounds whose daemon has ended.
+    var endedRounds: [ForegroundRounds] = []
 
     init(reusable: HookDriver?) { self.reusable = reusable }
 
@@ -294,7 +314,7 @@ public final class LifecycleCore: Sendable {
     }
   }
 
-  private func perform(_ work: Work) {
+  private func perform(_ work: inout Work) {
     if !work.tellings.isEmpty { tell() }
     for sleeper in work.sleepers { sleeper.end() }
     // Cancellation handlers, descriptions of errors and deinits are the user's code.
@@ -304,17 +324,33 @@ public final class LifecycleCore: Sendable {
           for line in logs { StandardError.writeLine("lifecycle: \(line())") }
         })
     }
-    if !work.cancelled.isEmpty || work.cancelsBody != nil {
-      executor.enqueue(
-        .work { [cancelled = work.cancelled, body = work.cancelsBody] in
-          body?.cancel()
-          for driver in cancelled { driver.cancelTask() }
-        })
-    }
+    // One item each: a handler that blocks must not keep the others from being cancelled.
+    if let body = work.cancelsBody { executor.enqueue(.work { body.cancel() }) }
+    for driver in work.cancelled { executor.enqueue(.work { driver.cancelTask() }) }
+    for rounds in work.endedRounds { executor.enqueue(.work { rounds.close() }) }
     if !work.garbage.isEmpty, HookExecutor.Worker.current?.isLeading == true {
-      executor.enqueue(.work { [garbage = work.garbage] in withExtendedLifetime(garbage) {} })
+      let garbage = Garbage(&work.garbage)
+      executor.enqueue(.work { garbage.drop() })
     }
     for (driver, call) in work.calls { driver.start(with: call) }
+  }
+
+  /// Objects to be let go of elsewhere: nobody else holds them, this one not after `drop`.
+  private final class Garbage: Sendable {
+    private let objects: Mutex<[any Sendable]>
+
+    init(_ objects: inout [any Sendable]) {
+      self.objects = Mutex(objects)
+      objects = []
+    }
+
+    func drop() {
+      let dropped = objects.withLock { objects in
+        defer { objects = [] }
+        return objects
+      }
+      withExtendedLifetime(dropped) {}
+    }
   }
 
   /// Empties the outbox, unless another thread is about it already.
@@ -365,19 +401,22 @@ public final class LifecycleCore: Sendable {
   /// turn the exit's code into a death by that signal.
   func close() {
     if state.withLock({ $0.exitDeadline == nil }) { closeSources() }
-    let (entries, streams, sleepers, isExiting) = state.withLock { state in
+    let (entries, streams, sleepers, rounds, isExiting) = state.withLock { state in
       state.isClosed = true
       state.registry.removeAll()
       defer {
         state.entries = [:]
         state.streams = [:]
+        state.rounds = [:]
       }
       return (
         state.entries, state.streams.values.map(\.finish),
-        state.timers.removeExpired(at: .distantFuture), state.exitDeadline != nil
+        state.timers.removeExpired(at: .distantFuture), Array(state.rounds.values),
+        state.exitDeadline != nil
       )
     }
     withExtendedLifetime(entries) {}
+    for rounds in rounds { rounds.close() }
     for finish in streams { finish() }
     for sleeper in sleepers { sleeper.end(throwing: CancellationError()) }
     if !isExiting { executor.close() }

@@ -48,8 +48,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
       state.startsAgain = true
       return Self.waiter(&state)
     }
-    if let overdueEnds { try await Self.wait(for: overdueEnds) }
-    start()
+    if let overdueEnds { try await Self.wait(for: overdueEnds) } else { start() }
   }
 
   func didEnterBackground(_ notification: DidEnterBackground) async throws {

@@ -153,8 +153,8 @@ extension LifecycleObservable {
     let core = core
     guard !core.isTerminating else { return }
     let rounds = ForegroundRounds(body)
-    core.add(rounds, phase: phase, name: .foreground(file: file, line: line))
-    defer { core.remove(owner: rounds) }
+    core.addRounds(rounds, phase: phase, name: .foreground(file: file, line: line))
+    defer { core.removeRounds(rounds) }
     do {
       try await withTaskCancellationHandler {
         try await rounds.untilOver()

@@ -4,6 +4,7 @@ struct Deque<Element> {
   private var head = 0
 
   var isEmpty: Bool { head == elements.count }
+  var count: Int { elements.count - head }
 
   mutating func append(_ element: Element) { elements.append(element) }
 
@@ -22,6 +23,10 @@ struct Deque<Element> {
     head += 1
     if head == elements.count {
       elements.removeAll(keepingCapacity: true)
+      head = 0
+    } else if head > 32, head > elements.count / 2 {
+      // One that never runs empty must not grow for ever; each element is moved once for this, on average.
+      elements.removeFirst(head)
       head = 0
     }
     return element

@@ -14,6 +14,9 @@ struct LifecycleRegistry: Sendable {
     let step: LifecycleStep
     let cause: LifecycleCause
     let groups: [[ObserverID]]
+    /// Which walk it belongs to: grows from walk to walk.
+    let walk: UInt64
+    let isOfTermination: Bool
   }
 
   /// What an event asks of the driver at once, beside asking for the next step.
@@ -81,6 +84,7 @@ struct LifecycleRegistry: Sendable {
   /// The rest of the walk under way. Cleared by termination, which plans its own.
   private var walk: [LifecycleStep] = []
   private var walkCause = LifecycleCause(.launch)
+  private var walkNumber: UInt64 = 0
   /// The step being delivered; `next()` gives none meanwhile.
   private var current: Plan?
   /// How many signals asked for an end: only signals escalate.
@@ -162,6 +166,7 @@ struct LifecycleRegistry: Sendable {
     }
     termination = cause
     walkCause = cause
+    walkNumber += 1
     // A daemon that was never launched has nothing to take down.
     let isLaunched = state != .launching || current != nil
     walk = isLaunched ? [.bodyEnds, .shouldSaveState, .willTerminate] : []
@@ -177,8 +182,8 @@ struct LifecycleRegistry: Sendable {
   }
 
   /// Who hears a notification that is posted in a hook, and so delivered at once, beside the current step.
-  func audience(of step: LifecycleStep) -> [[ObserverID]] {
-    plan(step, cause: walkCause) { $0.misses(step) }.groups
+  func audience(of step: LifecycleStep, cause: LifecycleCause) -> Plan {
+    plan(step, cause: cause) { $0.misses(step) }
   }
 
   mutating func hold() { holds += 1 }
@@ -216,6 +221,9 @@ struct LifecycleRegistry: Sendable {
   }
 
   // MARK: What comes out
+
+  /// A walk is under way: a step is being delivered, or waits, or is held back.
+  var isInWalk: Bool { current != nil || !walk.isEmpty }
 
   /// Nothing to deliver and nothing being delivered, not even behind a hold.
   var isIdle: Bool {
@@ -272,18 +280,19 @@ struct LifecycleRegistry: Sendable {
     guard !walk.isEmpty else { return nil }
     if state == .foreground { state = .background }
     let step = walk.removeFirst()
-    if case .bodyEnds = step { return Plan(step: step, cause: walkCause, groups: []) }
+    if case .bodyEnds = step { return plan(step, cause: walkCause) { _ in false } }
     return plan(step, cause: walkCause) { $0.misses(step) }
   }
 
   /// Members that came late, or were busy, are told what the others have heard, step by step, before
   /// anything else.
-  private func catchUp() -> Plan? {
+  private mutating func catchUp() -> Plan? {
     guard state != .launching else { return nil }
     let steps: [LifecycleStep] =
       [.didFinishLaunching] + (isSuspended ? [] : [.didResume])
       + [state == .foreground ? .willEnterForeground : .didEnterBackground]
     for step in steps where members.contains(where: { !$0.isBusy && $0.misses(step) }) {
+      if walk.isEmpty { walkNumber += 1 }
       return plan(step, cause: LifecycleCause(.lateObserver)) { !$0.isBusy && $0.misses(step) }
     }
     return nil
@@ -322,6 +331,7 @@ struct LifecycleRegistry: Sendable {
 
   /// Plans the walk for the wish that has waited longest; false when there is none.
   private mutating func planWalk() -> Bool {
+    walkNumber += 1
     if state == .launching {
       guard let wish = launchWish else { return false }
       launchWish = nil
@@ -386,6 +396,8 @@ struct LifecycleRegistry: Sendable {
       }
       last = member.phase
     }
-    return Plan(step: step, cause: cause, groups: groups)
+    return Plan(
+      step: step, cause: cause, groups: groups, walk: walkNumber,
+      isOfTermination: termination != nil)
   }
 }
