@@ -114,6 +114,102 @@ import Testing
     gate.open()
   }
 
+  /// The rest of a walk that was held back was dropped after the hold, and the walk stayed open.
+  @Test(.timeLimit(.minutes(1))) func aLaunchThatIsHeldAndThenPausedReturns() async throws {
+    let mock = MockLifecycleSubject(state: .launching)
+    let hold = Mutex<ObservationToken?>(nil)
+    let held = Gate()
+    let token = mock.observe(DidFinishLaunching.self) { [unowned mock] _ in
+      hold.withLock { $0 = mock.holdDeliveries() }
+      held.open()
+    }
+    let launch = Task { await mock.launch() }
+    await held.wait()
+    await mock.settled()
+    mock.enterBackground()
+    hold.withLock { $0 }?.cancel()
+    #expect(await launch.value.entries.count == 1)
+    #expect(mock.state == .background)
+    withExtendedLifetime(token) {}
+  }
+
+  /// The walk that was held back became part of the termination's report, and of the exit's code.
+  @Test func aTerminationDoesNotInheritAHeldWalk() async throws {
+    let mock = MockLifecycleSubject()
+    let hold = Mutex<ObservationToken?>(nil)
+    let holds = Scripted(background: { [unowned mock] _ in
+      hold.withLock { $0 = mock.holdDeliveries() }
+      throw Failure()
+    })
+    mock.addObserver(holds)
+    await mock.send(.sigusr1)
+    await mock.send(.terminate)
+    #expect(mock.exit?.code == 0)
+    #expect(mock.exit?.report.problems.isEmpty == true)
+    #expect(
+      mock.reports.filter { !$0.problems.isEmpty }.map { "\($0.cause)" } == [
+        "SIGUSR1 from pid 1 uid 0"
+      ])
+    hold.withLock { $0 }?.cancel()
+  }
+
+  /// It waited for a hook that its observer never heard.
+  @Test(.timeLimit(.minutes(1)), arguments: [LifecycleState.launching, .background, .foreground])
+  func foregroundEndsWithTheDaemon(_ state: LifecycleState) async throws {
+    let configuration = LifecycleConfiguration(
+      stopBudget: .seconds(2), saveReserve: .seconds(1), exitGrace: nil, logsProblems: false)
+    let mock = MockLifecycleSubject(state: state, configuration: configuration)
+    let gate = Gate()
+    let stuck = Scripted(save: { _ in await gate.wait() })
+    mock.addObserver(stuck)
+    let task = Task { try await mock.foreground {} }
+    while mock.core.state.withLock({ $0.rounds.isEmpty }) { await Task.yield() }
+    await mock.settled()
+    mock.inject(.terminate)
+    await mock.advance(by: .seconds(3))
+    try await task.value
+    try await mock.foreground { Issue.record("a round after the end") }
+    gate.open()
+  }
+
+  @Test func aPostInASaveHasTheSavesTime() async throws {
+    struct Note: LifecycleNotification {}
+    let mock = MockLifecycleSubject()
+    let log = log
+    let (began, goesOn) = (Gate(), Gate())
+    let token = mock.observe(Note.self) { _ in log.add("note") }
+    let saver = Scripted(save: { [unowned mock] _ in
+      began.open()
+      await goesOn.wait()
+      await mock.post(Note())
+    })
+    mock.addObserver(saver)
+    await mock.settled()
+    mock.inject(.sigterm)
+    await began.wait()
+    mock.inject(.sigterm)
+    goesOn.open()
+    await mock.settled()
+    #expect(log.all == ["note"])
+    withExtendedLifetime(token) {}
+  }
+
+  /// A queue that never ran empty grew for ever.
+  @Test func aQueueKeepsItsOrderAndItsSize() {
+    var queue = Deque<Int>()
+    queue.append(0)
+    for number in 1...10_000 {
+      queue.append(number)
+      #expect(queue.popFirst() == number - 1)
+    }
+    queue.prepend(-1)
+    #expect(queue.count == 2)
+    #expect(queue.capacity < 1000)
+    #expect(queue.popFirst() == -1)
+    #expect(queue.popFirst() == 10_000)
+    #expect(queue.popFirst() == nil)
+  }
+
   @Test func anObserverWhoseSuspendWasAbandonedHearsOfTheResume() async throws {
     final class Sleeper: SuspendObserver, ResumeObserver {
       let gate = Gate()

@@ -5,6 +5,8 @@ struct Deque<Element> {
 
   var isEmpty: Bool { head == elements.count }
   var count: Int { elements.count - head }
+  /// Places taken up, used ones included.
+  var capacity: Int { elements.count }
 
   mutating func append(_ element: Element) { elements.append(element) }
 
