@@ -9,15 +9,23 @@
 /// | 128 + n | a third signal *n* cut the termination short |
 ///
 /// The first that applies, in the order 128 + n, 1, 124, 70. An observer that is gone is no failure.
-public struct LifecycleExit: Sendable {
+public struct LifecycleExit: Sendable, CustomStringConvertible {
   /// What to give to exit(3).
   public let code: Int32
   /// What asked for the end.
   public let cause: LifecycleCause
   /// The termination's report.
   public let report: LifecycleReport
+  /// The launch's report, if a hook that failed there ended the daemon.
+  public let failedLaunch: LifecycleReport?
   /// What the body of `run` threw, if that ended the run.
   public let error: (any Error)?
+
+  /// The code, then the reports.
+  public var description: String {
+    let launch = failedLaunch.map { ["\($0)"] } ?? []
+    return (["exit status \(code)"] + launch + ["\(report)"]).joined(separator: "\n")
+  }
 
   static func code(bodyFailed: Bool, severity: Int) -> Int32 {
     if bodyFailed { return 1 }

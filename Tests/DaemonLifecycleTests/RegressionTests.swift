@@ -114,23 +114,43 @@ import Testing
     gate.open()
   }
 
-  /// The rest of a walk that was held back was dropped after the hold, and the walk stayed open.
-  @Test(.timeLimit(.minutes(1))) func aLaunchThatIsHeldAndThenPausedReturns() async throws {
+  /// A hold that the body of `run` releases kept the body from beginning.
+  @Test(.timeLimit(.minutes(1))) func aLaunchIsNotHeld() async throws {
     let mock = MockLifecycleSubject(state: .launching)
-    let hold = Mutex<ObservationToken?>(nil)
-    let held = Gate()
-    let token = mock.observe(DidFinishLaunching.self) { [unowned mock] _ in
-      hold.withLock { $0 = mock.holdDeliveries() }
-      held.open()
-    }
-    let launch = Task { await mock.launch() }
-    await held.wait()
+    let listener = Listener("a", log)
+    mock.addObserver(listener)
+    let hold = mock.holdDeliveries()
+    await mock.launch()
+    mock.inject(.sighup)
     await mock.settled()
-    mock.enterBackground()
-    hold.withLock { $0 }?.cancel()
-    #expect(await launch.value.entries.count == 1)
-    #expect(mock.state == .background)
-    withExtendedLifetime(token) {}
+    #expect(log.all == ["a launch", "a foreground"])
+    hold.cancel()
+    await mock.settled()
+    #expect(log.all.suffix(2) == ["a save", "a reload"])
+  }
+
+  /// It had failed to read its state, and was asked to save over it.
+  @Test func anObserverThatCouldNotLaunchIsNotAskedToSave() async throws {
+    final class Broken: LaunchObserver, StateObserver, TerminationObserver {
+      let log: Log
+      init(_ log: Log) { self.log = log }
+      func didFinishLaunching(_ notification: DidFinishLaunching) throws { throw Failure() }
+      func shouldSaveState(_ notification: ShouldSaveState) { log.add("broken save") }
+      func willTerminate(_ notification: WillTerminate) { log.add("broken terminate") }
+    }
+    let mock = MockLifecycleSubject(state: .launching)
+    let (broken, healthy) = (Broken(log), Listener("healthy", log))
+    mock.addObserver(broken)
+    mock.addObserver(healthy)
+    await mock.launch()
+    await mock.settled()
+    #expect(
+      log.all == [
+        "healthy launch", "healthy foreground", "healthy background", "healthy save",
+        "healthy terminate",
+      ])
+    #expect(mock.exit?.code == 70)
+    #expect(mock.exit?.failedLaunch?.problems.count == 1)
   }
 
   /// The walk that was held back became part of the termination's report, and of the exit's code.

@@ -228,12 +228,21 @@ extension LifecycleCore {
     let duration = call.began.duration(to: now)
     guard case .skipped(.gone) = outcome else {
       let outcome = wasCancelled ? .timedOut : outcome
-      return record(outcome, of: call.entry, in: call.delivery, duration, &state)
+      record(outcome, of: call.entry, in: call.delivery, duration, &state)
+      return noteLaunch(of: call, outcome, &state)
     }
     // One that was removed while its driver was on the way is not missed.
     guard state.entries[call.entry.id] != nil else { return }
     record(outcome, of: call.entry, in: call.delivery, duration, &state)
     remove([call.entry.id], &state, &work)
+  }
+
+  /// An observer that could not launch is not asked to save: that would destroy what it could not restore.
+  private func noteLaunch(
+    of call: HookCall, _ outcome: LifecycleReport.Outcome, _ state: inout State
+  ) {
+    guard case .didFinishLaunching = call.step, outcome.severity > 0 else { return }
+    if configuration.terminatesWhenLaunchFails { state.registry.launchFailed(call.entry.id) }
   }
 
   /// A hook that had been given up has ended after all: its observer can be told things again.
@@ -297,6 +306,7 @@ extension LifecycleCore {
     state.unfinished[call.entry.id, default: []].append(call)
     state.registry.setBusy(call.entry.id, true)
     record(outcome, of: call.entry, in: id, call.began.duration(to: now), &state)
+    noteLaunch(of: call, outcome, &state)
   }
 
   func extend(_ call: HookCall, by extra: Duration) {

@@ -27,9 +27,8 @@ extension LifecycleCore {
   func launchEnded(_ report: LifecycleReport, _ state: inout State, _ work: inout Work) {
     for waiter in state.launchWaiters { work.tellings.append { waiter.resume(returning: report) } }
     state.launchWaiters = []
-    let severity = report.entries.map(\.outcome.severity).max() ?? 0
-    guard severity > 0, configuration.terminatesWhenLaunchFails else { return }
-    state.launchSeverity = severity
+    guard report.severity > 0, configuration.terminatesWhenLaunchFails else { return }
+    state.failedLaunch = report
     receive(
       LifecycleEvent(.terminate, cause: LifecycleCause(.launchFailed)), postID: nil, &state, &work)
   }
@@ -208,11 +207,10 @@ extension LifecycleCore {
     var bodyError: (any Error)?
     if case .ended(let error) = state.body { bodyError = error }
     // A hook that threw is counted as failed, a body that threw by its own code.
-    let severity = max(
-      state.launchSeverity, report.entries.map(\.outcome.severity).max() ?? 0)
+    let severity = max(state.failedLaunch?.severity ?? 0, report.severity)
     let exit = LifecycleExit(
       code: code ?? LifecycleExit.code(bodyFailed: bodyError != nil, severity: severity),
-      cause: cause, report: report, error: bodyError)
+      cause: cause, report: report, failedLaunch: state.failedLaunch, error: bodyError)
     state.exit = exit
     let (waiters, streams) = (
       state.exitWaiters, state.streams.values.map(\.finish)

@@ -26,8 +26,8 @@ public final class LifecycleCore: Sendable {
     /// Set while terminating.
     var budget: StopBudget?
     var body = Body.none
-    /// The worst that the launch had to report.
-    var launchSeverity = 0
+    /// The launch's report, once it has ended the daemon.
+    var failedLaunch: LifecycleReport?
     var isStarted = false
     var isClosed = false
     /// Set at the end: WillTerminate has been delivered.

@@ -85,6 +85,8 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   /// The entries that are not `completed`.
   public var problems: [Entry] { entries.filter { !$0.outcome.isCompleted } }
 
+  var severity: Int { entries.map(\.outcome.severity).max() ?? 0 }
+
   /// The cause, and a line for each entry.
   public var description: String {
     ([cause.description] + entries.map { "  " + $0.description }).joined(separator: "\n")

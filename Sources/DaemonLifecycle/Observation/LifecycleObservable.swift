@@ -131,7 +131,7 @@ extension LifecycleObservable {
   }
 
   /// Holds deliveries back until the token ends, then delivers what has come, in order: for start-up code
-  /// that must not be interrupted. What is being delivered goes on; termination is not held.
+  /// that must not be interrupted. What is being delivered goes on; launch and termination are not held.
   public func holdDeliveries() -> ObservationToken { core.hold() }
 
   // MARK: Work

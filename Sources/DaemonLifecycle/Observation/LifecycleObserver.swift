@@ -14,7 +14,8 @@ public protocol LifecycleObserver: AnyObject, Sendable {}
 
 /// Hears that the daemon was launched.
 public protocol LaunchObserver: LifecycleObserver {
-  /// Open what you need. An error ends the daemon, unless the configuration says otherwise.
+  /// Open what you need. An error ends the daemon, unless the configuration says otherwise; the observer
+  /// is not asked to save then, since it may have nothing but what it failed to restore.
   func didFinishLaunching(_ notification: DidFinishLaunching) async throws
 }
 

@@ -43,12 +43,14 @@ struct LifecycleRegistry: Sendable {
     var isBusy = false
     /// It heard WillSuspend, so it will hear DidResume.
     var isSuspended = false
+    /// Its launch went wrong: it hears no more, least of all that it should save what it never restored.
+    var launchFailed = false
 
     /// Whether a step is for it: those that change where it is, only from there. One that was not told of
     /// the launch has nothing to pause, save or close.
     func misses(_ step: LifecycleStep) -> Bool {
       switch step {
-      case .didFinishLaunching: level == .launching
+      case .didFinishLaunching: level == .launching && !launchFailed
       case .willEnterForeground: level == .background
       case .didEnterBackground: level == .foreground
       case .didResume: isSuspended
@@ -85,6 +87,8 @@ struct LifecycleRegistry: Sendable {
   private var walk: [LifecycleStep] = []
   private var walkCause = LifecycleCause(.launch)
   private var walkNumber: UInt64 = 0
+  /// The walk under way is the launch, which is not held: the hold may be released by what it waits for.
+  private(set) var isLaunchWalk = false
   /// The step being delivered; `next()` gives none meanwhile.
   private var current: Plan?
   /// How many signals asked for an end: only signals escalate.
@@ -167,6 +171,7 @@ struct LifecycleRegistry: Sendable {
     termination = cause
     walkCause = cause
     walkNumber += 1
+    isLaunchWalk = false
     // A daemon that was never launched has nothing to take down.
     let isLaunched = state != .launching || current != nil
     walk = isLaunched ? [.bodyEnds, .shouldSaveState, .willTerminate] : []
@@ -207,6 +212,13 @@ struct LifecycleRegistry: Sendable {
     members[index].isBusy = isBusy
   }
 
+  /// The member could not launch.
+  mutating func launchFailed(_ id: ObserverID) {
+    guard let index = members.firstIndex(where: { $0.id == id }) else { return }
+    members[index].level = .launching
+    members[index].launchFailed = true
+  }
+
   /// The delivery under way has got to this member: it is being told now.
   mutating func reached(_ id: ObserverID) {
     guard let current, let index = members.firstIndex(where: { $0.id == id }) else { return }
@@ -241,8 +253,9 @@ struct LifecycleRegistry: Sendable {
       current = nextTerminationStep()
       return current
     }
-    guard holds == 0 else { return nil }
-    current = catchUp() ?? nextWalkStep()
+    let isLaunch = state == .launching || (isLaunchWalk && !walk.isEmpty)
+    guard holds == 0 || isLaunch else { return nil }
+    current = (holds == 0 ? catchUp() : nil) ?? nextWalkStep()
     return current
   }
 
@@ -304,7 +317,7 @@ struct LifecycleRegistry: Sendable {
         let step = walk.removeFirst()
         if isStillWanted(step) { return begin(step) }
       }
-    } while planWalk()
+    } while (holds == 0 || state == .launching) && planWalk()
     return nil
   }
 
@@ -332,6 +345,7 @@ struct LifecycleRegistry: Sendable {
   /// Plans the walk for the wish that has waited longest; false when there is none.
   private mutating func planWalk() -> Bool {
     walkNumber += 1
+    isLaunchWalk = state == .launching
     if state == .launching {
       guard let wish = launchWish else { return false }
       launchWish = nil
