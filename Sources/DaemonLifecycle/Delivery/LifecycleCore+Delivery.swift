@@ -94,7 +94,7 @@ extension LifecycleCore {
   /// Begins group after group until one has a call that runs; ends the delivery after the last.
   func advance(_ id: DeliveryID, _ state: inout State, _ work: inout Work) {
     while let delivery = state.deliveries[id], delivery.running.isEmpty {
-      if isOvertaken(delivery, state) { skipRest(of: id, .overtaken, &state, &work) }
+      if isOvertaken(delivery, state) { skipOvertaken(in: id, &state, &work) }
       guard let group = state.deliveries[id]!.groups.popFirst() else {
         return finish(id, &state, &work)
       }
@@ -107,13 +107,10 @@ extension LifecycleCore {
       && delivery.step.yieldsToTermination
   }
 
-  private func skipRest(
-    of id: DeliveryID, _ reason: LifecycleReport.Outcome.Reason, _ state: inout State,
-    _ work: inout Work
-  ) {
+  private func skipOvertaken(in id: DeliveryID, _ state: inout State, _ work: inout Work) {
     for planned in state.deliveries[id]!.groups.joined()
     where state.entries[planned.entry.id] != nil {
-      record(.skipped(reason), of: planned.entry, in: id, .zero, &state)
+      record(.skipped(.overtaken), of: planned.entry, in: id, .zero, &state)
     }
     work.garbage.append(state.deliveries[id]!.groups)
     state.deliveries[id]!.groups = []
