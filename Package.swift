@@ -11,17 +11,24 @@ let strict: [SwiftSetting] = [
 let package = Package(
   name: "DaemonLifecycle",
   products: [
+    .library(name: "Systemd", targets: ["Systemd"]),
     .library(name: "DaemonLifecycle", targets: ["DaemonLifecycle"]),
     .library(name: "DaemonLifecycleTesting", targets: ["DaemonLifecycleTesting"]),
     .executable(name: "pollerd", targets: ["Pollerd"]),
   ],
   targets: [
     .target(name: "CLinux"),
-    .target(name: "DaemonLifecycle", dependencies: ["CLinux"], swiftSettings: strict),
+    .target(name: "Systemd", dependencies: ["CLinux"], swiftSettings: strict),
     .target(
-      name: "DaemonLifecycleTesting", dependencies: ["DaemonLifecycle"], swiftSettings: strict),
+      name: "DaemonLifecycle", dependencies: ["CLinux", "Systemd"], swiftSettings: strict),
+    .target(
+      name: "DaemonLifecycleTesting", dependencies: ["CLinux", "Systemd", "DaemonLifecycle"],
+      swiftSettings: strict),
     .executableTarget(
       name: "Pollerd", dependencies: ["DaemonLifecycle"], path: "Examples/Pollerd",
+      swiftSettings: strict),
+    .testTarget(
+      name: "SystemdTests", dependencies: ["CLinux", "Systemd", "DaemonLifecycleTesting"],
       swiftSettings: strict),
     .testTarget(
       name: "DaemonLifecycleTests",

@@ -51,6 +51,8 @@ static const uint32_t CLINUX_EPOLLIN = EPOLLIN;
 static const int CLINUX_TFD_TIMER_ABSTIME = TFD_TIMER_ABSTIME;
 
 static inline int clinux_open(const char *path, int flags) { return open(path, flags); }  // variadic
+static inline int clinux_duplicate(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 3); }  // variadic
+static inline int clinux_descriptor_flags(int fd) { return fcntl(fd, F_GETFD); }
 static inline int clinux_errno(void) { return errno; }
 static inline int clinux_sigrtmin(void) { return SIGRTMIN; }
 static inline int clinux_sigrtmax(void) { return SIGRTMAX; }

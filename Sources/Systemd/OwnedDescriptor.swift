@@ -1,0 +1,34 @@
+import CLinux
+
+/// A file descriptor with one owner, who closes it by letting go of it.
+///
+///     let listener = try passed.take(named: "http")
+///     serve(listener.rawValue)
+///
+/// It can't be copied, so nothing is closed twice or used after it was closed; hand it on with `consume`,
+/// or give the number away with `release()`.
+public struct OwnedDescriptor: ~Copyable, Sendable {
+  /// The number; valid as long as this value lives.
+  public let rawValue: Int32
+
+  /// Takes over an open descriptor, which nobody else closes from now on.
+  public init(owning rawValue: Int32) { self.rawValue = rawValue }
+
+  deinit { _ = close(rawValue) }
+
+  /// Gives the number away: whoever takes it must close it.
+  public consuming func release() -> Int32 {
+    let number = rawValue
+    discard self
+    return number
+  }
+
+  /// A second descriptor for the same open file, close-on-exec.
+  public func duplicate() throws(SystemdError) -> OwnedDescriptor {
+    let number = clinux_duplicate(rawValue)
+    guard number >= 0 else {
+      throw .system("duplicate file descriptor \(rawValue)", errno: clinux_errno())
+    }
+    return OwnedDescriptor(owning: number)
+  }
+}

@@ -1,0 +1,26 @@
+import CLinux
+
+/// Why something that systemd offers could not be used: what was wrong, where, and what to do.
+public enum SystemdError: Error, Sendable, Hashable, CustomStringConvertible {
+  /// A variable of the environment is not what systemd.exec(5) says it is.
+  case malformedVariable(name: String, value: String, reason: String)
+  /// What the caller gave can't be sent or used as it is.
+  case invalidArgument(String)
+  /// What a peer or the kernel handed over is not what its protocol says.
+  case malformedInput(String)
+  /// It did not happen in time.
+  case timedOut(String)
+  /// A system call failed: what it was for, and the `errno` value.
+  case system(String, errno: Int32)
+
+  public var description: String {
+    switch self {
+    case .malformedVariable(let name, let value, let reason):
+      "The environment variable \(name) is \"\(value)\", which \(reason)."
+    case .invalidArgument(let sentence), .malformedInput(let sentence): sentence
+    case .timedOut(let purpose): "Could not \(purpose) in time."
+    case .system(let purpose, let errno):
+      "Could not \(purpose): \(String(cString: strerror(errno))) (errno \(errno))."
+    }
+  }
+}
