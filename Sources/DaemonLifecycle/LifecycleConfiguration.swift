@@ -6,9 +6,11 @@ public struct LifecycleConfiguration: Sendable {
   public var hookDeadline: Duration
   /// How long a cancelled hook may take to end until the delivery goes on without it. Default 1 s.
   public var cancellationGrace: Duration
-  /// How long the whole termination may take, `exitGrace` included. Default 90 s, as systemd's
-  /// `DefaultTimeoutStopSec=`. Make it shorter than what the service manager allows.
-  public var stopBudget: Duration
+  /// How long the whole termination may take, `exitGrace` included. Default `nil`: what systemd allows
+  /// (`TimeoutStopSec=`, read over the bus) less a margin of a tenth, at most 1 s; else 90 s, as its
+  /// `DefaultTimeoutStopSec=`. Where systemd allows less than a value given here, the less counts; in a
+  /// container, give a value below its grace period.
+  public var stopBudget: Duration?
   /// What of the stop budget is kept for ShouldSaveState, at most half. Default 10 s. After a second
   /// signal it is all that is left.
   public var saveReserve: Duration
@@ -25,7 +27,7 @@ public struct LifecycleConfiguration: Sendable {
     signals: SignalMap = .standard,
     hookDeadline: Duration = .seconds(10),
     cancellationGrace: Duration = .seconds(1),
-    stopBudget: Duration = .seconds(90),
+    stopBudget: Duration? = nil,
     saveReserve: Duration = .seconds(10),
     exitGrace: Duration? = .seconds(2),
     terminatesWhenLaunchFails: Bool = true,

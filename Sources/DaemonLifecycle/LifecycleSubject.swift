@@ -64,7 +64,7 @@ public final class LifecycleSubject: LifecycleObservable {
   ///
   /// Sends nothing. Deliveries that have begun go on, and so does everything else: only signals no longer
   /// arrive.
-  public func stop() { core.closeSources() }
+  public func stop() { core.closeSources { $0 is SignalSource } }
 
   private func listen() throws(LifecycleError) {
     try core.markStarted()

@@ -417,7 +417,7 @@ import Testing
     func read() {
       var firsts = 0
       while !isOver.load(ordering: .acquiring) {
-        for event in source.read() {
+        for case .event(let event) in source.read(PolledDescriptor(number: -1)) {
           if case .enterBackground = event.kind {
             firsts += 1
             continue

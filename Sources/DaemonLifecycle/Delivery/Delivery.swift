@@ -47,19 +47,41 @@ struct StopBudget {
   /// Kept for ShouldSaveState; what else there is must end before.
   private let reserve: Duration
 
-  init(_ configuration: LifecycleConfiguration, from now: MonotonicTime) {
-    let total = max(.zero, configuration.stopBudget - (configuration.exitGrace ?? .zero))
+  /// The second signal came: no more time can be had.
+  private(set) var isHurried = false
+
+  /// - Parameter allowed: what the service manager allows for the stop, if it has said so.
+  init(_ configuration: LifecycleConfiguration, allowed: Duration?, from now: MonotonicTime) {
+    let whole = Self.whole(configuration.stopBudget, allowed: allowed)
+    let total = max(.zero, whole - (configuration.exitGrace ?? .zero))
     end = now.advanced(by: total)
     reserve = min(configuration.saveReserve, total / 2)
   }
 
-  /// The second signal: what is left is the save reserve.
-  mutating func hurry(at now: MonotonicTime) { end = min(end, now.advanced(by: reserve)) }
+  init(until end: MonotonicTime, reserve: Duration) {
+    self.end = end
+    self.reserve = reserve
+  }
 
-  /// When a step must be over. WillTerminate comes after the save and may use what that has left.
+  /// Something must be left of what the service manager allows: its clock started before ours.
+  private static func whole(_ configured: Duration?, allowed: Duration?) -> Duration {
+    guard let allowed else { return configured ?? .seconds(90) }
+    let safe = allowed - min(.seconds(1), allowed / 10)
+    return min(configured ?? safe, safe)
+  }
+
+  /// The second signal: what is left is the save reserve.
+  mutating func hurry(at now: MonotonicTime) {
+    end = min(end, now.advanced(by: reserve))
+    isHurried = true
+  }
+
+  mutating func extend(by extra: Duration) { end = end.advanced(by: max(.zero, extra)) }
+
+  /// When a step must be over. What comes after the save may use what that has left.
   func end(of step: LifecycleStep) -> MonotonicTime {
     switch step {
-    case .shouldSaveState, .willTerminate: end
+    case .shouldSaveState, .willTerminate, .willSuspend: end
     default: end.advanced(by: .zero - reserve)
     }
   }

@@ -32,6 +32,7 @@ final class HookCall: Sendable {
   private let progress = Atomic<Progress>(.enqueued)
   /// Where the hook was called, to tell whether it still occupies that thread.
   private let place = Mutex<(worker: HookExecutor.Worker, sequence: UInt64)?>(nil)
+  private let thrown = Mutex<String?>(nil)
   /// The beacon that went to the main actor before the call; 0: none was needed.
   private let beacon = Atomic<UInt64>(0)
 
@@ -102,10 +103,16 @@ final class HookCall: Sendable {
         rememberPlace()
       }
     } catch {
+      // Here, since it is user code: on the hook's driver, within the hook's time.
+      let text = "\(error)"
+      thrown.withLock { $0 = text }
       return .failed(error)
     }
     return .completed
   }
+
+  /// What the error that the hook threw says of itself.
+  var errorText: String? { thrown.withLock { $0 } }
 
   /// In the isolation of the hook: once this has begun it is on its actor, and one that was given up while
   /// it waited for its actor does not begin.

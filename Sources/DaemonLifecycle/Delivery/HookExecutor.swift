@@ -37,7 +37,7 @@ final class HookExecutor: TaskExecutor {
   /// What the leader calls, under no lock. Set once, before there is a thread.
   nonisolated(unsafe) weak var client: (any Client)?
   protocol Client: AnyObject, Sendable {
-    func descriptorsAreReadable(_ descriptors: [Int32])
+    func descriptorsAreReady(_ descriptors: [PolledDescriptor])
     func timerExpired()
   }
 
@@ -398,7 +398,7 @@ final class HookExecutor: TaskExecutor {
   private func listenOnce(_ milliseconds: Int32) {
     let ready = poll.wait(milliseconds: milliseconds)
     guard let client else { return }
-    if !ready.descriptors.isEmpty { client.descriptorsAreReadable(ready.descriptors) }
+    if !ready.descriptors.isEmpty { client.descriptorsAreReady(ready.descriptors) }
     if ready.timerExpired { client.timerExpired() }
   }
 }

@@ -15,7 +15,7 @@ extension LifecycleCore {
   private func begin(
     _ plan: LifecycleRegistry.Plan, _ state: inout State, _ work: inout Work
   ) {
-    if state.walk == nil { state.walk = (plan.walk, plan.cause, []) }
+    if state.walk == nil { beginWalk(plan, &state, &work) }
     var waiter: CheckedContinuation<LifecycleReport, Never>?
     if case .posted(_, let id) = plan.step { waiter = state.posters.removeValue(forKey: id) }
     let delivery = newDelivery(plan, waiter: waiter, outer: nil, &state)
@@ -32,14 +32,24 @@ extension LifecycleCore {
   ) {
     let step = LifecycleStep.posted(notification, id: PostID(value: 0))
     let plan = state.registry.audience(of: step, cause: outer.cause)
+    let budgetStep = state.deliveries[outer.delivery]?.budgetStep ?? outer.step
+    beginBeside(plan, waiter: waiter, outer: (outer.deadline.time, budgetStep), &state, &work)
+  }
+
+  /// A delivery beside the walk under way: its deadline, and whose part of the stop budget it may use.
+  func beginBeside(
+    _ plan: LifecycleRegistry.Plan, waiter: CheckedContinuation<LifecycleReport, Never>?,
+    outer: (deadline: MonotonicTime, budgetStep: LifecycleStep), _ state: inout State,
+    _ work: inout Work
+  ) {
     let delivery = newDelivery(plan, waiter: waiter, outer: outer, &state)
-    announce(step, cause: outer.cause, state, &work)
+    announce(plan.step, cause: plan.cause, state, &work)
     advance(delivery, &state, &work)
   }
 
   private func newDelivery(
     _ plan: LifecycleRegistry.Plan, waiter: CheckedContinuation<LifecycleReport, Never>?,
-    outer: HookCall?, _ state: inout State
+    outer: (deadline: MonotonicTime, budgetStep: LifecycleStep)?, _ state: inout State
   ) -> DeliveryID {
     let id = DeliveryID(value: state.newID())
     var planned: [[Delivery.Planned]] = []
@@ -51,13 +61,14 @@ extension LifecycleCore {
           for entry in entries { markReached(entry, unlessHooksFor: type, &state) }
         }
         planned.append(calls(of: entries) { $0.hooks(for: type) })
-        planned.append(calls(of: entries) { $0.wildcards })
+        // A health check is a question to those who can answer it, and no news.
+        if !plan.step.isHealthCheck { planned.append(calls(of: entries) { $0.wildcards }) }
       }
     }
     state.deliveries[id] = Delivery(
       id: id, step: plan.step, cause: plan.cause, groups: planned.filter { !$0.isEmpty }[...],
-      waiter: waiter, outerDeadline: outer?.deadline.time,
-      budgetStep: outer.map { state.deliveries[$0.delivery]?.budgetStep ?? $0.step } ?? plan.step,
+      waiter: waiter, outerDeadline: outer?.deadline,
+      budgetStep: outer?.budgetStep ?? plan.step,
       isOfTermination: plan.isOfTermination)
     return id
   }
@@ -81,7 +92,8 @@ extension LifecycleCore {
     guard recorder != nil || !state.streams.isEmpty, let type = step.type else { return }
     let context = LifecycleContext(cause: cause, time: LifecycleClock.Instant(now), call: nil)
     guard let notification = step.notification(context) else { return }
-    let subjects: [NotificationSink.Subject] = [.all, .notifications(ObjectIdentifier(type))]
+    let own = NotificationSink.Subject.notifications(ObjectIdentifier(type))
+    let subjects = step.isHealthCheck ? [own] : [.all, own]
     let streams = state.streams.values.filter { subjects.contains($0.subject) }
     work.tellings.append { [recorder] in
       recorder?.willDeliver(notification)
@@ -162,12 +174,12 @@ extension LifecycleCore {
     return limit.end > now ? (min(cancel, limit.cancel), limit.grace) : nil
   }
 
-  /// What the stop budget leaves for the group under way, or the next: when it must be over, and when a
-  /// call must be cancelled for that. `nil` unless terminating.
+  /// What the budget leaves for the group under way, or the next: when it must be over, and when a call
+  /// must be cancelled for that. `nil` unless terminating, or suspending while logind waits.
   func limit(
     of delivery: Delivery, at now: MonotonicTime, _ state: State
   ) -> (cancel: MonotonicTime, grace: Duration, end: MonotonicTime)? {
-    guard let budget = state.budget else { return nil }
+    guard let budget = state.budget ?? state.sleepBudget else { return nil }
     let share = budget.share(of: delivery.budgetStep, among: delivery.groups.count + 1, at: now)
     let grace = min(configuration.cancellationGrace, share / 4)
     return (now.advanced(by: share - grace), grace, now.advanced(by: share))
@@ -189,12 +201,13 @@ extension LifecycleCore {
 
   func record(
     _ outcome: LifecycleReport.Outcome, of entry: ObserverEntry, in id: DeliveryID,
-    _ duration: Duration, _ state: inout State
+    _ duration: Duration, text: String? = nil, _ state: inout State
   ) {
     let type = state.deliveries[id]?.step.type
     state.deliveries[id]?.entries.append(
       LifecycleReport.Entry(
-        notification: type, outcome: outcome, duration: duration, name: entry.name))
+        notification: type, outcome: outcome, duration: duration, name: entry.name,
+        errorText: text))
   }
 
   /// A hook has returned. Gives its driver the next call, if that driver may be used on.
@@ -225,7 +238,8 @@ extension LifecycleCore {
     let duration = call.began.duration(to: now)
     guard case .skipped(.gone) = outcome else {
       let outcome = wasCancelled ? .timedOut : outcome
-      record(outcome, of: call.entry, in: call.delivery, duration, &state)
+      record(
+        outcome, of: call.entry, in: call.delivery, duration, text: call.errorText, &state)
       return noteLaunch(of: call, outcome, &state)
     }
     // One that was removed while its driver was on the way is not missed.
@@ -250,11 +264,11 @@ extension LifecycleCore {
     calls.removeAll { $0 === call }
     state.unfinished[call.entry.id] = calls.isEmpty ? nil : calls
     if calls.isEmpty { state.registry.setBusy(call.entry.id, false) }
-    guard configuration.logsProblems else { return }
     let time = call.began.duration(to: now).inSeconds
-    work.logs.append {
-      "\(call.entry.name), \(call.step.name): has ended after \(time) s, after it was given up"
-    }
+    tell(
+      .endedLate(
+        "\(call.entry.name), \(call.step.name): has ended after \(time) s, after it was given up"),
+      &work)
   }
 
   /// The observer was removed: what it was about to hear it will not; what it hears goes on.
@@ -307,14 +321,18 @@ extension LifecycleCore {
   }
 
   func extend(_ call: HookCall, by extra: Duration) {
-    change { state, _ in
+    let now = now
+    change { state, work in
       guard
         let index = state.deliveries[call.delivery]?.running.firstIndex(where: { $0.call === call }
         ),
         case let running = state.deliveries[call.delivery]!.running[index], !running.isCancelled
       else { return }
       var deadline = running.next.advanced(by: extra)
-      if let limit = self.limit(of: state.deliveries[call.delivery]!, at: self.now, state) {
+      if self.canExtendStop, state.budget?.isHurried == false {
+        // The service manager is told, so the stop may take that much longer.
+        state.budget?.extend(by: extra)
+      } else if let limit = self.limit(of: state.deliveries[call.delivery]!, at: now, state) {
         deadline = min(deadline, limit.cancel)
       }
       if let outer = state.deliveries[call.delivery]!.outerDeadline {
@@ -324,8 +342,25 @@ extension LifecycleCore {
       deadline = max(deadline, running.next)
       state.deliveries[call.delivery]!.running[index].next = deadline
       call.set(deadline: deadline)
+      self.tellExtended(until: deadline.advanced(by: running.grace), at: now, state, &work)
     }
   }
+
+  /// The service manager's timers run while the daemon starts, reloads or stops. At other times the
+  /// message would only weaken the watchdog.
+  private func tellExtended(
+    until end: MonotonicTime, at now: MonotonicTime, _ state: State, _ work: inout Work
+  ) {
+    if let budget = state.budget {
+      let rest = now.duration(to: budget.end) + (configuration.exitGrace ?? .zero)
+      tell(.extended(rest + Self.margin), &work)
+    } else if let kind = state.walk?.kind, kind == .launch || kind == .reload {
+      tell(.extended(now.duration(to: end) + Self.margin), &work)
+    }
+  }
+
+  /// What the service manager is asked for beyond the time that a hook has got.
+  private static let margin = Duration.seconds(1)
 
   // MARK: Ends
 
@@ -334,7 +369,8 @@ extension LifecycleCore {
     work.garbage.append(delivery)
     let report = LifecycleReport(cause: delivery.cause, entries: delivery.entries)
     if let waiter = delivery.waiter { work.tellings.append { waiter.resume(returning: report) } }
-    guard !delivery.isNested else { return publish(report, &state, &work) }
+    if delivery.step.isHealthCheck { observersAnswered(report, &state, &work) }
+    guard !delivery.isNested else { return publishBeside(report, of: delivery, state, &work) }
     state.walk?.entries += delivery.entries
     let isWalkOver = state.registry.finishStep()
     // What a termination has overtaken is not part of its report.
@@ -345,22 +381,36 @@ extension LifecycleCore {
   private func finishWalk(_ state: inout State, _ work: inout Work) {
     guard let walk = state.walk else { return }
     state.walk = nil
+    state.progressDeadline = nil
+    if walk.kind == .suspend || walk.kind == .termination { state.sleepBudget = nil }
     let report = LifecycleReport(cause: walk.cause, entries: walk.entries)
-    publish(report, &state, &work)
+    tell(.ended(walk.kind, report, walk.began.duration(to: now), snapshot(state)), &work)
+    publish(report, state, &work)
     if case .launch = walk.cause.origin { launchEnded(report, &state, &work) }
     if state.registry.state == .terminated { conclude(report, &state, &work) }
   }
 
-  private func publish(_ report: LifecycleReport, _ state: inout State, _ work: inout Work) {
+  /// Of a post in a hook, or of a health check, of which only problems are news.
+  private func publishBeside(
+    _ report: LifecycleReport, of delivery: Delivery, _ state: State, _ work: inout Work
+  ) {
+    let problems = report.problems
+    if delivery.step.isHealthCheck {
+      work.tellings.append { [recorder] in recorder?.didFinish(report) }
+    } else {
+      publish(report, state, &work)
+      if !problems.isEmpty { tell(.problems(problems), &work) }
+    }
+  }
+
+  private func publish(_ report: LifecycleReport, _ state: State, _ work: inout Work) {
     let streams = state.streams.values.filter { $0.subject == .reports }
     work.tellings.append { [recorder] in
       recorder?.didFinish(report)
       for stream in streams { stream.yield(report) }
     }
-    guard configuration.logsProblems else { return }
-    for problem in report.problems { work.logs.append { problem.description } }
   }
 
   /// After `pump`: whatever could begin has begun.
-  func isIdle(_ state: State) -> Bool { state.deliveries.isEmpty }
+  func isIdle(_ state: State) -> Bool { state.deliveries.isEmpty && state.health.round == nil }
 }

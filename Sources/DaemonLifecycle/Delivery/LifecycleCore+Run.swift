@@ -25,9 +25,14 @@ extension LifecycleCore {
   }
 
   func launchEnded(_ report: LifecycleReport, _ state: inout State, _ work: inout Work) {
+    let isFailed = report.severity > 0 && configuration.terminatesWhenLaunchFails
+    if !isFailed, state.registry.termination == nil {
+      armHealth(&state)
+      tell(.launched(snapshot(state)), &work)
+    }
     for waiter in state.launchWaiters { work.tellings.append { waiter.resume(returning: report) } }
     state.launchWaiters = []
-    guard report.severity > 0, configuration.terminatesWhenLaunchFails else { return }
+    guard isFailed else { return }
     state.failedLaunch = report
     receive(
       LifecycleEvent(.terminate, cause: LifecycleCause(.launchFailed)), postID: nil, &state, &work)
@@ -47,22 +52,22 @@ extension LifecycleCore {
           try await body.run()
           self.bodyEnded(nil)
         } catch {
-          self.bodyEnded(error)
+          self.bodyEnded(Failure(error))
         }
       }
       state.body = .running(task, cancelled: nil)
     }
   }
 
-  private func bodyEnded(_ error: (any Error)?) {
+  private func bodyEnded(_ thrown: Failure?) {
     let now = now
     change { state, work in
       let wasCancelled = state.registry.termination != nil
       // Ending by the cancellation that was asked for is no failure.
-      let failure = wasCancelled && error is CancellationError ? nil : error
+      let failure = wasCancelled && thrown?.error is CancellationError ? nil : thrown
       state.body = .ended(failure)
       guard wasCancelled else {
-        let cause = LifecycleCause(failure.map { .bodyFailed($0) } ?? .bodyReturned)
+        let cause = failure.map { LifecycleCause($0) } ?? LifecycleCause(.bodyReturned)
         return self.receive(
           LifecycleEvent(.terminate, cause: cause), postID: nil, &state, &work)
       }
@@ -72,9 +77,10 @@ extension LifecycleCore {
 
   /// The termination waits for the body: its entry in the report is like a hook's.
   func awaitBody(_ id: DeliveryID, _ state: inout State) {
-    if case .ended(let error) = state.body {
-      let entry = ObserverEntry.body
-      return record(error.map { .failed($0) } ?? .completed, of: entry, in: id, .zero, &state)
+    if case .ended(let failure) = state.body {
+      return record(
+        failure.map { .failed($0.error) } ?? .completed, of: .body, in: id, .zero,
+        text: failure?.text, &state)
     }
     guard case .running(_, let cancelled) = state.body else { return }
     let now = now
@@ -91,7 +97,7 @@ extension LifecycleCore {
   }
 
   private func bodyEnds(
-    at now: MonotonicTime, _ error: (any Error)?, _ state: inout State, _ work: inout Work
+    at now: MonotonicTime, _ failure: Failure?, _ state: inout State, _ work: inout Work
   ) {
     if let call = state.unfinished[ObserverEntry.body.id]?.first {
       return endedLate(call, at: now, &state, &work)
@@ -100,8 +106,9 @@ extension LifecycleCore {
       guard let index = state.deliveries[id]!.running.firstIndex(where: \.isBody) else { continue }
       let running = state.deliveries[id]!.running.remove(at: index)
       let outcome: LifecycleReport.Outcome =
-        running.isCancelled ? .timedOut : error.map { .failed($0) } ?? .completed
-      record(outcome, of: running.call.entry, in: id, running.call.began.duration(to: now), &state)
+        running.isCancelled ? .timedOut : failure.map { .failed($0.error) } ?? .completed
+      let duration = running.call.began.duration(to: now)
+      record(outcome, of: .body, in: id, duration, text: failure?.text, &state)
       advance(id, &state, &work)
     }
   }
@@ -110,7 +117,9 @@ extension LifecycleCore {
 
   func beginTermination(_ state: inout State, _ work: inout Work) {
     let now = now
-    state.budget = StopBudget(configuration, from: now)
+    state.budget = StopBudget(configuration, allowed: state.stopTimeout, from: now)
+    if let cause = state.registry.termination { tell(.terminating(cause), &work) }
+    endHealthRound(&state)
     if case .running(let task, nil) = state.body {
       state.body = .running(task, cancelled: now)
       work.cancelsBody = task
@@ -205,7 +214,7 @@ extension LifecycleCore {
   ) {
     guard state.exit == nil, let cause = state.registry.termination else { return }
     var bodyError: (any Error)?
-    if case .ended(let error) = state.body { bodyError = error }
+    if case .ended(let failure) = state.body { bodyError = failure?.error }
     // A hook that threw is counted as failed, a body that threw by its own code.
     let severity = max(state.failedLaunch?.severity ?? 0, report.severity)
     let exit = LifecycleExit(
@@ -217,6 +226,7 @@ extension LifecycleCore {
     )
     state.exitWaiters = []
     state.streams = [:]
+    tell(.terminated(exit), &work)
     work.endedRounds = Array(state.rounds.values)
     work.tellings.append {
       for finish in streams { finish() }

@@ -18,13 +18,21 @@ public final class LifecycleCore: Sendable {
 
     /// The registry's current step, and those that hooks post meanwhile.
     var deliveries: [DeliveryID: Delivery] = [:]
-    /// The walk under way: why, and what has ended so far.
-    var walk: (number: UInt64, cause: LifecycleCause, entries: [LifecycleReport.Entry])?
+    var walk: WalkUnderWay?
     var posters: [PostID: CheckedContinuation<LifecycleReport, Never>] = [:]
 
     var timers = TimerQueue()
     /// Set while terminating.
     var budget: StopBudget?
+    /// What the service manager allows for a stop, once it has said so.
+    var stopTimeout: Duration?
+    /// When logind stops waiting for a suspend that has been announced.
+    var sleepEnd: MonotonicTime?
+    /// Set while a suspend is delivered that logind waits for.
+    var sleepBudget: StopBudget?
+    /// When sinks are told next how far the walk under way has come; `nil` while there is none.
+    var progressDeadline: MonotonicTime?
+    var health = Health()
     var body = Body.none
     /// The launch's report, once it has ended the daemon.
     var failedLaunch: LifecycleReport?
@@ -55,12 +63,32 @@ public final class LifecycleCore: Sendable {
     }
   }
 
+  /// Why the registry's current walk happens, and what has ended so far.
+  struct WalkUnderWay {
+    let number: UInt64
+    let kind: LifecycleWalk
+    let cause: LifecycleCause
+    let began: MonotonicTime
+    var entries: [LifecycleReport.Entry] = []
+  }
+
   /// The body of `run`.
   enum Body {
     case none
     /// It runs; once the termination has begun it is cancelled, at the time named.
     case running(Task<Void, Never>, cancelled: MonotonicTime?)
-    case ended((any Error)?)
+    case ended(Failure?)
+  }
+
+  /// An error, and what it says of itself: put into words where it was thrown, since that is user code.
+  struct Failure: Sendable {
+    let error: any Error
+    let text: String
+
+    init(_ error: any Error) {
+      self.error = error
+      text = "\(error)"
+    }
   }
 
   let configuration: LifecycleConfiguration
@@ -72,12 +100,19 @@ public final class LifecycleCore: Sendable {
   /// Ends the process: `_exit`, or what a test puts in its place.
   let exitProcess: @Sendable (Int32) -> Void
   let state: Mutex<State>
-  private let sources = Mutex<[any LifecycleSource]>([])
+  let sources = Mutex<[any LifecycleSource]>([])
+  /// Who is told what happens: systemd, the journal. See `tell(_:_:)`.
+  let sinks: [any LifecycleSink]
+  /// How long the service manager waits for a ping; `nil`: it does not.
+  let watchdogPeriod: Duration?
+  /// A service manager hears of extended deadlines, and allows for them.
+  let canExtendStop: Bool
 
   init(
     configuration: LifecycleConfiguration, initialState: LifecycleState = .launching,
     time: TimeSource = .monotonic, executor: HookExecutor = HookExecutor(),
     recorder: (any LifecycleRecorder)? = nil,
+    sinks: [any LifecycleSink] = [], watchdogPeriod: Duration? = nil,
     exitProcess: @escaping @Sendable (Int32) -> Void = { _exit($0) }
   ) {
     self.configuration = configuration
@@ -85,6 +120,9 @@ public final class LifecycleCore: Sendable {
     callerExecutor = CallerExecutor(executor)
     self.time = time
     self.recorder = recorder
+    self.sinks = sinks
+    self.watchdogPeriod = watchdogPeriod
+    canExtendStop = sinks.contains { $0.asksForTime }
     self.exitProcess = exitProcess
     state = Mutex(State(registry: LifecycleRegistry(state: initialState)))
     executor.client = self
@@ -111,6 +149,7 @@ public final class LifecycleCore: Sendable {
     case .terminate: beginTermination(&state, &work)
     case .hurry: hurry(&state, &work)
     case .exitNow: exitNow(event.cause, &state, &work)
+    case .checkHealth: beginHealthRound(&state, &work)
     }
   }
 
@@ -261,6 +300,7 @@ public final class LifecycleCore: Sendable {
   /// What the clock reaches next: a sleep, a cancellation, an abandonment, the end.
   func nextDeadline(_ state: State) -> MonotonicTime? {
     var next = min(state.timers.first ?? .distantFuture, state.exitDeadline ?? .distantFuture)
+    next = min(next, state.progressDeadline ?? .distantFuture)
     for delivery in state.deliveries.values {
       for running in delivery.running { next = min(next, running.next) }
     }
@@ -273,57 +313,18 @@ public final class LifecycleCore: Sendable {
     change { state, work in
       work.sleepers += state.timers.removeExpired(at: now)
       self.expire(at: now, &state, &work)
+      self.tellProgress(at: now, &state, &work)
       if let end = state.exitDeadline, end <= now { self.endProcess(&state) }
     }
   }
 
   // MARK: Work
 
-  /// What a critical section leaves to be done outside.
-  struct Work {
-    /// A driver that is through with its call and takes the first new one.
-    var reusable: HookDriver?
-    /// The call for that driver.
-    private(set) var next: HookCall?
-    /// Calls for new drivers.
-    private(set) var calls: [(HookDriver, HookCall)] = []
-    /// Drivers and the body, to be cancelled.
-    var cancelled: [HookDriver] = []
-    var cancelsBody: Task<Void, Never>?
-    var sleepers: [Sleeper] = []
-    /// Told in order: what streams and recorders see, and continuations that wait for it.
-    var tellings: [@Sendable () -> Void] = []
-    /// Lines for standard error that may contain what the user's errors say of themselves.
-    var logs: [@Sendable () -> String] = []
-    /// What may hold the last reference to an object of the user's, whose deinit may call us.
-    var garbage: [any Sendable] = []
-    /// Rounds whose daemon has ended.
-    var endedRounds: [ForegroundRounds] = []
-
-    init(reusable: HookDriver?) { self.reusable = reusable }
-
-    mutating func start(_ call: HookCall) -> HookDriver {
-      if let driver = reusable {
-        reusable = nil
-        next = call
-        return driver
-      }
-      let driver = HookDriver()
-      calls.append((driver, call))
-      return driver
-    }
-  }
-
   private func perform(_ work: inout Work) {
     if !work.tellings.isEmpty { tell() }
     for sleeper in work.sleepers { sleeper.end() }
-    // Cancellation handlers, descriptions of errors and deinits are the user's code.
-    if !work.logs.isEmpty {
-      executor.enqueue(
-        .work { [logs = work.logs] in
-          for line in logs { StandardError.writeLine("lifecycle: \(line())") }
-        })
-    }
+    if let round = work.healthRound { sendBeacons(of: round) }
+    // Cancellation handlers and deinits are the user's code.
     // One item each: a handler that blocks must not keep the others from being cancelled.
     if let body = work.cancelsBody { executor.enqueue(.work { body.cancel() }) }
     for driver in work.cancelled { executor.enqueue(.work { driver.cancelTask() }) }
@@ -368,32 +369,7 @@ public final class LifecycleCore: Sendable {
     }
   }
 
-  // MARK: Sources
-
-  /// Opens a source and listens to it.
-  func listen(to source: any LifecycleSource) throws(LifecycleError) {
-    try source.open()
-    sources.withLock { $0.append(source) }
-    do {
-      try executor.poll.add(source.fileDescriptor)
-      try executor.listen()
-    } catch {
-      closeSources()
-      throw error
-    }
-  }
-
-  /// What came before is not lost.
-  func closeSources() {
-    let closing = sources.withLock { sources in
-      defer { sources = [] }
-      return sources
-    }
-    for source in closing {
-      executor.poll.remove(source.fileDescriptor)
-      for event in source.close() { receive(event) }
-    }
-  }
+  // MARK: The end of the subject
 
   /// The subject is gone: put back what was found, end what waits for it, and let the threads go.
   ///
@@ -420,16 +396,5 @@ public final class LifecycleCore: Sendable {
     for finish in streams { finish() }
     for sleeper in sleepers { sleeper.end(throwing: CancellationError()) }
     if !isExiting { executor.close() }
-  }
-}
-
-extension LifecycleCore: HookExecutor.Client {
-  func timerExpired() { timePassed() }
-
-  func descriptorsAreReadable(_ descriptors: [Int32]) {
-    let readable = sources.withLock { $0.filter { descriptors.contains($0.fileDescriptor) } }
-    for source in readable {
-      for event in source.read() { receive(event) }
-    }
   }
 }

@@ -50,6 +50,8 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     /// From the moment when its driver was enqueued to its end; zero when it was skipped.
     public let duration: Duration
     let name: ObserverEntry.Name
+    /// What the error of a failed hook says of itself, put into words where it was thrown.
+    var errorText: String?
 
     /// The observer's type, `closure at File.swift:42`, or `body`.
     public var observer: String { name.description }
@@ -64,7 +66,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
       let time = "after \(duration.inSeconds) s"
       return switch outcome {
       case .completed: "\(subject): completed \(time)"
-      case .failed(let error): "\(subject): failed \(time): \(error)"
+      case .failed(let error): "\(subject): failed \(time): \(errorText ?? "\(error)")"
       case .timedOut: "\(subject): timed out, ended \(time)"
       case .abandoned(let progress): "\(subject): abandoned \(time) (\(progress))"
       case .skipped(let reason): "\(subject): skipped (\(reason))"

@@ -6,19 +6,34 @@ import Synchronization
 /// A beacon is a job on the main actor, enqueued before the hook: while it is unanswered, a hook that is
 /// isolated to the main actor can't have begun. At most one is on its way.
 final class MainActorBeacon: Sendable {
-  private let state = Mutex<(sent: UInt64, answered: UInt64)>((0, 0))
+  private struct State {
+    var sent: UInt64 = 0
+    var answered: UInt64 = 0
+    /// Who wants to know of the beacon that is on its way.
+    var waiting: [@Sendable () -> Void] = []
+  }
+  private let state = Mutex(State())
 
-  /// The number of a beacon that is ahead of all that the main actor is given from now on.
-  func send() -> UInt64 {
+  /// The number of a beacon that is ahead of all that the main actor is given from now on; `onAnswer` is
+  /// called on the main actor.
+  @discardableResult func send(_ onAnswer: (@Sendable () -> Void)? = nil) -> UInt64 {
     let (number, isNew) = state.withLock { state in
+      if let onAnswer { state.waiting.append(onAnswer) }
       guard state.sent == state.answered else { return (state.sent, false) }
       state.sent += 1
       return (state.sent, true)
     }
-    if isNew {
-      Task.detached { @MainActor in self.state.withLock { $0.answered = number } }
-    }
+    if isNew { Task.detached { @MainActor in self.answer(number) } }
     return number
+  }
+
+  private func answer(_ number: UInt64) {
+    let waiting = state.withLock { state in
+      state.answered = number
+      defer { state.waiting = [] }
+      return state.waiting
+    }
+    for onAnswer in waiting { onAnswer() }
   }
 
   func isAnswered(_ number: UInt64) -> Bool { state.withLock { $0.answered >= number } }

@@ -26,6 +26,7 @@ struct Hook: Sendable {
     if let observer = observer as? any SuspendObserver { hooks.append(suspend(observer)) }
     if let observer = observer as? any ResumeObserver { hooks.append(resume(observer)) }
     if let observer = observer as? any PressureObserver { hooks.append(pressure(observer)) }
+    if let observer = observer as? any HealthObserver { hooks.append(health(observer)) }
     if let observer = observer as? any TerminationObserver { hooks.append(termination(observer)) }
     if let observer = observer as? any WildcardObserver { hooks.append(wildcard(observer)) }
     return hooks
@@ -81,6 +82,11 @@ struct Hook: Sendable {
   private static func pressure<O: PressureObserver>(_: O) -> Hook {
     method(of: O.self, for: DidReceivePressure.self) { _, target, notification in
       try await target.didReceivePressure(notification)
+    }
+  }
+  private static func health<O: HealthObserver>(_: O) -> Hook {
+    method(of: O.self, for: CheckHealth.self) { _, target, notification in
+      try await target.checkHealth(notification)
     }
   }
   private static func termination<O: TerminationObserver>(_: O) -> Hook {

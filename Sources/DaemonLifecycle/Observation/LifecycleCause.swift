@@ -9,6 +9,12 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     case launch
     /// A call of a method of the subject.
     case api
+    /// systemd or logind, over the bus: what it said.
+    case bus(String)
+    /// The kernel reports that a resource is short.
+    case pressure(DidReceivePressure.Resource)
+    /// A tick of the watchdog.
+    case watchdog
     /// The body of `run` returned.
     case bodyReturned
     /// The body of `run` threw.
@@ -25,9 +31,20 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
 
   /// Who or what asked for it.
   public let origin: Origin
+  /// What the error of `bodyFailed` says of itself, put into words where it was thrown.
+  private let errorText: String?
 
   /// A cause made by hand, for tests.
-  public init(_ origin: Origin) { self.origin = origin }
+  public init(_ origin: Origin) {
+    self.origin = origin
+    errorText = nil
+  }
+
+  /// The body of `run` threw.
+  init(_ failure: LifecycleCore.Failure) {
+    origin = .bodyFailed(failure.error)
+    errorText = failure.text
+  }
 
   /// The signal, when that was the cause.
   public var signal: UnixSignal? {
@@ -42,8 +59,11 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
         + (coalesced > 1 ? " (\(coalesced) times)" : "")
     case .launch: "launch"
     case .api: "a call"
+    case .bus(let fact): fact
+    case .pressure(let resource): "\(resource) pressure"
+    case .watchdog: "the watchdog"
     case .bodyReturned: "the body returned"
-    case .bodyFailed(let error): "the body threw \(error)"
+    case .bodyFailed(let error): "the body threw \(errorText ?? "\(error)")"
     case .callerCancelled: "the caller was cancelled"
     case .launchFailed: "the launch failed"
     case .lateObserver: "a late observer"

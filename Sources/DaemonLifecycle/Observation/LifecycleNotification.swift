@@ -79,6 +79,12 @@ public struct DidReceivePressure: ContextualNotification {
   }
 }
 
+/// The watchdog asks whether all is well: throw, or do not return in time, to have the ping withheld.
+public struct CheckHealth: ContextualNotification {
+  public let context: LifecycleContext
+  public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
+}
+
 /// The last notification: close what is open. State has been saved already.
 public struct WillTerminate: ContextualNotification {
   public let context: LifecycleContext

@@ -62,6 +62,16 @@ public protocol PressureObserver: LifecycleObserver {
   func didReceivePressure(_ notification: DidReceivePressure) async throws
 }
 
+/// Hears the watchdog's question whether all is well.
+public protocol HealthObserver: LifecycleObserver {
+  /// Return when all is well; throw what is wrong. An error, or a hook that does not return in time,
+  /// withholds the watchdog's ping, and systemd ends the daemon when none comes within `WatchdogSec=`.
+  ///
+  /// Asked twice in that time, beside whatever else is being delivered: on a class it may run while
+  /// another hook of the observer does. Cheap checks only.
+  func checkHealth(_ notification: CheckHealth) async throws
+}
+
 /// Hears that the daemon ends.
 public protocol TerminationObserver: LifecycleObserver {
   /// Close what is open.

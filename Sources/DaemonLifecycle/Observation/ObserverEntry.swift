@@ -55,6 +55,10 @@ final class ObserverEntry: Sendable {
   /// The hooks for notifications of `type`, then those for all.
   func hooks(for type: ObjectIdentifier) -> [Hook] { hooks.filter { $0.notification == type } }
   var wildcards: [Hook] { hooks.filter { $0.notification == nil } }
+  /// How many calls a notification of `type` makes.
+  func hookCount(for type: ObjectIdentifier) -> Int {
+    hooks.count { $0.notification == type || $0.notification == nil }
+  }
 
   private final class Anchor: Sendable {}
 }

@@ -1,6 +1,12 @@
 import CLinux
 import Synchronization
 
+/// A file descriptor, and the epoll(7) events that are waited for, or have come.
+struct PolledDescriptor: Sendable {
+  let number: Int32
+  var events = CLINUX_EPOLLIN
+}
+
 /// What the listening thread waits on: an epoll set with an eventfd to wake it and a timerfd for the
 /// next deadline.
 ///
@@ -14,7 +20,7 @@ final class EventPoll: Sendable {
 
   struct Ready {
     var timerExpired = false
-    var descriptors: [Int32] = []
+    var descriptors: [PolledDescriptor] = []
   }
 
   /// Why one of the three descriptors could not be had. A subject does not start then; without sources,
@@ -29,7 +35,8 @@ final class EventPoll: Sendable {
     if epoll < 0 || wakeUp < 0 || timer < 0 {
       failed = .system("create the descriptors of the event thread", errno: clinux_errno())
     } else {
-      for descriptor in [wakeUp, timer] where !Self.add(descriptor, to: epoll) {
+      for descriptor in [wakeUp, timer]
+      where !Self.add(PolledDescriptor(number: descriptor), to: epoll) {
         failed = .system("watch the descriptors of the event thread", errno: clinux_errno())
       }
     }
@@ -40,16 +47,16 @@ final class EventPoll: Sendable {
     for descriptor in [epoll, wakeUp, timer] where descriptor >= 0 { close(descriptor) }
   }
 
-  private static func add(_ descriptor: Int32, to epoll: Int32) -> Bool {
+  private static func add(_ descriptor: PolledDescriptor, to epoll: Int32) -> Bool {
     var event = epoll_event()
-    event.events = CLINUX_EPOLLIN
-    event.data.fd = descriptor
-    return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event) == 0
+    event.events = descriptor.events
+    event.data.fd = descriptor.number
+    return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor.number, &event) == 0
   }
 
-  func add(_ descriptor: Int32) throws(LifecycleError) {
+  func add(_ descriptor: PolledDescriptor) throws(LifecycleError) {
     guard Self.add(descriptor, to: epoll) else {
-      throw .system("watch file descriptor \(descriptor)", errno: clinux_errno())
+      throw .system("watch file descriptor \(descriptor.number)", errno: clinux_errno())
     }
   }
 
@@ -114,7 +121,9 @@ final class EventPoll: Sendable {
             armed = .distantFuture
           }
           ready.timerExpired = true
-        default: ready.descriptors.append(descriptor)
+        default:
+          ready.descriptors.append(
+            PolledDescriptor(number: descriptor, events: events[index].events))
         }
       }
     }

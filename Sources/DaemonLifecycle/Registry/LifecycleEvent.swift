@@ -20,6 +20,8 @@ public struct LifecycleEvent: Sendable {
     case pressure(DidReceivePressure.Resource)
     /// A notification of a user's own.
     case post(any LifecycleNotification)
+    /// Ask the observers whether they are well, beside whatever is being delivered.
+    case checkHealth
     /// End. A second and third one escalate when signals caused them.
     case terminate
   }

@@ -16,6 +16,8 @@ struct LifecycleRegistry: Sendable {
     let groups: [[ObserverID]]
     /// Which walk it belongs to: grows from walk to walk.
     let walk: UInt64
+    /// What that walk is about.
+    let kind: LifecycleWalk
     let isOfTermination: Bool
   }
 
@@ -30,6 +32,8 @@ struct LifecycleRegistry: Sendable {
     case hurry
     /// The third signal.
     case exitNow
+    /// A health check, which stands beside the walk under way.
+    case checkHealth
   }
 
   /// What a member has heard of; earlier members are never behind later ones of the same phase.
@@ -87,8 +91,8 @@ struct LifecycleRegistry: Sendable {
   private var walk: [LifecycleStep] = []
   private var walkCause = LifecycleCause(.launch)
   private var walkNumber: UInt64 = 0
-  /// The walk under way is the launch, which is not held: the hold may be released by what it waits for.
-  private(set) var isLaunchWalk = false
+  /// What the walk under way, or the last one, is about.
+  private(set) var walkKind = LifecycleWalk.launch
   /// The step being delivered; `next()` gives none meanwhile.
   private var current: Plan?
   /// How many signals asked for an end: only signals escalate.
@@ -116,6 +120,7 @@ struct LifecycleRegistry: Sendable {
   /// Takes one fact in. `postID` names a posted notification to its poster.
   mutating func receive(_ event: LifecycleEvent, postID: PostID? = nil) -> Effect {
     if case .terminate = event.kind { return terminate(event.cause) }
+    if case .checkHealth = event.kind { return state == .terminated ? .refused : .checkHealth }
     guard termination == nil, state != .terminated else { return .refused }
     switch event.kind {
     case .launch: wish(\.launchWish, event.cause)
@@ -142,7 +147,7 @@ struct LifecycleRegistry: Sendable {
       lastOrder += 1
       posts.append(
         (Wish(order: lastOrder, cause: event.cause), notification, postID ?? PostID(value: 0)))
-    case .terminate: break
+    case .terminate, .checkHealth: break
     }
     return .none
   }
@@ -171,7 +176,7 @@ struct LifecycleRegistry: Sendable {
     termination = cause
     walkCause = cause
     walkNumber += 1
-    isLaunchWalk = false
+    walkKind = .termination
     // A daemon that was never launched has nothing to take down.
     let isLaunched = state != .launching || current != nil
     walk = isLaunched ? [.bodyEnds, .shouldSaveState, .willTerminate] : []
@@ -194,6 +199,13 @@ struct LifecycleRegistry: Sendable {
   mutating func hold() { holds += 1 }
   mutating func release() { holds -= 1 }
   var isHeld: Bool { holds > 0 }
+
+  /// Who will hear the rest of the walk under way, step by step, as far as that is known now.
+  var remainingAudience: [(step: LifecycleStep, members: [ObserverID])] {
+    walk.map { step in
+      (step, members.filter { $0.level != .launching || state == .launching }.map(\.id))
+    }
+  }
 
   // MARK: Members
 
@@ -237,6 +249,9 @@ struct LifecycleRegistry: Sendable {
   /// A walk is under way: a step is being delivered, or waits, or is held back.
   var isInWalk: Bool { current != nil || !walk.isEmpty }
 
+  /// The launch is not held: the hold may be released by what it waits for.
+  var isLaunchWalk: Bool { walkKind == .launch && isInWalk }
+
   /// Nothing to deliver and nothing being delivered, not even behind a hold.
   var isIdle: Bool {
     guard current == nil else { return false }
@@ -253,7 +268,7 @@ struct LifecycleRegistry: Sendable {
       current = nextTerminationStep()
       return current
     }
-    let isLaunch = state == .launching || (isLaunchWalk && !walk.isEmpty)
+    let isLaunch = state == .launching || isLaunchWalk
     guard holds == 0 || isLaunch else { return nil }
     current = (holds == 0 ? catchUp() : nil) ?? nextWalkStep()
     return current
@@ -305,7 +320,10 @@ struct LifecycleRegistry: Sendable {
       [.didFinishLaunching] + (isSuspended ? [] : [.didResume])
       + [state == .foreground ? .willEnterForeground : .didEnterBackground]
     for step in steps where members.contains(where: { !$0.isBusy && $0.misses(step) }) {
-      if walk.isEmpty { walkNumber += 1 }
+      if walk.isEmpty {
+        walkNumber += 1
+        walkKind = .catchUp
+      }
       return plan(step, cause: LifecycleCause(.lateObserver)) { !$0.isBusy && $0.misses(step) }
     }
     return nil
@@ -345,10 +363,10 @@ struct LifecycleRegistry: Sendable {
   /// Plans the walk for the wish that has waited longest; false when there is none.
   private mutating func planWalk() -> Bool {
     walkNumber += 1
-    isLaunchWalk = state == .launching
     if state == .launching {
       guard let wish = launchWish else { return false }
       launchWish = nil
+      walkKind = .launch
       walkCause = wish.cause
       walk = [.didFinishLaunching, .willEnterForeground]
       return true
@@ -358,26 +376,32 @@ struct LifecycleRegistry: Sendable {
     switch planned {
     case .state:
       stateWish = nil
+      walkKind = backgroundReasons.isEmpty ? .foreground : .background
       walk =
         backgroundReasons.isEmpty
         ? [.willEnterForeground]
         : state == .foreground ? [.didEnterBackground, .shouldSaveState] : []
     case .sleep:
       sleepWish = nil
+      walkKind = wantsSleep ? .suspend : .resume
       walk =
         wantsSleep == isSuspended
         ? [] : wantsSleep ? [.didEnterBackground, .shouldSaveState, .willSuspend] : [.didResume]
     case .reload:
       reloadWish = nil
+      walkKind = .reload
       walk = [.shouldSaveState, .shouldReload]
     case .save:
       saveWish = nil
+      walkKind = .save
       walk = [.shouldSaveState]
     case .pressure(let resource):
       pressureWishes[resource] = nil
+      walkKind = .pressure
       walk = [.pressure(resource)]
     case .post:
       let post = posts.removeFirst()
+      walkKind = .post
       walk = [.posted(post.notification, id: post.id)]
     }
     return true
@@ -411,7 +435,7 @@ struct LifecycleRegistry: Sendable {
       last = member.phase
     }
     return Plan(
-      step: step, cause: cause, groups: groups, walk: walkNumber,
+      step: step, cause: cause, groups: groups, walk: walkNumber, kind: walkKind,
       isOfTermination: termination != nil)
   }
 }

@@ -9,6 +9,7 @@ enum LifecycleStep: Sendable {
   case didResume
   case pressure(DidReceivePressure.Resource)
   case posted(any LifecycleNotification, id: PostID)
+  case checkHealth
   /// The body of `run` was cancelled: wait until it has ended.
   case bodyEnds
   case willTerminate
@@ -29,6 +30,7 @@ enum LifecycleStep: Sendable {
     }
   }
 
+  var isHealthCheck: Bool { if case .checkHealth = self { true } else { false } }
   var isSave: Bool { if case .shouldSaveState = self { true } else { false } }
 
   /// The notification's type; `nil` for `bodyEnds`, which no observer hears.
@@ -43,6 +45,7 @@ enum LifecycleStep: Sendable {
     case .didResume: DidResume.self
     case .pressure: DidReceivePressure.self
     case .posted(let notification, _): Swift.type(of: notification)
+    case .checkHealth: CheckHealth.self
     case .bodyEnds: nil
     case .willTerminate: WillTerminate.self
     }
@@ -59,6 +62,7 @@ enum LifecycleStep: Sendable {
     case .didResume: DidResume(context: context)
     case .pressure(let resource): DidReceivePressure(resource: resource, context: context)
     case .posted(let notification, _): notification
+    case .checkHealth: CheckHealth(context: context)
     case .bodyEnds: nil
     case .willTerminate: WillTerminate(context: context)
     }

@@ -1,12 +1,44 @@
-/// Turns one kind of outside fact into events: signals are one, systemd's bus and pressure others.
+/// Turns one kind of outside fact into inputs of the core: signals are one, systemd's bus and pressure others.
 ///
 /// `open` runs on the thread that starts the subject, before `start()` returns; `read` on the listening
-/// thread whenever the descriptor is readable. Neither may run code of the user's or wait.
+/// thread whenever one of the descriptors is ready; `close` on any thread. None may run code of the user's
+/// or wait.
 protocol LifecycleSource: AnyObject, Sendable {
-  /// Readable when there is something to read; the listening thread polls it. Valid until `close`.
-  var fileDescriptor: Int32 { get }
+  /// What the listening thread polls, from `open` to `close`. A source may close one of them earlier, and
+  /// leaves it out then: the kernel drops closed descriptors from the poll.
+  var descriptors: [PolledDescriptor] { get }
   func open() throws(LifecycleError)
-  func read() -> [LifecycleEvent]
+  func read(_ ready: PolledDescriptor) -> [LifecycleInput]
   /// Puts back everything that `open` changed, and returns what came before that; idempotent.
-  @discardableResult func close() -> [LifecycleEvent]
+  @discardableResult func close() -> [LifecycleInput]
+}
+
+/// What a source reports to the core.
+enum LifecycleInput: Sendable {
+  /// A fact for the registry.
+  case event(LifecycleEvent)
+  /// How long the service manager waits for the end of a stop, before it kills.
+  case stopTimeout(Duration)
+  /// How long logind waits for a delay lock.
+  case sleepDelay(Duration)
+  /// It is time for a ping; the process was stalled from outside for so long since the last one.
+  case watchdogTick(stall: Duration)
+  /// Something that an operator should know, until it is taken back with `nil`.
+  case remark(LifecycleRemark, String?)
+}
+
+/// What a remark for the operator is about: each kind has at most one at a time.
+enum LifecycleRemark: Int, Sendable, Comparable {
+  /// The verdict on the last reload.
+  case reload
+  /// Hooks that did not complete.
+  case problem
+  /// Why the watchdog is not pinged.
+  case health
+  /// Suspending without a delay lock.
+  case delayLock
+  /// A watched unit or session that can't be followed.
+  case watched
+
+  static func < (a: LifecycleRemark, b: LifecycleRemark) -> Bool { a.rawValue < b.rawValue }
 }

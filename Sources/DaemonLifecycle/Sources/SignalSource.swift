@@ -14,7 +14,9 @@ final class SignalSource: LifecycleSource {
 
   deinit { close() }
 
-  var fileDescriptor: Int32 { opened.withLock { $0.descriptor } }
+  var descriptors: [PolledDescriptor] {
+    opened.withLock { $0.descriptor < 0 ? [] : [PolledDescriptor(number: $0.descriptor)] }
+  }
 
   /// All or nothing: when one signal can't be had, the dispositions of the others are put back.
   func open() throws(LifecycleError) {
@@ -39,7 +41,7 @@ final class SignalSource: LifecycleSource {
   }
 
   /// Each signal at most once, in the order in which the last of its kind came.
-  func read() -> [LifecycleEvent] {
+  func read(_: PolledDescriptor) -> [LifecycleInput] {
     // Under the lock, so that `close` can't hand the descriptor's number to someone else meanwhile.
     opened.withLock { opened in
       var counter: UInt64 = 0
@@ -51,7 +53,7 @@ final class SignalSource: LifecycleSource {
 
   /// Looks again when something came while it looked: of two signals, the later may be in a slot that is
   /// still ahead and the earlier in one that is behind. Bounded, since a storm may never let up.
-  private func events(of signals: [UnixSignal]) -> [LifecycleEvent] {
+  private func events(of signals: [UnixSignal]) -> [LifecycleInput] {
     var taken: [UnixSignal: clinux_signal_record] = [:]
     var record = clinux_signal_record()
     for _ in 0..<64 {
@@ -65,12 +67,12 @@ final class SignalSource: LifecycleSource {
     return taken.sorted { $0.value.sequence < $1.value.sequence }.compactMap { signal, record in
       let cause = LifecycleCause(
         .signal(signal, pid: record.pid, uid: record.uid, coalesced: Int(record.count)))
-      return map[signal]?.event(cause: cause)
+      return map[signal].map { .event($0.event(cause: cause)) }
     }
   }
 
   @discardableResult
-  func close() -> [LifecycleEvent] {
+  func close() -> [LifecycleInput] {
     let (signals, descriptor) = opened.withLock { opened in
       defer { opened = ([], -1) }
       return opened

@@ -1,0 +1,162 @@
+import Systemd
+
+/// What systemd is told of each fact, and the line that an operator reads in `systemctl status`.
+///
+/// Pure: no socket, no clock, no thread. The rules that keep systemd in step are all here:
+/// - READY ends a launch or a reload, never comes before the launch, and never after STOPPING.
+/// - RELOADING carries the time, taken after the signal, and is always answered: by READY, or by STOPPING.
+/// - STOPPING is sent once.
+struct ServiceStatus {
+  /// Whether STATUS= is sent along.
+  let sendsStatus: Bool
+
+  /// READY has been sent.
+  private var isReady = false
+  /// RELOADING has been sent, and READY not yet.
+  private var isReloading = false
+  /// STOPPING has been sent.
+  private var stopping: LifecycleCause?
+  private var snapshot = LifecycleSnapshot(state: .launching, reasons: [])
+  /// When and by whom the state became what it is: `2026-11-21 11:12:03 (SIGUSR1 from pid 1 uid 0)`.
+  private var since = ""
+  /// What an operator should know beside the state.
+  private var remarks: [LifecycleRemark: String] = [:]
+  /// The status sent last, so that none is sent twice.
+  private var lastStatus = ""
+
+  init(sendsStatus: Bool) { self.sendsStatus = sendsStatus }
+
+  /// The message for a fact; empty when there is nothing to tell.
+  ///
+  /// - Parameters:
+  ///   - clock: The time of day, for people.
+  ///   - monotonic: Microseconds of `CLOCK_MONOTONIC`.
+  mutating func fields(for fact: LifecycleFact, at clock: String, monotonic: UInt64)
+    -> [NotifyField]
+  {
+    switch fact {
+    case .began(let walk, let cause): began(walk, cause, monotonic)
+    case .progress(let progress): progressed(progress)
+    case .ended(let walk, let report, _, let snapshot): ended(walk, report, snapshot, clock)
+    case .launched(let snapshot): launched(snapshot)
+    case .terminating(let cause): terminating(cause)
+    case .extended(let duration): [.extendTimeout(duration)]
+    case .healthy: healthy()
+    case .unhealthy(let reason): remark(.health, "no watchdog ping: \(reason)")
+    case .remark(let kind, let text): remark(kind, text)
+    case .problems(let entries): remark(.problem, Self.text(of: entries))
+    case .terminated(let exit): terminated(exit)
+    case .endedLate: []
+    }
+  }
+
+  // MARK: Facts
+
+  private mutating func began(_ walk: LifecycleWalk, _ cause: LifecycleCause, _ monotonic: UInt64)
+    -> [NotifyField]
+  {
+    switch walk {
+    case .launch: return status("launching")
+    case .reload where isReady && stopping == nil:
+      isReloading = true
+      return [.reloading(at: monotonic)] + status("reloading: \(cause)")
+    default: return []
+    }
+  }
+
+  private mutating func progressed(_ progress: LifecycleProgress) -> [NotifyField] {
+    // What a termination has overtaken is part of how long it takes.
+    let isOvertaken = stopping != nil && progress.walk != .termination
+    return status((isOvertaken ? "stopping, but still " : "") + progress.description)
+  }
+
+  private mutating func ended(
+    _ walk: LifecycleWalk, _ report: LifecycleReport, _ reached: LifecycleSnapshot,
+    _ clock: String
+  ) -> [NotifyField] {
+    if reached != snapshot || since.isEmpty {
+      snapshot = reached
+      since = "\(clock) (\(report.cause))"
+    }
+    if walk == .reload {
+      remarks[.reload] = Self.verdict(on: report, at: clock)
+    } else if walk != .post && walk != .pressure && walk != .catchUp || !report.problems.isEmpty {
+      remarks[.problem] = report.problems.isEmpty ? nil : Self.text(of: report.problems)
+    }
+    // Its status goes with READY, or with STOPPING.
+    if walk == .launch { return [] }
+    guard stopping == nil else { return [] }
+    if isReloading, walk == .reload {
+      isReloading = false
+      return [.ready] + status()
+    }
+    return isReady ? status() : []
+  }
+
+  private mutating func launched(_ reached: LifecycleSnapshot) -> [NotifyField] {
+    guard stopping == nil else { return [] }
+    isReady = true
+    snapshot = reached
+    return [.ready] + status()
+  }
+
+  private mutating func terminating(_ cause: LifecycleCause) -> [NotifyField] {
+    guard stopping == nil else { return [] }
+    stopping = cause
+    return [.stopping] + status()
+  }
+
+  private mutating func healthy() -> [NotifyField] {
+    guard remarks.removeValue(forKey: .health) != nil else { return [.watchdog] }
+    return [.watchdog] + status()
+  }
+
+  private mutating func remark(_ kind: LifecycleRemark, _ text: String?) -> [NotifyField] {
+    remarks[kind] = text
+    return isReady || stopping != nil ? status() : []
+  }
+
+  private mutating func terminated(_ exit: LifecycleExit) -> [NotifyField] {
+    let problems = exit.report.problems.filter { $0.outcome.severity > 0 }
+    let text = problems.isEmpty ? "" : "; \(Self.text(of: problems))"
+    return [.exitStatus(exit.code)]
+      + status("ended with status \(exit.code), \(exit.cause)\(text)")
+  }
+
+  // MARK: Status
+
+  /// The state, since when, by whom, and the remarks; nothing when that was said already.
+  private mutating func status() -> [NotifyField] {
+    let state = stopping.map { "stopping: \($0)" } ?? phrase
+    let notes = remarks.sorted { $0.key < $1.key }.map { "; \($0.value)" }
+    return status(state + notes.joined())
+  }
+
+  private mutating func status(_ text: String) -> [NotifyField] {
+    guard sendsStatus, text != lastStatus else { return [] }
+    lastStatus = text
+    return [.status(text)]
+  }
+
+  private var phrase: String {
+    switch snapshot.state {
+    case .launching: return "launching"
+    case .background:
+      let reasons = snapshot.reasons.map(\.name).joined(separator: ", ")
+      return "background\(reasons.isEmpty ? "" : ", \(reasons),") since \(since)"
+    case .foreground: return "foreground since \(since)"
+    case .terminated: return "terminated"
+    }
+  }
+
+  private static func verdict(on report: LifecycleReport, at clock: String) -> String {
+    let rejections = report.problems.filter { $0.outcome.severity > 0 }
+    return rejections.isEmpty
+      ? "reloaded \(clock)" : "reload rejected \(clock): \(text(of: rejections))"
+  }
+
+  private static func text(of entries: [LifecycleReport.Entry]) -> String {
+    let shown = entries.prefix(3).map(\.description).joined(separator: "; ")
+    return entries.count > 3 ? "\(shown); and \(entries.count - 3) more" : shown
+  }
+}
