@@ -3,6 +3,7 @@
 // async-signal-safe, errno, and constants that are macros with casts.
 #pragma once
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -10,6 +11,7 @@
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -19,6 +21,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -66,3 +69,65 @@ void clinux_set_thread_tag(void *tag);
 /// A flag of this thread, which taking clears.
 void clinux_set_enqueue_hint(void);
 bool clinux_take_enqueue_hint(void);
+
+// MARK: descriptors.c: descriptors between processes
+
+/// What one message may carry (SCM_MAX_FD of the kernel).
+#define CLINUX_DESCRIPTORS_MAX 253
+
+/// A memory file of exactly these bytes that nobody can change any more, close-on-exec, read from its
+/// beginning; -1 and errno.
+int clinux_sealed_memfd(const char *name, const void *bytes, size_t count);
+int clinux_seals(int fd);
+/// pipe2(2), close-on-exec.
+int clinux_pipe(int ends[2]);
+
+/// One sendmsg(2) on a connected socket, without SIGPIPE, again after EINTR; with the real ids of this process if
+/// asked for. The bytes sent, or -1 and errno.
+ssize_t clinux_send_descriptors(int socket, const void *bytes, size_t count, const int *descriptors,
+                                size_t descriptor_count, bool with_credentials);
+
+/// What came with a message.
+typedef struct {
+  bool truncated;        ///< Bytes or descriptors were lost.
+  bool has_credentials;  ///< The ids below are the kernel's word.
+  int32_t pid;
+  uint32_t uid;
+  uint32_t gid;
+  size_t descriptor_count;
+  int descriptors[CLINUX_DESCRIPTORS_MAX];  ///< Close-on-exec; the caller's from now on.
+} clinux_received;
+
+/// One recvmsg(2) that does not wait. The length that the message had, which may exceed `capacity`, or -1
+/// and errno.
+ssize_t clinux_receive_descriptors(int socket, void *bytes, size_t capacity,
+                                   clinux_received *received);
+/// Whether two descriptors share one open file, as after dup(2): 1, 0, or -1 and errno. Where kcmp(2) is not
+/// allowed it compares inodes.
+int clinux_same_file_description(int a, int b);
+
+/// `count` bytes of `name`, without NUL; an abstract name without its leading '@'.
+int clinux_connect_unix(int socket, const char *name, size_t count, bool abstract);
+int clinux_bind_unix(int socket, const char *name, size_t count, bool abstract);
+int clinux_connect_vsock(int socket, uint32_t cid, uint32_t port);
+int clinux_bind_vsock(int socket, uint32_t cid, uint32_t port);
+int64_t clinux_vsock_port(int socket);
+static const uint32_t CLINUX_VSOCK_ANY = 0xffffffffu;  // VMADDR_CID_ANY and VMADDR_PORT_ANY
+
+// Enumerations in glibc, macros in Musl.
+static const int CLINUX_SOCK_STREAM = SOCK_STREAM;
+static const int CLINUX_SOCK_DGRAM = SOCK_DGRAM;
+static const int CLINUX_SOCK_SEQPACKET = SOCK_SEQPACKET;
+static const int CLINUX_SOCK_CLOEXEC = SOCK_CLOEXEC;
+static const int CLINUX_SOCK_NONBLOCK = SOCK_NONBLOCK;
+static const int CLINUX_SHUT_WR = SHUT_WR;
+static const int CLINUX_AF_VSOCK = AF_VSOCK;
+
+int clinux_set_close_on_exec(int fd);
+/// F_DUPFD_CLOEXEC: the lowest free number that is at least `lowest`.
+int clinux_duplicate_from(int fd, int lowest);
+/// The inode of this process's pidfd, which no other process of this boot has had. 0, or an errno value where the
+/// kernel (before 6.9) or a filter does not offer it.
+int clinux_own_pidfd_inode(uint64_t *inode);
+/// environ(7), to be read once.
+char **clinux_environment(void);

@@ -1,0 +1,232 @@
+#define _GNU_SOURCE
+#include "CLinux.h"
+
+#include <linux/vm_sockets.h>
+#include <stddef.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+
+_Static_assert(CLINUX_DESCRIPTORS_MAX == 253, "SCM_MAX_FD of the kernel");
+
+// Closes without touching errno, which is the reason to be told.
+static void close_quietly(int fd) {
+  int saved = errno;
+  close(fd);
+  errno = saved;
+}
+
+// MARK: Memory files and pipes
+
+int clinux_sealed_memfd(const char *name, const void *bytes, size_t count) {
+  int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  if (fd < 0) return -1;
+  size_t written = 0;
+  while (written < count) {
+    ssize_t n = write(fd, (const char *)bytes + written, count - written);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      close_quietly(fd);
+      return -1;
+    }
+    written += (size_t)n;
+  }
+  int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+  if (lseek(fd, 0, SEEK_SET) < 0 || fcntl(fd, F_ADD_SEALS, seals) < 0) {
+    close_quietly(fd);
+    return -1;
+  }
+  return fd;
+}
+
+int clinux_seals(int fd) { return fcntl(fd, F_GET_SEALS); }
+
+int clinux_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
+
+// MARK: Messages with descriptors
+
+typedef union {
+  struct cmsghdr aligned;
+  // Descriptors, credentials and a pidfd, which the kernel may add.
+  char bytes[CMSG_SPACE(sizeof(int) * CLINUX_DESCRIPTORS_MAX) + CMSG_SPACE(sizeof(struct ucred)) +
+             CMSG_SPACE(sizeof(int))];
+} control_buffer;
+
+ssize_t clinux_send_descriptors(int socket, const void *bytes, size_t count, const int *descriptors,
+                                size_t descriptor_count, bool with_credentials) {
+  if (descriptor_count > CLINUX_DESCRIPTORS_MAX) {
+    errno = E2BIG;
+    return -1;
+  }
+  control_buffer control;
+  memset(&control, 0, sizeof control);
+  struct iovec part = {.iov_base = (void *)bytes, .iov_len = count};
+  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes};
+  size_t used = 0;
+  if (descriptor_count > 0) {
+    size_t size = sizeof(int) * descriptor_count;
+    struct cmsghdr header = {
+        .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(size)};
+    memcpy(control.bytes, &header, sizeof header);
+    memcpy(CMSG_DATA((struct cmsghdr *)control.bytes), descriptors, size);
+    used = CMSG_SPACE(size);
+  }
+  if (with_credentials) {
+    struct ucred self = {.pid = getpid(), .uid = getuid(), .gid = getgid()};
+    struct cmsghdr header = {
+        .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_CREDENTIALS, .cmsg_len = CMSG_LEN(sizeof self)};
+    memcpy(control.bytes + used, &header, sizeof header);
+    memcpy(CMSG_DATA((struct cmsghdr *)(control.bytes + used)), &self, sizeof self);
+    used += CMSG_SPACE(sizeof self);
+  }
+  message.msg_controllen = used;
+  if (used == 0) message.msg_control = NULL;
+  ssize_t sent;
+  do sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+  while (sent < 0 && errno == EINTR);
+  return sent;
+}
+
+ssize_t clinux_receive_descriptors(int socket, void *bytes, size_t capacity,
+                                   clinux_received *received) {
+  control_buffer control;
+  memset(&control, 0, sizeof control);
+  memset(received, 0, offsetof(clinux_received, descriptors));
+  struct iovec part = {.iov_base = bytes, .iov_len = capacity};
+  struct msghdr message = {.msg_iov = &part,
+                           .msg_iovlen = 1,
+                           .msg_control = control.bytes,
+                           .msg_controllen = sizeof control};
+  ssize_t length;
+  do length = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT | MSG_TRUNC);
+  while (length < 0 && errno == EINTR);
+  if (length < 0) return -1;
+  received->truncated = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
+  for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c != NULL; c = CMSG_NXTHDR(&message, c)) {
+    if (c->cmsg_level != SOL_SOCKET) continue;
+    if (c->cmsg_type == SCM_RIGHTS) {
+      size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+      for (size_t i = 0; i < count; i++) {
+        int fd;
+        memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+        if (received->descriptor_count < CLINUX_DESCRIPTORS_MAX) {
+          received->descriptors[received->descriptor_count++] = fd;
+        } else {
+          close(fd);
+          received->truncated = true;
+        }
+      }
+    } else if (c->cmsg_type == SCM_CREDENTIALS && c->cmsg_len == CMSG_LEN(sizeof(struct ucred))) {
+      struct ucred peer;
+      memcpy(&peer, CMSG_DATA(c), sizeof peer);
+      received->has_credentials = true;
+      received->pid = peer.pid;
+      received->uid = peer.uid;
+      received->gid = peer.gid;
+    }
+  }
+  return length;
+}
+
+int clinux_same_file_description(int a, int b) {
+#ifdef SYS_kcmp
+  pid_t self = getpid();
+  long answer = syscall(SYS_kcmp, self, self, 0 /* KCMP_FILE */, (long)a, (long)b);
+  if (answer >= 0) return answer == 0;
+#endif
+  struct stat left, right;
+  if (fstat(a, &left) < 0 || fstat(b, &right) < 0) return -1;
+  return left.st_dev == right.st_dev && left.st_ino == right.st_ino;
+}
+
+// MARK: Addresses
+
+static socklen_t unix_address(struct sockaddr_un *address, const char *name, size_t count,
+                              bool abstract) {
+  memset(address, 0, sizeof *address);
+  address->sun_family = AF_UNIX;
+  memcpy(address->sun_path + (abstract ? 1 : 0), name, count);
+  // The length counts in an abstract name: sizeof would make it a different one, padded with NULs.
+  return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + count + (abstract ? 1 : 0));
+}
+
+int clinux_connect_unix(int socket, const char *name, size_t count, bool abstract) {
+  struct sockaddr_un address;
+  if (count + (abstract ? 1 : 0) > sizeof address.sun_path) {
+    errno = E2BIG;
+    return -1;
+  }
+  socklen_t length = unix_address(&address, name, count, abstract);
+  return connect(socket, (struct sockaddr *)&address, length);
+}
+
+int clinux_bind_unix(int socket, const char *name, size_t count, bool abstract) {
+  struct sockaddr_un address;
+  if (count + (abstract ? 1 : 0) > sizeof address.sun_path) {
+    errno = E2BIG;
+    return -1;
+  }
+  socklen_t length = unix_address(&address, name, count, abstract);
+  return bind(socket, (struct sockaddr *)&address, length);
+}
+
+int clinux_connect_vsock(int socket, uint32_t cid, uint32_t port) {
+  struct sockaddr_vm address;
+  memset(&address, 0, sizeof address);
+  address.svm_family = AF_VSOCK;
+  address.svm_cid = cid;
+  address.svm_port = port;
+  return connect(socket, (struct sockaddr *)&address, sizeof address);
+}
+
+int clinux_bind_vsock(int socket, uint32_t cid, uint32_t port) {
+  struct sockaddr_vm address;
+  memset(&address, 0, sizeof address);
+  address.svm_family = AF_VSOCK;
+  address.svm_cid = cid;
+  address.svm_port = port;
+  return bind(socket, (struct sockaddr *)&address, sizeof address);
+}
+
+int64_t clinux_vsock_port(int socket) {
+  struct sockaddr_vm address;
+  socklen_t length = sizeof address;
+  if (getsockname(socket, (struct sockaddr *)&address, &length) < 0) return -1;
+  return address.svm_port;
+}
+
+// MARK: What a descriptor is
+
+int clinux_set_close_on_exec(int fd) {
+  int flags = fcntl(fd, F_GETFD);
+  return flags < 0 ? -1 : fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
+}
+
+int clinux_duplicate_from(int fd, int lowest) { return fcntl(fd, F_DUPFD_CLOEXEC, lowest); }
+
+int clinux_own_pidfd_inode(uint64_t *inode) {
+#ifdef SYS_pidfd_open
+  int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+  if (fd < 0) return errno;
+  struct stat status;
+  struct statfs system;
+  int result = 0;
+  if (fstatfs(fd, &system) < 0 || fstat(fd, &status) < 0) {
+    result = errno;
+  } else if ((unsigned long)system.f_type != 0x50494446UL /* PID_FS_MAGIC */) {
+    result = EOPNOTSUPP;  // before Linux 6.9 every pidfd had the same inode
+  } else {
+    *inode = status.st_ino;
+  }
+  close(fd);
+  return result;
+#else
+  (void)inode;
+  return ENOSYS;
+#endif
+}
+
+extern char **environ;
+char **clinux_environment(void) { return environ; }
