@@ -32,7 +32,7 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "DaemonLifecycleTests",
-      dependencies: ["CLinux", "DaemonLifecycle", "DaemonLifecycleTesting"],
+      dependencies: ["CLinux", "Systemd", "DaemonLifecycle", "DaemonLifecycleTesting"],
       swiftSettings: strict),
     // Daemons for the process tests. Optimized, since that is what shortens the lives of observers.
     .executableTarget(

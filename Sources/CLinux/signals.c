@@ -86,6 +86,11 @@ int clinux_signal_listen(int signo, int wake_fd, bool keep_ignored) {
   return error;
 }
 
+bool clinux_signal_is_handled(int signo) {
+  struct sigaction found;
+  return sigaction(signo, NULL, &found) == 0 && found.sa_handler != SIG_DFL && found.sa_handler != SIG_IGN;
+}
+
 void clinux_signal_unlisten(int signo) {
   slot *s = &slots[signo];
   struct sigaction current;

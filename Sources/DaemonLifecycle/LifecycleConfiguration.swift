@@ -21,6 +21,8 @@ public struct LifecycleConfiguration: Sendable {
   public var terminatesWhenLaunchFails: Bool
   /// Whether a line on standard error names each hook that did not complete. Default true.
   public var logsProblems: Bool
+  /// Which of systemd's interfaces are used, where systemd is there.
+  public var systemd: SystemdConfiguration
 
   /// The defaults, but for what is named.
   public init(
@@ -31,7 +33,8 @@ public struct LifecycleConfiguration: Sendable {
     saveReserve: Duration = .seconds(10),
     exitGrace: Duration? = .seconds(2),
     terminatesWhenLaunchFails: Bool = true,
-    logsProblems: Bool = true
+    logsProblems: Bool = true,
+    systemd: SystemdConfiguration = SystemdConfiguration()
   ) {
     self.signals = signals
     self.hookDeadline = hookDeadline
@@ -41,5 +44,6 @@ public struct LifecycleConfiguration: Sendable {
     self.exitGrace = exitGrace
     self.terminatesWhenLaunchFails = terminatesWhenLaunchFails
     self.logsProblems = logsProblems
+    self.systemd = systemd
   }
 }

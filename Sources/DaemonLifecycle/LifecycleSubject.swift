@@ -2,7 +2,7 @@ import CLinux
 import Dispatch
 import Synchronization
 
-/// A daemon's lifecycle: turns signals into notifications and delivers them to observers, in order, in
+/// A daemon's lifecycle: turns signals and systemd's state into notifications and delivers them to observers, in order, in
 /// time, with a report.
 ///
 ///     @main struct Pollerd {
@@ -31,11 +31,16 @@ public final class LifecycleSubject: LifecycleObservable {
   /// What the methods of `LifecycleObservable` work on; of no use elsewhere.
   public let core: LifecycleCore
   private let signals: SignalSource
+  private let integration: ServiceIntegration
 
   /// Changes nothing yet: `start()` and `run` do.
   public init(_ configuration: LifecycleConfiguration = LifecycleConfiguration()) {
-    core = LifecycleCore(configuration: configuration)
-    signals = SignalSource(map: configuration.signals)
+    integration = ServiceIntegration(configuration)
+    core = LifecycleCore(
+      configuration: configuration, sinks: integration.sinks,
+      watchdogPeriod: integration.watchdogPeriod)
+    signals = SignalSource(
+      map: configuration.signals, isSupervised: integration.isSupervised)
   }
 
   deinit { core.close() }
@@ -71,6 +76,10 @@ public final class LifecycleSubject: LifecycleObservable {
     do { try core.listen(to: signals) } catch {
       core.markStopped()
       throw error
+    }
+    // A daemon that lacks one of these does its work all the same.
+    for source in integration.sources {
+      do { try core.listen(to: source) } catch { integration.complain("\(error)") }
     }
   }
 

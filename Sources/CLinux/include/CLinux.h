@@ -38,6 +38,9 @@ typedef struct {
 /// disposition found is SIG_IGN (nothing is claimed then), else what sigaction(2) said.
 int clinux_signal_listen(int signo, int wake_fd, bool keep_ignored);
 
+/// Whether the process has a handler for `signo`, of anybody's.
+bool clinux_signal_is_handled(int signo);
+
 /// Puts the disposition found by `clinux_signal_listen` back (unless someone has replaced the
 /// handler meanwhile) and waits until no handler uses the descriptor any more, so that it can be closed.
 void clinux_signal_unlisten(int signo);

@@ -39,6 +39,8 @@ final class HookExecutor: TaskExecutor {
   protocol Client: AnyObject, Sendable {
     func descriptorsAreReady(_ descriptors: [PolledDescriptor])
     func timerExpired()
+    /// The calling thread listens from now on.
+    func listenerChanged()
   }
 
   /// A thread of this executor.
@@ -310,6 +312,7 @@ final class HookExecutor: TaskExecutor {
 
   /// Listens until there is an item to run, and returns with it when another thread leads.
   private func lead(_ me: Worker) -> Role {
+    client?.listenerChanged()
     while true {
       enum Decision {
         case listen(Int32)

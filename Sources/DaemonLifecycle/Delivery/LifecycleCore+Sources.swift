@@ -35,6 +35,8 @@ extension LifecycleCore {
       let end = now.advanced(by: delay)
       state.withLock { $0.sleepEnd = end }
     case .watchdogTick(let stall): watchdogTick(stall: stall)
+    case .unmappedReload(let cause):
+      change { _, work in self.tell(.unmappedReload(cause), &work) }
     case .remark(let remark, let text):
       change { _, work in self.tell(.remark(remark, text), &work) }
     }
@@ -43,6 +45,12 @@ extension LifecycleCore {
 
 extension LifecycleCore: HookExecutor.Client {
   func timerExpired() { timePassed() }
+
+  func listenerChanged() {
+    // Only the watchdog wants to know, and it costs a look into /proc.
+    guard watchdogPeriod != nil else { return }
+    for source in sources.withLock({ $0 }) { source.listenerChanged() }
+  }
 
   func descriptorsAreReady(_ descriptors: [PolledDescriptor]) {
     for ready in descriptors {

@@ -20,6 +20,8 @@ enum LifecycleFact: Sendable {
   case launched(LifecycleSnapshot)
   /// The termination begins. Told once; what a walk that it overtakes still has to tell comes after it.
   case terminating(LifecycleCause)
+  /// The service manager wants a reload, and the signal map has none: it must have an answer all the same.
+  case unmappedReload(LifecycleCause)
   /// A hook has got more time: the service manager must allow for so much from now on.
   case extended(Duration)
   /// Executors and observers are well: the watchdog may be pinged.

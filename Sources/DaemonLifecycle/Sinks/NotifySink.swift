@@ -51,7 +51,7 @@ final class NotifySink: LifecycleSink {
       defer { state.hasThread = true }
       return state.hasThread
     }
-    do {
+    do throws(SystemdError) {
       try socket.send(fields, timeout: .zero)
       state.lastError = nil
     } catch {
@@ -74,7 +74,7 @@ final class NotifySink: LifecycleSink {
   private func sendInBackground() {
     let began = Thread.spawn(named: "lifecycle-sd") { [self] in
       while let fields = next() {
-        do { try socket.send(fields, timeout: .seconds(30)) } catch {
+        do throws(SystemdError) { try socket.send(fields, timeout: .seconds(30)) } catch {
           state.withLock { note(error, &$0) }
         }
       }

@@ -40,6 +40,7 @@ struct ServiceStatus {
     case .ended(let walk, let report, _, let snapshot): ended(walk, report, snapshot, clock)
     case .launched(let snapshot): launched(snapshot)
     case .terminating(let cause): terminating(cause)
+    case .unmappedReload: unmappedReload(clock, monotonic)
     case .extended(let duration): [.extendTimeout(duration)]
     case .healthy: healthy()
     case .unhealthy(let reason): remark(.health, "no watchdog ping: \(reason)")
@@ -98,6 +99,13 @@ struct ServiceStatus {
     isReady = true
     snapshot = reached
     return [.ready] + status()
+  }
+
+  /// In one message: done as soon as it has begun.
+  private mutating func unmappedReload(_ clock: String, _ monotonic: UInt64) -> [NotifyField] {
+    guard isReady, stopping == nil, !isReloading else { return [] }
+    remarks[.reload] = "nothing reloaded \(clock): the signal map has no reload"
+    return [.reloading(at: monotonic), .ready] + status()
   }
 
   private mutating func terminating(_ cause: LifecycleCause) -> [NotifyField] {

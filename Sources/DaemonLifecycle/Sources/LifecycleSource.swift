@@ -8,9 +8,15 @@ protocol LifecycleSource: AnyObject, Sendable {
   /// leaves it out then: the kernel drops closed descriptors from the poll.
   var descriptors: [PolledDescriptor] { get }
   func open() throws(LifecycleError)
+  /// Another thread listens from now on. Called on it.
+  func listenerChanged()
   func read(_ ready: PolledDescriptor) -> [LifecycleInput]
   /// Puts back everything that `open` changed, and returns what came before that; idempotent.
   @discardableResult func close() -> [LifecycleInput]
+}
+
+extension LifecycleSource {
+  func listenerChanged() {}
 }
 
 /// What a source reports to the core.
@@ -23,6 +29,8 @@ enum LifecycleInput: Sendable {
   case sleepDelay(Duration)
   /// It is time for a ping; the process was stalled from outside for so long since the last one.
   case watchdogTick(stall: Duration)
+  /// The service manager asks for a reload in a daemon whose signal map has none.
+  case unmappedReload(LifecycleCause)
   /// Something that an operator should know, until it is taken back with `nil`.
   case remark(LifecycleRemark, String?)
 }

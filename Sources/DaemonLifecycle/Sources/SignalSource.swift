@@ -7,10 +7,16 @@ import Synchronization
 /// so a signal meant for a descriptor would be taken, and lost, there.
 final class SignalSource: LifecycleSource {
   private let map: SignalMap
+  /// Runs under a service manager, which reloads by SIGHUP. systemd 262 and later refuse a notify-reload
+  /// service without a handler for it, so there is one whatever the map says, and whatever was ignored.
+  private let isSupervised: Bool
   /// The signals whose handlers are ours now, and the eventfd the handlers write to (-1: closed).
   private let opened = Mutex<(signals: [UnixSignal], descriptor: Int32)>(([], -1))
 
-  init(map: SignalMap) { self.map = map }
+  init(map: SignalMap, isSupervised: Bool = false) {
+    self.map = map
+    self.isSupervised = isSupervised
+  }
 
   deinit { close() }
 
@@ -26,9 +32,10 @@ final class SignalSource: LifecycleSource {
       throw .system("create an eventfd for signals", errno: clinux_errno())
     }
     opened.withLock { $0 = ([], descriptor) }
-    for signal in map.signals {
+    for signal in map.signals + unmappedReloadSignal {
       // SIGHUP ignored at start is what nohup(1) asks for.
-      let failure = clinux_signal_listen(signal.rawValue, descriptor, signal == .sighup)
+      let failure = clinux_signal_listen(
+        signal.rawValue, descriptor, signal == .sighup && !isSupervised)
       switch failure {
       case 0: opened.withLock { $0.signals.append(signal) }
       case EALREADY: continue
@@ -38,6 +45,12 @@ final class SignalSource: LifecycleSource {
           ? .signalInUse(signal) : .system("handle \(signal)", errno: failure)
       }
     }
+  }
+
+  /// SIGHUP, unless it is mapped or somebody else in this process handles it.
+  private var unmappedReloadSignal: [UnixSignal] {
+    guard isSupervised, map[.sighup] == nil, !clinux_signal_is_handled(SIGHUP) else { return [] }
+    return [.sighup]
   }
 
   /// Each signal at most once, in the order in which the last of its kind came.
@@ -67,7 +80,8 @@ final class SignalSource: LifecycleSource {
     return taken.sorted { $0.value.sequence < $1.value.sequence }.compactMap { signal, record in
       let cause = LifecycleCause(
         .signal(signal, pid: record.pid, uid: record.uid, coalesced: Int(record.count)))
-      return map[signal].map { .event($0.event(cause: cause)) }
+      guard let action = map[signal] else { return .unmappedReload(cause) }
+      return .event(action.event(cause: cause))
     }
   }
 

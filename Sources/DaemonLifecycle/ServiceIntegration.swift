@@ -1,0 +1,46 @@
+import Systemd
+
+/// What a subject has of systemd, decided once from its configuration and the environment.
+struct ServiceIntegration {
+  /// Who is told what happens.
+  private(set) var sinks: [any LifecycleSink] = []
+  /// What reports facts, beside the signals. One that can't be opened is done without.
+  private(set) var sources: [any LifecycleSource] = []
+  private(set) var watchdogPeriod: Duration?
+  /// There is a service manager that reloads by signal and waits for answers.
+  private(set) var isSupervised = false
+
+  private let log: LifecycleLog
+
+  init(_ configuration: LifecycleConfiguration) {
+    let systemd = configuration.systemd
+    log = LifecycleLog(configuration)
+    addNotifications(systemd)
+    addWatchdog(systemd)
+    sinks.append(log)
+  }
+
+  /// Says what went wrong with an interface that the daemon does without.
+  func complain(_ sentence: String) { log.complain(sentence) }
+
+  private mutating func addNotifications(_ systemd: SystemdConfiguration) {
+    guard systemd.notifies else { return }
+    let socket: NotifySocket
+    do { socket = try NotifySocket(address: systemd.environment.notifySocket) } catch {
+      return complain("\(error)")
+    }
+    guard socket.hasServiceManager else { return }
+    isSupervised = true
+    sinks.append(
+      NotifySink(socket, sendsStatus: systemd.sendsStatus) { [log] in log.complain($0) })
+  }
+
+  private mutating func addWatchdog(_ systemd: SystemdConfiguration) {
+    guard systemd.watchdog, isSupervised else { return }
+    do {
+      guard let period = try systemd.environment.watchdogPeriod else { return }
+      watchdogPeriod = period
+      sources.append(WatchdogSource(period: period))
+    } catch { complain("\(error)") }
+  }
+}

@@ -1,0 +1,117 @@
+import CLinux
+import Synchronization
+
+/// Ticks twice in systemd's watchdog period, and tells a stall from outside from a busy or stuck daemon.
+///
+/// A process can't learn from any clock that it was frozen (`systemctl freeze`, SIGSTOP, a suspend to
+/// idle): only the lateness of a timer shows it. What is left of the lateness after the time for which the
+/// listening thread was kept from running by others, and the time for which it ran, came from outside.
+/// See proc(5) on `schedstat` and sd_watchdog_enabled(3).
+final class WatchdogSource: LifecycleSource {
+  private struct State {
+    var timer: Int32 = -1
+    /// When the timer is set to go off.
+    var expected = MonotonicTime.distantFuture
+    /// What the listening thread's counters were when it began to listen, or at the last tick; `nil`
+    /// where that is not known.
+    var baseline: Schedule?
+  }
+
+  private let interval: Duration
+  /// Less than this is noise.
+  private let threshold: Duration
+  private let state = Mutex(State())
+
+  init(period: Duration) {
+    interval = period / 2
+    threshold = period / 8
+  }
+
+  deinit { close() }
+
+  var descriptors: [PolledDescriptor] {
+    state.withLock { $0.timer < 0 ? [] : [PolledDescriptor(number: $0.timer)] }
+  }
+
+  func open() throws(LifecycleError) {
+    let timer = timerfd_create(CLOCK_MONOTONIC, Int32(TFD_CLOEXEC | TFD_NONBLOCK))
+    guard timer >= 0 else { throw .system("create the watchdog's timer", errno: clinux_errno()) }
+    state.withLock { state in
+      state.timer = timer
+      arm(&state, from: .now())
+    }
+  }
+
+  /// Another thread listens from now on: it has counters of its own.
+  func listenerChanged() {
+    let schedule = Schedule.ofThisThread()
+    state.withLock { $0.baseline = schedule }
+  }
+
+  func read(_: PolledDescriptor) -> [LifecycleInput] {
+    let schedule = Schedule.ofThisThread()
+    let now = MonotonicTime.now()
+    return state.withLock { state in
+      var expirations: UInt64 = 0
+      guard state.timer >= 0, CLinux.read(state.timer, &expirations, 8) == 8 else { return [] }
+      let stall = stall(state, schedule, now)
+      state.baseline = schedule
+      arm(&state, from: now)
+      return [.watchdogTick(stall: stall)]
+    }
+  }
+
+  /// How long the process was stalled from outside; zero when that is not known.
+  private func stall(_ state: State, _ schedule: Schedule?, _ now: MonotonicTime) -> Duration {
+    guard let schedule, let baseline = state.baseline else { return .zero }
+    let own = schedule.ran - baseline.ran + schedule.waited - baseline.waited
+    let stall = state.expected.duration(to: now) - .nanoseconds(max(0, own))
+    return stall < threshold ? .zero : stall
+  }
+
+  private func arm(_ state: inout State, from now: MonotonicTime) {
+    state.expected = now.advanced(by: interval)
+    var spec = itimerspec()
+    let nanoseconds = max(1, state.expected.nanoseconds)
+    spec.it_value.tv_sec = time_t(nanoseconds / 1_000_000_000)
+    spec.it_value.tv_nsec = Int(nanoseconds % 1_000_000_000)
+    timerfd_settime(state.timer, CLINUX_TFD_TIMER_ABSTIME, &spec, nil)
+  }
+
+  @discardableResult func close() -> [LifecycleInput] {
+    let timer = state.withLock { state in
+      defer { state.timer = -1 }
+      return state.timer
+    }
+    if timer >= 0 { CLinux.close(timer) }
+    return []
+  }
+}
+
+/// A thread's counters, in nanoseconds.
+struct Schedule: Sendable, Equatable {
+  /// For how long it has run.
+  let ran: Int64
+  /// For how long it could have run, and others did.
+  let waited: Int64
+
+  /// `nil` where the kernel does not count, or /proc can't be read.
+  static func ofThisThread() -> Schedule? {
+    let file = clinux_open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { return nil }
+    defer { CLinux.close(file) }
+    return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 128) { buffer in
+      let count = CLinux.read(file, buffer.baseAddress, buffer.count)
+      guard count > 0 else { return nil }
+      return Schedule(parsing: buffer.prefix(count))
+    }
+  }
+
+  /// `12345 678 9`: time run, time waited, number of turns.
+  init?(parsing text: some Sequence<UInt8>) {
+    let numbers = String(decoding: Array(text), as: UTF8.self).split(whereSeparator: \.isWhitespace)
+      .prefix(2).compactMap { Int64($0) }
+    guard numbers.count == 2, numbers.allSatisfy({ $0 >= 0 }) else { return nil }
+    (ran, waited) = (numbers[0], numbers[1])
+  }
+}

@@ -1,0 +1,150 @@
+import Testing
+
+@testable import DaemonLifecycle
+@testable import Systemd
+
+/// What systemd is told, fact by fact: no socket, no clock.
+@Suite struct ServiceStatusTests {
+  private var status = ServiceStatus(sendsStatus: true)
+  private static let signal = LifecycleCause(
+    .signal(.sighup, pid: 1, uid: 0, coalesced: 1))
+
+  private mutating func tell(_ fact: LifecycleFact) -> [NotifyField] {
+    status.fields(for: fact, at: "12:00", monotonic: 42)
+  }
+
+  private func report(
+    _ cause: LifecycleCause = LifecycleCause(.launch), failing: String? = nil,
+    in notification: any LifecycleNotification.Type = ShouldReload.self
+  ) -> LifecycleReport {
+    let failures = failing.map {
+      [
+        LifecycleReport.Entry(
+          notification: notification, outcome: .failed(TextError(text: $0)), duration: .zero,
+          name: .type(ServiceStatusTests.self), errorText: $0)
+      ]
+    }
+    return LifecycleReport(cause: cause, entries: failures ?? [])
+  }
+
+  private func snapshot(_ state: LifecycleState, _ reasons: BackgroundReason...)
+    -> LifecycleSnapshot
+  {
+    LifecycleSnapshot(state: state, reasons: reasons)
+  }
+
+  private mutating func launch() {
+    _ = tell(.began(.launch, LifecycleCause(.launch)))
+    _ = tell(.ended(.launch, report(), .zero, snapshot(.foreground)))
+    _ = tell(.launched(snapshot(.foreground)))
+  }
+
+  @Test mutating func readyComesWithTheLaunchAndOnce() {
+    #expect(tell(.began(.launch, LifecycleCause(.launch))) == [.status("launching")])
+    #expect(tell(.ended(.launch, report(), .zero, snapshot(.foreground))) == [])
+    #expect(
+      tell(.launched(snapshot(.foreground)))
+        == [.ready, .status("foreground since 12:00 (launch)")])
+  }
+
+  @Test mutating func aReloadIsAnsweredWithItsVerdict() {
+    launch()
+    #expect(
+      tell(.began(.reload, Self.signal))
+        == [.reloading(at: 42), .status("reloading: SIGHUP from pid 1 uid 0")])
+    #expect(
+      tell(.ended(.reload, report(Self.signal), .zero, snapshot(.foreground)))
+        == [.ready, .status("foreground since 12:00 (launch); reloaded 12:00")])
+  }
+
+  @Test mutating func aRejectedReloadSaysWhy() {
+    launch()
+    _ = tell(.began(.reload, Self.signal))
+    let fields = tell(
+      .ended(.reload, report(failing: "no such feed"), .zero, snapshot(.foreground)))
+    #expect(fields.first == .ready)
+    guard case .status(let text)? = fields.last else {
+      Issue.record("no status")
+      return
+    }
+    #expect(text.contains("reload rejected 12:00"))
+    #expect(text.contains("no such feed"))
+    // It stays until the next one.
+    let paused = tell(.ended(.background, report(), .zero, snapshot(.background, .operator)))
+    #expect("\(paused)".contains("no such feed"))
+    _ = tell(.began(.reload, Self.signal))
+    let well = tell(.ended(.reload, report(), .zero, snapshot(.background, .operator)))
+    #expect(!"\(well)".contains("no such feed"))
+  }
+
+  @Test mutating func stoppingIsFinal() {
+    launch()
+    _ = tell(.began(.reload, Self.signal))
+    let term = LifecycleCause(.signal(.sigterm, pid: 1, uid: 0, coalesced: 1))
+    #expect(
+      tell(.terminating(term)) == [.stopping, .status("stopping: SIGTERM from pid 1 uid 0")])
+    #expect(tell(.ended(.reload, report(), .zero, snapshot(.foreground))) == [])
+    #expect(tell(.terminating(term)) == [])
+    #expect(tell(.launched(snapshot(.foreground))) == [])
+    #expect(tell(.unmappedReload(Self.signal)) == [])
+    #expect(tell(.began(.reload, Self.signal)) == [])
+  }
+
+  @Test mutating func aReloadBeforeReadyIsNotTold() {
+    _ = tell(.began(.launch, LifecycleCause(.launch)))
+    #expect(tell(.began(.reload, Self.signal)) == [])
+    #expect(tell(.unmappedReload(Self.signal)) == [])
+  }
+
+  @Test mutating func anUnmappedReloadIsAnsweredAtOnce() {
+    launch()
+    let fields = tell(.unmappedReload(Self.signal))
+    #expect(fields.prefix(2) == [.reloading(at: 42), .ready])
+    #expect("\(fields)".contains("the signal map has no reload"))
+  }
+
+  @Test mutating func backgroundNamesItsReasonsAndWho() {
+    launch()
+    let cause = LifecycleCause(.signal(.sigusr1, pid: 7, uid: 3, coalesced: 1))
+    #expect(
+      tell(.ended(.background, report(cause), .zero, snapshot(.background, .operator)))
+        == [.status("background, operator, since 12:00 (SIGUSR1 from pid 7 uid 3)")])
+  }
+
+  @Test mutating func progressReadsAsASentence() {
+    launch()
+    _ = tell(.terminating(Self.signal))
+    let progress = LifecycleProgress(
+      walk: .termination, done: 3, total: 5, waitingFor: [.type(Int.self)],
+      elapsed: .milliseconds(2100))
+    #expect(
+      tell(.progress(progress)) == [.status("stopping: 3 of 5 done, waiting for Int, 2.1 s")])
+  }
+
+  @Test mutating func theWatchdogsReasonComesAndGoes() {
+    launch()
+    #expect(tell(.healthy) == [.watchdog])
+    let sick = tell(.unhealthy("the pool does not answer"))
+    #expect("\(sick)".contains("no watchdog ping: the pool does not answer"))
+    #expect(tell(.unhealthy("the pool does not answer")) == [])
+    #expect(tell(.healthy) == [.watchdog, .status("foreground since 12:00 (launch)")])
+  }
+
+  @Test mutating func theSameStatusIsNotSentTwice() {
+    launch()
+    #expect(tell(.ended(.save, report(), .zero, snapshot(.foreground))) == [])
+  }
+
+  @Test mutating func withoutStatusOnlyTheProtocolIsLeft() {
+    status = ServiceStatus(sendsStatus: false)
+    #expect(tell(.began(.launch, LifecycleCause(.launch))) == [])
+    #expect(tell(.launched(snapshot(.foreground))) == [.ready])
+    #expect(tell(.began(.reload, Self.signal)) == [.reloading(at: 42)])
+    #expect(tell(.ended(.reload, report(), .zero, snapshot(.foreground))) == [.ready])
+  }
+}
+
+struct TextError: Error, CustomStringConvertible {
+  let text: String
+  var description: String { text }
+}
