@@ -1,0 +1,163 @@
+import Synchronization
+import Testing
+
+@testable import DaemonLifecycle
+
+/// The watchdog's question, and what counts as an answer.
+@Suite struct HealthTests {
+  /// Says what it is told to say.
+  final class Patient: HealthObserver, BackgroundObserver {
+    let illness = Mutex<String?>(nil)
+    let checks = Atomic<Int>(0)
+    let inBackground: @Sendable () async throws -> Void
+    init(inBackground: @escaping @Sendable () async throws -> Void = {}) {
+      self.inBackground = inBackground
+    }
+    func checkHealth(_ notification: CheckHealth) throws {
+      checks.add(1, ordering: .relaxed)
+      if let illness = illness.withLock({ $0 }) { throw TextError(text: illness) }
+    }
+    func didEnterBackground(_ notification: DidEnterBackground) async throws {
+      try await inBackground()
+    }
+  }
+
+  private func launched(_ patient: Patient) async -> ObservedCore {
+    let observed = ObservedCore(LifecycleConfiguration(logsProblems: false))
+    observed.core.add(patient, phase: .standard)
+    _ = await observed.core.launch()
+    return observed
+  }
+
+  private func tick(_ observed: ObservedCore, stall: Duration = .zero) async {
+    observed.core.receive(.watchdogTick(stall: stall))
+    await observed.core.untilIdle()
+  }
+
+  @Test func aHealthyDaemonIsPinged() async {
+    let patient = Patient()
+    let observed = await launched(patient)
+    await tick(observed)
+    #expect(observed.log.names.last == "healthy")
+    #expect(patient.checks.load(ordering: .relaxed) == 1)
+  }
+
+  @Test func noPingBeforeTheLaunch() async {
+    let observed = ObservedCore()
+    await tick(observed)
+    #expect(observed.log.names == [])
+  }
+
+  @Test func aFailedCheckWithholdsThePing() async {
+    let patient = Patient()
+    let observed = await launched(patient)
+    patient.illness.withLock { $0 = "no feed for an hour" }
+    await tick(observed)
+    #expect(observed.log.names.last?.hasPrefix("unhealthy: Patient, CheckHealth: failed") == true)
+    #expect(observed.log.names.last?.hasSuffix("no feed for an hour") == true)
+    patient.illness.withLock { $0 = nil }
+    await tick(observed)
+    #expect(observed.log.names.last == "healthy")
+  }
+
+  @Test func aCheckThatDoesNotEndWithholdsThePing() async {
+    let observed = await launched(Patient())
+    let core = observed.core
+    final class Stuck: HealthObserver {
+      let core: LifecycleCore
+      init(_ core: LifecycleCore) { self.core = core }
+      func checkHealth(_ notification: CheckHealth) async throws {
+        try await core.clockForTesting.sleep(for: .seconds(100))
+      }
+    }
+    let stuck = Stuck(core)
+    core.add(stuck, phase: .standard)
+    await core.untilIdle()
+    core.receive(.watchdogTick(stall: .zero))
+    await core.advance(by: .seconds(1))
+    core.receive(.watchdogTick(stall: .zero))
+    await core.advance(by: .milliseconds(100))
+    #expect(
+      observed.log.names.last == "unhealthy: an observer's checkHealth does not answer")
+    // Its deadline is half the period.
+    await core.advance(by: .seconds(1))
+    await core.untilIdle()
+    #expect(observed.log.names.last?.hasPrefix("unhealthy: Stuck, CheckHealth: timed out") == true)
+    #expect(!observed.log.names.contains("healthy"))
+  }
+
+  @Test func aSlowPauseIsNoIllness() async {
+    let gate = Gate()
+    let patient = Patient(inBackground: { await gate.wait() })
+    let observed = await launched(patient)
+    observed.core.receive(LifecycleEvent(.enterBackground(.operator)))
+    observed.core.receive(.watchdogTick(stall: .zero))
+    while !observed.log.names.contains("healthy") { await Task.yield() }
+    #expect(!observed.log.names.contains("ended background in background"))
+    gate.open()
+    await observed.core.untilIdle()
+  }
+
+  @Test func whileItStopsItIsPingedUnasked() async {
+    let gate = Gate()
+    let patient = Patient(inBackground: { await gate.wait() })
+    let observed = await launched(patient)
+    observed.core.receive(LifecycleEvent(.terminate))
+    observed.core.receive(.watchdogTick(stall: .zero))
+    #expect(observed.log.names.last == "healthy")
+    #expect(patient.checks.load(ordering: .relaxed) == 0)
+    gate.open()
+    await observed.core.untilIdle()
+  }
+
+  @Test func aStallIsForgivenAtOnceToOneThatWasWell() async {
+    let patient = Patient()
+    let observed = await launched(patient)
+    await tick(observed)
+    observed.time.advance(to: MonotonicTime(nanoseconds: 9_000_000_000))
+    // The ping does not wait for the checks: they come after it.
+    patient.illness.withLock { $0 = "too busy" }
+    await tick(observed, stall: .seconds(7))
+    #expect(observed.log.names.suffix(2).first == "healthy")
+    #expect(observed.log.names.last?.hasPrefix("unhealthy") == true)
+  }
+
+  @Test func aStallDoesNotHelpOneThatWasStuck() async {
+    let patient = Patient()
+    let observed = await launched(patient)
+    await tick(observed)
+    patient.illness.withLock { $0 = "stuck" }
+    observed.time.advance(to: MonotonicTime(nanoseconds: 12_000_000_000))
+    let before = observed.log.names.filter { $0 == "healthy" }.count
+    // 12 s since all was well, of which 7 were a stall: 5 s, and the period is 4.
+    await tick(observed, stall: .seconds(7))
+    #expect(observed.log.names.filter { $0 == "healthy" }.count == before)
+  }
+
+  @Test func wildcardsAndStreamsAreSparedTheQuestion() async {
+    let patient = Patient()
+    let observed = await launched(patient)
+    let heard = Log()
+    let id = observed.core.add(
+      closure: .wildcard { heard.add("\(type(of: $0))") }, owner: nil, phase: .standard,
+      name: .closure(file: "", line: 0))
+    await observed.core.untilIdle()
+    heard.clear()
+    await tick(observed)
+    #expect(heard.all == [])
+    observed.core.remove(id)
+  }
+
+  @Test(arguments: [
+    ("1000 200 3", 1000, 200), ("0 0 0\n", 0, 0), ("5 6", 5, 6),
+  ])
+  func readsTheScheduler(text: String, ran: Int64, waited: Int64) throws {
+    let schedule = try #require(Schedule(parsing: Array(text.utf8)))
+    #expect(schedule.ran == ran && schedule.waited == waited)
+  }
+
+  @Test(arguments: ["", "1", "x y z", "-1 5 6", "99999999999999999999 1 1"])
+  func refusesWhatTheSchedulerDoesNotWrite(text: String) {
+    #expect(Schedule(parsing: Array(text.utf8)) == nil)
+  }
+}

@@ -1,0 +1,232 @@
+import Synchronization
+import Testing
+
+@testable import DaemonLifecycle
+
+/// Keeps what a core tells.
+final class FactLog: LifecycleSink {
+  private let facts = Mutex<[LifecycleFact]>([])
+  let asksForTime: Bool
+  init(asksForTime: Bool = true) { self.asksForTime = asksForTime }
+  func hear(_ fact: LifecycleFact) { facts.withLock { $0.append(fact) } }
+  var all: [LifecycleFact] { facts.withLock { $0 } }
+
+  /// The facts by name.
+  var names: [String] {
+    all.map { fact in
+      switch fact {
+      case .began(let walk, _): "began \(walk)"
+      case .progress(let progress): progress.description
+      case .ended(let walk, _, _, let snapshot): "ended \(walk) in \(snapshot.state)"
+      case .launched: "launched"
+      case .terminating: "terminating"
+      case .unmappedReload: "unmapped reload"
+      case .extended(let duration): "extended \(duration.inSeconds)"
+      case .healthy: "healthy"
+      case .unhealthy(let reason): "unhealthy: \(reason)"
+      case .endedLate: "ended late"
+      case .remark(_, let text): "remark \(text ?? "none")"
+      case .problems: "problems"
+      case .terminated(let exit): "terminated \(exit.code)"
+      }
+    }
+  }
+}
+
+/// A core on a virtual clock with a sink.
+struct ObservedCore {
+  let log: FactLog
+  let core: LifecycleCore
+  let time = VirtualTime()
+
+  init(
+    _ configuration: LifecycleConfiguration = LifecycleConfiguration(),
+    asksForTime: Bool = true, watchdogPeriod: Duration? = .seconds(4)
+  ) {
+    log = FactLog(asksForTime: asksForTime)
+    core = LifecycleCore(
+      configuration: configuration, time: .virtual(time), sinks: [log],
+      watchdogPeriod: watchdogPeriod, exitProcess: { _ in })
+  }
+
+  func send(_ kind: LifecycleEvent.Kind) async {
+    core.receive(LifecycleEvent(kind))
+    await core.untilIdle()
+  }
+}
+
+/// What a core tells systemd and the journal, and what it learns from them.
+@Suite struct SinkTests {
+  private let bad = Failure()
+
+  @Test func aLifeInFacts() async {
+    let observed = ObservedCore()
+    _ = await observed.core.launch()
+    await observed.send(.enterBackground(.operator))
+    await observed.send(.reload)
+    await observed.send(.terminate)
+    #expect(
+      observed.log.names == [
+        "began launch", "ended launch in foreground", "launched",
+        "began background", "ended background in background",
+        "began reload", "ended reload in background",
+        "terminating", "began termination", "ended termination in terminated", "terminated 0",
+      ])
+  }
+
+  @Test func aFailedLaunchIsNeverReady() async {
+    let observed = ObservedCore(LifecycleConfiguration(logsProblems: false))
+    let token = observe(observed.core, DidFinishLaunching.self) { _ in throw Failure() }
+    _ = await observed.core.launch()
+    await observed.core.untilIdle()
+    #expect(!observed.log.names.contains("launched"))
+    #expect(observed.log.names.last == "terminated 70")
+    token.cancel()
+  }
+
+  @Test func aTerminationDuringTheLaunchIsNeverReady() async {
+    let observed = ObservedCore()
+    let core = observed.core
+    let token = observe(core, DidFinishLaunching.self) { _ in
+      core.receive(LifecycleEvent(.terminate))
+    }
+    _ = await core.launch()
+    await core.untilIdle()
+    #expect(!observed.log.names.contains("launched"))
+    token.cancel()
+  }
+
+  @Test func aReloadOvertakenByTheEndIsToldAfterIt() async {
+    let observed = ObservedCore()
+    let core = observed.core
+    _ = await core.launch()
+    let token = observe(core, ShouldReload.self) { _ in core.receive(LifecycleEvent(.terminate)) }
+    await observed.send(.reload)
+    let names = observed.log.names
+    let terminating = names.firstIndex(of: "terminating")
+    let ended = names.firstIndex { $0.hasPrefix("ended reload") }
+    #expect(terminating != nil && ended != nil && terminating! < ended!)
+    token.cancel()
+  }
+
+  @Test func slowWalksTellHowFarTheyAre() async {
+    let observed = ObservedCore()
+    let core = observed.core
+    _ = await core.launch()
+    let slow = Scripted(background: { _ in
+      try await core.clockForTesting.sleep(for: .milliseconds(1500))
+    })
+    let quick = Scripted()
+    core.add(slow, phase: LifecyclePhase(order: 1))
+    core.add(quick, phase: LifecyclePhase(order: 0))
+    await core.untilIdle()
+    core.receive(LifecycleEvent(.terminate))
+    await core.advance(by: .seconds(5))
+    await core.untilIdle()
+    // Both pause, both save, both hear of the end.
+    #expect(
+      observed.log.names.filter { $0.hasPrefix("stopping") }
+        == ["stopping: 0 of 6 done, waiting for Scripted, 1.0 s"])
+  }
+
+  @Test func moreTimeIsAskedForWhereSystemdWaits() async {
+    let observed = ObservedCore(
+      LifecycleConfiguration(hookDeadline: .seconds(10), stopBudget: .seconds(20), exitGrace: nil))
+    let core = observed.core
+    _ = await core.launch()
+    let long = Scripted(background: { notification in
+      notification.context.extendDeadline(by: .seconds(60))
+      try await core.clockForTesting.sleep(for: .seconds(50))
+    })
+    core.add(long, phase: .standard)
+    await core.untilIdle()
+    core.receive(LifecycleEvent(.terminate))
+    await core.advance(by: .seconds(100))
+    await core.untilIdle()
+    // 20 s of budget, 60 s more, and a second of margin.
+    #expect(observed.log.names.contains("extended 81.0"))
+    #expect(observed.log.names.last == "terminated 0")
+  }
+
+  @Test func withoutAServiceManagerTheBudgetIsTheLimit() async {
+    let observed = ObservedCore(
+      LifecycleConfiguration(
+        hookDeadline: .seconds(10), stopBudget: .seconds(20), exitGrace: nil, logsProblems: false),
+      asksForTime: false)
+    let core = observed.core
+    _ = await core.launch()
+    let long = Scripted(background: { notification in
+      notification.context.extendDeadline(by: .seconds(60))
+      try await core.clockForTesting.sleep(for: .seconds(50))
+    })
+    core.add(long, phase: .standard)
+    await core.untilIdle()
+    core.receive(LifecycleEvent(.terminate))
+    await core.advance(by: .seconds(100))
+    await core.untilIdle()
+    #expect(observed.log.names.last == "terminated 124")
+  }
+
+  @Test func anExtensionAtOtherTimesIsNotTold() async {
+    let observed = ObservedCore()
+    let core = observed.core
+    _ = await core.launch()
+    let long = Scripted(background: { $0.context.extendDeadline(by: .seconds(60)) })
+    core.add(long, phase: .standard)
+    await observed.send(.enterBackground(.operator))
+    #expect(!observed.log.names.contains { $0.hasPrefix("extended") })
+  }
+
+  @Test(arguments: [
+    (nil as Duration?, nil as Duration?, 90.0), (nil, .seconds(2), 1.8), (nil, .seconds(60), 59.0),
+    (.seconds(5), .seconds(60), 5.0), (.seconds(60), .seconds(10), 9.0), (.seconds(7), nil, 7.0),
+  ])
+  func theStopBudgetIsWhatIsAllowed(configured: Duration?, allowed: Duration?, seconds: Double) {
+    let configuration = LifecycleConfiguration(stopBudget: configured, exitGrace: nil)
+    let start = MonotonicTime(nanoseconds: 0)
+    let budget = StopBudget(configuration, allowed: allowed, from: start)
+    #expect(start.duration(to: budget.end) == .seconds(seconds))
+  }
+
+  @Test func anInfiniteStopIsNoTrap() {
+    let start = MonotonicTime.now()
+    let budget = StopBudget(
+      LifecycleConfiguration(), allowed: .seconds(Int64.max), from: start)
+    #expect(budget.share(of: .shouldSaveState, among: 3, at: start) > .seconds(1_000_000))
+  }
+
+  @Test func aSuspendThatLogindDelaysHasThatLong() async {
+    let observed = ObservedCore(LifecycleConfiguration(logsProblems: false))
+    let core = observed.core
+    _ = await core.launch()
+    let saved = Mutex(false)
+    let stuck = Scripted(
+      background: { _ in try await core.clockForTesting.sleep(for: .seconds(100)) },
+      save: { _ in saved.withLock { $0 = true } })
+    core.add(stuck, phase: .standard)
+    await core.untilIdle()
+    core.receive(.sleepDelay(.seconds(4)))
+    core.receive(.event(LifecycleEvent(.suspend)))
+    await core.advance(by: .seconds(4))
+    await core.untilIdle()
+    #expect(saved.withLock { $0 }, "saved before the machine sleeps, though the pause was stuck")
+    #expect(observed.log.names.contains("ended suspend in background"))
+    // The next one that nobody delays has the usual deadlines again.
+    core.receive(.event(LifecycleEvent(.resume)))
+    await core.untilIdle()
+    #expect(core.state.withLock { $0.sleepBudget == nil })
+  }
+
+  private func observe<N: LifecycleNotification>(
+    _ core: LifecycleCore, _ type: N.Type, _ body: @escaping @Sendable (N) async throws -> Void
+  ) -> ObservationToken {
+    let id = core.add(
+      closure: .closure(for: type, body), owner: nil, phase: .standard,
+      name: .closure(file: "SinkTests.swift", line: 0))
+    return ObservationToken { core.remove(id) }
+  }
+}
+
+extension LifecycleCore {
+  var clockForTesting: LifecycleClock { LifecycleClock(core: self) }
+}
