@@ -1,6 +1,7 @@
 import CLinux
 import Dispatch
 import Synchronization
+import Systemd
 
 /// A daemon's lifecycle: turns signals and systemd's state into notifications and delivers them to observers, in order, in
 /// time, with a report.

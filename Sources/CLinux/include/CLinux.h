@@ -134,3 +134,24 @@ int clinux_duplicate_from(int fd, int lowest);
 int clinux_own_pidfd_inode(uint64_t *inode);
 /// environ(7), to be read once.
 char **clinux_environment(void);
+
+// MARK: journal.c: what the journal's native protocol asks for
+
+/// A datagram socket for the journal, close-on-exec, with a send buffer as near to `buffer_size` as the
+/// kernel allows; -1 and errno.
+int clinux_journal_socket(int buffer_size);
+/// One datagram to the socket at `path` (without NUL): `bytes`, or nothing but `memory_file` if that is
+/// not negative. Never raises SIGPIPE, goes on after EINTR. 0, or an errno value.
+int clinux_journal_send(int socket, const char *path, size_t path_count, const void *bytes,
+                        size_t count, int memory_file, bool wait);
+/// Whether a datagram socket is bound at `path` and lets this process in; sends nothing.
+bool clinux_journal_answers(const char *path, size_t path_count);
+int32_t clinux_thread_id(void);
+/// The name this program was started by, without folders.
+const char *clinux_program_name(void);
+
+// MARK: pressure.c: a thread that no signal lands on
+
+/// Starts a detached thread with every signal blocked but those of its own faults. `name` must live for
+/// ever. 0, or an errno value.
+int clinux_start_quiet_thread(const char *name, void (*body)(void *), void *context);

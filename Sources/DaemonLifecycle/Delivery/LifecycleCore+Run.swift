@@ -1,4 +1,5 @@
 import CLinux
+import Systemd
 
 // The beginning and the end: launch, body, termination, exit.
 extension LifecycleCore {

@@ -1,5 +1,6 @@
 import CLinux
 import Synchronization
+import Systemd
 
 /// What a subject is inside: the registry, the observers and the deliveries under one lock.
 ///

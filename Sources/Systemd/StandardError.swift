@@ -2,44 +2,48 @@ import CLinux
 
 /// Writes to standard error without ever waiting for a reader, or dying for want of one: a daemon whose
 /// stderr is a full pipe must still end. What does not fit is dropped.
-enum StandardError {
-  static func writeLine(_ line: String) {
+///
+/// Any thread may call it; lines of up to `PIPE_BUF` bytes are not mixed with others.
+package enum StandardError {
+  /// False when not all of it was taken.
+  @discardableResult
+  package static func writeLine(_ line: String) -> Bool {
     var text = line + "\n"
-    withoutBrokenPipes {
+    return withoutBrokenPipes {
       text.withUTF8 { bytes in
-        guard let base = bytes.baseAddress else { return }
-        write(base, bytes.count)
+        guard let base = bytes.baseAddress else { return true }
+        return write(base, bytes.count) == bytes.count
       }
     }
   }
 
-  private static func write(_ base: UnsafePointer<UInt8>, _ count: Int) {
+  private static func write(_ base: UnsafePointer<UInt8>, _ count: Int) -> Int {
     // A socket (the journal) takes MSG_DONTWAIT.
     let flags = Int32(MSG_DONTWAIT) | Int32(bitPattern: UInt32(truncatingIfNeeded: MSG_NOSIGNAL))
-    if send(2, base, count, flags) >= 0 || clinux_errno() != ENOTSOCK { return }
+    let sent = send(2, base, count, flags)
+    if sent >= 0 || clinux_errno() != ENOTSOCK { return sent }
     // A file has its position in the description that all writers share, and never makes one wait.
     var status = stat()
     if fstat(2, &status) == 0, status.st_mode & mode_t(S_IFMT) == mode_t(S_IFREG) {
-      _ = CLinux.write(2, base, count)
-      return
+      return CLinux.write(2, base, count)
     }
     // Anything else is opened anew, so that O_NONBLOCK is set on a description of our own and not on the
     // one that other processes share.
     let own = clinux_open(
       "/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_APPEND | O_NOCTTY | O_CLOEXEC)
     if own >= 0 {
-      _ = CLinux.write(own, base, count)
-      close(own)
-      return
+      defer { close(own) }
+      return CLinux.write(own, base, count)
     }
     var ready = pollfd(fd: 2, events: Int16(POLLOUT), revents: 0)
     if poll(&ready, 1, 0) == 1, ready.revents == Int16(POLLOUT) {
-      _ = CLinux.write(2, base, count)
+      return CLinux.write(2, base, count)
     }
+    return -1
   }
 
   /// Runs `body` with SIGPIPE blocked on this thread, and takes back the one that it may have raised.
-  private static func withoutBrokenPipes(_ body: () -> Void) {
+  private static func withoutBrokenPipes(_ body: () -> Bool) -> Bool {
     var brokenPipe = sigset_t()
     var before = sigset_t()
     var pending = sigset_t()
@@ -48,9 +52,10 @@ enum StandardError {
     pthread_sigmask(SIG_BLOCK, &brokenPipe, &before)
     sigpending(&pending)
     let wasPending = sigismember(&pending, SIGPIPE) == 1
-    body()
+    let written = body()
     var now = timespec()
     if !wasPending { while sigtimedwait(&brokenPipe, nil, &now) == -1, clinux_errno() == EINTR {} }
     pthread_sigmask(SIG_SETMASK, &before, nil)
+    return written
   }
 }

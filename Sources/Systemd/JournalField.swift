@@ -1,0 +1,49 @@
+/// One named value of a journal entry.
+///
+///     let field = try JournalField("REQUEST_ID", "4711")
+///
+/// A value may hold any bytes, newlines and NUL included. An entry may have several fields of one name.
+/// Source: systemd's "Native Journal Protocol", systemd.journal-fields(7).
+public struct JournalField: Sendable, Hashable {
+  /// 1 to 64 of A–Z, 0–9 and _, beginning with a letter.
+  public let name: String
+  public let value: [UInt8]
+
+  /// Throws ``SystemdError/invalidArgument(_:)`` for a name that the journal would drop.
+  public init(_ name: String, bytes: [UInt8]) throws(SystemdError) {
+    if let reason = Self.objection(to: name) {
+      throw .invalidArgument("The journal field name \"\(name)\" \(reason).")
+    }
+    self.name = name
+    value = bytes
+  }
+
+  /// A text value.
+  public init(_ name: String, _ value: String) throws(SystemdError) {
+    try self.init(name, bytes: Array(value.utf8))
+  }
+
+  /// For names that are literals in this module.
+  init(known name: StaticString, _ value: String) {
+    self.name = name.description
+    self.value = Array(value.utf8)
+  }
+
+  private static func objection(to name: String) -> String? {
+    guard let first = name.utf8.first else { return "is empty" }
+    if name.utf8.count > 64 { return "is longer than 64 bytes" }
+    if first == UInt8(ascii: "_") {
+      return "begins with _, which only the journal's own fields may"
+    }
+    for byte in name.utf8 {
+      switch byte {
+      case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+        UInt8(ascii: "_"):
+        continue
+      default: return "has something other than A-Z, 0-9 and _"
+      }
+    }
+    if first <= UInt8(ascii: "9") { return "begins with a digit" }
+    return nil
+  }
+}

@@ -1,0 +1,31 @@
+/// An entry as lines for standard error.
+///
+/// The journal takes a newline and a NUL for the end of a line. Each line gets the prefix, so that no text
+/// from outside can pretend to be a line of another priority.
+enum JournalLines {
+  /// `<N>` and the line, for each line; without a newline at the end.
+  static func prefixed(_ entry: JournalEntry) -> String {
+    let prefix = "<\(entry.priority.rawValue)>"
+    var text = ""
+    for (index, line) in lines(of: entry.message).enumerated() {
+      if index > 0 { text += "\n" }
+      text += prefix
+      text += line
+    }
+    return text
+  }
+
+  /// The message as it is, without a newline at the end.
+  static func plain(_ entry: JournalEntry) -> String {
+    var message = entry.message[...]
+    if message.utf8.last == 10 { message = String(message.utf8.dropLast())?[...] ?? message }
+    return String(message)
+  }
+
+  private static func lines(of message: String) -> [String] {
+    var lines = message.utf8.split(omittingEmptySubsequences: false) { $0 == 10 || $0 == 0 }
+      .map { String(decoding: $0, as: UTF8.self) }
+    if lines.count > 1, lines.last == "" { lines.removeLast() }
+    return lines
+  }
+}

@@ -1,0 +1,29 @@
+/// The 128-bit identifier of a kind of message, by which operators find every entry of that kind.
+///
+///     let diskFull = try MessageID("5c3c1d2f8a0e4b6f9d7e6a5b4c3d2e1f")
+///     // journalctl MESSAGE_ID=5c3c1d2f8a0e4b6f9d7e6a5b4c3d2e1f
+///
+/// Make one per kind with `systemd-id128 new`, and never change it. Source: systemd.journal-fields(7).
+public struct MessageID: Sendable, Hashable, CustomStringConvertible {
+  /// 32 lower-case hexadecimal digits.
+  public let description: String
+
+  /// Throws ``SystemdError/invalidArgument(_:)`` unless `text` is 32 hexadecimal digits; upper case is made
+  /// lower.
+  public init(_ text: String) throws(SystemdError) {
+    let isHex = text.utf8.allSatisfy { byte in
+      switch byte {
+      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
+        UInt8(ascii: "A")...UInt8(ascii: "F"):
+        true
+      default: false
+      }
+    }
+    guard isHex, text.utf8.count == 32 else {
+      throw .invalidArgument(
+        "The message ID \"\(text)\" is not 32 hexadecimal digits without dashes; "
+          + "systemd-id128 new prints one.")
+    }
+    description = text.lowercased()
+  }
+}
