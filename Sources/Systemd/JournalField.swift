@@ -23,8 +23,8 @@ public struct JournalField: Sendable, Hashable {
     try self.init(name, bytes: Array(value.utf8))
   }
 
-  /// For names that are literals in this module.
-  init(known name: StaticString, _ value: String) {
+  /// For names that are literals in this package.
+  package init(known name: StaticString, _ value: String) {
     self.name = name.description
     self.value = Array(value.utf8)
   }

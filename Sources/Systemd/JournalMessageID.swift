@@ -26,4 +26,7 @@ public struct MessageID: Sendable, Hashable, CustomStringConvertible {
     }
     description = text.lowercased()
   }
+
+  /// For identifiers that are literals in this package.
+  package init(known text: StaticString) { description = text.description }
 }

@@ -1,25 +1,155 @@
-/// Says on standard error what did not go well.
+import Systemd
+
+/// Writes down what happens: every transition and problem in the journal, with fields, where standard error
+/// is the journal's; elsewhere a line on standard error for each problem.
+///
+///     journalctl -u mydaemon LIFECYCLE_EVENT=background
 final class LifecycleLog: LifecycleSink {
+  /// `nil` where standard error is not the journal's, or the journal is not wanted.
+  private let journal: Journal?
   private let logsProblems: Bool
 
-  init(_ configuration: LifecycleConfiguration) { logsProblems = configuration.logsProblems }
+  init(_ configuration: LifecycleConfiguration) {
+    logsProblems = configuration.logsProblems
+    journal =
+      configuration.systemd.journal ? Self.journal(configuration.systemd.environment) : nil
+  }
+
+  /// For tests.
+  init(journal: Journal?, logsProblems: Bool) {
+    self.journal = journal
+    self.logsProblems = logsProblems
+  }
+
+  private static func journal(_ environment: ServiceEnvironment) -> Journal? {
+    // A malformed variable is complained of with all others.
+    guard let stream = try? environment.journalStream else { return nil }
+    let journal = Journal(stream: stream, linesElsewhere: false)
+    return journal.destination == .nothing ? nil : journal
+  }
 
   var asksForTime: Bool { false }
 
   func hear(_ fact: LifecycleFact) {
     switch fact {
-    case .ended(_, let report, _, _): log(report.problems)
-    case .problems(let entries): log(entries)
+    case .ended(let walk, let report, let elapsed, let snapshot):
+      for problem in report.problems { write(problem, of: walk) }
+      write(walk, report, elapsed, snapshot)
+    case .problems(let entries): for entry in entries { write(entry, of: .post) }
     case .endedLate(let text): complain(text)
+    case .unhealthy(let reason): complain("the watchdog is not pinged: \(reason)")
+    case .remark(_, let text?): complain(text)
+    case .terminating(let cause): write(cause)
     default: break
     }
   }
 
-  private func log(_ problems: [LifecycleReport.Entry]) {
-    for problem in problems { complain(problem.description) }
+  /// Says a sentence that an operator should read.
+  func complain(_ text: String) {
+    let entry = JournalEntry(text, .warning, messageID: LifecycleMessageID.remark)
+    if let journal {
+      journal.write(entry)
+    } else if logsProblems {
+      StandardError.writeLine("lifecycle: \(text)")
+    }
   }
 
-  func complain(_ text: String) {
-    if logsProblems { StandardError.writeLine("lifecycle: \(text)") }
+  // MARK: Entries
+
+  private func write(_ problem: LifecycleReport.Entry, of walk: LifecycleWalk) {
+    guard let journal else {
+      if logsProblems { StandardError.writeLine("lifecycle: \(problem)") }
+      return
+    }
+    journal.write(
+      JournalEntry(
+        problem.description, problem.outcome.severity > 0 ? .warning : .info,
+        messageID: LifecycleMessageID.problem,
+        fields: [
+          JournalField(known: "LIFECYCLE_EVENT", walk.event),
+          JournalField(known: "LIFECYCLE_OBSERVER", problem.observer),
+          JournalField(known: "LIFECYCLE_OUTCOME", problem.outcome.name),
+        ]))
+  }
+
+  /// What a program posts, and what late observers are told, is no transition of the daemon's.
+  private func write(
+    _ walk: LifecycleWalk, _ report: LifecycleReport, _ elapsed: Duration,
+    _ snapshot: LifecycleSnapshot
+  ) {
+    guard let journal, walk != .post, walk != .catchUp else { return }
+    let failed = report.problems.count { $0.outcome.severity > 0 }
+    let problems = failed == 0 ? "" : ", \(failed) of \(report.entries.count) hooks failed"
+    journal.write(
+      JournalEntry(
+        "\(walk.sentence) in \(elapsed.inSeconds) s (\(report.cause))\(problems)",
+        failed == 0 ? walk.priority : .warning, messageID: LifecycleMessageID.of(walk),
+        fields: fields(walk, report.cause) + [
+          JournalField(known: "LIFECYCLE_STATE", "\(snapshot.state)"),
+          JournalField(
+            known: "LIFECYCLE_REASONS", snapshot.reasons.map(\.name).joined(separator: " ")),
+          JournalField(
+            known: "LIFECYCLE_DURATION_USEC", "\(elapsed.saturatedNanoseconds / 1000)"),
+          JournalField(known: "LIFECYCLE_PROBLEMS", "\(failed)"),
+        ]))
+  }
+
+  private func write(_ cause: LifecycleCause) {
+    journal?.write(
+      JournalEntry(
+        "Stopping (\(cause))", .notice, messageID: LifecycleMessageID.stopping,
+        fields: fields(.termination, cause)))
+  }
+
+  private func fields(_ walk: LifecycleWalk, _ cause: LifecycleCause) -> [JournalField] {
+    var fields = [
+      JournalField(known: "LIFECYCLE_EVENT", walk.event),
+      JournalField(known: "LIFECYCLE_CAUSE", cause.description),
+    ]
+    if case .signal(let signal, let pid, let uid, _) = cause.origin {
+      fields.append(JournalField(known: "LIFECYCLE_SIGNAL", signal.description))
+      fields.append(JournalField(known: "LIFECYCLE_SENDER_PID", "\(pid)"))
+      fields.append(JournalField(known: "LIFECYCLE_SENDER_UID", "\(uid)"))
+    }
+    return fields
+  }
+}
+
+extension LifecycleWalk {
+  /// Past tense, for a log.
+  fileprivate var sentence: String {
+    switch self {
+    case .launch: "Launched"
+    case .foreground: "Entered the foreground"
+    case .background: "Entered the background"
+    case .suspend: "Ready for the machine's sleep"
+    case .resume: "Resumed after the machine's sleep"
+    case .reload: "Reloaded"
+    case .save: "Saved state"
+    case .pressure: "Told of pressure"
+    case .post: "Delivered"
+    case .catchUp: "Told late observers"
+    case .termination: "Terminated"
+    }
+  }
+
+  fileprivate var priority: JournalPriority {
+    switch self {
+    case .launch, .termination, .background, .foreground: .notice
+    default: .info
+    }
+  }
+}
+
+extension LifecycleReport.Outcome {
+  /// One word, to look for.
+  fileprivate var name: String {
+    switch self {
+    case .completed: "completed"
+    case .failed: "failed"
+    case .timedOut: "timed-out"
+    case .abandoned: "abandoned"
+    case .skipped: "skipped"
+    }
   }
 }
