@@ -25,6 +25,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sdbus.h"
+
 /// What has been recorded of one signal since it was last taken.
 typedef struct {
   uint32_t count;     ///< Deliveries recorded, 1 or more.

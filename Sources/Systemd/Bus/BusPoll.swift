@@ -1,0 +1,72 @@
+import CLinux
+
+/// One descriptor for all that a session waits for: an epoll set of the bus's socket, a timer and a wake-up.
+///
+/// Used by the thread that has the session's turn, but for `wake`, which any thread may call.
+final class BusPoll: Sendable {
+  /// Readable when the session has something to do; the same number for the session's whole life.
+  let descriptor: Int32
+  private let timer: Int32
+  private let wakeUp: Int32
+  /// Why one of the descriptors could not be had; the session is then unavailable for ever.
+  let failure: BusError?
+
+  init() {
+    descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
+    timer = timerfd_create(CLOCK_MONOTONIC, Int32(TFD_CLOEXEC | TFD_NONBLOCK))
+    wakeUp = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
+    var complete = descriptor >= 0 && timer >= 0 && wakeUp >= 0
+    for own in [timer, wakeUp] where complete {
+      complete = Self.control(descriptor, EPOLL_CTL_ADD, own, CLINUX_EPOLLIN)
+    }
+    failure =
+      complete ? nil : .system("create the descriptors of a bus session", errno: clinux_errno())
+  }
+
+  deinit {
+    for own in [descriptor, timer, wakeUp] where own >= 0 { close(own) }
+  }
+
+  /// Makes the descriptor readable.
+  func wake() {
+    var one: UInt64 = 1
+    _ = write(wakeUp, &one, 8)  // EAGAIN: it is readable already
+  }
+
+  /// What made the descriptor readable is seen to from here on. Before the work, so that a wake-up that
+  /// comes meanwhile is not lost.
+  func drain() {
+    var value: UInt64 = 0
+    _ = read(wakeUp, &value, 8)
+    _ = read(timer, &value, 8)
+  }
+
+  /// Waits for these events of the bus's socket. `before` is the socket watched so far: sd-bus may close
+  /// its socket and open another one under the same number, so the kernel is asked, not our memory.
+  func watch(_ interest: (descriptor: Int32, events: UInt32), before: Int32?) {
+    if let before, before != interest.descriptor { forget(before) }
+    if !Self.control(descriptor, EPOLL_CTL_MOD, interest.descriptor, interest.events) {
+      _ = Self.control(descriptor, EPOLL_CTL_ADD, interest.descriptor, interest.events)
+    }
+  }
+
+  func forget(_ socket: Int32) { _ = Self.control(descriptor, EPOLL_CTL_DEL, socket, 0) }
+
+  /// Becomes readable at `deadline`; never by itself when that is `nil`.
+  func arm(at deadline: BusTime?) {
+    var time = itimerspec()  // all zero: disarmed
+    if let deadline {
+      let microseconds = min(max(deadline.microseconds, 1), UInt64(Int64.max))
+      time.it_value.tv_sec = time_t(microseconds / 1_000_000)
+      time.it_value.tv_nsec = Int(microseconds % 1_000_000) * 1000
+    }
+    timerfd_settime(timer, CLINUX_TFD_TIMER_ABSTIME, &time, nil)
+  }
+
+  private static func control(_ set: Int32, _ what: Int32, _ member: Int32, _ events: UInt32) -> Bool {
+    var event = epoll_event()
+    event.events = events  // POLLIN and POLLOUT have the same values as EPOLLIN and EPOLLOUT
+    event.data.fd = member
+    return epoll_ctl(set, what, member, &event) == 0
+  }
+}

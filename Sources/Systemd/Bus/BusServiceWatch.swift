@@ -1,0 +1,135 @@
+import Synchronization
+
+/// Follows a service's state, whatever restarts meanwhile: the bus, the service or neither.
+///
+/// For each connection first `listen` makes the matches, then `read` fetches what is so now; the bus keeps
+/// that order, so nothing falls between the two. `read` is called again whenever the service has a new
+/// process, since what the old one said last may be outdated.
+final class BusServiceWatch<Event: Sendable>: Sendable {
+  typealias Step = @Sendable (BusConnection, BusServiceWatch<Event>) -> Void
+
+  private struct State {
+    var isCancelled = false
+    /// Made on the present connection.
+    var matches: [BusMatch] = []
+  }
+
+  private let service: String
+  private let state = Mutex(State())
+  private let handler: @Sendable (Result<Event, BusError>) -> Void
+  private let listen: Step
+  private let read: Step
+
+  init(
+    _ service: String, handler: @escaping @Sendable (Result<Event, BusError>) -> Void,
+    listen: @escaping Step, read: @escaping Step
+  ) {
+    self.service = service
+    self.handler = handler
+    self.listen = listen
+    self.read = read
+  }
+
+  /// Begins; the token that is returned keeps it going.
+  func start(on session: BusSession) -> BusWatch {
+    let connections = session.observe(
+      BusSessionObserver(
+        connected: { self.begin(on: $0) }, disconnected: { self.emit(.failure($0)) }))
+    return BusWatch { [weak session] in
+      connections.cancel()
+      let matches = self.end()
+      guard !matches.isEmpty else { return }
+      session?.perform { connection in
+        guard case .success(let connection) = connection else { return }
+        for match in matches { connection.cancel(match) }
+      }
+    }
+  }
+
+  private func begin(on connection: BusConnection) {
+    let isCancelled = state.withLock { state in
+      state.matches = []
+      return state.isCancelled
+    }
+    guard !isCancelled else { return }
+    listen(connection, self)
+    keep(connection.onNewOwner(of: service) { [self] in read($0, self) }, of: connection)
+    read(connection, self)
+  }
+
+  private func end() -> [BusMatch] {
+    state.withLock { state in
+      state.isCancelled = true
+      return state.matches.takeAll()
+    }
+  }
+
+  // MARK: For `listen` and `read`
+
+  /// Listens to a signal for as long as this watch lasts; a refusal is reported.
+  @discardableResult
+  func match(
+    _ rule: BusMatchRule, on connection: BusConnection,
+    handler: @escaping @Sendable (BusSignal) -> Void
+  ) -> BusMatch {
+    let match = connection.match(rule) { [self] result in
+      if case .failure(let error) = result { emit(.failure(error)) }
+    } handler: { [self] signal in
+      switch signal {
+      case .success(let signal): handler(signal)
+      case .failure(let error): emit(.failure(error))
+      }
+    }
+    keep(match, of: connection)
+    return match
+  }
+
+  /// Ends one match before the watch ends.
+  func cancel(_ match: BusMatch, on connection: BusConnection) {
+    state.withLock { $0.matches.removeAll { $0 == match } }
+    connection.cancel(match)
+  }
+
+  private func keep(_ match: BusMatch, of connection: BusConnection) {
+    let isCancelled = state.withLock { state in
+      if !state.isCancelled { state.matches.append(match) }
+      return state.isCancelled
+    }
+    if isCancelled { connection.cancel(match) }
+  }
+
+  /// Passes an event on, unless the watch was cancelled.
+  func emit(_ event: Result<Event, BusError>) {
+    if !state.withLock(\.isCancelled) { handler(event) }
+  }
+}
+
+/// Remembers a value to tell changes from repeats.
+final class BusMemory<Value: Equatable & Sendable>: Sendable {
+  private let value: Mutex<Value>
+
+  init(_ value: Value) { self.value = Mutex(value) }
+
+  /// Whether that is something new.
+  func change(to new: Value) -> Bool {
+    value.withLock { value in
+      defer { value = new }
+      return value != new
+    }
+  }
+
+  var current: Value { value.withLock { $0 } }
+}
+
+/// A value that the callbacks of one session share; they run one at a time, on whatever thread.
+final class BusMutexed<Value: Sendable>: Sendable {
+  private let value: Mutex<Value>
+
+  init(_ value: Value) { self.value = Mutex(value) }
+
+  func set(_ new: Value) { value.withLock { $0 = new } }
+
+  func with<Result: Sendable>(_ body: (inout Value) -> Result) -> Result {
+    value.withLock { value in body(&value) }
+  }
+}

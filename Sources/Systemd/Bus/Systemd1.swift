@@ -1,0 +1,139 @@
+/// The service manager, `org.freedesktop.systemd1`.
+///
+///     let manager = Systemd1(session)
+///     manager.timeoutStop { timeout in … }
+///
+/// A system service asks over the system bus, a user service over the user bus. "Own" is the unit that this
+/// process belongs to; reading needs no privileges. Completions and handlers run inside
+/// `BusSession.process`. All from org.freedesktop.systemd1(5).
+public struct Systemd1: Sendable {
+  static let service = "org.freedesktop.systemd1"
+  static let manager = BusObject(
+    destination: service, path: "/org/freedesktop/systemd1",
+    interface: "org.freedesktop.systemd1.Manager")
+  /// systemd takes "self" for the unit of whoever asks.
+  static let ownUnit = BusObject(
+    destination: service, path: "/org/freedesktop/systemd1/unit/self",
+    interface: "org.freedesktop.systemd1.Unit")
+  static let ownService = BusObject(
+    destination: service, path: ownUnit.path, interface: "org.freedesktop.systemd1.Service")
+
+  let session: BusSession
+
+  public init(_ session: BusSession) { self.session = session }
+
+  // MARK: The own unit
+
+  /// `TimeoutStopSec=`: how long the daemon has from SIGTERM to its end; `nil` is infinity. Nothing in the
+  /// environment says so.
+  public func timeoutStop(completion: @escaping @Sendable (Result<Duration?, BusError>) -> Void) {
+    session.property("TimeoutStopUSec", of: Self.ownService) { value in
+      completion(value.flatMap { $0.asMicroseconds("TimeoutStopUSec") })
+    }
+  }
+
+  /// `ReloadSignal=`, since systemd 253; before that the call fails.
+  public func reloadSignal(completion: @escaping @Sendable (Result<Int32, BusError>) -> Void) {
+    session.property("ReloadSignal", of: Self.ownService) { value in
+      completion(value.flatMap { $0.asInt32("ReloadSignal") })
+    }
+  }
+
+  /// What systemd is about to do with the own unit: asked after SIGTERM, `restart` tells a restart from a
+  /// `stop`. `nil` when there is no job: somebody else sent the signal.
+  public func ownJob(completion: @escaping @Sendable (Result<UnitJob?, BusError>) -> Void) {
+    session.perform { connection in
+      switch connection {
+      case .failure(let error): completion(.failure(error))
+      case .success(let connection): job(of: Self.ownUnit, connection, completion)
+      }
+    }
+  }
+
+  private func job(
+    of unit: BusObject, _ connection: BusConnection,
+    _ completion: @escaping @Sendable (Result<UnitJob?, BusError>) -> Void
+  ) {
+    connection.property("Job", of: unit) { [session] value in
+      switch value {
+      case .failure(let error): completion(.failure(error))
+      case .success(.structure(let members)):
+        guard members.count == 2, case .uint32(let id) = members[0],
+          case .objectPath(let path) = members[1]
+        else { return completion(BusValue.structure(members).wrongType("Job", "a number and a path")) }
+        guard id != 0 else { return completion(.success(nil)) }
+        let job = BusObject(
+          destination: Self.service, path: path, interface: "org.freedesktop.systemd1.Job")
+        session.property("JobType", of: job) { type in
+          // Over and gone between the two questions.
+          if case .failure(let error) = type, error.isGone { return completion(.success(nil)) }
+          completion(type.flatMap { $0.asString("JobType") }.map { UnitJob($0) })
+        }
+      case .success(let other): completion(other.wrongType("Job", "a number and a path"))
+      }
+    }
+  }
+
+  // MARK: Other units
+
+  /// Hears of a unit's state: what it is now, then each change, without repeats, whatever restarts
+  /// meanwhile. A unit that systemd does not know is a failure with `BusError.noSuchUnit`, unless it was
+  /// there before, as a transient unit that is gone: that one is inactive.
+  public func watchActiveState(
+    of unit: UnitName, _ handler: @escaping @Sendable (Result<UnitActiveState, BusError>) -> Void
+  ) -> BusWatch {
+    let object = BusObject(
+      destination: Self.service, path: unit.objectPath, interface: Self.ownUnit.interface)
+    let last = BusMemory<UnitActiveState?>(nil)
+    let hear: @Sendable (Result<String, BusError>, BusServiceWatch<UnitActiveState>) -> Void = {
+      word, watch in
+      switch word {
+      case .failure(let error): watch.emit(.failure(error))
+      case .success(let word):
+        let state = UnitActiveState(word)
+        if last.change(to: state) { watch.emit(.success(state)) }
+      }
+    }
+    let read: BusServiceWatch<UnitActiveState>.Step = { connection, watch in
+      Self.subscribe(connection, watch)
+      connection.properties(of: object) { properties in
+        hear(properties.flatMap { Self.activeState(in: $0, of: unit, wasThere: last.current != nil) }, watch)
+      }
+    }
+    return BusServiceWatch(Self.service, handler: handler) { connection, watch in
+      watch.match(.propertiesChanged(of: object), on: connection) { [session] signal in
+        guard let changed = signal.changedProperties else {
+          return hear(.failure(.malformedReply("A PropertiesChanged of \(unit) is none.")), watch)
+        }
+        guard changed.names.contains("ActiveState") else { return }
+        if let value = changed.values["ActiveState"] { return hear(value.asString("ActiveState"), watch) }
+        session.perform { connection in
+          if case .success(let connection) = connection { read(connection, watch) }
+        }
+      }
+    } read: { read($0, $1) }.start(on: session)
+  }
+
+  private static func activeState(
+    in properties: [String: BusValue], of unit: UnitName, wasThere: Bool
+  ) -> Result<String, BusError> {
+    guard let load = properties["LoadState"], let state = properties["ActiveState"] else {
+      return .failure(.malformedReply("\(unit) has no LoadState or no ActiveState."))
+    }
+    return load.asString("LoadState").flatMap { load in
+      load == "not-found" && !wasThere
+        ? .failure(.noSuchUnit(unit.description)) : state.asString("ActiveState")
+    }
+  }
+
+  /// Without it systemd sends almost no signals. Asking again is allowed, and needed after it restarted.
+  private static func subscribe(
+    _ connection: BusConnection, _ watch: BusServiceWatch<UnitActiveState>
+  ) {
+    connection.call(manager.method("Subscribe")) { reply in
+      guard case .failure(let error) = reply else { return }
+      if case .call(_, "org.freedesktop.systemd1.AlreadySubscribed", _, _) = error { return }
+      watch.emit(.failure(error))
+    }
+  }
+}

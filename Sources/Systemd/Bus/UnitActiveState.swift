@@ -1,0 +1,38 @@
+/// What a unit is doing, by systemd's words.
+public enum UnitActiveState: Sendable, Hashable, CustomStringConvertible {
+  case active, reloading, inactive, failed, activating, deactivating, maintenance, refreshing
+  /// One that was added to systemd later.
+  case other(String)
+
+  private static let words: [String: UnitActiveState] = [
+    "active": .active, "reloading": .reloading, "inactive": .inactive, "failed": .failed,
+    "activating": .activating, "deactivating": .deactivating, "maintenance": .maintenance,
+    "refreshing": .refreshing,
+  ]
+
+  public init(_ word: String) { self = Self.words[word] ?? .other(word) }
+
+  public var description: String {
+    if case .other(let word) = self { return word }
+    return Self.words.first { $0.value == self }?.key ?? ""
+  }
+}
+
+/// What systemd is about to do with a unit, by its words for the types of jobs.
+public enum UnitJob: Sendable, Hashable {
+  case start, stop, restart, reload, tryRestart
+  /// Another type, such as `verify-active`.
+  case other(String)
+
+  init(_ word: String) {
+    self =
+      switch word {
+      case "start": .start
+      case "stop": .stop
+      case "restart": .restart
+      case "reload": .reload
+      case "try-restart": .tryRestart
+      default: .other(word)
+      }
+  }
+}
