@@ -17,6 +17,7 @@ struct ServiceIntegration {
     log = LifecycleLog(configuration)
     addNotifications(systemd)
     addWatchdog(systemd)
+    addBuses(systemd)
     sinks.append(log)
   }
 
@@ -33,6 +34,32 @@ struct ServiceIntegration {
     isSupervised = true
     sinks.append(
       NotifySink(socket, sendsStatus: systemd.sendsStatus) { [log] in log.complain($0) })
+  }
+
+  /// A system service asks its manager over the system bus, a user service over the user's; logind is on
+  /// the system bus.
+  private mutating func addBuses(_ systemd: SystemdConfiguration) {
+    let isUserService = isSupervised && systemd.environment.isUserService
+    var login: [any BusFollower] = []
+    if systemd.suspend, isSupervised { login.append(SleepFollower()) }
+    if systemd.shutdown { login.append(ShutdownFollower()) }
+    if systemd.session, isUserService { login.append(SessionFollower()) }
+    var manager: [any BusFollower] = []
+    if systemd.readsStopTimeout, isSupervised { manager.append(StopTimeoutReader()) }
+    if !systemd.watchedUnits.isEmpty { manager.append(UnitFollower(systemd.watchedUnits)) }
+    if isUserService {
+      addBus(.user, manager)
+      addBus(.system, login)
+    } else {
+      addBus(.system, manager + login)
+    }
+  }
+
+  private mutating func addBus(_ address: BusAddress, _ followers: [any BusFollower]) {
+    if followers.isEmpty { return }
+    let source = BusSource(address, followers: followers)
+    sources.append(source)
+    sinks.append(source)
   }
 
   private mutating func addWatchdog(_ systemd: SystemdConfiguration) {

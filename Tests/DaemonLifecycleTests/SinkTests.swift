@@ -27,6 +27,7 @@ final class FactLog: LifecycleSink {
       case .endedLate: "ended late"
       case .remark(_, let text): "remark \(text ?? "none")"
       case .problems: "problems"
+      case .complaint(let text): "complaint \(text)"
       case .terminated(let exit): "terminated \(exit.code)"
       }
     }

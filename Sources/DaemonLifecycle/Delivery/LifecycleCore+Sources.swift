@@ -37,6 +37,8 @@ extension LifecycleCore {
     case .watchdogTick(let stall): watchdogTick(stall: stall)
     case .unmappedReload(let cause):
       change { _, work in self.tell(.unmappedReload(cause), &work) }
+    case .complaint(let text):
+      change { _, work in self.tell(.complaint(text), &work) }
     case .remark(let remark, let text):
       change { _, work in self.tell(.remark(remark, text), &work) }
     }

@@ -32,6 +32,8 @@ enum LifecycleFact: Sendable {
   case endedLate(String)
   /// Something that an operator should know, until it is taken back with `nil`.
   case remark(LifecycleRemark, String?)
+  /// Something that an operator may want to find in the log.
+  case complaint(String)
   /// Hooks of a delivery beside the walks did not complete.
   case problems([LifecycleReport.Entry])
   /// All is over; the process ends with this.

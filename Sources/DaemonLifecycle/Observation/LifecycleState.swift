@@ -17,6 +17,8 @@ public struct BackgroundReason: Sendable, Hashable, CustomStringConvertible {
 
   /// An operator asked (SIGUSR1), until the operator takes it back (SIGUSR2).
   public static let `operator` = BackgroundReason("operator")
+  /// The user of a user service has no active, unlocked session.
+  public static let session = BackgroundReason("session")
   /// The machine sleeps.
   public static let suspend = BackgroundReason("suspend")
 

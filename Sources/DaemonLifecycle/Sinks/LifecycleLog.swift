@@ -36,7 +36,7 @@ final class LifecycleLog: LifecycleSink {
       for problem in report.problems { write(problem, of: walk) }
       write(walk, report, elapsed, snapshot)
     case .problems(let entries): for entry in entries { write(entry, of: .post) }
-    case .endedLate(let text): complain(text)
+    case .endedLate(let text), .complaint(let text): complain(text)
     case .unhealthy(let reason): complain("the watchdog is not pinged: \(reason)")
     case .remark(_, let text?): complain(text)
     case .terminating(let cause): write(cause)

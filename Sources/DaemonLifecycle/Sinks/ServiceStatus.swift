@@ -47,7 +47,7 @@ struct ServiceStatus {
     case .remark(let kind, let text): remark(kind, text)
     case .problems(let entries): remark(.problem, Self.text(of: entries))
     case .terminated(let exit): terminated(exit)
-    case .endedLate: []
+    case .endedLate, .complaint: []
     }
   }
 

@@ -33,6 +33,8 @@ enum LifecycleInput: Sendable {
   case unmappedReload(LifecycleCause)
   /// Something that an operator should know, until it is taken back with `nil`.
   case remark(LifecycleRemark, String?)
+  /// Something that an operator may want to find in the log.
+  case complaint(String)
 }
 
 /// What a remark for the operator is about: each kind has at most one at a time.
