@@ -78,6 +78,7 @@ public final class LifecycleSubject: LifecycleObservable {
       core.markStopped()
       throw error
     }
+    for problem in integration.problems { integration.complain(problem) }
     // A daemon that lacks one of these does its work all the same.
     for source in integration.sources {
       do { try core.listen(to: source) } catch { integration.complain("\(error)") }

@@ -10,11 +10,14 @@ struct ServiceIntegration {
   /// There is a service manager that reloads by signal and waits for answers.
   private(set) var isSupervised = false
 
+  /// What the environment has wrong: said at the start, and done without.
+  private(set) var problems: [String] = []
   private let log: LifecycleLog
 
   init(_ configuration: LifecycleConfiguration) {
     let systemd = configuration.systemd
     log = LifecycleLog(configuration)
+    if systemd.environment.isSupervised { findProblems(systemd.environment) }
     addNotifications(systemd)
     addWatchdog(systemd)
     addBuses(systemd)
@@ -24,13 +27,21 @@ struct ServiceIntegration {
   /// Says what went wrong with an interface that the daemon does without.
   func complain(_ sentence: String) { log.complain(sentence) }
 
+  private mutating func findProblems(_ environment: ServiceEnvironment) {
+    problems = environment.problems.map(\.description)
+    guard let pid = environment.variables["SYSTEMD_EXEC_PID"],
+      (try? environment.isMainProcess) == false
+    else { return }
+    problems.append(
+      "systemd has started process \(pid), and this is \(environment.processID): with"
+        + " NotifyAccess=main nothing that it says is heard. Start it with exec, or set NotifyAccess=all."
+    )
+  }
+
   private mutating func addNotifications(_ systemd: SystemdConfiguration) {
-    guard systemd.notifies else { return }
-    let socket: NotifySocket
-    do { socket = try NotifySocket(address: systemd.environment.notifySocket) } catch {
-      return complain("\(error)")
-    }
-    guard socket.hasServiceManager else { return }
+    guard systemd.notifies, let address = try? systemd.environment.notifySocket,
+      let socket = try? NotifySocket(address: address)
+    else { return }
     isSupervised = true
     sinks.append(
       NotifySink(socket, sendsStatus: systemd.sendsStatus) { [log] in log.complain($0) })
@@ -64,10 +75,8 @@ struct ServiceIntegration {
 
   private mutating func addWatchdog(_ systemd: SystemdConfiguration) {
     guard systemd.watchdog, isSupervised else { return }
-    do {
-      guard let period = try systemd.environment.watchdogPeriod else { return }
-      watchdogPeriod = period
-      sources.append(WatchdogSource(period: period))
-    } catch { complain("\(error)") }
+    guard let period = try? systemd.environment.watchdogPeriod else { return }
+    watchdogPeriod = period
+    sources.append(WatchdogSource(period: period))
   }
 }

@@ -25,14 +25,24 @@ public final class MockLifecycleSubject: LifecycleObservable {
   ///
   /// Observers that are added to a mock that is not launching are late ones: they are told of the launch,
   /// and of the foreground, before anything else.
+  ///
+  /// A service manager is told what systemd would be, beginning with READY=1 of a daemon at work:
+  ///
+  ///     let manager = try FakeServiceManager()
+  ///     let mock = MockLifecycleSubject(serviceManager: manager)
+  ///     await mock.send(.sighup)
+  ///     #expect(manager.service.reloadsEnded == 1)
+  ///     #expect(manager.violations.isEmpty)
   public init(
     state: LifecycleState = .foreground,
-    configuration: LifecycleConfiguration = LifecycleConfiguration(logsProblems: false)
+    configuration: LifecycleConfiguration = LifecycleConfiguration(logsProblems: false),
+    serviceManager: FakeServiceManager? = nil
   ) {
     let recorder = Recorder()
     self.recorder = recorder
     core = LifecycleCore(
       testing: configuration, initialState: state, recorder: recorder,
+      notifyAddress: serviceManager?.address,
       exitProcess: { code in recorder.change { $0.exitCode = code } })
   }
 

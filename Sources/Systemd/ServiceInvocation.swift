@@ -19,18 +19,8 @@ extension ServiceEnvironment {
   public var journalStream: JournalStream? {
     get throws(SystemdError) {
       guard let text = variables["JOURNAL_STREAM"] else { return nil }
-      let parts = text.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
-      guard parts.count == 2, let device = decimal(parts[0], as: UInt64.self),
-        let inode = decimal(parts[1], as: UInt64.self)
-      else { throw malformed("JOURNAL_STREAM", "is not two numbers separated by ':'") }
-      return JournalStream(device: device, inode: inode)
+      return try JournalStream(text)
     }
-  }
-
-  /// The device and the inode of a stream to the journal.
-  public struct JournalStream: Sendable, Hashable {
-    public let device: UInt64
-    public let inode: UInt64
   }
 
   /// The service manager's own process (`MANAGERPID`), as a user's services see it.

@@ -1,15 +1,29 @@
 import Synchronization
+import Systemd
 
 // What the test kit needs of a core. The mock is the same core with a clock that a test moves, no sources,
 // and no process to end.
 extension LifecycleCore {
   package convenience init(
     testing configuration: LifecycleConfiguration, initialState: LifecycleState,
-    recorder: any LifecycleRecorder, exitProcess: @escaping @Sendable (Int32) -> Void
+    recorder: any LifecycleRecorder, notifyAddress: String?,
+    exitProcess: @escaping @Sendable (Int32) -> Void
   ) {
+    let log = LifecycleLog(journal: nil, logsProblems: configuration.logsProblems)
+    var sinks: [any LifecycleSink] = [log]
+    if let notifyAddress, let socket = try? NotifySocket(address: notifyAddress) {
+      sinks.append(
+        NotifySink(socket, sendsStatus: configuration.systemd.sendsStatus) { log.complain($0) })
+    }
     self.init(
       configuration: configuration, initialState: initialState, time: .virtual(VirtualTime()),
-      recorder: recorder, exitProcess: exitProcess)
+      recorder: recorder, sinks: sinks, exitProcess: exitProcess)
+    // A daemon at work has said that it is ready.
+    guard initialState != .launching else { return }
+    change { state, work in
+      self.armHealth(&state)
+      self.tell(.launched(self.snapshot(state)), &work)
+    }
   }
 
   package func send(_ event: LifecycleEvent) { receive(event) }
