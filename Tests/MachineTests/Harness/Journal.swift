@@ -46,6 +46,15 @@ extension MachineTest {
       JournalEntry(json: line).flatMap { matches($0) ? $0 : nil }
     }
     if let entry { return entry }
-    throw MachineFailure("\(location): no such entry of \(choice.joined(separator: " ")) in \(limit)")
+    throw MachineFailure(
+      "\(location): no such entry of \(choice.joined(separator: " ")) in \(limit)")
+  }
+}
+
+extension JournalEntry {
+  /// Whether it was received after another one, of the same machine.
+  func isAfter(_ other: JournalEntry) -> Bool {
+    let times = [self, other].map { Int($0["__MONOTONIC_TIMESTAMP"] ?? "") ?? 0 }
+    return times[0] > times[1]
   }
 }

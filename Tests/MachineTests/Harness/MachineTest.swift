@@ -116,8 +116,10 @@ final class MachineTest: Sendable {
         systemctl thaw "$unit"
         systemctl kill --signal=KILL "$unit"
         systemctl stop "$unit"
-        systemctl clean --what=all "$unit"
         systemctl reset-failed "$unit"
+        # Not the configuration: instances of a template share it.
+        systemctl clean --what=state --what=cache --what=logs --what=runtime "$unit"
+        systemctl clean --what=fdstore "$unit"
         rm -rf "/etc/systemd/system/$unit.d"
       done >/dev/null 2>&1
       """
@@ -138,7 +140,8 @@ final class MachineTest: Sendable {
       let journal = try? await machine.run(
         ["journalctl", "--no-pager", "--output=short-precise", "--lines=200", "--unit=\(name)"],
         within: .seconds(10))
-      text += "\n-- \(name) on \(release.testDescription)\n\(status?.stdout ?? "")\(status?.stderr ?? "")"
+      text +=
+        "\n-- \(name) on \(release.testDescription)\n\(status?.stdout ?? "")\(status?.stderr ?? "")"
       text += "\(journal?.stdout ?? "")"
     }
     return text
@@ -159,35 +162,40 @@ extension Release {
 
   /// Runs a test on a machine of this release, with what it puts there cleaned up afterwards; when it fails,
   /// prints the status and the journal of its units.
-  func test(
-    on place: Place = .shared, _ body: (MachineTest) async throws -> Void
-  ) async throws {
+  @discardableResult
+  func test<T>(
+    on place: Place = .shared, _ body: (MachineTest) async throws -> T
+  ) async throws -> T {
     try await Crowd.enter {
       switch place {
-      case .shared: try await run(body, on: try await Machine.shared(self))
+      case .shared:
+        return try await run(body, on: try await Machine.shared(self))
       case .own(let polkit):
         let machine = try await Machine(booting: self, polkit: polkit)
-        let result: Result<Void, any Error>
-        do { result = .success(try await run(body, on: machine)) } catch { result = .failure(error) }
+        let result: Result<T, any Error>
+        do { result = .success(try await run(body, on: machine)) } catch {
+          result = .failure(error)
+        }
         try await machine.end()
-        try result.get()
+        return try result.get()
       }
     }
   }
 
-  private func run(
-    _ body: (MachineTest) async throws -> Void, on machine: Machine
-  ) async throws {
+  private func run<T>(
+    _ body: (MachineTest) async throws -> T, on machine: Machine
+  ) async throws -> T {
     let test = MachineTest(machine)
-    var failure: (any Error)?
-    do { try await MachineTest.$current.withValue(test) { try await body(test) } } catch {
-      failure = error
+    let result: Result<T, any Error>
+    do {
+      result = .success(try await MachineTest.$current.withValue(test) { try await body(test) })
+    } catch {
+      test.hasFailed.store(true, ordering: .relaxed)
+      result = .failure(error)
     }
-    if failure != nil || test.hasFailed.load(ordering: .relaxed) {
-      print(await test.describeUnits())
-    }
+    if test.hasFailed.load(ordering: .relaxed) { print(await test.describeUnits()) }
     try await test.cleanUp()
-    if let failure { throw failure }
+    return try result.get()
   }
 }
 
