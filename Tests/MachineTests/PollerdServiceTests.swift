@@ -16,6 +16,9 @@ import Testing
       let status = try await machine.read("/proc/\(pollerd.mainPID)/status")
       #expect(status.contains("NoNewPrivs:\t1\n") && status.contains("Seccomp:\t2\n"))
       #expect(status.contains("CapBnd:\t0000000000000000\n"))
+      let messages = try await pollerd.journal().map(\.message)
+      // LogFilterPatterns= came with 253.
+      #expect(machine.systemd < 253 || !messages.contains { $0.contains("thread priority") })
       #expect(try await machine.expect("id", "-un", poll["_UID"] ?? "?") == "pollerd")
     }
   }

@@ -74,13 +74,14 @@ final class Machine: Sendable {
 
   // MARK: Commands
 
-  /// Starts a command as root, outside of every unit. It takes 5 ms.
+  /// Starts a command as root, as `machine exec` does; it takes a few milliseconds.
   func spawn(_ command: [String]) throws -> Child {
     try Child(
       [
         "nsenter", "--target", leader, "--all", "--root", "--wd", "env", "-i",
         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root",
         "LANG=C.UTF-8", "TERM=dumb", "SYSTEMD_COLORS=0", "SYSTEMD_PAGER=",
+        "sh", "-c", "echo $$ >/sys/fs/cgroup/init.scope/cgroup.procs; exec \"$@\"", "sh",
       ] + command)
   }
 

@@ -41,7 +41,7 @@ final class MachineTest: Sendable {
 
   // MARK: Commands and files
 
-  /// Runs a command in the machine, as root and outside of every unit.
+  /// Runs a command in the machine, as root and in no unit but init.scope.
   func run(
     _ command: String..., input: String = "", within limit: Duration = .seconds(60)
   ) async throws -> Output {
