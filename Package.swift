@@ -51,5 +51,7 @@ let package = Package(
     .testTarget(
       name: "PollerdTests", dependencies: ["Pollerd", "DaemonLifecycle", "DaemonLifecycleTesting"],
       path: "Tests/PollerdTests", swiftSettings: strict),
+    // On a real systemd; skipped unless MACHINE_SUITES says where. See Tests/Machine.
+    .testTarget(name: "MachineTests", dependencies: ["Pollerd"], swiftSettings: strict),
   ]
 )

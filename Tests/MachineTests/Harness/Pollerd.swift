@@ -1,0 +1,42 @@
+extension MachineTest {
+  /// The shipped pollerd as an instance of its template: `pollerd@tN.service`, with its own configuration,
+  /// state and, for old systemd, the shipped drop-in.
+  func pollerd(config: String = "", _ lines: String...) async throws -> Service {
+    try await installPollerdFiles()
+    try await write("/etc/pollerd/t\(number).conf", config)
+    return try await adopt(
+      "pollerd@t\(number).service",
+      dropIns: lines.isEmpty ? [] : ["[Service]\n" + lines.joined(separator: "\n") + "\n"])
+  }
+
+  /// Where `pollerd(config:)` keeps its count.
+  var pollerdState: String { "/var/lib/pollerd-t\(number)/state.json" }
+
+  /// All that `systemd/README.md` says to install, as it says; the same for every test, so it stays.
+  func installPollerdFiles() async throws {
+    let folder = "/etc/systemd/system"
+    var files = [("/etc/sysusers.d/pollerd.conf", "sysusers.d/pollerd.conf")]
+    for name in ["pollerd.service", "pollerd@.service"] {
+      files.append(("\(folder)/\(name)", name))
+      if systemd < 253 {
+        files.append(("\(folder)/\(name).d/10-systemd-252.conf", "drop-ins/10-systemd-252.conf"))
+      }
+      if systemd >= 261 {
+        files.append(("\(folder)/\(name).d/20-pressure-262.conf", "drop-ins/20-pressure-262.conf"))
+      }
+    }
+    for (path, source) in files { try await put(path, try Package.read("systemd/" + source)) }
+    try await expect("systemd-sysusers")
+    try await expect("ln", "-sfn", "/opt/machine/bin/pollerd", "/usr/local/bin/pollerd")
+  }
+
+  /// As `write`, but it stays. In one step, since other tests read what is there.
+  private func put(_ path: String, _ contents: String) async throws {
+    let output = try await machine.run(
+      [
+        "sh", "-euc", "mkdir -p \"${1%/*}\"; cat >\"$1.$2\"; mv \"$1.$2\" \"$1\"", "sh", path,
+        ".new\(number)",
+      ], input: contents, within: .seconds(60))
+    guard output.status == 0 else { throw MachineFailure("write \(path): \(output.stderr)") }
+  }
+}

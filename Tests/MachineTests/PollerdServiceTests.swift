@@ -1,0 +1,106 @@
+import Testing
+
+/// Pollerd under the shipped unit and its sandbox.
+@Suite("pollerd as a service", .machines, .describesUnits) struct PollerdServiceTests {
+  /// What pollerd does not do yet is switched off: telling systemd that it is ready and alive.
+  private static let plain = "Type=exec\nWatchdogSec=0"
+
+  @Test(arguments: Release.selected)
+  func polls(_ release: Release) async throws {
+    try await release.test { machine in
+      let pollerd = try await machine.pollerd(config: "interval = 0.05", Self.plain)
+      try await pollerd.start()
+      let poll = try await pollerd.waitForMessage("poll 2 ")
+      // As /proc/loadavg has it: 0.31 0.21 0.18 1/234 5678
+      #expect(poll.message.split(separator: " ").count == 2 + 5)
+      let status = try await machine.read("/proc/\(pollerd.mainPID)/status")
+      #expect(status.contains("NoNewPrivs:\t1\n") && status.contains("Seccomp:\t2\n"))
+      #expect(status.contains("CapBnd:\t0000000000000000\n"))
+      let messages = try await pollerd.journal().map(\.message)
+      // LogFilterPatterns= came with 253.
+      #expect(machine.systemd < 253 || !messages.contains { $0.contains("thread priority") })
+      #expect(try await machine.expect("id", "-un", poll["_UID"] ?? "?") == "pollerd")
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func pausesAndResumes(_ release: Release) async throws {
+    try await release.test { machine in
+      let pollerd = try await machine.pollerd(config: "interval = 0.02", Self.plain)
+      try await pollerd.start()
+      try await pollerd.waitForMessage("poll 3 ")
+      try await pollerd.kill("USR1")
+      try await pollerd.waitForMessage("save: SIGUSR1 from pid 1")
+      try await pollerd.kill("USR2")
+      let resumed = try await pollerd.waitForMessage("foreground: SIGUSR2 from pid 1")
+      try await pollerd.waitForEntry { $0.message.hasPrefix("poll ") && $0.isAfter(resumed) }
+
+      let messages = try await pollerd.journal().map(\.message)
+      let paused = try #require(messages.firstIndex { $0.hasPrefix("background: SIGUSR1") })
+      let between = messages[paused...].prefix { !$0.hasPrefix("foreground: SIGUSR2") }
+      #expect(!between.contains { $0.hasPrefix("poll ") })
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func goesOnCountingAfterARestart(_ release: Release) async throws {
+    try await release.test { machine in
+      let pollerd = try await machine.pollerd(config: "interval = 0.02", Self.plain)
+      try await pollerd.start()
+      try await pollerd.waitForMessage("poll 3 ")
+      for _ in 0..<3 { try await pollerd.restart() }
+      try await pollerd.waitForMessage("poll 6 ")
+      try await pollerd.stop()
+      #expect(try await pollerd.show("Result") == "success")
+
+      let polls = try await pollerd.journal().filter { $0.message.hasPrefix("poll ") }
+      let numbers = polls.compactMap { Int($0.message.split(separator: " ")[1]) }
+      #expect(numbers == Array(1...numbers.count))
+      let state = try await machine.read(machine.pollerdState)
+      #expect(state.contains("\"count\":\(numbers.count)"))
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func pollsHttp(_ release: Release) async throws {
+    try await release.test { machine in
+      let port = 8000 + machine.number
+      try await machine.write("/srv/t\(machine.number)/index.html", "good day\n")
+      let server = try await machine.service(
+        "httpd", exec: "/bin/busybox httpd -f -p 127.0.0.1:\(port) -h /srv/t\(machine.number)")
+      try await server.start()
+      let config = "interval = 0.1\nsource = http://127.0.0.1:\(port)/"
+      let pollerd = try await machine.pollerd(config: config, Self.plain)
+      try await pollerd.start()
+      try await pollerd.waitForEntry { $0.message.hasSuffix(" good day") }
+    }
+  }
+
+  /// Only what the unit allows: 127.0.0.2 is another address of the same machine.
+  @Test(arguments: Release.selected)
+  func doesNotReachWhatIsNotAllowed(_ release: Release) async throws {
+    try await release.test { machine in
+      let port = 8000 + machine.number
+      try await machine.write("/srv/t\(machine.number)/index.html", "good day\n")
+      let server = try await machine.service(
+        "httpd", exec: "/bin/busybox httpd -f -p 127.0.0.1:\(port) -h /srv/t\(machine.number)")
+      try await server.start()
+      let config = "interval = 0.1\nsource = http://127.0.0.1:\(port)/"
+      let pollerd = try await machine.pollerd(
+        config: config, Self.plain, "IPAddressAllow=", "IPAddressAllow=127.0.0.2")
+      try await pollerd.start()
+      try await pollerd.waitForMessage("poll 1 failed: Could not get http", within: .seconds(30))
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func aBadConfigurationIsNotTriedAgain(_ release: Release) async throws {
+    try await release.test { machine in
+      let pollerd = try await machine.pollerd(config: "interval = soon", Self.plain)
+      _ = try await pollerd.systemctl("start")
+      try await pollerd.wait("ActiveState", is: "failed")
+      #expect(try await pollerd.show("ExecMainStatus") == "78")
+      #expect(try await pollerd.show("NRestarts") == "0")
+    }
+  }
+}

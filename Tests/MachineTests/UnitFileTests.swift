@@ -1,0 +1,162 @@
+import Foundation
+import Testing
+
+/// What `systemd/` ships, as systemd itself judges it.
+@Suite("unit files", .machines, .describesUnits) struct UnitFileTests {
+  /// 252 has no `Type=notify-reload` and says so; the guide tells.
+  @Test(arguments: Release.since(253))
+  func areVerified(_ release: Release) async throws {
+    try await release.test { machine in
+      try await machine.installPollerdFiles()
+      for unit in ["pollerd.service", "pollerd@one.service"] {
+        let said = try await machine.run("systemd-analyze", "verify", unit)
+        #expect(said.status == 0 && said.stdout + said.stderr == "")
+      }
+      try await machine.write("/etc/systemd/user/pollerd.service", userUnit())
+      try await machine.write("/root/.local/bin/pollerd", "", mode: "755")
+      let said = try await machine.shell(
+        "XDG_RUNTIME_DIR=/tmp systemd-analyze --user verify /etc/systemd/user/pollerd.service")
+      #expect(said.status == 0 && said.stdout + said.stderr == "")
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func exposeLittle(_ release: Release) async throws {
+    try await release.test { machine in
+      try await machine.installPollerdFiles()
+      try await machine.expect("systemctl", "daemon-reload")
+      for unit in ["pollerd.service", "pollerd@one.service"] {
+        let said = try await machine.expect("systemd-analyze", "security", "--no-pager", unit)
+        let verdict = try #require(said.split(separator: "\n").last)
+        let words = verdict.split(separator: " ")
+        let exposure = try #require(words.lazy.compactMap { Double($0) }.first)
+        #expect(exposure <= 1.0, "\(verdict)")
+      }
+    }
+  }
+
+  /// With a stand-in for pollerd: what the sandbox lets through, and what it does not.
+  @Test(arguments: Release.selected)
+  func theSandboxHasWhatItNeeds(_ release: Release) async throws {
+    try await release.test { machine in
+      try await machine.write("/usr/local/lib/t\(machine.number)", Self.standIn, mode: "755")
+      try await machine.write("/etc/credstore/pollerd.token", "secret", mode: "600")
+      let pollerd = try await machine.pollerd(
+        "Type=notify", "NotifyAccess=all", "ExecStart=",
+        "ExecStart=/usr/local/lib/t\(machine.number)")
+      try await pollerd.start()
+      #expect(try await pollerd.show("StatusText") == "done")
+      let findings = try await pollerd.journal().map(\.message).filter { $0.hasPrefix("- ") }
+      #expect(findings == Self.findings(on: release))
+    }
+  }
+
+  /// Each line says what has worked. The write to the pressure file is what asks for its events.
+  private static let standIn = #"""
+    #!/bin/sh
+    has() { name=$1; shift; "$@" >/dev/null 2>&1 && echo "- $name"; }
+    has loadavg cat /proc/loadavg
+    has pressure cat /proc/pressure/memory
+    has state sh -c 'echo 1 >"$STATE_DIRECTORY/count"'
+    has bus busctl get-property org.freedesktop.systemd1 /org/freedesktop/systemd1/unit/self \
+      org.freedesktop.systemd1.Service TimeoutStopUSec
+    has logind busctl get-property org.freedesktop.login1 /org/freedesktop/login1 \
+      org.freedesktop.login1.Manager InhibitDelayMaxUSec
+    has lock systemd-inhibit --what=sleep --mode=delay true
+    has credential grep -qx secret "$CREDENTIALS_DIRECTORY/pollerd.token"
+    has memory sh -c '[ -w "$MEMORY_PRESSURE_WATCH" ] && exec 3<>"$MEMORY_PRESSURE_WATCH"'
+    has cpu sh -c '[ -w "$CPU_PRESSURE_WATCH" ] && exec 3<>"$CPU_PRESSURE_WATCH"'
+    has io sh -c '[ -w "$IO_PRESSURE_WATCH" ] && exec 3<>"$IO_PRESSURE_WATCH"'
+    has etc sh -c 'echo 1 >/etc/pollerd/here'
+    has lib sh -c 'echo 1 >/var/lib/here'
+    has homes ls /root
+    has processes ls /proc/1/stat
+    has cgroups mkdir /sys/fs/cgroup/here
+    has devices ls /dev/kmsg
+    systemd-notify --ready --status=done
+    exec sleep infinity
+    """#
+
+  private static func findings(on release: Release) -> [String] {
+    var names = ["loadavg", "pressure", "state", "bus", "logind", "lock", "credential"]
+    if release.systemd >= 254 { names.append("memory") }
+    if release.systemd >= 261 { names += ["cpu", "io"] }
+    return names.map { "- " + $0 }
+  }
+
+  /// A secret that is not there is no error.
+  @Test(arguments: Release.selected)
+  func credentialsMayBeAbsent(_ release: Release) async throws {
+    // A machine of its own: another test has a credential of this name.
+    try await release.test(on: .own()) { machine in
+      let pollerd = try await machine.pollerd(
+        "Type=exec", "ExecStart=", "ExecStart=/bin/sleep infinity", "WatchdogSec=0")
+      try await pollerd.start()
+      #expect(try await pollerd.show("ActiveState") == "active")
+    }
+  }
+
+  /// Of a user who lingers, since a test has nobody to log in.
+  @Test(arguments: Release.selected)
+  func theUserServicePolls(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let unit = userUnit(release)
+      try await machine.write("/home/ann/.config/systemd/user/pollerd.service", unit)
+      try await machine.write("/home/ann/.config/pollerd/pollerd.conf", "interval = 0.05")
+      let script = """
+        useradd ann
+        mkdir -p /home/ann/.local/bin
+        ln -s /opt/machine/bin/pollerd /home/ann/.local/bin/pollerd
+        chown -R ann: /home/ann
+        loginctl enable-linger ann
+        systemctl start user@$(id -u ann)
+        runuser -u ann -- env XDG_RUNTIME_DIR=/run/user/$(id -u ann) systemctl --user start pollerd
+        """
+      let started = try await machine.shell("set -e\n" + script)
+      #expect(started.status == 0, "\(started.stderr)")
+      try await machine.waitForJournal("_SYSTEMD_USER_UNIT=pollerd.service") {
+        $0.message.hasPrefix("poll 3 ")
+      }
+    }
+  }
+
+  /// The shipped unit; with `Type=exec`, as pollerd does not say that it is ready yet, where it is to run.
+  private func userUnit(_ release: Release? = nil) -> String {
+    let text = (try? Package.read("systemd/user/pollerd.service")) ?? ""
+    guard release != nil else { return text }
+    return text.replacingOccurrences(of: "Type=notify-reload", with: "Type=exec")
+      .replacingOccurrences(of: "WatchdogSec=30s", with: "")
+  }
+}
+
+/// No machine is needed to compare them.
+@Suite("unit files' texts") struct UnitFileTextTests {
+  /// The template is the service, for NAME.
+  @Test func theTemplateIsTheService() throws {
+    let template = try Self.directives("systemd/pollerd@.service")
+    let service = try Self.directives("systemd/pollerd.service").map {
+      switch $0 {
+      case "StateDirectory=pollerd": "StateDirectory=pollerd-%i"
+      case let line where line.hasPrefix("Description="):
+        line.replacingOccurrences(of: "Pollerd", with: "Pollerd %i")
+      case let line: line.replacingOccurrences(of: "pollerd.conf", with: "%i.conf")
+      }
+    }
+    #expect(template == service)
+  }
+
+  /// Without it, a signal goes to every process of the unit.
+  @Test func everyKillNamesTheMainProcess() throws {
+    for file in ["systemd/README.md", "systemd/drop-ins/10-systemd-252.conf"] {
+      let lines = try Package.read(file).split(separator: "\n").filter {
+        $0.contains("systemctl") && $0.contains(" kill ")
+      }
+      #expect(!lines.isEmpty)
+      for line in lines { #expect(line.contains("--kill-whom=main"), "\(file)") }
+    }
+  }
+
+  private static func directives(_ path: String) throws -> [String] {
+    try Package.read(path).split(separator: "\n").map(String.init).filter { !$0.hasPrefix("#") }
+  }
+}
