@@ -44,6 +44,9 @@ let package = Package(
     .executableTarget(
       name: "ProbeTopLevel", dependencies: ["DaemonLifecycle"], path: "Tests/Probes/TopLevel",
       swiftSettings: strict),
+    .executableTarget(
+      name: "ProbeService", dependencies: ["DaemonLifecycle", "Systemd"],
+      path: "Tests/Probes/Service", swiftSettings: strict + [.unsafeFlags(["-O"])]),
     .testTarget(
       name: "ProcessTests",
       dependencies: ["ProbeDaemon", "ProbeSyncMain", "ProbeTopLevel", "Pollerd"],
@@ -52,6 +55,7 @@ let package = Package(
       name: "PollerdTests", dependencies: ["Pollerd", "DaemonLifecycle", "DaemonLifecycleTesting"],
       path: "Tests/PollerdTests", swiftSettings: strict),
     // On a real systemd; skipped unless MACHINE_SUITES says where. See Tests/Machine.
-    .testTarget(name: "MachineTests", dependencies: ["Pollerd"], swiftSettings: strict),
+    .testTarget(
+      name: "MachineTests", dependencies: ["Pollerd", "ProbeService"], swiftSettings: strict),
   ]
 )

@@ -1,0 +1,142 @@
+import DaemonLifecycle
+import Glibc
+import Synchronization
+import Systemd
+
+/// Says what it hears, and misbehaves as its options say.
+///
+///     --sum                  exits with the sum of its hooks' numbers
+///     --slow=HOOK:SECONDS    the hook takes so long; it does not mind being cancelled
+///     --stuck=HOOK           the hook never ends
+///     --extend=HOOK:SECONDS  asks for more time first
+///     --config=FILE          a reload is rejected while the file says "bad"
+///     --sick=FILE            checkHealth throws while the file exists
+///     --state=FILE           a save appends a line, on disk when the hook returns
+///     --watch=UNIT  --session  --shutdown  --pressure  --empty-map  --quiet-systemd
+///     --deadline=SECONDS  --budget=SECONDS
+///
+/// SIGRTMIN+1 blocks every thread of Swift's pool, SIGRTMIN+2 the main actor, for good.
+final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver,
+  ReloadObserver, SuspendObserver, ResumeObserver, PressureObserver, HealthObserver,
+  TerminationObserver
+{
+  struct BlockPool: LifecycleNotification {}
+  struct BlockMain: LifecycleNotification {}
+
+  private let options: Options
+  private let lifecycle: LifecycleSubject
+  private let sum = Atomic<Int>(0)
+
+  init(_ options: Options) {
+    self.options = options
+    var configuration = LifecycleConfiguration()
+    configuration.signals[.realTime(1)!] = .post(BlockPool())
+    configuration.signals[.realTime(2)!] = .post(BlockMain())
+    if options.has("--empty-map") { configuration.signals = [.sigterm: .terminate] }
+    if let deadline = options.seconds("--deadline") { configuration.hookDeadline = deadline }
+    configuration.stopBudget = options.seconds("--budget")
+    if options.has("--quiet-systemd") { configuration.systemd = .off }
+    configuration.systemd.watchedUnits = options.all("--watch")
+    configuration.systemd.session = options.has("--session")
+    configuration.systemd.shutdown = options.has("--shutdown")
+    if options.has("--pressure") { configuration.systemd.pressure = .resources([.memory, .cpu, .io]) }
+    lifecycle = LifecycleSubject(configuration)
+  }
+
+  func run() async throws {
+    lifecycle.addObserver(self)
+    let tokens = [
+      lifecycle.observe(BlockPool.self) { _ in
+        for _ in 0..<256 { Task.detached { while true { pause() } } }
+        say("pool blocked")
+      },
+      lifecycle.observe(BlockMain.self) { _ in
+        Task { @MainActor in
+          say("main blocked")
+          while true { pause() }
+        }
+      },
+    ]
+    let result = try await lifecycle.run()
+    withExtendedLifetime(tokens) {}
+    for entry in result.report.entries { say("entry \(entry)") }
+    say("exit \(result.code)")
+    exit(options.has("--sum") ? Int32(sum.load(ordering: .relaxed)) : result.code)
+  }
+
+  // MARK: Hooks
+
+  private func act(_ hook: String, _ number: Int, _ context: LifecycleContext) async throws {
+    sum.add(number, ordering: .relaxed)
+    say("\(hook): \(context.cause)")
+    if let extra = options.value("--extend", for: hook), let seconds = Double(extra) {
+      context.extendDeadline(by: .seconds(seconds))
+    }
+    if let slow = options.value("--slow", for: hook), let seconds = Double(slow) {
+      let end = lifecycle.clock.now.advanced(by: .seconds(seconds))
+      while lifecycle.clock.now < end {
+        do { try await lifecycle.clock.sleep(until: end) } catch { usleep(10_000) }
+      }
+    }
+    if options.value("--stuck", for: hook) != nil {
+      await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
+    }
+    say("\(hook) done")
+  }
+
+  func didFinishLaunching(_ notification: DidFinishLaunching) async throws {
+    try await act("launch", 1, notification.context)
+  }
+  func willEnterForeground(_ notification: WillEnterForeground) async throws {
+    try await act("foreground", 2, notification.context)
+  }
+  func didEnterBackground(_ notification: DidEnterBackground) async throws {
+    try await act("background", 4, notification.context)
+  }
+  func shouldSaveState(_ notification: ShouldSaveState) async throws {
+    try await act("save", 8, notification.context)
+    if let file = options["--state"] { append("saved: \(notification.cause)\n", to: file) }
+  }
+  func shouldReload(_ notification: ShouldReload) async throws {
+    try await act("reload", 16, notification.context)
+    if let file = options["--config"], text(of: file).hasPrefix("bad") {
+      throw Rejection(description: "the configuration is bad")
+    }
+  }
+  func willSuspend(_ notification: WillSuspend) async throws {
+    try await act("suspend", 0, notification.context)
+  }
+  func didResume(_ notification: DidResume) async throws {
+    try await act("resume", 0, notification.context)
+  }
+  func didReceivePressure(_ notification: DidReceivePressure) async throws {
+    try await act("pressure \(notification.resource)", 0, notification.context)
+  }
+  func checkHealth(_ notification: CheckHealth) throws {
+    if let file = options["--sick"], access(file, F_OK) == 0 {
+      throw Rejection(description: "not well")
+    }
+  }
+  func willTerminate(_ notification: WillTerminate) async throws {
+    try await act("terminate", 32, notification.context)
+  }
+
+  struct Rejection: Error, CustomStringConvertible { let description: String }
+}
+
+func append(_ line: String, to path: String) {
+  let file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+  guard file >= 0 else { return say("can't open \(path): \(errno)") }
+  var line = line
+  line.withUTF8 { _ = write(file, $0.baseAddress, $0.count) }
+  fsync(file)
+  close(file)
+}
+
+func text(of path: String) -> String {
+  guard let file = fopen(path, "r") else { return "" }
+  defer { fclose(file) }
+  var buffer = [UInt8](repeating: 0, count: 4096)
+  let count = fread(&buffer, 1, buffer.count, file)
+  return String(decoding: buffer.prefix(count), as: UTF8.self)
+}
