@@ -127,7 +127,7 @@ public final class FakeServiceManager: Sendable {
   ///
   ///     try manager.withSuccessor { variables, descriptors in
   ///       try ChildProcess.spawn(
-  ///         "/bin/sh", ["sh", "-c", "LISTEN_PID=$$ exec mydaemon"],
+  ///         "/bin/sh", ["-c", "LISTEN_PID=$$ exec mydaemon"],
   ///         environment: variables, descriptors: descriptors)
   ///     }
   public func withSuccessor<T>(
