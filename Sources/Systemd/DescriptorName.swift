@@ -1,0 +1,18 @@
+/// The names of descriptors, as in `FileDescriptorName=` and `FDNAME=`.
+package enum DescriptorName {
+  /// What systemd allows: ASCII without control characters and ':', at most 255 bytes. It allows an empty one too.
+  package static func isValid(_ name: some Collection<UInt8>) -> Bool {
+    name.count <= 255 && name.allSatisfy { $0 >= 0x20 && $0 < 0x7f && $0 != UInt8(ascii: ":") }
+  }
+
+  /// What this package sends: also not empty, since nobody could ask for it by name. A bad one the manager would
+  /// ignore and store the descriptor as "stored".
+  static func checked(_ name: String) throws(SystemdError) -> String {
+    guard !name.isEmpty, isValid(name.utf8) else {
+      throw .invalidArgument(
+        "\"\(name)\" can't name a descriptor: 1 to 255 ASCII characters without control characters and ':'."
+      )
+    }
+    return name
+  }
+}

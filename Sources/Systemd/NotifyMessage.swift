@@ -1,0 +1,210 @@
+/// The bytes of one notification, checked and put together from fields.
+package struct NotifyMessage {
+  /// `NAME=value` lines, each ended by a line break but the last; at most `maximumSize`.
+  let bytes: [UInt8]
+
+  /// What pid 1 reads of one message (`PIPE_BUF` since the protocol exists). A longer one it drops whole, with
+  /// all its fields: so a status is cut to what the other fields leave.
+  package static let maximumSize = 4096
+  /// What one message may carry: SCM_MAX_FD of the kernel.
+  static let maximumDescriptors = 253
+
+  init(_ fields: [NotifyField], descriptorCount: Int) throws(SystemdError) {
+    guard !fields.isEmpty else {
+      throw .invalidArgument("A notification needs at least one field.")
+    }
+    try NotifyMessage.checkTogether(fields)
+    try NotifyMessage.checkDescriptors(fields, count: descriptorCount)
+    var bytes: [UInt8] = []
+    for field in fields {
+      if case .status = field { continue }
+      for (name, value) in try field.lines() {
+        bytes.append(contentsOf: "\(name)=\(value)\n".utf8)
+      }
+    }
+    for case .status(let text) in fields {  // at most one, last, with the room that is left
+      bytes.append(contentsOf: "STATUS=".utf8)
+      let room = NotifyMessage.maximumSize - bytes.count
+      if room >= 0 { bytes.append(contentsOf: StatusText.line(text, maximumSize: room)) }
+    }
+    if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
+    guard bytes.count <= NotifyMessage.maximumSize else {
+      throw .invalidArgument(
+        "The notification has \(bytes.count) bytes; the service manager reads \(NotifyMessage.maximumSize) and drops"
+          + " a longer one. Send its fields in several messages.")
+    }
+    self.bytes = bytes
+  }
+
+  // MARK: Rules between fields
+
+  private static func checkTogether(_ fields: [NotifyField]) throws(SystemdError) {
+    var names: Set<String> = []
+    for field in fields {
+      for name in field.names where !names.insert(name).inserted {
+        throw .invalidArgument(
+          "The notification has \(name)= twice, of which the service manager would read one."
+            + " Send two messages.")
+      }
+    }
+    if names.contains("STOPPING"), names.contains("READY") || names.contains("RELOADING") {
+      throw .invalidArgument("STOPPING=1 is final: READY=1 or RELOADING=1 can't go with it.")
+    }
+    if names.contains("MAINPIDFDID"), !names.contains("MAINPID") {
+      throw .invalidArgument("MAINPIDFDID= says more about MAINPID=, which must go with it.")
+    }
+    if names.contains("MAINPIDFD"), names.contains("MAINPID") || names.contains("FDSTORE") {
+      throw .invalidArgument(
+        "MAINPIDFD=1 can't go with MAINPID= or FDSTORE=1: only one of them is meant.")
+    }
+  }
+
+  private static func checkDescriptors(_ fields: [NotifyField], count: Int) throws(SystemdError) {
+    guard count <= maximumDescriptors else {
+      throw .invalidArgument(
+        "A message carries at most \(maximumDescriptors) descriptors, not \(count). Send several.")
+    }
+    var wanted = false
+    for field in fields {
+      switch field {
+      case .storeDescriptors(let name, _):
+        wanted = true
+        guard count > 0 else {
+          throw .invalidArgument("FDSTORE=1 for \"\(name)\" needs a descriptor to be sent with it.")
+        }
+      case .mainPIDFD:
+        wanted = true
+        guard count == 1 else {
+          throw .invalidArgument("MAINPIDFD=1 needs exactly one descriptor, a pidfd, not \(count).")
+        }
+      default: break
+      }
+    }
+    guard wanted || count == 0 else {
+      throw .invalidArgument(
+        "The service manager closes descriptors that come without FDSTORE=1 or MAINPIDFD=1.")
+    }
+  }
+}
+
+// MARK: - Fields as lines
+
+extension NotifyField {
+  /// The names that this field puts into a message.
+  var names: [String] {
+    switch self {
+    case .ready: ["READY"]
+    case .stopping: ["STOPPING"]
+    case .reloading: ["RELOADING", "MONOTONIC_USEC"]
+    case .status: ["STATUS"]
+    case .extendTimeout: ["EXTEND_TIMEOUT_USEC"]
+    case .watchdog, .watchdogTrigger: ["WATCHDOG"]
+    case .watchdogPeriod: ["WATCHDOG_USEC"]
+    case .errno: ["ERRNO"]
+    case .busError: ["BUSERROR"]
+    case .varlinkError: ["VARLINKERROR"]
+    case .exitStatus: ["EXIT_STATUS"]
+    case .notifyAccess: ["NOTIFYACCESS"]
+    case .restartReset: ["RESTART_RESET"]
+    case .mainPID: ["MAINPID"]
+    case .mainPIDFDID: ["MAINPIDFDID"]
+    case .mainPIDFD: ["MAINPIDFD"]
+    case .storeDescriptors(_, let polled):
+      polled ? ["FDSTORE", "FDNAME"] : ["FDSTORE", "FDNAME", "FDPOLL"]
+    case .removeDescriptors: ["FDSTOREREMOVE", "FDNAME"]
+    case .custom(let name, _): [name]
+    }
+  }
+
+  /// All names of sd_notify(3).
+  package static let knownNames: Set<String> = [
+    "READY", "RELOADING", "STOPPING", "MONOTONIC_USEC", "STATUS", "NOTIFYACCESS", "ERRNO",
+    "BUSERROR",
+    "VARLINKERROR", "EXIT_STATUS", "MAINPID", "MAINPIDFDID", "MAINPIDFD", "WATCHDOG",
+    "WATCHDOG_USEC",
+    "EXTEND_TIMEOUT_USEC", "RESTART_RESET", "FDSTORE", "FDSTOREREMOVE", "FDNAME", "FDPOLL",
+    "BARRIER",
+  ]
+
+  /// The lines of this field, its values checked.
+  func lines() throws(SystemdError) -> [(String, String)] {
+    let values: [String] =
+      switch self {
+      case .ready, .stopping, .watchdog, .mainPIDFD, .restartReset: ["1"]
+      case .watchdogTrigger: ["trigger"]
+      case .reloading(let time): ["1", String(time)]
+      case .status(let text): [StatusText.string(text)]
+      case .extendTimeout(let time): [try time.microseconds(for: "EXTEND_TIMEOUT_USEC", least: 1)]
+      case .watchdogPeriod(let time): [try time.microseconds(for: "WATCHDOG_USEC", least: 0)]
+      case .errno(let number): [try checked(number, in: 0...4095)]
+      case .exitStatus(let number): [try checked(number, in: 0...255)]
+      case .mainPID(let pid): [try checked(pid, in: 2...Int32.max)]  // 1 is the service manager
+      case .mainPIDFDID(let inode): [String(inode)]
+      case .notifyAccess(let access): [access.rawValue]
+      case .busError(let name), .varlinkError(let name): [try checkedErrorName(name)]
+      case .storeDescriptors(let name, let polled):
+        ["1", try DescriptorName.checked(name)] + (polled ? [] : ["0"])
+      case .removeDescriptors(let name): ["1", try DescriptorName.checked(name)]
+      case .custom(let name, let value): [try checkedCustom(name, value)]
+      }
+    return Array(zip(names, values))
+  }
+
+  private func checked(_ number: Int32, in range: ClosedRange<Int32>) throws(SystemdError) -> String
+  {
+    guard range.contains(number) else {
+      throw .invalidArgument(
+        "\(names[0])=\(number) can't be: it is between \(range.lowerBound) and \(range.upperBound)."
+      )
+    }
+    return String(number)
+  }
+
+  private func checkedErrorName(_ name: String) throws(SystemdError) -> String {
+    let parts = name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+    let valid = parts.allSatisfy { part in
+      !part.isEmpty
+        && part.allSatisfy {
+          $0.isLetter || $0.isDigit || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-")
+        }
+    }
+    guard valid, parts.count >= 2, name.utf8.count <= 255 else {
+      throw .invalidArgument(
+        "\(names[0])= takes a name such as org.example.Error.Failed, not \"\(name)\".")
+    }
+    return name
+  }
+
+  private func checkedCustom(_ name: String, _ value: String) throws(SystemdError) -> String {
+    let valid = name.utf8.allSatisfy { $0.isUppercase || $0.isDigit || $0 == UInt8(ascii: "_") }
+    guard valid, name.utf8.first?.isUppercase == true else {
+      throw .invalidArgument(
+        "\"\(name)\" can't name a field: it begins with A–Z, and A–Z, 0–9 and _ may follow.")
+    }
+    guard !NotifyField.knownNames.contains(name) else {
+      throw .invalidArgument("\(name)= is not a custom field: use the case of NotifyField for it.")
+    }
+    guard value.utf8.allSatisfy({ !$0.isControl }) else {
+      throw .invalidArgument("The value of \(name)= has a line break or another control character.")
+    }
+    return value
+  }
+}
+
+extension Duration {
+  /// As decimal microseconds, rounded up so that something never becomes nothing.
+  func microseconds(for name: String, least: UInt64) throws(SystemdError) -> String {
+    let (seconds, attoseconds) = components
+    let fraction = (attoseconds + 999_999_999_999) / 1_000_000_000_000
+    guard self >= .zero else {
+      throw .invalidArgument("\(name)= can't be negative, as \(self) is.")
+    }
+    let (scaled, overflow) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000)
+    let (sum, overflow2) = scaled.addingReportingOverflow(UInt64(fraction))
+    guard !overflow, !overflow2, sum < .max else {  // the highest means infinity in systemd
+      throw .invalidArgument("\(name)= can't be \(self): that is more than 2^64 microseconds.")
+    }
+    guard sum >= least else { throw .invalidArgument("\(name)= can't be zero.") }
+    return String(sum)
+  }
+}
