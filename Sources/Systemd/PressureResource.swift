@@ -1,0 +1,29 @@
+/// What a machine or a control group can run short of.
+public enum PressureResource: String, Sendable, Hashable, CaseIterable {
+  case memory, cpu, io
+
+  /// The beginning of the names of its variables.
+  var prefix: String {
+    switch self {
+    case .memory: "MEMORY"
+    case .cpu: "CPU"
+    case .io: "IO"
+    }
+  }
+}
+
+/// How the service manager wants a pressure to be watched.
+public struct PressureWatch: Sendable, Hashable {
+  /// The file, FIFO or socket to watch, absolute.
+  public let path: String
+  /// What to write into it first; may have NUL bytes in it and may be empty.
+  public let write: [UInt8]
+
+  public init(path: String, write: [UInt8] = []) {
+    self.path = path
+    self.write = write
+  }
+
+  /// Whether watching is switched off for this service.
+  public var isOff: Bool { path == "/dev/null" }
+}
