@@ -35,15 +35,10 @@ public struct JournalField: Sendable, Hashable {
     if first == UInt8(ascii: "_") {
       return "begins with _, which only the journal's own fields may"
     }
-    for byte in name.utf8 {
-      switch byte {
-      case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-        UInt8(ascii: "_"):
-        continue
-      default: return "has something other than A-Z, 0-9 and _"
-      }
+    if !name.utf8.allSatisfy({ $0.isUppercase || $0.isDigit || $0 == UInt8(ascii: "_") }) {
+      return "has something other than A-Z, 0-9 and _"
     }
-    if first <= UInt8(ascii: "9") { return "begins with a digit" }
+    if first.isDigit { return "begins with a digit" }
     return nil
   }
 }

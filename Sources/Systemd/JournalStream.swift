@@ -17,7 +17,8 @@ public struct JournalStream: Sendable, Hashable {
   /// ``SystemdError/malformedVariable(name:value:reason:)`` otherwise.
   public init(_ value: String) throws(SystemdError) {
     let parts = value.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
-    guard parts.count == 2, let device = Self.number(parts[0]), let inode = Self.number(parts[1])
+    guard parts.count == 2, let device = decimal(parts[0], as: UInt64.self),
+      let inode = decimal(parts[1], as: UInt64.self)
     else {
       throw .malformedVariable(
         name: "JOURNAL_STREAM", value: value,
@@ -32,18 +33,5 @@ public struct JournalStream: Sendable, Hashable {
     var status = stat()
     return fstat(descriptor, &status) == 0 && UInt64(status.st_dev) == device
       && UInt64(status.st_ino) == inode
-  }
-
-  private static func number(_ digits: Substring.UTF8View) -> UInt64? {
-    guard !digits.isEmpty else { return nil }
-    var number: UInt64 = 0
-    for byte in digits {
-      guard byte >= UInt8(ascii: "0"), byte <= UInt8(ascii: "9") else { return nil }
-      let (tens, overflow) = number.multipliedReportingOverflow(by: 10)
-      let (sum, overflow2) = tens.addingReportingOverflow(UInt64(byte - UInt8(ascii: "0")))
-      if overflow || overflow2 { return nil }
-      number = sum
-    }
-    return number
   }
 }

@@ -1,15 +1,6 @@
 /// What a machine or a control group can run short of.
 public enum PressureResource: String, Sendable, Hashable, CaseIterable {
   case memory, cpu, io
-
-  /// The beginning of the names of its variables.
-  var prefix: String {
-    switch self {
-    case .memory: "MEMORY"
-    case .cpu: "CPU"
-    case .io: "IO"
-    }
-  }
 }
 
 /// How the service manager wants a pressure to be watched.
@@ -32,10 +23,6 @@ extension ServiceEnvironment {
   /// `MEMORY_PRESSURE_WATCH` and `MEMORY_PRESSURE_WRITE` (254), or those of cpu and io (261); `nil` when unset: then
   /// the manager leaves it to the service what to watch.
   public func pressureWatch(for resource: PressureResource) throws(SystemdError) -> PressureWatch? {
-    guard let path = try absolutePath(in: "\(resource.prefix)_PRESSURE_WATCH") else { return nil }
-    let name = "\(resource.prefix)_PRESSURE_WRITE"
-    guard let text = variables[name] else { return PressureWatch(path: path) }
-    guard let write = decodeBase64(text.utf8) else { throw malformed(name, "is not Base64") }
-    return PressureWatch(path: path, write: write)
+    try PressureWatch.configured(for: resource, variables: variables)
   }
 }

@@ -1,0 +1,108 @@
+import CLinux
+import Synchronization
+
+/// An open watch for pressure: a descriptor for an event loop.
+///
+///     let monitor = try PressureMonitor(watch)
+///     // epoll_ctl(epoll, EPOLL_CTL_ADD, monitor.fileDescriptor, …) with monitor.pollEvents; when it is ready:
+///     switch monitor.consume() {
+///     case .pressure: dropCaches()
+///     case .quiet: break
+///     case .gone: // epoll_ctl(epoll, EPOLL_CTL_DEL, …), and let go of the monitor
+///     }
+///
+/// Two traps of the kernel's pressure files:
+/// - Asking whether it is ready *takes* the event. The descriptor must be in one epoll set, which is waited on
+///   directly: in a set within a set, the outer one's question takes the event and the inner one finds nothing.
+/// - When the control group is removed, the descriptor is ready with EPOLLERR for ever. An event loop gets no
+///   peace until it has removed it, so `consume()` must be called and `.gone` be acted on.
+///
+/// Any thread may call it, one at a time. Source: systemd's "Resource Pressure Handling", the kernel's "PSI".
+public final class PressureMonitor: Sendable {
+  public enum Outcome: Sendable, Hashable {
+    /// There is pressure: free what can be had again.
+    case pressure
+    /// Nothing but the echo of what was written at first.
+    case quiet
+    /// Nothing will come any more: remove the descriptor from the event loop.
+    case gone
+  }
+
+  enum Form: Equatable { case file, fifo, socket }
+
+  public let watch: PressureWatch
+  let form: Form
+  /// Closed with this object.
+  private let descriptor: OwnedDescriptor
+  /// What was written into a FIFO, which comes back to whoever reads it first; empty once something was read.
+  private let echo: Mutex<[UInt8]>
+
+  /// For poll(2) or epoll; close-on-exec, valid as long as the monitor lives.
+  public var fileDescriptor: Int32 { descriptor.rawValue }
+
+  /// What to wait for: EPOLLPRI for a pressure file, EPOLLIN for a FIFO or a socket.
+  public var pollEvents: UInt32 { UInt32(form == .file ? POLLPRI : POLLIN) }
+
+  /// Opens what `watch` names, and writes its bytes at once.
+  ///
+  /// Throws a ``SystemdError`` whose sentence says what to do. Does not wait.
+  public init(_ watch: PressureWatch) throws(SystemdError) {
+    guard !watch.isOff else {
+      throw .invalidArgument(
+        "Watching for pressure is switched off (\(watch.path)); do not open it.")
+    }
+    let opened = try PressureOpening(watch).open()
+    self.watch = watch
+    form = opened.form
+    descriptor = OwnedDescriptor(owning: opened.number)
+    echo = Mutex(form == .fifo ? watch.write : [])
+  }
+
+  /// To be called whenever the descriptor was ready; reads what a FIFO or socket has to give. Never waits.
+  public func consume() -> Outcome {
+    switch form {
+    case .file: stillThere()
+    case .fifo, .socket: drain()
+    }
+  }
+
+  /// Being ready was the event. Asking once more would take the next one too, which comes to the same: one
+  /// pressure, said once.
+  private func stillThere() -> Outcome {
+    var ready = pollfd(fd: fileDescriptor, events: Int16(POLLPRI), revents: 0)
+    guard poll(&ready, 1, 0) >= 0 else { return .pressure }
+    return Self.isGone(ready.revents) ? .gone : .pressure
+  }
+
+  /// Whether the answer of poll(2) says that nothing will come any more.
+  static func isGone(_ events: Int16) -> Bool { events & Int16(POLLERR | POLLNVAL) != 0 }
+
+  private func drain() -> Outcome {
+    withUnsafeTemporaryAllocation(byteCount: 4096, alignment: 1) { buffer in
+      var first: [UInt8] = []
+      var total = 0
+      var isOver = false
+      // Bounded, for a peer that never stops writing: what is left makes the descriptor ready again.
+      for _ in 0..<64 {
+        let count = read(fileDescriptor, buffer.baseAddress, buffer.count)
+        if count < 0, clinux_errno() == EINTR { continue }
+        if count < 0, clinux_errno() == EAGAIN { break }
+        if count <= 0 {
+          isOver = true
+          break
+        }
+        if total == 0 { first = Array(buffer[..<count]) }
+        total += count
+      }
+      if total > 0 { return isEcho(first, total) ? .quiet : .pressure }
+      return isOver ? .gone : .quiet
+    }
+  }
+
+  private func isEcho(_ first: [UInt8], _ total: Int) -> Bool {
+    echo.withLock { echo in
+      defer { echo = [] }
+      return total == first.count && first == echo
+    }
+  }
+}

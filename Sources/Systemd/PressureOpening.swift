@@ -1,0 +1,106 @@
+import CLinux
+
+/// Opens what is to be watched, by its form, and arms it.
+struct PressureOpening {
+  let watch: PressureWatch
+
+  init(_ watch: PressureWatch) { self.watch = watch }
+
+  /// The number is the caller's to close.
+  func open() throws(SystemdError) -> (form: PressureMonitor.Form, number: Int32) {
+    var status = stat()
+    guard stat(watch.path, &status) == 0 else { throw failure("find", clinux_errno()) }
+    let form: PressureMonitor.Form
+    switch status.st_mode & mode_t(S_IFMT) {
+    case mode_t(S_IFREG): form = .file
+    case mode_t(S_IFIFO): form = .fifo
+    case mode_t(S_IFSOCK): form = .socket
+    default:
+      throw .invalidArgument(
+        "\(watch.path) is neither a file, a FIFO nor a socket: it can't be watched for pressure.")
+    }
+    let opened = OwnedDescriptor(owning: form == .socket ? try connected() : try openedFile())
+    if form == .file { try checkFile(opened.rawValue) }
+    try arm(opened.rawValue, form)
+    return (form, opened.release())
+  }
+
+  /// A FIFO too is opened for both: then it never hangs up when a writer goes.
+  private func openedFile() throws(SystemdError) -> Int32 {
+    let number = clinux_open(watch.path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+    guard number >= 0 else { throw failure("open", clinux_errno()) }
+    return number
+  }
+
+  private func connected() throws(SystemdError) -> Int32 {
+    let number = socket(
+      AF_UNIX, CLINUX_SOCK_STREAM | CLINUX_SOCK_CLOEXEC | CLINUX_SOCK_NONBLOCK, 0)
+    guard number >= 0 else { throw failure("open a socket for", clinux_errno()) }
+    guard clinux_connect_unix(number, watch.path, watch.path.utf8.count, false) == 0 else {
+      let error = clinux_errno()
+      close(number)
+      throw failure("connect to", error)
+    }
+    return number
+  }
+
+  /// What is written into a file that is none of the kernel's would stay there, and never make it ready.
+  private func checkFile(_ number: Int32) throws(SystemdError) {
+    guard !watch.write.isEmpty else {
+      throw .invalidArgument(
+        "There is nothing to write into \(watch.path): without a trigger it never says that there is pressure."
+      )
+    }
+    let set = epoll_create1(Int32(EPOLL_CLOEXEC))
+    guard set >= 0 else { throw failure("watch", clinux_errno()) }
+    defer { close(set) }
+    var event = epoll_event()
+    if epoll_ctl(set, EPOLL_CTL_ADD, number, &event) != 0, clinux_errno() == EPERM {
+      throw .invalidArgument(
+        "\(watch.path) is an ordinary file, not one of the kernel's pressure files.")
+    }
+  }
+
+  private func arm(_ number: Int32, _ form: PressureMonitor.Form) throws(SystemdError) {
+    guard !watch.write.isEmpty else { return }
+    // A socket whose peer has gone must not end this process.
+    let flags = Int32(bitPattern: UInt32(truncatingIfNeeded: MSG_NOSIGNAL))
+    var written: Int
+    repeat {
+      written =
+        form == .socket
+        ? send(number, watch.write, watch.write.count, flags)
+        : write(number, watch.write, watch.write.count)
+    } while written < 0 && clinux_errno() == EINTR
+    guard written >= 0 else { throw failure("arm", clinux_errno()) }
+    guard written == watch.write.count else {
+      throw .malformedInput(
+        "\(watch.path) took only \(written) of the \(watch.write.count) bytes that arm it.")
+    }
+  }
+
+  /// With what to do about it, where that is known.
+  private func failure(_ verb: String, _ error: Int32) -> SystemdError {
+    let hint: String? =
+      switch error {
+      case EOPNOTSUPP:
+        "this kernel has pressure accounting switched off; boot it with psi=1"
+      case EROFS:
+        "a sandbox has made it read-only; bind it writable with BindPaths="
+      case EACCES, EPERM:
+        "this process may not write to it; MemoryPressureWatch=, CPUPressureWatch= or IOPressureWatch= "
+          + "in the unit delegates it"
+      case ENOENT:
+        "this kernel does not account for pressure, or the control group is gone"
+      case EINVAL where verb == "arm":
+        "the kernel refuses the trigger: its window must be 0.5 s to 10 s and, without CAP_SYS_RESOURCE, a "
+          + "multiple of 2 s"
+      case EAGAIN: "nobody accepts its connections"
+      case ECONNREFUSED: "nobody listens on it"
+      case E2BIG: "a socket's path has room for 107 bytes"
+      default: nil
+      }
+    let purpose = "\(verb) \(watch.path) to watch for pressure"
+    return .system(hint.map { "\(purpose) (\($0))" } ?? purpose, errno: error)
+  }
+}
