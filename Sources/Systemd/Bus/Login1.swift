@@ -160,7 +160,7 @@ public enum ShutdownKind: Sendable, Hashable {
   init(_ word: String) {
     self =
       switch word {
-      case "power-off": .powerOff
+      case "poweroff", "power-off": .powerOff  // the first is what logind 257 sends, the second its man page
       case "reboot": .reboot
       case "halt": .halt
       case "kexec": .kexec

@@ -25,11 +25,11 @@ public struct UnitName: Sendable, Hashable, CustomStringConvertible {
     guard let dot = name.utf8.lastIndex(of: UInt8(ascii: ".")) else {
       return "it has no type such as \".service\""
     }
-    let type = String(name[name.index(after: dot)...])
+    let type = String(Substring(name.utf8[name.utf8.index(after: dot)...]))
     guard types.contains(type) else { return "\"\(type)\" is no type of unit" }
     let stem = name.utf8[..<dot]
     guard !stem.isEmpty else { return "there is nothing before its type" }
-    for byte in stem where !isAllowed(byte) {
+    for byte in stem where kinds[Int(byte)] == 0 {
       return "it has a character other than letters, digits and :-_.\\@"
     }
     if stem.first == UInt8(ascii: "@") { return "it begins with \"@\"" }
@@ -39,12 +39,15 @@ public struct UnitName: Sendable, Hashable, CustomStringConvertible {
     return nil
   }
 
-  private static func isAllowed(_ byte: UInt8) -> Bool {
-    switch Unicode.Scalar(byte) {
-    case "a"..."z", "A"..."Z", "0"..."9", ":", "-", "_", ".", "\\", "@": true
-    default: false
-    }
-  }
+  /// By byte: 2 for letters, 1 for digits, 3 for what else a name may have.
+  private static let kinds: [UInt8] = {
+    var kinds = [UInt8](repeating: 0, count: 256)
+    for byte in UInt8(ascii: "a")...UInt8(ascii: "z") { kinds[Int(byte)] = 2 }
+    for byte in UInt8(ascii: "A")...UInt8(ascii: "Z") { kinds[Int(byte)] = 2 }
+    for byte in UInt8(ascii: "0")...UInt8(ascii: "9") { kinds[Int(byte)] = 1 }
+    for byte in ":-_.\\@".utf8 { kinds[Int(byte)] = 3 }
+    return kinds
+  }()
 
   // MARK: On the bus
 
@@ -52,16 +55,20 @@ public struct UnitName: Sendable, Hashable, CustomStringConvertible {
   /// digits, and so does a digit at the beginning.
   public var objectPath: String { "/org/freedesktop/systemd1/unit/" + Self.label(description) }
 
+  private static let digits = Array("0123456789abcdef".utf8)
+
   static func label(_ name: String) -> String {
     guard !name.isEmpty else { return "_" }
-    let digits = Array("0123456789abcdef".utf8)
     var label: [UInt8] = []
     label.reserveCapacity(name.utf8.count * 3)
-    for (index, byte) in name.utf8.enumerated() {
-      switch Unicode.Scalar(byte) {
-      case "a"..."z", "A"..."Z": label.append(byte)
-      case "0"..."9" where index > 0: label.append(byte)
-      default: label += [UInt8(ascii: "_"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+    for byte in name.utf8 {
+      let kind = kinds[Int(byte)]
+      if kind == 2 || kind == 1 && !label.isEmpty {
+        label.append(byte)
+      } else {
+        label.append(UInt8(ascii: "_"))
+        label.append(digits[Int(byte >> 4)])
+        label.append(digits[Int(byte & 15)])
       }
     }
     return String(decoding: label, as: UTF8.self)
