@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 /// What the other tests build on.
@@ -77,6 +78,19 @@ import Testing
         $0.message.hasPrefix("System returned from sleep")
       }
       #expect(try await machine.read("/sys/power/state") == "mem")
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func itCanBePoweredOff(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let service = try await machine.service(
+        "last", exec: "/bin/sleep infinity", "ExecStop=/bin/sh -c 'echo good night >/share/said'")
+      try await service.start()
+      try await machine.expect("systemctl", "poweroff", "--no-block")
+      try await machine.machine.waitUntilOff()
+      let said = try String(contentsOfFile: machine.share + "/said", encoding: .utf8)
+      #expect(said == "good night\n")
     }
   }
 

@@ -3,7 +3,7 @@ import Testing
 /// Pollerd under the shipped unit and its sandbox.
 @Suite("pollerd as a service", .machines, .describesUnits) struct PollerdServiceTests {
   /// What pollerd does not do yet is switched off: telling systemd that it is ready and alive.
-  private static let plain = "Type=exec\nWatchdogSec=0"
+  static let plain = "Type=exec\nWatchdogSec=0"
 
   @Test(arguments: Release.selected)
   func polls(_ release: Release) async throws {
@@ -101,6 +101,20 @@ import Testing
       try await pollerd.wait("ActiveState", is: "failed")
       #expect(try await pollerd.show("ExecMainStatus") == "78")
       #expect(try await pollerd.show("NRestarts") == "0")
+    }
+  }
+
+  /// Without Type=notify-reload, the drop-in's ExecReload= does it.
+  @Test(arguments: Release.selected.filter { $0.systemd < 253 })
+  func reloadsOnOldSystemd(_ release: Release) async throws {
+    try await release.test { machine in
+      let pollerd = try await machine.pollerd(config: "interval = 3600", Self.plain)
+      try await pollerd.start()
+      try await pollerd.waitForMessage("poll 1 ")
+      try await machine.write("/etc/pollerd/t\(machine.number).conf", "interval = 0.05")
+      try await pollerd.reload()
+      try await pollerd.waitForMessage("reload: SIGHUP from pid 1")
+      try await pollerd.waitForMessage("poll 2 ")
     }
   }
 }

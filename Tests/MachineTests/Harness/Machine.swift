@@ -7,6 +7,8 @@ import Synchronization
 /// It is ended by the script that holds it when this process ends, however that happens.
 final class Machine: Sendable {
   let release: Release
+  /// What the machine sees as /share; it is there until `end()`.
+  let share: String
   /// The machine's process 1, as this side sees it.
   private let leader: String
   /// `Tests/Machine/machine hold`: ends the machine when its standard input does.
@@ -41,12 +43,25 @@ final class Machine: Sendable {
     Self.endAtExit(holder)
     // From nothing it takes half a minute; more when the packages come slowly.
     let line = try await offPool { holder.line(until: .now + .seconds(300)) }
-    guard let line, line.hasPrefix("leader ") else {
+    // "leader 4711 share /somewhere"
+    guard let words = line?.split(separator: " ", maxSplits: 3), words.count == 4 else {
       throw MachineFailure("\(release) did not boot; what the script says is on standard error.")
     }
-    leader = String(line.dropFirst("leader ".count))
+    leader = String(words[1])
+    share = String(words[3])
     self.release = release
     self.holder = holder
+  }
+
+  /// Waits until it is off, after `systemctl poweroff`; what it has left is in `share`.
+  func waitUntilOff(within limit: Duration = .seconds(30)) async throws {
+    let deadline = ContinuousClock.now + limit
+    while FileManager.default.fileExists(atPath: "/proc/\(leader)") {
+      guard ContinuousClock.now < deadline else {
+        throw MachineFailure("\(release) is not off after \(limit)")
+      }
+      try await Task.sleep(for: .milliseconds(20))
+    }
   }
 
   /// Ends it now. What is left to do when a test had it for itself.
@@ -88,11 +103,12 @@ final class Machine: Sendable {
   /// Runs a command to its end, or kills it at the limit and throws.
   func run(_ command: [String], input: String = "", within limit: Duration) async throws -> Output {
     let seconds = String(max(1, limit.components.seconds))
+    let began = ContinuousClock.now
     let output = try await offPool { [self] in
       try spawn(["timeout", "--signal=KILL", seconds] + command)
         .finish(input: Array(input.utf8), until: .now + limit + .seconds(5))
     }
-    guard let output, output.status != 137 else {
+    guard let output, output.status != 137 || ContinuousClock.now - began < limit else {
       throw MachineFailure("not over after \(limit): \(command.joined(separator: " "))")
     }
     return output

@@ -79,6 +79,9 @@ final class MachineTest: Sendable {
     try await expect("cat", path)
   }
 
+  /// What the machine sees as /share, as a path out here; there as long as the machine is.
+  var share: String { machine.share }
+
   // MARK: Units
 
   /// Puts a unit file into the machine, with drop-ins, and has systemd read it.

@@ -1,0 +1,65 @@
+import Foundation
+import Testing
+
+/// `systemd/README.md`, taken at its word.
+@Suite("guide", .machines, .describesUnits) struct GuideTests {
+  @Test(arguments: Release.selected)
+  func itInstallsPollerd(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let package = machine.share + "/package"
+      try FileManager.default.createDirectory(
+        atPath: package + "/.build/release", withIntermediateDirectories: true)
+      try FileManager.default.copyItem(
+        atPath: Package.root + "/systemd", toPath: package + "/systemd")
+      // What swift build has made, but for debugging.
+      try FileManager.default.createSymbolicLink(
+        atPath: package + "/.build/release/pollerd",
+        withDestinationPath: "/opt/machine/bin/pollerd")
+
+      let pollerd = try await machine.adopt(
+        "pollerd.service",
+        dropIns: ["[Service]\n\(PollerdServiceTests.plain)\n"])
+      let commands = try #require(try Self.shellBlocks().first { $0.contains("enable --now") })
+      let said = try await machine.shell("set -e; cd /share/package; \(commands)")
+      #expect(said.status == 0, "\(said.stderr)")
+      try await pollerd.waitForMessage("poll 1 ")
+      #expect(try await pollerd.show("UnitFileState") == "enabled")
+      #expect(try await machine.expect("stat", "-c%U %a", "/var/lib/pollerd") == "pollerd 700")
+    }
+  }
+
+  /// What it tells operators to type is understood, on the systemd that it was written for.
+  @Test(arguments: Release.since(257))
+  func itsCommandsWork(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      try await machine.installPollerdFiles()
+      try await machine.write("/etc/pollerd/pollerd.conf", "interval = 0.05")
+      let reload = "+systemctl kill --kill-whom=main --signal=SIGHUP %n"
+      let pollerd = try await machine.adopt(
+        "pollerd.service",
+        dropIns: ["[Service]\n\(PollerdServiceTests.plain)\nExecReload=\(reload)\n"])
+      try await pollerd.start()
+      try await pollerd.waitForMessage("poll 1 ")
+      let block = try #require(try Self.shellBlocks().first { $0.contains("SIGUSR1") })
+      let answers = [
+        ("SIGUSR1", "save: SIGUSR1"), ("SIGUSR2", "foreground: SIGUSR2"),
+        ("reload pollerd", "reload: SIGHUP"), ("stop", "terminate: SIGTERM"),
+      ]
+      for line in block.split(separator: "\n") {
+        let command = line.split(separator: "#")[0]
+        if command.contains("edit") || command.contains("--follow") { continue }
+        let said = try await machine.shell(String(command))
+        #expect(said.status == 0, "\(command): \(said.stdout)\(said.stderr)")
+        // A pause that is taken back at once is not delivered.
+        for (words, message) in answers where command.contains(words) {
+          try await pollerd.waitForMessage(message)
+        }
+      }
+    }
+  }
+
+  private static func shellBlocks() throws -> [String] {
+    try Package.read("systemd/README.md").components(separatedBy: "```sh\n").dropFirst()
+      .map { $0.components(separatedBy: "```")[0] }
+  }
+}
