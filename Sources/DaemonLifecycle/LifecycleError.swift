@@ -9,6 +9,8 @@ public enum LifecycleError: Error, Sendable, Hashable, CustomStringConvertible {
   case signalNotMappable(UnixSignal, reason: String)
   /// `start()` or `run` was called twice; a subject starts once.
   case alreadyStarted
+  /// Something that the daemon can do without is not to be had: a sentence.
+  case unavailable(String)
   /// A system call failed: what it was for, and the `errno` value.
   case system(String, errno: Int32)
 
@@ -21,6 +23,7 @@ public enum LifecycleError: Error, Sendable, Hashable, CustomStringConvertible {
       "\(signal) can't be in a signal map: \(reason)."
     case .alreadyStarted:
       "This LifecycleSubject was started before: call start() or run once."
+    case .unavailable(let sentence): sentence
     case .system(let purpose, let errno):
       "Could not \(purpose): \(String(cString: strerror(errno))) (errno \(errno))."
     }

@@ -20,6 +20,7 @@ struct ServiceIntegration {
     if systemd.environment.isSupervised { findProblems(systemd.environment) }
     addNotifications(systemd)
     addWatchdog(systemd)
+    addPressure(systemd)
     addBuses(systemd)
     sinks.append(log)
   }
@@ -45,6 +46,28 @@ struct ServiceIntegration {
     isSupervised = true
     sinks.append(
       NotifySink(socket, sendsStatus: systemd.sendsStatus) { [log] in log.complain($0) })
+  }
+
+  private mutating func addPressure(_ systemd: SystemdConfiguration) {
+    let resources: Set<DidReceivePressure.Resource>
+    let fallback: PressureTrigger?
+    switch systemd.pressure {
+    case .off: return
+    case .configured:
+      guard systemd.environment.isSupervised else { return }
+      (resources, fallback) = (Set(DidReceivePressure.Resource.allCases), nil)
+    case .resources(let chosen): (resources, fallback) = (chosen, .standard)
+    }
+    for resource in DidReceivePressure.Resource.allCases where resources.contains(resource) {
+      do throws(SystemdError) {
+        let watch = try PressureWatch.resolve(
+          for: resource.kind, variables: systemd.environment.variables, fallback: fallback)
+        if let watch, !watch.isOff { sources.append(PressureSource(resource, watch)) }
+      } catch {
+        // A malformed variable was found before.
+        if !problems.contains("\(error)") { problems.append("\(error)") }
+      }
+    }
   }
 
   /// A system service asks its manager over the system bus, a user service over the user's; logind is on
@@ -78,5 +101,16 @@ struct ServiceIntegration {
     guard let period = try? systemd.environment.watchdogPeriod else { return }
     watchdogPeriod = period
     sources.append(WatchdogSource(period: period))
+  }
+}
+
+extension DidReceivePressure.Resource {
+  /// The same in systemd's module, which knows nothing of notifications.
+  fileprivate var kind: PressureResource {
+    switch self {
+    case .memory: .memory
+    case .cpu: .cpu
+    case .io: .io
+    }
   }
 }

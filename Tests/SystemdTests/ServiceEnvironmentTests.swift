@@ -40,7 +40,7 @@ import Testing
     #expect(try service.stateDirectories == ["/var/lib/a", "/var/lib/b"])
     #expect(try service.runtimeDirectories == ["/run/a"])
     #expect(try service.fdStoreLimit == 12)
-    #expect(try service.journalStream == .init(device: 9, inode: 26412))
+    #expect(try service.journalStream == JournalStream("9:26412"))
     #expect(try service.managerPID == 1 && service.mainPID == 7)
     let memory = try #require(try service.pressureWatch(for: .memory))
     #expect(memory.path == "/sys/fs/cgroup/a/memory.pressure" && !memory.isOff)
