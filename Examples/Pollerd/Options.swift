@@ -28,6 +28,9 @@ struct Options: Equatable {
     The command line wins over the file, at start and on SIGHUP. A bad file is an error at start; on
     SIGHUP the old settings stay.
 
+    Under systemd it tells when it is ready, what it does and how it is; the credential pollerd.token, if
+    there is one, is sent to HTTP servers as a bearer token.
+
     Signals: SIGUSR1 pauses, SIGUSR2 resumes, SIGHUP saves and reloads, SIGTERM and SIGINT save and end.
 
     Exit status: 0 all well, 64 bad arguments, 71 the system refused, 73 no place for the state,

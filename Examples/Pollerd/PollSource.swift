@@ -24,11 +24,13 @@ enum PollSource: Equatable, Sendable {
   }
 
   /// The first line of what is there now, without white space around it.
-  func read() async throws -> String {
+  ///
+  /// - Parameter token: What an HTTP server is told about who asks.
+  func read(token: String? = nil) async throws -> String {
     let bytes =
       switch self {
       case .file(let path): try Descriptor.read(path, limit: Self.limit)
-      case .http(let url): try await Self.fetch(url)
+      case .http(let url): try await Self.fetch(url, token)
       }
     let text = String(decoding: bytes.prefix(Self.limit), as: UTF8.self)
     return text.prefix { !$0.isNewline }.trimmingCharacters(in: .whitespaces)
@@ -37,9 +39,10 @@ enum PollSource: Equatable, Sendable {
   /// More than this is not looked at, so that what is printed is a line and not a novel.
   private static let limit = 2000
 
-  private static func fetch(_ url: URL) async throws -> [UInt8] {
+  private static func fetch(_ url: URL, _ token: String?) async throws -> [UInt8] {
     var request = URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData)
     request.timeoutInterval = 10
+    if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
     let (data, response): (Data, URLResponse)
     do { (data, response) = try await URLSession.shared.data(for: request) } catch {
       throw FetchError(description: "Could not get \(url): \(error.localizedDescription)")

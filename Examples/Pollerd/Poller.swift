@@ -14,6 +14,8 @@ actor Poller {
   private var isAtWork = false
   /// The wait between two polls.
   private var nap: Task<Void, Never>?
+  /// When the last poll ended, or the work began.
+  private var lastSign: LifecycleClock.Instant
 
   private let file: StateFile
   private let configuration: Configuration
@@ -33,6 +35,7 @@ actor Poller {
     self.console = console
     self.read = read
     clock = lifecycle.clock
+    lastSign = clock.now
     lifecycle.addObserver(self)
   }
 
@@ -50,6 +53,7 @@ actor Poller {
       let reading: Result<String, any Error>
       do { reading = .success(try await read(settings.source)) } catch { reading = .failure(error) }
       try await finishPoll(reading)
+      lastSign = clock.now
       try await sleepUntilNextPoll(after: began)
     }
   }
@@ -98,6 +102,7 @@ extension Poller: LaunchObserver, ForegroundObserver, BackgroundObserver {
   /// Heard before `foreground` begins its round.
   func willEnterForeground(_ notification: WillEnterForeground) {
     isAtWork = true
+    lastSign = clock.now
     console.print("foreground: \(notification.cause)")
   }
 
@@ -105,6 +110,23 @@ extension Poller: LaunchObserver, ForegroundObserver, BackgroundObserver {
   func didEnterBackground(_ notification: DidEnterBackground) {
     isAtWork = false
     console.print("background: \(notification.cause)")
+  }
+}
+
+// MARK: - Health
+
+extension Poller: HealthObserver {
+  /// A source that hangs for good should cost the watchdog's ping: a restart may mend it. One that fails is
+  /// well, and so is an output that nobody reads.
+  func checkHealth(_ notification: CheckHealth) throws {
+    let limit = settings.interval + .seconds(60)
+    let silence = lastSign.duration(to: clock.now)
+    if isAtWork, silence > limit { throw Hung(seconds: silence.components.seconds) }
+  }
+
+  struct Hung: Error, CustomStringConvertible {
+    let seconds: Int64
+    var description: String { "no poll has ended for \(seconds) s" }
   }
 }
 

@@ -1,5 +1,6 @@
 import DaemonLifecycle
 import Foundation
+import Systemd
 
 /// Polls a source, counts the polls, and goes on counting where it stopped: an example of a daemon that
 /// can be paused, resumed, reloaded and restarted at any moment without losing or repeating a number.
@@ -31,10 +32,13 @@ import Foundation
     let file = try StateFile(directory: options.stateDirectory(ProcessInfo.processInfo.environment))
     let state = try file.loadOrSetAside(complain)
 
+    let token = try Credentials(.current).string(named: "pollerd.token")
+
     let lifecycle = LifecycleSubject()
     let poller = Poller(
       lifecycle: lifecycle, state: state, file: file, settings: settings,
-      configuration: configuration, console: Console(.standardOutput, clock: lifecycle.clock))
+      configuration: configuration, console: Console(.standardOutput, clock: lifecycle.clock),
+      read: { try await $0.read(token: token?.trimmingCharacters(in: .whitespacesAndNewlines)) })
     // The body owns the poller, which the lifecycle holds weakly.
     let result = try await lifecycle.run { try await poller.work(in: lifecycle) }
     if let error = result.error { complain("\(error)") }
@@ -51,6 +55,7 @@ import Foundation
     case is UsageError: 64
     case is SettingsError: 78
     case is SystemError: 73
+    case is SystemdError: 78
     default: 71
     }
   }

@@ -189,7 +189,8 @@ public final class BusConnection {
       completion(
         reply.flatMap { values in
           guard values.count == 1, case .variant(let value) = values[0] else {
-            return .failure(.malformedReply("The property \(name) of \(object) is not one variant."))
+            return .failure(
+              .malformedReply("The property \(name) of \(object) is not one variant."))
           }
           return .success(value)
         })
@@ -266,7 +267,9 @@ public final class BusConnection {
       ended: { unanswered.take()?(.failure($0)) })
     let result = text.withCString { text in
       library.call(\.bus_add_match_async) {
-        $0(bus, &callback.slot, text, BusCallback.onMessage, BusCallback.onInstalled, callback.pointer)
+        $0(
+          bus, &callback.slot, text, BusCallback.onMessage, BusCallback.onInstalled,
+          callback.pointer)
       }
     }
     // 1 on some versions, 0 on others.
@@ -295,8 +298,12 @@ public final class BusConnection {
     try? addMatch(newID(), .nameOwnerChanged(of: name), { _ in }) { [weak self] message in
       guard let self else { return }
       let signal = BusMessageReader(library: self.library, message: message).signal()
-      guard case .success(let signal) = signal, signal.sender == BusObject.bus.destination else { return }
-      guard signal.arguments.count == 3, case .string(let owner) = signal.arguments[2] else { return }
+      guard case .success(let signal) = signal, signal.sender == BusObject.bus.destination else {
+        return
+      }
+      guard signal.arguments.count == 3, case .string(let owner) = signal.arguments[2] else {
+        return
+      }
       self.owners[name]?.unique = owner
       if !owner.isEmpty { self.owners[name]?.tell(self) }
     }
@@ -310,7 +317,9 @@ public final class BusConnection {
     weak var connection: BusConnection?
     let name: String
     func received(_ reply: Result<[BusValue], BusError>) {
-      guard case .success(let values) = reply, case .string(let owner)? = values.first else { return }
+      guard case .success(let values) = reply, case .string(let owner)? = values.first else {
+        return
+      }
       connection?.owners[name]?.unique = owner
     }
   }

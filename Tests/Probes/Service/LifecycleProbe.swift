@@ -39,7 +39,9 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     configuration.systemd.watchedUnits = options.all("--watch")
     configuration.systemd.session = options.has("--session")
     configuration.systemd.shutdown = options.has("--shutdown")
-    if options.has("--pressure") { configuration.systemd.pressure = .resources([.memory, .cpu, .io]) }
+    if options.has("--pressure") {
+      configuration.systemd.pressure = .resources([.memory, .cpu, .io])
+    }
     lifecycle = LifecycleSubject(configuration)
   }
 

@@ -64,7 +64,8 @@ final class ShutdownFollower: BusFollower {
       return true
     }
     guard asks else { return }
-    login.inhibit(.shutdown, who: Journal.programName, why: "Saves its state") { [weak self] answer in
+    login.inhibit(.shutdown, who: Journal.programName, why: "Saves its state") {
+      [weak self] answer in
       self?.take(answer, inbox)
     }
   }
