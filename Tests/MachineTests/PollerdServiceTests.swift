@@ -33,7 +33,7 @@ import Testing
       try await pollerd.waitForMessage("save: SIGUSR1 from pid 1")
       try await pollerd.kill("USR2")
       let resumed = try await pollerd.waitForMessage("foreground: SIGUSR2 from pid 1")
-      try await pollerd.waitForEntry { $0.message.hasPrefix("poll ") && $0.isAfter(resumed) }
+      try await pollerd.waitForMessage("poll ", after: resumed)
 
       let messages = try await pollerd.journal().map(\.message)
       let paused = try #require(messages.firstIndex { $0.hasPrefix("background: SIGUSR1") })

@@ -83,20 +83,27 @@ struct Service: Sendable {
     try await test.journal("--unit=\(name)")
   }
 
-  /// Waits for a message that begins so, written by the unit or about it.
+  /// Waits for a message that begins so, written by the unit or about it; old ones count, but only those
+  /// `after` another entry if there is one.
   @discardableResult
   func waitForMessage(
-    _ prefix: String, within limit: Duration = .seconds(20),
+    _ prefix: String, after earlier: JournalEntry? = nil, within limit: Duration = .seconds(20),
     at location: SourceLocation = #_sourceLocation
   ) async throws -> JournalEntry {
-    try await waitForEntry(within: limit, at: location) { $0.message.hasPrefix(prefix) }
+    try await waitForEntry(after: earlier, within: limit, at: location) {
+      $0.message.hasPrefix(prefix)
+    }
   }
 
+  /// As `waitForMessage`, for an entry that `matches`.
   @discardableResult
   func waitForEntry(
-    within limit: Duration = .seconds(20), at location: SourceLocation = #_sourceLocation,
+    after earlier: JournalEntry? = nil, within limit: Duration = .seconds(20),
+    at location: SourceLocation = #_sourceLocation,
     where matches: @escaping @Sendable (JournalEntry) -> Bool
   ) async throws -> JournalEntry {
-    try await test.waitForJournal("--unit=\(name)", within: limit, at: location, where: matches)
+    try await test.waitForJournal("--unit=\(name)", within: limit, at: location) { entry in
+      earlier.map { entry.isAfter($0) } != false && matches(entry)
+    }
   }
 }
