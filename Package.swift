@@ -25,7 +25,7 @@ let package = Package(
       name: "DaemonLifecycleTesting", dependencies: ["CLinux", "Systemd", "DaemonLifecycle"],
       swiftSettings: strict),
     .executableTarget(
-      name: "Pollerd", dependencies: ["DaemonLifecycle"], path: "Examples/Pollerd",
+      name: "Pollerd", dependencies: ["DaemonLifecycle", "Systemd"], path: "Examples/Pollerd",
       swiftSettings: strict),
     .testTarget(
       name: "SystemdTests", dependencies: ["CLinux", "Systemd", "DaemonLifecycleTesting"],
