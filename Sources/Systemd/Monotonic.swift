@@ -32,7 +32,9 @@ package struct Deadline {
   }
 
   /// Waits until one of `events` (or an error or a hang-up) is there: what is, or 0 when the time is over.
-  package func wait(for descriptor: Int32, events: Int32, purpose: String) throws(SystemdError) -> Int32 {
+  package func wait(for descriptor: Int32, events: Int32, purpose: String) throws(SystemdError)
+    -> Int32
+  {
     while true {
       var entry = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: events), revents: 0)
       let remaining = milliseconds

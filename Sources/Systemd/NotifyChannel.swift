@@ -97,7 +97,7 @@ struct NotifyChannel: ~Copyable {
 
   // MARK: Sending
 
-  consuming func send(
+  borrowing func send(
     _ bytes: [UInt8], descriptors: [Int32], deadline: Deadline, waits: Bool
   ) throws(SystemdError) {
     guard isLocal || descriptors.isEmpty else {

@@ -27,3 +27,15 @@ public struct PressureWatch: Sendable, Hashable {
   /// Whether watching is switched off for this service.
   public var isOff: Bool { path == "/dev/null" }
 }
+
+extension ServiceEnvironment {
+  /// `MEMORY_PRESSURE_WATCH` and `MEMORY_PRESSURE_WRITE` (254), or those of cpu and io (261); `nil` when unset: then
+  /// the manager leaves it to the service what to watch.
+  public func pressureWatch(for resource: PressureResource) throws(SystemdError) -> PressureWatch? {
+    guard let path = try absolutePath(in: "\(resource.prefix)_PRESSURE_WATCH") else { return nil }
+    let name = "\(resource.prefix)_PRESSURE_WRITE"
+    guard let text = variables[name] else { return PressureWatch(path: path) }
+    guard let write = decodeBase64(text.utf8) else { throw malformed(name, "is not Base64") }
+    return PressureWatch(path: path, write: write)
+  }
+}

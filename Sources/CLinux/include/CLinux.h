@@ -79,6 +79,7 @@ bool clinux_take_enqueue_hint(void);
 /// beginning; -1 and errno.
 int clinux_sealed_memfd(const char *name, const void *bytes, size_t count);
 int clinux_seals(int fd);
+static const int CLINUX_SEALS_FIXED = 0x0002 | 0x0004 | 0x0008;  // F_SEAL_SHRINK, _GROW, _WRITE; need _GNU_SOURCE
 /// pipe2(2), close-on-exec.
 int clinux_pipe(int ends[2]);
 

@@ -1,0 +1,221 @@
+internal import CLinux
+import Synchronization
+import Systemd
+
+/// The socket of a fake service manager and the thread that listens to it.
+///
+/// Whoever asks first drains the socket, under the lock: so what was sent before a question is in its answer.
+/// The thread is there for those who wait, and so that a barrier is answered when nobody asks.
+final class NotificationReceiver: Sendable {
+  typealias Message = FakeServiceManager.Message
+  typealias Resume = @Sendable (Result<Message, SystemdError>) -> Void
+
+  struct State: ~Copyable {
+    var messages: [Message] = []
+    /// Index of the first message that no `next` has returned or passed over.
+    var cursor = 0
+    var rules = NotificationRules()
+    var store: StoredDescriptors
+    var waiters: [Waiter] = []
+    var isStopped = false
+  }
+
+  struct Waiter {
+    let deadline: Deadline
+    let matches: @Sendable (Message) -> Bool
+    let resume: Resume
+  }
+
+  private let socket: OwnedDescriptor
+  /// Written to wake the thread: there is a new waiter, or it is to end.
+  private let wake: OwnedDescriptor
+  private let path: String?
+  private let state: Mutex<State>
+
+  init(address: String, limit: Int) throws(SystemdError) {
+    let isAbstract = address.utf8.first == UInt8(ascii: "@")
+    let name = isAbstract ? String(address.dropFirst()) : address
+    let purpose = "listen for notifications at \(address)"
+    let number = CLinux.socket(
+      AF_UNIX, CLINUX_SOCK_DGRAM | CLINUX_SOCK_CLOEXEC | CLINUX_SOCK_NONBLOCK, 0)
+    guard number >= 0 else { throw .system(purpose, errno: clinux_errno()) }
+    socket = OwnedDescriptor(owning: number)
+    let event = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
+    guard event >= 0 else { throw .system(purpose, errno: clinux_errno()) }
+    wake = OwnedDescriptor(owning: event)
+    var on: Int32 = 1
+    guard
+      setsockopt(number, SOL_SOCKET, SO_PASSCRED, &on, socklen_t(MemoryLayout<Int32>.size)) == 0,
+      clinux_bind_unix(number, name, name.utf8.count, isAbstract) == 0
+    else { throw .system(purpose, errno: clinux_errno()) }
+    path = isAbstract ? nil : address
+    state = Mutex(State(store: StoredDescriptors(limit: limit)))
+    guard startThread() else { throw .system("start a thread for notifications", errno: EAGAIN) }
+  }
+
+  /// Ends the thread, which holds this object.
+  func stop() {
+    if let path { unlink(path) }
+    state.withLock { $0.isStopped = true }
+    eventfd_write(wake.rawValue, 1)
+  }
+
+  // MARK: Questions
+
+  /// Takes in everything that has been sent so far, then runs `body`.
+  @discardableResult
+  func update<T: Sendable>(_ body: (inout State) -> T) -> T {
+    let (answer, due) = state.withLock { state in
+      drain(&state)
+      let answer = body(&state)
+      return (answer, NotificationReceiver.takeDue(&state))
+    }
+    for resume in due { resume() }
+    return answer
+  }
+
+  /// Resumes once, with the next matching message or with `timedOut`.
+  func wait(
+    until deadline: Deadline, where matches: @escaping @Sendable (Message) -> Bool,
+    _ resume: @escaping Resume
+  ) {
+    update { $0.waiters.append(Waiter(deadline: deadline, matches: matches, resume: resume)) }
+    eventfd_write(wake.rawValue, 1)
+  }
+
+  func duplicates() throws(SystemdError) -> PassedDescriptors {
+    let result: Result<PassedDescriptors, SystemdError> = update { state in
+      do throws(SystemdError) {
+        return .success(
+          try PassedDescriptors(duplicating: state.store.descriptors.map { ($0.number, $0.name) }))
+      } catch {
+        return .failure(error)
+      }
+    }
+    return try result.get()
+  }
+
+  // MARK: Receiving
+
+  private func drain(_ state: inout State) {
+    // One byte more than is read tells a message that is too long from one that fits.
+    let capacity = 64 * 1024
+    withUnsafeTemporaryAllocation(byteCount: capacity, alignment: 1) { buffer in
+      var received = clinux_received()
+      while true {
+        let size = clinux_receive_descriptors(
+          socket.rawValue, buffer.baseAddress, capacity, &received)
+        if size < 0 { return }
+        let bytes = Array(buffer[..<min(size, capacity)])
+        let descriptors = withUnsafeBytes(of: received.descriptors) {
+          Array($0.bindMemory(to: Int32.self).prefix(received.descriptor_count))
+        }
+        let message = Message(
+          bytes: bytes, fullSize: size, descriptorCount: descriptors.count,
+          senderPID: received.has_credentials ? received.pid : 0, senderUID: received.uid,
+          isTruncated: received.truncated)
+        take(message, descriptors, &state)
+      }
+    }
+  }
+
+  private func take(_ message: Message, _ descriptors: [Int32], _ state: inout State) {
+    state.messages.append(message)
+    let (action, removes) = state.rules.take(message, now: monotonicMicroseconds())
+    if let removes { state.store.remove(name: removes) }
+    switch action {
+    case .store(let name, let polled):
+      if let problem = state.store.store(descriptors, name: name, polled: polled) {
+        state.rules.note(problem, message)
+      }
+    case .close, .closeAndCountBarrier:
+      for number in descriptors { close(number) }
+    }
+  }
+
+  /// The waiters that are to go on: with their message, or since their time is over. To be called without the lock.
+  private static func takeDue(_ state: inout State) -> [@Sendable () -> Void] {
+    var due: [@Sendable () -> Void] = []
+    var waiting: [Waiter] = []
+    for waiter in state.waiters {
+      if let index = state.messages[state.cursor...].firstIndex(where: waiter.matches) {
+        state.cursor = index + 1
+        let message = state.messages[index]
+        due.append { waiter.resume(.success(message)) }
+      } else if waiter.deadline.milliseconds == 0 {
+        let seen = state.messages.suffix(5).map(\.description).joined(separator: "; ")
+        let purpose =
+          "receive the notification waited for (\(state.messages.count) came"
+          + (seen.isEmpty ? ")" : ", the last ones: \(seen))")
+        due.append { waiter.resume(.failure(.timedOut(purpose))) }
+      } else {
+        waiting.append(waiter)
+      }
+    }
+    state.waiters = waiting
+    return due
+  }
+
+  // MARK: The thread
+
+  /// Blocks all signals in it, so that it takes none from the daemon under test.
+  private func startThread() -> Bool {
+    var all = sigset_t()
+    var before = sigset_t()
+    sigfillset(&all)
+    pthread_sigmask(SIG_SETMASK, &all, &before)
+    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
+    var thread = pthread_t()
+    // Balanced by the thread, which so holds this object until it is stopped.
+    let retained = Unmanaged.passRetained(self)
+    let failure = pthread_create(
+      &thread, nil,
+      { raw in
+        guard let raw else { return nil }
+        Unmanaged<NotificationReceiver>.fromOpaque(raw).takeRetainedValue().listen()
+        return nil
+      }, retained.toOpaque())
+    if failure != 0 {
+      retained.release()
+      return false
+    }
+    pthread_detach(thread)
+    return true
+  }
+
+  private func listen() {
+    var entries = [
+      pollfd(fd: socket.rawValue, events: Int16(POLLIN), revents: 0),
+      pollfd(fd: wake.rawValue, events: Int16(POLLIN), revents: 0),
+    ]
+    while true {
+      let (stopped, remaining) = update { state in
+        (state.isStopped, state.waiters.map(\.deadline.milliseconds).min() ?? -1)
+      }
+      if stopped { return }
+      guard poll(&entries, 2, remaining) > 0 else { continue }
+      var count: eventfd_t = 0
+      if entries[1].revents != 0 { eventfd_read(wake.rawValue, &count) }
+    }
+  }
+}
+
+/// A result that one thread waits for.
+final class ResultBox<Value: Sendable>: Sendable {
+  private let result = Mutex<Result<Value, SystemdError>?>(nil)
+  /// Written once the result is there.
+  private let ready = OwnedDescriptor(owning: eventfd(0, Int32(EFD_CLOEXEC)))
+
+  func put(_ value: Result<Value, SystemdError>) {
+    result.withLock { $0 = value }
+    eventfd_write(ready.rawValue, 1)
+  }
+
+  func wait() -> Result<Value, SystemdError> {
+    var count: eventfd_t = 0
+    while true {
+      if let result = result.withLock({ $0 }) { return result }
+      eventfd_read(ready.rawValue, &count)
+    }
+  }
+}

@@ -1,0 +1,65 @@
+internal import CLinux
+import Systemd
+
+/// The descriptor store of a unit, as systemd keeps it. Owns its descriptors; one owner guards it.
+struct StoredDescriptors: ~Copyable {
+  /// At most `limit`, no two of them for the same open file.
+  private var entries: [FakeServiceManager.StoredDescriptor] = []
+  private let limit: Int
+
+  init(limit: Int) { self.limit = limit }
+
+  deinit {
+    for entry in entries { close(entry.number) }
+  }
+
+  /// What is there, without polled ones whose peer has gone.
+  var descriptors: [FakeServiceManager.StoredDescriptor] {
+    mutating get {
+      dropHungUp()
+      return entries
+    }
+  }
+
+  /// Takes over the descriptors; a sentence when some found no room.
+  mutating func store(_ descriptors: [Int32], name: String, polled: Bool) -> String? {
+    dropHungUp()
+    var refused = 0
+    for number in descriptors {
+      if entries.contains(where: { clinux_same_file_description($0.number, number) == 1 }) {
+        close(number)  // stored already: systemd keeps the first, with its first name
+      } else if entries.count >= limit {
+        close(number)
+        refused += 1
+      } else {
+        entries.append(.init(name: name, polled: polled, number: number))
+      }
+    }
+    guard refused > 0 else { return nil }
+    return limit == 0
+      ? "FDSTORE=1 came although FDSTORE is not set: \(refused) closed."
+      : "The store of \(limit) descriptors is full: \(refused) closed, of the name \"\(name)\"."
+  }
+
+  mutating func remove(name: String) {
+    for entry in entries where entry.name == name { close(entry.number) }
+    entries.removeAll { $0.name == name }
+  }
+
+  mutating func removeAll() {
+    for entry in entries { close(entry.number) }
+    entries = []
+  }
+
+  private mutating func dropHungUp() {
+    entries.removeAll { entry in
+      guard entry.polled else { return false }
+      var poll = pollfd(fd: entry.number, events: 0, revents: 0)
+      guard CLinux.poll(&poll, 1, 0) > 0, Int32(poll.revents) & (POLLHUP | POLLERR) != 0 else {
+        return false
+      }
+      close(entry.number)
+      return true
+    }
+  }
+}

@@ -1,0 +1,173 @@
+import CLinux
+
+/// What the service manager has put into the environment of this process, typed and checked.
+///
+///     let environment = ServiceEnvironment.current
+///     for problem in environment.problems { log(problem) }
+///     let state = try environment.stateDirectories.first ?? "/var/lib/mydaemon"
+///
+/// A variable that is not set gives `nil` or nothing; one that is malformed gives an error that names it, never a
+/// default. The variables are read once and never changed: unsetting them is not safe while other threads run. For
+/// children there is ``childEnvironment(adding:)``.
+///
+/// Source: systemd.exec(5) of systemd 261. Safe to use from any thread.
+public struct ServiceEnvironment: Sendable {
+  /// All variables, the first one where a name is there twice.
+  public let variables: [String: String]
+  /// The process that the variables are for.
+  public let processID: Int32
+  /// The inode of its pidfd; `nil` where the kernel (before 6.9) has none.
+  public let processInode: UInt64?
+  /// The names of variables whose value is not UTF-8.
+  private var notText: [String] = []
+
+  /// The environment that this process was started with, read at the first use.
+  ///
+  /// What `setenv` did before that is seen, what it does later is not.
+  public static let current = ServiceEnvironment(reading: clinux_environment())
+
+  /// Takes these variables as the environment, for tests.
+  ///
+  /// - Parameters:
+  ///   - processID: The process that they are for; this one by default.
+  ///   - processInode: The inode of that process's pidfd; this one's by default.
+  public init(_ variables: [String: String], processID: Int32? = nil, processInode: UInt64? = nil) {
+    self.variables = variables
+    self.processID = processID ?? getpid()
+    self.processInode = processInode ?? ServiceEnvironment.ownInode()
+  }
+
+  private init(reading start: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) {
+    var variables: [String: String] = [:]
+    var next = start
+    while let pointer = next, let entry = pointer.pointee {
+      // Copied right away: the C library owns the text.
+      let bytes = UnsafeBufferPointer(start: entry, count: strlen(entry)).map {
+        UInt8(bitPattern: $0)
+      }
+      next = pointer + 1
+      guard let sign = bytes.firstIndex(of: UInt8(ascii: "=")) else { continue }
+      let name = String(decoding: bytes[..<sign], as: UTF8.self)
+      guard variables[name] == nil else { continue }
+      variables[name] = String(decoding: bytes[(sign + 1)...], as: UTF8.self)
+      if String(validating: bytes, as: UTF8.self) == nil { notText.append(name) }
+    }
+    self.variables = variables
+    processID = getpid()
+    processInode = ServiceEnvironment.ownInode()
+  }
+
+  private static func ownInode() -> UInt64? {
+    var inode: UInt64 = 0
+    return clinux_own_pidfd_inode(&inode) == 0 ? inode : nil
+  }
+
+  // MARK: Supervision
+
+  /// Whether a service manager has started this very process and watches it.
+  ///
+  /// True with `NOTIFY_SOCKET`, and with an `INVOCATION_ID` that is not one inherited from a parent.
+  public var isSupervised: Bool {
+    if let address = variables["NOTIFY_SOCKET"], !address.isEmpty { return true }
+    guard variables["INVOCATION_ID"] != nil else { return false }
+    guard let pid = variables["SYSTEMD_EXEC_PID"] else { return true }  // before systemd 248
+    return decimal(pid.utf8, as: Int32.self) == processID
+  }
+
+  /// Whether systemd has executed this very process, rather than a parent of it (`SYSTEMD_EXEC_PID`, 248).
+  public var isMainProcess: Bool {
+    get throws(SystemdError) { try self.processID(in: "SYSTEMD_EXEC_PID") == processID }
+  }
+
+  /// Where to send notifications (`NOTIFY_SOCKET`), for ``NotifySocket``.
+  public var notifySocket: String? {
+    get throws(SystemdError) {
+      guard let address = variables["NOTIFY_SOCKET"], !address.isEmpty else { return nil }
+      _ = try NotifySocket(address: address)
+      return address
+    }
+  }
+
+  /// How often the watchdog wants to hear from this process at least (`WATCHDOG_USEC`, `WATCHDOG_PID`); `nil` when it
+  /// is off or for another process. Ping twice as often.
+  public var watchdogPeriod: Duration? {
+    get throws(SystemdError) {
+      let pid = try self.processID(in: "WATCHDOG_PID")
+      guard let period = try number(in: "WATCHDOG_USEC", as: UInt64.self) else { return nil }
+      guard period < UInt64.max else {
+        throw malformed("WATCHDOG_USEC", "means infinity, which is no period")
+      }
+      guard period > 0, pid == nil || pid == processID else { return nil }
+      return Duration(
+        secondsComponent: Int64(period / 1_000_000),
+        attosecondsComponent: Int64(period % 1_000_000) * 1_000_000_000_000)
+    }
+  }
+
+  /// How many descriptors the service manager will keep (`FDSTORE`, 254); `nil` when it keeps none.
+  public var fdStoreLimit: Int? {
+    get throws(SystemdError) { try number(in: "FDSTORE", as: Int.self) }
+  }
+
+  // MARK: Problems
+
+  /// Every variable that is malformed, an error each.
+  public var problems: [SystemdError] {
+    var found = notText.sorted().map {
+      SystemdError.malformedVariable(name: $0, value: variables[$0] ?? "", reason: "is not UTF-8")
+    }
+    func check(_ read: () throws(SystemdError) -> Void) {
+      do { try read() } catch { found.append(error) }
+    }
+    check { () throws(SystemdError) in _ = try notifySocket }
+    check { () throws(SystemdError) in _ = try isMainProcess }
+    check { () throws(SystemdError) in _ = try watchdogPeriod }
+    check { () throws(SystemdError) in _ = try fdStoreLimit }
+    check { () throws(SystemdError) in _ = try passedDescriptorNames }
+    check { () throws(SystemdError) in _ = try invocationID }
+    check { () throws(SystemdError) in _ = try journalStream }
+    check { () throws(SystemdError) in _ = try credentialsDirectory }
+    check { () throws(SystemdError) in _ = try managerPID }
+    check { () throws(SystemdError) in _ = try mainPID }
+    check { () throws(SystemdError) in _ = try pidFile }
+    for name in ServiceEnvironment.directoryVariables {
+      check { () throws(SystemdError) in _ = try directories(in: name) }
+    }
+    for resource in PressureResource.allCases {
+      check { () throws(SystemdError) in _ = try pressureWatch(for: resource) }
+    }
+    return found
+  }
+
+  // MARK: Reading
+
+  func malformed(_ name: String, _ reason: String) -> SystemdError {
+    .malformedVariable(name: name, value: variables[name] ?? "", reason: reason)
+  }
+
+  func number<Number: FixedWidthInteger>(in name: String, as: Number.Type) throws(SystemdError)
+    -> Number?
+  {
+    guard let text = variables[name] else { return nil }
+    guard let number = decimal(text.utf8, as: Number.self) else {
+      throw malformed(name, "is not a decimal number up to \(Number.max)")
+    }
+    return number
+  }
+
+  func processID(in name: String) throws(SystemdError) -> Int32? {
+    guard let text = variables[name] else { return nil }
+    guard let number = decimal(text.utf8, as: Int32.self), number > 0 else {
+      throw malformed(name, "is not the number of a process")
+    }
+    return number
+  }
+
+  func absolutePath(in name: String) throws(SystemdError) -> String? {
+    guard let path = variables[name] else { return nil }
+    guard path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0) else {
+      throw malformed(name, "is not an absolute path")
+    }
+    return path
+  }
+}

@@ -1,0 +1,45 @@
+extension ServiceEnvironment {
+  /// The names of the descriptors passed to this process, from descriptor 3 on (`LISTEN_FDS`, `LISTEN_FDNAMES`,
+  /// `LISTEN_PID`, `LISTEN_PIDFDID`); empty when there are none or they are for another process.
+  ///
+  /// Without names each is called "unknown", as in sd_listen_fds_with_names(3). Sockets come first, in the order of the
+  /// socket units, then what was stored. To have them, see ``PassedDescriptors``.
+  public var passedDescriptorNames: [String] {
+    get throws(SystemdError) {
+      guard try passedDescriptorsAreOurs else { return [] }
+      guard let count = try number(in: "LISTEN_FDS", as: Int32.self), count > 0 else { return [] }
+      guard count <= ServiceEnvironment.maximumPassed else {
+        throw malformed(
+          "LISTEN_FDS",
+          "is more than the \(ServiceEnvironment.maximumPassed) descriptors a process can have")
+      }
+      guard let list = variables["LISTEN_FDNAMES"] else {
+        return Array(repeating: "unknown", count: Int(count))
+      }
+      let parts = list.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+      guard parts.count == Int(count) else {
+        throw malformed(
+          "LISTEN_FDNAMES", "has \(parts.count) names for the \(count) descriptors of LISTEN_FDS")
+      }
+      guard parts.allSatisfy({ DescriptorName.isValid($0) }) else {
+        throw malformed(
+          "LISTEN_FDNAMES", "has a name of more than 255 bytes or with other than printable ASCII")
+      }
+      return parts.map { String(decoding: $0, as: UTF8.self) }
+    }
+  }
+
+  /// The highest value of the sysctl fs.nr_open that the kernel takes, about.
+  private static let maximumPassed: Int32 = 1 << 30
+
+  /// The number of a process comes back after it has ended; the inode of its pidfd does not.
+  private var passedDescriptorsAreOurs: Bool {
+    get throws(SystemdError) {
+      let pid = try processID(in: "LISTEN_PID")
+      let inode = try number(in: "LISTEN_PIDFDID", as: UInt64.self)
+      guard pid == processID else { return false }
+      guard let inode, let processInode else { return true }
+      return inode == processInode
+    }
+  }
+}
