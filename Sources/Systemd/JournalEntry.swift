@@ -12,6 +12,7 @@ import CLinux
 public struct JournalEntry: Sendable, Hashable {
   /// What people read; it may have several lines.
   public var message: String
+  /// How urgent it is; `info` unless said.
   public var priority: JournalPriority
   /// The kind of message this is.
   public var messageID: MessageID?

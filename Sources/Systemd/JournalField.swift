@@ -7,6 +7,7 @@
 public struct JournalField: Sendable, Hashable {
   /// 1 to 64 of A–Z, 0–9 and _, beginning with a letter.
   public let name: String
+  /// Any bytes, sent as they are.
   public let value: [UInt8]
 
   /// Throws ``SystemdError/invalidArgument(_:)`` for a name that the journal would drop.

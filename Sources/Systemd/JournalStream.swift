@@ -13,6 +13,11 @@ public struct JournalStream: Sendable, Hashable {
   public let device: UInt64
   public let inode: UInt64
 
+  public init(device: UInt64, inode: UInt64) {
+    self.device = device
+    self.inode = inode
+  }
+
   /// Reads the value of `JOURNAL_STREAM`, "device:inode" in decimal. Throws
   /// ``SystemdError/malformedVariable(name:value:reason:)`` otherwise.
   public init(_ value: String) throws(SystemdError) {
@@ -24,8 +29,7 @@ public struct JournalStream: Sendable, Hashable {
         name: "JOURNAL_STREAM", value: value,
         reason: "is not a device and an inode number with a colon between")
     }
-    self.device = device
-    self.inode = inode
+    self.init(device: device, inode: inode)
   }
 
   /// Whether this descriptor is that stream, and not something that a shell has put in its place.

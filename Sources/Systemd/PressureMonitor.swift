@@ -30,6 +30,7 @@ public final class PressureMonitor: Sendable {
 
   enum Form: Equatable { case file, fifo, socket }
 
+  /// What was opened.
   public let watch: PressureWatch
   let form: Form
   /// Closed with this object.

@@ -35,7 +35,9 @@ final class FakeJournal {
   }
 
   func stop() {
+    guard descriptor >= 0 else { return }
     close(descriptor)
+    descriptor = -1
     unlink(path)
   }
 

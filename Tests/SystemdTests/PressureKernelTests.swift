@@ -30,12 +30,12 @@ import Testing
     }
   }
 
-  /// Four threads a processor spin: some task always waits for one.
+  /// Two threads more than processors spin: some task always waits for one.
   @Test(.enabled(if: canArm(.cpu), "this machine's /proc/pressure can't be written to"))
   func busyProcessorsArePressure() throws {
     let trigger = try PressureTrigger(stall: .milliseconds(1), window: .seconds(2))
     let monitor = try PressureMonitor(.systemWide(for: .cpu, trigger: trigger))
-    let load = Load(threads: 4 * max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+    let load = Load(threads: 2 + max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
     defer { load.stop() }
     var ready = pollfd(fd: monitor.fileDescriptor, events: Int16(POLLPRI), revents: 0)
     #expect(poll(&ready, 1, 30_000) == 1)

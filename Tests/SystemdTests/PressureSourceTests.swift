@@ -141,7 +141,7 @@ import Testing
     var random = FuzzGenerator(seed: seed)
     let pieces = pieces.map { Array($0.utf8) } + [[0xff], [0], [0xc3]]
     var refused = 0
-    let inputs = FuzzGenerator.inputs(usual: 100_000)
+    let inputs = FuzzGenerator.inputs(usual: 40_000)
     for _ in 0..<inputs {
       var input: [UInt8] = []
       for _ in 0..<random.below(14) { input += pieces[random.below(pieces.count)] }

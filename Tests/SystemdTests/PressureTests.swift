@@ -139,7 +139,6 @@ private func objection(to watch: PressureWatch) -> String? {
     send("!", to: try place.peer(of: listener))
     #expect(first.consume() == .pressure)
     #expect(second.consume() == .quiet)
-    close(listener)
   }
 
   // MARK: What can't be watched
