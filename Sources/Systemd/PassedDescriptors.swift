@@ -49,15 +49,15 @@ public final class PassedDescriptors: Sendable {
   ) throws(SystemdError) -> PassedDescriptors {
     let names = try environment.passedDescriptorNames
     guard !names.isEmpty else { return PassedDescriptors([]) }
-    let isFirst = isTaken.withLock { taken in
-      defer { taken = true }
-      return !taken
+    return try isTaken.withLock { taken throws(SystemdError) in
+      guard !taken else {
+        throw .invalidArgument(
+          "The descriptors passed to this process were taken already: keep that set.")
+      }
+      let passed = try PassedDescriptors(names: names, first: 3)
+      taken = true
+      return passed
     }
-    guard isFirst else {
-      throw .invalidArgument(
-        "The descriptors passed to this process were taken already: keep that set.")
-    }
-    return try PassedDescriptors(names: names, first: 3)
   }
 
   /// Those from number `first` on.
