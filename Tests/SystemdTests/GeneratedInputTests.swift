@@ -266,7 +266,8 @@ import Testing
       sent += 1
       let message = FakeServiceManager.Message(
         bytes: sending.bytes, descriptorCount: stores ? 1 : 0, senderPID: 100)
-      let names = message.lines.map { String($0.prefix { $0 != "=" }) }
+      let names = sending.bytes.split(separator: UInt8(ascii: "\n"))
+        .map { String(decoding: $0.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self) }
       #expect(names.sorted() == fields.flatMap(\.names).sorted())
       var rules = NotificationRules()
       _ = rules.take(.init(bytes: Array("READY=1".utf8), senderPID: 100), now: 1)
