@@ -29,7 +29,9 @@ extension ServiceEnvironment {
 
   /// The device and the inode of a stream to the journal.
   public struct JournalStream: Sendable, Hashable {
+    /// `st_dev` of the stream.
     public let device: UInt64
+    /// `st_ino` of the stream.
     public let inode: UInt64
   }
 

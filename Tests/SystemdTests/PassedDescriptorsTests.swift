@@ -138,7 +138,7 @@ import Testing
     let file = OwnedDescriptor(owning: try memory("state"))
     var buffer = [UInt8](repeating: 0, count: 10)
     #expect(read(file.rawValue, &buffer, 10) == 5)
-    #expect(write(file.rawValue, "x", 1) == -1)
+    #expect(pwrite(file.rawValue, "x", 1, 0) == -1)
     #expect(ftruncate(file.rawValue, 0) == -1)
     #expect(clinux_descriptor_flags(file.rawValue) == FD_CLOEXEC)
   }
