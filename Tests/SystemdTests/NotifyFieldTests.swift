@@ -144,7 +144,8 @@ import Testing
     ])
     #expect(message.utf8.count == 4096)
     #expect(message.hasPrefix("X_A=\(value)\nSTATUS=s"))
-    let full = String(repeating: "x", count: 4084)  // room for "STATUS=" alone, which would clear it
+    // room for "STATUS=" alone, which would clear it
+    let full = String(repeating: "x", count: 4084)
     #expect(throws: SystemdError.self) {
       try text([.status("s"), .custom(name: "X_A", value: full)])
     }

@@ -149,7 +149,8 @@ import Testing
     let sending = Task.detached { try notify.send([.ready], timeout: .seconds(30)) }
     var last: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 100)
-    while last != Array("READY=1".utf8) {  // blocks until there is one, which the full queue has, and then the sender
+    // blocks until there is one, which the full queue has, and then the sender
+    while last != Array("READY=1".utf8) {
       let count = recv(deaf.socket.rawValue, &buffer, buffer.count, 0)
       try #require(count > 0)
       last = Array(buffer[..<count])
