@@ -1,13 +1,24 @@
 #define _GNU_SOURCE
 #include "CLinux.h"
 
-#include <linux/vm_sockets.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+
+#if __has_include(<linux/vm_sockets.h>)
+#include <linux/vm_sockets.h>
+#else
+struct sockaddr_vm {
+  sa_family_t svm_family;
+  unsigned short svm_reserved1;
+  unsigned int svm_port;
+  unsigned int svm_cid;
+  unsigned char svm_rest[4];
+};
+#endif
 
 _Static_assert(CLINUX_DESCRIPTORS_MAX == 253, "SCM_MAX_FD of the kernel");
 
@@ -138,6 +149,8 @@ int clinux_same_file_description(int a, int b) {
 #endif
   struct stat left, right;
   if (fstat(a, &left) < 0 || fstat(b, &right) < 0) return -1;
+  // An eventfd, an epoll and so on share one inode, which has no type.
+  if ((left.st_mode & S_IFMT) == 0) return a == b;
   return left.st_dev == right.st_dev && left.st_ino == right.st_ino;
 }
 

@@ -11,6 +11,7 @@ extension FakeServiceManager {
     public let descriptorCount: Int
     /// Who sent it, by the kernel's word; 0 when that is unknown.
     public let senderPID: Int32
+    /// The sender's user, by the kernel's word.
     public let senderUID: UInt32
     /// Whether bytes or descriptors were lost on the way.
     public let isTruncated: Bool
@@ -83,8 +84,9 @@ extension FakeServiceManager {
     public internal(set) var status = ""
     /// How many pings have come.
     public internal(set) var watchdogPings = 0
-    /// How many reloads have begun, and how many of these have ended.
+    /// How many reloads have begun.
     public internal(set) var reloadsBegun = 0
+    /// How many of them have ended.
     public internal(set) var reloadsEnded = 0
     /// How many barriers were answered.
     public internal(set) var barriers = 0

@@ -151,6 +151,7 @@ public final class FakeServiceManager: Sendable {
 
   /// A descriptor in the store.
   public struct StoredDescriptor: Sendable, Hashable {
+    /// Its name in `FDNAME=`, or "stored".
     public let name: String
     /// Whether it goes when its peer hangs up.
     public let polled: Bool

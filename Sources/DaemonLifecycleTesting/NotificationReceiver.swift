@@ -192,7 +192,7 @@ final class NotificationReceiver: Sendable {
       let (stopped, remaining) = update { state in
         (state.isStopped, state.waiters.map(\.deadline.milliseconds).min() ?? -1)
       }
-      if stopped { return }
+      if stopped { return }  // nobody waits: a call of `next` keeps its manager alive
       guard poll(&entries, 2, remaining) > 0 else { continue }
       var count: eventfd_t = 0
       if entries[1].revents != 0 { eventfd_read(wake.rawValue, &count) }

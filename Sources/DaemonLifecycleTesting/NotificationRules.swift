@@ -14,8 +14,11 @@ package struct NotificationRules: Sendable {
 
   /// What is to be done with the descriptors of a message.
   package enum Action: Sendable, Hashable {
+    /// As always without `FDSTORE=1`.
     case close
+    /// Closing is the answer to the barrier.
     case closeAndCountBarrier
+    /// Keep them.
     case store(name: String, polled: Bool)
   }
 

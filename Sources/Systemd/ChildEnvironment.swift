@@ -1,7 +1,7 @@
 extension ServiceEnvironment {
   /// The variables that speak to this process alone, and that a child must not take for its own.
   ///
-  /// - `NOTIFY_SOCKET`: a child that is a daemon itself would report its own readiness, reload and end as the service's.
+  /// - `NOTIFY_SOCKET`: a child that is a daemon itself would report its own readiness and end as the service's.
   /// - `LISTEN_PID`, `LISTEN_PIDFDID`, `LISTEN_FDS`, `LISTEN_FDNAMES`: the descriptors are not passed on.
   /// - `WATCHDOG_PID`, `WATCHDOG_USEC`: pings are owed by this process. (Without `WATCHDOG_PID` a child would ping.)
   /// - `FDSTORE`: the store belongs to the service, and without `NOTIFY_SOCKET` it can't be reached.

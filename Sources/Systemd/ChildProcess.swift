@@ -4,7 +4,7 @@ import CLinux
 ///
 /// A child keeps the signal mask of the thread that starts it, through exec(3). Dispatch and Swift's concurrency block
 /// SIGTERM, SIGHUP, SIGINT and most others in their threads: so a child started from an `async` function does not
-/// hear `kill`, nor systemd's SIGTERM, and lives until SIGKILL. Signals that this process ignores the child ignores too.
+/// hear `kill`, nor systemd's SIGTERM, and lives until SIGKILL. What this process ignores its child ignores too.
 /// A child of ``spawn(_:_:environment:descriptors:)`` begins with nothing blocked and nothing ignored.
 public enum ChildProcess {
   /// Starts a program.

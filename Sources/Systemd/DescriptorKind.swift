@@ -6,8 +6,9 @@ public enum DescriptorKind: Sendable, Hashable, CustomStringConvertible {
   case listeningStream(Family)
   /// A socket that accepts connections of whole packets, as of `ListenSequentialPacket=`.
   case listeningPackets(Family)
-  /// One connection.
+  /// One connection that is a stream.
   case stream(Family)
+  /// One connection of whole packets.
   case packets(Family)
   /// As of `ListenDatagram=`.
   case datagram(Family)
@@ -17,7 +18,9 @@ public enum DescriptorKind: Sendable, Hashable, CustomStringConvertible {
   case fifo
   /// A file of memory without a name (memfd_create(2)); sealed if nobody can change it any more.
   case memoryFile(isSealed: Bool)
+  /// A regular file.
   case file
+  /// A directory.
   case directory
   /// As of `ListenSpecial=`.
   case device
@@ -26,7 +29,9 @@ public enum DescriptorKind: Sendable, Hashable, CustomStringConvertible {
 
   /// The address family of a socket.
   public enum Family: Sendable, Hashable {
+    /// Local; IPv4; IPv6; between a virtual machine and its host; to the kernel.
     case unix, inet, inet6, vsock, netlink
+    /// Any other, by its number.
     case other(Int32)
 
     init(_ number: Int32) {

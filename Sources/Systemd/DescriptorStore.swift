@@ -5,8 +5,8 @@
 ///     try store.store(listener.rawValue, named: "http")
 ///
 /// It outlives a restart of the service and a crash, not a stop, unless the unit has `FileDescriptorStorePreserve=yes`
-/// (254). The next run gets the descriptors by ``PassedDescriptors``. To give one up, remove it and close it: as long as
-/// the manager has its duplicate, closing alone does not hang up on a peer.
+/// (254). The next run gets the descriptors by ``PassedDescriptors``. To give one up, remove it and close it: as
+/// long as the manager has its duplicate, closing alone does not hang up on a peer.
 ///
 /// That something was sent does not mean that it was kept: a full store drops what comes, with a line in the journal.
 /// Before exiting, wait with ``NotifySocket/barrier(timeout:)``. Safe to use from any thread.

@@ -25,7 +25,12 @@ package struct NotifyMessage {
     for case .status(let text) in fields {  // at most one, last, with the room that is left
       bytes.append(contentsOf: "STATUS=".utf8)
       let room = NotifyMessage.maximumSize - bytes.count
-      if room >= 0 { bytes.append(contentsOf: StatusText.line(text, maximumSize: room)) }
+      let line = StatusText.line(text, maximumSize: max(room, 0))
+      guard room >= 0, text.isEmpty || !line.isEmpty else {  // an empty one would clear the status
+        throw .invalidArgument(
+          "The other fields leave no room for STATUS=. Send it in a message of its own.")
+      }
+      bytes.append(contentsOf: line)
     }
     if bytes.last == UInt8(ascii: "\n") { bytes.removeLast() }
     guard bytes.count <= NotifyMessage.maximumSize else {

@@ -19,7 +19,9 @@ public final class PassedDescriptors: Sendable {
   public struct Description: Sendable, Hashable {
     /// Its name: of `FileDescriptorName=` or the socket unit, of `FDNAME=`, "unknown", "connection" or "stored".
     public let name: String
+    /// Its number, as long as nobody has taken it; to look at, not to close.
     public let number: Int32
+    /// What it is open for.
     public let kind: DescriptorKind
   }
 
@@ -49,15 +51,15 @@ public final class PassedDescriptors: Sendable {
   ) throws(SystemdError) -> PassedDescriptors {
     let names = try environment.passedDescriptorNames
     guard !names.isEmpty else { return PassedDescriptors([]) }
-    let isFirst = isTaken.withLock { taken in
-      defer { taken = true }
-      return !taken
+    return try isTaken.withLock { taken throws(SystemdError) in
+      guard !taken else {
+        throw .invalidArgument(
+          "The descriptors passed to this process were taken already: keep that set.")
+      }
+      let passed = try PassedDescriptors(names: names, first: 3)
+      taken = true
+      return passed
     }
-    guard isFirst else {
-      throw .invalidArgument(
-        "The descriptors passed to this process were taken already: keep that set.")
-    }
-    return try PassedDescriptors(names: names, first: 3)
   }
 
   /// Those from number `first` on.
@@ -96,7 +98,9 @@ public final class PassedDescriptors: Sendable {
 
   /// Those not taken yet, in order.
   public var descriptions: [Description] { entries.withLock { $0 } }
+  /// How many nobody has taken yet.
   public var count: Int { entries.withLock { $0.count } }
+  /// Whether all are taken, or none was passed.
   public var isEmpty: Bool { count == 0 }
   /// The names of those not taken yet, each once, in order.
   public var names: [String] {

@@ -1,5 +1,6 @@
 /// What a machine or a control group can run short of.
 public enum PressureResource: String, Sendable, Hashable, CaseIterable {
+  /// As in /proc/pressure.
   case memory, cpu, io
 }
 
@@ -10,6 +11,7 @@ public struct PressureWatch: Sendable, Hashable {
   /// What to write into it first; may have NUL bytes in it and may be empty.
   public let write: [UInt8]
 
+  /// For tests, and for files that the service chooses itself.
   public init(path: String, write: [UInt8] = []) {
     self.path = path
     self.write = write

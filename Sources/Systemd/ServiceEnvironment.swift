@@ -37,7 +37,7 @@ public struct ServiceEnvironment: Sendable {
     self.processInode = processInode ?? ServiceEnvironment.ownInode()
   }
 
-  private init(reading start: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) {
+  init(reading start: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) {
     var variables: [String: String] = [:]
     var next = start
     while let pointer = next, let entry = pointer.pointee {

@@ -144,5 +144,11 @@ import Testing
     ])
     #expect(message.utf8.count == 4096)
     #expect(message.hasPrefix("X_A=\(value)\nSTATUS=s"))
+    // room for "STATUS=" alone, which would clear it
+    let full = String(repeating: "x", count: 4084)
+    #expect(throws: SystemdError.self) {
+      try text([.status("s"), .custom(name: "X_A", value: full)])
+    }
+    #expect(try text([.status(""), .custom(name: "X_A", value: full)]).utf8.count == 4096)
   }
 }

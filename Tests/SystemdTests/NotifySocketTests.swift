@@ -140,6 +140,24 @@ import Testing
     _ = deaf.socket.rawValue
   }
 
+  @Test func aFullQueueIsWaitedFor() async throws {
+    let deaf = try deafManager()
+    let notify = try NotifySocket(address: deaf.address)
+    #expect(throws: SystemdError.self) {
+      for _ in 0..<100_000 { try notify.send([.watchdog], timeout: .zero) }
+    }
+    let sending = Task.detached { try notify.send([.ready], timeout: .seconds(30)) }
+    var last: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 100)
+    // blocks until there is one, which the full queue has, and then the sender
+    while last != Array("READY=1".utf8) {
+      let count = recv(deaf.socket.rawValue, &buffer, buffer.count, 0)
+      try #require(count > 0)
+      last = Array(buffer[..<count])
+    }
+    #expect(try await sending.value == .sent)
+  }
+
   @Test func aBarrierEndsWhenItIsReadAndNotBefore() async throws {
     let manager = try FakeServiceManager()
     let notify = try NotifySocket(address: manager.address)

@@ -90,6 +90,22 @@ import Testing
     for _ in 0..<2 { #expect(try PassedDescriptors.take(from: ServiceEnvironment([:])).isEmpty) }
   }
 
+  /// In a process of its own, since it is done once and from number 3 on.
+  @Test func whatWasPassedIsTakenOnce() async {
+    await #expect(processExitsWith: .success) {
+      let file = clinux_sealed_memfd("passed", "hello", 5)
+      guard dup2(file, 3) == 3 else { exit(10) }
+      let environment = ServiceEnvironment([
+        "LISTEN_PID": String(getpid()), "LISTEN_FDS": "1", "LISTEN_FDNAMES": "greeting",
+      ])
+      guard let passed = try? PassedDescriptors.take(from: environment) else { exit(11) }
+      guard let greeting = passed.take(named: "greeting"), greeting.rawValue == 3 else { exit(12) }
+      guard clinux_descriptor_flags(3) == FD_CLOEXEC else { exit(13) }
+      guard (try? PassedDescriptors.take(from: environment)) == nil else { exit(14) }
+      exit(greeting.rawValue == 3 ? 0 : 15)
+    }
+  }
+
   // MARK: Kinds
 
   private func kind(_ number: Int32) throws -> DescriptorKind {
@@ -122,7 +138,7 @@ import Testing
     let file = OwnedDescriptor(owning: try memory("state"))
     var buffer = [UInt8](repeating: 0, count: 10)
     #expect(read(file.rawValue, &buffer, 10) == 5)
-    #expect(write(file.rawValue, "x", 1) == -1)
+    #expect(pwrite(file.rawValue, "x", 1, 0) == -1)
     #expect(ftruncate(file.rawValue, 0) == -1)
     #expect(clinux_descriptor_flags(file.rawValue) == FD_CLOEXEC)
   }

@@ -122,6 +122,24 @@ import Testing
     #expect(own.variables["PATH"] == getenv("PATH").map { String(cString: $0) })
   }
 
+  @Test func theFirstOfTwoCountsAndWhatIsNotTextIsAProblem() {
+    let lines: [[UInt8]] = [
+      Array("A=1".utf8), Array("A=2".utf8), Array("NONE".utf8), Array("B=x=y".utf8),
+      Array("C=".utf8) + [0xff],
+    ]
+    var pointers = lines.map { line in strdup(line.map { CChar(bitPattern: $0) } + [0]) } + [nil]
+    defer { for pointer in pointers { free(pointer) } }
+    let environment = pointers.withUnsafeMutableBufferPointer {
+      ServiceEnvironment(reading: $0.baseAddress)
+    }
+    #expect(environment.variables == ["A": "1", "B": "x=y", "C": "\u{fffd}"])
+    #expect(
+      environment.problems == [
+        .malformedVariable(name: "C", value: "\u{fffd}", reason: "is not UTF-8")
+      ])
+    #expect(ServiceEnvironment(reading: nil).variables.isEmpty)
+  }
+
   // MARK: LISTEN_*
 
   @Test func passedDescriptorsAreForTheirProcessOnly() throws {
