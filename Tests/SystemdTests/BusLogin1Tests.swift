@@ -23,11 +23,9 @@ import Testing
 
   /// Until the watch has read the state of things.
   private func settle(reads: Int = 1) -> Bool {
-    let before = peer.calls.count
     let done = BusLog<Bool>()
     guard pump(session, peer, until: { peer.calls.count >= reads }) else { return false }
     session.property("x", of: Login1.manager) { _ in done.append(true) }
-    _ = before
     return pump(session, peer) { !done.all.isEmpty }
   }
 
@@ -81,7 +79,9 @@ import Testing
     watch.cancel()
   }
 
-  @Test(arguments: [[], [BusValue.string("true")], [.variant(.bool(true))], [.array(of: "b", [.bool(true)])]])
+  @Test(arguments: [
+    [], [BusValue.string("true")], [.variant(.bool(true))], [.array(of: "b", [.bool(true)])],
+  ])
   func wrongTypesAreReported(body: [BusValue]) {
     let heard = BusLog<Result<SleepEvent, BusError>>()
     let watch = login.watchSleep { heard.append($0) }
@@ -110,7 +110,9 @@ import Testing
 
   // MARK: Shutdown
 
-  @Test(arguments: [("poweroff", ShutdownKind.powerOff), ("reboot", .reboot), ("later", .other("later"))])
+  @Test(arguments: [
+    ("poweroff", ShutdownKind.powerOff), ("reboot", .reboot), ("later", .other("later")),
+  ])
   func shutdownIsHeardOnce(word: String, kind: ShutdownKind) {
     let heard = BusLog<Result<ShutdownEvent, BusError>>()
     let watch = login.watchShutdown { heard.append($0) }
@@ -121,11 +123,17 @@ import Testing
     announce("PrepareForShutdown", [.bool(false)])
     announce("PrepareForShutdown", [.bool(true)])  // as an old systemd does
     #expect(pump(session, peer) { heard.all.count == 3 })
-    #expect(heard.all == [.success(.willShutDown(kind)), .success(.calledOff), .success(.willShutDown(nil))])
+    #expect(
+      heard.all == [
+        .success(.willShutDown(kind)), .success(.calledOff), .success(.willShutDown(nil)),
+      ])
     watch.cancel()
   }
 
-  @Test(arguments: [[BusValue.bool(true)], [.bool(true), .int32(1)], [.bool(true), .properties(["type": .byte(1)])]])
+  @Test(arguments: [
+    [BusValue.bool(true)], [.bool(true), .int32(1)],
+    [.bool(true), .properties(["type": .byte(1)])],
+  ])
   func shutdownWithoutUsableMetadataCounts(body: [BusValue]) {
     let heard = BusLog<Result<ShutdownEvent, BusError>>()
     let watch = login.watchShutdown { heard.append($0) }
@@ -144,7 +152,9 @@ import Testing
     let sent = BusDescriptor(OwnedDescriptor(owning: ends[1]))
     peer.answer = { _ in .reply([.descriptor(sent)]) }
     let locks = BusLog<InhibitorLock>()
-    login.inhibit([.shutdown, .sleep], who: "w", why: "y") { if case .success(let lock) = $0 { locks.append(lock) } }
+    login.inhibit([.shutdown, .sleep], who: "w", why: "y") {
+      if case .success(let lock) = $0 { locks.append(lock) }
+    }
     #expect(pump(session, peer) { !locks.all.isEmpty })
     #expect(peer.calls.first?.strings == ["shutdown:sleep", "w", "y", "delay"])
     let lock = try #require(locks.all.first)
@@ -170,7 +180,9 @@ import Testing
   @Test func deniedLockSaysSo() {
     peer.answer = { _ in .error("org.freedesktop.DBus.Error.AccessDenied", "Permission denied") }
     let errors = BusLog<BusError>()
-    login.inhibit(.sleep, who: "w", why: "y") { if case .failure(let error) = $0 { errors.append(error) } }
+    login.inhibit(.sleep, who: "w", why: "y") {
+      if case .failure(let error) = $0 { errors.append(error) }
+    }
     #expect(pump(session, peer) { !errors.all.isEmpty })
     #expect(errors.all[0].isAccessDenied)
   }
@@ -179,7 +191,9 @@ import Testing
   func lockThatIsNoneIsMalformed(body: [BusValue]) {
     peer.answer = { _ in .reply(body) }
     let errors = BusLog<BusError>()
-    login.inhibit(.sleep, who: "w", why: "y") { if case .failure(let error) = $0 { errors.append(error) } }
+    login.inhibit(.sleep, who: "w", why: "y") {
+      if case .failure(let error) = $0 { errors.append(error) }
+    }
     #expect(pump(session, peer) { !errors.all.isEmpty })
     guard case .malformedReply = errors.all[0] else {
       Issue.record("\(errors.all)")
@@ -188,7 +202,10 @@ import Testing
   }
 
   @Test func propertiesAreRead() {
-    peer.answer = { $0.strings.last == "InhibitDelayMaxUSec" ? .reply([.variant(.uint64(5_000_000))]) : .reply([.variant(.bool(true))]) }
+    peer.answer = {
+      $0.strings.last == "InhibitDelayMaxUSec"
+        ? .reply([.variant(.uint64(5_000_000))]) : .reply([.variant(.bool(true))])
+    }
     let delays = BusLog<Result<Duration, BusError>>()
     let flags = BusLog<Result<Bool, BusError>>()
     login.inhibitDelayMax { delays.append($0) }
@@ -203,9 +220,11 @@ import Testing
 
   @Test func sessionIsFollowed() {
     let user = BusObject(
-      destination: Login1.service, path: "/org/freedesktop/login1/user/_1000", interface: "org.freedesktop.login1.User")
+      destination: Login1.service, path: "/org/freedesktop/login1/user/_1000",
+      interface: "org.freedesktop.login1.User")
     func object(_ path: String) -> BusObject {
-      BusObject(destination: Login1.service, path: path, interface: "org.freedesktop.login1.Session")
+      BusObject(
+        destination: Login1.service, path: path, interface: "org.freedesktop.login1.Session")
     }
     let facts = BusFacts()
     peer.answer = { call in
@@ -220,11 +239,14 @@ import Testing
     }
     let heard = BusLog<Result<UserSessionState, BusError>>()
     let watch = login.watchUserSession { heard.append($0) }
-    func become(_ state: UserSessionState) -> Bool { pump(session, peer) { heard.all.last == .success(state) } }
+    func become(_ state: UserSessionState) -> Bool {
+      pump(session, peer) { heard.all.last == .success(state) }
+    }
     #expect(become(.none))
     facts.sessions = ["/s/1": (true, false), "/s/2": (false, false)]
     facts.display = "/s/1"
-    peer.changed(user, from: Self.logind, ["Display": .structure([.string("1"), .objectPath("/s/1")])])
+    peer.changed(
+      user, from: Self.logind, ["Display": .structure([.string("1"), .objectPath("/s/1")])])
     #expect(become(.active))
     facts.sessions["/s/1"] = (true, true)
     peer.changed(object("/s/1"), from: Self.logind, ["LockedHint": .bool(true)])

@@ -28,7 +28,9 @@ final class BusPeer {
   var address: String { "unix:path=" + path }
   var manner = Manner.welcomes
   /// Who has which well-known name.
-  var owners: [String: String] = ["org.freedesktop.login1": ":1.10", "org.freedesktop.systemd1": ":1.1"]
+  var owners: [String: String] = [
+    "org.freedesktop.login1": ":1.10", "org.freedesktop.systemd1": ":1.1",
+  ]
   /// Answers what is not for the bus itself.
   var answer: (BusWireMessage) -> Reaction = { _ in .silence }
   private(set) var matches: [String] = []
@@ -51,7 +53,8 @@ final class BusPeer {
 
   func listen() {
     unlink(path)
-    listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    listener = socket(
+      AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
@@ -104,7 +107,8 @@ final class BusPeer {
     if manner == .neverAnswers { return }
     if !clients[index].isAuthenticated { authenticate(index) }
     guard clients[index].isAuthenticated else { return }
-    while !clients[index].isGone, let message = BusWireMessage.take(from: &clients[index].received) {
+    while !clients[index].isGone, let message = BusWireMessage.take(from: &clients[index].received)
+    {
       handle(message, index)
     }
   }
@@ -158,11 +162,15 @@ final class BusPeer {
     case .hangUp: clients[index].isGone = true
     case .reply(let values):
       var reply = BusWireMessage(kind: .reply, body: values)
-      reply.fields = [5: .uint32(message.serial), 7: .string(owners[message.text(6)] ?? "org.freedesktop.DBus")]
+      reply.fields = [
+        5: .uint32(message.serial), 7: .string(owners[message.text(6)] ?? "org.freedesktop.DBus"),
+      ]
       send(reply, index)
     case .error(let name, let text):
       var reply = BusWireMessage(kind: .error, body: [.string(text)])
-      reply.fields = [4: .string(name), 5: .uint32(message.serial), 7: .string("org.freedesktop.DBus")]
+      reply.fields = [
+        4: .string(name), 5: .uint32(message.serial), 7: .string("org.freedesktop.DBus"),
+      ]
       send(reply, index)
     }
   }
@@ -171,18 +179,25 @@ final class BusPeer {
   func signal(_ member: String, of object: BusObject, from sender: String, _ body: [BusValue]) {
     var message = BusWireMessage(kind: .signal, body: body)
     message.fields = [
-      1: .objectPath(object.path), 2: .string(object.interface), 3: .string(member), 7: .string(sender),
+      1: .objectPath(object.path), 2: .string(object.interface), 3: .string(member),
+      7: .string(sender),
     ]
     for index in clients.indices { send(message, index) }
   }
 
   /// `PropertiesChanged` with these values.
-  func changed(_ object: BusObject, from sender: String, _ values: [String: BusValue], invalidated: [String] = []) {
+  func changed(
+    _ object: BusObject, from sender: String, _ values: [String: BusValue],
+    invalidated: [String] = []
+  ) {
     let properties = BusObject(
       destination: object.destination, path: object.path, interface: BusObject.properties)
     signal(
       "PropertiesChanged", of: properties, from: sender,
-      [.string(object.interface), .properties(values), .array(of: "s", invalidated.map { .string($0) })])
+      [
+        .string(object.interface), .properties(values),
+        .array(of: "s", invalidated.map { .string($0) }),
+      ])
   }
 
   func setOwner(of name: String, to unique: String) {
@@ -227,7 +242,9 @@ final class BusPeer {
 extension BusValue {
   /// `a{sv}`.
   static func properties(_ values: [String: BusValue]) -> BusValue {
-    .array(of: "{sv}", values.sorted { $0.key < $1.key }.map { .entry(.string($0.key), .variant($0.value)) })
+    .array(
+      of: "{sv}",
+      values.sorted { $0.key < $1.key }.map { .entry(.string($0.key), .variant($0.value)) })
   }
 }
 

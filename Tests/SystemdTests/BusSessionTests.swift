@@ -7,7 +7,8 @@ import Testing
 @Suite(.enabled(if: BusTests.hasLibrary, "libsystemd.so.0 is not here")) struct BusSessionTests {
   private let peer = BusPeer()
   private let heard = BusLog<String>()
-  private let echo = BusObject(destination: "org.example", path: "/echo", interface: "org.example.Echo")
+  private let echo = BusObject(
+    destination: "org.example", path: "/echo", interface: "org.example.Echo")
 
   private func observer() -> BusSessionObserver {
     BusSessionObserver(
@@ -127,9 +128,12 @@ import Testing
   // MARK: Values
 
   private static let sample: [BusValue] = [
-    .byte(255), .bool(true), .bool(false), .int16(-2), .uint16(65_535), .int32(.min), .uint32(.max), .int64(.min),
-    .uint64(.max), .double(-0.5), .string("grüß\u{1F642}"), .objectPath("/a/b_1"), .signature("a{sv}"),
-    .array(of: "s", []), .array(of: "t", [.uint64(1), .uint64(2)]), .structure([.byte(1), .structure([.string("x")])]),
+    .byte(255), .bool(true), .bool(false), .int16(-2), .uint16(65_535), .int32(.min), .uint32(.max),
+    .int64(.min),
+    .uint64(.max), .double(-0.5), .string("grüß\u{1F642}"), .objectPath("/a/b_1"),
+    .signature("a{sv}"),
+    .array(of: "s", []), .array(of: "t", [.uint64(1), .uint64(2)]),
+    .structure([.byte(1), .structure([.string("x")])]),
     .properties(["a": .int32(1), "b": .variant(.array(of: "y", [.byte(9)]))]),
     .variant(.structure([.uint32(7), .objectPath("/")])), .array(of: "a{sv}", [.properties([:])]),
   ]
@@ -155,7 +159,8 @@ import Testing
     session.start()
     session.call(echo.method("Pipe")) { results.append($0) }
     #expect(pump(session, peer) { !results.all.isEmpty })
-    guard case .success(let values) = results.all[0], case .descriptor(let got)? = values.first else {
+    guard case .success(let values) = results.all[0], case .descriptor(let got)? = values.first
+    else {
       Issue.record("\(results.all)")
       return
     }
@@ -187,7 +192,9 @@ import Testing
     session.perform { connection in
       guard case .success(let connection) = connection else { return }
       let rule = BusMatchRule(sender: "a'b", path: nil, interface: "x.y", member: "Z")
-      connection.match(rule, installed: { if case .failure(let error) = $0 { errors.append(error) } }) { _ in }
+      connection.match(
+        rule, installed: { if case .failure(let error) = $0 { errors.append(error) } }
+      ) { _ in }
     }
     #expect(pump(session, peer) { errors.all.count == 6 })
     for case let error in errors.all {
@@ -206,7 +213,8 @@ import Testing
     session.call(echo.method("Do")) { results.append($0) }
     #expect(pump(session, peer) { !results.all.isEmpty })
     let expected = BusError.call(
-      method: "org.example.Echo.Do", name: "org.freedesktop.DBus.Error.AccessDenied", message: "no", errno: EACCES)
+      method: "org.example.Echo.Do", name: "org.freedesktop.DBus.Error.AccessDenied", message: "no",
+      errno: EACCES)
     #expect(results.all == [.failure(expected)])
     #expect(expected.isAccessDenied)
   }
@@ -294,7 +302,9 @@ import Testing
     for thread in 0..<4 {
       DispatchQueue.global().async(group: group) {
         for number in 0..<50 {
-          session.call(echo.method("Say"), arguments: [.int32(Int32(thread * 50 + number))]) { results.append($0) }
+          session.call(echo.method("Say"), arguments: [.int32(Int32(thread * 50 + number))]) {
+            results.append($0)
+          }
         }
       }
     }
@@ -317,7 +327,9 @@ import Testing
     let fork = try #require(dlsym(dlopen(nil, RTLD_NOW), "fork"))
     let child = unsafeBitCast(fork, to: (@convention(c) () -> pid_t).self)()
     if child == 0 {
-      kept.connection?.call(BusObject.bus.method("GetId")) { if case .failure(let error) = $0 { results.append(error) } }
+      kept.connection?.call(BusObject.bus.method("GetId")) {
+        if case .failure(let error) = $0 { results.append(error) }
+      }
       session.perform { if case .failure(let error) = $0 { results.append(error) } }
       session.process()
       session.close()
@@ -329,7 +341,9 @@ import Testing
     if status == -1 { kill(child, SIGKILL) }
     #expect(status == 0)
     let answers = BusLog<[BusValue]>()
-    session.call(echo.method("Say"), arguments: [.bool(true)]) { if case .success(let values) = $0 { answers.append(values) } }
+    session.call(echo.method("Say"), arguments: [.bool(true)]) {
+      if case .success(let values) = $0 { answers.append(values) }
+    }
     #expect(pump(session, peer) { answers.all == [[.bool(true)]] })
     kept.connection = nil
   }

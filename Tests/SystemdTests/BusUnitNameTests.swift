@@ -7,7 +7,8 @@ import Testing
 @Suite struct BusUnitNameTests {
   @Test(arguments: [
     ("nginx.service", "nginx_2eservice"), ("getty@tty1.service", "getty_40tty1_2eservice"),
-    ("1-a_b.timer", "_31_2da_5fb_2etimer"), ("dev-disk-by\\x2duuid.device", "dev_2ddisk_2dby_5cx2duuid_2edevice"),
+    ("1-a_b.timer", "_31_2da_5fb_2etimer"),
+    ("dev-disk-by\\x2duuid.device", "dev_2ddisk_2dby_5cx2duuid_2edevice"),
     ("-.slice", "_2d_2eslice"), ("a:b.mount", "a_3ab_2emount"),
   ])
   func pathOfGoodName(name: String, label: String) throws {
@@ -15,8 +16,10 @@ import Testing
   }
 
   @Test(arguments: [
-    "", "nginx", "nginx.", ".service", "nginx.servce", "nginx.service ", "a b.service", "a/b.service", "@.service",
-    "@x.service", "getty@.service", "a\0b.service", "ü.service", String(repeating: "x", count: 248) + ".service",
+    "", "nginx", "nginx.", ".service", "nginx.servce", "nginx.service ", "a b.service",
+    "a/b.service", "@.service",
+    "@x.service", "getty@.service", "a\0b.service", "ü.service",
+    String(repeating: "x", count: 248) + ".service",
   ])
   func badName(name: String) {
     #expect(throws: BusError.self) { try UnitName(name) }
@@ -29,7 +32,7 @@ import Testing
   /// Every label is a legal element of a path and tells what it was made of, so no two names share one.
   @Test func labelsAreReversible() {
     var random = BusRandom(state: 7)
-    for _ in 0..<200_000 {
+    for _ in 0..<300_000 {
       let name = random.name()
       let label = UnitName.label(name)
       if BusRandom.unescaped(label) != Array(name.utf8) {
@@ -42,9 +45,11 @@ import Testing
   /// The same as libsystemd's own escaping.
   @Test(.enabled(if: BusTests.hasLibrary, "libsystemd.so.0 is not here"))
   func labelsAreLibsystemds() throws {
-    typealias Encode = @convention(c) (
-      UnsafePointer<CChar>, UnsafePointer<CChar>, UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
-    ) -> Int32
+    typealias Encode =
+      @convention(c) (
+        UnsafePointer<CChar>, UnsafePointer<CChar>,
+        UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
+      ) -> Int32
     let handle = try #require(dlopen(BusLibrary.standardName, RTLD_NOW))
     let encode = unsafeBitCast(try #require(dlsym(handle, "sd_bus_path_encode")), to: Encode.self)
     var random = BusRandom(state: 11)
@@ -64,7 +69,10 @@ import Testing
   @Test func backOffDoublesAndBeginsAnew() {
     var backOff = BusBackOff(first: .milliseconds(100), longest: .seconds(30))
     let delays = (0..<12).map { _ in backOff.take() }
-    #expect(Array(delays.prefix(4)) == [.milliseconds(100), .milliseconds(200), .milliseconds(400), .milliseconds(800)])
+    #expect(
+      Array(delays.prefix(4)) == [
+        .milliseconds(100), .milliseconds(200), .milliseconds(400), .milliseconds(800),
+      ])
     #expect(delays.last == .seconds(30))
     backOff.connectionLasted(.seconds(2))
     #expect(backOff.take() == .seconds(30))
@@ -105,7 +113,9 @@ struct BusRandom {
     let length = Int(bits & 7) + 1
     let source = next()
     return String(unsafeUninitializedCapacity: 8) { buffer in
-      for index in 0..<length { buffer[index] = UInt8(truncatingIfNeeded: source >> (8 * index)) & 0x7f | 1 }
+      for index in 0..<length {
+        buffer[index] = UInt8(truncatingIfNeeded: source >> (8 * index)) & 0x7f | 1
+      }
       return length
     }
   }

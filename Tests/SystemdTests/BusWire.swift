@@ -63,7 +63,9 @@ enum BusWire {
       let start = bytes.count
       for inner in values { value(inner) }
       let size = UInt32(bytes.count - start)
-      withUnsafeBytes(of: size.littleEndian) { bytes.replaceSubrange(length..<length + 4, with: $0) }
+      withUnsafeBytes(of: size.littleEndian) {
+        bytes.replaceSubrange(length..<length + 4, with: $0)
+      }
     }
   }
 
@@ -77,7 +79,9 @@ enum BusWire {
       let size = MemoryLayout<Number>.size
       align(size)
       var number: Number = 0
-      for index in 0..<size { number |= Number(truncatingIfNeeded: UInt64(bytes[offset + index]) << (8 * index)) }
+      for index in 0..<size {
+        number |= Number(truncatingIfNeeded: UInt64(bytes[offset + index]) << (8 * index))
+      }
       offset += size
       return number
     }
@@ -159,7 +163,10 @@ enum BusWire {
 
 /// One message of the wire format.
 struct BusWireMessage {
-  enum Kind: UInt8 { case call = 1, reply, error, signal }
+  enum Kind: UInt8 {
+    case call = 1
+    case reply, error, signal
+  }
 
   var kind: Kind
   var serial: UInt32 = 0
@@ -207,12 +214,16 @@ struct BusWireMessage {
     let serial: UInt32 = reader.integer()
     let fieldsLength = Int(reader.integer(UInt32.self))
     let bodyStart = (16 + fieldsLength + 7) / 8 * 8
-    guard buffer.count >= bodyStart + bodyLength, let kind = Kind(rawValue: buffer[1]) else { return nil }
+    guard buffer.count >= bodyStart + bodyLength, let kind = Kind(rawValue: buffer[1]) else {
+      return nil
+    }
     reader.offset = 12
     var message = BusWireMessage(kind: kind, serial: serial)
     if case .array(_, let fields) = reader.value("a(yv)") {
       for case .structure(let field) in fields {
-        if case .byte(let code) = field[0], case .variant(let value) = field[1] { message.fields[code] = value }
+        if case .byte(let code) = field[0], case .variant(let value) = field[1] {
+          message.fields[code] = value
+        }
       }
     }
     var body = BusWire.Reader(bytes: Array(buffer[bodyStart..<bodyStart + bodyLength]))

@@ -73,7 +73,8 @@ public struct BusMethod: Sendable, Hashable, CustomStringConvertible {
     }
     guard result >= 0, let message else {
       if result == -ENOTCONN { throw .disconnected(errno: ENOTCONN) }
-      throw .invalidArgument("\(self) at \(path) of \(destination) is not a name that can be called.")
+      throw .invalidArgument(
+        "\(self) at \(path) of \(destination) is not a name that can be called.")
     }
     return message
   }
@@ -119,7 +120,9 @@ public struct BusMatchRule: Sendable, Hashable {
 
   /// The sender, if its owner may change; the bus itself has one name for ever.
   var wellKnownSender: String? {
-    guard let sender, !sender.hasPrefix(":"), sender != BusObject.bus.destination else { return nil }
+    guard let sender, !sender.hasPrefix(":"), sender != BusObject.bus.destination else {
+      return nil
+    }
     return sender
   }
 
@@ -155,7 +158,9 @@ public struct BusSignal: Sendable, Hashable {
 extension BusMessageReader {
   /// The signal; an error when its body can't be read.
   func signal() -> Result<BusSignal, BusError> {
-    func text(_ pointer: UnsafePointer<CChar>?) -> String { pointer.map { String(cString: $0) } ?? "" }
+    func text(_ pointer: UnsafePointer<CChar>?) -> String {
+      pointer.map { String(cString: $0) } ?? ""
+    }
     let functions = library.functions
     do throws(BusError) {
       return .success(

@@ -142,7 +142,8 @@ public final class BusConnection {
   ) throws(BusError) {
     let bus = try open()
     let message = try method.newMessage(on: bus, library)
-    defer { _ = library.functions.bus_message_unref?(message) }  // sd-bus holds its own while it is queued
+    // sd-bus holds a reference of its own while the message is queued.
+    defer { _ = library.functions.bus_message_unref?(message) }
     try BusMessageWriter(library: library, message: message).append(arguments)
     let microseconds = BusTime.microseconds(timeout)
     let deadline = BusTime.now().advanced(microseconds)
@@ -189,7 +190,8 @@ public final class BusConnection {
       completion(
         reply.flatMap { values in
           guard values.count == 1, case .variant(let value) = values[0] else {
-            return .failure(.malformedReply("The property \(name) of \(object) is not one variant."))
+            return .failure(
+              .malformedReply("The property \(name) of \(object) is not one variant."))
           }
           return .success(value)
         })
@@ -266,7 +268,9 @@ public final class BusConnection {
       ended: { unanswered.take()?(.failure($0)) })
     let result = text.withCString { text in
       library.call(\.bus_add_match_async) {
-        $0(bus, &callback.slot, text, BusCallback.onMessage, BusCallback.onInstalled, callback.pointer)
+        $0(
+          bus, &callback.slot, text, BusCallback.onMessage, BusCallback.onInstalled,
+          callback.pointer)
       }
     }
     // 1 on some versions, 0 on others.
@@ -292,11 +296,16 @@ public final class BusConnection {
   private func track(_ name: String) {
     guard owners[name] == nil, (try? open()) != nil else { return }
     owners[name] = BusNameOwner()
-    try? addMatch(newID(), .nameOwnerChanged(of: name), { _ in }) { [weak self] message in
+    let ignore: @Sendable (Result<Void, BusError>) -> Void = { _ in }
+    try? addMatch(newID(), .nameOwnerChanged(of: name), ignore) { [weak self] message in
       guard let self else { return }
       let signal = BusMessageReader(library: self.library, message: message).signal()
-      guard case .success(let signal) = signal, signal.sender == BusObject.bus.destination else { return }
-      guard signal.arguments.count == 3, case .string(let owner) = signal.arguments[2] else { return }
+      guard case .success(let signal) = signal, signal.sender == BusObject.bus.destination else {
+        return
+      }
+      guard signal.arguments.count == 3, case .string(let owner) = signal.arguments[2] else {
+        return
+      }
       self.owners[name]?.unique = owner
       if !owner.isEmpty { self.owners[name]?.tell(self) }
     }
@@ -310,7 +319,9 @@ public final class BusConnection {
     weak var connection: BusConnection?
     let name: String
     func received(_ reply: Result<[BusValue], BusError>) {
-      guard case .success(let values) = reply, case .string(let owner)? = values.first else { return }
+      guard case .success(let values) = reply, case .string(let owner)? = values.first else {
+        return
+      }
       connection?.owners[name]?.unique = owner
     }
   }

@@ -119,7 +119,9 @@ final class BusEngine {
   }
 
   private func checkDeadline() {
-    guard case .connecting(let connection, let deadline) = state, BusTime.now() >= deadline else { return }
+    guard case .connecting(let connection, let deadline) = state, BusTime.now() >= deadline else {
+      return
+    }
     end(connection, .unavailable("\(address) did not welcome this process in time"))
   }
 
@@ -136,7 +138,9 @@ final class BusEngine {
     case .connecting(let connection, _):
       // With DynamicUser= the classic dbus-daemon hangs up only now (systemd#22737): absent, not lost.
       var reason = "\(address) refused this process"
-      if case .disconnected(let errno) = error { reason += " (\(String(cString: strerror(errno))))" }
+      if case .disconnected(let errno) = error {
+        reason += " (\(String(cString: strerror(errno))))"
+      }
       end(connection, .unavailable(reason))
     case .connected(let connection, let since):
       backOff.connectionLasted(.microseconds(BusTime.now().microseconds - since.microseconds))
@@ -224,4 +228,3 @@ final class BusEngine {
     watched = interest.descriptor
   }
 }
-

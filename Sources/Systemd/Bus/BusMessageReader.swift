@@ -33,7 +33,9 @@ struct BusMessageReader {
     }
   }
 
-  private func inside(_ type: CChar, _ contents: UnsafePointer<CChar>?) throws(BusError) -> [BusValue] {
+  private func inside(_ type: CChar, _ contents: UnsafePointer<CChar>?) throws(BusError)
+    -> [BusValue]
+  {
     try check(library.call(\.bus_message_enter_container) { $0(message, type, contents) })
     let values = try readAll()
     try check(library.call(\.bus_message_exit_container) { $0(message) })
@@ -45,13 +47,16 @@ struct BusMessageReader {
     return .array(of: element, try inside(CChar(bitPattern: UInt8(ascii: "a")), contents))
   }
 
-  private func entry(_ type: CChar, _ contents: UnsafePointer<CChar>?) throws(BusError) -> BusValue {
+  private func entry(_ type: CChar, _ contents: UnsafePointer<CChar>?) throws(BusError) -> BusValue
+  {
     let values = try inside(type, contents)
     guard values.count == 2 else { throw malformed }
     return .entry(values[0], values[1])
   }
 
-  private func variant(_ type: CChar, _ contents: UnsafePointer<CChar>?) throws(BusError) -> BusValue {
+  private func variant(_ type: CChar, _ contents: UnsafePointer<CChar>?) throws(BusError)
+    -> BusValue
+  {
     let values = try inside(type, contents)
     guard values.count == 1 else { throw malformed }
     return .variant(values[0])
@@ -82,14 +87,16 @@ struct BusMessageReader {
   ) throws(BusError) -> Number {
     var value: Number = 0
     // `value` has exactly the size that sd-bus writes for this type.
-    try check(library.call(\.bus_message_read_basic) { $0(message, CChar(bitPattern: code), &value) })
+    try check(
+      library.call(\.bus_message_read_basic) { $0(message, CChar(bitPattern: code), &value) })
     return value
   }
 
   private func string(_ code: UInt8) throws(BusError) -> String {
     var text: UnsafePointer<CChar>?
     // sd-bus has checked that it is UTF-8 and ends; it points into the message.
-    try check(library.call(\.bus_message_read_basic) { $0(message, CChar(bitPattern: code), &text) })
+    try check(
+      library.call(\.bus_message_read_basic) { $0(message, CChar(bitPattern: code), &text) })
     guard let text else { throw malformed }
     return String(cString: text)
   }

@@ -11,7 +11,9 @@ extension BusValue {
   }
 
   func asInt32(_ name: String) -> Result<Int32, BusError> {
-    guard case .int32(let value) = self else { return wrongType(name, "a signed number of 32 bits") }
+    guard case .int32(let value) = self else {
+      return wrongType(name, "a signed number of 32 bits")
+    }
     return .success(value)
   }
 

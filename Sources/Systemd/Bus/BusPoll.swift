@@ -63,7 +63,9 @@ final class BusPoll: Sendable {
     timerfd_settime(timer, CLINUX_TFD_TIMER_ABSTIME, &time, nil)
   }
 
-  private static func control(_ set: Int32, _ what: Int32, _ member: Int32, _ events: UInt32) -> Bool {
+  private static func control(_ set: Int32, _ what: Int32, _ member: Int32, _ events: UInt32)
+    -> Bool
+  {
     var event = epoll_event()
     event.events = events  // POLLIN and POLLOUT have the same values as EPOLLIN and EPOLLOUT
     event.data.fd = member

@@ -10,7 +10,8 @@
 public struct Login1: Sendable {
   static let service = "org.freedesktop.login1"
   static let manager = BusObject(
-    destination: service, path: "/org/freedesktop/login1", interface: "org.freedesktop.login1.Manager")
+    destination: service, path: "/org/freedesktop/login1",
+    interface: "org.freedesktop.login1.Manager")
 
   let session: BusSession
 
@@ -35,7 +36,8 @@ public struct Login1: Sendable {
       completion(
         reply.flatMap { values in
           guard values.count == 1, case .descriptor(let descriptor) = values[0] else {
-            return .failure(.malformedReply("logind's answer to Inhibit is not one file descriptor."))
+            return .failure(
+              .malformedReply("logind's answer to Inhibit is not one file descriptor."))
           }
           return .success(InhibitorLock(descriptor))
         })
@@ -47,7 +49,9 @@ public struct Login1: Sendable {
     completion: @escaping @Sendable (Result<Duration, BusError>) -> Void
   ) {
     session.property("InhibitDelayMaxUSec", of: Self.manager) { value in
-      completion(value.flatMap { $0.asMicroseconds("InhibitDelayMaxUSec") }.map { $0 ?? .seconds(Int64.max) })
+      completion(
+        value.flatMap { $0.asMicroseconds("InhibitDelayMaxUSec") }.map { $0 ?? .seconds(Int64.max) }
+      )
     }
   }
 
@@ -61,7 +65,8 @@ public struct Login1: Sendable {
   }
 
   /// Whether the machine is about to shut down.
-  public func preparingForShutdown(completion: @escaping @Sendable (Result<Bool, BusError>) -> Void) {
+  public func preparingForShutdown(completion: @escaping @Sendable (Result<Bool, BusError>) -> Void)
+  {
     session.property("PreparingForShutdown", of: Self.manager) { value in
       completion(value.flatMap { $0.asBool("PreparingForShutdown") })
     }
@@ -78,10 +83,12 @@ public struct Login1: Sendable {
     _ handler: @escaping @Sendable (Result<SleepEvent, BusError>) -> Void
   ) -> BusWatch {
     let isAsleep = BusMemory(false)
-    let hear: @Sendable (Result<Bool, BusError>, BusServiceWatch<SleepEvent>) -> Void = { value, watch in
+    let hear: @Sendable (Result<Bool, BusError>, BusServiceWatch<SleepEvent>) -> Void = {
+      value, watch in
       switch value {
       case .failure(let error): watch.emit(.failure(error))
-      case .success(let new): if isAsleep.change(to: new) { watch.emit(.success(new ? .willSleep : .didWake)) }
+      case .success(let new):
+        if isAsleep.change(to: new) { watch.emit(.success(new ? .willSleep : .didWake)) }
       }
     }
     return BusServiceWatch(Self.service, handler: handler) { connection, watch in
@@ -114,12 +121,15 @@ public struct Login1: Sendable {
         switch value {
         case .failure(let error): watch.emit(.failure(error))
         case .success(let new):
-          if isComing.change(to: new) { watch.emit(.success(new ? .willShutDown(kind) : .calledOff)) }
+          if isComing.change(to: new) {
+            watch.emit(.success(new ? .willShutDown(kind) : .calledOff))
+          }
         }
       }
     return BusServiceWatch(Self.service, handler: handler) { connection, watch in
       // The one with metadata comes before the plain one, which is a repeat then.
-      watch.match(.signal("PrepareForShutdownWithMetadata", of: Self.manager), on: connection) { signal in
+      watch.match(.signal("PrepareForShutdownWithMetadata", of: Self.manager), on: connection) {
+        signal in
         hear(signal.flag, ShutdownKind(metadata: signal), watch)
       }
       watch.match(.signal("PrepareForShutdown", of: Self.manager), on: connection) { signal in
@@ -160,7 +170,8 @@ public enum ShutdownKind: Sendable, Hashable {
   init(_ word: String) {
     self =
       switch word {
-      case "poweroff", "power-off": .powerOff  // the first is what logind 257 sends, the second its man page
+      // The first is what logind 257 sends, the second what its man page says.
+      case "poweroff", "power-off": .powerOff
       case "reboot": .reboot
       case "halt": .halt
       case "kexec": .kexec
@@ -171,7 +182,8 @@ public enum ShutdownKind: Sendable, Hashable {
 
   /// `nil` when it is not there: the shutdown counts, not its metadata.
   init?(metadata signal: BusSignal) {
-    guard signal.arguments.count > 1, case .string(let word)? = signal.arguments[1].dictionary?["type"]
+    guard signal.arguments.count > 1,
+      case .string(let word)? = signal.arguments[1].dictionary?["type"]
     else { return nil }
     self.init(word)
   }

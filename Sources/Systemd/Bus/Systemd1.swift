@@ -60,7 +60,9 @@ public struct Systemd1: Sendable {
       case .success(.structure(let members)):
         guard members.count == 2, case .uint32(let id) = members[0],
           case .objectPath(let path) = members[1]
-        else { return completion(BusValue.structure(members).wrongType("Job", "a number and a path")) }
+        else {
+          return completion(BusValue.structure(members).wrongType("Job", "a number and a path"))
+        }
         guard id != 0 else { return completion(.success(nil)) }
         let job = BusObject(
           destination: Self.service, path: path, interface: "org.freedesktop.systemd1.Job")
@@ -97,7 +99,9 @@ public struct Systemd1: Sendable {
     let read: BusServiceWatch<UnitActiveState>.Step = { connection, watch in
       Self.subscribe(connection, watch)
       connection.properties(of: object) { properties in
-        hear(properties.flatMap { Self.activeState(in: $0, of: unit, wasThere: last.current != nil) }, watch)
+        hear(
+          properties.flatMap { Self.activeState(in: $0, of: unit, wasThere: last.current != nil) },
+          watch)
       }
     }
     return BusServiceWatch(Self.service, handler: handler) { connection, watch in
@@ -106,12 +110,16 @@ public struct Systemd1: Sendable {
           return hear(.failure(.malformedReply("A PropertiesChanged of \(unit) is none.")), watch)
         }
         guard changed.names.contains("ActiveState") else { return }
-        if let value = changed.values["ActiveState"] { return hear(value.asString("ActiveState"), watch) }
+        if let value = changed.values["ActiveState"] {
+          return hear(value.asString("ActiveState"), watch)
+        }
         session.perform { connection in
           if case .success(let connection) = connection { read(connection, watch) }
         }
       }
-    } read: { read($0, $1) }.start(on: session)
+    } read: {
+      read($0, $1)
+    }.start(on: session)
   }
 
   private static func activeState(

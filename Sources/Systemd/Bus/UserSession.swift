@@ -21,7 +21,9 @@ extension Login1 {
     _ handler: @escaping @Sendable (Result<UserSessionState, BusError>) -> Void
   ) -> BusWatch {
     let follower = UserSessionFollower(session)
-    return BusServiceWatch(Self.service, handler: handler) { follower.listen($0, $1) } read: {
+    return BusServiceWatch(Self.service, handler: handler) {
+      follower.listen($0, $1)
+    } read: {
       follower.readUser($0, $1)
     }.start(on: session)
   }
