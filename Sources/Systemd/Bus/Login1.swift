@@ -15,6 +15,7 @@ public struct Login1: Sendable {
 
   let session: BusSession
 
+  /// Asks over this session, which somebody has to process.
   public init(_ session: BusSession) { self.session = session }
 
   // MARK: Inhibitor locks
