@@ -32,7 +32,7 @@ import Testing
   /// Every label is a legal element of a path and tells what it was made of, so no two names share one.
   @Test func labelsAreReversible() {
     var random = BusRandom(state: 7)
-    for _ in 0..<200_000 {
+    for _ in 0..<300_000 {
       let name = random.name()
       let label = UnitName.label(name)
       if BusRandom.unescaped(label) != Array(name.utf8) {

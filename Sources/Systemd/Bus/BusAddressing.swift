@@ -9,6 +9,7 @@ public enum BusAddress: Sendable, Hashable, CustomStringConvertible {
   /// Any other, for example `unix:path=/run/test/bus`.
   case address(String)
 
+  /// As in "the system bus can't be reached".
   public var description: String {
     switch self {
     case .system: "the system bus"
@@ -20,16 +21,21 @@ public enum BusAddress: Sendable, Hashable, CustomStringConvertible {
 
 /// An object of a service, seen by one of its interfaces.
 public struct BusObject: Sendable, Hashable, CustomStringConvertible {
+  /// The service's name on the bus.
   public let destination: String
+  /// The object's path.
   public let path: String
+  /// The interface by which it is seen.
   public let interface: String
 
+  /// Names an object; whether it exists shows when it is asked.
   public init(destination: String, path: String, interface: String) {
     self.destination = destination
     self.path = path
     self.interface = interface
   }
 
+  /// As in "org.example.Echo at /echo".
   public var description: String { "\(interface) at \(path)" }
 
   /// A method of this interface, or of another interface of the same object.
@@ -46,11 +52,16 @@ public struct BusObject: Sendable, Hashable, CustomStringConvertible {
 
 /// A method of an object.
 public struct BusMethod: Sendable, Hashable, CustomStringConvertible {
+  /// The service's name on the bus.
   public let destination: String
+  /// The object's path.
   public let path: String
+  /// The interface that has the method.
   public let interface: String
+  /// The method's name.
   public let member: String
 
+  /// Names a method; whether it exists shows when it is called.
   public init(destination: String, path: String, interface: String, member: String) {
     self.destination = destination
     self.path = path
@@ -58,6 +69,7 @@ public struct BusMethod: Sendable, Hashable, CustomStringConvertible {
     self.member = member
   }
 
+  /// As in "org.example.Echo.Say".
   public var description: String { "\(interface).\(member)" }
 
   static let addMatch = BusObject.bus.method("AddMatch")
@@ -82,13 +94,18 @@ public struct BusMethod: Sendable, Hashable, CustomStringConvertible {
 
 /// Which signals are wanted; what is `nil` matches anything.
 public struct BusMatchRule: Sendable, Hashable {
+  /// A service's name, of which only the owner is heard then, or a unique name.
   public var sender: String?
+  /// The path of the object that sends it.
   public var path: String?
+  /// The interface that has the signal.
   public var interface: String
+  /// The signal's name.
   public var member: String
   /// The first argument, where it is a string: for `PropertiesChanged` the interface that changed.
   public var firstArgument: String?
 
+  /// Names the signals wanted.
   public init(
     sender: String?, path: String?, interface: String, member: String, firstArgument: String? = nil
   ) {
@@ -148,10 +165,15 @@ public struct BusMatch: Sendable, Hashable {
 
 /// A signal that came.
 public struct BusSignal: Sendable, Hashable {
+  /// The unique name of the connection that sent it.
   public let sender: String
+  /// The path of the object that sent it.
   public let path: String
+  /// The interface that has the signal.
   public let interface: String
+  /// The signal's name.
   public let member: String
+  /// What it brought.
   public let arguments: [BusValue]
 }
 

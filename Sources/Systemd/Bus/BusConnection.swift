@@ -142,7 +142,8 @@ public final class BusConnection {
   ) throws(BusError) {
     let bus = try open()
     let message = try method.newMessage(on: bus, library)
-    defer { _ = library.functions.bus_message_unref?(message) }  // sd-bus holds its own while it is queued
+    // sd-bus holds a reference of its own while the message is queued.
+    defer { _ = library.functions.bus_message_unref?(message) }
     try BusMessageWriter(library: library, message: message).append(arguments)
     let microseconds = BusTime.microseconds(timeout)
     let deadline = BusTime.now().advanced(microseconds)
@@ -295,7 +296,8 @@ public final class BusConnection {
   private func track(_ name: String) {
     guard owners[name] == nil, (try? open()) != nil else { return }
     owners[name] = BusNameOwner()
-    try? addMatch(newID(), .nameOwnerChanged(of: name), { _ in }) { [weak self] message in
+    let ignore: @Sendable (Result<Void, BusError>) -> Void = { _ in }
+    try? addMatch(newID(), .nameOwnerChanged(of: name), ignore) { [weak self] message in
       guard let self else { return }
       let signal = BusMessageReader(library: self.library, message: message).signal()
       guard case .success(let signal) = signal, signal.sender == BusObject.bus.destination else {

@@ -30,6 +30,8 @@ final class BusEngine {
   private var held: [BusRequest] = []
   private let address: BusAddress
   private let options: BusSession.Options
+  /// Who made it; a fork has a copy whose descriptors are the maker's too.
+  private let maker = getpid()
   private let poll: BusPoll
 
   init(_ address: BusAddress, _ options: BusSession.Options, _ poll: BusPoll) {
@@ -57,14 +59,14 @@ final class BusEngine {
   func close(_ requests: [BusRequest], _ error: BusError) {
     held += requests
     let connection = connection
-    if getpid() == options.process, let watched { poll.forget(watched) }
+    if getpid() == maker, let watched { poll.forget(watched) }
     state = .closed
     connection?.close(error)
     for request in held.takeAll() { request.refuse(error) }
     let observers = observers
     self.observers = []
     for (_, observer) in observers { observer.disconnected(error) }
-    if getpid() == options.process { poll.arm(at: nil) }
+    if getpid() == maker { poll.arm(at: nil) }
   }
 
   /// Whether `close` is through.

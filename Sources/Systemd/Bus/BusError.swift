@@ -26,6 +26,7 @@ public enum BusError: Error, Sendable, Hashable, CustomStringConvertible {
   /// A call into libsystemd or the kernel failed: what it was for, and the `errno` value.
   case system(String, errno: Int32)
 
+  /// One sentence, for a log or a status line.
   public var description: String {
     switch self {
     case .unavailable(let reason): "There is no bus: \(reason)."

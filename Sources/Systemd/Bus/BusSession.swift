@@ -26,9 +26,8 @@ public final class BusSession: Sendable {
     public var library = BusLibrary.standardName
     /// Messages handled in one `process`, so that a storm of signals leaves room for other work.
     var stepsAtOnce = 128
-    /// Who made the session.
-    let process = getpid()
 
+    /// The defaults named above.
     public init() {}
   }
 
@@ -46,11 +45,11 @@ public final class BusSession: Sendable {
   private let poll = BusPoll()
   /// Touched only by the thread that has set `hasTurn`; the mutex orders one turn after the other.
   nonisolated(unsafe) private let engine: BusEngine
-  private let options: Options
+  /// Who made the session; any other process is a fork.
+  private let maker = getpid()
 
   /// A session for a bus; connects to nothing yet.
   public init(_ address: BusAddress, options: Options = Options()) {
-    self.options = options
     engine = BusEngine(address, options, poll)
   }
 
@@ -159,7 +158,7 @@ public final class BusSession: Sendable {
   /// In a fork the eventfd is the parent's too: its thread is not to be woken for ours.
   private func wake() { if !isFork { poll.wake() } }
 
-  private var isFork: Bool { getpid() != options.process }
+  private var isFork: Bool { getpid() != maker }
 }
 
 /// Hears of a session's connections. Both functions run inside `BusSession.process`.
@@ -169,6 +168,7 @@ public struct BusSessionObserver: Sendable {
   /// It is lost, or none can be had: once, however many attempts follow. With `closed`: for ever.
   public let disconnected: @Sendable (BusError) -> Void
 
+  /// An observer made of two closures.
   public init(
     connected: @escaping @Sendable (BusConnection) -> Void,
     disconnected: @escaping @Sendable (BusError) -> Void = { _ in }

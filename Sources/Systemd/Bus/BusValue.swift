@@ -94,6 +94,8 @@ public final class BusDescriptor: Sendable, Hashable {
   /// Lends the number; it is not closed meanwhile. `nil` when it was handed on or closed before.
   func withNumber<Value>(_ body: (Int32) -> Value) -> Value? { state.with(body) }
 
+  /// The same object; two descriptors of one open file are not the same.
   public static func == (a: BusDescriptor, b: BusDescriptor) -> Bool { a === b }
+  /// By identity, as `==`.
   public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }

@@ -5,15 +5,25 @@
 public final class InhibitorLock: Sendable {
   /// What is held back; combine several.
   public struct Operations: OptionSet, Sendable, Hashable {
+    /// One bit an operation, in the order below.
     public let rawValue: Int
+    /// Bits that are no operation are left out.
     public init(rawValue: Int) { self.rawValue = rawValue }
+    /// Power-off, reboot, halt and kexec.
     public static let shutdown = Operations(rawValue: 1)
+    /// Suspend and hibernation.
     public static let sleep = Operations(rawValue: 2)
+    /// Whatever is done to an idle machine.
     public static let idle = Operations(rawValue: 4)
+    /// logind's answer to the power key.
     public static let handlePowerKey = Operations(rawValue: 8)
+    /// logind's answer to the suspend key.
     public static let handleSuspendKey = Operations(rawValue: 16)
+    /// logind's answer to the hibernate key.
     public static let handleHibernateKey = Operations(rawValue: 32)
+    /// logind's answer to a closed lid.
     public static let handleLidSwitch = Operations(rawValue: 64)
+    /// logind's answer to the reboot key.
     public static let handleRebootKey = Operations(rawValue: 128)
 
     private static let words = [
@@ -28,6 +38,7 @@ public final class InhibitorLock: Sendable {
     }
   }
 
+  /// How a lock holds back.
   public enum Mode: String, Sendable, Hashable {
     /// For a limited time; of sleep and shutdown only.
     case delay

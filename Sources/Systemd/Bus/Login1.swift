@@ -15,6 +15,7 @@ public struct Login1: Sendable {
 
   let session: BusSession
 
+  /// Asks over this session, which somebody has to process.
   public init(_ session: BusSession) { self.session = session }
 
   // MARK: Inhibitor locks
@@ -170,7 +171,8 @@ public enum ShutdownKind: Sendable, Hashable {
   init(_ word: String) {
     self =
       switch word {
-      case "poweroff", "power-off": .powerOff  // the first is what logind 257 sends, the second its man page
+      // The first is what logind 257 sends, the second what its man page says.
+      case "poweroff", "power-off": .powerOff
       case "reboot": .reboot
       case "halt": .halt
       case "kexec": .kexec

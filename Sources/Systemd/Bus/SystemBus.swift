@@ -142,7 +142,8 @@ public final class SystemBus: Sendable {
       return stream
     }
     let hasBegun = BusMemory(false)
-    let token = watch({ _ = hasBegun.change(to: true) }) { event in
+    let begun: @Sendable () -> Void = { _ = hasBegun.change(to: true) }
+    let token = watch(begun) { event in
       switch event {
       case .success(let event):
         _ = hasBegun.change(to: true)

@@ -20,6 +20,7 @@ public struct Systemd1: Sendable {
 
   let session: BusSession
 
+  /// Asks over this session, which somebody has to process.
   public init(_ session: BusSession) { self.session = session }
 
   // MARK: The own unit

@@ -10,8 +10,10 @@ public enum UnitActiveState: Sendable, Hashable, CustomStringConvertible {
     "refreshing": .refreshing,
   ]
 
+  /// The state with this word; never fails, since systemd may learn new ones.
   public init(_ word: String) { self = Self.words[word] ?? .other(word) }
 
+  /// systemd's word.
   public var description: String {
     if case .other(let word) = self { return word }
     return Self.words.first { $0.value == self }?.key ?? ""

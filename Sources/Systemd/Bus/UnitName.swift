@@ -3,6 +3,7 @@
 ///
 ///     let unit = try UnitName("nginx.service")
 public struct UnitName: Sendable, Hashable, CustomStringConvertible {
+  /// The name itself.
   public let description: String
 
   /// Checks a full name, with its type. Templates (`getty@.service`) name no unit that could run.
