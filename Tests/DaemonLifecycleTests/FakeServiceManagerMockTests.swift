@@ -1,0 +1,83 @@
+import DaemonLifecycle
+import DaemonLifecycleTesting
+import Testing
+
+/// A mock tells a fake service manager what a daemon would tell systemd.
+@Suite struct FakeServiceManagerMockTests {
+  private let manager: FakeServiceManager
+  private let mock: MockLifecycleSubject
+
+  init() throws {
+    manager = try FakeServiceManager()
+    mock = MockLifecycleSubject(serviceManager: manager)
+  }
+
+  private func fields() -> [String] {
+    manager.messages.flatMap(\.lines).filter {
+      !$0.hasPrefix("STATUS=") && !$0.hasPrefix("MONOTONIC_USEC=")
+    }
+  }
+
+  @Test func aLifeInMessages() async throws {
+    manager.willRequestReload()
+    await mock.send(.sighup)
+    await mock.send(.checkHealth)
+    await mock.send(.sigterm)
+    _ = try await manager.next(containing: "EXIT_STATUS")
+    #expect(
+      fields() == [
+        "READY=1", "RELOADING=1", "READY=1", "WATCHDOG=1", "STOPPING=1", "EXIT_STATUS=0",
+      ])
+    #expect(manager.violations == [])
+  }
+
+  @Test func readyIsLastInALaunch() async throws {
+    let manager = try FakeServiceManager()
+    let mock = MockLifecycleSubject(state: .launching, serviceManager: manager)
+    mock.inject(.sighup)
+    await mock.launch()
+    _ = try await manager.next { $0["READY"] == "1" && $0["STATUS"]?.contains("reloaded") == true }
+    #expect(manager.messages.first?["STATUS"] == "launching")
+    #expect(manager.service.reloadsBegun == 1 && manager.service.reloadsEnded == 1)
+    #expect(manager.violations == [], "a reload asked for while launching comes after READY")
+  }
+
+  @Test func theStatusNamesWhoAndWhy() async throws {
+    await mock.send(.sigusr1, fromPID: 42, uid: 7)
+    let status = try await manager.next { $0["STATUS"]?.hasPrefix("background, operator,") == true }
+    #expect(status["STATUS"]?.hasSuffix("(SIGUSR1 from pid 42 uid 7)") == true)
+  }
+
+  @Test func aRejectedReloadIsReadyAllTheSame() async throws {
+    let token = mock.observe(ShouldReload.self) { _ in throw TextError(text: "no such feed") }
+    await mock.send(.sighup)
+    let verdict = try await manager.next {
+      $0["READY"] == "1" && $0["STATUS"]?.contains("no such feed") == true
+    }
+    #expect(verdict["STATUS"]?.contains("reload rejected") == true)
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func anIllDaemonIsNotPinged() async throws {
+    final class Ill: HealthObserver {
+      func checkHealth(_ notification: CheckHealth) throws { throw TextError(text: "no feed") }
+    }
+    let ill = Ill()
+    mock.addObserver(ill)
+    await mock.send(.checkHealth)
+    _ = try await manager.next { $0["STATUS"]?.contains("no watchdog ping") == true }
+    #expect(manager.service.watchdogPings == 0)
+    withExtendedLifetime(ill) {}
+  }
+
+  @Test func aSlowStopTellsHowFarItIs() async throws {
+    let mock = mock
+    let slow = Scripted(background: { _ in try await mock.clock.sleep(for: .milliseconds(2500)) })
+    mock.addObserver(slow)
+    mock.inject(.sigterm)
+    await mock.advance(by: .seconds(3))
+    _ = try await manager.next { $0["STATUS"]?.hasPrefix("stopping: 0 of 3 done, waiting") == true }
+    await mock.settled()
+    #expect(manager.violations == [])
+  }
+}
