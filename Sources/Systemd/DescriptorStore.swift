@@ -42,6 +42,7 @@ public struct DescriptorStore: Sendable {
   /// What is stored already, under whatever name, is not stored again.
   ///
   /// - Parameters:
+  ///   - descriptor: An open descriptor.
   ///   - name: 1 to 255 ASCII characters without control characters and ':'. Several descriptors may share it.
   ///   - polled: Whether the manager drops it once its peer hangs up or it has an error. Use `false` (246) for what
   ///     always looks like that, such as some devices.

@@ -29,6 +29,7 @@ public struct ServiceEnvironment: Sendable {
   /// Takes these variables as the environment, for tests.
   ///
   /// - Parameters:
+  ///   - variables: All of them, by name.
   ///   - processID: The process that they are for; this one by default.
   ///   - processInode: The inode of that process's pidfd; this one's by default.
   public init(_ variables: [String: String], processID: Int32? = nil, processInode: UInt64? = nil) {
