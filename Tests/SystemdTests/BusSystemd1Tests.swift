@@ -17,7 +17,7 @@ import Testing
     session.start()
   }
 
-  private func unitProperties(_ load: String, _ active: String) -> BusPeer.Reaction {
+  private static func unitProperties(_ load: String, _ active: String) -> BusPeer.Reaction {
     .reply([
       .properties(["LoadState": .string(load), "ActiveState": .string(active), "Id": .string("x")])
     ])
@@ -117,7 +117,7 @@ import Testing
   // MARK: Other units
 
   @Test func statesWithoutRepeats() throws {
-    peer.answer = { $0.member == "GetAll" ? unitProperties("loaded", "active") : .reply([]) }
+    peer.answer = { $0.member == "GetAll" ? Self.unitProperties("loaded", "active") : .reply([]) }
     let heard = BusLog<Result<UnitActiveState, BusError>>()
     let watch = manager.watchActiveState(of: try UnitName("db.service")) { heard.append($0) }
     #expect(pump(session, peer) { heard.all == [.success(.active)] })
@@ -135,12 +135,14 @@ import Testing
   }
 
   @Test func stateSurvivesTheBus() throws {
-    peer.answer = { $0.member == "GetAll" ? unitProperties("loaded", "active") : .reply([]) }
+    peer.answer = { $0.member == "GetAll" ? Self.unitProperties("loaded", "active") : .reply([]) }
     let heard = BusLog<Result<UnitActiveState, BusError>>()
     let watch = manager.watchActiveState(of: try UnitName("db.service")) { heard.append($0) }
     #expect(pump(session, peer) { heard.all.count == 1 })
     // A unit that was there and is unloaded is inactive, not mistyped.
-    peer.answer = { $0.member == "GetAll" ? unitProperties("not-found", "inactive") : .reply([]) }
+    peer.answer = {
+      $0.member == "GetAll" ? Self.unitProperties("not-found", "inactive") : .reply([])
+    }
     peer.dropClients()
     #expect(pump(session, peer) { heard.all.count == 3 })
     #expect(
@@ -151,7 +153,9 @@ import Testing
   }
 
   @Test func unknownUnitIsAnError() throws {
-    peer.answer = { $0.member == "GetAll" ? unitProperties("not-found", "inactive") : .reply([]) }
+    peer.answer = {
+      $0.member == "GetAll" ? Self.unitProperties("not-found", "inactive") : .reply([])
+    }
     let heard = BusLog<Result<UnitActiveState, BusError>>()
     let watch = manager.watchActiveState(of: try UnitName("db.service")) { heard.append($0) }
     #expect(pump(session, peer) { !heard.all.isEmpty })
@@ -173,5 +177,28 @@ import Testing
       return
     }
     watch.cancel()
+  }
+
+  /// What is watched and asked holds the connection's callbacks, never the session.
+  @Test func watchesDoNotKeepTheSession() throws {
+    peer.answer = { $0.member == "GetAll" ? Self.unitProperties("loaded", "active") : .silence }
+    let heard = BusLog<Result<UnitActiveState, BusError>>()
+    weak var gone: BusSession?
+    var watches: [BusWatch] = []
+    do {
+      let session = BusSession(address: peer.address, options: BusTests.options)
+      gone = session
+      session.start()
+      Systemd1(session).ownJob { _ in }
+      watches = [
+        Systemd1(session).watchActiveState(of: try UnitName("db.service")) { heard.append($0) },
+        Login1(session).watchUserSession { _ in }, Login1(session).watchSleep { _ in },
+        Login1(session).watchShutdown { _ in },
+      ]
+      #expect(pump(session, peer) { !heard.all.isEmpty })
+    }
+    #expect(gone == nil)
+    #expect(heard.all.last == .failure(.closed))
+    for watch in watches { watch.cancel() }
   }
 }

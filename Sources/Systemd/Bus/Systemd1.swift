@@ -55,7 +55,8 @@ public struct Systemd1: Sendable {
     of unit: BusObject, _ connection: BusConnection,
     _ completion: @escaping @Sendable (Result<UnitJob?, BusError>) -> Void
   ) {
-    connection.property("Job", of: unit) { [session] value in
+    // Weak here and below: what waits on a connection must not keep the session that owns it.
+    connection.property("Job", of: unit) { [weak session] value in
       switch value {
       case .failure(let error): completion(.failure(error))
       case .success(.structure(let members)):
@@ -67,6 +68,7 @@ public struct Systemd1: Sendable {
         guard id != 0 else { return completion(.success(nil)) }
         let job = BusObject(
           destination: Self.service, path: path, interface: "org.freedesktop.systemd1.Job")
+        guard let session else { return completion(.failure(.closed)) }
         session.property("JobType", of: job) { type in
           // Over and gone between the two questions.
           if case .failure(let error) = type, error.isGone { return completion(.success(nil)) }
@@ -97,6 +99,7 @@ public struct Systemd1: Sendable {
         if last.change(to: state) { watch.emit(.success(state)) }
       }
     }
+    weak let weakSession = session  // the watch must not keep it
     let read: BusServiceWatch<UnitActiveState>.Step = { connection, watch in
       Self.subscribe(connection, watch)
       connection.properties(of: object) { properties in
@@ -106,7 +109,7 @@ public struct Systemd1: Sendable {
       }
     }
     return BusServiceWatch(Self.service, handler: handler) { connection, watch in
-      watch.match(.propertiesChanged(of: object), on: connection) { [session] signal in
+      watch.match(.propertiesChanged(of: object), on: connection) { signal in
         guard let changed = signal.changedProperties else {
           return hear(.failure(.malformedReply("A PropertiesChanged of \(unit) is none.")), watch)
         }
@@ -114,7 +117,7 @@ public struct Systemd1: Sendable {
         if let value = changed.values["ActiveState"] {
           return hear(value.asString("ActiveState"), watch)
         }
-        session.perform { connection in
+        weakSession?.perform { connection in
           if case .success(let connection) = connection { read(connection, watch) }
         }
       }

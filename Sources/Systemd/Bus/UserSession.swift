@@ -43,7 +43,8 @@ private final class UserSessionFollower: Sendable {
 
   private let state = BusMutexed(State())
   private let last = BusMemory<UserSessionState?>(nil)
-  private let session: BusSession
+  /// Weak: matches on the session's connection hold this object.
+  private weak let session: BusSession?
 
   init(_ session: BusSession) { self.session = session }
 
@@ -66,7 +67,7 @@ private final class UserSessionFollower: Sendable {
   }
 
   private func again(_ watch: Watch) {
-    session.perform { if case .success(let connection) = $0 { self.readUser(connection, watch) } }
+    session?.perform { if case .success(let connection) = $0 { self.readUser(connection, watch) } }
   }
 
   func readUser(_ connection: BusConnection, _ watch: Watch) {
@@ -84,7 +85,7 @@ private final class UserSessionFollower: Sendable {
     else {
       return watch.emit(.failure(.malformedReply("logind's user has no Display or no UID.")))
     }
-    session.perform { connection in
+    session?.perform { connection in
       guard case .success(let connection) = connection else { return }
       self.followUser("/org/freedesktop/login1/user/_\(uid)", connection, watch)
       self.follow(path == "/" ? nil : path, connection, watch)
@@ -113,7 +114,7 @@ private final class UserSessionFollower: Sendable {
         watch.match(.propertiesChanged(of: Self.object(session: path)), on: connection) { signal in
           let names = signal.changedProperties?.names
           guard names?.isDisjoint(with: ["Active", "LockedHint"]) != true else { return }
-          self.session.perform {
+          self.session?.perform {
             if case .success(let connection) = $0 { self.readSession(path, connection, watch) }
           }
         }
