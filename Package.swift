@@ -27,12 +27,18 @@ let package = Package(
     .executableTarget(
       name: "Pollerd", dependencies: ["DaemonLifecycle", "Systemd"], path: "Examples/Pollerd",
       swiftSettings: strict),
+    .target(
+      name: "TestSupport", dependencies: ["CLinux"], path: "Tests/TestSupport",
+      swiftSettings: strict),
     .testTarget(
-      name: "SystemdTests", dependencies: ["CLinux", "Systemd", "DaemonLifecycleTesting"],
+      name: "SystemdTests",
+      dependencies: ["CLinux", "Systemd", "DaemonLifecycleTesting", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "DaemonLifecycleTests",
-      dependencies: ["CLinux", "Systemd", "DaemonLifecycle", "DaemonLifecycleTesting"],
+      dependencies: [
+        "CLinux", "Systemd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport",
+      ],
       swiftSettings: strict),
     // Daemons for the process tests. Optimized, since that is what shortens the lives of observers.
     .executableTarget(

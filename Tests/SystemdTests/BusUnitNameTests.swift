@@ -1,5 +1,6 @@
 import CLinux
 import DaemonLifecycleTesting
+import TestSupport
 import Testing
 
 @testable import Systemd
@@ -32,7 +33,7 @@ import Testing
   /// Every label is a legal element of a path and tells what it was made of, so no two names share one.
   @Test func labelsAreReversible() {
     var random = BusRandom(state: 7)
-    for _ in 0..<300_000 {
+    for _ in 0..<SeededGenerator.inputs(usual: 100_000) {
       let name = random.name()
       let label = UnitName.label(name)
       if BusRandom.unescaped(label) != Array(name.utf8) {
@@ -95,17 +96,12 @@ import Testing
   }
 }
 
-/// SplitMix64, and names from it.
+/// Names from a generator.
 struct BusRandom {
-  var state: UInt64
+  private var random: SeededGenerator
+  init(state: UInt64) { random = SeededGenerator(seed: state) }
 
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var z = state
-    z = (z ^ z >> 30) &* 0xbf58_476d_1ce4_e5b9
-    z = (z ^ z >> 27) &* 0x94d0_49bb_1331_11eb
-    return z ^ z >> 31
-  }
+  mutating func next() -> UInt64 { random.next() }
 
   /// One to eight bytes, printable and not, but no zero.
   mutating func name() -> String {

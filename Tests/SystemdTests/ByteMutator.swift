@@ -1,18 +1,17 @@
-import CLinux
+import TestSupport
 
 /// Makes inputs by changing valid ones a little: the same ones for the same seed, on every machine.
 struct ByteMutator {
-  /// SplitMix64.
-  private var state: UInt64
+  private var random: SeededGenerator
   private let seeds: [[UInt8]]
   private let tokens: [[UInt8]]
 
   /// How many inputs a test tries: a million with `FUZZ_INPUTS=1000000`; fewer by default, since a debug build takes
   /// minutes for that.
-  static let inputs = getenv("FUZZ_INPUTS").flatMap { Int(String(cString: $0)) } ?? 5_000
+  static let inputs = SeededGenerator.inputs(usual: 5_000)
 
   init(seed: UInt64, _ seeds: [String], tokens: [String] = []) {
-    state = seed
+    random = SeededGenerator(seed: seed)
     self.seeds = seeds.map { Array($0.utf8) }
     let always = [
       ":", "=", "\n", "\0", "/", "@", "-1", "+", " ", "0", "18446744073709551615", "ä", "\u{feff}",
@@ -24,15 +23,9 @@ struct ByteMutator {
       ]
   }
 
-  mutating func number() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var z = state
-    z = (z ^ z >> 30) &* 0xbf58_476d_1ce4_e5b9
-    z = (z ^ z >> 27) &* 0x94d0_49bb_1331_11eb
-    return z ^ z >> 31
-  }
+  mutating func number() -> UInt64 { random.next() }
 
-  mutating func below(_ bound: Int) -> Int { Int(truncatingIfNeeded: number() % UInt64(bound)) }
+  mutating func below(_ bound: Int) -> Int { random.below(bound) }
 
   /// A seed with up to four changes; sometimes none.
   mutating func bytes() -> [UInt8] {

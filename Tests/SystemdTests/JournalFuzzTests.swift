@@ -1,29 +1,8 @@
 import CLinux
+import TestSupport
 import Testing
 
 @testable import Systemd
-
-/// SplitMix64: the same numbers for the same seed, on every machine.
-struct FuzzGenerator: RandomNumberGenerator {
-  private var state: UInt64
-  init(seed: UInt64) { state = seed }
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var z = state
-    z = (z ^ z >> 30) &* 0xbf58_476d_1ce4_e5b9
-    z = (z ^ z >> 27) &* 0x94d0_49bb_1331_11eb
-    return z ^ z >> 31
-  }
-
-  /// Below `bound`; uneven by less than a billionth, and fast without optimisation.
-  mutating func below(_ bound: Int) -> Int { Int(next() >> 33) % bound }
-
-  /// How many inputs a generator makes: FUZZ_INPUTS, or `usual`.
-  static func inputs(usual: Int) -> Int {
-    getenv("FUZZ_INPUTS").flatMap { Int(String(cString: $0)) } ?? usual
-  }
-}
 
 /// Reads the native protocol as its specification has it; knows nothing of the encoder.
 enum JournalParser {
@@ -74,14 +53,14 @@ enum JournalParser {
 
 /// Random entries, cut out of pools made beforehand: a byte at a time would take minutes.
 private struct EntryGenerator {
-  var random: FuzzGenerator
+  var random: SeededGenerator
   private let names: [String]
   private let texts: [String]
   private let pool: [UInt8]
   private let ids: [MessageID]
 
   init(seed: UInt64) throws {
-    var random = FuzzGenerator(seed: seed)
+    var random = SeededGenerator(seed: seed)
     let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789".utf8)
     var names: [String] = []
     for length in 1...64 {
@@ -131,7 +110,7 @@ private struct EntryGenerator {
 
   @Test func everyEntryIsReadBackAsItWas() throws {
     var generator = try EntryGenerator(seed: 20_260_101)
-    for number in 0..<FuzzGenerator.inputs(usual: 100_000) {
+    for number in 0..<SeededGenerator.inputs(usual: 100_000) {
       let entry = try generator.next()
       var expected = [
         Field(name: "MESSAGE", value: Array(entry.message.utf8)),
@@ -167,7 +146,7 @@ private struct EntryGenerator {
   }
 
   @Test func anyNameIsTakenOrRefusedWithASentence() {
-    var random = FuzzGenerator(seed: 3)
+    var random = SeededGenerator(seed: 3)
     let alphabet = Array("AZ09_a=\n\0 é-".utf8) + [0xc3, 0xff]
     for _ in 0..<20_000 {
       let bytes = (0..<random.below(70)).map { _ in

@@ -1,4 +1,5 @@
 import CLinux
+import TestSupport
 import Testing
 
 @testable import Systemd
@@ -138,10 +139,10 @@ import Testing
   private func generate(
     seed: UInt64, pieces: [String], _ body: ([UInt8]) throws(SystemdError) -> Void
   ) {
-    var random = FuzzGenerator(seed: seed)
+    var random = SeededGenerator(seed: seed)
     let pieces = pieces.map { Array($0.utf8) } + [[0xff], [0], [0xc3]]
     var refused = 0
-    let inputs = FuzzGenerator.inputs(usual: 40_000)
+    let inputs = SeededGenerator.inputs(usual: 40_000)
     for _ in 0..<inputs {
       var input: [UInt8] = []
       for _ in 0..<random.below(14) { input += pieces[random.below(pieces.count)] }
