@@ -101,8 +101,7 @@ public final class Journal: Sendable {
 
   /// Writes one entry. True when it was handed over whole, or nothing was to be written at all.
   ///
-  /// - Parameter waiting: Whether to wait, without a limit, for a journal that does not keep up. Lines never
-  ///   wait.
+  /// With `waiting` it waits, without a limit, for a journal that does not keep up. Lines never wait.
   @discardableResult
   public func write(_ entry: JournalEntry, waiting: Bool = false) -> Bool {
     if socket == nil, elsewhere == .nothing { return true }

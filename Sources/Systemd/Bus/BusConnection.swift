@@ -122,9 +122,8 @@ public final class BusConnection {
 
   // MARK: Calls
 
-  /// Calls a method. The completion gets the reply's values, or why there are none.
-  ///
-  /// - Parameter timeout: How long to wait for the reply, at least 1 µs, at most a year.
+  /// Calls a method. The completion gets the reply's values, or why there are none; `timeout` is how long to
+  /// wait for the reply, at least 1 µs, at most a year.
   public func call(
     _ method: BusMethod, arguments: [BusValue] = [], timeout: Duration = .seconds(25),
     completion: @escaping @Sendable (Result<[BusValue], BusError>) -> Void

@@ -24,9 +24,12 @@ public struct Login1: Sendable {
   /// without. A lock whose asker is gone by then is released.
   ///
   /// - Parameters:
+  ///   - operations: What is held back.
   ///   - who: The program, for people who list the locks.
   ///   - why: What it has to do.
+  ///   - mode: Whether for a while, or until the lock is released, which takes more privileges.
   ///   - timeout: How long to wait for logind's answer.
+  ///   - completion: Gets the lock, or why there is none.
   public func inhibit(
     _ operations: InhibitorLock.Operations, who: String, why: String,
     mode: InhibitorLock.Mode = .delay, timeout: Duration = .seconds(25),
