@@ -16,7 +16,8 @@ import Testing
         "/etc/systemd/logind.conf.d/delay.conf", "[Login]\nInhibitDelayMaxSec=60\n")
       try await machine.expect("systemctl", "restart", "systemd-logind")
       let service = try await machine.lifecycle(
-        "\(options) --state=/share/said", "StandardOutput=append:/share/said", "User=\(user)",
+        "\(options) --state=/share/said", "StandardOutput=append:/share/said",
+        "StandardError=journal", "User=\(user)",
         "UMask=0")
       try await machine.expect("install", "-m", "666", "/dev/null", "/share/said")
       try await service.start()

@@ -112,7 +112,7 @@ import Testing
       try await service.start()
       try await machine.wait(until: Self.hasLock)
       try await machine.expect("systemctl", "suspend")
-      try await service.waitForMessage("resume: the machine has woken up", within: .seconds(40))
+      try await service.waitForMessage("Resumed after the machine's sleep", within: .seconds(40))
       #expect(
         try await machine.read("/run/saved-before-sleep").hasPrefix(
           "saved: the machine is about to sleep"))

@@ -7,7 +7,6 @@ import Testing
       let unit = try await machine.service("needed", exec: "/bin/sleep infinity")
       let service = try await machine.lifecycle("--watch=\(unit.name)")
       try await service.start()
-      try await service.waitForMessage("background: \(unit.name) is inactive")
       try await service.wait("StatusText") { $0.hasPrefix("background, \(unit.name), since") }
       try await unit.start()
       try await service.waitForMessage("foreground: \(unit.name) is active")

@@ -12,7 +12,7 @@ extension MachineTest {
 
   /// What answers a reload: 252 does not know `notify-reload`, and sends SIGHUP as its unit says.
   var reloadingType: String {
-    systemd >= 253 ? "notify-reload" : "notify\nExecReload=/bin/kill -HUP $MAINPID"
+    systemd >= 253 ? "notify-reload" : "notify\nExecReload=+systemctl kill --kill-whom=main --signal=HUP %n"
   }
 
   private func probe(
