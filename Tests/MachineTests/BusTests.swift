@@ -70,9 +70,18 @@ import Testing
     return awake
   }
 
+  /// logind does not take up a lost bus again by itself; whoever restarts the bus restarts logind.
   enum Disturbance: String, CaseIterable {
-    case busRestart = "systemctl restart dbus.service"
-    case busKilled = "systemctl kill --signal=KILL dbus.service"
+    case busRestart = "systemctl restart dbus.service && systemctl restart systemd-logind"
+    case busKilled = """
+      old=$(systemctl show -P MainPID dbus.service)
+      systemctl kill --signal=KILL dbus.service
+      until new=$(systemctl show -P MainPID dbus.service); [ $new != 0 ] && [ $new != $old ]; do
+        busctl list
+        sleep .05
+      done
+      systemctl restart systemd-logind
+      """
     case logindRestart = "systemctl restart systemd-logind"
     case reload = "systemctl daemon-reload"
     case reexec = "systemctl daemon-reexec"
@@ -106,7 +115,7 @@ import Testing
         "--shutdown", "TimeoutStartSec=10", "TimeoutStopSec=10")
       let logind = try await machine.expect(
         "systemctl", "show", "--property=MainPID", "--value", "systemd-logind")
-      try await machine.expect("kill", "-STOP", logind)
+      try await machine.expect("sh", "-c", "kill -STOP \(logind)")
       try await service.start()
       try await service.reload()
       try await service.restart()
@@ -115,7 +124,7 @@ import Testing
       #expect(try await service.show("Result") == "success")
       #expect(try await machine.read("/proc/\(logind)/status").contains("State:\tT"))
       try await service.start()
-      try await machine.expect("kill", "-CONT", logind)
+      try await machine.expect("sh", "-c", "kill -CONT \(logind)")
       try await machine.wait(until: Self.hasLock)
     }
   }
@@ -127,12 +136,12 @@ import Testing
       let service = try await machine.lifecycle("", "TimeoutStartSec=10", "TimeoutStopSec=10")
       let bus = try await machine.expect(
         "systemctl", "show", "--property=MainPID", "--value", "dbus.service")
-      try await machine.expect("kill", "-STOP", bus)
+      try await machine.expect("sh", "-c", "kill -STOP \(bus)")
       try await service.start()
       try await service.reload()
       try await service.stop()
       #expect(try await service.show("Result") == "success")
-      try await machine.expect("kill", "-CONT", bus)
+      try await machine.expect("sh", "-c", "kill -CONT \(bus)")
     }
   }
 }

@@ -17,7 +17,7 @@ import Testing
       let exec = "ExecStart=/opt/machine/bin/ProbeService lifecycle \(options)"
       try await machine.write(
         "/etc/systemd/user/\(name)",
-        (["[Service]", "Type=\(machine.reloadingType)", exec] + lines).joined(separator: "\n"))
+        (["[Service]", "Type=\(machine.reloadingType("--user"))", exec] + lines).joined(separator: "\n"))
       try await machine.wait(until: #"test -S /run/user/$(id -u "$1")/bus"#, user)
     }
 

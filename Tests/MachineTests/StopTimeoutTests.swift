@@ -43,13 +43,12 @@ import Testing
   @Test(arguments: Release.selected)
   func aSecondIsEnoughForWhatIsNotStuck(_ release: Release) async throws {
     try await release.test { machine in
-      let service = try await machine.lifecycle("--sum", "TimeoutStopSec=1", "SuccessExitStatus=71")
+      let service = try await machine.lifecycle("--sum", "TimeoutStopSec=1")
       try await service.start()
       try await untilTheBusHasAnswered(machine, service)
       try await service.stop()
       // launch 1, foreground 2, save and reload 8 + 16, then background 4, save 8, terminate 32
       #expect(try await service.show("ExecMainStatus") == "71")
-      #expect(try await service.show("Result") == "success")
     }
   }
 }

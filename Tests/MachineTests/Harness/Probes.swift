@@ -11,8 +11,12 @@ extension MachineTest {
   }
 
   /// What answers a reload: 252 does not know `notify-reload`, and sends SIGHUP as its unit says.
-  var reloadingType: String {
-    systemd >= 253 ? "notify-reload" : "notify\nExecReload=+systemctl kill --kill-whom=main --signal=HUP %n"
+  var reloadingType: String { reloadingType("--system") }
+
+  /// As `reloadingType`, for a unit of the `--system` or a `--user`.
+  func reloadingType(_ manager: String) -> String {
+    let reload = "systemctl \(manager) kill --kill-whom=main --signal=HUP %n"
+    return systemd >= 253 ? "notify-reload" : "notify\nExecReload=\(reload)"
   }
 
   private func probe(
