@@ -15,7 +15,9 @@ extension MachineTest {
 
   /// As `reloadingType`, for a unit of the `--system` or a `--user`.
   func reloadingType(_ manager: String) -> String {
-    let reload = "systemctl \(manager) kill --kill-whom=main --signal=HUP %n"
+    // "+": not as the service's user, who may not ask this of the system's manager.
+    let reload =
+      (manager == "--system" ? "+" : "") + "systemctl \(manager) kill --kill-whom=main --signal=HUP %n"
     return systemd >= 253 ? "notify-reload" : "notify\nExecReload=\(reload)"
   }
 

@@ -6,25 +6,31 @@ import Systemd
 ///     raw      by posix_spawn(3) as it is
 ///     helper   by `ChildProcess.spawn`
 func startChild(_ way: String) async throws {
-  // The three lines, and then the same process sleeps.
-  let script = """
-    grep SigBlk /proc/self/status
-    env | grep -cE '^(NOTIFY_SOCKET|LISTEN_[A-Z]*|WATCHDOG_[A-Z]*|FDSTORE)='
-    echo child $$
-    exec sleep infinity
-    """
+  let program = CommandLine.arguments[0]
   try await Task.detached {
     if way == "helper" {
-      _ = try ChildProcess.spawn("/bin/sh", ["-c", script])
+      _ = try ChildProcess.spawn(program, ["inherited"])
     } else {
       var pid: pid_t = 0
-      let words: [String] = ["sh", "-c", script]
+      let words: [String] = [program, "inherited"]
       let arguments = words.map { strdup($0) } + [nil]
       defer { for argument in arguments { free(argument) } }
-      let failure = posix_spawn(&pid, "/bin/sh", nil, nil, arguments, environ)
+      let failure = posix_spawn(&pid, program, nil, nil, arguments, environ)
       if failure != 0 { say("posix_spawn: \(failure)") }
     }
   }.value
   try NotifySocket(address: ServiceEnvironment.current.notifySocket).send([.ready])
   while true { try await Task.sleep(for: .seconds(3600)) }
+}
+
+/// The child. Not a shell: dash empties its signal mask.
+func sayWhatIsInherited() {
+  var mask = sigset_t()
+  pthread_sigmask(SIG_BLOCK, nil, &mask)
+  let own = ServiceEnvironment.ownVariables.filter { getenv($0) != nil }.sorted()
+  say("child: SIGTERM \(sigismember(&mask, SIGTERM) == 1 ? "blocked" : "free"), variables \(own)")
+  // Whose disposition of SIGTERM is the default.
+  let words: [String] = ["sleep", "infinity"]
+  execvp("sleep", words.map { strdup($0) } + [nil])
+  say("exec: \(errno)")
 }
