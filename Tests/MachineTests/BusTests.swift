@@ -97,7 +97,8 @@ import Testing
       try await machine.expect("sh", "-c", disturbance.rawValue)
       // Until the bus serves again, and those who are on it.
       try await machine.wait(
-        until: "systemctl is-active dbus.service systemd-logind && busctl status org.freedesktop.login1"
+        until:
+          "systemctl is-active dbus.service systemd-logind && busctl status org.freedesktop.login1"
           + " && busctl status org.freedesktop.systemd1", within: .seconds(60))
       _ = try await hearsAll(machine, unit, service, after: before)
       try await service.stop()

@@ -3,7 +3,8 @@ import Testing
 /// What Swift's threads block, their children block, and do not hear SIGTERM.
 @Suite("children", .machines, .describesUnits) struct ChildTests {
 
-  private func service(_ machine: MachineTest, _ way: String, _ timeout: Int) async throws -> Service
+  private func service(_ machine: MachineTest, _ way: String, _ timeout: Int) async throws
+    -> Service
   {
     let service = try await machine.probe(
       "child \(way)", "WatchdogSec=60", "FileDescriptorStoreMax=4", "TimeoutStopSec=\(timeout)")

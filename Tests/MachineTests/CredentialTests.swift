@@ -3,7 +3,8 @@ import Testing
 @Suite("credentials", .machines, .describesUnits) struct CredentialTests {
   /// What `ProbeService credential` says of these credentials.
   private func reading(
-    _ names: String, _ machine: MachineTest, _ lines: String..., service body: (Service) async throws -> Void
+    _ names: String, _ machine: MachineTest, _ lines: String...,
+    service body: (Service) async throws -> Void
   ) async throws {
     let service = try await machine.install(
       machine.unique("credential") + ".service",
@@ -19,7 +20,8 @@ import Testing
       let file = "/etc/secret-t\(machine.number)"
       try await machine.write(file, "from a file", mode: "600")
       try await reading(
-        "file text missing", machine, "LoadCredential=file:\(file)", "SetCredential=text:of the unit",
+        "file text missing", machine, "LoadCredential=file:\(file)",
+        "SetCredential=text:of the unit",
         "User=\(user)"
       ) { service in
         try await service.waitForMessage("credential file: from a file")

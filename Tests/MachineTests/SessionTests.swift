@@ -17,7 +17,8 @@ import Testing
       let exec = "ExecStart=/opt/machine/bin/ProbeService lifecycle \(options)"
       try await machine.write(
         "/etc/systemd/user/\(name)",
-        (["[Service]", "Type=\(machine.reloadingType("--user"))", exec] + lines).joined(separator: "\n"))
+        (["[Service]", "Type=\(machine.reloadingType("--user"))", exec] + lines).joined(
+          separator: "\n"))
       try await machine.wait(until: #"test -S /run/user/$(id -u "$1")/bus"#, user)
     }
 
@@ -41,7 +42,8 @@ import Testing
 
     @discardableResult
     func waitForMessage(
-      _ prefix: String, after earlier: JournalEntry? = nil, at location: SourceLocation = #_sourceLocation
+      _ prefix: String, after earlier: JournalEntry? = nil,
+      at location: SourceLocation = #_sourceLocation
     ) async throws -> JournalEntry {
       try await machine.waitForJournal("_SYSTEMD_USER_UNIT=\(name)", at: location) { entry in
         earlier.map { entry.isAfter($0) } != false && entry.message.hasPrefix(prefix)
@@ -75,10 +77,12 @@ import Testing
       let path = try #require(answer.split(separator: "\"").last)  // o "/org/…"
       func setLocked(_ isLocked: Bool) async throws {
         try await machine.expect(
-          "busctl", "call", "org.freedesktop.login1", String(path), "org.freedesktop.login1.Session", "SetLockedHint", "b", "\(isLocked)")
+          "busctl", "call", "org.freedesktop.login1", String(path),
+          "org.freedesktop.login1.Session", "SetLockedHint", "b", "\(isLocked)")
       }
       try await setLocked(true)
-      let locked = try await user.waitForMessage("background: the session is locked", after: resumed)
+      let locked = try await user.waitForMessage(
+        "background: the session is locked", after: resumed)
       #expect(try await user.show("StatusText").hasPrefix("background, session, since"))
       try await setLocked(false)
       let unlocked = try await user.waitForMessage(

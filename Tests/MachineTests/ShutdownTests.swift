@@ -63,7 +63,8 @@ import Testing
   @Test(arguments: Release.selected)
   func isNotHeardUnlessWanted(_ release: Release) async throws {
     let said = try await saying(release, "") { machine, _ in
-      try await machine.wait(until: "systemd-inhibit --list | grep -q 'ProbeService.* sleep .* delay'")
+      try await machine.wait(
+        until: "systemd-inhibit --list | grep -q 'ProbeService.* sleep .* delay'")
       let locks = try await machine.expect("systemd-inhibit", "--list")
       #expect(!locks.contains("shutdown"))
     }

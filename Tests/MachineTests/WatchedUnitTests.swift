@@ -53,7 +53,8 @@ import Testing
       for name in names {
         units.append(try await machine.install(name, "[Service]\nExecStart=/bin/sleep infinity\n"))
       }
-      let service = try await machine.lifecycle(names.map { "--watch=\($0)" }.joined(separator: " "))
+      let service = try await machine.lifecycle(
+        names.map { "--watch=\($0)" }.joined(separator: " "))
       try await service.start()
       try await service.wait("StatusText") {
         $0.hasPrefix("background, \(names[0]), \(names[1]), since")

@@ -6,7 +6,9 @@ extension MachineTest {
   }
 
   /// `ProbeService` as something else, such as `credential name`.
-  func probe(_ arguments: String, type: String = "notify", _ lines: String...) async throws -> Service {
+  func probe(_ arguments: String, type: String = "notify", _ lines: String...) async throws
+    -> Service
+  {
     try await probe(arguments, type: type, lines)
   }
 
@@ -17,7 +19,8 @@ extension MachineTest {
   func reloadingType(_ manager: String) -> String {
     // "+": not as the service's user, who may not ask this of the system's manager.
     let reload =
-      (manager == "--system" ? "+" : "") + "systemctl \(manager) kill --kill-whom=main --signal=HUP %n"
+      (manager == "--system" ? "+" : "")
+      + "systemctl \(manager) kill --kill-whom=main --signal=HUP %n"
     return systemd >= 253 ? "notify-reload" : "notify\nExecReload=\(reload)"
   }
 
