@@ -15,7 +15,7 @@ public struct LifecycleConfiguration: Sendable {
   /// signal it is all that is left.
   public var saveReserve: Duration
   /// How long the process may go on after the last hook of a `run` until `_exit(code)` ends it; `nil`:
-  /// for ever. Default 2 s.
+  /// for ever. Default 2 s; at most half of the stop budget.
   public var exitGrace: Duration?
   /// Whether the daemon terminates when a hook of the launch throws or does not end. Default true.
   public var terminatesWhenLaunchFails: Bool

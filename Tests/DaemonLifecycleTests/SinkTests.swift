@@ -24,6 +24,7 @@ final class FactLog: LifecycleSink {
       case .extended(let duration): "extended \(duration.inSeconds)"
       case .healthy: "healthy"
       case .unhealthy(let reason): "unhealthy: \(reason)"
+      case .reasonsChanged(_, let snapshot): "reasons \(snapshot.reasons.map(\.name))"
       case .endedLate: "ended late"
       case .remark(_, let text): "remark \(text ?? "none")"
       case .problems: "problems"
@@ -72,6 +73,22 @@ struct ObservedCore {
         "began background", "ended background in background",
         "began reload", "ended reload in background",
         "terminating", "began termination", "ended termination in terminated", "terminated 0",
+      ])
+  }
+
+  /// No hook has anything to do then, but an operator reads why the daemon pauses.
+  @Test func anotherReasonForTheBackgroundIsTold() async {
+    let observed = ObservedCore()
+    _ = await observed.core.launch()
+    for _ in 0..<2 { await observed.send(.enterBackground(.operator)) }
+    await observed.send(.enterBackground(.session))
+    await observed.send(.enterForeground(.operator))
+    await observed.send(.enterForeground(.session))
+    #expect(
+      observed.log.names.dropFirst(3) == [
+        "began background", "ended background in background",
+        "reasons [\"operator\", \"session\"]", "reasons [\"session\"]",
+        "began foreground", "ended foreground in foreground",
       ])
   }
 
@@ -187,6 +204,14 @@ struct ObservedCore {
     let start = MonotonicTime(nanoseconds: 0)
     let budget = StopBudget(configuration, allowed: allowed, from: start)
     #expect(start.duration(to: budget.end) == .seconds(seconds))
+  }
+
+  /// The process's own end gets no more than the hooks.
+  @Test func aShortStopLeavesTheHooksTime() {
+    let start = MonotonicTime(nanoseconds: 0)
+    let budget = StopBudget(LifecycleConfiguration(), allowed: .seconds(1), from: start)
+    #expect(start.duration(to: budget.end) == .seconds(0.45))
+    #expect(budget.exitGrace == .seconds(0.45))
   }
 
   @Test func anInfiniteStopIsNoTrap() {

@@ -46,6 +46,9 @@ struct StopBudget {
   private(set) var end: MonotonicTime
   /// Kept for ShouldSaveState; what else there is must end before.
   private let reserve: Duration
+  /// Kept for the process's own end after the last hook: at most half, so that a short stop leaves the hooks
+  /// some time.
+  let exitGrace: Duration
 
   /// The second signal came: no more time can be had.
   private(set) var isHurried = false
@@ -53,7 +56,8 @@ struct StopBudget {
   /// - Parameter allowed: what the service manager allows for the stop, if it has said so.
   init(_ configuration: LifecycleConfiguration, allowed: Duration?, from now: MonotonicTime) {
     let whole = Self.whole(configuration.stopBudget, allowed: allowed)
-    let total = max(.zero, whole - (configuration.exitGrace ?? .zero))
+    exitGrace = min(configuration.exitGrace ?? .zero, whole / 2)
+    let total = max(.zero, whole - exitGrace)
     end = now.advanced(by: total)
     reserve = min(configuration.saveReserve, total / 2)
   }
@@ -61,6 +65,7 @@ struct StopBudget {
   init(until end: MonotonicTime, reserve: Duration) {
     self.end = end
     self.reserve = reserve
+    exitGrace = .zero
   }
 
   /// Something must be left of what the service manager allows: its clock started before ours.

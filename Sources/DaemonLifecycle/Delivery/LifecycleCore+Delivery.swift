@@ -352,7 +352,7 @@ extension LifecycleCore {
     until end: MonotonicTime, at now: MonotonicTime, _ state: State, _ work: inout Work
   ) {
     if let budget = state.budget {
-      let rest = now.duration(to: budget.end) + (configuration.exitGrace ?? .zero)
+      let rest = now.duration(to: budget.end) + budget.exitGrace
       tell(.extended(rest + Self.margin), &work)
     } else if let kind = state.walk?.kind, kind == .launch || kind == .reload {
       tell(.extended(now.duration(to: end) + Self.margin), &work)

@@ -237,9 +237,14 @@ extension LifecycleCore {
   }
 
   private func armExit(_ state: inout State) {
-    guard state.isRun, state.exit != nil, let grace = configuration.exitGrace else { return }
+    guard state.isRun, state.exit != nil, let grace = exitGrace(state) else { return }
     state.exitDeadline = now.advanced(by: grace)
     state.keptAlive = self
+  }
+
+  /// A short stop has a short grace.
+  private func exitGrace(_ state: State) -> Duration? {
+    configuration.exitGrace.map { state.budget?.exitGrace ?? $0 }
   }
 
   /// The process still lives `exitGrace` after its end: exit(3) can hang, on a full stdout for one.
@@ -247,7 +252,7 @@ extension LifecycleCore {
     guard let exit = state.exit else { return }
     state.exitDeadline = nil
     StandardError.writeLine(
-      "lifecycle: still running \(configuration.exitGrace?.inSeconds ?? "0") s after the last hook:"
+      "lifecycle: still running \(exitGrace(state)?.inSeconds ?? "0") s after the last hook:"
         + " ending with status \(exit.code)")
     exitProcess(exit.code)
     // Only a test gets here.

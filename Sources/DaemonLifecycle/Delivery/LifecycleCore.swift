@@ -144,6 +144,8 @@ public final class LifecycleCore: Sendable {
   func receive(
     _ event: LifecycleEvent, postID: PostID?, _ state: inout State, _ work: inout Work
   ) {
+    let reasons = state.registry.backgroundReasons
+    defer { tellReasons(event.cause, unless: reasons, state, &work) }
     switch state.registry.receive(event, postID: postID) {
     case .none: break
     case .refused: refuse(event, postID, &state, &work)

@@ -16,6 +16,8 @@ enum LifecycleFact: Sendable {
   case progress(LifecycleProgress)
   /// A walk has ended, after so long, and where the daemon is now.
   case ended(LifecycleWalk, LifecycleReport, Duration, LifecycleSnapshot)
+  /// The daemon stays in the background, for other reasons than before: no walk tells of that.
+  case reasonsChanged(LifecycleCause, LifecycleSnapshot)
   /// The launch is over, and the daemon goes on: it is ready.
   case launched(LifecycleSnapshot)
   /// The termination begins. Told once; what a walk that it overtakes still has to tell comes after it.
@@ -78,6 +80,18 @@ extension LifecycleCore {
     LifecycleSnapshot(
       state: state.registry.state,
       reasons: state.registry.backgroundReasons.sorted { $0.name < $1.name })
+  }
+
+  /// Tells of an event that has changed why the daemon is in the background, and will change nothing else.
+  func tellReasons(
+    _ cause: LifecycleCause, unless before: Set<BackgroundReason>, _ state: State,
+    _ work: inout Work
+  ) {
+    let registry = state.registry
+    guard registry.state == .background, !registry.isInWalk, registry.termination == nil,
+      !registry.backgroundReasons.isEmpty, registry.backgroundReasons != before
+    else { return }
+    tell(.reasonsChanged(cause, snapshot(state)), &work)
   }
 
   /// The walk begins.

@@ -35,6 +35,7 @@ final class LifecycleLog: LifecycleSink {
     case .ended(let walk, let report, let elapsed, let snapshot):
       for problem in report.problems { write(problem, of: walk) }
       write(walk, report, elapsed, snapshot)
+    case .reasonsChanged(let cause, let snapshot): write(cause, snapshot)
     case .problems(let entries): for entry in entries { write(entry, of: .post) }
     case .endedLate(let text), .complaint(let text): complain(text)
     case .unhealthy(let reason): complain("the watchdog is not pinged: \(reason)")
@@ -91,6 +92,18 @@ final class LifecycleLog: LifecycleSink {
           JournalField(
             known: "LIFECYCLE_DURATION_USEC", "\(elapsed.saturatedNanoseconds / 1000)"),
           JournalField(known: "LIFECYCLE_PROBLEMS", "\(failed)"),
+        ]))
+  }
+
+  private func write(_ cause: LifecycleCause, _ snapshot: LifecycleSnapshot) {
+    let reasons = snapshot.reasons.map(\.name)
+    journal?.write(
+      JournalEntry(
+        "Stays in the background: \(reasons.joined(separator: ", ")) (\(cause))", .info,
+        messageID: LifecycleMessageID.of(.background),
+        fields: fields(.background, cause) + [
+          JournalField(known: "LIFECYCLE_STATE", "\(snapshot.state)"),
+          JournalField(known: "LIFECYCLE_REASONS", reasons.joined(separator: " ")),
         ]))
   }
 

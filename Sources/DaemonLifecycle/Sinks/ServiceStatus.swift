@@ -38,6 +38,7 @@ struct ServiceStatus {
     case .began(let walk, let cause): began(walk, cause, monotonic)
     case .progress(let progress): progressed(progress)
     case .ended(let walk, let report, _, let snapshot): ended(walk, report, snapshot, clock)
+    case .reasonsChanged(let cause, let snapshot): moved(to: snapshot, cause, clock)
     case .launched(let snapshot): launched(snapshot)
     case .terminating(let cause): terminating(cause)
     case .unmappedReload: unmappedReload(clock, monotonic)
@@ -75,10 +76,7 @@ struct ServiceStatus {
     _ walk: LifecycleWalk, _ report: LifecycleReport, _ reached: LifecycleSnapshot,
     _ clock: String
   ) -> [NotifyField] {
-    if reached != snapshot || since.isEmpty {
-      snapshot = reached
-      since = "\(clock) (\(report.cause))"
-    }
+    note(reached, report.cause, clock)
     if walk == .reload {
       remarks[.reload] = Self.verdict(on: report, at: clock)
     } else if walk != .post && walk != .pressure && walk != .catchUp || !report.problems.isEmpty {
@@ -92,6 +90,21 @@ struct ServiceStatus {
       return [.ready] + status()
     }
     return isReady ? status() : []
+  }
+
+  private mutating func moved(
+    to reached: LifecycleSnapshot, _ cause: LifecycleCause, _ clock: String
+  ) -> [NotifyField] {
+    note(reached, cause, clock)
+    return isReady && stopping == nil ? status() : []
+  }
+
+  private mutating func note(
+    _ reached: LifecycleSnapshot, _ cause: LifecycleCause, _ clock: String
+  ) {
+    guard reached != snapshot || since.isEmpty else { return }
+    snapshot = reached
+    since = "\(clock) (\(cause))"
   }
 
   private mutating func launched(_ reached: LifecycleSnapshot) -> [NotifyField] {

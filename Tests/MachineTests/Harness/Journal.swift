@@ -54,7 +54,12 @@ extension MachineTest {
 extension JournalEntry {
   /// Whether it was received after another one, of the same machine.
   func isAfter(_ other: JournalEntry) -> Bool {
-    let times = [self, other].map { Int($0["__MONOTONIC_TIMESTAMP"] ?? "") ?? 0 }
-    return times[0] > times[1]
+    sequenceNumber > other.sequenceNumber
+  }
+
+  /// Part of the cursor, `…;i=4ff;…`. Not the time: lines that are received together have the same.
+  private var sequenceNumber: UInt64 {
+    let field = (self["__CURSOR"] ?? "").split(separator: ";").first { $0.hasPrefix("i=") }
+    return field.flatMap { UInt64($0.dropFirst(2), radix: 16) } ?? 0
   }
 }

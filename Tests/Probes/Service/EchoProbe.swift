@@ -64,12 +64,22 @@ final class EchoProbe {
       switch line {
       case "forget": return try forget(client)
       case "plant": try store.store(1, named: "unknown")
+      case "hung", "hung-kept": try storeHungUp(named: String(line), polled: line == "hung")
       default: break
       }
       var reply = "\(getpid()) \(line)\n"
       reply.withUTF8 { _ = write(client, $0.baseAddress, $0.count) }
     }
     if count <= 0 { try forget(client) }
+  }
+
+  /// A pipe that nobody writes to any more.
+  private func storeHungUp(named name: String, polled: Bool) throws {
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { return say("pipe: \(errno)") }
+    close(ends[1])
+    try store.store(ends[0], named: name, polled: polled)
+    close(ends[0])
   }
 
   private func forget(_ client: Int32) throws {

@@ -8,9 +8,11 @@ import Glibc
     switch kind {
     case "lifecycle": try await LifecycleProbe(Options(arguments)).run()
     case "echo": try EchoProbe().run()
+    case "child": try await startChild(arguments.first ?? "")
+    case "inherited": sayWhatIsInherited()
     case "credential": try readCredentials(arguments)
     default:
-      say("usage: ProbeService lifecycle|echo|credential …")
+      say("usage: ProbeService lifecycle|echo|child|credential …")
       exit(64)
     }
   }

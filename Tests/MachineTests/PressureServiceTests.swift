@@ -1,0 +1,109 @@
+import Glibc
+import Testing
+
+@Suite("pressure of a service", .machines, .describesUnits) struct PressureServiceTests {
+  /// Writes a byte into what systemd, or whoever plays it, has named to the service.
+  @Test(arguments: Release.selected, ["MEMORY", "CPU", "IO"])
+  func isHeardThroughAFifo(_ release: Release, _ resource: String) async throws {
+    try await release.test { machine in
+      let fifo = "/run/\(machine.unique("pressure"))"
+      try await machine.expect("mkfifo", fifo)
+      let service = try await machine.lifecycle(
+        "", "Environment=\(resource)_PRESSURE_WATCH=\(fifo)")
+      try await service.start()
+      var last: JournalEntry?
+      for _ in 1...2 {
+        try await machine.expect("sh", "-c", "echo >\(fifo)")
+        last = try await service.waitForMessage(
+          "pressure \(resource.lowercased()): \(resource.lowercased()) pressure", after: last)
+        last = try await service.waitForMessage(
+          "pressure \(resource.lowercased()) done", after: last)
+      }
+    }
+  }
+
+  /// Four processes for two processors, in the service's own control group.
+  @Test(arguments: Release.since(261))
+  func ofCPUIsHeard(_ release: Release) async throws {
+    try await release.test { machine in
+      let service = try await machine.lifecycle(
+        "", "CPUPressureWatch=yes", "CPUPressureThresholdSec=1ms", "KillMode=control-group")
+      try await service.start()
+      try await load(
+        machine, service, "for i in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; wait")
+      try await service.waitForMessage("pressure cpu: cpu pressure", within: .seconds(30))
+    }
+  }
+
+  /// It writes and reads more than its limit on memory, on a disk: there is always something to reclaim, and
+  /// that takes time.
+  @Test(arguments: Release.since(254))
+  func ofMemoryIsHeard(_ release: Release) async throws {
+    try await release.test { machine in
+      let service = try await machine.lifecycle(
+        "", "MemoryPressureWatch=yes", "MemoryPressureThresholdSec=1ms", "MemoryHigh=24M")
+      try await service.start()
+      try await withMemoryLimit(machine) { enter in
+        let file = "/share/\(machine.unique("big"))"
+        try await load(
+          machine, service, enter: enter,
+          "while :; do head -c 60M /dev/zero >\(file); cat \(file) >/dev/null; done")
+        let heard = try? await service.waitForMessage(
+          "pressure memory: memory", within: .seconds(60))
+        #expect(heard != nil)
+        try await service.stop()
+        try await machine.expect("rm", file)
+      }
+    }
+  }
+
+  /// A unit's limit does nothing where the host has its memory controller in the tree of version 1; there it
+  /// takes a control group of that tree, and `body` gets the command to enter it.
+  private func withMemoryLimit(
+    _ machine: MachineTest, _ body: (_ enter: String) async throws -> Void
+  ) async throws {
+    let controllers = try await machine.read("/sys/fs/cgroup/cgroup.controllers")
+    if controllers.split(separator: " ").contains("memory") { return try await body(":") }
+    // The tree is the host's: the name is one of this process.
+    let tree = "/run/\(machine.unique("memory"))"
+    let group = "\(tree)/\(machine.unique("daemon-lifecycle-\(getpid())"))"
+    let script = """
+      mkdir -p "$1"
+      mount -t cgroup -o memory none "$1"
+      mkdir "$2"
+      echo 24M >"$2/memory.limit_in_bytes"
+      """
+    try await machine.expect("sh", "-euc", script, "sh", tree, group)
+    let result: Result<Void, any Error>
+    do { result = .success(try await body("echo $$ >\(group)/cgroup.procs")) } catch {
+      result = .failure(error)
+    }
+    try await machine.wait(until: #"rmdir "$1" && umount "$2" && rmdir "$2""#, group, tree)
+    try result.get()
+  }
+
+  /// Runs a script in the service's control group, and in another one, until the service ends.
+  private func load(
+    _ machine: MachineTest, _ service: Service, enter: String = ":", _ script: String
+  ) async throws {
+    let group = try await service.show("ControlGroup")
+    let join = "echo $$ >/sys/fs/cgroup\(group)/cgroup.procs"
+    try await machine.expect("sh", "-ec", "\(join); \(enter); (\(script)) >/dev/null 2>&1 &")
+  }
+
+  @Test(arguments: Release.since(254))
+  func offMeansOff(_ release: Release) async throws {
+    try await release.test { machine in
+      func watched(_ setting: String) async throws -> Bool {
+        let service = try await machine.lifecycle("--pressure", "MemoryPressureWatch=\(setting)")
+        try await service.start()
+        let pid = try await service.mainPID
+        let files = try await machine.expect("sh", "-c", "readlink /proc/\(pid)/fd/*")
+        try await service.stop()
+        return files.contains("memory.pressure")
+      }
+      let (on, off) = (try await watched("yes"), try await watched("off"))
+      #expect(on && !off)
+    }
+  }
+}

@@ -1,0 +1,54 @@
+import Testing
+
+/// `TimeoutStopSec=` is read over the bus: nothing in the environment says how long a stop may take.
+@Suite("the time for a stop", .machines, .describesUnits) struct StopTimeoutTests {
+  /// Asked after the timeout was, and so are reloads: when both are done, the timeout is known.
+  private func untilTheBusHasAnswered(_ machine: MachineTest, _ service: Service) async throws {
+    let pid = try await service.mainPID
+    try await machine.wait(until: "systemd-inhibit --list | grep -q ' \(pid) .*sleep'")
+    try await service.reload()
+  }
+
+  /// The stuck hook alone had ten seconds.
+  @Test(arguments: Release.selected)
+  func aStuckHookEndsWithTheBudget(_ release: Release) async throws {
+    try await release.test { machine in
+      let service = try await machine.lifecycle(
+        "--stuck=background --state=/run/saved-t\(machine.number)", "TimeoutStopSec=6")
+      try await service.start()
+      try await untilTheBusHasAnswered(machine, service)
+      try await service.stop()
+      #expect(try await service.show("ExecMainStatus") == "124")
+      try await service.waitForMessage("save: SIGTERM")
+      try await service.waitForMessage("entry LifecycleProbe, DidEnterBackground: abandoned")
+    }
+  }
+
+  /// There is no end to count down to: then the hook's own deadline is what counts.
+  @Test(arguments: Release.selected)
+  func infinityIsNoNumber(_ release: Release) async throws {
+    try await release.test { machine in
+      let service = try await machine.lifecycle(
+        "--stuck=background --deadline=1", "TimeoutStopSec=infinity")
+      try await service.start()
+      try await untilTheBusHasAnswered(machine, service)
+      try await service.stop()
+      #expect(try await service.show("ExecMainStatus") == "124")
+      try await service.waitForMessage("save: SIGTERM")
+      try await service.waitForMessage("entry LifecycleProbe, DidEnterBackground: abandoned")
+    }
+  }
+
+  /// systemd counts for itself: of a second, nine tenths are left, and something of that for the process.
+  @Test(arguments: Release.selected)
+  func aSecondIsEnoughForWhatIsNotStuck(_ release: Release) async throws {
+    try await release.test { machine in
+      let service = try await machine.lifecycle("--sum", "TimeoutStopSec=1")
+      try await service.start()
+      try await untilTheBusHasAnswered(machine, service)
+      try await service.stop()
+      // launch 1, foreground 2, save and reload 8 + 16, then background 4, save 8, terminate 32
+      #expect(try await service.show("ExecMainStatus") == "71")
+    }
+  }
+}

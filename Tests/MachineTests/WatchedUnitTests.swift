@@ -1,0 +1,106 @@
+import Testing
+
+@Suite("watched units", .machines, .describesUnits) struct WatchedUnitTests {
+  @Test(arguments: Release.selected)
+  func inTheForegroundWhileTheUnitIsActive(_ release: Release) async throws {
+    try await release.test { machine in
+      let unit = try await machine.service("needed", exec: "/bin/sleep infinity")
+      let service = try await machine.lifecycle("--watch=\(unit.name)")
+      try await service.start()
+      try await service.wait("StatusText") { $0.hasPrefix("background, \(unit.name), since") }
+      try await unit.start()
+      try await service.waitForMessage("foreground: \(unit.name) is active")
+      try await service.wait("StatusText") { $0.hasPrefix("foreground since") }
+      try await unit.stop()
+      try await service.wait("StatusText") { $0.hasPrefix("background, \(unit.name), since") }
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func aRestartIsAPause(_ release: Release) async throws {
+    try await release.test { machine in
+      let unit = try await machine.service(
+        "needed", exec: "/bin/sleep infinity", "ExecStartPre=/bin/sleep 0.5")
+      try await unit.start()
+      let service = try await machine.lifecycle("--watch=\(unit.name)")
+      try await service.start()
+      let launched = try await service.waitForMessage("foreground: launch")
+      try await unit.restart()
+      let paused = try await service.waitForMessage("background: \(unit.name) is", after: launched)
+      try await service.waitForMessage("foreground: \(unit.name) is active", after: paused)
+      try await service.wait("StatusText") { $0.hasPrefix("foreground since") }
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func aUnitThatFails(_ release: Release) async throws {
+    try await release.test { machine in
+      let unit = try await machine.service("needed", exec: "/bin/sleep infinity")
+      try await unit.start()
+      let service = try await machine.lifecycle("--watch=\(unit.name)")
+      try await service.start()
+      try await service.wait("StatusText") { $0.hasPrefix("foreground since") }
+      try await unit.kill("KILL")
+      try await service.waitForMessage("background: \(unit.name) is failed")
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func eachOfSeveralIsAReasonOfItsOwn(_ release: Release) async throws {
+    try await release.test { machine in
+      let names = ["a", "b"].map { machine.unique("needed-\($0)") + ".service" }
+      var units: [Service] = []
+      for name in names {
+        units.append(try await machine.install(name, "[Service]\nExecStart=/bin/sleep infinity\n"))
+      }
+      let service = try await machine.lifecycle(
+        names.map { "--watch=\($0)" }.joined(separator: " "))
+      try await service.start()
+      try await service.wait("StatusText") {
+        $0.hasPrefix("background, \(names[0]), \(names[1]), since")
+      }
+      try await units[0].start()
+      try await service.wait("StatusText") { $0.hasPrefix("background, \(names[1]), since") }
+      try await units[1].start()
+      try await service.wait("StatusText") { $0.hasPrefix("foreground since") }
+      let causes = try await service.journal().map(\.message).filter { $0.hasPrefix("foreground:") }
+      #expect(causes.last == "foreground: \(names[1]) is active")
+      #expect(!causes.contains("foreground: \(names[0]) is active"))
+    }
+  }
+
+  /// An operator's typing error must not keep the daemon from its work.
+  @Test(arguments: Release.selected)
+  func aMistypedNameIsSaidAndIsNoReason(_ release: Release) async throws {
+    try await release.test { machine in
+      let name = machine.unique("postgersql") + ".service"
+      let service = try await machine.lifecycle("--watch=\(name) --watch=no/unit")
+      try await service.start()
+      try await service.wait("StatusText") {
+        $0.hasPrefix("foreground since") && $0.contains("not watched: ")
+          && $0.contains("there is no unit \(name)") && $0.contains("no/unit")
+      }
+      #expect(
+        try await !service.journal().contains { $0.message.hasPrefix("background:") })
+    }
+  }
+
+  /// A pause by the operator is not ended by a unit that comes up.
+  @Test(arguments: Release.selected)
+  func anOperatorsPauseIsKept(_ release: Release) async throws {
+    try await release.test { machine in
+      let unit = try await machine.service("needed", exec: "/bin/sleep infinity")
+      let service = try await machine.lifecycle("--watch=\(unit.name)")
+      try await service.start()
+      try await service.wait("StatusText") { $0.hasPrefix("background, \(unit.name), since") }
+      try await service.kill("USR1")
+      try await service.wait("StatusText") {
+        $0.hasPrefix("background, ") && $0.contains("operator")
+      }
+      try await unit.start()
+      try await service.wait("StatusText") { $0.hasPrefix("background, operator, since") }
+      try await service.kill("USR2")
+      try await service.wait("StatusText") { $0.hasPrefix("foreground since") }
+    }
+  }
+}
