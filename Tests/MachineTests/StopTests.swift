@@ -1,0 +1,106 @@
+import Testing
+
+/// SIGTERM, and how long it may take.
+@Suite("stop", .machines, .describesUnits) struct StopTests {
+  /// The limit is known over the bus only.
+  @Test(arguments: Release.selected)
+  func aStuckHookIsGivenUpInTime(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.probe("--stuck=background", "TimeoutStopSec=6")
+      try await probe.start()
+      async let stop: Void = probe.stop()
+      try await probe.waitForStatus {
+        $0 == "stopping: 0 of 3 done, waiting for LifecycleProbe, 1.0 s"
+      }
+      try await stop
+      #expect(try await probe.show("Result") == "exit-code")
+      #expect(try await probe.show("ExecMainStatus") == "124")
+      #expect(try await probe.lines("save done") == 1)
+      let culprits = try await machine.journal(
+        "_SYSTEMD_UNIT=\(probe.name)", "LIFECYCLE_OUTCOME=abandoned")
+      #expect(culprits.map { $0["LIFECYCLE_OBSERVER"] } == ["LifecycleProbe"])
+      #expect(culprits.first?.message.contains("DidEnterBackground: abandoned after") == true)
+    }
+  }
+
+  /// Which systemd grants: the process ends by itself, later than the unit says.
+  @Test(arguments: Release.selected)
+  func aHookGetsMoreTime(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.probe(
+        "--extend=terminate:8 --slow=terminate:6", "TimeoutStopSec=4")
+      try await probe.start()
+      try await probe.stopsWell()
+      #expect(try await probe.lines("terminate done") == 1)
+      let times = try await machine.journal("_SYSTEMD_UNIT=\(probe.name)")
+        .filter { $0.message.hasPrefix("terminate") }
+        .compactMap { Int($0["__MONOTONIC_TIMESTAMP"] ?? "") }
+      #expect(times.count == 2 && times[1] - times[0] > 5_000_000)
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func aLaunchGetsMoreTime(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.probe("--extend=launch:8 --slow=launch:5", "TimeoutStartSec=2")
+      try await probe.start()
+      #expect(try await probe.show("ActiveState") == "active")
+      try await probe.stopsWell()
+    }
+  }
+
+  /// The deadline is an hour away, and what systemd allows ten minutes.
+  @Test(arguments: Release.selected)
+  func theSecondSignalHurries(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.probe(
+        "--stuck=background --deadline=3600", "TimeoutStopSec=600")
+      try await probe.start()
+      try await probe.kill("TERM")
+      try await probe.waitForMessage("background: SIGTERM")
+      try await probe.kill("TERM")
+      try await probe.wait("ActiveState", is: "failed")
+      #expect(try await probe.show("ExecMainStatus") == "124")
+      #expect(try await probe.lines("save done") == 1)
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func theThirdSignalEnds(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.probe(
+        "--stuck=background --stuck=save --deadline=3600", "TimeoutStopSec=600")
+      try await probe.start()
+      try await probe.kill("TERM")
+      try await probe.waitForMessage("background: SIGTERM")
+      try await probe.kill("TERM")
+      try await probe.waitForMessage("save: SIGTERM")
+      try await probe.kill("TERM")
+      try await probe.wait("ActiveState", is: "failed")
+      #expect(try await probe.show("ExecMainStatus") == "143")
+    }
+  }
+
+  /// What systemd has received, as it says when it is asked to say everything.
+  @Test(arguments: Release.selected)
+  func allIsToldOnceAndInOrder(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      try await machine.expect("systemctl", "log-level", "debug")
+      let probe = try await machine.probe("--gate=reload:\(machine.gate)")
+      try await probe.start()
+      try await machine.expect("systemctl", "reload", "--no-block", probe.name)
+      try await probe.waitForMessage("reload: SIGHUP")
+      async let stop: Void = probe.stop()
+      try await probe.waitForMessage("Stopping (SIGTERM")
+      try await probe.kill("INT")
+      try await machine.open(machine.gate)
+      try await stop
+      let said = try await machine.journal("_PID=1", "UNIT=\(probe.name)").map(\.message)
+        .filter { $0.contains("Got notification message") }
+      let states = ["READY=1", "RELOADING=1", "STOPPING=1"]
+      let order = said.flatMap { message in states.filter { message.contains($0) } }
+      #expect(order == states)
+      #expect(said.contains { $0.contains("RELOADING=1") && $0.contains("MONOTONIC_USEC=") })
+    }
+  }
+}
