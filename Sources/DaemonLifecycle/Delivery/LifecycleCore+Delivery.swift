@@ -123,6 +123,7 @@ extension LifecycleCore {
     for planned in state.deliveries[id]!.groups.joined()
     where state.entries[planned.entry.id] != nil {
       record(.skipped(.overtaken), of: planned.entry, in: id, .zero, &state)
+      state.walk?.isOvertaken = true
     }
     work.garbage.append(state.deliveries[id]!.groups)
     state.deliveries[id]!.groups = []
@@ -383,7 +384,8 @@ extension LifecycleCore {
     state.walk = nil
     state.progressDeadline = nil
     if walk.kind == .suspend || walk.kind == .termination { state.sleepBudget = nil }
-    let report = LifecycleReport(cause: walk.cause, entries: walk.entries)
+    var report = LifecycleReport(cause: walk.cause, entries: walk.entries)
+    report.isOvertaken = walk.isOvertaken
     tell(.ended(walk.kind, report, walk.began.duration(to: now), snapshot(state)), &work)
     publish(report, state, &work)
     if case .launch = walk.cause.origin { launchEnded(report, &state, &work) }

@@ -120,6 +120,7 @@ extension LifecycleCore {
     let now = now
     state.budget = StopBudget(configuration, allowed: state.stopTimeout, from: now)
     if let cause = state.registry.termination { tell(.terminating(cause), &work) }
+    if state.registry.hasCutWalk { state.walk?.isOvertaken = true }
     endHealthRound(&state)
     if case .running(let task, nil) = state.body {
       state.body = .running(task, cancelled: now)

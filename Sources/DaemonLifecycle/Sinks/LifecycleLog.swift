@@ -78,6 +78,7 @@ final class LifecycleLog: LifecycleSink {
     _ snapshot: LifecycleSnapshot
   ) {
     guard let journal, walk != .post, walk != .catchUp else { return }
+    if report.isOvertaken { return writeOvertaken(walk, report.cause, elapsed) }
     let failed = report.problems.count { $0.outcome.severity > 0 }
     let problems = failed == 0 ? "" : ", \(failed) of \(report.entries.count) hooks failed"
     journal.write(
@@ -92,6 +93,17 @@ final class LifecycleLog: LifecycleSink {
             known: "LIFECYCLE_DURATION_USEC", "\(elapsed.saturatedNanoseconds / 1000)"),
           JournalField(known: "LIFECYCLE_PROBLEMS", "\(failed)"),
         ]))
+  }
+
+  /// It did not happen, so it is not found by the transition's MESSAGE_ID.
+  private func writeOvertaken(
+    _ walk: LifecycleWalk, _ cause: LifecycleCause, _ elapsed: Duration
+  ) {
+    journal?.write(
+      JournalEntry(
+        "The stop has overtaken \(walk.gerund), after \(elapsed.inSeconds) s (\(cause))", .info,
+        messageID: LifecycleMessageID.problem,
+        fields: fields(walk, cause) + [JournalField(known: "LIFECYCLE_OUTCOME", "overtaken")]))
   }
 
   private func write(_ cause: LifecycleCause) {
