@@ -343,21 +343,25 @@ extension LifecycleCore {
       deadline = max(deadline, running.next)
       state.deliveries[call.delivery]!.running[index].next = deadline
       call.set(deadline: deadline)
-      self.tellExtended(until: deadline.advanced(by: running.grace), at: now, state, &work)
+      self.tellExtended(until: deadline.advanced(by: running.grace), at: now, &state, &work)
     }
   }
 
   /// The service manager's timers run while the daemon starts, reloads or stops. At other times the
   /// message would only weaken the watchdog.
   private func tellExtended(
-    until end: MonotonicTime, at now: MonotonicTime, _ state: State, _ work: inout Work
+    until end: MonotonicTime, at now: MonotonicTime, _ state: inout State, _ work: inout Work
   ) {
+    let until: MonotonicTime
     if let budget = state.budget {
-      let rest = now.duration(to: budget.end) + (configuration.exitGrace ?? .zero)
-      tell(.extended(rest + Self.margin), &work)
+      until = budget.end.advanced(by: (configuration.exitGrace ?? .zero) + Self.margin)
     } else if let kind = state.walk?.kind, kind == .launch || kind == .reload {
-      tell(.extended(now.duration(to: end) + Self.margin), &work)
+      until = end.advanced(by: Self.margin)
+    } else {
+      return
     }
+    state.walk?.askedUntil = until
+    tell(.extended(now.duration(to: until)), &work)
   }
 
   /// What the service manager is asked for beyond the time that a hook has got.

@@ -71,6 +71,8 @@ public final class LifecycleCore: Sendable {
     let cause: LifecycleCause
     let began: MonotonicTime
     var entries: [LifecycleReport.Entry] = []
+    /// Until when the service manager was asked to wait.
+    var askedUntil: MonotonicTime?
     /// A termination has overtaken it: not all of it is done.
     var isOvertaken = false
   }
