@@ -306,6 +306,7 @@ public final class LifecycleCore: Sendable {
   func nextDeadline(_ state: State) -> MonotonicTime? {
     var next = min(state.timers.first ?? .distantFuture, state.exitDeadline ?? .distantFuture)
     next = min(next, state.progressDeadline ?? .distantFuture)
+    next = min(next, state.health.round?.silenceDeadline ?? .distantFuture)
     for delivery in state.deliveries.values {
       for running in delivery.running { next = min(next, running.next) }
     }
@@ -319,6 +320,7 @@ public final class LifecycleCore: Sendable {
       work.sleepers += state.timers.removeExpired(at: now)
       self.expire(at: now, &state, &work)
       self.tellProgress(at: now, &state, &work)
+      self.tellSilence(at: now, &state, &work)
       if let end = state.exitDeadline, end <= now { self.endProcess(&state) }
     }
   }
