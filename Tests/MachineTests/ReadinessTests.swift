@@ -8,11 +8,13 @@ import Testing
       let probe = try await machine.probe("--gate=launch:\(machine.gate)")
       try await machine.expect("systemctl", "start", "--no-block", probe.name)
       // It has lasted a second: what could have come too early has come.
-      try await probe.waitForStatus { $0.hasPrefix("launching: 0 of 1 done, waiting for Lifec") }
+      try await probe.waitForStatus { $0.hasPrefix("launching: 0 of 2 done, waiting for Lifec") }
       #expect(try await probe.show("ActiveState") == "activating")
       try await machine.open(machine.gate)
       try await probe.wait("ActiveState", is: "active")
-      try await probe.waitForStatus { $0.hasPrefix("foreground since ") && $0.hasSuffix(" (launch)") }
+      try await probe.waitForStatus {
+        $0.hasPrefix("foreground since ") && $0.hasSuffix(" (launch)")
+      }
     }
   }
 

@@ -84,28 +84,49 @@ import Testing
     try await release.test { machine in
       let variables = [
         "WATCHDOG_USEC=soon", "MEMORY_PRESSURE_WATCH=/proc/pressure/memory",
-        "MEMORY_PRESSURE_WRITE=%%%%", "JOURNAL_STREAM=none", "INVOCATION_ID=mine",
+        "MEMORY_PRESSURE_WRITE=!", "INVOCATION_ID=mine",
       ]
       let probe = try await machine.probe("", "Environment=" + variables.joined(separator: " "))
       try await probe.start()
       try await probe.kill("USR1")
       try await probe.waitForStatus { $0.hasPrefix("background, operator,") }
       try await probe.stopsWell()
-      for variable in variables where !variable.contains("_WATCH=") {
-        let name = variable.split(separator: "=")[0]
-        let said = try await probe.lines("The environment variable \(name) is ")
-        #expect(said == 1, "\(variable)")
-      }
+      let said = try await probe.journal().filter { $0.message.hasPrefix("The environment var") }
+      #expect(said.allSatisfy { $0["PRIORITY"] == "4" })
+      let names = said.compactMap { $0.message.split(separator: " ").dropFirst(3).first }
+      #expect(names.sorted() == ["INVOCATION_ID", "MEMORY_PRESSURE_WRITE", "WATCHDOG_USEC"])
     }
   }
 
-  /// What is the service manager's own can't be taken away by a unit.
+  /// There is no knowing then whether standard error is the journal's.
   @Test(arguments: Release.selected)
-  func theNotifySocketIsSystemds(_ release: Release) async throws {
+  func aMalformedJournalStreamIsSaidOnStandardError(_ release: Release) async throws {
     try await release.test { machine in
-      let probe = try await machine.probe("", "Environment=NOTIFY_SOCKET=nowhere", "TimeoutStartSec=10")
+      let probe = try await machine.probe("", "Environment=JOURNAL_STREAM=none")
       try await probe.start()
-      try await probe.waitForStatus { $0.hasPrefix("foreground since ") }
+      try await probe.stopsWell()
+      let problem = "lifecycle: The environment variable JOURNAL_STREAM is \"none\""
+      #expect(try await probe.lines(problem) == 1)
+    }
+  }
+
+  /// A unit can put another address into the place of systemd's own; then systemd is not told, and says so
+  /// in its way. Nothing hangs in the daemon.
+  @Test(arguments: Release.selected, ["nowhere", "/nowhere"])
+  func aWrongNotifySocketIsSaid(_ release: Release, address: String) async throws {
+    try await release.test { machine in
+      let probe = try await machine.probe(
+        "", "Environment=NOTIFY_SOCKET=\(address)", "TimeoutStartSec=3")
+      async let start = probe.systemctl("start")
+      try await probe.waitForMessage("foreground done")
+      #expect(try await start.status != 0)
+      #expect(try await probe.show("Result") == "timeout")
+      #expect(try await probe.lines("exit 0") == 1)
+      let said = try await probe.journal().filter {
+        $0.message.contains("NOTIFY_SOCKET is \"nowhere\"")
+          || $0.message.hasPrefix("systemd was not told: ")
+      }
+      #expect(said.count == 1 && said.first?["PRIORITY"] == "4")
     }
   }
 }

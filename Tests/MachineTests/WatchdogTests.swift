@@ -49,7 +49,9 @@ import Testing
       try await probe.start()
       try await probe.waitForPings(2)
       try await machine.open(machine.gate)
-      try await probe.waitForStatus { $0.contains("; no watchdog ping: ") && $0.hasSuffix("not well") }
+      try await probe.waitForStatus {
+        $0.contains("; no watchdog ping: ") && $0.hasSuffix("not well")
+      }
       try await probe.wait("ActiveState", is: "failed")
       #expect(try await probe.show("Result") == "watchdog")
     }
@@ -63,7 +65,9 @@ import Testing
       try await machine.open(machine.gate)
       try await probe.waitForStatus { $0.hasSuffix("not well") }
       try await machine.expect("rm", machine.gate)
-      try await probe.waitForStatus { $0.hasPrefix("foreground since ") && !$0.contains("watchdog") }
+      try await probe.waitForStatus {
+        $0.hasPrefix("foreground since ") && !$0.contains("watchdog")
+      }
       #expect(try await probe.show("ActiveState") == "active")
       try await probe.stopsWell()
     }
@@ -79,8 +83,9 @@ import Testing
       try await probe.start()
       try await probe.waitForPings(2)
       let script = "systemctl freeze $1; sleep 3; systemctl thaw $1"
-      #expect(try await machine.shell(script, probe.name).status == 0)
+      let said = try await machine.shell(script, probe.name)
       if machine.systemd >= 257 {
+        #expect(said.status == 0)
         try await probe.waitForPings(4)
         try await probe.stopsWell()
       } else {
