@@ -8,9 +8,10 @@ import Glibc
     switch kind {
     case "lifecycle": try await LifecycleProbe(Options(arguments)).run()
     case "echo": try EchoProbe().run()
+    case "mirror": try mirror(port: UInt16(arguments.first ?? "") ?? 8000)
     case "credential": try readCredentials(arguments)
     default:
-      say("usage: ProbeService lifecycle|echo|credential …")
+      say("usage: ProbeService lifecycle|echo|mirror|credential …")
       exit(64)
     }
   }
