@@ -3,7 +3,7 @@ import Testing
 @testable import DaemonLifecycle
 
 /// How long a stop may take, when that changes while it is under way.
-@Suite struct StopBudgetTests {
+@Suite(.timeLimit(.minutes(1))) struct StopBudgetTests {
   private func stopping(_ observer: Scripted) async -> ObservedCore {
     let observed = ObservedCore(
       LifecycleConfiguration(hookDeadline: .seconds(100), exitGrace: nil, logsProblems: false))
