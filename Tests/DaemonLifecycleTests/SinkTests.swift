@@ -162,7 +162,10 @@ struct ObservedCore {
     await core.advance(by: .seconds(100))
     await core.untilIdle()
     // 20 s of budget, 60 s more, and a second of margin.
-    #expect(observed.log.names.contains("extended 81.0"))
+    // systemd forgets it at a daemon-reload, so it is said each second.
+    let asked = observed.log.names.filter { $0.hasPrefix("extended") }
+    #expect(asked.prefix(3) == ["extended 81.0", "extended 80.0", "extended 79.0"])
+    #expect(asked.count >= 50)
     #expect(observed.log.names.last == "terminated 0")
   }
 

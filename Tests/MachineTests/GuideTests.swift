@@ -16,10 +16,14 @@ import Testing
         atPath: package + "/.build/release/pollerd",
         withDestinationPath: "/opt/machine/bin/pollerd")
 
-      let pollerd = try await machine.adopt(
-        "pollerd.service",
-        dropIns: ["[Service]\n\(PollerdServiceTests.plain)\n"])
-      let commands = try #require(try Self.shellBlocks().first { $0.contains("enable --now") })
+      let pollerd = try await machine.adopt("pollerd.service")
+      var commands = try #require(try Self.shellBlocks().first { $0.contains("enable --now") })
+      if machine.systemd < 253 {
+        // Before the daemon-reload, as it says.
+        let dropIns = try #require(try Self.shellBlocks().first { $0.contains("# systemd 252") })
+        let first = try #require(dropIns.split(separator: "\n").first { $0.contains("252.conf") })
+        commands = "\(first)\n\(commands)"
+      }
       let said = try await machine.shell("set -e; cd /share/package; \(commands)")
       #expect(said.status == 0, "\(said.stderr)")
       try await pollerd.waitForMessage("poll 1 ")
@@ -34,10 +38,7 @@ import Testing
     try await release.test(on: .own()) { machine in
       try await machine.installPollerdFiles()
       try await machine.write("/etc/pollerd/pollerd.conf", "interval = 0.05")
-      let reload = "+systemctl kill --kill-whom=main --signal=SIGHUP %n"
-      let pollerd = try await machine.adopt(
-        "pollerd.service",
-        dropIns: ["[Service]\n\(PollerdServiceTests.plain)\nExecReload=\(reload)\n"])
+      let pollerd = try await machine.adopt("pollerd.service")
       try await pollerd.start()
       try await pollerd.waitForMessage("poll 1 ")
       let block = try #require(try Self.shellBlocks().first { $0.contains("SIGUSR1") })

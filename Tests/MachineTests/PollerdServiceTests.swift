@@ -2,13 +2,10 @@ import Testing
 
 /// Pollerd under the shipped unit and its sandbox.
 @Suite("pollerd as a service", .machines, .describesUnits) struct PollerdServiceTests {
-  /// What pollerd does not do yet is switched off: telling systemd that it is ready and alive.
-  static let plain = "Type=exec\nWatchdogSec=0"
-
   @Test(arguments: Release.selected)
   func polls(_ release: Release) async throws {
     try await release.test { machine in
-      let pollerd = try await machine.pollerd(config: "interval = 0.05", Self.plain)
+      let pollerd = try await machine.pollerd(config: "interval = 0.05")
       try await pollerd.start()
       let poll = try await pollerd.waitForMessage("poll 2 ")
       // As /proc/loadavg has it: 0.31 0.21 0.18 1/234 5678
@@ -26,7 +23,7 @@ import Testing
   @Test(arguments: Release.selected)
   func pausesAndResumes(_ release: Release) async throws {
     try await release.test { machine in
-      let pollerd = try await machine.pollerd(config: "interval = 0.02", Self.plain)
+      let pollerd = try await machine.pollerd(config: "interval = 0.02")
       try await pollerd.start()
       try await pollerd.waitForMessage("poll 3 ")
       try await pollerd.kill("USR1")
@@ -45,7 +42,7 @@ import Testing
   @Test(arguments: Release.selected)
   func goesOnCountingAfterARestart(_ release: Release) async throws {
     try await release.test { machine in
-      let pollerd = try await machine.pollerd(config: "interval = 0.02", Self.plain)
+      let pollerd = try await machine.pollerd(config: "interval = 0.02")
       try await pollerd.start()
       try await pollerd.waitForMessage("poll 3 ")
       for _ in 0..<3 { try await pollerd.restart() }
@@ -70,7 +67,7 @@ import Testing
         "httpd", exec: "/bin/busybox httpd -f -p 127.0.0.1:\(port) -h /srv/t\(machine.number)")
       try await server.start()
       let config = "interval = 0.1\nsource = http://127.0.0.1:\(port)/"
-      let pollerd = try await machine.pollerd(config: config, Self.plain)
+      let pollerd = try await machine.pollerd(config: config)
       try await pollerd.start()
       try await pollerd.waitForEntry { $0.message.hasSuffix(" good day") }
     }
@@ -87,7 +84,7 @@ import Testing
       try await server.start()
       let config = "interval = 0.1\nsource = http://127.0.0.1:\(port)/"
       let pollerd = try await machine.pollerd(
-        config: config, Self.plain, "IPAddressAllow=", "IPAddressAllow=127.0.0.2")
+        config: config, "IPAddressAllow=", "IPAddressAllow=127.0.0.2")
       try await pollerd.start()
       try await pollerd.waitForMessage("poll 1 failed: Could not get http", within: .seconds(30))
     }
@@ -96,7 +93,7 @@ import Testing
   @Test(arguments: Release.selected)
   func aBadConfigurationIsNotTriedAgain(_ release: Release) async throws {
     try await release.test { machine in
-      let pollerd = try await machine.pollerd(config: "interval = soon", Self.plain)
+      let pollerd = try await machine.pollerd(config: "interval = soon")
       _ = try await pollerd.systemctl("start")
       try await pollerd.wait("ActiveState", is: "failed")
       #expect(try await pollerd.show("ExecMainStatus") == "78")
@@ -104,17 +101,66 @@ import Testing
     }
   }
 
-  /// Without Type=notify-reload, the drop-in's ExecReload= does it.
-  @Test(arguments: Release.selected.filter { $0.systemd < 253 })
-  func reloadsOnOldSystemd(_ release: Release) async throws {
+  @Test(arguments: Release.selected)
+  func reloads(_ release: Release) async throws {
     try await release.test { machine in
-      let pollerd = try await machine.pollerd(config: "interval = 3600", Self.plain)
+      let pollerd = try await machine.pollerd(config: "interval = 3600")
       try await pollerd.start()
       try await pollerd.waitForMessage("poll 1 ")
       try await machine.write("/etc/pollerd/t\(machine.number).conf", "interval = 0.05")
       try await pollerd.reload()
       try await pollerd.waitForMessage("reload: SIGHUP from pid 1")
       try await pollerd.waitForMessage("poll 2 ")
+      try await pollerd.waitForStatus {
+        $0.hasPrefix("foreground since") && $0.contains("; reloaded ")
+      }
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func aRejectedConfigurationChangesNothing(_ release: Release) async throws {
+    try await release.test { machine in
+      let pollerd = try await machine.pollerd(config: "interval = 0.05")
+      try await pollerd.start()
+      try await pollerd.waitForMessage("poll 1 ")
+      try await machine.write("/etc/pollerd/t\(machine.number).conf", "interval = soon")
+      try await pollerd.reload()
+      let status = try await pollerd.waitForStatus { $0.contains("; reload rejected ") }
+      #expect(status.hasPrefix("foreground since") && status.contains("interval \"soon\" is not"))
+      // With another interval there would be no more polls so soon.
+      let rejected = try await pollerd.waitForMessage("reload rejected: ")
+      let poll = try await pollerd.waitForMessage("poll ", after: rejected)
+      try await pollerd.waitForMessage("poll ", after: poll)
+      #expect(try await pollerd.show("ActiveState") == "active")
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func itsWatchdogIsPinged(_ release: Release) async throws {
+    try await release.test { machine in
+      let pollerd = try await machine.pollerd(config: "interval = 0.1", "WatchdogSec=1")
+      try await pollerd.start()
+      try await pollerd.waitForPings(4)
+      #expect(try await pollerd.show("NRestarts") == "0")
+    }
+  }
+
+  /// What the server answers with is what it was told.
+  @Test(arguments: Release.selected)
+  func aCredentialIsItsToken(_ release: Release) async throws {
+    try await release.test { machine in
+      let port = 8000 + machine.number
+      let token = "/etc/token-t\(machine.number)"
+      try await machine.write(token, "open sesame\n", mode: "600")
+      let server = try await machine.service(
+        "mirror", exec: "/opt/machine/bin/ProbeService mirror \(port)", type: "notify")
+      try await server.start()
+      let config = "interval = 0.1\nsource = http://127.0.0.1:\(port)/"
+      let pollerd = try await machine.pollerd(
+        config: config, "LoadCredential=pollerd.token:\(token)")
+      try await pollerd.start()
+      let poll = try await pollerd.waitForMessage("poll 1 ")
+      #expect(poll.message == "poll 1 Authorization: Bearer open sesame")
     }
   }
 }

@@ -12,7 +12,8 @@ import Testing
         let said = try await machine.run("systemd-analyze", "verify", unit)
         #expect(said.status == 0 && said.stdout + said.stderr == "")
       }
-      try await machine.write("/etc/systemd/user/pollerd.service", userUnit())
+      try await machine.write(
+        "/etc/systemd/user/pollerd.service", try Package.read("systemd/user/pollerd.service"))
       try await machine.write("/root/.local/bin/pollerd", "", mode: "755")
       let said = try await machine.shell(
         "XDG_RUNTIME_DIR=/tmp systemd-analyze --user verify /etc/systemd/user/pollerd.service")
@@ -100,8 +101,9 @@ import Testing
   @Test(arguments: Release.selected)
   func theUserServicePolls(_ release: Release) async throws {
     try await release.test(on: .own()) { machine in
-      let unit = userUnit(release)
-      try await machine.write("/home/ann/.config/systemd/user/pollerd.service", unit)
+      try await machine.write(
+        "/home/ann/.config/systemd/user/pollerd.service",
+        try Package.read("systemd/user/pollerd.service"))
       try await machine.write("/home/ann/.config/pollerd/pollerd.conf", "interval = 0.05")
       let script = """
         useradd ann
@@ -118,14 +120,6 @@ import Testing
         $0.message.hasPrefix("poll 3 ")
       }
     }
-  }
-
-  /// The shipped unit; with `Type=exec`, as pollerd does not say that it is ready yet, where it is to run.
-  private func userUnit(_ release: Release? = nil) -> String {
-    let text = (try? Package.read("systemd/user/pollerd.service")) ?? ""
-    guard release != nil else { return text }
-    return text.replacingOccurrences(of: "Type=notify-reload", with: "Type=exec")
-      .replacingOccurrences(of: "WatchdogSec=30s", with: "")
   }
 }
 

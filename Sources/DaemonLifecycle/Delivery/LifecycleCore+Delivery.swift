@@ -123,6 +123,7 @@ extension LifecycleCore {
     for planned in state.deliveries[id]!.groups.joined()
     where state.entries[planned.entry.id] != nil {
       record(.skipped(.overtaken), of: planned.entry, in: id, .zero, &state)
+      state.walk?.isOvertaken = true
     }
     work.garbage.append(state.deliveries[id]!.groups)
     state.deliveries[id]!.groups = []
@@ -342,21 +343,25 @@ extension LifecycleCore {
       deadline = max(deadline, running.next)
       state.deliveries[call.delivery]!.running[index].next = deadline
       call.set(deadline: deadline)
-      self.tellExtended(until: deadline.advanced(by: running.grace), at: now, state, &work)
+      self.tellExtended(until: deadline.advanced(by: running.grace), at: now, &state, &work)
     }
   }
 
   /// The service manager's timers run while the daemon starts, reloads or stops. At other times the
   /// message would only weaken the watchdog.
   private func tellExtended(
-    until end: MonotonicTime, at now: MonotonicTime, _ state: State, _ work: inout Work
+    until end: MonotonicTime, at now: MonotonicTime, _ state: inout State, _ work: inout Work
   ) {
+    let until: MonotonicTime
     if let budget = state.budget {
-      let rest = now.duration(to: budget.end) + budget.exitGrace
-      tell(.extended(rest + Self.margin), &work)
+      until = budget.end.advanced(by: budget.exitGrace + Self.margin)
     } else if let kind = state.walk?.kind, kind == .launch || kind == .reload {
-      tell(.extended(now.duration(to: end) + Self.margin), &work)
+      until = end.advanced(by: Self.margin)
+    } else {
+      return
     }
+    state.walk?.askedUntil = until
+    tell(.extended(now.duration(to: until)), &work)
   }
 
   /// What the service manager is asked for beyond the time that a hook has got.
@@ -383,7 +388,8 @@ extension LifecycleCore {
     state.walk = nil
     state.progressDeadline = nil
     if walk.kind == .suspend || walk.kind == .termination { state.sleepBudget = nil }
-    let report = LifecycleReport(cause: walk.cause, entries: walk.entries)
+    var report = LifecycleReport(cause: walk.cause, entries: walk.entries)
+    report.isOvertaken = walk.isOvertaken
     tell(.ended(walk.kind, report, walk.began.duration(to: now), snapshot(state)), &work)
     publish(report, state, &work)
     if case .launch = walk.cause.origin { launchEnded(report, &state, &work) }

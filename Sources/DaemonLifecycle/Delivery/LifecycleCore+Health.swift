@@ -18,6 +18,8 @@ extension LifecycleCore {
     var waitsForMainActor: Bool
     var waitsForObservers = true
     var problems: [LifecycleReport.Entry] = []
+    /// When the silence is told of; `nil` once it was. Before the next tick: at that, systemd's patience ends.
+    var silenceDeadline: MonotonicTime?
 
     var isOver: Bool { !waitsForPool && !waitsForMainActor && !waitsForObservers }
 
@@ -49,7 +51,7 @@ extension LifecycleCore {
         if state.health.lastHealthy.duration(to: now) < period { self.tell(.healthy, &work) }
       }
       if let round = state.health.round {
-        if stall == .zero { self.tell(.unhealthy(round.silent), &work) }
+        if stall == .zero, round.silenceDeadline != nil { self.tellSilence(&state, &work) }
         return
       }
       let event = LifecycleEvent(.checkHealth, cause: LifecycleCause(.watchdog))
@@ -68,7 +70,8 @@ extension LifecycleCore {
     state.health.lastNumber += 1
     let number = state.health.lastNumber
     state.health.round = HealthRound(
-      number: number, waitsForMainActor: beacon.hasEverAnswered)
+      number: number, waitsForMainActor: beacon.hasEverAnswered,
+      silenceDeadline: watchdogPeriod.map { now.advanced(by: $0 / 4) })
     work.healthRound = number
     let cause = LifecycleCause(.watchdog)
     let patience = watchdogPeriod.map { $0 / 2 } ?? configuration.hookDeadline
@@ -100,6 +103,24 @@ extension LifecycleCore {
     state.health.round?.waitsForObservers = false
     state.health.round?.problems = report.problems.filter { $0.outcome.severity > 0 }
     endHealthRoundIfOver(&state, &work)
+  }
+
+  /// Says who has not answered when it is time to.
+  func tellSilence(at now: MonotonicTime, _ state: inout State, _ work: inout Work) {
+    guard let deadline = state.health.round?.silenceDeadline, deadline <= now else { return }
+    // A clock that is late itself, after a stall or on a busy machine, says nothing of those who are asked.
+    let patience = (watchdogPeriod ?? .zero) / 4
+    if deadline.duration(to: now) > patience / 2 {
+      state.health.round?.silenceDeadline = now.advanced(by: patience)
+    } else {
+      tellSilence(&state, &work)
+    }
+  }
+
+  private func tellSilence(_ state: inout State, _ work: inout Work) {
+    guard let round = state.health.round else { return }
+    state.health.round?.silenceDeadline = nil
+    tell(.unhealthy(round.silent), &work)
   }
 
   /// The termination begins: pings go on without asking, and nobody waits for the answers.

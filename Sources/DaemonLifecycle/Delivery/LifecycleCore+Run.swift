@@ -120,6 +120,7 @@ extension LifecycleCore {
     let now = now
     state.budget = StopBudget(configuration, allowed: state.stopTimeout, from: now)
     if let cause = state.registry.termination { tell(.terminating(cause), &work) }
+    if state.registry.hasCutWalk { state.walk?.isOvertaken = true }
     endHealthRound(&state)
     if case .running(let task, nil) = state.body {
       state.body = .running(task, cancelled: now)
@@ -142,14 +143,26 @@ extension LifecycleCore {
     }
   }
 
+  /// The service manager has said what it allows; the stop may have begun.
+  func stopTimeoutIsKnown(_ timeout: Duration, _ state: inout State) {
+    state.stopTimeout = timeout
+    guard state.budget != nil else { return }
+    state.budget?.limit(configuration, allowed: timeout)
+    limitRunning(at: now, &state)
+  }
+
   /// The second signal. What saves keeps its reserve; all else is cancelled now, and no more begins.
   func hurry(_ state: inout State, _ work: inout Work) {
     let now = now
     state.budget?.hurry(at: now)
     limitRunning(at: now, &state)
+    // Enough for a hook that obeys. It comes out of the save reserve: the hook's own time is over.
+    let left = state.budget.map { now.duration(to: $0.end) } ?? .zero
+    let grace = min(configuration.cancellationGrace, max(.zero, left) / 4)
     for id in Array(state.deliveries.keys) where !state.deliveries[id]!.budgetStep.isSave {
       for index in state.deliveries[id]!.running.indices
       where !state.deliveries[id]!.running[index].isCancelled {
+        state.deliveries[id]!.running[index].grace = grace
         cancel(&state.deliveries[id]!.running[index], at: now, &work)
       }
     }

@@ -30,7 +30,7 @@ extension LifecycleCore {
   func receive(_ input: LifecycleInput) {
     switch input {
     case .event(let event): receive(event)
-    case .stopTimeout(let timeout): state.withLock { $0.stopTimeout = timeout }
+    case .stopTimeout(let timeout): change { state, _ in self.stopTimeoutIsKnown(timeout, &state) }
     case .sleepDelay(let delay):
       let end = now.advanced(by: delay)
       state.withLock { $0.sleepEnd = end }

@@ -71,6 +71,10 @@ public final class LifecycleCore: Sendable {
     let cause: LifecycleCause
     let began: MonotonicTime
     var entries: [LifecycleReport.Entry] = []
+    /// Until when the service manager was asked to wait.
+    var askedUntil: MonotonicTime?
+    /// A termination has overtaken it: not all of it is done.
+    var isOvertaken = false
   }
 
   /// The body of `run`.
@@ -304,6 +308,7 @@ public final class LifecycleCore: Sendable {
   func nextDeadline(_ state: State) -> MonotonicTime? {
     var next = min(state.timers.first ?? .distantFuture, state.exitDeadline ?? .distantFuture)
     next = min(next, state.progressDeadline ?? .distantFuture)
+    next = min(next, state.health.round?.silenceDeadline ?? .distantFuture)
     for delivery in state.deliveries.values {
       for running in delivery.running { next = min(next, running.next) }
     }
@@ -317,6 +322,7 @@ public final class LifecycleCore: Sendable {
       work.sleepers += state.timers.removeExpired(at: now)
       self.expire(at: now, &state, &work)
       self.tellProgress(at: now, &state, &work)
+      self.tellSilence(at: now, &state, &work)
       if let end = state.exitDeadline, end <= now { self.endProcess(&state) }
     }
   }

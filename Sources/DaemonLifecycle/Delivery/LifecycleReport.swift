@@ -78,6 +78,8 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   public let cause: LifecycleCause
   /// In the order in which the hooks ended.
   public let entries: [Entry]
+  /// A termination has overtaken what this reports on: not all of it was done.
+  var isOvertaken = false
 
   package init(cause: LifecycleCause, entries: [Entry]) {
     self.cause = cause

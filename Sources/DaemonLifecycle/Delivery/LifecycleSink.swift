@@ -116,6 +116,8 @@ extension LifecycleCore {
     }
     state.progressDeadline = now.advanced(by: Self.progressInterval)
     tell(.progress(progress(of: walk, at: now, state)), &work)
+    // Said again, since `systemctl daemon-reload` makes systemd forget what it was asked for.
+    if let until = walk.askedUntil, until > now { tell(.extended(now.duration(to: until)), &work) }
   }
 
   private func progress(of walk: WalkUnderWay, at now: MonotonicTime, _ state: State)

@@ -95,6 +95,8 @@ struct LifecycleRegistry: Sendable {
   private(set) var walkKind = LifecycleWalk.launch
   /// The step being delivered; `next()` gives none meanwhile.
   private var current: Plan?
+  /// The termination has taken steps from the walk that was under way.
+  private(set) var hasCutWalk = false
   /// How many signals asked for an end: only signals escalate.
   private var terminationSignals = 0
   /// Grows with each wish.
@@ -174,6 +176,7 @@ struct LifecycleRegistry: Sendable {
       }
     }
     termination = cause
+    hasCutWalk = walk.contains { isStillWanted($0) }
     walkCause = cause
     walkNumber += 1
     walkKind = .termination

@@ -79,6 +79,7 @@ final class LifecycleLog: LifecycleSink {
     _ snapshot: LifecycleSnapshot
   ) {
     guard let journal, walk != .post, walk != .catchUp else { return }
+    if report.isOvertaken { return writeOvertaken(walk, report.cause, elapsed) }
     let failed = report.problems.count { $0.outcome.severity > 0 }
     let problems = failed == 0 ? "" : ", \(failed) of \(report.entries.count) hooks failed"
     journal.write(
@@ -105,6 +106,17 @@ final class LifecycleLog: LifecycleSink {
           JournalField(known: "LIFECYCLE_STATE", "\(snapshot.state)"),
           JournalField(known: "LIFECYCLE_REASONS", reasons.joined(separator: " ")),
         ]))
+  }
+
+  /// It did not happen, so it is not found by the transition's MESSAGE_ID.
+  private func writeOvertaken(
+    _ walk: LifecycleWalk, _ cause: LifecycleCause, _ elapsed: Duration
+  ) {
+    journal?.write(
+      JournalEntry(
+        "The stop has overtaken \(walk.gerund), after \(elapsed.inSeconds) s (\(cause))", .info,
+        messageID: LifecycleMessageID.problem,
+        fields: fields(walk, cause) + [JournalField(known: "LIFECYCLE_OUTCOME", "overtaken")]))
   }
 
   private func write(_ cause: LifecycleCause) {

@@ -77,7 +77,7 @@ struct ServiceStatus {
     _ clock: String
   ) -> [NotifyField] {
     note(reached, report.cause, clock)
-    if walk == .reload {
+    if walk == .reload, !report.isOvertaken {
       remarks[.reload] = Self.verdict(on: report, at: clock)
     } else if walk != .post && walk != .pressure && walk != .catchUp || !report.problems.isEmpty {
       remarks[.problem] = report.problems.isEmpty ? nil : Self.text(of: report.problems)

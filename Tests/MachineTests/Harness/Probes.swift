@@ -1,10 +1,4 @@
 extension MachineTest {
-  /// `ProbeService lifecycle` with options, under a unit that reloads by signal; its standard output is in
-  /// the journal.
-  func lifecycle(_ options: String = "", _ lines: String...) async throws -> Service {
-    try await probe("lifecycle \(options)", type: reloadingType, lines)
-  }
-
   /// `ProbeService` as something else, such as `credential name`.
   func probe(_ arguments: String, type: String = "notify", _ lines: String...) async throws
     -> Service

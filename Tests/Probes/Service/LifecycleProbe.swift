@@ -8,8 +8,10 @@ import Systemd
 ///     --sum                  exits with the sum of its hooks' numbers
 ///     --slow=HOOK:SECONDS    the hook takes so long; it does not mind being cancelled
 ///     --stuck=HOOK           the hook never ends
+///     --gate=HOOK:FILE       the hook ends when the file is there
+///     --fail=HOOK            the hook throws
 ///     --extend=HOOK:SECONDS  asks for more time first
-///     --config=FILE          a reload is rejected while the file says "bad"
+///     --config=FILE          a reload copies the file to FILE.used, or is rejected while it says "bad"
 ///     --sick=FILE            checkHealth throws while the file exists
 ///     --state=FILE           a save appends a line, on disk when the hook returns
 ///     --watch=UNIT  --session  --shutdown  --pressure  --empty-map  --quiet-systemd
@@ -80,6 +82,12 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
         do { try await lifecycle.clock.sleep(until: end) } catch { usleep(10_000) }
       }
     }
+    if let gate = options.value("--gate", for: hook) {
+      while access(gate, F_OK) != 0 {
+        do { try await lifecycle.clock.sleep(for: .milliseconds(20)) } catch { usleep(10_000) }
+      }
+    }
+    if options.value("--fail", for: hook) != nil { throw Rejection(description: "\(hook) fails") }
     if options.value("--stuck", for: hook) != nil {
       await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
     }
@@ -101,9 +109,11 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
   }
   func shouldReload(_ notification: ShouldReload) async throws {
     try await act("reload", 16, notification.context)
-    if let file = options["--config"], text(of: file).hasPrefix("bad") {
-      throw Rejection(description: "the configuration is bad")
-    }
+    guard let file = options["--config"] else { return }
+    let configuration = text(of: file)
+    if configuration.hasPrefix("bad") { throw Rejection(description: "the configuration is bad") }
+    append(configuration, to: file + ".new")
+    rename(file + ".new", file + ".used")
   }
   func willSuspend(_ notification: WillSuspend) async throws {
     try await act("suspend", 0, notification.context)

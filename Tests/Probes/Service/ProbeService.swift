@@ -10,9 +10,10 @@ import Glibc
     case "echo": try EchoProbe().run()
     case "child": try await startChild(arguments.first ?? "")
     case "inherited": sayWhatIsInherited()
+    case "mirror": try mirror(port: UInt16(arguments.first ?? "") ?? 8000)
     case "credential": try readCredentials(arguments)
     default:
-      say("usage: ProbeService lifecycle|echo|child|credential …")
+      say("usage: ProbeService lifecycle|echo|child|mirror|credential …")
       exit(64)
     }
   }

@@ -1,0 +1,172 @@
+import Testing
+
+/// RELOADING=1 and its answer.
+@Suite("reload", .machines, .describesUnits) struct ReloadTests {
+  @Test(arguments: Release.since(253))
+  func systemctlWaitsUntilItIsDone(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.lifecycle("--gate=reload:\(machine.gate)")
+      try await probe.start()
+      async let reload: Void = probe.reload()
+      try await probe.waitForStatus {
+        $0.hasPrefix("reloading: 1 of 2 done, waiting for LifecycleProbe, ")
+      }
+      #expect(try await probe.show("ActiveState") == "reloading")
+      #expect(try await probe.show("Job") != "0")
+      try await machine.open(machine.gate)
+      try await reload
+      #expect(try await probe.show("ActiveState") == "active")
+      #expect(try await probe.show("StatusText").contains("; reloaded "))
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func aRejectionIsInTheStatus(_ release: Release) async throws {
+    try await release.test { machine in
+      let config = "/etc/probe-t\(machine.number)"
+      try await machine.write(config, "bad")
+      let probe = try await machine.lifecycle("--config=\(config)")
+      try await probe.start()
+      try await probe.reload()
+      let status = try await probe.waitForStatus { $0.contains("; reload rejected ") }
+      #expect(status.hasPrefix("foreground since ") && status.hasSuffix("the configuration is bad"))
+      #expect(try await probe.show("ActiveState") == "active")
+      try await machine.write(config, "good")
+      try await probe.reload()
+      try await probe.waitForStatus { $0.contains("; reloaded ") && !$0.contains("reject") }
+    }
+  }
+
+  /// A reload that returns has read what was written before it began.
+  @Test(arguments: Release.since(253))
+  func twoHundredInARow(_ release: Release) async throws {
+    try await release.test { machine in
+      let config = "/var/lib/probe-t\(machine.number)"
+      let probe = try await machine.lifecycle("--config=\(config)")
+      try await probe.start()
+      let script = """
+        for client in 1 2 3; do
+          for i in $(seq 50); do timeout 60 systemctl reload $1 || echo "client $client: $?"; done &
+        done
+        for i in $(seq 50); do
+          echo $i >$2
+          timeout 60 systemctl reload $1 || echo "client 0: $?"
+          [ "$(cat $2.used)" = $i ] || echo "stale: $(cat $2.used), not $i"
+        done
+        wait
+        """
+      let said = try await machine.shell(script, probe.name, config, within: .seconds(120))
+      #expect(said.stdout == "" && said.stderr == "")
+      #expect(try await probe.show("ActiveState") == "active")
+      let done = try await probe.lines("reload done")
+      #expect(done >= 50)
+      #expect(try await probe.transitions("reload").count == done)
+      _ = try await machine.run("rm", "-f", config, config + ".used")
+    }
+  }
+
+  /// What a restart takes the process away from fails; nothing else does, and nothing hangs.
+  @Test(arguments: Release.selected)
+  func twoHundredWithRestarts(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.lifecycle()
+      try await probe.start()
+      let script = """
+        for client in 1 2 3 4; do
+          for i in $(seq 50); do timeout 60 systemctl reload $1 2>/dev/null; echo $?; done &
+        done
+        for i in $(seq 10); do timeout 60 systemctl restart $1; echo "restart $?"; done
+        wait
+        """
+      let said = try await machine.shell(script, probe.name, within: .seconds(120))
+      let results = said.stdout.split(separator: "\n").map(String.init)
+      #expect(results.filter { $0 == "restart 0" }.count == 10)
+      #expect(results.filter { $0 == "0" || $0 == "1" }.count == 200, "\(said.stdout)")
+      // All that it was sent before has been heard when it has answered this one.
+      let last = try await machine.journal("--unit=\(probe.name)").last
+      try await probe.reload()
+      try await probe.waitForEntry(after: last) { $0["LIFECYCLE_EVENT"] == "reload" }
+      #expect(try await probe.show("ActiveState") == "active")
+      try await probe.stopsWell()
+      // Each run has answered what it began, but for the one that its SIGTERM met.
+      let answered = try await probe.transitions("reload").count
+      #expect(answered >= (try await probe.lines("reload done")))
+    }
+  }
+
+  // MARK: Awkward times
+
+  @Test(arguments: Release.selected)
+  func duringTheLaunchItIsRemembered(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.lifecycle("--gate=launch:\(machine.gate)")
+      try await machine.expect("systemctl", "start", "--no-block", probe.name)
+      try await probe.waitForMessage("launch: launch")
+      try await probe.kill("HUP")
+      try await probe.kill("HUP")
+      // A second and two later it is still not active.
+      try await probe.waitForStatus { $0.hasPrefix("launching: 0 of 2 done") }
+      try await probe.waitForStatus { $0.hasSuffix(" 2.0 s") || $0.hasSuffix(" 3.0 s") }
+      #expect(try await probe.show("ActiveState") == "activating")
+      try await machine.open(machine.gate)
+      try await probe.waitForTransition("reload")
+      try await probe.wait("ActiveState", is: "active")
+      try await probe.stopsWell()
+      #expect(try await probe.transitions("reload").count == 1)
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func duringTheStopItIsIgnored(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.lifecycle("--gate=terminate:\(machine.gate)", "SendSIGHUP=yes")
+      try await probe.start()
+      async let stop: Void = probe.stop()
+      try await probe.waitForMessage("terminate: SIGTERM")
+      try await probe.kill("HUP")
+      try await machine.open(machine.gate)
+      try await stop
+      #expect(try await probe.show("Result") == "success")
+      #expect(try await probe.lines("reload") == 0)
+      #expect(try await probe.transitions("reload").isEmpty)
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func aStopOvertakesIt(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.lifecycle("--gate=reload:\(machine.gate)")
+      try await probe.start()
+      try await machine.expect("systemctl", "reload", "--no-block", probe.name)
+      try await probe.waitForMessage("reload: SIGHUP")
+      async let stop: Void = probe.stop()
+      try await probe.waitForMessage("Stopping (SIGTERM")
+      try await machine.open(machine.gate)
+      try await stop
+      #expect(try await probe.show("Result") == "success")
+      #expect(try await probe.show("ExecMainStatus") == "0")
+      #expect(try await probe.lines("terminate done") == 1)
+    }
+  }
+
+  /// One that was overtaken before it read anything has not reloaded.
+  @Test(arguments: Release.selected)
+  func anOvertakenOneIsNotSaidToBeDone(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.lifecycle("--gate=save:\(machine.gate)")
+      try await probe.start()
+      try await machine.expect("systemctl", "reload", "--no-block", probe.name)
+      try await probe.waitForMessage("save: SIGHUP")
+      async let stop: Void = probe.stop()
+      try await probe.waitForMessage("Stopping (SIGTERM")
+      try await machine.open(machine.gate)
+      try await stop
+      #expect(try await probe.show("Result") == "success")
+      #expect(try await probe.lines("reload") == 0)
+      #expect(try await probe.transitions("reload").isEmpty)
+      let overtaken = try await machine.journal(
+        "_SYSTEMD_UNIT=\(probe.name)", "LIFECYCLE_OUTCOME=overtaken")
+      #expect(overtaken.map { $0["LIFECYCLE_EVENT"] } == ["reload"])
+    }
+  }
+}

@@ -1,0 +1,131 @@
+import Testing
+
+/// SIGTERM, and how long it may take.
+@Suite("stop", .machines, .describesUnits) struct StopTests {
+  /// The limit is known over the bus only.
+  @Test(arguments: Release.selected)
+  func aStuckHookIsGivenUpInTime(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.lifecycle("--stuck=background", "TimeoutStopSec=6")
+      try await probe.start()
+      async let stop: Void = probe.stop()
+      try await probe.waitForStatus {
+        $0 == "stopping: 0 of 3 done, waiting for LifecycleProbe, 1.0 s"
+      }
+      try await stop
+      #expect(try await probe.show("Result") == "exit-code")
+      #expect(try await probe.show("ExecMainStatus") == "124")
+      #expect(try await probe.lines("save done") == 1)
+      let culprits = try await machine.journal(
+        "_SYSTEMD_UNIT=\(probe.name)", "LIFECYCLE_OUTCOME=abandoned")
+      #expect(culprits.map { $0["LIFECYCLE_OBSERVER"] } == ["LifecycleProbe"])
+      #expect(culprits.first?.message.contains("DidEnterBackground: abandoned after") == true)
+    }
+  }
+
+  // MARK: More time
+
+  // On machines of their own: when anybody has systemd read its files anew, it forgets that it was asked for
+  // more time, and what is past the unit's own limit by then is killed at once.
+
+  /// Which systemd grants: the process ends by itself, later than the unit says.
+  @Test(arguments: Release.selected)
+  func aHookGetsMoreTime(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let probe = try await machine.lifecycle(
+        "--extend=terminate:8 --slow=terminate:6", "TimeoutStopSec=4")
+      try await probe.start()
+      try await probe.stopsWell()
+      let times = try await machine.journal("_SYSTEMD_UNIT=\(probe.name)")
+        .filter { $0.message.hasPrefix("terminate") }
+        .compactMap { Int($0["__MONOTONIC_TIMESTAMP"] ?? "") }
+      #expect(times.count == 2 && times[1] - times[0] > 5_000_000)
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func aLaunchGetsMoreTime(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let probe = try await machine.lifecycle(
+        "--extend=launch:8 --slow=launch:5", "TimeoutStartSec=2")
+      try await probe.start()
+      #expect(try await probe.show("ActiveState") == "active")
+      try await probe.stopsWell()
+    }
+  }
+
+  /// It is asked for each second.
+  @Test(arguments: Release.selected)
+  func aDaemonReloadTakesNoneAway(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let probe = try await machine.lifecycle(
+        "--extend=terminate:8 --slow=terminate:7", "TimeoutStopSec=5")
+      try await probe.start()
+      async let stop: Void = probe.stop()
+      try await probe.waitForStatus { $0.hasSuffix(", 1.0 s") }
+      try await machine.expect("systemctl", "daemon-reload")
+      try await stop
+      #expect(try await probe.show("Result") == "success")
+      #expect(try await probe.lines("terminate done") == 1)
+    }
+  }
+
+  // MARK: Impatience
+
+  /// The deadline is an hour away, and what systemd allows ten minutes.
+  @Test(arguments: Release.selected)
+  func theSecondSignalHurries(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.lifecycle(
+        "--stuck=background --deadline=3600", "TimeoutStopSec=600")
+      try await probe.start()
+      try await probe.kill("TERM")
+      try await probe.waitForMessage("background: SIGTERM")
+      try await probe.kill("TERM")
+      try await probe.wait("ActiveState", is: "failed")
+      #expect(try await probe.show("ExecMainStatus") == "124")
+      #expect(try await probe.lines("save done") == 1)
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func theThirdSignalEnds(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.lifecycle(
+        "--stuck=background --stuck=save --deadline=3600", "TimeoutStopSec=600")
+      try await probe.start()
+      try await probe.kill("TERM")
+      try await probe.waitForMessage("background: SIGTERM")
+      try await probe.kill("TERM")
+      try await probe.waitForMessage("save: SIGTERM")
+      try await probe.kill("TERM")
+      try await probe.wait("ActiveState", is: "failed")
+      #expect(try await probe.show("ExecMainStatus") == "143")
+    }
+  }
+
+  /// What systemd has received, as it says when it is asked to say everything.
+  @Test(arguments: Release.selected)
+  func allIsToldOnceAndInOrder(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      try await machine.expect("systemctl", "log-level", "debug")
+      let probe = try await machine.lifecycle("--gate=reload:\(machine.gate)")
+      try await probe.start()
+      try await machine.expect("systemctl", "reload", "--no-block", probe.name)
+      // Not by the journal: with so much said by a process before it is in its control group, 252's journal
+      // takes it for a process of no unit.
+      try await probe.waitForStatus { $0.hasPrefix("reloading: 1 of 2") }
+      async let stop: Void = probe.stop()
+      try await probe.waitForStatus { $0.hasPrefix("stopping") }
+      try await probe.kill("INT")
+      try await machine.open(machine.gate)
+      try await stop
+      let said = try await machine.journal("_PID=1", "UNIT=\(probe.name)").map(\.message)
+        .filter { $0.contains("Got notification message") }
+      let states = ["READY=1", "RELOADING=1", "STOPPING=1"]
+      let order = said.flatMap { message in states.filter { message.contains($0) } }
+      #expect(order == states)
+      #expect(said.contains { $0.contains("RELOADING=1") && $0.contains("MONOTONIC_USEC=") })
+    }
+  }
+}

@@ -1,0 +1,134 @@
+import Testing
+
+/// Who is heard, who is not, and who need not be.
+@Suite("supervision", .machines, .describesUnits) struct SupervisionTests {
+  /// The shell is the main process, and systemd hears nobody else.
+  @Test(arguments: Release.selected)
+  func oneThatIsNotHeardSaysSo(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.lifecycle(wrapper: "$probe; true", "TimeoutStartSec=3")
+      async let start = probe.systemctl("start")
+      try await probe.waitForEntry {
+        $0.message.hasPrefix("systemd has started process ")
+          && $0.message.hasSuffix("Start it with exec, or set NotifyAccess=all.")
+      }
+      // Its part is done.
+      try await probe.waitForMessage("foreground done")
+      #expect(try await start.status != 0)
+      #expect(try await probe.show("Result") == "timeout")
+      // The shell dies at once, so systemd sends the others a second SIGTERM right behind the first.
+      #expect(try await probe.lines("save done") == 1)
+      #expect(try await probe.lines("exit ") == 1)
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func withNotifyAccessAllItIsHeard(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.lifecycle(
+        wrapper: "trap : HUP TERM; $probe; true", "NotifyAccess=all")
+      try await probe.start()
+      try await probe.waitForStatus { $0.hasPrefix("foreground since ") }
+      try await probe.stopsWell()
+    }
+  }
+
+  /// systemd takes it for a slip: a service that notifies is heard.
+  @Test(arguments: Release.selected)
+  func notifyAccessNoneIsMain(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.lifecycle("", "NotifyAccess=none", "TimeoutStartSec=3")
+      try await probe.start()
+      #expect(try await probe.show("NotifyAccess") == "main")
+      try await probe.stopsWell()
+    }
+  }
+
+  /// Where systemd does not ask to be told, nothing is told and all else works.
+  @Test(arguments: Release.selected)
+  func aServiceThatDoesNotNotify(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.service(
+        "quiet", exec: "/opt/machine/bin/ProbeService lifecycle")
+      try await probe.start()
+      try await probe.waitForMessage("foreground done")
+      try await probe.kill("USR1")
+      try await probe.waitForTransition("background")
+      #expect(try await probe.show("StatusText") == "")
+      try await probe.stopsWell()
+    }
+  }
+
+  /// The same program, started by hand.
+  @Test(arguments: Release.selected)
+  func withoutSystemdItWorks(_ release: Release) async throws {
+    try await release.test { machine in
+      let script = """
+        cd $(mktemp -d)
+        await() { timeout 20 sh -c 'until grep -q "$0" out; do sleep .02; done' "$1"; }
+        /opt/machine/bin/ProbeService lifecycle --sum >out 2>err &
+        await "foreground done"
+        kill -HUP $!; await "reload done"
+        kill -USR1 $!; await "background: SIGUSR1"; await "save: SIGUSR1"
+        kill -USR2 $!; await "foreground: SIGUSR2"
+        kill -TERM $!; wait $!
+        echo $?; cat err
+        """
+      let said = try await machine.shell(script)
+      #expect(said.stdout == "\(OperatorTests.sum)\n" && said.stderr == "")
+    }
+  }
+
+  // MARK: A malformed environment
+
+  @Test(arguments: Release.selected)
+  func malformedVariablesAreSaidOnce(_ release: Release) async throws {
+    try await release.test { machine in
+      let variables = [
+        "WATCHDOG_USEC=soon", "MEMORY_PRESSURE_WATCH=/proc/pressure/memory",
+        "MEMORY_PRESSURE_WRITE=!", "INVOCATION_ID=mine",
+      ]
+      let probe = try await machine.lifecycle("", "Environment=" + variables.joined(separator: " "))
+      try await probe.start()
+      try await probe.kill("USR1")
+      try await probe.waitForStatus { $0.hasPrefix("background, operator,") }
+      try await probe.stopsWell()
+      let said = try await probe.journal().filter { $0.message.hasPrefix("The environment var") }
+      #expect(said.allSatisfy { $0["PRIORITY"] == "4" })
+      let names = said.compactMap { $0.message.split(separator: " ").dropFirst(3).first }
+      #expect(names.sorted() == ["INVOCATION_ID", "MEMORY_PRESSURE_WRITE", "WATCHDOG_USEC"])
+    }
+  }
+
+  /// There is no knowing then whether standard error is the journal's.
+  @Test(arguments: Release.selected)
+  func aMalformedJournalStreamIsSaidOnStandardError(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.lifecycle("", "Environment=JOURNAL_STREAM=none")
+      try await probe.start()
+      try await probe.stopsWell()
+      let problem = "lifecycle: The environment variable JOURNAL_STREAM is \"none\""
+      #expect(try await probe.lines(problem) == 1)
+    }
+  }
+
+  /// A unit can put another address into the place of systemd's own; then systemd is not told, and says so
+  /// in its way. Nothing hangs in the daemon.
+  @Test(arguments: Release.selected, ["nowhere", "/nowhere"])
+  func aWrongNotifySocketIsSaid(_ release: Release, address: String) async throws {
+    try await release.test { machine in
+      let probe = try await machine.lifecycle(
+        "", "Environment=NOTIFY_SOCKET=\(address)", "TimeoutStartSec=3")
+      async let start = probe.systemctl("start")
+      try await probe.waitForMessage("foreground done")
+      #expect(try await start.status != 0)
+      #expect(try await probe.show("Result") == "timeout")
+      #expect(try await probe.lines("exit 0") == 1)
+      let said = try await probe.journal().filter {
+        $0.message.contains("NOTIFY_SOCKET is \"nowhere\"")
+          || $0.message.hasPrefix("systemd was not told: ")
+      }
+      #expect(said.count == 1 && said.first?["PRIORITY"] == "4")
+    }
+  }
+}
