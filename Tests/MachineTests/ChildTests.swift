@@ -2,7 +2,6 @@ import Testing
 
 /// What Swift's threads block, their children block, and do not hear SIGTERM.
 @Suite("children", .machines, .describesUnits) struct ChildTests {
-
   private func service(_ machine: MachineTest, _ way: String, _ timeout: Int) async throws
     -> Service
   {
