@@ -9,8 +9,10 @@ import Testing
   private static let signal = LifecycleCause(
     .signal(.sighup, pid: 1, uid: 0, coalesced: 1))
 
+  private let time = MonotonicTime(nanoseconds: 42_999)
+
   private mutating func tell(_ fact: LifecycleFact) -> [NotifyField] {
-    status.fields(for: fact, at: "12:00", monotonic: 42)
+    status.fields(for: fact, at: "12:00")
   }
 
   private func report(
@@ -34,13 +36,13 @@ import Testing
   }
 
   private mutating func launch() {
-    _ = tell(.began(.launch, LifecycleCause(.launch)))
+    _ = tell(.began(.launch, LifecycleCause(.launch), at: time))
     _ = tell(.ended(.launch, report(), .zero, snapshot(.foreground)))
     _ = tell(.launched(snapshot(.foreground)))
   }
 
   @Test mutating func readyComesWithTheLaunchAndOnce() {
-    #expect(tell(.began(.launch, LifecycleCause(.launch))) == [.status("launching")])
+    #expect(tell(.began(.launch, LifecycleCause(.launch), at: time)) == [.status("launching")])
     #expect(tell(.ended(.launch, report(), .zero, snapshot(.foreground))) == [])
     #expect(
       tell(.launched(snapshot(.foreground)))
@@ -50,7 +52,7 @@ import Testing
   @Test mutating func aReloadIsAnsweredWithItsVerdict() {
     launch()
     #expect(
-      tell(.began(.reload, Self.signal))
+      tell(.began(.reload, Self.signal, at: time))
         == [.reloading(at: 42), .status("reloading: SIGHUP from pid 1 uid 0")])
     #expect(
       tell(.ended(.reload, report(Self.signal), .zero, snapshot(.foreground)))
@@ -59,7 +61,7 @@ import Testing
 
   @Test mutating func aRejectedReloadSaysWhy() {
     launch()
-    _ = tell(.began(.reload, Self.signal))
+    _ = tell(.began(.reload, Self.signal, at: time))
     let fields = tell(
       .ended(.reload, report(failing: "no such feed"), .zero, snapshot(.foreground)))
     #expect(fields.first == .ready)
@@ -72,33 +74,33 @@ import Testing
     // It stays until the next one.
     let paused = tell(.ended(.background, report(), .zero, snapshot(.background, .operator)))
     #expect("\(paused)".contains("no such feed"))
-    _ = tell(.began(.reload, Self.signal))
+    _ = tell(.began(.reload, Self.signal, at: time))
     let well = tell(.ended(.reload, report(), .zero, snapshot(.background, .operator)))
     #expect(!"\(well)".contains("no such feed"))
   }
 
   @Test mutating func stoppingIsFinal() {
     launch()
-    _ = tell(.began(.reload, Self.signal))
+    _ = tell(.began(.reload, Self.signal, at: time))
     let term = LifecycleCause(.signal(.sigterm, pid: 1, uid: 0, coalesced: 1))
     #expect(
       tell(.terminating(term)) == [.stopping, .status("stopping: SIGTERM from pid 1 uid 0")])
     #expect(tell(.ended(.reload, report(), .zero, snapshot(.foreground))) == [])
     #expect(tell(.terminating(term)) == [])
     #expect(tell(.launched(snapshot(.foreground))) == [])
-    #expect(tell(.unmappedReload(Self.signal)) == [])
-    #expect(tell(.began(.reload, Self.signal)) == [])
+    #expect(tell(.unmappedReload(Self.signal, at: time)) == [])
+    #expect(tell(.began(.reload, Self.signal, at: time)) == [])
   }
 
   @Test mutating func aReloadBeforeReadyIsNotTold() {
-    _ = tell(.began(.launch, LifecycleCause(.launch)))
-    #expect(tell(.began(.reload, Self.signal)) == [])
-    #expect(tell(.unmappedReload(Self.signal)) == [])
+    _ = tell(.began(.launch, LifecycleCause(.launch), at: time))
+    #expect(tell(.began(.reload, Self.signal, at: time)) == [])
+    #expect(tell(.unmappedReload(Self.signal, at: time)) == [])
   }
 
   @Test mutating func anUnmappedReloadIsAnsweredAtOnce() {
     launch()
-    let fields = tell(.unmappedReload(Self.signal))
+    let fields = tell(.unmappedReload(Self.signal, at: time))
     #expect(fields.prefix(2) == [.reloading(at: 42), .ready])
     #expect("\(fields)".contains("the signal map has no reload"))
   }
@@ -137,9 +139,9 @@ import Testing
 
   @Test mutating func withoutStatusOnlyTheProtocolIsLeft() {
     status = ServiceStatus(sendsStatus: false)
-    #expect(tell(.began(.launch, LifecycleCause(.launch))) == [])
+    #expect(tell(.began(.launch, LifecycleCause(.launch), at: time)) == [])
     #expect(tell(.launched(snapshot(.foreground))) == [.ready])
-    #expect(tell(.began(.reload, Self.signal)) == [.reloading(at: 42)])
+    #expect(tell(.began(.reload, Self.signal, at: time)) == [.reloading(at: 42)])
     #expect(tell(.ended(.reload, report(), .zero, snapshot(.foreground))) == [.ready])
   }
 }

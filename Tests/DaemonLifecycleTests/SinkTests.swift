@@ -15,7 +15,7 @@ final class FactLog: LifecycleSink {
   var names: [String] {
     all.map { fact in
       switch fact {
-      case .began(let walk, _): "began \(walk)"
+      case .began(let walk, _, _): "began \(walk)"
       case .progress(let progress): progress.description
       case .ended(let walk, _, _, let snapshot): "ended \(walk) in \(snapshot.state)"
       case .launched: "launched"
@@ -243,7 +243,11 @@ struct ObservedCore {
     // The next one that nobody delays has the usual deadlines again.
     core.receive(.event(LifecycleEvent(.resume)))
     await core.untilIdle()
-    #expect(core.state.withLock { $0.sleepBudget == nil })
+    saved.withLock { $0 = false }
+    core.receive(.event(LifecycleEvent(.suspend)))
+    await core.advance(by: .seconds(30))
+    await core.untilIdle()
+    #expect(saved.withLock { $0 }, "the end of the first one's time is not that of the second")
   }
 
   private func observe<N: LifecycleNotification>(

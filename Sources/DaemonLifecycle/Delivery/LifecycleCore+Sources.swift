@@ -36,7 +36,7 @@ extension LifecycleCore {
       state.withLock { $0.sleepEnd = end }
     case .watchdogTick(let stall): watchdogTick(stall: stall)
     case .unmappedReload(let cause):
-      change { _, work in self.tell(.unmappedReload(cause), &work) }
+      change { _, work in self.tell(.unmappedReload(cause, at: .now()), &work) }
     case .complaint(let text):
       change { _, work in self.tell(.complaint(text), &work) }
     case .remark(let remark, let text):

@@ -10,8 +10,8 @@ protocol LifecycleSink: AnyObject, Sendable {
 
 /// What a core tells of itself.
 enum LifecycleFact: Sendable {
-  /// A walk begins.
-  case began(LifecycleWalk, LifecycleCause)
+  /// A walk begins, at this time: before any of its hooks, and after what asked for it.
+  case began(LifecycleWalk, LifecycleCause, at: MonotonicTime)
   /// A walk has lasted a while: told every second.
   case progress(LifecycleProgress)
   /// A walk has ended, after so long, and where the daemon is now.
@@ -23,7 +23,7 @@ enum LifecycleFact: Sendable {
   /// The termination begins. Told once; what a walk that it overtakes still has to tell comes after it.
   case terminating(LifecycleCause)
   /// The service manager wants a reload, and the signal map has none: it must have an answer all the same.
-  case unmappedReload(LifecycleCause)
+  case unmappedReload(LifecycleCause, at: MonotonicTime)
   /// A hook has got more time: the service manager must allow for so much from now on.
   case extended(Duration)
   /// Executors and observers are well: the watchdog may be pinged.
@@ -100,11 +100,13 @@ extension LifecycleCore {
   ) {
     let now = now
     state.walk = WalkUnderWay(number: plan.walk, kind: plan.kind, cause: plan.cause, began: now)
-    if plan.kind == .suspend, let end = state.sleepEnd {
+    // Used once: the next suspend may be one that nobody delays.
+    if plan.kind == .suspend, let end = state.sleepEnd.take(), end > now {
       state.sleepBudget = StopBudget(until: end, reserve: now.duration(to: end) / 2)
     }
     if !sinks.isEmpty { state.progressDeadline = now.advanced(by: Self.progressInterval) }
-    tell(.began(plan.kind, plan.cause), &work)
+    // The kernel's time, also in a mock. Here, since another thread may be the one that tells of it, later.
+    tell(.began(plan.kind, plan.cause, at: .now()), &work)
   }
 
   /// Says how far the walk has come when it is time to.

@@ -33,11 +33,9 @@ final class NotifySink: LifecycleSink {
   var asksForTime: Bool { true }
 
   func hear(_ fact: LifecycleFact) {
-    // Taken here, and so after the signal that asked for a reload.
-    let monotonic = UInt64(MonotonicTime.now().nanoseconds / 1000)
     let clock = WallClock.now()
     let startsThread = state.withLock { state in
-      let fields = state.status.fields(for: fact, at: clock, monotonic: monotonic)
+      let fields = state.status.fields(for: fact, at: clock)
       return !fields.isEmpty && !sendNow(fields, &state)
     }
     if startsThread { sendInBackground() }

@@ -28,20 +28,16 @@ struct ServiceStatus {
 
   /// The message for a fact; empty when there is nothing to tell.
   ///
-  /// - Parameters:
-  ///   - clock: The time of day, for people.
-  ///   - monotonic: Microseconds of `CLOCK_MONOTONIC`.
-  mutating func fields(for fact: LifecycleFact, at clock: String, monotonic: UInt64)
-    -> [NotifyField]
-  {
+  /// - Parameter clock: The time of day, for people.
+  mutating func fields(for fact: LifecycleFact, at clock: String) -> [NotifyField] {
     switch fact {
-    case .began(let walk, let cause): began(walk, cause, monotonic)
+    case .began(let walk, let cause, let time): began(walk, cause, time)
     case .progress(let progress): progressed(progress)
     case .ended(let walk, let report, _, let snapshot): ended(walk, report, snapshot, clock)
     case .reasonsChanged(let cause, let snapshot): moved(to: snapshot, cause, clock)
     case .launched(let snapshot): launched(snapshot)
     case .terminating(let cause): terminating(cause)
-    case .unmappedReload: unmappedReload(clock, monotonic)
+    case .unmappedReload(_, let time): unmappedReload(clock, time)
     case .extended(let duration): [.extendTimeout(duration)]
     case .healthy: healthy()
     case .unhealthy(let reason): remark(.health, "no watchdog ping: \(reason)")
@@ -54,14 +50,14 @@ struct ServiceStatus {
 
   // MARK: Facts
 
-  private mutating func began(_ walk: LifecycleWalk, _ cause: LifecycleCause, _ monotonic: UInt64)
-    -> [NotifyField]
-  {
+  private mutating func began(
+    _ walk: LifecycleWalk, _ cause: LifecycleCause, _ time: MonotonicTime
+  ) -> [NotifyField] {
     switch walk {
     case .launch: return status("launching")
     case .reload where isReady && stopping == nil:
       isReloading = true
-      return [.reloading(at: monotonic)] + status("reloading: \(cause)")
+      return [.reloading(at: time.microseconds)] + status("reloading: \(cause)")
     default: return []
     }
   }
@@ -115,10 +111,10 @@ struct ServiceStatus {
   }
 
   /// In one message: done as soon as it has begun.
-  private mutating func unmappedReload(_ clock: String, _ monotonic: UInt64) -> [NotifyField] {
+  private mutating func unmappedReload(_ clock: String, _ time: MonotonicTime) -> [NotifyField] {
     guard isReady, stopping == nil, !isReloading else { return [] }
     remarks[.reload] = "nothing reloaded \(clock): the signal map has no reload"
-    return [.reloading(at: monotonic), .ready] + status()
+    return [.reloading(at: time.microseconds), .ready] + status()
   }
 
   private mutating func terminating(_ cause: LifecycleCause) -> [NotifyField] {
@@ -180,4 +176,9 @@ struct ServiceStatus {
     let shown = entries.prefix(3).map(\.description).joined(separator: "; ")
     return entries.count > 3 ? "\(shown); and \(entries.count - 3) more" : shown
   }
+}
+
+extension MonotonicTime {
+  /// As systemd counts.
+  fileprivate var microseconds: UInt64 { UInt64(max(0, nanoseconds) / 1000) }
 }

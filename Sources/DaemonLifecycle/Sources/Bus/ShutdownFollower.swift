@@ -4,27 +4,24 @@ import Systemd
 /// The machine's shutdown, as logind announces it before SIGTERM comes: state is saved, and the shutdown is
 /// held back until then where logind grants a delay lock.
 final class ShutdownFollower: BusFollower {
-  private struct State {
-    var lock: InhibitorLock?
-    var isAsking = false
-    /// A save was asked for, and has begun.
-    var isAwaited = false
-    var hasBegun = false
-    var watch: BusWatch?
-    var connections: BusWatch?
+  private enum Save {
+    case none
+    /// Becomes `running` with the next save that begins.
+    case wanted
+    /// Becomes `none` with its end.
+    case running
   }
 
-  private let state = Mutex(State())
+  private let save = Mutex(Save.none)
+  private let watches = Mutex<[BusWatch]>([])
+  private let lock = DelayLock(.shutdown)
 
   func begin(on session: BusSession, _ inbox: BusInbox) {
     let login = Login1(session)
     let connections = session.observe(
       BusSessionObserver(connected: { [weak self] _ in self?.takeLock(login, inbox) }))
-    let watch = login.watchShutdown { [weak self] event in self?.take(event, login, inbox) }
-    state.withLock { state in
-      state.connections = connections
-      state.watch = watch
-    }
+    let shutdowns = login.watchShutdown { [weak self] event in self?.take(event, login, inbox) }
+    watches.withLock { $0 = [connections, shutdowns] }
   }
 
   private func take(
@@ -32,14 +29,13 @@ final class ShutdownFollower: BusFollower {
   ) {
     switch event {
     case .success(.willShutDown(let kind)):
-      state.withLock { state in
-        state.isAwaited = true
-        state.hasBegun = false
-      }
+      lock.setAnnounced(true)
+      save.withLock { $0 = .wanted }
       let fact = "the machine is about to \(Self.phrase(kind))"
       inbox.put(.event(LifecycleEvent(.saveState, cause: LifecycleCause(.bus(fact)))))
     case .success(.calledOff):
-      state.withLock { $0.isAwaited = false }
+      lock.setAnnounced(false)
+      save.withLock { $0 = .none }
       takeLock(login, inbox)
     case .failure(let error): inbox.complain(error, "Shutdown of the machine is not heard of")
     }
@@ -58,40 +54,25 @@ final class ShutdownFollower: BusFollower {
   }
 
   private func takeLock(_ login: Login1, _ inbox: BusInbox) {
-    let asks = state.withLock { state in
-      guard state.lock == nil, !state.isAsking else { return false }
-      state.isAsking = true
-      return true
-    }
-    guard asks else { return }
-    login.inhibit(.shutdown, who: Journal.programName, why: "Saves its state") {
-      [weak self] answer in
-      self?.take(answer, inbox)
-    }
-  }
-
-  private func take(_ answer: Result<InhibitorLock, BusError>, _ inbox: BusInbox) {
-    state.withLock { state in
-      state.isAsking = false
-      if case .success(let lock) = answer { state.lock = lock }
-    }
-    if case .failure(let error) = answer {
-      inbox.complain(error, "There is no delay lock for shutdowns")
+    lock.take(login) { answer in
+      if case .failure(let error) = answer {
+        inbox.complain(error, "There is no delay lock for shutdowns")
+      }
     }
   }
 
   /// The save that was asked for has ended: the machine may go down.
   func hear(_ fact: LifecycleFact) {
-    let lock: InhibitorLock? = state.withLock { state in
-      switch fact {
-      case .began(.save, _) where state.isAwaited: state.hasBegun = true
-      case .ended(.save, _, _, _) where state.isAwaited && state.hasBegun:
-        state.isAwaited = false
-        return state.lock.take()
+    let isOver = save.withLock { save in
+      switch (fact, save) {
+      case (.began(.save, _, _), .wanted): save = .running
+      case (.ended(.save, _, _, _), .running):
+        save = .none
+        return true
       default: break
       }
-      return nil
+      return false
     }
-    lock?.release()
+    if isOver { lock.release() }
   }
 }
