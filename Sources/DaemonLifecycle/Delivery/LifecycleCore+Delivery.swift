@@ -250,7 +250,7 @@ extension LifecycleCore {
   }
 
   /// An observer that could not launch is not asked to save: that would destroy what it could not restore.
-  private func noteLaunch(
+  func noteLaunch(
     of call: HookCall, _ outcome: LifecycleReport.Outcome, _ state: inout State
   ) {
     guard case .didFinishLaunching = call.step, outcome.severity > 0 else { return }
