@@ -55,7 +55,10 @@ let package = Package(
       path: "Tests/Probes/Service", swiftSettings: strict + [.unsafeFlags(["-O"])]),
     .testTarget(
       name: "ProcessTests",
-      dependencies: ["ProbeDaemon", "ProbeSyncMain", "ProbeTopLevel", "Pollerd"],
+      dependencies: [
+        "ProbeDaemon", "ProbeSyncMain", "ProbeTopLevel", "ProbeService", "Pollerd",
+        "DaemonLifecycleTesting",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "PollerdTests", dependencies: ["Pollerd", "DaemonLifecycle", "DaemonLifecycleTesting"],

@@ -148,6 +148,23 @@ import Testing
     observed.core.remove(id)
   }
 
+  /// Late by a freeze; late because others ran, or the thread itself; late by next to nothing; unknown.
+  @Test(arguments: [
+    (3100, 0, 1, true), (2200, 1, 1, true), (1150, 900, 200, false), (1150, 0, 1100, false),
+    (20, 0, 0, false), (3100, nil as Int64?, 0, false),
+  ])
+  func tellsAStallFromOutsideFromABusyMachine(
+    late: Int64, waited: Int64?, ran: Int64, isStall: Bool
+  ) {
+    let before = Schedule(ran: 5_000_000_000, waited: 7_000_000_000)
+    let after = waited.map {
+      Schedule(ran: before.ran + ran * 1_000_000, waited: before.waited + $0 * 1_000_000)
+    }
+    let stall = WatchdogSource.stall(
+      late: .milliseconds(late), since: before, after, .milliseconds(250))
+    #expect((stall > .zero) == isStall)
+  }
+
   @Test(arguments: [
     ("1000 200 3", 1000, 200), ("0 0 0\n", 0, 0), ("5 6", 5, 6),
   ])

@@ -112,8 +112,8 @@ import Testing
       let probe = try await machine.lifecycle("--gate=reload:\(machine.gate)")
       try await probe.start()
       try await machine.expect("systemctl", "reload", "--no-block", probe.name)
-      // Not by the journal: with so much said by a process before it is in its control group, 252's journal
-      // takes it for a process of no unit.
+      // Not by the journal: with so much said at once, 252's seems to take a process that is new to it for
+      // one of no unit.
       try await probe.waitForStatus { $0.hasPrefix("reloading: 1 of 2") }
       async let stop: Void = probe.stop()
       try await probe.waitForStatus { $0.hasPrefix("stopping") }

@@ -54,18 +54,22 @@ final class WatchdogSource: LifecycleSource {
     return state.withLock { state in
       var expirations: UInt64 = 0
       guard state.timer >= 0, CLinux.read(state.timer, &expirations, 8) == 8 else { return [] }
-      let stall = stall(state, schedule, now)
+      let stall = Self.stall(
+        late: state.expected.duration(to: now), since: state.baseline, schedule, threshold)
       state.baseline = schedule
       arm(&state, from: now)
       return [.watchdogTick(stall: stall)]
     }
   }
 
-  /// How long the process was stalled from outside; zero when that is not known.
-  private func stall(_ state: State, _ schedule: Schedule?, _ now: MonotonicTime) -> Duration {
-    guard let schedule, let baseline = state.baseline else { return .zero }
+  /// How long the process was stalled from outside, of the time for which the timer was late; zero when that
+  /// is not known.
+  static func stall(
+    late: Duration, since baseline: Schedule?, _ schedule: Schedule?, _ threshold: Duration
+  ) -> Duration {
+    guard let schedule, let baseline else { return .zero }
     let own = schedule.ran - baseline.ran + schedule.waited - baseline.waited
-    let stall = state.expected.duration(to: now) - .nanoseconds(max(0, own))
+    let stall = late - .nanoseconds(max(0, own))
     return stall < threshold ? .zero : stall
   }
 
@@ -94,6 +98,11 @@ struct Schedule: Sendable, Equatable {
   let ran: Int64
   /// For how long it could have run, and others did.
   let waited: Int64
+
+  init(ran: Int64, waited: Int64) {
+    self.ran = ran
+    self.waited = waited
+  }
 
   /// `nil` where the kernel does not count, or /proc can't be read.
   static func ofThisThread() -> Schedule? {
