@@ -73,7 +73,7 @@ final class SupervisedProcessTests: XCTestCase {
     let manager = try FakeServiceManager()
     let daemon = try started([], under: manager, watchdog: 1)
     _ = try manager.next(containing: "WATCHDOG")
-    daemon.send(SIGRTMIN_() + 1)
+    daemon.send(realTimeMinimum() + 1)
     _ = try manager.next { $0["STATUS"]?.contains("Swift's global executor does not") == true }
     let pings = manager.service.watchdogPings
     // The stop works all the same, and is pinged for unasked.
@@ -138,4 +138,4 @@ private final class FullSocket {
   }
 }
 
-private func SIGRTMIN_() -> Int32 { __libc_current_sigrtmin() }
+private func realTimeMinimum() -> Int32 { __libc_current_sigrtmin() }

@@ -33,7 +33,8 @@ final class DelayLock: Sendable {
       return true
     }
     guard asks else { return }
-    login.inhibit(operation, who: Journal.programName, why: "Saves its state") { [weak self] answer in
+    login.inhibit(operation, who: Journal.programName, why: "Saves its state") {
+      [weak self] answer in
       self?.state.withLock { state in
         state.isAsking = false
         if case .success(let lock) = answer, !state.isTooLate { state.lock = lock }
