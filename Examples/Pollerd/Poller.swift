@@ -70,6 +70,7 @@ actor Poller {
       // A poll that the pause has cut off has read nothing but its own cancellation.
       try Task.checkCancellation()
       guard isAtWork else { return }
+      lastSign = clock.now
       if console.printIfRoom("poll \(number)\(text)") { break }
       try await clock.sleep(for: .milliseconds(50))
     }
@@ -151,6 +152,8 @@ extension Poller: StateObserver, ReloadObserver, TerminationObserver {
       console.print("reload rejected: \(error)")
       throw error
     }
+    // The wait so far was for the former interval.
+    lastSign = clock.now
     nap?.cancel()
   }
 

@@ -134,6 +134,41 @@ import Testing
     #expect(observed.log.names.filter { $0 == "healthy" }.count == before)
   }
 
+  @Test func aSuspendInHasteIsNoIllness() async {
+    let patient = Patient()
+    let observed = await launched(patient)
+    let core = observed.core
+    let slow = Scripted(save: { _ in
+      try await core.clockForTesting.sleep(for: .seconds(100))
+    })
+    core.add(slow, phase: .standard)
+    await core.untilIdle()
+    core.receive(.sleepDelay(.seconds(4)))
+    core.receive(LifecycleEvent(.suspend))
+    // Half of the delay is kept for the save, which is under way.
+    await core.advance(by: .milliseconds(2500))
+    core.receive(.watchdogTick(stall: .zero))
+    await core.advance(by: .milliseconds(100))
+    while core.state.withLock({ $0.health.round != nil }) { await Task.yield() }
+    #expect(!observed.log.names.contains("ended suspend in background"))
+    #expect(observed.log.names.contains("healthy"))
+    #expect(!observed.log.names.contains { $0.hasPrefix("unhealthy") })
+    await core.advance(by: .seconds(5))
+    await core.untilIdle()
+  }
+
+  /// Where nothing drains the main queue, no round waits for it, and none may leave anything behind.
+  @Test @MainActor func anUnansweredBeaconKeepsTheLastQuestionOnly() {
+    let beacon = MainActorBeacon()
+    var asker: Log? = Log()
+    weak let first = asker
+    beacon.send { [asker] in asker?.add("answered") }
+    asker = nil
+    #expect(first != nil)
+    beacon.send {}
+    #expect(first == nil)
+  }
+
   @Test func wildcardsAndStreamsAreSparedTheQuestion() async {
     let patient = Patient()
     let observed = await launched(patient)

@@ -49,6 +49,24 @@ import Testing
         == [.ready, .status("foreground since 12:00 (launch)")])
   }
 
+  @Test mutating func aMockAtWorkSaysSinceWhen() {
+    #expect(
+      tell(.launched(snapshot(.foreground))) == [.ready, .status("foreground since 12:00")])
+  }
+
+  @Test mutating func noStatusComesAfterTheLast() {
+    launch()
+    _ = tell(.unhealthy("the main actor does not answer"))
+    _ = tell(.terminating(Self.signal))
+    let exit = LifecycleExit(
+      code: 0, cause: Self.signal, report: report(), failedLaunch: nil, error: nil)
+    #expect(
+      tell(.terminated(exit))
+        == [.exitStatus(0), .status("ended with status 0, SIGHUP from pid 1 uid 0")])
+    #expect(tell(.healthy) == [.watchdog])
+    #expect(tell(.remark(.watched, "db.service is gone")) == [])
+  }
+
   @Test mutating func aReloadIsAnsweredWithItsVerdict() {
     launch()
     #expect(

@@ -66,6 +66,22 @@ import Testing
     }
   }
 
+  /// The stop's save takes the place of the suspend's, and the machine waits for that.
+  @Test(arguments: Release.selected)
+  func aStopInTheMidstStillSavesBeforeTheMachineSleeps(_ release: Release) async throws {
+    try await machine(release) { machine in
+      let service = try await machine.lifecycle(
+        "--slow=background:1 --slow=save:1 --state=/run/saved")
+      try await service.start()
+      try await machine.wait(until: Self.hasLock)
+      try await machine.expect("systemctl", "suspend")
+      try await service.waitForMessage("background: the machine is about to sleep")
+      try await service.stop()
+      try await machine.wait(until: "test -s /run/saved-before-sleep")
+      #expect(try await machine.read("/run/saved-before-sleep").hasPrefix("saved: SIGTERM"))
+    }
+  }
+
   @Test(arguments: Release.selected)
   func withoutPolkitTheHooksRunAllTheSame(_ release: Release) async throws {
     try await machine(release, polkit: false) { machine in

@@ -59,6 +59,32 @@ final class PollerTests: XCTestCase {
     XCTAssertEqual(daemon.console.polls.count, 1)
   }
 
+  func testWaitingForRoomIsNoIllness() async throws {
+    let daemon = try TestDaemon(in: directory)
+    try await daemon.console.line("poll 1")
+    daemon.console.hasRoom = false
+    await daemon.mock.advance(by: .seconds(1))
+    try await daemon.console.pollIsRefused()
+    await daemon.mock.advance(by: .seconds(100))
+    let report = await daemon.mock.send(.checkHealth)
+    XCTAssertTrue(report.problems.isEmpty, "\(report)")
+    daemon.console.hasRoom = true
+    try await daemon.terminate()
+  }
+
+  func testAShorterIntervalIsNoIllness() async throws {
+    let config = try directory.write("interval=3600\nsource=/first\n", to: "pollerd.conf")
+    let daemon = try TestDaemon(in: directory, config: config)
+    try await daemon.console.line("poll 1")
+    await daemon.mock.advance(by: .seconds(1800))
+    try directory.write("interval=1\nsource=/first\n", to: "pollerd.conf")
+    daemon.source.behaviour = .hang
+    await daemon.mock.send(.sighup)
+    let report = await daemon.mock.send(.checkHealth)
+    XCTAssertTrue(report.problems.isEmpty, "\(report)")
+    try await daemon.terminate()
+  }
+
   func testAPollWaitsForRoom() async throws {
     let daemon = try TestDaemon(in: directory)
     try await daemon.console.line("poll 1")

@@ -180,7 +180,9 @@ extension LifecycleCore {
   func limit(
     of delivery: Delivery, at now: MonotonicTime, _ state: State
   ) -> (cancel: MonotonicTime, grace: Duration, end: MonotonicTime)? {
-    guard let budget = state.budget ?? state.sleepBudget else { return nil }
+    // A health check stands beside a suspend, and has its own deadline.
+    let sleepBudget = delivery.step.isHealthCheck ? nil : state.sleepBudget
+    guard let budget = state.budget ?? sleepBudget else { return nil }
     let share = budget.share(of: delivery.budgetStep, among: delivery.groups.count + 1, at: now)
     let grace = min(configuration.cancellationGrace, share / 4)
     return (now.advanced(by: share - grace), grace, now.advanced(by: share))

@@ -9,16 +9,16 @@ final class MainActorBeacon: Sendable {
   private struct State {
     var sent: UInt64 = 0
     var answered: UInt64 = 0
-    /// Who wants to know of the beacon that is on its way.
-    var waiting: [@Sendable () -> Void] = []
+    /// The last that wanted to know of the beacon that is on its way; those before have given up.
+    var waiting: (@Sendable () -> Void)?
   }
   private let state = Mutex(State())
 
   /// The number of a beacon that is ahead of all that the main actor is given from now on; `onAnswer` is
-  /// called on the main actor.
+  /// called on the main actor, unless another one comes before the answer.
   @discardableResult func send(_ onAnswer: (@Sendable () -> Void)? = nil) -> UInt64 {
     let (number, isNew) = state.withLock { state in
-      if let onAnswer { state.waiting.append(onAnswer) }
+      if let onAnswer { state.waiting = onAnswer }
       guard state.sent == state.answered else { return (state.sent, false) }
       state.sent += 1
       return (state.sent, true)
@@ -30,10 +30,9 @@ final class MainActorBeacon: Sendable {
   private func answer(_ number: UInt64) {
     let waiting = state.withLock { state in
       state.answered = number
-      defer { state.waiting = [] }
-      return state.waiting
+      return state.waiting.take()
     }
-    for onAnswer in waiting { onAnswer() }
+    waiting?()
   }
 
   func isAnswered(_ number: UInt64) -> Bool { state.withLock { $0.answered >= number } }

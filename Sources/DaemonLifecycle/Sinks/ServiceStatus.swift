@@ -16,6 +16,8 @@ struct ServiceStatus {
   private var isReloading = false
   /// STOPPING has been sent.
   private var stopping: LifecycleCause?
+  /// The exit status has been sent: no other status comes after it.
+  private var isOver = false
   private var snapshot = LifecycleSnapshot(state: .launching, reasons: [])
   /// When and by whom the state became what it is: `2026-11-21 11:12:03 (SIGUSR1 from pid 1 uid 0)`.
   private var since = ""
@@ -35,7 +37,7 @@ struct ServiceStatus {
     case .progress(let progress): progressed(progress)
     case .ended(let walk, let report, _, let snapshot): ended(walk, report, snapshot, clock)
     case .reasonsChanged(let cause, let snapshot): moved(to: snapshot, cause, clock)
-    case .launched(let snapshot): launched(snapshot)
+    case .launched(let snapshot): launched(snapshot, clock)
     case .terminating(let cause): terminating(cause)
     case .unmappedReload(_, let time): unmappedReload(clock, time)
     case .extended(let duration): [.extendTimeout(duration)]
@@ -103,8 +105,10 @@ struct ServiceStatus {
     since = "\(clock) (\(cause))"
   }
 
-  private mutating func launched(_ reached: LifecycleSnapshot) -> [NotifyField] {
+  private mutating func launched(_ reached: LifecycleSnapshot, _ clock: String) -> [NotifyField] {
     guard stopping == nil else { return [] }
+    // A mock at work has not been launched before.
+    if since.isEmpty { since = clock }
     isReady = true
     snapshot = reached
     return [.ready] + status()
@@ -136,6 +140,7 @@ struct ServiceStatus {
   private mutating func terminated(_ exit: LifecycleExit) -> [NotifyField] {
     let problems = exit.report.problems.filter { $0.outcome.severity > 0 }
     let text = problems.isEmpty ? "" : "; \(Self.text(of: problems))"
+    defer { isOver = true }
     return [.exitStatus(exit.code)]
       + status("ended with status \(exit.code), \(exit.cause)\(text)")
   }
@@ -150,7 +155,7 @@ struct ServiceStatus {
   }
 
   private mutating func status(_ text: String) -> [NotifyField] {
-    guard sendsStatus, text != lastStatus else { return [] }
+    guard sendsStatus, !isOver, text != lastStatus else { return [] }
     lastStatus = text
     return [.status(text)]
   }

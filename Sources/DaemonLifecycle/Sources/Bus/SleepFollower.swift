@@ -71,8 +71,14 @@ final class SleepFollower: BusFollower {
   }
 
   /// The hooks have ended: the machine may sleep. Once it is awake again the lock is kept for the next time.
+  ///
+  /// A stop that overtakes the suspend saves in its place, and needs the lock until its end.
   func hear(_ fact: LifecycleFact) {
-    guard case .ended(.suspend, _, _, _) = fact, state.withLock({ $0.isAsleep }) else { return }
-    lock.release()
+    switch fact {
+    case .ended(.suspend, let report, _, _) where !report.isOvertaken: break
+    case .terminated: break
+    default: return
+    }
+    if state.withLock({ $0.isAsleep }) { lock.release() }
   }
 }
