@@ -26,9 +26,9 @@ import Systemd
 ///
 /// Works under an async or a synchronous `main`, in top-level code, and as process 1. A process may have
 /// several subjects as long as no two claim the same signal. Only one may speak with systemd: the others need
-/// `SystemdConfiguration.off`, since READY=1, STOPPING=1 and pings are the process's and not a subject's. When a subject goes away, so do its threads,
-/// and every signal's disposition is put back; but not after a `run` with an `exitGrace`, which ends the
-/// process, so that a late signal can't change how it ends.
+/// `SystemdConfiguration.off`, since READY=1, STOPPING=1 and pings are the process's and not a subject's.
+/// When a subject goes away, so do its threads, and every signal's disposition is put back; but not after a
+/// `run` with an `exitGrace`, which ends the process, so that a late signal can't change how it ends.
 public final class LifecycleSubject: LifecycleObservable {
   /// What the methods of `LifecycleObservable` work on; of no use elsewhere.
   public let core: LifecycleCore
