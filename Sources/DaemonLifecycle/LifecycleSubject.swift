@@ -25,8 +25,9 @@ import Systemd
 /// `withExtendedLifetime(poller) {}`.
 ///
 /// Works under an async or a synchronous `main`, in top-level code, and as process 1. A process may have
-/// several subjects as long as no two claim the same signal. Only one may speak with systemd: the others need
-/// `SystemdConfiguration.off`, since READY=1, STOPPING=1 and pings are the process's and not a subject's.
+/// several subjects as long as no two claim the same signal. Only the first speaks with systemd, since
+/// READY=1, STOPPING=1 and pings are the process's and not a subject's; give the others
+/// `SystemdConfiguration.off`.
 /// When a subject goes away, so do its threads, and every signal's disposition is put back; but not after a
 /// `run` with an `exitGrace`, which ends the process, so that a late signal can't change how it ends.
 public final class LifecycleSubject: LifecycleObservable {

@@ -13,13 +13,14 @@ struct ServiceIntegration {
   /// What the environment has wrong: said at the start, and done without.
   private(set) var problems: [String] = []
   private let log: LifecycleLog
+  private var claim: ServiceClaim?
 
   init(_ configuration: LifecycleConfiguration) {
     let systemd = configuration.systemd
     log = LifecycleLog(configuration)
-    if systemd.environment.isSupervised { findProblems(systemd.environment) }
-    addNotifications(systemd)
-    addWatchdog(systemd)
+    if systemd.usesService, systemd.environment.isSupervised { claimService(systemd) }
+    if isSupervised { findProblems(systemd.environment) }
+    if isSupervised, systemd.notifies { addNotifications(systemd) }
     addPressure(systemd)
     addBuses(systemd)
     sinks.append(log)
@@ -28,8 +29,18 @@ struct ServiceIntegration {
   /// Says what went wrong with an interface that the daemon does without.
   func complain(_ sentence: String) { log.complain(sentence) }
 
+  private mutating func claimService(_ systemd: SystemdConfiguration) {
+    claim = ServiceClaim.take()
+    isSupervised = claim != nil
+    if !isSupervised {
+      problems.append(
+        "another LifecycleSubject of this process speaks with systemd, so this one does not."
+          + " Give it SystemdConfiguration.off.")
+    }
+  }
+
   private mutating func findProblems(_ environment: ServiceEnvironment) {
-    problems = environment.problems.map(\.description)
+    problems += environment.problems.map(\.description)
     guard let pid = environment.variables["SYSTEMD_EXEC_PID"],
       (try? environment.isMainProcess) == false
     else { return }
@@ -40,12 +51,12 @@ struct ServiceIntegration {
   }
 
   private mutating func addNotifications(_ systemd: SystemdConfiguration) {
-    guard systemd.notifies, let address = try? systemd.environment.notifySocket,
+    guard let address = try? systemd.environment.notifySocket,
       let socket = try? NotifySocket(address: address)
     else { return }
-    isSupervised = true
     sinks.append(
       NotifySink(socket, sendsStatus: systemd.sendsStatus) { [log] in log.complain($0) })
+    addWatchdog(systemd)
   }
 
   private mutating func addPressure(_ systemd: SystemdConfiguration) {
@@ -54,7 +65,7 @@ struct ServiceIntegration {
     switch systemd.pressure {
     case .off: return
     case .configured:
-      guard systemd.environment.isSupervised else { return }
+      guard isSupervised else { return }
       (resources, fallback) = (Set(DidReceivePressure.Resource.allCases), nil)
     case .resources(let chosen): (resources, fallback) = (chosen, .standard)
     }
@@ -97,8 +108,7 @@ struct ServiceIntegration {
   }
 
   private mutating func addWatchdog(_ systemd: SystemdConfiguration) {
-    guard systemd.watchdog, isSupervised else { return }
-    guard let period = try? systemd.environment.watchdogPeriod else { return }
+    guard systemd.watchdog, let period = try? systemd.environment.watchdogPeriod else { return }
     watchdogPeriod = period
     sources.append(WatchdogSource(period: period))
   }

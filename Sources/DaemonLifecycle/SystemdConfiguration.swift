@@ -56,6 +56,12 @@ public struct SystemdConfiguration: Sendable {
   /// Everything as by default.
   public init() {}
 
+  /// Whether anything is used of which a process has but one.
+  var usesService: Bool {
+    notifies || watchdog || readsStopTimeout || suspend || shutdown || session
+      || pressure == .configured
+  }
+
   /// Nothing of systemd is used.
   public static let off: SystemdConfiguration = {
     var off = SystemdConfiguration()

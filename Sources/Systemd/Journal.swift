@@ -3,7 +3,7 @@ import Synchronization
 
 /// Writes to systemd's journal: structured entries where there is a journal, lines elsewhere.
 ///
-///     let journal = try Journal(variables: variables)
+///     let journal = try Journal(.current)
 ///     journal.write("Listening on \(address)", .notice)
 ///     journal.write(JournalEntry("Could not save", .error, messageID: saveFailed))
 ///
@@ -60,6 +60,15 @@ public final class Journal: Sendable {
     self.init(
       socket: isJournal ? JournalSocket(path: socketPath) : nil, identifier: identifier,
       linesElsewhere: linesElsewhere, writeLine: { StandardError.writeLine($0) })
+  }
+
+  /// The same from what the service manager has said.
+  public convenience init(
+    _ environment: ServiceEnvironment, identifier: String? = Journal.programName,
+    linesElsewhere: Bool = true
+  ) throws(SystemdError) {
+    try self.init(
+      variables: environment.variables, identifier: identifier, linesElsewhere: linesElsewhere)
   }
 
   /// The same from a process's environment. Throws ``SystemdError/malformedVariable(name:value:reason:)`` if

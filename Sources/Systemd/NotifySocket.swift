@@ -2,7 +2,7 @@ import CLinux
 
 /// The way to the service manager: the sd_notify(3) protocol, spoken natively.
 ///
-///     let notify = try NotifySocket(address: ServiceEnvironment.current.notifySocket)
+///     let notify = try NotifySocket(.current)
 ///     try notify.send([.ready, .status("Serving")])
 ///
 /// Without a service manager, sending does nothing and says so in its result, so a daemon needs no second path for
@@ -39,6 +39,11 @@ public struct NotifySocket: Sendable {
     case .failure(let reason):
       throw .malformedVariable(name: "NOTIFY_SOCKET", value: address, reason: reason.text)
     }
+  }
+
+  /// The socket of this process's service manager, if it has one. Throws when `NOTIFY_SOCKET` is malformed.
+  public init(_ environment: ServiceEnvironment) throws(SystemdError) {
+    try self.init(address: try environment.notifySocket)
   }
 
   /// Whether there is somebody to send to.

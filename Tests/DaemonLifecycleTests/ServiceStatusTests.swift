@@ -110,6 +110,13 @@ import Testing
     #expect(tell(.began(.reload, Self.signal, at: time)) == [])
   }
 
+  @Test mutating func aReloadWhoseSubjectGoesAwayIsAnswered() {
+    launch()
+    #expect(tell(.closed) == [])
+    _ = tell(.began(.reload, Self.signal, at: time))
+    #expect(tell(.closed).first == .ready)
+  }
+
   @Test mutating func aReloadBeforeReadyIsNotTold() {
     _ = tell(.began(.launch, LifecycleCause(.launch), at: time))
     #expect(tell(.began(.reload, Self.signal, at: time)) == [])

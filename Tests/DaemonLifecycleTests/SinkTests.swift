@@ -6,8 +6,8 @@ import Testing
 /// Keeps what a core tells.
 final class FactLog: LifecycleSink {
   private let facts = Mutex<[LifecycleFact]>([])
-  let asksForTime: Bool
-  init(asksForTime: Bool = true) { self.asksForTime = asksForTime }
+  let isServiceManager: Bool
+  init(isServiceManager: Bool = true) { self.isServiceManager = isServiceManager }
   func hear(_ fact: LifecycleFact) { facts.withLock { $0.append(fact) } }
   var all: [LifecycleFact] { facts.withLock { $0 } }
 
@@ -28,6 +28,8 @@ final class FactLog: LifecycleSink {
       case .endedLate: "ended late"
       case .remark(_, let text): "remark \(text ?? "none")"
       case .problems: "problems"
+      case .readyToSleep: "ready to sleep"
+      case .closed: "closed"
       case .complaint(let text): "complaint \(text)"
       case .terminated(let exit): "terminated \(exit.code)"
       }
@@ -43,9 +45,9 @@ struct ObservedCore {
 
   init(
     _ configuration: LifecycleConfiguration = LifecycleConfiguration(),
-    asksForTime: Bool = true, watchdogPeriod: Duration? = .seconds(4)
+    isServiceManager: Bool = true, watchdogPeriod: Duration? = .seconds(4)
   ) {
-    log = FactLog(asksForTime: asksForTime)
+    log = FactLog(isServiceManager: isServiceManager)
     core = LifecycleCore(
       configuration: configuration, time: .virtual(time), sinks: [log],
       watchdogPeriod: watchdogPeriod, exitProcess: { _ in })
@@ -173,7 +175,7 @@ struct ObservedCore {
     let observed = ObservedCore(
       LifecycleConfiguration(
         hookDeadline: .seconds(10), stopBudget: .seconds(20), exitGrace: nil, logsProblems: false),
-      asksForTime: false)
+      isServiceManager: false)
     let core = observed.core
     _ = await core.launch()
     let long = Scripted(background: { notification in
@@ -248,6 +250,78 @@ struct ObservedCore {
     await core.advance(by: .seconds(30))
     await core.untilIdle()
     #expect(saved.withLock { $0 }, "the end of the first one's time is not that of the second")
+  }
+
+  @Test func theMachineMaySleepOnceAllIsDone() async {
+    let observed = ObservedCore()
+    _ = await observed.core.launch()
+    await observed.send(.suspend)
+    let names = observed.log.names.suffix(3)
+    #expect(
+      Array(names) == ["began suspend", "ended suspend in background", "ready to sleep"])
+  }
+
+  /// Asleep, awake and asleep again behind one long delivery: the second sleep asks for nothing more, and the
+  /// machine must not wait for it.
+  @Test func aSleepThatAsksForNothingIsAnsweredToo() async {
+    let observed = ObservedCore()
+    let core = observed.core
+    _ = await core.launch()
+    await observed.send(.suspend)
+    let gate = Gate()
+    let token = observe(core, ShouldReload.self) { _ in await gate.wait() }
+    core.receive(LifecycleEvent(.reload))
+    core.receive(LifecycleEvent(.resume))
+    core.receive(LifecycleEvent(.suspend))
+    gate.open()
+    await core.untilIdle()
+    #expect(observed.log.names.count { $0 == "ready to sleep" } == 2)
+    token.cancel()
+  }
+
+  @Test func aStopInASuspendKeepsTheMachineAwakeUntilItsEnd() async {
+    let observed = ObservedCore()
+    let core = observed.core
+    _ = await core.launch()
+    let token = observe(core, WillSuspend.self) { _ in core.receive(LifecycleEvent(.terminate)) }
+    await observed.send(.suspend)
+    let names = observed.log.names
+    #expect(names.suffix(2) == ["terminated 0", "ready to sleep"])
+    token.cancel()
+  }
+
+  @Test func aReasonThatChangesMeanwhileIsToldAsItsOwn() async {
+    let observed = ObservedCore()
+    let core = observed.core
+    _ = await core.launch()
+    await observed.send(.enterBackground(.operator))
+    let gate = Gate()
+    let token = observe(core, ShouldReload.self) { _ in await gate.wait() }
+    core.receive(LifecycleEvent(.reload))
+    core.receive(
+      LifecycleEvent(
+        .enterBackground(BackgroundReason("db.service")),
+        cause: LifecycleCause(.bus("db.service is failed"))))
+    #expect(observed.log.names.last == #"reasons ["db.service", "operator"]"#)
+    gate.open()
+    await core.untilIdle()
+    token.cancel()
+  }
+
+  @Test func aSubjectThatGoesAwayIsTold() async {
+    let observed = ObservedCore()
+    _ = await observed.core.launch()
+    observed.core.close()
+    #expect(observed.log.names.last == "closed")
+  }
+
+  @Test func onlyOneSubjectSpeaksWithSystemd() {
+    var first = ServiceClaim.take()
+    #expect(first != nil)
+    #expect(ServiceClaim.take() == nil)
+    withExtendedLifetime(first) {}
+    first = nil
+    #expect(ServiceClaim.take() != nil)
   }
 
   private func observe<N: LifecycleNotification>(

@@ -43,7 +43,7 @@ extension LifecycleCore {
         case let running = state.deliveries[call.delivery]!.running[index], !running.isCancelled
       else { return }
       var deadline = running.next.advanced(by: extra)
-      if self.canExtendStop, state.budget?.isHurried == false {
+      if self.hasServiceManager, state.budget?.isHurried == false {
         // The service manager is told, so the stop may take that much longer.
         state.budget?.extend(by: extra)
       } else if let limit = self.limit(of: state.deliveries[call.delivery]!, at: now, state) {

@@ -29,6 +29,8 @@ public final class LifecycleCore: Sendable {
     var stopTimeout: Duration?
     /// When logind stops waiting for a suspend that has been announced.
     var sleepEnd: MonotonicTime?
+    /// A sleep was announced, and nobody has been told yet that the machine may sleep.
+    var isSleepAwaited = false
     /// Set while a suspend is delivered that logind waits for.
     var sleepBudget: StopBudget?
     /// When sinks are told next how far the walk under way has come; `nil` while there is none.
@@ -110,8 +112,8 @@ public final class LifecycleCore: Sendable {
   let sinks: [any LifecycleSink]
   /// How long the service manager waits for a ping; `nil`: it does not.
   let watchdogPeriod: Duration?
-  /// A service manager hears of extended deadlines, and allows for them.
-  let canExtendStop: Bool
+  /// A service manager hears of progress and of extended deadlines, and allows for them.
+  let hasServiceManager: Bool
 
   init(
     configuration: LifecycleConfiguration, initialState: LifecycleState = .launching,
@@ -127,7 +129,7 @@ public final class LifecycleCore: Sendable {
     self.recorder = recorder
     self.sinks = sinks
     self.watchdogPeriod = watchdogPeriod
-    canExtendStop = sinks.contains { $0.asksForTime }
+    hasServiceManager = sinks.contains { $0.isServiceManager }
     self.exitProcess = exitProcess
     state = Mutex(State(registry: LifecycleRegistry(state: initialState)))
     executor.client = self
@@ -150,6 +152,7 @@ public final class LifecycleCore: Sendable {
   ) {
     let reasons = state.registry.backgroundReasons
     defer { tellReasons(event.cause, unless: reasons, state, &work) }
+    if case .suspend = event.kind { state.isSleepAwaited = true }
     switch state.registry.receive(event, postID: postID) {
     case .none: break
     case .refused: refuse(event, postID, &state, &work)
@@ -175,6 +178,7 @@ public final class LifecycleCore: Sendable {
       var work = Work(reusable: driver)
       let result = body(&state, &work)
       pump(&state, &work)
+      tellReadyToSleep(&state, &work)
       if !state.idleWaiters.isEmpty, isIdle(state) {
         for waiter in state.idleWaiters { work.tellings.append { waiter.resume() } }
         state.idleWaiters = []
@@ -307,6 +311,7 @@ public final class LifecycleCore: Sendable {
   /// turn the exit's code into a death by that signal.
   func close() {
     if state.withLock({ $0.exitDeadline == nil }) { closeSources() }
+    change { state, work in if state.exit == nil { self.tell(.closed, &work) } }
     let (entries, streams, sleepers, rounds, isExiting) = state.withLock { state in
       state.isClosed = true
       state.registry.removeAll()

@@ -3,8 +3,8 @@
 /// Called in the order of the facts, by one thread at a time, under no lock of the core's, and possibly on
 /// the listening thread: it must not wait, and runs no code of the user's.
 protocol LifecycleSink: AnyObject, Sendable {
-  /// It gets more time for the stop where that is asked for.
-  var asksForTime: Bool { get }
+  /// It is a service manager: it wants to know of progress, and allows for more time where that is asked for.
+  var isServiceManager: Bool { get }
   func hear(_ fact: LifecycleFact)
 }
 
@@ -30,6 +30,8 @@ enum LifecycleFact: Sendable {
   case healthy
   /// They are not, and why.
   case unhealthy(String)
+  /// The machine may sleep: what its sleep asked for has been done, or there was nothing to do.
+  case readyToSleep
   /// A hook that had been given up has ended after all.
   case endedLate(String)
   /// Something that an operator should know, until it is taken back with `nil`.
@@ -38,6 +40,8 @@ enum LifecycleFact: Sendable {
   case complaint(String)
   /// Hooks of a delivery beside the walks did not complete.
   case problems([LifecycleReport.Entry])
+  /// The subject is gone before its end; nothing more is told.
+  case closed
   /// All is over; the process ends with this.
   case terminated(LifecycleExit)
 }
@@ -88,10 +92,18 @@ extension LifecycleCore {
     _ work: inout Work
   ) {
     let registry = state.registry
-    guard registry.state == .background, !registry.isInWalk, registry.termination == nil,
+    guard registry.state == .background, registry.termination == nil,
       !registry.backgroundReasons.isEmpty, registry.backgroundReasons != before
     else { return }
     tell(.reasonsChanged(cause, snapshot(state)), &work)
+  }
+
+  /// Once what a sleep asked for has been done; at once where there is nothing to do. A termination that
+  /// overtakes it saves in its place, so the machine waits for its end.
+  func tellReadyToSleep(_ state: inout State, _ work: inout Work) {
+    guard state.isSleepAwaited, state.exit != nil || state.registry.isSleepSettled else { return }
+    state.isSleepAwaited = false
+    tell(.readyToSleep, &work)
   }
 
   /// The walk begins.
@@ -104,7 +116,8 @@ extension LifecycleCore {
     if plan.kind == .suspend, let end = state.sleepEnd.take(), end > now {
       state.sleepBudget = StopBudget(until: end, reserve: now.duration(to: end) / 2)
     }
-    if !sinks.isEmpty { state.progressDeadline = now.advanced(by: Self.progressInterval) }
+    // Without somebody to tell, nobody is woken for it.
+    if hasServiceManager { state.progressDeadline = now.advanced(by: Self.progressInterval) }
     // The kernel's time, also in a mock. Here, since another thread may be the one that tells of it, later.
     tell(.began(plan.kind, plan.cause, at: .now()), &work)
   }

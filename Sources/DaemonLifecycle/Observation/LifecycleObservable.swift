@@ -154,7 +154,9 @@ extension LifecycleObservable {
     guard !core.isTerminating else { return }
     let rounds = ForegroundRounds(body)
     core.addRounds(rounds, phase: phase, name: .foreground(file: file, line: line))
-    defer { core.removeRounds(rounds) }
+    // Cut off by the end it stays, and hears what all hear, so that the report does not depend on who was
+    // quicker; with the end it goes.
+    defer { if !core.isTerminating { core.removeRounds(rounds) } }
     do {
       try await withTaskCancellationHandler {
         try await rounds.untilOver()

@@ -252,6 +252,12 @@ struct LifecycleRegistry: Sendable {
   /// A walk is under way: a step is being delivered, or waits, or is held back.
   var isInWalk: Bool { current != nil || !walk.isEmpty }
 
+  /// Nothing is left to be told of the machine's sleep, or of its end.
+  var isSleepSettled: Bool {
+    termination == nil && sleepWish == nil && wantsSleep == isSuspended
+      && !(isInWalk && walkKind == .suspend)
+  }
+
   /// The launch is not held: the hold may be released by what it waits for.
   var isLaunchWalk: Bool { walkKind == .launch && isInWalk }
 

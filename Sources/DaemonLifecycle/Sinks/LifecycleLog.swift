@@ -28,7 +28,7 @@ final class LifecycleLog: LifecycleSink {
     return journal.destination == .nothing ? nil : journal
   }
 
-  var asksForTime: Bool { false }
+  var isServiceManager: Bool { false }
 
   func hear(_ fact: LifecycleFact) {
     switch fact {
@@ -84,7 +84,7 @@ final class LifecycleLog: LifecycleSink {
     let problems = failed == 0 ? "" : ", \(failed) of \(report.entries.count) hooks failed"
     journal.write(
       JournalEntry(
-        "\(walk.sentence) in \(elapsed.inSeconds) s (\(report.cause))\(problems)",
+        "\(walk.sentence(isRejected: failed > 0)) in \(elapsed.inSeconds) s (\(report.cause))\(problems)",
         failed == 0 ? walk.priority : .warning, messageID: LifecycleMessageID.of(walk),
         fields: fields(walk, report.cause) + [
           JournalField(known: "LIFECYCLE_STATE", "\(snapshot.state)"),
@@ -142,14 +142,14 @@ final class LifecycleLog: LifecycleSink {
 
 extension LifecycleWalk {
   /// Past tense, for a log.
-  fileprivate var sentence: String {
+  fileprivate func sentence(isRejected: Bool) -> String {
     switch self {
     case .launch: "Launched"
     case .foreground: "Entered the foreground"
     case .background: "Entered the background"
     case .suspend: "Ready for the machine's sleep"
     case .resume: "Resumed after the machine's sleep"
-    case .reload: "Reloaded"
+    case .reload: isRejected ? "Reload rejected" : "Reloaded"
     case .save: "Saved state"
     case .pressure: "Told of pressure"
     case .post: "Delivered"

@@ -30,7 +30,7 @@ final class NotifySink: LifecycleSink {
     state = Mutex(State(status: ServiceStatus(sendsStatus: sendsStatus)))
   }
 
-  var asksForTime: Bool { true }
+  var isServiceManager: Bool { true }
 
   func hear(_ fact: LifecycleFact) {
     let clock = WallClock.now()
@@ -53,7 +53,7 @@ final class NotifySink: LifecycleSink {
       try socket.send(fields, timeout: .zero)
       state.lastError = nil
     } catch {
-      if case .system(_, EAGAIN) = error {
+      if Self.isFull(error) {
         state.waiting.append(fields)
         state.hasThread = true
         return false
@@ -71,13 +71,36 @@ final class NotifySink: LifecycleSink {
 
   private func sendInBackground() {
     let began = Thread.spawn(named: "lifecycle-sd") { [self] in
-      while let fields = next() {
-        do throws(SystemdError) { try socket.send(fields, timeout: .seconds(30)) } catch {
-          state.withLock { note(error, &$0) }
-        }
-      }
+      while let fields = next() { sendWaiting(fields) }
     }
     if !began { state.withLock { $0.hasThread = false } }
+  }
+
+  /// A stuck service manager loses a status and a ping, but never what it waits for.
+  private func sendWaiting(_ fields: [NotifyField]) {
+    while true {
+      do throws(SystemdError) {
+        try socket.send(fields, timeout: .seconds(30))
+        return
+      } catch {
+        state.withLock { note(error, &$0) }
+        let isAwaited = fields.contains { field in
+          switch field {
+          case .ready, .reloading, .stopping: true
+          default: false
+          }
+        }
+        if !Self.isFull(error) || !isAwaited { return }
+      }
+    }
+  }
+
+  /// The service manager's queue has no room. A stream (vsock) says so by not being ready in time.
+  private static func isFull(_ error: SystemdError) -> Bool {
+    switch error {
+    case .system(_, EAGAIN), .timedOut: true
+    default: false
+    }
   }
 
   private func next() -> [NotifyField]? {

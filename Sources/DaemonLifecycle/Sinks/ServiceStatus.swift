@@ -46,7 +46,8 @@ struct ServiceStatus {
     case .remark(let kind, let text): remark(kind, text)
     case .problems(let entries): remark(.problem, Self.text(of: entries))
     case .terminated(let exit): terminated(exit)
-    case .endedLate, .complaint: []
+    case .closed: closed()
+    case .endedLate, .complaint, .readyToSleep: []
     }
   }
 
@@ -121,6 +122,13 @@ struct ServiceStatus {
     return [.reloading(at: time.microseconds), .ready] + status()
   }
 
+  /// A reload that nobody will end any more is answered all the same.
+  private mutating func closed() -> [NotifyField] {
+    guard isReloading, stopping == nil else { return [] }
+    isReloading = false
+    return [.ready] + status("the reload was cut short: the lifecycle is gone")
+  }
+
   private mutating func terminating(_ cause: LifecycleCause) -> [NotifyField] {
     guard stopping == nil else { return [] }
     stopping = cause
@@ -174,7 +182,15 @@ struct ServiceStatus {
   private static func verdict(on report: LifecycleReport, at clock: String) -> String {
     let rejections = report.problems.filter { $0.outcome.severity > 0 }
     return rejections.isEmpty
-      ? "reloaded \(clock)" : "reload rejected \(clock): \(text(of: rejections))"
+      ? "reloaded \(clock)" : "reload rejected \(clock): \(reasons(of: rejections))"
+  }
+
+  /// Shorter than `text(of:)`, since it stays until the next reload.
+  private static func reasons(of entries: [LifecycleReport.Entry]) -> String {
+    let reasons = entries.map { entry in
+      entry.errorText.map { "\(entry.observer): \($0)" } ?? entry.description
+    }
+    return reasons.prefix(3).joined(separator: "; ")
   }
 
   private static func text(of entries: [LifecycleReport.Entry]) -> String {

@@ -11,7 +11,10 @@ final class BusSource: LifecycleSource, LifecycleSink {
   private let inbox = BusInbox()
 
   init(_ address: BusAddress, followers: [any BusFollower]) {
-    session = BusSession(address)
+    // Where there is no bus at all, as in a container, an idle daemon is woken every ten minutes for it.
+    var options = BusSession.Options()
+    options.longestDelay = .seconds(600)
+    session = BusSession(address, options: options)
     self.followers = followers
   }
 
@@ -39,7 +42,7 @@ final class BusSource: LifecycleSource, LifecycleSink {
 
   // MARK: What the lifecycle tells
 
-  var asksForTime: Bool { false }
+  var isServiceManager: Bool { false }
 
   func hear(_ fact: LifecycleFact) { for follower in followers { follower.hear(fact) } }
 }
@@ -58,24 +61,35 @@ extension BusFollower {
 
 /// What the followers have found out and the core has not taken yet.
 final class BusInbox: Sendable {
-  private let state = Mutex<(inputs: [LifecycleInput], lastComplaint: BusError?)>(([], nil))
+  private struct State {
+    var inputs: [LifecycleInput] = []
+    /// What is done without, by the reason for it: several matters share a bus, and make one line.
+    var complaints: [BusError: [String]] = [:]
+    /// What was said of each matter last, so that it is said once.
+    var said: [String: BusError] = [:]
+  }
+
+  private let state = Mutex(State())
 
   func put(_ input: LifecycleInput) { state.withLock { $0.inputs.append(input) } }
 
-  /// Several matters share a bus: that it is away is said once.
-  func complain(_ error: BusError, _ purpose: String) {
+  /// `matter` is what the daemon does without, as in "sleep of the machine".
+  func complain(_ error: BusError, without matter: String) {
     if case .closed = error { return }
     state.withLock { state in
-      guard state.lastComplaint != error else { return }
-      state.lastComplaint = error
-      state.inputs.append(.complaint("\(purpose): \(error)"))
+      guard state.said[matter] != error else { return }
+      state.said[matter] = error
+      state.complaints[error, default: []].append(matter)
     }
   }
 
   func take() -> [LifecycleInput] {
     state.withLock { state in
-      defer { state.inputs = [] }
+      defer { (state.inputs, state.complaints) = ([], [:]) }
       return state.inputs
+        + state.complaints.map { error, matters in
+          .complaint("\(error) The daemon goes on without: \(matters.joined(separator: ", ")).")
+        }
     }
   }
 }

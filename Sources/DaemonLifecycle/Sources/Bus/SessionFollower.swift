@@ -14,7 +14,7 @@ final class SessionFollower: BusFollower {
           state == .active ? .enterForeground(.session) : .enterBackground(.session)
         let cause = LifecycleCause(.bus(Self.phrase(state)))
         inbox.put(.event(LifecycleEvent(kind, cause: cause)))
-      case .failure(let error): inbox.complain(error, "The user's session is not followed")
+      case .failure(let error): inbox.complain(error, without: "the user's session")
       }
     }
     self.watch.withLock { $0 = watch }

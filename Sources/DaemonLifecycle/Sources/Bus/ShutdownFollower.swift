@@ -37,7 +37,7 @@ final class ShutdownFollower: BusFollower {
       lock.setAnnounced(false)
       save.withLock { $0 = .none }
       takeLock(login, inbox)
-    case .failure(let error): inbox.complain(error, "Shutdown of the machine is not heard of")
+    case .failure(let error): inbox.complain(error, without: "the machine's shutdown")
     }
   }
 
@@ -56,7 +56,7 @@ final class ShutdownFollower: BusFollower {
   private func takeLock(_ login: Login1, _ inbox: BusInbox) {
     lock.take(login) { answer in
       if case .failure(let error) = answer {
-        inbox.complain(error, "There is no delay lock for shutdowns")
+        inbox.complain(error, without: "a delay lock for the shutdown")
       }
     }
   }

@@ -45,7 +45,7 @@ final class SleepFollower: BusFollower {
       state.withLock { $0.isAsleep = false }
       inbox.put(.event(Self.event(.resume, "the machine has woken up")))
       takeLock(login, inbox)
-    case .failure(let error): inbox.complain(error, "Sleep of the machine is not heard of")
+    case .failure(let error): inbox.complain(error, without: "the machine's sleep")
     }
   }
 
@@ -59,7 +59,7 @@ final class SleepFollower: BusFollower {
       case .success: inbox.put(.remark(.delayLock, nil))
       case .failure(let error) where error.isAccessDenied:
         inbox.put(.remark(.delayLock, "no delay lock: a suspend does not wait for the hooks"))
-      case .failure(let error): inbox.complain(error, "There is no delay lock for suspends")
+      case .failure(let error): inbox.complain(error, without: "a delay lock for it")
       }
     }
   }
@@ -70,15 +70,9 @@ final class SleepFollower: BusFollower {
     }
   }
 
-  /// The hooks have ended: the machine may sleep. Once it is awake again the lock is kept for the next time.
-  ///
-  /// A stop that overtakes the suspend saves in its place, and needs the lock until its end.
+  /// The hooks have ended. Once the machine is awake again the lock is kept for the next time.
   func hear(_ fact: LifecycleFact) {
-    switch fact {
-    case .ended(.suspend, let report, _, _) where !report.isOvertaken: break
-    case .terminated: break
-    default: return
-    }
-    if state.withLock({ $0.isAsleep }) { lock.release() }
+    guard case .readyToSleep = fact, state.withLock({ $0.isAsleep }) else { return }
+    lock.release()
   }
 }

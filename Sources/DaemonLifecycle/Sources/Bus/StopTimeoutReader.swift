@@ -10,7 +10,7 @@ final class StopTimeoutReader: BusFollower {
     let connections = session.observe(
       BusSessionObserver(
         connected: { [weak self] _ in self?.ask(manager, inbox) },
-        disconnected: { inbox.complain($0, "TimeoutStopSec= is not known") }))
+        disconnected: { inbox.complain($0, without: "TimeoutStopSec=") }))
     state.withLock { $0.connections = connections }
   }
 
@@ -21,7 +21,7 @@ final class StopTimeoutReader: BusFollower {
       case .success(let timeout):
         self?.state.withLock { $0.isKnown = true }
         inbox.put(.stopTimeout(timeout ?? .seconds(Int64.max)))
-      case .failure(let error): inbox.complain(error, "TimeoutStopSec= is not known")
+      case .failure(let error): inbox.complain(error, without: "TimeoutStopSec=")
       }
     }
   }

@@ -14,15 +14,18 @@ final class UnitFollower: BusFollower {
 
   func begin(on session: BusSession, _ inbox: BusInbox) {
     let manager = Systemd1(session)
+    var invalid: [String: String] = [:]
     for name in names {
-      do throws(BusError) {
-        let unit = try UnitName(name)
-        let watch = manager.watchActiveState(of: unit) { [weak self] state in
-          self?.take(state, of: name, inbox)
-        }
-        watches.withLock { $0.append(watch) }
-      } catch { note("\(error)", about: name, inbox) }
+      guard let unit = try? UnitName(name) else {
+        invalid[name] = "\"\(name)\" is not the name of a unit"
+        continue
+      }
+      let watch = manager.watchActiveState(of: unit) { [weak self] state in
+        self?.take(state, of: name, inbox)
+      }
+      watches.withLock { $0.append(watch) }
     }
+    note(invalid, inbox)
   }
 
   private func take(
@@ -30,21 +33,25 @@ final class UnitFollower: BusFollower {
   ) {
     switch state {
     case .success(let state):
-      note(nil, about: name, inbox)
+      note([name: nil], inbox)
       let reason = BackgroundReason(name)
       let kind: LifecycleEvent.Kind =
         state.isUp ? .enterForeground(reason) : .enterBackground(reason)
       let cause = LifecycleCause(.bus("\(name) is \(state)"))
       inbox.put(.event(LifecycleEvent(kind, cause: cause)))
-    case .failure(.noSuchUnit): note("there is no unit \(name)", about: name, inbox)
-    case .failure(let error): inbox.complain(error, "\(name) is not watched")
+    case .failure(.noSuchUnit): note([name: "there is no unit \(name)"], inbox)
+    case .failure(let error):
+      if case .unavailable = error { note([name: "no bus for \(name)"], inbox) }
+      inbox.complain(error, without: name)
     }
   }
 
-  private func note(_ problem: String?, about name: String, _ inbox: BusInbox) {
+  /// What is wrong with a unit now, or `nil`.
+  private func note(_ changes: [String: String?], _ inbox: BusInbox) {
     let text: String?? = problems.withLock { problems in
-      guard problems[name] != problem else { return nil }
-      problems[name] = problem
+      let before = problems
+      for (name, problem) in changes { problems[name] = problem }
+      guard problems != before else { return nil }
       let all = problems.sorted { $0.key < $1.key }.map(\.value)
       return .some(all.isEmpty ? nil : "not watched: " + all.joined(separator: ", "))
     }
