@@ -12,6 +12,7 @@ int clinux_rename_at(int directory, const char *from, const char *to) {
 }
 
 int clinux_lock_file(int fd) { return flock(fd, LOCK_EX | LOCK_NB); }
+void clinux_unlock_file(int fd) { flock(fd, LOCK_UN); }
 
 DIR *clinux_names_at(int directory) {
   // Opened afresh: a duplicate would share the position with other streams.

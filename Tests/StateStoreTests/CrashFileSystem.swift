@@ -337,6 +337,12 @@ final class CrashFileSystem: StateFileSystem {
     }
   }
 
+  func unlock(_ file: Int32) {
+    state.withLock { state in
+      if state.locked == file { state.locked = nil }
+    }
+  }
+
   func close(_ file: Int32) {
     state.withLock { state in
       state.open[file] = nil

@@ -167,5 +167,7 @@ int clinux_open_at(int directory, const char *name, int flags, mode_t mode);
 int clinux_rename_at(int directory, const char *from, const char *to);
 /// flock(2), exclusive, without waiting: 0, or -1 and errno.
 int clinux_lock_file(int fd);
+/// Ends the lock for a child too that has been forked and has not executed anything yet.
+void clinux_unlock_file(int fd);
 /// A stream of the names in an open directory, from the first; the directory stays open. NULL and errno.
 DIR *clinux_names_at(int directory);

@@ -104,6 +104,8 @@ final class LinuxFileSystem: StateFileSystem {
 
   func lock(_ file: Int32) throws(SystemCallError) { try check(clinux_lock_file(file)) }
 
+  func unlock(_ file: Int32) { clinux_unlock_file(file) }
+
   func close(_ file: Int32) { _ = CLinux.close(file) }
 }
 

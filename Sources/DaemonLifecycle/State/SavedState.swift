@@ -81,6 +81,9 @@ public final class SavedState: StateObserver {
     }
   }
 
+  /// How many wait for the save that runs.
+  var waitingForTesting: Int { rounds.withLock { $0.waiting.filter { !$0.hasEnded }.count } }
+
   private enum Turn {
     case served(Result<Bool, any Error>)
     case wait(Sleeper)

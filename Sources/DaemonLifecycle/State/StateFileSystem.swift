@@ -29,8 +29,10 @@ protocol StateFileSystem: AnyObject, Sendable {
   func sync(_ file: Int32) throws(SystemCallError)
   func rename(_ name: String, to newName: String, in directory: Int32) throws(SystemCallError)
   func remove(_ name: String, in directory: Int32) throws(SystemCallError)
-  /// Exclusive and advisory; EWOULDBLOCK when somebody has it. Ends with `close`.
+  /// Exclusive and advisory; EWOULDBLOCK when somebody has it.
   func lock(_ file: Int32) throws(SystemCallError)
+  /// For descriptors that a child has inherited too.
+  func unlock(_ file: Int32)
   func close(_ file: Int32)
 }
 

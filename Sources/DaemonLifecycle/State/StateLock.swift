@@ -3,7 +3,8 @@ import Systemd
 
 /// The advisory lock on a state: a file beside it, locked with flock(2) as long as this value lives, and never removed.
 ///
-/// The kernel lets go of it when the process ends, however it ends. A child has it too until it executes something.
+/// The kernel lets go of it when the process ends, however it ends; but a child that was forked and has not executed
+/// anything has it too.
 final class StateLock: Sendable {
   private let file: StateHandle
   private let identity: FileStatus.Identity
@@ -37,6 +38,9 @@ final class StateLock: Sendable {
       throw .notAFile(directory.path(of: name))
     } catch { throw .cause(purpose, error) }
   }
+
+  /// Not only by closing: a child that is being spawned right now has the file open until it executes something.
+  deinit { file.files.unlock(file.number) }
 
   /// Whether whoever asks for the lock now still meets this one.
   func isStill(in directory: StateDirectory) throws(SystemCallError) -> Bool {

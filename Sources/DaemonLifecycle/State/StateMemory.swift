@@ -220,10 +220,17 @@ final class MemoryFileSystem: StateFileSystem {
     }
   }
 
+  func unlock(_ file: Int32) {
+    state.withLock { state in
+      guard let inode = state.open[file]?.inode, state.nodes[inode]?.lock == file else { return }
+      state.nodes[inode]?.lock = nil
+    }
+  }
+
   func close(_ file: Int32) {
+    unlock(file)
     state.withLock { state in
       guard let inode = state.open.removeValue(forKey: file)?.inode else { return }
-      if state.nodes[inode]?.lock == file { state.nodes[inode]?.lock = nil }
       state.forget(inode)
     }
   }
