@@ -62,7 +62,10 @@ let package = Package(
       dependencies: ["ProbeDaemon", "ProbeSyncMain", "ProbeTopLevel", "Pollerd"],
       swiftSettings: strict),
     .testTarget(
-      name: "PollerdTests", dependencies: ["Pollerd", "DaemonLifecycle", "DaemonLifecycleTesting"],
+      name: "PollerdTests",
+      dependencies: [
+        "Pollerd", "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting",
+      ],
       path: "Tests/PollerdTests", swiftSettings: strict),
     .executableTarget(
       name: "ProbeState", dependencies: ["CLinux", "DaemonLifecycle"], path: "Tests/Probes/State",

@@ -2,7 +2,7 @@ public import DaemonLifecycle
 public import Foundation
 import Synchronization
 
-/// Keeps a value on disk as ``StateStore`` keeps bytes: the old one or the new one, whatever happens.
+/// Keeps a value on disk as `StateStore` keeps bytes: the old one or the new one, whatever happens.
 ///
 ///     struct Progress: Codable { var count = 0 }
 ///
@@ -116,7 +116,7 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
     try store.saveIfChanged(try bytes(of: value))
   }
 
-  /// What would be saved, for ``SavedState``.
+  /// What would be saved, for `SavedState`.
   ///
   /// - Throws: `unencodable`, and `undecodable` when what is there is not a value.
   public func bytes(of value: Value) throws(StateError) -> [UInt8] {
