@@ -13,6 +13,7 @@ let package = Package(
   products: [
     .library(name: "Systemd", targets: ["Systemd"]),
     .library(name: "DaemonLifecycle", targets: ["DaemonLifecycle"]),
+    .library(name: "DaemonLifecycleFoundation", targets: ["DaemonLifecycleFoundation"]),
     .library(name: "DaemonLifecycleTesting", targets: ["DaemonLifecycleTesting"]),
     .executable(name: "pollerd", targets: ["Pollerd"]),
   ],
@@ -21,12 +22,15 @@ let package = Package(
     .target(name: "Systemd", dependencies: ["CLinux"], swiftSettings: strict),
     .target(
       name: "DaemonLifecycle", dependencies: ["CLinux", "Systemd"], swiftSettings: strict),
+    // The only library target that imports Foundation.
+    .target(
+      name: "DaemonLifecycleFoundation", dependencies: ["DaemonLifecycle"], swiftSettings: strict),
     .target(
       name: "DaemonLifecycleTesting", dependencies: ["CLinux", "Systemd", "DaemonLifecycle"],
       swiftSettings: strict),
     .executableTarget(
-      name: "Pollerd", dependencies: ["DaemonLifecycle", "Systemd"], path: "Examples/Pollerd",
-      swiftSettings: strict),
+      name: "Pollerd", dependencies: ["DaemonLifecycle", "DaemonLifecycleFoundation", "Systemd"],
+      path: "Examples/Pollerd", swiftSettings: strict),
     .target(
       name: "TestSupport", dependencies: ["CLinux"], path: "Tests/TestSupport",
       swiftSettings: strict),
@@ -61,8 +65,21 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "PollerdTests", dependencies: ["Pollerd", "DaemonLifecycle", "DaemonLifecycleTesting"],
+      name: "PollerdTests",
+      dependencies: [
+        "Pollerd", "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting",
+      ],
       path: "Tests/PollerdTests", swiftSettings: strict),
+    .executableTarget(
+      name: "ProbeState", dependencies: ["CLinux", "DaemonLifecycle"], path: "Tests/Probes/State",
+      swiftSettings: strict + [.unsafeFlags(["-O"])]),
+    .testTarget(
+      name: "StateStoreTests",
+      dependencies: [
+        "CLinux", "Systemd", "DaemonLifecycle", "DaemonLifecycleFoundation",
+        "DaemonLifecycleTesting", "ProbeState", "TestSupport",
+      ],
+      swiftSettings: strict),
     // On a real systemd; skipped unless MACHINE_SUITES says where. See Tests/Machine.
     .testTarget(
       name: "MachineTests", dependencies: ["Pollerd", "ProbeService"], swiftSettings: strict),

@@ -34,7 +34,7 @@ struct Options: Equatable {
     Signals: SIGUSR1 pauses, SIGUSR2 resumes, SIGHUP saves and reloads, SIGTERM and SIGINT save and end.
 
     Exit status: 0 all well, 64 bad arguments, 71 the system refused, 73 no place for the state,
-    78 bad configuration file; 70 or 124 when the state could not be saved at the end.
+    or another pollerd has it, 78 bad configuration file; 70 or 124 when the state could not be saved at the end.
 
     """
 }

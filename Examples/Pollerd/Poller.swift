@@ -1,9 +1,10 @@
 import DaemonLifecycle
+import DaemonLifecycleFoundation
 
 /// Reads its source again and again while the daemon is in the foreground, and numbers what it reads.
 ///
 /// The promise: every number is printed once, in order, through pauses and restarts, and after a save the
-/// file has the number printed last. It holds because being an actor makes a number and its line one step
+/// store has the number printed last. It holds because being an actor makes a number and its line one step
 /// (`finishPoll`), and because printing never waits, so that no hook waits for a reader of our output.
 actor Poller {
   typealias Read = @Sendable (PollSource) async throws -> String
@@ -17,20 +18,20 @@ actor Poller {
   /// When the last poll ended, or the work began.
   private var lastSign: LifecycleClock.Instant
 
-  private let file: StateFile
+  private let store: PollStore
   private let configuration: Configuration
   private let console: any LineOutput
   private let clock: LifecycleClock
   private let read: Read
 
   init(
-    lifecycle: any LifecycleObservable, state: PollState, file: StateFile, settings: Settings,
+    lifecycle: any LifecycleObservable, state: PollState, store: PollStore, settings: Settings,
     configuration: Configuration, console: any LineOutput,
     read: @escaping Read = { try await $0.read() }
   ) {
     self.state = state
     self.settings = settings
-    self.file = file
+    self.store = store
     self.configuration = configuration
     self.console = console
     self.read = read
@@ -135,7 +136,7 @@ extension Poller: HealthObserver {
 
 extension Poller: StateObserver, ReloadObserver, TerminationObserver {
   func shouldSaveState(_ notification: ShouldSaveState) throws {
-    do { try file.save(state) } catch {
+    do { try store.saveIfChanged(state) } catch {
       console.print("save failed: \(error)")
       throw error
     }

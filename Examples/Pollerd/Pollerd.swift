@@ -1,4 +1,5 @@
 import DaemonLifecycle
+import DaemonLifecycleFoundation
 import Foundation
 import Systemd
 
@@ -29,14 +30,15 @@ import Systemd
   private static func serve(_ options: Options) async throws -> Never {
     let configuration = Configuration(file: options.configFile, overrides: options.settings)
     let settings = try configuration.load()
-    let file = try StateFile(directory: options.stateDirectory(ProcessInfo.processInfo.environment))
-    let state = try file.loadOrSetAside(complain)
+    let store = try PollStore(
+      directory: options.stateDirectory(ProcessInfo.processInfo.environment))
+    let state = try store.loadOrSetAside { complain($0) } ?? PollState()
 
     let token = try Credentials(.current).string(named: "pollerd.token")
 
     let lifecycle = LifecycleSubject()
     let poller = Poller(
-      lifecycle: lifecycle, state: state, file: file, settings: settings,
+      lifecycle: lifecycle, state: state, store: store, settings: settings,
       configuration: configuration, console: Console(.standardOutput, clock: lifecycle.clock),
       read: { try await $0.read(token: token?.trimmingCharacters(in: .whitespacesAndNewlines)) })
     // The body owns the poller, which the lifecycle holds weakly.
@@ -54,7 +56,7 @@ import Systemd
     switch error {
     case is UsageError: 64
     case is SettingsError: 78
-    case is SystemError: 73
+    case is SystemError, is StateError: 73
     case is SystemdError: 78
     default: 71
     }

@@ -53,8 +53,9 @@ import Testing
       let polls = try await pollerd.journal().filter { $0.message.hasPrefix("poll ") }
       let numbers = polls.compactMap { Int($0.message.split(separator: " ")[1]) }
       #expect(numbers == Array(1...numbers.count))
-      let state = try await machine.read(machine.pollerdState)
-      #expect(state.contains("\"count\":\(numbers.count)"))
+      var states = ""
+      for path in machine.pollerdStates { states += try await machine.read(path) }
+      #expect(states.contains("\"count\":\(numbers.count)"))
     }
   }
 

@@ -1,4 +1,5 @@
 import DaemonLifecycle
+import DaemonLifecycleFoundation
 import DaemonLifecycleTesting
 import Foundation
 import Synchronization
@@ -145,7 +146,7 @@ struct TestDaemon {
   let mock = MockLifecycleSubject()
   let console = CapturedLines()
   let source = FakeSource()
-  let file: StateFile
+  let store: PollStore
   let poller: Poller
   private let work: Task<Void, any Error>
 
@@ -153,12 +154,13 @@ struct TestDaemon {
     in directory: TemporaryDirectory, config: String? = nil,
     overrides: PartialSettings = PartialSettings(), _ behaviour: FakeSource.Behaviour = .answer
   ) throws {
-    file = try StateFile(directory: directory.path + "/state")
+    store = try PollStore(directory: directory.path + "/state")
     let configuration = Configuration(file: config, overrides: overrides)
     let (mock, source) = (mock, source)
     source.behaviour = behaviour
     let poller = Poller(
-      lifecycle: mock, state: try file.load(), file: file, settings: try configuration.load(),
+      lifecycle: mock, state: try store.load() ?? PollState(), store: store,
+      settings: try configuration.load(),
       configuration: configuration, console: console, read: { try await source.read($0) })
     self.poller = poller
     work = Task { try await poller.work(in: mock) }

@@ -1,4 +1,5 @@
 import DaemonLifecycle
+import DaemonLifecycleFoundation
 import DaemonLifecycleTesting
 import Foundation
 import XCTest
@@ -36,7 +37,7 @@ final class PollerTests: XCTestCase {
     try await daemon.console.line("poll 2")
     try await daemon.terminate()
     XCTAssertEqual(daemon.console.polls.last, "poll 2 failed: the source is dry")
-    XCTAssertEqual(try daemon.file.load(), PollState(count: 2, lastValue: "value 1"))
+    XCTAssertEqual(try daemon.store.load(), PollState(count: 2, lastValue: "value 1"))
   }
 
   func testWithoutRoomForItsLineAPollIsNotCounted() async throws {
@@ -50,7 +51,7 @@ final class PollerTests: XCTestCase {
     // Neither the pause nor the save waits for room.
     let report = await daemon.mock.send(.sigusr1)
     XCTAssertTrue(report.problems.isEmpty, "\(report)")
-    XCTAssertEqual(try daemon.file.load().count, 0)
+    XCTAssertEqual(try daemon.store.load()?.count, 0)
 
     daemon.console.hasRoom = true
     await daemon.mock.send(.sigusr2)
@@ -175,15 +176,15 @@ final class PollerTests: XCTestCase {
     let daemon = try TestDaemon(in: directory)
     try await daemon.console.line("poll 1")
     await daemon.mock.send(.sigusr1)
-    XCTAssertEqual(try daemon.file.load(), PollState(count: 1, lastValue: "value 1"))
+    XCTAssertEqual(try daemon.store.load(), PollState(count: 1, lastValue: "value 1"))
     await daemon.mock.send(.sigusr2)
     try await daemon.console.line("poll 2")
     await daemon.mock.send(.sighup)
-    XCTAssertEqual(try daemon.file.load(), PollState(count: 2, lastValue: "value 2"))
+    XCTAssertEqual(try daemon.store.load(), PollState(count: 2, lastValue: "value 2"))
     await daemon.mock.advance(by: .seconds(1))
     try await daemon.console.line("poll 3")
     try await daemon.terminate()
-    XCTAssertEqual(try daemon.file.load(), PollState(count: 3, lastValue: "value 3"))
+    XCTAssertEqual(try daemon.store.load(), PollState(count: 3, lastValue: "value 3"))
     XCTAssertEqual(daemon.mock.exit?.code, 0)
   }
 
@@ -199,11 +200,11 @@ final class PollerTests: XCTestCase {
   func testAFailedSaveIsReportedAndEndsWithStatus70() async throws {
     let daemon = try TestDaemon(in: directory)
     try await daemon.console.line("poll 1")
-    try FileManager.default.removeItem(atPath: daemon.file.directory)
+    try FileManager.default.removeItem(atPath: daemon.store.store.directory)
     let report = try await daemon.terminate()
     XCTAssertEqual(report.problems.count, 1, "\(report)")
-    let sentence =
-      "Could not save the state in \(daemon.file.directory): No such file or directory."
+    let directory = daemon.store.store.directory
+    let sentence = "There is no directory \(directory): make it, or name another."
     XCTAssertTrue("\(report)".contains(sentence), "\(report)")
     try await daemon.console.line("save failed: \(sentence)")
     XCTAssertEqual(daemon.mock.exit?.code, 70)

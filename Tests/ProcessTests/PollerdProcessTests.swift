@@ -28,8 +28,15 @@ final class PollerdProcessTests: XCTestCase {
 
   private func savedCount() throws -> Int {
     struct State: Decodable { let count: Int }
-    let data = try Data(contentsOf: URL(fileURLWithPath: stateDirectory + "/state.json"))
-    return try JSONDecoder().decode(State.self, from: data).count
+    // Past the daemon, which has the store: the generation and the bytes of both files.
+    let files = ["/state.0", "/state.1"].compactMap {
+      try? Data(contentsOf: URL(fileURLWithPath: stateDirectory + $0))
+    }
+    let newest = files.max {
+      $0[16..<24].reversed().lexicographicallyPrecedes($1[16..<24].reversed())
+    }
+    guard let newest else { throw TestFailure("nothing is saved") }
+    return try JSONDecoder().decode(State.self, from: newest.dropFirst(40)).count
   }
 
   /// The numbers of the polls that it has printed.
@@ -167,6 +174,44 @@ final class PollerdProcessTests: XCTestCase {
       }
       XCTAssertEqual(numbers, Array(1...numbers.count))
     }
+  }
+
+  // MARK: The state
+
+  func testASecondInstanceIsRefused() throws {
+    let daemon = try started()
+    let second = try ChildProcess(
+      built("pollerd"), ["--state", stateDirectory], stderrToStdout: true)
+    XCTAssertEqual(try second.wait(), .status(73))
+    XCTAssertEqual(
+      second.output,
+      [
+        "pollerd: The state in \(stateDirectory) is in use by process \(daemon.pid): stop that one first, "
+          + "or give each a directory of its own."
+      ])
+    // The first has not noticed; when it has gone, there is room.
+    try daemon.expect("poll ")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    let third = try started()
+    third.send(SIGTERM)
+    XCTAssertEqual(try third.wait(), .status(0))
+  }
+
+  func testAStateThatIsNoneIsKeptAside() throws {
+    let daemon = try started()
+    try daemon.expect("poll 3 ")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    try "{".write(toFile: stateDirectory + "/state.0", atomically: false, encoding: .utf8)
+    let next = try ChildProcess(
+      built("pollerd"), ["--state", stateDirectory], stderrToStdout: true)
+    try next.expect(
+      "pollerd: No file of the state is whole: \(stateDirectory)/state.0 is not a state. "
+        + "Mend one, or set them aside. It is kept as \(stateDirectory)/state.0.bad.")
+    try next.expect("poll 1 ")
+    next.send(SIGTERM)
+    XCTAssertEqual(try next.wait(), .status(0))
   }
 
   // MARK: The command line

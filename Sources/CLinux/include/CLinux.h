@@ -158,3 +158,16 @@ const char *clinux_program_name(void);
 /// Starts a detached thread with every signal blocked but those of its own faults. `name` must live for
 /// ever. 0, or an errno value.
 int clinux_start_quiet_thread(const char *name, void (*body)(void *), void *context);
+
+// MARK: state.c: files by name in a directory that is open
+
+/// openat(2), close-on-exec, without waiting for a FIFO's other end and without becoming a terminal's owner.
+int clinux_open_at(int directory, const char *name, int flags, mode_t mode);
+/// renameat(2) within one directory.
+int clinux_rename_at(int directory, const char *from, const char *to);
+/// flock(2), exclusive, without waiting: 0, or -1 and errno.
+int clinux_lock_file(int fd);
+/// Ends the lock for a child too that has been forked and has not executed anything yet.
+void clinux_unlock_file(int fd);
+/// A stream of the names in an open directory, from the first; the directory stays open. NULL and errno.
+DIR *clinux_names_at(int directory);

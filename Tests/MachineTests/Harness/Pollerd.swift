@@ -9,8 +9,8 @@ extension MachineTest {
       dropIns: lines.isEmpty ? [] : ["[Service]\n" + lines.joined(separator: "\n") + "\n"])
   }
 
-  /// Where `pollerd(config:)` keeps its count.
-  var pollerdState: String { "/var/lib/pollerd-t\(number)/state.json" }
+  /// Where `pollerd(config:)` keeps its count, in turns.
+  var pollerdStates: [String] { ["0", "1"].map { "/var/lib/pollerd-t\(number)/state.\($0)" } }
 
   /// All that `systemd/README.md` says to install, as it says; the same for every test, so it stays.
   func installPollerdFiles() async throws {

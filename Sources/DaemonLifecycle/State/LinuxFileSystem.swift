@@ -1,0 +1,126 @@
+import CLinux
+
+/// The kernel's files.
+final class LinuxFileSystem: StateFileSystem {
+  static let shared = LinuxFileSystem()
+
+  var userID: UInt32 { geteuid() }
+  var processID: Int32 { getpid() }
+
+  private func check(_ result: Int32) throws(SystemCallError) {
+    if result < 0 { throw SystemCallError(number: clinux_errno()) }
+  }
+
+  private func opened(_ number: Int32) throws(SystemCallError) -> Int32 {
+    try check(number)
+    return number
+  }
+
+  // MARK: Directories
+
+  func openDirectory(_ path: String, followingLink: Bool) throws(SystemCallError) -> Int32 {
+    let flags = O_RDONLY | O_DIRECTORY | (followingLink ? 0 : O_NOFOLLOW)
+    return try opened(clinux_open_at(AT_FDCWD, path, flags, 0))
+  }
+
+  func status(ofPath path: String, followingLink: Bool) throws(SystemCallError) -> FileStatus {
+    var found = stat()
+    try check(fstatat(AT_FDCWD, path, &found, followingLink ? 0 : AT_SYMLINK_NOFOLLOW))
+    return FileStatus(found)
+  }
+
+  func names(in directory: Int32) throws(SystemCallError) -> [String] {
+    guard let stream = clinux_names_at(directory) else {
+      throw SystemCallError(number: clinux_errno())
+    }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while let entry = readdir(stream) {
+      // The name is an array in C, which ends with a NUL.
+      let name = withUnsafePointer(to: &entry.pointee.d_name) {
+        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      names.append(name)
+    }
+    return names
+  }
+
+  // MARK: Files
+
+  func open(
+    _ name: String, in directory: Int32, _ mode: FileMode
+  ) throws(SystemCallError) -> Int32 {
+    let flags =
+      switch mode {
+      case .read: O_RDONLY
+      case .create: O_WRONLY | O_CREAT | O_EXCL
+      case .lock: O_RDWR | O_CREAT
+      }
+    return try opened(clinux_open_at(directory, name, flags | O_NOFOLLOW, 0o600))
+  }
+
+  func status(of file: Int32) throws(SystemCallError) -> FileStatus {
+    var found = stat()
+    try check(fstat(file, &found))
+    return FileStatus(found)
+  }
+
+  func status(of name: String, in directory: Int32) throws(SystemCallError) -> FileStatus {
+    var found = stat()
+    try check(fstatat(directory, name, &found, AT_SYMLINK_NOFOLLOW))
+    return FileStatus(found)
+  }
+
+  func read(_ file: Int32, _ count: Int) throws(SystemCallError) -> [UInt8] {
+    var result = 0
+    // The buffer is ours for the call, and only what the kernel has filled becomes part of the array.
+    let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
+      result = CLinux.read(file, buffer.baseAddress, count)
+      initialized = max(0, result)
+    }
+    if result < 0 { throw SystemCallError(number: clinux_errno()) }
+    return bytes
+  }
+
+  func write(_ file: Int32, _ bytes: ArraySlice<UInt8>) throws(SystemCallError) -> Int {
+    let count = bytes.withUnsafeBytes { CLinux.write(file, $0.baseAddress, $0.count) }
+    if count < 0 { throw SystemCallError(number: clinux_errno()) }
+    return count
+  }
+
+  func truncate(_ file: Int32) throws(SystemCallError) { try check(ftruncate(file, 0)) }
+
+  func sync(_ file: Int32) throws(SystemCallError) { try check(fsync(file)) }
+
+  func rename(
+    _ name: String, to newName: String, in directory: Int32
+  ) throws(SystemCallError) {
+    try check(clinux_rename_at(directory, name, newName))
+  }
+
+  func remove(_ name: String, in directory: Int32) throws(SystemCallError) {
+    try check(unlinkat(directory, name, 0))
+  }
+
+  func lock(_ file: Int32) throws(SystemCallError) { try check(clinux_lock_file(file)) }
+
+  func unlock(_ file: Int32) { clinux_unlock_file(file) }
+
+  func close(_ file: Int32) { _ = CLinux.close(file) }
+}
+
+extension FileStatus {
+  fileprivate init(_ found: stat) {
+    identity = Identity(device: UInt64(found.st_dev), inode: UInt64(found.st_ino))
+    kind =
+      switch Int32(truncatingIfNeeded: found.st_mode) & S_IFMT {
+      case S_IFREG: .file
+      case S_IFDIR: .directory
+      case S_IFLNK: .link
+      default: .other
+      }
+    owner = found.st_uid
+    links = Int(found.st_nlink)
+    size = Int(found.st_size)
+  }
+}

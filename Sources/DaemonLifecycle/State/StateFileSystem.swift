@@ -1,0 +1,89 @@
+import CLinux
+
+/// Every system call that a store makes: the kernel's, the one in memory, or one that a test breaks.
+///
+/// Each method is one call, and nothing is tried again in here: what to do about EINTR or a short write is the store's
+/// business, so that a test can see it do the right thing. Names are names in a directory, never paths.
+protocol StateFileSystem: AnyObject, Sendable {
+  /// The effective user of this process.
+  var userID: UInt32 { get }
+  /// This process, as written into a lock file.
+  var processID: Int32 { get }
+
+  /// With `followingLink` false, ENOTDIR or ELOOP for a symbolic link.
+  func openDirectory(_ path: String, followingLink: Bool) throws(SystemCallError) -> Int32
+  func status(ofPath path: String, followingLink: Bool) throws(SystemCallError) -> FileStatus
+
+  /// Never follows a link.
+  func open(_ name: String, in directory: Int32, _ mode: FileMode) throws(SystemCallError) -> Int32
+  func status(of file: Int32) throws(SystemCallError) -> FileStatus
+  /// Never follows a link.
+  func status(of name: String, in directory: Int32) throws(SystemCallError) -> FileStatus
+  func names(in directory: Int32) throws(SystemCallError) -> [String]
+
+  /// Up to `count` bytes from where the last read ended; none at the end.
+  func read(_ file: Int32, _ count: Int) throws(SystemCallError) -> [UInt8]
+  /// How many of the bytes were written, which may be fewer.
+  func write(_ file: Int32, _ bytes: ArraySlice<UInt8>) throws(SystemCallError) -> Int
+  func truncate(_ file: Int32) throws(SystemCallError)
+  func sync(_ file: Int32) throws(SystemCallError)
+  func rename(_ name: String, to newName: String, in directory: Int32) throws(SystemCallError)
+  func remove(_ name: String, in directory: Int32) throws(SystemCallError)
+  /// Exclusive and advisory; EWOULDBLOCK when somebody has it.
+  func lock(_ file: Int32) throws(SystemCallError)
+  /// For descriptors that a child has inherited too.
+  func unlock(_ file: Int32)
+  func close(_ file: Int32)
+}
+
+enum FileMode {
+  case read
+  /// A new file, 0600; EEXIST when there is one.
+  case create
+  /// For reading and writing, made when there is none.
+  case lock
+}
+
+struct SystemCallError: Error, Equatable {
+  let number: Int32
+}
+
+struct FileStatus: Equatable {
+  enum Kind { case file, directory, link, other }
+
+  /// What stays the same as long as it is the same file.
+  struct Identity: Hashable {
+    let device: UInt64
+    let inode: UInt64
+  }
+
+  let identity: Identity
+  let kind: Kind
+  let owner: UInt32
+  let links: Int
+  let size: Int
+}
+
+/// Makes a call again as long as a signal interrupts it.
+func retrying<Result>(
+  _ call: () throws(SystemCallError) -> Result
+) throws(SystemCallError) -> Result {
+  while true {
+    do throws(SystemCallError) { return try call() } catch {
+      if error.number != EINTR { throw error }
+    }
+  }
+}
+
+/// An open file, closed with its last reference.
+final class StateHandle: Sendable {
+  let files: any StateFileSystem
+  let number: Int32
+
+  init(_ files: any StateFileSystem, _ number: Int32) {
+    self.files = files
+    self.number = number
+  }
+
+  deinit { files.close(number) }
+}

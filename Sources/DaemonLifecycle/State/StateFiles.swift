@@ -1,0 +1,285 @@
+import CLinux
+import Systemd
+
+/// The files of one state in its directory, for one caller at a time. Not `Sendable`: a store has it in its mutex.
+///
+/// There are two, `NAME.0` and `NAME.1`, which take turns. A save writes a file of its own, syncs it, renames it over the one
+/// that does *not* hold the last durable state, and syncs the directory. The file of the last durable state is not named in
+/// any call of a save, so until the save has returned it is there, whatever the disk makes of the rest; and the file that
+/// a rename puts in place has been synced, so it is whole wherever its name turns up.
+struct StateFiles {
+  let directory: StateDirectory
+  let name: String
+  let limit: Int
+  /// `nil` on a file system that was read-only when it was wanted, and after it was taken from us.
+  private(set) var lock: StateLock?
+  /// Which of the two has the last state that is known to be on disk; `nil`: neither does, or nobody has looked.
+  private(set) var durableSlot: Int?
+  /// No file that is whole has a higher one, and no save that was begun.
+  private var lastGeneration: UInt64 = 0
+  /// Where the newest state is, or may be: what can't be read, or is too new, may be the newest.
+  private var newestSlot: Int?
+  /// The file that the last save has put in place, or the last load has read.
+  private var inPlace: FileStatus.Identity?
+  /// Files that a failed save could not remove.
+  private var leftovers: [String] = []
+
+  init(_ name: String, in directory: StateDirectory, limit: Int) throws(StateError) {
+    self.name = name
+    self.directory = directory
+    self.limit = limit
+    do throws(StateError) { _ = try takeLock() } catch {
+      // Nobody else can write here either; loading is possible, and a save takes the lock first.
+      guard case .readOnly = error else { throw error }
+    }
+  }
+
+  func slotName(_ slot: Int) -> String { "\(name).\(slot)" }
+
+  // MARK: The lock
+
+  /// Has the lock when it returns; true when it had not, and others may have saved meanwhile.
+  mutating func takeLock() throws(StateError) -> Bool {
+    if let lock {
+      do throws(SystemCallError) {
+        if try lock.isStill(in: directory) { return false }
+      } catch { throw .failed("look at the lock of the state in \(directory.path)", error) }
+    }
+    lock = nil
+    durableSlot = nil
+    lock = try StateLock("\(name).lock", in: directory)
+    sweep()
+    return true
+  }
+
+  // MARK: Temporary files
+
+  private func temporaryName() -> String {
+    let digits = String(UInt64.random(in: 0 ... .max), radix: 16)
+    return ".\(name).\(String(repeating: "0", count: 16 - digits.count))\(digits).new"
+  }
+
+  /// Whether only we give such names, to files that are in use only under the lock.
+  private func isTemporary(_ candidate: String) -> Bool {
+    let start = ".\(name)."
+    guard candidate.hasPrefix(start), candidate.hasSuffix(".new") else { return false }
+    let digits = candidate.utf8.dropFirst(start.utf8.count).dropLast(4)
+    return digits.count == 16 && digits.allSatisfy { $0.isDigit || $0 >= 0x61 && $0 <= 0x66 }
+  }
+
+  /// Removes what a save that was killed has left: files with our names, of this user, while we have the lock. What can't
+  /// be removed does no harm, and is tried again.
+  private func sweep() {
+    guard lock != nil, let names = try? directory.names() else { return }
+    for name in names where isTemporary(name) {
+      guard let status = try? directory.status(of: name), status.kind == .file,
+        status.owner == directory.files.userID
+      else { continue }
+      try? directory.remove(name)
+    }
+  }
+
+  // MARK: Load
+
+  struct Found {
+    let slot: Int
+    let record: StateRecord
+    let broken: [BrokenStateFile]
+  }
+
+  /// The newest state that is whole, and from now on durable; `nil` when there are no files.
+  mutating func load() throws(StateError) -> Found? {
+    durableSlot = nil
+    var newest: (slot: Int, record: StateRecord)?
+    var broken: [BrokenStateFile] = []
+    for slot in 0...1 {
+      let path = directory.path(of: slotName(slot))
+      newestSlot = slot
+      switch try read(slot) {
+      case nil: continue
+      case .broken(let reason): broken.append(BrokenStateFile(path: path, reason: reason))
+      case .newerFormat(let format): throw .newerFormat(path, found: format)
+      case .whole(let record):
+        if newest.map({ $0.record.generation < record.generation }) ?? true {
+          newest = (slot, record)
+        }
+      }
+    }
+    newestSlot = newest?.slot
+    guard let newest else {
+      if broken.isEmpty { return nil }
+      throw .allBroken(broken)
+    }
+    try makeDurable(newest.slot)
+    lastGeneration = max(lastGeneration, newest.record.generation)
+    return Found(slot: newest.slot, record: newest.record, broken: broken)
+  }
+
+  private func read(_ slot: Int) throws(StateError) -> StateRecord.Reading? {
+    let name = slotName(slot)
+    let path = directory.path(of: name)
+    do {
+      guard let file = try openSlot(name) else { return nil }
+      let status = try directory.status(of: file)
+      guard status.kind == .file else { throw StateError.notAFile(path) }
+      guard status.owner == directory.files.userID else {
+        throw StateError.foreignOwner(path, uid: status.owner)
+      }
+      return try read(file, size: status.size, path)
+    } catch let error as SystemCallError where error.number == ELOOP || error.number == ENXIO {
+      throw .notAFile(path)
+    } catch { throw .cause("read \(path)", error) }
+  }
+
+  private func openSlot(_ name: String) throws(SystemCallError) -> StateHandle? {
+    do throws(SystemCallError) { return try directory.open(name, .read) } catch {
+      if error.number == ENOENT { return nil }
+      throw error
+    }
+  }
+
+  private func read(
+    _ file: StateHandle, size: Int, _ path: String
+  ) throws -> StateRecord.Reading {
+    do {
+      let header = try directory.read(file, StateRecord.headerSize)
+      // What is no state may be of any size: its beginning is enough to say so.
+      guard let length = StateRecord.length(inHeader: header) else {
+        return StateRecord.read(header)
+      }
+      // Neither a header nor a file can make us read more than is allowed.
+      let payload = max(0, size - header.count)
+      guard payload <= limit else {
+        if length != UInt64(payload) {
+          let expected = Int(clamping: length.addingReportingOverflow(40).partialValue)
+          return .broken(.wrongLength(found: size, expected: expected))
+        }
+        throw StateError.tooLong(path, count: length, limit: limit)
+      }
+      return StateRecord.read(header + (try directory.read(file, payload + 1)))
+    } catch let error as SystemCallError where error.number == EIO {
+      return .broken(.unreadable)
+    }
+  }
+
+  /// A process that was killed before it could sync may have left what is read now only in memory: what has once been
+  /// loaded must not be gone after a power cut.
+  private mutating func makeDurable(_ slot: Int) throws(StateError) {
+    let name = slotName(slot)
+    do throws(SystemCallError) {
+      let file = try directory.open(name, .read)
+      inPlace = try directory.status(of: file).identity
+      try directory.sync(file)
+      try directory.syncNames()
+    } catch {
+      // Nothing waits to be written to what can't be written to.
+      guard error.number == EROFS || error.number == EINVAL else {
+        throw .failed("make \(directory.path(of: name)) durable", error)
+      }
+    }
+    durableSlot = slot
+  }
+
+  // MARK: Save
+
+  /// Whether the file that was loaded or saved last is still the one of its name.
+  var isInPlace: Bool {
+    guard let durableSlot, let inPlace else { return false }
+    return (try? directory.status(of: slotName(durableSlot)))?.identity == inPlace
+  }
+
+  /// Returns when the state is on disk: its generation. The caller has the lock and has loaded.
+  mutating func save(_ bytes: [UInt8], version: UInt32) throws(StateError) -> UInt64 {
+    let purpose = "save the state in \(directory.path)"
+    guard bytes.count <= limit else {
+      throw .tooLong(directory.path, count: UInt64(bytes.count), limit: limit)
+    }
+    let (generation, overflow) = lastGeneration.addingReportingOverflow(1)
+    guard !overflow, generation < .max else { throw .system(purpose, errno: EOVERFLOW) }
+    lastGeneration = generation
+    removeLeftovers()
+    let record = StateRecord(version: version, generation: generation, bytes: bytes)
+    let slot = durableSlot == 0 ? 1 : 0
+    do throws(SystemCallError) {
+      let (temporary, identity) = try writeTemporary(record.encoded)
+      do throws(SystemCallError) { try directory.rename(temporary, to: slotName(slot)) } catch {
+        remove(temporary)
+        throw error
+      }
+      try directory.syncNames()
+      inPlace = identity
+    } catch {
+      if error.number == EISDIR || error.number == ENOTEMPTY {
+        throw .notAFile(directory.path(of: slotName(slot)))
+      }
+      throw .failed(purpose, error)
+    }
+    durableSlot = slot
+    return generation
+  }
+
+  /// The name of a file with these bytes, on disk; none when it throws.
+  private mutating func writeTemporary(
+    _ bytes: [UInt8]
+  ) throws(SystemCallError) -> (String, FileStatus.Identity) {
+    let (name, file) = try createTemporary()
+    do throws(SystemCallError) {
+      let identity = try directory.status(of: file).identity
+      try directory.write(bytes, to: file)
+      // Once: after an error the kernel may call pages clean that were never written (so a new file next time).
+      try directory.sync(file)
+      return (name, identity)
+    } catch {
+      remove(name)
+      throw error
+    }
+  }
+
+  private func createTemporary() throws(SystemCallError) -> (String, StateHandle) {
+    var attempts = 0
+    while true {
+      let name = temporaryName()
+      do throws(SystemCallError) { return (name, try directory.open(name, .create)) } catch {
+        attempts += 1
+        guard error.number == EEXIST, attempts < 16 else { throw error }
+      }
+    }
+  }
+
+  private mutating func remove(_ temporary: String) {
+    if (try? directory.remove(temporary)) == nil { leftovers.append(temporary) }
+  }
+
+  private mutating func removeLeftovers() {
+    leftovers.removeAll { (try? directory.remove($0)) != nil }
+  }
+
+  // MARK: Setting aside
+
+  /// Renames both files, so that the next load finds none; the new paths. The caller has the lock.
+  mutating func setAside() throws(StateError) -> [String] {
+    // The newest goes last and alone: a crash in between must not bring the older one up.
+    _ = try? load()
+    let newest = newestSlot ?? 1
+    durableSlot = nil
+    var paths: [String] = []
+    do throws(SystemCallError) {
+      for slot in [1 - newest, newest] where try directory.status(of: slotName(slot)) != nil {
+        let name = try freeName(for: slotName(slot))
+        try directory.rename(slotName(slot), to: name)
+        try directory.syncNames()
+        paths.append(directory.path(of: name))
+      }
+    } catch { throw .failed("set the state in \(directory.path) aside", error) }
+    return paths
+  }
+
+  /// Only we give such names, under the lock.
+  private func freeName(for name: String) throws(SystemCallError) -> String {
+    for number in 1...1000 {
+      let candidate = number == 1 ? "\(name).bad" : "\(name).bad.\(number)"
+      if try directory.status(of: candidate) == nil { return candidate }
+    }
+    throw SystemCallError(number: EEXIST)
+  }
+}

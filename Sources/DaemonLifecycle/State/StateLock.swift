@@ -1,0 +1,65 @@
+import CLinux
+import Systemd
+
+/// The advisory lock on a state: a file beside it, locked with flock(2) as long as this value lives, and never removed.
+///
+/// The kernel lets go of it when the process ends, however it ends; but a child that was forked and has not executed
+/// anything has it too.
+final class StateLock: Sendable {
+  private let file: StateHandle
+  private let identity: FileStatus.Identity
+  private let name: String
+
+  /// Throws `inUse` when somebody has it.
+  init(_ name: String, in directory: StateDirectory) throws(StateError) {
+    let purpose = "lock the state in \(directory.path)"
+    do {
+      // Somebody may remove or replace the file between our opening and locking it; but not for ever.
+      for _ in 0..<100 {
+        let file = try directory.open(name, .lock)
+        let status = try directory.status(of: file)
+        if status.links == 0 { continue }
+        guard status.kind == .file, status.links == 1 else {
+          throw StateError.notAFile(directory.path(of: name))
+        }
+        guard status.owner == directory.files.userID else {
+          throw StateError.foreignOwner(directory.path(of: name), uid: status.owner)
+        }
+        try StateLock.lock(file, in: directory)
+        guard try directory.status(of: name)?.identity == status.identity else { continue }
+        StateLock.sign(file, in: directory)
+        self.file = file
+        self.name = name
+        identity = status.identity
+        return
+      }
+      throw SystemCallError(number: EAGAIN)
+    } catch let error as SystemCallError where [ELOOP, EISDIR, ENXIO].contains(error.number) {
+      throw .notAFile(directory.path(of: name))
+    } catch { throw .cause(purpose, error) }
+  }
+
+  /// Not only by closing: a child that is being spawned right now has the file open until it executes something.
+  deinit { file.files.unlock(file.number) }
+
+  /// Whether whoever asks for the lock now still meets this one.
+  func isStill(in directory: StateDirectory) throws(SystemCallError) -> Bool {
+    try directory.status(of: name)?.identity == identity
+  }
+
+  private static func lock(_ file: StateHandle, in directory: StateDirectory) throws {
+    do throws(SystemCallError) {
+      try retrying { () throws(SystemCallError) in try file.files.lock(file.number) }
+    } catch {
+      guard error.number == EWOULDBLOCK else { throw error }
+      let text = (try? directory.read(file, 32)) ?? []
+      throw StateError.inUse(directory.path, pid: decimal(text.prefix { $0 != 0x0a }))
+    }
+  }
+
+  /// Says who has it, for the error of the next. Not worth an error: the disk may be full, and the lock holds.
+  private static func sign(_ file: StateHandle, in directory: StateDirectory) {
+    guard (try? directory.files.truncate(file.number)) != nil else { return }
+    try? directory.write(Array("\(directory.files.processID)\n".utf8), to: file)
+  }
+}

@@ -1,0 +1,105 @@
+/// A file of a state: 40 bytes of header, then the bytes that were saved.
+///
+///     offset  bytes  what, little-endian
+///          0      8  "DLSTATE\n"
+///          8      4  format, 1
+///         12      4  the program's version of the state
+///         16      8  generation: 1 for the first save, and more for each later one
+///         24      8  how many bytes follow the header
+///         32      8  CRC-64/XZ of the 32 bytes before and the bytes after it
+///
+/// Whatever a later format changes, the magic, the format's number and the place and meaning of the checksum stay, so
+/// that a file can be told to be whole and too new, rather than broken.
+struct StateRecord: Equatable {
+  static let magic = Array("DLSTATE\n".utf8)
+  static let format: UInt32 = 1
+  static let headerSize = 40
+  private static let checksumOffset = 32
+
+  let version: UInt32
+  let generation: UInt64
+  let bytes: [UInt8]
+
+  // MARK: Encode
+
+  var encoded: [UInt8] {
+    var file = StateRecord.magic
+    file.reserveCapacity(StateRecord.headerSize + bytes.count)
+    file.append(littleEndian: StateRecord.format)
+    file.append(littleEndian: version)
+    file.append(littleEndian: generation)
+    file.append(littleEndian: UInt64(bytes.count))
+    file.append(littleEndian: StateRecord.checksum(header: file[...], bytes[...]))
+    file += bytes
+    return file
+  }
+
+  private static func checksum(
+    header: ArraySlice<UInt8>, _ bytes: ArraySlice<UInt8>
+  ) -> UInt64 {
+    var checksum = StateChecksum()
+    checksum.update(header)
+    checksum.update(bytes)
+    return checksum.value
+  }
+
+  // MARK: Decode
+
+  /// What a file is, as far as its content tells.
+  enum Reading: Equatable {
+    case whole(StateRecord)
+    /// Whole, of a format that a later release has brought.
+    case newerFormat(UInt32)
+    case broken(BrokenStateFile.Reason)
+  }
+
+  /// The length that the header tells, before anything is known to be right; `nil` for what is no header.
+  static func length(inHeader header: [UInt8]) -> UInt64? {
+    guard header.count >= headerSize, header.starts(with: magic) else { return nil }
+    return header.littleEndian(at: 24, as: UInt64.self)
+  }
+
+  static func read(_ file: [UInt8]) -> Reading {
+    if file.isEmpty { return .broken(.empty) }
+    guard file.starts(with: magic.prefix(file.count)) else { return .broken(.notAState) }
+    guard file.count >= headerSize else {
+      return .broken(.wrongLength(found: file.count, expected: headerSize))
+    }
+    let length = file.littleEndian(at: 24, as: UInt64.self)
+    let payload = file[headerSize...]
+    let checksum = checksum(header: file[..<checksumOffset], payload)
+    guard file.littleEndian(at: checksumOffset, as: UInt64.self) == checksum else {
+      guard length == UInt64(payload.count) else {
+        let expected = Int(clamping: length).addingReportingOverflow(headerSize)
+        return .broken(
+          .wrongLength(
+            found: file.count, expected: expected.overflow ? .max : expected.partialValue))
+      }
+      return .broken(.wrongChecksum)
+    }
+    let format = file.littleEndian(at: 8, as: UInt32.self)
+    guard format <= StateRecord.format else { return .newerFormat(format) }
+    let generation = file.littleEndian(at: 16, as: UInt64.self)
+    // With a checksum that fits it was made by hand.
+    guard format == StateRecord.format, length == UInt64(payload.count), generation < .max else {
+      return .broken(.notAState)
+    }
+    let version = file.littleEndian(at: 12, as: UInt32.self)
+    return .whole(StateRecord(version: version, generation: generation, bytes: Array(payload)))
+  }
+}
+
+extension [UInt8] {
+  fileprivate mutating func append(littleEndian number: some FixedWidthInteger) {
+    for shift in stride(from: 0, to: type(of: number).bitWidth, by: 8) {
+      append(UInt8(truncatingIfNeeded: number >> shift))
+    }
+  }
+
+  /// The caller has checked the length.
+  fileprivate func littleEndian<Number: FixedWidthInteger>(at offset: Int, as: Number.Type)
+    -> Number
+  {
+    self[offset..<offset + Number.bitWidth / 8].reversed().reduce(0) { $0 << 8 | Number($1) }
+  }
+}

@@ -1,0 +1,284 @@
+import CLinux
+import Synchronization
+public import Systemd
+
+/// Keeps bytes on disk so that they are there after a crash, a power cut and a kill in mid-save.
+///
+///     let store = try StateStore()                       // in $STATE_DIRECTORY
+///     let count = try store.load().map { parse($0.bytes) } ?? 0
+///     …
+///     try store.save(Array("\(count)".utf8))             // returns when it is on disk
+///
+/// A save leaves the old state or the new one, never a mix and never nothing, wherever it is cut off; once it has
+/// returned, the new one. The state before is kept too, and is what `load()` falls back to, saying so, should the disk lose
+/// the last. The files are `NAME.0` and `NAME.1`, which take turns, and `NAME.lock`; they are for this user alone (0600).
+///
+/// One store has a state at a time: while it lives, the next, in this process or another, throws `inUse`.
+///
+/// Safe to use from any thread. Calls wait for each other and for the disk, and block their thread meanwhile: a hook of
+/// a class is on one of the subject's own threads; elsewhere keep it off Swift's cooperative pool. For values there is
+/// `CodableStateStore` in `DaemonLifecycleFoundation`, for saving when the lifecycle says so ``SavedState``.
+///
+/// It needs a file system whose `fsync` keeps its word: ext4, XFS, btrfs and the like. On a tmpfs nothing outlives the
+/// machine, and some network file systems have no locks.
+public final class StateStore: Sendable {
+  /// Brings the bytes of an earlier version up to the store's; what it throws is in the error of `load()`.
+  public typealias Migration =
+    @Sendable (_ from: UInt32, _ bytes: [UInt8]) throws -> [UInt8]
+
+  /// What a state may have at most, unless said otherwise: 64 MiB.
+  public static let standardLimit = 64 << 20
+
+  /// Where the state is.
+  public let directory: String
+  /// What its files' names begin with.
+  public let name: String
+  /// The version that is saved.
+  public let version: UInt32
+  private let migrate: Migration?
+  private let state: Mutex<State>
+
+  private struct State {
+    var files: StateFiles
+    /// What is on disk has been read without an error, or was written by us: a save destroys nothing that nobody has seen.
+    var isChecked = false
+    /// What the last load or save has left on disk, and which; `nil` when that is not certain.
+    var saved: (fingerprint: Fingerprint, generation: UInt64)?
+    /// Loads and saves so far: whether anything happened while the lock was let go of.
+    var changes: UInt64 = 0
+  }
+
+  // MARK: Opening
+
+  /// Opens a state in the first directory of `$STATE_DIRECTORY`, which systemd makes for `StateDirectory=`.
+  ///
+  /// - Parameters:
+  ///   - name: What its files' names begin with: letters, digits, '.', '-' and '_', not '.' first, at most 200.
+  ///   - version: The version of what the program saves; an earlier one is given to `migrate` when it is loaded.
+  ///   - limit: How many bytes a state may have.
+  ///   - environment: Where to look for the variable.
+  ///   - migrate: Brings an earlier version up to this one, in memory: the files stay until the next save. Called by
+  ///     `load()`, on its thread.
+  /// - Throws: `noStateDirectory`, `inUse`, and whatever is wrong with the directory. Files that a crash has left in the
+  ///   middle of a save are removed.
+  public convenience init(
+    name: String = "state", version: UInt32 = 1, limit: Int = StateStore.standardLimit,
+    environment: ServiceEnvironment = .current, migrate: Migration? = nil
+  ) throws(StateError) {
+    let first: String?
+    do throws(SystemdError) { first = try environment.stateDirectories.first } catch {
+      throw .noStateDirectory(error)
+    }
+    guard let first else { throw .noStateDirectory(nil) }
+    try self.init(
+      directory: first, name: name, version: version, limit: limit, migrate: migrate)
+  }
+
+  /// Opens a state in a directory, which must be there.
+  ///
+  /// A symbolic link is followed if root or this user has made it. See the other initializer for the rest.
+  public convenience init(
+    directory: String, name: String = "state", version: UInt32 = 1,
+    limit: Int = StateStore.standardLimit, migrate: Migration? = nil
+  ) throws(StateError) {
+    try self.init(
+      directory, name, version: version, limit: limit, migrate: migrate,
+      files: LinuxFileSystem.shared)
+  }
+
+  /// Opens a state in memory, for tests: the same code over files that are not there.
+  ///
+  ///     let memory = StateMemory()
+  ///     try StateStore(memory: memory).save([1])
+  ///     #expect(try StateStore(memory: memory).load()?.bytes == [1])   // as after a restart
+  public convenience init(
+    memory: StateMemory, name: String = "state", version: UInt32 = 1,
+    limit: Int = StateStore.standardLimit, migrate: Migration? = nil
+  ) throws(StateError) {
+    try self.init(
+      StateMemory.path, name, version: version, limit: limit, migrate: migrate,
+      files: memory.files)
+  }
+
+  init(
+    _ directory: String, _ name: String, version: UInt32, limit: Int = StateStore.standardLimit,
+    migrate: Migration? = nil, files: any StateFileSystem
+  ) throws(StateError) {
+    try StateStore.check(name)
+    self.directory = directory
+    self.name = name
+    self.version = version
+    self.migrate = migrate
+    let opened = try StateDirectory(directory, files)
+    state = Mutex(State(files: try StateFiles(name, in: opened, limit: max(0, limit))))
+  }
+
+  private static func check(_ name: String) throws(StateError) {
+    let isPlain = name.utf8.allSatisfy {
+      $0.isLetter || $0 >= 0x61 && $0 <= 0x7a || $0.isDigit || [0x2d, 0x2e, 0x5f].contains($0)
+    }
+    guard isPlain, name.utf8.first != 0x2e, (1...200).contains(name.utf8.count) else {
+      throw .invalidName(
+        "\"\(name)\" can't name a state: 1 to 200 ASCII letters, digits, '.', '-' and '_', without a '.' at the start."
+      )
+    }
+  }
+
+  // MARK: Load
+
+  /// The last state that was saved; `nil` when none ever was.
+  ///
+  /// Look at ``StoredState/broken``: if a file that should have been whole is not, this may be the state before the last.
+  ///
+  /// - Throws: `allBroken`, `newerVersion`, `newerFormat`, `notMigrated`, `foreignOwner`, `notAFile`, `tooLong`, or a failed
+  ///   call. Nothing is changed then, and ``save(_:)`` refuses with the same error until it is mended or set aside.
+  public func load() throws(StateError) -> StoredState? {
+    let (found, changes) = try state.withLock { state throws(StateError) in
+      state.isChecked = false
+      state.saved = nil
+      state.changes += 1
+      do throws(StateError) { try StateStore.prepare(&state) } catch {
+        // Where nobody can write, nothing has to be locked to be read.
+        guard case .readOnly = error else { throw error }
+      }
+      return (try state.files.load(), state.changes)
+    }
+    // Without the lock, since the migration is the user's.
+    let stored = try found.map { found throws(StateError) in try current(found) }
+    state.withLock { state in
+      guard state.changes == changes else { return }
+      state.isChecked = true
+      // A file beside it that is broken is worth a save.
+      if let stored, stored.version == version, stored.broken.isEmpty {
+        state.saved = (Fingerprint(stored.bytes), stored.generation)
+      }
+    }
+    return stored
+  }
+
+  private func current(_ found: StateFiles.Found) throws(StateError) -> StoredState {
+    let record = found.record
+    let path = "\(directory)/\(name).\(found.slot)"
+    guard record.version <= version else {
+      throw .newerVersion(path, found: record.version, known: version)
+    }
+    var bytes = record.bytes
+    if record.version < version {
+      let reason: String
+      do {
+        guard let migrate else { throw NoMigration() }
+        bytes = try migrate(record.version, bytes)
+        reason = ""
+      } catch { reason = "\(error)" }
+      guard reason.isEmpty else {
+        throw .notMigrated(path, from: record.version, to: version, reason: reason)
+      }
+    }
+    return StoredState(
+      bytes: bytes, version: record.version, generation: record.generation, path: path,
+      broken: found.broken)
+  }
+
+  private struct NoMigration: Error, CustomStringConvertible {
+    let description = "The store has no migration."
+  }
+
+  // MARK: Save
+
+  /// Replaces the state, and returns when the new one is on disk.
+  ///
+  /// A save before any load loads first, so that nothing is overwritten that could not have been read.
+  ///
+  /// - Throws: What `load()` throws in that case; `noSpace`, `readOnly`, `tooLong`, `directoryReplaced`, `inUse` when the
+  ///   lock was removed and another has it, or a failed call. The old state is still there. Only when the last step fails,
+  ///   making the file's name durable, the new one may be what the next `load()` finds.
+  public func save(_ bytes: [UInt8]) throws(StateError) {
+    _ = try save(bytes, unlessUnchanged: false)
+  }
+
+  /// Saves bytes that are not on disk already; whether it did.
+  ///
+  /// They are compared by a keyed hash of 64 bits, made anew in each process, with what was last saved or loaded here.
+  ///
+  /// - Throws: As ``save(_:)``.
+  @discardableResult
+  public func saveIfChanged(_ bytes: [UInt8]) throws(StateError) -> Bool {
+    try save(bytes, unlessUnchanged: true)
+  }
+
+  private func save(_ bytes: [UInt8], unlessUnchanged: Bool) throws(StateError) -> Bool {
+    let fingerprint = Fingerprint(bytes)
+    while true {
+      let didSave = try state.withLock { state throws(StateError) in
+        try StateStore.prepare(&state)
+        return state.isChecked
+          ? try StateStore.save(bytes, version, fingerprint, unlessUnchanged, &state) : nil
+      }
+      if let didSave { return didSave }
+      _ = try load()
+    }
+  }
+
+  /// Finds the directory and the lock as they should be.
+  private static func prepare(_ state: inout State) throws(StateError) {
+    try state.files.directory.check()
+    let isNew: Bool
+    do throws(StateError) { isNew = try state.files.takeLock() } catch {
+      state.isChecked = false
+      state.saved = nil
+      throw error
+    }
+    // Others may have saved meanwhile.
+    if isNew {
+      state.isChecked = false
+      state.saved = nil
+    }
+  }
+
+  private static func save(
+    _ bytes: [UInt8], _ version: UInt32, _ fingerprint: Fingerprint, _ unlessUnchanged: Bool,
+    _ state: inout State
+  ) throws(StateError) -> Bool {
+    if unlessUnchanged, state.saved?.fingerprint == fingerprint, state.files.isInPlace {
+      return false
+    }
+    state.saved = nil
+    state.changes += 1
+    let generation = try state.files.save(bytes, version: version)
+    state.saved = (fingerprint, generation)
+    return true
+  }
+
+  // MARK: Setting aside
+
+  /// Renames the files of the state to `NAME.0.bad` and the like, so that the program can begin anew and somebody can
+  /// look at them; the paths that they have now. Earlier ones are not overwritten.
+  ///
+  /// For a state that can't be loaded:
+  ///
+  ///     do { state = try store.load() } catch {
+  ///       log("\(error) It is kept as \(try store.setAside()).")
+  ///     }
+  public func setAside() throws(StateError) -> [String] {
+    try state.withLock { state throws(StateError) in
+      try StateStore.prepare(&state)
+      state.isChecked = false
+      state.saved = nil
+      state.changes += 1
+      return try state.files.setAside()
+    }
+  }
+
+  /// A keyed hash, so that nobody who has a say in the state can make two that look alike.
+  private struct Fingerprint: Equatable {
+    private let hash: Int
+    private let count: Int
+
+    init(_ bytes: [UInt8]) {
+      var hasher = Hasher()
+      bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+      hash = hasher.finalize()
+      count = bytes.count
+    }
+  }
+}

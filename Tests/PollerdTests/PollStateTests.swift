@@ -1,0 +1,63 @@
+import DaemonLifecycle
+import DaemonLifecycleFoundation
+import Foundation
+import XCTest
+
+@testable import Pollerd
+
+/// What of the state is Pollerd's own; the store has tests of its own.
+final class PollStateTests: XCTestCase {
+  private var directory: TemporaryDirectory!
+  private let old = PollState(count: 7, lastValue: "seven")
+  private let new = PollState(count: 8, lastValue: "eight")
+
+  override func setUpWithError() throws { directory = try TemporaryDirectory() }
+  override func tearDown() { directory = nil }
+
+  private func store() throws -> PollStore { try PollStore(directory: directory.path + "/s") }
+
+  func testWhatIsSavedIsLoaded() throws {
+    try store().save(old)
+    try store().save(new)
+    XCTAssertEqual(try store().load(), new)
+    XCTAssertEqual(try directory.names(in: "s"), ["state.0", "state.1", "state.lock"])
+  }
+
+  func testAStateWithoutAValueIsOne() throws {
+    try store().save(PollState(count: 3))
+    XCTAssertEqual(try store().load(), PollState(count: 3))
+  }
+
+  func testMissingDirectoriesAreMade() throws {
+    try PollStore(directory: directory.path + "/a/b/c").save(new)
+    XCTAssertEqual(try PollStore(directory: directory.path + "/a/b/c").load(), new)
+  }
+
+  func testADirectoryThatIsAFileIsAnError() throws {
+    let path = try directory.write("", to: "s")
+    XCTAssertThrowsError(try store()) { XCTAssertEqual($0 as? StateError, .notADirectory(path)) }
+    XCTAssertThrowsError(try PollStore(directory: path + "/below")) {
+      XCTAssertEqual("\($0)", "Could not create \(path)/below: Not a directory.")
+    }
+  }
+
+  func testWhatIsNoStateIsKeptAside() throws {
+    let texts = [
+      "", "{", "{\"count\":-1}", "{\"count\":9223372036854775807}", "{\"lastValue\":\"x\"}",
+      "\0\u{ff}",
+    ]
+    _ = try store()
+    for (number, text) in texts.enumerated() {
+      try StateStore(directory: directory.path + "/s").save(Array(text.utf8))
+      let store = try store()
+      var complaints: [String] = []
+      XCTAssertNil(try store.loadOrSetAside { complaints.append($0) })
+      XCTAssertEqual(complaints.count, 1, text)
+      let aside = number == 0 ? "state.0.bad" : "state.0.bad.\(number + 1)"
+      XCTAssertTrue(
+        complaints[0].hasSuffix("It is kept as \(store.store.directory)/\(aside)."), complaints[0])
+      let kept = try XCTUnwrap(FileManager.default.contents(atPath: directory.path + "/s/" + aside))
+      XCTAssertEqual(Array(kept.dropFirst(40)), Array(text.utf8))
+    }
+  }
+}

@@ -1,0 +1,224 @@
+import CLinux
+import Testing
+
+@testable import DaemonLifecycle
+
+/// The store on real files: whose they are, what they are, and where they are.
+@Suite("State: real files") struct DirectoryTests {
+  private let directory: TemporaryDirectory
+  private let one = Array("one".utf8)
+  private let two = Array("two".utf8)
+
+  init() throws { directory = try TemporaryDirectory() }
+
+  private func store(_ path: String? = nil) throws(StateError) -> StateStore {
+    try StateStore(directory: path ?? directory.path)
+  }
+
+  private func error(_ body: () throws(StateError) -> Void) -> StateError? {
+    do throws(StateError) { try body() } catch { return error }
+    return nil
+  }
+
+  private func opening(_ path: String? = nil) -> StateError? {
+    error { () throws(StateError) in _ = try store(path) }
+  }
+
+  private func loading(_ store: StateStore) -> StateError? {
+    error { () throws(StateError) in _ = try store.load() }
+  }
+
+  private func saving(_ store: StateStore) -> StateError? {
+    error { () throws(StateError) in try store.save(two) }
+  }
+
+  private func move(_ from: String, _ to: String) {
+    #expect(clinux_rename_at(AT_FDCWD, from, to) == 0)
+  }
+
+  private func write(_ bytes: [UInt8], _ name: String) throws {
+    let file = try LinuxFileSystem.shared.openDirectory(directory.path, followingLink: true)
+    defer { close(file) }
+    let made = try LinuxFileSystem.shared.open(name, in: file, .create)
+    defer { close(made) }
+    if !bytes.isEmpty { _ = try LinuxFileSystem.shared.write(made, bytes[...]) }
+  }
+
+  @Test func savesAndLoads() throws {
+    let large = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 * 31) }
+    for _ in 0..<3 {
+      try store().save(one)
+      let other = try store()
+      try other.save(large)
+      #expect(try other.load()?.bytes == large)
+    }
+    #expect(directory.names == ["state.0", "state.1", "state.lock"])
+    for name in directory.names {
+      var status = stat()
+      #expect(stat("\(directory.path)/\(name)", &status) == 0 && status.st_mode & 0o777 == 0o600)
+    }
+  }
+
+  @Test func whatACrashHasLeftIsSweptAndNothingElse() throws {
+    try store().save(one)
+    let mine = [
+      ".state.0123456789abcdef.new", ".state.ffffffffffffffff.new", ".state.0000000000000000.new",
+    ]
+    let others = [
+      ".state.0123456789ABCDEF.new", ".state.0123456789abcde.new", ".state.0123456789abcdef.new~",
+      ".other.0123456789abcdef.new", ".state.x.0123456789abcdef.new", "state.2", "notes",
+    ]
+    for name in mine + others { try write([1], name) }
+    mkdir("\(directory.path)/.state.00000000000000ff.new", 0o700)
+    #expect(try store().load()?.bytes == one)
+    #expect(
+      Set(directory.names)
+        == Set(others + ["state.0", "state.lock", ".state.00000000000000ff.new"]))
+  }
+
+  // MARK: The directory
+
+  @Test func aDirectoryThatIsNotThere() throws {
+    let path = "\(directory.path)/none"
+    #expect(opening(path) == .noDirectory(path))
+    try write([], "file")
+    #expect(opening("\(directory.path)/file") == .notADirectory("\(directory.path)/file"))
+    #expect(opening("") == .noDirectory(""))
+  }
+
+  @Test func aLinkOfOnesOwnIsFollowedAndAForeignOneIsNot() throws {
+    let real = "\(directory.path)/real"
+    let link = "\(directory.path)/link"
+    mkdir(real, 0o700)
+    symlink("real", link)
+    try store(link).save(one)
+    #expect(try store(real).load()?.bytes == one)
+    guard geteuid() == 0 else { return }
+    lchown(link, 12345, 12345)
+    #expect(opening(link) == .foreignLink(link, uid: 12345))
+    symlink("nowhere", "\(directory.path)/dangling")
+    #expect(opening("\(directory.path)/dangling") == .noDirectory("\(directory.path)/dangling"))
+  }
+
+  @Test func aDirectoryThatIsSwappedIsNoticed() throws {
+    let path = "\(directory.path)/state"
+    let away = "\(directory.path)/away"
+    let trap = "\(directory.path)/trap"
+    mkdir(path, 0o700)
+    mkdir(trap, 0o700)
+    let store = try store(path)
+    try store.save(one)
+    move(path, away)
+    #expect(saving(store) == .noDirectory(path))
+    symlink("trap", path)
+    #expect(saving(store) == .directoryReplaced(path))
+    #expect(loading(store) == .directoryReplaced(path))
+    unlink(path)
+    mkdir(path, 0o700)
+    #expect(saving(store) == .directoryReplaced(path))
+    #expect(TemporaryDirectory.names(trap) == [] && TemporaryDirectory.names(path) == [])
+    rmdir(path)
+    move(away, path)
+    #expect(saving(store) == nil)
+    #expect(try store.load()?.bytes == two)
+  }
+
+  // MARK: The files
+
+  @Test(.enabled(if: geteuid() == 0, "Needs root, to give a file to another user."))
+  func aFileOfAnotherUserIsRefused() throws {
+    try store().save(one)
+    let file = "\(directory.path)/state.0"
+    chown(file, 12345, 12345)
+    let store = try store()
+    #expect(loading(store) == .foreignOwner(file, uid: 12345))
+    #expect(saving(store) == .foreignOwner(file, uid: 12345))
+    #expect(directory.names == ["state.0", "state.lock"])
+    chown(file, 0, 0)
+    #expect(saving(store) == nil)
+  }
+
+  @Test(.enabled(if: geteuid() == 0, "Needs root, to give a file to another user."))
+  func aLockOfAnotherUserIsRefused() throws {
+    try write([], "state.lock")
+    chown("\(directory.path)/state.lock", 12345, 12345)
+    #expect(opening() == .foreignOwner("\(directory.path)/state.lock", uid: 12345))
+  }
+
+  @Test(arguments: ["directory", "link", "fifo"])
+  func whatIsNoFileIsRefused(_ kind: String) throws {
+    for name in ["state.0", "state.1", "state.lock"] {
+      let path = "\(directory.path)/\(name)"
+      unlink("\(directory.path)/state.lock")
+      switch kind {
+      case "directory": mkdir(path, 0o700)
+      case "link": symlink("elsewhere", path)
+      default: mkfifo(path, 0o600)
+      }
+      if name == "state.lock" {
+        #expect(opening() == .notAFile(path))
+      } else {
+        let store = try store()
+        #expect(loading(store) == .notAFile(path))
+        #expect(saving(store) == .notAFile(path))
+        #expect(try store.setAside() == [path + ".bad"])
+        #expect(saving(store) == nil)
+        #expect(try store.setAside().count == 1)
+      }
+      unlink(path)
+      rmdir(path)
+      for left in directory.names where left.contains(".bad") {
+        unlink("\(directory.path)/\(left)")
+        rmdir("\(directory.path)/\(left)")
+      }
+    }
+    #expect(!directory.names.contains("elsewhere"))
+  }
+
+  /// A second name of the lock could be a file of ours that the lock would overwrite.
+  @Test func aLockWithTwoNamesIsRefused() throws {
+    try write(Array("precious".utf8), "precious")
+    link("\(directory.path)/precious", "\(directory.path)/state.lock")
+    #expect(opening() == .notAFile("\(directory.path)/state.lock"))
+    var status = stat()
+    #expect(stat("\(directory.path)/precious", &status) == 0 && status.st_size == 8)
+  }
+
+  // MARK: The lock
+
+  @Test func theSecondStoreIsToldWho() throws {
+    let first = try store()
+    #expect(opening() == .inUse(directory.path, pid: getpid()))
+    withExtendedLifetime(first) {}
+  }
+
+  // MARK: Disks
+
+  /// A full disk, a quota and a disk that is read-only, as far as a mount namespace of root's gives them.
+  @Test(.enabled(if: Disk.canMount, "Needs root, and leave to mount."))
+  func aFullDisk() throws {
+    let disk = try Disk.memory("size=256k")
+    let store = try store(disk.path)
+    try store.save(one)
+    #expect(
+      error { () throws(StateError) in try store.save([UInt8](repeating: 1, count: 300_000)) }
+        == .noSpace("save the state in \(disk.path)", errno: ENOSPC))
+    #expect(TemporaryDirectory.names(disk.path) == ["state.0", "state.lock"])
+    #expect(try store.load()?.bytes == one)
+    #expect(saving(store) == nil)
+  }
+
+  @Test(.enabled(if: Disk.canMount, "Needs root, and leave to mount."))
+  func aReadOnlyDisk() throws {
+    let disk = try Disk.memory("size=256k")
+    try store(disk.path).save(one)
+    try disk.remount("ro")
+    let store = try store(disk.path)
+    #expect(try store.load()?.bytes == one)
+    #expect(saving(store) == .readOnly("lock the state in \(disk.path)"))
+    try disk.remount("rw")
+    #expect(saving(store) == nil)
+    #expect(try store.load()?.bytes == two)
+    #expect(TemporaryDirectory.names(disk.path) == ["state.0", "state.1", "state.lock"])
+  }
+}

@@ -1,0 +1,78 @@
+import CLinux
+
+@testable import DaemonLifecycle
+
+/// A file system of a test's own, mounted in a directory of its own as long as this lives.
+final class Disk {
+  let directory: TemporaryDirectory
+  var path: String { directory.path }
+
+  private init(_ options: [String]) throws {
+    directory = try TemporaryDirectory()
+    try Command.run(["mount"] + options + [directory.path])
+  }
+
+  deinit { try? Command.run(["umount", "-l", directory.path]) }
+
+  /// In memory.
+  static func memory(_ options: String) throws -> Disk {
+    try Disk(["-t", "tmpfs", "-o", options, "tmpfs"])
+  }
+
+  /// On an image, which the kernel brings in order first, as after a power cut.
+  static func image(_ path: String, _ options: String) throws -> Disk {
+    try Disk(["-t", "ext4", "-o", "loop,\(options)", path])
+  }
+
+  func remount(_ options: String) throws {
+    try Command.run(["mount", "-o", "remount,\(options)", path])
+  }
+
+  static let canMount = geteuid() == 0 && (try? memory("size=64k")) != nil
+
+  /// Whether loop devices can be mounted; if not, the reason.
+  static let loopObstacle: String? = {
+    guard geteuid() == 0 else { return "mounting needs root" }
+    do {
+      let directory = try TemporaryDirectory()
+      let image = try makeImage(in: directory)
+      _ = try Disk.image(image, "data=ordered")
+      return nil
+    } catch { return "\(error)" }
+  }()
+
+  /// An image with an empty ext4 and a journal.
+  static func makeImage(in directory: TemporaryDirectory) throws -> String {
+    let image = "\(directory.path)/image"
+    let file = clinux_open_at(AT_FDCWD, image, O_RDWR | O_CREAT, 0o600)
+    defer { close(file) }
+    guard ftruncate(file, 4 << 20) == 0 else { throw TestFailure("ftruncate") }
+    try Command.run(["mkfs.ext4", "-q", "-F", "-b", "1024", "-J", "size=1", image])
+    return image
+  }
+}
+
+/// A command, run to its end.
+enum Command {
+  static func run(_ arguments: [String]) throws {
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
+    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
+    let environment = [strdup("PATH=/usr/sbin:/usr/bin:/sbin:/bin"), strdup("LC_ALL=C"), nil]
+    let argv = arguments.map { strdup($0) } + [nil]
+    defer {
+      for pointer in argv + environment { free(pointer) }
+      posix_spawn_file_actions_destroy(&actions)
+    }
+    var pid: pid_t = 0
+    var failure = ENOENT
+    for folder in ["/usr/sbin", "/usr/bin", "/sbin", "/bin"] where failure == ENOENT {
+      failure = posix_spawn(&pid, "\(folder)/\(arguments[0])", &actions, nil, argv, environment)
+    }
+    guard failure == 0 else { throw TestFailure("there is no \(arguments[0])") }
+    var status: Int32 = 0
+    while waitpid(pid, &status, 0) < 0, clinux_errno() == EINTR {}
+    guard status == 0 else { throw TestFailure("\(arguments.joined(separator: " ")) failed") }
+  }
+}

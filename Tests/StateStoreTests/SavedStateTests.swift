@@ -1,0 +1,193 @@
+import CLinux
+import DaemonLifecycleTesting
+import Synchronization
+import Testing
+
+@testable import DaemonLifecycle
+
+/// The observer that saves, on the mock and its clock.
+@Suite("State: the observer") struct SavedStateTests {
+  private let mock = MockLifecycleSubject()
+  private let memory = StateMemory()
+  private let value = Value()
+
+  private final class Value: Sendable {
+    private let state = Mutex((byte: UInt8(1), asked: 0))
+    var byte: UInt8 {
+      get { state.withLock { $0.byte } }
+      set { state.withLock { $0.byte = newValue } }
+    }
+    var asked: Int { state.withLock { $0.asked } }
+    func bytes() -> [UInt8] {
+      state.withLock {
+        $0.asked += 1
+        return [$0.byte]
+      }
+    }
+  }
+
+  private func saved(every interval: Duration? = nil, onBackground: Bool = false) throws
+    -> SavedState
+  {
+    let value = value
+    return SavedState(
+      lifecycle: mock, store: try StateStore(memory: memory), every: interval,
+      onBackground: onBackground
+    ) { value.bytes() }
+  }
+
+  private func generation(_ saved: SavedState) throws -> UInt64 {
+    try saved.store.load()?.generation ?? 0
+  }
+
+  @Test func savesWhenTheLifecycleSaysSo() async throws {
+    let saved = try saved()
+    await mock.send(.sigusr1)
+    #expect(try saved.store.load()?.bytes == [1])
+    value.byte = 2
+    await mock.send(.sighup)
+    #expect(try saved.store.load()?.bytes == [2])
+    value.byte = 3
+    let report = await mock.send(.sigterm)
+    #expect(report.problems.isEmpty)
+    #expect(try saved.store.load()?.bytes == [3])
+    #expect(try generation(saved) == 3)
+    try mock.checkNothingPending()
+  }
+
+  @Test func whatHasNotChangedIsNotSavedAgain() async throws {
+    let saved = try saved()
+    for _ in 0..<4 { await mock.send(.sighup) }
+    #expect(value.asked == 4)
+    #expect(try generation(saved) == 1)
+  }
+
+  @Test func savesEveryIntervalOnTheSubjectsClock() async throws {
+    let saved = try saved(every: .seconds(60))
+    await mock.untilSleeping()
+    await mock.advance(by: .seconds(59))
+    #expect(value.asked == 0)
+    await mock.advance(by: .seconds(1))
+    await mock.settled()
+    #expect(try saved.store.load()?.bytes == [1])
+    value.byte = 2
+    await mock.untilSleeping()
+    await mock.advance(by: .seconds(60))
+    await mock.settled()
+    #expect(try saved.store.load()?.bytes == [2])
+    await mock.send(.sigterm)
+    // The timer has ended with the daemon.
+    let deadline = ContinuousClock.now + .seconds(20)
+    while (try? mock.checkNothingPending()) == nil, ContinuousClock.now < deadline {
+      await Task.yield()
+    }
+    try mock.checkNothingPending()
+    withExtendedLifetime(saved) {}
+  }
+
+  @Test func withoutAnIntervalThereIsNoTimer() async throws {
+    let saved = try saved()
+    await mock.settled()
+    try mock.checkNothingPending()
+    withExtendedLifetime(saved) {}
+  }
+
+  @Test func anObserverThatIsGoneEndsItsTimer() async throws {
+    var saved: SavedState? = try saved(every: .seconds(60))
+    await mock.untilSleeping()
+    _ = saved
+    saved = nil
+    let deadline = ContinuousClock.now + .seconds(20)
+    while (try? mock.checkNothingPending()) == nil, ContinuousClock.now < deadline {
+      await Task.yield()
+    }
+    try mock.checkNothingPending()
+    // And lets go of the lock.
+    #expect(throws: Never.self) { try StateStore(memory: memory) }
+  }
+
+  @Test func savesOnBackgroundAlready() async throws {
+    let order = Mutex<[String]>([])
+    let memory = memory
+    let token = mock.observe(ShouldSaveState.self) { _ in
+      order.withLock { $0.append(memory.contents["state.0"] == nil ? "not yet" : "saved") }
+    }
+    let saved = try saved(onBackground: true)
+    await mock.send(.sigusr1)
+    #expect(order.withLock { $0 } == ["saved"])
+    #expect(try generation(saved) == 1)
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func aFailureIsInTheReport() async throws {
+    let saved = try saved()
+    memory.failure = ENOSPC
+    let report = await mock.send(.sigterm)
+    #expect(report.problems.count == 1)
+    #expect("\(report)".contains("Could not save the state in (memory): No space left on device."))
+    #expect(mock.exit?.code == 70)
+    withExtendedLifetime(saved) {}
+  }
+
+  @Test func anErrorOfTheClosureLeavesTheOldState() async throws {
+    struct NotNow: Error {}
+    let store = try StateStore(memory: memory)
+    try store.save([9])
+    let saved = SavedState(lifecycle: mock, store: store) { throw NotNow() }
+    let report = await mock.send(.sigusr1)
+    #expect(report.problems.count == 1)
+    #expect(try store.load()?.bytes == [9])
+    withExtendedLifetime(saved) {}
+  }
+
+  /// Ten requests while a save is on its way share the next one, which begins after all of them.
+  @Test func requestsShareASave() async throws {
+    let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+    let (released, release) = AsyncStream.makeStream(of: Void.self)
+    let value = value
+    let saved = SavedState(lifecycle: mock, store: try StateStore(memory: memory)) {
+      let bytes = value.bytes()
+      beginning.yield()
+      if value.asked == 1 { for await _ in released { break } }
+      return bytes
+    }
+    let first = Task { try await saved.save() }
+    for await _ in begun { break }
+    value.byte = 2
+    let others = (0..<10).map { _ in Task { try await saved.save() } }
+    let deadline = ContinuousClock.now + .seconds(20)
+    while saved.waitingForTesting < 10, ContinuousClock.now < deadline { await Task.yield() }
+    release.yield()
+    #expect(try await first.value)
+    for other in others { #expect(try await other.value) }
+    #expect(value.asked == 2)
+    #expect(try saved.store.load()?.bytes == [2])
+  }
+
+  /// One who is cancelled takes nobody along.
+  @Test func aCancelledSaveIsNotTheOthers() async throws {
+    let (begun, beginning) = AsyncStream.makeStream(of: Void.self)
+    let (released, release) = AsyncStream.makeStream(of: Void.self)
+    let value = value
+    let saved = SavedState(lifecycle: mock, store: try StateStore(memory: memory)) {
+      let bytes = value.bytes()
+      beginning.yield()
+      if value.asked == 1 { for await _ in released { break } }
+      try Task.checkCancellation()
+      return bytes
+    }
+    let first = Task { try await saved.save() }
+    for await _ in begun { break }
+    let waiting = Task { try await saved.save() }
+    let other = Task { try await saved.save() }
+    let deadline = ContinuousClock.now + .seconds(20)
+    while saved.waitingForTesting < 2, ContinuousClock.now < deadline { await Task.yield() }
+    waiting.cancel()
+    await #expect(throws: CancellationError.self) { try await waiting.value }
+    first.cancel()
+    release.yield()
+    await #expect(throws: CancellationError.self) { try await first.value }
+    #expect(try await other.value)
+    #expect(try saved.store.load()?.bytes == [1])
+  }
+}

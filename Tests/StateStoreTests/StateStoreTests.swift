@@ -1,0 +1,325 @@
+import CLinux
+import Synchronization
+import Systemd
+import Testing
+
+@testable import DaemonLifecycle
+
+/// What a store does with states, versions and other stores, on files in memory.
+@Suite("State: the store") struct StateStoreTests {
+  private let memory = StateMemory()
+  private let one = Array("one".utf8)
+  private let two = Array("two".utf8)
+
+  private func store(
+    version: UInt32 = 1, limit: Int = StateStore.standardLimit, migrate: StateStore.Migration? = nil
+  ) throws -> StateStore {
+    try StateStore(memory: memory, version: version, limit: limit, migrate: migrate)
+  }
+
+  private func error(_ body: () throws(StateError) -> Void) -> StateError? {
+    do throws(StateError) { try body() } catch { return error }
+    return nil
+  }
+
+  // MARK: States
+
+  @Test func whatIsSavedIsLoaded() throws {
+    let store = try store()
+    #expect(try store.load() == nil)
+    for number in 1...5 {
+      let bytes = Array("state \(number)".utf8)
+      try store.save(bytes)
+      let found = try #require(try store.load())
+      #expect(found.bytes == bytes && found.version == 1 && found.generation == UInt64(number))
+      #expect(found.broken.isEmpty && found.path == "(memory)/state.\(number % 2 == 1 ? 0 : 1)")
+    }
+    #expect(memory.contents.keys.sorted() == ["state.0", "state.1", "state.lock"])
+  }
+
+  @Test func anEmptyStateIsAState() throws {
+    try store().save([])
+    #expect(try store().load()?.bytes == [])
+  }
+
+  @Test func theNextProcessGoesOn() throws {
+    for number in 1...4 {
+      let store = try store()
+      #expect(try store.load()?.generation ?? 0 == UInt64(number - 1))
+      try store.save([UInt8(number)])
+    }
+    #expect(try store().load()?.bytes == [4])
+  }
+
+  @Test func statesOfOtherNamesAreOthers() throws {
+    let a = try StateStore(memory: memory, name: "a")
+    let b = try StateStore(memory: memory, name: "a.0")
+    try a.save(one)
+    #expect(try b.load() == nil)
+    try b.save(two)
+    #expect(try a.load()?.bytes == one)
+  }
+
+  @Test(arguments: [
+    "", ".", "..", ".a", "a/b", "a b", "ä", "a\0", String(repeating: "a", count: 201),
+  ])
+  func names(_ name: String) {
+    let found = error { () throws(StateError) in _ = try StateStore(memory: memory, name: name) }
+    guard case .invalidName = found else {
+      Issue.record("\(String(describing: found))")
+      return
+    }
+  }
+
+  // MARK: Damage
+
+  @Test func whenTheLastIsBrokenTheOneBeforeIsLoadedAndItIsSaid() throws {
+    let first = try store()
+    try first.save(one)
+    try first.save(two)
+    memory.contents["state.1"]?.removeLast()
+    let found = try #require(try first.load())
+    #expect(found.bytes == one && found.generation == 1)
+    #expect(found.broken.map(\.description) == ["(memory)/state.1 has 42 bytes instead of 43"])
+    // The broken file is the one that goes.
+    try first.save([3])
+    #expect(try first.load()?.bytes == [3])
+    memory.contents["state.1"] = []
+    #expect(try first.load()?.bytes == one)
+    #expect(try first.load()?.broken.first?.reason == .empty)
+  }
+
+  @Test func whenAllAreBrokenNothingIsLoadedNorSaved() throws {
+    let first = try store()
+    try first.save(one)
+    try first.save(two)
+    memory.contents["state.0"]?[45 - 5] ^= 1
+    memory.contents["state.1"] = Array("{}".utf8)
+    let before = memory.contents
+    let found = error { () throws(StateError) in _ = try first.load() }
+    #expect(
+      found
+        == .allBroken([
+          BrokenStateFile(path: "(memory)/state.0", reason: .wrongChecksum),
+          BrokenStateFile(path: "(memory)/state.1", reason: .notAState),
+        ]))
+    #expect(error { () throws(StateError) in try first.save([3]) } == found)
+    #expect(memory.contents == before)
+
+    #expect(try first.setAside() == ["(memory)/state.0.bad", "(memory)/state.1.bad"])
+    #expect(try first.load() == nil)
+    try first.save([3])
+    memory.contents["state.0"] = []
+    // And again, without losing what was set aside before.
+    #expect(try first.setAside() == ["(memory)/state.0.bad.2"])
+    #expect(memory.contents["state.0.bad"] == before["state.0"])
+    #expect(memory.contents["state.1.bad"] == before["state.1"])
+  }
+
+  @Test func aSaveWithoutALoadDestroysNothingThatNobodyHasSeen() throws {
+    try store(version: 2).save(one)
+    let before = memory.contents
+    let older = try store()
+    #expect(
+      error { () throws(StateError) in try older.save(two) }
+        == .newerVersion("(memory)/state.0", found: 2, known: 1))
+    #expect(memory.contents == before)
+  }
+
+  @Test func aHugeFileIsNotRead() throws {
+    try store().save([UInt8](repeating: 1, count: 100))
+    let small = try store(limit: 10)
+    let error = error { () throws(StateError) in _ = try small.load() }
+    #expect(error == .tooLong("(memory)/state.0", count: 100, limit: 10))
+    #expect(self.error { () throws(StateError) in try small.save(one) } == error)
+    // Longer than its own header says: that is damage.
+    memory.contents["state.0"]? += [1]
+    guard case .allBroken = self.error({ () throws(StateError) in _ = try small.load() }) else {
+      Issue.record("not broken")
+      return
+    }
+  }
+
+  // MARK: Versions
+
+  private struct Refused: Error, CustomStringConvertible {
+    let description = "there is no 2 in it."
+  }
+
+  @Test func anEarlierVersionIsMigratedInMemory() throws {
+    try store().save(one)
+    let before = memory.contents
+    let newer = try store(version: 3) { version, bytes in bytes + Array(" from \(version)".utf8) }
+    let found = try #require(try newer.load())
+    #expect(String(decoding: found.bytes, as: UTF8.self) == "one from 1" && found.version == 1)
+    #expect(memory.contents == before || memory.contents["state.0"] == before["state.0"])
+    // What it was migrated to is not on disk yet.
+    #expect(try newer.saveIfChanged(found.bytes))
+    #expect(try newer.load()?.version == 3)
+    // The state before is still there, of its version.
+    #expect(memory.contents["state.0"] == before["state.0"])
+  }
+
+  @Test func aMigrationThatFailsLosesNothing() throws {
+    try store().save(one)
+    let newer = try store(version: 2) { _, _ in throw Refused() }
+    let expected = StateError.notMigrated(
+      "(memory)/state.0", from: 1, to: 2, reason: "there is no 2 in it.")
+    #expect(error { () throws(StateError) in _ = try newer.load() } == expected)
+    #expect(error { () throws(StateError) in try newer.save(two) } == expected)
+    #expect(memory.contents["state.1"] == nil)
+  }
+
+  @Test func withoutAMigrationAnEarlierVersionIsAnError() throws {
+    try store().save(one)
+    let newer = try store(version: 2)
+    guard case .notMigrated(_, 1, 2, _) = error({ () throws(StateError) in _ = try newer.load() })
+    else {
+      Issue.record("no error")
+      return
+    }
+  }
+
+  /// User code is not called under the store's lock.
+  @Test func aMigrationMayUseTheStore() throws {
+    try store().save(one)
+    let itself = Mutex<StateStore?>(nil)
+    let depth = Mutex(0)
+    let newer = try store(version: 2) { _, bytes in
+      if depth.withLock({
+        $0 += 1
+        return $0
+      }) == 1 {
+        let store = itself.withLock { $0 }
+        let found = try store?.load()
+        #expect(found?.bytes == bytes)
+      }
+      return bytes
+    }
+    itself.withLock { $0 = newer }
+    #expect(try newer.load()?.bytes == one)
+    itself.withLock { $0 = nil }
+  }
+
+  // MARK: Others
+
+  @Test func theSecondStoreIsToldWhoHasTheState() throws {
+    let first = try store()
+    let found = error { () throws(StateError) in _ = try StateStore(memory: memory) }
+    #expect(found == .inUse("(memory)", pid: getpid()))
+    #expect(
+      "\(try #require(found))"
+        == "The state in (memory) is in use by process \(getpid()): stop that one first, or give each a directory of its own."
+    )
+    withExtendedLifetime(first) {}
+  }
+
+  @Test func aLockFileThatWasTakenAwayIsMadeAgain() throws {
+    let first = try store()
+    try first.save(one)
+    memory.contents["state.lock"] = nil
+    // Another comes, saves and goes; nothing of that is lost.
+    try store().save(two)
+    memory.contents["state.lock"] = nil
+    try first.save([3])
+    #expect(try first.load()?.generation == 3)
+    memory.contents["state.lock"] = nil
+    let second = try store()
+    #expect(
+      error { () throws(StateError) in try first.save(one) } == .inUse("(memory)", pid: getpid()))
+    withExtendedLifetime(second) {}
+  }
+
+  @Test func threadsWaitForEachOther() async throws {
+    let store = try store()
+    await withTaskGroup(of: Void.self) { group in
+      for number in 0..<8 {
+        group.addTask {
+          for round in 0..<25 {
+            #expect(throws: Never.self) { try store.save([UInt8(number), UInt8(round)]) }
+            #expect(throws: Never.self) { try store.load() }
+          }
+        }
+      }
+    }
+    let last = try #require(try store.load())
+    #expect(last.generation == 200 && last.broken.isEmpty)
+  }
+
+  // MARK: Failing
+
+  @Test(arguments: [
+    (ENOSPC, "No space left on device. Make room, and save again; the old state is still there."),
+    (EDQUOT, "Disk quota exceeded. Make room, and save again; the old state is still there."),
+    (EROFS, "the file system is read-only. The old state is still there."),
+    (EIO, "Input/output error (errno 5)."),
+  ])
+  func aSaveThatFailsSaysWhyAndLeavesTheOldState(_ number: Int32, _ reason: String) throws {
+    let store = try store()
+    try store.save(one)
+    let before = memory.contents
+    memory.failure = number
+    let found = error { () throws(StateError) in try store.save(two) }
+    #expect(found.map { "\($0)" } == "Could not save the state in (memory): \(reason)")
+    #expect(memory.contents == before)
+    #expect(try store.load()?.bytes == one)
+    memory.failure = nil
+    try store.save(two)
+    #expect(try store.load()?.bytes == two)
+  }
+
+  @Test func aStateThatIsTooLongIsNotSaved() throws {
+    let store = try store(limit: 3)
+    try store.save(one)
+    #expect(
+      error { () throws(StateError) in try store.save([1, 2, 3, 4]) }
+        == .tooLong("(memory)", count: 4, limit: 3))
+    #expect(try store.load()?.bytes == one)
+  }
+
+  // MARK: Unchanged
+
+  @Test func whatIsOnDiskIsNotSavedAgain() throws {
+    let first = try store()
+    #expect(try first.saveIfChanged(one))
+    #expect(try !first.saveIfChanged(one))
+    #expect(try first.saveIfChanged(two))
+    #expect(try !first.saveIfChanged(two))
+    #expect(try first.load()?.generation == 2)
+    #expect(try !first.saveIfChanged(two))
+    // Gone from the disk, it is saved again.
+    memory.contents["state.1"] = nil
+    #expect(try first.saveIfChanged(two))
+    // After a failure nobody knows.
+    memory.failure = EIO
+    #expect(error { () throws(StateError) in try first.saveIfChanged(one) } != nil)
+    memory.failure = nil
+    #expect(try first.saveIfChanged(two))
+  }
+
+  @Test func whatTheLastProcessHasSavedIsNotSavedAgain() throws {
+    try store().save(one)
+    #expect(try !store().saveIfChanged(one))
+  }
+
+  // MARK: The environment
+
+  @Test func theDirectoryComesFromTheEnvironment() throws {
+    let directory = try TemporaryDirectory()
+    let environment = ServiceEnvironment(["STATE_DIRECTORY": "\(directory.path):/elsewhere"])
+    let store = try StateStore(environment: environment)
+    #expect(store.directory == directory.path)
+    #expect(
+      error { () throws(StateError) in _ = try StateStore(environment: ServiceEnvironment([:])) }
+        == .noStateDirectory(nil))
+    let bad = ServiceEnvironment(["STATE_DIRECTORY": "relative"])
+    guard
+      case .noStateDirectory(.some(_)) = error({ () throws(StateError) in
+        _ = try StateStore(environment: bad)
+      })
+    else {
+      Issue.record("no error")
+      return
+    }
+  }
+}

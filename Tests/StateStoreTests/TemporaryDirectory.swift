@@ -1,0 +1,37 @@
+import CLinux
+
+@testable import DaemonLifecycle
+
+/// A directory of a test's own, with files in it and no directories deeper than one.
+final class TemporaryDirectory: Sendable {
+  let path: String
+
+  init(in parent: String? = nil) throws {
+    let parent = parent ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    var template = Array("\(parent)/state-XXXXXX".utf8CString)
+    guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp in \(parent)") }
+    path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  deinit { Self.remove(path) }
+
+  private static func remove(_ path: String) {
+    if unlink(path) == 0 { return }
+    for name in names(path) { remove("\(path)/\(name)") }
+    rmdir(path)
+  }
+
+  static func names(_ path: String) -> [String] {
+    let directory = clinux_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    defer { close(directory) }
+    let names = (try? LinuxFileSystem.shared.names(in: directory)) ?? []
+    return names.filter { $0 != "." && $0 != ".." }.sorted()
+  }
+
+  var names: [String] { Self.names(path) }
+}
+
+struct TestFailure: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}
