@@ -47,6 +47,7 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
   ///     }
   ///
   /// - Parameters:
+  ///   - store: Where the bytes are kept.
   ///   - encode: The bytes for a value, in the store's version. For ``saveIfChanged(_:)`` the same for the same value.
   ///   - decode: The value for bytes, given the version with which they were saved.
   public init(_ store: StateStore, encode: @escaping Encode, decode: @escaping Decode) {

@@ -36,6 +36,7 @@ public final class SavedState: StateObserver {
   /// Adds itself to `lifecycle`.
   ///
   /// - Parameters:
+  ///   - lifecycle: The subject, or a mock, that says when.
   ///   - store: Load from it before: a save by a store that has not loaded loads first.
   ///   - interval: How often to save besides, on the subject's clock; `nil` and no timer by default.
   ///   - onBackground: Whether to save on DidEnterBackground already, rather than on the ShouldSaveState that follows it.
