@@ -86,7 +86,7 @@ extension LifecycleCore {
       reasons: state.registry.backgroundReasons.sorted { $0.name < $1.name })
   }
 
-  /// Tells of an event that has changed why the daemon is in the background, and will change nothing else.
+  /// Tells of an event that has changed why the daemon is in the background, while it stays there.
   func tellReasons(
     _ cause: LifecycleCause, unless before: Set<BackgroundReason>, _ state: State,
     _ work: inout Work

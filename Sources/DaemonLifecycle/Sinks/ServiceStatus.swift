@@ -95,7 +95,8 @@ struct ServiceStatus {
     to reached: LifecycleSnapshot, _ cause: LifecycleCause, _ clock: String
   ) -> [NotifyField] {
     note(reached, cause, clock)
-    return isReady && stopping == nil ? status() : []
+    // A reload says it with its end.
+    return isReady && stopping == nil && !isReloading ? status() : []
   }
 
   private mutating func note(
