@@ -103,6 +103,9 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
     return try store.setAside()
   }
 
+  /// As `StateStore.close()`.
+  public func close() { store.close() }
+
   // MARK: Save
 
   /// Replaces the value, and returns when the new one is on disk.

@@ -8,7 +8,10 @@ final class StateDirectory: Sendable {
   let handle: StateHandle
   private let identity: FileStatus.Identity
 
-  init(_ path: String, _ files: any StateFileSystem) throws(StateError) {
+  init(_ givenPath: String, _ files: any StateFileSystem) throws(StateError) {
+    var path = givenPath
+    // A slash at its end would follow a link.
+    while path.utf8.count > 1, path.hasSuffix("/") { path.removeLast() }
     self.path = path
     self.files = files
     handle = try StateDirectory.open(path, files)
