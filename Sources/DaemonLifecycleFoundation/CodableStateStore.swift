@@ -47,6 +47,7 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
   ///     }
   ///
   /// - Parameters:
+  ///   - store: Where the bytes are.
   ///   - encode: The bytes for a value, in the store's version. For ``saveIfChanged(_:)`` the same for the same value.
   ///   - decode: The value for bytes, given the version with which they were saved.
   public init(_ store: StateStore, encode: @escaping Encode, decode: @escaping Decode) {
@@ -77,10 +78,11 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
     return (value, stored)
   }
 
-  /// The last value; if it can't be read, or is not one, its files are renamed, `complain` gets a sentence, and there is none.
+  /// The last value; if it can't be read, or is not one, its files are renamed, `complain` gets a sentence, and there
+  /// is none.
   ///
-  /// Only for what another attempt would not mend: that the state is in use, too new, somebody else's, or not to be read
-  /// for now, is thrown and stays as it is.
+  /// Only for what another attempt would not mend: that the state is in use, too new, somebody else's, or not to be
+  /// read for now, is thrown and stays as it is.
   public func loadOrSetAside(_ complain: (String) -> Void) throws(StateError) -> Value? {
     do throws(StateError) {
       guard let (value, stored) = try loadStored() else { return nil }

@@ -1,7 +1,7 @@
 import CLinux
 
-/// The directory of a state, opened once: all that follows is relative to it, so a path that is led elsewhere later can't
-/// lead a save with it.
+/// The directory of a state, opened once: all that follows is relative to it, so a path that is led elsewhere later
+/// can't lead a save with it.
 final class StateDirectory: Sendable {
   let path: String
   let files: any StateFileSystem

@@ -3,10 +3,10 @@ import Systemd
 
 /// The files of one state in its directory, for one caller at a time. Not `Sendable`: a store has it in its mutex.
 ///
-/// There are two, `NAME.0` and `NAME.1`, which take turns. A save writes a file of its own, syncs it, renames it over the one
-/// that does *not* hold the last durable state, and syncs the directory. The file of the last durable state is not named in
-/// any call of a save, so until the save has returned it is there, whatever the disk makes of the rest; and the file that
-/// a rename puts in place has been synced, so it is whole wherever its name turns up.
+/// There are two, `NAME.0` and `NAME.1`, which take turns. A save writes a file of its own, syncs it, renames it over
+/// the one that does *not* hold the last durable state, and syncs the directory. The file of the last durable state is
+/// not named in any call of a save, so until the save has returned it is there, whatever the disk makes of the rest;
+/// and the file that a rename puts in place has been synced, so it is whole wherever its name turns up.
 struct StateFiles {
   let directory: StateDirectory
   let name: String
@@ -75,8 +75,8 @@ struct StateFiles {
     return digits.count == 16 && digits.allSatisfy { $0.isDigit || $0 >= 0x61 && $0 <= 0x66 }
   }
 
-  /// Removes what a save that was killed has left: files with our names, of this user, while we have the lock. What can't
-  /// be removed does no harm, and is tried again.
+  /// Removes what a save that was killed has left: files with our names, of this user, while we have the lock. What
+  /// can't be removed does no harm, and is tried again.
   private func sweep() {
     guard lock != nil, let names = try? directory.names() else { return }
     for name in names where isTemporary(name) {

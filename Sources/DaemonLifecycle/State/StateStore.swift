@@ -10,8 +10,9 @@ public import Systemd
 ///     try store.save(Array("\(count)".utf8))             // returns when it is on disk
 ///
 /// A save leaves the old state or the new one, never a mix and never nothing, wherever it is cut off; once it has
-/// returned, the new one. The state before is kept too, and is what `load()` falls back to, saying so, should the disk lose
-/// the last. The files are `NAME.0` and `NAME.1`, which take turns, and `NAME.lock`; they are for this user alone (0600).
+/// returned, the new one. The state before is kept too, and is what `load()` falls back to, saying so, should the disk
+/// lose the last. The files are `NAME.0` and `NAME.1`, which take turns, and `NAME.lock`; they are for this user alone
+/// (0600).
 ///
 /// One store has a state at a time: while it lives, the next, in this process or another, throws `inUse`.
 ///
@@ -40,7 +41,8 @@ public final class StateStore: Sendable {
 
   private struct State {
     var files: StateFiles
-    /// What is on disk has been read without an error, or was written by us: a save destroys nothing that nobody has seen.
+    /// What is on disk has been read without an error, or was written by us: a save destroys nothing that nobody has
+    /// seen.
     var isChecked = false
     /// What the last load or save has left on disk; `nil` when that is not certain.
     var saved: Fingerprint?
@@ -149,7 +151,8 @@ public final class StateStore: Sendable {
 
   /// The last state that was saved; `nil` when none ever was.
   ///
-  /// Look at ``StoredState/broken``: if a file that should have been whole is not, this may be the state before the last.
+  /// Look at ``StoredState/broken``: if a file that should have been whole is not, this may be the state before the
+  /// last.
   ///
   /// - Throws: `allBroken`, `newerVersion`, `newerFormat`, `notMigrated`, `foreignOwner`, `notAFile`, `tooLong`, or a failed
   ///   call. Nothing is changed then, and ``save(_:)`` refuses with the same error until it is mended or set aside.
@@ -255,8 +258,8 @@ public final class StateStore: Sendable {
 
   /// Lets go of the lock, so that another store can have the state; from now on every call throws `closed`.
   ///
-  /// A store that goes away does so too. This is for when it matters when: an observer may be held for a moment longer by
-  /// the delivery that it has just heard.
+  /// A store that goes away does so too. This is for when it matters when: an observer may be held for a moment longer
+  /// by the delivery that it has just heard.
   public func close() { state.withLock { $0.files.close() } }
 
   // MARK: Setting aside
