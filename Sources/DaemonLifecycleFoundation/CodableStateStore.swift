@@ -78,10 +78,11 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
     return (value, stored)
   }
 
-  /// The last value; if it can't be read, or is not one, its files are renamed, `complain` gets a sentence, and there is none.
+  /// The last value; if it can't be read, or is not one, its files are renamed, `complain` gets a sentence, and there
+  /// is none.
   ///
-  /// Only for what another attempt would not mend: that the state is in use, too new, somebody else's, or not to be read
-  /// for now, is thrown and stays as it is.
+  /// Only for what another attempt would not mend: that the state is in use, too new, somebody else's, or not to be
+  /// read for now, is thrown and stays as it is.
   public func loadOrSetAside(_ complain: (String) -> Void) throws(StateError) -> Value? {
     do throws(StateError) {
       guard let (value, stored) = try loadStored() else { return nil }
@@ -103,6 +104,9 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
     defer { isChecked.store(false, ordering: .releasing) }
     return try store.setAside()
   }
+
+  /// As `StateStore.close()`.
+  public func close() { store.close() }
 
   // MARK: Save
 

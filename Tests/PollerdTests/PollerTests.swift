@@ -194,6 +194,8 @@ final class PollerTests: XCTestCase {
       try await daemon.console.line("poll \(round) value 1")
       XCTAssertEqual(daemon.console.polls.count, 1)
       try await daemon.terminate()
+      // As the end of its process does.
+      daemon.store.close()
     }
   }
 

@@ -124,6 +124,16 @@ final class CrashFileSystem: StateFileSystem {
   }
   func recover() { state.withLock { $0.fault = nil } }
 
+  /// It was only the process that stopped: the kernel has closed its files and has what it wrote.
+  func restartProcess() {
+    state.withLock { state in
+      state.fault = nil
+      state.hasCrashed = false
+      state.open = [:]
+      state.locked = nil
+    }
+  }
+
   var calls: Int { state.withLock { $0.calls } }
   var trace: [String] { state.withLock { $0.trace } }
   var hasCrashed: Bool { state.withLock { $0.hasCrashed } }

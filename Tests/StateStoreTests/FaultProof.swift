@@ -49,7 +49,9 @@ struct FaultProof {
         let allowed = hasReturned ? [new] : [old, new]
         let isOver = !files.isFaultDone
         reached.formUnion(check(files, allowed, place))
-        if fault != .crash {
+        if fault == .crash {
+          restart(files, allowed, place)
+        } else {
           let wasClean = !image.files.keys.contains(where: Self.isTemporary)
           goOn(files, store, index, fault, allowed, hasReturned, wasClean, place)
         }
@@ -88,6 +90,20 @@ struct FaultProof {
     } catch {
       violations.append("\(place): then \(error)")
     }
+  }
+
+  /// What the next process does when only this one was killed: once it has loaded a state, that must not go again.
+  private mutating func restart(
+    _ files: CrashFileSystem, _ allowed: [[UInt8]?], _ place: String
+  ) {
+    files.restartProcess()
+    do {
+      let found = try Self.open(files).load()?.bytes
+      if !allowed.contains(found) {
+        violations.append("\(place), killed: the next loads \(text(found))")
+      }
+      _ = check(files, [found], "\(place), killed, loaded \(text(found)), then a power cut")
+    } catch { violations.append("\(place), killed: then \(error)") }
   }
 
   // MARK: A power cut

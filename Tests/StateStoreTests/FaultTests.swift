@@ -9,7 +9,7 @@ import Testing
   private static let second = Array("the second, a little longer".utf8)
   private static let third = Array("3".utf8)
   /// Of lengths with which the file ends in the middle of a sector, at its end, and in the header's.
-  private static let news = [0, 1, 8, 27, 56, 75].map { (0..<$0).map { UInt8(0x41 + $0 % 26) } }
+  private static let news = [0, 8, 27, 75].map { (0..<$0).map { UInt8(0x41 + $0 % 26) } }
 
   /// A disk on which these were saved, one after another.
   private static func disk(_ states: [[UInt8]]) throws -> DiskImage {

@@ -103,6 +103,9 @@ import Testing
     }
     try mock.checkNothingPending()
     // And lets go of the lock.
+    while (try? StateStore(memory: memory)) == nil, ContinuousClock.now < deadline {
+      await Task.yield()
+    }
     #expect(throws: Never.self) { try StateStore(memory: memory) }
   }
 

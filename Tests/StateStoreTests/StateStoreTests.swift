@@ -214,6 +214,18 @@ import Testing
     withExtendedLifetime(first) {}
   }
 
+  @Test func aClosedStoreIsNoObstacle() throws {
+    let first = try store()
+    try first.save(one)
+    first.close()
+    let second = try store()
+    #expect(try second.load()?.bytes == one)
+    #expect(error { () throws(StateError) in try first.save(two) } == .closed("(memory)"))
+    #expect(error { () throws(StateError) in _ = try first.load() } == .closed("(memory)"))
+    second.close()
+    #expect(error { () throws(StateError) in _ = try first.setAside() } == .closed("(memory)"))
+  }
+
   @Test func aLockFileThatWasTakenAwayIsMadeAgain() throws {
     let first = try store()
     try first.save(one)

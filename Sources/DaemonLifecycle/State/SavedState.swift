@@ -4,9 +4,9 @@ import Synchronization
 ///
 ///     let saved = SavedState(lifecycle: lifecycle, store: store, every: .seconds(60)) { await poller.bytes }
 ///
-/// It saves on ShouldSaveState, so on every pause, before a reload, and as the last thing before the end; and as often as
-/// asked for besides. Bytes that are on disk already are not saved again. Requests that come while a save is on its way
-/// share one save that begins after it. A save that fails is in the report of its delivery.
+/// It saves on ShouldSaveState, so on every pause, before a reload, and as the last thing before the end; and as often
+/// as asked for besides. Bytes that are on disk already are not saved again. Requests that come while a save is on its
+/// way share one save that begins after it. A save that fails is in the report of its delivery.
 ///
 /// The subject holds it weakly, as every observer: own it. It holds the store, and so the store's lock, and what the
 /// closure captures. The closure runs and the disk is waited for in the hook, on the subject's threads, except where
@@ -39,7 +39,7 @@ public final class SavedState: StateObserver {
   ///   - lifecycle: The subject, or a mock, that says when.
   ///   - store: Load from it before: a save by a store that has not loaded loads first.
   ///   - interval: How often to save besides, on the subject's clock; `nil` and no timer by default.
-  ///   - onBackground: Whether to save on DidEnterBackground already, rather than on the ShouldSaveState that follows it.
+  ///   - onBackground: Whether to save on DidEnterBackground already, not only on the ShouldSaveState after it.
   ///   - phase: Where it stands in the order: on the way down, it hears after those added to it later.
   ///   - bytes: What to save. What it throws is the hook's error, and the old state stays.
   public init(

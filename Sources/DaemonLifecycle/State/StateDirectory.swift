@@ -1,14 +1,17 @@
 import CLinux
 
-/// The directory of a state, opened once: all that follows is relative to it, so a path that is led elsewhere later can't
-/// lead a save with it.
+/// The directory of a state, opened once: all that follows is relative to it, so a path that is led elsewhere later
+/// can't lead a save with it.
 final class StateDirectory: Sendable {
   let path: String
   let files: any StateFileSystem
   let handle: StateHandle
   private let identity: FileStatus.Identity
 
-  init(_ path: String, _ files: any StateFileSystem) throws(StateError) {
+  init(_ givenPath: String, _ files: any StateFileSystem) throws(StateError) {
+    var path = givenPath
+    // A slash at its end would follow a link.
+    while path.utf8.count > 1, path.hasSuffix("/") { path.removeLast() }
     self.path = path
     self.files = files
     handle = try StateDirectory.open(path, files)

@@ -17,6 +17,8 @@ public enum StateError: Error, Sendable, Hashable, CustomStringConvertible {
   case directoryReplaced(String)
   /// Another store has the state, in this process or another; which process, where that is known.
   case inUse(String, pid: Int32?)
+  /// The store was closed.
+  case closed(String)
   /// The file belongs to another user.
   case foreignOwner(String, uid: UInt32)
   /// Something that is not a regular file of its own is where a file should be.
@@ -60,6 +62,7 @@ public enum StateError: Error, Sendable, Hashable, CustomStringConvertible {
     case .inUse(let path, let pid):
       "The state in \(path) is in use by \(pid.map { "process \($0)" } ?? "another process"): stop that one first, "
         + "or give each a directory of its own."
+    case .closed(let path): "The store of the state in \(path) was closed: open another."
     case .foreignOwner(let path, let uid):
       "\(path) belongs to user \(uid): run as that user, or give the file to this one."
     case .notAFile(let path):

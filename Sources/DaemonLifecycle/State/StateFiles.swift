@@ -3,14 +3,16 @@ import Systemd
 
 /// The files of one state in its directory, for one caller at a time. Not `Sendable`: a store has it in its mutex.
 ///
-/// There are two, `NAME.0` and `NAME.1`, which take turns. A save writes a file of its own, syncs it, renames it over the one
-/// that does *not* hold the last durable state, and syncs the directory. The file of the last durable state is not named in
-/// any call of a save, so until the save has returned it is there, whatever the disk makes of the rest; and the file that
-/// a rename puts in place has been synced, so it is whole wherever its name turns up.
+/// There are two, `NAME.0` and `NAME.1`, which take turns. A save writes a file of its own, syncs it, renames it over
+/// the one that does *not* hold the last durable state, and syncs the directory. The file of the last durable state is
+/// not named in any call of a save, so until the save has returned it is there, whatever the disk makes of the rest;
+/// and the file that a rename puts in place has been synced, so it is whole wherever its name turns up.
 struct StateFiles {
   let directory: StateDirectory
   let name: String
   let limit: Int
+  /// No lock is taken any more.
+  private var isClosed = false
   /// `nil` on a file system that was read-only when it was wanted, and after it was taken from us.
   private(set) var lock: StateLock?
   /// Which of the two has the last state that is known to be on disk; `nil`: neither does, or nobody has looked.
@@ -40,6 +42,7 @@ struct StateFiles {
 
   /// Has the lock when it returns; true when it had not, and others may have saved meanwhile.
   mutating func takeLock() throws(StateError) -> Bool {
+    if isClosed { throw .closed(directory.path) }
     if let lock {
       do throws(SystemCallError) {
         if try lock.isStill(in: directory) { return false }
@@ -50,6 +53,11 @@ struct StateFiles {
     lock = try StateLock("\(name).lock", in: directory)
     sweep()
     return true
+  }
+
+  mutating func close() {
+    isClosed = true
+    lock = nil
   }
 
   // MARK: Temporary files
@@ -67,8 +75,8 @@ struct StateFiles {
     return digits.count == 16 && digits.allSatisfy { $0.isDigit || $0 >= 0x61 && $0 <= 0x66 }
   }
 
-  /// Removes what a save that was killed has left: files with our names, of this user, while we have the lock. What can't
-  /// be removed does no harm, and is tried again.
+  /// Removes what a save that was killed has left: files with our names, of this user, while we have the lock. What
+  /// can't be removed does no harm, and is tried again.
   private func sweep() {
     guard lock != nil, let names = try? directory.names() else { return }
     for name in names where isTemporary(name) {
@@ -188,8 +196,8 @@ struct StateFiles {
     return (try? directory.status(of: slotName(durableSlot)))?.identity == inPlace
   }
 
-  /// Returns when the state is on disk: its generation. The caller has the lock and has loaded.
-  mutating func save(_ bytes: [UInt8], version: UInt32) throws(StateError) -> UInt64 {
+  /// Returns when the state is on disk. The caller has the lock and has loaded.
+  mutating func save(_ bytes: [UInt8], version: UInt32) throws(StateError) {
     let purpose = "save the state in \(directory.path)"
     guard bytes.count <= limit else {
       throw .tooLong(directory.path, count: UInt64(bytes.count), limit: limit)
@@ -215,7 +223,6 @@ struct StateFiles {
       throw .failed(purpose, error)
     }
     durableSlot = slot
-    return generation
   }
 
   /// The name of a file with these bytes, on disk; none when it throws.

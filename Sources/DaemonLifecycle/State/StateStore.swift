@@ -10,8 +10,9 @@ public import Systemd
 ///     try store.save(Array("\(count)".utf8))             // returns when it is on disk
 ///
 /// A save leaves the old state or the new one, never a mix and never nothing, wherever it is cut off; once it has
-/// returned, the new one. The state before is kept too, and is what `load()` falls back to, saying so, should the disk lose
-/// the last. The files are `NAME.0` and `NAME.1`, which take turns, and `NAME.lock`; they are for this user alone (0600).
+/// returned, the new one. The state before is kept too, and is what `load()` falls back to, saying so, should the disk
+/// lose the last. The files are `NAME.0` and `NAME.1`, which take turns, and `NAME.lock`; they are for this user alone
+/// (0600).
 ///
 /// One store has a state at a time: while it lives, the next, in this process or another, throws `inUse`.
 ///
@@ -40,12 +41,34 @@ public final class StateStore: Sendable {
 
   private struct State {
     var files: StateFiles
-    /// What is on disk has been read without an error, or was written by us: a save destroys nothing that nobody has seen.
+    /// What is on disk has been read without an error, or was written by us: a save destroys nothing that nobody has
+    /// seen.
     var isChecked = false
-    /// What the last load or save has left on disk, and which; `nil` when that is not certain.
-    var saved: (fingerprint: Fingerprint, generation: UInt64)?
-    /// Loads and saves so far: whether anything happened while the lock was let go of.
-    var changes: UInt64 = 0
+    /// What the last load or save has left on disk; `nil` when that is not certain.
+    var saved: Fingerprint?
+    /// Saves so far: whether there was one while the mutex was let go of.
+    var saves: UInt64 = 0
+    /// How often `forget` was called, for the same question.
+    var epoch: UInt64 = 0
+
+    /// What is on disk is not what it was.
+    mutating func forget() {
+      isChecked = false
+      saved = nil
+      epoch += 1
+    }
+
+    /// Finds the directory and the lock as they should be.
+    mutating func prepare() throws(StateError) {
+      do throws(StateError) {
+        try files.directory.check()
+        // If it was not ours, others may have saved meanwhile.
+        if try files.takeLock() { forget() }
+      } catch {
+        forget()
+        throw error
+      }
+    }
   }
 
   // MARK: Opening
@@ -105,11 +128,11 @@ public final class StateStore: Sendable {
     migrate: Migration? = nil, files: any StateFileSystem
   ) throws(StateError) {
     try StateStore.check(name)
-    self.directory = directory
     self.name = name
     self.version = version
     self.migrate = migrate
     let opened = try StateDirectory(directory, files)
+    self.directory = opened.path
     state = Mutex(State(files: try StateFiles(name, in: opened, limit: max(0, limit))))
   }
 
@@ -128,29 +151,36 @@ public final class StateStore: Sendable {
 
   /// The last state that was saved; `nil` when none ever was.
   ///
-  /// Look at ``StoredState/broken``: if a file that should have been whole is not, this may be the state before the last.
+  /// Look at ``StoredState/broken``: if a file that should have been whole is not, this may be the state before the
+  /// last.
   ///
   /// - Throws: `allBroken`, `newerVersion`, `newerFormat`, `notMigrated`, `foreignOwner`, `notAFile`, `tooLong`, or a failed
   ///   call. Nothing is changed then, and ``save(_:)`` refuses with the same error until it is mended or set aside.
   public func load() throws(StateError) -> StoredState? {
-    let (found, changes) = try state.withLock { state throws(StateError) in
-      state.isChecked = false
-      state.saved = nil
-      state.changes += 1
-      do throws(StateError) { try StateStore.prepare(&state) } catch {
+    let (found, saves, epoch) = try state.withLock { state throws(StateError) in
+      do throws(StateError) { try state.prepare() } catch {
         // Where nobody can write, nothing has to be locked to be read.
         guard case .readOnly = error else { throw error }
       }
-      return (try state.files.load(), state.changes)
+      do throws(StateError) { return (try state.files.load(), state.saves, state.epoch) } catch {
+        state.forget()
+        throw error
+      }
     }
-    // Without the lock, since the migration is the user's.
-    let stored = try found.map { found throws(StateError) in try current(found) }
+    let stored: StoredState?
+    // Without the mutex, since the migration is the user's.
+    do throws(StateError) {
+      stored = try found.map { found throws(StateError) in try current(found) }
+    } catch {
+      state.withLock { $0.forget() }
+      throw error
+    }
     state.withLock { state in
-      guard state.changes == changes else { return }
+      guard state.epoch == epoch else { return }
       state.isChecked = true
       // A file beside it that is broken is worth a save.
-      if let stored, stored.version == version, stored.broken.isEmpty {
-        state.saved = (Fingerprint(stored.bytes), stored.generation)
+      if let stored, state.saves == saves, stored.version == version, stored.broken.isEmpty {
+        state.saved = Fingerprint(stored.bytes)
       }
     }
     return stored
@@ -209,45 +239,28 @@ public final class StateStore: Sendable {
   private func save(_ bytes: [UInt8], unlessUnchanged: Bool) throws(StateError) -> Bool {
     let fingerprint = Fingerprint(bytes)
     while true {
-      let didSave = try state.withLock { state throws(StateError) in
-        try StateStore.prepare(&state)
-        return state.isChecked
-          ? try StateStore.save(bytes, version, fingerprint, unlessUnchanged, &state) : nil
+      let didSave = try state.withLock { state throws(StateError) -> Bool? in
+        try state.prepare()
+        guard state.isChecked else { return nil }
+        if unlessUnchanged, state.saved == fingerprint, state.files.isInPlace { return false }
+        state.saved = nil
+        state.saves += 1
+        try state.files.save(bytes, version: version)
+        state.saved = fingerprint
+        return true
       }
       if let didSave { return didSave }
       _ = try load()
     }
   }
 
-  /// Finds the directory and the lock as they should be.
-  private static func prepare(_ state: inout State) throws(StateError) {
-    try state.files.directory.check()
-    let isNew: Bool
-    do throws(StateError) { isNew = try state.files.takeLock() } catch {
-      state.isChecked = false
-      state.saved = nil
-      throw error
-    }
-    // Others may have saved meanwhile.
-    if isNew {
-      state.isChecked = false
-      state.saved = nil
-    }
-  }
+  // MARK: Closing
 
-  private static func save(
-    _ bytes: [UInt8], _ version: UInt32, _ fingerprint: Fingerprint, _ unlessUnchanged: Bool,
-    _ state: inout State
-  ) throws(StateError) -> Bool {
-    if unlessUnchanged, state.saved?.fingerprint == fingerprint, state.files.isInPlace {
-      return false
-    }
-    state.saved = nil
-    state.changes += 1
-    let generation = try state.files.save(bytes, version: version)
-    state.saved = (fingerprint, generation)
-    return true
-  }
+  /// Lets go of the lock, so that another store can have the state; from now on every call throws `closed`.
+  ///
+  /// A store that goes away does so too. This is for when it matters when: an observer may be held for a moment longer
+  /// by the delivery that it has just heard.
+  public func close() { state.withLock { $0.files.close() } }
 
   // MARK: Setting aside
 
@@ -261,10 +274,8 @@ public final class StateStore: Sendable {
   ///     }
   public func setAside() throws(StateError) -> [String] {
     try state.withLock { state throws(StateError) in
-      try StateStore.prepare(&state)
-      state.isChecked = false
-      state.saved = nil
-      state.changes += 1
+      try state.prepare()
+      state.forget()
       return try state.files.setAside()
     }
   }
