@@ -88,7 +88,10 @@ final class BusInbox: Sendable {
       defer { (state.inputs, state.complaints) = ([], [:]) }
       return state.inputs
         + state.complaints.map { error, matters in
-          .complaint("\(error) The daemon goes on without: \(matters.joined(separator: ", ")).")
+          // What the other side has said may be no sentence.
+          let reason = "\(error)".hasSuffix(".") ? "\(error)" : "\(error)."
+          return .complaint(
+            "\(reason) The daemon goes on without: \(matters.joined(separator: ", ")).")
         }
     }
   }
