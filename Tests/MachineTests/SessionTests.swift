@@ -40,6 +40,16 @@ import Testing
       try await systemctl("show", "--property=\(property)", "--value", name)
     }
 
+    /// Waits for a beginning of `STATUS=`.
+    func waitForStatus(_ prefix: String) async throws {
+      let script = """
+        id=$(id -u "$1")
+        setpriv --reuid=$id --regid=$id --clear-groups env XDG_RUNTIME_DIR=/run/user/$id \\
+          systemctl --user show --property=StatusText --value "$2" | grep -q "^$3"
+        """
+      try await machine.wait(until: script, user, name, prefix)
+    }
+
     @discardableResult
     func waitForMessage(
       _ prefix: String, after earlier: JournalEntry? = nil,
@@ -65,10 +75,10 @@ import Testing
     try await release.test(on: .own()) { machine in
       let user = try await UserService(machine, "--session")
       try await user.systemctl("start", user.name)
-      let paused = try await user.waitForMessage("background: the user has no session")
+      // Not by a hook: where logind answers during the launch, the daemon is launched in the background.
+      try await user.waitForStatus("background, session")
       let session = try await login(user)
-      let resumed = try await user.waitForMessage(
-        "foreground: the session is active", after: paused)
+      let resumed = try await user.waitForMessage("foreground: the session is active")
       let id = try await machine.expect(
         "loginctl", "show-user", "--property=Display", "--value", user.user)
       let answer = try await machine.expect(
