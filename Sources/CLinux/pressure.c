@@ -2,7 +2,7 @@
 #include "CLinux.h"
 
 typedef struct {
-  const char *name;
+  char name[16];  // a copy, cut as pthread_setname_np(3) wants it: the caller's may be gone when the thread runs
   void (*body)(void *);
   void *context;
 } start;
@@ -18,7 +18,8 @@ static void *run(void *raw) {
 int clinux_start_quiet_thread(const char *name, void (*body)(void *), void *context) {
   start *given = malloc(sizeof *given);
   if (given == NULL) return ENOMEM;
-  *given = (start){.name = name, .body = body, .context = context};
+  *given = (start){.body = body, .context = context};
+  strncpy(given->name, name, sizeof given->name - 1);
   // Inherited blocked, so that there is no moment in which a signal could land on it. Those of the
   // thread's own faults stay: blocked, they would kill without the backtrace.
   sigset_t blocked, before;
