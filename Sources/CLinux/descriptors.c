@@ -158,6 +158,10 @@ int clinux_same_file_description(int a, int b) {
 
 static socklen_t unix_address(struct sockaddr_un *address, const char *name, size_t count,
                               bool abstract) {
+  if (count + (abstract ? 1 : 0) > sizeof address->sun_path) {
+    errno = E2BIG;
+    return 0;
+  }
   memset(address, 0, sizeof *address);
   address->sun_family = AF_UNIX;
   memcpy(address->sun_path + (abstract ? 1 : 0), name, count);
@@ -167,21 +171,15 @@ static socklen_t unix_address(struct sockaddr_un *address, const char *name, siz
 
 int clinux_connect_unix(int socket, const char *name, size_t count, bool abstract) {
   struct sockaddr_un address;
-  if (count + (abstract ? 1 : 0) > sizeof address.sun_path) {
-    errno = E2BIG;
-    return -1;
-  }
   socklen_t length = unix_address(&address, name, count, abstract);
+  if (length == 0) return -1;
   return connect(socket, (struct sockaddr *)&address, length);
 }
 
 int clinux_bind_unix(int socket, const char *name, size_t count, bool abstract) {
   struct sockaddr_un address;
-  if (count + (abstract ? 1 : 0) > sizeof address.sun_path) {
-    errno = E2BIG;
-    return -1;
-  }
   socklen_t length = unix_address(&address, name, count, abstract);
+  if (length == 0) return -1;
   return bind(socket, (struct sockaddr *)&address, length);
 }
 

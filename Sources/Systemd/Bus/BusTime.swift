@@ -1,14 +1,8 @@
-import CLinux
-
 /// Microseconds of `CLOCK_MONOTONIC`, sd-bus's and timerfd's clock.
 struct BusTime: Comparable, Hashable, Sendable {
   var microseconds: UInt64
 
-  static func now() -> BusTime {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return BusTime(microseconds: UInt64(time.tv_sec) * 1_000_000 + UInt64(time.tv_nsec) / 1000)
-  }
+  static func now() -> BusTime { BusTime(microseconds: monotonicMicroseconds()) }
 
   static func < (a: BusTime, b: BusTime) -> Bool { a.microseconds < b.microseconds }
 
