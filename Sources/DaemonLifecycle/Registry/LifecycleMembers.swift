@@ -130,13 +130,13 @@ struct LifecycleMembers: Sendable {
 
   func contains(where isWanted: (Standing) -> Bool) -> Bool { census.count(where: isWanted) > 0 }
 
-  /// Calls `body` for those wanted, in order or, on the way down, in reverse; with how many there are, first.
+  func count(where isWanted: (Standing) -> Bool) -> Int { census.count(where: isWanted) }
+
+  /// Calls `body` for those wanted, in order or, on the way down, in reverse.
   func forEach(
-    reversed isReversed: Bool, where isWanted: (Standing) -> Bool, count: (Int) -> Void,
-    _ body: (Member) -> Void
+    where isWanted: (Standing) -> Bool, reversed isReversed: Bool = false, _ body: (Member) -> Void
   ) {
     let wanted = census.count(where: isWanted)
-    count(wanted)
     if wanted == 0 { return }
     if isReversed {
       var left = wanted

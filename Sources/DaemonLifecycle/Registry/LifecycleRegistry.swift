@@ -198,10 +198,10 @@ struct LifecycleRegistry: Sendable {
   /// Who will hear the rest of the walk under way, step by step, as far as that is known now.
   var remainingAudience: [(step: LifecycleStep, members: [ObserverID])] {
     var hearing: [ObserverID] = []
-    members.forEach(
-      reversed: false, where: { $0.level != .launching || state == .launching },
-      count: { hearing.reserveCapacity($0) }
-    ) { hearing.append($0.id) }
+    let isHearing = { (standing: LifecycleMembers.Standing) in
+      standing.level != .launching || state == .launching
+    }
+    members.forEach(where: isHearing) { hearing.append($0.id) }
     return walk.map { ($0, hearing) }
   }
 
@@ -422,9 +422,8 @@ struct LifecycleRegistry: Sendable {
   ) -> Plan {
     var audience = LifecycleAudience<ObserverID>()
     var last: LifecyclePhase?
-    members.forEach(
-      reversed: step.isDownward, where: isIncluded, count: { audience.reserve($0) }
-    ) { member in
+    audience.reserve(members.count(where: isIncluded))
+    members.forEach(where: isIncluded, reversed: step.isDownward) { member in
       audience.append(member.id, together: member.phase.isConcurrent && member.phase == last)
       last = member.phase
     }
