@@ -1,0 +1,126 @@
+import CBench
+import Glibc
+
+/// A contestant's process. Its descriptor 3 is a pipe to us; see bench.h.
+struct Child {
+  let pid: pid_t
+  /// When it was asked for.
+  let spawned: UInt64
+  private let channel: Int32
+  private let path: String
+  /// In ms.
+  private let patience: Int32
+
+  init(
+    _ program: Program, adding arguments: [String] = [], environment: [String: String] = [:],
+    patience: Int32 = 10_000
+  ) throws {
+    self.patience = patience
+    path = ([program.path] + program.arguments + arguments).joined(separator: " ")
+    var ends: [Int32] = [0, 0]
+    guard pipe(&ends) == 0 else { throw HarnessError("pipe: errno \(errno)") }
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    var actions = posix_spawn_file_actions_t()
+    posix_spawn_file_actions_init(&actions)
+    defer { posix_spawn_file_actions_destroy(&actions) }
+    posix_spawn_file_actions_adddup2(&actions, ends[1], Int32(BENCH_CHANNEL))
+    let argv: [UnsafeMutablePointer<CChar>?] =
+      ([program.path] + program.arguments + arguments).map { strdup($0) } + [nil]
+    // Nothing of the harness's own environment: a service's would wake what is asleep elsewhere.
+    let environment = environment.merging(program.environment) { own, _ in own }
+    let names: [String] = ["PATH", "HOME", "LD_LIBRARY_PATH"]
+    let kept: [String] = names.compactMap { name in
+      getenv(name).map { "\(name)=" + String(cString: $0) }
+    }
+    let envp: [UnsafeMutablePointer<CChar>?] =
+      (kept + environment.map { "\($0)=\($1)" }).map { strdup($0) } + [nil]
+    defer { for string in argv + envp { free(string) } }
+    var pid = pid_t()
+    spawned = bench_now()
+    let failure = posix_spawn(&pid, program.path, &actions, nil, argv, envp)
+    close(ends[1])
+    guard failure == 0 else {
+      close(ends[0])
+      throw HarnessError("\(program.path) did not start: errno \(failure)")
+    }
+    self.pid = pid
+    channel = ends[0]
+  }
+
+  /// Waits for it to be ready, and returns the time of that.
+  @discardableResult func untilReady() throws -> UInt64 {
+    var byte: UInt8 = 0
+    try read(into: &byte, count: 1)
+    return bench_now()
+  }
+
+  /// The next stamp.
+  func stamp() throws -> UInt64 {
+    var time: UInt64 = 0
+    try read(into: &time, count: 8)
+    return time
+  }
+
+  /// All that it says until its end.
+  func output() throws -> String {
+    var text: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 4096)
+    while true {
+      try waitForInput()
+      let count = Glibc.read(channel, &buffer, buffer.count)
+      guard count > 0 else { break }
+      text += buffer[..<count]
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  /// Sends it a signal, and returns the time just before.
+  @discardableResult func send(_ signal: Int32) -> UInt64 {
+    let time = bench_now()
+    kill(pid, signal)
+    return time
+  }
+
+  /// Waits for its end, and returns its wait status and the time.
+  @discardableResult func reap() -> (status: Int32, time: UInt64) {
+    var status: Int32 = 0
+    while waitpid(pid, &status, 0) < 0, errno == EINTR {}
+    let time = bench_now()
+    close(channel)
+    return (status, time)
+  }
+
+  func end() {
+    send(SIGKILL)
+    reap()
+  }
+
+  private func read(into target: UnsafeMutableRawPointer, count: Int) throws {
+    try waitForInput()
+    // Written in one piece of less than PIPE_BUF, so read in one.
+    guard Glibc.read(channel, target, count) == count else {
+      throw HarnessError("\(path) ended or said too little")
+    }
+  }
+
+  private func waitForInput() throws {
+    var descriptor = pollfd(fd: channel, events: Int16(POLLIN), revents: 0)
+    guard poll(&descriptor, 1, patience) == 1 else {
+      throw HarnessError("\(path) said nothing for \(patience / 1000) s")
+    }
+  }
+}
+
+/// What to start.
+struct Program {
+  var path: String
+  var arguments: [String] = []
+  var environment: [String: String] = [:]
+}
+
+struct HarnessError: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}
+
+func pause(milliseconds: Double) { usleep(UInt32(milliseconds * 1000)) }
