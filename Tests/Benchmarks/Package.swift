@@ -24,6 +24,11 @@ let package = Package(
       name: "Ours", dependencies: ["CBench", "Stamping", lifecycle], swiftSettings: strict),
     .executableTarget(
       name: "OursSync", dependencies: ["CBench", "Stamping", lifecycle], swiftSettings: strict),
+    .executableTarget(
+      name: "Delivery", dependencies: ["CBench", lifecycle], swiftSettings: strict),
+    .executableTarget(
+      name: "Minimal", dependencies: ["CBench", lifecycle], swiftSettings: strict),
+    .executableTarget(name: "Save", dependencies: ["CBench", lifecycle], swiftSettings: strict),
     .executableTarget(name: "Empty", dependencies: ["CBench"], swiftSettings: strict),
     .executableTarget(name: "DispatchSignal", dependencies: ["CBench"], swiftSettings: strict),
   ]

@@ -11,6 +11,7 @@ import Glibc
   nonisolated(unsafe) static var sources: [any DispatchSourceSignal] = []
 
   static func main() {
+    if CommandLine.arguments.count == 3 { writeAtTheEnd(CommandLine.arguments[2]) }
     let hops = CommandLine.arguments.dropFirst().first == "actor"
     sources = [SIGUSR1, SIGUSR2].map { number in
       let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
@@ -20,6 +21,23 @@ import Glibc
       source.resume()
       return source
     }
+    bench_ready()
+    dispatchMain()
+  }
+
+  /// `write DIRECTORY`: three components that write a file each when SIGTERM comes.
+  static func writeAtTheEnd(_ directory: String) -> Never {
+    let source = DispatchSource.makeSignalSource(signal: SIGTERM, queue: queue)
+    source.setEventHandler { @Sendable in
+      for component: Int32 in [3, 2, 1] where bench_write_file(directory, component) != 0 {
+        exit(1)
+      }
+      exit(0)
+    }
+    source.resume()
+    sources = [source]
+    // A source's handler is installed on Dispatch's own thread, some time after `resume`.
+    usleep(50_000)
     bench_ready()
     dispatchMain()
   }

@@ -74,6 +74,15 @@ struct Child {
     return String(decoding: text, as: UTF8.self)
   }
 
+  /// What it has measured itself: lines of a metric and a number.
+  func values() throws -> [(metric: String, value: Double)] {
+    try output().split(separator: "\n").compactMap { line in
+      let words = line.split(separator: " ")
+      guard words.count == 2, let value = Double(words[1]) else { return nil }
+      return (String(words[0]), value)
+    }
+  }
+
   /// Sends it a signal, and returns the time just before.
   @discardableResult func send(_ signal: Int32) -> UInt64 {
     let time = bench_now()
@@ -106,7 +115,7 @@ struct Child {
   private func waitForInput() throws {
     var descriptor = pollfd(fd: channel, events: Int16(POLLIN), revents: 0)
     guard poll(&descriptor, 1, patience) == 1 else {
-      throw HarnessError("\(path) said nothing for \(patience / 1000) s")
+      throw TookTooLong("\(path) said nothing for \(patience / 1000) s")
     }
   }
 }
@@ -116,6 +125,12 @@ struct Program {
   var path: String
   var arguments: [String] = []
   var environment: [String: String] = [:]
+}
+
+/// A contestant that is left out for it, and named.
+struct TookTooLong: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
 }
 
 struct HarnessError: Error, CustomStringConvertible {

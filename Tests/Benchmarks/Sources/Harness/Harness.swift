@@ -2,7 +2,10 @@ import Foundation
 
 /// Runs the rows and says what came out: `Harness DIRECTORY OUTPUT [--quick] [--only NAME]`.
 @main struct Harness {
-  static let rows: [any Row.Type] = [SignalLatency.self]
+  static let rows: [any Row.Type] = [
+    SignalLatency.self, DeliveryCost.self, Stop.self, Idle.self, Start.self, Size.self, Build.self,
+    DurableSave.self, Watchdog.self,
+  ]
 
   static func main() {
     do { try measure() } catch {

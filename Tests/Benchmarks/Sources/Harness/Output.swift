@@ -26,6 +26,7 @@ extension Results {
         "  \(pad(one.isMet ? "met" : "NOT MET", 8)) \(pad(short(one.measured) + " " + one.unit, 12, left: true))"
           + "  \(one.row): \(one.goal)")
     }
+    if !notes.isEmpty { lines += ["", "Beside them"] + notes.map { "  " + $0 } }
     if !omissions.isEmpty { lines += ["", "Not measured"] + omissions.map { "  " + $0 } }
     return lines.joined(separator: "\n") + "\n"
   }
@@ -40,6 +41,7 @@ extension Results {
     let isQuick: Bool
     let measurements: [Measurement]
     let verdicts: [Verdict]
+    let notes: [String]
     let omissions: [String]
   }
 
@@ -49,6 +51,6 @@ extension Results {
     return try encoder.encode(
       File(
         machine: machine, isQuick: isQuick, measurements: measurements, verdicts: verdicts,
-        omissions: omissions))
+        notes: notes, omissions: omissions))
   }
 }

@@ -36,6 +36,10 @@ final class Results {
         low: rounds.quantile(0.25), high: rounds.quantile(0.75), rounds: rounds))
   }
 
+  /// What a reader should know beside the goals.
+  private(set) var notes: [String] = []
+  func note(_ what: String) { notes.append(what) }
+
   func omit(_ what: String) { omissions.append(what) }
 
   func measurement(_ row: String, _ contestant: String, _ metric: String) -> Measurement? {

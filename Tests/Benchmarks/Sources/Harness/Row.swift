@@ -13,11 +13,15 @@ struct Bench {
   /// Where the run script has put things: `release`, `static`, `c`, `scratch`.
   let directory: String
 
-  func swift(_ name: String, _ arguments: String...) -> Program {
+  func swift(_ name: String, _ arguments: String...) -> Program { swift(name, arguments) }
+  func swift(_ name: String, _ arguments: [String]) -> Program {
     Program(path: "\(directory)/release/\(name)", arguments: arguments)
   }
   /// Linked with `--static-swift-stdlib`.
   func staticSwift(_ name: String, _ arguments: String...) -> Program {
+    staticSwift(name, arguments)
+  }
+  func staticSwift(_ name: String, _ arguments: [String]) -> Program {
     Program(path: "\(directory)/static/\(name)", arguments: arguments)
   }
   func c(_ name: String, _ arguments: String...) -> Program {
@@ -35,11 +39,18 @@ struct Bench {
       results.omit("\(row): \(contestant.name): \(contestant.program.path) was not built")
     }
     var values: [String: [String: [Double]]] = [:]
+    var tooSlow: Set<String> = []
     var metrics: [(metric: String, unit: String)] = []
     for round in 1...rounds {
       progress("\(row): round \(round) of \(rounds)")
-      for contestant in present.shuffled() {
-        for (metric, unit, value) in try body(contestant) {
+      for contestant in present.shuffled() where !tooSlow.contains(contestant.name) {
+        let measured: [(metric: String, unit: String, value: Double)]
+        do { measured = try body(contestant) } catch let error as TookTooLong {
+          tooSlow.insert(contestant.name)
+          results.omit("\(row): \(contestant.name): \(error)")
+          continue
+        }
+        for (metric, unit, value) in measured {
           if !metrics.contains(where: { $0.metric == metric }) { metrics.append((metric, unit)) }
           values[contestant.name, default: [:]][metric, default: []].append(value)
         }

@@ -22,3 +22,6 @@ static inline void bench_stamp(void) {
   uint64_t time = bench_now();
   if (write(BENCH_CHANNEL, &time, sizeof time) != sizeof time) _exit(1);
 }
+
+// One observer's work at the end, the same for all contestants: 256 bytes into a file. 0 when it worked.
+int bench_write_file(const char *directory, int number);
