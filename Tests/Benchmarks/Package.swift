@@ -17,7 +17,11 @@ let package = Package(
   targets: [
     // What a contestant says to the harness; the contestants in C use the same header.
     .target(name: "CBench"),
-    .executableTarget(name: "Harness", dependencies: ["CBench"], swiftSettings: strict),
+    // Processes and numbers; used by the harness and by the gate.
+    .target(name: "Measuring", dependencies: ["CBench"], swiftSettings: strict),
+    .executableTarget(
+      name: "Harness", dependencies: ["CBench", "Measuring"], swiftSettings: strict),
+    .executableTarget(name: "Gate", dependencies: ["Measuring"], swiftSettings: strict),
     // Daemons and programs that the harness starts.
     .target(name: "Stamping", dependencies: ["CBench", lifecycle], swiftSettings: strict),
     .executableTarget(
@@ -25,7 +29,10 @@ let package = Package(
     .executableTarget(
       name: "OursSync", dependencies: ["CBench", "Stamping", lifecycle], swiftSettings: strict),
     .executableTarget(
-      name: "Delivery", dependencies: ["CBench", lifecycle], swiftSettings: strict),
+      name: "Delivery", dependencies: ["CBench", "Counting", lifecycle], swiftSettings: strict),
+    .target(name: "Counting", dependencies: ["CBench", lifecycle], swiftSettings: strict),
+    .executableTarget(
+      name: "Workload", dependencies: ["CBench", "Counting", lifecycle], swiftSettings: strict),
     .executableTarget(
       name: "Minimal", dependencies: ["CBench", lifecycle], swiftSettings: strict),
     .executableTarget(name: "Save", dependencies: ["CBench", lifecycle], swiftSettings: strict),

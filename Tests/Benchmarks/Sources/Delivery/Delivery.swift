@@ -1,4 +1,5 @@
 import CBench
+import Counting
 import Glibc
 
 /// One way of telling N observers, timed: `Delivery CONTESTANT N`. Says `METRIC NANOSECONDS` on descriptor 3, in
@@ -53,11 +54,4 @@ func median(_ times: [Double]) -> Double { times.sorted()[times.count / 2] }
 func say(_ metric: String, _ nanoseconds: Double) {
   var line = "\(metric) \(nanoseconds)\n"
   line.withUTF8 { _ = write(Int32(BENCH_CHANNEL), $0.baseAddress, $0.count) }
-}
-
-/// Ends the process with a sentence when a contestant has not done its work.
-func check(_ isTrue: Bool, _ sentence: @autoclosure () -> String) {
-  guard !isTrue else { return }
-  print("Delivery: \(sentence())")
-  exit(70)
 }

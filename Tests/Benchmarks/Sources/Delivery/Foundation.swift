@@ -1,4 +1,5 @@
 import CBench
+import Counting
 import Foundation
 import Synchronization
 

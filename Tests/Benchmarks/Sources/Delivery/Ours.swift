@@ -1,3 +1,4 @@
+import Counting
 import DaemonLifecycle
 import Synchronization
 
@@ -85,14 +86,4 @@ private func callAll(_ observers: [any StateObserver]) async {
       check(false, "\(error)")
     }
   }
-}
-
-// MARK: Helpers
-
-func startedSubject() async -> LifecycleSubject {
-  var configuration = LifecycleConfiguration(signals: .none, hookDeadline: .seconds(3600))
-  configuration.systemd = .off
-  let lifecycle = LifecycleSubject(configuration)
-  do { try await lifecycle.start() } catch { check(false, "\(error)") }
-  return lifecycle
 }

@@ -1,4 +1,5 @@
 import Foundation
+import Measuring
 
 /// A clean release build of all library products, as a package sees it that depends on them, and of an empty
 /// package.

@@ -1,3 +1,5 @@
+import Measuring
+
 /// How long it takes to tell N observers, for one of them; and to add and remove one where there are N.
 enum DeliveryCost: Row {
   static let name = "delivery"

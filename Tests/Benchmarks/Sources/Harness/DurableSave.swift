@@ -1,4 +1,5 @@
 import Foundation
+import Measuring
 
 /// StateStore.save beside the same calls in C, on the same disk.
 enum DurableSave: Row {

@@ -1,4 +1,5 @@
 import Foundation
+import Measuring
 
 /// Runs the rows and says what came out: `Harness DIRECTORY OUTPUT [--quick] [--only NAME]`.
 @main struct Harness {

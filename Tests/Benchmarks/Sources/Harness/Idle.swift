@@ -1,3 +1,5 @@
+import Measuring
+
 /// What a daemon costs that has nothing to do: 10 s of it, after 10 s.
 enum Idle: Row {
   static let name = "idle"

@@ -1,4 +1,5 @@
 import Foundation
+import Measuring
 
 /// Lines about what goes on are for standard error: standard output has the table.
 func progress(_ line: String) { FileHandle.standardError.write(Data((line + "\n").utf8)) }

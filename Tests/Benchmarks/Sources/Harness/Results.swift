@@ -1,3 +1,5 @@
+import Measuring
+
 /// One contestant's number: the median of its rounds, and their quartiles as spread.
 struct Measurement: Codable {
   let row: String

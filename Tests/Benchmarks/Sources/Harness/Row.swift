@@ -1,3 +1,5 @@
+import Measuring
+
 /// One row of the table: contestants that do the same, side by side.
 protocol Row: SendableMetatype {
   /// For `--only`.

@@ -1,4 +1,5 @@
 import Glibc
+import Measuring
 
 /// SIGUSR1 from another process to an idle daemon: how long until the first line of what handles it.
 enum SignalLatency: Row {

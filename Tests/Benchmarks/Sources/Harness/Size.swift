@@ -1,4 +1,5 @@
 import Foundation
+import Measuring
 
 /// What the package adds to a stripped executable.
 enum Size: Row {

@@ -1,3 +1,5 @@
+import Measuring
+
 /// From spawn to READY, and what is resident a little later.
 enum Start: Row {
   static let name = "start"

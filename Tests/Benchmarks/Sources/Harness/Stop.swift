@@ -1,4 +1,5 @@
 import Foundation
+import Measuring
 
 /// From SIGTERM to the hook, and to the end of the process.
 enum Stop: Row {

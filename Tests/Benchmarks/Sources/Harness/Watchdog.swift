@@ -1,4 +1,5 @@
 import Foundation
+import Measuring
 
 /// The watchdog at 1 s: what it costs, and that it does ping.
 enum Watchdog: Row {

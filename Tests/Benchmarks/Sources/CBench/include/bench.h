@@ -1,5 +1,6 @@
 // What a contestant says to the harness, on descriptor 3: a byte when it is ready, then what the row asks for.
 #pragma once
+#include <stddef.h>
 #include <stdint.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,3 +26,7 @@ static inline void bench_stamp(void) {
 
 // One observer's work at the end, the same for all contestants: 256 bytes into a file. 0 when it worked.
 int bench_write_file(const char *directory, int number);
+
+// How many allocations there were; only where C/preload/allocations.c is preloaded.
+__attribute__((weak)) uint64_t bench_allocations(void);
+static inline int bench_counts_allocations(void) { return bench_allocations != NULL; }

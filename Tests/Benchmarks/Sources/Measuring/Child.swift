@@ -2,16 +2,16 @@ import CBench
 import Glibc
 
 /// A contestant's process. Its descriptor 3 is a pipe to us; see bench.h.
-struct Child {
-  let pid: pid_t
+package struct Child {
+  package let pid: Int32
   /// When it was asked for.
-  let spawned: UInt64
+  package let spawned: UInt64
   private let channel: Int32
   private let path: String
   /// In ms.
   private let patience: Int32
 
-  init(
+  package init(
     _ program: Program, adding arguments: [String] = [], environment: [String: String] = [:],
     patience: Int32 = 10_000
   ) throws {
@@ -48,21 +48,21 @@ struct Child {
   }
 
   /// Waits for it to be ready, and returns the time of that.
-  @discardableResult func untilReady() throws -> UInt64 {
+  @discardableResult package func untilReady() throws -> UInt64 {
     var byte: UInt8 = 0
     try read(into: &byte, count: 1)
     return bench_now()
   }
 
   /// The next stamp.
-  func stamp() throws -> UInt64 {
+  package func stamp() throws -> UInt64 {
     var time: UInt64 = 0
     try read(into: &time, count: 8)
     return time
   }
 
   /// All that it says until its end.
-  func output() throws -> String {
+  package func output() throws -> String {
     var text: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 4096)
     while true {
@@ -75,7 +75,7 @@ struct Child {
   }
 
   /// What it has measured itself: lines of a metric and a number.
-  func values() throws -> [(metric: String, value: Double)] {
+  package func values() throws -> [(metric: String, value: Double)] {
     try output().split(separator: "\n").compactMap { line in
       let words = line.split(separator: " ")
       guard words.count == 2, let value = Double(words[1]) else { return nil }
@@ -84,14 +84,14 @@ struct Child {
   }
 
   /// Sends it a signal, and returns the time just before.
-  @discardableResult func send(_ signal: Int32) -> UInt64 {
+  @discardableResult package func send(_ signal: Int32) -> UInt64 {
     let time = bench_now()
     kill(pid, signal)
     return time
   }
 
   /// Waits for its end, and returns its wait status and the time.
-  @discardableResult func reap() -> (status: Int32, time: UInt64) {
+  @discardableResult package func reap() -> (status: Int32, time: UInt64) {
     var status: Int32 = 0
     while waitpid(pid, &status, 0) < 0, errno == EINTR {}
     let time = bench_now()
@@ -99,7 +99,7 @@ struct Child {
     return (status, time)
   }
 
-  func end() {
+  package func end() {
     send(SIGKILL)
     reap()
   }
@@ -121,21 +121,26 @@ struct Child {
 }
 
 /// What to start.
-struct Program {
-  var path: String
-  var arguments: [String] = []
-  var environment: [String: String] = [:]
+package struct Program {
+  package var path: String
+  package var arguments: [String] = []
+  package var environment: [String: String] = [:]
+
+  package init(path: String, arguments: [String] = []) {
+    self.path = path
+    self.arguments = arguments
+  }
 }
 
 /// A contestant that is left out for it, and named.
-struct TookTooLong: Error, CustomStringConvertible {
-  let description: String
-  init(_ description: String) { self.description = description }
+package struct TookTooLong: Error, CustomStringConvertible {
+  package let description: String
+  package init(_ description: String) { self.description = description }
 }
 
-struct HarnessError: Error, CustomStringConvertible {
-  let description: String
-  init(_ description: String) { self.description = description }
+package struct HarnessError: Error, CustomStringConvertible {
+  package let description: String
+  package init(_ description: String) { self.description = description }
 }
 
-func pause(milliseconds: Double) { usleep(UInt32(milliseconds * 1000)) }
+package func pause(milliseconds: Double) { usleep(UInt32(milliseconds * 1000)) }

@@ -2,9 +2,9 @@ import CBench
 import Foundation
 
 /// Programs of the system, found in PATH, whose output is of interest only when they fail.
-enum Tool {
+package enum Tool {
   /// In seconds.
-  @discardableResult static func run(_ arguments: String...) throws -> Double {
+  @discardableResult package static func run(_ arguments: String...) throws -> Double {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
     process.arguments = arguments

@@ -1,12 +1,12 @@
 extension [Double] {
   /// The nearest-rank quantile; 0 of nothing.
-  func quantile(_ q: Double) -> Double {
+  package func quantile(_ q: Double) -> Double {
     guard !isEmpty else { return 0 }
     let rank = Int((q * Double(count)).rounded(.up)) - 1
     return sorted()[Swift.min(count - 1, Swift.max(0, rank))]
   }
 
-  var median: Double {
+  package var median: Double {
     guard !isEmpty else { return 0 }
     let sorted = sorted()
     return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2
@@ -14,7 +14,7 @@ extension [Double] {
 }
 
 /// Three figures that count, without an exponent.
-func short(_ value: Double) -> String {
+package func short(_ value: Double) -> String {
   let magnitude = abs(value)
   let digits = magnitude >= 100 || magnitude == 0 ? 0 : magnitude >= 10 ? 1 : magnitude >= 1 ? 2 : 3
   let scale = [1.0, 10, 100, 1000][digits]

@@ -1,15 +1,15 @@
 import Foundation
 
 /// What the kernel says of a process, over all its threads.
-struct Accounting {
-  var threads = 0
+package struct Accounting {
+  package var threads = 0
   /// Voluntary and not.
-  var contextSwitches = 0
+  package var contextSwitches = 0
   /// For which its threads have run, in nanoseconds.
-  var ran = 0
-  var residentKilobytes = 0
+  package var ran = 0
+  package var residentKilobytes = 0
 
-  init(of child: Child) throws {
+  package init(of child: Child) throws {
     let tasks = "/proc/\(child.pid)/task"
     for task in try FileManager.default.contentsOfDirectory(atPath: tasks) {
       // A thread may end between the listing and the look at it.
