@@ -32,7 +32,14 @@ import Measuring
     for row in selected { try row.run(bench) }
     print(bench.results.table())
     let json = try bench.results.json(machine: machine(), isQuick: bench.isQuick)
-    try json.write(to: URL(fileURLWithPath: output + "/results.json"))
+    // A part is not what the README shows.
+    let isPart = only != nil || bench.isQuick
+    let target = isPart ? directory + "/scratch" : output
+    try json.write(to: URL(fileURLWithPath: target + "/results.json"))
+    if let chart = Chart(bench.results) {
+      try chart.svg.write(toFile: target + "/chart.svg", atomically: true, encoding: .utf8)
+    }
+    progress("Written to \(URL(fileURLWithPath: target).standardizedFileURL.path)")
   }
 
   /// What a reader needs to judge the absolute numbers; the ratios are what counts.
