@@ -66,6 +66,22 @@ final class HookExecutor: TaskExecutor {
     }
   }
 
+  /// A thread in one of its items: equal as long as it has not gone on to another.
+  struct Spot: Equatable, Sendable {
+    /// The worker's address.
+    let thread: UInt
+    let sequence: UInt64
+
+    static var current: Spot? {
+      guard let tag = clinux_thread_tag() else { return nil }
+      // As `Worker.current`, without holding on to it.
+      let sequence = Unmanaged<Worker>.fromOpaque(tag)._withUnsafeGuaranteedRef {
+        $0.sequence.load(ordering: .relaxed)
+      }
+      return Spot(thread: UInt(bitPattern: tag), sequence: sequence)
+    }
+  }
+
   fileprivate enum Role {
     case lead
     case run(Item)

@@ -102,14 +102,14 @@ extension LifecycleCore {
     state.withLock { state in
       var pending: [String] = []
       for delivery in state.deliveries.values {
-        for running in delivery.running {
+        for run in delivery.running {
           pending.append(
-            "\(running.call.entry.name) is still in its hook for \(delivery.step.name)")
+            "\(run.entry.name) is still in its hook for \(delivery.step.name)")
         }
       }
-      for call in state.unfinished.values.joined() {
+      for run in state.unfinished.values.joined() {
         pending.append(
-          "\(call.entry.name) has not ended its hook for \(call.step.name), which was given up")
+          "\(run.entry.name) has not ended its hook for \(run.step.name), which was given up")
       }
       if state.timers.count > 0 { pending.append("\(state.timers.count) sleeping on the clock") }
       if state.registry.isHeld { pending.append("deliveries are held back") }

@@ -11,14 +11,18 @@ import Systemd
 public final class LifecycleCore: Sendable {
   struct State {
     var registry: LifecycleRegistry
-    var entries: [ObserverID: ObserverEntry] = [:]
-    /// Hooks that were given up and have not ended, by observer.
-    var unfinished: [ObserverID: [HookCall]] = [:]
+    var observers = ObserverTable()
+    /// Runs whose hook was given up and has not ended, by observer.
+    var unfinished: [ObserverID: [HookRun]] = [:]
     var streams: [UInt64: NotificationSink] = [:]
     var lastID: UInt64 = 0
 
     /// The registry's current step, and those that hooks post meanwhile.
     var deliveries: [DeliveryID: Delivery] = [:]
+    /// The run whose driver goes from hook to hook without asking; `nil` once it is held.
+    var freeRun: HookRun?
+    /// How many hooks have begun, or will, and have not ended.
+    var occupied = 0
     var walk: WalkUnderWay?
     var posters: [PostID: CheckedContinuation<LifecycleReport, Never>] = [:]
 
@@ -36,6 +40,7 @@ public final class LifecycleCore: Sendable {
     /// When sinks are told next how far the walk under way has come; `nil` while there is none.
     var progressDeadline: MonotonicTime?
     var health = Health()
+    var unitJob = UnitJobAnswer.notAsked
     var body = Body.none
     /// The launch's report, once it has ended the daemon.
     var failedLaunch: LifecycleReport?
@@ -114,12 +119,15 @@ public final class LifecycleCore: Sendable {
   let watchdogPeriod: Duration?
   /// A service manager hears of progress and of extended deadlines, and allows for them.
   let hasServiceManager: Bool
+  /// A source finds out, when the termination begins, what the service manager is doing with the service.
+  let asksForUnitJob: Bool
 
   init(
     configuration: LifecycleConfiguration, initialState: LifecycleState = .launching,
     time: TimeSource = .monotonic, executor: HookExecutor = HookExecutor(),
     recorder: (any LifecycleRecorder)? = nil,
     sinks: [any LifecycleSink] = [], watchdogPeriod: Duration? = nil,
+    asksForUnitJob: Bool = false,
     exitProcess: @escaping @Sendable (Int32) -> Void = { _exit($0) }
   ) {
     self.configuration = configuration
@@ -129,6 +137,7 @@ public final class LifecycleCore: Sendable {
     self.recorder = recorder
     self.sinks = sinks
     self.watchdogPeriod = watchdogPeriod
+    self.asksForUnitJob = asksForUnitJob
     hasServiceManager = sinks.contains { $0.isServiceManager }
     self.exitProcess = exitProcess
     state = Mutex(State(registry: LifecycleRegistry(state: initialState)))
@@ -173,9 +182,10 @@ public final class LifecycleCore: Sendable {
   /// `driver` asks for its next call, which is its own to make.
   func change<T: Sendable>(
     reusing driver: HookDriver?, _ body: (inout State, inout Work) -> T
-  ) -> (result: T, next: HookCall?) {
+  ) -> (result: T, next: HookRun?) {
     var (result, work, hasDeadline): (T, Work, Bool) = state.withLock { state in
       var work = Work(reusable: driver)
+      holdFreeRun(&state)
       let result = body(&state, &work)
       pump(&state, &work)
       tellReadyToSleep(&state, &work)
@@ -183,8 +193,8 @@ public final class LifecycleCore: Sendable {
         for waiter in state.idleWaiters { work.tellings.append { waiter.resume() } }
         state.idleWaiters = []
       }
-      state.outbox += work.tellings
-      executor.unfinishedHooks.store(unfinishedHooks(state), ordering: .relaxed)
+      if !work.tellings.isEmpty { state.outbox += work.tellings }
+      executor.unfinishedHooks.store(state.occupied, ordering: .relaxed)
       // Under the lock, so that a later deadline can't overwrite an earlier one computed after it.
       guard time.isMonotonic else { return (result, work, false) }
       let deadline = nextDeadline(state)
@@ -194,11 +204,6 @@ public final class LifecycleCore: Sendable {
     if hasDeadline { executor.listenIfMissing() }
     perform(&work)
     return (result, work.next)
-  }
-
-  private func unfinishedHooks(_ state: State) -> Int {
-    state.unfinished.values.reduce(0) { $0 + $1.count }
-      + state.deliveries.values.reduce(0) { $0 + $1.running.count }
   }
 
   // MARK: Holds
@@ -234,9 +239,7 @@ public final class LifecycleCore: Sendable {
     var next = min(state.timers.first ?? .distantFuture, state.exitDeadline ?? .distantFuture)
     next = min(next, state.progressDeadline ?? .distantFuture)
     next = min(next, state.health.round?.silenceDeadline ?? .distantFuture)
-    for delivery in state.deliveries.values {
-      for running in delivery.running { next = min(next, running.next) }
-    }
+    for delivery in state.deliveries.values { next = min(next, delivery.earliestDeadline) }
     return next == .distantFuture ? nil : next
   }
 
@@ -267,7 +270,7 @@ public final class LifecycleCore: Sendable {
       let garbage = Garbage(&work.garbage)
       executor.enqueue(.work { garbage.drop() })
     }
-    for (driver, call) in work.calls { driver.start(with: call) }
+    for (driver, run) in work.runs { driver.start(with: run) }
   }
 
   /// Objects to be let go of elsewhere: nobody else holds them, this one not after `drop`.
@@ -313,15 +316,15 @@ public final class LifecycleCore: Sendable {
     if state.withLock({ $0.exitDeadline == nil }) { closeSources() }
     change { state, work in if state.exit == nil { self.tell(.closed, &work) } }
     let (entries, streams, sleepers, rounds, isExiting) = state.withLock { state in
+      holdFreeRun(&state)
       state.isClosed = true
       state.registry.removeAll()
       defer {
-        state.entries = [:]
         state.streams = [:]
         state.rounds = [:]
       }
       return (
-        state.entries, state.streams.values.map(\.finish),
+        state.observers.removeAll(), state.streams.values.map(\.finish),
         state.timers.removeExpired(at: .distantFuture), Array(state.rounds.values),
         state.exitDeadline != nil
       )

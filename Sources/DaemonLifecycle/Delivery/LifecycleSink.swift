@@ -140,11 +140,11 @@ extension LifecycleCore {
   {
     let under = state.deliveries.values.filter { !$0.isNested }
     let done = walk.entries.count + under.reduce(0) { $0 + $1.entries.count }
-    let running = under.flatMap(\.running).map(\.call.entry.name)
-    let waiting = under.reduce(0) { $0 + $1.groups.reduce(0) { $0 + $1.count } }
+    let running = under.flatMap(\.running).map(\.entry.name)
+    let waiting = under.reduce(0) { $0 + $1.waiting.count }
     let planned = state.registry.remainingAudience.reduce(0) { sum, next in
       guard let type = next.step.type.map({ ObjectIdentifier($0) }) else { return sum }
-      return next.members.reduce(sum) { $0 + (state.entries[$1]?.hookCount(for: type) ?? 0) }
+      return next.members.reduce(sum) { $0 + (state.observers[$1]?.hookCount(for: type) ?? 0) }
     }
     return LifecycleProgress(
       walk: walk.kind, done: done, total: done + running.count + waiting + planned,

@@ -1,4 +1,6 @@
-/// One registration of an observer: immutable; what changes about it is kept by the core under its lock.
+import Synchronization
+
+/// One registration of an observer: immutable, but for a flag; what changes about it is kept by the core.
 final class ObserverEntry: Sendable {
   let id: ObserverID
   let phase: LifecyclePhase
@@ -11,6 +13,14 @@ final class ObserverEntry: Sendable {
   let isObserver: Bool
   /// The observer or owner.
   weak let target: (any AnyObject & Sendable)?
+  /// The observer as the actor that it is, without looking for that each time.
+  let asActor: (@Sendable (any AnyObject & Sendable) -> any Actor)?
+  /// Set by the core, under its lock, when it was removed or is busy: a driver must ask before it calls its hook.
+  var needsCore: Bool {
+    get { asks.load(ordering: .acquiring) }
+    set { asks.store(newValue, ordering: .releasing) }
+  }
+  private let asks = Atomic<Bool>(false)
   /// Keeps the target of a closure without an owner alive as long as its entry is.
   private let anchor: Anchor?
 
@@ -30,6 +40,12 @@ final class ObserverEntry: Sendable {
     isObserver = true
     target = observer
     anchor = nil
+    asActor = (observer as? any Actor).map { Self.actor($0) }
+  }
+
+  /// The cast is free: the target is the object whose type was opened here.
+  private static func actor<A: Actor>(_: A) -> @Sendable (any AnyObject & Sendable) -> any Actor {
+    { unsafeDowncast($0, to: A.self) }
   }
 
   init(
@@ -45,16 +61,20 @@ final class ObserverEntry: Sendable {
     let anchor = owner == nil ? Anchor() : nil
     self.anchor = anchor
     target = owner ?? anchor
+    asActor = nil
   }
 
   /// Stands for the body of `run` in reports; nobody registers or calls it.
   static let body = ObserverEntry(
-    id: ObserverID(value: 0), closure: Hook(notification: nil, isMethod: false) { _, _, _ in },
+    id: ObserverID(value: 0), closure: Hook(notification: nil, isMethod: false) { _, _, _, _ in },
     owner: nil, phase: .standard, name: .body)
 
-  /// The hooks for notifications of `type`, then those for all.
-  func hooks(for type: ObjectIdentifier) -> [Hook] { hooks.filter { $0.notification == type } }
-  var wildcards: [Hook] { hooks.filter { $0.notification == nil } }
+  /// Where the hook for notifications of `type` is; an observer has one at most.
+  func hookIndex(for type: ObjectIdentifier) -> Int? {
+    hooks.firstIndex { $0.notification == type }
+  }
+  /// Where the hook for all notifications is.
+  var wildcardIndex: Int? { hooks.firstIndex { $0.notification == nil } }
   /// How many calls a notification of `type` makes.
   func hookCount(for type: ObjectIdentifier) -> Int {
     hooks.count { $0.notification == type || $0.notification == nil }
