@@ -1,11 +1,13 @@
 import Systemd
 
-/// What a subject has of systemd, decided once from its configuration and the environment.
+/// What a subject has of systemd, and of whatever else supervises it, decided once from its configuration and the environment.
 struct ServiceIntegration {
   /// Who is told what happens.
   private(set) var sinks: [any LifecycleSink] = []
   /// What reports facts, beside the signals. One that can't be opened is done without.
   private(set) var sources: [any LifecycleSource] = []
+  /// Shows probes whether the daemon is ready.
+  private(set) var readiness: ReadinessMarker?
   private(set) var watchdogPeriod: Duration?
   /// There is a service manager that reloads by signal and waits for answers.
   private(set) var isSupervised = false
@@ -24,6 +26,10 @@ struct ServiceIntegration {
     addPressure(systemd)
     addBuses(systemd)
     sinks.append(log)
+    readiness = configuration.readinessFile.map { [log] in
+      ReadinessMarker($0) { log.complain($0) }
+    }
+    if let problem = LifecycleCore.drainProblem(configuration) { problems.append(problem) }
   }
 
   /// Says what went wrong with an interface that the daemon does without.

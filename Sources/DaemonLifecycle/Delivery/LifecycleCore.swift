@@ -23,8 +23,12 @@ public final class LifecycleCore: Sendable {
     var posters: [PostID: CheckedContinuation<LifecycleReport, Never>] = [:]
 
     var timers = TimerQueue()
-    /// Set while terminating.
+    /// Set while terminating, and while draining before that.
     var budget: StopBudget?
+    /// The end was asked for, and the daemon still serves.
+    var drain: Drain?
+    /// Grows with each critical section that has something to show to probes.
+    var readinessNumber: UInt64 = 0
     /// What the service manager allows for a stop, once it has said so.
     var stopTimeout: Duration?
     /// When logind stops waiting for a suspend that has been announced.
@@ -110,6 +114,8 @@ public final class LifecycleCore: Sendable {
   let sources = Mutex<[any LifecycleSource]>([])
   /// Who is told what happens: systemd, the journal. See `tell(_:_:)`.
   let sinks: [any LifecycleSink]
+  /// Shows probes whether the daemon is ready.
+  let readiness: ReadinessMarker?
   /// How long the service manager waits for a ping; `nil`: it does not.
   let watchdogPeriod: Duration?
   /// A service manager hears of progress and of extended deadlines, and allows for them.
@@ -119,7 +125,8 @@ public final class LifecycleCore: Sendable {
     configuration: LifecycleConfiguration, initialState: LifecycleState = .launching,
     time: TimeSource = .monotonic, executor: HookExecutor = HookExecutor(),
     recorder: (any LifecycleRecorder)? = nil,
-    sinks: [any LifecycleSink] = [], watchdogPeriod: Duration? = nil,
+    sinks: [any LifecycleSink] = [], readiness: ReadinessMarker? = nil,
+    watchdogPeriod: Duration? = nil,
     exitProcess: @escaping @Sendable (Int32) -> Void = { _exit($0) }
   ) {
     self.configuration = configuration
@@ -128,6 +135,7 @@ public final class LifecycleCore: Sendable {
     self.time = time
     self.recorder = recorder
     self.sinks = sinks
+    self.readiness = readiness
     self.watchdogPeriod = watchdogPeriod
     hasServiceManager = sinks.contains { $0.isServiceManager }
     self.exitProcess = exitProcess
@@ -153,6 +161,8 @@ public final class LifecycleCore: Sendable {
     let reasons = state.registry.backgroundReasons
     defer { tellReasons(event.cause, unless: reasons, state, &work) }
     if case .suspend = event.kind { state.isSleepAwaited = true }
+    if case .terminate = event.kind, drains(event, &state, &work) { return }
+    defer { endDrainUnlessServing(&state, &work) }
     switch state.registry.receive(event, postID: postID) {
     case .none: break
     case .refused: refuse(event, postID, &state, &work)
@@ -179,6 +189,7 @@ public final class LifecycleCore: Sendable {
       let result = body(&state, &work)
       pump(&state, &work)
       tellReadyToSleep(&state, &work)
+      noteReadiness(&state, &work)
       if !state.idleWaiters.isEmpty, isIdle(state) {
         for waiter in state.idleWaiters { work.tellings.append { waiter.resume() } }
         state.idleWaiters = []
@@ -233,6 +244,7 @@ public final class LifecycleCore: Sendable {
   func nextDeadline(_ state: State) -> MonotonicTime? {
     var next = min(state.timers.first ?? .distantFuture, state.exitDeadline ?? .distantFuture)
     next = min(next, state.progressDeadline ?? .distantFuture)
+    next = min(next, state.drain?.end ?? .distantFuture)
     next = min(next, state.health.round?.silenceDeadline ?? .distantFuture)
     for delivery in state.deliveries.values {
       for running in delivery.running { next = min(next, running.next) }
@@ -245,6 +257,7 @@ public final class LifecycleCore: Sendable {
     let now = now
     change { state, work in
       work.sleepers += state.timers.removeExpired(at: now)
+      if let end = state.drain?.end, end <= now { self.endDrain(&state, &work) }
       self.expire(at: now, &state, &work)
       self.tellProgress(at: now, &state, &work)
       self.tellSilence(at: now, &state, &work)
@@ -255,6 +268,7 @@ public final class LifecycleCore: Sendable {
   // MARK: Work
 
   private func perform(_ work: inout Work) {
+    if let (isReady, number) = work.readiness { readiness?.set(isReady, number: number) }
     if !work.tellings.isEmpty { tell() }
     for sleeper in work.sleepers { sleeper.end() }
     if let round = work.healthRound { sendBeacons(of: round) }
@@ -311,7 +325,11 @@ public final class LifecycleCore: Sendable {
   /// turn the exit's code into a death by that signal.
   func close() {
     if state.withLock({ $0.exitDeadline == nil }) { closeSources() }
-    change { state, work in if state.exit == nil { self.tell(.closed, &work) } }
+    change { state, work in
+      state.drain = nil
+      if state.exit == nil { self.tell(.closed, &work) }
+    }
+    readiness?.set(false, number: .max)
     let (entries, streams, sleepers, rounds, isExiting) = state.withLock { state in
       state.isClosed = true
       state.registry.removeAll()
