@@ -67,7 +67,9 @@ enum GracePeriod {
       bytes = bytes.dropFirst(letters.count)
       skipSpaces(&bytes)
       let isAlone = parts == 0 && letters.isEmpty && bytes.isEmpty
-      guard let unit = isAlone ? 1 : unit(String(decoding: letters, as: UTF8.self)) else { return nil }
+      guard let unit = isAlone ? 1 : unit(String(decoding: letters, as: UTF8.self)) else {
+        return nil
+      }
       // What does not fit is too much, whatever the unit.
       let number = UInt64(decimal(digits, as: UInt32.self) ?? .max)
       total = min(total + number * unit, UInt64(UInt32.max))

@@ -81,7 +81,9 @@ final class ReadinessMarker: Sendable {
 
   private func make(_ state: inout State) throws(ReadinessError) {
     // One that could not be removed before is still good.
-    if let made = state.made, (try? ReadinessPlace(path, files))?.holds(made.identity) == true { return }
+    if let made = state.made, (try? ReadinessPlace(path, files))?.holds(made.identity) == true {
+      return
+    }
     state.made = nil
     let place = try ReadinessPlace(path, files)
     try place.sweep(place.name)
