@@ -9,11 +9,12 @@ struct Options: Equatable {
   var configFile: String?
   var givenStateDirectory: String?
   var readyFile: String?
+  var aliveFile: String?
   var drainDelay = Duration.zero
 
   static let usage = """
     Usage: pollerd [--interval SECONDS] [--source SOURCE] [--config FILE] [--state DIR]
-                   [--ready-file FILE] [--drain SECONDS]
+                   [--ready-file FILE] [--alive-file FILE] [--drain SECONDS]
 
     Reads SOURCE every SECONDS and prints its first line, numbered; goes on counting after a restart.
 
@@ -23,6 +24,7 @@ struct Options: Equatable {
       --state DIR         where the count is kept (default: the first directory of $STATE_DIRECTORY,
                           else $XDG_STATE_HOME/pollerd, else ~/.local/state/pollerd)
       --ready-file FILE   a file that is there exactly while it polls, for a container's readiness probe
+      --alive-file FILE   a file that is touched each 15 s while it is well, for a liveness probe
       --drain SECONDS     how long it goes on polling when it is asked to end, without that file (default: 0)
       --help              print this
 
@@ -69,6 +71,7 @@ extension Options {
         }
       case "--config": configFile = try Self.value(of: name, attached, &rest)
       case "--ready-file": readyFile = try Self.value(of: name, attached, &rest)
+      case "--alive-file": aliveFile = try Self.value(of: name, attached, &rest)
       case "--drain": drainDelay = try Self.seconds(Self.value(of: name, attached, &rest), name)
       case "--state": givenStateDirectory = try Self.value(of: name, attached, &rest)
       case _ where name.hasPrefix("-"): throw UsageError("There is no option \(name)")
@@ -100,6 +103,7 @@ extension Options {
   {
     var configuration = LifecycleConfiguration(drainDelay: drainDelay)
     configuration.readinessFile = readyFile.map { ReadinessFile($0) }
+    configuration.livenessFile = aliveFile.map { LivenessFile($0) }
     try configuration.takeStopBudget(
       fromEnvironment: "TERMINATION_GRACE_PERIOD_SECONDS", in: environment)
     return configuration

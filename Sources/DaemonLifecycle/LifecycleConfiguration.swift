@@ -38,6 +38,8 @@ public struct LifecycleConfiguration: Sendable {
   public var logsProblems: Bool
   /// A file that is there exactly while the daemon is ready. Default none.
   public var readinessFile: ReadinessFile?
+  /// A file that is touched as long as the daemon is well. Default none.
+  public var livenessFile: LivenessFile?
   /// Which of systemd's interfaces are used, where systemd is there.
   public var systemd: SystemdConfiguration
 
@@ -53,6 +55,7 @@ public struct LifecycleConfiguration: Sendable {
     terminatesWhenLaunchFails: Bool = true,
     logsProblems: Bool = true,
     readinessFile: ReadinessFile? = nil,
+    livenessFile: LivenessFile? = nil,
     systemd: SystemdConfiguration = SystemdConfiguration()
   ) {
     self.signals = signals
@@ -65,6 +68,7 @@ public struct LifecycleConfiguration: Sendable {
     self.terminatesWhenLaunchFails = terminatesWhenLaunchFails
     self.logsProblems = logsProblems
     self.readinessFile = readinessFile
+    self.livenessFile = livenessFile
     self.systemd = systemd
   }
 }

@@ -25,6 +25,7 @@ struct ServiceIntegration {
     if isSupervised, systemd.notifies { addNotifications(systemd) }
     addPressure(systemd)
     addBuses(systemd)
+    if let file = configuration.livenessFile { addLiveness(file) }
     sinks.append(log)
     readiness = configuration.readinessFile.map { [log] in
       ReadinessMarker($0) { log.complain($0) }
@@ -111,6 +112,21 @@ struct ServiceIntegration {
     let source = BusSource(address, followers: followers)
     sources.append(source)
     sinks.append(source)
+  }
+
+  /// The same watchdog, and another who wants to know.
+  private mutating func addLiveness(_ file: LivenessFile) {
+    guard file.period > .zero else {
+      problems.append(
+        "The liveness file \(file.path) has the period \(file.period): it is not touched.")
+      return
+    }
+    sinks.append(LivenessSink(file) { [log] in log.complain($0) })
+    let period = file.period(under: watchdogPeriod)
+    if period == watchdogPeriod { return }
+    sources.removeAll { $0 is WatchdogSource }
+    sources.append(WatchdogSource(period: period))
+    watchdogPeriod = period
   }
 
   private mutating func addWatchdog(_ systemd: SystemdConfiguration) {

@@ -41,7 +41,7 @@ final class KubernetesTests: XCTestCase {
   private func options() throws -> Options {
     let arguments = try manifest().map { $0.trimmingCharacters(in: .whitespaces) }
       .filter { $0.hasPrefix("- --") }.map { String($0.dropFirst(2)) }
-    XCTAssertEqual(arguments.count, 3)
+    XCTAssertEqual(arguments.count, 4)
     return try Options(parsing: arguments)
   }
 
@@ -71,12 +71,24 @@ final class KubernetesTests: XCTestCase {
 
   func testAllProbesAskForTheFileOfTheArguments() throws {
     let ready = try XCTUnwrap(options().readyFile)
-    let probes = try manifest().filter { $0.contains("exec:") }
+    let probes = try manifest().filter { $0.contains("test, -e") }
     XCTAssertEqual(probes.count, 2)
     for probe in probes {
       XCTAssertEqual(
         probe.trimmingCharacters(in: .whitespaces), "exec: {command: [test, -e, \(ready)]}")
     }
+  }
+
+  /// Twice the period, and a tick.
+  func testTheLivenessProbeIsPatient() throws {
+    let file = try XCTUnwrap(configuration().livenessFile)
+    let probe = try XCTUnwrap(manifest().first { $0.contains("stat -c %Y") })
+    XCTAssertTrue(probe.contains("stat -c %Y \(file.path))"), probe)
+    let limit = try XCTUnwrap(
+      probe.components(separatedBy: "-lt ").last.flatMap { Int($0.prefix(2)) })
+    XCTAssertGreaterThanOrEqual(.seconds(limit), file.period * 2)
+    XCTAssertGreaterThan(try number("failureThreshold", after: "livenessProbe"), 1)
+    XCTAssertTrue(file.path.hasPrefix("/run/pollerd/"))
   }
 
   func testWhatIsWrittenIsOnAVolume() throws {

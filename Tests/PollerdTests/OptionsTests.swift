@@ -15,14 +15,17 @@ final class OptionsTests: XCTestCase {
     expected.configFile = "c"
     expected.givenStateDirectory = "d"
     expected.readyFile = "/r"
+    expected.aliveFile = "/a"
     expected.drainDelay = .milliseconds(1500)
     let spaced = [
       "--interval", "0.25", "--source", "/x", "--config", "c", "--state", "d", "--ready-file", "/r",
+      "--alive-file", "/a",
       "--drain", "1.5",
     ]
     XCTAssertEqual(try Options(parsing: spaced), expected)
     let attached = [
-      "--interval=0.25", "--source=/x", "--config=c", "--state=d", "--ready-file=/r", "--drain=1.5",
+      "--interval=0.25", "--source=/x", "--config=c", "--state=d", "--ready-file=/r",
+      "--alive-file=/a", "--drain=1.5",
     ]
     XCTAssertEqual(try Options(parsing: attached), expected)
   }
@@ -36,7 +39,8 @@ final class OptionsTests: XCTestCase {
     XCTAssertTrue(try Options(parsing: ["--help"]).wantsHelp)
     XCTAssertTrue(try Options(parsing: ["-h", "whatever"]).wantsHelp)
     for option in [
-      "--interval", "--source", "--config", "--state", "--ready-file", "--drain", "--help",
+      "--interval", "--source", "--config", "--state", "--ready-file", "--alive-file", "--drain",
+      "--help",
     ] {
       XCTAssertTrue(Options.usage.contains("  \(option) "), option)
     }
@@ -78,9 +82,12 @@ final class OptionsTests: XCTestCase {
   }
 
   func testWhatTheLifecycleIsTold() throws {
-    let options = try Options(parsing: ["--ready-file", "/run/r", "--drain", "2"])
+    let options = try Options(parsing: [
+      "--ready-file", "/run/r", "--alive-file", "/run/a", "--drain", "2",
+    ])
     let none = try options.lifecycle(ServiceEnvironment([:]))
     XCTAssertEqual(none.readinessFile, "/run/r")
+    XCTAssertEqual(none.livenessFile, "/run/a")
     XCTAssertEqual(none.drainDelay, .seconds(2))
     XCTAssertNil(none.stopBudget)
     let name = "TERMINATION_GRACE_PERIOD_SECONDS"

@@ -155,6 +155,36 @@ final class ContainerTests: XCTestCase {
     XCTAssertTrue(before.hasPrefix("ready\npid 1\nsince "), before)
   }
 
+  // MARK: Liveness
+
+  /// What a liveness probe looks at grows old with a blocked pool, and SIGTERM still saves.
+  func testALivenessFileIsTouchedWhileItIsWell() throws {
+    let path = directory + "/alive"
+    func age() -> timespec {
+      var status = stat()
+      stat(path, &status)
+      return status.st_mtim
+    }
+    func isYounger(than time: timespec) -> Bool {
+      let now = age()
+      return (now.tv_sec, now.tv_nsec) > (time.tv_sec, time.tv_nsec)
+    }
+    let container = try Container(
+      "ProbeDaemon", ["alive", path], until: "started", stderrToStdout: true)
+    XCTAssertEqual(access(path, F_OK), 0)
+    for _ in 1...2 {
+      let before = age()
+      try container.wait("it is touched") { isYounger(than: before) }
+    }
+    container.send(SIGHUP)
+    try container.process.expect("lifecycle: the watchdog is not pinged: Swift's global executor")
+    // More than two periods, in which it would have been touched.
+    try container.wait("it is old") { time(nil) - age().tv_sec > 1 }
+    container.send(SIGTERM)
+    try container.process.expect("save: SIGTERM")
+    XCTAssertEqual(try container.process.wait(), .status(0))
+  }
+
   // MARK: Orphans
 
   /// The lifecycle waits for nobody's children: that would take their status from whoever has started them.

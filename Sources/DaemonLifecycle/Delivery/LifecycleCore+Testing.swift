@@ -15,6 +15,9 @@ extension LifecycleCore {
       sinks.append(
         NotifySink(socket, sendsStatus: configuration.systemd.sendsStatus) { log.complain($0) })
     }
+    if let file = configuration.livenessFile {
+      sinks.append(LivenessSink(file) { log.complain($0) })
+    }
     self.init(
       configuration: configuration, initialState: initialState, time: .virtual(VirtualTime()),
       recorder: recorder, sinks: sinks,
