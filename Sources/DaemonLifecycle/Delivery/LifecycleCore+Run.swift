@@ -8,7 +8,8 @@ extension LifecycleCore {
   /// Delivers the launch and returns its report; at once, with an empty one, when there is nothing to launch
   /// because the daemon was terminated before.
   nonisolated(nonsending) func launch() async -> LifecycleReport {
-    await withTaskExecutorPreference(callerExecutor) {
+    readiness?.prepare()
+    return await withTaskExecutorPreference(callerExecutor) {
       await withCheckedContinuation { continuation in
         self.change { state, work in
           self.receive(
@@ -117,7 +118,9 @@ extension LifecycleCore {
 
   func beginTermination(_ state: inout State, _ work: inout Work) {
     let now = now
-    state.budget = StopBudget(configuration, allowed: state.stopTimeout, from: now)
+    if state.budget == nil {
+      state.budget = StopBudget(configuration, allowed: state.stopTimeout, from: now)
+    }
     expectUnitJob(&state)
     if let cause = state.registry.termination { tell(.terminating(cause), &work) }
     if state.registry.hasCutWalk { state.walk?.isOvertaken = true }
@@ -148,6 +151,7 @@ extension LifecycleCore {
     state.stopTimeout = timeout
     guard state.budget != nil else { return }
     state.budget?.limit(configuration, allowed: timeout)
+    limitDrain(&state)
     limitRunning(at: now, &state)
   }
 

@@ -15,9 +15,14 @@ extension LifecycleCore {
       sinks.append(
         NotifySink(socket, sendsStatus: configuration.systemd.sendsStatus) { log.complain($0) })
     }
+    if let file = configuration.livenessFile {
+      sinks.append(LivenessSink(file) { log.complain($0) })
+    }
     self.init(
       configuration: configuration, initialState: initialState, time: .virtual(VirtualTime()),
-      recorder: recorder, sinks: sinks, exitProcess: exitProcess)
+      recorder: recorder, sinks: sinks,
+      readiness: configuration.readinessFile.map { ReadinessMarker($0) { log.complain($0) } },
+      exitProcess: exitProcess)
     // A daemon at work has said that it is ready.
     guard initialState != .launching else { return }
     change { state, work in
@@ -112,6 +117,7 @@ extension LifecycleCore {
           "\(run.entry.name) has not ended its hook for \(run.step.name), which was given up")
       }
       if state.timers.count > 0 { pending.append("\(state.timers.count) sleeping on the clock") }
+      if state.drain != nil { pending.append("the drain delay is not over") }
       if state.registry.isHeld { pending.append("deliveries are held back") }
       if !state.registry.isIdle, state.deliveries.isEmpty {
         pending.append("an event has not been delivered")

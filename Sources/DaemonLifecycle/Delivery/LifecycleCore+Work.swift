@@ -17,6 +17,8 @@ extension LifecycleCore {
     var healthRound: UInt64?
     /// What may hold the last reference to an object of the user's, whose deinit may call us.
     var garbage: [any Sendable] = []
+    /// What probes are to be shown, and how new that is: before any hook is called.
+    var readiness: (isReady: Bool, number: UInt64)?
     /// Rounds whose daemon has ended.
     var endedRounds: [ForegroundRounds] = []
 

@@ -27,8 +27,12 @@ public final class LifecycleCore: Sendable {
     var posters: [PostID: CheckedContinuation<LifecycleReport, Never>] = [:]
 
     var timers = TimerQueue()
-    /// Set while terminating.
+    /// Set while terminating, and while draining before that.
     var budget: StopBudget?
+    /// The end was asked for, and the daemon still serves.
+    var drain: Drain?
+    /// Grows with each critical section that has something to show to probes.
+    var readinessNumber: UInt64 = 0
     /// What the service manager allows for a stop, once it has said so.
     var stopTimeout: Duration?
     /// When logind stops waiting for a suspend that has been announced.
@@ -120,6 +124,8 @@ public final class LifecycleCore: Sendable {
   let sources = Mutex<[any LifecycleSource]>([])
   /// Who is told what happens: systemd, the journal. See `tell(_:_:)`.
   let sinks: [any LifecycleSink]
+  /// Shows probes whether the daemon is ready.
+  let readiness: ReadinessMarker?
   /// How long the service manager waits for a ping; `nil`: it does not.
   let watchdogPeriod: Duration?
   /// A service manager hears of progress and of extended deadlines, and allows for them.
@@ -131,8 +137,8 @@ public final class LifecycleCore: Sendable {
     configuration: LifecycleConfiguration, initialState: LifecycleState = .launching,
     time: TimeSource = .monotonic, executor: HookExecutor = HookExecutor(),
     recorder: (any LifecycleRecorder)? = nil,
-    sinks: [any LifecycleSink] = [], watchdogPeriod: Duration? = nil,
-    asksForUnitJob: Bool = false,
+    sinks: [any LifecycleSink] = [], readiness: ReadinessMarker? = nil,
+    watchdogPeriod: Duration? = nil, asksForUnitJob: Bool = false,
     exitProcess: @escaping @Sendable (Int32) -> Void = { _exit($0) }
   ) {
     self.configuration = configuration
@@ -141,6 +147,7 @@ public final class LifecycleCore: Sendable {
     self.time = time
     self.recorder = recorder
     self.sinks = sinks
+    self.readiness = readiness
     self.watchdogPeriod = watchdogPeriod
     self.asksForUnitJob = asksForUnitJob
     hasServiceManager = sinks.contains { $0.isServiceManager }
@@ -167,6 +174,8 @@ public final class LifecycleCore: Sendable {
     let reasons = state.registry.backgroundReasons
     defer { tellReasons(event.cause, unless: reasons, state, &work) }
     if case .suspend = event.kind { state.isSleepAwaited = true }
+    if case .terminate = event.kind, drains(event, &state, &work) { return }
+    defer { endDrainUnlessServing(&state, &work) }
     switch state.registry.receive(event, postID: postID) {
     case .none: break
     case .refused: refuse(event, postID, &state, &work)
@@ -194,6 +203,7 @@ public final class LifecycleCore: Sendable {
       let result = body(&state, &work)
       pump(&state, &work)
       tellReadyToSleep(&state, &work)
+      noteReadiness(&state, &work)
       if !state.idleWaiters.isEmpty, isIdle(state) {
         for waiter in state.idleWaiters { work.tellings.append { waiter.resume() } }
         state.idleWaiters = []
@@ -243,6 +253,7 @@ public final class LifecycleCore: Sendable {
   func nextDeadline(_ state: State) -> MonotonicTime? {
     var next = min(state.timers.first ?? .distantFuture, state.exitDeadline ?? .distantFuture)
     next = min(next, state.progressDeadline ?? .distantFuture)
+    next = min(next, state.drain?.end ?? .distantFuture)
     next = min(next, state.health.round?.silenceDeadline ?? .distantFuture)
     for delivery in state.deliveries.values { next = min(next, delivery.earliestDeadline) }
     return next == .distantFuture ? nil : next
@@ -253,6 +264,7 @@ public final class LifecycleCore: Sendable {
     let now = now
     change { state, work in
       work.sleepers += state.timers.removeExpired(at: now)
+      if let end = state.drain?.end, end <= now { self.endDrain(&state, &work) }
       self.expire(at: now, &state, &work)
       self.tellProgress(at: now, &state, &work)
       self.tellSilence(at: now, &state, &work)
@@ -263,6 +275,7 @@ public final class LifecycleCore: Sendable {
   // MARK: Work
 
   private func perform(_ work: inout Work) {
+    if let (isReady, number) = work.readiness { readiness?.set(isReady, number: number) }
     if !work.tellings.isEmpty { tell() }
     for sleeper in work.sleepers { sleeper.end() }
     if let round = work.healthRound { sendBeacons(of: round) }
@@ -319,7 +332,11 @@ public final class LifecycleCore: Sendable {
   /// turn the exit's code into a death by that signal.
   func close() {
     if state.withLock({ $0.exitDeadline == nil }) { closeSources() }
-    change { state, work in if state.exit == nil { self.tell(.closed, &work) } }
+    change { state, work in
+      state.drain = nil
+      if state.exit == nil { self.tell(.closed, &work) }
+    }
+    readiness?.set(false, number: .max)
     let (entries, streams, sleepers, rounds, isExiting) = state.withLock { state in
       holdFreeRun(&state)
       state.isClosed = true

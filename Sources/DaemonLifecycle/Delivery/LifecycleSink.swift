@@ -20,6 +20,8 @@ enum LifecycleFact: Sendable {
   case reasonsChanged(LifecycleCause, LifecycleSnapshot)
   /// The launch is over, and the daemon goes on: it is ready.
   case launched(LifecycleSnapshot)
+  /// The end is asked for, and the daemon goes on serving for so long. Then, or before, it terminates.
+  case draining(LifecycleCause, Duration)
   /// The termination begins. Told once; what a walk that it overtakes still has to tell comes after it.
   case terminating(LifecycleCause)
   /// The service manager wants a reload, and the signal map has none: it must have an answer all the same.

@@ -8,7 +8,7 @@ struct StopBudget {
   /// some time.
   private(set) var exitGrace: Duration
   /// When the stop began.
-  private let began: MonotonicTime
+  let began: MonotonicTime
 
   /// The second signal came: no more time can be had.
   private(set) var isHurried = false
@@ -53,6 +53,14 @@ struct StopBudget {
     end = known.end
     reserve = min(reserve, known.reserve)
     exitGrace = known.exitGrace
+  }
+
+  /// When a daemon that goes on serving for a while must stop that: before the save reserve, and so that a
+  /// hook has its time after it, or half of what there is if that is less.
+  func drainEnd(_ configuration: LifecycleConfiguration) -> MonotonicTime {
+    let free = max(.zero, began.duration(to: end(of: .didEnterBackground)))
+    let hook = max(.zero, configuration.hookDeadline + configuration.cancellationGrace)
+    return began.advanced(by: min(configuration.drainDelay, free - min(hook, free / 2)))
   }
 
   mutating func extend(by extra: Duration) {

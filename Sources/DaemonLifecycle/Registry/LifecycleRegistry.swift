@@ -245,6 +245,9 @@ struct LifecycleRegistry: Sendable {
       && !(isInWalk && walkKind == .suspend)
   }
 
+  /// In the foreground, and to stay there.
+  var isServing: Bool { state == .foreground && backgroundReasons.isEmpty && termination == nil }
+
   /// The launch is not held: the hold may be released by what it waits for.
   var isLaunchWalk: Bool { walkKind == .launch && isInWalk }
 
