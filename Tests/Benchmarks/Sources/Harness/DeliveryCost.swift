@@ -40,7 +40,7 @@ enum DeliveryCost: Row {
       row,
       contestants.map {
         Contestant(name: $0.name, program: bench.swift("Delivery", $0.argument, "\(count)"))
-      }, rounds: bench.isQuick ? 3 : 7
+      }, rounds: bench.isQuick ? 3 : 5
     ) { contestant in
       let child = try Child(contestant.program, patience: 40_000)
       defer { child.end() }
