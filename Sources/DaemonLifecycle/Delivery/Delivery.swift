@@ -6,13 +6,13 @@ final class Delivery: @unchecked Sendable {
   /// One hook to call.
   struct Planned: Sendable {
     let entry: ObserverEntry
-    /// Of the entry's hooks.
-    let hookIndex: Int
-    var hook: Hook { entry.hooks[hookIndex] }
+    let hook: Hook
   }
 
   let id: DeliveryID
   let step: LifecycleStep
+  /// The notification's type.
+  let type: (any LifecycleNotification.Type)?
   let cause: LifecycleCause
   let began: MonotonicTime
   /// All calls, in order.
@@ -46,10 +46,12 @@ final class Delivery: @unchecked Sendable {
     self.began = began
     self.waiter = waiter
     step = plan.step
+    type = plan.step.type
     cause = plan.cause
     isOfTermination = plan.isOfTermination
     outerDeadline = outer?.deadline
     budgetStep = outer?.budgetStep ?? plan.step
+    entries.reserveCapacity(calls.members.count)
   }
 
   // MARK: What remains

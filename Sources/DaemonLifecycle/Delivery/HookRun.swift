@@ -142,14 +142,44 @@ final class HookRun: Sendable {
   }
 
   /// How the last hook came out, when the core must be asked; `nil` when the next one needs another scope.
-  nonisolated(nonsending) private func callAll(in scope: HookScope) async -> LifecycleReport
-    .Outcome?
-  {
+  ///
+  /// Each `await` of this costs a look for the executor to go on with, so there is one for each hook.
+  nonisolated(nonsending) private func callAll(
+    in scope: HookScope
+  ) async -> LifecycleReport.Outcome? {
     while true {
-      let outcome = await call(delivery.calls.members[index])
-      guard case .completed = outcome, goOn() else { return outcome }
-      guard scope.move(to: index) else { return nil }
+      let index = index
+      let entry = delivery.calls.members[index].entry
+      let hook = delivery.calls.members[index].hook
+      guard let target = entry.target else { return .skipped(.gone) }
+      do {
+        if let asActor = entry.asActor, hook.isMethod {
+          try await call(hook, on: asActor(target), target, index)
+        } else {
+          noteSpot(hook)
+          if move(from: .driven, to: .begun) {
+            try await hook.call(target, step, LifecycleContext(run: self, index: index))
+          }
+          rememberSpot(hook)
+        }
+      } catch {
+        // Here, since it is user code: on the hook's driver, within the hook's time.
+        let text = "\(error)"
+        thrown.withLock { $0 = text }
+        return .failed(error)
+      }
+      guard goOn() else { return .completed }
+      guard scope.move(to: index + 1) else { return nil }
     }
+  }
+
+  /// In the isolation of the hook: once this has begun it is on its actor, and one that was given up while
+  /// it waited for its actor does not begin.
+  private func call(
+    _ hook: Hook, on _: isolated any Actor, _ target: any AnyObject & Sendable, _ index: Int
+  ) async throws {
+    guard move(from: .driven, to: .begun) else { return }
+    try await hook.call(target, step, LifecycleContext(run: self, index: index))
   }
 
   /// Moves on to the next call without the core; false when the core must be asked.
@@ -170,39 +200,8 @@ final class HookRun: Sendable {
     return false
   }
 
-  nonisolated(nonsending) private func call(_ planned: Delivery.Planned) async
-    -> LifecycleReport.Outcome
-  {
-    let hook = planned.hook
-    guard let target = planned.entry.target else { return .skipped(.gone) }
-    do {
-      if hook.isMethod, let asActor = planned.entry.asActor {
-        try await call(hook, isolation: asActor(target), target)
-      } else {
-        noteSpot(hook)
-        try await call(hook, isolation: nil, target)
-        rememberSpot(hook)
-      }
-    } catch {
-      // Here, since it is user code: on the hook's driver, within the hook's time.
-      let text = "\(error)"
-      thrown.withLock { $0 = text }
-      return .failed(error)
-    }
-    return .completed
-  }
-
   /// What the error that the hook threw says of itself.
   var errorText: String? { thrown.withLock { $0 } }
-
-  /// In the isolation of the hook: once this has begun it is on its actor, and one that was given up while
-  /// it waited for its actor does not begin.
-  private func call(
-    _ hook: Hook, isolation: isolated (any Actor)?, _ target: any AnyObject & Sendable
-  ) async throws {
-    guard move(from: .driven, to: .begun) else { return }
-    try await hook.body(isolation, target, step, LifecycleContext(run: self, index: index))
-  }
 
   private func noteSpot(_ hook: Hook) {
     guard let here = HookExecutor.Spot.current else { return }
@@ -210,7 +209,7 @@ final class HookRun: Sendable {
       lastSpot = here
       spot.withLock { $0 = (here, HookExecutor.Worker.current) }
     }
-    if !hook.memory.staysInPlace {
+    if !hook.staysInPlace {
       beacon.store(core.beacon.send(), ordering: .relaxed)
     } else if beacon.load(ordering: .relaxed) != 0 {
       beacon.store(0, ordering: .relaxed)
@@ -218,8 +217,8 @@ final class HookRun: Sendable {
   }
 
   private func rememberSpot(_ hook: Hook) {
-    guard !hook.memory.staysInPlace else { return }
-    if let lastSpot, HookExecutor.Spot.current == lastSpot { hook.memory.staysInPlace = true }
+    guard !hook.staysInPlace else { return }
+    if let lastSpot, HookExecutor.Spot.current == lastSpot { hook.staysInPlace = true }
   }
 
   /// The thread on which the hook was called is still in the same item.

@@ -67,23 +67,24 @@ extension LifecycleCore {
     guard let type = plan.step.type.map({ ObjectIdentifier($0) }) else { return calls }
     // A health check is a question to those who can answer it, and no news.
     let tellsAll = !plan.step.isHealthCheck
+    calls.reserve(plan.audience.members.count)
     var wildcards: [Delivery.Planned] = []
     var start = 0
     for stretch in plan.audience.stretches {
       var isFirst = true
       for id in plan.audience.members[start..<stretch.end] {
         guard let entry = state.observers[id] else { continue }
-        let own = entry.hookIndex(for: type)
-        let wildcard = entry.wildcardIndex
+        let own = entry.hook(for: type)
+        let wildcard = entry.hook(for: nil)
         // Members without a hook for it are told in no time.
         if own == nil, wildcard == nil, !isNested { state.registry.reached(id) }
         if let own {
           let together = stretch.isConcurrent && !isFirst
-          calls.append(Delivery.Planned(entry: entry, hookIndex: own), together: together)
+          calls.append(Delivery.Planned(entry: entry, hook: own), together: together)
           isFirst = false
         }
         if tellsAll, let wildcard {
-          let planned = Delivery.Planned(entry: entry, hookIndex: wildcard)
+          let planned = Delivery.Planned(entry: entry, hook: wildcard)
           if stretch.isConcurrent { wildcards.append(planned) } else { calls.append(planned) }
         }
       }
@@ -244,7 +245,7 @@ extension LifecycleCore {
   ) {
     delivery.entries.append(
       LifecycleReport.Entry(
-        notification: delivery.step.type, outcome: outcome, duration: duration, name: entry.name,
+        notification: delivery.type, outcome: outcome, duration: duration, name: entry.name,
         errorText: text))
   }
 
@@ -336,7 +337,7 @@ extension LifecycleCore {
     if let waiter = delivery.waiter { work.tellings.append { waiter.resume(returning: report) } }
     if delivery.step.isHealthCheck { observersAnswered(report, &state, &work) }
     guard !delivery.isNested else { return publishBeside(report, of: delivery, state, &work) }
-    state.walk?.entries += delivery.entries
+    state.walk?.add(delivery.entries)
     let isWalkOver = state.registry.finishStep()
     // What a termination has overtaken is not part of its report.
     let isOvertaken = state.registry.termination != nil && !delivery.isOfTermination

@@ -82,6 +82,11 @@ public final class LifecycleCore: Sendable {
     var askedUntil: MonotonicTime?
     /// A termination has overtaken it: not all of it is done.
     var isOvertaken = false
+
+    /// The first entries are taken as they are, not copied.
+    mutating func add(_ new: [LifecycleReport.Entry]) {
+      if entries.isEmpty { entries = new } else { entries += new }
+    }
   }
 
   /// The body of `run`.

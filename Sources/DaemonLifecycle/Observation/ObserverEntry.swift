@@ -5,6 +5,8 @@ final class ObserverEntry: Sendable {
   let id: ObserverID
   let phase: LifecyclePhase
   let hooks: [Hook]
+  /// What each of the hooks is for: beside them, so that looking for one touches no other.
+  private let kinds: [ObjectIdentifier?]
   let name: Name
   /// The object that `removeObserver` names, by address; compared only while `target` is alive or the
   /// caller holds the object.
@@ -35,6 +37,7 @@ final class ObserverEntry: Sendable {
     self.id = id
     self.phase = phase
     hooks = Hook.hooks(of: observer)
+    kinds = hooks.map(\.notification)
     self.name = name ?? .type(type(of: observer))
     ownerID = ObjectIdentifier(observer)
     isObserver = true
@@ -55,6 +58,7 @@ final class ObserverEntry: Sendable {
     self.id = id
     self.phase = phase
     hooks = [closure]
+    kinds = [closure.notification]
     self.name = name
     ownerID = owner.map { ObjectIdentifier($0) }
     isObserver = false
@@ -66,15 +70,14 @@ final class ObserverEntry: Sendable {
 
   /// Stands for the body of `run` in reports; nobody registers or calls it.
   static let body = ObserverEntry(
-    id: ObserverID(value: 0), closure: Hook(notification: nil, isMethod: false) { _, _, _, _ in },
+    id: ObserverID(value: 0), closure: .none,
     owner: nil, phase: .standard, name: .body)
 
-  /// Where the hook for notifications of `type` is; an observer has one at most.
-  func hookIndex(for type: ObjectIdentifier) -> Int? {
-    hooks.firstIndex { $0.notification == type }
+  /// The hook for notifications of `type`, of which an observer has one at most; or, for `nil`, for all.
+  func hook(for type: ObjectIdentifier?) -> Hook? {
+    for index in kinds.indices where kinds[index] == type { return hooks[index] }
+    return nil
   }
-  /// Where the hook for all notifications is.
-  var wildcardIndex: Int? { hooks.firstIndex { $0.notification == nil } }
   /// How many calls a notification of `type` makes.
   func hookCount(for type: ObjectIdentifier) -> Int {
     hooks.count { $0.notification == type || $0.notification == nil }

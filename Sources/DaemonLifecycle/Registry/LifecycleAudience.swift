@@ -10,6 +10,8 @@ struct LifecycleAudience<Member: Sendable>: Sendable {
   /// Without gaps, and none of them empty.
   private(set) var stretches: [Stretch] = []
 
+  mutating func reserve(_ count: Int) { members.reserveCapacity(count) }
+
   /// Adds a member that hears after those that are there; or `together` with the last of them, and with all that
   /// hear together with that.
   mutating func append(_ member: Member, together isTogether: Bool = false) {

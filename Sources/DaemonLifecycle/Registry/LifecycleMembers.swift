@@ -130,19 +130,49 @@ struct LifecycleMembers: Sendable {
 
   func contains(where isWanted: (Standing) -> Bool) -> Bool { census.count(where: isWanted) > 0 }
 
-  /// Those wanted, in order or, on the way down, in reverse.
-  func members(reversed isReversed: Bool, where isWanted: (Standing) -> Bool) -> [Member] {
+  func count(where isWanted: (Standing) -> Bool) -> Int { census.count(where: isWanted) }
+
+  /// Calls `body` for those wanted, in order or, on the way down, in reverse.
+  func forEach(
+    where isWanted: (Standing) -> Bool, reversed isReversed: Bool = false, _ body: (Member) -> Void
+  ) {
     let wanted = census.count(where: isWanted)
-    var found: [Member] = []
-    found.reserveCapacity(wanted)
-    // From the end, where those are who came late; and no further than there are any.
-    for group in groups.reversed() where found.count < wanted {
-      for member in group.members.reversed() where !member.isRemoved && isWanted(member.standing) {
-        found.append(member)
-        if found.count == wanted { break }
+    if wanted == 0 { return }
+    if isReversed {
+      var left = wanted
+      for group in groups.reversed() {
+        for index in group.members.indices.reversed() {
+          let member = group.members[index]
+          guard !member.isRemoved, isWanted(member.standing) else { continue }
+          body(member)
+          left -= 1
+          if left == 0 { return }
+        }
+      }
+    } else {
+      let first = first(of: wanted, where: isWanted)
+      for group in groups[first.group...] {
+        let start = group.phase == groups[first.group].phase ? first.index : 0
+        for index in start..<group.members.endIndex {
+          let member = group.members[index]
+          if !member.isRemoved, isWanted(member.standing) { body(member) }
+        }
       }
     }
-    return isReversed ? found : found.reversed()
+  }
+
+  /// Where the first of the `wanted` is: found from the end, where those are who came late.
+  private func first(of wanted: Int, where isWanted: (Standing) -> Bool) -> Place {
+    if wanted == census.count(where: { _ in true }) { return Place(group: 0, index: 0) }
+    var left = wanted
+    for (number, group) in groups.enumerated().reversed() {
+      for index in group.members.indices.reversed() {
+        let member = group.members[index]
+        if !member.isRemoved, isWanted(member.standing) { left -= 1 }
+        if left == 0 { return Place(group: number, index: index) }
+      }
+    }
+    return Place(group: 0, index: 0)
   }
 
   private func place(of id: ObserverID) -> Place? {

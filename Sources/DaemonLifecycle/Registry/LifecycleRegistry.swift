@@ -36,6 +36,22 @@ struct LifecycleRegistry: Sendable {
     case checkHealth
   }
 
+  private enum News: Sendable {
+    case level(LifecycleState)
+    case suspended(Bool)
+    case nothing
+
+    init(_ step: LifecycleStep) {
+      switch step {
+      case .didFinishLaunching, .didEnterBackground: self = .level(.background)
+      case .willEnterForeground: self = .level(.foreground)
+      case .willSuspend: self = .suspended(true)
+      case .didResume: self = .suspended(false)
+      default: self = .nothing
+      }
+    }
+  }
+
   /// A wish that waits for its walk: `order` says since when, `cause` is the latest.
   private struct Wish: Sendable {
     let order: UInt64
@@ -66,7 +82,11 @@ struct LifecycleRegistry: Sendable {
   /// What the walk under way, or the last one, is about.
   private(set) var walkKind = LifecycleWalk.launch
   /// The step being delivered; `next()` gives none meanwhile.
-  private var current: Plan?
+  private var current: Plan? {
+    didSet { news = current.map { News($0.step) } ?? .nothing }
+  }
+  /// What whoever is reached by the current step then knows.
+  private var news = News.nothing
   /// The termination has taken steps from the walk that was under way.
   private(set) var hasCutWalk = false
   /// How many signals asked for an end: only signals escalate.
@@ -177,10 +197,12 @@ struct LifecycleRegistry: Sendable {
 
   /// Who will hear the rest of the walk under way, step by step, as far as that is known now.
   var remainingAudience: [(step: LifecycleStep, members: [ObserverID])] {
-    let hearing = members.members(reversed: false) {
-      $0.level != .launching || state == .launching
+    var hearing: [ObserverID] = []
+    let isHearing = { (standing: LifecycleMembers.Standing) in
+      standing.level != .launching || state == .launching
     }
-    return walk.map { ($0, hearing.map(\.id)) }
+    members.forEach(where: isHearing) { hearing.append($0.id) }
+    return walk.map { ($0, hearing) }
   }
 
   // MARK: Members
@@ -205,13 +227,10 @@ struct LifecycleRegistry: Sendable {
 
   /// The delivery under way has got to this member: it is being told now.
   mutating func reached(_ id: ObserverID) {
-    guard let step = current?.step else { return }
-    switch step {
-    case .didFinishLaunching, .didEnterBackground: members.update(id) { $0.level = .background }
-    case .willEnterForeground: members.update(id) { $0.level = .foreground }
-    case .willSuspend: members.update(id) { $0.isSuspended = true }
-    case .didResume: members.update(id) { $0.isSuspended = false }
-    default: break
+    switch news {
+    case .level(let level): members.update(id) { $0.level = level }
+    case .suspended(let isSuspended): members.update(id) { $0.isSuspended = isSuspended }
+    case .nothing: break
     }
   }
 
@@ -403,7 +422,8 @@ struct LifecycleRegistry: Sendable {
   ) -> Plan {
     var audience = LifecycleAudience<ObserverID>()
     var last: LifecyclePhase?
-    for member in members.members(reversed: step.isDownward, where: isIncluded) {
+    audience.reserve(members.count(where: isIncluded))
+    members.forEach(where: isIncluded, reversed: step.isDownward) { member in
       audience.append(member.id, together: member.phase.isConcurrent && member.phase == last)
       last = member.phase
     }

@@ -77,8 +77,9 @@ extension LifecycleStep {
   }
 
   /// The notification, which is known to be of this type.
-  func notification<N: LifecycleNotification>(_ context: LifecycleContext, as _: N.Type) -> N? {
-    notification(context).flatMap { Self.same($0) }
+  func notification<N: LifecycleNotification>(_ context: LifecycleContext) -> N? {
+    let notification: (any LifecycleNotification)? = notification(context)
+    return notification.flatMap { Self.same($0) }
   }
 
   /// A dynamic cast takes longer than a short hook, and this is none: the types are the same one.
