@@ -23,8 +23,10 @@ struct FaultProof {
     .shortThenError(ENOSPC), .shortThenError(EDQUOT),
   ]
 
-  static func open(_ files: CrashFileSystem) throws(StateError) -> StateStore {
-    try StateStore("/state", "s", version: 1, files: files)
+  static func open(
+    _ files: CrashFileSystem, onePiece: Int = 65_536
+  ) throws(StateError) -> StateStore {
+    try StateStore("/state", "s", version: 1, files: files, onePiece: onePiece)
   }
 
   static func isTemporary(_ name: String) -> Bool { name.hasPrefix(".s.") }
@@ -34,7 +36,8 @@ struct FaultProof {
   /// Every fault at every call of opening a store on `image` and saving `new` in it.
   mutating func save(
     _ new: [UInt8], over image: DiskImage, holding old: [UInt8]?,
-    faults: [CrashFileSystem.Fault] = FaultProof.faults, lies: Set<CrashFileSystem.Lie> = []
+    faults: [CrashFileSystem.Fault] = FaultProof.faults, lies: Set<CrashFileSystem.Lie> = [],
+    onePiece: Int = 65_536
   ) -> Set<DiskImage> {
     var reached: Set<DiskImage> = []
     for fault in faults {
@@ -42,7 +45,7 @@ struct FaultProof {
       while true {
         let files = CrashFileSystem(image, lies: lies)
         files.fail(at: index, fault)
-        let store = try? Self.open(files)
+        let store = try? Self.open(files, onePiece: onePiece)
         let hasReturned = store.map { (try? $0.save(new)) != nil } ?? false
         let place =
           "\(fault) at call \(index) (\(files.trace.last ?? "none")), \(hasReturned ? "" : "not ")returned"

@@ -45,6 +45,19 @@ import Testing
     #expect(proof.cases > 10_000)
   }
 
+  /// A big state is written after its header, in two calls.
+  @Test func oneSaveInTwoPieces() throws {
+    var proof = FaultProof()
+    for (image, old) in try Self.beginnings() {
+      for new in Self.news.dropFirst() {
+        _ = proof.save(new, over: image, holding: old, onePiece: 0)
+      }
+    }
+    print("One save in two pieces: \(proof.cases) cases on \(proof.disks) different disks.")
+    #expect(proof.violations.isEmpty, "\(proof.violations.prefix(10))")
+    #expect(proof.cases > 10_000)
+  }
+
   /// A crash in each of three saves, each of which begins with what the crash before it has left.
   @Test func threeSavesWithACrashInEach() throws {
     var proof = FaultProof()

@@ -11,6 +11,8 @@ struct StateFiles {
   let directory: StateDirectory
   let name: String
   let limit: Int
+  /// States of this size and less are written together with their header; to copy more takes longer than another call.
+  private let onePiece: Int
   /// No lock is taken any more.
   private var isClosed = false
   /// `nil` on a file system that was read-only when it was wanted, and after it was taken from us.
@@ -26,8 +28,11 @@ struct StateFiles {
   /// Files that a failed save could not remove.
   private var leftovers: [String] = []
 
-  init(_ name: String, in directory: StateDirectory, limit: Int) throws(StateError) {
+  init(
+    _ name: String, in directory: StateDirectory, limit: Int, onePiece: Int
+  ) throws(StateError) {
     self.name = name
+    self.onePiece = onePiece
     self.directory = directory
     self.limit = limit
     do throws(StateError) { _ = try takeLock() } catch {
@@ -209,7 +214,7 @@ struct StateFiles {
     let record = StateRecord(version: version, generation: generation, bytes: bytes)
     let slot = durableSlot == 0 ? 1 : 0
     do throws(SystemCallError) {
-      let (temporary, identity) = try writeTemporary(record.encoded)
+      let (temporary, identity) = try writeTemporary(record)
       do throws(SystemCallError) { try directory.rename(temporary, to: slotName(slot)) } catch {
         remove(temporary)
         throw error
@@ -225,14 +230,19 @@ struct StateFiles {
     durableSlot = slot
   }
 
-  /// The name of a file with these bytes, on disk; none when it throws.
+  /// The name of a file with this record, on disk; none when it throws.
   private mutating func writeTemporary(
-    _ bytes: [UInt8]
+    _ record: StateRecord
   ) throws(SystemCallError) -> (String, FileStatus.Identity) {
     let (name, file) = try createTemporary()
     do throws(SystemCallError) {
       let identity = try directory.status(of: file).identity
-      try directory.write(bytes, to: file)
+      if record.bytes.count <= onePiece {
+        try directory.write(record.encoded, to: file)
+      } else {
+        try directory.write(record.header, to: file)
+        try directory.write(record.bytes, to: file)
+      }
       // Once: after an error the kernel may call pages clean that were never written (so a new file next time).
       try directory.sync(file)
       return (name, identity)

@@ -22,15 +22,17 @@ struct StateRecord: Equatable {
 
   // MARK: Encode
 
-  var encoded: [UInt8] {
+  var encoded: [UInt8] { header + bytes }
+
+  /// What comes before the bytes.
+  var header: [UInt8] {
     var file = StateRecord.magic
-    file.reserveCapacity(StateRecord.headerSize + bytes.count)
+    file.reserveCapacity(StateRecord.headerSize)
     file.append(littleEndian: StateRecord.format)
     file.append(littleEndian: version)
     file.append(littleEndian: generation)
     file.append(littleEndian: UInt64(bytes.count))
     file.append(littleEndian: StateRecord.checksum(header: file[...], bytes[...]))
-    file += bytes
     return file
   }
 

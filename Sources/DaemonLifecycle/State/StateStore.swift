@@ -46,6 +46,8 @@ public final class StateStore: Sendable {
     var isChecked = false
     /// What the last load or save has left on disk; `nil` when that is not certain.
     var saved: Fingerprint?
+    /// Somebody has asked for a save unless nothing has changed.
+    var compares = false
     /// Saves so far: whether there was one while the mutex was let go of.
     var saves: UInt64 = 0
     /// How often `forget` was called, for the same question.
@@ -125,7 +127,7 @@ public final class StateStore: Sendable {
 
   init(
     _ directory: String, _ name: String, version: UInt32, limit: Int = StateStore.standardLimit,
-    migrate: Migration? = nil, files: any StateFileSystem
+    migrate: Migration? = nil, files: any StateFileSystem, onePiece: Int = 65_536
   ) throws(StateError) {
     try StateStore.check(name)
     self.name = name
@@ -133,7 +135,8 @@ public final class StateStore: Sendable {
     self.migrate = migrate
     let opened = try StateDirectory(directory, files)
     self.directory = opened.path
-    state = Mutex(State(files: try StateFiles(name, in: opened, limit: max(0, limit))))
+    state = Mutex(
+      State(files: try StateFiles(name, in: opened, limit: max(0, limit), onePiece: onePiece)))
   }
 
   private static func check(_ name: String) throws(StateError) {
@@ -229,6 +232,7 @@ public final class StateStore: Sendable {
   /// Saves bytes that are not on disk already; whether it did.
   ///
   /// They are compared by a keyed hash of 64 bits, made anew in each process, with what was last saved or loaded here.
+  /// Bytes that `save(_:)` has saved before the first call are saved once more: who never asks pays nothing for it.
   ///
   /// - Throws: As ``save(_:)``.
   @discardableResult
@@ -237,12 +241,19 @@ public final class StateStore: Sendable {
   }
 
   private func save(_ bytes: [UInt8], unlessUnchanged: Bool) throws(StateError) -> Bool {
-    let fingerprint = Fingerprint(bytes)
+    // Of no use to those who never ask whether something has changed, and for megabytes not for nothing.
+    let compares = state.withLock { state in
+      state.compares = state.compares || unlessUnchanged
+      return state.compares
+    }
+    let fingerprint = compares ? Fingerprint(bytes) : nil
     while true {
       let didSave = try state.withLock { state throws(StateError) -> Bool? in
         try state.prepare()
         guard state.isChecked else { return nil }
-        if unlessUnchanged, state.saved == fingerprint, state.files.isInPlace { return false }
+        if unlessUnchanged, let fingerprint, state.saved == fingerprint, state.files.isInPlace {
+          return false
+        }
         state.saved = nil
         state.saves += 1
         try state.files.save(bytes, version: version)
