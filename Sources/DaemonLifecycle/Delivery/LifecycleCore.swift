@@ -112,6 +112,8 @@ public final class LifecycleCore: Sendable {
   let sinks: [any LifecycleSink]
   /// How long the service manager waits for a ping; `nil`: it does not.
   let watchdogPeriod: Duration?
+  /// What the service manager keeps between two runs.
+  let preservation: PreservationSlot
   /// A service manager hears of progress and of extended deadlines, and allows for them.
   let hasServiceManager: Bool
 
@@ -120,6 +122,7 @@ public final class LifecycleCore: Sendable {
     time: TimeSource = .monotonic, executor: HookExecutor = HookExecutor(),
     recorder: (any LifecycleRecorder)? = nil,
     sinks: [any LifecycleSink] = [], watchdogPeriod: Duration? = nil,
+    preservation: PreservationSlot? = nil,
     exitProcess: @escaping @Sendable (Int32) -> Void = { _exit($0) }
   ) {
     self.configuration = configuration
@@ -129,6 +132,7 @@ public final class LifecycleCore: Sendable {
     self.recorder = recorder
     self.sinks = sinks
     self.watchdogPeriod = watchdogPeriod
+    self.preservation = preservation ?? PreservationSlot(configuration.systemd)
     hasServiceManager = sinks.contains { $0.isServiceManager }
     self.exitProcess = exitProcess
     state = Mutex(State(registry: LifecycleRegistry(state: initialState)))
