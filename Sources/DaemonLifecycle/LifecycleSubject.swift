@@ -41,7 +41,8 @@ public final class LifecycleSubject: LifecycleObservable {
     integration = ServiceIntegration(configuration)
     core = LifecycleCore(
       configuration: configuration, sinks: integration.sinks,
-      watchdogPeriod: integration.watchdogPeriod)
+      watchdogPeriod: integration.watchdogPeriod,
+      asksForUnitJob: integration.asksForUnitJob)
     signals = SignalSource(
       map: configuration.signals, isSupervised: integration.isSupervised)
   }

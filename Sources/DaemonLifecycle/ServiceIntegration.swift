@@ -9,6 +9,8 @@ struct ServiceIntegration {
   private(set) var watchdogPeriod: Duration?
   /// There is a service manager that reloads by signal and waits for answers.
   private(set) var isSupervised = false
+  /// One of the sources finds out what systemd is doing with the service that terminates.
+  private(set) var asksForUnitJob = false
 
   /// What the environment has wrong: said at the start, and done without.
   private(set) var problems: [String] = []
@@ -91,6 +93,10 @@ struct ServiceIntegration {
     if systemd.session, isUserService { login.append(SessionFollower()) }
     var manager: [any BusFollower] = []
     if systemd.readsStopTimeout, isSupervised { manager.append(StopTimeoutReader()) }
+    if systemd.readsUnitJob, isSupervised {
+      asksForUnitJob = true
+      manager.append(UnitJobReader())
+    }
     if !systemd.watchedUnits.isEmpty { manager.append(UnitFollower(systemd.watchedUnits)) }
     if isUserService {
       addBus(.user, manager)

@@ -20,6 +20,9 @@ public struct SystemdConfiguration: Sendable {
   public var watchdog = true
   /// Whether `TimeoutStopSec=` is read over the bus, for the stop budget. Default true.
   public var readsStopTimeout = true
+  /// Whether systemd is asked over the bus, when the termination begins, if it is a restart or a stop: see
+  /// `unitJob(within:)`. Default true.
+  public var readsUnitJob = true
   /// Whether a suspend of the machine is heard of, and delayed until the hooks have ended where logind
   /// grants a delay lock, which takes root or polkit. Default true.
   public var suspend = true
@@ -58,7 +61,7 @@ public struct SystemdConfiguration: Sendable {
 
   /// Whether anything is used of which a process has but one.
   var usesService: Bool {
-    notifies || watchdog || readsStopTimeout || suspend || shutdown || session
+    notifies || watchdog || readsStopTimeout || readsUnitJob || suspend || shutdown || session
       || pressure == .configured
   }
 
@@ -69,6 +72,7 @@ public struct SystemdConfiguration: Sendable {
     off.sendsStatus = false
     off.watchdog = false
     off.readsStopTimeout = false
+    off.readsUnitJob = false
     off.suspend = false
     off.pressure = .off
     off.journal = false

@@ -1,6 +1,6 @@
 public import DaemonLifecycle
 import Synchronization
-import Systemd
+public import Systemd
 
 /// Stands in for a `LifecycleSubject` in tests: the same registry and delivery, without signals and on a
 /// clock that only the test moves.
@@ -149,6 +149,9 @@ public final class MockLifecycleSubject: LifecycleObservable {
   private static func cause(_ signal: UnixSignal, _ pid: Int32, _ uid: UInt32) -> LifecycleCause {
     LifecycleCause(.signal(signal, pid: pid, uid: uid, coalesced: 1))
   }
+
+  /// Says what systemd is doing with the service: what `unitJob(within:)` answers from now on. `nil` until then.
+  public func setUnitJob(_ job: UnitJob?) { core.unitJobIsKnown(job) }
 
   // MARK: The record
 

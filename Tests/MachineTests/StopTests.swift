@@ -23,6 +23,24 @@ import Testing
     }
   }
 
+  /// Only systemd knows, and nothing but its bus says so.
+  @Test(arguments: Release.selected)
+  func aRestartIsToldFromAStop(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.lifecycle()
+      try await probe.start()
+      try await machine.expect("systemctl", "restart", probe.name)
+      #expect(try await probe.lines("job: restart") == 1)
+      try await machine.expect("systemctl", "try-restart", probe.name)
+      #expect(try await probe.lines("job: restart") == 2)
+      try await probe.stopsWell()
+      #expect(try await probe.lines("job: stop") == 1)
+      try await probe.start()
+      try await machine.expect("systemctl", "kill", "--kill-whom=main", probe.name)
+      try await probe.waitForMessage("job: none")
+    }
+  }
+
   // MARK: More time
 
   // On machines of their own: when anybody has systemd read its files anew, it forgets that it was asked for

@@ -36,7 +36,11 @@ public struct LifecycleClock: Clock {
   public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
     try Task.checkCancellation()
     if deadline <= now { return }
-    let sleeper = Sleeper()
+    try await sleep(Sleeper(), until: deadline)
+  }
+
+  /// A sleep that others may end too.
+  func sleep(_ sleeper: Sleeper, until deadline: Instant) async throws {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
         if sleeper.wait(continuation) { core.add(sleeper, until: deadline.time) }

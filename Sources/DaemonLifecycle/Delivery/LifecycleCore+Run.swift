@@ -119,6 +119,7 @@ extension LifecycleCore {
   func beginTermination(_ state: inout State, _ work: inout Work) {
     let now = now
     state.budget = StopBudget(configuration, allowed: state.stopTimeout, from: now)
+    expectUnitJob(&state)
     if let cause = state.registry.termination { tell(.terminating(cause), &work) }
     if state.registry.hasCutWalk { state.walk?.isOvertaken = true }
     endHealthRound(&state)

@@ -34,6 +34,7 @@ extension LifecycleCore {
     case .sleepDelay(let delay):
       let end = now.advanced(by: delay)
       state.withLock { $0.sleepEnd = end }
+    case .unitJob(let job): unitJobIsKnown(job)
     case .watchdogTick(let stall): watchdogTick(stall: stall)
     case .unmappedReload(let cause):
       change { _, work in self.tell(.unmappedReload(cause, at: .now()), &work) }

@@ -36,6 +36,7 @@ public final class LifecycleCore: Sendable {
     /// When sinks are told next how far the walk under way has come; `nil` while there is none.
     var progressDeadline: MonotonicTime?
     var health = Health()
+    var unitJob = UnitJobAnswer.notAsked
     var body = Body.none
     /// The launch's report, once it has ended the daemon.
     var failedLaunch: LifecycleReport?
@@ -116,13 +117,15 @@ public final class LifecycleCore: Sendable {
   let preservation: PreservationSlot
   /// A service manager hears of progress and of extended deadlines, and allows for them.
   let hasServiceManager: Bool
+  /// A source finds out, when the termination begins, what the service manager is doing with the service.
+  let asksForUnitJob: Bool
 
   init(
     configuration: LifecycleConfiguration, initialState: LifecycleState = .launching,
     time: TimeSource = .monotonic, executor: HookExecutor = HookExecutor(),
     recorder: (any LifecycleRecorder)? = nil,
     sinks: [any LifecycleSink] = [], watchdogPeriod: Duration? = nil,
-    preservation: PreservationSlot? = nil,
+    asksForUnitJob: Bool = false, preservation: PreservationSlot? = nil,
     exitProcess: @escaping @Sendable (Int32) -> Void = { _exit($0) }
   ) {
     self.configuration = configuration
@@ -133,6 +136,7 @@ public final class LifecycleCore: Sendable {
     self.sinks = sinks
     self.watchdogPeriod = watchdogPeriod
     self.preservation = preservation ?? PreservationSlot(configuration.systemd)
+    self.asksForUnitJob = asksForUnitJob
     hasServiceManager = sinks.contains { $0.isServiceManager }
     self.exitProcess = exitProcess
     state = Mutex(State(registry: LifecycleRegistry(state: initialState)))

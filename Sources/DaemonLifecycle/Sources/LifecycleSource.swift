@@ -1,3 +1,5 @@
+import Systemd
+
 /// Turns one kind of outside fact into inputs of the core: signals are one, systemd's bus and pressure others.
 ///
 /// `open` runs on the thread that starts the subject, before `start()` returns; `read` on the listening
@@ -25,6 +27,8 @@ enum LifecycleInput: Sendable {
   case event(LifecycleEvent)
   /// How long the service manager waits for the end of a stop, before it kills.
   case stopTimeout(Duration)
+  /// What the service manager is doing with the service that terminates; `nil`: nothing, or nobody could be asked.
+  case unitJob(UnitJob?)
   /// How long logind waits for a delay lock.
   case sleepDelay(Duration)
   /// It is time for a ping; the process was stalled from outside for so long since the last one.

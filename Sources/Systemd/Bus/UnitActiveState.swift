@@ -37,4 +37,7 @@ public enum UnitJob: Sendable, Hashable {
       default: .other(word)
       }
   }
+
+  /// Whether the unit is started again after it has stopped.
+  public var isRestart: Bool { self == .restart || self == .tryRestart }
 }

@@ -131,6 +131,7 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
   }
   func willTerminate(_ notification: WillTerminate) async throws {
     try await act("terminate", 32, notification.context)
+    say("job: \(await lifecycle.unitJob().map { "\($0)" } ?? "none")")
   }
 
   struct Rejection: Error, CustomStringConvertible { let description: String }

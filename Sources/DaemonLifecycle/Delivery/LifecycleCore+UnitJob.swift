@@ -1,0 +1,63 @@
+import Synchronization
+public import Systemd
+
+// A restart or a stop? Only systemd knows, and it is asked when the termination begins.
+extension LifecycleCore {
+  enum UnitJobAnswer: Sendable {
+    /// Nobody has asked: the daemon does not terminate, or there is nobody to ask.
+    case notAsked
+    /// Those who wait for the answer.
+    case asked([Sleeper])
+    /// `nil`: there is no job, or systemd could not be asked.
+    case known(UnitJob?)
+  }
+
+  /// The termination begins, and with it a source has asked.
+  func expectUnitJob(_ state: inout State) {
+    if asksForUnitJob, case .notAsked = state.unitJob { state.unitJob = .asked([]) }
+  }
+
+  package func unitJobIsKnown(_ job: UnitJob?) {
+    change { state, work in
+      if case .asked(let waiters) = state.unitJob {
+        for waiter in waiters { state.timers.remove(waiter) }
+        work.sleepers += waiters
+      }
+      state.unitJob = .known(job)
+    }
+  }
+
+  nonisolated(nonsending) func unitJob(within limit: Duration) async -> UnitJob? {
+    let sleeper = Sleeper()
+    let isAsked = state.withLock { state in
+      guard case .asked(let waiters) = state.unitJob else { return false }
+      state.unitJob = .asked(waiters + [sleeper])
+      return true
+    }
+    // Woken by the answer, the limit or a cancellation: in any case by what is known then.
+    if isAsked { try? await clock.sleep(sleeper, until: clock.now.advanced(by: limit)) }
+    return state.withLock { if case .known(let job) = $0.unitJob { job } else { nil } }
+  }
+
+  private var clock: LifecycleClock { LifecycleClock(core: self) }
+}
+
+extension LifecycleObservable {
+  /// What systemd is doing with the service that terminates: `.restart` or `.stop`; `nil` when systemd did not ask
+  /// for the end, as with kill(1), or could not be asked in time.
+  ///
+  ///     func willTerminate(_ notification: WillTerminate) async {
+  ///       let job = await lifecycle.unitJob()
+  ///       if job?.isRestart ?? true { handOver() } else { await finishConnections() }
+  ///     }
+  ///
+  /// Nothing but systemd's bus says so. It is asked when the termination begins, and the answer takes about a
+  /// millisecond. Before a termination this is `nil`, at once.
+  ///
+  /// - Parameter limit: How long the answer is waited for; default 1 s. A hook's deadline counts too.
+  nonisolated(nonsending) public func unitJob(
+    within limit: Duration = .seconds(1)
+  ) async -> UnitJob? {
+    await core.unitJob(within: limit)
+  }
+}

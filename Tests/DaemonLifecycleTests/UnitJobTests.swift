@@ -1,0 +1,85 @@
+import DaemonLifecycleTesting
+import Synchronization
+import Systemd
+import Testing
+
+@testable import DaemonLifecycle
+
+/// A restart or a stop: what a hook of the termination is told of it.
+@Suite struct UnitJobTests {
+  /// Asks in its hook.
+  final class Asker: TerminationObserver {
+    private let lifecycle: any LifecycleObservable
+    private let heard = Mutex<UnitJob??>(nil)
+    var answer: UnitJob?? { heard.withLock { $0 } }
+    init(_ lifecycle: any LifecycleObservable) {
+      self.lifecycle = lifecycle
+      lifecycle.addObserver(self)
+    }
+    func willTerminate(_: WillTerminate) async {
+      let job = await lifecycle.unitJob()
+      heard.withLock { $0 = .some(job) }
+    }
+  }
+
+  /// A subject whose core is given.
+  final class Subject: LifecycleObservable {
+    let core: LifecycleCore
+    init(_ core: LifecycleCore) { self.core = core }
+  }
+
+  private func asked() async -> (core: LifecycleCore, time: VirtualTime, asker: Asker) {
+    let time = VirtualTime()
+    let core = LifecycleCore(
+      configuration: LifecycleConfiguration(logsProblems: false), time: .virtual(time),
+      asksForUnitJob: true, exitProcess: { _ in })
+    let asker = Asker(Subject(core))
+    await core.launchForTesting()
+    core.receive(LifecycleEvent(.terminate))
+    await core.untilSleeping(1)
+    return (core, time, asker)
+  }
+
+  @Test func aHookWaitsForTheAnswer() async {
+    let (core, _, asker) = await asked()
+    #expect(asker.answer == nil)
+    core.unitJobIsKnown(.restart)
+    await core.untilIdle()
+    #expect(asker.answer == .some(.restart))
+    #expect(core.pending.isEmpty)
+    core.close()
+  }
+
+  @Test func itDoesNotWaitForEver() async {
+    let (core, _, asker) = await asked()
+    await core.advance(by: .seconds(1))
+    await core.untilIdle()
+    #expect(asker.answer == .some(nil))
+    core.close()
+  }
+
+  @Test func noAnswerIsNone() async {
+    let (core, _, asker) = await asked()
+    core.unitJobIsKnown(nil)
+    await core.untilIdle()
+    #expect(asker.answer == .some(nil))
+    core.close()
+  }
+
+  @Test func aMockSaysWhatItIsTold() async {
+    let mock = MockLifecycleSubject()
+    let asker = Asker(mock)
+    #expect(await mock.unitJob() == nil)
+    mock.setUnitJob(.stop)
+    await mock.send(.sigterm)
+    #expect(asker.answer == .some(.stop))
+    #expect(UnitJob.stop.isRestart == false && UnitJob.restart.isRestart)
+  }
+
+  @Test func withNobodyToAskItIsNoneAtOnce() async {
+    let mock = MockLifecycleSubject()
+    let asker = Asker(mock)
+    await mock.send(.sigterm)
+    #expect(asker.answer == .some(nil))
+  }
+}
