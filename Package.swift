@@ -65,7 +65,7 @@ let package = Package(
       name: "ProcessTests",
       dependencies: [
         "ProbeDaemon", "ProbeSyncMain", "ProbeTopLevel", "ProbeService", "Pollerd", "Echod",
-        "DaemonLifecycleTesting",
+        "DaemonLifecycleTesting", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(

@@ -67,7 +67,7 @@ final class Connection {
     guard conversation.isOver, conversation.output.isEmpty else { return false }
     if hasPeerEnded { return true }
     shutdown(socket, Int32(SHUT_WR))
-    lingerEnd = now + .seconds(2)
+    lingerEnd = now + .seconds(1)
     return false
   }
 }

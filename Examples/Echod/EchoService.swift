@@ -70,20 +70,28 @@ extension EchoService: TerminationObserver {
   func willTerminate(_ notification: WillTerminate) async throws {
     guard let server else { return }
     let job = await lifecycle.unitJob()
-    if limit > 0, job?.isRestart ?? true {
-      do {
-        let handed = try await server.handOver(answersFirst: job == nil)
-        say("handed over \(handed.connections) connections, \(handed.bytes) bytes")
-        return try check(handed.unkept)
-      } catch let error as SystemdError {
-        say("\(error) So the connections are finished instead.")
-      }
+    if limit > 0, job?.isRestart ?? true,
+      let handed = await handOver(server, answersFirst: job == nil)
+    {
+      return try check(handed.unkept)
     }
     // A second of the hook's time for saying so.
     let time = max(.milliseconds(100), notification.context.timeRemaining - .seconds(1))
     let ending = await server.finish(within: time)
     say("finished \(ending.finished) connections")
     try check(ending)
+  }
+
+  /// `nil` when they could not be handed over: the server goes on then.
+  private func handOver(_ server: Server, answersFirst: Bool) async -> Loop.Handed? {
+    do {
+      let handed = try await server.handOver(answersFirst: answersFirst)
+      say("handed over \(handed.connections) connections, \(handed.bytes) bytes")
+      return handed
+    } catch {
+      say("\(error) So the connections are finished instead.")
+      return nil
+    }
   }
 
   private func check(_ ending: Loop.Ending) throws {

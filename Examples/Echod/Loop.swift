@@ -12,8 +12,8 @@ final class Loop {
     case serving
     /// As quiet, and each connection ends when it is idle: all that has come is answered, and no half line waits.
     case draining
-    /// As draining, and half lines are not waited for.
-    case finishing(until: ContinuousClock.Instant)
+    /// As draining, and half lines are not waited for. Who still sends after the last call is not heard any more.
+    case finishing(lastCall: ContinuousClock.Instant, until: ContinuousClock.Instant)
     case ended
   }
 
@@ -102,7 +102,7 @@ final class Loop {
   private func timeout(_ now: ContinuousClock.Instant) -> Int32 {
     var due = connections.values.compactMap(\.lingerEnd).min()
     if let again = acceptsAgain { due = min(due ?? again, again) }
-    if case .finishing(let end) = phase { due = min(due ?? end, end) }
+    if case .finishing(_, let end) = phase { due = min(due ?? end, end) }
     guard let due else { return -1 }
     return Int32(clamping: Int((max(.zero, due - now) / .milliseconds(1)).rounded(.up)))
   }
@@ -112,7 +112,7 @@ final class Loop {
     for connection in connections.values where connection.lingerEnd.map({ $0 <= now }) == true {
       end(connection)
     }
-    guard case .finishing(let end) = phase else { return }
+    guard case .finishing(_, let end) = phase else { return }
     if now >= end {
       for connection in connections.values {
         if connection.lingerEnd == nil { ending.cutOff += 1 }
@@ -182,10 +182,10 @@ final class Loop {
 
   /// While draining: answers what has come, and ends it when it is idle.
   private func settle(_ connection: Connection) {
-    let waitsForHalfLines: Bool
+    var lastCall: ContinuousClock.Instant?
     switch phase {
-    case .draining: waitsForHalfLines = true
-    case .finishing: waitsForHalfLines = false
+    case .draining: break
+    case .finishing(let time, _): lastCall = time
     case .quiet, .serving, .ended: return
     }
     // One that sends without end gets its next turn with the next poll.
@@ -194,11 +194,14 @@ final class Loop {
       case .bytes, .end: guard connection.flush(settings) else { return end(connection) }
       case .gone: return end(connection)
       case .nothing:
-        if !waitsForHalfLines || connection.conversation.input.isEmpty {
+        if lastCall != nil || connection.conversation.input.isEmpty {
           connection.conversation.end()
         }
         return
       }
+    }
+    if let lastCall, .now >= lastCall, connection.conversation.wantsInput {
+      connection.conversation.end()
     }
   }
 
@@ -224,7 +227,8 @@ final class Loop {
   func finish(by end: ContinuousClock.Instant, _ reply: @escaping @Sendable (Ending) -> Void) {
     whenFinished = reply
     ending = Ending(finished: connections.count)
-    enter(.finishing(until: end))
+    let now = ContinuousClock.now
+    enter(.finishing(lastCall: now + min(.seconds(1), (end - now) / 2), until: end))
     if connections.isEmpty { endFinishing() }
   }
 

@@ -2,8 +2,6 @@ import Testing
 
 /// A server whose restart no client notices, on the real systemd, with clients that check every byte.
 @Suite("echod", .machines, .describesUnits) struct EchodTests {
-  private static let restart = "systemctl restart"
-
   /// 20 restarts and 5 reloads under 200 clients in constant exchange, half of their lines in pieces, and 8 that keep
   /// connecting.
   @Test(arguments: Release.since(254))
@@ -112,7 +110,7 @@ import Testing
       #expect(counts["dropped"] == 0 && counts["bad"] == 0 && counts["failed"] == 0)
       // On 252 nothing waits for the reload, so it may come after the last answer.
       if machine.systemd >= 253 { #expect(counts["received"] > counts["sent"]) }
-      try await machine.write(file, "prefix\n")
+      try await machine.put(file, "prefix\n")
       try await echod.service.reload()
       try await echod.service.waitForStatus { $0.contains("reload rejected") }
       #expect(try await machine.load(echod, ["--clients=5", "--prefix=said:"])["bad"] == 0)

@@ -50,7 +50,9 @@ extension MachineTest {
     return EchodService(service: service, socket: socket, port: port)
   }
 
-  func installEchodFiles(as name: String, port: Int, config: String) async throws {
+  func installEchodFiles(
+    as name: String = "echod", port: Int = 7777, config: String = ""
+  ) async throws {
     func text(_ file: String) throws -> String {
       try Package.read("systemd/" + file)
         .replacingOccurrences(of: "echod.socket", with: name + ".socket")
@@ -58,16 +60,21 @@ extension MachineTest {
         .replacingOccurrences(of: "7777", with: "\(port)")
     }
     let folder = "/etc/systemd/system"
-    try await write("/etc/sysusers.d/echod.conf", try text("sysusers.d/echod.conf"))
+    var files = [
+      ("/etc/sysusers.d/echod.conf", try text("sysusers.d/echod.conf")),
+      ("/etc/echod/\(name).conf", config),
+      ("\(folder)/\(name).socket", try text("echod.socket")),
+      ("\(folder)/\(name).service", try text("echod.service")),
+    ]
+    if systemd < 253 {
+      files.append(
+        (
+          "\(folder)/\(name).service.d/10-echod-systemd-252.conf",
+          try text("drop-ins/10-echod-systemd-252.conf")
+        ))
+    }
+    for (path, contents) in files { try await put(path, contents) }
     try await expect("systemd-sysusers")
     try await expect("ln", "-sfn", "/opt/machine/bin/echod", "/usr/local/bin/echod")
-    try await write("/etc/echod/\(name).conf", config)
-    try await write("\(folder)/\(name).socket", try text("echod.socket"))
-    try await write("\(folder)/\(name).service", try text("echod.service"))
-    if systemd < 253 {
-      try await write(
-        "\(folder)/\(name).service.d/10-echod-systemd-252.conf",
-        try text("drop-ins/10-echod-systemd-252.conf"))
-    }
   }
 }
