@@ -8,11 +8,17 @@ final class Connection {
   var conversation: Conversation
   /// systemd has a duplicate: it has to be told before the socket is closed.
   var isPreserved: Bool
-  /// Our side has ended, and until then the peer may read what is on its way: closing a socket that has unread input
-  /// would take the last answers from it.
-  var lingerEnd: ContinuousClock.Instant?
+  /// Our side has ended, and what comes is read and dropped until then, or until the peer is silent: closing a socket
+  /// that has unread input would take the last answers from the peer.
+  private(set) var lingerEnd: ContinuousClock.Instant?
   /// The peer has ended its side.
   private(set) var hasPeerEnded = false
+  /// When something has come, or has been waited for from then on.
+  private var lastHeard = ContinuousClock.now
+  /// When a peer that never is silent has been heard long enough. What waits in the sockets, on either side, gives more time.
+  private var hearUntil = ContinuousClock.now
+  /// It has not taken its answers yet, when we last wanted it to end.
+  private var isBehind = false
 
   init(id: Int, socket: Int32, conversation: Conversation = Conversation(), isPreserved: Bool) {
     self.id = id
@@ -41,6 +47,9 @@ final class Connection {
       conversation.receiveEnd(settings)
       return .end
     }
+    lastHeard = .now
+    // There may be more of it, that was sent long ago.
+    if count == buffer.count { hearUntil = lastHeard + Self.patience }
     // While lingering it is over, and this does nothing.
     conversation.receive(buffer[..<count], settings)
     return .bytes
@@ -59,15 +68,65 @@ final class Connection {
     return true
   }
 
+  // MARK: The end
+
+  /// Silence of this length means that nothing more is on its way.
+  private static let silence = Duration.milliseconds(250)
+  /// Who goes on sending is heard for so long.
+  private static let patience = Duration.seconds(1)
+
+  /// It is to end when it is idle: from now on silence counts.
+  func beginLeaving() {
+    isBehind = false
+    lastHeard = .now
+    hearUntil = lastHeard + Self.patience
+  }
+
+  /// When a connection is to end.
+  enum Leaving {
+    /// When it is idle: silent, and without half a line.
+    case whenIdle
+    /// When it is silent; half lines are dropped. Who is never silent is heard for a second, who has more to say than
+    /// can be read at once until the last call.
+    case soon(lastCall: ContinuousClock.Instant)
+  }
+
+  /// Ends the conversation once all that has been sent has come, as far as one can know, and is answered.
+  func leave(_ leaving: Leaving, at now: ContinuousClock.Instant) {
+    guard conversation.output.isEmpty else {
+      isBehind = true
+      return
+    }
+    // Who was behind was not listened to: silence begins now.
+    if isBehind { beginLeaving() }
+    let isSilent = now >= lastHeard + Self.silence
+    switch leaving {
+    case .whenIdle: if isSilent, conversation.input.isEmpty { conversation.end() }
+    case .soon(let lastCall):
+      if isSilent || now >= min(hearUntil, lastCall) { conversation.end() }
+    }
+  }
+
   /// Ends our side once all is said: the peer gets its end after the last answer.
   ///
   /// - Returns: Whether the connection is to be closed.
   func endIfOver(at now: ContinuousClock.Instant) -> Bool {
-    if let lingerEnd { return hasPeerEnded || now >= lingerEnd }
+    if let lingerEnd {
+      return hasPeerEnded || now >= lingerEnd || now >= lastHeard + Self.patience
+    }
     guard conversation.isOver, conversation.output.isEmpty else { return false }
     if hasPeerEnded { return true }
     shutdown(socket, Int32(SHUT_WR))
-    lingerEnd = now + .seconds(1)
+    lastHeard = now
+    lingerEnd = now + .seconds(10)
     return false
+  }
+
+  /// When there is something to do though nothing comes; `nil`: never.
+  func due(_ leaving: Leaving?) -> ContinuousClock.Instant? {
+    if let lingerEnd { return min(lingerEnd, lastHeard + Self.patience) }
+    guard let leaving, conversation.output.isEmpty else { return nil }
+    if case .whenIdle = leaving, !conversation.input.isEmpty { return nil }
+    return lastHeard + Self.silence
   }
 }

@@ -50,8 +50,8 @@ extension EchoService: ForegroundObserver, BackgroundObserver {
       server?.stopAccepting()
       return
     }
-    let left = await server?.drain() ?? 0
-    say("draining; \(left) connections are not over yet")
+    let count = await server?.drain() ?? 0
+    say("draining \(count) connections")
   }
 }
 

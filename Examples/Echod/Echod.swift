@@ -15,7 +15,7 @@ import Systemd
 /// | `systemctl restart` | they are handed over with their half lines and unsent answers: not a byte is lost |
 /// | `systemctl reload` | nothing; answers begin with the new prefix |
 /// | `systemctl stop` | every line that has come is answered, then each gets its end |
-/// | SIGUSR1 | nobody is accepted; each is answered, and ends as soon as no half line waits; SIGUSR2 goes on |
+/// | SIGUSR1 | nobody is accepted; each is answered, and ends once a quarter of a second was silent and no half line waits; SIGUSR2 goes on |
 /// | SIGTERM by hand | what has come is answered, then as a restart: `Restart=always` makes it one |
 /// | SIGKILL, a crash | they stay, but what was read and not answered, and answers not sent, are lost |
 ///

@@ -24,7 +24,10 @@ extension Loop {
     answersFirst: Bool, _ reply: @escaping @Sendable (Result<Handed, any Error>) -> Void
   ) {
     enter(.quiet)
-    if answersFirst { answerWhatHasCome() }
+    if answersFirst {
+      acceptTheLast()
+      answerWhatHasCome()
+    }
     var handed = Handed()
     var handover = Handover(nextID: nextID, conversations: [:])
     var kept: [Connection] = []

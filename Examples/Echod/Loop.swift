@@ -10,10 +10,10 @@ final class Loop {
     /// Serves whom it has, and accepts nobody.
     case quiet
     case serving
-    /// As quiet, and each connection ends when it is idle: all that has come is answered, and no half line waits.
+    /// As quiet, and each connection ends when it is idle.
     case draining
-    /// As draining, and half lines are not waited for. Who still sends after the last call is not heard any more.
-    case finishing(lastCall: ContinuousClock.Instant, until: ContinuousClock.Instant)
+    /// As draining, and half lines are not waited for; what is not over at the end is cut off.
+    case finishing(until: ContinuousClock.Instant)
     case ended
   }
 
@@ -98,21 +98,31 @@ final class Loop {
 
   private var isServing: Bool { if case .serving = phase { true } else { false } }
 
+  private var leaving: Connection.Leaving? {
+    switch phase {
+    case .draining: .whenIdle
+    case .finishing(let end): .soon(lastCall: end - .seconds(2))
+    case .quiet, .serving, .ended: nil
+    }
+  }
+
   /// Milliseconds until something is due; -1: nothing is.
   private func timeout(_ now: ContinuousClock.Instant) -> Int32 {
-    var due = connections.values.compactMap(\.lingerEnd).min()
+    let leaving = leaving
+    var due = connections.values.compactMap { $0.due(leaving) }.min()
     if let again = acceptsAgain { due = min(due ?? again, again) }
-    if case .finishing(_, let end) = phase { due = min(due ?? end, end) }
+    if case .finishing(let end) = phase { due = min(due ?? end, end) }
     guard let due else { return -1 }
     return Int32(clamping: Int((max(.zero, due - now) / .milliseconds(1)).rounded(.up)))
   }
 
   private func passTime() {
     let now = ContinuousClock.now
-    for connection in connections.values where connection.lingerEnd.map({ $0 <= now }) == true {
-      end(connection)
+    let leaving = leaving
+    for connection in connections.values {
+      if let due = connection.due(leaving), due <= now { advance(connection) }
     }
-    guard case .finishing(_, let end) = phase else { return }
+    guard case .finishing(let end) = phase else { return }
     if now >= end {
       for connection in connections.values {
         if connection.lingerEnd == nil { ending.cutOff += 1 }
@@ -175,34 +185,9 @@ final class Loop {
   /// Does all for a connection that can be done without waiting.
   private func advance(_ connection: Connection) {
     guard connection.flush(settings) else { return end(connection) }
-    settle(connection)
-    guard connections[connection.id] != nil else { return }
-    if connection.endIfOver(at: .now) { end(connection) }
-  }
-
-  /// While draining: answers what has come, and ends it when it is idle.
-  private func settle(_ connection: Connection) {
-    var lastCall: ContinuousClock.Instant?
-    switch phase {
-    case .draining: break
-    case .finishing(let time, _): lastCall = time
-    case .quiet, .serving, .ended: return
-    }
-    // One that sends without end gets its next turn with the next poll.
-    for _ in 0..<64 where connection.lingerEnd == nil && connection.conversation.wantsInput {
-      switch connection.read(&buffer, settings) {
-      case .bytes, .end: guard connection.flush(settings) else { return end(connection) }
-      case .gone: return end(connection)
-      case .nothing:
-        if lastCall != nil || connection.conversation.input.isEmpty {
-          connection.conversation.end()
-        }
-        return
-      }
-    }
-    if let lastCall, .now >= lastCall, connection.conversation.wantsInput {
-      connection.conversation.end()
-    }
+    let now = ContinuousClock.now
+    if let leaving { connection.leave(leaving, at: now) }
+    if connection.endIfOver(at: now) { end(connection) }
   }
 
   /// Hangs up: systemd's duplicate goes first, or the peer would not notice.
@@ -220,15 +205,17 @@ final class Loop {
 
   func enter(_ phase: Phase) {
     self.phase = phase
-    for connection in connections.values { advance(connection) }
+    for connection in connections.values {
+      connection.beginLeaving()
+      advance(connection)
+    }
   }
 
   /// Answers what has come, sends what is to be sent, and ends all connections, or cuts them off at the end.
   func finish(by end: ContinuousClock.Instant, _ reply: @escaping @Sendable (Ending) -> Void) {
     whenFinished = reply
     ending = Ending(finished: connections.count)
-    let now = ContinuousClock.now
-    enter(.finishing(lastCall: now + min(.seconds(1), (end - now) / 2), until: end))
+    enter(.finishing(until: end))
     if connections.isEmpty { endFinishing() }
   }
 

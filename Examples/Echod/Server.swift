@@ -25,8 +25,7 @@ final class Server: Sendable {
   func stopAccepting() { mailbox.post { $0.enter(.quiet) } }
   func apply(_ settings: Settings) { mailbox.post { $0.settings = settings } }
 
-  /// Accepts nobody any more, and has answered what has come when it returns: how many connections are still there,
-  /// since they are not idle or their peers have not hung up yet.
+  /// Accepts nobody any more, and ends each connection when it is idle: how many there are.
   func drain() async -> Int {
     await ask(orElse: 0) { loop, reply in
       loop.enter(.draining)

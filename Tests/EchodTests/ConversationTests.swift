@@ -105,7 +105,8 @@ import Testing
           conversation.sent(count, settings)
         }
         if random.chance(3) {
-          let bytes = try JSONEncoder().encode(Handover(nextID: 2, conversations: [1: conversation]))
+          let bytes = try JSONEncoder().encode(
+            Handover(nextID: 2, conversations: [1: conversation]))
           let handover = try JSONDecoder().decode(Handover.self, from: bytes)
           conversation = try #require(handover.conversations[1])
         }

@@ -54,6 +54,32 @@ import Testing
     }
   }
 
+  /// So much that the server had stopped reading: it goes on where it was, until all is answered.
+  @Test(arguments: Release.selected)
+  func aStopAnswersSlowReaders(_ release: Release) async throws {
+    try await release.test { machine in
+      let echod = try await machine.echod()
+      let counts = try await machine.load(
+        echod, ["--clients=10", "--unread", "--last=systemctl stop \(echod.service.name)"])
+      #expect(counts["unanswered"] == 0 && counts["dropped"] == 0 && counts["bad"] == 0)
+      // More than the output's limit.
+      #expect(counts["received"] > 10 * 262_144 && counts["failed"] == 0)
+      try await echod.service.waitForMessage("echod: finished 10 connections")
+    }
+  }
+
+  /// An end, and no reset, which would take answers from those who have not read them.
+  @Test(arguments: Release.selected)
+  func aStopResetsNobody(_ release: Release) async throws {
+    try await release.test { machine in
+      let echod = try await machine.echod()
+      let counts = try await machine.load(
+        echod, ["--clients=100", "--through", "--last=systemctl stop \(echod.service.name)"])
+      #expect(counts["dropped"] == 0 && counts["bad"] == 0 && counts["failed"] == 0)
+      #expect(try await echod.service.show("Result") == "success")
+    }
+  }
+
   /// Nobody was there to say goodbye: what was half said is lost, and no connection.
   @Test(arguments: Release.since(254))
   func aKillKeepsTheConnections(_ release: Release) async throws {

@@ -4,7 +4,8 @@ import XCTest
 
 /// The example server as a process that listens itself, without systemd.
 final class EchodProcessTests: XCTestCase {
-  private func started(_ arguments: [String] = []) throws -> (daemon: ChildProcess, address: String) {
+  private func started(_ arguments: [String] = []) throws -> (daemon: ChildProcess, address: String)
+  {
     let daemon = try ChildProcess(
       built("echod"), ["--listen", "127.0.0.1:0"] + arguments, stderrToStdout: true)
     let line = try daemon.expect("echod: serving ")

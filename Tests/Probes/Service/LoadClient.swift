@@ -9,6 +9,10 @@ final class LoadClient {
     case finishing
     /// Has its last lines, and waits for the server to end the connection.
     case last
+    /// Sends without reading, as long as it is taken.
+    case stuffing
+    /// As busy, and the server may end the connection at any time.
+    case through
   }
 
   let id: Int
@@ -26,12 +30,13 @@ final class LoadClient {
   private let prefix: String
   private var random: UInt64
   private var sequence = 0
+  private var lastSent = 0.0
   /// Not sent yet.
   private var output: [UInt8] = []
   /// Half an answer.
   private var input: [UInt8] = []
   /// The lines whose answers have not come, oldest first.
-  private var expected: [[UInt8]] = []
+  private var expected = Queue()
   private var own = LoadCounts()
 
   init(id: Int, staysConnected: Bool, _ prefix: String) {
@@ -46,7 +51,14 @@ final class LoadClient {
     isGone || (expected.isEmpty && output.isEmpty && (staysConnected || socket < 0))
   }
   var hasSentSomething: Bool { own.sentBytes > 0 }
-  var hasSentAll: Bool { isGone || output.isEmpty }
+  /// In `stuffing`: nothing was taken for a while.
+  func hasSentAll(_ now: Double) -> Bool {
+    switch mode {
+    case .stuffing: now - lastSent > 0.5
+    case .through: true
+    default: isGone || output.isEmpty
+    }
+  }
   var summary: String {
     "client \(id): socket \(socket), \(expected.count) unanswered, \(output.count) unsent, \(input.count) half,"
       + " expects \(String(decoding: expected.first?.prefix(40) ?? [], as: UTF8.self))"
@@ -80,9 +92,15 @@ final class LoadClient {
     }
     if isConnecting { return finishConnecting() }
     isReady = false
-    if !receive() { return }
+    if mode == .stuffing {
+      restsUntil = 0
+      for _ in 0..<50 where output.count < 10_000 { sayLine() }
+    } else if !receive() {
+      return
+    }
     if restsUntil > now { return }
-    if mode == .busy, output.isEmpty, expected.count < 20 { sayMore() }
+    let isBusy = mode == .busy || mode == .through
+    if isBusy, output.isEmpty, expected.count < 20 { sayMore() }
     send(now)
     if !staysConnected, output.isEmpty, expected.isEmpty, sequence > 0 || mode != .busy {
       hangUp(now)
@@ -126,7 +144,7 @@ final class LoadClient {
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = port.bigEndian
     address.sin_addr.s_addr = UInt32(0x7f00_0001).bigEndian
-    (sequence, output, input, expected) = (0, [], [], [])
+    (sequence, output, input, expected) = (0, [], [], Queue())
     let done = withUnsafePointer(to: &address) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
         Glibc.connect(socket, $0, socklen_t(MemoryLayout<sockaddr_in>.size))
@@ -162,18 +180,27 @@ final class LoadClient {
     restsUntil = now + Double(next(20)) / 1000
   }
 
+  /// From now on it reads. What was not taken was not sent.
+  func stopStuffing() {
+    mode = .last
+    expected.removeLast(output.count { $0 == UInt8(ascii: "\n") })
+    output = []
+  }
+
   /// A piece at a time; between two of them it may rest, in the middle of a line.
   private func send(_ now: Double) {
     while !output.isEmpty {
-      let count = mode == .busy ? min(output.count, 1 + next(400)) : output.count
+      let isBusy = mode == .busy || mode == .through
+      let count = isBusy ? min(output.count, 1 + next(400)) : output.count
       let sent = output.withUnsafeBytes { Glibc.send(socket, $0.baseAddress, count, 0) }
       if sent < 0 {
         if errno != EAGAIN, errno != EINTR { wasDropped("send", errno) }
         return
       }
       own.sentBytes += sent
+      lastSent = now
       output.removeFirst(sent)
-      if mode == .busy, next(3) == 0 {
+      if isBusy, next(3) == 0 {
         restsUntil = now + Double(next(30)) / 1000
         return
       }
@@ -191,7 +218,9 @@ final class LoadClient {
         return false
       }
       if count == 0 {
-        if mode == .last {
+        if mode == .through {
+          leave()
+        } else if mode == .last {
           // What it is to hear at the end, and nothing after it.
           own.unanswered += expected.count
           if !input.isEmpty { own.bad += 1 }
@@ -239,5 +268,26 @@ final class LoadClient {
     close(socket)
     socket = -1
     isGone = true
+  }
+}
+
+/// First in, first out, without moving what is in it each time.
+struct Queue {
+  private var items: [[UInt8]] = []
+  private var head = 0
+
+  var count: Int { items.count - head }
+  var isEmpty: Bool { count == 0 }
+  var first: [UInt8]? { isEmpty ? nil : items[head] }
+
+  mutating func append(_ item: [UInt8]) { items.append(item) }
+  mutating func removeLast(_ count: Int) { items.removeLast(count) }
+
+  mutating func removeFirst() {
+    head += 1
+    if head * 2 > items.count {
+      items.removeFirst(head)
+      head = 0
+    }
   }
 }

@@ -11,6 +11,8 @@ import Glibc
 ///     --quiesce        before each command everything is answered, and nothing is half sent
 ///     --last=COMMAND   at the end: 50 lines of each client are sent, then it is run; each answer and then an end
 ///                      has to come. A tenth of the clients leaves half a line as well, but with --whole
+///     --unread         instead, each client has sent as much as is taken while it reads nothing
+///     --through        instead, they are as busy as before, and go on: each answer has to be right, and an end to come
 ///     --first=COMMAND  run once every client is connected and has sent something
 ///     --prefix=TEXT    what answers may begin with as well
 ///
@@ -105,7 +107,8 @@ final class LoadProbe {
       for client in clients { client.mode = .busy }
       go(to: .progress)
     case .lastLines:
-      guard clients.allSatisfy({ $0.hasSentAll }) else { return }
+      guard clients.allSatisfy({ $0.hasSentAll(monotonicSeconds()) }) else { return }
+      for client in clients where client.mode == .stuffing { client.stopStuffing() }
       go(to: .lastCommand(start(options["--last"] ?? "true")))
     case .lastCommand(let pid): if hasEnded(pid) { go(to: .ends) }
     case .ends: if clients.allSatisfy(\.isGone) { go(to: .over) }
@@ -119,9 +122,14 @@ final class LoadProbe {
       return
     }
     if options.has("--last") {
-      for client in clients {
-        client.mode = client.staysConnected ? .last : .finishing
-        if client.staysConnected {
+      for client in clients where !client.staysConnected { client.mode = .finishing }
+      for client in steady {
+        if options.has("--through") {
+          client.mode = .through
+        } else if options.has("--unread") {
+          client.mode = .stuffing
+        } else {
+          client.mode = .last
           client.sayLastLines(half: client.id % 10 == 0 && !options.has("--whole"))
         }
       }
