@@ -15,7 +15,8 @@ final class Connection {
   private(set) var hasPeerEnded = false
   /// When something has come, or has been waited for from then on.
   private var lastHeard = ContinuousClock.now
-  /// When a peer that never is silent has been heard long enough. What waits in the sockets, on either side, gives more time.
+  /// When a peer that never is silent has been heard long enough. What waits in the sockets, on either side, gives
+  /// more time.
   private var hearUntil = ContinuousClock.now
   /// It has not taken its answers yet, when we last wanted it to end.
   private var isBehind = false

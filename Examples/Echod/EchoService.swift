@@ -65,8 +65,8 @@ extension EchoService: HealthObserver {
 // MARK: - The end
 
 extension EchoService: TerminationObserver {
-  /// A restart hands over, a stop finishes. When systemd did not ask for the end, or does not say why, there may be a next
-  /// run or not: what has come is answered, and what is left is handed over, which loses nothing either way.
+  /// A restart hands over, a stop finishes. When systemd did not ask for the end, or does not say why, there may be a
+  /// next run or not: what has come is answered, and what is left is handed over, which loses nothing either way.
   func willTerminate(_ notification: WillTerminate) async throws {
     guard let server else { return }
     let job = await lifecycle.unitJob()

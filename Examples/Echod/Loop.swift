@@ -13,7 +13,7 @@ final class Loop {
     /// As quiet, and each connection ends when it is idle.
     case draining
     /// As draining, and half lines are not waited for; what is not over at the end is cut off.
-    case finishing(until: ContinuousClock.Instant)
+    case finishing(lastCall: ContinuousClock.Instant, until: ContinuousClock.Instant)
     case ended
   }
 
@@ -101,7 +101,7 @@ final class Loop {
   private var leaving: Connection.Leaving? {
     switch phase {
     case .draining: .whenIdle
-    case .finishing(let end): .soon(lastCall: end - .seconds(2))
+    case .finishing(let lastCall, _): .soon(lastCall: lastCall)
     case .quiet, .serving, .ended: nil
     }
   }
@@ -111,7 +111,7 @@ final class Loop {
     let leaving = leaving
     var due = connections.values.compactMap { $0.due(leaving) }.min()
     if let again = acceptsAgain { due = min(due ?? again, again) }
-    if case .finishing(let end) = phase { due = min(due ?? end, end) }
+    if case .finishing(_, let end) = phase { due = min(due ?? end, end) }
     guard let due else { return -1 }
     return Int32(clamping: Int((max(.zero, due - now) / .milliseconds(1)).rounded(.up)))
   }
@@ -122,7 +122,7 @@ final class Loop {
     for connection in connections.values {
       if let due = connection.due(leaving), due <= now { advance(connection) }
     }
-    guard case .finishing(let end) = phase else { return }
+    guard case .finishing(_, let end) = phase else { return }
     if now >= end {
       for connection in connections.values {
         if connection.lingerEnd == nil { ending.cutOff += 1 }
@@ -215,7 +215,10 @@ final class Loop {
   func finish(by end: ContinuousClock.Instant, _ reply: @escaping @Sendable (Ending) -> Void) {
     whenFinished = reply
     ending = Ending(finished: connections.count)
-    enter(.finishing(until: end))
+    // What is left is for taking the answers.
+    let now = ContinuousClock.now
+    let lastCall = max(now + (end - now) / 2, end - .seconds(2))
+    enter(.finishing(lastCall: lastCall, until: end))
     if connections.isEmpty { endFinishing() }
   }
 

@@ -38,11 +38,20 @@ import Synchronization
 public final class Preservation: Sendable {
   private struct Account {
     /// How many descriptors of each name the manager has at most; no zeros.
-    var held: [String: Int] = [:]
+    private var held: [String: Int] = [:]
+    /// Their sum.
+    private(set) var count = 0
     /// The names of which one was handed out.
     var taken: Set<String> = []
 
-    var count: Int { held.values.reduce(0, +) }
+    func count(named name: String) -> Int { held[name, default: 0] }
+
+    mutating func add(_ name: String) {
+      held[name, default: 0] += 1
+      count += 1
+    }
+
+    mutating func remove(_ name: String) { count -= held.removeValue(forKey: name) ?? 0 }
   }
 
   private let passed: PassedDescriptors
@@ -56,7 +65,7 @@ public final class Preservation: Sendable {
     self.store = store
     var account = Account()
     for description in passed.descriptions where description.kind.needsPlace {
-      account.held[description.name, default: 0] += 1
+      account.add(description.name)
     }
     self.account = Mutex(account)
   }
@@ -97,7 +106,7 @@ public final class Preservation: Sendable {
         throw .storeFull(name: name, limit: limit)
       }
       let result = try store.store(descriptor, named: name, polled: polled, timeout: timeout)
-      if result == .sent { account.held[name, default: 0] += 1 }
+      if result == .sent { account.add(name) }
       return result
     }
   }
@@ -119,13 +128,13 @@ public final class Preservation: Sendable {
     let memory = try OwnedDescriptor.memory(named: String(name.prefix(249)), bytes)
     let number = memory.rawValue
     let result = try account.withLock { account throws(SystemdError) in
-      guard account.count - account.held[name, default: 0] < limit else {
+      guard account.count - account.count(named: name) < limit else {
         throw .storeFull(name: name, limit: limit)
       }
       try store.remove(named: name, timeout: timeout)
-      account.held[name] = nil
+      account.remove(name)
       let result = try store.store(number, named: name, polled: false, timeout: timeout)
-      account.held[name] = 1
+      account.add(name)
       return result
     }
     return withExtendedLifetime(memory) { result }
@@ -140,7 +149,7 @@ public final class Preservation: Sendable {
   ) throws(SystemdError) -> DescriptorStore.Result {
     try account.withLock { account throws(SystemdError) in
       let result = try store.remove(named: name, timeout: timeout)
-      account.held[name] = nil
+      account.remove(name)
       return result
     }
   }
