@@ -72,6 +72,7 @@ let package = Package(
       name: "PollerdTests",
       dependencies: [
         "Pollerd", "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting",
+        "Systemd",
       ],
       path: "Tests/PollerdTests", swiftSettings: strict),
     .testTarget(

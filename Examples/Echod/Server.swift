@@ -88,7 +88,7 @@ final class Mailbox: Sendable {
 
   func open() throws(SystemError) {
     var ends: [Int32] = [-1, -1]
-    let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue)
+    let type = Sockets.stream | Sockets.closeOnExec | Sockets.nonBlocking
     guard socketpair(AF_UNIX, type, 0, &ends) == 0 else { throw SystemError("make a socket pair") }
     state.withLock {
       $0.ends = ends

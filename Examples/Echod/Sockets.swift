@@ -2,6 +2,14 @@ import Foundation
 
 /// The system calls that the daemon makes on sockets, with sentences for errors.
 enum Sockets {
+  #if canImport(Musl)
+    static let (stream, closeOnExec, nonBlocking) = (SOCK_STREAM, SOCK_CLOEXEC, SOCK_NONBLOCK)
+  #else
+    static let stream = Int32(SOCK_STREAM.rawValue)
+    static let closeOnExec = Int32(SOCK_CLOEXEC.rawValue)
+    static let nonBlocking = Int32(SOCK_NONBLOCK.rawValue)
+  #endif
+
   /// Listens at `127.0.0.1:7777`, `[::1]:7777` or a path.
   static func listen(_ address: String) throws(SystemError) -> Int32 {
     let purpose = "listen at \(address)"
@@ -45,7 +53,7 @@ enum Sockets {
     let host = address[..<colon].trimmingCharacters(in: CharacterSet(charactersIn: "[]"))
     var hints = addrinfo()
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE
-    hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+    hints.ai_socktype = stream
     var found: UnsafeMutablePointer<addrinfo>?
     let port = String(address[address.index(after: colon)...])
     guard getaddrinfo(host, port, &hints, &found) == 0, let info = found else {
@@ -62,8 +70,7 @@ enum Sockets {
   }
 
   private static func make(_ family: Int32, _ purpose: String) throws(SystemError) -> Int32 {
-    let type = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-    let socket = Foundation.socket(family, type, 0)
+    let socket = Foundation.socket(family, stream | closeOnExec, 0)
     guard socket >= 0 else { throw SystemError(purpose) }
     return socket
   }

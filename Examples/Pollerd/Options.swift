@@ -1,3 +1,6 @@
+import DaemonLifecycle
+import Systemd
+
 /// What the command line says.
 struct Options: Equatable {
   var wantsHelp = false
@@ -5,9 +8,13 @@ struct Options: Equatable {
   var settings = PartialSettings()
   var configFile: String?
   var givenStateDirectory: String?
+  var readyFile: String?
+  var aliveFile: String?
+  var drainDelay = Duration.zero
 
   static let usage = """
     Usage: pollerd [--interval SECONDS] [--source SOURCE] [--config FILE] [--state DIR]
+                   [--ready-file FILE] [--alive-file FILE] [--drain SECONDS]
 
     Reads SOURCE every SECONDS and prints its first line, numbered; goes on counting after a restart.
 
@@ -16,6 +23,9 @@ struct Options: Equatable {
       --config FILE       a file of settings, read at start and on SIGHUP
       --state DIR         where the count is kept (default: the first directory of $STATE_DIRECTORY,
                           else $XDG_STATE_HOME/pollerd, else ~/.local/state/pollerd)
+      --ready-file FILE   a file that is there exactly while it polls, for a container's readiness probe
+      --alive-file FILE   a file that is touched each 15 s while it is well, for a liveness probe
+      --drain SECONDS     how long it goes on polling when it is asked to end, without that file (default: 0)
       --help              print this
 
     The configuration file has a line for each setting; a # at the start of a line or after a space
@@ -31,10 +41,12 @@ struct Options: Equatable {
     Under systemd it tells when it is ready, what it does and how it is; the credential pollerd.token, if
     there is one, is sent to HTTP servers as a bearer token.
 
+    In a container, $TERMINATION_GRACE_PERIOD_SECONDS says how long a stop may take until SIGKILL.
+
     Signals: SIGUSR1 pauses, SIGUSR2 resumes, SIGHUP saves and reloads, SIGTERM and SIGINT save and end.
 
     Exit status: 0 all well, 64 bad arguments, 71 the system refused, 73 no place for the state,
-    or another pollerd has it, 78 bad configuration file; 70 or 124 when the state could not be saved at the end.
+    or another pollerd has it, 78 bad configuration file or grace period; 70 or 124 when the state could not be saved at the end.
 
     """
 }
@@ -58,11 +70,21 @@ extension Options {
           throw UsageError("\(error)")
         }
       case "--config": configFile = try Self.value(of: name, attached, &rest)
+      case "--ready-file": readyFile = try Self.value(of: name, attached, &rest)
+      case "--alive-file": aliveFile = try Self.value(of: name, attached, &rest)
+      case "--drain": drainDelay = try Self.seconds(Self.value(of: name, attached, &rest), name)
       case "--state": givenStateDirectory = try Self.value(of: name, attached, &rest)
       case _ where name.hasPrefix("-"): throw UsageError("There is no option \(name)")
       default: throw UsageError("\"\(argument)\" belongs to no option")
       }
     }
+  }
+
+  private static func seconds(_ text: String, _ name: String) throws(UsageError) -> Duration {
+    guard let seconds = Double(text), seconds >= 0, seconds <= 3600 else {
+      throw UsageError("\(name) \"\(text)\" is not a number of seconds from 0 to 3600")
+    }
+    return .seconds(seconds)
   }
 
   private static func value(
@@ -74,6 +96,17 @@ extension Options {
     }
     guard let attached, !attached.isEmpty else { throw UsageError("\(name) needs a value") }
     return attached
+  }
+
+  /// What the lifecycle is told; the grace period is the container's.
+  func lifecycle(_ environment: ServiceEnvironment) throws(LifecycleError) -> LifecycleConfiguration
+  {
+    var configuration = LifecycleConfiguration(drainDelay: drainDelay)
+    configuration.readinessFile = readyFile.map { ReadinessFile($0) }
+    configuration.livenessFile = aliveFile.map { LivenessFile($0) }
+    try configuration.takeStopBudget(
+      fromEnvironment: "TERMINATION_GRACE_PERIOD_SECONDS", in: environment)
+    return configuration
   }
 
   /// Where the state is kept: as told, else where systemd or the XDG convention wants it.

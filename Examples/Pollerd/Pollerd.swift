@@ -12,6 +12,9 @@ import Systemd
     Descriptor.openMissingStandardOnes()
     // A closed pipe is no reason to die: writing to it fails, and `Console` goes on without.
     signal(SIGPIPE, SIG_IGN)
+    // Process 1 of a container gets every orphan, such as what a probe's time-out has left. It starts no children of
+    // its own, whose status this would lose, so the kernel may see to them.
+    if getpid() == 1 { signal(SIGCHLD, SIG_IGN) }
     do {
       let options = try Options(parsing: Array(CommandLine.arguments.dropFirst()))
       if options.wantsHelp {
@@ -36,7 +39,7 @@ import Systemd
 
     let token = try Credentials(.current).string(named: "pollerd.token")
 
-    let lifecycle = LifecycleSubject()
+    let lifecycle = LifecycleSubject(try options.lifecycle(.current))
     let poller = Poller(
       lifecycle: lifecycle, state: state, store: store, settings: settings,
       configuration: configuration, console: Console(.standardOutput, clock: lifecycle.clock),
@@ -57,7 +60,7 @@ import Systemd
     case is UsageError: 64
     case is SettingsError: 78
     case is SystemError, is StateError: 73
-    case is SystemdError: 78
+    case is SystemdError, LifecycleError.invalidGracePeriod: 78
     default: 71
     }
   }

@@ -40,9 +40,11 @@ static void handle(int signo, siginfo_t *info, void *context) {
   int fd = atomic_load(&s->wake_fd) - 1;
   // Recorded in any case: a signal that comes while the claim is given up is taken after that.
   // si_code > 0: the kernel sent it (a terminal, a timer), and si_pid may be something else.
+  // A sender from outside of our pid namespace has the number 0 here, which is not the kernel's doing.
+  pid_t pid = info->si_pid != 0 ? info->si_pid : -1;
   uint64_t sender = info->si_code > 0
                         ? 0
-                        : (uint64_t)(uint32_t)info->si_pid << 32 | (uint32_t)info->si_uid;
+                        : (uint64_t)(uint32_t)pid << 32 | (uint32_t)info->si_uid;
   uint64_t mine = atomic_fetch_add(&last_sequence, 1) + 1;
   uint64_t seen = atomic_load(&s->sequence);
   while (seen < mine && !atomic_compare_exchange_weak(&s->sequence, &seen, mine)) {}

@@ -17,10 +17,29 @@ public struct LifecycleConfiguration: Sendable {
   /// How long the process may go on after the last hook of a `run` until `_exit(code)` ends it; `nil`:
   /// for ever. Default 2 s; at most half of the stop budget.
   public var exitGrace: Duration?
+  /// How long a daemon that is asked to end goes on serving, in the foreground, before it is taken down, so
+  /// that those who send it work hear of its end first. Default 0.
+  ///
+  ///     configuration.drainDelay = .seconds(5)  // a period of the readiness probe, and some for the news to spread
+  ///
+  /// Meanwhile ``readinessFile`` is gone, systemd has been told STOPPING, the body of `run` goes on, and hooks
+  /// of anything but the end are called as ever. A second terminating signal ends the delay, and so does
+  /// whatever ends the serving: a pause, a suspend, the end of the body. A third ends the process.
+  ///
+  /// It is part of ``stopBudget``, and never takes what is kept for saving, nor, before that, the time of one
+  /// hook, or half of what there is if that is less. Where it does not fit it is shorter, and a complaint says
+  /// so. There is none for a daemon that was not serving: one in the background, or whose body has ended.
+  ///
+  /// With a mock, its clock must be moved: `inject(.sigterm)`, then `advance(by:)`.
+  public var drainDelay: Duration
   /// Whether the daemon terminates when a hook of the launch throws or does not end. Default true.
   public var terminatesWhenLaunchFails: Bool
   /// Whether a line on standard error names each hook that did not complete. Default true.
   public var logsProblems: Bool
+  /// A file that is there exactly while the daemon is ready. Default none.
+  public var readinessFile: ReadinessFile?
+  /// A file that is touched as long as the daemon is well. Default none.
+  public var livenessFile: LivenessFile?
   /// Which of systemd's interfaces are used, where systemd is there.
   public var systemd: SystemdConfiguration
 
@@ -32,8 +51,11 @@ public struct LifecycleConfiguration: Sendable {
     stopBudget: Duration? = nil,
     saveReserve: Duration = .seconds(10),
     exitGrace: Duration? = .seconds(2),
+    drainDelay: Duration = .zero,
     terminatesWhenLaunchFails: Bool = true,
     logsProblems: Bool = true,
+    readinessFile: ReadinessFile? = nil,
+    livenessFile: LivenessFile? = nil,
     systemd: SystemdConfiguration = SystemdConfiguration()
   ) {
     self.signals = signals
@@ -42,8 +64,11 @@ public struct LifecycleConfiguration: Sendable {
     self.stopBudget = stopBudget
     self.saveReserve = saveReserve
     self.exitGrace = exitGrace
+    self.drainDelay = drainDelay
     self.terminatesWhenLaunchFails = terminatesWhenLaunchFails
     self.logsProblems = logsProblems
+    self.readinessFile = readinessFile
+    self.livenessFile = livenessFile
     self.systemd = systemd
   }
 }

@@ -41,7 +41,7 @@ public final class LifecycleSubject: LifecycleObservable {
     integration = ServiceIntegration(configuration)
     core = LifecycleCore(
       configuration: configuration, sinks: integration.sinks,
-      watchdogPeriod: integration.watchdogPeriod,
+      readiness: integration.readiness, watchdogPeriod: integration.watchdogPeriod,
       asksForUnitJob: integration.asksForUnitJob)
     signals = SignalSource(
       map: configuration.signals, isSupervised: integration.isSupervised)

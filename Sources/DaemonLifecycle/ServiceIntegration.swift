@@ -1,11 +1,13 @@
 import Systemd
 
-/// What a subject has of systemd, decided once from its configuration and the environment.
+/// What a subject has of systemd, and of whatever else supervises it, decided once from its configuration and the environment.
 struct ServiceIntegration {
   /// Who is told what happens.
   private(set) var sinks: [any LifecycleSink] = []
   /// What reports facts, beside the signals. One that can't be opened is done without.
   private(set) var sources: [any LifecycleSource] = []
+  /// Shows probes whether the daemon is ready.
+  private(set) var readiness: ReadinessMarker?
   private(set) var watchdogPeriod: Duration?
   /// There is a service manager that reloads by signal and waits for answers.
   private(set) var isSupervised = false
@@ -25,7 +27,12 @@ struct ServiceIntegration {
     if isSupervised, systemd.notifies { addNotifications(systemd) }
     addPressure(systemd)
     addBuses(systemd)
+    if let file = configuration.livenessFile { addLiveness(file) }
     sinks.append(log)
+    readiness = configuration.readinessFile.map { [log] in
+      ReadinessMarker($0) { log.complain($0) }
+    }
+    if let problem = LifecycleCore.drainProblem(configuration) { problems.append(problem) }
   }
 
   /// Says what went wrong with an interface that the daemon does without.
@@ -111,6 +118,21 @@ struct ServiceIntegration {
     let source = BusSource(address, followers: followers)
     sources.append(source)
     sinks.append(source)
+  }
+
+  /// The same watchdog, and another who wants to know.
+  private mutating func addLiveness(_ file: LivenessFile) {
+    guard file.period > .zero else {
+      problems.append(
+        "The liveness file \(file.path) has the period \(file.period): it is not touched.")
+      return
+    }
+    sinks.append(LivenessSink(file) { [log] in log.complain($0) })
+    let period = file.period(under: watchdogPeriod)
+    if period == watchdogPeriod { return }
+    sources.removeAll { $0 is WatchdogSource }
+    sources.append(WatchdogSource(period: period))
+    watchdogPeriod = period
   }
 
   private mutating func addWatchdog(_ systemd: SystemdConfiguration) {

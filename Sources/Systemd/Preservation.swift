@@ -24,7 +24,7 @@ import Synchronization
 /// Give each descriptor a name of its own, for good: the manager forgets names, not descriptors, and its order is not
 /// to be relied on.
 ///
-/// To end a connection that is preserved: take it out of your epoll, ``forget(named:)``, close. As long as the manager has
+/// To end a connection that is preserved: take it out of your epoll, ``forget(named:timeout:)``, close. As long as the manager has
 /// its duplicate, closing neither hangs up on the peer nor takes it out of an epoll.
 ///
 /// **Places.** A store that is full drops what comes, which only the journal tells. So the places are counted here, and one
@@ -200,7 +200,9 @@ public final class Preservation: Sendable {
   /// The manager keeps them, for the case that this run does not come to using them: once they are in use, forget them,
   /// or a crash brings them back as they were.
   ///
-  /// - Parameter limit: How many there may be at most.
+  /// - Parameters:
+  ///   - name: As given to ``preserve(_:named:timeout:)``.
+  ///   - limit: How many there may be at most.
   /// - Throws: `wrongKind`; `malformedInput` when there are more; `system`. Then they stay here.
   public func preservedBytes(
     named name: String, limit: Int = OwnedDescriptor.memoryLimit

@@ -48,7 +48,7 @@ import Testing
   @Test func doesNotRunInTheBackground() async throws {
     let mock = MockLifecycleSubject(state: .background)
     let task = run(mock, sleeping(mock))
-    while mock.core.state.withLock({ $0.entries.isEmpty }) { await Task.yield() }
+    while mock.core.state.withLock({ $0.observers.isEmpty }) { await Task.yield() }
     await mock.settled()
     #expect(log.all.isEmpty)
     await mock.send(.sigusr2)

@@ -202,9 +202,10 @@ struct Simulation {
     let before = registry.state
     guard let plan = registry.next() else { return false }
     trace.append(
-      "step \(plan.step.name) to \(plan.groups.map { $0.map(\.value) }), \(registry.state)")
+      "step \(plan.step.name) to \(plan.audience.groups.map { $0.map(\.value) }), \(registry.state)"
+    )
     check(plan, before)
-    for group in plan.groups {
+    for group in plan.audience.groups {
       if random.chance(10) { happen() }
       let isOvertaken =
         registry.termination != nil && plan.step.yieldsToTermination
@@ -248,12 +249,13 @@ struct Simulation {
   }
 
   private mutating func checkOrder(_ plan: LifecycleRegistry.Plan) {
-    var expected = plan.groups.joined().compactMap { id in observers.first { $0.id == id } }
+    var expected = plan.audience.groups.joined().compactMap { id in observers.first { $0.id == id }
+    }
     let told = expected.map(\.id)
     expected.sort { ($0.phase, $0.id) < ($1.phase, $1.id) }
     if plan.step.isDownward { expected.reverse() }
     if told != expected.map(\.id) { fail("\(plan.step.name) in the wrong order: \(told)") }
-    for group in plan.groups where group.count > 1 {
+    for group in plan.audience.groups where group.count > 1 {
       let phases = Set(group.compactMap { id in observers.first { $0.id == id }?.phase })
       if phases.count > 1 || phases.first?.isConcurrent == false { fail("told together: \(group)") }
     }

@@ -19,6 +19,7 @@ final class FactLog: LifecycleSink {
       case .progress(let progress): progress.description
       case .ended(let walk, _, _, let snapshot): "ended \(walk) in \(snapshot.state)"
       case .launched: "launched"
+      case .draining(_, let delay): "draining \(delay.inSeconds)"
       case .terminating: "terminating"
       case .unmappedReload: "unmapped reload"
       case .extended(let duration): "extended \(duration.inSeconds)"

@@ -1,3 +1,5 @@
+import DaemonLifecycle
+import Systemd
 import XCTest
 
 @testable import Pollerd
@@ -12,9 +14,19 @@ final class OptionsTests: XCTestCase {
     expected.settings = PartialSettings(interval: .milliseconds(250), source: .file("/x"))
     expected.configFile = "c"
     expected.givenStateDirectory = "d"
-    let spaced = ["--interval", "0.25", "--source", "/x", "--config", "c", "--state", "d"]
+    expected.readyFile = "/r"
+    expected.aliveFile = "/a"
+    expected.drainDelay = .milliseconds(1500)
+    let spaced = [
+      "--interval", "0.25", "--source", "/x", "--config", "c", "--state", "d", "--ready-file", "/r",
+      "--alive-file", "/a",
+      "--drain", "1.5",
+    ]
     XCTAssertEqual(try Options(parsing: spaced), expected)
-    let attached = ["--interval=0.25", "--source=/x", "--config=c", "--state=d"]
+    let attached = [
+      "--interval=0.25", "--source=/x", "--config=c", "--state=d", "--ready-file=/r",
+      "--alive-file=/a", "--drain=1.5",
+    ]
     XCTAssertEqual(try Options(parsing: attached), expected)
   }
 
@@ -26,7 +38,10 @@ final class OptionsTests: XCTestCase {
   func testHelp() throws {
     XCTAssertTrue(try Options(parsing: ["--help"]).wantsHelp)
     XCTAssertTrue(try Options(parsing: ["-h", "whatever"]).wantsHelp)
-    for option in ["--interval", "--source", "--config", "--state", "--help"] {
+    for option in [
+      "--interval", "--source", "--config", "--state", "--ready-file", "--alive-file", "--drain",
+      "--help",
+    ] {
       XCTAssertTrue(Options.usage.contains("  \(option) "), option)
     }
   }
@@ -44,6 +59,9 @@ final class OptionsTests: XCTestCase {
       (["--interval", "--source", "/x"], "--interval needs a value"),
       (["--state="], "--state needs a value"),
       (["--config", ""], "--config needs a value"),
+      (["--drain", "-1"], "--drain \"-1\" is not a number of seconds from 0 to 3600"),
+      (["--drain", "nan"], "--drain \"nan\" is not a number of seconds from 0 to 3600"),
+      (["--ready-file"], "--ready-file needs a value"),
       (["--interval", "soon"], "interval \"soon\" \(number)"),
       (["--interval", "0"], "interval \"0\" \(number)"),
       (["--interval", "-1"], "interval \"-1\" \(number)"),
@@ -61,6 +79,21 @@ final class OptionsTests: XCTestCase {
         XCTAssertEqual("\($0)", sentence + " (see pollerd --help).")
       }
     }
+  }
+
+  func testWhatTheLifecycleIsTold() throws {
+    let options = try Options(parsing: [
+      "--ready-file", "/run/r", "--alive-file", "/run/a", "--drain", "2",
+    ])
+    let none = try options.lifecycle(ServiceEnvironment([:]))
+    XCTAssertEqual(none.readinessFile, "/run/r")
+    XCTAssertEqual(none.livenessFile, "/run/a")
+    XCTAssertEqual(none.drainDelay, .seconds(2))
+    XCTAssertNil(none.stopBudget)
+    let name = "TERMINATION_GRACE_PERIOD_SECONDS"
+    let container = try options.lifecycle(ServiceEnvironment([name: "30"]))
+    XCTAssertEqual(container.stopBudget, .seconds(28))
+    XCTAssertThrowsError(try options.lifecycle(ServiceEnvironment([name: "-1"])))
   }
 
   func testWhereTheStateIsKept() throws {

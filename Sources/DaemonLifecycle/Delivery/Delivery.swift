@@ -1,18 +1,9 @@
-/// One step being delivered: what remains to be called, what runs, what has ended. Guarded by the core.
-struct Delivery: Sendable {
-  /// A call that runs, and what the clock will do about it.
-  struct Running: Sendable {
-    let call: HookCall
-    /// `nil` for the body of `run`, which has its own task.
-    let driver: HookDriver?
-    var isBody: Bool { driver == nil }
-    /// When it is cancelled; then, when it is abandoned.
-    var next: MonotonicTime
-    var isCancelled = false
-    /// From cancellation to abandonment.
-    var grace: Duration
-  }
-
+/// One step being delivered: what remains to be called, what runs, what has ended.
+///
+/// Not Sendable by itself: everything that changes is changed by the core under its lock, and all else is
+/// constant.
+final class Delivery: @unchecked Sendable {
+  /// One hook to call.
   struct Planned: Sendable {
     let entry: ObserverEntry
     let hook: Hook
@@ -20,11 +11,12 @@ struct Delivery: Sendable {
 
   let id: DeliveryID
   let step: LifecycleStep
+  /// The notification's type.
+  let type: (any LifecycleNotification.Type)?
   let cause: LifecycleCause
-  /// The groups not begun yet, the next one first.
-  var groups: ArraySlice<[Planned]>
-  var running: [Running] = []
-  var entries: [LifecycleReport.Entry] = []
+  let began: MonotonicTime
+  /// All calls, in order.
+  let calls: LifecycleAudience<Planned>
   /// Who awaits this one delivery's report: a poster.
   let waiter: CheckedContinuation<LifecycleReport, Never>?
 
@@ -36,84 +28,69 @@ struct Delivery: Sendable {
   let budgetStep: LifecycleStep
   /// It began after the termination had.
   let isOfTermination: Bool
+
+  /// The first call that has not begun.
+  var nextCall = 0
+  private(set) var running: [HookRun] = []
+  var entries: [LifecycleReport.Entry] = []
+  /// No call that runs has its next deadline before this; exact again after `findDeadline()`.
+  private(set) var earliestDeadline = MonotonicTime.distantFuture
+
+  init(
+    id: DeliveryID, plan: LifecycleRegistry.Plan, calls: LifecycleAudience<Planned>,
+    began: MonotonicTime, waiter: CheckedContinuation<LifecycleReport, Never>?,
+    outer: (deadline: MonotonicTime, budgetStep: LifecycleStep)?
+  ) {
+    self.id = id
+    self.calls = calls
+    self.began = began
+    self.waiter = waiter
+    step = plan.step
+    type = plan.step.type
+    cause = plan.cause
+    isOfTermination = plan.isOfTermination
+    outerDeadline = outer?.deadline
+    budgetStep = outer?.budgetStep ?? plan.step
+    entries.reserveCapacity(calls.members.count)
+  }
+
+  // MARK: What remains
+
+  /// The calls that have not begun.
+  var waiting: ArraySlice<Planned> { calls.members[nextCall...] }
+
+  /// How many groups have not begun.
+  var waitingGroups: Int { calls.groupCount(from: nextCall) }
+
+  /// Leaves out what has not begun.
+  func skipWaiting() { nextCall = calls.members.count }
+
+  // MARK: What runs
+
+  func add(_ run: HookRun) {
+    run.slot = running.count
+    running.append(run)
+    noteDeadline(of: run)
+  }
+
+  func remove(_ run: HookRun) {
+    // The last one takes the place, so that a big group takes no longer for each.
+    let last = running.removeLast()
+    if last !== run {
+      last.slot = run.slot
+      running[run.slot] = last
+    }
+    if running.isEmpty { earliestDeadline = .distantFuture }
+  }
+
+  func runs(_ run: HookRun) -> Bool {
+    running.indices.contains(run.slot) && running[run.slot] === run
+  }
+
+  /// The run's next deadline may be nearer than before.
+  func noteDeadline(of run: HookRun) { earliestDeadline = min(earliestDeadline, run.next) }
+
+  func findDeadline() { earliestDeadline = running.map(\.next).min() ?? .distantFuture }
 }
 
 struct DeliveryID: Hashable, Sendable { let value: UInt64 }
-
-/// The time that a termination has, and how it is shared out.
-struct StopBudget {
-  /// When the last hook must be over.
-  private(set) var end: MonotonicTime
-  /// Kept for ShouldSaveState; what else there is must end before.
-  private var reserve: Duration
-  /// Kept for the process's own end after the last hook: at most half, so that a short stop leaves the hooks
-  /// some time.
-  private(set) var exitGrace: Duration
-  /// When the stop began.
-  private let began: MonotonicTime
-
-  /// The second signal came: no more time can be had.
-  private(set) var isHurried = false
-  /// A hook has got more time.
-  private var isExtended = false
-
-  /// - Parameter allowed: what the service manager allows for the stop, if it has said so.
-  init(_ configuration: LifecycleConfiguration, allowed: Duration?, from now: MonotonicTime) {
-    let whole = Self.whole(configuration.stopBudget, allowed: allowed)
-    exitGrace = min(configuration.exitGrace ?? .zero, whole / 2)
-    let total = max(.zero, whole - exitGrace)
-    began = now
-    end = now.advanced(by: total)
-    reserve = min(configuration.saveReserve, total / 2)
-  }
-
-  init(until end: MonotonicTime, reserve: Duration) {
-    self.end = end
-    self.reserve = reserve
-    exitGrace = .zero
-    began = end
-  }
-
-  /// Something must be left of what the service manager allows: its clock started before ours.
-  private static func whole(_ configured: Duration?, allowed: Duration?) -> Duration {
-    guard let allowed else { return configured ?? .seconds(90) }
-    let safe = allowed - min(.seconds(1), allowed / 10)
-    return min(configured ?? safe, safe)
-  }
-
-  /// The second signal: what is left is the save reserve.
-  mutating func hurry(at now: MonotonicTime) {
-    end = min(end, now.advanced(by: reserve))
-    isHurried = true
-  }
-
-  /// What the service manager allows was not known when the stop began. Never more time than there was, and
-  /// none is taken from whoever has got more since: the service manager was told of that.
-  mutating func limit(_ configuration: LifecycleConfiguration, allowed: Duration) {
-    let known = StopBudget(configuration, allowed: allowed, from: began)
-    guard !isExtended, known.end < end else { return }
-    end = known.end
-    reserve = min(reserve, known.reserve)
-    exitGrace = known.exitGrace
-  }
-
-  mutating func extend(by extra: Duration) {
-    end = end.advanced(by: max(.zero, extra))
-    isExtended = true
-  }
-
-  /// When a step must be over. What comes after the save may use what that has left.
-  func end(of step: LifecycleStep) -> MonotonicTime {
-    switch step {
-    case .shouldSaveState, .willTerminate, .willSuspend: end
-    default: end.advanced(by: .zero - reserve)
-    }
-  }
-
-  /// How long the next of `count` groups may take: the step's time fairly shared, so that one stuck saver
-  /// does not take the others' chance. Zero: out of time.
-  func share(of step: LifecycleStep, among count: Int, at now: MonotonicTime) -> Duration {
-    let left = max(.zero, now.duration(to: end(of: step)))
-    return step.isSave ? left / max(count, 1) : left
-  }
-}

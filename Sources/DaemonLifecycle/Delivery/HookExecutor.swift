@@ -5,15 +5,17 @@ import Synchronization
 /// cooperative pool or on Dispatch.
 ///
 /// The threads are leader and followers. The *leader* listens; all others run items or are parked. When
-/// an event makes a hook ready, the leader hands the lead to another thread and runs the hook itself: an
-/// idle daemon needs one thread, and one wake-up lies between a signal and its hook. User code never runs
-/// on the thread that leads at that moment.
+/// an event makes a hook ready, the leader runs the hook itself: an idle daemon needs one thread, and one wake-up
+/// lies between a signal and its hook. So that somebody listens all the same, a *deputy* stands by, whom an alarm
+/// wakes when the leader has been in one item for `patience`: the deputy leads then, and the former leader is a
+/// runner. Most hooks are over before that, and cost no change of threads. Without a deputy the leader hands
+/// the lead to another thread, or a new one, before it runs the item.
 ///
 /// A *runner* takes item after item. One that stays in the same item for `stallTime` is stalled, and the
 /// next ready item gets a thread of its own; so threads grow by the blocked hooks, not by the work: to one
 /// a hook and one a serial executor, beside two. Only a hook whose own child tasks block as well takes
 /// more, one every `stallTime`, up to `spareThreads`. A thread that finds nothing to do for
-/// `parkingSeconds` ends.
+/// `parkingSeconds`, or as a deputy for `deputySeconds`, ends.
 final class HookExecutor: TaskExecutor {
   enum Item: Sendable {
     /// A driver's first job, which begins a hook.
@@ -50,8 +52,10 @@ final class HookExecutor: TaskExecutor {
     let sequence = Atomic<UInt64>(0)
     /// Written by its own thread and by nobody else.
     nonisolated(unsafe) fileprivate(set) var isLeading = false
-    /// Guarded by the executor's lock.
-    nonisolated(unsafe) fileprivate var role = Role.park
+    /// Guarded by the executor's lock: what it is told to do. `nil`: to go on waiting.
+    nonisolated(unsafe) fileprivate var role: Role?
+    /// Guarded by the executor's lock: it waits for the alarm and not for its semaphore.
+    nonisolated(unsafe) fileprivate var isDeputy = false
     /// Guarded by the executor's lock: the sequence at the last look, and whether it was the same since.
     nonisolated(unsafe) fileprivate var seen: UInt64 = 0
     nonisolated(unsafe) fileprivate var isStalled = false
@@ -66,10 +70,26 @@ final class HookExecutor: TaskExecutor {
     }
   }
 
+  /// A thread in one of its items: equal as long as it has not gone on to another.
+  struct Spot: Equatable, Sendable {
+    /// The worker's address.
+    let thread: UInt
+    let sequence: UInt64
+
+    static var current: Spot? {
+      guard let tag = clinux_thread_tag() else { return nil }
+      // As `Worker.current`, without holding on to it.
+      let sequence = Unmanaged<Worker>.fromOpaque(tag)._withUnsafeGuaranteedRef {
+        $0.sequence.load(ordering: .relaxed)
+      }
+      return Spot(thread: UInt(bitPattern: tag), sequence: sequence)
+    }
+  }
+
   fileprivate enum Role {
     case lead
     case run(Item)
-    case park, end
+    case park, standBy, end
   }
 
   private struct State {
@@ -82,6 +102,14 @@ final class HookExecutor: TaskExecutor {
     var running: [Worker] = []
     /// Workers that wait for a role, the latest last.
     var parked: [Worker] = []
+    /// The one that waits for the alarm.
+    var deputy: Worker?
+    /// The leader that runs items itself, and the item in which it was last seen: while it does, the alarm is set.
+    var busyLeader: (worker: Worker, seen: UInt64)?
+    /// A deputy was given a role and has not heard the alarm yet, which no other may hear meanwhile.
+    var deputyIsWaking = false
+    /// There was something to stand by for since the deputy's last look.
+    var neededDeputy = false
     var threads = 0
     var isClosed = false
     var lastLook = MonotonicTime(nanoseconds: 0)
@@ -93,10 +121,13 @@ final class HookExecutor: TaskExecutor {
   }
 
   static let stallTime = Duration.milliseconds(10)
+  static let patience = Duration.microseconds(100)
   static let parkingSeconds = 1
+  static let deputySeconds: Int32 = 5
   static let spareThreads = 64
 
   let poll = EventPoll()
+  private let alarm = DeputyAlarm()
   private let state = Mutex(State())
   /// A leader was begun; there is one from then on, until the executor is closed.
   private let wasListening = Atomic<Bool>(false)
@@ -145,10 +176,11 @@ final class HookExecutor: TaskExecutor {
         state.leaderSleeps = false
         return .wakeLeader
       }
-      if let worker = state.parked.popLast() {
-        worker.role = .run(state.ready.popFirst()!)
+      if let worker = takeFollower(&state) {
+        let item = state.ready.popFirst()!
         Self.run(worker, &state)
-        return .wake(worker)
+        give(worker, .run(item), &state)
+        return .none
       }
       if state.hasLeader { return .wakeLeader }
       state.threads += 1
@@ -157,7 +189,6 @@ final class HookExecutor: TaskExecutor {
     }
     switch action {
     case .none: break
-    case .wake(let worker): worker.parking.signal()
     case .wakeLeader: poll.wake()
     case .spawn(let role):
       guard !spawnWorker(role) else { return }
@@ -167,7 +198,6 @@ final class HookExecutor: TaskExecutor {
 
   private enum Action {
     case none
-    case wake(Worker)
     case wakeLeader
     case spawn(Role)
   }
@@ -205,14 +235,13 @@ final class HookExecutor: TaskExecutor {
 
   /// Ends the threads as they become idle. Jobs that are enqueued later still run.
   func close() {
-    let parked = state.withLock { state in
+    state.withLock { state in
       state.isClosed = true
-      defer { state.parked = [] }
-      for worker in state.parked { worker.role = .end }
-      state.threads -= state.parked.count
-      return state.parked
+      while let worker = takeFollower(&state) {
+        state.threads -= 1
+        give(worker, .end, &state)
+      }
     }
-    for worker in parked { worker.parking.signal() }
     poll.wake()
   }
 
@@ -233,6 +262,19 @@ final class HookExecutor: TaskExecutor {
     }
   }
 
+  /// A thread that waits, which is to be given a role at once.
+  private func takeFollower(_ state: inout State) -> Worker? {
+    state.parked.popLast() ?? state.deputy.take()
+  }
+
+  /// Under the lock: the alarm is also set and cleared there.
+  private func give(_ worker: Worker, _ role: Role, _ state: inout State) {
+    worker.role = role
+    guard worker.isDeputy else { return worker.parking.signal() }
+    state.deputyIsWaking = true
+    alarm.ring()
+  }
+
   private func work(_ me: Worker, _ first: Role) {
     clinux_set_thread_tag(Unmanaged.passUnretained(me).toOpaque())
     defer { clinux_set_thread_tag(nil) }
@@ -245,6 +287,7 @@ final class HookExecutor: TaskExecutor {
         run(item, me)
         role = nextRole(me)
       case .park: role = park(me)
+      case .standBy: role = standBy(me)
       case .end: return
       }
     }
@@ -286,7 +329,12 @@ final class HookExecutor: TaskExecutor {
         me.isLeading = true
         return .lead
       }
-      me.role = .park
+      me.role = nil
+      me.isDeputy = state.deputy == nil && !state.deputyIsWaking && alarm.isUsable
+      if me.isDeputy {
+        state.deputy = me
+        return .standBy
+      }
       state.parked.append(me)
       return .park
     }
@@ -303,58 +351,88 @@ final class HookExecutor: TaskExecutor {
       if isOver { return .end }
       me.parking.wait()  // a role was given in the same moment
     }
-    let role = state.withLock { _ in me.role }
+    return takeRole(me) ?? .end  // always given before the signal
+  }
+
+  /// Waits until the leader has been in one item for too long, or a role is given.
+  private func standBy(_ me: Worker) -> Role {
+    while true {
+      let hasRung = alarm.wait(seconds: Self.deputySeconds)
+      if let role = takeRole(me) { return role }
+      let role: Role? = state.withLock { state in
+        // Given a role just now: the alarm rings again.
+        guard state.deputy === me else { return nil }
+        guard !hasRung else { return relieve(me, &state) }
+        defer { state.neededDeputy = false }
+        if state.neededDeputy { return nil }
+        state.deputy = nil
+        state.threads -= 1
+        return .end
+      }
+      if let role { return role }
+    }
+  }
+
+  /// The alarm has gone off: the lead, if the leader is still where it was.
+  private func relieve(_ me: Worker, _ state: inout State) -> Role? {
+    guard let leader = state.busyLeader else { return nil }
+    let sequence = leader.worker.sequence.load(ordering: .acquiring)
+    guard sequence == leader.seen else {
+      state.busyLeader?.seen = sequence
+      alarm.set(after: Self.patience)
+      return nil
+    }
+    state.busyLeader = nil
+    state.deputy = nil
+    me.isLeading = true
+    return .lead
+  }
+
+  private func takeRole(_ me: Worker) -> Role? {
+    let role = state.withLock { state in
+      if me.role != nil, me.isDeputy { state.deputyIsWaking = false }
+      return me.role.take()
+    }
     if case .lead = role { me.isLeading = true }
     return role
   }
 
   // MARK: Leading
 
-  /// Listens until there is an item to run, and returns with it when another thread leads.
+  /// What the leader does next.
+  private enum Decision {
+    case listen(Int32)
+    /// It runs the item itself, and leads on.
+    case run(Item)
+    /// As a runner: another thread leads from now on.
+    case handedOver(Item)
+    /// The same, once there is another thread.
+    case spawn(Item)
+    /// Somebody else leads already.
+    case relieved
+    /// With the number of items that need threads beside this one.
+    case end(Int)
+  }
+
+  /// Listens and runs items until another thread leads.
   private func lead(_ me: Worker) -> Role {
     client?.listenerChanged()
     while true {
-      enum Decision {
-        case listen(Int32)
-        case handOver(Worker, Item)
-        case spawn(Item)
-        /// With the number of items that need threads beside this one.
-        case end(Int)
-      }
-      let decision: Decision = state.withLock { state in
-        if state.isClosed {
-          state.hasLeader = false
-          // One of the items is for this thread; nobody will look for stalls among the others.
-          let extra = max(0, state.ready.count - 1)
-          state.threads += extra
-          return .end(extra)
-        }
-        lookForStalls(&state)
-        guard mayRun(&state), let item = state.ready.popFirst() else {
-          // With a free runner, or an item that waits for a thread: look again soon.
-          let isWaiting = state.hasFreeRunner || !state.ready.isEmpty
-          state.couldNotSpawn = false
-          state.leaderSleeps = !isWaiting
-          return .listen(
-            isWaiting ? Int32(Self.stallTime.components.attoseconds / 1_000_000_000_000_000) : -1)
-        }
-        Self.run(me, &state)
-        if let successor = state.parked.popLast() {
-          successor.role = .lead
-          return .handOver(successor, item)
-        }
-        state.threads += 1
-        return .spawn(item)
-      }
-      switch decision {
+      switch state.withLock({ decide(me, &$0) }) {
       case .listen(let milliseconds): listenOnce(milliseconds)
+      case .run(let item):
+        me.isLeading = false
+        run(item, me)
+        me.isLeading = true
+      case .relieved:
+        me.isLeading = false
+        return nextRole(me)
       case .end(let extra):
         me.isLeading = false
         for _ in 0..<extra where !spawnWorker(.park) { giveUpSpawning { _ in } }
         return nextRole(me)
-      case .handOver(let successor, let item):
+      case .handedOver(let item):
         me.isLeading = false
-        successor.parking.signal()
         return .run(item)
       case .spawn(let item):
         me.isLeading = false
@@ -368,6 +446,58 @@ final class HookExecutor: TaskExecutor {
         }
       }
     }
+  }
+
+  private func decide(_ me: Worker, _ state: inout State) -> Decision {
+    // After an item of its own.
+    if let index = state.running.firstIndex(where: { $0 === me }) {
+      guard state.busyLeader?.worker === me else { return .relieved }
+      state.running.remove(at: index)
+    }
+    if state.isClosed {
+      state.hasLeader = false
+      state.busyLeader = nil
+      // One of the items is for this thread; nobody will look for stalls among the others.
+      let extra = max(0, state.ready.count - 1)
+      state.threads += extra
+      return .end(extra)
+    }
+    lookForStalls(&state)
+    guard mayRun(&state), let item = state.ready.popFirst() else { return .listen(rest(&state)) }
+    Self.run(me, &state)
+    if state.deputy != nil {
+      standIn(me, &state)
+      return .run(item)
+    }
+    state.busyLeader = nil
+    if let successor = takeFollower(&state) {
+      give(successor, .lead, &state)
+      return .handedOver(item)
+    }
+    state.threads += 1
+    return .spawn(item)
+  }
+
+  /// The leader will run an item itself: the deputy is to look after it.
+  private func standIn(_ me: Worker, _ state: inout State) {
+    state.leaderSleeps = false
+    state.neededDeputy = true
+    guard state.busyLeader == nil else { return }
+    // Of the item that it is about to begin.
+    state.busyLeader = (me, me.sequence.load(ordering: .relaxed) + 1)
+    alarm.set(after: Self.patience)
+  }
+
+  /// For how long the leader may listen. With a free runner, or an item that waits for a thread, it looks again soon.
+  private func rest(_ state: inout State) -> Int32 {
+    if state.busyLeader != nil {
+      state.busyLeader = nil
+      if state.deputy != nil { alarm.clear() }
+    }
+    let isWaiting = state.hasFreeRunner || !state.ready.isEmpty
+    state.couldNotSpawn = false
+    state.leaderSleeps = !isWaiting
+    return isWaiting ? Int32(Self.stallTime.components.attoseconds / 1_000_000_000_000_000) : -1
   }
 
   private func mayRun(_ state: inout State) -> Bool {

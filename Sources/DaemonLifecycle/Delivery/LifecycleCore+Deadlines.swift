@@ -2,61 +2,56 @@
 extension LifecycleCore {
   /// Cancels the calls whose deadline has come and gives up those that were cancelled before.
   func expire(at now: MonotonicTime, _ state: inout State, _ work: inout Work) {
-    for id in Array(state.deliveries.keys) {
-      for index in state.deliveries[id]!.running.indices.reversed()
-      where state.deliveries[id]!.running[index].next <= now {
-        if state.deliveries[id]!.running[index].isCancelled {
-          giveUp(index, in: id, at: now, &state)
+    for delivery in state.deliveries.values where delivery.earliestDeadline <= now {
+      for run in delivery.running.reversed() where run.next <= now {
+        if run.isCancelled {
+          giveUp(run, at: now, &state)
         } else {
-          cancel(&state.deliveries[id]!.running[index], at: now, &work)
+          cancel(run, at: now, &work)
         }
       }
-      advance(id, &state, &work)
+      delivery.findDeadline()
+      advance(delivery, &state, &work)
     }
   }
 
-  func cancel(_ running: inout Delivery.Running, at now: MonotonicTime, _ work: inout Work) {
-    running.isCancelled = true
-    running.next = now.advanced(by: running.grace)
-    if let driver = running.driver {
+  func cancel(_ run: HookRun, at now: MonotonicTime, _ work: inout Work) {
+    run.markCancelled(at: now)
+    run.delivery.noteDeadline(of: run)
+    if let driver = run.driver {
       driver.markCancelled()
       work.cancelled.append(driver)
     }
   }
 
-  func giveUp(_ index: Int, in id: DeliveryID, at now: MonotonicTime, _ state: inout State) {
-    let call = state.deliveries[id]!.running[index].call
-    let outcome = call.giveUp()
-    state.deliveries[id]!.running.remove(at: index)
-    state.unfinished[call.entry.id, default: []].append(call)
-    state.registry.setBusy(call.entry.id, true)
-    record(outcome, of: call.entry, in: id, call.began.duration(to: now), &state)
-    noteLaunch(of: call, outcome, &state)
+  func giveUp(_ run: HookRun, at now: MonotonicTime, _ state: inout State) {
+    let outcome = run.giveUp()
+    run.delivery.remove(run)
+    let entry = run.entry
+    state.unfinished[entry.id, default: []].append(run)
+    entry.needsCore = true
+    state.registry.setBusy(entry.id, true)
+    record(outcome, of: entry, in: run.delivery, run.began.duration(to: now))
+    noteLaunch(of: run, outcome, &state)
   }
 
   func extend(_ call: HookCall, by extra: Duration) {
     let now = now
     change { state, work in
-      guard
-        let index = state.deliveries[call.delivery]?.running.firstIndex(where: { $0.call === call }
-        ),
-        case let running = state.deliveries[call.delivery]!.running[index], !running.isCancelled
-      else { return }
-      var deadline = running.next.advanced(by: extra)
+      let run = call.run
+      guard run.isCurrent(call.index), run.delivery.runs(run), !run.isCancelled else { return }
+      var deadline = run.deadline.advanced(by: extra)
       if self.hasServiceManager, state.budget?.isHurried == false {
         // The service manager is told, so the stop may take that much longer.
         state.budget?.extend(by: extra)
-      } else if let limit = self.limit(of: state.deliveries[call.delivery]!, at: now, state) {
+      } else if let limit = self.limit(of: run.delivery, at: now, state) {
         deadline = min(deadline, limit.cancel)
       }
-      if let outer = state.deliveries[call.delivery]!.outerDeadline {
-        deadline = min(deadline, outer)
-      }
+      if let outer = run.delivery.outerDeadline { deadline = min(deadline, outer) }
       // More time is what was asked for: a limit that is nearer than the deadline takes none away.
-      deadline = max(deadline, running.next)
-      state.deliveries[call.delivery]!.running[index].next = deadline
-      call.set(deadline: deadline)
-      self.tellExtended(until: deadline.advanced(by: running.grace), at: now, &state, &work)
+      deadline = max(deadline, run.deadline)
+      run.set(deadline: deadline)
+      self.tellExtended(until: deadline.advanced(by: run.grace), at: now, &state, &work)
     }
   }
 

@@ -27,13 +27,13 @@ extension LifecycleCore {
   /// A notification that a hook posts is delivered at once, beside the step that the hook is part of: the
   /// step can't go on before the hook, and the hook may wait for its post.
   func beginNested(
-    _ notification: any LifecycleNotification, in outer: HookCall,
+    _ notification: any LifecycleNotification, in outer: HookRun,
     waiter: CheckedContinuation<LifecycleReport, Never>, _ state: inout State, _ work: inout Work
   ) {
     let step = LifecycleStep.posted(notification, id: PostID(value: 0))
-    let plan = state.registry.audience(of: step, cause: outer.cause)
-    let budgetStep = state.deliveries[outer.delivery]?.budgetStep ?? outer.step
-    beginBeside(plan, waiter: waiter, outer: (outer.deadline.time, budgetStep), &state, &work)
+    let plan = state.registry.audience(of: step, cause: outer.delivery.cause)
+    beginBeside(
+      plan, waiter: waiter, outer: (outer.deadline, outer.delivery.budgetStep), &state, &work)
   }
 
   /// A delivery beside the walk under way: its deadline, and whose part of the stop budget it may use.
@@ -50,39 +50,49 @@ extension LifecycleCore {
   private func newDelivery(
     _ plan: LifecycleRegistry.Plan, waiter: CheckedContinuation<LifecycleReport, Never>?,
     outer: (deadline: MonotonicTime, budgetStep: LifecycleStep)?, _ state: inout State
-  ) -> DeliveryID {
-    let id = DeliveryID(value: state.newID())
-    var planned: [[Delivery.Planned]] = []
-    if let type = plan.step.type.map({ ObjectIdentifier($0) }) {
-      for group in plan.groups {
-        let entries = group.compactMap { state.entries[$0] }
-        // Members without a hook for it are told in no time.
-        if outer == nil {
-          for entry in entries { markReached(entry, unlessHooksFor: type, &state) }
-        }
-        planned.append(calls(of: entries) { $0.hooks(for: type) })
-        // A health check is a question to those who can answer it, and no news.
-        if !plan.step.isHealthCheck { planned.append(calls(of: entries) { $0.wildcards }) }
-      }
-    }
-    state.deliveries[id] = Delivery(
-      id: id, step: plan.step, cause: plan.cause, groups: planned.filter { !$0.isEmpty }[...],
-      waiter: waiter, outerDeadline: outer?.deadline,
-      budgetStep: outer?.budgetStep ?? plan.step,
-      isOfTermination: plan.isOfTermination)
-    return id
+  ) -> Delivery {
+    let calls = calls(of: plan, isNested: outer != nil, &state)
+    let delivery = Delivery(
+      id: DeliveryID(value: state.newID()), plan: plan, calls: calls, began: now, waiter: waiter,
+      outer: outer)
+    state.deliveries[delivery.id] = delivery
+    return delivery
   }
 
+  /// The hooks to call: of each group those for the type, then those for all.
   private func calls(
-    of entries: [ObserverEntry], _ hooks: (ObserverEntry) -> [Hook]
-  ) -> [Delivery.Planned] {
-    entries.flatMap { entry in hooks(entry).map { Delivery.Planned(entry: entry, hook: $0) } }
-  }
-
-  private func markReached(
-    _ entry: ObserverEntry, unlessHooksFor type: ObjectIdentifier, _ state: inout State
-  ) {
-    if entry.hooks(for: type).isEmpty, entry.wildcards.isEmpty { state.registry.reached(entry.id) }
+    of plan: LifecycleRegistry.Plan, isNested: Bool, _ state: inout State
+  ) -> LifecycleAudience<Delivery.Planned> {
+    var calls = LifecycleAudience<Delivery.Planned>()
+    guard let type = plan.step.type.map({ ObjectIdentifier($0) }) else { return calls }
+    // A health check is a question to those who can answer it, and no news.
+    let tellsAll = !plan.step.isHealthCheck
+    calls.reserve(plan.audience.members.count)
+    var wildcards: [Delivery.Planned] = []
+    var start = 0
+    for stretch in plan.audience.stretches {
+      var isFirst = true
+      for id in plan.audience.members[start..<stretch.end] {
+        guard let entry = state.observers[id] else { continue }
+        let own = entry.hook(for: type)
+        let wildcard = entry.hook(for: nil)
+        // Members without a hook for it are told in no time.
+        if own == nil, wildcard == nil, !isNested { state.registry.reached(id) }
+        if let own {
+          let together = stretch.isConcurrent && !isFirst
+          calls.append(Delivery.Planned(entry: entry, hook: own), together: together)
+          isFirst = false
+        }
+        if tellsAll, let wildcard {
+          let planned = Delivery.Planned(entry: entry, hook: wildcard)
+          if stretch.isConcurrent { wildcards.append(planned) } else { calls.append(planned) }
+        }
+      }
+      for (index, planned) in wildcards.enumerated() { calls.append(planned, together: index > 0) }
+      wildcards = []
+      start = stretch.end
+    }
+    return calls
   }
 
   /// Streams and recorders see a step as it begins.
@@ -90,11 +100,12 @@ extension LifecycleCore {
     _ step: LifecycleStep, cause: LifecycleCause, _ state: State, _ work: inout Work
   ) {
     guard recorder != nil || !state.streams.isEmpty, let type = step.type else { return }
-    let context = LifecycleContext(cause: cause, time: LifecycleClock.Instant(now), call: nil)
-    guard let notification = step.notification(context) else { return }
     let own = NotificationSink.Subject.notifications(ObjectIdentifier(type))
     let subjects = step.isHealthCheck ? [own] : [.all, own]
     let streams = state.streams.values.filter { subjects.contains($0.subject) }
+    guard recorder != nil || !streams.isEmpty else { return }
+    let context = LifecycleContext(cause: cause, time: LifecycleClock.Instant(now))
+    guard let notification = step.notification(context) else { return }
     work.tellings.append { [recorder] in
       recorder?.willDeliver(notification)
       for stream in streams { stream.yield(notification) }
@@ -104,13 +115,21 @@ extension LifecycleCore {
   // MARK: Calls
 
   /// Begins group after group until one has a call that runs; ends the delivery after the last.
-  func advance(_ id: DeliveryID, _ state: inout State, _ work: inout Work) {
-    while let delivery = state.deliveries[id], delivery.running.isEmpty {
-      if isOvertaken(delivery, state) { skipOvertaken(in: id, &state, &work) }
-      guard let group = state.deliveries[id]!.groups.popFirst() else {
-        return finish(id, &state, &work)
+  func advance(_ delivery: Delivery, _ state: inout State, _ work: inout Work) {
+    while delivery.running.isEmpty, state.deliveries[delivery.id] != nil {
+      if isOvertaken(delivery, state) { skipOvertaken(in: delivery, &state) }
+      guard let stretch = delivery.calls.stretch(at: delivery.nextCall) else {
+        return finish(delivery, &state, &work)
       }
-      for planned in group { begin(planned, in: id, &state, &work) }
+      if stretch.isConcurrent {
+        let group = delivery.nextCall..<stretch.end
+        delivery.nextCall = stretch.end
+        for index in group { begin(index..<index + 1, in: delivery, &state, &work) }
+      } else {
+        let first = delivery.nextCall
+        delivery.nextCall += 1
+        begin(first..<min(stretch.end, first + HookRun.longest), in: delivery, &state, &work)
+      }
     }
   }
 
@@ -119,43 +138,63 @@ extension LifecycleCore {
       && delivery.step.yieldsToTermination
   }
 
-  private func skipOvertaken(in id: DeliveryID, _ state: inout State, _ work: inout Work) {
-    for planned in state.deliveries[id]!.groups.joined()
-    where state.entries[planned.entry.id] != nil {
-      record(.skipped(.overtaken), of: planned.entry, in: id, .zero, &state)
+  private func skipOvertaken(in delivery: Delivery, _ state: inout State) {
+    for planned in delivery.waiting where state.observers[planned.entry.id] != nil {
+      record(.skipped(.overtaken), of: planned.entry, in: delivery, .zero)
       state.walk?.isOvertaken = true
     }
-    work.garbage.append(state.deliveries[id]!.groups)
-    state.deliveries[id]!.groups = []
+    delivery.skipWaiting()
   }
 
+  /// Calls the first of these, and has its driver go on with the others where nothing speaks against that.
   private func begin(
-    _ planned: Delivery.Planned, in id: DeliveryID, _ state: inout State, _ work: inout Work
+    _ range: Range<Int>, in delivery: Delivery, _ state: inout State, _ work: inout Work
   ) {
-    let entry = planned.entry
-    guard state.entries[entry.id] != nil else {
-      work.garbage.append(entry)  // removed since the delivery began
-      return
-    }
-    let delivery = state.deliveries[id]!
+    let entry = delivery.calls.members[range.lowerBound].entry
+    guard state.observers[entry.id] != nil else { return }  // removed since the delivery began
     let isBusy = isBusy(entry, for: delivery.step, state)
     // A busy observer is told as soon as it can hear, unless there is no later.
     if !delivery.isNested, !isBusy || state.registry.termination != nil {
       state.registry.reached(entry.id)
     }
-    if isBusy {
-      return record(.skipped(.busy), of: entry, in: id, .zero, &state)
-    }
+    if isBusy { return record(.skipped(.busy), of: entry, in: delivery, .zero) }
     let now = now
     guard let slot = slot(for: delivery, at: now, state) else {
-      return record(.skipped(.outOfTime), of: entry, in: id, .zero, &state)
+      return record(.skipped(.outOfTime), of: entry, in: delivery, .zero)
     }
-    let call = HookCall(
-      entry: entry, hook: planned.hook, step: delivery.step, delivery: id, cause: delivery.cause,
-      began: now, deadline: slot.cancel, core: self)
-    let driver = work.start(call)
-    state.deliveries[id]!.running.append(
-      Delivery.Running(call: call, driver: driver, next: slot.cancel, grace: slot.grace))
+    // What shares a limited time is dealt out call by call.
+    let isLimited = state.budget != nil || state.sleepBudget != nil || delivery.isNested
+    let run = HookRun(
+      isLimited ? range.lowerBound..<range.lowerBound + 1 : range, of: delivery, began: now,
+      deadline: slot.cancel,
+      grace: slot.grace, core: self)
+    begin(run, &state)
+    if run.range.count > 1 { state.freeRun = run }
+    work.start(run)
+  }
+
+  func begin(_ run: HookRun, _ state: inout State) {
+    run.delivery.add(run)
+    state.occupied += 1
+  }
+
+  func end(_ run: HookRun, _ state: inout State) {
+    run.delivery.remove(run)
+    state.occupied -= 1
+  }
+
+  /// Stops the driver that goes from hook to hook by itself, and takes note of how far it has come.
+  func holdFreeRun(_ state: inout State) {
+    guard let run = state.freeRun.take() else { return }
+    run.hold()
+    let delivery = run.delivery
+    for (index, duration) in run.takeDurations() {
+      let entry = delivery.calls.members[index].entry
+      record(.completed, of: entry, in: delivery, duration)
+      state.registry.reached(entry.id)
+    }
+    state.registry.reached(run.entry.id)
+    delivery.nextCall = run.index + 1
   }
 
   /// An observer with an abandoned hook hears nothing but, once, that it should save.
@@ -183,120 +222,122 @@ extension LifecycleCore {
     // A health check stands beside a suspend, and has its own deadline.
     let sleepBudget = delivery.step.isHealthCheck ? nil : state.sleepBudget
     guard let budget = state.budget ?? sleepBudget else { return nil }
-    let share = budget.share(of: delivery.budgetStep, among: delivery.groups.count + 1, at: now)
+    let share = budget.share(of: delivery.budgetStep, among: delivery.waitingGroups + 1, at: now)
     let grace = min(configuration.cancellationGrace, share / 4)
     return (now.advanced(by: share - grace), grace, now.advanced(by: share))
   }
 
   /// What runs keeps its deadline, unless the budget ends before.
   func limitRunning(at now: MonotonicTime, _ state: inout State) {
-    for (id, delivery) in state.deliveries {
+    for delivery in state.deliveries.values {
       guard let limit = limit(of: delivery, at: now, state) else { continue }
-      for index in delivery.running.indices {
-        var running = delivery.running[index]
-        running.grace = min(running.grace, limit.grace)
-        running.next = min(running.next, running.isCancelled ? limit.end : limit.cancel)
-        running.call.set(deadline: min(running.call.deadline.time, running.next))
-        state.deliveries[id]!.running[index] = running
+      for run in delivery.running {
+        run.grace = min(run.grace, limit.grace)
+        if run.isCancelled { run.giveUp(by: limit.end) } else { run.limit(to: limit.cancel) }
+        delivery.noteDeadline(of: run)
       }
     }
   }
 
   func record(
-    _ outcome: LifecycleReport.Outcome, of entry: ObserverEntry, in id: DeliveryID,
-    _ duration: Duration, text: String? = nil, _ state: inout State
+    _ outcome: LifecycleReport.Outcome, of entry: ObserverEntry, in delivery: Delivery,
+    _ duration: Duration, text: String? = nil
   ) {
-    let type = state.deliveries[id]?.step.type
-    state.deliveries[id]?.entries.append(
+    delivery.entries.append(
       LifecycleReport.Entry(
-        notification: type, outcome: outcome, duration: duration, name: entry.name,
+        notification: delivery.type, outcome: outcome, duration: duration, name: entry.name,
         errorText: text))
   }
 
-  /// A hook has returned. Gives its driver the next call, if that driver may be used on.
+  /// A run has come to its end, or must not go on by itself: its current hook has returned. Gives its driver
+  /// the next one, if that driver may be used on.
   func ended(
-    _ call: HookCall, _ outcome: LifecycleReport.Outcome, driver: HookDriver
-  ) -> HookCall? {
+    _ run: HookRun, _ outcome: LifecycleReport.Outcome, _ driver: HookDriver
+  ) -> HookRun? {
     let now = now
     return change(reusing: driver.isCancelled ? nil : driver) { state, work in
-      guard call.end() else {
+      guard run.end() else {
         work.reusable = nil
-        return self.endedLate(call, at: now, &state, &work)
+        return self.endedLate(run, at: now, &state, &work)
       }
-      guard
-        let index = state.deliveries[call.delivery]?.running.firstIndex(where: { $0.call === call })
-      else { return }
-      let running = state.deliveries[call.delivery]!.running.remove(at: index)
-      if running.isCancelled || driver.isCancelled { work.reusable = nil }
-      self.record(
-        outcome, of: call, wasCancelled: running.isCancelled, at: now, &state, &work)
-      self.advance(call.delivery, &state, &work)
+      guard run.delivery.runs(run) else { return }
+      self.end(run, &state)
+      if run.isCancelled || driver.isCancelled { work.reusable = nil }
+      self.record(outcome, of: run, at: now, &state, &work)
+      self.advance(run.delivery, &state, &work)
     }.next
   }
 
   private func record(
-    _ outcome: LifecycleReport.Outcome, of call: HookCall, wasCancelled: Bool,
-    at now: MonotonicTime, _ state: inout State, _ work: inout Work
+    _ outcome: LifecycleReport.Outcome, of run: HookRun, at now: MonotonicTime,
+    _ state: inout State, _ work: inout Work
   ) {
-    let duration = call.began.duration(to: now)
+    let duration = run.began.duration(to: now)
+    let entry = run.entry
     guard case .skipped(.gone) = outcome else {
-      let outcome = wasCancelled ? .timedOut : outcome
-      record(
-        outcome, of: call.entry, in: call.delivery, duration, text: call.errorText, &state)
-      return noteLaunch(of: call, outcome, &state)
+      let outcome = run.isCancelled ? .timedOut : outcome
+      record(outcome, of: entry, in: run.delivery, duration, text: run.errorText)
+      return noteLaunch(of: run, outcome, &state)
     }
     // One that was removed while its driver was on the way is not missed.
-    guard state.entries[call.entry.id] != nil else { return }
-    record(outcome, of: call.entry, in: call.delivery, duration, &state)
-    remove([call.entry.id], &state, &work)
+    guard state.observers[entry.id] != nil else { return }
+    record(outcome, of: entry, in: run.delivery, duration)
+    remove([entry.id], &state, &work)
   }
 
   /// An observer that could not launch is not asked to save: that would destroy what it could not restore.
   func noteLaunch(
-    of call: HookCall, _ outcome: LifecycleReport.Outcome, _ state: inout State
+    of run: HookRun, _ outcome: LifecycleReport.Outcome, _ state: inout State
   ) {
-    guard case .didFinishLaunching = call.step, outcome.severity > 0 else { return }
-    if configuration.terminatesWhenLaunchFails { state.registry.launchFailed(call.entry.id) }
+    guard case .didFinishLaunching = run.step, outcome.severity > 0 else { return }
+    if configuration.terminatesWhenLaunchFails { state.registry.launchFailed(run.entry.id) }
   }
 
   /// A hook that had been given up has ended after all: its observer can be told things again.
   func endedLate(
-    _ call: HookCall, at now: MonotonicTime, _ state: inout State, _ work: inout Work
+    _ run: HookRun, at now: MonotonicTime, _ state: inout State, _ work: inout Work
   ) {
-    guard var calls = state.unfinished[call.entry.id] else { return }
-    calls.removeAll { $0 === call }
-    state.unfinished[call.entry.id] = calls.isEmpty ? nil : calls
-    if calls.isEmpty { state.registry.setBusy(call.entry.id, false) }
-    let time = call.began.duration(to: now).inSeconds
+    let entry = run.entry
+    guard var runs = state.unfinished[entry.id], runs.contains(where: { $0 === run }) else {
+      return
+    }
+    runs.removeAll { $0 === run }
+    state.occupied -= 1
+    state.unfinished[entry.id] = runs.isEmpty ? nil : runs
+    if runs.isEmpty {
+      state.registry.setBusy(entry.id, false)
+      if state.observers[entry.id] != nil { entry.needsCore = false }
+    }
+    let time = run.began.duration(to: now).inSeconds
     tell(
       .endedLate(
-        "\(call.entry.name), \(call.step.name): has ended after \(time) s, after it was given up"),
+        "\(entry.name), \(run.step.name): has ended after \(time) s, after it was given up"),
       &work)
   }
 
   /// The observer was removed: what it was about to hear it will not; what it hears goes on.
   func withdrawCalls(of entry: ObserverEntry, _ state: inout State, _ work: inout Work) {
-    for id in Array(state.deliveries.keys) {
-      for index in state.deliveries[id]!.running.indices.reversed() {
-        let running = state.deliveries[id]!.running[index]
-        guard running.call.entry === entry, running.call.withdraw() else { continue }
-        work.garbage.append(state.deliveries[id]!.running.remove(at: index))
-        advance(id, &state, &work)
-        break  // an observer has one call at a time in a delivery
+    for delivery in state.deliveries.values {
+      // An observer has one call at a time in a delivery.
+      guard let run = delivery.running.first(where: { $0.entry === entry }), run.withdraw() else {
+        continue
       }
+      end(run, &state)
+      work.garbage.append(run)
+      advance(delivery, &state, &work)
     }
   }
 
   // MARK: Ends
 
-  private func finish(_ id: DeliveryID, _ state: inout State, _ work: inout Work) {
-    guard let delivery = state.deliveries.removeValue(forKey: id) else { return }
+  private func finish(_ delivery: Delivery, _ state: inout State, _ work: inout Work) {
+    state.deliveries[delivery.id] = nil
     work.garbage.append(delivery)
     let report = LifecycleReport(cause: delivery.cause, entries: delivery.entries)
     if let waiter = delivery.waiter { work.tellings.append { waiter.resume(returning: report) } }
     if delivery.step.isHealthCheck { observersAnswered(report, &state, &work) }
     guard !delivery.isNested else { return publishBeside(report, of: delivery, state, &work) }
-    state.walk?.entries += delivery.entries
+    state.walk?.add(delivery.entries)
     let isWalkOver = state.registry.finishStep()
     // What a termination has overtaken is not part of its report.
     let isOvertaken = state.registry.termination != nil && !delivery.isOfTermination

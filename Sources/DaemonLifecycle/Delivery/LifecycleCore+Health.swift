@@ -44,7 +44,9 @@ extension LifecycleCore {
     let now = now
     change { state, work in
       // The stop has a time limit of its own, and being killed for a blocked pool would cost the save.
-      if state.registry.termination != nil { return self.tell(.healthy, &work) }
+      if state.registry.termination != nil || state.drain != nil {
+        return self.tell(.healthy, &work)
+      }
       guard state.health.isArmed, let period = self.watchdogPeriod else { return }
       if stall > .zero {
         state.health.lastHealthy = state.health.lastHealthy.advanced(by: stall)

@@ -7,13 +7,8 @@ extension LifecycleCore {
     if name == nil { recorder?.didAdd(observer) }
     change { state, _ in
       let owner = ObjectIdentifier(observer)
-      // An entry with this address whose target lives is this observer's; otherwise it is of one that is
-      // gone, and stays to be reported.
-      let isKnown = state.entries.values.contains {
-        $0.isObserver && $0.ownerID == owner && $0.target != nil
-      }
-      guard !isKnown else { return }
-      let id = ObserverID(value: state.newID())
+      guard !state.observers.hasObserver(owner) else { return }
+      let id = state.observers.nextID(state.newID())
       self.insert(ObserverEntry(id: id, observer: observer, phase: phase, name: name), &state)
     }
   }
@@ -24,7 +19,7 @@ extension LifecycleCore {
   ) -> ObserverID {
     recorder?.didObserve(name.description)
     return change { state, _ in
-      let id = ObserverID(value: state.newID())
+      let id = state.observers.nextID(state.newID())
       self.insert(
         ObserverEntry(id: id, closure: closure, owner: owner, phase: phase, name: name), &state)
       return id
@@ -32,7 +27,7 @@ extension LifecycleCore {
   }
 
   private func insert(_ entry: ObserverEntry, _ state: inout State) {
-    state.entries[entry.id] = entry
+    state.observers.insert(entry)
     state.registry.add(entry.id, phase: entry.phase)
   }
 
@@ -63,14 +58,14 @@ extension LifecycleCore {
     if !(owner is ForegroundRounds) { recorder?.didRemove(owner) }
     let ownerID = ObjectIdentifier(owner)
     change { state, work in
-      self.remove(
-        state.entries.values.filter { $0.ownerID == ownerID }.map(\.id), &state, &work)
+      self.remove(state.observers.ids(of: ownerID), &state, &work)
     }
   }
 
   func remove(_ ids: [ObserverID], _ state: inout State, _ work: inout Work) {
     for id in ids {
-      guard let entry = state.entries.removeValue(forKey: id) else { continue }
+      guard let entry = state.observers.remove(id) else { continue }
+      entry.needsCore = true
       work.garbage.append(entry)
       state.registry.remove(id)
       withdrawCalls(of: entry, &state, &work)

@@ -8,7 +8,8 @@ extension LifecycleCore {
   /// Delivers the launch and returns its report; at once, with an empty one, when there is nothing to launch
   /// because the daemon was terminated before.
   nonisolated(nonsending) func launch() async -> LifecycleReport {
-    await withTaskExecutorPreference(callerExecutor) {
+    readiness?.prepare()
+    return await withTaskExecutorPreference(callerExecutor) {
       await withCheckedContinuation { continuation in
         self.change { state, work in
           self.receive(
@@ -77,40 +78,39 @@ extension LifecycleCore {
   }
 
   /// The termination waits for the body: its entry in the report is like a hook's.
-  func awaitBody(_ id: DeliveryID, _ state: inout State) {
+  func awaitBody(_ delivery: Delivery, _ state: inout State) {
     if case .ended(let failure) = state.body {
       return record(
-        failure.map { .failed($0.error) } ?? .completed, of: .body, in: id, .zero,
-        text: failure?.text, &state)
+        failure.map { .failed($0.error) } ?? .completed, of: .body, in: delivery, .zero,
+        text: failure?.text)
     }
     guard case .running(_, let cancelled) = state.body else { return }
     let now = now
     let began = cancelled ?? now
-    let limit = limit(of: state.deliveries[id]!, at: now, state)
-    let grace = limit?.grace ?? configuration.cancellationGrace
+    let limit = limit(of: delivery, at: now, state)
     let deadline = min(
       began.advanced(by: configuration.hookDeadline), limit?.cancel ?? .distantFuture)
-    let call = HookCall.body(
-      delivery: id, cause: state.deliveries[id]!.cause, began: began, deadline: deadline,
-      core: self)
-    state.deliveries[id]!.running.append(
-      Delivery.Running(call: call, driver: nil, next: deadline, grace: grace))
+    // It runs already, and nobody calls it.
+    let run = HookRun(
+      0..<1, of: delivery, began: began, deadline: deadline,
+      grace: limit?.grace ?? configuration.cancellationGrace, progress: .begun, core: self)
+    begin(run, &state)
   }
 
   private func bodyEnds(
     at now: MonotonicTime, _ failure: Failure?, _ state: inout State, _ work: inout Work
   ) {
-    if let call = state.unfinished[ObserverEntry.body.id]?.first {
-      return endedLate(call, at: now, &state, &work)
+    if let run = state.unfinished[ObserverEntry.body.id]?.first {
+      return endedLate(run, at: now, &state, &work)
     }
-    for id in Array(state.deliveries.keys) {
-      guard let index = state.deliveries[id]!.running.firstIndex(where: \.isBody) else { continue }
-      let running = state.deliveries[id]!.running.remove(at: index)
+    for delivery in state.deliveries.values {
+      guard let run = delivery.running.first(where: \.isBody) else { continue }
+      end(run, &state)
       let outcome: LifecycleReport.Outcome =
-        running.isCancelled ? .timedOut : failure.map { .failed($0.error) } ?? .completed
-      let duration = running.call.began.duration(to: now)
-      record(outcome, of: .body, in: id, duration, text: failure?.text, &state)
-      advance(id, &state, &work)
+        run.isCancelled ? .timedOut : failure.map { .failed($0.error) } ?? .completed
+      record(
+        outcome, of: .body, in: delivery, run.began.duration(to: now), text: failure?.text)
+      advance(delivery, &state, &work)
     }
   }
 
@@ -118,7 +118,9 @@ extension LifecycleCore {
 
   func beginTermination(_ state: inout State, _ work: inout Work) {
     let now = now
-    state.budget = StopBudget(configuration, allowed: state.stopTimeout, from: now)
+    if state.budget == nil {
+      state.budget = StopBudget(configuration, allowed: state.stopTimeout, from: now)
+    }
     expectUnitJob(&state)
     if let cause = state.registry.termination { tell(.terminating(cause), &work) }
     if state.registry.hasCutWalk { state.walk?.isOvertaken = true }
@@ -149,6 +151,7 @@ extension LifecycleCore {
     state.stopTimeout = timeout
     guard state.budget != nil else { return }
     state.budget?.limit(configuration, allowed: timeout)
+    limitDrain(&state)
     limitRunning(at: now, &state)
   }
 
@@ -160,11 +163,10 @@ extension LifecycleCore {
     // Enough for a hook that obeys. It comes out of the save reserve: the hook's own time is over.
     let left = state.budget.map { now.duration(to: $0.end) } ?? .zero
     let grace = min(configuration.cancellationGrace, max(.zero, left) / 4)
-    for id in Array(state.deliveries.keys) where !state.deliveries[id]!.budgetStep.isSave {
-      for index in state.deliveries[id]!.running.indices
-      where !state.deliveries[id]!.running[index].isCancelled {
-        state.deliveries[id]!.running[index].grace = grace
-        cancel(&state.deliveries[id]!.running[index], at: now, &work)
+    for delivery in state.deliveries.values where !delivery.budgetStep.isSave {
+      for run in delivery.running where !run.isCancelled {
+        run.grace = grace
+        cancel(run, at: now, &work)
       }
     }
   }
@@ -175,19 +177,17 @@ extension LifecycleCore {
     exitProcess(code)
     // Only a test gets here.
     let now = now
-    for id in Array(state.deliveries.keys) {
-      for index in state.deliveries[id]!.running.indices.reversed() {
-        giveUp(index, in: id, at: now, &state)
-      }
-      state.walk?.entries += state.deliveries[id]!.entries
-      let delivery = state.deliveries.removeValue(forKey: id)!
-      work.garbage.append(delivery)
+    for delivery in state.deliveries.values {
+      for run in delivery.running.reversed() { giveUp(run, at: now, &state) }
+      state.walk?.entries += delivery.entries
       if let waiter = delivery.waiter {
         work.tellings.append {
           waiter.resume(returning: LifecycleReport(cause: cause, entries: []))
         }
       }
     }
+    work.garbage.append(Array(state.deliveries.values))
+    state.deliveries = [:]
     state.registry.abort()
     let report = LifecycleReport(
       cause: state.registry.termination ?? cause, entries: state.walk?.entries ?? [])
@@ -211,9 +211,9 @@ extension LifecycleCore {
     guard let id, let poster = state.posters.removeValue(forKey: id) else { return }
     let step = LifecycleStep.posted(notification, id: id)
     let type = ObjectIdentifier(type(of: notification))
-    let audience = state.registry.audience(of: step, cause: LifecycleCause(.api)).groups.joined()
-    let entries = audience.compactMap { state.entries[$0] }
-    let skipped = entries.filter { !$0.hooks(for: type).isEmpty || !$0.wildcards.isEmpty }.map {
+    let plan = state.registry.audience(of: step, cause: LifecycleCause(.api))
+    let entries = plan.audience.members.compactMap { state.observers[$0] }
+    let skipped = entries.filter { $0.hookCount(for: type) > 0 }.map {
       LifecycleReport.Entry(
         notification: step.type, outcome: .skipped(.overtaken), duration: .zero, name: $0.name)
     }
@@ -297,12 +297,12 @@ extension LifecycleCore {
     -> LifecycleReport
   {
     recorder?.didPost(notification)
-    let outer = HookCall.current.flatMap { $0.core === self && $0.isCurrent ? $0 : nil }
+    let outer = HookScope.currentCall.flatMap { $0.core === self && $0.isCurrent ? $0 : nil }
     return await withCheckedContinuation { continuation in
       change { state, work in
         if let outer {
           return self.beginNested(
-            notification, in: outer, waiter: continuation, &state, &work)
+            notification, in: outer.run, waiter: continuation, &state, &work)
         }
         let id = PostID(value: state.newID())
         state.posters[id] = continuation

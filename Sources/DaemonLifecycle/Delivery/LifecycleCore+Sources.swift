@@ -58,7 +58,7 @@ extension LifecycleCore: HookExecutor.Client {
   func descriptorsAreReady(_ descriptors: [PolledDescriptor]) {
     for ready in descriptors {
       let source = sources.withLock { sources in
-        sources.first { $0.descriptors.contains { $0.number == ready.number } }
+        sources.first { $0.polls(ready.number) }
       }
       guard let source else { continue }
       for input in source.read(ready) { receive(input) }

@@ -16,9 +16,14 @@ extension LifecycleCore {
       sinks.append(
         NotifySink(socket, sendsStatus: configuration.systemd.sendsStatus) { log.complain($0) })
     }
+    if let file = configuration.livenessFile {
+      sinks.append(LivenessSink(file) { log.complain($0) })
+    }
     self.init(
       configuration: configuration, initialState: initialState, time: .virtual(VirtualTime()),
-      recorder: recorder, sinks: sinks, preservation: PreservationSlot(preservation),
+      recorder: recorder, sinks: sinks,
+      readiness: configuration.readinessFile.map { ReadinessMarker($0) { log.complain($0) } },
+      preservation: PreservationSlot(preservation),
       exitProcess: exitProcess)
     // A daemon at work has said that it is ready.
     guard initialState != .launching else { return }
@@ -104,16 +109,17 @@ extension LifecycleCore {
     state.withLock { state in
       var pending: [String] = []
       for delivery in state.deliveries.values {
-        for running in delivery.running {
+        for run in delivery.running {
           pending.append(
-            "\(running.call.entry.name) is still in its hook for \(delivery.step.name)")
+            "\(run.entry.name) is still in its hook for \(delivery.step.name)")
         }
       }
-      for call in state.unfinished.values.joined() {
+      for run in state.unfinished.values.joined() {
         pending.append(
-          "\(call.entry.name) has not ended its hook for \(call.step.name), which was given up")
+          "\(run.entry.name) has not ended its hook for \(run.step.name), which was given up")
       }
       if state.timers.count > 0 { pending.append("\(state.timers.count) sleeping on the clock") }
+      if state.drain != nil { pending.append("the drain delay is not over") }
       if state.registry.isHeld { pending.append("deliveries are held back") }
       if !state.registry.isIdle, state.deliveries.isEmpty {
         pending.append("an event has not been delivered")

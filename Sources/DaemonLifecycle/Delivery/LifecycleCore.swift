@@ -11,20 +11,28 @@ import Systemd
 public final class LifecycleCore: Sendable {
   struct State {
     var registry: LifecycleRegistry
-    var entries: [ObserverID: ObserverEntry] = [:]
-    /// Hooks that were given up and have not ended, by observer.
-    var unfinished: [ObserverID: [HookCall]] = [:]
+    var observers = ObserverTable()
+    /// Runs whose hook was given up and has not ended, by observer.
+    var unfinished: [ObserverID: [HookRun]] = [:]
     var streams: [UInt64: NotificationSink] = [:]
     var lastID: UInt64 = 0
 
     /// The registry's current step, and those that hooks post meanwhile.
     var deliveries: [DeliveryID: Delivery] = [:]
+    /// The run whose driver goes from hook to hook without asking; `nil` once it is held.
+    var freeRun: HookRun?
+    /// How many hooks have begun, or will, and have not ended.
+    var occupied = 0
     var walk: WalkUnderWay?
     var posters: [PostID: CheckedContinuation<LifecycleReport, Never>] = [:]
 
     var timers = TimerQueue()
-    /// Set while terminating.
+    /// Set while terminating, and while draining before that.
     var budget: StopBudget?
+    /// The end was asked for, and the daemon still serves.
+    var drain: Drain?
+    /// Grows with each critical section that has something to show to probes.
+    var readinessNumber: UInt64 = 0
     /// What the service manager allows for a stop, once it has said so.
     var stopTimeout: Duration?
     /// When logind stops waiting for a suspend that has been announced.
@@ -78,6 +86,11 @@ public final class LifecycleCore: Sendable {
     var askedUntil: MonotonicTime?
     /// A termination has overtaken it: not all of it is done.
     var isOvertaken = false
+
+    /// The first entries are taken as they are, not copied.
+    mutating func add(_ new: [LifecycleReport.Entry]) {
+      if entries.isEmpty { entries = new } else { entries += new }
+    }
   }
 
   /// The body of `run`.
@@ -111,6 +124,8 @@ public final class LifecycleCore: Sendable {
   let sources = Mutex<[any LifecycleSource]>([])
   /// Who is told what happens: systemd, the journal. See `tell(_:_:)`.
   let sinks: [any LifecycleSink]
+  /// Shows probes whether the daemon is ready.
+  let readiness: ReadinessMarker?
   /// How long the service manager waits for a ping; `nil`: it does not.
   let watchdogPeriod: Duration?
   /// What the service manager keeps between two runs.
@@ -124,8 +139,9 @@ public final class LifecycleCore: Sendable {
     configuration: LifecycleConfiguration, initialState: LifecycleState = .launching,
     time: TimeSource = .monotonic, executor: HookExecutor = HookExecutor(),
     recorder: (any LifecycleRecorder)? = nil,
-    sinks: [any LifecycleSink] = [], watchdogPeriod: Duration? = nil,
-    asksForUnitJob: Bool = false, preservation: PreservationSlot? = nil,
+    sinks: [any LifecycleSink] = [], readiness: ReadinessMarker? = nil,
+    watchdogPeriod: Duration? = nil, asksForUnitJob: Bool = false,
+    preservation: PreservationSlot? = nil,
     exitProcess: @escaping @Sendable (Int32) -> Void = { _exit($0) }
   ) {
     self.configuration = configuration
@@ -134,6 +150,7 @@ public final class LifecycleCore: Sendable {
     self.time = time
     self.recorder = recorder
     self.sinks = sinks
+    self.readiness = readiness
     self.watchdogPeriod = watchdogPeriod
     self.preservation = preservation ?? PreservationSlot(configuration.systemd)
     self.asksForUnitJob = asksForUnitJob
@@ -161,6 +178,8 @@ public final class LifecycleCore: Sendable {
     let reasons = state.registry.backgroundReasons
     defer { tellReasons(event.cause, unless: reasons, state, &work) }
     if case .suspend = event.kind { state.isSleepAwaited = true }
+    if case .terminate = event.kind, drains(event, &state, &work) { return }
+    defer { endDrainUnlessServing(&state, &work) }
     switch state.registry.receive(event, postID: postID) {
     case .none: break
     case .refused: refuse(event, postID, &state, &work)
@@ -181,18 +200,20 @@ public final class LifecycleCore: Sendable {
   /// `driver` asks for its next call, which is its own to make.
   func change<T: Sendable>(
     reusing driver: HookDriver?, _ body: (inout State, inout Work) -> T
-  ) -> (result: T, next: HookCall?) {
+  ) -> (result: T, next: HookRun?) {
     var (result, work, hasDeadline): (T, Work, Bool) = state.withLock { state in
       var work = Work(reusable: driver)
+      holdFreeRun(&state)
       let result = body(&state, &work)
       pump(&state, &work)
       tellReadyToSleep(&state, &work)
+      noteReadiness(&state, &work)
       if !state.idleWaiters.isEmpty, isIdle(state) {
         for waiter in state.idleWaiters { work.tellings.append { waiter.resume() } }
         state.idleWaiters = []
       }
-      state.outbox += work.tellings
-      executor.unfinishedHooks.store(unfinishedHooks(state), ordering: .relaxed)
+      if !work.tellings.isEmpty { state.outbox += work.tellings }
+      executor.unfinishedHooks.store(state.occupied, ordering: .relaxed)
       // Under the lock, so that a later deadline can't overwrite an earlier one computed after it.
       guard time.isMonotonic else { return (result, work, false) }
       let deadline = nextDeadline(state)
@@ -202,11 +223,6 @@ public final class LifecycleCore: Sendable {
     if hasDeadline { executor.listenIfMissing() }
     perform(&work)
     return (result, work.next)
-  }
-
-  private func unfinishedHooks(_ state: State) -> Int {
-    state.unfinished.values.reduce(0) { $0 + $1.count }
-      + state.deliveries.values.reduce(0) { $0 + $1.running.count }
   }
 
   // MARK: Holds
@@ -241,10 +257,9 @@ public final class LifecycleCore: Sendable {
   func nextDeadline(_ state: State) -> MonotonicTime? {
     var next = min(state.timers.first ?? .distantFuture, state.exitDeadline ?? .distantFuture)
     next = min(next, state.progressDeadline ?? .distantFuture)
+    next = min(next, state.drain?.end ?? .distantFuture)
     next = min(next, state.health.round?.silenceDeadline ?? .distantFuture)
-    for delivery in state.deliveries.values {
-      for running in delivery.running { next = min(next, running.next) }
-    }
+    for delivery in state.deliveries.values { next = min(next, delivery.earliestDeadline) }
     return next == .distantFuture ? nil : next
   }
 
@@ -253,6 +268,7 @@ public final class LifecycleCore: Sendable {
     let now = now
     change { state, work in
       work.sleepers += state.timers.removeExpired(at: now)
+      if let end = state.drain?.end, end <= now { self.endDrain(&state, &work) }
       self.expire(at: now, &state, &work)
       self.tellProgress(at: now, &state, &work)
       self.tellSilence(at: now, &state, &work)
@@ -263,6 +279,7 @@ public final class LifecycleCore: Sendable {
   // MARK: Work
 
   private func perform(_ work: inout Work) {
+    if let (isReady, number) = work.readiness { readiness?.set(isReady, number: number) }
     if !work.tellings.isEmpty { tell() }
     for sleeper in work.sleepers { sleeper.end() }
     if let round = work.healthRound { sendBeacons(of: round) }
@@ -275,7 +292,7 @@ public final class LifecycleCore: Sendable {
       let garbage = Garbage(&work.garbage)
       executor.enqueue(.work { garbage.drop() })
     }
-    for (driver, call) in work.calls { driver.start(with: call) }
+    for (driver, run) in work.runs { driver.start(with: run) }
   }
 
   /// Objects to be let go of elsewhere: nobody else holds them, this one not after `drop`.
@@ -319,17 +336,21 @@ public final class LifecycleCore: Sendable {
   /// turn the exit's code into a death by that signal.
   func close() {
     if state.withLock({ $0.exitDeadline == nil }) { closeSources() }
-    change { state, work in if state.exit == nil { self.tell(.closed, &work) } }
+    change { state, work in
+      state.drain = nil
+      if state.exit == nil { self.tell(.closed, &work) }
+    }
+    readiness?.set(false, number: .max)
     let (entries, streams, sleepers, rounds, isExiting) = state.withLock { state in
+      holdFreeRun(&state)
       state.isClosed = true
       state.registry.removeAll()
       defer {
-        state.entries = [:]
         state.streams = [:]
         state.rounds = [:]
       }
       return (
-        state.entries, state.streams.values.map(\.finish),
+        state.observers.removeAll(), state.streams.values.map(\.finish),
         state.timers.removeExpired(at: .distantFuture), Array(state.rounds.values),
         state.exitDeadline != nil
       )

@@ -20,6 +20,8 @@ enum LifecycleFact: Sendable {
   case reasonsChanged(LifecycleCause, LifecycleSnapshot)
   /// The launch is over, and the daemon goes on: it is ready.
   case launched(LifecycleSnapshot)
+  /// The end is asked for, and the daemon goes on serving for so long. Then, or before, it terminates.
+  case draining(LifecycleCause, Duration)
   /// The termination begins. Told once; what a walk that it overtakes still has to tell comes after it.
   case terminating(LifecycleCause)
   /// The service manager wants a reload, and the signal map has none: it must have an answer all the same.
@@ -140,11 +142,11 @@ extension LifecycleCore {
   {
     let under = state.deliveries.values.filter { !$0.isNested }
     let done = walk.entries.count + under.reduce(0) { $0 + $1.entries.count }
-    let running = under.flatMap(\.running).map(\.call.entry.name)
-    let waiting = under.reduce(0) { $0 + $1.groups.reduce(0) { $0 + $1.count } }
+    let running = under.flatMap(\.running).map(\.entry.name)
+    let waiting = under.reduce(0) { $0 + $1.waiting.count }
     let planned = state.registry.remainingAudience.reduce(0) { sum, next in
       guard let type = next.step.type.map({ ObjectIdentifier($0) }) else { return sum }
-      return next.members.reduce(sum) { $0 + (state.entries[$1]?.hookCount(for: type) ?? 0) }
+      return next.members.reduce(sum) { $0 + (state.observers[$1]?.hookCount(for: type) ?? 0) }
     }
     return LifecycleProgress(
       walk: walk.kind, done: done, total: done + running.count + waiting + planned,

@@ -1,19 +1,89 @@
 import Synchronization
 
 /// One observer's hook for one notification type, found once, when the observer is added.
-struct Hook: Sendable {
-  typealias Body =
-    @Sendable (isolated (any Actor)?, any AnyObject & Sendable, any LifecycleNotification)
-    async throws -> Void
+final class Hook: Sendable {
+  /// The target as what it is; the cast is free and can't fail, since the target is the very object whose type was
+  /// opened when the hook was made (`ObserverEntry.target`).
+  typealias Cast<Observer> = @Sendable (consuming any AnyObject & Sendable) -> Observer
 
+  /// Each kind of method by itself: to call it through a closure would cost as much again as a short hook.
+  private enum Body: Sendable {
+    case launch(Cast<any LaunchObserver>)
+    case foreground(Cast<any ForegroundObserver>)
+    case background(Cast<any BackgroundObserver>)
+    case state(Cast<any StateObserver>)
+    case reload(Cast<any ReloadObserver>)
+    case suspend(Cast<any SuspendObserver>)
+    case resume(Cast<any ResumeObserver>)
+    case pressure(Cast<any PressureObserver>)
+    case health(Cast<any HealthObserver>)
+    case termination(Cast<any TerminationObserver>)
+    case wildcard(Cast<any WildcardObserver>)
+    /// A closure of the user's; given the owner that it is bound to, or what stands for one.
+    case closure(
+      @Sendable (any AnyObject & Sendable, LifecycleStep, LifecycleContext) async throws -> Void)
+  }
+
+  private let body: Body
   /// What the hook is for; `nil` for a wildcard.
   let notification: ObjectIdentifier?
+  /// What earlier calls have taught.
+  private let completedInPlace = Atomic<Bool>(false)
+
+  private init(_ body: Body, for type: (any LifecycleNotification.Type)?) {
+    self.body = body
+    notification = type.map { ObjectIdentifier($0) }
+  }
+
   /// Whether the hook is a method of the target, and so isolated to it when that is an actor.
-  let isMethod: Bool
-  /// Called with the entry's target and a notification of the hook's type. When `isMethod`, the isolation
-  /// is the target, so that the hook begins in the same step in which it is marked as begun.
-  let body: Body
-  let memory = HookMemory()
+  var isMethod: Bool { if case .closure = body { false } else { true } }
+
+  /// It once ran from beginning to end on the thread that called it, so it is not isolated to the main
+  /// actor.
+  var staysInPlace: Bool {
+    get { completedInPlace.load(ordering: .relaxed) }
+    set { completedInPlace.store(newValue, ordering: .relaxed) }
+  }
+
+  /// Calls it with the entry's target and a step whose notification is of the hook's type. A method of an actor is
+  /// called in its isolation, so that the hook begins in the same step in which it is marked as begun.
+  @inline(__always)
+  nonisolated(nonsending) func call(
+    _ target: consuming any AnyObject & Sendable, _ step: LifecycleStep, _ context: LifecycleContext
+  ) async throws {
+    switch body {
+    case .launch(let cast):
+      try await cast(target).didFinishLaunching(
+        step.posted() ?? DidFinishLaunching(context: context))
+    case .foreground(let cast):
+      try await cast(target).willEnterForeground(
+        step.posted() ?? WillEnterForeground(context: context))
+    case .background(let cast):
+      try await cast(target).didEnterBackground(
+        step.posted() ?? DidEnterBackground(context: context))
+    case .state(let cast):
+      try await cast(target).shouldSaveState(step.posted() ?? ShouldSaveState(context: context))
+    case .reload(let cast):
+      try await cast(target).shouldReload(step.posted() ?? ShouldReload(context: context))
+    case .suspend(let cast):
+      try await cast(target).willSuspend(step.posted() ?? WillSuspend(context: context))
+    case .resume(let cast):
+      try await cast(target).didResume(step.posted() ?? DidResume(context: context))
+    case .health(let cast):
+      try await cast(target).checkHealth(step.posted() ?? CheckHealth(context: context))
+    case .termination(let cast):
+      try await cast(target).willTerminate(step.posted() ?? WillTerminate(context: context))
+    case .pressure(let cast):
+      guard let notification: DidReceivePressure = step.notification(context) else { return }
+      try await cast(target).didReceivePressure(notification)
+    case .wildcard(let cast):
+      guard let notification = step.notification(context) else { return }
+      try await cast(target).didReceive(notification)
+    case .closure(let body): try await body(target, step, context)
+    }
+  }
+
+  // MARK: Methods
 
   /// All hooks that `observer` has adopted.
   static func hooks(of observer: some LifecycleObserver) -> [Hook] {
@@ -32,109 +102,76 @@ struct Hook: Sendable {
     return hooks
   }
 
-  /// The method of a class `O`. The target given to the body is the very object whose type was opened
-  /// when the hook was made (`ObserverEntry.target`), and a notification's type is checked when its hooks
-  /// are looked up: both casts are free and can't fail.
-  private static func method<O: AnyObject, N: LifecycleNotification>(
-    of _: O.Type, for type: N.Type,
-    _ body: @escaping @Sendable (isolated (any Actor)?, O, N) async throws -> Void
-  ) -> Hook {
-    Hook(notification: ObjectIdentifier(type), isMethod: true) { isolation, target, notification in
-      try await body(isolation, unsafeDowncast(target, to: O.self), notification as! N)
-    }
-  }
-
   private static func launch<O: LaunchObserver>(_: O) -> Hook {
-    method(of: O.self, for: DidFinishLaunching.self) { _, target, notification in
-      try await target.didFinishLaunching(notification)
-    }
+    Hook(.launch { unsafeDowncast($0, to: O.self) }, for: DidFinishLaunching.self)
   }
   private static func foreground<O: ForegroundObserver>(_: O) -> Hook {
-    method(of: O.self, for: WillEnterForeground.self) { _, target, notification in
-      try await target.willEnterForeground(notification)
-    }
+    Hook(.foreground { unsafeDowncast($0, to: O.self) }, for: WillEnterForeground.self)
   }
   private static func background<O: BackgroundObserver>(_: O) -> Hook {
-    method(of: O.self, for: DidEnterBackground.self) { _, target, notification in
-      try await target.didEnterBackground(notification)
-    }
+    Hook(.background { unsafeDowncast($0, to: O.self) }, for: DidEnterBackground.self)
   }
   private static func state<O: StateObserver>(_: O) -> Hook {
-    method(of: O.self, for: ShouldSaveState.self) { _, target, notification in
-      try await target.shouldSaveState(notification)
-    }
+    Hook(.state { unsafeDowncast($0, to: O.self) }, for: ShouldSaveState.self)
   }
   private static func reload<O: ReloadObserver>(_: O) -> Hook {
-    method(of: O.self, for: ShouldReload.self) { _, target, notification in
-      try await target.shouldReload(notification)
-    }
+    Hook(.reload { unsafeDowncast($0, to: O.self) }, for: ShouldReload.self)
   }
   private static func suspend<O: SuspendObserver>(_: O) -> Hook {
-    method(of: O.self, for: WillSuspend.self) { _, target, notification in
-      try await target.willSuspend(notification)
-    }
+    Hook(.suspend { unsafeDowncast($0, to: O.self) }, for: WillSuspend.self)
   }
   private static func resume<O: ResumeObserver>(_: O) -> Hook {
-    method(of: O.self, for: DidResume.self) { _, target, notification in
-      try await target.didResume(notification)
-    }
+    Hook(.resume { unsafeDowncast($0, to: O.self) }, for: DidResume.self)
   }
   private static func pressure<O: PressureObserver>(_: O) -> Hook {
-    method(of: O.self, for: DidReceivePressure.self) { _, target, notification in
-      try await target.didReceivePressure(notification)
-    }
+    Hook(.pressure { unsafeDowncast($0, to: O.self) }, for: DidReceivePressure.self)
   }
   private static func health<O: HealthObserver>(_: O) -> Hook {
-    method(of: O.self, for: CheckHealth.self) { _, target, notification in
-      try await target.checkHealth(notification)
-    }
+    Hook(.health { unsafeDowncast($0, to: O.self) }, for: CheckHealth.self)
   }
   private static func termination<O: TerminationObserver>(_: O) -> Hook {
-    method(of: O.self, for: WillTerminate.self) { _, target, notification in
-      try await target.willTerminate(notification)
-    }
+    Hook(.termination { unsafeDowncast($0, to: O.self) }, for: WillTerminate.self)
   }
   private static func wildcard<O: WildcardObserver>(_: O) -> Hook {
-    Hook(notification: nil, isMethod: true) { _, target, notification in
-      try await unsafeDowncast(target, to: O.self).didReceive(notification)
-    }
+    Hook(.wildcard { unsafeDowncast($0, to: O.self) }, for: nil)
   }
+
+  // MARK: Closures
 
   /// A closure bound to `Owner`: the target is the owner.
   static func closure<Owner: AnyObject & Sendable, N: LifecycleNotification>(
     for type: N.Type, owner _: Owner.Type,
     _ body: @escaping @Sendable (Owner, N) async throws -> Void
   ) -> Hook {
-    Hook(notification: ObjectIdentifier(type), isMethod: false) { _, target, notification in
-      try await body(unsafeDowncast(target, to: Owner.self), notification as! N)
+    let call: Body = .closure { target, step, context in
+      guard let notification: N = step.notification(context) else { return }
+      try await body(unsafeDowncast(target, to: Owner.self), notification)
     }
+    return Hook(call, for: type)
   }
 
   /// A closure of its own.
   static func closure<N: LifecycleNotification>(
     for type: N.Type, _ body: @escaping @Sendable (N) async throws -> Void
   ) -> Hook {
-    Hook(notification: ObjectIdentifier(type), isMethod: false) { _, _, notification in
-      try await body(notification as! N)
+    let call: Body = .closure { _, step, context in
+      guard let notification: N = step.notification(context) else { return }
+      try await body(notification)
     }
+    return Hook(call, for: type)
   }
 
   /// A closure for every notification.
   static func wildcard(
     _ body: @escaping @Sendable (any LifecycleNotification) async throws -> Void
   ) -> Hook {
-    Hook(notification: nil, isMethod: false) { _, _, notification in try await body(notification) }
+    let call: Body = .closure { _, step, context in
+      guard let notification = step.notification(context) else { return }
+      try await body(notification)
+    }
+    return Hook(call, for: nil)
   }
-}
 
-/// What earlier calls have taught about a hook.
-final class HookMemory: Sendable {
-  private let completedInPlace = Atomic<Bool>(false)
-
-  /// It once ran from beginning to end on the thread that called it, so it is not isolated to the main
-  /// actor.
-  var staysInPlace: Bool {
-    get { completedInPlace.load(ordering: .relaxed) }
-    set { completedInPlace.store(newValue, ordering: .relaxed) }
-  }
+  /// Is never called.
+  static let none = Hook(.closure { _, _, _ in }, for: nil)
 }

@@ -3,7 +3,8 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
   /// Who or what asked for it.
   public enum Origin: Sendable {
     /// A signal, with the sender's process and real user (0 and 0 when the kernel sent it, as a terminal
-    /// does for Ctrl-C) and how many deliveries were taken together.
+    /// does for Ctrl-C; process -1 when it is outside of this process's pid namespace, as who stops a
+    /// container is) and how many deliveries were taken together.
     case signal(UnixSignal, pid: Int32, uid: UInt32, coalesced: Int)
     /// `start()` or `run`.
     case launch
@@ -51,12 +52,16 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     if case .signal(let signal, _, _, _) = origin { signal } else { nil }
   }
 
+  private static func sender(_ pid: Int32, _ uid: UInt32) -> String {
+    if pid == 0, uid == 0 { return "the kernel" }
+    return pid < 0 ? "outside of the container, uid \(uid)" : "pid \(pid) uid \(uid)"
+  }
+
   /// For a log line: `SIGUSR1 from pid 4242 uid 0`.
   public var description: String {
     switch origin {
     case .signal(let signal, let pid, let uid, let coalesced):
-      (pid == 0 && uid == 0 ? "\(signal) from the kernel" : "\(signal) from pid \(pid) uid \(uid)")
-        + (coalesced > 1 ? " (\(coalesced) times)" : "")
+      "\(signal) from \(Self.sender(pid, uid))" + (coalesced > 1 ? " (\(coalesced) times)" : "")
     case .launch: "launch"
     case .api: "a call"
     case .bus(let fact): fact

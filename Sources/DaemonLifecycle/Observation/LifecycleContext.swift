@@ -3,46 +3,85 @@
 /// Every notification of the package has one as `context`; in a hook for a notification of your own,
 /// `LifecycleContext.current` is it. Safe to use from any thread.
 public struct LifecycleContext: Sendable {
-  /// Why this happens.
-  public let cause: LifecycleCause
-  /// When the delivery of this notification began, on the subject's clock.
-  public let time: LifecycleClock.Instant
-  /// The hook being called; nil in a stream and in a context made by hand.
-  let call: HookCall?
+  /// A reference, so that a notification is small however many hear it.
+  private enum Source: Sendable {
+    case hook(HookRun)
+    case fixed(Fixed)
+  }
 
-  init(cause: LifecycleCause, time: LifecycleClock.Instant, call: HookCall?) {
-    self.cause = cause
-    self.time = time
-    self.call = call
+  /// Outside of any hook: in a stream, or made by hand.
+  private final class Fixed: Sendable {
+    let cause: LifecycleCause
+    let time: MonotonicTime
+    init(_ cause: LifecycleCause, _ time: MonotonicTime) { (self.cause, self.time) = (cause, time) }
+  }
+
+  private let source: Source
+  /// Of the hook's call in its run.
+  private let index: Int
+
+  init(run: HookRun, index: Int) {
+    source = .hook(run)
+    self.index = index
+  }
+
+  init(cause: LifecycleCause, time: LifecycleClock.Instant) {
+    source = .fixed(Fixed(cause, time.time))
+    index = 0
   }
 
   /// A context outside of any delivery, for calling a hook by hand in a test: it never becomes stale.
   public init(cause: LifecycleCause = LifecycleCause(.api)) {
-    self.init(cause: cause, time: LifecycleClock.Instant(.now()), call: nil)
+    self.init(cause: cause, time: LifecycleClock.Instant(.now()))
   }
 
   /// The context of the hook that the current task runs in, if it does.
   public static var current: LifecycleContext? {
-    guard let call = HookCall.current, call.isCurrent else { return nil }
+    guard let call = HookScope.currentCall, call.isCurrent else { return nil }
     return call.context
   }
 
+  /// Why this happens.
+  public var cause: LifecycleCause {
+    switch source {
+    case .hook(let run): run.delivery.cause
+    case .fixed(let fixed): fixed.cause
+    }
+  }
+
+  /// When the delivery of this notification began, on the subject's clock.
+  public var time: LifecycleClock.Instant {
+    switch source {
+    case .hook(let run): LifecycleClock.Instant(run.delivery.began)
+    case .fixed(let fixed): LifecycleClock.Instant(fixed.time)
+    }
+  }
+
   /// When the hook will be cancelled, on the subject's clock; the distant future outside of a delivery.
-  public var deadline: LifecycleClock.Instant { call?.deadline ?? .distantFuture }
+  public var deadline: LifecycleClock.Instant {
+    guard case .hook(let run) = source else { return .distantFuture }
+    return LifecycleClock.Instant(run.isCurrent(index) ? run.deadline : run.delivery.began)
+  }
 
   /// What is left until the deadline; never negative.
   public var timeRemaining: Duration {
-    guard let call else { return .seconds(Int64.max) }
-    return max(.zero, call.clock.now.duration(to: call.deadline))
+    guard case .hook(let run) = source else { return .seconds(Int64.max) }
+    return max(.zero, run.core.now.duration(to: deadline.time))
   }
 
-  /// False once this hook was given up: the delivery has gone on without it, and a hook that wakes late
-  /// must not act any more.
-  public var isCurrent: Bool { call?.isCurrent ?? true }
+  /// False once this hook has ended, or was given up: the delivery has gone on without it, and a hook that wakes
+  /// late must not act any more.
+  public var isCurrent: Bool {
+    guard case .hook(let run) = source else { return true }
+    return run.isCurrent(index)
+  }
 
   /// Asks for more time, as iOS's background-task assertion does.
   ///
   /// While the daemon terminates, the deadline never passes what is left of the stop budget. Does nothing
   /// for a hook that was given up, and nothing outside of a delivery.
-  public func extendDeadline(by extra: Duration) { call?.extendDeadline(by: extra) }
+  public func extendDeadline(by extra: Duration) {
+    guard case .hook(let run) = source else { return }
+    run.core.extend(HookCall(run: run, index: index), by: extra)
+  }
 }

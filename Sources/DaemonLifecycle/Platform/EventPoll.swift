@@ -15,8 +15,17 @@ final class EventPoll: Sendable {
   private let epoll: Int32
   private let wakeUp: Int32
   private let timer: Int32
-  /// What the timerfd is set to; `.max` = disarmed. It may be earlier than the next deadline, never later.
-  private let armed = Mutex<MonotonicTime>(.distantFuture)
+  private struct Alarm {
+    /// When `wait` should return; `.distantFuture`: not because of the time.
+    var wanted = MonotonicTime.distantFuture
+    /// What the timerfd is set to; the distant future: disarmed. While somebody waits it may be earlier than what
+    /// is wanted, never later.
+    var set = MonotonicTime.distantFuture
+    /// The listening thread is in `wait`: a change of what is wanted must reach the timerfd now. Otherwise that is
+    /// done before the next wait, and a delivery that is over by then costs nothing.
+    var isWaiting = false
+  }
+  private let alarm = Mutex(Alarm())
 
   struct Ready {
     var timerExpired = false
@@ -70,23 +79,24 @@ final class EventPoll: Sendable {
     _ = write(wakeUp, &one, 8)  // EAGAIN means that a wake-up is pending already
   }
 
-  /// Sees to it that `wait` returns at `deadline`. Later deadlines than the armed one cost nothing: the
+  /// Sees to it that `wait` returns at `deadline`. Later deadlines than the one set cost nothing: the
   /// timer is set again when it fires early. `nil` disarms it, so that an idle daemon is never woken.
   func arm(at deadline: MonotonicTime?) {
-    armed.withLock { armed in
-      guard let deadline else {
-        if armed != .distantFuture { setTimer(nil) }
-        armed = .distantFuture
-        return
-      }
-      guard deadline < armed else { return }
-      armed = deadline
-      setTimer(deadline)
+    alarm.withLock { alarm in
+      alarm.wanted = deadline ?? .distantFuture
+      if alarm.isWaiting { settle(&alarm) }
     }
   }
 
+  private func settle(_ alarm: inout Alarm) {
+    let isIdle = alarm.wanted == .distantFuture
+    guard alarm.wanted < alarm.set || isIdle && alarm.set != .distantFuture else { return }
+    alarm.set = alarm.wanted
+    setTimer(isIdle ? nil : alarm.wanted)
+  }
+
   /// Whether the timer will wake the listening thread.
-  var isArmed: Bool { armed.withLock { $0 != .distantFuture } }
+  var isArmed: Bool { alarm.withLock { $0.wanted != .distantFuture } }
 
   private func setTimer(_ deadline: MonotonicTime?) {
     var spec = itimerspec()  // all zero: disarmed
@@ -107,8 +117,13 @@ final class EventPoll: Sendable {
       ready.timerExpired = true
       return ready
     }
+    alarm.withLock { alarm in
+      alarm.isWaiting = true
+      settle(&alarm)
+    }
     withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: 16) { events in
       let count = epoll_wait(epoll, events.baseAddress, Int32(events.count), milliseconds)
+      alarm.withLock { $0.isWaiting = false }
       // The time-out, or EINTR: a signal handler ran on this thread.
       guard count > 0 else { return }
       for index in 0..<Int(count) {
@@ -116,9 +131,9 @@ final class EventPoll: Sendable {
         switch descriptor {
         case wakeUp: drain(wakeUp)
         case timer:
-          armed.withLock { armed in
+          alarm.withLock { alarm in
             drain(timer)
-            armed = .distantFuture
+            alarm.set = .distantFuture
           }
           ready.timerExpired = true
         default:

@@ -9,11 +9,11 @@
 /// of one kind can't starve another; wishes of one kind that wait together are one. Where a wish was taken
 /// back while it waited, nothing is delivered: the registry converges on the latest state wanted.
 struct LifecycleRegistry: Sendable {
-  /// A step to deliver: the members that hear it, group after group; those of one group hear together.
+  /// A step to deliver, and the members that hear it.
   struct Plan: Sendable {
     let step: LifecycleStep
     let cause: LifecycleCause
-    let groups: [[ObserverID]]
+    let audience: LifecycleAudience<ObserverID>
     /// Which walk it belongs to: grows from walk to walk.
     let walk: UInt64
     /// What that walk is about.
@@ -36,29 +36,18 @@ struct LifecycleRegistry: Sendable {
     case checkHealth
   }
 
-  /// What a member has heard of; earlier members are never behind later ones of the same phase.
-  private struct Member: Sendable {
-    let id: ObserverID
-    let phase: LifecyclePhase
-    /// `.launching` until it was told of the launch, `.foreground` while it must be told to pause.
-    /// Never above the registry's own state, except while a step is on its way.
-    var level: LifecycleState
-    /// It has a hook that was given up and has not ended: it is told what it missed afterwards.
-    var isBusy = false
-    /// It heard WillSuspend, so it will hear DidResume.
-    var isSuspended = false
-    /// Its launch went wrong: it hears no more, least of all that it should save what it never restored.
-    var launchFailed = false
+  private enum News: Sendable {
+    case level(LifecycleState)
+    case suspended(Bool)
+    case nothing
 
-    /// Whether a step is for it: those that change where it is, only from there. One that was not told of
-    /// the launch has nothing to pause, save or close.
-    func misses(_ step: LifecycleStep) -> Bool {
+    init(_ step: LifecycleStep) {
       switch step {
-      case .didFinishLaunching: level == .launching && !launchFailed
-      case .willEnterForeground: level == .background
-      case .didEnterBackground: level == .foreground
-      case .didResume: isSuspended
-      default: level != .launching
+      case .didFinishLaunching, .didEnterBackground: self = .level(.background)
+      case .willEnterForeground: self = .level(.foreground)
+      case .willSuspend: self = .suspended(true)
+      case .didResume: self = .suspended(false)
+      default: self = .nothing
       }
     }
   }
@@ -85,8 +74,7 @@ struct LifecycleRegistry: Sendable {
   private(set) var termination: LifecycleCause?
   /// Deliveries are held back while positive; those of a termination are not.
   private var holds = 0
-  /// Sorted by phase, then by id, which grows with each addition.
-  private var members: [Member] = []
+  private var members = LifecycleMembers()
   /// The rest of the walk under way. Cleared by termination, which plans its own.
   private var walk: [LifecycleStep] = []
   private var walkCause = LifecycleCause(.launch)
@@ -94,7 +82,11 @@ struct LifecycleRegistry: Sendable {
   /// What the walk under way, or the last one, is about.
   private(set) var walkKind = LifecycleWalk.launch
   /// The step being delivered; `next()` gives none meanwhile.
-  private var current: Plan?
+  private var current: Plan? {
+    didSet { news = current.map { News($0.step) } ?? .nothing }
+  }
+  /// What whoever is reached by the current step then knows.
+  private var news = News.nothing
   /// The termination has taken steps from the walk that was under way.
   private(set) var hasCutWalk = false
   /// How many signals asked for an end: only signals escalate.
@@ -205,45 +197,40 @@ struct LifecycleRegistry: Sendable {
 
   /// Who will hear the rest of the walk under way, step by step, as far as that is known now.
   var remainingAudience: [(step: LifecycleStep, members: [ObserverID])] {
-    walk.map { step in
-      (step, members.filter { $0.level != .launching || state == .launching }.map(\.id))
+    var hearing: [ObserverID] = []
+    let isHearing = { (standing: LifecycleMembers.Standing) in
+      standing.level != .launching || state == .launching
     }
+    members.forEach(where: isHearing) { hearing.append($0.id) }
+    return walk.map { ($0, hearing) }
   }
 
   // MARK: Members
 
-  mutating func add(_ id: ObserverID, phase: LifecyclePhase) {
-    let member = Member(id: id, phase: phase, level: .launching)
-    let index = members.firstIndex { $0.phase > phase } ?? members.endIndex
-    members.insert(member, at: index)
-  }
+  mutating func add(_ id: ObserverID, phase: LifecyclePhase) { members.add(id, phase: phase) }
 
   /// Sends nothing: what an observer does at its end is its owner's business.
-  mutating func remove(_ id: ObserverID) { members.removeAll { $0.id == id } }
-  mutating func removeAll() { members = [] }
+  mutating func remove(_ id: ObserverID) { members.remove(id) }
+  mutating func removeAll() { members.removeAll() }
 
   mutating func setBusy(_ id: ObserverID, _ isBusy: Bool) {
-    guard let index = members.firstIndex(where: { $0.id == id }) else { return }
-    members[index].isBusy = isBusy
+    members.update(id) { $0.isBusy = isBusy }
   }
 
   /// The member could not launch.
   mutating func launchFailed(_ id: ObserverID) {
-    guard let index = members.firstIndex(where: { $0.id == id }) else { return }
-    members[index].level = .launching
-    members[index].launchFailed = true
+    members.update(id) { member in
+      member.level = .launching
+      member.launchFailed = true
+    }
   }
 
   /// The delivery under way has got to this member: it is being told now.
   mutating func reached(_ id: ObserverID) {
-    guard let current, let index = members.firstIndex(where: { $0.id == id }) else { return }
-    switch current.step {
-    case .didFinishLaunching: members[index].level = .background
-    case .willEnterForeground: members[index].level = .foreground
-    case .didEnterBackground: members[index].level = .background
-    case .willSuspend: members[index].isSuspended = true
-    case .didResume: members[index].isSuspended = false
-    default: break
+    switch news {
+    case .level(let level): members.update(id) { $0.level = level }
+    case .suspended(let isSuspended): members.update(id) { $0.isSuspended = isSuspended }
+    case .nothing: break
     }
   }
 
@@ -257,6 +244,9 @@ struct LifecycleRegistry: Sendable {
     termination == nil && sleepWish == nil && wantsSleep == isSuspended
       && !(isInWalk && walkKind == .suspend)
   }
+
+  /// In the foreground, and to stay there.
+  var isServing: Bool { state == .foreground && backgroundReasons.isEmpty && termination == nil }
 
   /// The launch is not held: the hold may be released by what it waits for.
   var isLaunchWalk: Bool { walkKind == .launch && isInWalk }
@@ -430,21 +420,18 @@ struct LifecycleRegistry: Sendable {
 
   /// The step with the members that hear it, in order, cut into groups.
   private func plan(
-    _ step: LifecycleStep, cause: LifecycleCause, to isIncluded: (Member) -> Bool
+    _ step: LifecycleStep, cause: LifecycleCause,
+    to isIncluded: (LifecycleMembers.Standing) -> Bool
   ) -> Plan {
-    var groups: [[ObserverID]] = []
+    var audience = LifecycleAudience<ObserverID>()
     var last: LifecyclePhase?
-    let hearing = members.filter(isIncluded)
-    for member in step.isDownward ? hearing.reversed() : hearing {
-      if member.phase.isConcurrent, member.phase == last {
-        groups[groups.endIndex - 1].append(member.id)
-      } else {
-        groups.append([member.id])
-      }
+    audience.reserve(members.count(where: isIncluded))
+    members.forEach(where: isIncluded, reversed: step.isDownward) { member in
+      audience.append(member.id, together: member.phase.isConcurrent && member.phase == last)
       last = member.phase
     }
     return Plan(
-      step: step, cause: cause, groups: groups, walk: walkNumber, kind: walkKind,
+      step: step, cause: cause, audience: audience, walk: walkNumber, kind: walkKind,
       isOfTermination: termination != nil)
   }
 }

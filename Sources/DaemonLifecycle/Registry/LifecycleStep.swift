@@ -69,8 +69,35 @@ enum LifecycleStep: Sendable {
   }
 }
 
+extension LifecycleStep {
+  /// The notification, if it was posted; it is known to be of this type.
+  func posted<N: LifecycleNotification>() -> N? {
+    guard case .posted(let notification, _) = self else { return nil }
+    return Self.same(notification)
+  }
+
+  /// The notification, which is known to be of this type.
+  func notification<N: LifecycleNotification>(_ context: LifecycleContext) -> N? {
+    let notification: (any LifecycleNotification)? = notification(context)
+    return notification.flatMap { Self.same($0) }
+  }
+
+  /// A dynamic cast takes longer than a short hook, and this is none: the types are the same one.
+  private static func same<N: LifecycleNotification>(_ notification: any LifecycleNotification)
+    -> N?
+  {
+    func open<M: LifecycleNotification>(_ notification: M) -> N? {
+      M.self == N.self ? unsafeBitCast(notification, to: N.self) : nil
+    }
+    return open(notification)
+  }
+}
+
 struct ObserverID: Hashable, Comparable, Sendable {
+  /// Grows with each addition.
   let value: UInt64
+  /// Where the core keeps it: see `ObserverTable`.
+  var slot = 0
   static func < (a: ObserverID, b: ObserverID) -> Bool { a.value < b.value }
 }
 

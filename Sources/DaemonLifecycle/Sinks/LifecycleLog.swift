@@ -40,6 +40,7 @@ final class LifecycleLog: LifecycleSink {
     case .endedLate(let text), .complaint(let text): complain(text)
     case .unhealthy(let reason): complain("the watchdog is not pinged: \(reason)")
     case .remark(_, let text?): complain(text)
+    case .draining(let cause, let delay): write(cause, delay)
     case .terminating(let cause): write(cause)
     default: break
     }
@@ -117,6 +118,13 @@ final class LifecycleLog: LifecycleSink {
         "The stop has overtaken \(walk.gerund), after \(elapsed.inSeconds) s (\(cause))", .info,
         messageID: LifecycleMessageID.problem,
         fields: fields(walk, cause) + [JournalField(known: "LIFECYCLE_OUTCOME", "overtaken")]))
+  }
+
+  private func write(_ cause: LifecycleCause, _ delay: Duration) {
+    journal?.write(
+      JournalEntry(
+        "Serving on for \(delay.inSeconds) s, then stopping (\(cause))", .notice,
+        messageID: LifecycleMessageID.draining, fields: fields(.termination, cause)))
   }
 
   private func write(_ cause: LifecycleCause) {

@@ -4,6 +4,7 @@ import Systemd
 enum LifecycleMessageID {
   static let problem = MessageID(known: "1a2a6468bf014f33adee1696a91e7114")
   static let remark = MessageID(known: "396132203e9c4391a79d47e32401418c")
+  static let draining = MessageID(known: "52cd9a03f8b44cc2bc3c800f95d7f13a")
   /// The termination begins; its end is `of(.termination)`.
   static let stopping = MessageID(known: "e4b7e8363c7c45e49a99b37ae5a42e3d")
 

@@ -16,6 +16,8 @@ struct ServiceStatus {
   private var isReloading = false
   /// STOPPING has been sent.
   private var stopping: LifecycleCause?
+  /// The daemon still serves, for so long: STOPPING has been sent for it.
+  private var drainDelay: Duration?
   /// The exit status has been sent: no other status comes after it.
   private var isOver = false
   private var snapshot = LifecycleSnapshot(state: .launching, reasons: [])
@@ -38,6 +40,7 @@ struct ServiceStatus {
     case .ended(let walk, let report, _, let snapshot): ended(walk, report, snapshot, clock)
     case .reasonsChanged(let cause, let snapshot): moved(to: snapshot, cause, clock)
     case .launched(let snapshot): launched(snapshot, clock)
+    case .draining(let cause, let delay): draining(cause, delay)
     case .terminating(let cause): terminating(cause)
     case .unmappedReload(_, let time): unmappedReload(clock, time)
     case .extended(let duration): [.extendTimeout(duration)]
@@ -130,7 +133,15 @@ struct ServiceStatus {
     return [.ready] + status("the reload was cut short: the lifecycle is gone")
   }
 
+  private mutating func draining(_ cause: LifecycleCause, _ delay: Duration) -> [NotifyField] {
+    guard stopping == nil else { return [] }
+    stopping = cause
+    drainDelay = delay
+    return [.stopping] + status()
+  }
+
   private mutating func terminating(_ cause: LifecycleCause) -> [NotifyField] {
+    if drainDelay.take() != nil { return status() }
     guard stopping == nil else { return [] }
     stopping = cause
     return [.stopping] + status()
@@ -158,7 +169,8 @@ struct ServiceStatus {
 
   /// The state, since when, by whom, and the remarks; nothing when that was said already.
   private mutating func status() -> [NotifyField] {
-    let state = stopping.map { "stopping: \($0)" } ?? phrase
+    let draining = drainDelay.map { " after serving on for \($0.inSeconds) s" } ?? ""
+    let state = stopping.map { "stopping\(draining): \($0)" } ?? phrase
     let notes = remarks.sorted { $0.key < $1.key }.map { "; \($0.value)" }
     return status(state + notes.joined())
   }

@@ -9,6 +9,8 @@ protocol LifecycleSource: AnyObject, Sendable {
   /// What the listening thread polls, from `open` to `close`. A source may close one of them earlier, and
   /// leaves it out then: the kernel drops closed descriptors from the poll.
   var descriptors: [PolledDescriptor] { get }
+  /// Whether it is one of them; as `descriptors` says unless a source knows it sooner.
+  func polls(_ descriptor: Int32) -> Bool
   func open() throws(LifecycleError)
   /// Another thread listens from now on. Called on it.
   func listenerChanged()
@@ -19,6 +21,7 @@ protocol LifecycleSource: AnyObject, Sendable {
 
 extension LifecycleSource {
   func listenerChanged() {}
+  func polls(_ descriptor: Int32) -> Bool { descriptors.contains { $0.number == descriptor } }
 }
 
 /// What a source reports to the core.

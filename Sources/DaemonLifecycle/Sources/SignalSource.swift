@@ -24,6 +24,8 @@ final class SignalSource: LifecycleSource {
     opened.withLock { $0.descriptor < 0 ? [] : [PolledDescriptor(number: $0.descriptor)] }
   }
 
+  func polls(_ descriptor: Int32) -> Bool { opened.withLock { $0.descriptor == descriptor } }
+
   /// All or nothing: when one signal can't be had, the dispositions of the others are put back.
   func open() throws(LifecycleError) {
     try map.validate()
@@ -67,17 +69,22 @@ final class SignalSource: LifecycleSource {
   /// Looks again when something came while it looked: of two signals, the later may be in a slot that is
   /// still ahead and the earlier in one that is behind. Bounded, since a storm may never let up.
   private func events(of signals: [UnixSignal]) -> [LifecycleInput] {
-    var taken: [UnixSignal: clinux_signal_record] = [:]
+    var taken: [(signal: UnixSignal, record: clinux_signal_record)] = []
     var record = clinux_signal_record()
     for _ in 0..<64 {
       let before = clinux_signal_count()
       for signal in signals where clinux_signal_take(signal.rawValue, &record) {
-        record.count += taken[signal]?.count ?? 0
-        taken[signal] = record
+        if let index = taken.firstIndex(where: { $0.signal == signal }) {
+          record.count += taken[index].record.count
+          taken[index].record = record
+        } else {
+          taken.append((signal, record))
+        }
       }
       if clinux_signal_count() == before { break }
     }
-    return taken.sorted { $0.value.sequence < $1.value.sequence }.compactMap { signal, record in
+    if taken.count > 1 { taken.sort { $0.record.sequence < $1.record.sequence } }
+    return taken.map { signal, record in
       let cause = LifecycleCause(
         .signal(signal, pid: record.pid, uid: record.uid, coalesced: Int(record.count)))
       guard let action = map[signal] else { return .unmappedReload(cause) }

@@ -18,7 +18,7 @@ import Glibc
     "launch-fails": launchFails, "fork": forkChild, "two-subjects": twoSubjects, "churn": churn,
     "spawn": spawnFromHook, "late-launch": slowLaunch, "stop": stopListening,
     "exit-grace": exitGrace, "cancel": cancelCaller, "late-signal": lateSignal,
-    "broken-stderr": brokenStderr,
+    "broken-stderr": brokenStderr, "alive": alive,
     "storm": storm, "send": sendStorm,
   ]
 }

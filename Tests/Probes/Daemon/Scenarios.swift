@@ -305,9 +305,13 @@ let fullStdout: @Sendable ([String]) async throws -> Void = { _ in
 }
 
 /// Still alive after the last hook: ended by `_exit` with the code.
-let exitGrace: @Sendable ([String]) async throws -> Void = { _ in
+let exitGrace: @Sendable ([String]) async throws -> Void = { arguments in
   let lifecycle = LifecycleSubject(.init(exitGrace: .milliseconds(300)))
+  let token = lifecycle.observe(WillEnterForeground.self) { _ in
+    if arguments.contains("says") { say("started") }
+  }
   let result = try await lifecycle.run()
+  token.cancel()
   say("code \(result.code)")
   sleep(1000)
 }
@@ -373,12 +377,13 @@ let launchFails: @Sendable ([String]) async throws -> Void = { _ in
   finish(result)
 }
 
-/// A launch that takes its time: what comes meanwhile waits.
-let slowLaunch: @Sendable ([String]) async throws -> Void = { _ in
-  let lifecycle = LifecycleSubject()
+/// A launch that takes its time: what comes meanwhile waits. The path of a readiness file may be given.
+let slowLaunch: @Sendable ([String]) async throws -> Void = { arguments in
+  let lifecycle = LifecycleSubject(.init(readinessFile: arguments.first.map { .init($0) }))
   let logger = Logger()
   let token = lifecycle.observe(DidFinishLaunching.self, phase: .init(order: -1)) { notification in
     say("launching")
+    if let ready = arguments.first { say(access(ready, F_OK) == 0 ? "ready" : "not ready") }
     // A real wait: the test sends its signals meanwhile and then a line of its own.
     try await lifecycle.clock.sleep(for: .milliseconds(700))
   }

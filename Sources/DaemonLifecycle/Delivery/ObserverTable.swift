@@ -1,0 +1,67 @@
+/// The registered observers and closures, by id and by object. Nothing here takes longer for there being many.
+struct ObserverTable: Sendable {
+  /// By the slot of their id; `nil`: free.
+  private var slots: [ObserverEntry?] = []
+  private var free: [Int] = []
+  /// Observers by address. One that is gone may have had the same address as another that is there, which is
+  /// then the one named here; the other stays in its slot, to be reported.
+  private var observers: [ObjectIdentifier: ObserverID] = [:]
+  /// Closures by the address of their owner.
+  private var closures: [ObjectIdentifier: Set<ObserverID>] = [:]
+
+  subscript(id: ObserverID) -> ObserverEntry? {
+    guard slots.indices.contains(id.slot), let entry = slots[id.slot], entry.id == id else {
+      return nil
+    }
+    return entry
+  }
+
+  var isEmpty: Bool { free.count == slots.count }
+
+  /// An id for the next entry, which is to be inserted at once.
+  func nextID(_ value: UInt64) -> ObserverID {
+    ObserverID(value: value, slot: free.last ?? slots.endIndex)
+  }
+
+  mutating func insert(_ entry: ObserverEntry) {
+    if entry.id.slot == free.last { free.removeLast() }
+    if entry.id.slot == slots.endIndex { slots.append(nil) }
+    slots[entry.id.slot] = entry
+    guard let ownerID = entry.ownerID else { return }
+    if entry.isObserver {
+      observers[ownerID] = entry.id
+    } else {
+      closures[ownerID, default: []].insert(entry.id)
+    }
+  }
+
+  mutating func remove(_ id: ObserverID) -> ObserverEntry? {
+    guard let entry = self[id] else { return nil }
+    slots[id.slot] = nil
+    free.append(id.slot)
+    guard let ownerID = entry.ownerID else { return entry }
+    if entry.isObserver {
+      if observers[ownerID] == id { observers[ownerID] = nil }
+    } else {
+      closures[ownerID]?.remove(id)
+      if closures[ownerID]?.isEmpty == true { closures[ownerID] = nil }
+    }
+    return entry
+  }
+
+  /// Leaves none; returns those that were there.
+  mutating func removeAll() -> [ObserverEntry] {
+    defer { self = ObserverTable() }
+    return slots.compactMap { $0 }
+  }
+
+  /// Whether this very object, which the caller holds, is an observer.
+  func hasObserver(_ owner: ObjectIdentifier) -> Bool {
+    observers[owner].flatMap { self[$0] }?.target != nil
+  }
+
+  /// What the object has registered, as an observer and as an owner.
+  func ids(of owner: ObjectIdentifier) -> [ObserverID] {
+    (observers[owner].map { [$0] } ?? []) + (closures[owner] ?? []).sorted()
+  }
+}

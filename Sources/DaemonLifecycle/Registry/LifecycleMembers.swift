@@ -1,0 +1,198 @@
+/// The observers as the registry sees them, in the order in which they hear on the way up: by phase, then by id, which
+/// grows with each addition.
+///
+/// Adding and removing take the same time however many there are, up to a search; so does finding the neighbour
+/// of the last one found, which is how a delivery goes through them, and those few who are behind the others.
+struct LifecycleMembers: Sendable {
+  /// What a member has heard of; earlier members are never behind later ones of the same phase.
+  struct Standing: Equatable, Sendable {
+    /// `.launching` until it was told of the launch, `.foreground` while it must be told to pause.
+    /// Never above the registry's own state, except while a step is on its way.
+    var level = LifecycleState.launching
+    /// It has a hook that was given up and has not ended: it is told what it missed afterwards.
+    var isBusy = false
+    /// It heard WillSuspend, so it will hear DidResume.
+    var isSuspended = false
+    /// Its launch went wrong: it hears no more, least of all that it should save what it never restored.
+    var launchFailed = false
+
+    /// Whether a step is for it: those that change where it is, only from there. One that was not told of
+    /// the launch has nothing to pause, save or close.
+    func misses(_ step: LifecycleStep) -> Bool {
+      switch step {
+      case .didFinishLaunching: level == .launching && !launchFailed
+      case .willEnterForeground: level == .background
+      case .didEnterBackground: level == .foreground
+      case .didResume: isSuspended
+      default: level != .launching
+      }
+    }
+  }
+
+  /// How many members there are of each standing.
+  private struct Census: Sendable {
+    private static let standings: [Standing] = [LifecycleState.launching, .background, .foreground]
+      .flatMap { level in
+        (0..<8).map {
+          Standing(
+            level: level, isBusy: $0 & 1 != 0, isSuspended: $0 & 2 != 0, launchFailed: $0 & 4 != 0)
+        }
+      }
+    private var counts = Array(repeating: 0, count: Census.standings.count)
+
+    private static func index(of standing: Standing) -> Int {
+      let level =
+        switch standing.level {
+        case .launching: 0
+        case .background: 1
+        case .foreground, .terminated: 2  // no member is ever terminated
+        }
+      return level * 8 + (standing.isBusy ? 1 : 0) + (standing.isSuspended ? 2 : 0)
+        + (standing.launchFailed ? 4 : 0)
+    }
+
+    subscript(standing: Standing) -> Int {
+      get { counts[Self.index(of: standing)] }
+      set { counts[Self.index(of: standing)] = newValue }
+    }
+
+    func count(where isWanted: (Standing) -> Bool) -> Int {
+      var sum = 0
+      for (index, count) in counts.enumerated() where count > 0 && isWanted(Self.standings[index]) {
+        sum += count
+      }
+      return sum
+    }
+  }
+
+  struct Member: Sendable {
+    let id: ObserverID
+    let phase: LifecyclePhase
+    fileprivate(set) var standing = Standing()
+    /// Its place is kept until the next tidying, so that a removal moves nobody.
+    fileprivate var isRemoved = false
+  }
+
+  /// The members of one phase, sorted by id.
+  private struct Group: Sendable {
+    let phase: LifecyclePhase
+    var members: [Member] = []
+    var removed = 0
+  }
+
+  private struct Place: Sendable {
+    var group: Int
+    var index: Int
+  }
+
+  /// Sorted by phase.
+  private var groups: [Group] = []
+  private var census = Census()
+  /// Where the last one was found.
+  private var last = Place(group: 0, index: 0)
+
+  mutating func add(_ id: ObserverID, phase: LifecyclePhase) {
+    let position = groups.firstIndex { $0.phase >= phase } ?? groups.endIndex
+    if position == groups.endIndex || groups[position].phase != phase {
+      groups.insert(Group(phase: phase), at: position)
+    }
+    groups[position].members.append(Member(id: id, phase: phase))
+    census[Standing()] += 1
+  }
+
+  mutating func remove(_ id: ObserverID) {
+    guard let place = place(of: id) else { return }
+    census[groups[place.group].members[place.index].standing] -= 1
+    groups[place.group].members[place.index].isRemoved = true
+    groups[place.group].removed += 1
+    let (removed, all) = (groups[place.group].removed, groups[place.group].members.count)
+    if removed == all {
+      groups.remove(at: place.group)
+    } else if removed > 32, removed > all / 2 {
+      groups[place.group].members.removeAll(where: \.isRemoved)
+      groups[place.group].removed = 0
+    }
+  }
+
+  mutating func removeAll() { self = LifecycleMembers() }
+
+  /// Changes what a member has heard of, if it is still there.
+  mutating func update(_ id: ObserverID, _ change: (inout Standing) -> Void) {
+    guard let place = place(of: id) else { return }
+    last = place
+    let old = groups[place.group].members[place.index].standing
+    change(&groups[place.group].members[place.index].standing)
+    let new = groups[place.group].members[place.index].standing
+    guard new != old else { return }
+    census[old] -= 1
+    census[new] += 1
+  }
+
+  func contains(where isWanted: (Standing) -> Bool) -> Bool { census.count(where: isWanted) > 0 }
+
+  func count(where isWanted: (Standing) -> Bool) -> Int { census.count(where: isWanted) }
+
+  /// Calls `body` for those wanted, in order or, on the way down, in reverse.
+  func forEach(
+    where isWanted: (Standing) -> Bool, reversed isReversed: Bool = false, _ body: (Member) -> Void
+  ) {
+    let wanted = census.count(where: isWanted)
+    if wanted == 0 { return }
+    if isReversed {
+      var left = wanted
+      for group in groups.reversed() {
+        for index in group.members.indices.reversed() {
+          let member = group.members[index]
+          guard !member.isRemoved, isWanted(member.standing) else { continue }
+          body(member)
+          left -= 1
+          if left == 0 { return }
+        }
+      }
+    } else {
+      let first = first(of: wanted, where: isWanted)
+      for group in groups[first.group...] {
+        let start = group.phase == groups[first.group].phase ? first.index : 0
+        for index in start..<group.members.endIndex {
+          let member = group.members[index]
+          if !member.isRemoved, isWanted(member.standing) { body(member) }
+        }
+      }
+    }
+  }
+
+  /// Where the first of the `wanted` is: found from the end, where those are who came late.
+  private func first(of wanted: Int, where isWanted: (Standing) -> Bool) -> Place {
+    if wanted == census.count(where: { _ in true }) { return Place(group: 0, index: 0) }
+    var left = wanted
+    for (number, group) in groups.enumerated().reversed() {
+      for index in group.members.indices.reversed() {
+        let member = group.members[index]
+        if !member.isRemoved, isWanted(member.standing) { left -= 1 }
+        if left == 0 { return Place(group: number, index: index) }
+      }
+    }
+    return Place(group: 0, index: 0)
+  }
+
+  private func place(of id: ObserverID) -> Place? {
+    if last.group < groups.count {
+      let members = groups[last.group].members
+      for index in [last.index + 1, last.index, last.index - 1]
+      where members.indices.contains(index) && members[index].id == id {
+        return members[index].isRemoved ? nil : Place(group: last.group, index: index)
+      }
+    }
+    for (number, group) in groups.enumerated() {
+      var (low, high) = (0, group.members.count)
+      while low < high {
+        let middle = (low + high) / 2
+        if group.members[middle].id < id { low = middle + 1 } else { high = middle }
+      }
+      if low < group.members.count, group.members[low].id == id {
+        return group.members[low].isRemoved ? nil : Place(group: number, index: low)
+      }
+    }
+    return nil
+  }
+}

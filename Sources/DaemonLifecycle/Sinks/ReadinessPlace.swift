@@ -1,0 +1,152 @@
+import CLinux
+
+/// The directory of a readiness file, opened: what follows is relative to it.
+struct ReadinessPlace {
+  let path: String
+  let name: String
+  let files: any StateFileSystem
+  let directory: StateHandle
+
+  var temporaryName: String { ".\(name).new" }
+
+  init(
+    _ path: String, _ files: any StateFileSystem, _ open: StateHandle? = nil
+  ) throws(ReadinessError) {
+    self.path = path
+    self.files = files
+    let parts = path.split(separator: "/", omittingEmptySubsequences: false)
+    guard path.hasPrefix("/"), !path.utf8.contains(0), let last = parts.last,
+      !["", ".", ".."].contains(last)
+    else { throw .notAPath(path) }
+    name = String(last)
+    if let open {
+      directory = open
+      return
+    }
+    let parent = parts.count > 2 ? parts.dropLast().joined(separator: "/") : "/"
+    do throws(SystemCallError) {
+      let number = try retrying { () throws(SystemCallError) in
+        try files.openDirectory(parent, followingLink: true)
+      }
+      directory = StateHandle(files, number)
+    } catch {
+      guard error.number != ENOENT else { throw .noDirectory(path, directory: parent) }
+      throw .system("open its directory \(parent)", path, errno: error.number)
+    }
+  }
+
+  /// Whether the name leads to this file.
+  func holds(_ identity: FileStatus.Identity) -> Bool {
+    (try? status(of: name))?.identity == identity
+  }
+
+  // MARK: Making
+
+  /// Written and locked under another name, so that it appears whole.
+  func make() throws(ReadinessError) -> (StateHandle, FileStatus.Identity)? {
+    let file = try open(temporaryName, .create, "make it")
+    do throws(SystemCallError) {
+      try call { () throws(SystemCallError) in try files.lock(file.number) }
+      var rest = Array("ready\npid \(files.processID)\nsince \(WallClock.now())\n".utf8)[...]
+      while !rest.isEmpty {
+        let count = try retrying { () throws(SystemCallError) in
+          try files.write(file.number, rest)
+        }
+        if count == 0 { throw SystemCallError(number: EIO) }
+        rest = rest.dropFirst(count)
+      }
+      let status = try call { () throws(SystemCallError) in try files.status(of: file.number) }
+      try call { () throws(SystemCallError) in
+        try files.rename(temporaryName, to: name, in: directory.number)
+      }
+      return (file, status.identity)
+    } catch {
+      try? files.remove(temporaryName, in: directory.number)
+      throw .system("make it", path, errno: error.number)
+    }
+  }
+
+  // MARK: Removing
+
+  /// - Parameter gone: Called when nothing of ours is there any more, even if that is an error.
+  func remove(_ identity: FileStatus.Identity, gone: () -> Void) throws(ReadinessError) {
+    guard let found = try status(of: name) else {
+      gone()
+      throw .removedByAnother(path)
+    }
+    guard found.identity == identity else {
+      gone()
+      throw .replaced(path)
+    }
+    try unlink(name)
+    gone()
+  }
+
+  /// Removes what a dead process of this user has left under the name, if there is anything.
+  func sweep(_ name: String) throws(ReadinessError) {
+    guard let found = try status(of: name) else { return }
+    let path = name == self.name ? path : "\(directoryPath)/\(name)"
+    switch found.kind {
+    case .file: break
+    case .directory: throw .inTheWay(path, "a directory")
+    case .link: throw .inTheWay(path, "a symbolic link")
+    case .other: throw .inTheWay(path, "not a regular file")
+    }
+    guard found.owner == files.userID else { throw .foreignOwner(path, uid: found.owner) }
+    let file = try open(name, .read, "look at it")
+    do throws(SystemCallError) {
+      try call { () throws(SystemCallError) in try files.lock(file.number) }
+      let text = try call { () throws(SystemCallError) in try files.read(file.number, 6) }
+      // An empty one: the power went before its content had reached the disk.
+      guard "ready\n".utf8.starts(with: text), text.count == min(6, found.size) else {
+        throw SystemCallError(number: EEXIST)
+      }
+    } catch {
+      switch error.number {
+      case EWOULDBLOCK: throw .inUse(path)
+      case EEXIST: throw .inTheWay(path, "a file that is none of a readiness file's")
+      default: throw .system("look at it", path, errno: error.number)
+      }
+    }
+    guard let again = try status(of: name), again.identity == found.identity else { return }
+    try unlink(name)
+  }
+
+  private var directoryPath: Substring { path.dropLast(name.utf8.count + 1) }
+
+  // MARK: Calls
+
+  private func call<Result>(
+    _ body: () throws(SystemCallError) -> Result
+  ) throws(SystemCallError) -> Result { try retrying(body) }
+
+  private func status(of name: String) throws(ReadinessError) -> FileStatus? {
+    do throws(SystemCallError) {
+      return try call { () throws(SystemCallError) in
+        try files.status(of: name, in: directory.number)
+      }
+    } catch {
+      if error.number == ENOENT { return nil }
+      throw .system("look at it", path, errno: error.number)
+    }
+  }
+
+  private func open(
+    _ name: String, _ mode: FileMode, _ purpose: String
+  ) throws(ReadinessError) -> StateHandle {
+    do throws(SystemCallError) {
+      let number = try call { () throws(SystemCallError) in
+        try files.open(name, in: directory.number, mode)
+      }
+      return StateHandle(files, number)
+    } catch { throw .system(purpose, path, errno: error.number) }
+  }
+
+  private func unlink(_ name: String) throws(ReadinessError) {
+    do throws(SystemCallError) {
+      try call { () throws(SystemCallError) in try files.remove(name, in: directory.number) }
+    } catch {
+      if error.number != ENOENT { throw .system("remove it", path, errno: error.number) }
+    }
+  }
+}

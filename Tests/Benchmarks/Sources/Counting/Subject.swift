@@ -1,0 +1,18 @@
+package import DaemonLifecycle
+import Glibc
+
+/// A subject that has been launched, without signals and systemd, whose hooks have all the time they want.
+package func startedSubject() async -> LifecycleSubject {
+  var configuration = LifecycleConfiguration(signals: .none, hookDeadline: .seconds(3600))
+  configuration.systemd = .off
+  let lifecycle = LifecycleSubject(configuration)
+  do { try await lifecycle.start() } catch { check(false, "\(error)") }
+  return lifecycle
+}
+
+/// Ends the process with a sentence when a contestant has not done its work.
+package func check(_ isTrue: Bool, _ sentence: @autoclosure () -> String) {
+  guard !isTrue else { return }
+  print("\(sentence())")
+  exit(70)
+}

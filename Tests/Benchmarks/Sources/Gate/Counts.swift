@@ -1,0 +1,109 @@
+import Foundation
+import Measuring
+
+/// The values that have bounds, by the names that these have in the file.
+struct Counts {
+  /// Where the gate script has put things: `release` and `allocations.so`.
+  let directory: String
+  private static let observers = 100.0
+
+  func value(of name: String) throws -> Double {
+    let parts = name.split(separator: ".").map(String.init)
+    switch (parts.first, parts.count) {
+    case ("instructions", 2): return try instructions(parts[1])
+    case ("allocations", 2): return try allocations(parts[1])
+    case ("switches-per-signal", 1): return try switchesPerSignal()
+    case ("threads-idle", 1): return try threadsIdle()
+    case ("stripped-size", 1): return try strippedSize()
+    default: throw HarnessError("Nothing measures \"\(name)\".")
+    }
+  }
+
+  private func program(_ name: String, _ arguments: String...) -> Program {
+    Program(path: "\(directory)/release/\(name)", arguments: arguments)
+  }
+
+  // MARK: Per observer of a delivery
+
+  /// Of a delivery, for one observer: what 40 deliveries take more than 20, so that the start cancels out. The least of
+  /// two, since a thread may have to wait for another in one and not in the other.
+  private func instructions(_ kind: String) throws -> Double {
+    let (few, many) = (20, 40)
+    let counts = try [few, many].map { deliveries in
+      try (0..<2).map { _ in try callgrind(kind, deliveries) }.min() ?? 0
+    }
+    return (counts[1] - counts[0]) / Double(many - few) / Self.observers
+  }
+
+  private func callgrind(_ kind: String, _ deliveries: Int) throws -> Double {
+    let output = "\(directory)/callgrind.out"
+    let copy = "\(directory)/workload"
+    // Older releases of valgrind give up on the compiler's debugging information.
+    try Tool.run("strip", "-g", "-o", copy, program("Workload").path)
+    try Tool.run(
+      "valgrind", "--tool=callgrind", "--callgrind-out-file=\(output)", copy, kind,
+      "\(deliveries)")
+    let text = try String(contentsOfFile: output, encoding: .utf8)
+    for line in text.split(separator: "\n") where line.hasPrefix("summary: ") {
+      if let count = Double(line.dropFirst(9)) { return count }
+    }
+    throw HarnessError("callgrind has counted nothing")
+  }
+
+  private func allocations(_ kind: String) throws -> Double {
+    var workload = program("Workload", kind, "50")
+    workload.environment = ["LD_PRELOAD": "\(directory)/allocations.so"]
+    let counts = try (0..<3).map { _ in
+      let child = try Child(workload)
+      defer { child.end() }
+      guard let count = try child.values().first?.value else {
+        throw HarnessError("no allocations were counted")
+      }
+      return count / 50 / Self.observers
+    }
+    return counts.min() ?? 0
+  }
+
+  // MARK: Of an idle daemon
+
+  /// The least of several rounds: what others do to the machine only adds to it.
+  private func switchesPerSignal() throws -> Double {
+    let child = try Child(program("Ours", "actor"))
+    defer { child.end() }
+    try child.untilReady()
+    let signals = 100
+    let rounds = try (0..<5).map { _ in
+      pause(milliseconds: 20)
+      let before = try Accounting(of: child).contextSwitches
+      for index in 0..<signals {
+        child.send(index % 2 == 0 ? SIGUSR1 : SIGUSR2)
+        _ = try child.stamp()
+        pause(milliseconds: 2)
+      }
+      return Double(try Accounting(of: child).contextSwitches - before) / Double(signals)
+    }
+    return rounds.min() ?? 0
+  }
+
+  /// Once those that were needed for the launch have gone.
+  private func threadsIdle() throws -> Double {
+    let child = try Child(program("Minimal"))
+    defer { child.end() }
+    try child.untilReady()
+    var threads = 0
+    for _ in 0..<100 {
+      pause(milliseconds: 100)
+      threads = try Accounting(of: child).threads
+      if threads <= 2 { break }
+    }
+    return Double(threads)
+  }
+
+  /// In thousands of bytes.
+  private func strippedSize() throws -> Double {
+    let copy = "\(directory)/stripped"
+    try Tool.run("strip", "-s", "-o", copy, program("Minimal").path)
+    let attributes = try FileManager.default.attributesOfItem(atPath: copy)
+    return Double((attributes[.size] as? Int) ?? 0) / 1000
+  }
+}

@@ -1,0 +1,53 @@
+import Foundation
+import Measuring
+
+/// Counts what does not depend on how busy the machine is, and fails when a bound is exceeded: `Gate DIRECTORY BOUNDS`.
+@main struct Gate {
+  static func main() {
+    do {
+      let arguments = CommandLine.arguments
+      guard arguments.count == 3 else { throw HarnessError("see Tests/Benchmarks/gate") }
+      let counts = Counts(directory: arguments[1])
+      let bounds = try Bound.read(arguments[2])
+      let failures = try bounds.filter { try !holds($0, counts) }
+      guard failures.isEmpty else {
+        throw HarnessError(
+          "The gate is shut: \(failures.map(\.name).joined(separator: ", ")). Make it cheaper again, or change the bound"
+            + " in Tests/Benchmarks/bounds and say why.")
+      }
+      print("All \(bounds.count) bounds hold.")
+    } catch {
+      print("\(error)")
+      exit(1)
+    }
+  }
+
+  private static func holds(_ bound: Bound, _ counts: Counts) throws -> Bool {
+    let value = try counts.value(of: bound.name)
+    let isMet = value <= bound.value
+    let text = "\(short(value)) \(bound.unit), at most \(short(bound.value))"
+    print("\(isMet ? "ok  " : "FAIL") \(bound.name): \(text)\(isMet ? "" : ". \(bound.why)")")
+    return isMet
+  }
+}
+
+/// A line of the file of bounds: `name bound unit why`.
+struct Bound {
+  let name: String
+  let value: Double
+  let unit: String
+  let why: String
+
+  static func read(_ path: String) throws -> [Bound] {
+    let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
+    return try lines.filter { !$0.hasPrefix("#") }.map { line in
+      let words = line.split(separator: " ", maxSplits: 3)
+      guard words.count == 4, let value = Double(words[1]) else {
+        throw HarnessError("\(path): \"\(line)\" is not `name bound unit why`.")
+      }
+      return Bound(
+        name: String(words[0]), value: value, unit: String(words[2]),
+        why: words[3].trimmingCharacters(in: .whitespaces))
+    }
+  }
+}

@@ -1,0 +1,50 @@
+import Foundation
+import Measuring
+
+/// Runs the rows and says what came out: `Harness DIRECTORY OUTPUT [--quick] [--only NAME]`.
+@main struct Harness {
+  static let rows: [any Row.Type] = [
+    SignalLatency.self, DeliveryCost.self, Stop.self, Idle.self, Start.self, Size.self, Build.self,
+    DurableSave.self, Watchdog.self,
+  ]
+
+  static func main() {
+    do { try measure() } catch {
+      progress("\(error)")
+      exit(1)
+    }
+  }
+
+  private static func measure() throws {
+    var arguments = Array(CommandLine.arguments.dropFirst())
+    guard arguments.count >= 2 else { throw HarnessError("see Tests/Benchmarks/run") }
+    let directory = arguments.removeFirst()
+    let output = arguments.removeFirst()
+    let only = arguments.firstIndex(of: "--only").flatMap { index in
+      index + 1 < arguments.count ? arguments[index + 1] : nil
+    }
+    let selected = rows.filter { only == nil || $0.name == only }
+    guard !selected.isEmpty else {
+      throw HarnessError("--only takes one of: \(rows.map { $0.name }.joined(separator: " "))")
+    }
+    let bench = Bench(
+      results: Results(), isQuick: arguments.contains("--quick"), directory: directory)
+    for row in selected { try row.run(bench) }
+    print(bench.results.table())
+    let json = try bench.results.json(machine: machine(), isQuick: bench.isQuick)
+    // A part is not what the README shows.
+    let isPart = only != nil || bench.isQuick
+    let target = isPart ? directory + "/scratch" : output
+    try json.write(to: URL(fileURLWithPath: target + "/results.json"))
+    if let chart = Chart(bench.results) {
+      try chart.svg.write(toFile: target + "/chart.svg", atomically: true, encoding: .utf8)
+    }
+    progress("Written to \(URL(fileURLWithPath: target).standardizedFileURL.path)")
+  }
+
+  /// What a reader needs to judge the absolute numbers; the ratios are what counts.
+  static func machine() -> String {
+    let cores = ProcessInfo.processInfo.activeProcessorCount
+    return "\(cores) cores, \(ProcessInfo.processInfo.operatingSystemVersionString)"
+  }
+}

@@ -1,0 +1,28 @@
+import CBench
+import Foundation
+
+/// Programs of the system, found in PATH, whose output is of interest only when they fail.
+package enum Tool {
+  /// In seconds.
+  @discardableResult package static func run(_ arguments: String...) throws -> Double {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = arguments
+    let log = FileManager.default.temporaryDirectory.appendingPathComponent(
+      "benchmark-\(ProcessInfo.processInfo.processIdentifier).log")
+    _ = FileManager.default.createFile(atPath: log.path, contents: nil)
+    let output = try FileHandle(forWritingTo: log)
+    process.standardOutput = output
+    process.standardError = output
+    defer { try? FileManager.default.removeItem(at: log) }
+    let began = bench_now()
+    try process.run()
+    process.waitUntilExit()
+    let seconds = Double(bench_now() - began) / 1e9
+    guard process.terminationStatus == 0 else {
+      let text = (try? String(contentsOf: log, encoding: .utf8)) ?? ""
+      throw HarnessError("\(arguments.joined(separator: " ")) failed:\n\(text)")
+    }
+    return seconds
+  }
+}

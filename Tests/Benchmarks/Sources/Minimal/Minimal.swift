@@ -1,0 +1,23 @@
+import CBench
+import DaemonLifecycle
+import Glibc
+
+/// The least that a daemon of ours is: what the package adds to an empty Swift program.
+@main struct Minimal {
+  static func main() async throws {
+    let lifecycle = LifecycleSubject()
+    let worker = Worker()
+    lifecycle.addObserver(worker)
+    try await lifecycle.start()
+    bench_ready()
+    let result = await lifecycle.waitUntilTerminated()
+    withExtendedLifetime(worker) {}
+    exit(result.code)
+  }
+}
+
+actor Worker: BackgroundObserver, HealthObserver {
+  private(set) var pauses = 0
+  func didEnterBackground(_ notification: DidEnterBackground) async { pauses += 1 }
+  func checkHealth(_ notification: CheckHealth) async {}
+}

@@ -1,0 +1,25 @@
+import CBench
+import DaemonLifecycle
+import Glibc
+import Stamping
+
+/// Our package under a synchronous `main`, which gives its thread to the subject.
+@main struct OursSync {
+  static func main() {
+    switch CommandLine.arguments.dropFirst().first {
+    case "actor": stamping(StampingActor())
+    case "main": stamping(MainActor.assumeIsolated { StampingOnMain() })
+    default: exit(64)
+    }
+  }
+
+  static func stamping(_ observer: some LifecycleObserver) -> Never {
+    let lifecycle = LifecycleSubject()
+    lifecycle.addObserver(observer)
+    lifecycle.runAndExit {
+      bench_ready()
+      try await lifecycle.clock.sleep(for: .seconds(1_000_000))
+      withExtendedLifetime(observer) {}
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import CBench
+import Counting
+import DaemonLifecycle
+import Glibc
+import Synchronization
+
+/// A fixed amount of work, to be counted rather than timed: `Workload KIND DELIVERIES`, to a hundred observers.
+/// Says the allocations of these deliveries on descriptor 3 where they are counted.
+@main struct Workload {
+  static let observers = 100
+
+  static func main() {
+    let arguments = CommandLine.arguments
+    guard arguments.count == 3, let deliveries = Int(arguments[2]) else { exit(64) }
+    // Off the main actor, as a daemon's work is.
+    Task.detached {
+      switch arguments[1] {
+      case "classes": await hooks(of: ClassObserver.self, concurrent: false, deliveries)
+      case "actors": await hooks(of: ActorObserver.self, concurrent: false, deliveries)
+      case "concurrent": await hooks(of: ClassObserver.self, concurrent: true, deliveries)
+      case "closures": await closures(deliveries)
+      default: exit(64)
+      }
+      exit(0)
+    }
+    // An asynchronous `main` would end in Dispatch's sigsuspend(2), which valgrind 3.19 does not survive.
+    while true { pause() }
+  }
+
+  private static func hooks<O: CountingObserver>(
+    of _: O.Type, concurrent: Bool, _ deliveries: Int
+  ) async {
+    let lifecycle = await startedSubject()
+    let all = (0..<observers).map { _ in O() }
+    let phase = LifecyclePhase(order: 0, concurrent: concurrent)
+    for observer in all { lifecycle.addObserver(observer, phase: phase) }
+    await count(deliveries) { await lifecycle.post(ShouldSaveState()) }
+    await checkCounts(all)
+  }
+
+  private static func closures(_ deliveries: Int) async {
+    let lifecycle = await startedSubject()
+    let counter = Counter()
+    let tokens = (0..<observers).map { _ in
+      lifecycle.observe(Ping.self) { _ in counter.value.add(1, ordering: .relaxed) }
+    }
+    await count(deliveries) { await lifecycle.post(Ping()) }
+    withExtendedLifetime(tokens) {}
+  }
+
+  /// After a few deliveries, which fill caches and pools.
+  private static func count(
+    _ deliveries: Int, _ deliver: () async -> LifecycleReport
+  ) async {
+    for _ in 0..<10 { _ = await deliver() }
+    let before = allocations()
+    for _ in 0..<deliveries { _ = await deliver() }
+    guard let before, let after = allocations() else { return }
+    var line = "allocations \(after - before)\n"
+    line.withUTF8 { _ = write(Int32(BENCH_CHANNEL), $0.baseAddress, $0.count) }
+  }
+
+  private static func allocations() -> UInt64? {
+    bench_counts_allocations() != 0 ? bench_allocations() : nil
+  }
+}

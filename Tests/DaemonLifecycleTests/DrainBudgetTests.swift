@@ -1,0 +1,192 @@
+import TestSupport
+import Testing
+
+@testable import DaemonLifecycle
+
+/// The drain delay is part of the stop budget, and `run`'s body serves through it.
+@Suite("Drain: budget and body", .timeLimit(.minutes(1))) struct DrainBudgetTests {
+  private static let sigterm = LifecycleEvent(
+    .terminate, cause: LifecycleCause(.signal(.sigterm, pid: 1, uid: 0, coalesced: 1)))
+
+  private func serving(
+    _ configuration: LifecycleConfiguration, _ observers: [Scripted] = []
+  ) async -> ObservedCore {
+    let observed = ObservedCore(configuration)
+    for observer in observers { observed.core.add(observer, phase: .standard) }
+    _ = await observed.core.launch()
+    return observed
+  }
+
+  private func configuration(
+    _ drain: Duration, budget: Duration? = .seconds(20), exitGrace: Duration? = nil
+  ) -> LifecycleConfiguration {
+    LifecycleConfiguration(
+      stopBudget: budget, exitGrace: exitGrace, drainDelay: drain, logsProblems: false)
+  }
+
+  /// Seconds from now until the end of the drain, in a configuration with nothing known from systemd.
+  private func longest(_ configuration: LifecycleConfiguration) -> Duration {
+    let zero = MonotonicTime(nanoseconds: 0)
+    let budget = StopBudget(configuration, allowed: nil, from: zero)
+    return zero.duration(to: budget.drainEnd(configuration))
+  }
+
+  // MARK: Budget
+
+  @Test func itFitsBesideTheReserveAndAHook() {
+    // 20 s, 10 of them reserved, of which half are for hooks.
+    #expect(longest(configuration(.seconds(60))) == .seconds(5))
+    #expect(longest(configuration(.seconds(4))) == .seconds(4))
+    // 58 s to the end, 48 to the reserve, 11 for a hook.
+    #expect(
+      longest(configuration(.seconds(60), budget: .seconds(60), exitGrace: .seconds(2)))
+        == .seconds(37))
+    #expect(longest(configuration(.seconds(-1))) == .seconds(-1))
+    #expect(longest(configuration(.seconds(5), budget: .zero)) == .zero)
+    #expect(longest(configuration(.seconds(Int64.max), budget: .seconds(Int64.max))) > .zero)
+  }
+
+  @Test func whatDoesNotFitIsSaidAtTheStart() {
+    #expect(
+      LifecycleCore.drainProblem(configuration(.seconds(60)))
+        == "The drain delay of 60.0 s does not fit into the stop budget beside the save reserve and the hooks: 5.0 s do."
+        + " Raise the one (in a container: its grace period), or lower the others.")
+    #expect(LifecycleCore.drainProblem(configuration(.seconds(-1)))?.contains("negative") == true)
+    #expect(LifecycleCore.drainProblem(configuration(.seconds(5))) == nil)
+    #expect(ServiceIntegration(configuration(.seconds(60))).problems.count == 1)
+  }
+
+  /// The longest drain, then a stuck hook: the save still gets its reserve.
+  @Test func theSaveHasItsReserve() async throws {
+    let gate = Gate()
+    let saved = Log()
+    let stuck = Scripted(background: { _ in await gate.wait() })
+    let saver = Scripted(save: { _ in saved.add("save") })
+    let observed = await serving(configuration(.seconds(60)), [saver, stuck])
+    let began = observed.core.now
+    observed.core.receive(Self.sigterm)
+    await observed.core.advance(by: .milliseconds(4999))
+    #expect(!observed.log.names.contains("terminating"))
+    await observed.core.advance(by: .seconds(15))
+    await observed.core.untilIdle()
+    #expect(saved.all == ["save"])
+    #expect(began.duration(to: observed.core.now) < .seconds(20))
+    #expect(observed.log.names.last == "terminated 124")
+    #expect(observed.log.names.contains("draining 5.0"))
+    gate.open()
+  }
+
+  /// The bus may answer after the drain has begun.
+  @Test func aLimitThatIsLearntLateCounts() async {
+    let observed = await serving(configuration(.seconds(30), budget: nil))
+    observed.core.receive(Self.sigterm)
+    await observed.core.advance(by: .seconds(1))
+    // 9 s to the end, half of it reserved, and half of the rest for hooks.
+    observed.core.receive(.stopTimeout(.seconds(10)))
+    await observed.core.advance(by: .milliseconds(1200))
+    #expect(!observed.log.names.contains("terminating"))
+    await observed.core.advance(by: .milliseconds(100))
+    await observed.core.untilIdle()
+    #expect(observed.log.names.last == "terminated 0")
+  }
+
+  @Test func aLimitThatIsKnownIsSaid() async {
+    let observed = await serving(configuration(.seconds(30), budget: nil))
+    observed.core.receive(.stopTimeout(.seconds(10)))
+    observed.core.receive(Self.sigterm)
+    #expect(observed.log.names.contains { $0.hasPrefix("complaint The drain delay of 30.0 s") })
+    await observed.core.advance(by: .seconds(3))
+    await observed.core.untilIdle()
+    #expect(observed.log.names.last == "terminated 0")
+  }
+
+  // MARK: Body
+
+  @Test func theBodyServesThroughIt() async {
+    let observed = await serving(configuration(.seconds(4)))
+    let core = observed.core
+    let log = Log()
+    core.start(
+      body: RunBody {
+        do { try await LifecycleClock(core: core).sleep(for: .seconds(1000)) } catch {
+          log.add("cancelled")
+        }
+      })
+    await core.untilSleeping(1)
+    core.receive(Self.sigterm)
+    await core.advance(by: .milliseconds(3999))
+    #expect(log.all == [])
+    await core.advance(by: .milliseconds(1))
+    await core.untilIdle()
+    #expect(log.all == ["cancelled"])
+    #expect(observed.log.names.last == "terminated 0")
+  }
+
+  @Test(arguments: [false, true])
+  func aBodyThatEndsEndsIt(throwing: Bool) async {
+    let observed = await serving(configuration(.seconds(4)))
+    let core = observed.core
+    let gate = Gate()
+    core.start(
+      body: RunBody {
+        await gate.wait()
+        if throwing { throw Failure() }
+      })
+    core.receive(Self.sigterm)
+    gate.open()
+    // Without the clock.
+    let exit = await core.untilTerminated()
+    #expect(exit.code == (throwing ? 1 : 0) && exit.cause.signal == .sigterm)
+  }
+
+  @Test func aBodyThatReturnsFirstHasNothingToDrain() async {
+    let observed = await serving(configuration(.seconds(4)))
+    observed.core.start(body: RunBody {})
+    let exit = await observed.core.untilTerminated()
+    #expect(exit.code == 0)
+    #expect(!observed.log.names.contains { $0.hasPrefix("draining") })
+  }
+
+  // MARK: Promise 3
+
+  /// Whatever comes meanwhile, whoever is stuck: the end comes within the budget, and the save is asked for.
+  @Test(arguments: 1...60) func everyEndComesInTime(seed: UInt64) async {
+    var random = SeededGenerator(seed: seed)
+    let gate = Gate()
+    let saved = Log()
+    let isStuck = Bool.random(using: &random)
+    let saver = Scripted(save: { _ in saved.add("save") })
+    let stuck = Scripted(background: { _ in if isStuck { await gate.wait() } })
+    let observed = await serving(
+      configuration(.seconds(Int.random(in: 0...30, using: &random))), [saver, stuck])
+    let core = observed.core
+    var began: MonotonicTime?
+    for _ in 0..<12 {
+      let kinds: [LifecycleEvent.Kind] = [
+        .enterBackground(.operator), .enterForeground(.operator), .reload, .saveState, .suspend,
+        .resume, .terminate, .terminate,
+      ]
+      let kind = kinds.randomElement(using: &random)!
+      if case .terminate = kind {
+        began = began ?? core.now
+        core.receive(Bool.random(using: &random) ? Self.sigterm : LifecycleEvent(.terminate))
+      } else {
+        core.receive(LifecycleEvent(kind))
+      }
+      await core.advance(by: .milliseconds(Int.random(in: 0...3000, using: &random)))
+      if core.exit != nil { break }
+    }
+    if began == nil {
+      began = core.now
+      core.receive(Self.sigterm)
+    }
+    let left = began!.advanced(by: .seconds(20))
+    await core.advance(by: core.now.duration(to: left))
+    await core.untilIdle()
+    let exit = core.exit
+    #expect(exit != nil, "seed \(seed)")
+    // A third signal ends the process instead.
+    if exit?.code != 143 { #expect(!saved.all.isEmpty, "seed \(seed)") }
+    gate.open()
+  }
+}

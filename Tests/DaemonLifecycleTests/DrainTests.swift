@@ -1,0 +1,220 @@
+import DaemonLifecycle
+import DaemonLifecycleTesting
+import Testing
+
+/// Not ready at once, serving on for a while, then the end.
+@Suite("Drain", .timeLimit(.minutes(1))) struct DrainTests {
+  private let folder = Folder()
+  private let log = Log()
+  private var isReady: Bool { exists(folder.path("ready")) }
+
+  private func mock(
+    _ state: LifecycleState = .foreground, delay: Duration = .seconds(5),
+    serviceManager: FakeServiceManager? = nil,
+    change: (inout LifecycleConfiguration) -> Void = { _ in }
+  ) -> MockLifecycleSubject {
+    var configuration = LifecycleConfiguration(drainDelay: delay, logsProblems: false)
+    configuration.readinessFile = ReadinessFile(folder.path("ready"))
+    change(&configuration)
+    return MockLifecycleSubject(
+      state: state, configuration: configuration, serviceManager: serviceManager)
+  }
+
+  private func listener(of mock: MockLifecycleSubject) async -> Listener {
+    let listener = Listener("it", log)
+    mock.addObserver(listener)
+    await mock.settled()
+    log.clear()
+    return listener
+  }
+
+  private static let down = ["it background", "it save", "it terminate"]
+
+  // MARK: The delay
+
+  @Test func servesOnAndThenEnds() async throws {
+    let mock = mock()
+    let listener = await listener(of: mock)
+    #expect(isReady)
+    mock.inject(.sigterm)
+    #expect(!isReady, "at once")
+    await mock.advance(by: .milliseconds(4999))
+    #expect(mock.state == .foreground && log.all == [] && mock.exit == nil)
+    #expect(throws: MockLifecycleSubject.PendingError.self) { try mock.checkNothingPending() }
+    await mock.advance(by: .milliseconds(1))
+    await mock.settled()
+    #expect(log.all == Self.down)
+    #expect(mock.exit?.code == 0 && mock.exit?.cause.signal == .sigterm)
+    try mock.checkNothingPending()
+    withExtendedLifetime(listener) {}
+  }
+
+  @Test func withoutADelayNothingIsDifferent() async {
+    let mock = mock(delay: .zero)
+    let listener = await listener(of: mock)
+    await mock.send(.sigterm)
+    #expect(log.all == Self.down && mock.exit?.code == 0)
+    withExtendedLifetime(listener) {}
+  }
+
+  @Test func allElseGoesOnMeanwhile() async {
+    struct News: LifecycleNotification {}
+    let mock = mock()
+    let listener = await listener(of: mock)
+    let token = mock.observe(News.self) { [log] _ in log.add("news") }
+    await mock.settled()
+    mock.inject(.sigterm)
+    await mock.send(.sighup)
+    let report = await mock.post(News())
+    #expect(report.problems.isEmpty)
+    await mock.send(.checkHealth)
+    await mock.send(.sigusr2)
+    #expect(log.all == ["it save", "it reload", "news"] && mock.exit == nil && !isReady)
+    await mock.advance(by: .seconds(5))
+    await mock.settled()
+    #expect(log.all.suffix(3) == Self.down)
+    withExtendedLifetime((listener, token)) {}
+  }
+
+  @Test func aReloadThatHangsIsOvertakenAtItsEnd() async {
+    let mock = mock()
+    let gate = Gate()
+    let token = mock.observe(ShouldReload.self) { _ in await gate.wait() }
+    let listener = await listener(of: mock)
+    mock.inject(.sighup)
+    mock.inject(.sigterm)
+    await mock.advance(by: .seconds(30))
+    await mock.settled()
+    #expect(log.all.suffix(3) == Self.down && mock.exit != nil)
+    gate.open()
+    withExtendedLifetime((listener, token)) {}
+  }
+
+  // MARK: What ends it early
+
+  @Test func aSecondSignalEndsItAndHurriesNobody() async {
+    let mock = mock()
+    let listener = await listener(of: mock)
+    let slow = mock.observe(DidEnterBackground.self) { [log, clock = mock.clock] _ in
+      try await clock.sleep(for: .seconds(3))
+      log.add("slow")
+    }
+    await mock.settled()
+    mock.inject(.sigterm)
+    await mock.advance(by: .seconds(1))
+    mock.inject(.sigint)
+    await mock.advance(by: .seconds(3))
+    await mock.settled()
+    #expect(log.all == ["slow"] + Self.down)
+    #expect(mock.exit?.code == 0 && mock.exit?.cause.signal == .sigterm)
+    withExtendedLifetime((listener, slow)) {}
+  }
+
+  @Test func aThirdSignalEndsTheProcess() async {
+    let mock = mock()
+    let gate = Gate()
+    let stuck = mock.observe(DidEnterBackground.self) { _ in await gate.wait() }
+    await mock.settled()
+    mock.inject(.sigterm)
+    mock.inject(.sigterm)
+    #expect(mock.immediateExitCode == nil)
+    mock.inject(.sigterm)
+    #expect(mock.immediateExitCode == 143 && !isReady)
+    gate.open()
+    withExtendedLifetime(stuck) {}
+  }
+
+  @Test func aCallDrainsToo() async {
+    let mock = mock()
+    let listener = await listener(of: mock)
+    mock.terminate()
+    mock.terminate()
+    await mock.advance(by: .seconds(4))
+    #expect(!isReady && log.all == [])
+    mock.inject(.sigterm)
+    await mock.settled()
+    #expect(log.all == Self.down && mock.exit?.code == 0)
+    withExtendedLifetime(listener) {}
+  }
+
+  @Test(arguments: [LifecycleEvent.Kind.enterBackground(.operator), .suspend])
+  func whatEndsTheServingEndsTheDelay(kind: LifecycleEvent.Kind) async {
+    let mock = mock()
+    let listener = await listener(of: mock)
+    mock.inject(.sigterm)
+    mock.inject(kind)
+    await mock.settled()
+    #expect(log.all == Self.down && mock.exit?.cause.signal == .sigterm)
+    withExtendedLifetime(listener) {}
+  }
+
+  // MARK: When there is none
+
+  @Test func aDaemonInTheBackgroundEndsAtOnce() async {
+    let mock = mock(.background)
+    let listener = await listener(of: mock)
+    await mock.send(.sigterm)
+    #expect(mock.exit?.code == 0)
+    withExtendedLifetime(listener) {}
+  }
+
+  @Test func soDoesOneThatIsLaunching() async {
+    let mock = mock(.launching)
+    let token = mock.observe(DidFinishLaunching.self) { [weak mock] _ in mock?.inject(.sigterm) }
+    await mock.launch()
+    await mock.settled()
+    #expect(mock.exit?.code == 0 && !isReady)
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func soDoesOneWhoseLaunchFailed() async {
+    let mock = mock(.launching)
+    let token = mock.observe(WillEnterForeground.self) { _ in throw Failure() }
+    await mock.launch()
+    await mock.settled()
+    #expect(mock.exit?.code == 70)
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func soDoesOneThatIsAboutToPause() async {
+    let mock = mock()
+    let gate = Gate()
+    let token = mock.observe(ShouldReload.self) { _ in await gate.wait() }
+    await mock.settled()
+    mock.inject(.sighup)
+    await mock.advance(by: .zero)
+    mock.inject(.sigusr1)
+    mock.inject(.sigterm)
+    gate.open()
+    await mock.settled()
+    #expect(mock.exit?.code == 0)
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func aSubjectThatGoesAwayMeanwhileIsGone() async {
+    var mock: MockLifecycleSubject? = mock()
+    mock?.inject(.sigterm)
+    mock = nil
+    #expect(mock == nil && !isReady)
+  }
+
+  // MARK: systemd
+
+  @Test func systemdIsToldAtOnce() async throws {
+    let manager = try FakeServiceManager()
+    let mock = mock(serviceManager: manager)
+    mock.inject(.sigterm, fromPID: 1, uid: 0)
+    let stopping = try await manager.next { $0["STOPPING"] == "1" }
+    #expect(
+      stopping["STATUS"] == "stopping after serving on for 5.0 s: SIGTERM from pid 1 uid 0")
+    await mock.send(.sighup)
+    await mock.advance(by: .seconds(5))
+    _ = try await manager.next {
+      $0["STATUS"]?.hasPrefix("stopping: SIGTERM from pid 1 uid 0") == true
+    }
+    _ = try await manager.next(containing: "EXIT_STATUS")
+    #expect(manager.messages.filter { $0["STOPPING"] != nil }.count == 1)
+    #expect(manager.messages.filter { $0["RELOADING"] != nil }.isEmpty)
+    #expect(manager.violations == [])
+  }
+}

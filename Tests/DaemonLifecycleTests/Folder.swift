@@ -1,0 +1,48 @@
+import CLinux
+
+@testable import DaemonLifecycle
+
+/// A folder of a test's own, with files in it.
+final class Folder: Sendable {
+  let path: String
+
+  init() {
+    let parent = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    var template = Array("\(parent)/lifecycle-XXXXXX".utf8CString)
+    mkdtemp(&template)
+    path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+
+  deinit {
+    for name in names where unlink("\(path)/\(name)") != 0 { rmdir("\(path)/\(name)") }
+    rmdir(path)
+  }
+
+  func path(_ name: String) -> String { "\(path)/\(name)" }
+
+  var names: [String] {
+    let folder = clinux_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    defer { close(folder) }
+    let names = (try? LinuxFileSystem.shared.names(in: folder)) ?? []
+    return names.filter { $0 != "." && $0 != ".." }.sorted()
+  }
+
+  func write(_ text: String, to name: String) {
+    let file = clinux_open_at(AT_FDCWD, path(name), O_WRONLY | O_CREAT | O_TRUNC, 0o600)
+    defer { close(file) }
+    _ = try? LinuxFileSystem.shared.write(file, Array(text.utf8)[...])
+  }
+
+  /// `nil` when there is no such file.
+  func text(of name: String) -> String? {
+    let file = clinux_open(path(name), O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { return nil }
+    defer { close(file) }
+    return (try? LinuxFileSystem.shared.read(file, 1000)).map {
+      String(decoding: $0, as: UTF8.self)
+    }
+  }
+}
+
+/// Whether there is anything at the path, as `test -e` says.
+func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }

@@ -1,0 +1,112 @@
+import CLinux
+import DaemonLifecycleTesting
+import Testing
+
+@testable import DaemonLifecycle
+
+/// When the liveness file is touched, and what is said when it can't be.
+@Suite("Liveness", .timeLimit(.minutes(1))) struct LivenessTests {
+  private let folder = Folder()
+  private var path: String { folder.path("alive") }
+
+  private func mock(_ state: LifecycleState = .foreground) -> MockLifecycleSubject {
+    var configuration = LifecycleConfiguration(logsProblems: false)
+    configuration.livenessFile = LivenessFile(path)
+    return MockLifecycleSubject(state: state, configuration: configuration)
+  }
+
+  /// Makes the file a day old.
+  private func age() {
+    var status = stat()
+    stat(path, &status)
+    var times = [status.st_mtim, status.st_mtim]
+    for index in times.indices { times[index].tv_sec -= 86_400 }
+    utimensat(AT_FDCWD, path, &times, 0)
+  }
+
+  private var isOld: Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mtim.tv_sec < time(nil) - 3600
+  }
+
+  @Test func itAppearsWhenTheLaunchHasEnded() async {
+    let mock = mock(.launching)
+    let token = mock.observe(WillEnterForeground.self) { [path] _ in #expect(!exists(path)) }
+    await mock.launch()
+    #expect(exists(path))
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func oneThatIsWellIsTouchedAlsoWhilePaused() async {
+    let mock = mock()
+    for _ in 1...2 {
+      age()
+      #expect(isOld)
+      await mock.send(.checkHealth)
+      await mock.advance(by: .zero)
+      #expect(!isOld)
+      await mock.send(.sigusr1)
+    }
+  }
+
+  @Test func oneThatIsSickIsNot() async {
+    final class Sick: HealthObserver {
+      func checkHealth(_ notification: CheckHealth) throws { throw Failure() }
+    }
+    let mock = mock()
+    let sick = Sick()
+    mock.addObserver(sick)
+    age()
+    await mock.send(.checkHealth)
+    #expect(isOld)
+    withExtendedLifetime(sick) {}
+  }
+
+  /// Being killed for a blocked pool would cost the save.
+  @Test func aStopIsNotAskedNorADrain() async {
+    var configuration = LifecycleConfiguration(drainDelay: .seconds(5), logsProblems: false)
+    configuration.livenessFile = LivenessFile(path)
+    let mock = MockLifecycleSubject(configuration: configuration)
+    mock.inject(.sigterm)
+    age()
+    mock.core.watchdogTick(stall: .zero)
+    #expect(!isOld)
+  }
+
+  @Test(arguments: ["directory", "link", "pipe", "relative", "missing"])
+  func whatIsInItsPlaceStays(kind: String) {
+    var path = path
+    switch kind {
+    case "directory": mkdir(path, 0o700)
+    case "link":
+      folder.write("", to: "elsewhere")
+      symlink(folder.path("elsewhere"), path)
+    case "pipe": mkfifo(path, 0o600)
+    case "relative": path = "alive"
+    default: path = folder.path("run/alive")
+    }
+    let names = folder.names
+    let log = Log()
+    let sink = LivenessSink(LivenessFile(path)) { log.add($0) }
+    sink.hear(.healthy)
+    sink.hear(.healthy)
+    #expect(log.all.count == 1 && log.all[0].hasPrefix("The liveness file \(path) could not"))
+    #expect(folder.names == names)
+  }
+
+  @Test func theShorterPeriodCounts() {
+    let file = LivenessFile(path)
+    #expect(file.period(under: nil) == .seconds(30))
+    #expect(file.period(under: .seconds(10)) == .seconds(10))
+    #expect(file.period(under: .seconds(90)) == .seconds(30))
+    let integration = ServiceIntegration(LifecycleConfiguration(livenessFile: file))
+    #expect(integration.watchdogPeriod == .seconds(30))
+    #expect(integration.sources.filter { $0 is WatchdogSource }.count == 1)
+  }
+
+  @Test func aPeriodOfNothingIsSaid() {
+    let configuration = LifecycleConfiguration(livenessFile: LivenessFile(path, period: .zero))
+    let integration = ServiceIntegration(configuration)
+    #expect(integration.watchdogPeriod == nil && integration.problems.count == 1)
+  }
+}

@@ -1,0 +1,185 @@
+import DaemonLifecycle
+import DaemonLifecycleTesting
+import Testing
+
+/// When the readiness file is there, and when it is not.
+@Suite("Readiness: when", .timeLimit(.minutes(1))) struct ReadinessLifeTests {
+  private let folder = Folder()
+  private let log = Log()
+  private var path: String { folder.path("ready") }
+  private var isReady: Bool { exists(path) }
+
+  private func mock(
+    _ state: LifecycleState = .foreground, change: (inout LifecycleConfiguration) -> Void = { _ in }
+  ) -> MockLifecycleSubject {
+    var configuration = LifecycleConfiguration(logsProblems: false)
+    configuration.readinessFile = ReadinessFile(path)
+    change(&configuration)
+    return MockLifecycleSubject(state: state, configuration: configuration)
+  }
+
+  /// Notes in each hook whether a probe would find the daemon ready.
+  private func observe(_ mock: MockLifecycleSubject) -> ObservationToken {
+    mock.observeAll { [log, path] notification in
+      log.add("\(type(of: notification)) \(exists(path) ? "ready" : "not ready")")
+    }
+  }
+
+  @Test func aWholeLife() async throws {
+    let mock = mock(.launching)
+    let token = observe(mock)
+    #expect(!isReady)
+    await mock.launch()
+    #expect(isReady)
+    await mock.send(.sighup)
+    #expect(isReady)
+    await mock.send(.sigusr1)
+    #expect(!isReady)
+    await mock.send(.sigusr2)
+    #expect(isReady)
+    await mock.send(.sigterm)
+    #expect(!isReady && folder.names == [])
+    #expect(
+      log.all == [
+        "DidFinishLaunching not ready", "WillEnterForeground not ready",
+        "ShouldSaveState ready", "ShouldReload ready",
+        "DidEnterBackground not ready", "ShouldSaveState not ready",
+        "WillEnterForeground not ready",
+        "DidEnterBackground not ready", "ShouldSaveState not ready", "WillTerminate not ready",
+      ])
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func itSaysWhoAndSinceWhen() throws {
+    let mock = mock()
+    let lines = try #require(folder.text(of: "ready")).split(separator: "\n")
+    #expect(lines.count == 3 && lines[0] == "ready" && lines[2].hasPrefix("since 2"))
+    #expect(Int32(lines[1].dropFirst("pid ".count)) != nil)
+    #expect(folder.names == ["ready"])
+    withExtendedLifetime(mock) {}
+  }
+
+  @Test func aLaunchInTheBackgroundIsNotReady() async {
+    let mock = mock(.launching)
+    mock.enterBackground()
+    await mock.launch()
+    #expect(!isReady)
+    mock.enterForeground()
+    await mock.settled()
+    #expect(isReady)
+  }
+
+  @Test func aLaunchThatFailsNeverIs() async {
+    let mock = mock(.launching)
+    let token = mock.observe(DidFinishLaunching.self) { _ in throw Failure() }
+    let watch = observe(mock)
+    await mock.launch()
+    await mock.settled()
+    #expect(mock.exit?.code == 70)
+    #expect(!log.all.contains { $0.hasSuffix(" ready") && !$0.hasSuffix("not ready") })
+    #expect(!isReady)
+    withExtendedLifetime((token, watch)) {}
+  }
+
+  @Test func aFailedLaunchThatIsToleratedIs() async {
+    let mock = mock(.launching) { $0.terminatesWhenLaunchFails = false }
+    let token = mock.observe(DidFinishLaunching.self) { _ in throw Failure() }
+    await mock.launch()
+    #expect(isReady)
+    withExtendedLifetime(token) {}
+  }
+
+  // MARK: At once
+
+  @Test(arguments: [UnixSignal.sigusr1, .sigterm])
+  func itGoesWhileAnotherHookStillRuns(signal: UnixSignal) async {
+    let mock = mock()
+    let gate = Gate()
+    let token = mock.observe(ShouldReload.self) { [log] _ in
+      log.add("reloading")
+      await gate.wait()
+    }
+    mock.inject(.sighup)
+    await mock.advance(by: .zero)
+    #expect(log.all == ["reloading"] && isReady)
+    mock.inject(signal)
+    #expect(!isReady, "before the reload has ended")
+    gate.open()
+    await mock.settled()
+    #expect(!isReady)
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func aPauseThatIsTakenBackBringsItBack() async {
+    let mock = mock()
+    let gate = Gate()
+    let token = mock.observe(ShouldReload.self) { _ in await gate.wait() }
+    let watch = observe(mock)
+    mock.inject(.sighup)
+    await mock.advance(by: .zero)
+    for _ in 1...3 {
+      mock.inject(.sigusr1)
+      #expect(!isReady)
+      mock.inject(.sigusr2)
+      #expect(isReady)
+    }
+    gate.open()
+    await mock.settled()
+    #expect(isReady)
+    #expect(!log.all.contains { $0.hasPrefix("DidEnterBackground") })
+    withExtendedLifetime((token, watch)) {}
+  }
+
+  @Test func eachReasonMustGo() async {
+    let mock = mock()
+    let other = BackgroundReason("no database")
+    mock.enterBackground(for: other)
+    mock.enterBackground()
+    mock.enterForeground(for: other)
+    await mock.settled()
+    #expect(!isReady)
+    mock.enterForeground()
+    await mock.settled()
+    #expect(isReady)
+  }
+
+  @Test func aSuspendTakesItAndAResumeBringsItBack() async {
+    let mock = mock()
+    let token = observe(mock)
+    await mock.send(.suspend)
+    #expect(!isReady)
+    await mock.send(.resume)
+    #expect(isReady)
+    #expect(!log.all.contains("WillSuspend ready") && !log.all.contains("DidResume ready"))
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func aSubjectThatGoesAwayTakesItAlong() async {
+    var mock: MockLifecycleSubject? = mock()
+    #expect(isReady)
+    mock = nil
+    #expect(mock == nil && !isReady)
+  }
+
+  /// Threads that pause and resume at the same time: what the file says in the end is what is so.
+  @Test func itAgreesWithTheStateUnderContention() async {
+    let mock = mock()
+    await withTaskGroup(of: Void.self) { group in
+      for number in 0..<4 {
+        group.addTask {
+          let reason = BackgroundReason("\(number)")
+          for _ in 0..<100 {
+            mock.enterBackground(for: reason)
+            #expect(!exists(path), "its reason is there")
+            mock.enterForeground(for: reason)
+          }
+        }
+      }
+    }
+    await mock.settled()
+    #expect(mock.state == .foreground && isReady)
+    mock.enterBackground()
+    await mock.settled()
+    #expect(!isReady)
+  }
+}

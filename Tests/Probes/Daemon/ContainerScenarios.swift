@@ -1,0 +1,16 @@
+import DaemonLifecycle
+
+/// Well until a reload, which blocks every thread of the cooperative pool. The path of a liveness file is given.
+let alive: @Sendable ([String]) async throws -> Void = { arguments in
+  let path = arguments.first ?? ""
+  let lifecycle = LifecycleSubject(
+    .init(livenessFile: LivenessFile(path, period: .milliseconds(400))))
+  let logger = Logger()
+  let token = lifecycle.observe(ShouldReload.self) { _ in blockPool() }
+  lifecycle.addObserver(logger)
+  try await lifecycle.start()
+  say("started")
+  let result = await lifecycle.waitUntilTerminated()
+  withExtendedLifetime((token, logger)) {}
+  finish(result)
+}

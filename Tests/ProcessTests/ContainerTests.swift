@@ -1,0 +1,216 @@
+import Foundation
+import XCTest
+
+/// A daemon as process 1, without an init: what a container runs.
+final class ContainerTests: XCTestCase {
+  private var directory = ""
+  private var ready: String { directory + "/ready" }
+  private var isReady: Bool { access(ready, F_OK) == 0 }
+
+  override func setUpWithError() throws {
+    var template = Array((NSTemporaryDirectory() + "container-XXXXXX").utf8CString)
+    guard let made = mkdtemp(&template) else { throw TestFailure("mkdtemp") }
+    directory = String(cString: made)
+  }
+
+  override func tearDownWithError() throws {
+    try FileManager.default.removeItem(atPath: directory)
+  }
+
+  private func pollerd(
+    _ arguments: [String] = [], environment: [String: String] = [:], until first: String = "poll "
+  ) throws -> Container {
+    try Container(
+      "pollerd",
+      ["--state", directory + "/state", "--ready-file", ready, "--interval", "0.01"] + arguments,
+      environment: environment, until: first, stderrToStdout: true)
+  }
+
+  private func lastPoll(_ container: Container) -> Int? {
+    container.process.output.last { $0.hasPrefix("poll ") }.flatMap {
+      Int($0.split(separator: " ")[1])
+    }
+  }
+
+  /// The number from which the next one goes on.
+  private func savedCount() throws -> Int {
+    let next = try pollerd()
+    let first = next.process.output.first { $0.hasPrefix("poll ") }!
+    next.send(SIGTERM)
+    XCTAssertEqual(try next.process.wait(), .status(0))
+    return Int(first.split(separator: " ")[1])! - 1
+  }
+
+  // MARK: Signals
+
+  func testEverySignalActs() throws {
+    let container = try pollerd()
+    XCTAssertEqual(container.innerPID, 1)
+    // Its rounds begin in a hook, which is a little before all hooks have ended.
+    try container.wait("it is ready") { isReady }
+    container.send(SIGUSR1)
+    try container.process.expect("background: SIGUSR1 from outside of the container")
+    XCTAssertFalse(isReady)
+    container.send(SIGUSR2)
+    try container.process.expect("foreground: SIGUSR2")
+    try container.wait("it is ready again") { isReady }
+    container.send(SIGHUP)
+    try container.process.expect("reload: SIGHUP")
+    XCTAssertTrue(isReady)
+    // What nobody handles would end any other process.
+    container.send(SIGALRM)
+    try container.process.expect("poll ")
+    container.send(SIGINT)
+    XCTAssertEqual(try container.process.wait(), .status(0))
+    XCTAssertFalse(isReady)
+    XCTAssertTrue(container.process.output.last?.hasPrefix("terminate: SIGINT") == true)
+    XCTAssertEqual(try savedCount(), lastPoll(container))
+  }
+
+  /// `kill 1` in a `docker exec`, or in a preStop hook.
+  func testASignalFromInsideActs() throws {
+    let container = try pollerd()
+    try container.run("kill -USR1 1")
+    let line = try container.process.expect("background: SIGUSR1 from pid ")
+    XCTAssertNotEqual(line, "background: SIGUSR1 from pid 0 uid 0")
+    container.send(SIGTERM)
+    XCTAssertEqual(try container.process.wait(), .status(0))
+  }
+
+  /// `docker stop`: SIGTERM, and SIGKILL after the grace period. Nobody has to send that.
+  func testAStopEndsWithinTheGracePeriod() throws {
+    let container = try pollerd(
+      ["--drain", "0.3"], environment: ["TERMINATION_GRACE_PERIOD_SECONDS": "10"])
+    let began = now()
+    container.send(SIGTERM)
+    try container.wait("it is not ready") { !isReady }
+    // It still serves.
+    try container.process.expect("background: SIGTERM")
+    XCTAssertGreaterThanOrEqual(now() - began, 0.3)
+    XCTAssertEqual(try container.process.wait(within: 9), .status(0))
+    XCTAssertEqual(try savedCount(), lastPoll(container))
+  }
+
+  func testASecondSignalEndsTheDrain() throws {
+    let container = try pollerd(["--drain", "30"])
+    container.send(SIGTERM)
+    try container.wait("it is not ready") { !isReady }
+    let polls = container.process.output.filter { $0.hasPrefix("poll ") }.count
+    try container.process.expect("poll \(polls + 3) ")
+    container.send(SIGTERM)
+    XCTAssertEqual(try container.process.wait(within: 15), .status(0))
+    XCTAssertEqual(try savedCount(), lastPoll(container))
+  }
+
+  func testABadGracePeriodIsSaid() throws {
+    let container = try ChildProcess(
+      built("pollerd"), ["--state", directory + "/state"],
+      environment: ["TERMINATION_GRACE_PERIOD_SECONDS": "half a minute"], stderrToStdout: true)
+    XCTAssertEqual(try container.wait(), .status(78))
+    XCTAssertEqual(container.output.count, 1)
+    XCTAssertTrue(container.output[0].contains("\"half a minute\""), container.output[0])
+  }
+
+  // MARK: What does not end by itself
+
+  /// A signal raised anew with its default disposition would not end process 1.
+  func testAThirdSignalEndsIt() throws {
+    let container = try Container("ProbeDaemon", ["hang", "blocking", "slow"], until: "started")
+    container.send(SIGTERM)
+    try container.process.expect("hanging")
+    container.send(SIGINT)
+    container.send(SIGTERM)
+    container.send(SIGINT)
+    let exit = try container.process.wait(within: 15)
+    XCTAssertTrue([.status(128 + SIGTERM), .status(128 + SIGINT)].contains(exit), "\(exit)")
+  }
+
+  func testTheExitGraceEndsIt() throws {
+    let container = try Container("ProbeDaemon", ["exit-grace", "says"], until: "started")
+    container.send(SIGTERM)
+    try container.process.expect("code 0")
+    XCTAssertEqual(try container.process.wait(within: 15), .status(0))
+  }
+
+  func testAStuckHookDoesNotKeepItAlive() throws {
+    let container = try Container("ProbeDaemon", ["hang", "async"], until: "started")
+    container.send(SIGTERM)
+    XCTAssertEqual(try container.process.wait(within: 15), .status(124))
+    XCTAssertTrue(container.process.output.contains { $0.hasPrefix("saver save") })
+  }
+
+  /// What it leaves behind goes before the next one's launch.
+  func testAfterSIGKILLTheNextOneBeginsNotReady() throws {
+    let killed = try pollerd()
+    try killed.wait("it is ready") { isReady }
+    killed.send(SIGKILL)
+    _ = try killed.process.wait()
+    XCTAssertTrue(isReady, "nobody was there to remove it")
+    let before = try String(contentsOfFile: ready, encoding: .utf8)
+    let next = try Container(
+      "ProbeDaemon", ["late-launch", ready], until: "launching", stderrToStdout: true)
+    try next.process.expect("not ready")
+    next.send(SIGTERM)
+    XCTAssertEqual(try next.process.wait(), .status(0))
+    XCTAssertTrue(before.hasPrefix("ready\npid 1\nsince "), before)
+  }
+
+  // MARK: Liveness
+
+  /// What a liveness probe looks at grows old with a blocked pool, and SIGTERM still saves.
+  func testALivenessFileIsTouchedWhileItIsWell() throws {
+    let path = directory + "/alive"
+    func age() -> timespec {
+      var status = stat()
+      stat(path, &status)
+      return status.st_mtim
+    }
+    func isYounger(than time: timespec) -> Bool {
+      let now = age()
+      return (now.tv_sec, now.tv_nsec) > (time.tv_sec, time.tv_nsec)
+    }
+    let container = try Container(
+      "ProbeDaemon", ["alive", path], until: "started", stderrToStdout: true)
+    XCTAssertEqual(access(path, F_OK), 0)
+    for _ in 1...2 {
+      let before = age()
+      try container.wait("it is touched") { isYounger(than: before) }
+    }
+    container.send(SIGHUP)
+    try container.process.expect("lifecycle: the watchdog is not pinged: Swift's global executor")
+    // More than two periods, in which it would have been touched.
+    try container.wait("it is old") { time(nil) - age().tv_sec > 1 }
+    container.send(SIGTERM)
+    try container.process.expect("save: SIGTERM")
+    XCTAssertEqual(try container.process.wait(), .status(0))
+  }
+
+  // MARK: Orphans
+
+  /// The lifecycle waits for nobody's children: that would take their status from whoever has started them.
+  func testTheLifecycleLeavesOrphansAlone() throws {
+    let container = try Container("ProbeDaemon", ["log"], until: "foreground")
+    let orphan = try container.makeOrphan()
+    kill(orphan, SIGKILL)
+    try container.wait("the orphan is a zombie") { Container.isZombie(orphan) }
+    container.send(SIGHUP)
+    try container.process.expect("reload: SIGHUP")
+    XCTAssertEqual(container.children, [orphan])
+    container.send(SIGTERM)
+    XCTAssertEqual(try container.process.wait(), .status(0))
+  }
+
+  /// One that starts no children can have the kernel see to orphans.
+  func testPollerdLeavesNoZombies() throws {
+    let container = try pollerd()
+    for _ in 1...3 {
+      let orphan = try container.makeOrphan()
+      kill(orphan, SIGKILL)
+      try container.wait("the orphan is gone") { container.children == [] }
+    }
+    // One that lives on does not keep the container.
+    _ = try container.makeOrphan()
+    container.send(SIGTERM)
+    XCTAssertEqual(try container.process.wait(), .status(0))
+  }
+}
