@@ -20,8 +20,8 @@ import Systemd
 /// | SIGKILL, a crash | they stay, but what was read and not answered, and answers not sent, are lost |
 ///
 /// For load balancers: while it drains, the listening socket stays, so a check that only connects sees no difference. Let
-/// it send a line and wait for the answer, or look at the service's status. An end after the last answer means that
-/// lines without one were not handled, and may be sent again elsewhere.
+/// it send a line and wait for the answer, or look for `--ready-file`, which goes before the first connection ends. An end
+/// after the last answer means that lines without one were not handled, and may be sent again elsewhere.
 ///
 /// From top to bottom: `Conversation` is what is said on one connection, `Connection` puts a socket to it, `Loop` serves
 /// all of them on a thread, `Loop+Handover` and `Restored` are the two sides of a restart, `Server` is the thread as
@@ -43,7 +43,9 @@ import Systemd
   }
 
   private static func serve(_ options: Options) async throws -> Never {
-    let lifecycle = LifecycleSubject()
+    var configuration = LifecycleConfiguration()
+    configuration.readinessFile = options.readyFile.map { ReadinessFile($0) }
+    let lifecycle = LifecycleSubject(configuration)
     let service = EchoService(lifecycle, options)
     let result = try await lifecycle.run()
     withExtendedLifetime(service) {}

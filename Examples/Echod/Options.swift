@@ -4,9 +4,11 @@ struct Options: Equatable {
   /// Where to listen when systemd has passed no socket.
   var listen = "127.0.0.1:7777"
   var configFile: String?
+  /// Where a probe looks whether new clients are welcome.
+  var readyFile: String?
 
   static let usage = """
-    Usage: echod [--listen ADDRESS] [--config FILE]
+    Usage: echod [--listen ADDRESS] [--config FILE] [--ready-file FILE]
 
     Answers each line with the line. Sockets come from systemd, as "listener"; without them it listens itself.
 
@@ -15,6 +17,7 @@ struct Options: Equatable {
       --config FILE     a file of settings, read at start and on SIGHUP:
                           prefix = you said:     what each answer begins with (default: nothing)
                           line-limit = 65536     how many bytes a line may have
+      --ready-file FILE a file that is there exactly while it accepts clients, for a container's readiness probe
       --help            print this
 
     Signals: SIGUSR1 drains (no new connections; the others end when they are idle), SIGUSR2 goes on, SIGHUP
@@ -38,13 +41,17 @@ struct Options: Equatable {
         wantsHelp = true
         return
       }
-      guard name == "--listen" || name == "--config" else {
+      guard ["--listen", "--config", "--ready-file"].contains(name) else {
         throw UsageError("There is no option \"\(argument)\"")
       }
       guard let value = parts.count > 1 ? parts[1] : rest.popFirst(), !value.isEmpty else {
         throw UsageError("\(name) needs a value")
       }
-      if name == "--listen" { listen = value } else { configFile = value }
+      switch name {
+      case "--listen": listen = value
+      case "--config": configFile = value
+      default: readyFile = value
+      }
     }
   }
 }

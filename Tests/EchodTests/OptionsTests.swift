@@ -10,6 +10,7 @@ import Testing
   @Test func bothFormsOfAnOption() throws {
     let options = try Options(parsing: ["--listen", "[::1]:80", "--config=/etc/a=b"])
     #expect(options.listen == "[::1]:80" && options.configFile == "/etc/a=b")
+    #expect(try Options(parsing: ["--ready-file", "/run/ready"]).readyFile == "/run/ready")
     #expect(try Options(parsing: ["-h", "--nonsense"]).wantsHelp)
   }
 

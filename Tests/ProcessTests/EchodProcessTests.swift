@@ -17,6 +17,18 @@ final class EchodProcessTests: XCTestCase {
     XCTAssertEqual(try daemon.wait(), .status(0))
   }
 
+  private func isThere(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
+  /// For files, which nothing tells of.
+  private func waits(until isSo: () -> Bool) -> Bool {
+    let end = Date() + 20
+    while !isSo() {
+      if Date() > end { return false }
+      usleep(1000)
+    }
+    return true
+  }
+
   func testAnswersLinesInAnyPieces() throws {
     let (daemon, address) = try started()
     let peer = try Peer(address)
@@ -62,13 +74,16 @@ final class EchodProcessTests: XCTestCase {
   }
 
   func testAPauseDrains() throws {
-    let (daemon, address) = try started()
+    let ready = NSTemporaryDirectory() + "echod-\(UUID().uuidString).ready"
+    let (daemon, address) = try started(["--ready-file", ready])
+    XCTAssertTrue(waits(until: { self.isThere(ready) }))
     let (idle, busy) = (try Peer(address), try Peer(address))
     idle.send("one\n")
     busy.send("two\nthr")
     XCTAssertTrue(idle.hears("one\n") && busy.hears("two\n"))
     daemon.send(SIGUSR1)
     try daemon.expect("echod: draining")
+    XCTAssertFalse(isThere(ready))
     XCTAssertTrue(idle.hearsTheEnd)
     // Who comes now waits; who has half a line is served until it is whole.
     let late = try Peer(address)
@@ -77,6 +92,7 @@ final class EchodProcessTests: XCTestCase {
     XCTAssertTrue(busy.hears("three\n") && busy.hearsTheEnd)
     daemon.send(SIGUSR2)
     XCTAssertTrue(late.hears("four\n"))
+    XCTAssertTrue(waits(until: { self.isThere(ready) }))
     try end(daemon)
   }
 
