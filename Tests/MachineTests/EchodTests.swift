@@ -107,6 +107,22 @@ import Testing
     }
   }
 
+  /// A run that can't begin leaves everything to the one that can.
+  @Test(arguments: Release.since(254))
+  func badSettingsOnlyMakeClientsWait(_ release: Release) async throws {
+    try await release.test { machine in
+      let echod = try await machine.echod()
+      let file = "/etc/echod/\(machine.unique("echod")).conf"
+      let restart =
+        "echo nonsense >\(file); ! systemctl restart \(echod.service.name) && : >\(file)"
+      let counts = try await machine.load(
+        echod, ["--clients=50", "--connectors=4", "--do=\(restart)"])
+      #expect(counts["dropped"] == 0 && counts["bad"] == 0 && counts["refused"] == 0)
+      #expect(counts["sent"] == counts["received"] && counts["failed"] == 0)
+      try await echod.service.waitForEntry { $0.message.contains("\"nonsense\" is no setting") }
+    }
+  }
+
   /// Those that have no place are served, and finished at the restart; the others go on.
   @Test(arguments: Release.since(254))
   func aFullStoreIsSaid(_ release: Release) async throws {
