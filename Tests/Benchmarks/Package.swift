@@ -37,6 +37,7 @@ let package = Package(
       name: "Minimal", dependencies: ["CBench", lifecycle], swiftSettings: strict),
     .executableTarget(name: "Save", dependencies: ["CBench", lifecycle], swiftSettings: strict),
     .executableTarget(name: "Empty", dependencies: ["CBench"], swiftSettings: strict),
+    .executableTarget(name: "OneTask", dependencies: ["CBench"], swiftSettings: strict),
     .executableTarget(name: "DispatchSignal", dependencies: ["CBench"], swiftSettings: strict),
   ]
 )

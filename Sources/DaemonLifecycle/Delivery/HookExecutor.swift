@@ -11,10 +11,11 @@ import Synchronization
 /// runner. Most hooks are over before that, and cost no change of threads. Without a deputy the leader hands
 /// the lead to another thread, or a new one, before it runs the item.
 ///
-/// A *runner* takes item after item. One that stays in the same item for `stallTime` is stalled, and the
-/// next ready item gets a thread of its own; so threads grow by the blocked hooks, not by the work: to one
-/// a hook and one a serial executor, beside two. Only a hook whose own child tasks block as well takes
-/// more, one every `stallTime`, up to `spareThreads`. A thread that finds nothing to do for
+/// A *runner* takes item after item. One that stays in the same item for `stallTime` is stalled, and so
+/// many ready items get threads of their own as runners are; so threads grow by the blocked hooks, not by the work,
+/// and a hundred that block at once are on their way after seven looks. They grow to one a hook and one a serial
+/// executor, beside two. Only a hook whose own child tasks block as well takes
+/// more, one every `spareTime`, up to `spareThreads`. A thread that finds nothing to do for
 /// `parkingSeconds`, or as a deputy for `deputySeconds`, ends.
 final class HookExecutor: TaskExecutor {
   enum Item: Sendable {
@@ -113,6 +114,8 @@ final class HookExecutor: TaskExecutor {
     var threads = 0
     var isClosed = false
     var lastLook = MonotonicTime(nanoseconds: 0)
+    /// How many ready items may have a thread before the next look, though a runner is free: it may block too.
+    var allowance = 0
     var couldNotSpawn = false
     /// Since when an item waits at the bound.
     var waitingSince: MonotonicTime?
@@ -120,10 +123,12 @@ final class HookExecutor: TaskExecutor {
     var hasFreeRunner: Bool { running.contains { !$0.isStalled } }
   }
 
-  static let stallTime = Duration.milliseconds(10)
+  static let stallTime = Duration.milliseconds(2)
+  static let spareTime = Duration.milliseconds(10)
+  static let lookMilliseconds: Int32 = 2
   static let patience = Duration.microseconds(100)
   static let parkingSeconds = 1
-  static let deputySeconds: Int32 = 5
+  static let deputySeconds: Int32 = 2
   static let spareThreads = 64
 
   let poll = EventPoll()
@@ -494,14 +499,20 @@ final class HookExecutor: TaskExecutor {
       state.busyLeader = nil
       if state.deputy != nil { alarm.clear() }
     }
-    let isWaiting = state.hasFreeRunner || !state.ready.isEmpty
     state.couldNotSpawn = false
-    state.leaderSleeps = !isWaiting
-    return isWaiting ? Int32(Self.stallTime.components.attoseconds / 1_000_000_000_000_000) : -1
+    state.leaderSleeps = !state.hasFreeRunner && state.ready.isEmpty
+    if state.leaderSleeps { return -1 }
+    // Whether runners block need not be known as long as nothing waits for them; then the next item wakes us.
+    return state.ready.isEmpty ? Self.lookMilliseconds * 5 : Self.lookMilliseconds
   }
 
   private func mayRun(_ state: inout State) -> Bool {
-    guard !state.couldNotSpawn, !state.hasFreeRunner, !state.ready.isEmpty else { return false }
+    guard !state.couldNotSpawn, !state.ready.isEmpty else { return false }
+    if state.hasFreeRunner {
+      guard state.allowance > 0, state.ready.hasUrgent else { return false }
+      state.allowance -= 1
+      return true
+    }
     let bound =
       unfinishedHooks.load(ordering: .relaxed) + busyLanes.load(ordering: .relaxed) + 2
     if !state.parked.isEmpty || state.ready.hasUrgent || state.threads < bound {
@@ -511,7 +522,7 @@ final class HookExecutor: TaskExecutor {
     let now = MonotonicTime.now()
     let since = state.waitingSince ?? now
     let mayExceed =
-      state.threads < bound + Self.spareThreads && since.duration(to: now) >= Self.stallTime
+      state.threads < bound + Self.spareThreads && since.duration(to: now) >= Self.spareTime
     state.waitingSince = mayExceed ? nil : since
     return mayExceed
   }
@@ -526,6 +537,7 @@ final class HookExecutor: TaskExecutor {
       worker.isStalled = worker.seen == sequence
       worker.seen = sequence
     }
+    state.allowance = state.running.count { $0.isStalled }
   }
 
   private func listenOnce(_ milliseconds: Int32) {

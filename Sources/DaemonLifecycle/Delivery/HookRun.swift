@@ -158,7 +158,10 @@ final class HookRun: Sendable {
         } else {
           noteSpot(hook)
           if move(from: .driven, to: .begun) {
-            try await hook.call(target, step, LifecycleContext(run: self, index: index))
+            let context = LifecycleContext(run: self, index: index)
+            if try !hook.callSynchronously(target, step, context) {
+              try await hook.call(target, step, context)
+            }
           }
           rememberSpot(hook)
         }

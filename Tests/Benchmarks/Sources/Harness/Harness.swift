@@ -29,7 +29,10 @@ import Measuring
     }
     let bench = Bench(
       results: Results(), isQuick: arguments.contains("--quick"), directory: directory)
-    for row in selected { try row.run(bench) }
+    // One that fails must not take the others' results along.
+    for row in selected {
+      do { try row.run(bench) } catch { bench.results.fail("\(row.name): \(error)") }
+    }
     print(bench.results.table())
     let json = try bench.results.json(machine: machine(), isQuick: bench.isQuick)
     // A part is not what the README shows.
@@ -39,6 +42,7 @@ import Measuring
     if let chart = Chart(bench.results) {
       try chart.svg.write(toFile: target + "/chart.svg", atomically: true, encoding: .utf8)
     }
+    if bench.results.hasFailed { exit(1) }
     progress("Written to \(URL(fileURLWithPath: target).standardizedFileURL.path)")
   }
 

@@ -9,7 +9,7 @@ enum Idle: Row {
     let contestants = [
       Contestant(name: "C sigaction+pipe+thread", program: bench.c("pipe")),
       Contestant(name: "empty Swift program", program: bench.swift("Empty")),
-      Contestant(name: "Swift program after one task", program: bench.swift("Empty", "task")),
+      Contestant(name: "Swift program after one task", program: bench.swift("OneTask")),
       Contestant(name: "DispatchSource", program: bench.swift("DispatchSignal", "bare")),
       Contestant(name: "ours: async main", program: bench.swift("Minimal")),
       Contestant(name: "ours: runAndExit", program: bench.swift("OursSync", "actor")),

@@ -42,6 +42,13 @@ final class Results {
   private(set) var notes: [String] = []
   func note(_ what: String) { notes.append(what) }
 
+  private(set) var hasFailed = false
+  /// A row that could not be measured to its end.
+  func fail(_ what: String) {
+    hasFailed = true
+    omit(what)
+  }
+
   func omit(_ what: String) { omissions.append(what) }
 
   func measurement(_ row: String, _ contestant: String, _ metric: String) -> Measurement? {

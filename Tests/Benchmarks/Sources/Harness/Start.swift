@@ -11,6 +11,9 @@ enum Start: Row {
       Contestant(name: "empty Swift program", program: bench.swift("Empty")),
       Contestant(name: "ours", program: bench.swift("Minimal")),
       Contestant(name: "empty Swift program, static stdlib", program: bench.staticSwift("Empty")),
+      Contestant(
+        name: "Swift program after one task, static stdlib",
+        program: bench.staticSwift("OneTask")),
       Contestant(name: "ours, static stdlib", program: bench.staticSwift("Minimal")),
     ]
     try bench.interleave(row, contestants, rounds: bench.isQuick ? 9 : 41) { contestant in
@@ -18,14 +21,20 @@ enum Start: Row {
       defer { child.end() }
       let ready = try child.untilReady()
       pause(milliseconds: 50)
-      let resident = try Accounting(of: child).residentKilobytes
+      let memory = try Accounting(of: child)
       return [
         ("READY", "ms", Double(ready - child.spawned) / 1_000_000),
-        ("resident", "kB", Double(resident)),
+        ("resident", "kB", Double(memory.residentKilobytes)),
+        ("its own", "kB", Double(memory.anonymousKilobytes)),
       ]
     }
     let (ours, empty) = ("ours, static stdlib", "empty Swift program, static stdlib")
     bench.results.judgeRatio(row, "READY", ours, to: empty, atMost: 1.3)
     bench.results.judgeRatio(row, "resident", ours, to: empty, atMost: 1.5)
+    for metric in ["READY", "resident", "its own"] {
+      let task = "Swift program after one task, static stdlib"
+      guard let factor = bench.results.ratio(row, metric, ours, to: task) else { continue }
+      bench.results.note("\(row): \(metric): \(ours): \(short(factor)) × \(task)")
+    }
   }
 }

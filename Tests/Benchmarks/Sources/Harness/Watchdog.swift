@@ -15,12 +15,10 @@ enum Watchdog: Row {
     let child = try Child(program)
     defer { child.end() }
     try child.untilReady()
-    pause(milliseconds: 2500)
-    _ = manager.pings()
+    _ = manager.pings(for: 2500)
     let before = try Accounting(of: child)
-    pause(milliseconds: Double(seconds) * 1000)
+    let pings = Double(manager.pings(for: seconds * 1000))
     let after = try Accounting(of: child)
-    let pings = Double(manager.pings())
     let periods = Double(seconds)
     let wakeups = Double(after.contextSwitches - before.contextSwitches) / periods
     let hourly = Double(after.ran - before.ran) / periods * 3600 / 1_000_000
@@ -56,8 +54,15 @@ private final class ServiceManager {
 
   deinit { close(descriptor) }
 
-  /// Those that have come since the last look.
-  func pings() -> Int {
+  /// Those that come meanwhile. Taken from the queue as they come, since it is short.
+  func pings(for milliseconds: Int) -> Int {
+    (0..<milliseconds / 50).reduce(0) { count, _ in
+      pause(milliseconds: 50)
+      return count + pings()
+    }
+  }
+
+  private func pings() -> Int {
     var count = 0
     var buffer = [UInt8](repeating: 0, count: 4096)
     while true {

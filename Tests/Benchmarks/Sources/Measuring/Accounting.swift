@@ -8,6 +8,8 @@ package struct Accounting {
   /// For which its threads have run, in nanoseconds.
   package var ran = 0
   package var residentKilobytes = 0
+  /// What of it is the process's own, and not pages of files that others can share.
+  package var anonymousKilobytes = 0
 
   package init(of child: Child) throws {
     let tasks = "/proc/\(child.pid)/task"
@@ -19,6 +21,7 @@ package struct Accounting {
       contextSwitches += Self.number("voluntary_ctxt_switches:", status)
       contextSwitches += Self.number("nonvoluntary_ctxt_switches:", status)
       residentKilobytes = Self.number("VmRSS:", status)
+      anonymousKilobytes = Self.number("RssAnon:", status)
       let schedule = try? String(contentsOfFile: "\(tasks)/\(task)/schedstat", encoding: .utf8)
       ran += schedule?.split(separator: " ").first.flatMap { Int($0) } ?? 0
     }
