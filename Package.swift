@@ -16,6 +16,7 @@ let package = Package(
     .library(name: "DaemonLifecycleFoundation", targets: ["DaemonLifecycleFoundation"]),
     .library(name: "DaemonLifecycleTesting", targets: ["DaemonLifecycleTesting"]),
     .executable(name: "pollerd", targets: ["Pollerd"]),
+    .executable(name: "echod", targets: ["Echod"]),
   ],
   targets: [
     .target(name: "CLinux"),
@@ -31,6 +32,9 @@ let package = Package(
     .executableTarget(
       name: "Pollerd", dependencies: ["DaemonLifecycle", "DaemonLifecycleFoundation", "Systemd"],
       path: "Examples/Pollerd", swiftSettings: strict),
+    .executableTarget(
+      name: "Echod", dependencies: ["DaemonLifecycle", "DaemonLifecycleFoundation", "Systemd"],
+      path: "Examples/Echod", swiftSettings: strict),
     .target(
       name: "TestSupport", dependencies: ["CLinux"], path: "Tests/TestSupport",
       swiftSettings: strict),
@@ -60,8 +64,8 @@ let package = Package(
     .testTarget(
       name: "ProcessTests",
       dependencies: [
-        "ProbeDaemon", "ProbeSyncMain", "ProbeTopLevel", "ProbeService", "Pollerd",
-        "DaemonLifecycleTesting",
+        "ProbeDaemon", "ProbeSyncMain", "ProbeTopLevel", "ProbeService", "Pollerd", "Echod",
+        "DaemonLifecycleTesting", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(
@@ -71,6 +75,12 @@ let package = Package(
         "Systemd",
       ],
       path: "Tests/PollerdTests", swiftSettings: strict),
+    .testTarget(
+      name: "EchodTests",
+      dependencies: [
+        "Echod", "DaemonLifecycle", "DaemonLifecycleTesting", "Systemd", "TestSupport",
+      ],
+      path: "Tests/EchodTests", swiftSettings: strict),
     .executableTarget(
       name: "ProbeState", dependencies: ["CLinux", "DaemonLifecycle"], path: "Tests/Probes/State",
       swiftSettings: strict + [.unsafeFlags(["-O"])]),
@@ -83,6 +93,7 @@ let package = Package(
       swiftSettings: strict),
     // On a real systemd; skipped unless MACHINE_SUITES says where. See Tests/Machine.
     .testTarget(
-      name: "MachineTests", dependencies: ["Pollerd", "ProbeService"], swiftSettings: strict),
+      name: "MachineTests", dependencies: ["Pollerd", "Echod", "ProbeService"],
+      swiftSettings: strict),
   ]
 )

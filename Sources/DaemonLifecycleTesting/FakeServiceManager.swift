@@ -111,6 +111,12 @@ public final class FakeServiceManager: Sendable {
     receiver.update { $0.rules.reloadRequestedAt = monotonicMicroseconds() }
   }
 
+  // MARK: Restarts
+
+  /// Call it before the daemon's next run: what ``service`` says begins anew, and STOPPING=1 of the run before is no
+  /// longer final. A mock with this manager does it by itself; what is stored stays.
+  public func willRestart() { receiver.update { $0.rules.beginRun() } }
+
   // MARK: Descriptors
 
   /// What the daemon has stored, oldest first, without those whose peer has hung up.

@@ -34,6 +34,12 @@ public final class MockLifecycleSubject: LifecycleObservable {
   ///     await mock.send(.sighup)
   ///     #expect(manager.service.reloadsEnded == 1)
   ///     #expect(manager.violations.isEmpty)
+  ///
+  /// It is passed what the manager has stored at this moment, so two mocks are two runs of a daemon:
+  ///
+  ///     try MockLifecycleSubject(serviceManager: manager).preserve(bytes, named: "state")
+  ///     let restarted = MockLifecycleSubject(serviceManager: manager)
+  ///     #expect(try restarted.preservedBytes(named: "state") == bytes)
   public init(
     state: LifecycleState = .foreground,
     configuration: LifecycleConfiguration = LifecycleConfiguration(logsProblems: false),
@@ -41,13 +47,29 @@ public final class MockLifecycleSubject: LifecycleObservable {
   ) {
     let recorder = Recorder()
     self.recorder = recorder
+    let passed = serviceManager.map(Self.passed)
     core = LifecycleCore(
       testing: configuration, initialState: state, recorder: recorder,
       notifyAddress: serviceManager?.address,
+      preservation: { () throws(SystemdError) in
+        let environment = ServiceEnvironment(serviceManager?.environment ?? [:])
+        guard let passed else { return try Preservation(environment) }
+        return Preservation(passed: try passed.get(), store: try DescriptorStore(environment))
+      },
       exitProcess: { code in recorder.change { $0.exitCode = code } })
   }
 
   deinit { core.shutDown() }
+
+  /// Now, and not at its first use: what this run stores is for the next.
+  private static func passed(
+    by manager: FakeServiceManager
+  ) -> Result<PassedDescriptors, SystemdError> {
+    manager.willRestart()
+    do throws(SystemdError) { return .success(try manager.storedDuplicates()) } catch {
+      return .failure(error)
+    }
+  }
 
   // MARK: Making things happen
 

@@ -12,6 +12,9 @@ package struct NotificationRules: Sendable {
 
   package init() {}
 
+  /// Another process speaks from now on.
+  mutating func beginRun() { service = FakeServiceManager.ServiceState() }
+
   /// What is to be done with the descriptors of a message.
   package enum Action: Sendable, Hashable {
     /// As always without `FDSTORE=1`.

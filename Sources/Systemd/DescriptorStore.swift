@@ -11,7 +11,7 @@
 /// That something was sent does not mean that it was kept: a full store drops what comes, with a line in the journal.
 /// Before exiting, wait with ``NotifySocket/barrier(timeout:)``. Safe to use from any thread.
 public struct DescriptorStore: Sendable {
-  private let notify: NotifySocket
+  let notify: NotifySocket
 
   /// How many descriptors fit; 0 when the service has no store (`FDSTORE` is unset, or there is no service manager).
   public let limit: Int

@@ -127,6 +127,12 @@ public final class PassedDescriptors: Sendable {
     return nil
   }
 
+  /// Takes one back that was handed out, as it was; it comes first.
+  func giveBack(_ descriptor: consuming OwnedDescriptor, named name: String, kind: DescriptorKind) {
+    let entry = Description(name: name, number: descriptor.release(), kind: kind)
+    entries.withLock { $0.insert(entry, at: 0) }
+  }
+
   /// Hands out all of this name, in order. If `body` throws, those that it has not got yet stay here.
   public func takeAll<E: Error>(
     named name: String, _ body: (consuming OwnedDescriptor) throws(E) -> Void

@@ -8,6 +8,10 @@ public enum SystemdError: Error, Sendable, Hashable, CustomStringConvertible {
   case invalidArgument(String)
   /// What a peer or the kernel handed over is not what its protocol says.
   case malformedInput(String)
+  /// A descriptor was preserved under this name, but for another use. It is still there to be taken.
+  case wrongKind(name: String, expected: DescriptorUse, found: DescriptorKind)
+  /// The service manager's store may have no place for this one, so nothing was sent.
+  case storeFull(name: String, limit: Int)
   /// It did not happen in time.
   case timedOut(String)
   /// A system call failed: what it was for, and the `errno` value.
@@ -18,6 +22,11 @@ public enum SystemdError: Error, Sendable, Hashable, CustomStringConvertible {
     case .malformedVariable(let name, let value, let reason):
       "The environment variable \(name) is \"\(value)\", which \(reason)."
     case .invalidArgument(let sentence), .malformedInput(let sentence): sentence
+    case .wrongKind(let name, let expected, let found):
+      "The descriptor \"\(name)\" is a \(found) and not a \(expected). It was not taken."
+    case .storeFull(let name, let limit):
+      "\"\(name)\" is not kept over a restart: the store of \(limit) descriptors is full. Forget what is closed, or"
+        + " raise FileDescriptorStoreMax=."
     case .timedOut(let purpose): "Could not \(purpose) in time."
     case .system(let purpose, let errno):
       "Could not \(purpose): \(String(cString: strerror(errno))) (errno \(errno))."

@@ -32,6 +32,29 @@ import Testing
     }
   }
 
+  @Test(arguments: Release.since(253))
+  func itInstallsEchod(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let package = machine.share + "/package"
+      try FileManager.default.createDirectory(
+        atPath: package + "/.build/release", withIntermediateDirectories: true)
+      try FileManager.default.copyItem(
+        atPath: Package.root + "/systemd", toPath: package + "/systemd")
+      try FileManager.default.createSymbolicLink(
+        atPath: package + "/.build/release/echod", withDestinationPath: "/opt/machine/bin/echod")
+      let echod = EchodService(
+        service: try await machine.adopt("echod.service"),
+        socket: try await machine.adopt("echod.socket"), port: 7777)
+      let commands = try #require(
+        try Self.shellBlocks().first { $0.contains("enable --now echod.socket") })
+      let said = try await machine.shell("set -e; cd /share/package; \(commands)")
+      #expect(said.status == 0, "\(said.stderr)")
+      #expect(try await echod.socket.show("UnitFileState") == "enabled")
+      let counts = try await machine.load(echod, ["--clients=5"])
+      #expect(counts["lines"] >= 15 && counts["bad"] == 0)
+    }
+  }
+
   /// What it tells operators to type is understood, on the systemd that it was written for.
   @Test(arguments: Release.since(257))
   func itsCommandsWork(_ release: Release) async throws {

@@ -8,7 +8,8 @@ import Testing
   func areVerified(_ release: Release) async throws {
     try await release.test { machine in
       try await machine.installPollerdFiles()
-      for unit in ["pollerd.service", "pollerd@one.service"] {
+      try await machine.installEchodFiles()
+      for unit in ["pollerd.service", "pollerd@one.service", "echod.service", "echod.socket"] {
         let said = try await machine.run("systemd-analyze", "verify", unit)
         #expect(said.status == 0 && said.stdout + said.stderr == "")
       }
@@ -25,13 +26,16 @@ import Testing
   func exposeLittle(_ release: Release) async throws {
     try await release.test { machine in
       try await machine.installPollerdFiles()
+      try await machine.installEchodFiles()
       try await machine.expect("systemctl", "daemon-reload")
-      for unit in ["pollerd.service", "pollerd@one.service"] {
+      for (unit, most) in [
+        ("pollerd.service", 1.0), ("pollerd@one.service", 1.0), ("echod.service", 0.7),
+      ] {
         let said = try await machine.expect("systemd-analyze", "security", "--no-pager", unit)
         let verdict = try #require(said.split(separator: "\n").last)
         let words = verdict.split(separator: " ")
         let exposure = try #require(words.lazy.compactMap { Double($0) }.first)
-        #expect(exposure <= 1.0, "\(verdict)")
+        #expect(exposure <= most, "\(verdict)")
       }
     }
   }
@@ -139,9 +143,23 @@ import Testing
     #expect(template == service)
   }
 
+  /// All that is stored is passed at once, and one too many is exit status 202.
+  @Test func echodMayOpenMoreThanItStores() throws {
+    let lines = try Self.directives("systemd/echod.service")
+    func number(_ key: String) throws -> Int {
+      let line = try #require(lines.first { $0.hasPrefix(key) })
+      return try #require(Int(line.dropFirst(key.count)))
+    }
+    #expect(try number("LimitNOFILE=") > number("FileDescriptorStoreMax=") + 100)
+    #expect(lines.contains("StartLimitIntervalSec=0"))
+  }
+
   /// Without it, a signal goes to every process of the unit.
   @Test func everyKillNamesTheMainProcess() throws {
-    for file in ["systemd/README.md", "systemd/drop-ins/10-systemd-252.conf"] {
+    for file in [
+      "systemd/README.md", "systemd/drop-ins/10-systemd-252.conf",
+      "systemd/drop-ins/10-echod-systemd-252.conf",
+    ] {
       let lines = try Package.read(file).split(separator: "\n").filter {
         $0.contains("systemctl") && $0.contains(" kill ")
       }

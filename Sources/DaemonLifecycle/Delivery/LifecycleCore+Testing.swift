@@ -1,5 +1,5 @@
 import Synchronization
-import Systemd
+package import Systemd
 
 // What the test kit needs of a core. The mock is the same core with a clock that a test moves, no sources,
 // and no process to end.
@@ -7,6 +7,7 @@ extension LifecycleCore {
   package convenience init(
     testing configuration: LifecycleConfiguration, initialState: LifecycleState,
     recorder: any LifecycleRecorder, notifyAddress: String?,
+    preservation: @escaping @Sendable () throws(SystemdError) -> Preservation,
     exitProcess: @escaping @Sendable (Int32) -> Void
   ) {
     let log = LifecycleLog(journal: nil, logsProblems: configuration.logsProblems)
@@ -22,6 +23,7 @@ extension LifecycleCore {
       configuration: configuration, initialState: initialState, time: .virtual(VirtualTime()),
       recorder: recorder, sinks: sinks,
       readiness: configuration.readinessFile.map { ReadinessMarker($0) { log.complain($0) } },
+      preservation: PreservationSlot(preservation),
       exitProcess: exitProcess)
     // A daemon at work has said that it is ready.
     guard initialState != .launching else { return }

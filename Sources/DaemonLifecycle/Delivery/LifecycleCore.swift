@@ -128,6 +128,8 @@ public final class LifecycleCore: Sendable {
   let readiness: ReadinessMarker?
   /// How long the service manager waits for a ping; `nil`: it does not.
   let watchdogPeriod: Duration?
+  /// What the service manager keeps between two runs.
+  let preservation: PreservationSlot
   /// A service manager hears of progress and of extended deadlines, and allows for them.
   let hasServiceManager: Bool
   /// A source finds out, when the termination begins, what the service manager is doing with the service.
@@ -139,6 +141,7 @@ public final class LifecycleCore: Sendable {
     recorder: (any LifecycleRecorder)? = nil,
     sinks: [any LifecycleSink] = [], readiness: ReadinessMarker? = nil,
     watchdogPeriod: Duration? = nil, asksForUnitJob: Bool = false,
+    preservation: PreservationSlot? = nil,
     exitProcess: @escaping @Sendable (Int32) -> Void = { _exit($0) }
   ) {
     self.configuration = configuration
@@ -149,6 +152,7 @@ public final class LifecycleCore: Sendable {
     self.sinks = sinks
     self.readiness = readiness
     self.watchdogPeriod = watchdogPeriod
+    self.preservation = preservation ?? PreservationSlot(configuration.systemd)
     self.asksForUnitJob = asksForUnitJob
     hasServiceManager = sinks.contains { $0.isServiceManager }
     self.exitProcess = exitProcess

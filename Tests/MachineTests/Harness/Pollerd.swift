@@ -31,7 +31,7 @@ extension MachineTest {
   }
 
   /// As `write`, but it stays. In one step, since other tests read what is there.
-  private func put(_ path: String, _ contents: String) async throws {
+  func put(_ path: String, _ contents: String) async throws {
     let output = try await machine.run(
       [
         "sh", "-euc", "mkdir -p \"${1%/*}\"; cat >\"$1.$2\"; mv \"$1.$2\" \"$1\"", "sh", path,

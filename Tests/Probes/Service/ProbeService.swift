@@ -11,9 +11,12 @@ import Glibc
     case "child": try await startChild(arguments.first ?? "")
     case "inherited": sayWhatIsInherited()
     case "mirror": try mirror(port: UInt16(arguments.first ?? "") ?? 8000)
+    case "load":
+      LoadProbe(Options(Array(arguments.dropFirst())), port: UInt16(arguments.first ?? "") ?? 0)
+        .run()
     case "credential": try readCredentials(arguments)
     default:
-      say("usage: ProbeService lifecycle|echo|child|mirror|credential …")
+      say("usage: ProbeService lifecycle|echo|child|mirror|load|credential …")
       exit(64)
     }
   }
@@ -40,6 +43,7 @@ struct Options {
 
   func has(_ name: String) -> Bool { values[name] != nil }
   func all(_ name: String) -> [String] { values[name] ?? [] }
+  func number(_ name: String) -> Int { values[name]?.last.flatMap { Int($0) } ?? 0 }
   subscript(name: String) -> String? { values[name]?.last }
 
   /// Of `--name=hook:value`, the value for one hook.

@@ -1,0 +1,54 @@
+import DaemonLifecycle
+import Foundation
+import Systemd
+
+/// Answers each line with the line: an example of a server whose restart no client notices.
+///
+///     swift run echod
+///     printf 'one\ntwo\n' | nc -N 127.0.0.1 7777
+///
+/// Under systemd (`systemd/echod.socket`, `systemd/echod.service`) the socket is a socket unit's, so that nobody is
+/// refused while no daemon runs, and each connection is kept in systemd's store from the moment it is accepted.
+///
+/// | what happens | to the connections |
+/// | --- | --- |
+/// | `systemctl restart` | they are handed over with their half lines and unsent answers: not a byte is lost |
+/// | `systemctl reload` | nothing; answers begin with the new prefix |
+/// | `systemctl stop` | every line that has come is answered, then each gets its end |
+/// | SIGUSR1 | nobody is accepted; each is answered, and ends once a quarter of a second was silent and no half line waits; SIGUSR2 goes on |
+/// | SIGTERM by hand | what has come is answered, then as a restart: `Restart=always` makes it one |
+/// | SIGKILL, a crash | they stay, but what was read and not answered, and answers not sent, are lost |
+///
+/// For load balancers: while it drains, the listening socket stays, so a check that only connects sees no difference. Let
+/// it send a line and wait for the answer, or look for `--ready-file`, which goes before the first connection ends. An end
+/// after the last answer means that lines without one were not handled, and may be sent again elsewhere.
+///
+/// From top to bottom: `Conversation` is what is said on one connection, `Connection` puts a socket to it, `Loop` serves
+/// all of them on a thread, `Loop+Handover` and `Restored` are the two sides of a restart, `Server` is the thread as
+/// others see it, and `EchoService` is where the lifecycle is used.
+@main struct Echod {
+  static func main() async {
+    signal(SIGPIPE, SIG_IGN)
+    do {
+      let options = try Options(parsing: Array(CommandLine.arguments.dropFirst()))
+      if options.wantsHelp {
+        print(Options.usage, terminator: "")
+        exit(0)
+      }
+      try await serve(options)
+    } catch {
+      say("\(error)")
+      exit(error is UsageError ? 64 : 71)
+    }
+  }
+
+  private static func serve(_ options: Options) async throws -> Never {
+    var configuration = LifecycleConfiguration()
+    configuration.readinessFile = options.readyFile.map { ReadinessFile($0) }
+    let lifecycle = LifecycleSubject(configuration)
+    let service = EchoService(lifecycle, options)
+    let result = try await lifecycle.run()
+    withExtendedLifetime(service) {}
+    exit(result.code)
+  }
+}

@@ -1,0 +1,62 @@
+import DaemonLifecycleFoundation
+import Foundation
+import Systemd
+
+extension Loop {
+  /// What was handed over.
+  struct Handed: Sendable {
+    var connections = 0
+    var bytes = 0
+    /// How those have ended for which the store had no place.
+    var unkept = Ending()
+  }
+
+  /// Leaves every connection to the next run: the sockets, which systemd has since they were accepted, and what is half
+  /// said on them. Those that systemd has no place for are finished.
+  ///
+  /// From here on nothing is read: what has not been read waits in the sockets, for the next run.
+  ///
+  /// - Parameters:
+  ///   - answersFirst: Whether to answer what has come, for the case that there is no next run.
+  ///   - reply: Told of success when the loop has ended; of what kept the state from being stored at once: then all go
+  ///     on, and should be finished.
+  func handOver(
+    answersFirst: Bool, _ reply: @escaping @Sendable (Result<Handed, any Error>) -> Void
+  ) {
+    enter(.quiet)
+    if answersFirst {
+      acceptTheLast()
+      answerWhatHasCome()
+    }
+    var handed = Handed()
+    var handover = Handover(nextID: nextID, conversations: [:])
+    var kept: [Connection] = []
+    for connection in connections.values {
+      guard connection.flush(settings), !connection.endIfOver(at: .now) else {
+        end(connection)
+        continue
+      }
+      guard preserve(connection) else { continue }
+      kept.append(connection)
+      let conversation = connection.conversation
+      if conversation == Conversation() { continue }
+      handed.bytes += conversation.input.count + conversation.output.count
+      handover.conversations[connection.id] = conversation
+    }
+    do {
+      try preservation.preserve(value: handover, named: StoredName.state)
+      // Before systemd has read all of this, exiting could lose it.
+      try preservation.barrier(timeout: .seconds(5))
+    } catch {
+      return reply(.failure(error))
+    }
+    for connection in kept { leave(connection) }
+    handed.connections = kept.count
+    let result = handed
+    finish(by: .now + .seconds(2)) { ending in
+      var handed = result
+      handed.unkept = ending
+      reply(.success(handed))
+    }
+  }
+}

@@ -1,0 +1,64 @@
+/// What the command line says.
+struct Options: Equatable {
+  var wantsHelp = false
+  /// Where to listen when systemd has passed no socket.
+  var listen = "127.0.0.1:7777"
+  var configFile: String?
+  /// Where a probe looks whether new clients are welcome.
+  var readyFile: String?
+
+  static let usage = """
+    Usage: echod [--listen ADDRESS] [--config FILE] [--ready-file FILE]
+
+    Answers each line with the line. Sockets come from systemd, as "listener"; without them it listens itself.
+
+      --listen ADDRESS  where, if systemd has passed no socket: 127.0.0.1:7777 (the default), [::1]:7777, port 0
+                        for any, or the path of a Unix socket
+      --config FILE     a file of settings, read at start and on SIGHUP:
+                          prefix = you said:     what each answer begins with (default: nothing)
+                          line-limit = 65536     how many bytes a line may have
+      --ready-file FILE a file that is there exactly while it accepts clients, for a container's readiness probe
+      --help            print this
+
+    Signals: SIGUSR1 drains (no new connections; the others end when they are idle), SIGUSR2 goes on, SIGHUP
+    reads the settings again. SIGTERM: when systemd restarts the service, connections are handed to the next run with
+    all that was half said; when it stops it, they are drained.
+
+    Exit status: 0 all well, 64 bad arguments, 70 it could not begin, or not every answer could be sent; 124 something
+    was not over in time.
+
+    """
+
+  init() {}
+
+  init(parsing arguments: [String]) throws(UsageError) {
+    var rest = arguments[...]
+    while let argument = rest.popFirst() {
+      // `--name=value` is `--name value`.
+      let parts = argument.split(separator: "=", maxSplits: 1).map(String.init)
+      let name = parts.first ?? ""
+      if name == "--help" || name == "-h" {
+        wantsHelp = true
+        return
+      }
+      guard ["--listen", "--config", "--ready-file"].contains(name) else {
+        throw UsageError("There is no option \"\(argument)\"")
+      }
+      guard let value = parts.count > 1 ? parts[1] : rest.popFirst(), !value.isEmpty else {
+        throw UsageError("\(name) needs a value")
+      }
+      switch name {
+      case "--listen": listen = value
+      case "--config": configFile = value
+      default: readyFile = value
+      }
+    }
+  }
+}
+
+/// The command line can't be understood.
+struct UsageError: Error, CustomStringConvertible {
+  private let problem: String
+  init(_ problem: String) { self.problem = problem }
+  var description: String { problem + " (see echod --help)." }
+}

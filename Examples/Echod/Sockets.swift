@@ -1,0 +1,157 @@
+import Foundation
+
+/// The system calls that the daemon makes on sockets, with sentences for errors.
+enum Sockets {
+  #if canImport(Musl)
+    static let (stream, closeOnExec, nonBlocking) = (SOCK_STREAM, SOCK_CLOEXEC, SOCK_NONBLOCK)
+  #else
+    static let stream = Int32(SOCK_STREAM.rawValue)
+    static let closeOnExec = Int32(SOCK_CLOEXEC.rawValue)
+    static let nonBlocking = Int32(SOCK_NONBLOCK.rawValue)
+  #endif
+
+  /// Listens at `127.0.0.1:7777`, `[::1]:7777` or a path.
+  static func listen(_ address: String) throws(SystemError) -> Int32 {
+    let purpose = "listen at \(address)"
+    let socket =
+      try address.hasPrefix("/") ? bindPath(address, purpose) : bindHost(address, purpose)
+    guard Foundation.listen(socket, SOMAXCONN) == 0 else {
+      let error = SystemError(purpose)
+      close(socket)
+      throw error
+    }
+    makeReady(socket)
+    return socket
+  }
+
+  private static func bindPath(_ path: String, _ purpose: String) throws(SystemError) -> Int32 {
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    let fits = withUnsafeMutableBytes(of: &address.sun_path) { space in
+      guard path.utf8.count < space.count else { return false }
+      space.copyBytes(from: path.utf8)
+      return true
+    }
+    guard fits else { throw SystemError(purpose, code: ENAMETOOLONG) }
+    let socket = try make(AF_UNIX, purpose)
+    // What a killed run has left would be in the way; what is no socket stays, and is in the way.
+    var status = stat()
+    if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK { unlink(path) }
+    let bound = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        bind(socket, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+    guard bound == 0 else { throw failed(purpose, socket) }
+    return socket
+  }
+
+  private static func bindHost(_ address: String, _ purpose: String) throws(SystemError) -> Int32 {
+    guard let colon = address.lastIndex(of: ":") else {
+      throw SystemError(purpose + ", which is no HOST:PORT", code: EINVAL)
+    }
+    let host = address[..<colon].trimmingCharacters(in: CharacterSet(charactersIn: "[]"))
+    var hints = addrinfo()
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE
+    hints.ai_socktype = stream
+    var found: UnsafeMutablePointer<addrinfo>?
+    let port = String(address[address.index(after: colon)...])
+    guard getaddrinfo(host, port, &hints, &found) == 0, let info = found else {
+      throw SystemError(purpose + ", which is no HOST:PORT of numbers", code: EINVAL)
+    }
+    defer { freeaddrinfo(found) }
+    let socket = try make(info.pointee.ai_family, purpose)
+    var on: Int32 = 1
+    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, 4)
+    guard bind(socket, info.pointee.ai_addr, info.pointee.ai_addrlen) == 0 else {
+      throw failed(purpose, socket)
+    }
+    return socket
+  }
+
+  private static func make(_ family: Int32, _ purpose: String) throws(SystemError) -> Int32 {
+    let socket = Foundation.socket(family, stream | closeOnExec, 0)
+    guard socket >= 0 else { throw SystemError(purpose) }
+    return socket
+  }
+
+  private static func failed(_ purpose: String, _ socket: Int32) -> SystemError {
+    let error = SystemError(purpose)
+    close(socket)
+    return error
+  }
+
+  /// Never waits, and no child has it.
+  static func makeReady(_ socket: Int32) {
+    _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
+    _ = fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK)
+  }
+
+  /// The next client, ready for use; `nil` when none waits. Throws what should not go on at once, such as EMFILE.
+  static func accept(_ listener: Int32) throws(SystemError) -> Int32? {
+    while true {
+      let socket = Foundation.accept(listener, nil, nil)
+      if socket >= 0 {
+        makeReady(socket)
+        // Of no use, and refused, on Unix sockets. Answers are not to wait for more; who is gone is to be noticed.
+        var on: Int32 = 1
+        setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, 4)
+        setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, 4)
+        return socket
+      }
+      switch errno {
+      case EAGAIN: return nil
+      case EINTR, ECONNABORTED: continue
+      default: throw SystemError("accept a connection")
+      }
+    }
+  }
+
+  /// Where a socket listens, for the log: `127.0.0.1:7777`, a path.
+  static func address(of socket: Int32) -> String {
+    var storage = sockaddr_storage()
+    var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
+    return withUnsafeMutablePointer(to: &storage) { storage in
+      storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+        guard getsockname(socket, address, &size) == 0 else { return "?" }
+        if address.pointee.sa_family == sa_family_t(AF_UNIX) {
+          return address.withMemoryRebound(to: sockaddr_un.self, capacity: 1) { path in
+            withUnsafeBytes(of: path.pointee.sun_path) {
+              String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
+            }
+          }
+        }
+        var (host, port) = ([CChar](repeating: 0, count: 64), [CChar](repeating: 0, count: 16))
+        getnameinfo(address, size, &host, 64, &port, 16, NI_NUMERICHOST | NI_NUMERICSERV)
+        let (name, number) = (text(host), text(port))
+        return name.contains(":") ? "[\(name)]:\(number)" : "\(name):\(number)"
+      }
+    }
+  }
+
+  private static func text(_ characters: [CChar]) -> String {
+    String(decoding: characters.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+}
+
+/// A system call failed: `Could not listen at 127.0.0.1:80: Permission denied.`
+struct SystemError: Error, CustomStringConvertible {
+  let purpose: String
+  let code: Int32
+
+  /// The code is that of the call that has just failed.
+  init(_ purpose: String, code: Int32 = errno) {
+    self.purpose = purpose
+    self.code = code
+  }
+
+  var description: String { "Could not \(purpose): \(String(cString: strerror(code)))." }
+}
+
+/// A line for whoever operates this, on standard error. Never waits: without room it is lost.
+func say(_ sentence: String) {
+  var look = pollfd(fd: 2, events: Int16(POLLOUT), revents: 0)
+  guard poll(&look, 1, 0) > 0 else { return }
+  let line = Array("echod: \(sentence)\n".utf8.prefix(Int(PIPE_BUF)))
+  _ = line.withUnsafeBytes { write(2, $0.baseAddress, $0.count) }
+}

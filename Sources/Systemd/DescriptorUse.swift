@@ -1,0 +1,50 @@
+/// What a daemon wants a descriptor for: a kind, whatever its address family.
+public enum DescriptorUse: String, Sendable, Hashable, CaseIterable, CustomStringConvertible {
+  /// To accept streams from (`ListenStream=`).
+  case listeningStream
+  /// To accept connections of whole packets from (`ListenSequentialPacket=`).
+  case listeningPackets
+  /// To talk over: one connection that is a stream.
+  case stream
+  /// To talk over: one connection of whole packets.
+  case packets
+  /// To send and receive datagrams (`ListenDatagram=`).
+  case datagram
+  /// To read bytes from that nobody changes any more: a sealed file of memory.
+  case memory
+  /// A FIFO or a pipe.
+  case fifo
+  /// A regular file.
+  case file
+  /// A directory.
+  case directory
+  /// Anything: for who looks at it himself.
+  case any
+
+  /// Whether a descriptor of this kind is good for it.
+  public func admits(_ kind: DescriptorKind) -> Bool {
+    switch (self, kind) {
+    case (.listeningStream, .listeningStream), (.listeningPackets, .listeningPackets),
+      (.stream, .stream), (.packets, .packets), (.datagram, .datagram),
+      (.memory, .memoryFile(isSealed: true)), (.fifo, .fifo), (.file, .file),
+      (.directory, .directory), (.any, _):
+      true
+    default: false
+    }
+  }
+
+  public var description: String {
+    switch self {
+    case .listeningStream: "listening stream socket"
+    case .listeningPackets: "listening packet socket"
+    case .stream: "stream connection"
+    case .packets: "packet connection"
+    case .datagram: "datagram socket"
+    case .memory: "sealed memory file"
+    case .fifo: "FIFO"
+    case .file: "file"
+    case .directory: "directory"
+    case .any: "descriptor"
+    }
+  }
+}

@@ -1,0 +1,175 @@
+import DaemonLifecycle
+import DaemonLifecycleTesting
+import Foundation
+import Systemd
+import TestSupport
+import Testing
+
+@testable import Echod
+
+/// Whole restarts of the server in this process: mocks with one service manager are its runs.
+@Suite final class RestartTests {
+  private let manager: FakeServiceManager
+  private let path: String
+
+  init() throws {
+    manager = try FakeServiceManager(descriptorStoreLimit: 16)
+    path = NSTemporaryDirectory() + "echod-\(UUID().uuidString.prefix(8))"
+  }
+
+  deinit { unlink(path) }
+
+  /// One run: a daemon that has been launched.
+  private func run() async throws -> (mock: MockLifecycleSubject, service: EchoService) {
+    let mock = MockLifecycleSubject(state: .launching, serviceManager: manager)
+    var options = Options()
+    options.listen = path
+    let service = EchoService(mock, options)
+    let report = await mock.launch()
+    try #require(report.problems.isEmpty, "\(report)")
+    return (mock, service)
+  }
+
+  private func end(
+    _ run: (mock: MockLifecycleSubject, service: EchoService), _ job: UnitJob?
+  ) async {
+    run.mock.setUnitJob(job)
+    let report = await run.mock.send(.sigterm)
+    #expect(report.problems.isEmpty, "\(report)")
+    withExtendedLifetime(run.service) {}
+  }
+
+  private func stored() -> [String] { manager.storedDescriptors.map(\.name).sorted() }
+
+  @Test func aRestartKeepsHalfLines() async throws {
+    let first = try await run()
+    let peer = try Peer(path)
+    peer.send("one\ntw")
+    #expect(peer.hears("one\n"))
+    await end(first, .restart)
+    #expect(stored() == ["c1", "own-listener", "state"])
+    // Nobody is there, and nobody is refused.
+    peer.send("o\nthr")
+    let other = try Peer(path)
+    other.send("hello\n")
+
+    let second = try await run()
+    #expect(peer.hears("two\n") && other.hears("hello\n"))
+    #expect(stored() == ["c1", "c2", "own-listener"])
+    await end(second, .tryRestart)
+    let third = try await run()
+    peer.send("ee\n")
+    #expect(peer.hears("three\n"))
+    await end(third, .stop)
+    #expect(peer.hearsTheEnd && other.hearsTheEnd)
+    #expect(manager.violations == [])
+  }
+
+  /// Answers that the peer has not read go on where they stopped.
+  @Test func aRestartKeepsUnsentAnswers() async throws {
+    let first = try await run()
+    let peer = try Peer(path)
+    let line = [UInt8](repeating: UInt8(ascii: "x"), count: 999) + [UInt8(ascii: "\n")]
+    let sent = peer.sendUntilFull(line)
+    // Both sockets and the output are full.
+    #expect(sent > Conversation.outputLimit)
+    await end(first, .restart)
+    let second = try await run()
+    peer.endSending()
+    let answers = peer.receive(sent + 2000)
+    // The last line was cut off by the full socket; it is a line all the same.
+    #expect(answers.utf8.count == sent + (sent % 1000 == 0 ? 0 : 1))
+    #expect(answers.split(separator: "\n").dropLast().allSatisfy { $0.utf8.count == 999 })
+    await end(second, .stop)
+  }
+
+  @Test func aStopAnswersAndEnds() async throws {
+    let first = try await run()
+    let peer = try Peer(path)
+    peer.send("one\ntwo\nhalf")
+    await end(first, .stop)
+    #expect(peer.hears("one\ntwo\n") && peer.hearsTheEnd)
+    #expect(stored() == ["own-listener"])
+    #expect(manager.violations == [])
+  }
+
+  /// Nobody says what comes: the answers are there, and so is the connection.
+  @Test func withoutAJobItDoesBoth() async throws {
+    let first = try await run()
+    let peer = try Peer(path)
+    peer.send("one\ntwo\nha")
+    await end(first, nil)
+    #expect(peer.hears("one\ntwo\n"))
+    let second = try await run()
+    peer.send("lf\n")
+    #expect(peer.hears("half\n"))
+    await end(second, .stop)
+  }
+
+  @Test func whoHasLeftIsForgotten() async throws {
+    let first = try await run()
+    for number in 1...20 {
+      let peer = try Peer(path)
+      peer.send("\(number)\n")
+      #expect(peer.hears("\(number)\n"))
+      peer.endSending()
+      #expect(peer.hearsTheEnd)
+    }
+    #expect(stored() == ["own-listener"])
+    await end(first, .stop)
+    #expect(manager.violations == [])
+  }
+
+  /// 16 places: the listener, the state, and 14 connections.
+  @Test func thoseWithoutAPlaceAreFinished() async throws {
+    let first = try await run()
+    let peers = try (1...20).map { _ in try Peer(path) }
+    for peer in peers {
+      peer.send("one\n")
+      #expect(peer.hears("one\n"))
+    }
+    #expect(stored().count == 15)
+    await end(first, .restart)
+    #expect(stored().count == 16 && manager.violations == [])
+    let second = try await run()
+    for peer in peers[..<14] {
+      peer.send("two\n")
+      #expect(peer.hears("two\n"))
+    }
+    for peer in peers[14...] { #expect(peer.hearsTheEnd) }
+    await end(second, .stop)
+  }
+
+  /// Of a version of tomorrow, which was gone back from.
+  @Test func aHandoverThatIsNoneLosesNoConnection() async throws {
+    let first = try await run()
+    let peer = try Peer(path)
+    peer.send("one\n")
+    #expect(peer.hears("one\n"))
+    await end(first, .restart)
+    let store = try DescriptorStore(ServiceEnvironment(manager.environment))
+    let unknown = try OwnedDescriptor.memory(named: "x", Array("not ours".utf8))
+    try store.remove(named: "state")
+    try store.store(unknown.rawValue, named: "state")
+    let later = try OwnedDescriptor.memory(named: "y", [])
+    try store.store(later.rawValue, named: "later")
+    let second = try await run()
+    peer.send("two\n")
+    #expect(peer.hears("two\n"))
+    #expect(stored() == ["c1", "own-listener"])
+    await end(second, .stop)
+  }
+
+  @Test func aListenerOfTheWrongKindIsSaid() async throws {
+    let store = try DescriptorStore(ServiceEnvironment(manager.environment))
+    let wrong = try OwnedDescriptor.memory(named: "x", [])
+    try store.store(wrong.rawValue, named: "listener")
+    let mock = MockLifecycleSubject(state: .launching, serviceManager: manager)
+    let service = EchoService(mock, Options())
+    let report = await mock.launch()
+    #expect(report.problems.count == 1)
+    #expect("\(report)".contains("\"listener\" is a sealed memory file and not a listening stream"))
+    #expect(stored() == ["listener"])
+    withExtendedLifetime(service) {}
+  }
+}

@@ -1,0 +1,177 @@
+import Testing
+
+/// A server whose restart no client notices, on the real systemd, with clients that check every byte.
+@Suite("echod", .machines, .describesUnits) struct EchodTests {
+  /// 20 restarts and 5 reloads under 200 clients in constant exchange, half of their lines in pieces, and 8 that keep
+  /// connecting.
+  @Test(arguments: Release.since(254))
+  func restartsLoseNothing(_ release: Release) async throws {
+    try await release.test { machine in
+      let echod = try await machine.echod()
+      let name = echod.service.name
+      let plan = (1...5).flatMap { _ in
+        Array(repeating: "--do=systemctl restart \(name)", count: 4)
+          + ["--do=systemctl reload \(name)"]
+      }
+      let counts = try await machine.load(echod, ["--clients=200", "--connectors=8"] + plan)
+      #expect(counts["refused"] == 0 && counts["dropped"] == 0)
+      #expect(counts["bad"] == 0 && counts["unanswered"] == 0 && counts["failed"] == 0)
+      #expect(counts["commands"] == 25 && counts["sent"] == counts["received"])
+      print("\(release.testDescription): \(counts.line)")
+      // Everybody has left, and nothing stays.
+      try await echod.service.wait("NFileDescriptorStore", is: "0")
+      let handed = try await echod.service.journal().filter {
+        $0.message.hasPrefix("echod: handed over ")
+      }
+      #expect(handed.count == 20)
+    }
+  }
+
+  @Test(arguments: Release.since(254))
+  func connectionsThatHaveEndedLeaveNothing(_ release: Release) async throws {
+    try await release.test { machine in
+      let echod = try await machine.echod()
+      let counts = try await machine.load(echod, ["--connectors=16", "--connects=500"])
+      #expect(counts["connects"] >= 500 && counts["dropped"] == 0 && counts["refused"] == 0)
+      try await echod.service.wait("NFileDescriptorStore", is: "0")
+    }
+  }
+
+  /// All that was sent before the stop is answered, then comes a clean end; then it can be started again.
+  @Test(arguments: Release.selected)
+  func aStopDrains(_ release: Release) async throws {
+    try await release.test { machine in
+      let echod = try await machine.echod()
+      let counts = try await machine.load(
+        echod, ["--clients=100", "--last=systemctl stop \(echod.service.name)"])
+      #expect(counts["unanswered"] == 0 && counts["dropped"] == 0 && counts["bad"] == 0)
+      #expect(counts["lines"] >= 100 * 50 && counts["failed"] == 0)
+      #expect(try await echod.service.show("Result") == "success")
+      try await echod.service.waitForMessage("echod: finished 100 connections")
+      #expect(try await echod.service.show("NFileDescriptorStore") == "0")
+      let after = try await machine.load(echod, ["--clients=10"])
+      #expect(after["lines"] >= 30 && after["bad"] == 0)
+    }
+  }
+
+  /// So much that the server had stopped reading: it goes on where it was, until all is answered.
+  @Test(arguments: Release.selected)
+  func aStopAnswersSlowReaders(_ release: Release) async throws {
+    try await release.test { machine in
+      let echod = try await machine.echod()
+      let counts = try await machine.load(
+        echod, ["--clients=10", "--unread", "--last=systemctl stop \(echod.service.name)"])
+      #expect(counts["unanswered"] == 0 && counts["dropped"] == 0 && counts["bad"] == 0)
+      // More than the output's limit.
+      #expect(counts["received"] > 10 * 262_144 && counts["failed"] == 0)
+      try await echod.service.waitForMessage("echod: finished 10 connections")
+    }
+  }
+
+  /// An end, and no reset, which would take answers from those who have not read them.
+  @Test(arguments: Release.selected)
+  func aStopResetsNobody(_ release: Release) async throws {
+    try await release.test { machine in
+      let echod = try await machine.echod()
+      let counts = try await machine.load(
+        echod, ["--clients=100", "--through", "--last=systemctl stop \(echod.service.name)"])
+      #expect(counts["dropped"] == 0 && counts["bad"] == 0 && counts["failed"] == 0)
+      #expect(try await echod.service.show("Result") == "success")
+    }
+  }
+
+  /// Nobody was there to say goodbye: what was half said is lost, and no connection.
+  @Test(arguments: Release.since(254))
+  func aKillKeepsTheConnections(_ release: Release) async throws {
+    try await release.test { machine in
+      let echod = try await machine.echod()
+      let kill = "systemctl kill --kill-whom=main --signal=KILL \(echod.service.name)"
+      let counts = try await machine.load(
+        echod, ["--clients=50", "--quiesce", "--do=\(kill)", "--do=\(kill)"])
+      #expect(counts["dropped"] == 0 && counts["bad"] == 0 && counts["refused"] == 0)
+      #expect(counts["sent"] == counts["received"])
+      #expect(try await echod.service.show("NRestarts") == "2")
+    }
+  }
+
+  /// Nobody's job, so it can't know what comes: it answers, and hands over.
+  @Test(arguments: Release.since(254))
+  func aSignalByHandLosesNothing(_ release: Release) async throws {
+    try await release.test { machine in
+      let echod = try await machine.echod()
+      let kill = "systemctl kill --kill-whom=main --signal=TERM \(echod.service.name)"
+      let counts = try await machine.load(
+        echod, ["--clients=50", "--do=\(kill)", "--do=\(kill)"])
+      #expect(counts["dropped"] == 0 && counts["bad"] == 0 && counts["refused"] == 0)
+      #expect(counts["sent"] == counts["received"])
+    }
+  }
+
+  /// A run that can't begin leaves everything to the one that can.
+  @Test(arguments: Release.since(254))
+  func badSettingsOnlyMakeClientsWait(_ release: Release) async throws {
+    try await release.test { machine in
+      let echod = try await machine.echod()
+      let file = "/etc/echod/\(machine.unique("echod")).conf"
+      let restart =
+        "echo nonsense >\(file); ! systemctl restart \(echod.service.name) && : >\(file)"
+      let counts = try await machine.load(
+        echod, ["--clients=50", "--connectors=4", "--do=\(restart)"])
+      #expect(counts["dropped"] == 0 && counts["bad"] == 0 && counts["refused"] == 0)
+      #expect(counts["sent"] == counts["received"] && counts["failed"] == 0)
+      try await echod.service.waitForEntry { $0.message.contains("\"nonsense\" is no setting") }
+    }
+  }
+
+  /// Those that have no place are served, and finished at the restart; the others go on.
+  @Test(arguments: Release.since(254))
+  func aFullStoreIsSaid(_ release: Release) async throws {
+    try await release.test { machine in
+      let echod = try await machine.echod(config: "", "FileDescriptorStoreMax=8")
+      let name = echod.service.name
+      let counts = try await machine.load(
+        echod, ["--clients=20", "--quiesce", "--do=systemctl restart \(name)"])
+      #expect(counts["dropped"] == 13 && counts["bad"] == 0)
+      #expect(counts["sent"] == counts["received"])
+      try await echod.service.waitForEntry {
+        $0.message.contains("is not kept over a restart: the store of 8 descriptors is full.")
+      }
+      try await echod.service.waitForMessage("echod: handed over 7 connections")
+      // By us, and not by systemd, which drops what comes.
+      #expect(try await !echod.service.journal().contains { $0.message.contains("Cannot store") })
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func aReloadChangesAnswersAndNothingElse(_ release: Release) async throws {
+    try await release.test { machine in
+      let echod = try await machine.echod()
+      let file = "/etc/echod/\(machine.unique("echod")).conf"
+      let reload = "--do=echo 'prefix = said:' >\(file); systemctl reload \(echod.service.name)"
+      let counts = try await machine.load(echod, ["--clients=50", "--prefix=said:", reload])
+      #expect(counts["dropped"] == 0 && counts["bad"] == 0 && counts["failed"] == 0)
+      // On 252 nothing waits for the reload, so it may come after the last answer.
+      if machine.systemd >= 253 { #expect(counts["received"] > counts["sent"]) }
+      try await machine.put(file, "prefix\n")
+      try await echod.service.reload()
+      try await echod.service.waitForStatus { $0.contains("reload rejected") }
+      #expect(try await machine.load(echod, ["--clients=5", "--prefix=said:"])["bad"] == 0)
+    }
+  }
+
+  /// Drained, it accepts nobody and refuses nobody.
+  @Test(arguments: Release.selected)
+  func aPauseDrainsAndAResumeServesThoseWhoWaited(_ release: Release) async throws {
+    try await release.test { machine in
+      let echod = try await machine.echod()
+      let pause = "systemctl kill --kill-whom=main --signal=USR1 \(echod.service.name)"
+      let counts = try await machine.load(
+        echod, ["--clients=20", "--whole", "--last=\(pause)"])
+      #expect(counts["unanswered"] == 0 && counts["dropped"] == 0 && counts["bad"] == 0)
+      try await echod.service.waitForMessage("echod: draining")
+      let resume = "systemctl kill --kill-whom=main --signal=USR2 \(echod.service.name)"
+      let late = try await machine.load(echod, ["--clients=5", "--first=\(resume)"])
+      #expect(late["lines"] >= 15 && late["refused"] == 0 && late["bad"] == 0)
+    }
+  }
+}
