@@ -55,7 +55,7 @@ struct LifecycleRegistry: Sendable {
   /// A wish that waits for its walk: `order` says since when, `cause` is the latest.
   private struct Wish: Sendable {
     let order: UInt64
-    var cause: LifecycleCause
+    let cause: LifecycleCause
   }
 
   private enum Planned: Sendable {
@@ -117,26 +117,27 @@ struct LifecycleRegistry: Sendable {
     if case .checkHealth = event.kind { return state == .terminated ? .refused : .checkHealth }
     guard termination == nil, state != .terminated else { return .refused }
     switch event.kind {
-    case .launch: wish(\.launchWish, event.cause)
+    case .launch: launchWish = wish(for: launchWish, event.cause)
     case .enterBackground(let reason):
       backgroundReasons.insert(reason)
-      wish(\.stateWish, event.cause)
+      stateWish = wish(for: stateWish, event.cause)
     case .enterForeground(let reason):
       backgroundReasons.remove(reason)
-      wish(\.stateWish, event.cause)
+      stateWish = wish(for: stateWish, event.cause)
     case .suspend:
       backgroundReasons.insert(.suspend)
       wantsSleep = true
-      wish(\.sleepWish, event.cause)
-      wish(\.stateWish, event.cause)
+      sleepWish = wish(for: sleepWish, event.cause)
+      stateWish = wish(for: stateWish, event.cause)
     case .resume:
       backgroundReasons.remove(.suspend)
       wantsSleep = false
-      wish(\.sleepWish, event.cause)
-      wish(\.stateWish, event.cause)
-    case .reload: wish(\.reloadWish, event.cause)
-    case .saveState: wish(\.saveWish, event.cause)
-    case .pressure(let resource): wish(\.pressureWishes[resource], event.cause)
+      sleepWish = wish(for: sleepWish, event.cause)
+      stateWish = wish(for: stateWish, event.cause)
+    case .reload: reloadWish = wish(for: reloadWish, event.cause)
+    case .saveState: saveWish = wish(for: saveWish, event.cause)
+    case .pressure(let resource):
+      pressureWishes[resource] = wish(for: pressureWishes[resource], event.cause)
     case .post(let notification):
       lastOrder += 1
       posts.append(
@@ -147,15 +148,9 @@ struct LifecycleRegistry: Sendable {
   }
 
   /// A wish that waits already keeps its place and takes the newer cause.
-  private mutating func wish(
-    _ path: WritableKeyPath<LifecycleRegistry, Wish?>, _ cause: LifecycleCause
-  ) {
-    if self[keyPath: path] != nil {
-      self[keyPath: path]!.cause = cause
-    } else {
-      lastOrder += 1
-      self[keyPath: path] = Wish(order: lastOrder, cause: cause)
-    }
+  private mutating func wish(for old: Wish?, _ cause: LifecycleCause) -> Wish {
+    if old == nil { lastOrder += 1 }
+    return Wish(order: old?.order ?? lastOrder, cause: cause)
   }
 
   private mutating func terminate(_ cause: LifecycleCause) -> Effect {
