@@ -20,7 +20,7 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
 
 static slot slots[NSIG];
 static _Atomic uint64_t last_sequence;
-static _Atomic int inside;  // handlers at work, of all signals
+static _Atomic int inside;  // handlers that have begun to record, of all signals
 static _Atomic pid_t owner;
 
 static void handle(int signo, siginfo_t *info, void *context) {
@@ -50,13 +50,14 @@ static void handle(int signo, siginfo_t *info, void *context) {
   while (seen < mine && !atomic_compare_exchange_weak(&s->sequence, &seen, mine)) {}
   atomic_store(&s->sender, sender);
   atomic_fetch_add(&s->count, 1);
+  // Before the wake-up, so that whoever is woken by it need not wait for this.
+  atomic_fetch_sub(&inside, 1);
   if (fd >= 0) {
     uint64_t one = 1;
     ssize_t ignored = write(fd, &one, sizeof one);  // EAGAIN: the counter is full, so it wakes anyway
     (void)ignored;
   }
   atomic_fetch_sub(&s->inside, 1);
-  atomic_fetch_sub(&inside, 1);
   errno = saved;
 }
 

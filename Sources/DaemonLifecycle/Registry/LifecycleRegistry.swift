@@ -309,18 +309,23 @@ struct LifecycleRegistry: Sendable {
   /// Members that came late, or were busy, are told what the others have heard, step by step, before
   /// anything else.
   private mutating func catchUp() -> Plan? {
-    guard state != .launching else { return nil }
-    let steps: [LifecycleStep] =
-      [.didFinishLaunching] + (isSuspended ? [] : [.didResume])
-      + [state == .foreground ? .willEnterForeground : .didEnterBackground]
-    for step in steps where members.contains(where: { !$0.isBusy && $0.misses(step) }) {
-      if walk.isEmpty {
-        walkNumber += 1
-        walkKind = .catchUp
-      }
-      return plan(step, cause: LifecycleCause(.lateObserver)) { !$0.isBusy && $0.misses(step) }
+    guard state != .launching, let step = missedStep() else { return nil }
+    if walk.isEmpty {
+      walkNumber += 1
+      walkKind = .catchUp
     }
-    return nil
+    return plan(step, cause: LifecycleCause(.lateObserver)) { !$0.isBusy && $0.misses(step) }
+  }
+
+  /// The first step that somebody has missed who can hear it now.
+  private func missedStep() -> LifecycleStep? {
+    let isMissed = { (step: LifecycleStep) in
+      members.contains { !$0.isBusy && $0.misses(step) }
+    }
+    if isMissed(.didFinishLaunching) { return .didFinishLaunching }
+    if !isSuspended, isMissed(.didResume) { return .didResume }
+    let last = state == .foreground ? LifecycleStep.willEnterForeground : .didEnterBackground
+    return isMissed(last) ? last : nil
   }
 
   private mutating func nextWalkStep() -> Plan? {
