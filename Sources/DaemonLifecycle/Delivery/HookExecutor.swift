@@ -106,6 +106,8 @@ final class HookExecutor: TaskExecutor {
     var deputy: Worker?
     /// The leader that runs items itself, and the item in which it was last seen: while it does, the alarm is set.
     var busyLeader: (worker: Worker, seen: UInt64)?
+    /// How many items the leader has run itself since it last listened.
+    var itemsInARow = 0
     /// A deputy was given a role and has not heard the alarm yet, which no other may hear meanwhile.
     var deputyIsWaking = false
     /// There was something to stand by for since the deputy's last look.
@@ -121,7 +123,8 @@ final class HookExecutor: TaskExecutor {
   }
 
   static let stallTime = Duration.milliseconds(10)
-  static let patience = Duration.microseconds(100)
+  /// A leader that runs one short item after another listens after so many: the deputy sees to long ones only.
+  static let mostItemsInARow = 32
   static let parkingSeconds = 1
   static let deputySeconds: Int32 = 5
   static let spareThreads = 64
@@ -135,19 +138,26 @@ final class HookExecutor: TaskExecutor {
   let unfinishedHooks = Atomic<Int>(0)
   /// Serial executors with work: each may hold one thread.
   let busyLanes = Atomic<Int>(0)
+  /// How long the leader may be in one item before the deputy leads.
+  private let patience: Duration
   private let spawn: @Sendable (StaticString, @escaping @Sendable () -> Void) -> Bool
 
-  /// `spawn` is the seam for tests that take the threads away.
+  /// `spawn` is the seam for tests that take the threads away, `patience` for those that want no deputy to come.
   init(
+    patience: Duration = .microseconds(100),
     spawn: @escaping @Sendable (StaticString, @escaping @Sendable () -> Void) -> Bool = {
       Thread.spawn(named: $0, $1)
     }
   ) {
+    self.patience = patience
     self.spawn = spawn
   }
 
   /// Threads that exist now.
   var threadCount: Int { state.withLock { $0.threads } }
+
+  /// A thread stands by: the leader runs the next item itself.
+  var hasDeputy: Bool { state.withLock { $0.deputy != nil } }
 
   /// Nothing is ready and no item runs, so that nothing more happens unless something comes from outside.
   var isQuiet: Bool { state.withLock { $0.ready.isEmpty && $0.running.isEmpty } }
@@ -237,6 +247,11 @@ final class HookExecutor: TaskExecutor {
   func close() {
     state.withLock { state in
       state.isClosed = true
+      // What is ready must not wait for the item that the leader is in.
+      if state.busyLeader != nil, let deputy = state.deputy.take() {
+        state.busyLeader = nil
+        give(deputy, .lead, &state)
+      }
       while let worker = takeFollower(&state) {
         state.threads -= 1
         give(worker, .end, &state)
@@ -379,7 +394,7 @@ final class HookExecutor: TaskExecutor {
     let sequence = leader.worker.sequence.load(ordering: .acquiring)
     guard sequence == leader.seen else {
       state.busyLeader?.seen = sequence
-      alarm.set(after: Self.patience)
+      alarm.set(after: patience)
       return nil
     }
     state.busyLeader = nil
@@ -463,6 +478,7 @@ final class HookExecutor: TaskExecutor {
       return .end(extra)
     }
     lookForStalls(&state)
+    guard state.itemsInARow < Self.mostItemsInARow else { return .listen(look(&state)) }
     guard mayRun(&state), let item = state.ready.popFirst() else { return .listen(rest(&state)) }
     Self.run(me, &state)
     if state.deputy != nil {
@@ -482,14 +498,16 @@ final class HookExecutor: TaskExecutor {
   private func standIn(_ me: Worker, _ state: inout State) {
     state.leaderSleeps = false
     state.neededDeputy = true
+    state.itemsInARow += 1
     guard state.busyLeader == nil else { return }
     // Of the item that it is about to begin.
     state.busyLeader = (me, me.sequence.load(ordering: .relaxed) + 1)
-    alarm.set(after: Self.patience)
+    alarm.set(after: patience)
   }
 
   /// For how long the leader may listen. With a free runner, or an item that waits for a thread, it looks again soon.
   private func rest(_ state: inout State) -> Int32 {
+    state.itemsInARow = 0
     if state.busyLeader != nil {
       state.busyLeader = nil
       if state.deputy != nil { alarm.clear() }
@@ -498,6 +516,13 @@ final class HookExecutor: TaskExecutor {
     state.couldNotSpawn = false
     state.leaderSleeps = !isWaiting
     return isWaiting ? Int32(Self.stallTime.components.attoseconds / 1_000_000_000_000_000) : -1
+  }
+
+  /// Without waiting: there may be more to run.
+  private func look(_ state: inout State) -> Int32 {
+    _ = rest(&state)
+    state.leaderSleeps = false
+    return 0
   }
 
   private func mayRun(_ state: inout State) -> Bool {
