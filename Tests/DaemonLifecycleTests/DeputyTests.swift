@@ -71,6 +71,7 @@ private final class Doorbell: LifecycleSource {
     let report = try #require(await reports.next())
     #expect(report.problems.map { "\($0.outcome)" } == ["timedOut"])
     core.close()
+    withExtendedLifetime(stubborn) {}
   }
 
   /// A class's hook blocks the leader until another event has been heard and another delivery has been made.
@@ -111,6 +112,7 @@ private final class Doorbell: LifecycleSource {
     }
     core.close()
     await eventually { core.executor.threadCount == 0 }
+    withExtendedLifetime((blocking, checked)) {}
   }
 
   /// What is ready runs, though the leader is in an item that does not end.
@@ -128,6 +130,7 @@ private final class Doorbell: LifecycleSource {
     await ran.wait()
     release.signal()
     await eventually { core.executor.threadCount == 0 }
+    withExtendedLifetime(blocking) {}
   }
 
   /// Hooks about as long as the deputy's patience, and events from all sides: each is delivered, and there are

@@ -160,8 +160,8 @@ final class HookRun: Sendable {
           noteSpot(hook)
           if move(from: .driven, to: .begun) {
             try await hook.call(target, step, LifecycleContext(run: self, index: index))
+            rememberSpot(hook)
           }
-          rememberSpot(hook)
         }
       } catch {
         // Here, since it is user code: on the hook's driver, within the hook's time.
