@@ -81,7 +81,8 @@ private final class Doorbell: LifecycleSource {
       init(_ body: @escaping @Sendable () -> Void) { self.body = body }
       func checkHealth(_ notification: CheckHealth) { body() }
     }
-    let (began, release) = (Gate(), Semaphore())
+    let began = Atomic<Int>(0)
+    let release = Semaphore()
     let threads = Log()
     let note: @Sendable () -> Void = {
       let worker = HookExecutor.Worker.current.map { ObjectIdentifier($0) }
@@ -89,7 +90,7 @@ private final class Doorbell: LifecycleSource {
     }
     let blocking = Scripted(background: { _ in
       note()
-      began.open()
+      began.add(1, ordering: .relaxed)
       release.wait()
     })
     let checked = Checked {
@@ -97,9 +98,9 @@ private final class Doorbell: LifecycleSource {
       release.signal()
     }
     var (core, doorbell, reports) = try await core([blocking, checked], patient)
-    for _ in 0..<5 {
+    for round in 1...5 {
       doorbell.ring(.enterBackground(.operator))
-      await began.wait()
+      await eventually { began.load(ordering: .relaxed) == round }
       doorbell.ring(.checkHealth)
       let report = try #require(await reports.next())
       #expect(report.problems.isEmpty)
@@ -108,6 +109,8 @@ private final class Doorbell: LifecycleSource {
       threads.clear()
       doorbell.ring(.enterForeground(.operator))
       _ = await reports.next()
+      // The next check begins when Swift's pool has answered this one.
+      await eventually { core.state.withLock { $0.health.round == nil } }
       await eventually { core.executor.hasDeputy && core.executor.isQuiet }
     }
     core.close()
