@@ -338,23 +338,15 @@ import Testing
         await gate.wait()
       }
     }
-    let (isBlocked, release) = (Gate(), Semaphore())
-    let (mock, members) = await mock(3) { number, _ in
-      guard number == 0 else { return }
-      Task { @MainActor in
-        isBlocked.open()
-        release.wait()
-      }
-      await isBlocked.wait()
-    }
+    let (mock, members) = await mock(3) { _, _ in }
     let waiting = Waiting()
     mock.addObserver(waiting)
     await mock.settled()
+    mock.core.beacon.seemBusy()
     mock.inject(.sigusr2)
     await waiting.isIn.wait()
     await mock.advance(by: .seconds(11))
     let report = await mock.settled()
-    release.signal()
     #expect(outcomes(report.problems) == ["running"])
     waiting.gate.open()
     withExtendedLifetime(members) {}
