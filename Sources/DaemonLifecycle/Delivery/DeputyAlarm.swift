@@ -18,7 +18,8 @@ final class DeputyAlarm: Sendable {
 
   private func set(nanoseconds: Int) {
     var spec = itimerspec()
-    spec.it_value.tv_nsec = nanoseconds
+    spec.it_value.tv_sec = nanoseconds / 1_000_000_000
+    spec.it_value.tv_nsec = nanoseconds % 1_000_000_000
     timerfd_settime(timer, 0, &spec, nil)
   }
 

@@ -52,17 +52,17 @@ final class HookExecutor: TaskExecutor {
     /// Grows as the worker begins and ends an item: the same number later means the same item still runs.
     let sequence = Atomic<UInt64>(0)
     /// Written by its own thread and by nobody else.
-    nonisolated(unsafe) fileprivate(set) var isLeading = false
+    nonisolated(unsafe) var isLeading = false
     /// Guarded by the executor's lock: what it is told to do. `nil`: to go on waiting.
-    nonisolated(unsafe) fileprivate var role: Role?
+    nonisolated(unsafe) var role: Role?
     /// Guarded by the executor's lock: it waits for the alarm and not for its semaphore.
-    nonisolated(unsafe) fileprivate var isDeputy = false
+    nonisolated(unsafe) var isDeputy = false
     /// Guarded by the executor's lock: the sequence at the last look, and whether it was the same since.
-    nonisolated(unsafe) fileprivate var seen: UInt64 = 0
-    nonisolated(unsafe) fileprivate var isStalled = false
+    nonisolated(unsafe) var seen: UInt64 = 0
+    nonisolated(unsafe) var isStalled = false
     let executor: HookExecutor
 
-    fileprivate init(_ executor: HookExecutor) { self.executor = executor }
+    init(_ executor: HookExecutor) { self.executor = executor }
 
     /// The worker whose thread this is.
     static var current: Worker? {
@@ -87,13 +87,13 @@ final class HookExecutor: TaskExecutor {
     }
   }
 
-  fileprivate enum Role {
+  enum Role {
     case lead
     case run(Item)
     case park, standBy, end
   }
 
-  private struct State {
+  struct State {
     var ready = HookQueue()
     /// A thread leads, or has been told to: never two.
     var hasLeader = false
@@ -107,6 +107,8 @@ final class HookExecutor: TaskExecutor {
     var deputy: Worker?
     /// The leader that runs items itself, and the item in which it was last seen: while it does, the alarm is set.
     var busyLeader: (worker: Worker, seen: UInt64)?
+    /// How many items the leader has run itself since it last listened.
+    var itemsInARow = 0
     /// A deputy was given a role and has not heard the alarm yet, which no other may hear meanwhile.
     var deputyIsWaking = false
     /// There was something to stand by for since the deputy's last look.
@@ -126,33 +128,41 @@ final class HookExecutor: TaskExecutor {
   static let stallTime = Duration.milliseconds(2)
   static let spareTime = Duration.milliseconds(10)
   static let lookMilliseconds: Int32 = 2
-  static let patience = Duration.microseconds(100)
+  /// A leader that runs one short item after another listens after so many: the deputy sees to long ones only.
+  static let mostItemsInARow = 32
   static let parkingSeconds = 1
   static let deputySeconds: Int32 = 2
   static let spareThreads = 64
 
   let poll = EventPoll()
-  private let alarm = DeputyAlarm()
-  private let state = Mutex(State())
+  let alarm = DeputyAlarm()
+  let state = Mutex(State())
   /// A leader was begun; there is one from then on, until the executor is closed.
   private let wasListening = Atomic<Bool>(false)
   /// Hooks that have begun, or will, and have not ended: each may hold one thread.
   let unfinishedHooks = Atomic<Int>(0)
   /// Serial executors with work: each may hold one thread.
   let busyLanes = Atomic<Int>(0)
+  /// How long the leader may be in one item before the deputy leads.
+  let patience: Duration
   private let spawn: @Sendable (StaticString, @escaping @Sendable () -> Void) -> Bool
 
-  /// `spawn` is the seam for tests that take the threads away.
+  /// `spawn` is the seam for tests that take the threads away, `patience` for those that want no deputy to come.
   init(
+    patience: Duration = .microseconds(100),
     spawn: @escaping @Sendable (StaticString, @escaping @Sendable () -> Void) -> Bool = {
       Thread.spawn(named: $0, $1)
     }
   ) {
+    self.patience = patience
     self.spawn = spawn
   }
 
   /// Threads that exist now.
   var threadCount: Int { state.withLock { $0.threads } }
+
+  /// A thread stands by: the leader runs the next item itself.
+  var hasDeputy: Bool { state.withLock { $0.deputy != nil } }
 
   /// Nothing is ready and no item runs, so that nothing more happens unless something comes from outside.
   var isQuiet: Bool { state.withLock { $0.ready.isEmpty && $0.running.isEmpty } }
@@ -242,6 +252,11 @@ final class HookExecutor: TaskExecutor {
   func close() {
     state.withLock { state in
       state.isClosed = true
+      // What is ready must not wait for the item that the leader is in.
+      if state.busyLeader != nil, let deputy = state.deputy.take() {
+        state.busyLeader = nil
+        give(deputy, .lead, &state)
+      }
       while let worker = takeFollower(&state) {
         state.threads -= 1
         give(worker, .end, &state)
@@ -253,14 +268,14 @@ final class HookExecutor: TaskExecutor {
   // MARK: Threads
 
   /// The thread was counted before; when there is none, the caller gives up what it was counted for.
-  private func spawnWorker(_ role: Role) -> Bool {
+  func spawnWorker(_ role: Role) -> Bool {
     let worker = Worker(self)
     worker.isLeading = if case .lead = role { true } else { false }
     return spawn("lifecycle") { self.work(worker, role) }
   }
 
   /// In one step, so that nobody sees a thread too many or takes a lead that is being taken back.
-  private func giveUpSpawning(_ undo: (inout State) -> Void) {
+  func giveUpSpawning(_ undo: (inout State) -> Void) {
     state.withLock { state in
       state.threads -= 1
       undo(&state)
@@ -268,12 +283,12 @@ final class HookExecutor: TaskExecutor {
   }
 
   /// A thread that waits, which is to be given a role at once.
-  private func takeFollower(_ state: inout State) -> Worker? {
+  func takeFollower(_ state: inout State) -> Worker? {
     state.parked.popLast() ?? state.deputy.take()
   }
 
   /// Under the lock: the alarm is also set and cleared there.
-  private func give(_ worker: Worker, _ role: Role, _ state: inout State) {
+  func give(_ worker: Worker, _ role: Role, _ state: inout State) {
     worker.role = role
     guard worker.isDeputy else { return worker.parking.signal() }
     state.deputyIsWaking = true
@@ -298,7 +313,7 @@ final class HookExecutor: TaskExecutor {
     }
   }
 
-  private func run(_ item: Item, _ me: Worker) {
+  func run(_ item: Item, _ me: Worker) {
     me.sequence.add(1, ordering: .releasing)
     switch item {
     case .hook(let job), .job(let job): job.runSynchronously(on: asUnownedTaskExecutor())
@@ -310,7 +325,7 @@ final class HookExecutor: TaskExecutor {
     me.sequence.add(1, ordering: .releasing)
   }
 
-  private static func run(_ worker: Worker, _ state: inout State) {
+  static func run(_ worker: Worker, _ state: inout State) {
     worker.isStalled = false
     worker.seen = 0
     state.running.append(worker)
@@ -318,7 +333,7 @@ final class HookExecutor: TaskExecutor {
 
   /// What a worker does after an item: in one step with taking it off the runners, so that whoever
   /// enqueues sees either a runner or a parked worker.
-  private func nextRole(_ me: Worker) -> Role {
+  func nextRole(_ me: Worker) -> Role {
     state.withLock { state in
       state.running.removeAll { $0 === me }
       if let item = state.ready.popFirst() {
@@ -379,12 +394,12 @@ final class HookExecutor: TaskExecutor {
   }
 
   /// The alarm has gone off: the lead, if the leader is still where it was.
-  private func relieve(_ me: Worker, _ state: inout State) -> Role? {
+  func relieve(_ me: Worker, _ state: inout State) -> Role? {
     guard let leader = state.busyLeader else { return nil }
     let sequence = leader.worker.sequence.load(ordering: .acquiring)
     guard sequence == leader.seen else {
       state.busyLeader?.seen = sequence
-      alarm.set(after: Self.patience)
+      alarm.set(after: patience)
       return nil
     }
     state.busyLeader = nil
@@ -400,150 +415,5 @@ final class HookExecutor: TaskExecutor {
     }
     if case .lead = role { me.isLeading = true }
     return role
-  }
-
-  // MARK: Leading
-
-  /// What the leader does next.
-  private enum Decision {
-    case listen(Int32)
-    /// It runs the item itself, and leads on.
-    case run(Item)
-    /// As a runner: another thread leads from now on.
-    case handedOver(Item)
-    /// The same, once there is another thread.
-    case spawn(Item)
-    /// Somebody else leads already.
-    case relieved
-    /// With the number of items that need threads beside this one.
-    case end(Int)
-  }
-
-  /// Listens and runs items until another thread leads.
-  private func lead(_ me: Worker) -> Role {
-    client?.listenerChanged()
-    while true {
-      switch state.withLock({ decide(me, &$0) }) {
-      case .listen(let milliseconds): listenOnce(milliseconds)
-      case .run(let item):
-        me.isLeading = false
-        run(item, me)
-        me.isLeading = true
-      case .relieved:
-        me.isLeading = false
-        return nextRole(me)
-      case .end(let extra):
-        me.isLeading = false
-        for _ in 0..<extra where !spawnWorker(.park) { giveUpSpawning { _ in } }
-        return nextRole(me)
-      case .handedOver(let item):
-        me.isLeading = false
-        return .run(item)
-      case .spawn(let item):
-        me.isLeading = false
-        if spawnWorker(.lead) { return .run(item) }
-        // No thread left: keep the lead, so that deadlines, reports and exit go on; try again soon.
-        me.isLeading = true
-        giveUpSpawning { state in
-          state.running.removeAll { $0 === me }
-          state.ready.prepend(item)
-          state.couldNotSpawn = true
-        }
-      }
-    }
-  }
-
-  private func decide(_ me: Worker, _ state: inout State) -> Decision {
-    // After an item of its own.
-    if let index = state.running.firstIndex(where: { $0 === me }) {
-      guard state.busyLeader?.worker === me else { return .relieved }
-      state.running.remove(at: index)
-    }
-    if state.isClosed {
-      state.hasLeader = false
-      state.busyLeader = nil
-      // One of the items is for this thread; nobody will look for stalls among the others.
-      let extra = max(0, state.ready.count - 1)
-      state.threads += extra
-      return .end(extra)
-    }
-    lookForStalls(&state)
-    guard mayRun(&state), let item = state.ready.popFirst() else { return .listen(rest(&state)) }
-    Self.run(me, &state)
-    if state.deputy != nil {
-      standIn(me, &state)
-      return .run(item)
-    }
-    state.busyLeader = nil
-    if let successor = takeFollower(&state) {
-      give(successor, .lead, &state)
-      return .handedOver(item)
-    }
-    state.threads += 1
-    return .spawn(item)
-  }
-
-  /// The leader will run an item itself: the deputy is to look after it.
-  private func standIn(_ me: Worker, _ state: inout State) {
-    state.leaderSleeps = false
-    state.neededDeputy = true
-    guard state.busyLeader == nil else { return }
-    // Of the item that it is about to begin.
-    state.busyLeader = (me, me.sequence.load(ordering: .relaxed) + 1)
-    alarm.set(after: Self.patience)
-  }
-
-  /// For how long the leader may listen. With a free runner, or an item that waits for a thread, it looks again soon.
-  private func rest(_ state: inout State) -> Int32 {
-    if state.busyLeader != nil {
-      state.busyLeader = nil
-      if state.deputy != nil { alarm.clear() }
-    }
-    state.couldNotSpawn = false
-    state.leaderSleeps = !state.hasFreeRunner && state.ready.isEmpty
-    if state.leaderSleeps { return -1 }
-    // Whether runners block need not be known as long as nothing waits for them; then the next item wakes us.
-    return state.ready.isEmpty ? Self.lookMilliseconds * 5 : Self.lookMilliseconds
-  }
-
-  private func mayRun(_ state: inout State) -> Bool {
-    guard !state.couldNotSpawn, !state.ready.isEmpty else { return false }
-    if state.hasFreeRunner {
-      guard state.allowance > 0, state.ready.hasUrgent else { return false }
-      state.allowance -= 1
-      return true
-    }
-    let bound =
-      unfinishedHooks.load(ordering: .relaxed) + busyLanes.load(ordering: .relaxed) + 2
-    if !state.parked.isEmpty || state.ready.hasUrgent || state.threads < bound {
-      state.waitingSince = nil
-      return true
-    }
-    let now = MonotonicTime.now()
-    let since = state.waitingSince ?? now
-    let mayExceed =
-      state.threads < bound + Self.spareThreads && since.duration(to: now) >= Self.spareTime
-    state.waitingSince = mayExceed ? nil : since
-    return mayExceed
-  }
-
-  private func lookForStalls(_ state: inout State) {
-    guard state.hasFreeRunner else { return }
-    let now = MonotonicTime.now()
-    guard state.lastLook.duration(to: now) >= Self.stallTime else { return }
-    state.lastLook = now
-    for worker in state.running {
-      let sequence = worker.sequence.load(ordering: .acquiring)
-      worker.isStalled = worker.seen == sequence
-      worker.seen = sequence
-    }
-    state.allowance = state.running.count { $0.isStalled }
-  }
-
-  private func listenOnce(_ milliseconds: Int32) {
-    let ready = poll.wait(milliseconds: milliseconds)
-    guard let client else { return }
-    if !ready.descriptors.isEmpty { client.descriptorsAreReady(ready.descriptors) }
-    if ready.timerExpired { client.timerExpired() }
   }
 }

@@ -154,6 +154,7 @@ final class HookRun: Sendable {
       guard let target = entry.target else { return .skipped(.gone) }
       do {
         if let asActor = entry.asActor, hook.isMethod {
+          noBeaconIsNeeded()
           try await call(hook, on: asActor(target), target, index)
         } else {
           noteSpot(hook)
@@ -162,8 +163,8 @@ final class HookRun: Sendable {
             if try !hook.callSynchronously(target, step, context) {
               try await hook.call(target, step, context)
             }
+            rememberSpot(hook)
           }
-          rememberSpot(hook)
         }
       } catch {
         // Here, since it is user code: on the hook's driver, within the hook's time.
@@ -196,7 +197,8 @@ final class HookRun: Sendable {
     let now = core.now.nanoseconds
     durations[here.index - range.lowerBound] = now - began
     beganAt.store(now, ordering: .relaxed)
-    deadlineAt.store(now.addingReportingOverflow(hookDeadline).partialValue, ordering: .relaxed)
+    let (deadline, isNever) = now.addingReportingOverflow(hookDeadline)
+    deadlineAt.store(isNever ? .max : deadline, ordering: .relaxed)
     if change(here, to: Place(next, .driven, isHeld: false)) { return true }
     // Held meanwhile: the call that has just ended is the last that the core sees.
     beganAt.store(began, ordering: .relaxed)
@@ -214,9 +216,14 @@ final class HookRun: Sendable {
     }
     if !hook.staysInPlace {
       beacon.store(core.beacon.send(), ordering: .relaxed)
-    } else if beacon.load(ordering: .relaxed) != 0 {
-      beacon.store(0, ordering: .relaxed)
+    } else {
+      noBeaconIsNeeded()
     }
+  }
+
+  /// Forgets that of an earlier hook.
+  private func noBeaconIsNeeded() {
+    if beacon.load(ordering: .relaxed) != 0 { beacon.store(0, ordering: .relaxed) }
   }
 
   private func rememberSpot(_ hook: Hook) {

@@ -300,7 +300,8 @@ extension LifecycleCore {
     let outer = HookScope.currentCall.flatMap { $0.core === self && $0.isCurrent ? $0 : nil }
     return await withCheckedContinuation { continuation in
       change { state, work in
-        if let outer {
+        // Once more, where nothing moves: a task that its hook has left behind may have been overtaken.
+        if let outer, outer.isCurrent {
           return self.beginNested(
             notification, in: outer.run, waiter: continuation, &state, &work)
         }

@@ -341,23 +341,27 @@ public final class LifecycleCore: Sendable {
       if state.exit == nil { self.tell(.closed, &work) }
     }
     readiness?.set(false, number: .max)
-    let (entries, streams, sleepers, rounds, isExiting) = state.withLock { state in
+    let (entries, streams, sleepers, rounds, posters, isExiting) = state.withLock { state in
       holdFreeRun(&state)
       state.isClosed = true
       state.registry.removeAll()
       defer {
         state.streams = [:]
         state.rounds = [:]
+        state.posters = [:]
       }
       return (
         state.observers.removeAll(), state.streams.values.map(\.finish),
         state.timers.removeExpired(at: .distantFuture), Array(state.rounds.values),
-        state.exitDeadline != nil
+        Array(state.posters.values), state.exitDeadline != nil
       )
     }
     withExtendedLifetime(entries) {}
     for rounds in rounds { rounds.close() }
     for finish in streams { finish() }
+    // Posts that waited for their turn: nobody hears them any more.
+    let nobody = LifecycleReport(cause: LifecycleCause(.api), entries: [])
+    for poster in posters { poster.resume(returning: nobody) }
     for sleeper in sleepers { sleeper.end(throwing: CancellationError()) }
     if !isExiting { executor.close() }
   }

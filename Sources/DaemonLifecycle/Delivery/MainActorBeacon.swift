@@ -37,6 +37,14 @@ final class MainActorBeacon: Sendable {
 
   func isAnswered(_ number: UInt64) -> Bool { state.withLock { $0.answered >= number } }
 
+  /// For tests: as if the main actor had answered once, and were busy from now on.
+  func seemBusy() {
+    state.withLock { state in
+      state.answered = max(state.answered, 1)
+      state.sent = state.answered + 1_000_000
+    }
+  }
+
   /// The main actor has run something before; false also where nothing ever drains its queue.
   var hasEverAnswered: Bool { state.withLock { $0.answered > 0 } }
 }

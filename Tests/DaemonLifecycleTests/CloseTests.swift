@@ -1,0 +1,19 @@
+import DaemonLifecycle
+import DaemonLifecycleTesting
+import Testing
+
+/// A subject that goes away leaves nobody waiting.
+@Suite struct CloseTests {
+  private struct Note: LifecycleNotification {}
+
+  @Test(.timeLimit(.minutes(1))) func whoeverPostsIsAnswered() async throws {
+    let mock = MockLifecycleSubject()
+    let hold = mock.holdDeliveries()
+    let post = Task { await mock.post(Note()) }
+    while !mock.postWasCalled { await Task.yield() }
+    // It waits behind the hold now, or finds the subject closed.
+    mock.core.shutDown()
+    #expect(await post.value.entries.isEmpty)
+    withExtendedLifetime(hold) {}
+  }
+}

@@ -1,0 +1,354 @@
+import DaemonLifecycleTesting
+import Synchronization
+import Testing
+
+@testable import DaemonLifecycle
+
+/// A driver goes from hook to hook by itself: whatever the core learns meanwhile counts from the next hook on.
+@Suite struct HookRunTests {
+  /// Hears two notifications, and says so with its number.
+  private final class Member: ForegroundObserver, BackgroundObserver {
+    typealias Body = @Sendable (Int, LifecycleContext) async throws -> Void
+    let number: Int
+    let up: Body
+    let log: Log
+    init(_ number: Int, _ log: Log, _ up: @escaping Body) {
+      self.number = number
+      self.log = log
+      self.up = up
+    }
+    func willEnterForeground(_ notification: WillEnterForeground) async throws {
+      log.add("\(number)")
+      try await up(number, notification.context)
+    }
+    func didEnterBackground(_ notification: DidEnterBackground) { log.add("-\(number)") }
+  }
+
+  /// More than two runs of them.
+  private static let many = 2 * HookRun.longest + 50
+  /// At the ends of runs, and within them.
+  private static let indices = [
+    0, 1, 2, 63, 126, 127, 128, 129, 200, 255, 256, 257, many - 2, many - 1,
+  ]
+
+  private let log = Log()
+
+  /// A mock that is in the background, and whose members call `up` in the order of their numbers.
+  private func mock(
+    _ count: Int, _ configuration: LifecycleConfiguration = LifecycleConfiguration(),
+    _ up: @escaping Member.Body
+  ) async -> (MockLifecycleSubject, [Member]) {
+    let mock = MockLifecycleSubject(state: .background, configuration: configuration)
+    let members = (0..<count).map { Member($0, log, up) }
+    for member in members { mock.addObserver(member) }
+    await mock.settled()
+    log.clear()
+    return (mock, members)
+  }
+
+  private func numbers(_ range: some Sequence<Int>) -> [String] { range.map { "\($0)" } }
+
+  /// `completed`, `gone`.
+  private func outcomes(_ entries: [LifecycleReport.Entry]) -> [String] {
+    entries.map { entry in
+      switch entry.outcome {
+      case .skipped(let reason): "\(reason)"
+      case .abandoned(let progress): "\(progress)"
+      default: "\(entry.outcome)"
+      }
+    }
+  }
+
+  // MARK: In order
+
+  @Test func aLongSequenceIsHeardInOrderAndReportedWhole() async throws {
+    let (mock, members) = await mock(Self.many) { _, context in
+      #expect(context.isCurrent)
+      #expect(context.timeRemaining == .seconds(10))
+    }
+    let report = await mock.send(.sigusr2)
+    #expect(log.all == numbers(0..<Self.many))
+    #expect(outcomes(report.entries) == Array(repeating: "completed", count: Self.many))
+    log.clear()
+    // All have been told of the foreground, and so all hear of its end.
+    await mock.send(.sigusr1)
+    #expect(
+      log.all == numbers((0..<Self.many).reversed().map { -$0 }).map { $0 == "0" ? "-0" : $0 })
+    withExtendedLifetime(members) {}
+  }
+
+  /// The core looks at the run in its midst, from the hook itself and from a thread of its own.
+  @Test func heldAtAnyIndex() async throws {
+    let core = Mutex<LifecycleCore?>(nil)
+    let (mock, members) = await mock(Self.many) { number, _ in
+      if number % 7 == 0 { core.withLock { $0 }?.change { _, _ in } }
+    }
+    core.withLock { $0 = mock.core }
+    defer { core.withLock { $0 = nil } }
+    let isOver = Atomic<Bool>(false)
+    let looking = Task.detached { [core = mock.core] in
+      while !isOver.load(ordering: .relaxed) {
+        core.change { _, _ in }
+        await Task.yield()
+      }
+    }
+    for _ in 0..<20 {
+      let up = await mock.send(.sigusr2)
+      #expect(outcomes(up.entries) == Array(repeating: "completed", count: Self.many))
+      #expect(log.all == numbers(0..<Self.many))
+      log.clear()
+      let down = await mock.send(.sigusr1)
+      #expect(outcomes(down.entries) == Array(repeating: "completed", count: Self.many))
+      #expect(log.all.count == Self.many)
+      log.clear()
+    }
+    isOver.store(true, ordering: .relaxed)
+    await looking.value
+    #expect(mock.core.state.withLock { $0.occupied } == 0)
+    withExtendedLifetime(members) {}
+  }
+
+  // MARK: Who comes and goes
+
+  @Test(arguments: indices) func removedInTheMidst(index: Int) async throws {
+    let all = Mutex<[Member]>([])
+    let subject = Mutex<MockLifecycleSubject?>(nil)
+    // Itself, one that has heard already, the next, and the last but one.
+    let removed = Set(
+      [index - 1, index, index + 1, Self.many - 2].filter { (0..<Self.many) ~= $0 })
+    let (mock, members) = await mock(Self.many) { number, _ in
+      guard number == index, let subject = subject.withLock({ $0 }) else { return }
+      let members = all.withLock { $0 }
+      for number in removed { subject.removeObserver(members[number]) }
+    }
+    all.withLock { $0 = members }
+    subject.withLock { $0 = mock }
+    defer { subject.withLock { $0 = nil } }
+    let report = await mock.send(.sigusr2)
+    let heard = (0..<Self.many).filter { $0 <= index || !removed.contains($0) }
+    #expect(log.all == numbers(heard))
+    #expect(outcomes(report.entries) == heard.map { _ in "completed" })
+    log.clear()
+    await mock.send(.sigusr1)
+    #expect(log.all.count == Self.many - removed.count)
+    #expect(mock.core.state.withLock { $0.occupied } == 0)
+  }
+
+  @Test(arguments: indices) func vanishedInTheMidst(index: Int) async throws {
+    let owned = Mutex<[Member]>([])
+    let (mock, members) = await mock(Self.many) { number, _ in
+      guard number == 0 else { return }
+      owned.withLock { if index > 0, !$0.isEmpty { $0[index] = $0[0] } }
+    }
+    owned.withLock { $0 = members }
+    func drop(_: consuming [Member]) {}
+    drop(members)
+    if index == 0 { owned.withLock { $0[0] = $0[1] } }
+    _ = consume members
+    let report = await mock.send(.sigusr2)
+    #expect(log.all == numbers((0..<Self.many).filter { $0 != index }))
+    #expect(report.entries.count == Self.many)
+    #expect(outcomes([report.entries[index]]) == ["gone"])
+    #expect(report.problems.count == 1)
+    #expect(await mock.send(.sigusr1).problems.isEmpty)
+    owned.withLock { $0 = [] }
+  }
+
+  @Test func oneThatComesInTheMidstIsToldAfterwards() async throws {
+    let subject = Mutex<MockLifecycleSubject?>(nil)
+    let log = log
+    let late = Member(999, log) { _, _ in }
+    let (mock, members) = await mock(20) { number, _ in
+      if number == 9 { subject.withLock { $0 }?.addObserver(late) }
+    }
+    subject.withLock { $0 = mock }
+    defer { subject.withLock { $0 = nil } }
+    await mock.send(.sigusr2)
+    await mock.settled()
+    #expect(log.all == numbers(0..<20) + ["999"])
+    withExtendedLifetime(members) {}
+  }
+
+  // MARK: Termination
+
+  @Test(arguments: indices) func aTerminationOvertakesAtAnyIndex(index: Int) async throws {
+    let subject = Mutex<MockLifecycleSubject?>(nil)
+    let (mock, members) = await mock(Self.many) { number, _ in
+      if number == index { subject.withLock { $0 }?.inject(.sigterm) }
+    }
+    subject.withLock { $0 = mock }
+    defer { subject.withLock { $0 = nil } }
+    let report = await mock.send(.sigusr2)
+    await mock.settled()
+    // Who was told of the foreground is told of its end, and nobody else.
+    #expect(log.all == numbers(0...index) + (0...index).reversed().map { "-\($0)" })
+    let entries = mock.reports.first { !$0.entries.isEmpty && $0.entries.count == Self.many }?
+      .entries
+    let expected = (0..<Self.many).map { $0 <= index ? "completed" : "overtaken" }
+    #expect(outcomes(entries ?? []) == expected)
+    #expect(mock.core.state.withLock { $0.occupied } == 0)
+    withExtendedLifetime((members, report)) {}
+  }
+
+  // MARK: Deadlines
+
+  /// Each hook has its own time, though the core has not been asked since the first.
+  @Test func aLaterHookIsCancelledAtItsOwnDeadline() async throws {
+    let gates = (0..<3).map { _ in Gate() }
+    let entered = (0..<4).map { _ in Gate() }
+    let clock = Mutex<LifecycleClock?>(nil)
+    let (mock, members) = await mock(6) { number, _ in
+      if number < 4 { entered[number].open() }
+      if number < 3 { await gates[number].wait() }
+      if number == 3 { try await clock.withLock { $0 }?.sleep(for: .seconds(100)) }
+    }
+    clock.withLock { $0 = mock.clock }
+    defer { clock.withLock { $0 = nil } }
+    mock.inject(.sigusr2)
+    for number in 0..<3 {
+      await entered[number].wait()
+      await mock.advance(by: .seconds(6))
+      gates[number].open()
+    }
+    await entered[3].wait()
+    await mock.untilSleeping()
+    await mock.advance(by: .seconds(9))
+    #expect(log.all == numbers(0..<4))
+    await mock.advance(by: .seconds(1))
+    let report = await mock.settled()
+    #expect(log.all == numbers(0..<6))
+    #expect(outcomes(report.problems) == ["timedOut"])
+    #expect(report.entries.map(\.duration) == [6, 6, 6, 10, 0, 0].map { .seconds($0) })
+    withExtendedLifetime(members) {}
+  }
+
+  /// The same, without anything that has the core look: its timer alone must do.
+  @Test(.timeLimit(.minutes(1))) func aLaterHookIsCancelledByTheTimer() async throws {
+    let core = LifecycleCore(
+      configuration: LifecycleConfiguration(
+        signals: .none, hookDeadline: .milliseconds(30), cancellationGrace: .seconds(50),
+        exitGrace: nil, terminatesWhenLaunchFails: false, logsProblems: false))
+    let log = log
+    let members = (0..<200).map { number in
+      Member(number, log) { number, _ in
+        if number == 150 { while !Task.isCancelled { await Task.yield() } }
+      }
+    }
+    for member in members { core.add(member, phase: .standard) }
+    var reports = core.stream(of: .reports, bufferingNewest: 64, as: LifecycleReport.self)
+      .makeAsyncIterator()
+    core.receive(LifecycleEvent(.launch, cause: LifecycleCause(.launch)))
+    let report = try #require(await reports.next())
+    #expect(log.all == numbers(0..<200))
+    #expect(outcomes([report.entries[150]]) == ["timedOut"])
+    core.close()
+    withExtendedLifetime(members) {}
+  }
+
+  @Test func aLaterHookGetsMoreTime() async throws {
+    let gate = Gate()
+    let clock = Mutex<LifecycleClock?>(nil)
+    let (mock, members) = await mock(6) { number, context in
+      guard number == 3 else { return }
+      context.extendDeadline(by: .seconds(20))
+      #expect(context.timeRemaining == .seconds(30))
+      try await clock.withLock { $0 }?.sleep(for: .seconds(29))
+      gate.open()
+    }
+    clock.withLock { $0 = mock.clock }
+    defer { clock.withLock { $0 = nil } }
+    mock.inject(.sigusr2)
+    await mock.untilSleeping()
+    await mock.advance(by: .seconds(29))
+    let report = await mock.settled()
+    #expect(report.problems.isEmpty)
+    #expect(report.entries.map(\.duration) == [0, 0, 0, 29, 0, 0].map { .seconds($0) })
+    withExtendedLifetime(members) {}
+  }
+
+  /// No deadline at all is one in the distant future, for each hook.
+  @Test func deadlinesDoNotOverflow() async throws {
+    var configuration = LifecycleConfiguration()
+    configuration.hookDeadline = .seconds(Int64.max)
+    let (mock, members) = await mock(5, configuration) { _, context in
+      #expect(context.timeRemaining > .seconds(1_000_000))
+    }
+    await mock.advance(by: .seconds(5))
+    let report = await mock.send(.sigusr2)
+    #expect(report.problems.isEmpty && report.entries.count == 5)
+    withExtendedLifetime(members) {}
+  }
+
+  // MARK: What is given up
+
+  /// A hook that was given up stays so, whatever its run has become; its observer is left out while it is busy.
+  @Test func aHookGivenUpInTheMidst() async throws {
+    let gate = Gate()
+    let late = Gate()
+    let stale = Mutex<LifecycleContext?>(nil)
+    let (mock, members) = await mock(40) { number, context in
+      guard number == 17, stale.withLock({ $0 == nil }) else { return }
+      stale.withLock { $0 = context }
+      await gate.wait()
+      #expect(!context.isCurrent)
+      late.open()
+    }
+    mock.inject(.sigusr2)
+    while stale.withLock({ $0 == nil }) { await Task.yield() }
+    await mock.advance(by: .seconds(20))
+    let report = await mock.settled()
+    #expect(log.all == numbers(0..<40))
+    #expect(outcomes(report.problems) == ["running"])
+    #expect(mock.core.state.withLock { $0.occupied } == 1)
+    log.clear()
+    let down = await mock.send(.sigusr1)
+    #expect(log.all == (0..<40).reversed().filter { $0 != 17 }.map { "-\($0)" })
+    #expect(outcomes(down.problems) == ["busy"])
+    gate.open()
+    await late.wait()
+    while mock.core.state.withLock({ $0.occupied }) > 0 { await Task.yield() }
+    await mock.settled()
+    // It is told now what it has missed, and is one of them again.
+    #expect(log.all.last == "-17")
+    log.clear()
+    #expect(await mock.send(.sigusr2).problems.isEmpty)
+    #expect(log.all == numbers(0..<40))
+    withExtendedLifetime(members) {}
+  }
+
+  @Test func aContextIsOfItsOwnHook() async throws {
+    let last = Mutex<LifecycleContext?>(nil)
+    let (mock, members) = await mock(Self.many) { _, context in
+      if let last = last.withLock({ $0 }) { #expect(!last.isCurrent) }
+      last.withLock { $0 = context }
+      #expect(context.isCurrent)
+      #expect(LifecycleContext.current?.isCurrent == true)
+    }
+    await mock.send(.sigusr2)
+    #expect(last.withLock { $0?.isCurrent } == false)
+    withExtendedLifetime(members) {}
+  }
+
+  /// Where an actor's hook is has nothing to do with the main actor, which an earlier hook may have waited for.
+  @Test(.timeLimit(.minutes(1))) func anActorsHookIsWhereItIs() async throws {
+    actor Waiting: ForegroundObserver {
+      let (isIn, gate) = (Gate(), Gate())
+      func willEnterForeground(_ notification: WillEnterForeground) async {
+        isIn.open()
+        await gate.wait()
+      }
+    }
+    let (mock, members) = await mock(3) { _, _ in }
+    let waiting = Waiting()
+    mock.addObserver(waiting)
+    await mock.settled()
+    mock.core.beacon.seemBusy()
+    mock.inject(.sigusr2)
+    await waiting.isIn.wait()
+    await mock.advance(by: .seconds(11))
+    let report = await mock.settled()
+    #expect(outcomes(report.problems) == ["running"])
+    waiting.gate.open()
+    withExtendedLifetime(members) {}
+  }
+}

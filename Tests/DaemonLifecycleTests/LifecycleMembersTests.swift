@@ -1,0 +1,124 @@
+import TestSupport
+import Testing
+
+@testable import DaemonLifecycle
+
+/// The members beside a plain sorted array: random additions, removals, changes and walks.
+@Suite struct LifecycleMembersTests {
+  private typealias Standing = LifecycleMembers.Standing
+  private typealias Known = (id: ObserverID, phase: LifecyclePhase, standing: Standing)
+
+  private static let phases = (-2...2).flatMap {
+    [LifecyclePhase(order: $0), LifecyclePhase(order: $0, concurrent: true)]
+  }
+
+  private static let questions: [@Sendable (Standing) -> Bool] = [
+    { _ in true }, { $0.level == .launching }, { $0.level == .foreground },
+    { $0.level == .background }, { $0.isBusy }, { $0.isSuspended && !$0.isBusy },
+    { $0.launchFailed }, { $0.misses(.didFinishLaunching) }, { $0.misses(.shouldSaveState) },
+  ]
+
+  @Test(arguments: 0..<6) func asASortedArray(part: UInt64) {
+    var random = SeededGenerator(seed: part)
+    var members = LifecycleMembers()
+    var model: [Known] = []
+    var gone: [ObserverID] = []
+    var lastID: UInt64 = 0
+    // Now more come, now more go, so that groups grow, are tidied, and vanish.
+    for step in 0..<4000 {
+      let grows = step / 500 % 2 == 0
+      switch Int.random(in: 0..<10, using: &random) {
+      case 0..<(grows ? 3 : 1):
+        lastID += UInt64.random(in: 1...3, using: &random)
+        let id = ObserverID(value: lastID)
+        let phase = Self.phases.randomElement(using: &random)!
+        members.add(id, phase: phase)
+        model.append((id, phase, Standing()))
+        model.sort { ($0.phase, $0.id) < ($1.phase, $1.id) }
+      case 3..<(grows ? 4 : 6):
+        guard let index = model.indices.randomElement(using: &random) else { continue }
+        let id = model.remove(at: index).id
+        members.remove(id)
+        gone.append(id)
+      case 6:
+        // Those that are gone, or never were, are nobody.
+        let id = gone.randomElement(using: &random) ?? ObserverID(value: lastID + 1)
+        members.remove(id)
+        members.update(id) { $0.isBusy = true }
+      case 7:
+        walk(&members, &model, &random)
+      default:
+        guard let index = model.indices.randomElement(using: &random) else { continue }
+        let new = standing(&random)
+        members.update(model[index].id) { $0 = new }
+        model[index].standing = new
+      }
+      if step % 13 == 0, let problem = difference(members, model) {
+        Issue.record("part \(part), step \(step): \(problem)")
+        return
+      }
+    }
+    for known in model.shuffled(using: &random) { members.remove(known.id) }
+    #expect(!members.contains { _ in true })
+    #expect(difference(members, []) == nil)
+  }
+
+  /// What a delivery does: neighbour after neighbour, in one direction or the other.
+  private func walk(
+    _ members: inout LifecycleMembers, _ model: inout [Known], _ random: inout SeededGenerator
+  ) {
+    let new = standing(&random)
+    let isDown = Bool.random(using: &random)
+    let stretch = model.indices.shuffled(using: &random).prefix(2).sorted()
+    guard let first = stretch.first, let last = stretch.last else { return }
+    for index in isDown ? Array((first...last).reversed()) : Array(first...last) {
+      members.update(model[index].id) { $0 = new }
+      model[index].standing = new
+    }
+  }
+
+  private func standing(_ random: inout SeededGenerator) -> Standing {
+    Standing(
+      level: [.launching, .background, .foreground].randomElement(using: &random)!,
+      isBusy: Bool.random(using: &random), isSuspended: Bool.random(using: &random),
+      launchFailed: Bool.random(using: &random))
+  }
+
+  private func difference(_ members: LifecycleMembers, _ model: [Known]) -> String? {
+    for (number, isWanted) in Self.questions.enumerated() {
+      let expected = model.filter { isWanted($0.standing) }
+      if members.count(where: isWanted) != expected.count { return "question \(number): count" }
+      if members.contains(where: isWanted) == expected.isEmpty { return "question \(number)" }
+      for isReversed in [false, true] {
+        var found: [Known] = []
+        members.forEach(where: isWanted, reversed: isReversed) {
+          found.append(($0.id, $0.phase, $0.standing))
+        }
+        let inOrder = isReversed ? expected.reversed() : expected
+        let isSame = found.elementsEqual(inOrder) { $0 == $1 }
+        if !isSame { return "question \(number): \(found.map(\.id)), reversed: \(isReversed)" }
+      }
+    }
+    return nil
+  }
+
+  /// Tidying leaves those in place that are there.
+  @Test func aGroupIsTidied() {
+    var members = LifecycleMembers()
+    let ids = (1...1000).map { ObserverID(value: UInt64($0)) }
+    for id in ids { members.add(id, phase: .standard) }
+    for id in ids where id.value % 10 != 0 { members.remove(id) }
+    members.update(ids[499]) { $0.level = .foreground }
+    #expect(found(members) { _ in true } == (1...100).map { UInt64($0 * 10) })
+    #expect(found(members) { $0.level == .foreground } == [500])
+    members.removeAll()
+    #expect(!members.contains { _ in true })
+  }
+
+  private func found(_ members: LifecycleMembers, _ isWanted: (Standing) -> Bool) -> [UInt64] {
+    var found: [UInt64] = []
+    let note: (LifecycleMembers.Member) -> Void = { found.append($0.id.value) }
+    members.forEach(where: isWanted, note)
+    return found
+  }
+}

@@ -1,0 +1,139 @@
+import TestSupport
+import Testing
+
+@testable import DaemonLifecycle
+
+/// The table beside a plain dictionary: ids, slots and objects that come, go, and die while they are registered.
+@Suite struct ObserverTableTests {
+  private final class Observer: LifecycleObserver {}
+
+  /// An object, held or dead, and what it has registered.
+  private struct Owner {
+    var object: Observer?
+    let address: ObjectIdentifier
+    var observer: ObserverID?
+    var closures: Set<ObserverID> = []
+  }
+
+  private struct Model {
+    var table = ObserverTable()
+    var entries: [ObserverID: ObserverEntry] = [:]
+    var owners: [Owner] = []
+    var lastID: UInt64 = 0
+
+    mutating func insert(_ make: (ObserverID) -> ObserverEntry) -> ObserverID {
+      lastID += 1
+      let id = table.nextID(lastID)
+      let entry = make(id)
+      table.insert(entry)
+      entries[id] = entry
+      return id
+    }
+  }
+
+  @Test(arguments: 0..<8) func asADictionary(part: UInt64) {
+    var random = SeededGenerator(seed: part)
+    var model = Model()
+    var gone: [ObserverID] = []
+    for step in 0..<800 {
+      let index = model.owners.indices.randomElement(using: &random)
+      switch Int.random(in: 0..<8, using: &random) {
+      case 0:
+        let object = Observer()
+        model.owners.append(Owner(object: object, address: ObjectIdentifier(object)))
+      case 1:
+        guard let index, let object = model.owners[index].object else { continue }
+        let isThere = model.owners[index].observer != nil
+        if model.table.hasObserver(ObjectIdentifier(object)) != isThere {
+          Issue.record("part \(part), step \(step): hasObserver is not \(isThere)")
+          return
+        }
+        if isThere { continue }
+        model.owners[index].observer = model.insert {
+          ObserverEntry(id: $0, observer: object, phase: .standard, name: nil)
+        }
+      case 2:
+        guard let index, let object = model.owners[index].object else { continue }
+        let id = model.insert {
+          ObserverEntry(id: $0, closure: .none, owner: object, phase: .standard, name: .body)
+        }
+        model.owners[index].closures.insert(id)
+      case 3:
+        _ = model.insert {
+          ObserverEntry(id: $0, closure: .none, owner: nil, phase: .standard, name: .body)
+        }
+      case 4:
+        // Dies with all that it has registered; its address is free for another.
+        if let index { model.owners[index].object = nil }
+      case 5, 6:
+        guard let id = model.entries.keys.sorted().randomElement(using: &random) else { continue }
+        let isSame = model.table.remove(id) === model.entries.removeValue(forKey: id)
+        #expect(isSame)
+        gone.append(id)
+        for index in model.owners.indices {
+          if model.owners[index].observer == id { model.owners[index].observer = nil }
+          model.owners[index].closures.remove(id)
+        }
+      default:
+        if step % 97 == 0 {
+          #expect(model.table.removeAll().count == model.entries.count)
+          gone += model.entries.keys
+          model.entries = [:]
+          model.owners = []
+        }
+      }
+      if let problem = difference(model, gone) {
+        Issue.record("part \(part), step \(step): \(problem)")
+        return
+      }
+    }
+  }
+
+  private func difference(_ model: Model, _ gone: [ObserverID]) -> String? {
+    if model.table.isEmpty != model.entries.isEmpty { return "isEmpty" }
+    for (id, entry) in model.entries where model.table[id] !== entry { return "\(id)" }
+    for id in gone where model.table[id] != nil { return "\(id) is gone" }
+    if Set(model.entries.keys.map(\.slot)).count != model.entries.count { return "slots" }
+    for owner in model.owners {
+      // Of those that are alive: each at its own address. What dead ones with that address have left may be named
+      // too, but nothing that a living one has may be missing.
+      guard owner.object != nil else { continue }
+      let ids = model.table.ids(of: owner.address)
+      let own = Set(owner.closures).union(owner.observer.map { [$0] } ?? [])
+      if !own.isSubset(of: ids) { return "\(own) is not all named: \(ids)" }
+      for id in Set(ids).subtracting(own) where model.entries[id]?.target != nil {
+        return "\(id) belongs to another"
+      }
+      if model.table.hasObserver(owner.address) != (owner.observer != nil) { return "hasObserver" }
+    }
+    return nil
+  }
+
+  /// The address of an observer that died unremoved is another's now: that one can be added, and the dead one
+  /// is still there to be reported.
+  @Test func anAddressIsUsedAgain() {
+    var table = ObserverTable()
+    var seen: [ObjectIdentifier: ObserverID] = [:]
+    var kept: [Observer] = []
+    var wasReused = false
+    for value in 1...2000 {
+      let observer = Observer()
+      let address = ObjectIdentifier(observer)
+      #expect(!table.hasObserver(address))
+      let id = table.nextID(UInt64(value))
+      table.insert(ObserverEntry(id: id, observer: observer, phase: .standard, name: nil))
+      #expect(table.hasObserver(address))
+      if let dead = seen[address] {
+        wasReused = true
+        #expect(table[dead] != nil && table[dead]?.target == nil)
+        #expect(table.ids(of: address) == [id])
+        // The dead one's removal takes nothing from the living.
+        _ = table.remove(dead)
+        #expect(table.ids(of: address) == [id] && table.hasObserver(address))
+      }
+      seen[address] = id
+      if value % 50 == 0 { kept.append(observer) }
+    }
+    #expect(wasReused)
+  }
+}
