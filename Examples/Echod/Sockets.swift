@@ -34,16 +34,33 @@ enum Sockets {
     }
     guard fits else { throw SystemError(purpose, code: ENAMETOOLONG) }
     let socket = try make(AF_UNIX, purpose)
-    // What a killed run has left would be in the way; what is no socket stays, and is in the way.
-    var status = stat()
-    if stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK { unlink(path) }
-    let bound = withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        bind(socket, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+    let size = socklen_t(MemoryLayout<sockaddr_un>.size)
+    let isBound = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
+        if bind(socket, address, size) == 0 { return true }
+        // What a killed run has left refuses, and goes; a socket that somebody listens on, and what is none, stays.
+        guard errno == EADDRINUSE else { return false }
+        guard isLeftOver(path, address, size), unlink(path) == 0 else {
+          errno = EADDRINUSE
+          return false
+        }
+        return bind(socket, address, size) == 0
       }
     }
-    guard bound == 0 else { throw failed(purpose, socket) }
+    guard isBound else { throw failed(purpose, socket) }
     return socket
+  }
+
+  /// Whether a socket is there that nobody listens on.
+  private static func isLeftOver(
+    _ path: String, _ address: UnsafePointer<sockaddr>, _ size: socklen_t
+  ) -> Bool {
+    var status = stat()
+    guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return false }
+    let client = Foundation.socket(AF_UNIX, stream | closeOnExec | nonBlocking, 0)
+    guard client >= 0 else { return false }
+    defer { close(client) }
+    return connect(client, address, size) != 0 && errno == ECONNREFUSED
   }
 
   private static func bindHost(_ address: String, _ purpose: String) throws(SystemError) -> Int32 {
@@ -56,7 +73,8 @@ enum Sockets {
     hints.ai_socktype = stream
     var found: UnsafeMutablePointer<addrinfo>?
     let port = String(address[address.index(after: colon)...])
-    guard getaddrinfo(host, port, &hints, &found) == 0, let info = found else {
+    // getaddrinfo takes 65537 for 1.
+    guard UInt16(port) != nil, getaddrinfo(host, port, &hints, &found) == 0, let info = found else {
       throw SystemError(purpose + ", which is no HOST:PORT of numbers", code: EINVAL)
     }
     defer { freeaddrinfo(found) }

@@ -33,6 +33,11 @@ struct ServiceIntegration {
       ReadinessMarker($0) { log.complain($0) }
     }
     if let problem = LifecycleCore.drainProblem(configuration) { problems.append(problem) }
+    if let alive = configuration.livenessFile, alive.path == configuration.readinessFile?.path {
+      problems.append(
+        "\(alive.path) is the readiness file and the liveness file, so a daemon that is paused would look ready:"
+          + " give each its own.")
+    }
   }
 
   /// Says what went wrong with an interface that the daemon does without.

@@ -1,3 +1,5 @@
+import CLinux
+
 /// The place where the service manager keeps descriptors for the next run of the service (`FileDescriptorStoreMax=`;
 /// systemd 219).
 ///
@@ -53,8 +55,13 @@ public struct DescriptorStore: Sendable {
   ) throws(SystemdError) -> Result {
     _ = try DescriptorName.checked(name)
     guard limit > 0 else { return .noStore }
-    try notify.send(
-      [.storeDescriptors(name: name, polled: polled)], descriptors: [descriptor], timeout: timeout)
+    do throws(SystemdError) {
+      try notify.send(
+        [.storeDescriptors(name: name, polled: polled)], descriptors: [descriptor], timeout: timeout
+      )
+    } catch .system(_, EBADF) {
+      throw .system("store descriptor \(descriptor) as \"\(name)\"", errno: EBADF)
+    }
     return .sent
   }
 

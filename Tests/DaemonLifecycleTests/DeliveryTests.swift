@@ -269,6 +269,26 @@ import Testing
     #expect(report.problems.count == 1)
   }
 
+  @MainActor private final class Window {
+    var reloads = 0
+    func reload() { reloads += 1 }
+  }
+
+  @Test func aSynchronousClosureOnTheMainActor() async throws {
+    let mock = MockLifecycleSubject()
+    let window = Window()
+    let tokens = [
+      mock.observe(ShouldReload.self) { @MainActor _ in window.reload() },
+      mock.observe(ShouldReload.self, on: .shared) { _ in window.reload() },
+      mock.observe(ShouldReload.self) { @MainActor _ in throw CancellationError() },
+    ]
+    mock.observe(ShouldReload.self, owner: window) { @MainActor window, _ in window.reload() }
+    let report = await mock.send(.sighup)
+    #expect(await window.reloads == 3)
+    #expect(report.problems.count == 1)
+    withExtendedLifetime(tokens) {}
+  }
+
   @Test func aHookThatTerminates() async throws {
     let mock = MockLifecycleSubject()
     let other = Listener("other", log)

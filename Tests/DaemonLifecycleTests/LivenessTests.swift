@@ -109,4 +109,11 @@ import Testing
     let integration = ServiceIntegration(configuration)
     #expect(integration.watchdogPeriod == nil && integration.problems.count == 1)
   }
+
+  @Test func aReadinessFileOfTheSamePathIsAProblem() {
+    let same = LifecycleConfiguration(readinessFile: "/run/a", livenessFile: "/run/a")
+    #expect(ServiceIntegration(same).problems.count == 1)
+    let apart = LifecycleConfiguration(readinessFile: "/run/a", livenessFile: "/run/b")
+    #expect(ServiceIntegration(apart).problems.isEmpty)
+  }
 }

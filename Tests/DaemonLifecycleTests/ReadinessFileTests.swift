@@ -45,8 +45,8 @@ import Testing
     #expect(folder.text(of: "ready") == text)
     #expect(
       log.all == [
-        "The readiness file \(path) can't be made, since there is a file that is none of a readiness file's in its"
-          + " place: take that away."
+        "The readiness file \(path) can't be made, since there is a file that is no readiness file in its place"
+          + ": take that away."
       ], "said once")
   }
 

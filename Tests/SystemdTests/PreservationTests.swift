@@ -81,6 +81,14 @@ import Testing
     withExtendedLifetime(pair) {}
   }
 
+  @Test func aDescriptorThatIsNotOpenIsNamed() throws {
+    let run = try run()
+    #expect(throws: SystemdError.system("store descriptor -7 as \"c1\"", errno: EBADF)) {
+      try run.preserve(-7, named: "c1")
+    }
+    #expect(run.room == run.limit)
+  }
+
   @Test func newBytesReplaceTheOld() throws {
     let first = try run()
     for round in 0..<10 as Range<UInt8> { try first.preserve([round], named: "state") }

@@ -48,6 +48,8 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
   }
 
   /// The signal, when that was the cause.
+  // Inlined where a hook compares it, it makes Swift 6.3.1 crash in a release build (CopyPropagation).
+  @inline(never)
   public var signal: UnixSignal? {
     if case .signal(let signal, _, _, _) = origin { signal } else { nil }
   }

@@ -104,7 +104,7 @@ struct ReadinessPlace {
     } catch {
       switch error.number {
       case EWOULDBLOCK: throw .inUse(path)
-      case EEXIST: throw .inTheWay(path, "a file that is none of a readiness file's")
+      case EEXIST: throw .inTheWay(path, "a file that is no readiness file")
       default: throw .system("look at it", path, errno: error.number)
       }
     }

@@ -1,0 +1,32 @@
+import Foundation
+import Testing
+
+@testable import Echod
+
+@Suite struct SocketsTests {
+  @Test(arguments: [
+    "nonsense", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65537", "127.0.0.1:-1",
+    "localhost:7777", "[::1:80]:70000",
+  ])
+  func whatIsNoAddressIsRefused(_ address: String) {
+    #expect(throws: SystemError.self) { try Sockets.listen(address) }
+  }
+
+  @Test func aSocketThatIsListenedOnStaysAndALeftOverGoes() throws {
+    let path = "/tmp/echod-\(UUID().uuidString).sock"
+    defer { unlink(path) }
+    let first = try Sockets.listen(path)
+    let error = #expect(throws: SystemError.self) { try Sockets.listen(path) }
+    #expect(error?.code == EADDRINUSE)
+    close(first)
+    close(try Sockets.listen(path))
+  }
+
+  @Test func aFileInTheWayStays() throws {
+    let path = "/tmp/echod-\(UUID().uuidString)"
+    defer { unlink(path) }
+    try Data("mine".utf8).write(to: URL(filePath: path))
+    #expect(throws: SystemError.self) { try Sockets.listen(path) }
+    #expect(try Data(contentsOf: URL(filePath: path)) == Data("mine".utf8))
+  }
+}
