@@ -279,12 +279,11 @@ import Testing
     let window = Window()
     let tokens = [
       mock.observe(ShouldReload.self) { @MainActor _ in window.reload() },
-      mock.observe(ShouldReload.self, on: .shared) { _ in window.reload() },
       mock.observe(ShouldReload.self) { @MainActor _ in throw CancellationError() },
     ]
     mock.observe(ShouldReload.self, owner: window) { @MainActor window, _ in window.reload() }
     let report = await mock.send(.sighup)
-    #expect(await window.reloads == 3)
+    #expect(await window.reloads == 2)
     #expect(report.problems.count == 1)
     withExtendedLifetime(tokens) {}
   }

@@ -159,10 +159,7 @@ final class HookRun: Sendable {
         } else {
           noteSpot(hook)
           if move(from: .driven, to: .begun) {
-            let context = LifecycleContext(run: self, index: index)
-            if try !hook.callSynchronously(target, step, context) {
-              try await hook.call(target, step, context)
-            }
+            try await hook.call(target, step, LifecycleContext(run: self, index: index))
             rememberSpot(hook)
           }
         }

@@ -22,9 +22,6 @@ final class Hook: Sendable {
     /// A closure of the user's; given the owner that it is bound to, or what stands for one.
     case closure(
       @Sendable (any AnyObject & Sendable, LifecycleStep, LifecycleContext) async throws -> Void)
-    /// One that does not wait, and so needs no look for an executor.
-    case synchronous(
-      @Sendable (any AnyObject & Sendable, LifecycleStep, LifecycleContext) throws -> Void)
   }
 
   private let body: Body
@@ -40,10 +37,7 @@ final class Hook: Sendable {
 
   /// Whether the hook is a method of the target, and so isolated to it when that is an actor.
   var isMethod: Bool {
-    switch body {
-    case .closure, .synchronous: false
-    default: true
-    }
+    if case .closure = body { false } else { true }
   }
 
   /// It once ran from beginning to end on the thread that called it, so it is not isolated to the main
@@ -88,17 +82,7 @@ final class Hook: Sendable {
       guard let notification = step.notification(context) else { return }
       try await cast(target).didReceive(notification)
     case .closure(let body): try await body(target, step, context)
-    case .synchronous(let body): try body(target, step, context)
     }
-  }
-
-  /// Calls it if it is a synchronous closure; false if it is something else.
-  func callSynchronously(
-    _ target: any AnyObject & Sendable, _ step: LifecycleStep, _ context: LifecycleContext
-  ) throws -> Bool {
-    guard case .synchronous(let body) = body else { return false }
-    try body(target, step, context)
-    return true
   }
 
   // MARK: Methods
@@ -175,28 +159,6 @@ final class Hook: Sendable {
     let call: Body = .closure { _, step, context in
       guard let notification: N = step.notification(context) else { return }
       try await body(notification)
-    }
-    return Hook(call, for: type)
-  }
-
-  /// A synchronous closure bound to `Owner`.
-  static func synchronous<Owner: AnyObject & Sendable, N: LifecycleNotification>(
-    for type: N.Type, owner _: Owner.Type, _ body: @escaping @Sendable (Owner, N) throws -> Void
-  ) -> Hook {
-    let call: Body = .synchronous { target, step, context in
-      guard let notification: N = step.notification(context) else { return }
-      try body(unsafeDowncast(target, to: Owner.self), notification)
-    }
-    return Hook(call, for: type)
-  }
-
-  /// A synchronous closure of its own.
-  static func synchronous<N: LifecycleNotification>(
-    for type: N.Type, _ body: @escaping @Sendable (N) throws -> Void
-  ) -> Hook {
-    let call: Body = .synchronous { _, step, context in
-      guard let notification: N = step.notification(context) else { return }
-      try body(notification)
     }
     return Hook(call, for: type)
   }

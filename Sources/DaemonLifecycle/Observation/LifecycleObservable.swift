@@ -45,23 +45,6 @@ extension LifecycleObservable {
     token(.closure(for: type, body), phase, .closure(file: file, line: line))
   }
 
-  /// The same with a body that does not wait, which is called more quickly.
-  public func observe<N: LifecycleNotification>(
-    _ type: N.Type, phase: LifecyclePhase = .standard, file: StaticString = #fileID,
-    line: UInt = #line, _ body: @escaping @Sendable (N) throws -> Void
-  ) -> ObservationToken {
-    token(.synchronous(for: type, body), phase, .closure(file: file, line: line))
-  }
-
-  /// The same with a body that runs on the main actor without waiting: `{ @MainActor _ in window.reload() }`.
-  public func observe<N: LifecycleNotification>(
-    _ type: N.Type, on actor: MainActor = .shared, phase: LifecyclePhase = .standard,
-    file: StaticString = #fileID, line: UInt = #line,
-    _ body: @escaping @Sendable @MainActor (N) throws -> Void
-  ) -> ObservationToken {
-    token(.closure(for: type) { try await body($0) }, phase, .closure(file: file, line: line))
-  }
-
   /// Calls `body` for every notification of one type, as long as `owner` lives; it is held weakly and
   /// handed to the body, which need not capture it.
   public func observe<N: LifecycleNotification, Owner: AnyObject & Sendable>(
@@ -69,24 +52,6 @@ extension LifecycleObservable {
     _ body: @escaping @Sendable (Owner, N) async throws -> Void
   ) {
     let hook = Hook.closure(for: type, owner: Owner.self, body)
-    _ = core.add(closure: hook, owner: owner, phase: phase, name: .type(Owner.self))
-  }
-
-  /// The same with a body that does not wait, which is called more quickly.
-  public func observe<N: LifecycleNotification, Owner: AnyObject & Sendable>(
-    _ type: N.Type, owner: Owner, phase: LifecyclePhase = .standard,
-    _ body: @escaping @Sendable (Owner, N) throws -> Void
-  ) {
-    let hook = Hook.synchronous(for: type, owner: Owner.self, body)
-    _ = core.add(closure: hook, owner: owner, phase: phase, name: .type(Owner.self))
-  }
-
-  /// The same with a body that runs on the main actor without waiting.
-  public func observe<N: LifecycleNotification, Owner: AnyObject & Sendable>(
-    _ type: N.Type, owner: Owner, on actor: MainActor = .shared, phase: LifecyclePhase = .standard,
-    _ body: @escaping @Sendable @MainActor (Owner, N) throws -> Void
-  ) {
-    let hook = Hook.closure(for: type, owner: Owner.self) { try await body($0, $1) }
     _ = core.add(closure: hook, owner: owner, phase: phase, name: .type(Owner.self))
   }
 
