@@ -48,7 +48,7 @@ import Testing
   @Test func doesNotRunInTheBackground() async throws {
     let mock = MockLifecycleSubject(state: .background)
     let task = run(mock, sleeping(mock))
-    while mock.core.state.withLock({ $0.observers.isEmpty }) { await Task.yield() }
+    while mock.core.state.withLock({ $0.observers.isEmpty }) { try? await Task.sleep(for: .milliseconds(1)) }
     await mock.settled()
     #expect(log.all.isEmpty)
     await mock.send(.sigusr2)
@@ -70,10 +70,10 @@ import Testing
     let mock = MockLifecycleSubject()
     let log = log
     let task = run(mock) { log.add("round") }
-    while log.all.isEmpty { await Task.yield() }
+    while log.all.isEmpty { try? await Task.sleep(for: .milliseconds(1)) }
     await mock.send(.sigusr1)
     await mock.send(.sigusr2)
-    while log.all.count < 2 { await Task.yield() }
+    while log.all.count < 2 { try? await Task.sleep(for: .milliseconds(1)) }
     await mock.send(.sigterm)
     await task.value
     #expect(log.all == ["round", "round", "returned"])
@@ -104,7 +104,7 @@ import Testing
       defer { log.add("ends") }
       if isFirst { await gate.wait() } else { try await mock.clock.sleep(for: .seconds(1000)) }
     }
-    while log.all.isEmpty { await Task.yield() }
+    while log.all.isEmpty { try? await Task.sleep(for: .milliseconds(1)) }
     // The body ignores the pause: it is overdue.
     mock.inject(.sigusr1)
     await mock.advance(by: .seconds(11))

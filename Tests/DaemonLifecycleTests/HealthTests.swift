@@ -92,7 +92,7 @@ import Testing
     let observed = await launched(patient)
     observed.core.receive(LifecycleEvent(.enterBackground(.operator)))
     observed.core.receive(.watchdogTick(stall: .zero))
-    while !observed.log.names.contains("healthy") { await Task.yield() }
+    while !observed.log.names.contains("healthy") { try? await Task.sleep(for: .milliseconds(1)) }
     #expect(!observed.log.names.contains("ended background in background"))
     gate.open()
     await observed.core.untilIdle()
@@ -149,7 +149,7 @@ import Testing
     await core.advance(by: .milliseconds(2500))
     core.receive(.watchdogTick(stall: .zero))
     await core.advance(by: .milliseconds(100))
-    while core.state.withLock({ $0.health.round != nil }) { await Task.yield() }
+    while core.state.withLock({ $0.health.round != nil }) { try? await Task.sleep(for: .milliseconds(1)) }
     #expect(!observed.log.names.contains("ended suspend in background"))
     #expect(observed.log.names.contains("healthy"))
     #expect(!observed.log.names.contains { $0.hasPrefix("unhealthy") })

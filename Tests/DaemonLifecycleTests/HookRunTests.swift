@@ -294,7 +294,7 @@ import Testing
       late.open()
     }
     mock.inject(.sigusr2)
-    while stale.withLock({ $0 == nil }) { await Task.yield() }
+    while stale.withLock({ $0 == nil }) { try? await Task.sleep(for: .milliseconds(1)) }
     await mock.advance(by: .seconds(20))
     let report = await mock.settled()
     #expect(log.all == numbers(0..<40))
@@ -306,7 +306,7 @@ import Testing
     #expect(outcomes(down.problems) == ["busy"])
     gate.open()
     await late.wait()
-    while mock.core.state.withLock({ $0.occupied }) > 0 { await Task.yield() }
+    while mock.core.state.withLock({ $0.occupied }) > 0 { try? await Task.sleep(for: .milliseconds(1)) }
     await mock.settled()
     // It is told now what it has missed, and is one of them again.
     #expect(log.all.last == "-17")

@@ -1,3 +1,4 @@
+import CLinux
 import DaemonLifecycle
 import Synchronization
 
@@ -93,7 +94,7 @@ actor BusyActor: BackgroundObserver {
   /// Holds the actor, and its thread, until the condition is met.
   func occupy(until isOver: @Sendable () -> Bool) {
     isIn.open()
-    while !isOver() {}
+    while !isOver() { usleep(1000) }
   }
 
   func run(_ body: @Sendable () -> Void) { body() }

@@ -23,7 +23,7 @@ import Testing
     let total = Self.kills
     let counts = await withTaskGroup(of: Count.self) { group in
       for lane in 0..<2 {
-        group.addTask { Self.lane(UInt64(lane), total / 2) }
+        group.addTask { await Self.lane(UInt64(lane), total / 2) }
       }
       return await group.reduce(into: []) { $0.append($1) }
     }
@@ -43,13 +43,15 @@ import Testing
   }
 
   /// One after another in one directory, each going on where the one before was killed.
-  private static func lane(_ seed: UInt64, _ kills: Int) -> Count {
+  private static func lane(_ seed: UInt64, _ kills: Int) async -> Count {
     var count = Count()
     var random = SeededGenerator(seed: seed)
     do {
       let directory = try TemporaryDirectory()
       var last: UInt64 = 0
       for _ in 0..<kills {
+        // It blocks its thread, of which other tests need some.
+        await Task.yield()
         let told = try killed(directory.path, &random)
         if directory.names.contains(where: { $0.hasSuffix(".new") }) { count.inMidSave += 1 }
         let store = try StateStore(directory: directory.path)
