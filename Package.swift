@@ -35,8 +35,10 @@ let package = Package(
     .executableTarget(
       name: "Echod", dependencies: ["DaemonLifecycle", "DaemonLifecycleFoundation", "Systemd"],
       path: "Examples/Echod", swiftSettings: strict),
+    // Raises the limit of descriptors for the tests that run beside each other.
+    .target(name: "TestLimits", path: "Tests/TestLimits"),
     .target(
-      name: "TestSupport", dependencies: ["CLinux"], path: "Tests/TestSupport",
+      name: "TestSupport", dependencies: ["CLinux", "TestLimits"], path: "Tests/TestSupport",
       swiftSettings: strict),
     .testTarget(
       name: "SystemdTests",

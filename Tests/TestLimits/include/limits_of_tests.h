@@ -1,0 +1,2 @@
+// Nothing to call: being linked is enough.
+#pragma once
