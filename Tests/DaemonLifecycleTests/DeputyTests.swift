@@ -41,7 +41,9 @@ private final class Doorbell: LifecycleSource {
     return configuration
   }
 
-  private func eventually(_ isSo: () -> Bool) async { while !isSo() { try? await Task.sleep(for: .milliseconds(1)) } }
+  private func eventually(_ isSo: () -> Bool) async {
+    while !isSo() { try? await Task.sleep(for: .milliseconds(1)) }
+  }
 
   /// A core in the foreground whose leader has a deputy; with a long `patience` that one never takes over.
   private func core(

@@ -48,7 +48,9 @@ import Testing
   @Test func doesNotRunInTheBackground() async throws {
     let mock = MockLifecycleSubject(state: .background)
     let task = run(mock, sleeping(mock))
-    while mock.core.state.withLock({ $0.observers.isEmpty }) { try? await Task.sleep(for: .milliseconds(1)) }
+    while mock.core.state.withLock({ $0.observers.isEmpty }) {
+      try? await Task.sleep(for: .milliseconds(1))
+    }
     await mock.settled()
     #expect(log.all.isEmpty)
     await mock.send(.sigusr2)

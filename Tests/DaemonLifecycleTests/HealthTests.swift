@@ -149,7 +149,9 @@ import Testing
     await core.advance(by: .milliseconds(2500))
     core.receive(.watchdogTick(stall: .zero))
     await core.advance(by: .milliseconds(100))
-    while core.state.withLock({ $0.health.round != nil }) { try? await Task.sleep(for: .milliseconds(1)) }
+    while core.state.withLock({ $0.health.round != nil }) {
+      try? await Task.sleep(for: .milliseconds(1))
+    }
     #expect(!observed.log.names.contains("ended suspend in background"))
     #expect(observed.log.names.contains("healthy"))
     #expect(!observed.log.names.contains { $0.hasPrefix("unhealthy") })

@@ -11,7 +11,9 @@ import Testing
     exitGrace: nil, terminatesWhenLaunchFails: false, logsProblems: false)
 
   /// Waits for a fact that nothing announces; a test that waits in vain is ended by its time limit.
-  private func eventually(_ isSo: () -> Bool) async { while !isSo() { try? await Task.sleep(for: .milliseconds(1)) } }
+  private func eventually(_ isSo: () -> Bool) async {
+    while !isSo() { try? await Task.sleep(for: .milliseconds(1)) }
+  }
 
   private func reports(of core: LifecycleCore) -> AsyncStream<LifecycleReport>.Iterator {
     core.stream(of: .reports, bufferingNewest: 64, as: LifecycleReport.self).makeAsyncIterator()

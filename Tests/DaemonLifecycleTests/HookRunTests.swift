@@ -306,7 +306,9 @@ import Testing
     #expect(outcomes(down.problems) == ["busy"])
     gate.open()
     await late.wait()
-    while mock.core.state.withLock({ $0.occupied }) > 0 { try? await Task.sleep(for: .milliseconds(1)) }
+    while mock.core.state.withLock({ $0.occupied }) > 0 {
+      try? await Task.sleep(for: .milliseconds(1))
+    }
     await mock.settled()
     // It is told now what it has missed, and is one of them again.
     #expect(log.all.last == "-17")

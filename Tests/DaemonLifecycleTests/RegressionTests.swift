@@ -183,7 +183,9 @@ import Testing
     let stuck = Scripted(save: { _ in await gate.wait() })
     mock.addObserver(stuck)
     let task = Task { try await mock.foreground {} }
-    while mock.core.state.withLock({ $0.rounds.isEmpty }) { try? await Task.sleep(for: .milliseconds(1)) }
+    while mock.core.state.withLock({ $0.rounds.isEmpty }) {
+      try? await Task.sleep(for: .milliseconds(1))
+    }
     await mock.settled()
     mock.inject(.terminate)
     await mock.advance(by: .seconds(3))

@@ -159,7 +159,9 @@ import Testing
     value.byte = 2
     let others = (0..<10).map { _ in Task { try await saved.save() } }
     let deadline = ContinuousClock.now + .seconds(20)
-    while saved.waitingForTesting < 10, ContinuousClock.now < deadline { try? await Task.sleep(for: .milliseconds(1)) }
+    while saved.waitingForTesting < 10, ContinuousClock.now < deadline {
+      try? await Task.sleep(for: .milliseconds(1))
+    }
     release.yield()
     #expect(try await first.value)
     for other in others { #expect(try await other.value) }
@@ -184,7 +186,9 @@ import Testing
     let waiting = Task { try await saved.save() }
     let other = Task { try await saved.save() }
     let deadline = ContinuousClock.now + .seconds(20)
-    while saved.waitingForTesting < 2, ContinuousClock.now < deadline { try? await Task.sleep(for: .milliseconds(1)) }
+    while saved.waitingForTesting < 2, ContinuousClock.now < deadline {
+      try? await Task.sleep(for: .milliseconds(1))
+    }
     waiting.cancel()
     await #expect(throws: CancellationError.self) { try await waiting.value }
     first.cancel()
