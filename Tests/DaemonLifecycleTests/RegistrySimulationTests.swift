@@ -236,8 +236,8 @@ struct Simulation {
       owesSaveAfterBackground = false
       owesSave = false
     case .shouldReload: owesReload = false
-    case .posted(_, let id):
-      if unansweredPosts.remove(id) == nil {
+    case .posted(let post):
+      if unansweredPosts.remove(post.id) == nil {
         fail("a post was delivered twice, or after it was overtaken")
       }
     default: break

@@ -9,7 +9,6 @@ final class Delivery: @unchecked Sendable {
     let hook: Hook
   }
 
-  let id: DeliveryID
   let step: LifecycleStep
   /// The notification's type.
   let type: (any LifecycleNotification.Type)?
@@ -29,6 +28,9 @@ final class Delivery: @unchecked Sendable {
   /// It began after the termination had.
   let isOfTermination: Bool
 
+  /// Where the core keeps it; `nil` once it has ended.
+  var place: Int?
+  var isUnderWay: Bool { place != nil }
   /// The first call that has not begun.
   var nextCall = 0
   private(set) var running: [HookRun] = []
@@ -37,11 +39,10 @@ final class Delivery: @unchecked Sendable {
   private(set) var earliestDeadline = MonotonicTime.distantFuture
 
   init(
-    id: DeliveryID, plan: LifecycleRegistry.Plan, calls: LifecycleAudience<Planned>,
+    plan: LifecycleRegistry.Plan, calls: LifecycleAudience<Planned>,
     began: MonotonicTime, waiter: CheckedContinuation<LifecycleReport, Never>?,
     outer: (deadline: MonotonicTime, budgetStep: LifecycleStep)?
   ) {
-    self.id = id
     self.calls = calls
     self.began = began
     self.waiter = waiter
@@ -92,5 +93,3 @@ final class Delivery: @unchecked Sendable {
 
   func findDeadline() { earliestDeadline = running.map(\.next).min() ?? .distantFuture }
 }
-
-struct DeliveryID: Hashable, Sendable { let value: UInt64 }

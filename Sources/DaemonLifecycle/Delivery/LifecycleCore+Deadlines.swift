@@ -2,7 +2,7 @@
 extension LifecycleCore {
   /// Cancels the calls whose deadline has come and gives up those that were cancelled before.
   func expire(at now: MonotonicTime, _ state: inout State, _ work: inout Work) {
-    for delivery in state.deliveries.values where delivery.earliestDeadline <= now {
+    for delivery in state.deliveries where delivery.earliestDeadline <= now {
       for run in delivery.running.reversed() where run.next <= now {
         if run.isCancelled {
           giveUp(run, at: now, &state)

@@ -17,7 +17,7 @@ extension LifecycleCore {
   ) {
     if state.walk == nil { beginWalk(plan, &state, &work) }
     var waiter: CheckedContinuation<LifecycleReport, Never>?
-    if case .posted(_, let id) = plan.step { waiter = state.posters.removeValue(forKey: id) }
+    if case .posted(let post) = plan.step { waiter = state.posters.removeValue(forKey: post.id) }
     let delivery = newDelivery(plan, waiter: waiter, outer: nil, &state)
     if case .bodyEnds = plan.step { awaitBody(delivery, &state) }
     announce(plan.step, cause: plan.cause, state, &work)
@@ -30,7 +30,7 @@ extension LifecycleCore {
     _ notification: any LifecycleNotification, in outer: HookRun,
     waiter: CheckedContinuation<LifecycleReport, Never>, _ state: inout State, _ work: inout Work
   ) {
-    let step = LifecycleStep.posted(notification, id: PostID(value: 0))
+    let step = LifecycleStep.posted(LifecyclePost(notification, id: PostID(value: 0)))
     let plan = state.registry.audience(of: step, cause: outer.delivery.cause)
     beginBeside(
       plan, waiter: waiter, outer: (outer.deadline, outer.delivery.budgetStep), &state, &work)
@@ -53,9 +53,9 @@ extension LifecycleCore {
   ) -> Delivery {
     let calls = calls(of: plan, isNested: outer != nil, &state)
     let delivery = Delivery(
-      id: DeliveryID(value: state.newID()), plan: plan, calls: calls, began: now, waiter: waiter,
+      plan: plan, calls: calls, began: now, waiter: waiter,
       outer: outer)
-    state.deliveries[delivery.id] = delivery
+    state.add(delivery)
     return delivery
   }
 
@@ -97,7 +97,7 @@ extension LifecycleCore {
 
   /// Streams and recorders see a step as it begins.
   private func announce(
-    _ step: LifecycleStep, cause: LifecycleCause, _ state: State, _ work: inout Work
+    _ step: LifecycleStep, cause: LifecycleCause, _ state: borrowing State, _ work: inout Work
   ) {
     guard recorder != nil || !state.streams.isEmpty, let type = step.type else { return }
     let own = NotificationSink.Subject.notifications(ObjectIdentifier(type))
@@ -116,7 +116,7 @@ extension LifecycleCore {
 
   /// Begins group after group until one has a call that runs; ends the delivery after the last.
   func advance(_ delivery: Delivery, _ state: inout State, _ work: inout Work) {
-    while delivery.running.isEmpty, state.deliveries[delivery.id] != nil {
+    while delivery.running.isEmpty, delivery.isUnderWay {
       if isOvertaken(delivery, state) { skipOvertaken(in: delivery, &state) }
       guard let stretch = delivery.calls.stretch(at: delivery.nextCall) else {
         return finish(delivery, &state, &work)
@@ -133,7 +133,7 @@ extension LifecycleCore {
     }
   }
 
-  private func isOvertaken(_ delivery: Delivery, _ state: State) -> Bool {
+  private func isOvertaken(_ delivery: Delivery, _ state: borrowing State) -> Bool {
     state.registry.termination != nil && !delivery.isOfTermination && !delivery.isNested
       && delivery.step.yieldsToTermination
   }
@@ -198,14 +198,16 @@ extension LifecycleCore {
   }
 
   /// An observer with an abandoned hook hears nothing but, once, that it should save.
-  private func isBusy(_ entry: ObserverEntry, for step: LifecycleStep, _ state: State) -> Bool {
+  private func isBusy(_ entry: ObserverEntry, for step: LifecycleStep, _ state: borrowing State)
+    -> Bool
+  {
     guard let unfinished = state.unfinished[entry.id] else { return false }
     return !step.isSave || unfinished.contains { $0.step.isSave }
   }
 
   /// When a call beginning now is cancelled, and how long it then has; `nil`: there is no time for it.
   private func slot(
-    for delivery: Delivery, at now: MonotonicTime, _ state: State
+    for delivery: Delivery, at now: MonotonicTime, _ state: borrowing State
   ) -> (cancel: MonotonicTime, grace: Duration)? {
     let grace = configuration.cancellationGrace
     var cancel = now.advanced(by: configuration.hookDeadline)
@@ -217,7 +219,7 @@ extension LifecycleCore {
   /// What the budget leaves for the group under way, or the next: when it must be over, and when a call
   /// must be cancelled for that. `nil` unless terminating, or suspending while logind waits.
   func limit(
-    of delivery: Delivery, at now: MonotonicTime, _ state: State
+    of delivery: Delivery, at now: MonotonicTime, _ state: borrowing State
   ) -> (cancel: MonotonicTime, grace: Duration, end: MonotonicTime)? {
     // A health check stands beside a suspend, and has its own deadline.
     let sleepBudget = delivery.step.isHealthCheck ? nil : state.sleepBudget
@@ -229,7 +231,7 @@ extension LifecycleCore {
 
   /// What runs keeps its deadline, unless the budget ends before.
   func limitRunning(at now: MonotonicTime, _ state: inout State) {
-    for delivery in state.deliveries.values {
+    for delivery in state.deliveries {
       guard let limit = limit(of: delivery, at: now, state) else { continue }
       for run in delivery.running {
         run.grace = min(run.grace, limit.grace)
@@ -317,7 +319,7 @@ extension LifecycleCore {
 
   /// The observer was removed: what it was about to hear it will not; what it hears goes on.
   func withdrawCalls(of entry: ObserverEntry, _ state: inout State, _ work: inout Work) {
-    for delivery in state.deliveries.values {
+    for delivery in state.deliveries {
       // An observer has one call at a time in a delivery.
       guard let run = delivery.running.first(where: { $0.entry === entry }), run.withdraw() else {
         continue
@@ -331,7 +333,7 @@ extension LifecycleCore {
   // MARK: Ends
 
   private func finish(_ delivery: Delivery, _ state: inout State, _ work: inout Work) {
-    state.deliveries[delivery.id] = nil
+    state.remove(delivery)
     work.garbage.append(delivery)
     let report = LifecycleReport(cause: delivery.cause, entries: delivery.entries)
     if let waiter = delivery.waiter { work.tellings.append { waiter.resume(returning: report) } }
@@ -359,7 +361,7 @@ extension LifecycleCore {
 
   /// Of a post in a hook, or of a health check, of which only problems are news.
   private func publishBeside(
-    _ report: LifecycleReport, of delivery: Delivery, _ state: State, _ work: inout Work
+    _ report: LifecycleReport, of delivery: Delivery, _ state: borrowing State, _ work: inout Work
   ) {
     let problems = report.problems
     if delivery.step.isHealthCheck {
@@ -370,7 +372,7 @@ extension LifecycleCore {
     }
   }
 
-  private func publish(_ report: LifecycleReport, _ state: State, _ work: inout Work) {
+  private func publish(_ report: LifecycleReport, _ state: borrowing State, _ work: inout Work) {
     let streams = state.streams.values.filter { $0.subject == .reports }
     work.tellings.append { [recorder] in
       recorder?.didFinish(report)
@@ -379,5 +381,7 @@ extension LifecycleCore {
   }
 
   /// After `pump`: whatever could begin has begun.
-  func isIdle(_ state: State) -> Bool { state.deliveries.isEmpty && state.health.round == nil }
+  func isIdle(_ state: borrowing State) -> Bool {
+    state.deliveries.isEmpty && state.health.round == nil
+  }
 }

@@ -103,7 +103,7 @@ extension LifecycleCore {
     if let run = state.unfinished[ObserverEntry.body.id]?.first {
       return endedLate(run, at: now, &state, &work)
     }
-    for delivery in state.deliveries.values {
+    for delivery in state.deliveries {
       guard let run = delivery.running.first(where: \.isBody) else { continue }
       end(run, &state)
       let outcome: LifecycleReport.Outcome =
@@ -163,7 +163,7 @@ extension LifecycleCore {
     // Enough for a hook that obeys. It comes out of the save reserve: the hook's own time is over.
     let left = state.budget.map { now.duration(to: $0.end) } ?? .zero
     let grace = min(configuration.cancellationGrace, max(.zero, left) / 4)
-    for delivery in state.deliveries.values where !delivery.budgetStep.isSave {
+    for delivery in state.deliveries where !delivery.budgetStep.isSave {
       for run in delivery.running where !run.isCancelled {
         run.grace = grace
         cancel(run, at: now, &work)
@@ -177,7 +177,7 @@ extension LifecycleCore {
     exitProcess(code)
     // Only a test gets here.
     let now = now
-    for delivery in state.deliveries.values {
+    for delivery in state.deliveries {
       for run in delivery.running.reversed() { giveUp(run, at: now, &state) }
       state.walk?.entries += delivery.entries
       if let waiter = delivery.waiter {
@@ -186,8 +186,8 @@ extension LifecycleCore {
         }
       }
     }
-    work.garbage.append(Array(state.deliveries.values))
-    state.deliveries = [:]
+    work.garbage.append(state.deliveries)
+    for delivery in state.deliveries { state.remove(delivery) }
     state.registry.abort()
     let report = LifecycleReport(
       cause: state.registry.termination ?? cause, entries: state.walk?.entries ?? [])
@@ -209,7 +209,7 @@ extension LifecycleCore {
     _ work: inout Work
   ) {
     guard let id, let poster = state.posters.removeValue(forKey: id) else { return }
-    let step = LifecycleStep.posted(notification, id: id)
+    let step = LifecycleStep.posted(LifecyclePost(notification, id: id))
     let type = ObjectIdentifier(type(of: notification))
     let plan = state.registry.audience(of: step, cause: LifecycleCause(.api))
     let entries = plan.audience.members.compactMap { state.observers[$0] }
@@ -257,7 +257,7 @@ extension LifecycleCore {
   }
 
   /// A short stop has a short grace.
-  private func exitGrace(_ state: State) -> Duration? {
+  private func exitGrace(_ state: borrowing State) -> Duration? {
     configuration.exitGrace.map { state.budget?.exitGrace ?? $0 }
   }
 

@@ -108,7 +108,7 @@ extension LifecycleCore {
   package var pending: [String] {
     state.withLock { state in
       var pending: [String] = []
-      for delivery in state.deliveries.values {
+      for delivery in state.deliveries {
         for run in delivery.running {
           pending.append(
             "\(run.entry.name) is still in its hook for \(delivery.step.name)")

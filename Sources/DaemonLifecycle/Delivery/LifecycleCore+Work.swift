@@ -1,6 +1,6 @@
 extension LifecycleCore {
   /// What a critical section leaves to be done outside.
-  struct Work {
+  struct Work: ~Copyable {
     /// A driver that is through with its call and takes the first new one.
     var reusable: HookDriver?
     /// The run for that driver.

@@ -9,7 +9,8 @@ import Systemd
 /// Nothing of the user's runs under the lock: critical sections change the state and note in a `Work`
 /// what is to be done after it.
 public final class LifecycleCore: Sendable {
-  struct State {
+  /// Never copied: each access is a look at the one that the lock guards.
+  struct State: ~Copyable {
     var registry: LifecycleRegistry
     var observers = ObserverTable()
     /// Runs whose hook was given up and has not ended, by observer.
@@ -18,7 +19,7 @@ public final class LifecycleCore: Sendable {
     var lastID: UInt64 = 0
 
     /// The registry's current step, and those that hooks post meanwhile.
-    var deliveries: [DeliveryID: Delivery] = [:]
+    private(set) var deliveries: [Delivery] = []
     /// The run whose driver goes from hook to hook without asking; `nil` once it is held.
     var freeRun: HookRun?
     /// How many hooks have begun, or will, and have not ended.
@@ -68,6 +69,20 @@ public final class LifecycleCore: Sendable {
     var exitDeadline: MonotonicTime?
     /// This core, while `exitDeadline` is set: the subject may be gone by then.
     var keptAlive: LifecycleCore?
+
+    mutating func add(_ delivery: Delivery) {
+      delivery.place = deliveries.count
+      deliveries.append(delivery)
+    }
+
+    mutating func remove(_ delivery: Delivery) {
+      guard let place = delivery.place.take() else { return }
+      // The last one takes the place.
+      let last = deliveries.removeLast()
+      guard last !== delivery else { return }
+      last.place = place
+      deliveries[place] = last
+    }
 
     mutating func newID() -> UInt64 {
       lastID += 1
@@ -201,8 +216,8 @@ public final class LifecycleCore: Sendable {
   func change<T: Sendable>(
     reusing driver: HookDriver?, _ body: (inout State, inout Work) -> T
   ) -> (result: T, next: HookRun?) {
-    var (result, work, hasDeadline): (T, Work, Bool) = state.withLock { state in
-      var work = Work(reusable: driver)
+    var work = Work(reusable: driver)
+    let (result, hasDeadline): (T, Bool) = state.withLock { state in
       holdFreeRun(&state)
       let result = body(&state, &work)
       pump(&state, &work)
@@ -212,13 +227,19 @@ public final class LifecycleCore: Sendable {
         for waiter in state.idleWaiters { work.tellings.append { waiter.resume() } }
         state.idleWaiters = []
       }
-      if !work.tellings.isEmpty { state.outbox += work.tellings }
+      if !work.tellings.isEmpty {
+        if state.outbox.isEmpty {
+          state.outbox = work.tellings
+        } else {
+          state.outbox += work.tellings
+        }
+      }
       executor.unfinishedHooks.store(state.occupied, ordering: .relaxed)
       // Under the lock, so that a later deadline can't overwrite an earlier one computed after it.
-      guard time.isMonotonic else { return (result, work, false) }
+      guard time.isMonotonic else { return (result, false) }
       let deadline = nextDeadline(state)
       executor.poll.arm(at: deadline)
-      return (result, work, deadline != nil)
+      return (result, deadline != nil)
     }
     if hasDeadline { executor.listenIfMissing() }
     perform(&work)
@@ -254,12 +275,12 @@ public final class LifecycleCore: Sendable {
   }
 
   /// What the clock reaches next: a sleep, a cancellation, an abandonment, the end.
-  func nextDeadline(_ state: State) -> MonotonicTime? {
+  func nextDeadline(_ state: borrowing State) -> MonotonicTime? {
     var next = min(state.timers.first ?? .distantFuture, state.exitDeadline ?? .distantFuture)
     next = min(next, state.progressDeadline ?? .distantFuture)
     next = min(next, state.drain?.end ?? .distantFuture)
     next = min(next, state.health.round?.silenceDeadline ?? .distantFuture)
-    for delivery in state.deliveries.values { next = min(next, delivery.earliestDeadline) }
+    for delivery in state.deliveries { next = min(next, delivery.earliestDeadline) }
     return next == .distantFuture ? nil : next
   }
 

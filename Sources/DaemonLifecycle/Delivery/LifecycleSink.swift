@@ -82,7 +82,7 @@ extension LifecycleCore {
     work.tellings.append { [sinks] in for sink in sinks { sink.hear(fact) } }
   }
 
-  func snapshot(_ state: State) -> LifecycleSnapshot {
+  func snapshot(_ state: borrowing State) -> LifecycleSnapshot {
     LifecycleSnapshot(
       state: state.registry.state,
       reasons: state.registry.backgroundReasons.sorted { $0.name < $1.name })
@@ -90,12 +90,11 @@ extension LifecycleCore {
 
   /// Tells of an event that has changed why the daemon is in the background, while it stays there.
   func tellReasons(
-    _ cause: LifecycleCause, unless before: Set<BackgroundReason>, _ state: State,
+    _ cause: LifecycleCause, unless before: Set<BackgroundReason>, _ state: borrowing State,
     _ work: inout Work
   ) {
-    let registry = state.registry
-    guard registry.state == .background, registry.termination == nil,
-      !registry.backgroundReasons.isEmpty, registry.backgroundReasons != before
+    guard state.registry.state == .background, state.registry.termination == nil,
+      !state.registry.backgroundReasons.isEmpty, state.registry.backgroundReasons != before
     else { return }
     tell(.reasonsChanged(cause, snapshot(state)), &work)
   }
@@ -137,10 +136,10 @@ extension LifecycleCore {
     if let until = walk.askedUntil, until > now { tell(.extended(now.duration(to: until)), &work) }
   }
 
-  private func progress(of walk: WalkUnderWay, at now: MonotonicTime, _ state: State)
+  private func progress(of walk: WalkUnderWay, at now: MonotonicTime, _ state: borrowing State)
     -> LifecycleProgress
   {
-    let under = state.deliveries.values.filter { !$0.isNested }
+    let under = state.deliveries.filter { !$0.isNested }
     let done = walk.entries.count + under.reduce(0) { $0 + $1.entries.count }
     let running = under.flatMap(\.running).map(\.entry.name)
     let waiting = under.reduce(0) { $0 + $1.waiting.count }

@@ -39,6 +39,8 @@ struct LifecycleMembers: Sendable {
         }
       }
     private var counts = Array(repeating: 0, count: Census.standings.count)
+    /// A bit for each count that is not 0: nearly always there are one or two.
+    private var present: UInt32 = 0
 
     private static func index(of standing: Standing) -> Int {
       let level =
@@ -51,17 +53,30 @@ struct LifecycleMembers: Sendable {
         + (standing.launchFailed ? 4 : 0)
     }
 
-    subscript(standing: Standing) -> Int {
-      get { counts[Self.index(of: standing)] }
-      set { counts[Self.index(of: standing)] = newValue }
+    mutating func add(_ change: Int, of standing: Standing) {
+      let index = Self.index(of: standing)
+      counts[index] += change
+      let bit = UInt32(1) << UInt32(index)
+      present = counts[index] == 0 ? present & ~bit : present | bit
     }
 
     func count(where isWanted: (Standing) -> Bool) -> Int {
-      var sum = 0
-      for (index, count) in counts.enumerated() where count > 0 && isWanted(Self.standings[index]) {
-        sum += count
+      var (sum, left) = (0, present)
+      while left != 0 {
+        let index = left.trailingZeroBitCount
+        left &= left - 1
+        if isWanted(Self.standings[index]) { sum += counts[index] }
       }
       return sum
+    }
+
+    func contains(where isWanted: (Standing) -> Bool) -> Bool {
+      var left = present
+      while left != 0 {
+        if isWanted(Self.standings[left.trailingZeroBitCount]) { return true }
+        left &= left - 1
+      }
+      return false
     }
   }
 
@@ -97,12 +112,12 @@ struct LifecycleMembers: Sendable {
       groups.insert(Group(phase: phase), at: position)
     }
     groups[position].members.append(Member(id: id, phase: phase))
-    census[Standing()] += 1
+    census.add(1, of: Standing())
   }
 
   mutating func remove(_ id: ObserverID) {
     guard let place = place(of: id) else { return }
-    census[groups[place.group].members[place.index].standing] -= 1
+    census.add(-1, of: groups[place.group].members[place.index].standing)
     groups[place.group].members[place.index].isRemoved = true
     groups[place.group].removed += 1
     let (removed, all) = (groups[place.group].removed, groups[place.group].members.count)
@@ -124,11 +139,11 @@ struct LifecycleMembers: Sendable {
     change(&groups[place.group].members[place.index].standing)
     let new = groups[place.group].members[place.index].standing
     guard new != old else { return }
-    census[old] -= 1
-    census[new] += 1
+    census.add(-1, of: old)
+    census.add(1, of: new)
   }
 
-  func contains(where isWanted: (Standing) -> Bool) -> Bool { census.count(where: isWanted) > 0 }
+  func contains(where isWanted: (Standing) -> Bool) -> Bool { census.contains(where: isWanted) }
 
   func count(where isWanted: (Standing) -> Bool) -> Int { census.count(where: isWanted) }
 

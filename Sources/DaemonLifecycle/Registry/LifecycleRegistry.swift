@@ -10,7 +10,7 @@
 /// back while it waited, nothing is delivered: the registry converges on the latest state wanted.
 struct LifecycleRegistry: Sendable {
   /// A step to deliver, and the members that hear it.
-  struct Plan: Sendable {
+  final class Plan: Sendable {
     let step: LifecycleStep
     let cause: LifecycleCause
     let audience: LifecycleAudience<ObserverID>
@@ -19,6 +19,18 @@ struct LifecycleRegistry: Sendable {
     /// What that walk is about.
     let kind: LifecycleWalk
     let isOfTermination: Bool
+
+    init(
+      step: LifecycleStep, cause: LifecycleCause, audience: LifecycleAudience<ObserverID>,
+      walk: UInt64, kind: LifecycleWalk, isOfTermination: Bool
+    ) {
+      self.step = step
+      self.cause = cause
+      self.audience = audience
+      self.walk = walk
+      self.kind = kind
+      self.isOfTermination = isOfTermination
+    }
   }
 
   /// What an event asks of the driver at once, beside asking for the next step.
@@ -102,7 +114,7 @@ struct LifecycleRegistry: Sendable {
   private var reloadWish: Wish?
   private var saveWish: Wish?
   private var pressureWishes: [DidReceivePressure.Resource: Wish] = [:]
-  private var posts: [(wish: Wish, notification: any LifecycleNotification, id: PostID)] = []
+  private var posts: [(wish: Wish, post: LifecyclePost)] = []
 
   init(state: LifecycleState = .launching) {
     self.state = state
@@ -140,8 +152,8 @@ struct LifecycleRegistry: Sendable {
       pressureWishes[resource] = wish(for: pressureWishes[resource], event.cause)
     case .post(let notification):
       lastOrder += 1
-      posts.append(
-        (Wish(order: lastOrder, cause: event.cause), notification, postID ?? PostID(value: 0)))
+      let post = LifecyclePost(notification, id: postID ?? PostID(value: 0))
+      posts.append((Wish(order: lastOrder, cause: event.cause), post))
     case .terminate, .checkHealth: break
     }
     return .none
@@ -175,10 +187,10 @@ struct LifecycleRegistry: Sendable {
   }
 
   /// Posts that a termination has overtaken: they will never be delivered.
-  mutating func takeOvertakenPosts() -> [(notification: any LifecycleNotification, id: PostID)] {
+  mutating func takeOvertakenPosts() -> [LifecyclePost] {
     guard termination != nil else { return [] }
     defer { posts = [] }
-    return posts.map { ($0.notification, $0.id) }
+    return posts.map(\.post)
   }
 
   /// Who hears a notification that is posted in a hook, and so delivered at once, beside the current step.
@@ -399,23 +411,26 @@ struct LifecycleRegistry: Sendable {
       walkKind = .pressure
       walk = [.pressure(resource)]
     case .post:
-      let post = posts.removeFirst()
       walkKind = .post
-      walk = [.posted(post.notification, id: post.id)]
+      walk = [.posted(posts.removeFirst().post)]
     }
     return true
   }
 
   private func longestWaiting() -> (Planned, Wish)? {
-    var waiting: [(Planned, Wish)] = []
-    if let sleepWish { waiting.append((.sleep, sleepWish)) }
+    var first: (planned: Planned, wish: Wish)?
+    func consider(_ planned: Planned, _ wish: Wish?) {
+      guard let wish, wish.order < first?.wish.order ?? .max else { return }
+      first = (planned, wish)
+    }
+    consider(.sleep, sleepWish)
     // A suspend enters the background on its way, and a resume is told before the foreground.
-    if let stateWish, sleepWish == nil { waiting.append((.state, stateWish)) }
-    if let reloadWish { waiting.append((.reload, reloadWish)) }
-    if let saveWish { waiting.append((.save, saveWish)) }
-    for (resource, wish) in pressureWishes { waiting.append((.pressure(resource), wish)) }
-    if let post = posts.first { waiting.append((.post, post.wish)) }
-    return waiting.min { $0.1.order < $1.1.order }
+    if sleepWish == nil { consider(.state, stateWish) }
+    consider(.reload, reloadWish)
+    consider(.save, saveWish)
+    for (resource, wish) in pressureWishes { consider(.pressure(resource), wish) }
+    consider(.post, posts.first?.wish)
+    return first
   }
 
   /// The step with the members that hear it, in order, cut into groups.

@@ -8,7 +8,7 @@ enum LifecycleStep: Sendable {
   case willSuspend
   case didResume
   case pressure(DidReceivePressure.Resource)
-  case posted(any LifecycleNotification, id: PostID)
+  case posted(LifecyclePost)
   case checkHealth
   /// The body of `run` was cancelled: wait until it has ended.
   case bodyEnds
@@ -44,7 +44,7 @@ enum LifecycleStep: Sendable {
     case .willSuspend: WillSuspend.self
     case .didResume: DidResume.self
     case .pressure: DidReceivePressure.self
-    case .posted(let notification, _): Swift.type(of: notification)
+    case .posted(let post): Swift.type(of: post.notification)
     case .checkHealth: CheckHealth.self
     case .bodyEnds: nil
     case .willTerminate: WillTerminate.self
@@ -61,7 +61,7 @@ enum LifecycleStep: Sendable {
     case .willSuspend: WillSuspend(context: context)
     case .didResume: DidResume(context: context)
     case .pressure(let resource): DidReceivePressure(resource: resource, context: context)
-    case .posted(let notification, _): notification
+    case .posted(let post): post.notification
     case .checkHealth: CheckHealth(context: context)
     case .bodyEnds: nil
     case .willTerminate: WillTerminate(context: context)
@@ -72,8 +72,8 @@ enum LifecycleStep: Sendable {
 extension LifecycleStep {
   /// The notification, if it was posted; it is known to be of this type.
   func posted<N: LifecycleNotification>() -> N? {
-    guard case .posted(let notification, _) = self else { return nil }
-    return Self.same(notification)
+    guard case .posted(let post) = self else { return nil }
+    return Self.same(post.notification)
   }
 
   /// The notification, which is known to be of this type.
@@ -102,3 +102,15 @@ struct ObserverID: Hashable, Comparable, Sendable {
 }
 
 struct PostID: Hashable, Sendable { let value: UInt64 }
+
+/// A notification that was posted. An object, so that a step, which goes through many hands, is one word.
+final class LifecyclePost: Sendable {
+  let notification: any LifecycleNotification
+  /// What its poster is found by.
+  let id: PostID
+
+  init(_ notification: any LifecycleNotification, id: PostID) {
+    self.notification = notification
+    self.id = id
+  }
+}

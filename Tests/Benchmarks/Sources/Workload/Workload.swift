@@ -19,6 +19,7 @@ import Synchronization
       case "actors": await hooks(of: ActorObserver.self, concurrent: false, deliveries)
       case "concurrent": await hooks(of: ClassObserver.self, concurrent: true, deliveries)
       case "closures": await closures(deliveries)
+      case "signal": await signals(deliveries)
       default: exit(64)
       }
       exit(0)
@@ -48,6 +49,20 @@ import Synchronization
     withExtendedLifetime(tokens) {}
   }
 
+  /// From the handler to the end of the delivery, for one actor: what an idle daemon does for a signal.
+  private static func signals(_ count: Int) async {
+    var configuration = LifecycleConfiguration(hookDeadline: .seconds(3600))
+    configuration.systemd = .off
+    let lifecycle = LifecycleSubject(configuration)
+    let waiter = WaitingActor()
+    lifecycle.addObserver(waiter)
+    do { try await lifecycle.start() } catch { check(false, "\(error)") }
+    for index in 0..<count + 10 {
+      kill(getpid(), index % 2 == 0 ? SIGUSR1 : SIGUSR2)
+      waiter.wait()
+    }
+  }
+
   /// After a few deliveries, which fill caches and pools.
   private static func count(
     _ deliveries: Int, _ deliver: () async -> LifecycleReport
@@ -62,5 +77,22 @@ import Synchronization
 
   private static func allocations() -> UInt64? {
     bench_counts_allocations() != 0 ? bench_allocations() : nil
+  }
+}
+
+/// Says of each signal that it has come.
+actor WaitingActor: BackgroundObserver, ForegroundObserver {
+  // Its own thread waits, and a hook signals: what semaphores are for.
+  nonisolated(unsafe) private let semaphore: UnsafeMutablePointer<sem_t>
+
+  init() {
+    semaphore = .allocate(capacity: 1)
+    sem_init(semaphore, 0, 0)
+  }
+
+  nonisolated func wait() { while sem_wait(semaphore) != 0 {} }
+  func didEnterBackground(_ notification: DidEnterBackground) { sem_post(semaphore) }
+  func willEnterForeground(_ notification: WillEnterForeground) {
+    if case .signal = notification.cause.origin { sem_post(semaphore) }
   }
 }
