@@ -42,15 +42,14 @@ public struct ServiceEnvironment: Sendable {
     var variables: [String: String] = [:]
     var next = start
     while let pointer = next, let entry = pointer.pointee {
-      // Copied right away: the C library owns the text.
-      let bytes = UnsafeBufferPointer(start: entry, count: strlen(entry)).map {
-        UInt8(bitPattern: $0)
-      }
+      // Read right away: the C library owns the text.
+      let bytes = UnsafeRawBufferPointer(start: entry, count: strlen(entry))
       next = pointer + 1
       guard let sign = bytes.firstIndex(of: UInt8(ascii: "=")) else { continue }
-      let name = String(decoding: bytes[..<sign], as: UTF8.self)
+      let name = String(decoding: UnsafeRawBufferPointer(rebasing: bytes[..<sign]), as: UTF8.self)
       guard variables[name] == nil else { continue }
-      variables[name] = String(decoding: bytes[(sign + 1)...], as: UTF8.self)
+      let value = UnsafeRawBufferPointer(rebasing: bytes[(sign + 1)...])
+      variables[name] = String(decoding: value, as: UTF8.self)
       if String(validating: bytes, as: UTF8.self) == nil { notText.append(name) }
     }
     self.variables = variables

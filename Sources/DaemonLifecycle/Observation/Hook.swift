@@ -6,6 +6,12 @@ final class Hook: Sendable {
   /// opened when the hook was made (`ObserverEntry.target`).
   typealias Cast<Observer> = @Sendable (consuming any AnyObject & Sendable) -> Observer
 
+  /// Stays on its caller's executor: only the user's closure, which it calls, may have one of its own.
+  private typealias Call =
+    nonisolated(nonsending) @Sendable (
+      any AnyObject & Sendable, LifecycleStep, LifecycleContext
+    ) async throws -> Void
+
   /// Each kind of method by itself: to call it through a closure would cost as much again as a short hook.
   private enum Body: Sendable {
     case launch(Cast<any LaunchObserver>)
@@ -20,8 +26,7 @@ final class Hook: Sendable {
     case termination(Cast<any TerminationObserver>)
     case wildcard(Cast<any WildcardObserver>)
     /// A closure of the user's; given the owner that it is bound to, or what stands for one.
-    case closure(
-      @Sendable (any AnyObject & Sendable, LifecycleStep, LifecycleContext) async throws -> Void)
+    case closure(Call)
   }
 
   private let body: Body

@@ -398,8 +398,10 @@ let cancelCaller: @Sendable ([String]) async throws -> Void = { _ in
   let lifecycle = LifecycleSubject()
   let logger = Logger()
   lifecycle.addObserver(logger)
+  // Before the task, which may be quicker.
+  let foregrounds = lifecycle.notifications(of: WillEnterForeground.self)
   let task = Task { try await lifecycle.run() }
-  for await _ in lifecycle.notifications(of: WillEnterForeground.self) { break }
+  for await _ in foregrounds { break }
   task.cancel()
   finish(try await task.value)
 }
