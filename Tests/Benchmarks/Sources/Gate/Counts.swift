@@ -25,14 +25,15 @@ struct Counts {
 
   // MARK: Per observer of a delivery
 
-  /// Of a delivery, for one observer: what 40 deliveries take more than 20, so that the start cancels out. The least of
-  /// two, since a thread may have to wait for another in one and not in the other.
+  /// Of a delivery, for one observer, or of a signal: what twice as many deliveries take more, or so, so that the start
+  /// cancels out. The least of two, since a thread may have to wait for another in one and not in the other.
   private func instructions(_ kind: String) throws -> Double {
-    let (few, many) = (20, 40)
+    let (few, many) = kind == "signal" ? (100, 300) : (20, 40)
     let counts = try [few, many].map { deliveries in
       try (0..<2).map { _ in try callgrind(kind, deliveries) }.min() ?? 0
     }
-    return (counts[1] - counts[0]) / Double(many - few) / Self.observers
+    let observers = kind == "signal" ? 1 : Self.observers
+    return (counts[1] - counts[0]) / Double(many - few) / observers
   }
 
   private func callgrind(_ kind: String, _ deliveries: Int) throws -> Double {

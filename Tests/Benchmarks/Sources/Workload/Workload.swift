@@ -4,7 +4,8 @@ import DaemonLifecycle
 import Glibc
 import Synchronization
 
-/// A fixed amount of work, to be counted rather than timed: `Workload KIND DELIVERIES`, to a hundred observers.
+/// A fixed amount of work, to be counted rather than timed: `Workload KIND DELIVERIES`, to a hundred observers; or
+/// `Workload signal SIGNALS`, to one.
 /// Says the allocations of these deliveries on descriptor 3 where they are counted.
 @main struct Workload {
   static let observers = 100
