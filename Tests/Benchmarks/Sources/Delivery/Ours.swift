@@ -1,3 +1,4 @@
+import CBench
 import Counting
 import DaemonLifecycle
 import Synchronization
@@ -55,8 +56,28 @@ func registry(count: Int) async {
 
 /// The same hooks, called by a plain loop on an executor of the same kind: another subject's, in a hook that
 /// takes loops to run. As with `post`, the caller is on Swift's pool, and waits for the end.
-func loop<O: CountingObserver>(count: Int, of _: O.Type) async {
+func loop<O: CountingObserver>(
+  count: Int, of _: O.Type,
+  _ call: @escaping @Sendable ([any CountingObserver]) async -> Void = callAll
+) async {
   let observers: [any CountingObserver] = (0..<count).map { _ in O() }
+  await onAnExecutor(count: count) { await call(observers) }
+  await checkCounts(observers)
+}
+
+/// The same loop over closures, which are called as ours are: as asynchronous ones.
+func closureLoop(count: Int) async {
+  let counter = Counter()
+  let closures: [@Sendable (Ping) async throws -> Void] = (0..<count).map { _ in
+    { _ in counter.value.add(1, ordering: .relaxed) }
+  }
+  await onAnExecutor(count: count) {
+    for closure in closures { try? await closure(Ping()) }
+  }
+  check(counter.value.load(ordering: .relaxed) % count == 0, "a closure was not called")
+}
+
+private func onAnExecutor(count: Int, _ body: @escaping @Sendable () async -> Void) async {
   let lifecycle = await startedSubject()
   let (loops, continuation) = AsyncStream.makeStream(of: (@Sendable () async -> Void).self)
   let token = lifecycle.observe(Ping.self) { _ in for await loop in loops { await loop() } }
@@ -64,12 +85,11 @@ func loop<O: CountingObserver>(count: Int, of _: O.Type) async {
   await report(count: count) {
     await withCheckedContinuation { caller in
       continuation.yield {
-        await callAll(observers)
+        await body()
         caller.resume()
       }
     }
   }
-  await checkCounts(observers)
   withExtendedLifetime(token) {}
 }
 
@@ -80,7 +100,41 @@ func poolLoop<O: CountingObserver>(count: Int, of _: O.Type) async {
   await checkCounts(observers)
 }
 
-private func callAll(_ observers: [any StateObserver]) async {
+/// The least that a loop must do whose hooks have deadlines and a report: say where it is, so that another thread can
+/// cut it off there, look at the clock, and note how long each has taken.
+@Sendable func notingAll(_ observers: [any CountingObserver]) async {
+  let place = Atomic<Int>(0)
+  var durations: [UInt64] = []
+  durations.reserveCapacity(observers.count)
+  var began = bench_now()
+  for (index, observer) in observers.enumerated() {
+    do { try await observer.shouldSaveState(ShouldSaveState()) } catch {
+      check(false, "\(error)")
+    }
+    let now = bench_now()
+    durations.append(now - began)
+    began = now
+    let moved = place.compareExchange(
+      expected: index, desired: index + 1, ordering: .acquiringAndReleasing)
+    check(moved.exchanged, "nobody else moves it")
+  }
+  check(durations.count == observers.count, "one was not noted")
+}
+
+/// A child task for each, which is what telling them together needs.
+@Sendable func groupAll(_ observers: [any CountingObserver]) async {
+  await withDiscardingTaskGroup { group in
+    for observer in observers {
+      group.addTask {
+        do { try await observer.shouldSaveState(ShouldSaveState()) } catch {
+          check(false, "\(error)")
+        }
+      }
+    }
+  }
+}
+
+@Sendable func callAll(_ observers: [any CountingObserver]) async {
   for observer in observers {
     do { try await observer.shouldSaveState(ShouldSaveState()) } catch {
       check(false, "\(error)")

@@ -3,7 +3,7 @@ import Dispatch
 import Glibc
 
 /// What a Swift daemon does without a package: a Dispatch source for each signal. `actor` goes on into an
-/// actor, as asynchronous code must; `bare` does its work in the callback.
+/// actor, as asynchronous code must, `main` into the main actor; `bare` does its work in the callback.
 @main struct DispatchSignal {
   static let queue = DispatchQueue(label: "signals")
   static let worker = Worker()
@@ -12,11 +12,15 @@ import Glibc
 
   static func main() {
     if CommandLine.arguments.count == 3 { writeAtTheEnd(CommandLine.arguments[2]) }
-    let hops = CommandLine.arguments.dropFirst().first == "actor"
+    let way = CommandLine.arguments.dropFirst().first
     sources = [SIGUSR1, SIGUSR2].map { number in
       let source = DispatchSource.makeSignalSource(signal: number, queue: queue)
       source.setEventHandler { @Sendable in
-        if hops { Task { await worker.pause() } } else { bench_stamp() }
+        switch way {
+        case "actor": Task { await worker.pause() }
+        case "main": Task { @MainActor in bench_stamp() }
+        default: bench_stamp()
+        }
       }
       source.resume()
       return source

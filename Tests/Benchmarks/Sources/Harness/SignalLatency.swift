@@ -16,6 +16,8 @@ enum SignalLatency: Row {
       Contestant(name: "GLib", program: bench.c("glib")),
       Contestant(name: "DispatchSource", program: bench.swift("DispatchSignal", "bare")),
       Contestant(name: "DispatchSource, actor", program: bench.swift("DispatchSignal", "actor")),
+      Contestant(
+        name: "DispatchSource, @MainActor", program: bench.swift("DispatchSignal", "main")),
       Contestant(name: "ours: async main, actor", program: bench.swift("Ours", "actor")),
       Contestant(name: "ours: async main, class", program: bench.swift("Ours", "class")),
       Contestant(name: "ours: runAndExit, @MainActor", program: bench.swift("OursSync", "main")),
@@ -38,6 +40,15 @@ enum SignalLatency: Row {
     for kind in ["@MainActor", "actor"] {
       results.judgeRatio(
         row, "p50", "ours: runAndExit, \(kind)", to: "sd-event", atMost: 1.5)
+    }
+    // What Swift's own way to the same place takes.
+    for (ours, theirs) in [
+      ("async main, actor", "actor"), ("runAndExit, @MainActor", "@MainActor"),
+    ] {
+      if let factor = results.ratio(row, "p50", "ours: \(ours)", to: "DispatchSource, \(theirs)") {
+        results.note(
+          "\(row): ours, \(ours): \(short(factor)) × a DispatchSource that goes on into the same")
+      }
     }
   }
 
