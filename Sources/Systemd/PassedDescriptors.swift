@@ -49,6 +49,13 @@ public final class PassedDescriptors: Sendable {
   public static func take(
     from environment: ServiceEnvironment = .current
   ) throws(SystemdError) -> PassedDescriptors {
+    try take(from: environment, first: 3)
+  }
+
+  /// `first` is for tests, in whose process the lowest numbers are used by others.
+  static func take(
+    from environment: ServiceEnvironment, first: Int32
+  ) throws(SystemdError) -> PassedDescriptors {
     let names = try environment.passedDescriptorNames
     guard !names.isEmpty else { return PassedDescriptors([]) }
     return try isTaken.withLock { taken throws(SystemdError) in
@@ -56,7 +63,7 @@ public final class PassedDescriptors: Sendable {
         throw .invalidArgument(
           "The descriptors passed to this process were taken already: keep that set.")
       }
-      let passed = try PassedDescriptors(names: names, first: 3)
+      let passed = try PassedDescriptors(names: names, first: first)
       taken = true
       return passed
     }
