@@ -1,0 +1,47 @@
+/// What a report is of, as a whole: from when to when, and what there was beside hooks.
+struct LifecycleSpan: Sendable {
+  /// What it is called: `terminate`.
+  let event: String
+  let began: MonotonicTime
+  let ended: MonotonicTime
+  /// What a termination could take, its exit grace included.
+  var budget: Duration?
+  /// A second signal has made the budget what it is.
+  var isHurried = false
+  /// What came before the first hook.
+  var prelude: [Prelude] = []
+
+  struct Prelude: Sendable {
+    let activity: LifecycleTimeline.Activity
+    let began: MonotonicTime
+    let ended: MonotonicTime
+  }
+}
+
+/// How a termination began: at that time, after the drain if there was one.
+struct TerminationStart {
+  let time: MonotonicTime
+  /// The walk that was under way: what of it had begun had to end first.
+  let overtaken: LifecycleWalk?
+}
+
+extension LifecycleCore {
+  /// A termination is measured from when it was asked for.
+  func span(of walk: WalkUnderWay, to now: MonotonicTime, _ state: State) -> LifecycleSpan {
+    guard walk.kind == .termination, let budget = state.budget, let start = state.termination else {
+      return LifecycleSpan(event: walk.kind.event, began: walk.began, ended: now)
+    }
+    var prelude: [LifecycleSpan.Prelude] = []
+    if budget.began < start.time {
+      prelude.append(.init(activity: .drain, began: budget.began, ended: start.time))
+    }
+    if let overtaken = start.overtaken, start.time < walk.began {
+      prelude.append(
+        .init(activity: .overtaken(overtaken.event), began: start.time, ended: walk.began))
+    }
+    return LifecycleSpan(
+      event: walk.kind.event, began: budget.began, ended: now,
+      budget: budget.began.duration(to: budget.end) + budget.exitGrace,
+      isHurried: budget.isHurried, prelude: prelude)
+  }
+}
