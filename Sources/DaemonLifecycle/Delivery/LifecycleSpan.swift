@@ -35,7 +35,9 @@ extension LifecycleCore {
     if budget.began < start.time {
       prelude.append(.init(activity: .drain, began: budget.began, ended: start.time))
     }
-    if let overtaken = start.overtaken, start.time < walk.began {
+    // Nobody was slow who took less.
+    let wait = start.time.duration(to: walk.began)
+    if let overtaken = start.overtaken, wait >= .milliseconds(1) {
       prelude.append(
         .init(activity: .overtaken(overtaken.event), began: start.time, ended: walk.began))
     }

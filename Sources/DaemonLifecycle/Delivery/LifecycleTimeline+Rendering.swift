@@ -96,11 +96,11 @@ private struct Columns {
     self.style = style
     total = timeline.duration
     let longestName = rows.map { $0.observer.onOneLine.columns }.max() ?? 0
-    nameWidth = min(longestName, width / 3)
+    nameWidth = min(longestName, width * 3 / 10)
     timeWidth = rows.map { Self.time(of: $0).count }.max() ?? 0
     barWidth = width < 60 ? 0 : min(width / 4, 40)
     let bar = barWidth == 0 ? 0 : 2 + 1 + barWidth
-    textWidth = max(12, width - 2 - nameWidth - bar - 2 - timeWidth - 2)
+    textWidth = max(8, width - 2 - nameWidth - bar - 2 - timeWidth - 2)
   }
 
   func line(_ row: LifecycleTimeline.Row) -> String {
@@ -109,7 +109,7 @@ private struct Columns {
     line += name.padded(to: nameWidth)
     if barWidth > 0 {
       line += style == .plain ? "  |" : "  ▏"
-      line += TimelineBar(row, total: total, width: barWidth).drawn(style)
+      line += TimelineBar(row, total: total, width: barWidth, style: style).drawn
     }
     let time = Self.time(of: row)
     line += "  " + String(repeating: " ", count: timeWidth - time.count) + time

@@ -12,8 +12,12 @@ struct TimelineBar {
   }
 
   private var cells: [Cell]
+  private let style: LifecycleTimeline.Style
 
-  init(_ row: LifecycleTimeline.Row, total: Duration, width: Int) {
+  init(
+    _ row: LifecycleTimeline.Row, total: Duration, width: Int, style: LifecycleTimeline.Style
+  ) {
+    self.style = style
     cells = Array(repeating: .empty, count: width)
     guard width > 0, total > .zero else { return }
     // What went wrong over what went well.
@@ -21,12 +25,18 @@ struct TimelineBar {
     for segment in row.segments where segment.isProblem { paint(segment, total) }
   }
 
-  /// Begins with a whole cell, so that what comes one after the other does not look as if it overlapped. What took any
-  /// time can be seen.
+  /// Begins with the nearest whole cell, so that what comes one after the other does not look as if it overlapped. What
+  /// took any time can be seen.
   private mutating func paint(_ segment: LifecycleTimeline.Segment, _ total: Duration) {
     guard segment.duration > .zero else { return }
-    let first = min(eighths(segment.offset, total) / 8, cells.count - 1)
-    let end = max(eighths(segment.end, total), first * 8 + 1)
+    let first = min((eighths(segment.offset, total) + 4) / 8, cells.count - 1)
+    let isWhole = style == .plain || segment.isProblem
+    var end = eighths(segment.end, total)
+    if isWhole { end = (end + 4) / 8 * 8 }
+    // Within a cell it shows how long it was.
+    if end <= (first + 1) * 8 {
+      end = first * 8 + min(8, max(1, eighths(segment.duration, total)))
+    }
     let last = min((end - 1) / 8, cells.count - 1)
     for index in first...last {
       cells[index] = segment.isProblem ? .problem : fill(index, min(8, end - index * 8))
@@ -46,7 +56,7 @@ struct TimelineBar {
     return Int((min(1, max(0, part)) * Double(cells.count * 8)).rounded())
   }
 
-  func drawn(_ style: LifecycleTimeline.Style) -> String {
+  var drawn: String {
     var text = ""
     for cell in cells { text.append(style == .plain ? plain(cell) : block(cell)) }
     return text
