@@ -25,8 +25,10 @@ import Testing
   }
 
   /// Ends when it is told to, whatever the time.
-  private final class Stuck: BackgroundObserver {
+  private final class Stuck: BackgroundObserver, StateObserver, TerminationObserver {
     let gate = Gate()
+    func shouldSaveState(_ notification: ShouldSaveState) {}
+    func willTerminate(_ notification: WillTerminate) {}
     func didEnterBackground(_ notification: DidEnterBackground) async { await gate.wait() }
   }
 
@@ -83,8 +85,8 @@ import Testing
     await mock.settled()
     #expect(
       mock.exit?.report.timeline.description == """
-        terminate (SIGTERM from pid 1 uid 0) in 11 s of 90 s, 1 of 1 hooks failed
-        ! Stuck  |xxxxxxxxxxxxxxxxxxx>  11 s  pause abandoned: did not end
+        terminate (SIGTERM from pid 1 uid 0) in 11 s of 90 s, 2 of 3 hooks failed
+        ! Stuck  |xxxxxxxxxxxxxxxxxxx>  11 s  pause abandoned: did not end, saved
         """)
     stuck.gate.open()
   }
@@ -144,7 +146,7 @@ import Testing
     #expect(
       mock.exit?.report.timeline.description == """
         terminate (SIGTERM from pid 1 uid 0) in 2 s of 14 s, hurried by a second signal, 1 of 2 hooks failed
-        ! Sleeper  |xxxxxxxxxxxxxxxxxxxx  2 s  pause timed out
+        ! Sleeper  |xxxxxxxxxxxxxxxxxxxx  2 s  pause timed out, saved
         """)
     withExtendedLifetime(observer) {}
   }

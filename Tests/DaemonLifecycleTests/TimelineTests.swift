@@ -112,7 +112,7 @@ import Testing
         terminate (SIGTERM from pid 1 uid 0) in 8.1 s of 90 s, 5 of 7 hooks failed
         ! Poller    |xxxxxx                        2 s  pause timed out
         ! Database  |xxxxxxxxxxxxxxxxxxxxxxxx>     8 s  pause abandoned: did not end
-        ! Int       |xxxxxxxxxxx>                  4 s  pause abandoned: never got its executor, save ski...
+        ! Int       |xxxxxxxxxxx>                  4 s  pause abandoned: never got its executor
         ! String    |                                -  save skipped: out of time
           Bool      |                                -  gone
           Text      |                        .  100 ms  saved

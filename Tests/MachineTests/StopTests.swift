@@ -24,7 +24,8 @@ import Testing
       #expect(timeline["LIFECYCLE_SLOWEST"] == "LifecycleProbe" && timeline["PRIORITY"] == "4")
       let row = try #require(timeline.message.split(separator: "\n").last)
       #expect(
-        row.hasPrefix("! LifecycleProbe  |xxx") && row.hasSuffix("pause abandoned: did not end"))
+        row.hasPrefix("! LifecycleProbe  |xxx")
+          && row.hasSuffix("  pause abandoned: did not end, saved"))
     }
   }
 

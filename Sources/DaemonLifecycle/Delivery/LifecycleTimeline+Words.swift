@@ -19,6 +19,8 @@ extension LifecycleTimeline.Segment {
 
   /// Whether it had not ended when the delivery went on.
   var isUnfinished: Bool { if case .abandoned = outcome { true } else { false } }
+
+  fileprivate var isBusy: Bool { if case .skipped(.busy) = outcome { true } else { false } }
 }
 
 extension LifecycleTimeline.Activity {
@@ -43,9 +45,18 @@ extension LifecycleTimeline.Activity {
 }
 
 extension LifecycleTimeline.Row {
-  /// What it did; of a row with a problem only that. Where one of several things took most of the time, its time.
-  var text: String {
-    if isProblem { return segments.filter(\.isProblem).map(\.description).joined(separator: ", ") }
+  /// What it did, what went wrong first. Where one of several things took most of the time, its time.
+  var text: String { isProblem ? problemText : timedText }
+
+  private var problemText: String {
+    let isUnfinished = segments.contains(where: \.isUnfinished)
+    // That others were left out follows from a hook that has not ended.
+    let told = segments.filter { !(isUnfinished && $0.isBusy) }
+    let parts = told.filter(\.isProblem) + told.filter { !$0.isProblem }
+    return parts.map(\.description).joined(separator: ", ")
+  }
+
+  private var timedText: String {
     let slowest = segments.max { $0.duration < $1.duration }?.duration ?? .zero
     let saysTime = slowest >= .milliseconds(10) && slowest.forReading != duration.forReading
     var parts: [String] = []
