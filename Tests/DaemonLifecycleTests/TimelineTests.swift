@@ -143,13 +143,14 @@ import Testing
     #expect(timeline.rendered(maximumRows: 300).split(separator: "\n").count == 301)
   }
 
-  @Test func rowsAreInTheOrderInWhichTheyBegan() {
+  @Test func rowsAreInTheOrderInWhichHooksEnded() {
     // As a concurrent phase ends: the slowest last.
     let timeline = timeline([
       entry(1, Poller.self, DidEnterBackground.self, 5, 1),
       entry(2, Database.self, DidEnterBackground.self, 0, 312),
+      entry(1, Poller.self, ShouldSaveState.self, 312, 0),
     ])
-    #expect(timeline.rows.map(\.observer) == ["Database", "Poller"])
+    #expect(timeline.rows.map(\.observer) == ["Poller", "Database"])
   }
 
   @Test func nobody() {
@@ -169,6 +170,15 @@ import Testing
       ])
     #expect(report.timeline.duration == .milliseconds(80) && report.timeline.budget == nil)
     #expect(report.timeline.rows[0].offset == .zero)
+  }
+
+  /// As a concurrent phase of many ends: made and rendered in a moment.
+  @Test func ofTenThousandObservers() {
+    let entries = (0..<30_000).map {
+      entry(UInt64($0 % 10_000), Poller.self, ShouldSaveState.self, Int64($0 / 100), $0 % 7)
+    }
+    let text = timeline(entries).description
+    #expect(text.hasSuffix("and 9988 more, 13 ms at most"), "\(text)")
   }
 
   // MARK: Texts
@@ -210,8 +220,15 @@ import Testing
     #expect(text.cut(to: width, with: "...") == cut)
   }
 
+  @Test func aHeapOfMarksIsCut() {
+    let heap = "e" + String(repeating: "\u{301}", count: 3000)
+    #expect((heap + "nd").cut(to: 80, with: "...") == "...")
+    #expect("e\u{301}nd 👩‍👩‍👧‍👦".columns == 6)
+  }
+
   @Test func namesAreCutInside() {
-    #expect("closure at Daemon/File.swift:42".cutInside(to: 20, with: "…") == "closure at….swift:42")
+    #expect(
+      "closure at Daemon/File.swift:42".cutInside(to: 20, with: "…") == "closure at….swift:42")
     #expect("Database".cutInside(to: 8, with: "…") == "Database")
   }
 

@@ -1,15 +1,29 @@
 /// What a report is of, as a whole: from when to when, and what there was beside hooks.
-struct LifecycleSpan: Sendable {
+///
+/// A class, since reports are passed on by many hands that do not look at it.
+final class LifecycleSpan: Sendable {
   /// What it is called: `terminate`.
   let event: String
   let began: MonotonicTime
   let ended: MonotonicTime
   /// What a termination could take, its exit grace included.
-  var budget: Duration?
+  let budget: Duration?
   /// A second signal has made the budget what it is.
-  var isHurried = false
+  let isHurried: Bool
   /// What came before the first hook.
-  var prelude: [Prelude] = []
+  let prelude: [Prelude]
+
+  init(
+    event: String, began: MonotonicTime, ended: MonotonicTime, budget: Duration? = nil,
+    isHurried: Bool = false, prelude: [Prelude] = []
+  ) {
+    self.event = event
+    self.began = began
+    self.ended = ended
+    self.budget = budget
+    self.isHurried = isHurried
+    self.prelude = prelude
+  }
 
   struct Prelude: Sendable {
     let activity: LifecycleTimeline.Activity

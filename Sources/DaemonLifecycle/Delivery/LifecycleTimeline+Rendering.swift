@@ -29,11 +29,14 @@ extension LifecycleTimeline {
   ///   - style: What bars are made of.
   public func rendered(width: Int = 80, maximumRows: Int = 12, style: Style = .plain) -> String {
     let width = min(max(width, 40), 1000)
-    let shown = shownRows(maximumRows)
-    let columns = Columns(shown.map { rows[$0] }, in: self, width: width, style: style)
+    let (shown, rest) = divided(maximumRows)
+    let columns = Columns(shown, total: duration, width: width, style: style)
     var text = title(width: width)
-    for index in shown { text += "\n" + columns.line(rows[index]) }
-    if shown.count < rows.count { text += "\n  " + remainder(without: shown) }
+    for row in shown {
+      text += "\n"
+      text += columns.line(row)
+    }
+    if rest.count > 0 { text += "\n  and \(rest)" }
     return text
   }
 
@@ -49,32 +52,45 @@ extension LifecycleTimeline {
 
   // MARK: Which rows
 
-  /// Those with problems and the slowest, in their order.
-  private func shownRows(_ maximum: Int) -> [Int] {
-    let maximum = max(0, maximum)
-    if rows.count <= maximum { return Array(rows.indices) }
+  /// Those with problems and the slowest, in their order, and what is to be said of the others.
+  private func divided(_ maximum: Int) -> (shown: [Row], rest: Rest) {
+    var rest = Rest()
+    if rows.count <= maximum { return (rows, rest) }
     // The worst so far, the worst first: few, so that many rows are looked at once each.
     var worst: [Int] = []
     for index in rows.indices {
-      let place = worst.firstIndex { isWorse(rows[index], than: rows[$0]) } ?? worst.endIndex
+      var place = worst.count
+      while place > 0, isWorse(rows[index], than: rows[worst[place - 1]]) { place -= 1 }
       if place < maximum { worst.insert(index, at: place) }
-      if worst.count > maximum { worst.removeLast() }
+      if worst.count > max(0, maximum) { worst.removeLast() }
     }
-    return worst.sorted()
+    var shown: [Row] = []
+    for index in rows.indices {
+      if worst.contains(index) { shown.append(rows[index]) } else { rest.add(rows[index]) }
+    }
+    return (shown, rest)
   }
 
   private func isWorse(_ a: Row, than b: Row) -> Bool {
     a.isProblem == b.isProblem ? a.duration > b.duration : a.isProblem
   }
 
-  /// `and 288 more, 4 ms at most`.
-  private func remainder(without shown: [Int]) -> String {
-    let shown = Set(shown)
-    let others = rows.indices.lazy.filter { !shown.contains($0) }.map { rows[$0] }
-    let slowest = others.map(\.duration).max() ?? .zero
-    let problems = others.count(where: \.isProblem)
-    let failed = problems == 0 ? "" : ", \(problems) of them with problems"
-    return "and \(rows.count - shown.count) more, \(slowest.forReading) at most\(failed)"
+  /// `288 more, 4 ms at most`.
+  private struct Rest: CustomStringConvertible {
+    private(set) var count = 0
+    private var problems = 0
+    private var slowest = Duration.zero
+
+    mutating func add(_ row: Row) {
+      count += 1
+      if row.isProblem { problems += 1 }
+      slowest = max(slowest, row.duration)
+    }
+
+    var description: String {
+      let failed = problems == 0 ? "" : ", \(problems) of them with problems"
+      return "\(count) more, \(slowest.forReading) at most\(failed)"
+    }
   }
 }
 
@@ -90,38 +106,43 @@ private struct Columns {
   private var ellipsis: String { style == .plain ? "..." : "…" }
 
   init(
-    _ rows: [LifecycleTimeline.Row], in timeline: LifecycleTimeline, width: Int,
-    style: LifecycleTimeline.Style
+    _ rows: [LifecycleTimeline.Row], total: Duration, width: Int, style: LifecycleTimeline.Style
   ) {
     self.style = style
-    total = timeline.duration
-    let longestName = rows.map { $0.observer.onOneLine.columns }.max() ?? 0
+    self.total = total
+    var (longestName, longestTime) = (0, 0)
+    for row in rows {
+      longestName = max(longestName, row.observer.onOneLine.columns)
+      longestTime = max(longestTime, Self.time(of: row).utf8.count)
+    }
     nameWidth = min(longestName, width * 3 / 10)
-    timeWidth = rows.map { Self.time(of: $0).count }.max() ?? 0
+    timeWidth = longestTime
     barWidth = width < 60 ? 0 : min(width / 4, 40)
     let bar = barWidth == 0 ? 0 : 2 + 1 + barWidth
     textWidth = max(8, width - 2 - nameWidth - bar - 2 - timeWidth - 2)
   }
 
   func line(_ row: LifecycleTimeline.Row) -> String {
-    let name = row.observer.onOneLine.cutInside(to: nameWidth, with: ellipsis)
     var line = row.isProblem ? "! " : "  "
-    line += name.padded(to: nameWidth)
+    line += row.observer.onOneLine.cutInside(to: nameWidth, with: ellipsis).padded(to: nameWidth)
     if barWidth > 0 {
       line += style == .plain ? "  |" : "  ▏"
       line += TimelineBar(row, total: total, width: barWidth, style: style).drawn
     }
     let time = Self.time(of: row)
-    line += "  " + String(repeating: " ", count: timeWidth - time.count) + time
-    line += "  " + row.text.cut(to: textWidth, with: ellipsis)
+    line += String(repeating: " ", count: 2 + timeWidth - time.utf8.count)
+    line += time
+    line += "  "
+    line += row.text.cut(to: textWidth, with: ellipsis)
     return style == .colour && row.isProblem ? "\u{1B}[31m\(line)\u{1B}[0m" : line
   }
 
   /// None for an observer that was not called at all.
   private static func time(of row: LifecycleTimeline.Row) -> String {
-    let isCalled = row.segments.contains {
-      if case .skipped = $0.outcome { false } else { true }
+    for segment in row.segments {
+      if case .skipped = segment.outcome { continue }
+      return row.duration.forReading
     }
-    return isCalled ? row.duration.forReading : "-"
+    return "-"
   }
 }

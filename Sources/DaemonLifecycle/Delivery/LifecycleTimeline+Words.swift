@@ -49,27 +49,42 @@ extension LifecycleTimeline.Row {
   var text: String { isProblem ? problemText : timedText }
 
   private var problemText: String {
-    let isUnfinished = segments.contains(where: \.isUnfinished)
-    // That others were left out follows from a hook that has not ended.
-    let told = segments.filter { !(isUnfinished && $0.isBusy) }
-    let parts = told.filter(\.isProblem) + told.filter { !$0.isProblem }
-    return parts.map(\.description).joined(separator: ", ")
+    var isUnfinished = false
+    for segment in segments where segment.isUnfinished { isUnfinished = true }
+    var (bad, good) = ("", "")
+    for segment in segments {
+      // That others were left out follows from a hook that has not ended.
+      if isUnfinished, segment.isBusy { continue }
+      if segment.isProblem { bad.list(segment.description) } else { good.list(segment.description) }
+    }
+    if !good.isEmpty { bad.list(good) }
+    return bad
   }
 
   private var timedText: String {
-    let slowest = segments.max { $0.duration < $1.duration }?.duration ?? .zero
-    let saysTime = slowest >= .milliseconds(10) && slowest.forReading != duration.forReading
-    var parts: [String] = []
-    var hasSaidTime = !saysTime
+    var slowest = Duration.zero
+    for segment in segments { slowest = max(slowest, segment.duration) }
+    var saysTime = slowest >= .milliseconds(10) && slowest.forReading != duration.forReading
+    var text = ""
+    var last = ""
     for segment in segments {
       var part = segment.description
-      if !hasSaidTime, segment.duration == slowest {
+      if saysTime, segment.duration == slowest {
         part += " (\(slowest.forReading))"
-        hasSaidTime = true
+        saysTime = false
       }
-      if parts.last != part { parts.append(part) }
+      if part != last { text.list(part) }
+      last = part
     }
-    return parts.joined(separator: ", ")
+    return text
+  }
+}
+
+extension String {
+  /// Appends one more to a list.
+  fileprivate mutating func list(_ part: String) {
+    if !isEmpty { self += ", " }
+    self += part
   }
 }
 

@@ -89,7 +89,7 @@ public struct LifecycleTimeline: Sendable, CustomStringConvertible {
   public let budget: Duration?
   /// A second signal has cut the budget short.
   public let isHurried: Bool
-  /// One for each observer that was called or should have been, in the order in which they began.
+  /// One for each observer that was called or should have been, in the order in which their first hooks ended.
   public let rows: [Row]
   /// How many hooks there were, and how many of them have a problem.
   let hookCount: Int
@@ -97,7 +97,12 @@ public struct LifecycleTimeline: Sendable, CustomStringConvertible {
 
   /// The observer, or the body, whose hooks took the longest; `nil` where there is none.
   public var slowest: Row? {
-    rows.filter(\.isObserver).max { $0.duration < $1.duration }
+    var slowest: Row?
+    for row in rows where row.isObserver {
+      if let other = slowest, other.duration >= row.duration { continue }
+      slowest = row
+    }
+    return slowest
   }
 }
 
@@ -110,28 +115,21 @@ extension LifecycleReport {
 
 extension LifecycleTimeline {
   init(_ report: LifecycleReport) {
-    let entries = report.entries
+    let (began, ended) = Self.extent(of: report)
     let span = report.span
-    let began = span?.began ?? entries.map(\.began).min() ?? MonotonicTime(nanoseconds: 0)
-    let ended = span?.ended ?? entries.map(\.ended).max() ?? began
     event = span?.event
     cause = report.cause
     duration = began.duration(to: ended)
     budget = span?.budget
     isHurried = span?.isHurried ?? false
-    hookCount = entries.count
-    problemCount = entries.count { $0.outcome.severity > 0 }
-    rows =
-      (span?.prelude ?? []).map { Row($0, since: began) } + Self.rows(of: entries, since: began)
-  }
-
-  private static func rows(of entries: [LifecycleReport.Entry], since began: MonotonicTime)
-    -> [Row]
-  {
+    hookCount = report.entries.count
     var rows: [Row] = []
+    for prelude in span?.prelude ?? [] { rows.append(Row(prelude, since: began)) }
     var places: [UInt64: Int] = [:]
-    for entry in entries {
+    var problemCount = 0
+    for entry in report.entries {
       let segment = Segment(entry, since: began)
+      if segment.isProblem { problemCount += 1 }
       if let place = places[entry.registration] {
         rows[place].add(segment)
       } else {
@@ -139,9 +137,23 @@ extension LifecycleTimeline {
         rows.append(Row(.observer(entry.name), segment))
       }
     }
-    // Entries come in the order in which hooks ended. Sorting is stable.
-    let isInOrder = zip(rows, rows.dropFirst()).allSatisfy { $0.offset <= $1.offset }
-    return isInOrder ? rows : rows.sorted { $0.offset < $1.offset }
+    self.rows = rows
+    self.problemCount = problemCount
+  }
+
+  private static func extent(
+    of report: LifecycleReport
+  ) -> (began: MonotonicTime, ended: MonotonicTime) {
+    if let span = report.span { return (span.began, span.ended) }
+    guard let first = report.entries.first else {
+      return (MonotonicTime(nanoseconds: 0), MonotonicTime(nanoseconds: 0))
+    }
+    var (began, ended) = (first.began, first.ended)
+    for entry in report.entries {
+      began = min(began, entry.began)
+      ended = max(ended, entry.ended)
+    }
+    return (began, ended)
   }
 }
 

@@ -15,16 +15,22 @@ struct TimelineDisplay: Equatable {
   /// - Parameter columns: What the terminal says it has; 0 where it does not say.
   init(terminal columns: Int, _ variables: [String: String]) {
     width = columns == 0 ? 80 : min(columns, 160)
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].lazy.compactMap { variables[$0] }
-      .first { !$0.isEmpty }
-    let isUTF8 =
-      locale.map { locale in
-        let encoding = locale.lowercased().split(separator: ".").dropFirst().first ?? ""
-        return encoding.hasPrefix("utf-8") || encoding.hasPrefix("utf8")
-      } ?? false
+    let isUTF8 = Self.isUTF8(variables)
+    let terminal = variables["TERM"] ?? ""
     let hasColour =
-      (variables["NO_COLOR"] ?? "").isEmpty && !["", "dumb"].contains(variables["TERM"] ?? "")
+      (variables["NO_COLOR"] ?? "").isEmpty && !terminal.isEmpty && terminal != "dumb"
     style = !isUTF8 ? .plain : hasColour ? .colour : .blocks
+  }
+
+  /// What setlocale(3) would find: the first that says anything.
+  private static func isUTF8(_ variables: [String: String]) -> Bool {
+    for name in ["LC_ALL", "LC_CTYPE", "LANG"] {
+      guard let locale = variables[name], !locale.isEmpty else { continue }
+      guard let dot = locale.utf8.firstIndex(of: UInt8(ascii: ".")) else { return false }
+      let encoding = locale[dot...].lowercased()
+      return encoding.hasPrefix(".utf-8") || encoding.hasPrefix(".utf8")
+    }
+    return false
   }
 
   private init(style: LifecycleTimeline.Style, width: Int) {
