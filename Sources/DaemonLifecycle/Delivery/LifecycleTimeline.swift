@@ -2,8 +2,8 @@
 ///
 ///     print(result.report.timeline)
 ///     // terminate (SIGTERM from pid 1 uid 0) in 312 ms of 90 s
-///     //   Poller    |##                    40 ms  paused
-///     //   Database  |  ##################  270 ms  saved
+///     //   Poller    |###                    40 ms  paused
+///     //   Database  |   #################  270 ms  saved
 ///
 /// A subject that terminates logs its own, see ``LifecycleConfiguration/logsTimeline``. A plain value, made when
 /// it is asked for; texts come from type names and errors, without control characters.
@@ -23,11 +23,13 @@ public struct LifecycleTimeline: Sendable, CustomStringConvertible {
 
   /// One thing that an observer did.
   public struct Segment: Sendable, CustomStringConvertible {
+    /// What it was.
     public let activity: Activity
     /// From the timeline's beginning.
     public let offset: Duration
     /// Zero when it was skipped.
     public let duration: Duration
+    /// How it came out.
     public let outcome: LifecycleReport.Outcome
     /// What a failed hook's error says of itself.
     let errorText: String?
@@ -44,6 +46,7 @@ public struct LifecycleTimeline: Sendable, CustomStringConvertible {
     public internal(set) var segments: [Segment]
     /// The time of all segments together.
     public internal(set) var duration: Duration
+    /// One of its segments is a problem.
     public internal(set) var isProblem: Bool
 
     enum Name: Sendable {
