@@ -36,6 +36,13 @@ public struct LifecycleConfiguration: Sendable {
   public var terminatesWhenLaunchFails: Bool
   /// Whether a line on standard error names each hook that did not complete. Default true.
   public var logsProblems: Bool
+  /// Whether a termination ends with its ``LifecycleTimeline``, for operators: who did what, and who was slow.
+  /// Default true.
+  ///
+  /// In one entry where standard error is the journal's, else on standard error; with block characters, and colour for
+  /// what went wrong, where that is a terminal with a UTF-8 locale. Nothing waits for it: a pipe that is full loses it.
+  /// A mock logs none: look at `exit?.report.timeline`.
+  public var logsTimeline: Bool
   /// A file that is there exactly while the daemon is ready. Default none.
   public var readinessFile: ReadinessFile?
   /// A file that is touched as long as the daemon is well. Default none.
@@ -54,6 +61,7 @@ public struct LifecycleConfiguration: Sendable {
     drainDelay: Duration = .zero,
     terminatesWhenLaunchFails: Bool = true,
     logsProblems: Bool = true,
+    logsTimeline: Bool = true,
     readinessFile: ReadinessFile? = nil,
     livenessFile: LivenessFile? = nil,
     systemd: SystemdConfiguration = SystemdConfiguration()
@@ -67,6 +75,7 @@ public struct LifecycleConfiguration: Sendable {
     self.drainDelay = drainDelay
     self.terminatesWhenLaunchFails = terminatesWhenLaunchFails
     self.logsProblems = logsProblems
+    self.logsTimeline = logsTimeline
     self.readinessFile = readinessFile
     self.livenessFile = livenessFile
     self.systemd = systemd

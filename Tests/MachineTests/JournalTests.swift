@@ -37,6 +37,30 @@ import Testing
     }
   }
 
+  /// One entry, which journalctl shows as it was written.
+  @Test(arguments: Release.selected)
+  func aStopIsATimeline(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.lifecycle("--slow=save:1", "TimeoutStopSec=30")
+      try await probe.start()
+      try await probe.stopsWell()
+      let timeline = try await probe.timeline()
+      let lines = timeline.message.split(separator: "\n", omittingEmptySubsequences: false)
+      #expect(lines.first?.hasPrefix("terminate (SIGTERM from pid 1 uid 0) in 1") == true)
+      #expect(lines.first?.hasSuffix(" s of 29 s") == true)
+      #expect(
+        lines.contains { $0.hasPrefix("  LifecycleProbe  |") && $0.contains("###") }, "\(lines)")
+      #expect(timeline.message.utf8.allSatisfy { $0 == 10 || (0x20..<0x7F).contains($0) })
+      #expect(timeline["LIFECYCLE_BUDGET_USEC"] == "29000000")
+      #expect(timeline["LIFECYCLE_SLOWEST"] == "LifecycleProbe" && timeline["PRIORITY"] == "5")
+      #expect(Int(timeline["LIFECYCLE_SLOWEST_USEC"] ?? "").map { $0 >= 1_000_000 } == true)
+      let shown = try await machine.run(
+        "journalctl", "--no-pager", "--output=cat", "MESSAGE_ID=5abc37cbba064215b4294a5299559cdc",
+        "_SYSTEMD_UNIT=\(probe.name)")
+      #expect(shown.stdout == timeline.message + "\n")
+    }
+  }
+
   @Test(arguments: Release.selected)
   func problemsNameTheirObserver(_ release: Release) async throws {
     try await release.test { machine in
@@ -67,6 +91,11 @@ import Testing
       let launch = try await probe.waitForMessage("Launched in ")
       #expect(launch["PRIORITY"] == "5" && launch["_TRANSPORT"] == "stdout")
       #expect(try await probe.transitions("launch").isEmpty)
+      try await probe.stop()
+      // Each line is an entry.
+      let title = try await probe.waitForMessage("terminate (SIGTERM from pid 1 uid 0) in ")
+      #expect(title["PRIORITY"] == "5" && !title.message.contains("\n"))
+      try await probe.waitForMessage("  LifecycleProbe  |")
     }
   }
 }

@@ -20,6 +20,12 @@ import Testing
         "_SYSTEMD_UNIT=\(probe.name)", "LIFECYCLE_OUTCOME=abandoned")
       #expect(culprits.map { $0["LIFECYCLE_OBSERVER"] } == ["LifecycleProbe"])
       #expect(culprits.first?.message.contains("DidEnterBackground: abandoned after") == true)
+      let timeline = try await probe.timeline()
+      #expect(timeline["LIFECYCLE_SLOWEST"] == "LifecycleProbe" && timeline["PRIORITY"] == "4")
+      let row = try #require(timeline.message.split(separator: "\n").last)
+      #expect(
+        row.hasPrefix("! LifecycleProbe  |xxx")
+          && row.hasSuffix("  pause abandoned: did not end, saved"))
     }
   }
 
@@ -55,7 +61,7 @@ import Testing
       try await probe.start()
       try await probe.stopsWell()
       let times = try await machine.journal("_SYSTEMD_UNIT=\(probe.name)")
-        .filter { $0.message.hasPrefix("terminate") }
+        .filter { $0.message.hasPrefix("terminate") && $0["LIFECYCLE_EVENT"] == nil }
         .compactMap { Int($0["__MONOTONIC_TIMESTAMP"] ?? "") }
       #expect(times.count == 2 && times[1] - times[0] > 5_000_000)
     }

@@ -21,9 +21,11 @@ final class ChildProcess {
 
   /// - Parameter ignoring: signals that the child starts with ignored, as nohup(1) does for SIGHUP.
   /// - Parameter blocking: signals that it starts with blocked, as children of Dispatch's threads do.
+  /// - Parameter stderr: the path of what its standard error is; by default it is ours.
   init(
     _ executable: String, _ arguments: [String], environment: [String: String] = [:],
-    ignoring: [Int32] = [], blocking: [Int32] = [], stderrToStdout: Bool = false
+    ignoring: [Int32] = [], blocking: [Int32] = [], stderrToStdout: Bool = false,
+    stderr: String? = nil
   ) throws {
     var out: [Int32] = [0, 0]
     var life: [Int32] = [0, 0]
@@ -35,6 +37,9 @@ final class ChildProcess {
     posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
     posix_spawn_file_actions_adddup2(&actions, out[1], 1)
     if stderrToStdout { posix_spawn_file_actions_adddup2(&actions, out[1], 2) }
+    if let stderr {
+      posix_spawn_file_actions_addopen(&actions, 2, stderr, O_WRONLY | O_NOCTTY, 0)
+    }
     posix_spawn_file_actions_adddup2(&actions, life[1], 9)
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)

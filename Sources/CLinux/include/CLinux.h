@@ -75,6 +75,9 @@ void clinux_set_thread_tag(void *tag);
 void clinux_set_enqueue_hint(void);
 bool clinux_take_enqueue_hint(void);
 
+/// How wide a terminal is; 0 where it does not say, or is none. In terminal.c: ioctl(2) is variadic.
+int clinux_terminal_columns(int fd);
+
 // MARK: descriptors.c: descriptors between processes
 
 /// What one message may carry (SCM_MAX_FD of the kernel).

@@ -31,7 +31,8 @@ extension LifecycleCore {
     state.unfinished[entry.id, default: []].append(run)
     entry.needsCore = true
     state.registry.setBusy(entry.id, true)
-    record(outcome, of: entry, in: run.delivery, run.began.duration(to: now))
+    record(
+      outcome, of: entry, in: run.delivery, from: run.began, run.began.duration(to: now))
     noteLaunch(of: run, outcome, &state)
   }
 

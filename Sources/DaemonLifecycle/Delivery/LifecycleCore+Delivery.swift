@@ -169,7 +169,7 @@ extension LifecycleCore {
       deadline: slot.cancel,
       grace: slot.grace, core: self)
     begin(run, &state)
-    if run.range.count > 1 { state.freeRun = run }
+    if run.range.count > 1 { (state.freeRun, state.freeRunBegan) = (run, now) }
     work.start(run)
   }
 
@@ -188,9 +188,11 @@ extension LifecycleCore {
     guard let run = state.freeRun.take() else { return }
     run.hold()
     let delivery = run.delivery
+    var began = state.freeRunBegan
     for (index, duration) in run.takeDurations() {
       let entry = delivery.calls.members[index].entry
-      record(.completed, of: entry, in: delivery, duration)
+      record(.completed, of: entry, in: delivery, from: began, duration)
+      began = began.advanced(by: duration)
       state.registry.reached(entry.id)
     }
     state.registry.reached(run.entry.id)
@@ -241,14 +243,16 @@ extension LifecycleCore {
     }
   }
 
+  /// - Parameter began: By default, for what was not called, when the last one had ended.
   func record(
     _ outcome: LifecycleReport.Outcome, of entry: ObserverEntry, in delivery: Delivery,
-    _ duration: Duration, text: String? = nil
+    from began: MonotonicTime? = nil, _ duration: Duration, text: String? = nil
   ) {
+    let began = began ?? delivery.entries.last?.ended ?? delivery.began
     delivery.entries.append(
       LifecycleReport.Entry(
         notification: delivery.type, outcome: outcome, duration: duration, name: entry.name,
-        errorText: text))
+        errorText: text, began: began, registration: entry.id.value))
   }
 
   /// A run has come to its end, or must not go on by itself: its current hook has returned. Gives its driver
@@ -278,7 +282,8 @@ extension LifecycleCore {
     let entry = run.entry
     guard case .skipped(.gone) = outcome else {
       let outcome = run.isCancelled ? .timedOut : outcome
-      record(outcome, of: entry, in: run.delivery, duration, text: run.errorText)
+      record(
+        outcome, of: entry, in: run.delivery, from: run.began, duration, text: run.errorText)
       return noteLaunch(of: run, outcome, &state)
     }
     // One that was removed while its driver was on the way is not missed.
@@ -351,8 +356,10 @@ extension LifecycleCore {
     state.walk = nil
     state.progressDeadline = nil
     if walk.kind == .suspend || walk.kind == .termination { state.sleepBudget = nil }
+    let now = now
     var report = LifecycleReport(cause: walk.cause, entries: walk.entries)
     report.isOvertaken = walk.isOvertaken
+    report.span = span(of: walk, to: now, state)
     tell(.ended(walk.kind, report, walk.began.duration(to: now), snapshot(state)), &work)
     publish(report, state, &work)
     if case .launch = walk.cause.origin { launchEnded(report, &state, &work) }

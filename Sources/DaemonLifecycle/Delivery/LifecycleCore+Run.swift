@@ -109,7 +109,8 @@ extension LifecycleCore {
       let outcome: LifecycleReport.Outcome =
         run.isCancelled ? .timedOut : failure.map { .failed($0.error) } ?? .completed
       record(
-        outcome, of: .body, in: delivery, run.began.duration(to: now), text: failure?.text)
+        outcome, of: .body, in: delivery, from: run.began, run.began.duration(to: now),
+        text: failure?.text)
       advance(delivery, &state, &work)
     }
   }
@@ -121,6 +122,7 @@ extension LifecycleCore {
     if state.budget == nil {
       state.budget = StopBudget(configuration, allowed: state.stopTimeout, from: now)
     }
+    state.termination = TerminationStart(time: now, overtaken: state.walk?.kind)
     expectUnitJob(&state)
     if let cause = state.registry.termination { tell(.terminating(cause), &work) }
     if state.registry.hasCutWalk { state.walk?.isOvertaken = true }
@@ -213,9 +215,11 @@ extension LifecycleCore {
     let type = ObjectIdentifier(type(of: notification))
     let plan = state.registry.audience(of: step, cause: LifecycleCause(.api))
     let entries = plan.audience.members.compactMap { state.observers[$0] }
+    let now = now
     let skipped = entries.filter { $0.hookCount(for: type) > 0 }.map {
       LifecycleReport.Entry(
-        notification: step.type, outcome: .skipped(.overtaken), duration: .zero, name: $0.name)
+        notification: step.type, outcome: .skipped(.overtaken), duration: .zero, name: $0.name,
+        began: now, registration: $0.id.value)
     }
     let report = LifecycleReport(cause: LifecycleCause(.api), entries: skipped)
     work.tellings.append { poster.resume(returning: report) }

@@ -22,6 +22,8 @@ public final class LifecycleCore: Sendable {
     private(set) var deliveries: [Delivery] = []
     /// The run whose driver goes from hook to hook without asking; `nil` once it is held.
     var freeRun: HookRun?
+    /// When its first call began.
+    var freeRunBegan = MonotonicTime(nanoseconds: 0)
     /// How many hooks have begun, or will, and have not ended.
     var occupied = 0
     var walk: WalkUnderWay?
@@ -32,6 +34,8 @@ public final class LifecycleCore: Sendable {
     var budget: StopBudget?
     /// The end was asked for, and the daemon still serves.
     var drain: Drain?
+    /// Set once the termination has begun.
+    var termination: TerminationStart?
     /// Grows with each critical section that has something to show to probes.
     var readinessNumber: UInt64 = 0
     /// What the service manager allows for a stop, once it has said so.

@@ -52,6 +52,10 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     let name: ObserverEntry.Name
     /// What the error of a failed hook says of itself, put into words where it was thrown.
     var errorText: String?
+    /// When it began; a hook that was not called, when it would have been its turn.
+    var began = MonotonicTime(nanoseconds: 0)
+    /// Whose hook it was, by the number of its observer's registration.
+    var registration: UInt64 = 0
 
     /// The observer's type, `closure at File.swift:42`, or `body`.
     public var observer: String { name.description }
@@ -80,6 +84,8 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   public let entries: [Entry]
   /// A termination has overtaken what this reports on: not all of it was done.
   var isOvertaken = false
+  /// What the report is of, as a whole; `nil` where it was put together from others.
+  var span: LifecycleSpan?
 
   package init(cause: LifecycleCause, entries: [Entry]) {
     self.cause = cause

@@ -1,24 +1,31 @@
 import Systemd
 
 /// Writes down what happens: every transition and problem in the journal, with fields, where standard error
-/// is the journal's; elsewhere a line on standard error for each problem.
+/// is the journal's; elsewhere a line on standard error for each problem. A termination ends with its timeline, in both.
 ///
 ///     journalctl -u mydaemon LIFECYCLE_EVENT=background
 final class LifecycleLog: LifecycleSink {
   /// `nil` where standard error is not the journal's, or the journal is not wanted.
   private let journal: Journal?
   private let logsProblems: Bool
+  private let logsTimeline: Bool
+  /// For the terminal, if standard error is one.
+  private let variables: [String: String]
 
   init(_ configuration: LifecycleConfiguration) {
     logsProblems = configuration.logsProblems
+    logsTimeline = configuration.logsTimeline
+    variables = configuration.systemd.environment.variables
     journal =
       configuration.systemd.journal ? Self.journal(configuration.systemd.environment) : nil
   }
 
   /// For tests.
-  init(journal: Journal?, logsProblems: Bool) {
+  init(journal: Journal?, logsProblems: Bool, logsTimeline: Bool = false) {
     self.journal = journal
     self.logsProblems = logsProblems
+    self.logsTimeline = logsTimeline
+    variables = [:]
   }
 
   private static func journal(_ environment: ServiceEnvironment) -> Journal? {
@@ -34,6 +41,7 @@ final class LifecycleLog: LifecycleSink {
     switch fact {
     case .ended(let walk, let report, let elapsed, let snapshot):
       for problem in report.problems { write(problem, of: walk) }
+      if walk == .termination, logsTimeline { return write(report, snapshot) }
       write(walk, report, elapsed, snapshot)
     case .reasonsChanged(let cause, let snapshot): write(cause, snapshot)
     case .problems(let entries): for entry in entries { write(entry, of: .post) }
@@ -87,14 +95,52 @@ final class LifecycleLog: LifecycleSink {
       JournalEntry(
         "\(walk.sentence(isRejected: failed > 0)) in \(elapsed.inSeconds) s (\(report.cause))\(problems)",
         failed == 0 ? walk.priority : .warning, messageID: LifecycleMessageID.of(walk),
-        fields: fields(walk, report.cause) + [
-          JournalField(known: "LIFECYCLE_STATE", "\(snapshot.state)"),
-          JournalField(
-            known: "LIFECYCLE_REASONS", snapshot.reasons.map(\.name).joined(separator: " ")),
-          JournalField(
-            known: "LIFECYCLE_DURATION_USEC", "\(elapsed.saturatedNanoseconds / 1000)"),
-          JournalField(known: "LIFECYCLE_PROBLEMS", "\(failed)"),
-        ]))
+        fields: fields(walk, report.cause) + fields(snapshot, elapsed, problems: failed)))
+  }
+
+  /// The end of a termination: its timeline, one write or one entry, which is dropped rather than waited for.
+  private func write(_ report: LifecycleReport, _ snapshot: LifecycleSnapshot) {
+    let timeline = report.timeline
+    guard let journal else {
+      let display = TimelineDisplay.ofStandardError(variables)
+      let text = timeline.rendered(width: display.width, style: display.style)
+      _ = StandardError.writeLine("lifecycle: \(text)")
+      return
+    }
+    let fields =
+      fields(.termination, report.cause)
+      + fields(snapshot, timeline.duration, problems: timeline.problemCount) + fields(timeline)
+    let display = TimelineDisplay.plain
+    journal.write(
+      JournalEntry(
+        timeline.rendered(width: display.width, style: display.style),
+        timeline.problemCount == 0 ? LifecycleWalk.termination.priority : .warning,
+        messageID: LifecycleMessageID.of(.termination), fields: fields))
+  }
+
+  /// What to compare over many stops.
+  private func fields(_ timeline: LifecycleTimeline) -> [JournalField] {
+    var fields: [JournalField] = []
+    if let budget = timeline.budget {
+      fields.append(JournalField(known: "LIFECYCLE_BUDGET_USEC", budget.inMicroseconds))
+    }
+    if let slowest = timeline.slowest {
+      fields.append(JournalField(known: "LIFECYCLE_SLOWEST", slowest.observer))
+      fields.append(JournalField(known: "LIFECYCLE_SLOWEST_USEC", slowest.duration.inMicroseconds))
+    }
+    return fields
+  }
+
+  private func fields(
+    _ snapshot: LifecycleSnapshot, _ elapsed: Duration, problems: Int
+  ) -> [JournalField] {
+    [
+      JournalField(known: "LIFECYCLE_STATE", "\(snapshot.state)"),
+      JournalField(
+        known: "LIFECYCLE_REASONS", snapshot.reasons.map(\.name).joined(separator: " ")),
+      JournalField(known: "LIFECYCLE_DURATION_USEC", elapsed.inMicroseconds),
+      JournalField(known: "LIFECYCLE_PROBLEMS", "\(problems)"),
+    ]
   }
 
   private func write(_ cause: LifecycleCause, _ snapshot: LifecycleSnapshot) {
@@ -146,6 +192,10 @@ final class LifecycleLog: LifecycleSink {
     }
     return fields
   }
+}
+
+extension Duration {
+  fileprivate var inMicroseconds: String { "\(saturatedNanoseconds / 1000)" }
 }
 
 extension LifecycleWalk {

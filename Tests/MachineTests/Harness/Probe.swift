@@ -86,6 +86,11 @@ extension Service {
     }
   }
 
+  /// What its last termination has said of itself.
+  func timeline() async throws -> JournalEntry {
+    try #require(try await transitions("terminate").last)
+  }
+
   /// How many lines of its processes begin so.
   func lines(_ prefix: String) async throws -> Int {
     try await test.journal("_SYSTEMD_UNIT=\(name)", "_TRANSPORT=stdout")

@@ -1,0 +1,185 @@
+import DaemonLifecycle
+import DaemonLifecycleTesting
+import Testing
+
+/// Timelines of real deliveries, on the mock's clock: exact to the millisecond.
+@Suite("Timelines of a mock", .timeLimit(.minutes(1))) struct MockTimelineTests {
+  /// Takes its time for each hook, on the clock.
+  private final class Sleeper: BackgroundObserver, StateObserver, ReloadObserver {
+    let clock: LifecycleClock
+    let pause: Duration
+    let save: Duration
+    init(_ mock: MockLifecycleSubject, pause: Duration = .zero, save: Duration = .zero) {
+      clock = mock.clock
+      self.pause = pause
+      self.save = save
+    }
+    func didEnterBackground(_ notification: DidEnterBackground) async throws {
+      try await sleep(pause)
+    }
+    func shouldSaveState(_ notification: ShouldSaveState) async throws { try await sleep(save) }
+    func shouldReload(_ notification: ShouldReload) async throws { try await sleep(.seconds(3)) }
+    private func sleep(_ time: Duration) async throws {
+      if time > .zero { try await clock.sleep(for: time) }
+    }
+  }
+
+  /// Ends when it is told to, whatever the time.
+  private final class Stuck: BackgroundObserver, StateObserver, TerminationObserver {
+    let gate = Gate()
+    func shouldSaveState(_ notification: ShouldSaveState) {}
+    func willTerminate(_ notification: WillTerminate) {}
+    func didEnterBackground(_ notification: DidEnterBackground) async { await gate.wait() }
+  }
+
+  @Test func oneAfterAnother() async throws {
+    let mock = MockLifecycleSubject()
+    let first = Sleeper(mock, pause: .milliseconds(40), save: .milliseconds(200))
+    let second = Sleeper(mock, save: .milliseconds(60))
+    for observer in [first, second] { mock.addObserver(observer) }
+    await mock.settled()
+    mock.inject(.sigterm)
+    for time in [40, 60, 200] {
+      await mock.untilSleeping()
+      await mock.advance(by: .milliseconds(time))
+    }
+    await mock.settled()
+    let timeline = try #require(mock.exit?.report.timeline)
+    #expect(
+      timeline.description == """
+        terminate (SIGTERM from pid 1 uid 0) in 300 ms of 90 s
+          Sleeper  |   ####                60 ms  paused, saved
+          Sleeper  |###    #############  240 ms  paused, saved (200 ms)
+        """)
+    #expect(timeline.event == "terminate" && timeline.budget == .seconds(90) && !timeline.isHurried)
+    withExtendedLifetime((first, second)) {}
+  }
+
+  @Test func concurrentHooksLieSideBySide() async throws {
+    let mock = MockLifecycleSubject()
+    let phase = LifecyclePhase(order: 1, concurrent: true)
+    let slow = Sleeper(mock, save: .milliseconds(100))
+    let quick = Sleeper(mock, save: .milliseconds(50))
+    for observer in [slow, quick] { mock.addObserver(observer, phase: phase) }
+    await mock.settled()
+    mock.inject(.sigterm)
+    await mock.untilSleeping(2)
+    await mock.advance(by: .milliseconds(100))
+    await mock.settled()
+    let timeline = try #require(mock.exit?.report.timeline)
+    #expect(timeline.duration == .milliseconds(100))
+    #expect(Set(timeline.rows.map(\.duration)) == [.milliseconds(50), .milliseconds(100)])
+    #expect(
+      timeline.rows.allSatisfy {
+        $0.segments.allSatisfy { $0.offset == .zero || $0.duration == .zero }
+      })
+    withExtendedLifetime((slow, quick)) {}
+  }
+
+  @Test func aHookThatDoesNotEnd() async throws {
+    let mock = MockLifecycleSubject()
+    let stuck = Stuck()
+    mock.addObserver(stuck)
+    mock.inject(.sigterm)
+    await mock.advance(by: .seconds(11))
+    await mock.settled()
+    #expect(
+      mock.exit?.report.timeline.description == """
+        terminate (SIGTERM from pid 1 uid 0) in 11 s of 90 s, 2 of 3 hooks failed
+        ! Stuck  |xxxxxxxxxxxxxxxxxxx>  11 s  pause abandoned: did not end, saved
+        """)
+    stuck.gate.open()
+  }
+
+  @Test func theDrainIsPartOfIt() async throws {
+    let mock = MockLifecycleSubject(
+      configuration: LifecycleConfiguration(drainDelay: .seconds(5), logsProblems: false))
+    let observer = Sleeper(mock, save: .seconds(5))
+    mock.addObserver(observer)
+    await mock.settled()
+    mock.inject(.sigterm)
+    await mock.advance(by: .seconds(5))
+    await mock.untilSleeping()
+    await mock.advance(by: .seconds(5))
+    await mock.settled()
+    #expect(
+      mock.exit?.report.timeline.description == """
+        terminate (SIGTERM from pid 1 uid 0) in 10 s of 90 s
+          (drain)  |##########            5 s  served on
+          Sleeper  |          ##########  5 s  paused, saved
+        """)
+    #expect(mock.exit?.report.timeline.slowest?.observer == "Sleeper")
+    withExtendedLifetime(observer) {}
+  }
+
+  @Test func whatItHasOvertakenHadToEndFirst() async throws {
+    let mock = MockLifecycleSubject(state: .background)
+    let observer = Sleeper(mock)
+    mock.addObserver(observer)
+    await mock.settled()
+    mock.inject(.sighup)
+    await mock.untilSleeping()
+    await mock.advance(by: .seconds(1))
+    mock.inject(.sigterm)
+    await mock.advance(by: .seconds(2))
+    await mock.settled()
+    #expect(
+      mock.exit?.report.timeline.description == """
+        terminate (SIGTERM from pid 1 uid 0) in 2 s of 90 s
+          (reload)  |####################   2 s  had to end first
+          Sleeper   |                      0 ms  saved
+        """)
+    withExtendedLifetime(observer) {}
+  }
+
+  @Test func aSecondSignalHurries() async throws {
+    let mock = MockLifecycleSubject(
+      configuration: LifecycleConfiguration(hookDeadline: .seconds(60), logsProblems: false))
+    let observer = Sleeper(mock, pause: .seconds(50))
+    mock.addObserver(observer)
+    await mock.settled()
+    mock.inject(.sigterm)
+    await mock.untilSleeping()
+    await mock.advance(by: .seconds(2))
+    mock.inject(.sigterm)
+    await mock.settled()
+    #expect(
+      mock.exit?.report.timeline.description == """
+        terminate (SIGTERM from pid 1 uid 0) in 2 s of 14 s, hurried by a second signal, 1 of 2 hooks failed
+        ! Sleeper  |xxxxxxxxxxxxxxxxxxxx  2 s  pause timed out, saved
+        """)
+    withExtendedLifetime(observer) {}
+  }
+
+  @Test func nobodyToTakeDown() async {
+    let mock = MockLifecycleSubject()
+    await mock.send(.sigterm)
+    #expect(
+      mock.exit?.report.timeline.description
+        == "terminate (SIGTERM from pid 1 uid 0) in 0 ms of 90 s")
+  }
+
+  /// A driver that goes from hook to hook by itself takes the times; they are in order all the same.
+  @Test func ofAPauseOfMany() async {
+    let mock = MockLifecycleSubject()
+    let observers = (0..<300).map { index in
+      Sleeper(mock, pause: index % 100 == 50 ? .milliseconds(10) : .zero)
+    }
+    for observer in observers { mock.addObserver(observer) }
+    await mock.settled()
+    let report = Task { await mock.send(.sigusr1) }
+    for _ in 0..<3 {
+      await mock.untilSleeping()
+      await mock.advance(by: .milliseconds(10))
+    }
+    let timeline = await report.value.timeline
+    #expect(timeline.duration == .milliseconds(30) && timeline.rows.count == 300)
+    // In reverse: 250 is the 50th to hear.
+    let slow = timeline.rows.filter { $0.duration == .milliseconds(10) }
+    #expect(slow.map(\.offset) == [.zero, .milliseconds(10), .milliseconds(20)])
+    #expect(timeline.rows.map(\.offset) == timeline.rows.map(\.offset).sorted())
+    let later = timeline.rows.flatMap(\.segments).filter { $0.offset == .milliseconds(20) }
+    #expect(later.count > 50)
+    withExtendedLifetime(observers) {}
+  }
+}
