@@ -26,7 +26,7 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     case launchFailed
     /// An observer was added late, or could not be told before: it hears what the others have heard.
     case lateObserver
-    /// A test named it.
+    /// What a test, or a notification that was adopted from elsewhere, says.
     case other(String)
   }
 
