@@ -258,6 +258,27 @@ private let packageNames: [Notification.Name] = [
     withExtendedLifetime(bridge) { for remove in removals { remove() } }
   }
 
+  @Test func aRealSubjectBridgesToo() async throws {
+    let center = NotificationCenter()
+    let subject = LifecycleSubject(
+      LifecycleConfiguration(
+        signals: .none, exitGrace: nil, logsProblems: false, systemd: .off))
+    let notes = Notes<String>()
+    let removals = packageNames.map { name in
+      center.note(name) { _ in notes.add("\(name.rawValue) on \(threadName())") }
+    }
+    let bridge = subject.bridge(to: center)
+    let exit = try await subject.run {}
+    #expect(exit.code == 0)
+    #expect(
+      notes.all
+        == [
+          "DidFinishLaunching", "WillEnterForeground", "DidEnterBackground", "ShouldSaveState",
+          "WillTerminate",
+        ].map { "Daemon\($0)Notification on lifecycle" })
+    withExtendedLifetime(bridge) { for remove in removals { remove() } }
+  }
+
   /// A center makes its queue for typed observers at its first message, unguarded.
   @Test func manyLifecyclesPostToOneCenterAtOnce() async throws {
     let count = 16

@@ -39,12 +39,8 @@ private struct Incoming: AdoptedNotification {
   init(adopting number: Int) { self.number = number }
 }
 
-/// Where the type is not known, the compiler can't refuse the message.
-private func anyMessage<M: NotificationCenter.AsyncMessage>(_: M.Type) -> NotificationSource<M> {
-  .message
-}
 private struct PingMessage: AdoptedNotification {
-  static let source = anyMessage(Ping.self)
+  static let source = NotificationSource<Ping>.message
   init(adopting _: Ping) {}
 }
 

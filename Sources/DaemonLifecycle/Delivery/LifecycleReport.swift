@@ -43,7 +43,8 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
   /// One hook, and what it did.
   public struct Entry: Sendable, CustomStringConvertible {
-    /// The notification's type; `nil` for the body of `run`.
+    /// The notification's type; `nil` for the body of `run`, and for a type that this process does not know: the entry
+    /// was decoded, and has its name only.
     public let notification: (any LifecycleNotification.Type)?
     /// How it came out.
     public let outcome: Outcome
@@ -51,7 +52,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     public let duration: Duration
     let name: ObserverEntry.Name
     /// What the error of a failed hook says of itself, put into words where it was thrown.
-    var errorText: String?
+    package var errorText: String?
 
     /// The observer's type, `closure at File.swift:42`, or `body`.
     public var observer: String { name.description }
@@ -60,9 +61,15 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
       if case .type(let type) = name { type } else { nil }
     }
 
+    /// What the notification's type is called; `nil` for the body of `run`.
+    public var notificationName: String? {
+      if case .recorded(let recorded) = name { return recorded.notification }
+      return notification.map { "\($0)" }
+    }
+
     /// `Poller, ShouldSaveState: failed after 0.2 s: disk full`.
     public var description: String {
-      let subject = notification.map { "\(observer), \($0)" } ?? observer
+      let subject = notificationName.map { "\(observer), \($0)" } ?? observer
       let time = "after \(duration.inSeconds) s"
       return switch outcome {
       case .completed: "\(subject): completed \(time)"
@@ -79,7 +86,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   /// In the order in which the hooks ended.
   public let entries: [Entry]
   /// A termination has overtaken what this reports on: not all of it was done.
-  var isOvertaken = false
+  package var isOvertaken = false
 
   package init(cause: LifecycleCause, entries: [Entry]) {
     self.cause = cause
@@ -94,6 +101,19 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   /// The cause, and a line for each entry.
   public var description: String {
     ([cause.description] + entries.map { "  " + $0.description }).joined(separator: "\n")
+  }
+}
+
+extension LifecycleReport.Entry {
+  /// One that was written down, perhaps by another process.
+  package init(
+    recorded observer: String, notification: (any LifecycleNotification.Type)?,
+    notificationName: String?, outcome: LifecycleReport.Outcome, duration: Duration,
+    errorText: String?
+  ) {
+    self.init(
+      notification: notification, outcome: outcome, duration: duration,
+      name: .recorded(ObserverEntry.Recorded(observer, notificationName)), errorText: errorText)
   }
 }
 

@@ -33,12 +33,18 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
   /// Who or what asked for it.
   public let origin: Origin
   /// What the error of `bodyFailed` says of itself, put into words where it was thrown.
-  private let errorText: String?
+  package let errorText: String?
 
   /// A cause made by hand, for tests.
   public init(_ origin: Origin) {
     self.origin = origin
     errorText = nil
+  }
+
+  /// One that was written down: the error's text is not asked for again.
+  package init(_ origin: Origin, errorText: String?) {
+    self.origin = origin
+    self.errorText = errorText
   }
 
   /// The body of `run` threw.

@@ -105,11 +105,6 @@ extension NotificationSource where Payload: NotificationCenter.MainActorMessage 
   }
 }
 
-extension NotificationSource where Payload: BridgedNotification {
-  @available(*, unavailable, message: "What goes out can't come in: that would be a loop.")
-  public static var message: Self { Self(messagesOf: Payload.self) { _, _ in {} } }
-}
-
 // MARK: Checks
 
 /// A value of the type that is wanted, taken from a notification.
@@ -127,8 +122,7 @@ private func value<Value: Sendable>(
   return value
 }
 
-/// A message that may come in. The compiler refuses one that goes out where it knows the type; in generic code it does
-/// not.
+/// A message that may come in.
 private func checked<Payload>(_ message: Payload) -> Result<Payload, NotificationAdoptionError> {
   Result { () throws(NotificationAdoptionError) in
     try refuseOutward(message, "\(Payload.self)")
