@@ -214,6 +214,38 @@ private struct Numbered: AdoptedNotification {
     withExtendedLifetime(observation) {}
   }
 
+  @Test func whatIsPostedBeforeTheLaunchComesAfterIt() async throws {
+    let mock = MockLifecycleSubject(state: .launching)
+    let notes = Notes<String>()
+    let tokens = [
+      mock.adopt(LimitChanged.self, from: center),
+      mock.observe(LimitChanged.self) { notes.add("\($0.limit)") },
+      mock.observe(WillEnterForeground.self) { _ in notes.add("foreground") },
+    ]
+    center.post(name: LimitChanged.name, object: 3)
+    await mock.launch()
+    await mock.settled()
+    #expect(notes.all == ["foreground", "3"])
+    withExtendedLifetime(tokens) {}
+  }
+
+  @Test func nothingIsAdoptedOnceTheTerminationHasBegun() async throws {
+    let notes = Notes<Int>()
+    let tokens = [
+      mock.adopt(LimitChanged.self, from: center),
+      mock.observe(LimitChanged.self) { notes.add($0.limit) },
+      mock.observe(WillTerminate.self) { [center] _ in
+        center.post(name: LimitChanged.name, object: 1)
+      },
+    ]
+    await mock.send(.sigterm)
+    center.post(name: LimitChanged.name, object: 2)
+    await mock.settled()
+    #expect(notes.all.isEmpty)
+    #expect(mock.exit?.code == 0)
+    withExtendedLifetime(tokens) {}
+  }
+
   @Test func eachCenterIsAdoptedForItself() async throws {
     let other = NotificationCenter()
     let notes = Notes<Int>()

@@ -15,6 +15,11 @@ private struct CacheDropped: BridgedNotification {
   }
 }
 
+/// Its name is the one that Foundation gives to its messages.
+private struct Misnamed: BridgedNotification {
+  static var name: Notification.Name { Notification.Name(_typeName(Misnamed.self)) }
+}
+
 private struct PlainlyBridged: BridgedNotification {}
 
 /// Notes what it hears.
@@ -256,6 +261,12 @@ private let packageNames: [Notification.Name] = [
         "DaemonDidFinishLaunchingNotification", "DaemonWillEnterForegroundNotification",
       ])
     withExtendedLifetime(bridge) { for remove in removals { remove() } }
+  }
+
+  @Test func aNameThatIsTheTypesIsAProgrammersError() async {
+    await #expect(processExitsWith: .failure) {
+      _ = MockLifecycleSubject().bridge(Misnamed.self, to: NotificationCenter(), posting: .named)
+    }
   }
 
   @Test func aRealSubjectBridgesToo() async throws {

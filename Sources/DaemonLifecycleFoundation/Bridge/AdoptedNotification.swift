@@ -20,8 +20,8 @@ public protocol AdoptedNotification: DirectedNotification where Direction == Inw
   /// Which notifications are adopted, and where in them the payload is.
   static var source: NotificationSource<Payload> { get }
 
-  /// Makes the lifecycle's notification of the payload. Called in a hook, on a thread of the subject's own, within the hook's
-  /// deadline.
+  /// Makes the lifecycle's notification of the payload. Called in a hook, on a thread of the subject's own, within
+  /// the hook's deadline.
   ///
   /// - Throws: What is wrong with the payload: it is in the report, and nothing is delivered.
   init(adopting payload: Payload) throws
@@ -32,12 +32,13 @@ extension LifecycleObservable {
   ///
   ///     let adoption = lifecycle.adopt(CacheInvalidated.self)
   ///
-  /// The poster is not kept: on its thread, and perhaps under a lock of its, the payload is taken out, with no code of yours, and
-  /// a ``NotificationArrival`` is put behind what waits to be delivered. In its turn a hook of the adoption decodes the
-  /// payload, and posts the notification behind what waits by then. So they keep the order in which they were posted.
+  /// The poster is not kept: on its thread, and perhaps under a lock of its, the payload is taken out, with no code
+  /// of yours, and a ``NotificationArrival`` is put behind what waits to be delivered. In its turn a hook of the
+  /// adoption decodes the payload, and posts the notification behind what waits by then. So they keep the order in
+  /// which they were posted.
   ///
-  /// A payload that is missing, of another type, or that `init(adopting:)` throws for, is a failed hook in the arrival's
-  /// report, and in the log:
+  /// A payload that is missing, of another type, or that `init(adopting:)` throws for, is a failed hook in the
+  /// arrival's report, and in the log:
   ///
   ///     NotificationAdopter, NotificationArrival<CacheInvalidated>: failed after 0.000 s: CacheInvalidated can't be …
   ///

@@ -1,7 +1,8 @@
 public import DaemonLifecycle
 public import Foundation
 
-/// A notification of the lifecycle that `bridge` posts to a `NotificationCenter` as well: all of the package's, and yours.
+/// A notification of the lifecycle that `bridge` posts to a `NotificationCenter` as well: all of the package's, and
+/// yours.
 ///
 ///     struct CacheDropped: BridgedNotification {
 ///       static let name = Notification.Name("CacheDroppedNotification")
@@ -18,8 +19,8 @@ public protocol BridgedNotification: DirectedNotification, NotificationCenter.As
 where Direction == Outward, Subject == LifecycleCore {
   /// The name under which it is posted; the type's name with `Notification` behind it unless you say otherwise.
   ///
-  /// Not the module and type with a dot between them: Foundation posts the typed message under that name, and on Linux an
-  /// observer of the other kind would end the process. `bridge` stops such a name as a programmer error.
+  /// Not the module and type with a dot between them: Foundation posts the typed message under that name, and on
+  /// Linux an observer of the other kind would end the process. `bridge` stops such a name as a programmer error.
   static var name: Notification.Name { get }
 
   /// The notification to post for a value. What it says of `name` and `object` is overwritten; give it a `userInfo` for
@@ -54,7 +55,8 @@ public struct BridgedForms: OptionSet, Sendable {
   public static let named = BridgedForms(rawValue: 1)
   /// For `addObserver(of:for:using:)` and `messages(of:for:)`: the typed value.
   ///
-  /// - Warning: With the Foundation of Swift 6.3 on Linux, a typed message ends the process ("Could not cast value") when
-  ///   the same centre has an observer for *every* name (`forName: nil`): leave this form out where there is one.
+  /// - Warning: With the Foundation of Swift 6.3 on Linux, a typed message ends the process ("Could not cast value")
+  ///   when the same centre has an observer for *every* name (`forName: nil`): leave this form out where there is
+  ///   one.
   public static let typed = BridgedForms(rawValue: 2)
 }

@@ -9,20 +9,25 @@ extension LifecycleObservable {
   ///     center.addObserver(forName: .daemonDidEnterBackground, object: nil, queue: nil) { notification in … }
   ///     let token = center.addObserver(for: DidEnterBackground.self) { message in … }
   ///
-  /// The bridge is an observer like any other, in two parts, and hears last: above all phases on the way up, below all on the
-  /// way down. So nothing is posted before your own hooks have run, and what observers in the centre do is in the report,
-  /// as `NotificationsOnTheWayUp` and `NotificationsOnTheWayDown`. Added late, it posts what late observers hear.
+  /// The bridge is an observer like any other, in two parts, and hears last: above all phases on the way up, below
+  /// all on the way down. So nothing is posted before your own hooks have run, and what observers in the centre do is
+  /// in the report, as `NotificationsOnTheWayUp` and `NotificationsOnTheWayDown`. Added late, it posts what late
+  /// observers hear.
   ///
-  /// Observers by name run in the hook, one after another, on a thread of the subject's own: never on Swift's cooperative
-  /// pool, and within the hook's deadline. One that blocks longer is given up like any hook, and the lifecycle goes on;
-  /// while it is stuck, that part of the bridge posts nothing but, once, ShouldSaveState. Ask for no queue: Foundation blocks
-  /// the hook until everything in the queue is done, and the main queue may wait for you. `LifecycleContext.current` is the
-  /// hook's context.
+  /// Observers by name run in the hook, one after another, on a thread of the subject's own: never on Swift's
+  /// cooperative pool, and within the hook's deadline. One that blocks longer is given up like any hook, and the
+  /// lifecycle goes on; while it is stuck, that part of the bridge posts nothing but, once, ShouldSaveState. Ask for
+  /// no queue: Foundation blocks the hook until everything in the queue is done, and the main queue may wait for you.
+  /// `LifecycleContext.current` is the hook's context.
+  ///
+  /// What holds for a hook holds for the bridge: at the launch, one that is given up ends the daemon, unless
+  /// `terminatesWhenLaunchFails` is false, and at the end it shows in the exit's code.
   ///
   /// Typed observers run later, on the cooperative pool, in no order; nobody waits for them. They are no place to save.
   ///
-  /// CheckHealth is not posted: it is a question, and a slow answer from anywhere would withhold the watchdog's ping. If that
-  /// is what you want, say `bridge(CheckHealth.self)`.
+  /// CheckHealth is not posted: it is a question, and a slow answer from anywhere would withhold the watchdog's ping.
+  /// If that is what you want, say `bridge(CheckHealth.self)`. Each token posts: two bridges to one centre post
+  /// twice.
   ///
   /// - Parameters:
   ///   - center: Where to post; may be called from any thread.

@@ -8,8 +8,8 @@ public import Foundation
 ///     NotificationSource<Void>.name(Notification.Name("ClockChanged"))
 ///     NotificationSource<LimitMessage>.message
 ///
-/// It says where the payload is, and has no closure of yours: what a poster does while it holds a lock of its own runs no
-/// code that could ask for that lock. What is not `Sendable` stays with the poster.
+/// It says where the payload is, and has no closure of yours: what a poster does while it holds a lock of its own
+/// runs no code that could ask for that lock. What is not `Sendable` stays with the poster.
 public struct NotificationSource<Payload: Sendable>: Sendable {
   typealias Handler = @Sendable (Result<Payload, NotificationAdoptionError>) -> Void
 

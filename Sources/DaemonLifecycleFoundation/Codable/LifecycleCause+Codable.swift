@@ -9,7 +9,8 @@ public import DaemonLifecycle
 ///     {"origin":"other","text":"notification CacheInvalidated"}
 ///     {"origin":"launch"}
 ///
-/// The others are `api`, `watchdog`, `bodyReturned`, `callerCancelled`, `launchFailed` and `lateObserver`, with nothing.
+/// The others are `api`, `watchdog`, `bodyReturned`, `callerCancelled`, `launchFailed` and `lateObserver`, with
+/// nothing.
 ///
 /// Decoding throws a `DecodingError` for a key or a word that this version does not know. Errors become a
 /// ``RecordedError``.

@@ -67,8 +67,8 @@ extension LifecycleReport: Codable {
 ///
 ///     {"durationNanoseconds":40213000,"notification":"ShouldSaveState","observer":"Poller","outcome":"completed"}
 ///
-/// Durations are whole nanoseconds. A decoded entry looks the same and knows the types of the package's notifications; of
-/// others, and of the observer, it has the name.
+/// Durations are whole nanoseconds. A decoded entry looks the same and knows the types of the package's
+/// notifications; of others, and of the observer, it has the name.
 extension LifecycleReport.Entry: Codable {
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: EntryKey.self)
