@@ -83,6 +83,10 @@ let package = Package(
         "Echod", "DaemonLifecycle", "DaemonLifecycleTesting", "Systemd", "TestSupport",
       ],
       path: "Tests/EchodTests", swiftSettings: strict),
+    .testTarget(
+      name: "FoundationTests",
+      dependencies: ["DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting"],
+      swiftSettings: strict),
     .executableTarget(
       name: "ProbeState", dependencies: ["CLinux", "DaemonLifecycle"], path: "Tests/Probes/State",
       swiftSettings: strict + [.unsafeFlags(["-O"])]),

@@ -21,6 +21,17 @@ public struct LifecycleExit: Sendable, CustomStringConvertible {
   /// What the body of `run` threw, if that ended the run.
   public let error: (any Error)?
 
+  package init(
+    code: Int32, cause: LifecycleCause, report: LifecycleReport, failedLaunch: LifecycleReport?,
+    error: (any Error)?
+  ) {
+    self.code = code
+    self.cause = cause
+    self.report = report
+    self.failedLaunch = failedLaunch
+    self.error = error
+  }
+
   /// The code, then the reports.
   public var description: String {
     let launch = failedLaunch.map { ["\($0)"] } ?? []

@@ -43,7 +43,8 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
   /// One hook, and what it did.
   public struct Entry: Sendable, CustomStringConvertible {
-    /// The notification's type; `nil` for the body of `run`.
+    /// The notification's type; `nil` for the body of `run`, and for a type that this process does not know: the entry
+    /// was decoded, and has its name only.
     public let notification: (any LifecycleNotification.Type)?
     /// How it came out.
     public let outcome: Outcome
@@ -51,11 +52,11 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     public let duration: Duration
     let name: ObserverEntry.Name
     /// What the error of a failed hook says of itself, put into words where it was thrown.
-    var errorText: String?
+    package internal(set) var errorText: String?
     /// When it began; a hook that was not called, when it would have been its turn.
     var began = MonotonicTime(nanoseconds: 0)
     /// Whose hook it was, by the number of its observer's registration.
-    var registration: UInt64 = 0
+    package internal(set) var registration: UInt64 = 0
 
     /// The observer's type, `closure at File.swift:42`, or `body`.
     public var observer: String { name.description }
@@ -64,9 +65,15 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
       if case .type(let type) = name { type } else { nil }
     }
 
+    /// What the notification's type is called; `nil` for the body of `run`.
+    public var notificationName: String? {
+      if case .recorded(let recorded) = name { return recorded.notification }
+      return notification.map { "\($0)" }
+    }
+
     /// `Poller, ShouldSaveState: failed after 0.2 s: disk full`.
     public var description: String {
-      let subject = notification.map { "\(observer), \($0)" } ?? observer
+      let subject = notificationName.map { "\(observer), \($0)" } ?? observer
       let time = "after \(duration.inSeconds) s"
       return switch outcome {
       case .completed: "\(subject): completed \(time)"
@@ -83,7 +90,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   /// In the order in which the hooks ended.
   public let entries: [Entry]
   /// A termination has overtaken what this reports on: not all of it was done.
-  var isOvertaken = false
+  package internal(set) var isOvertaken = false
   /// What the report is of, as a whole; `nil` where it was put together from others.
   var span: LifecycleSpan?
 

@@ -41,7 +41,8 @@ struct TerminationStart {
 
 extension LifecycleCore {
   /// A termination is measured from when it was asked for.
-  func span(of walk: WalkUnderWay, to now: MonotonicTime, _ state: State) -> LifecycleSpan {
+  func span(of walk: WalkUnderWay, to now: MonotonicTime, _ state: borrowing State) -> LifecycleSpan
+  {
     guard walk.kind == .termination, let budget = state.budget, let start = state.termination else {
       return LifecycleSpan(event: walk.kind.event, began: walk.began, ended: now)
     }

@@ -37,6 +37,7 @@ extension LifecycleTimeline.Activity {
     case .hook(is CheckHealth.Type): ("well", "check")
     case .hook(is WillTerminate.Type): ("terminated", "terminate")
     case .hook(let type): ("\(type)".onOneLine, "\(type)".onOneLine)
+    case .named(let name): (name.onOneLine, name.onOneLine)
     case .body: ("ended", "end")
     case .drain: ("served on", "drain")
     case .overtaken: ("had to end first", "end")

@@ -26,19 +26,25 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     case launchFailed
     /// An observer was added late, or could not be told before: it hears what the others have heard.
     case lateObserver
-    /// A test named it.
+    /// What a test, or a notification that was adopted from elsewhere, says.
     case other(String)
   }
 
   /// Who or what asked for it.
   public let origin: Origin
   /// What the error of `bodyFailed` says of itself, put into words where it was thrown.
-  private let errorText: String?
+  package let errorText: String?
 
   /// A cause made by hand, for tests.
   public init(_ origin: Origin) {
     self.origin = origin
     errorText = nil
+  }
+
+  /// One that was written down: the error's text is not asked for again.
+  package init(_ origin: Origin, errorText: String?) {
+    self.origin = origin
+    self.errorText = errorText
   }
 
   /// The body of `run` threw.

@@ -25,7 +25,7 @@ public struct LifecycleContext: Sendable {
     self.index = index
   }
 
-  init(cause: LifecycleCause, time: LifecycleClock.Instant) {
+  package init(cause: LifecycleCause, time: LifecycleClock.Instant) {
     source = .fixed(Fixed(cause, time.time))
     index = 0
   }

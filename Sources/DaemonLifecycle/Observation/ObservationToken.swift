@@ -7,7 +7,7 @@ import Synchronization
 public final class ObservationToken: Sendable, Hashable {
   private let end: Mutex<(@Sendable () -> Void)?>
 
-  init(_ end: @escaping @Sendable () -> Void) { self.end = Mutex(end) }
+  package init(_ end: @escaping @Sendable () -> Void) { self.end = Mutex(end) }
 
   deinit { cancel() }
 

@@ -31,6 +31,17 @@ final class ObserverEntry: Sendable {
     case closure(file: StaticString, line: UInt)
     case foreground(file: StaticString, line: UInt)
     case body
+    /// From a report that was written down.
+    case recorded(Recorded)
+  }
+
+  /// A reference, since every entry of a report has a name, and few are of this kind.
+  final class Recorded: Sendable {
+    let observer: String
+    let notification: String?
+    init(_ observer: String, _ notification: String?) {
+      (self.observer, self.notification) = (observer, notification)
+    }
   }
 
   init(id: ObserverID, observer: some LifecycleObserver, phase: LifecyclePhase, name: Name?) {
@@ -94,6 +105,7 @@ extension ObserverEntry.Name: CustomStringConvertible {
     case .closure(let file, let line): "closure at \(file):\(line)"
     case .foreground(let file, let line): "foreground at \(file):\(line)"
     case .body: "body"
+    case .recorded(let recorded): recorded.observer
     }
   }
 }

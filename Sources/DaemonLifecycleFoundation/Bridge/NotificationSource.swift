@@ -1,0 +1,137 @@
+public import Foundation
+
+/// Which notifications of a `NotificationCenter` are adopted, and where in them the payload is.
+///
+///     NotificationSource<Int>.object(of: Notification.Name("LimitChanged"))
+///     NotificationSource<String>.userInfo("region", of: Notification.Name("CacheInvalidated"))
+///     NotificationSource.userInfo(("path", URL.self), ("size", Int.self), of: Notification.Name("FileGrew"))
+///     NotificationSource<Void>.name(Notification.Name("ClockChanged"))
+///     NotificationSource<LimitMessage>.message
+///
+/// It says where the payload is, and has no closure of yours: what a poster does while it holds a lock of its own
+/// runs no code that could ask for that lock. What is not `Sendable` stays with the poster.
+public struct NotificationSource<Payload: Sendable>: Sendable {
+  typealias Handler = @Sendable (Result<Payload, NotificationAdoptionError>) -> Void
+
+  /// The notification's name, or the message's type.
+  let name: String
+  /// Begins to observe; the result ends that.
+  let observe: @Sendable (NotificationCenter, @escaping Handler) -> @Sendable () -> Void
+
+  // MARK: By name
+
+  /// Notifications whose `object` is the payload.
+  public static func object(of name: Notification.Name) -> Self {
+    Self(name) { notification throws(NotificationAdoptionError) in
+      try value(notification.object, "object", name)
+    }
+  }
+
+  /// Notifications whose `userInfo` has the payload under a key.
+  public static func userInfo(_ key: String, of name: Notification.Name) -> Self {
+    Self(name) { notification throws(NotificationAdoptionError) in
+      try value(notification.userInfo?[key], "userInfo[\"\(key)\"]", name)
+    }
+  }
+
+  /// Notifications whose `userInfo` has values under several keys: the payload is a tuple of them.
+  public static func userInfo<each Value: Sendable>(
+    _ key: repeat (String, (each Value).Type), of name: Notification.Name
+  ) -> Self where Payload == (repeat each Value) {
+    Self(name) { notification throws(NotificationAdoptionError) in
+      let userInfo = notification.userInfo
+      return
+        (repeat try value(
+          userInfo?[(each key).0], "userInfo[\"\((each key).0)\"]", name, as: (each Value).self))
+    }
+  }
+
+  /// Notifications that say all by their name.
+  public static func name(_ name: Notification.Name) -> Self where Payload == Void {
+    Self(name) { _ throws(NotificationAdoptionError) in }
+  }
+
+  private init(
+    _ name: Notification.Name,
+    payload: @escaping @Sendable (Notification) throws(NotificationAdoptionError) -> Payload
+  ) {
+    self.name = name.rawValue
+    observe = { center, handle in
+      let observer = center.addObserver(forName: name, object: nil, queue: nil) { notification in
+        handle(
+          Result { () throws(NotificationAdoptionError) in
+            try refuseOutward(notification.object, name.rawValue)
+            return try payload(notification)
+          })
+      }
+      // Right because it is a token that is only handed back, which the centre allows on any thread.
+      nonisolated(unsafe) let token = observer
+      return { center.removeObserver(token) }
+    }
+  }
+
+  fileprivate init(
+    messagesOf type: any Any.Type,
+    observe: @escaping @Sendable (NotificationCenter, @escaping Handler) -> @Sendable () -> Void
+  ) {
+    name = "\(type)"
+    self.observe = observe
+  }
+}
+
+// MARK: Typed
+
+extension NotificationSource where Payload: NotificationCenter.AsyncMessage {
+  /// Typed messages: the message is the payload. Foundation brings them through Swift's cooperative pool, in no order.
+  public static var message: Self {
+    Self(messagesOf: Payload.self) { center, handle in
+      let token = center.addObserver(
+        of: Payload.Subject.self, for: NotificationCenter.BaseMessageIdentifier<Payload>()
+      ) { handle(checked($0)) }
+      return { center.removeObserver(token) }
+    }
+  }
+}
+
+extension NotificationSource where Payload: NotificationCenter.MainActorMessage {
+  /// Typed messages of the main actor: the message is the payload. Taken while the main actor posts them, in order.
+  public static var message: Self {
+    Self(messagesOf: Payload.self) { center, handle in
+      let token = center.addObserver(
+        of: Payload.Subject.self, for: NotificationCenter.BaseMessageIdentifier<Payload>()
+      ) { handle(checked($0)) }
+      return { center.removeObserver(token) }
+    }
+  }
+}
+
+// MARK: Checks
+
+/// A value of the type that is wanted, taken from a notification.
+private func value<Value: Sendable>(
+  _ found: Any?, _ place: String, _ name: Notification.Name, as _: Value.Type = Value.self
+) throws(NotificationAdoptionError) -> Value {
+  guard let found else {
+    throw .missing(name.rawValue, place: place, expected: "\(Value.self)")
+  }
+  try refuseOutward(found, name.rawValue)
+  guard let value = found as? Value else {
+    throw .wrongType(
+      name.rawValue, place: place, expected: "\(Value.self)", found: "\(type(of: found))")
+  }
+  return value
+}
+
+/// A message that may come in.
+private func checked<Payload>(_ message: Payload) -> Result<Payload, NotificationAdoptionError> {
+  Result { () throws(NotificationAdoptionError) in
+    try refuseOutward(message, "\(Payload.self)")
+    return message
+  }
+}
+
+/// By the value, and not by its name or by what is going on: so nothing can be confused about it.
+private func refuseOutward(_ value: Any?, _ name: String) throws(NotificationAdoptionError) {
+  guard let directed = value as? any DirectedNotification else { return }
+  throw .crossesAgain(name, type: "\(type(of: directed))")
+}
