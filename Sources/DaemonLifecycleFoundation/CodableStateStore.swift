@@ -16,7 +16,9 @@ import Synchronization
 ///
 /// Safe to use from any thread; calls block it, as those of the store do.
 public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
+  /// The bytes for a value.
   public typealias Encode = @Sendable (Value) throws -> [UInt8]
+  /// The value for bytes, given the version with which they were saved.
   public typealias Decode = @Sendable (_ version: UInt32, _ bytes: [UInt8]) throws -> Value
 
   /// Where the bytes are.

@@ -157,12 +157,17 @@ public final class MockLifecycleSubject: LifecycleObservable {
 
   /// A call of a method of the subject, by the code under test.
   public enum Call: Sendable, CustomStringConvertible {
+    /// An observer was added: its type.
     case addObserver(any LifecycleObserver.Type)
     /// A closure: its owner's type, or where it was written.
     case observe(String)
+    /// An observer, or an owner, was removed: its type.
     case removeObserver(any AnyObject.Type)
+    /// A notification was posted.
     case post(any LifecycleNotification)
+    /// Deliveries were held back.
     case holdDeliveries
+    /// The end was asked for.
     case terminate
 
     public var description: String {

@@ -19,6 +19,7 @@ import Synchronization
 ///
 /// Any thread may call it, one at a time. Source: systemd's "Resource Pressure Handling", the kernel's "PSI".
 public final class PressureMonitor: Sendable {
+  /// What ``consume()`` has found.
   public enum Outcome: Sendable, Hashable {
     /// There is pressure: free what can be had again.
     case pressure

@@ -83,5 +83,6 @@ public protocol TerminationObserver: LifecycleObserver {
 
 /// Hears every notification, your own types included, after its own hook for it.
 public protocol WildcardObserver: LifecycleObserver {
+  /// Called for every notification, with whatever type it has.
   func didReceive(_ notification: any LifecycleNotification) async throws
 }
