@@ -42,8 +42,8 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
 
   /// A value in any form.
   ///
-  ///     CodableStateStore(try StateStore(version: 2, migrate: { _, bytes in bytes })) {
-  ///       Array(try encoder.encode($0))
+  ///     try CodableStateStore<Progress>(StateStore(version: 2, migrate: { _, bytes in bytes })) {
+  ///       try encode($0)
   ///     } decode: { version, bytes in
   ///       version == 1 ? Progress(try decode(OldProgress.self, bytes)) : try decode(Progress.self, bytes)
   ///     }

@@ -5,12 +5,12 @@ public import Systemd
 /// Stands in for a `LifecycleSubject` in tests: the same registry and delivery, without signals and on a
 /// clock that only the test moves.
 ///
-///     func testSavesWhenPaused() async throws {
+///     @Test func savesWhenPaused() async throws {
 ///       let mock = MockLifecycleSubject()
 ///       let poller = Poller(lifecycle: mock)              // takes `any LifecycleObservable`
 ///       let report = await mock.send(.sigusr1)            // returns when every hook has ended
-///       XCTAssertTrue(report.problems.isEmpty)
-///       XCTAssertTrue(mock.addObserverWasCalled)
+///       #expect(report.problems.isEmpty)
+///       #expect(mock.addObserverWasCalled)
 ///       try mock.checkNothingPending()
 ///     }
 ///

@@ -8,7 +8,7 @@ import Synchronization
 ///     switch monitor.consume() {
 ///     case .pressure: dropCaches()
 ///     case .quiet: break
-///     case .gone: // epoll_ctl(epoll, EPOLL_CTL_DEL, …), and let go of the monitor
+///     case .gone: break  // epoll_ctl(epoll, EPOLL_CTL_DEL, …), and let go of the monitor
 ///     }
 ///
 /// Two traps of the kernel's pressure files:

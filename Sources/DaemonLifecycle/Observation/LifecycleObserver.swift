@@ -3,7 +3,7 @@
 /// Adopt the protocols of the hooks that you have:
 ///
 ///     actor Poller: BackgroundObserver, StateObserver {
-///       func didEnterBackground(_ notification: DidEnterBackground) { pause() }
+///       func didEnterBackground(_ notification: DidEnterBackground) { stopPolling() }
 ///       func shouldSaveState(_ notification: ShouldSaveState) async throws { try await save() }
 ///     }
 ///
