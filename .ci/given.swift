@@ -55,6 +55,7 @@ public func drainQueue() async {}
 public func closeConnections() {}
 public func finishConnections() async {}
 public func dropCaches() {}
+public func serveMetrics() async throws {}
 
 // MARK: Its state
 
@@ -106,3 +107,10 @@ public let method: BusMethod = some()
 public let reply: [BusValue] = []
 public let watch: PressureWatch = some()
 public let (address, host, source, target) = ("", "", "", "")
+
+// MARK: Its configuration
+
+public struct Configuration: Sendable {
+  public let interval: Duration = .seconds(1)
+  public init(contentsOf path: String) throws {}
+}
