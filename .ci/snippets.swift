@@ -2,8 +2,8 @@
 // swift .ci/snippets.swift FOLDER FILE.md… FILE.swift…
 //
 // An example is a block fenced as `swift`, or, in a doc comment, an indented one. One without imports gets those of
-// all products, the C library and Testing. What are not declarations become the body of a function. Names that the text takes for granted
-// are in `given.swift`. An ellipsis stands for code that is left out, and goes.
+// all products, the C library and Testing. What are not declarations become the body of a function. Names that the
+// text takes for granted are in `given.swift`. An ellipsis stands for code that is left out, and goes.
 //
 // A comment that readers don't see, on the line before a block, says what else holds for it:
 //
