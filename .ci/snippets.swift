@@ -1,9 +1,10 @@
 // Writes each Swift example of documents and doc comments into a file of its own, ready to be compiled:
 // swift .ci/snippets.swift FOLDER FILE.md… FILE.swift…
 //
-// An example is a block fenced as `swift`, or, in a doc comment, an indented one. One without imports gets those of
-// all products, the C library and Testing. What are not declarations become the body of a function. Names that the
-// text takes for granted are in `given.swift`. An ellipsis stands for code that is left out, and goes.
+// An example is a block fenced as `swift`, or, in a doc comment, an indented one that does not begin with a brace, as
+// JSON does. One without imports gets those of all products, the C library and Testing, and, in what belongs to the
+// Foundation product, Foundation. What are not declarations become the body of a function. Names that the text takes
+// for granted are in `given.swift`. An ellipsis stands for code that is left out, and goes.
 //
 // A comment that readers don't see, on the line before a block, says what else holds for it:
 //
@@ -58,7 +59,8 @@ func blocks(in path: String) throws -> [Block] {
   func close() {
     if var block = open {
       while block.lines.last?.text.allSatisfy(\.isWhitespace) ?? false { block.lines.removeLast() }
-      if !block.lines.isEmpty { found.append(block) }
+      let isJSON = block.lines.first?.text.hasPrefix("{") ?? true
+      if !isJSON { found.append(block) }
     }
     open = nil
   }
@@ -158,6 +160,10 @@ func source(of block: Block) -> String {
       "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting", "Glibc", "Systemd",
       "Testing",
     ].map { "import \($0)\n" }.joined()
+    // Foundation has a Progress too; what is imported by its name takes precedence.
+    if block.file.contains("DaemonLifecycleFoundation") {
+      imports += "import Foundation\nimport struct Given.Progress\n"
+    }
   }
   let hasStatements = all.contains { $0.kind == .statement }
   let body =
