@@ -16,7 +16,9 @@ import Synchronization
 ///
 /// Safe to use from any thread; calls block it, as those of the store do.
 public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
+  /// The bytes for a value.
   public typealias Encode = @Sendable (Value) throws -> [UInt8]
+  /// The value for bytes, given the version with which they were saved.
   public typealias Decode = @Sendable (_ version: UInt32, _ bytes: [UInt8]) throws -> Value
 
   /// Where the bytes are.
@@ -40,8 +42,8 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
 
   /// A value in any form.
   ///
-  ///     CodableStateStore(try StateStore(version: 2, migrate: { _, bytes in bytes })) {
-  ///       Array(try encoder.encode($0))
+  ///     try CodableStateStore<Progress>(StateStore(version: 2, migrate: { _, bytes in bytes })) {
+  ///       try encode($0)
   ///     } decode: { version, bytes in
   ///       version == 1 ? Progress(try decode(OldProgress.self, bytes)) : try decode(Progress.self, bytes)
   ///     }

@@ -5,12 +5,12 @@ public import Systemd
 /// Stands in for a `LifecycleSubject` in tests: the same registry and delivery, without signals and on a
 /// clock that only the test moves.
 ///
-///     func testSavesWhenPaused() async throws {
+///     @Test func savesWhenPaused() async throws {
 ///       let mock = MockLifecycleSubject()
 ///       let poller = Poller(lifecycle: mock)              // takes `any LifecycleObservable`
 ///       let report = await mock.send(.sigusr1)            // returns when every hook has ended
-///       XCTAssertTrue(report.problems.isEmpty)
-///       XCTAssertTrue(mock.addObserverWasCalled)
+///       #expect(report.problems.isEmpty)
+///       #expect(mock.addObserverWasCalled)
 ///       try mock.checkNothingPending()
 ///     }
 ///
@@ -157,12 +157,17 @@ public final class MockLifecycleSubject: LifecycleObservable {
 
   /// A call of a method of the subject, by the code under test.
   public enum Call: Sendable, CustomStringConvertible {
+    /// An observer was added: its type.
     case addObserver(any LifecycleObserver.Type)
     /// A closure: its owner's type, or where it was written.
     case observe(String)
+    /// An observer, or an owner, was removed: its type.
     case removeObserver(any AnyObject.Type)
+    /// A notification was posted.
     case post(any LifecycleNotification)
+    /// Deliveries were held back.
     case holdDeliveries
+    /// The end was asked for.
     case terminate
 
     public var description: String {

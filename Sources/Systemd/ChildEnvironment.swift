@@ -16,7 +16,10 @@ extension ServiceEnvironment {
 
   /// The environment for a child process: all variables without ``ownVariables``.
   ///
-  ///     let process = Process()  // Foundation's
+  ///     import Foundation
+  ///     import Systemd
+  ///
+  ///     let process = Process()
   ///     process.executableURL = URL(filePath: "/usr/bin/rsync")
   ///     process.environment = ServiceEnvironment.current.childEnvironment()
   ///     try ChildProcess.withUnblockedSignals { try process.run() }

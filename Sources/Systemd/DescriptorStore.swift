@@ -4,7 +4,7 @@ import CLinux
 /// systemd 219).
 ///
 ///     let store = try DescriptorStore(ServiceEnvironment.current)
-///     try store.store(listener.rawValue, named: "http")
+///     try store.store(listener, named: "http")  // its number
 ///
 /// It outlives a restart of the service and a crash, not a stop, unless the unit has `FileDescriptorStorePreserve=yes`
 /// (254). The next run gets the descriptors by ``PassedDescriptors``. To give one up, remove it and close it: as

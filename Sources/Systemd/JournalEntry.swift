@@ -24,6 +24,7 @@ public struct JournalEntry: Sendable, Hashable {
   /// How many ``fields`` are sent at most.
   public static let maximumFields = 1000
 
+  /// An entry with a message; more fields may be added to it.
   public init(
     _ message: String, _ priority: JournalPriority = .info, messageID: MessageID? = nil,
     fields: [JournalField] = []

@@ -9,10 +9,12 @@ import CLinux
 ///
 /// Source: systemd.exec(5), systemd 231 and later.
 public struct JournalStream: Sendable, Hashable {
-  /// st_dev and st_ino of the stream, as fstat(2) gives them.
+  /// The stream's st_dev, as fstat(2) gives it.
   public let device: UInt64
+  /// The stream's st_ino, as fstat(2) gives it.
   public let inode: UInt64
 
+  /// A stream by its two numbers.
   public init(device: UInt64, inode: UInt64) {
     self.device = device
     self.inode = inode

@@ -71,7 +71,7 @@ public struct NotifySocket: Sendable {
 
   /// Waits until the manager has read everything sent before, by this process or, before it, by others.
   ///
-  ///     try notify.send([.storeDescriptors(name: "state", polled: false)], descriptors: [memory])
+  ///     try notify.send([.storeDescriptors(name: "state", polled: false)], descriptors: [memory.rawValue])
   ///     try notify.barrier(timeout: .seconds(5))  // now it is safe to exit
   ///
   /// It sends `BARRIER=1` (246) with the end of a pipe, which the manager closes once it gets there. Over vsock, which

@@ -2,7 +2,7 @@ import CLinux
 
 /// A file descriptor with one owner, who closes it by letting go of it.
 ///
-///     guard let listener = passed.take(named: "http") else { … }
+///     guard let listener = passed.take(named: "http") else { return }
 ///     serve(listener.rawValue)
 ///
 /// It can't be copied, so nothing is closed twice or used after it was closed; hand it on with `consume`,

@@ -8,7 +8,7 @@ import Synchronization
 ///     let listener = passed.take(named: "http")
 ///     var connections: [Connection] = []
 ///     passed.takeAll(named: "connection") { connections.append(Connection($0)) }
-///     try passed.closeRemaining(removingFrom: store)  // names that this version does not know
+///     try passed.closeRemaining(removingFrom: DescriptorStore(.current))  // names that this version does not know
 ///
 /// Whoever takes one owns it; what is left is closed with this object. Each is close-on-exec from the beginning,
 /// so no child inherits it. Do not call shutdown(2) on a listening socket: it is the manager's too.

@@ -8,7 +8,7 @@ import Synchronization
 ///     switch monitor.consume() {
 ///     case .pressure: dropCaches()
 ///     case .quiet: break
-///     case .gone: // epoll_ctl(epoll, EPOLL_CTL_DEL, …), and let go of the monitor
+///     case .gone: break  // epoll_ctl(epoll, EPOLL_CTL_DEL, …), and let go of the monitor
 ///     }
 ///
 /// Two traps of the kernel's pressure files:
@@ -19,6 +19,7 @@ import Synchronization
 ///
 /// Any thread may call it, one at a time. Source: systemd's "Resource Pressure Handling", the kernel's "PSI".
 public final class PressureMonitor: Sendable {
+  /// What ``consume()`` has found.
   public enum Outcome: Sendable, Hashable {
     /// There is pressure: free what can be had again.
     case pressure

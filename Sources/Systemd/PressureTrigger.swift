@@ -4,6 +4,7 @@
 ///
 /// Source: the kernel's "PSI - Pressure Stall Information".
 public struct PressureTrigger: Sendable, Hashable {
+  /// How many tasks must be stalled for it to count.
   public enum Share: String, Sendable, Hashable {
     /// At least one task was stalled.
     case some
@@ -12,6 +13,7 @@ public struct PressureTrigger: Sendable, Hashable {
     case full
   }
 
+  /// How many tasks must be stalled for it to count.
   public let share: Share
   /// Whole microseconds, above zero and at most ``window``.
   public let stall: Duration

@@ -3,7 +3,7 @@ import CLinux
 /// What the service manager has put into the environment of this process, typed and checked.
 ///
 ///     let environment = ServiceEnvironment.current
-///     for problem in environment.problems { log(problem) }
+///     for problem in environment.problems { print(problem) }
 ///     let state = try environment.stateDirectories.first ?? "/var/lib/mydaemon"
 ///
 /// A variable that is not set gives `nil` or nothing; one that is malformed gives an error that names it, never a

@@ -15,6 +15,7 @@ public struct LifecycleClock: Clock {
     let time: MonotonicTime
     init(_ time: MonotonicTime) { self.time = time }
 
+    /// Later than anything: the deadline where there is none.
     public static let distantFuture = Instant(.distantFuture)
 
     public func advanced(by duration: Duration) -> Instant { Instant(time.advanced(by: duration)) }

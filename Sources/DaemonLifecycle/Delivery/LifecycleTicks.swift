@@ -9,6 +9,7 @@ public struct LifecycleTicks: AsyncSequence, Sendable {
     Iterator(clock: clock, interval: interval, start: clock.now)
   }
 
+  /// Where one loop over the ticks is; each loop begins at 0.
   public struct Iterator: AsyncIteratorProtocol {
     let clock: LifecycleClock
     let interval: Duration

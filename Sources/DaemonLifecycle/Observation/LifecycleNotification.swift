@@ -24,42 +24,49 @@ extension ContextualNotification {
 /// The daemon has been started: open what you need. The first of all notifications.
 public struct DidFinishLaunching: ContextualNotification {
   public let context: LifecycleContext
+  /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
 /// The daemon is about to do its work (again).
 public struct WillEnterForeground: ContextualNotification {
   public let context: LifecycleContext
+  /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
 /// The daemon must pause: an operator asked, the machine will sleep, or it is about to terminate.
 public struct DidEnterBackground: ContextualNotification {
   public let context: LifecycleContext
+  /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
 /// Whatever must outlive the process should be on disk when the hook returns.
 public struct ShouldSaveState: ContextualNotification {
   public let context: LifecycleContext
+  /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
 /// The configuration should be read again; throw to say that it was rejected and the old one stays.
 public struct ShouldReload: ContextualNotification {
   public let context: LifecycleContext
+  /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
 /// The machine is about to sleep; the daemon is in the background and has saved.
 public struct WillSuspend: ContextualNotification {
   public let context: LifecycleContext
+  /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
 /// The machine has woken up: clocks have jumped, connections are stale.
 public struct DidResume: ContextualNotification {
   public let context: LifecycleContext
+  /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
@@ -67,12 +74,20 @@ public struct DidResume: ContextualNotification {
 public struct DidReceivePressure: ContextualNotification {
   /// What the kernel reports pressure for (PSI, Linux 4.20).
   public enum Resource: String, Sendable, CaseIterable, CustomStringConvertible {
-    case memory, cpu, io
+    /// Tasks wait for memory that has to be freed first.
+    case memory
+    /// Tasks wait for a processor.
+    case cpu
+    /// Tasks wait for disks.
+    case io
+
     public var description: String { rawValue }
   }
 
+  /// What is short.
   public let resource: Resource
   public let context: LifecycleContext
+  /// For calling a hook by hand, in a test.
   public init(resource: Resource, context: LifecycleContext = LifecycleContext()) {
     self.resource = resource
     self.context = context
@@ -82,11 +97,13 @@ public struct DidReceivePressure: ContextualNotification {
 /// The watchdog asks whether all is well: throw, or do not return in time, to have the ping withheld.
 public struct CheckHealth: ContextualNotification {
   public let context: LifecycleContext
+  /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
 /// The last notification: close what is open. State has been saved already.
 public struct WillTerminate: ContextualNotification {
   public let context: LifecycleContext
+  /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }

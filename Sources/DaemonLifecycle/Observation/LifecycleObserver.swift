@@ -3,7 +3,7 @@
 /// Adopt the protocols of the hooks that you have:
 ///
 ///     actor Poller: BackgroundObserver, StateObserver {
-///       func didEnterBackground(_ notification: DidEnterBackground) { pause() }
+///       func didEnterBackground(_ notification: DidEnterBackground) { stopPolling() }
 ///       func shouldSaveState(_ notification: ShouldSaveState) async throws { try await save() }
 ///     }
 ///
@@ -83,5 +83,6 @@ public protocol TerminationObserver: LifecycleObserver {
 
 /// Hears every notification, your own types included, after its own hook for it.
 public protocol WildcardObserver: LifecycleObserver {
+  /// Called for every notification, with whatever type it has.
   func didReceive(_ notification: any LifecycleNotification) async throws
 }

@@ -12,7 +12,9 @@ public enum LifecycleState: Sendable, Comparable, CaseIterable {
 
 /// Why a daemon is in the background; it returns to the foreground when no reason is left.
 public struct BackgroundReason: Sendable, Hashable, CustomStringConvertible {
+  /// What the status and the journal call it; two reasons with one name are one.
   public let name: String
+  /// A reason of your own.
   public init(_ name: String) { self.name = name }
 
   /// An operator asked (SIGUSR1), until the operator takes it back (SIGUSR2).

@@ -3,7 +3,9 @@ import Systemd
 /// Writes down what happens: every transition and problem in the journal, with fields, where standard error
 /// is the journal's; elsewhere a line on standard error for each problem. A termination ends with its timeline, in both.
 ///
-///     journalctl -u mydaemon LIFECYCLE_EVENT=background
+/// ```sh
+/// journalctl -u mydaemon LIFECYCLE_EVENT=background
+/// ```
 final class LifecycleLog: LifecycleSink {
   /// `nil` where standard error is not the journal's, or the journal is not wanted.
   private let journal: Journal?

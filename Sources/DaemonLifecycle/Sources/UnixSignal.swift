@@ -22,17 +22,29 @@ public struct UnixSignal: RawRepresentable, Hashable, Sendable {
   /// Only for numbers known to be signals that can be caught.
   private init(known: Int32) { rawValue = known }
 
+  /// A terminal has gone; by custom, and by systemd's `notify-reload`: reload.
   public static let sighup = UnixSignal(known: SIGHUP)
+  /// Ctrl-C in a terminal.
   public static let sigint = UnixSignal(known: SIGINT)
+  /// Ctrl-\\ in a terminal; unhandled, the process dumps core.
   public static let sigquit = UnixSignal(known: SIGQUIT)
+  /// For the program to give a meaning: here, a pause.
   public static let sigusr1 = UnixSignal(known: SIGUSR1)
+  /// For the program to give a meaning: here, the end of a pause.
   public static let sigusr2 = UnixSignal(known: SIGUSR2)
+  /// A timer of alarm(2) has run out.
   public static let sigalrm = UnixSignal(known: SIGALRM)
+  /// The request to end, of systemd, of containers and of kill(1).
   public static let sigterm = UnixSignal(known: SIGTERM)
+  /// A child has ended or was stopped.
   public static let sigchld = UnixSignal(known: SIGCHLD)
+  /// Go on after a stop; can't be in a ``SignalMap``.
   public static let sigcont = UnixSignal(known: SIGCONT)
+  /// Ctrl-Z in a terminal.
   public static let sigtstp = UnixSignal(known: SIGTSTP)
+  /// The terminal's size has changed.
   public static let sigwinch = UnixSignal(known: SIGWINCH)
+  /// Somebody has written to a pipe or socket that nobody reads.
   public static let sigpipe = UnixSignal(known: SIGPIPE)
 
   /// The real-time signal `SIGRTMIN+offset`; `nil` when there are not that many (30 on Linux with glibc).

@@ -13,6 +13,7 @@ public final class StateMemory: Sendable {
   static let path = "(memory)"
   let files = MemoryFileSystem()
 
+  /// An empty disk.
   public init() {}
 
   /// While it is not `nil`, whatever would write fails with this `errno` value.

@@ -1,12 +1,14 @@
 /// A file of a state: 40 bytes of header, then the bytes that were saved.
 ///
-///     offset  bytes  what, little-endian
-///          0      8  "DLSTATE\n"
-///          8      4  format, 1
-///         12      4  the program's version of the state
-///         16      8  generation: 1 for the first save, and more for each later one
-///         24      8  how many bytes follow the header
-///         32      8  CRC-64/XZ of the 32 bytes before and the bytes after it
+/// ```text
+/// offset  bytes  what, little-endian
+///      0      8  "DLSTATE\n"
+///      8      4  format, 1
+///     12      4  the program's version of the state
+///     16      8  generation: 1 for the first save, and more for each later one
+///     24      8  how many bytes follow the header
+///     32      8  CRC-64/XZ of the 32 bytes before and the bytes after it
+/// ```
 ///
 /// Whatever a later format changes, the magic, the format's number and the place and meaning of the checksum stay, so
 /// that a file can be told to be whole and too new, rather than broken.

@@ -6,24 +6,39 @@ import CLinux
 ///
 /// The names are those of the D-Bus specification's types.
 public indirect enum BusValue: Sendable, Hashable {
+  /// `y`: 8 bits without a sign.
   case byte(UInt8)
+  /// `b`: true or false.
   case bool(Bool)
+  /// `n`: 16 bits with a sign.
   case int16(Int16)
+  /// `q`: 16 bits without a sign.
   case uint16(UInt16)
+  /// `i`: 32 bits with a sign.
   case int32(Int32)
+  /// `u`: 32 bits without a sign.
   case uint32(UInt32)
+  /// `x`: 64 bits with a sign.
   case int64(Int64)
+  /// `t`: 64 bits without a sign; systemd's times in microseconds.
   case uint64(UInt64)
+  /// `d`: a floating-point number.
   case double(Double)
+  /// `s`: text.
   case string(String)
+  /// `o`: the path of an object, such as `/org/freedesktop/login1`.
   case objectPath(String)
+  /// `g`: types, as letters.
   case signature(String)
+  /// `h`: a file descriptor.
   case descriptor(BusDescriptor)
   /// Elements that all have the signature given, which an empty array needs too.
   case array(of: String, [BusValue])
   /// A key and its value; an array of these is a dictionary.
   case entry(BusValue, BusValue)
+  /// `(…)`: values of fixed types, one after another.
   case structure([BusValue])
+  /// `v`: a value that carries its type along.
   case variant(BusValue)
 
   // MARK: Looking inside

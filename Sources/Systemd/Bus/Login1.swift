@@ -167,7 +167,16 @@ public enum ShutdownEvent: Sendable, Hashable {
 
 /// How the machine goes down; the words are logind's.
 public enum ShutdownKind: Sendable, Hashable {
-  case powerOff, reboot, halt, kexec, softReboot
+  /// The machine is switched off.
+  case powerOff
+  /// The machine is started anew.
+  case reboot
+  /// The machine is stopped and stays on.
+  case halt
+  /// Another kernel takes over, without the firmware.
+  case kexec
+  /// Only what runs on the kernel is started anew.
+  case softReboot
   /// One that was added to systemd later.
   case other(String)
 

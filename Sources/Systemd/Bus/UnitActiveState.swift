@@ -1,6 +1,21 @@
 /// What a unit is doing, by systemd's words.
 public enum UnitActiveState: Sendable, Hashable, CustomStringConvertible {
-  case active, reloading, inactive, failed, activating, deactivating, maintenance, refreshing
+  /// It runs, or has done its work.
+  case active
+  /// It runs, and reads its configuration again.
+  case reloading
+  /// It does not run.
+  case inactive
+  /// It does not run, and the last run has ended badly.
+  case failed
+  /// It is being started.
+  case activating
+  /// It is being stopped.
+  case deactivating
+  /// It does not run while it is being cleaned up.
+  case maintenance
+  /// It runs, and what it was given, such as credentials, is made anew.
+  case refreshing
   /// One that was added to systemd later.
   case other(String)
 
@@ -22,7 +37,16 @@ public enum UnitActiveState: Sendable, Hashable, CustomStringConvertible {
 
 /// What systemd is about to do with a unit, by its words for the types of jobs.
 public enum UnitJob: Sendable, Hashable {
-  case start, stop, restart, reload, tryRestart
+  /// It is started.
+  case start
+  /// It is stopped, and stays so.
+  case stop
+  /// It is stopped and started again.
+  case restart
+  /// It reads its configuration again.
+  case reload
+  /// It is stopped and started again if it runs.
+  case tryRestart
   /// Another type, such as `verify-active`.
   case other(String)
 

@@ -1,0 +1,116 @@
+// What the examples of documents and doc comments take for granted: a module that each of them imports, and that is
+// never run. What an example declares itself takes precedence.
+import DaemonLifecycle
+import DaemonLifecycleTesting
+import Systemd
+
+private func some<T>() -> T { fatalError() }
+
+// MARK: A daemon
+
+public let lifecycle = LifecycleSubject()
+public nonisolated(unsafe) var configuration = LifecycleConfiguration()
+public nonisolated(unsafe) var token: ObservationToken?
+public let report: LifecycleReport = some()
+public struct RotateLogs: LifecycleNotification { public init() {} }
+public func handOver() {}
+public func stopPolling() {}
+public func save() async throws {}
+public func log(_ sentence: String) {}
+public struct Missing: Error { public init() {} }
+
+public actor Poller: BackgroundObserver, StateObserver {
+  public private(set) var saved: [UInt8]?
+  public var bytes: [UInt8] { [] }
+  public init() {}
+  public init(lifecycle: any LifecycleObservable) { lifecycle.addObserver(self) }
+  public func poll() async throws {}
+  public func didEnterBackground(_ notification: DidEnterBackground) {}
+  public func shouldSaveState(_ notification: ShouldSaveState) { saved = bytes }
+}
+public let poller = Poller()
+
+public actor Server: LifecycleObserver {
+  public init(_ lifecycle: any LifecycleObservable) { lifecycle.addObserver(self) }
+}
+public let database: Server = some()
+public let worker: Server = some()
+
+public final class Cache: Sendable {
+  public func drop(_ region: String) {}
+  public func removeAll() {}
+}
+public let cache = Cache()
+
+public final class Settings: Sendable {
+  public func reload() throws {}
+}
+public let settings = Settings()
+
+// MARK: Its work
+
+public let journalIsLong = true
+public func writeJournal() async throws {}
+public func drainQueue() async {}
+public func closeConnections() {}
+public func finishConnections() async {}
+public func dropCaches() {}
+public func serveMetrics() async throws {}
+
+// MARK: Its state
+
+public let store: StateStore = some()
+public nonisolated(unsafe) var state: StoredState?
+public let folder = "/run/mydaemon"
+public let bytes: [UInt8] = []
+public func parse(_ bytes: [UInt8]) -> Int { 0 }
+public func restore(_ bytes: [UInt8]) {}
+public func daemon(_ store: StateStore) throws {}
+public struct Progress: Codable, Sendable {
+  public var count = 0
+  public init() {}
+  public init(_ old: OldProgress) {}
+}
+public struct OldProgress: Codable, Sendable {}
+public let progress = Progress()
+public func encode(_ value: some Encodable) throws -> [UInt8] { [] }
+public func decode<T: Decodable>(_ type: T.Type, _ bytes: [UInt8]) throws -> T { some() }
+
+// MARK: Its connections
+
+public struct Connection: Codable, Sendable {
+  public init(_ descriptor: consuming OwnedDescriptor) {}
+}
+public let connections: [Connection] = []
+public let connection = OwnedDescriptor(owning: 3)
+public let listener: Int32 = 6
+public let peer = OwnedDescriptor(owning: 4)
+public let memory = OwnedDescriptor(owning: 5)
+public func resume(_ peer: borrowing OwnedDescriptor, _ name: String) {}
+public func listen(on descriptor: Int32) {}
+public func goOn(with peer: Int32, _ name: String, _ state: [UInt8]?) {}
+public func halfLinesAndUnsentAnswers() -> [UInt8] { [] }
+public func serve(_ descriptor: Int32) {}
+
+// MARK: systemd
+
+public let variables: [String: String] = [:]
+public let preservation: Preservation = some()
+public let passed: PassedDescriptors = some()
+public let manager: FakeServiceManager = some()
+public let mock = MockLifecycleSubject()
+public let notify: NotifySocket = some()
+public let journal: Journal = some()
+public let saveFailed: MessageID = some()
+public let session = BusSession(.system)
+public let method: BusMethod = some()
+public let reply: [BusValue] = []
+public let watch: PressureWatch = some()
+public let (address, host, source, target) = ("", "", "", "")
+
+// MARK: Its configuration
+
+public struct Configuration: Sendable {
+  public let interval: Duration = .seconds(1)
+  public init(contentsOf path: String) throws {}
+}

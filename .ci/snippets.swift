@@ -1,0 +1,201 @@
+// Writes each Swift example of documents and doc comments into a file of its own, ready to be compiled:
+// swift .ci/snippets.swift FOLDER FILE.md… FILE.swift…
+//
+// An example is a block fenced as `swift`, or, in a doc comment, an indented one that does not begin with a brace, as
+// JSON does. One without imports gets those of all products, the C library and Testing, and, in what belongs to the
+// Foundation product, Foundation. What are not declarations become the body of a function. Names that the text takes
+// for granted are in `given.swift`. An ellipsis stands for code that is left out, and goes.
+//
+// A comment that readers don't see, on the line before a block, says what else holds for it:
+//
+//     <!-- swift: continues -->            it needs what the document's block before it declares
+//     <!-- swift: module mydaemon -->      later blocks import it
+//     <!-- swift: not compiled, since … --> somebody else's API
+import Foundation
+
+struct Line {
+  let number: Int
+  let text: String
+}
+
+struct Block {
+  let file: String
+  var lines: [Line]
+  /// What the comment before it says.
+  let note: String
+
+  var isManifest: Bool { lines.first?.text.hasPrefix("// swift-tools-version") ?? false }
+  var name: String {
+    let stem = file.split(separator: "/").joined(separator: ".")
+    return "\(stem.replacing(".docc", with: "")).\(lines[0].number)"
+  }
+}
+
+// MARK: - Finding them
+
+/// The lines with what is Markdown in them; the others are nil.
+func markdown(_ path: String) throws -> [(Line, isComment: Bool)?] {
+  let lines = try String(contentsOfFile: path, encoding: .utf8).split(
+    separator: "\n", omittingEmptySubsequences: false)
+  return lines.enumerated().map { index, line in
+    guard path.hasSuffix(".swift") else {
+      return (Line(number: index + 1, text: String(line)), false)
+    }
+    let content = line.drop { $0 == " " }
+    guard content.hasPrefix("///") else { return nil }
+    let text = content.dropFirst(3)
+    return (
+      Line(number: index + 1, text: String(text.hasPrefix(" ") ? text.dropFirst() : text)), true
+    )
+  }
+}
+
+func blocks(in path: String) throws -> [Block] {
+  var found: [Block] = []
+  var open: Block?
+  /// The language of the fence that is open, and how far it is indented.
+  var fence: (language: Substring, indent: Int)?
+  var lastText = ""
+  func close() {
+    if var block = open {
+      while block.lines.last?.text.allSatisfy(\.isWhitespace) ?? false { block.lines.removeLast() }
+      let isJSON = block.lines.first?.text.hasPrefix("{") ?? true
+      if !isJSON { found.append(block) }
+    }
+    open = nil
+  }
+  func begin() { open = Block(file: path, lines: [], note: note(lastText)) }
+
+  for item in try markdown(path) {
+    guard let (line, isComment) = item else {
+      close()
+      (fence, lastText) = (nil, "")
+      continue
+    }
+    let content = line.text.drop { $0 == " " }
+    if content.hasPrefix("```") {
+      close()
+      fence = fence == nil ? (content.dropFirst(3), line.text.count - content.count) : nil
+      if fence?.language == "swift" { begin() }
+      lastText = ""
+    } else if let fence {
+      open?.lines.append(Line(number: line.number, text: String(line.text.dropFirst(fence.indent))))
+    } else if isComment, line.text.hasPrefix("    "),
+      open != nil || lastText.isEmpty || !note(lastText).isEmpty
+    {
+      if open == nil { begin() }
+      open?.lines.append(Line(number: line.number, text: String(line.text.dropFirst(4))))
+    } else if content.isEmpty, open != nil {
+      open?.lines.append(Line(number: line.number, text: ""))
+    } else {
+      close()
+      if !content.isEmpty || note(lastText).isEmpty { lastText = String(content) }
+    }
+  }
+  close()
+  return found
+}
+
+func note(_ text: String) -> String {
+  guard text.hasPrefix("<!-- swift: "), text.hasSuffix("-->") else { return "" }
+  return text.dropFirst(12).dropLast(3).trimmingCharacters(in: .whitespaces)
+}
+
+// MARK: - Making files of them
+
+enum Kind { case importing, type, function, statement }
+
+func withoutAttributes(_ line: String) -> String {
+  line.replacing(#/@\w+(\([^)]*\))? ?/#, with: "")
+}
+
+func kind(of line: String) -> Kind {
+  for word in withoutAttributes(line).split(whereSeparator: { !$0.isLetter }) {
+    switch word {
+    case "public", "private", "final", "nonisolated", "indirect", "package", "internal": continue
+    case "import": return .importing
+    case "struct", "class", "actor", "enum", "protocol", "extension", "typealias": return .type
+    case "func": return .function
+    default: return .statement
+    }
+  }
+  return .statement
+}
+
+/// A piece begins at each line that is not indented and goes on with nothing; comments and attributes belong to what
+/// follows.
+func pieces(_ lines: [Line]) -> [(kind: Kind, lines: [Line])] {
+  var result: [(kind: Kind, lines: [Line])] = []
+  var waiting: [Line] = []
+  for line in lines {
+    let isInside =
+      line.text.first.map { " })]".contains($0) } ?? true
+      || ["case ", "default:", "else", "catch"].contains { line.text.hasPrefix($0) }
+    let isPrefix =
+      line.text.hasPrefix("//")
+      || (line.text.hasPrefix("@") && withoutAttributes(line.text).isEmpty)
+    if isPrefix {
+      waiting.append(line)
+    } else if isInside, !result.isEmpty, waiting.isEmpty {
+      result[result.count - 1].lines.append(line)
+    } else {
+      result.append((kind(of: line.text), waiting + [line]))
+      waiting = []
+    }
+  }
+  return result
+}
+
+func source(of block: Block) -> String {
+  let all = pieces(block.lines)
+  func text(_ kinds: Set<Kind>) -> String {
+    all.filter { kinds.contains($0.kind) }.map { piece in
+      let code = piece.lines.map { $0.text.replacing("…", with: "") }.joined(separator: "\n")
+      return "#sourceLocation(file: \"\(block.file)\", line: \(piece.lines[0].number))\n\(code)\n"
+    }.joined()
+  }
+  var imports = text([.importing])
+  if imports.isEmpty {
+    imports = [
+      "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting", "Glibc", "Systemd",
+      "Testing",
+    ].map { "import \($0)\n" }.joined()
+    // Foundation has a Progress too; what is imported by its name takes precedence.
+    if block.file.contains("DaemonLifecycleFoundation") {
+      imports += "import Foundation\nimport struct Given.Progress\n"
+    }
+  }
+  let hasStatements = all.contains { $0.kind == .statement }
+  let body =
+    hasStatements
+    ? text([.type]) + "func snippet() async throws {\n" + text([.function, .statement]) + "\n}\n"
+    : text([.type, .function])
+  // A block that imports another one has its names from there.
+  let given = imports.contains("@testable") ? "" : "import Given\n"
+  return given + imports + body
+}
+
+// MARK: - All of them
+
+let folder = CommandLine.arguments[1]
+var count = 0
+for path in CommandLine.arguments.dropFirst(2) {
+  var previous: [Line] = []
+  for var block in try blocks(in: path) {
+    count += 1
+    if block.note.hasPrefix("not compiled, since ") { continue }
+    if block.note == "continues" { block.lines = previous + block.lines }
+    previous = block.lines
+    let isModule = block.note.hasPrefix("module ")
+    guard block.note.isEmpty || block.note == "continues" || isModule else {
+      print("\(path):\(block.lines[0].number): there is no note \"\(block.note)\"")
+      exit(1)
+    }
+    let kind = block.isManifest ? "manifest" : isModule ? "module" : "swift"
+    let name = isModule ? String(block.note.dropFirst(7)) : block.name
+    let text =
+      block.isManifest ? block.lines.map(\.text).joined(separator: "\n") : source(of: block)
+    try text.write(toFile: "\(folder)/\(name).\(kind)", atomically: false, encoding: .utf8)
+  }
+}
+print("\(count) examples in documents and doc comments")
