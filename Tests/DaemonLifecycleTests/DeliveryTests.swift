@@ -460,6 +460,8 @@ import Testing
     mock.inject(.sigusr1)
     await mock.advance(by: .seconds(10))
     #expect(log.all.isEmpty)
+    // The main actor has answered, or nobody could say that the hook does not wait for it.
+    await MainActor.run {}
     await mock.advance(by: .seconds(1))
     await mock.settled()
     // It is asked to save all the same, once.

@@ -295,6 +295,8 @@ import Testing
     }
     mock.inject(.sigusr2)
     while stale.withLock({ $0 == nil }) { try? await Task.sleep(for: .milliseconds(1)) }
+    // The main actor has answered: until it has, nobody can say that the hook does not wait for it.
+    await MainActor.run {}
     await mock.advance(by: .seconds(20))
     let report = await mock.settled()
     #expect(log.all == numbers(0..<40))
