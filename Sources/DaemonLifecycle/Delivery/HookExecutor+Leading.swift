@@ -1,6 +1,6 @@
 import Synchronization
 
-// What the leader does: it listens, runs what is short itself, and gives a thread to what is not.
+// What the leader does: it listens, runs what is short itself, and gives a thread to what is not; and what its deputy does.
 extension HookExecutor {
   /// What the leader does next.
   private enum Decision {
@@ -153,5 +153,41 @@ extension HookExecutor {
     guard let client else { return }
     if !ready.descriptors.isEmpty { client.descriptorsAreReady(ready.descriptors) }
     if ready.timerExpired { client.timerExpired() }
+  }
+
+  // MARK: The deputy
+
+  /// Waits until the leader has been in one item for too long, or a role is given.
+  func standBy(_ me: Worker) -> Role {
+    while true {
+      let hasRung = alarm.wait(seconds: Self.deputySeconds)
+      if let role = takeRole(me) { return role }
+      let role: Role? = state.withLock { state in
+        // Given a role just now: the alarm rings again.
+        guard state.deputy === me else { return nil }
+        guard !hasRung else { return relieve(me, &state) }
+        defer { state.neededDeputy = false }
+        if state.neededDeputy { return nil }
+        state.deputy = nil
+        state.threads -= 1
+        return .end
+      }
+      if let role { return role }
+    }
+  }
+
+  /// The alarm has gone off: the lead, if the leader is still where it was.
+  private func relieve(_ me: Worker, _ state: inout State) -> Role? {
+    guard let leader = state.busyLeader else { return nil }
+    let sequence = leader.worker.sequence.load(ordering: .acquiring)
+    guard sequence == leader.seen else {
+      state.busyLeader?.seen = sequence
+      alarm.set(after: patience)
+      return nil
+    }
+    state.busyLeader = nil
+    state.deputy = nil
+    me.isLeading = true
+    return .lead
   }
 }

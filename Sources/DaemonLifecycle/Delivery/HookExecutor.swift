@@ -374,41 +374,7 @@ final class HookExecutor: TaskExecutor {
     return takeRole(me) ?? .end  // always given before the signal
   }
 
-  /// Waits until the leader has been in one item for too long, or a role is given.
-  private func standBy(_ me: Worker) -> Role {
-    while true {
-      let hasRung = alarm.wait(seconds: Self.deputySeconds)
-      if let role = takeRole(me) { return role }
-      let role: Role? = state.withLock { state in
-        // Given a role just now: the alarm rings again.
-        guard state.deputy === me else { return nil }
-        guard !hasRung else { return relieve(me, &state) }
-        defer { state.neededDeputy = false }
-        if state.neededDeputy { return nil }
-        state.deputy = nil
-        state.threads -= 1
-        return .end
-      }
-      if let role { return role }
-    }
-  }
-
-  /// The alarm has gone off: the lead, if the leader is still where it was.
-  func relieve(_ me: Worker, _ state: inout State) -> Role? {
-    guard let leader = state.busyLeader else { return nil }
-    let sequence = leader.worker.sequence.load(ordering: .acquiring)
-    guard sequence == leader.seen else {
-      state.busyLeader?.seen = sequence
-      alarm.set(after: patience)
-      return nil
-    }
-    state.busyLeader = nil
-    state.deputy = nil
-    me.isLeading = true
-    return .lead
-  }
-
-  private func takeRole(_ me: Worker) -> Role? {
+  func takeRole(_ me: Worker) -> Role? {
     let role = state.withLock { state in
       if me.role != nil, me.isDeputy { state.deputyIsWaking = false }
       return me.role.take()

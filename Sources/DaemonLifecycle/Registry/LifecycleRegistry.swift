@@ -64,18 +64,6 @@ struct LifecycleRegistry: Sendable {
     }
   }
 
-  /// A wish that waits for its walk: `order` says since when, `cause` is the latest.
-  private struct Wish: Sendable {
-    let order: UInt64
-    let cause: LifecycleCause
-  }
-
-  private enum Planned: Sendable {
-    case state, sleep, reload, save
-    case pressure(DidReceivePressure.Resource)
-    case post
-  }
-
   /// Changes at the beginning of a `Did…` step and at the end of a `Will…` one.
   private(set) var state: LifecycleState
   /// Foreground is wanted only while there is none. A suspend is one of them.
@@ -103,18 +91,9 @@ struct LifecycleRegistry: Sendable {
   private(set) var hasCutWalk = false
   /// How many signals asked for an end: only signals escalate.
   private var terminationSignals = 0
-  /// Grows with each wish.
-  private var lastOrder: UInt64 = 0
-
-  private var launchWish: Wish?
-  /// Exists while the state wanted differs from the state reached, or may.
-  private var stateWish: Wish?
-  private var sleepWish: Wish?
+  private var wishes = LifecycleWishes()
+  /// The machine is about to sleep.
   private var wantsSleep = false
-  private var reloadWish: Wish?
-  private var saveWish: Wish?
-  private var pressureWishes: [DidReceivePressure.Resource: Wish] = [:]
-  private var posts: [(wish: Wish, post: LifecyclePost)] = []
 
   init(state: LifecycleState = .launching) {
     self.state = state
@@ -129,40 +108,32 @@ struct LifecycleRegistry: Sendable {
     if case .checkHealth = event.kind { return state == .terminated ? .refused : .checkHealth }
     guard termination == nil, state != .terminated else { return .refused }
     switch event.kind {
-    case .launch: launchWish = wish(for: launchWish, event.cause)
+    case .launch: wishes.wantLaunch(event.cause)
     case .enterBackground(let reason):
       backgroundReasons.insert(reason)
-      stateWish = wish(for: stateWish, event.cause)
+      wishes.want(.state, event.cause)
     case .enterForeground(let reason):
       backgroundReasons.remove(reason)
-      stateWish = wish(for: stateWish, event.cause)
+      wishes.want(.state, event.cause)
     case .suspend:
       backgroundReasons.insert(.suspend)
       wantsSleep = true
-      sleepWish = wish(for: sleepWish, event.cause)
-      stateWish = wish(for: stateWish, event.cause)
+      wishes.want(.sleep, event.cause)
+      wishes.want(.state, event.cause)
     case .resume:
       backgroundReasons.remove(.suspend)
       wantsSleep = false
-      sleepWish = wish(for: sleepWish, event.cause)
-      stateWish = wish(for: stateWish, event.cause)
-    case .reload: reloadWish = wish(for: reloadWish, event.cause)
-    case .saveState: saveWish = wish(for: saveWish, event.cause)
-    case .pressure(let resource):
-      pressureWishes[resource] = wish(for: pressureWishes[resource], event.cause)
+      wishes.want(.sleep, event.cause)
+      wishes.want(.state, event.cause)
+    case .reload: wishes.want(.reload, event.cause)
+    case .saveState: wishes.want(.save, event.cause)
+    case .pressure(let resource): wishes.want(.pressure(resource), event.cause)
     case .post(let notification):
-      lastOrder += 1
       let post = LifecyclePost(notification, id: postID ?? PostID(value: 0))
-      posts.append((Wish(order: lastOrder, cause: event.cause), post))
+      wishes.want(.post(post), event.cause)
     case .terminate, .checkHealth: break
     }
     return .none
-  }
-
-  /// A wish that waits already keeps its place and takes the newer cause.
-  private mutating func wish(for old: Wish?, _ cause: LifecycleCause) -> Wish {
-    if old == nil { lastOrder += 1 }
-    return Wish(order: old?.order ?? lastOrder, cause: cause)
   }
 
   private mutating func terminate(_ cause: LifecycleCause) -> Effect {
@@ -188,9 +159,7 @@ struct LifecycleRegistry: Sendable {
 
   /// Posts that a termination has overtaken: they will never be delivered.
   mutating func takeOvertakenPosts() -> [LifecyclePost] {
-    guard termination != nil else { return [] }
-    defer { posts = [] }
-    return posts.map(\.post)
+    termination == nil ? [] : wishes.takePosts()
   }
 
   /// Who hears a notification that is posted in a hook, and so delivered at once, beside the current step.
@@ -248,7 +217,7 @@ struct LifecycleRegistry: Sendable {
 
   /// Nothing is left to be told of the machine's sleep, or of its end.
   var isSleepSettled: Bool {
-    termination == nil && sleepWish == nil && wantsSleep == isSuspended
+    termination == nil && wishes.sleep == nil && wantsSleep == isSuspended
       && !(isInWalk && walkKind == .suspend)
   }
 
@@ -375,62 +344,33 @@ struct LifecycleRegistry: Sendable {
   private mutating func planWalk() -> Bool {
     walkNumber += 1
     if state == .launching {
-      guard let wish = launchWish else { return false }
-      launchWish = nil
+      guard let cause = wishes.takeLaunch() else { return false }
       walkKind = .launch
-      walkCause = wish.cause
+      walkCause = cause
       walk = [.didFinishLaunching, .willEnterForeground]
       return true
     }
-    guard let (planned, wish) = longestWaiting() else { return false }
-    walkCause = wish.cause
-    switch planned {
-    case .state:
-      stateWish = nil
-      walkKind = backgroundReasons.isEmpty ? .foreground : .background
-      walk =
-        backgroundReasons.isEmpty
-        ? [.willEnterForeground]
-        : state == .foreground ? [.didEnterBackground, .shouldSaveState] : []
-    case .sleep:
-      sleepWish = nil
-      walkKind = wantsSleep ? .suspend : .resume
-      walk =
-        wantsSleep == isSuspended
-        ? [] : wantsSleep ? [.didEnterBackground, .shouldSaveState, .willSuspend] : [.didResume]
-    case .reload:
-      reloadWish = nil
-      walkKind = .reload
-      walk = [.shouldSaveState, .shouldReload]
-    case .save:
-      saveWish = nil
-      walkKind = .save
-      walk = [.shouldSaveState]
-    case .pressure(let resource):
-      pressureWishes[resource] = nil
-      walkKind = .pressure
-      walk = [.pressure(resource)]
-    case .post:
-      walkKind = .post
-      walk = [.posted(posts.removeFirst().post)]
-    }
+    guard let (kind, cause) = wishes.takeNext() else { return false }
+    walkCause = cause
+    (walkKind, walk) = plannedWalk(for: kind)
     return true
   }
 
-  private func longestWaiting() -> (Planned, Wish)? {
-    var first: (planned: Planned, wish: Wish)?
-    func consider(_ planned: Planned, _ wish: Wish?) {
-      guard let wish, wish.order < first?.wish.order ?? .max else { return }
-      first = (planned, wish)
+  /// Empty where nothing is left to do.
+  private func plannedWalk(for kind: LifecycleWishes.Kind) -> (LifecycleWalk, [LifecycleStep]) {
+    switch kind {
+    case .state where backgroundReasons.isEmpty: (.foreground, [.willEnterForeground])
+    case .state:
+      (.background, state == .foreground ? [.didEnterBackground, .shouldSaveState] : [])
+    case .sleep where wantsSleep == isSuspended: (wantsSleep ? .suspend : .resume, [])
+    case .sleep where wantsSleep:
+      (.suspend, [.didEnterBackground, .shouldSaveState, .willSuspend])
+    case .sleep: (.resume, [.didResume])
+    case .reload: (.reload, [.shouldSaveState, .shouldReload])
+    case .save: (.save, [.shouldSaveState])
+    case .pressure(let resource): (.pressure, [.pressure(resource)])
+    case .post(let post): (.post, [.posted(post)])
     }
-    consider(.sleep, sleepWish)
-    // A suspend enters the background on its way, and a resume is told before the foreground.
-    if sleepWish == nil { consider(.state, stateWish) }
-    consider(.reload, reloadWish)
-    consider(.save, saveWish)
-    for (resource, wish) in pressureWishes { consider(.pressure(resource), wish) }
-    consider(.post, posts.first?.wish)
-    return first
   }
 
   /// The step with the members that hear it, in order, cut into groups.
