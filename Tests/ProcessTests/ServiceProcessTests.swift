@@ -46,6 +46,24 @@ final class ServiceProcessTests: XCTestCase {
     XCTAssertEqual(daemon.output.count, 1, "\(daemon.output)")
   }
 
+  /// Who is served is served on, and who comes waits until one leaves.
+  func testWithoutDescriptorsItWaitsForSome() throws {
+    let daemon = try ChildProcess(
+      "/bin/sh", ["-c", "ulimit -n 64; exec \"$0\" 0", built("clockd")], stderrToStdout: true)
+    let address = String(try daemon.expect("clockd: serving ").split(separator: " ")[2])
+    let first = try Peer(address)
+    var others = try (0..<100).map { _ in try Peer(address) }
+    try daemon.expect("clockd: Could not accept a client: Too many open files.")
+    first.send("wait 0\n")
+    XCTAssertTrue(first.hears("waited 0 s\n"))
+    let last = others.removeLast()
+    last.send("wait 0\n")
+    others = []
+    XCTAssertTrue(last.hears("waited 0 s\n"))
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
   func testArguments() throws {
     for (arguments, status) in [(["x"], 64), (["1", "2"], 64), (["--help"], 0)]
       as [([String], Int32)]
