@@ -17,6 +17,8 @@ let package = Package(
     .library(name: "DaemonLifecycleTesting", targets: ["DaemonLifecycleTesting"]),
     .executable(name: "pollerd", targets: ["Pollerd"]),
     .executable(name: "echod", targets: ["Echod"]),
+    .executable(name: "standby", targets: ["Standby"]),
+    .executable(name: "clockd", targets: ["Clockd"]),
   ],
   targets: [
     .target(name: "CLinux"),
@@ -35,6 +37,12 @@ let package = Package(
     .executableTarget(
       name: "Echod", dependencies: ["DaemonLifecycle", "DaemonLifecycleFoundation", "Systemd"],
       path: "Examples/Echod", swiftSettings: strict),
+    .executableTarget(
+      name: "Standby", dependencies: ["DaemonLifecycle"], path: "Examples/Standby",
+      swiftSettings: strict),
+    .executableTarget(
+      name: "Clockd", dependencies: ["DaemonLifecycle"], path: "Examples/Service",
+      swiftSettings: strict),
     // Raises the limit of descriptors for the tests that run beside each other.
     .target(name: "TestLimits", path: "Tests/TestLimits"),
     .target(
@@ -67,7 +75,7 @@ let package = Package(
       name: "ProcessTests",
       dependencies: [
         "ProbeDaemon", "ProbeSyncMain", "ProbeTopLevel", "ProbeService", "Pollerd", "Echod",
-        "DaemonLifecycleTesting", "TestSupport",
+        "Standby", "Clockd", "DaemonLifecycleTesting", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(
@@ -87,6 +95,13 @@ let package = Package(
       name: "FoundationTests",
       dependencies: ["DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting"],
       swiftSettings: strict),
+    .testTarget(
+      name: "StandbyTests", dependencies: ["Standby", "DaemonLifecycle", "DaemonLifecycleTesting"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "ServiceTests",
+      dependencies: ["Clockd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport"],
+      swiftSettings: strict),
     .executableTarget(
       name: "ProbeState", dependencies: ["CLinux", "DaemonLifecycle"], path: "Tests/Probes/State",
       swiftSettings: strict + [.unsafeFlags(["-O"])]),
@@ -99,7 +114,7 @@ let package = Package(
       swiftSettings: strict),
     // On a real systemd; skipped unless MACHINE_SUITES says where. See Tests/Machine.
     .testTarget(
-      name: "MachineTests", dependencies: ["Pollerd", "Echod", "ProbeService"],
+      name: "MachineTests", dependencies: ["Pollerd", "Echod", "Standby", "ProbeService"],
       swiftSettings: strict),
   ]
 )

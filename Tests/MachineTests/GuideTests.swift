@@ -55,6 +55,46 @@ import Testing
     }
   }
 
+  @Test(arguments: Release.selected)
+  func itInstallsStandby(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let package = machine.share + "/package"
+      try FileManager.default.createDirectory(
+        atPath: package + "/.build/release", withIntermediateDirectories: true)
+      try FileManager.default.copyItem(
+        atPath: Package.root + "/systemd", toPath: package + "/systemd")
+      try FileManager.default.createSymbolicLink(
+        atPath: package + "/.build/release/standby", withDestinationPath: "/opt/machine/bin/standby"
+      )
+      let (a, b) = (
+        try await machine.adopt("standby@a.service"), try await machine.adopt("standby@b.service")
+      )
+      let blocks = try Self.shellBlocks()
+      let commands = try #require(blocks.first { $0.contains("enable --now standby") })
+      let said = try await machine.shell("set -e; cd /share/package; \(commands)")
+      #expect(said.status == 0, "\(said.stderr)")
+      try await a.waitForMessage("standby: a leads from 1")
+      try await b.waitForMessage("standby: b stands by at")
+      // Then what it says of handing over, line by line.
+      let block = try #require(blocks.first { $0.contains("start standby-b.target") })
+      for line in block.split(separator: "\n") {
+        let said = try await machine.shell(String(line))
+        #expect(said.status == 0, "\(line): \(said.stdout)\(said.stderr)")
+        switch true {
+        case line.contains("start standby-b.target"):
+          try await b.waitForMessage("standby: b leads from")
+        case line.contains("stop standby@b"):
+          let first = try await a.waitForMessage("standby: a stands by at 0")
+          let led = try await a.waitForMessage("standby: a leads from", after: first)
+          try await a.waitForMessage("standby: a leads from", after: led)
+        default: break
+        }
+      }
+      #expect(try await a.show("ActiveState") == "inactive")
+      #expect(try await b.show("ActiveState") == "inactive")
+    }
+  }
+
   /// What it tells operators to type is understood, on the systemd that it was written for.
   @Test(arguments: Release.since(257))
   func itsCommandsWork(_ release: Release) async throws {

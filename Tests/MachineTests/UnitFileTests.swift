@@ -9,7 +9,11 @@ import Testing
     try await release.test { machine in
       try await machine.installPollerdFiles()
       try await machine.installEchodFiles()
-      for unit in ["pollerd.service", "pollerd@one.service", "echod.service", "echod.socket"] {
+      try await machine.installStandbyFiles()
+      for unit in [
+        "pollerd.service", "pollerd@one.service", "echod.service", "echod.socket",
+        "standby@a.service", "standby-a.target", "standby-b.target", "standby.target",
+      ] {
         let said = try await machine.run("systemd-analyze", "verify", unit)
         #expect(said.status == 0 && said.stdout + said.stderr == "")
       }
@@ -27,9 +31,11 @@ import Testing
     try await release.test { machine in
       try await machine.installPollerdFiles()
       try await machine.installEchodFiles()
+      try await machine.installStandbyFiles()
       try await machine.expect("systemctl", "daemon-reload")
       for (unit, most) in [
         ("pollerd.service", 1.0), ("pollerd@one.service", 1.0), ("echod.service", 0.7),
+        ("standby@a.service", 0.7),
       ] {
         let said = try await machine.expect("systemd-analyze", "security", "--no-pager", unit)
         let verdict = try #require(said.split(separator: "\n").last)

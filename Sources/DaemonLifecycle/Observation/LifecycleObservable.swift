@@ -109,6 +109,13 @@ extension LifecycleObservable {
   }
 
   /// Gives a reason for being in the background; the daemon stays there until it is taken back.
+  ///
+  /// Given before the launch, it launches the daemon in the background:
+  ///
+  ///     configuration.systemd.watchedUnits = ["standby-a.target"]
+  ///     let lifecycle = LifecycleSubject(configuration)
+  ///     // Until systemd says that the unit is active, and for good if nobody can say so.
+  ///     lifecycle.enterBackground(for: BackgroundReason("standby-a.target"))
   public func enterBackground(for reason: BackgroundReason = .operator) {
     core.receive(LifecycleEvent(.enterBackground(reason)))
   }

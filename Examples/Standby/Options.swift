@@ -1,0 +1,70 @@
+import Foundation
+
+/// What the command line says.
+struct Options: Equatable {
+  var wantsHelp = false
+  var name = "\(getpid())"
+  /// The unit that says who leads.
+  var unit: String?
+  var interval = Duration.seconds(1)
+  var ledger = ""
+
+  static let usage = """
+    Usage: standby [--name NAME] [--unit UNIT] [--interval SECONDS] LEDGER
+
+    Two of them share the file LEDGER: the active one appends a numbered line each second, and the other follows.
+
+      --name NAME         what its lines are signed with (default: the process's number)
+      --unit UNIT         it is active while this unit of systemd's is, such as standby-a.target
+      --interval SECONDS  how often the active one writes, and both read (default: 1)
+      --help              print this
+
+    Signals: SIGUSR2 makes it active, unless UNIT is not; SIGUSR1 passive. SIGTERM and SIGINT end it.
+
+    Exit status: 0 all well, 1 LEDGER can't be read or written, 64 bad arguments, 71 LEDGER can't be opened.
+
+    """
+
+  init() {}
+
+  init(parsing arguments: [String]) throws(UsageError) {
+    var rest = arguments[...]
+    while let argument = rest.popFirst() {
+      switch argument {
+      case "--help", "-h":
+        wantsHelp = true
+        return
+      case "--name":
+        name = try Self.value(of: argument, &rest)
+        if name.contains(where: \.isNewline) { throw UsageError("--name must be on one line") }
+      case "--unit": unit = try Self.value(of: argument, &rest)
+      case "--interval":
+        let text = try Self.value(of: argument, &rest)
+        guard let seconds = Double(text), seconds >= 0.001, seconds <= 3600 else {
+          throw UsageError("--interval \"\(text)\" is not a number of seconds from 0.001 to 3600")
+        }
+        interval = .seconds(seconds)
+      case _ where argument.hasPrefix("-"): throw UsageError("There is no option \(argument)")
+      case _ where ledger.isEmpty: ledger = argument
+      default: throw UsageError("There can be but one LEDGER, and \"\(argument)\" is another")
+      }
+    }
+    if ledger.isEmpty { throw UsageError("LEDGER is missing") }
+  }
+
+  private static func value(
+    of name: String, _ rest: inout ArraySlice<String>
+  ) throws(UsageError) -> String {
+    guard let value = rest.popFirst(), !value.isEmpty else {
+      throw UsageError("\(name) needs a value")
+    }
+    return value
+  }
+}
+
+/// The command line can't be understood.
+struct UsageError: Error, CustomStringConvertible {
+  private let problem: String
+  init(_ problem: String) { self.problem = problem }
+  var description: String { problem + " (see standby --help)." }
+}

@@ -1,0 +1,86 @@
+import DaemonLifecycle
+
+/// One of the two instances. Each follows the ledger all the time; the one in the foreground writes to it.
+///
+/// What a replica knows comes from the ledger alone, its own lines included. So the one that takes over has
+/// little to catch up on, and goes on exactly where the other has stopped.
+actor Replica {
+  private let name: String
+  private let path: String
+  private let ledger: Ledger
+  private let say: @Sendable (String) -> Void
+  /// The number of the ledger's last line: what a daemon of yours would keep warm, a cache or an index.
+  private(set) var last = 0
+
+  init(
+    name: String, ledger path: String, say: @escaping @Sendable (String) -> Void
+  ) throws {
+    (self.name, self.path, self.say) = (name, path, say)
+    ledger = try Ledger(path)
+  }
+
+  /// Works until the daemon terminates.
+  nonisolated func work(
+    every interval: Duration, in lifecycle: any LifecycleObservable
+  ) async throws {
+    try await withThrowingTaskGroup(of: Void.self) { group in
+      // In the background, too: this is what makes it a hot standby.
+      group.addTask { try await self.follow(every: interval, in: lifecycle) }
+      // Begun by each WillEnterForeground, cancelled and waited for by each DidEnterBackground.
+      group.addTask {
+        try await lifecycle.foreground { try await self.lead(every: interval, in: lifecycle) }
+      }
+      // Not `waitForAll`, which would wait for the other one when one has failed.
+      for try await () in group {}
+    }
+  }
+
+  private func follow(every interval: Duration, in lifecycle: any LifecycleObservable) async throws
+  {
+    try catchUp()
+    say("\(name) stands by at \(last)")
+    for try await _ in lifecycle.ticks(every: interval) { try catchUp() }
+  }
+
+  private func lead(every interval: Duration, in lifecycle: any LifecycleObservable) async throws {
+    // The lifecycle says who should lead. That the other has stopped, only the lock can say: it may be
+    // slow to hear of it.
+    while try !ledger.lock() { try await lifecycle.clock.sleep(for: .milliseconds(10)) }
+    defer { ledger.unlock() }
+    try catchUp()
+    try mend()
+    say("\(name) leads from \(last + 1)")
+    defer { say("\(name) stands by at \(last)") }
+    for try await _ in lifecycle.ticks(every: interval) {
+      try ledger.append("\(last + 1) \(name)")
+      try catchUp()
+    }
+  }
+
+  private func catchUp() throws {
+    for line in try ledger.newLines() {
+      guard line.hasPrefix("\(last + 1) ") else { throw notALedger(line) }
+      last += 1
+    }
+  }
+
+  /// Removes what a writer that was cut off has left of its line. Nobody writes meanwhile: we have the lock.
+  private func mend() throws {
+    let half = try ledger.halfLine()
+    let beginning = "\(last + 1) "
+    guard beginning.hasPrefix(half) || half.hasPrefix(beginning) else { throw notALedger(half) }
+    try ledger.dropHalfLine()
+  }
+
+  private func notALedger(_ line: String) -> NotALedger {
+    NotALedger(path: path, line: line, number: last + 1)
+  }
+}
+
+/// Somebody else's file, which is not to be written to.
+struct NotALedger: Error, CustomStringConvertible {
+  let path: String
+  let line: String
+  let number: Int
+  var description: String { "\(path) is no ledger: line \(number) is \"\(line.prefix(60))\"." }
+}

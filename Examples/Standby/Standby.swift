@@ -1,0 +1,52 @@
+import DaemonLifecycle
+import Foundation
+
+/// A hot standby: two instances of one daemon, of which one works, and the other knows all that it knows and
+/// takes over within a moment. The background is where a standby lives, and the foreground is the work.
+///
+///     swift build
+///     .build/debug/standby --name a /tmp/ledger & .build/debug/standby --name b /tmp/ledger &
+///     kill -USR2 %1; sleep 3; kill %1; kill -USR2 %2
+///     cat /tmp/ledger
+///
+/// SIGUSR2 makes an instance active, SIGUSR1 passive again. Under systemd, with `--unit`, it is active exactly
+/// while that unit is, and a crash makes the other one active: see `systemd/README.md`.
+///
+/// This file launches the daemon in the background; `Replica` is what is done where; `Ledger` is the file.
+@main struct Standby {
+  static func main() async {
+    do {
+      let options = try Options(parsing: Array(CommandLine.arguments.dropFirst()))
+      if options.wantsHelp {
+        print(Options.usage, terminator: "")
+        exit(0)
+      }
+      try await serve(options)
+    } catch {
+      say("\(error)")
+      exit(error is UsageError ? 64 : 71)
+    }
+  }
+
+  private static func serve(_ options: Options) async throws -> Never {
+    var configuration = LifecycleConfiguration()
+    configuration.systemd.watchedUnits = options.unit.map { [$0] } ?? []
+    let lifecycle = LifecycleSubject(configuration)
+    // Given before the launch, a reason launches the daemon in the background. This one is taken back when
+    // systemd says that the unit is active, or by SIGUSR2; until then, and without a bus, it stands by.
+    lifecycle.enterBackground(for: options.unit.map { BackgroundReason($0) } ?? .operator)
+
+    let replica = try Replica(name: options.name, ledger: options.ledger, say: say)
+    let result = try await lifecycle.run {
+      try await replica.work(every: options.interval, in: lifecycle)
+    }
+    if let error = result.error { say("\(error)") }
+    exit(result.code)
+  }
+
+  /// A line for whoever operates this, on standard error.
+  @Sendable private static func say(_ sentence: String) {
+    let line = Array("standby: \(sentence)\n".utf8)
+    _ = write(2, line, line.count)
+  }
+}

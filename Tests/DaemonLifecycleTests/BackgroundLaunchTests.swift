@@ -1,0 +1,45 @@
+import DaemonLifecycleTesting
+import Testing
+
+@testable import DaemonLifecycle
+
+/// A reason that is given before the launch: the daemon launches in the background, as a hot standby does.
+@Suite struct BackgroundLaunchTests {
+  private let mock = MockLifecycleSubject(state: .launching)
+  private let unit = BackgroundReason("standby-a.target")
+  private let log = Log()
+
+  @Test func theLaunchEndsInTheBackground() async throws {
+    let listener = Listener("a", log)
+    mock.addObserver(listener)
+    mock.enterBackground(for: unit)
+    let report = await mock.launch()
+    #expect(report.problems.isEmpty)
+    #expect(log.all == ["a launch"])
+    #expect(mock.state == .background)
+    try mock.checkNothingPending()
+    withExtendedLifetime(listener) {}
+  }
+
+  /// As `UnitFollower` reports it: the reason that it takes back is the one that was given.
+  @Test func theUnitBringsItToTheForeground() async throws {
+    let listener = Listener("a", log)
+    mock.addObserver(listener)
+    mock.enterBackground(for: unit)
+    await mock.launch()
+    await mock.send(.sigusr2)
+    #expect(mock.state == .background, "an operator's resume takes back no reason of a unit's")
+    await mock.send(.enterForeground(unit))
+    #expect(mock.state == .foreground)
+    await mock.send(.enterBackground(unit))
+    #expect(log.all == ["a launch", "a foreground", "a background", "a save"])
+    withExtendedLifetime(listener) {}
+  }
+
+  @Test func withoutAReasonLeftItLaunchesInTheForeground() async throws {
+    mock.enterBackground(for: unit)
+    mock.enterForeground(for: unit)
+    await mock.launch()
+    #expect(mock.state == .foreground)
+  }
+}

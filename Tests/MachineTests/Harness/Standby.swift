@@ -1,0 +1,56 @@
+/// The shipped pair, on a machine of the test's own, since its targets have no other names.
+struct StandbyPair {
+  let machine: MachineTest
+  let group: Service
+  let instances: [String: Service]
+  let targets: [String: Service]
+
+  subscript(name: String) -> Service {
+    get throws {
+      guard let service = instances[name] else { throw MachineFailure("no instance \(name)") }
+      return service
+    }
+  }
+
+  func target(_ name: String) throws -> Service {
+    guard let target = targets[name] else { throw MachineFailure("no instance \(name)") }
+    return target
+  }
+
+  /// Who has written each line of the ledger, after a check that each number is there, once.
+  func writers() async throws -> [String] {
+    let lines = try await machine.read("/var/lib/standby/ledger").split(separator: "\n")
+    let words = lines.map { $0.split(separator: " ") }
+    guard words.map({ Int($0[0]) }) == (0..<lines.count).map({ $0 + 1 }) else {
+      throw MachineFailure("not numbered one by one: \(lines)")
+    }
+    return words.map { String($0[1]) }
+  }
+}
+
+extension MachineTest {
+  /// What `systemd/README.md` says to install, and reads ten times a second.
+  func standbyPair() async throws -> StandbyPair {
+    try await installStandbyFiles()
+    let faster =
+      "[Service]\nExecStart=\nExecStart=/usr/local/bin/standby --name %i --unit standby-%i.target"
+      + " --interval 0.1 /var/lib/standby/ledger\n"
+    var (instances, targets): ([String: Service], [String: Service]) = ([:], [:])
+    for name in ["a", "b"] {
+      instances[name] = try await adopt("standby@\(name).service", dropIns: [faster])
+      targets[name] = try await adopt("standby-\(name).target")
+    }
+    let group = try await adopt("standby.target")
+    return StandbyPair(machine: self, group: group, instances: instances, targets: targets)
+  }
+
+  func installStandbyFiles() async throws {
+    for name in ["standby@.service", "standby-a.target", "standby-b.target", "standby.target"] {
+      try await put("/etc/systemd/system/" + name, try Package.read("systemd/" + name))
+    }
+    try await put(
+      "/etc/sysusers.d/standby.conf", try Package.read("systemd/sysusers.d/standby.conf"))
+    try await expect("systemd-sysusers")
+    try await expect("ln", "-sfn", "/opt/machine/bin/standby", "/usr/local/bin/standby")
+  }
+}

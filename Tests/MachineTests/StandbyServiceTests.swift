@@ -1,0 +1,79 @@
+import Testing
+
+/// The hot standby on the real systemd: who works is what the targets say, and there is always one.
+@Suite("standby", .machines, .describesUnits) struct StandbyServiceTests {
+  /// Started as the guide says: a works, b stands by and knows it.
+  private func pair(_ machine: MachineTest) async throws -> StandbyPair {
+    let pair = try await machine.standbyPair()
+    try await pair.group.start()
+    try await pair["a"].waitForMessage("standby: a leads from 1")
+    try await pair["b"].wait("StatusText") { $0.hasPrefix("background, standby-b.target, since") }
+    return pair
+  }
+
+  /// The other has taken over from where this one was, and both are what they seem.
+  private func waitUntilTakenOver(_ pair: StandbyPair, by name: String) async throws {
+    try await pair[name].waitForMessage("standby: \(name) leads from")
+    try await pair[name].wait("StatusText") { $0.hasPrefix("foreground since") }
+    let script = "until grep -q \" \(name)$\" /var/lib/standby/ledger; do sleep .02; done"
+    _ = try await pair.machine.shell(script)
+    let writers = try await pair.writers()
+    let isInTurn = writers == writers.sorted { $0 != name && $1 == name }
+    #expect(writers.last == name && isInTurn, "\(writers)")
+  }
+
+  @Test(arguments: Release.selected)
+  func whenOneIsStoppedTheOtherTakesOver(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let pair = try await pair(machine)
+      try await pair["a"].stop()
+      try await waitUntilTakenOver(pair, by: "b")
+      #expect(try await pair["a"].show("Result") == "success")
+      // Started again, it is the standby.
+      try await pair["a"].start()
+      try await pair["a"].wait("StatusText") {
+        $0.hasPrefix("background, standby-a.target, since")
+      }
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func whenOneCrashesTheOtherTakesOver(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let pair = try await pair(machine)
+      try await pair["a"].kill("KILL")
+      try await waitUntilTakenOver(pair, by: "b")
+      // `Restart=` brings it back, to stand by.
+      try await pair["a"].wait("NRestarts", is: "1")
+      try await pair["a"].wait("StatusText") {
+        $0.hasPrefix("background, standby-a.target, since")
+      }
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func anOperatorHandsOver(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let pair = try await pair(machine)
+      try await pair.target("b").start()
+      try await pair["a"].waitForMessage("standby: a stands by at")
+      try await waitUntilTakenOver(pair, by: "b")
+      #expect(try await pair.target("a").show("ActiveState") == "inactive")
+      #expect(try await pair["a"].show("ActiveState") == "active")
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func stoppedAsAWholeNobodyTakesOver(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let pair = try await pair(machine)
+      try await pair.group.stop()
+      for name in ["a", "b"] {
+        try await pair[name].wait("ActiveState", is: "inactive")
+        #expect(try await pair.target(name).show("ActiveState") == "inactive")
+      }
+      #expect(try await !pair.writers().contains("b"))
+      #expect(try await machine.expect("systemctl", "list-jobs", "--no-legend") == "")
+    }
+  }
+}

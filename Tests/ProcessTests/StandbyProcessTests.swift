@@ -1,0 +1,69 @@
+import Foundation
+import XCTest
+
+/// The hot standby as two processes, with signals.
+final class StandbyProcessTests: XCTestCase {
+  private let ledger = NSTemporaryDirectory() + "ledger-\(UUID().uuidString)"
+
+  override func tearDown() { unlink(ledger) }
+
+  private func started(_ name: String) throws -> ChildProcess {
+    let daemon = try ChildProcess(
+      built("standby"), ["--name", name, "--interval", "0.01", ledger], stderrToStdout: true)
+    try daemon.expect("standby: \(name) stands by at")
+    return daemon
+  }
+
+  /// Who has written each line; each number is there, once.
+  private func writers() throws -> [String] {
+    let lines = try String(contentsOfFile: ledger, encoding: .utf8).split(separator: "\n")
+    let words = lines.map { $0.split(separator: " ") }
+    XCTAssertEqual(words.map { Int($0[0]) }, (0..<lines.count).map { $0 + 1 })
+    return words.map { String($0[1]) }
+  }
+
+  private func waitForLines(_ count: Int, by name: String) throws {
+    let deadline = now() + 20
+    while try writers().filter({ $0 == name }).count < count {
+      guard now() < deadline else { throw TestFailure("\(name) does not write") }
+      usleep(1000)
+    }
+  }
+
+  /// Paused, terminated or killed: the other goes on with the next number.
+  func testTheOtherTakesOver() throws {
+    for end in [SIGUSR1, SIGTERM, SIGKILL] {
+      unlink(ledger)
+      let (a, b) = (try started("a"), try started("b"))
+      a.send(SIGUSR2)
+      try a.expect("standby: a leads from 1")
+      try waitForLines(5, by: "a")
+      XCTAssertFalse(try writers().contains("b"))
+      a.send(end)
+      b.send(SIGUSR2)
+      try b.expect("standby: b leads from")
+      try waitForLines(5, by: "b")
+      let writers = try writers()
+      XCTAssertEqual(writers, writers.sorted())
+      for daemon in [a, b] { daemon.send(SIGTERM) }
+      XCTAssertEqual(try a.wait(), end == SIGKILL ? .signal(SIGKILL) : .status(0))
+      XCTAssertEqual(try b.wait(), .status(0))
+    }
+  }
+
+  func testBadArgumentsAndFiles() throws {
+    for arguments in [[], ["--loud", ledger], ["--interval", "0", ledger], [ledger, ledger]] {
+      let daemon = try ChildProcess(built("standby"), arguments, stderrToStdout: true)
+      XCTAssertEqual(try daemon.wait(), .status(64))
+      XCTAssertEqual(daemon.output.count, 1)
+    }
+    let nowhere = try ChildProcess(built("standby"), ["/no/ledger"], stderrToStdout: true)
+    XCTAssertEqual(try nowhere.wait(), .status(71))
+    let other = try ChildProcess(built("standby"), ["/etc/passwd"], stderrToStdout: true)
+    XCTAssertEqual(try other.wait(), .status(1))
+    XCTAssertTrue(other.output.joined().contains("/etc/passwd is no ledger"))
+    let help = try ChildProcess(built("standby"), ["--help"])
+    XCTAssertEqual(try help.wait(), .status(0))
+    XCTAssertTrue(help.output.first?.hasPrefix("Usage: standby") == true)
+  }
+}

@@ -1,0 +1,112 @@
+import DaemonLifecycle
+import DaemonLifecycleTesting
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Clockd
+
+/// The server's loop in the foreground of a lifecycle, with time in the test's hand.
+@Suite(.timeLimit(.minutes(1))) struct ServerTests {
+  private let mock = MockLifecycleSubject()
+  private let server: Server
+  private let address: String
+
+  init() throws {
+    server = Server(try Socket(listeningOn: 0), clock: mock.clock) { print($0) }
+    address = "127.0.0.1:\(server.listener.port)"
+  }
+
+  private func run() -> Task<Void, any Error> {
+    Task { [mock, server] in try await mock.foreground { try await server.serve() } }
+  }
+
+  /// Peers block, which the few threads of Swift's pool are not for.
+  private func peer<Result: Sendable>(
+    _ body: @escaping @Sendable (Peer) -> Result
+  ) async throws -> Result {
+    let address = address
+    return try await withCheckedThrowingContinuation { continuation in
+      Thread.detachNewThread {
+        continuation.resume(with: Swift.Result { body(try Peer(address)) })
+      }
+    }
+  }
+
+  @Test func anAnswerUnderWayIsFinishedAndNoOtherBegun() async throws {
+    let serving = run()
+    async let heard = peer { peer in
+      peer.send("wait 3\nwait 4\n")
+      return peer.receive(1000)
+    }
+    await mock.untilSleeping()
+    mock.inject(.sigusr1)
+    // The answer and the limit of its grace: neither is over.
+    await mock.untilSleeping(2)
+    await mock.advance(by: .seconds(3))
+    #expect(try await heard == "waited 3 s\n")
+    let report = await mock.settled()
+    #expect(report.problems.isEmpty, "\(report)")
+    #expect(mock.state == .background)
+    await mock.send(.sigterm)
+    try await serving.value
+  }
+
+  /// It would keep the pause waiting for a minute.
+  @Test func anAnswerThatTakesTooLongIsGivenUp() async throws {
+    let serving = run()
+    async let heard = peer { peer in
+      peer.send("wait 60\n")
+      return peer.receive(1000)
+    }
+    await mock.untilSleeping()
+    mock.inject(.sigterm)
+    await mock.untilSleeping(2)
+    await mock.advance(by: .seconds(5))
+    #expect(try await heard == "")
+    await mock.settled()
+    #expect(mock.exit?.code == 0)
+    try await serving.value
+  }
+
+  @Test func whoComesDuringAPauseIsServedAfterIt() async throws {
+    await mock.send(.sigusr1)
+    let serving = run()
+    async let heard = peer { peer in
+      peer.send("wait 0\n")
+      peer.endSending()
+      return peer.receive(1000)
+    }
+    await mock.send(.sigusr2)
+    #expect(try await heard == "waited 0 s\n")
+    await mock.send(.sigterm)
+    try await serving.value
+  }
+
+  @Test func aLineThatIsTooLongEndsItsConnectionOnly() async throws {
+    let serving = run()
+    let heard = try await peer { peer in
+      peer.send([UInt8](repeating: UInt8(ascii: "x"), count: 5000))
+      return peer.receive(1000)
+    }
+    #expect(heard == "")
+    #expect(
+      try await peer {
+        $0.send("wait 0\n")
+        return $0.receive(11)
+      } == "waited 0 s\n")
+    await mock.send(.sigterm)
+    try await serving.value
+  }
+
+  /// Whatever is cancelled: a wait that has begun, and one that has not.
+  @Test func aWaitEndsWhenItIsCancelled() async throws {
+    let server = server
+    for delay in [Duration.zero, .milliseconds(20)] {
+      let task = Task { try await server.listener.wait(until: .readable) }
+      try await Task.sleep(for: delay)
+      task.cancel()
+      await #expect(throws: CancellationError.self) { try await task.value }
+    }
+  }
+}

@@ -1,0 +1,157 @@
+import DaemonLifecycle
+import DaemonLifecycleTesting
+import Foundation
+import Testing
+
+@testable import Standby
+
+/// Replicas with a lifecycle each, and one ledger.
+@Suite(.timeLimit(.minutes(1))) struct ReplicaTests {
+  private let path = NSTemporaryDirectory() + "ledger-\(UUID().uuidString)"
+
+  /// Launched as `Standby` does it, and at work until `end()`.
+  private func instance(_ name: String) async throws -> Instance {
+    let instance = try Instance(name, path)
+    await instance.mock.launch()
+    #expect(instance.mock.state == .background)
+    return instance
+  }
+
+  private final class Instance: Sendable {
+    let mock = MockLifecycleSubject(state: .launching)
+    let sayings: AsyncStream<String>
+    private let work: Task<Void, any Error>
+
+    init(_ name: String, _ path: String) throws {
+      let (sayings, sink) = AsyncStream.makeStream(of: String.self)
+      self.sayings = sayings
+      let replica = try Replica(name: name, ledger: path) { sink.yield($0) }
+      mock.enterBackground()
+      work = Task { [mock] in
+        defer { sink.finish() }
+        try await replica.work(every: .seconds(1), in: mock)
+      }
+    }
+
+    /// Waits until it has said so; earlier sayings are gone then.
+    func says(_ words: String) async -> Bool {
+      for await saying in sayings where saying == words { return true }
+      return false
+    }
+
+    /// Its loop has written or read, and sleeps again: in the foreground both do.
+    func pass(_ seconds: Int) async { await mock.advance(by: .seconds(seconds)) }
+
+    func end() async throws {
+      await mock.send(.sigterm)
+      // The daemon's end cancels the body of `run`.
+      work.cancel()
+      do { try await work.value } catch is CancellationError {}
+      try mock.checkNothingPending()
+    }
+
+    func failure() async -> String? {
+      do { try await work.value } catch { return "\(error)" }
+      return nil
+    }
+  }
+
+  private func ledger() throws -> String { try String(contentsOfFile: path, encoding: .utf8) }
+
+  @Test func launchedInTheBackgroundItWritesNothing() async throws {
+    let a = try await instance("a")
+    #expect(await a.says("a stands by at 0"))
+    await a.mock.untilSleeping()
+    await a.pass(10)
+    #expect(try ledger() == "")
+    try await a.end()
+  }
+
+  @Test func oneLeadsAndTheOtherTakesOver() async throws {
+    let (a, b) = (try await instance("a"), try await instance("b"))
+    #expect(await a.says("a stands by at 0"))
+    #expect(await b.says("b stands by at 0"))
+    await a.mock.send(.sigusr2)
+    #expect(await a.says("a leads from 1"))
+    await a.mock.untilSleeping(2)
+    await a.pass(2)
+    #expect(try ledger() == "1 a\n2 a\n3 a\n")
+
+    await a.mock.send(.sigusr1)
+    #expect(await a.says("a stands by at 3"))
+    await b.mock.send(.sigusr2)
+    #expect(await b.says("b leads from 4"))
+    await b.mock.untilSleeping(2)
+    await b.pass(1)
+    #expect(try ledger() == "1 a\n2 a\n3 a\n4 b\n5 b\n")
+    try await a.end()
+    try await b.end()
+  }
+
+  /// Both were told to lead: the second waits for the first.
+  @Test func neverDoBothLead() async throws {
+    let a = try await instance("a")
+    await a.mock.send(.sigusr2)
+    #expect(await a.says("a leads from 1"))
+    await a.mock.untilSleeping(2)
+    let b = try await instance("b")
+    #expect(await b.says("b stands by at 1"))
+    await b.mock.send(.sigusr2)
+    await b.mock.untilSleeping(2)
+    await b.pass(10)
+    #expect(try ledger() == "1 a\n")
+    await a.mock.send(.sigusr1)
+    await b.pass(1)
+    #expect(await b.says("b leads from 2"))
+    try await a.end()
+    try await b.end()
+  }
+
+  @Test func aTerminationEndsTheLead() async throws {
+    let a = try await instance("a")
+    await a.mock.send(.sigusr2)
+    #expect(await a.says("a leads from 1"))
+    let report = await a.mock.send(.sigterm)
+    #expect(report.problems.isEmpty, "\(report)")
+    #expect(await a.says("a stands by at 1"))
+    try await a.end()
+    #expect(try ledger() == "1 a\n")
+  }
+
+  @Test func halfALineIsMended() async throws {
+    try "1 a\n2 ".write(toFile: path, atomically: true, encoding: .utf8)
+    let b = try await instance("b")
+    #expect(await b.says("b stands by at 1"))
+    await b.mock.send(.sigusr2)
+    #expect(await b.says("b leads from 2"))
+    await b.mock.untilSleeping(2)
+    #expect(try ledger() == "1 a\n2 b\n")
+    try await b.end()
+  }
+
+  @Test(arguments: ["root:x:0:0\n", "1 a\n3 a\n", "1 a\n1 a\n"])
+  func anotherFileIsNotFollowed(_ text: String) async throws {
+    try text.write(toFile: path, atomically: true, encoding: .utf8)
+    #expect(try await instance("a").failure()?.contains("is no ledger: line") == true)
+    #expect(try ledger() == text)
+  }
+
+  @Test func anotherFileIsNotTruncated() async throws {
+    try "half".write(toFile: path, atomically: true, encoding: .utf8)
+    let a = try await instance("a")
+    await a.mock.send(.sigusr2)
+    #expect(await a.failure() == "\(path) is no ledger: line 1 is \"half\".")
+    #expect(try ledger() == "half")
+  }
+
+  @Test func arguments() throws {
+    let options = try Options(parsing: ["--name", "a", "--unit", "u.target", "/l"])
+    #expect(options.name == "a" && options.unit == "u.target" && options.ledger == "/l")
+    #expect(try Options(parsing: ["--interval", "0.5", "/l"]).interval == .milliseconds(500))
+    #expect(try Options(parsing: ["--help"]).wantsHelp)
+    for bad in [
+      [], ["--loud", "/l"], ["/l", "/m"], ["--name"], ["--name", "a\nb", "/l"],
+      ["--interval", "nan", "/l"], ["--interval", "0", "/l"],
+    ] { #expect(throws: UsageError.self) { try Options(parsing: bad) } }
+  }
+}
