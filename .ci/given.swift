@@ -1,7 +1,9 @@
 // What the examples of documents and doc comments take for granted: a module that each of them imports, and that is
 // never run. What an example declares itself takes precedence.
 import DaemonLifecycle
+import DaemonLifecycleFoundation
 import DaemonLifecycleTesting
+import Foundation
 import Systemd
 
 private func some<T>() -> T { fatalError() }
@@ -12,6 +14,8 @@ public let lifecycle = LifecycleSubject()
 public nonisolated(unsafe) var configuration = LifecycleConfiguration()
 public nonisolated(unsafe) var token: ObservationToken?
 public let report: LifecycleReport = some()
+public let result: LifecycleExit = some()
+public func work() async throws {}
 public struct RotateLogs: LifecycleNotification { public init() {} }
 public func handOver() {}
 public func stopPolling() {}
@@ -38,6 +42,9 @@ public let worker: Server = some()
 
 public final class Cache: Sendable {
   public func drop(_ region: String) {}
+  public func drop(_ region: Region) {}
+  public func flush(within time: Duration) {}
+  public func shrink(because resource: DidReceivePressure.Resource) async {}
   public func removeAll() {}
 }
 public let cache = Cache()
@@ -114,3 +121,33 @@ public struct Configuration: Sendable {
   public let interval: Duration = .seconds(1)
   public init(contentsOf path: String) throws {}
 }
+
+// MARK: Others who know NotificationCenter
+
+public let center = NotificationCenter.default
+public struct Region: Sendable {
+  public init?(_ name: String) {}
+  public init(_ name: some StringProtocol) throws {}
+}
+public struct UnknownRegion: Error {
+  public init(name: String) {}
+}
+public struct CacheInvalidated: AdoptedNotification {
+  public static let source = NotificationSource<Void>.name(Notification.Name("CacheInvalidated"))
+  public init(adopting: Void) {}
+}
+public struct CacheDropped: BridgedNotification {}
+public struct LimitMessage: NotificationCenter.AsyncMessage {
+  public typealias Subject = NSObject
+}
+@MainActor public final class Window {
+  public func show() {}
+}
+@MainActor public let window = Window()
+
+// MARK: Who looks at it
+
+public struct Metrics: Sendable {
+  public func record(_ observer: String, _ duration: Duration) {}
+}
+public let metrics = Metrics()

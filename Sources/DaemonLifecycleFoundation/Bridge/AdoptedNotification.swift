@@ -40,7 +40,9 @@ extension LifecycleObservable {
   /// A payload that is missing, of another type, or that `init(adopting:)` throws for, is a failed hook in the
   /// arrival's report, and in the log:
   ///
-  ///     NotificationAdopter, NotificationArrival<CacheInvalidated>: failed after 0.000 s: CacheInvalidated can't be …
+  /// ```text
+  /// NotificationAdopter, NotificationArrival<CacheInvalidated>: failed after 0.000 s: CacheInvalidated can't be …
+  /// ```
   ///
   /// Once the termination has begun, nothing is delivered any more, as with `post`. May be called from any thread.
   public func adopt<N: AdoptedNotification>(

@@ -5,6 +5,8 @@ public import DaemonLifecycle
 /// Do not adopt it itself: adopt ``BridgedNotification`` for what goes out, or ``AdoptedNotification`` for what comes
 /// in. No type can be both, since it has one `Direction`:
 ///
+/// <!-- swift: not compiled, since the compiler refuses it -->
+///
 ///     struct Echo: BridgedNotification, AdoptedNotification { … }   // does not compile
 ///
 /// That is why the two never make a loop. What came in has no way out, as its type is not a bridged one; what went
