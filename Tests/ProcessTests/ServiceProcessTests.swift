@@ -43,7 +43,10 @@ final class ServiceProcessTests: XCTestCase {
     daemon.send(SIGTERM)
     XCTAssertTrue(late.hearsTheEnd)
     XCTAssertEqual(try daemon.wait(), .status(0))
-    XCTAssertEqual(daemon.output.count, 1, "\(daemon.output)")
+    // Where it serves, and the timeline of its end.
+    XCTAssertTrue(
+      daemon.output.dropFirst().first?.hasPrefix("lifecycle: terminate (SIGTERM") == true)
+    XCTAssertEqual(daemon.output.filter { !$0.hasPrefix(" ") }.count, 2, "\(daemon.output)")
   }
 
   /// Who is served is served on, and who comes waits until one leaves.
