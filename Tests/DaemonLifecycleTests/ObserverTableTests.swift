@@ -20,6 +20,46 @@ import Testing
     var entries: [ObserverID: ObserverEntry] = [:]
     var owners: [Owner] = []
     var lastID: UInt64 = 0
+    /// Ids of those that were removed.
+    var gone: [ObserverID] = []
+
+    /// Whether the table has known, before, if it is an observer already.
+    mutating func addObserver(_ index: Int) -> Bool {
+      guard let object = owners[index].object else { return true }
+      let isThere = owners[index].observer != nil
+      guard table.hasObserver(ObjectIdentifier(object)) == isThere else { return false }
+      if !isThere {
+        owners[index].observer = insert {
+          ObserverEntry(id: $0, observer: object, phase: .standard, name: nil)
+        }
+      }
+      return true
+    }
+
+    mutating func addClosure(_ index: Int) {
+      guard let object = owners[index].object else { return }
+      let id = insert {
+        ObserverEntry(id: $0, closure: .none, owner: object, phase: .standard, name: .body)
+      }
+      owners[index].closures.insert(id)
+    }
+
+    mutating func remove(_ id: ObserverID) {
+      let isSame = table.remove(id) === entries.removeValue(forKey: id)
+      #expect(isSame)
+      gone.append(id)
+      for index in owners.indices {
+        if owners[index].observer == id { owners[index].observer = nil }
+        owners[index].closures.remove(id)
+      }
+    }
+
+    mutating func removeAll() {
+      #expect(table.removeAll().count == entries.count)
+      gone += entries.keys
+      entries = [:]
+      owners = []
+    }
 
     mutating func insert(_ make: (ObserverID) -> ObserverEntry) -> ObserverID {
       lastID += 1
@@ -34,7 +74,6 @@ import Testing
   @Test(arguments: 0..<8) func asADictionary(part: UInt64) {
     var random = SeededGenerator(seed: part)
     var model = Model()
-    var gone: [ObserverID] = []
     for step in 0..<800 {
       let index = model.owners.indices.randomElement(using: &random)
       switch Int.random(in: 0..<8, using: &random) {
@@ -42,22 +81,11 @@ import Testing
         let object = Observer()
         model.owners.append(Owner(object: object, address: ObjectIdentifier(object)))
       case 1:
-        guard let index, let object = model.owners[index].object else { continue }
-        let isThere = model.owners[index].observer != nil
-        if model.table.hasObserver(ObjectIdentifier(object)) != isThere {
-          Issue.record("part \(part), step \(step): hasObserver is not \(isThere)")
+        if let index, !model.addObserver(index) {
+          Issue.record("part \(part), step \(step): hasObserver")
           return
         }
-        if isThere { continue }
-        model.owners[index].observer = model.insert {
-          ObserverEntry(id: $0, observer: object, phase: .standard, name: nil)
-        }
-      case 2:
-        guard let index, let object = model.owners[index].object else { continue }
-        let id = model.insert {
-          ObserverEntry(id: $0, closure: .none, owner: object, phase: .standard, name: .body)
-        }
-        model.owners[index].closures.insert(id)
+      case 2: if let index { model.addClosure(index) }
       case 3:
         _ = model.insert {
           ObserverEntry(id: $0, closure: .none, owner: nil, phase: .standard, name: .body)
@@ -66,33 +94,21 @@ import Testing
         // Dies with all that it has registered; its address is free for another.
         if let index { model.owners[index].object = nil }
       case 5, 6:
-        guard let id = model.entries.keys.sorted().randomElement(using: &random) else { continue }
-        let isSame = model.table.remove(id) === model.entries.removeValue(forKey: id)
-        #expect(isSame)
-        gone.append(id)
-        for index in model.owners.indices {
-          if model.owners[index].observer == id { model.owners[index].observer = nil }
-          model.owners[index].closures.remove(id)
-        }
-      default:
-        if step % 97 == 0 {
-          #expect(model.table.removeAll().count == model.entries.count)
-          gone += model.entries.keys
-          model.entries = [:]
-          model.owners = []
-        }
+        let ids = model.entries.keys.sorted()
+        if let id = ids.randomElement(using: &random) { model.remove(id) }
+      default: if step % 97 == 0 { model.removeAll() }
       }
-      if let problem = difference(model, gone) {
+      if let problem = difference(model) {
         Issue.record("part \(part), step \(step): \(problem)")
         return
       }
     }
   }
 
-  private func difference(_ model: Model, _ gone: [ObserverID]) -> String? {
+  private func difference(_ model: Model) -> String? {
     if model.table.isEmpty != model.entries.isEmpty { return "isEmpty" }
     for (id, entry) in model.entries where model.table[id] !== entry { return "\(id)" }
-    for id in gone where model.table[id] != nil { return "\(id) is gone" }
+    for id in model.gone where model.table[id] != nil { return "\(id) is gone" }
     if Set(model.entries.keys.map(\.slot)).count != model.entries.count { return "slots" }
     for owner in model.owners {
       // Of those that are alive: each at its own address. What dead ones with that address have left may be named

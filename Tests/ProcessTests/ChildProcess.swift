@@ -43,25 +43,9 @@ final class ChildProcess {
     posix_spawn_file_actions_adddup2(&actions, life[1], 9)
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
-    var mask = sigset_t()
-    var defaults = sigset_t()
-    sigemptyset(&mask)
-    for signal in blocking { sigaddset(&mask, signal) }
-    sigfillset(&defaults)
-    for signal in ignoring { sigdelset(&defaults, signal) }
-    posix_spawnattr_setsigmask(&attributes, &mask)
-    posix_spawnattr_setsigdefault(&attributes, &defaults)
-    posix_spawnattr_setflags(
-      &attributes,
-      Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP))
+    Self.set(&attributes, ignoring: ignoring, blocking: blocking)
     let argv = ([executable] + arguments).map { strdup($0) } + [nil]
-    var variables = environment
-    for name in ["PATH", "HOME", "LD_LIBRARY_PATH", "TSAN_OPTIONS"] {
-      if let value = getenv(name), variables[name] == nil {
-        variables[name] = String(cString: value)
-      }
-    }
-    let envp = variables.map { strdup("\($0)=\($1)") } + [nil]
+    let envp = Self.withInherited(environment).map { strdup("\($0)=\($1)") } + [nil]
     defer {
       for pointer in argv + envp { free(pointer) }
       posix_spawn_file_actions_destroy(&actions)
@@ -79,6 +63,34 @@ final class ChildProcess {
     self.pid = pid
     stdoutRead = out[0]
     lifeRead = life[0]
+  }
+
+  /// A group of its own; these signals ignored or blocked, the others as they are by default.
+  private static func set(
+    _ attributes: inout posix_spawnattr_t, ignoring: [Int32], blocking: [Int32]
+  ) {
+    var mask = sigset_t()
+    var defaults = sigset_t()
+    sigemptyset(&mask)
+    for signal in blocking { sigaddset(&mask, signal) }
+    sigfillset(&defaults)
+    for signal in ignoring { sigdelset(&defaults, signal) }
+    posix_spawnattr_setsigmask(&attributes, &mask)
+    posix_spawnattr_setsigdefault(&attributes, &defaults)
+    posix_spawnattr_setflags(
+      &attributes,
+      Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP))
+  }
+
+  /// With what a child needs of ours.
+  private static func withInherited(_ environment: [String: String]) -> [String: String] {
+    var variables = environment
+    for name in ["PATH", "HOME", "LD_LIBRARY_PATH", "TSAN_OPTIONS"] {
+      if let value = getenv(name), variables[name] == nil {
+        variables[name] = String(cString: value)
+      }
+    }
+    return variables
   }
 
   deinit {

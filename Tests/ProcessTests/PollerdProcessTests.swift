@@ -93,21 +93,22 @@ final class PollerdProcessTests: XCTestCase {
     XCTAssertTrue(daemon.output.last?.hasPrefix("terminate: SIGTERM") == true)
   }
 
+  private enum Round: CaseIterable { case pause, resume, reload, terminate, interrupt }
+
+  /// After a signal that changes nothing, of which nothing is seen; two that are pending together would come in
+  /// number order.
+  private func settle(_ daemon: ChildProcess) throws {
+    try daemon.waitUntilHandled()
+    daemon.send(SIGHUP)
+    try daemon.expect("reload: SIGHUP")
+  }
+
   /// Rounds in random order: the numbers go on as if nothing had happened.
   func testCountsThroughPausesReloadsAndRestarts() throws {
     try withSeed { random in
-      enum Round: CaseIterable { case pause, resume, reload, terminate, interrupt }
       var numbers: [Int] = []
       var daemon = try started()
       var isPaused = false
-
-      /// After a signal that changes nothing, of which nothing is seen; two that are pending together would
-      /// come in number order.
-      func settle() throws {
-        try daemon.waitUntilHandled()
-        daemon.send(SIGHUP)
-        try daemon.expect("reload: SIGHUP")
-      }
       func end(_ signal: Int32) throws {
         // In the midst of whatever these begin.
         for _ in 0..<Int.random(in: 0...2, using: &random) {
@@ -120,14 +121,13 @@ final class PollerdProcessTests: XCTestCase {
         XCTAssertEqual(try savedCount(), numbers.last ?? 0)
       }
 
-      for round in (Round.allCases + Round.allCases + Round.allCases + Round.allCases)
-        .shuffled(using: &random)
-      {
+      let rounds = Array(repeating: Round.allCases, count: 4).joined()
+      for round in rounds.shuffled(using: &random) {
         switch round {
         case .pause:
           daemon.send(SIGUSR1)
           if isPaused {
-            try settle()
+            try settle(daemon)
           } else {
             try daemon.expect("background: SIGUSR1")
             try daemon.expect("save: SIGUSR1")
@@ -136,7 +136,7 @@ final class PollerdProcessTests: XCTestCase {
           XCTAssertEqual(try savedCount(), (numbers + polls(daemon.output)).last ?? 0)
         case .resume:
           daemon.send(SIGUSR2)
-          if isPaused { try daemon.expect("foreground: SIGUSR2") } else { try settle() }
+          if isPaused { try daemon.expect("foreground: SIGUSR2") } else { try settle(daemon) }
           isPaused = false
         case .reload:
           daemon.send(SIGHUP)
@@ -151,7 +151,6 @@ final class PollerdProcessTests: XCTestCase {
         }
       }
       try end(SIGTERM)
-      XCTAssertFalse(numbers.isEmpty)
       XCTAssertEqual(numbers, Array(1...max(1, numbers.count)))
     }
   }

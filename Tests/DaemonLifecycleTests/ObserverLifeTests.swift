@@ -1,0 +1,187 @@
+import DaemonLifecycleTesting
+import Testing
+
+@testable import DaemonLifecycle
+
+/// Observers that come and go, on the mock's clock.
+@Suite struct ObserverLifeTests {
+  let log = Log()
+
+  private func outcomes(_ report: LifecycleReport) -> [String] {
+    report.entries.map { entry in
+      let what = entry.notification.map { "\($0)" } ?? "body"
+      return "\(what) \(entry.outcome)"
+    }
+  }
+
+  @Test func aLateObserverIsWalkedUp() async throws {
+    let mock = MockLifecycleSubject()
+    let a = Listener("a", log)
+    mock.addObserver(a)
+    let report = await mock.settled()
+    #expect(log.all == ["a launch", "a foreground"])
+    #expect(report.entries.count == 2)
+  }
+
+  @Test func addingTwiceDoesNothing() async throws {
+    let mock = MockLifecycleSubject()
+    let a = Listener("a", log)
+    mock.addObserver(a)
+    mock.addObserver(a)
+    await mock.send(.saveState)
+    #expect(log.all == ["a launch", "a foreground", "a save"])
+  }
+
+  @Test func anObserverThatIsGoneIsSkippedOnce() async throws {
+    let mock = MockLifecycleSubject()
+    func addAndForget() { mock.addObserver(Listener("gone", log)) }
+    // Else its first hook may be called before it is gone.
+    let hold = mock.holdDeliveries()
+    addAndForget()
+    hold.cancel()
+    let stays = Listener("stays", log)
+    mock.addObserver(stays)
+    let first = await mock.settled()
+    #expect(
+      outcomes(first).filter { $0.contains("gone") } == [
+        "DidFinishLaunching skipped(DaemonLifecycle.LifecycleReport.Outcome.Reason.gone)"
+      ])
+    let second = await mock.send(.sigterm)
+    #expect(second.problems.isEmpty)
+    #expect(mock.exit?.code == 0)
+    #expect(!log.all.contains { $0.hasPrefix("gone") })
+  }
+
+  @Test func removingSendsNothingAndDropsEverything() async throws {
+    let mock = MockLifecycleSubject()
+    let a = Listener("a", log)
+    mock.addObserver(a)
+    mock.observe(ShouldSaveState.self, owner: a) { owner, _ in owner.log.add("closure") }
+    await mock.settled()
+    log.clear()
+    mock.removeObserver(a)
+    await mock.send(.sigusr1)
+    #expect(log.all.isEmpty)
+  }
+
+  @Test func observersAddedAndRemovedInAHook() async throws {
+    let mock = MockLifecycleSubject()
+    let (victim, late) = (Listener("victim", log), Listener("late", log))
+    let log = log
+    mock.addObserver(victim)
+    let meddler = Scripted(background: { [unowned mock, late, victim] _ in
+      log.add("meddler")
+      mock.removeObserver(victim)
+      mock.addObserver(late)
+      log.add("\(mock.state)")
+    })
+    mock.addObserver(meddler)
+    await mock.settled()
+    log.clear()
+    await mock.send(.sigusr1)
+    // Down comes the meddler first; its victim hears nothing more, and the late one is launched between the
+    // background and the save.
+    #expect(log.all == ["meddler", "background", "late launch", "late save"])
+  }
+
+  @Test func aTokenDroppedDuringTheDelivery() async throws {
+    let mock = MockLifecycleSubject()
+    let log = log
+    var tokens: [ObservationToken] = []
+    tokens.append(mock.observe(ShouldSaveState.self) { _ in log.add("never") })
+    let dropped = tokens[0]
+    tokens.append(
+      mock.observe(ShouldSaveState.self) { [weak dropped] _ in
+        log.add("drops")
+        dropped?.cancel()
+      })
+    let report = await mock.send(.saveState)
+    #expect(log.all == ["drops"])
+    #expect(report.entries.count == 1)
+    withExtendedLifetime((tokens, dropped)) {}
+  }
+
+  @Test func aClosureEndsWithItsToken() async throws {
+    let mock = MockLifecycleSubject()
+    let log = log
+    func observe() async {
+      let token = mock.observe(ShouldSaveState.self) { _ in log.add("heard") }
+      await mock.send(.saveState)
+      withExtendedLifetime(token) {}
+    }
+    await observe()
+    await mock.send(.saveState)
+    #expect(log.all == ["heard"])
+  }
+
+  @Test func aClosureEndsWithItsOwner() async throws {
+    let mock = MockLifecycleSubject()
+    let log = log
+    func own() async {
+      let owner = Listener("owner", log)
+      mock.observe(ShouldSaveState.self, owner: owner) { owner, _ in
+        owner.log.add("heard by \(owner.name)")
+      }
+      await mock.send(.saveState)
+      withExtendedLifetime(owner) {}
+    }
+    await own()
+    let report = await mock.send(.saveState)
+    #expect(log.all == ["heard by owner"])
+    #expect(report.problems.count == 1)
+  }
+
+  @MainActor private final class Window {
+    var reloads = 0
+    func reload() { reloads += 1 }
+  }
+
+  @Test func aSynchronousClosureOnTheMainActor() async throws {
+    let mock = MockLifecycleSubject()
+    let window = Window()
+    let tokens = [
+      mock.observe(ShouldReload.self) { @MainActor _ in window.reload() },
+      mock.observe(ShouldReload.self) { @MainActor _ in throw CancellationError() },
+    ]
+    mock.observe(ShouldReload.self, owner: window) { @MainActor window, _ in window.reload() }
+    let report = await mock.send(.sighup)
+    #expect(await window.reloads == 2)
+    #expect(report.problems.count == 1)
+    withExtendedLifetime(tokens) {}
+  }
+
+  @Test func aHookThatTerminates() async throws {
+    let mock = MockLifecycleSubject()
+    let other = Listener("other", log)
+    let quitter = Scripted(save: { [unowned mock] _ in mock.terminate() })
+    mock.addObserver(other)
+    mock.addObserver(quitter)
+    await mock.settled()
+    log.clear()
+    await mock.send(.sighup)
+    #expect(log.all == ["other save", "other background", "other save", "other terminate"])
+    #expect(mock.state == .terminated)
+    #expect(mock.exit?.code == 0)
+  }
+
+  @Test func removedWhileItsHookRuns() async throws {
+    let mock = MockLifecycleSubject()
+    let (began, ends) = (Gate(), Gate())
+    let log = log
+    let slow = Scripted(
+      background: { _ in
+        began.open()
+        await ends.wait()
+        log.add("ended")
+      }, save: { _ in log.add("saved") })
+    mock.addObserver(slow)
+    await mock.settled()
+    mock.inject(.sigusr1)
+    await began.wait()
+    mock.removeObserver(slow)
+    ends.open()
+    let report = await mock.settled()
+    #expect(log.all == ["ended"])
+    #expect(report.entries.last?.outcome.isCompleted == true)
+  }
+}

@@ -1,0 +1,118 @@
+import DaemonLifecycleTesting
+import Testing
+
+@testable import DaemonLifecycle
+
+/// Deadlines, outcomes and reports, on the mock's clock.
+@Suite struct OutcomeTests {
+  let log = Log()
+
+  @Test func aThrowingHookStopsNoOther() async throws {
+    let mock = MockLifecycleSubject()
+    let other = Listener("other", log)
+    let thrower = Scripted(background: { _ in throw Failure() })
+    mock.addObserver(other)
+    mock.addObserver(thrower)
+    let report = await mock.send(.sigterm)
+    #expect(log.all.suffix(3) == ["other background", "other save", "other terminate"])
+    #expect(report.problems.map(\.observer) == ["Scripted"])
+    #expect(mock.exit?.code == 70)
+  }
+
+  @Test func aHookIsCancelledAtItsDeadline() async throws {
+    let mock = MockLifecycleSubject()
+    let slow = Scripted(background: { [unowned mock] _ in
+      try await mock.clock.sleep(for: .seconds(60))
+    })
+    mock.addObserver(slow)
+    await mock.settled()
+    mock.inject(.sigusr1)
+    await mock.untilSleeping()
+    await mock.advance(by: .seconds(10))
+    let report = await mock.settled()
+    let entry = try #require(report.entries.first { $0.notification is DidEnterBackground.Type })
+    guard case .timedOut = entry.outcome else { throw Failure() }
+    #expect(entry.duration == .seconds(10))
+  }
+
+  @Test func aHookThatDoesNotEndIsAbandoned() async throws {
+    let mock = MockLifecycleSubject()
+    let gate = Gate()
+    let log = log
+    let stuck = Scripted(
+      background: { notification in
+        await gate.wait()
+        log.add("current: \(notification.context.isCurrent)")
+      }, save: { _ in log.add("stuck saves") })
+    let other = Listener("other", log)
+    mock.addObserver(other)
+    mock.addObserver(stuck)
+    await mock.settled()
+    log.clear()
+    mock.inject(.sigusr1)
+    await mock.advance(by: .seconds(10))
+    #expect(log.all.isEmpty)
+    // The main actor has answered, or nobody could say that the hook does not wait for it.
+    await MainActor.run {}
+    await mock.advance(by: .seconds(1))
+    await mock.settled()
+    // It is asked to save all the same, once.
+    #expect(log.all == ["other background", "stuck saves", "other save"])
+    let report = await mock.settled()
+    #expect(
+      report.problems.map(\.description) == [
+        "Scripted, DidEnterBackground: abandoned after 11.0 s (running)"
+      ])
+    #expect(throws: MockLifecycleSubject.PendingError.self) { try mock.checkNothingPending() }
+
+    // Its other hooks are skipped while it is busy, and it hears what it missed when it is free.
+    let resumed = await mock.send(.sigusr2)
+    #expect(
+      resumed.problems.map(\.description) == ["Scripted, WillEnterForeground: skipped (busy)"])
+    let reports = mock.reports()
+    gate.open()
+    for await report in reports where report.entries.contains(where: \.outcome.isCompleted) {
+      break
+    }
+    #expect(log.all.contains("current: false"))
+    try mock.checkNothingPending()
+  }
+
+  @Test func aDeadlineCanBeExtended() async throws {
+    let mock = MockLifecycleSubject()
+    let slow = Scripted(background: { [unowned mock] notification in
+      notification.context.extendDeadline(by: .seconds(20))
+      try await mock.clock.sleep(for: .seconds(25))
+    })
+    mock.addObserver(slow)
+    await mock.settled()
+    mock.inject(.sigusr1)
+    await mock.untilSleeping()
+    await mock.advance(by: .seconds(25))
+    let report = await mock.settled()
+    #expect(report.problems.isEmpty)
+  }
+
+  @Test func anActorThatIsBusyNeverBeginsAHookThatWasGivenUp() async throws {
+    let mock = MockLifecycleSubject()
+    let busy = BusyActor(log)
+    mock.addObserver(busy)
+    await mock.settled()
+    let report = Log()
+    // On a thread of its own: the pool's are few, and other tests need them.
+    let thread = HookExecutor()
+    let occupation = Task(executorPreference: thread) { await busy.occupy { !report.all.isEmpty } }
+    await busy.isIn.wait()
+    mock.inject(.sigusr1)
+    await mock.advance(by: .seconds(11))
+    let problems = await mock.settled().problems.map(\.description)
+    report.add("done")
+    await occupation.value
+    thread.close()
+    #expect(
+      problems == ["BusyActor, DidEnterBackground: abandoned after 11.0 s (waitingForExecutor)"])
+    // What was enqueued on the actor before this is through when this runs.
+    await busy.run {}
+    #expect(log.all.isEmpty)
+  }
+}

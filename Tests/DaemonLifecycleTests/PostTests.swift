@@ -1,0 +1,97 @@
+import DaemonLifecycleTesting
+import Testing
+
+@testable import DaemonLifecycle
+
+/// Notifications of one's own, wildcards and streams, on the mock's clock.
+@Suite struct PostTests {
+  let log = Log()
+
+  struct CacheInvalidated: LifecycleNotification, Equatable { let region: String }
+
+  @Test func notificationsOfOnesOwn() async throws {
+    let mock = MockLifecycleSubject()
+    let log = log
+    let token = mock.observe(CacheInvalidated.self) { notification in
+      log.add(
+        "\(notification.region) \(LifecycleContext.current?.cause.description ?? "no context")")
+    }
+    let report = await mock.post(CacheInvalidated(region: "eu"))
+    #expect(log.all == ["eu a call"])
+    #expect(report.entries.count == 1)
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func aPostInAHookIsDeliveredAtOnce() async throws {
+    let mock = MockLifecycleSubject()
+    let log = log
+    let token = mock.observe(CacheInvalidated.self) { _ in log.add("post heard") }
+    let poster = Scripted(background: { [unowned mock] _ in
+      log.add("before")
+      let report = await mock.post(CacheInvalidated(region: "eu"))
+      log.add("after \(report.entries.count)")
+    })
+    mock.addObserver(poster)
+    let report = await mock.send(.sigusr1)
+    #expect(log.all == ["before", "post heard", "after 1"])
+    #expect(report.problems.isEmpty)
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func aPostAfterTheEndSaysSo() async throws {
+    let mock = MockLifecycleSubject()
+    let token = mock.observe(CacheInvalidated.self) { _ in }
+    await mock.send(.sigterm)
+    let report = await mock.post(CacheInvalidated(region: "eu"))
+    #expect(report.problems.count == 1)
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func aWildcardHearsEverythingAfterTheHook() async throws {
+    final class Everything: StateObserver, WildcardObserver {
+      let log: Log
+      init(_ log: Log) { self.log = log }
+      func shouldSaveState(_ notification: ShouldSaveState) { log.add("hook") }
+      func didReceive(_ notification: any LifecycleNotification) {
+        log.add("\(type(of: notification))")
+      }
+    }
+    let mock = MockLifecycleSubject()
+    let everything = Everything(log)
+    let log = log
+    let token = mock.observeAll { notification in log.add("closure \(type(of: notification))") }
+    mock.addObserver(everything)
+    await mock.settled()
+    log.clear()
+    await mock.send(.saveState)
+    await mock.post(CacheInvalidated(region: "eu"))
+    #expect(
+      log.all == [
+        "hook", "ShouldSaveState", "closure ShouldSaveState", "closure CacheInvalidated",
+        "CacheInvalidated",
+      ])
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func streamsAreViewsThatFinish() async throws {
+    let mock = MockLifecycleSubject()
+    let saves = mock.notifications(of: ShouldSaveState.self, bufferingNewest: 2)
+    let all = mock.allNotifications()
+    let reports = mock.reports()
+    for _ in 0..<3 { await mock.send(.saveState) }
+    await mock.send(.sigterm)
+    var (saved, heard, reported) = (0, [String](), 0)
+    for await _ in saves { saved += 1 }
+    for await notification in all { heard.append("\(type(of: notification))") }
+    for await _ in reports { reported += 1 }
+    #expect(saved == 2)
+    #expect(
+      heard == [
+        "ShouldSaveState", "ShouldSaveState", "ShouldSaveState", "ShouldSaveState", "WillTerminate",
+      ])
+    #expect(reported == 4)
+    for await _ in mock.notifications(of: ShouldSaveState.self) {
+      Issue.record("a stream after the end")
+    }
+  }
+}

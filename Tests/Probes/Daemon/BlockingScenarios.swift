@@ -1,0 +1,195 @@
+import DaemonLifecycle
+import Dispatch
+import Glibc
+
+// Daemons in which something does not end: the pool, Dispatch, the main actor, a hook.
+
+/// Every thread of the cooperative pool is in a blocking call (and, `dispatch`, so are Dispatch's).
+///
+/// `main`: the caller is on the main actor. `stuck`: an actor that sits in the blocked pool is an
+/// observer too.
+let blocked: @Sendable ([String]) async throws -> Void = { arguments in
+  if arguments.contains("main") {
+    try await blockedOnMainActor(arguments)
+  } else {
+    try await blockedAnywhere(arguments)
+  }
+}
+
+@MainActor func blockedOnMainActor(_ arguments: [String]) async throws {
+  try await blockedAnywhere(arguments)
+}
+
+nonisolated(nonsending) func blockedAnywhere(_ arguments: [String]) async throws {
+  let lifecycle = LifecycleSubject(
+    .init(hookDeadline: .seconds(1), cancellationGrace: .milliseconds(300)))
+  let observers = Observers(lifecycle, stuck: arguments.contains("stuck"))
+  try await lifecycle.start()
+  if arguments.contains("stuck") { observers.stick() }
+  blockPool()
+  // After the pool, whose threads are Dispatch's too.
+  if arguments.contains("dispatch") { blockDispatch() }
+  say("blocked")
+  let result = await lifecycle.waitUntilTerminated()
+  withExtendedLifetime(observers) {}
+  finish(result)
+}
+
+final class Observers: Sendable {
+  let plain = Logger("class")
+  let idle = IdleActor()
+  let lane: LaneActor
+  let onMain: MainObserver
+  let stuck: StuckActor
+
+  init(_ lifecycle: LifecycleSubject, stuck isStuck: Bool) {
+    lane = LaneActor(lifecycle)
+    onMain = MainObserver()
+    stuck = StuckActor()
+    lifecycle.addObserver(plain)
+    lifecycle.addObserver(idle)
+    lifecycle.addObserver(lane)
+    lifecycle.addObserver(onMain)
+    if isStuck { lifecycle.addObserver(stuck) }
+  }
+
+  /// Returns when the actor is in its blocking call.
+  func stick() {
+    let isIn = DispatchSemaphore(value: 0)
+    Task.detached { [stuck] in await stuck.block(isIn) }
+    isIn.wait()
+  }
+}
+
+actor IdleActor: StateObserver {
+  func shouldSaveState(_ notification: ShouldSaveState) { say("actor save") }
+}
+
+actor LaneActor: StateObserver {
+  private let executor: LifecycleSerialExecutor
+  nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+  private let clock: LifecycleClock
+  init(_ lifecycle: LifecycleSubject) {
+    executor = lifecycle.makeSerialExecutor()
+    clock = lifecycle.clock
+  }
+  func shouldSaveState(_ notification: ShouldSaveState) async throws {
+    try await clock.sleep(for: .milliseconds(20))
+    say("lane save")
+  }
+}
+
+@MainActor final class MainObserver: StateObserver {
+  nonisolated init() {}
+  func shouldSaveState(_ notification: ShouldSaveState) { say("main save") }
+}
+
+actor StuckActor: StateObserver {
+  func block(_ isIn: DispatchSemaphore) {
+    isIn.signal()
+    sleep(30)
+  }
+  func shouldSaveState(_ notification: ShouldSaveState) { say("stuck save") }
+}
+
+/// Occupies every thread of the cooperative pool for 30 s, and returns when they are (but the caller's own,
+/// if it is one: that is taken as soon as the caller suspends).
+func blockPool() {
+  let started = DispatchSemaphore(value: 0)
+  for _ in 0..<64 {
+    Task.detached {
+      started.signal()
+      sleep(30)
+    }
+  }
+  while started.wait(timeout: .now() + .milliseconds(300)) == .success {}
+}
+
+/// 100 blocked items on each of Dispatch's global queues.
+func blockDispatch() {
+  for quality: DispatchQoS.QoSClass in [
+    .background, .utility, .default, .userInitiated, .userInteractive,
+  ] {
+    for _ in 0..<100 { DispatchQueue.global(qos: quality).async { sleep(30) } }
+  }
+}
+
+/// A main actor that is blocked, and a class observer that is not.
+let blockedMain: @Sendable ([String]) async throws -> Void = { arguments in
+  let lifecycle = LifecycleSubject(
+    .init(hookDeadline: .milliseconds(500), cancellationGrace: .milliseconds(300)))
+  let onMain = MainObserver()
+  let plain = Logger("class")
+  lifecycle.addObserver(plain)
+  lifecycle.addObserver(onMain)
+  if arguments.contains("self") { lifecycle.addObserver(BlocksMain.shared) }
+  try await lifecycle.start()
+  if !arguments.contains("self") {
+    Task.detached {
+      await MainActor.run {
+        say("blocked")
+        sleep(30)
+      }
+    }
+  } else {
+    say("blocked")
+  }
+  let result = await lifecycle.waitUntilTerminated()
+  withExtendedLifetime((onMain, plain)) {}
+  finish(result)
+}
+
+@MainActor final class BlocksMain: BackgroundObserver {
+  nonisolated static let shared = BlocksMain()
+  nonisolated init() {}
+  func didEnterBackground(_ notification: DidEnterBackground) { sleep(30) }
+}
+
+/// More observers that block their thread than any pool has threads, then one that saves.
+let blockers: @Sendable ([String]) async throws -> Void = { arguments in
+  let lifecycle = LifecycleSubject(
+    .init(
+      hookDeadline: .milliseconds(100), cancellationGrace: .milliseconds(50),
+      stopBudget: .seconds(60)))
+  let count = Int(arguments.first ?? "") ?? 20
+  let healthy = Logger("healthy")
+  let all = (0..<count).map { _ in BlockingObserver() }
+  lifecycle.addObserver(healthy)
+  for observer in all { lifecycle.addObserver(observer) }
+  let result = try await lifecycle.run()
+  say("threads \(threadCount())")
+  withExtendedLifetime((all, healthy)) {}
+  finish(result)
+}
+
+final class BlockingObserver: BackgroundObserver {
+  func didEnterBackground(_ notification: DidEnterBackground) { sleep(60) }
+}
+
+/// A hook that never returns: `async`, suspended for ever, or `blocking`.
+let hang: @Sendable ([String]) async throws -> Void = { arguments in
+  let lifecycle = LifecycleSubject(
+    .init(
+      hookDeadline: arguments.contains("slow") ? .seconds(20) : .milliseconds(300),
+      cancellationGrace: .milliseconds(200), stopBudget: .seconds(60)))
+  let saver = Logger("saver")
+  let hanging = HangingObserver(blocks: arguments.contains("blocking"))
+  lifecycle.addObserver(saver)
+  lifecycle.addObserver(hanging)
+  try await lifecycle.start()
+  say("started")
+  let result = await lifecycle.waitUntilTerminated()
+  withExtendedLifetime((saver, hanging)) {}
+  finish(result)
+}
+
+final class HangingObserver: BackgroundObserver {
+  let blocks: Bool
+  init(blocks: Bool) { self.blocks = blocks }
+  func didEnterBackground(_ notification: DidEnterBackground) async {
+    say("hanging")
+    if blocks { sleep(1000) }
+    // Never resumed; leaked on purpose, and so not a checked continuation, which would say so.
+    await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
+  }
+}
