@@ -2,6 +2,7 @@
 #include "CLinux.h"
 
 #include <stdatomic.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 
 // One slot per signal. The handler may run on any thread, on several at once, between any two
@@ -23,6 +24,18 @@ static _Atomic uint64_t last_sequence;
 static _Atomic int inside;  // handlers that have begun to record, of all signals
 static _Atomic pid_t owner;
 
+// Counts one delivery. `code` > 0: the kernel sent it (a terminal, a timer), and the pid may be something else.
+// A sender from outside of our pid namespace has the number 0 here, which is not the kernel's doing.
+static inline void record(slot *s, int code, pid_t pid, uid_t uid) {
+  if (pid == 0) pid = -1;
+  uint64_t sender = code > 0 ? 0 : (uint64_t)(uint32_t)pid << 32 | (uint32_t)uid;
+  uint64_t mine = atomic_fetch_add(&last_sequence, 1) + 1;
+  uint64_t seen = atomic_load(&s->sequence);
+  while (seen < mine && !atomic_compare_exchange_weak(&s->sequence, &seen, mine)) {}
+  atomic_store(&s->sender, sender);
+  atomic_fetch_add(&s->count, 1);
+}
+
 static void handle(int signo, siginfo_t *info, void *context) {
   (void)context;
   int saved = errno;
@@ -39,17 +52,7 @@ static void handle(int signo, siginfo_t *info, void *context) {
   atomic_fetch_add(&s->inside, 1);
   int fd = atomic_load(&s->wake_fd) - 1;
   // Recorded in any case: a signal that comes while the claim is given up is taken after that.
-  // si_code > 0: the kernel sent it (a terminal, a timer), and si_pid may be something else.
-  // A sender from outside of our pid namespace has the number 0 here, which is not the kernel's doing.
-  pid_t pid = info->si_pid != 0 ? info->si_pid : -1;
-  uint64_t sender = info->si_code > 0
-                        ? 0
-                        : (uint64_t)(uint32_t)pid << 32 | (uint32_t)info->si_uid;
-  uint64_t mine = atomic_fetch_add(&last_sequence, 1) + 1;
-  uint64_t seen = atomic_load(&s->sequence);
-  while (seen < mine && !atomic_compare_exchange_weak(&s->sequence, &seen, mine)) {}
-  atomic_store(&s->sender, sender);
-  atomic_fetch_add(&s->count, 1);
+  record(s, info->si_code, info->si_pid, info->si_uid);
   // Before the wake-up, so that whoever is woken by it need not wait for this.
   atomic_fetch_sub(&inside, 1);
   if (fd >= 0) {
@@ -59,6 +62,23 @@ static void handle(int signo, siginfo_t *info, void *context) {
   }
   atomic_fetch_sub(&s->inside, 1);
   errno = saved;
+}
+
+int clinux_signal_descriptor(const int *signals, int count) {
+  sigset_t mask;
+  sigemptyset(&mask);
+  for (int i = 0; i < count; i++) sigaddset(&mask, signals[i]);
+  return signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+void clinux_signal_drain(int fd) {
+  struct signalfd_siginfo infos[8];
+  ssize_t size;
+  do {
+    size = read(fd, infos, sizeof infos);
+    for (ssize_t i = 0; i < size / (ssize_t)sizeof *infos; i++)
+      record(&slots[infos[i].ssi_signo], infos[i].ssi_code, (pid_t)infos[i].ssi_pid, infos[i].ssi_uid);
+  } while (size == sizeof infos);
 }
 
 uint64_t clinux_signal_count(void) {

@@ -58,4 +58,46 @@ import Testing
       ended.open()
     }
   }
+
+  /// A handler and the descriptor take them from one queue: none is lost, and none counted twice.
+  @Test(.timeLimit(.minutes(1))) func eachOfAQueueIsCountedOnce() async throws {
+    let signal = UnixSignal.realTime(9)!
+    let source = SignalSource(map: [signal: .saveState])
+    try source.open()
+    let descriptors = source.descriptors
+    try #require(descriptors.count == 2)
+    let (total, sent) = (20_000, Gate())
+    let counted = Counter()
+    _ = Thread.spawn(named: "sender") {
+      for index in 0..<total {
+        // The queue may be full for a moment.
+        while kill(getpid(), signal.rawValue) != 0 { sched_yield() }
+        if index % 64 == 0 { usleep(10) }
+      }
+      sent.open()
+    }
+    let reading = Thread.spawn(named: "reader") {
+      while counted.count < total {
+        for descriptor in descriptors {
+          for case .event(let event) in source.read(descriptor) {
+            guard case .signal(signal, _, _, let coalesced) = event.cause.origin else { continue }
+            counted.add(coalesced)
+          }
+        }
+      }
+    }
+    try #require(reading)
+    await sent.wait()
+    while counted.count < total { try await Task.sleep(for: .milliseconds(1)) }
+    // Nothing more comes.
+    for descriptor in descriptors { #expect(source.read(descriptor).isEmpty) }
+    #expect(source.close().isEmpty)
+    #expect(counted.count == total)
+  }
+
+  private final class Counter: Sendable {
+    private let value = Atomic(0)
+    var count: Int { value.load(ordering: .acquiring) }
+    func add(_ more: Int) { value.add(more, ordering: .acquiringAndReleasing) }
+  }
 }

@@ -123,7 +123,7 @@ import Testing
     mock.addObserver(listener)
     mock.observe(ShouldReload.self, owner: listener) { _, _ in }
     mock.removeObserver(listener)
-    await mock.post(DeliveryTests.CacheInvalidated(region: "eu"))
+    await mock.post(PostTests.CacheInvalidated(region: "eu"))
     mock.terminate()
     #expect(
       mock.calls.map(\.description) == [

@@ -50,6 +50,12 @@ void clinux_signal_unlisten(int signo);
 /// Takes what was recorded of `signo`; false when nothing was.
 bool clinux_signal_take(int signo, clinux_signal_record *record);
 
+/// A signalfd(2) for these signals, which need not be blocked; -1 and errno.
+int clinux_signal_descriptor(const int *signals, int count);
+
+/// Records what the descriptor still has: what no handler has been called for, and now none will be.
+void clinux_signal_drain(int fd);
+
 /// The number of deliveries of any signal that have begun to be recorded; waits a moment for those that
 /// have begun to be through.
 uint64_t clinux_signal_count(void);

@@ -3,15 +3,24 @@ import Synchronization
 
 /// The signals of a `SignalMap` as events, with their sender and the number of coalesced deliveries.
 ///
-/// `sigaction` rather than signalfd: Swift's async main parks thread 0 in sigsuspend with an empty mask,
-/// so a signal meant for a descriptor would be taken, and lost, there.
+/// `sigaction` rather than signalfd alone: Swift's async main parks thread 0 in sigsuspend with an empty mask,
+/// so a signal meant for a descriptor would be taken, and lost, there. But with a signalfd beside the handlers
+/// the kernel wakes the listening thread and thread 0 at once. Whoever is first takes the signal, and it is counted in
+/// the same place; the listening thread, as a rule, so that one wake-up lies between a signal and its hook and not two.
 final class SignalSource: LifecycleSource {
   private let map: SignalMap
   /// Runs under a service manager, which reloads by SIGHUP. systemd 262 and later refuse a notify-reload
   /// service without a handler for it, so there is one whatever the map says, and whatever was ignored.
   private let isSupervised: Bool
-  /// The signals whose handlers are ours now, and the eventfd the handlers write to (-1: closed).
-  private let opened = Mutex<(signals: [UnixSignal], descriptor: Int32)>(([], -1))
+  private struct Opened {
+    /// Those whose handlers are ours now.
+    var signals: [UnixSignal] = []
+    /// The eventfd that the handlers write to; -1: closed.
+    var descriptor: Int32 = -1
+    /// The signalfd; -1: closed, or not to be had, and then the handlers take all.
+    var direct: Int32 = -1
+  }
+  private let opened = Mutex(Opened())
 
   init(map: SignalMap, isSupervised: Bool = false) {
     self.map = map
@@ -21,10 +30,14 @@ final class SignalSource: LifecycleSource {
   deinit { close() }
 
   var descriptors: [PolledDescriptor] {
-    opened.withLock { $0.descriptor < 0 ? [] : [PolledDescriptor(number: $0.descriptor)] }
+    opened.withLock { opened in
+      [opened.descriptor, opened.direct].filter { $0 >= 0 }.map { PolledDescriptor(number: $0) }
+    }
   }
 
-  func polls(_ descriptor: Int32) -> Bool { opened.withLock { $0.descriptor == descriptor } }
+  func polls(_ descriptor: Int32) -> Bool {
+    opened.withLock { $0.descriptor == descriptor || $0.direct == descriptor }
+  }
 
   /// All or nothing: when one signal can't be had, the dispositions of the others are put back.
   func open() throws(LifecycleError) {
@@ -33,7 +46,7 @@ final class SignalSource: LifecycleSource {
     guard descriptor >= 0 else {
       throw .system("create an eventfd for signals", errno: clinux_errno())
     }
-    opened.withLock { $0 = ([], descriptor) }
+    opened.withLock { $0 = Opened(descriptor: descriptor) }
     for signal in map.signals + unmappedReloadSignal {
       // SIGHUP ignored at start is what nohup(1) asks for.
       let failure = clinux_signal_listen(
@@ -47,6 +60,10 @@ final class SignalSource: LifecycleSource {
           ? .signalInUse(signal) : .system("handle \(signal)", errno: failure)
       }
     }
+    opened.withLock { opened in
+      let numbers = opened.signals.map(\.rawValue)
+      opened.direct = clinux_signal_descriptor(numbers, Int32(numbers.count))
+    }
   }
 
   /// SIGHUP, unless it is mapped or somebody else in this process handles it.
@@ -56,12 +73,16 @@ final class SignalSource: LifecycleSource {
   }
 
   /// Each signal at most once, in the order in which the last of its kind came.
-  func read(_: PolledDescriptor) -> [LifecycleInput] {
+  func read(_ ready: PolledDescriptor) -> [LifecycleInput] {
     // Under the lock, so that `close` can't hand the descriptor's number to someone else meanwhile.
     opened.withLock { opened in
-      var counter: UInt64 = 0
       // Drained before the records are taken: a signal between the two wakes us again, for nothing.
-      _ = CLinux.read(opened.descriptor, &counter, 8)
+      if ready.number >= 0, ready.number == opened.direct {
+        clinux_signal_drain(opened.direct)
+      } else {
+        var counter: UInt64 = 0
+        _ = CLinux.read(opened.descriptor, &counter, 8)
+      }
       return events(of: opened.signals)
     }
   }
@@ -94,12 +115,14 @@ final class SignalSource: LifecycleSource {
 
   @discardableResult
   func close() -> [LifecycleInput] {
-    let (signals, descriptor) = opened.withLock { opened in
-      defer { opened = ([], -1) }
+    let closing = opened.withLock { opened in
+      defer { opened = Opened() }
       return opened
     }
-    for signal in signals { clinux_signal_unlisten(signal.rawValue) }
-    if descriptor >= 0 { CLinux.close(descriptor) }
-    return events(of: signals)
+    for signal in closing.signals { clinux_signal_unlisten(signal.rawValue) }
+    for descriptor in [closing.descriptor, closing.direct] where descriptor >= 0 {
+      CLinux.close(descriptor)
+    }
+    return events(of: closing.signals)
   }
 }
