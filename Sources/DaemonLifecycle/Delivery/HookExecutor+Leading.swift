@@ -145,7 +145,7 @@ extension HookExecutor {
       worker.isStalled = worker.seen == sequence
       worker.seen = sequence
     }
-    state.allowance = state.running.count { $0.isStalled }
+    state.allowance = Self.growth * state.running.count { $0.isStalled }
   }
 
   private func listenOnce(_ milliseconds: Int32) {

@@ -11,12 +11,11 @@ import Synchronization
 /// runner. Most hooks are over before that, and cost no change of threads. Without a deputy the leader hands
 /// the lead to another thread, or a new one, before it runs the item.
 ///
-/// A *runner* takes item after item. One that stays in the same item for `stallTime` is stalled, and so
-/// many ready items get threads of their own as runners are; so threads grow by the blocked hooks, not by the work,
-/// and a hundred that block at once are on their way after seven looks. They grow to one a hook and one a serial
-/// executor, beside two. Only a hook whose own child tasks block as well takes
-/// more, one every `spareTime`, up to `spareThreads`. A thread that finds nothing to do for
-/// `parkingSeconds`, or as a deputy for `deputySeconds`, ends.
+/// A *runner* takes item after item. One that stays in the same item for `stallTime` is stalled, and for each such
+/// runner `growth` ready items get threads of their own; so threads grow by the blocked hooks, not by the work,
+/// and a hundred that block at once are on their way after four looks. They grow to one a hook and one a serial
+/// executor, beside two. Only a hook whose own child tasks block as well takes more, one every `spareTime`, up to
+/// `spareThreads`. A thread that finds nothing to do for `parkingSeconds`, or as a deputy for `deputySeconds`, ends.
 final class HookExecutor: TaskExecutor {
   enum Item: Sendable {
     /// A driver's first job, which begins a hook.
@@ -126,6 +125,7 @@ final class HookExecutor: TaskExecutor {
   }
 
   static let stallTime = Duration.milliseconds(2)
+  static let growth = 4
   static let spareTime = Duration.milliseconds(10)
   static let lookMilliseconds: Int32 = 2
   /// A leader that runs one short item after another listens after so many: the deputy sees to long ones only.

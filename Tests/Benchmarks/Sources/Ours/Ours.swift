@@ -7,7 +7,9 @@ import Stamping
 @main struct Ours {
   static func main() async throws {
     let arguments = Array(CommandLine.arguments.dropFirst())
-    let lifecycle = LifecycleSubject()
+    var configuration = LifecycleConfiguration()
+    configuration.logsTimeline = arguments.last != "silent"
+    let lifecycle = LifecycleSubject(configuration)
     let observers = observers(arguments, lifecycle.clock)
     let phase = arguments.first?.hasPrefix("sleep") == true ? LifecyclePhase.together : .standard
     for observer in observers { lifecycle.addObserver(observer, phase: phase) }
