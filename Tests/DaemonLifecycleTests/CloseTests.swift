@@ -10,7 +10,7 @@ import Testing
     let mock = MockLifecycleSubject()
     let hold = mock.holdDeliveries()
     let post = Task { await mock.post(Note()) }
-    while !mock.postWasCalled { try? await Task.sleep(for: .milliseconds(1)) }
+    while !mock.postWasCalled, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
     // It waits behind the hold now, or finds the subject closed.
     mock.core.shutDown()
     #expect(await post.value.entries.isEmpty)

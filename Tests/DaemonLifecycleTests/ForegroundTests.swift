@@ -48,7 +48,7 @@ import Testing
   @Test func doesNotRunInTheBackground() async throws {
     let mock = MockLifecycleSubject(state: .background)
     let task = run(mock, sleeping(mock))
-    while mock.core.state.withLock({ $0.observers.isEmpty }) {
+    while mock.core.state.withLock({ $0.observers.isEmpty }), !Task.isCancelled {
       try? await Task.sleep(for: .milliseconds(1))
     }
     await mock.settled()
@@ -72,10 +72,10 @@ import Testing
     let mock = MockLifecycleSubject()
     let log = log
     let task = run(mock) { log.add("round") }
-    while log.all.isEmpty { try? await Task.sleep(for: .milliseconds(1)) }
+    while log.all.isEmpty, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
     await mock.send(.sigusr1)
     await mock.send(.sigusr2)
-    while log.all.count < 2 { try? await Task.sleep(for: .milliseconds(1)) }
+    while log.all.count < 2, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
     await mock.send(.sigterm)
     await task.value
     #expect(log.all == ["round", "round", "returned"])
@@ -106,7 +106,7 @@ import Testing
       defer { log.add("ends") }
       if isFirst { await gate.wait() } else { try await mock.clock.sleep(for: .seconds(1000)) }
     }
-    while log.all.isEmpty { try? await Task.sleep(for: .milliseconds(1)) }
+    while log.all.isEmpty, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
     // The body ignores the pause: it is overdue.
     mock.inject(.sigusr1)
     await mock.advance(by: .seconds(11))

@@ -92,7 +92,9 @@ import Testing
     let observed = await launched(patient)
     observed.core.receive(LifecycleEvent(.enterBackground(.operator)))
     observed.core.receive(.watchdogTick(stall: .zero))
-    while !observed.log.names.contains("healthy") { try? await Task.sleep(for: .milliseconds(1)) }
+    while !observed.log.names.contains("healthy"), !Task.isCancelled {
+      try? await Task.sleep(for: .milliseconds(1))
+    }
     #expect(!observed.log.names.contains("ended background in background"))
     gate.open()
     await observed.core.untilIdle()
@@ -149,7 +151,7 @@ import Testing
     await core.advance(by: .milliseconds(2500))
     core.receive(.watchdogTick(stall: .zero))
     await core.advance(by: .milliseconds(100))
-    while core.state.withLock({ $0.health.round != nil }) {
+    while core.state.withLock({ $0.health.round != nil }), !Task.isCancelled {
       try? await Task.sleep(for: .milliseconds(1))
     }
     #expect(!observed.log.names.contains("ended suspend in background"))

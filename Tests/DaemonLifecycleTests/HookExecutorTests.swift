@@ -12,7 +12,7 @@ import Testing
 
   /// Waits for a fact that nothing announces; a test that waits in vain is ended by its time limit.
   private func eventually(_ isSo: () -> Bool) async {
-    while !isSo() { try? await Task.sleep(for: .milliseconds(1)) }
+    while !isSo(), !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
   }
 
   private func reports(of core: LifecycleCore) -> AsyncStream<LifecycleReport>.Iterator {

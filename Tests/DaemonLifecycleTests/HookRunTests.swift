@@ -294,7 +294,9 @@ import Testing
       late.open()
     }
     mock.inject(.sigusr2)
-    while stale.withLock({ $0 == nil }) { try? await Task.sleep(for: .milliseconds(1)) }
+    while stale.withLock({ $0 == nil }), !Task.isCancelled {
+      try? await Task.sleep(for: .milliseconds(1))
+    }
     // The main actor has answered: until it has, nobody can say that the hook does not wait for it.
     await MainActor.run {}
     await mock.advance(by: .seconds(20))
@@ -308,7 +310,7 @@ import Testing
     #expect(outcomes(down.problems) == ["busy"])
     gate.open()
     await late.wait()
-    while mock.core.state.withLock({ $0.occupied }) > 0 {
+    while mock.core.state.withLock({ $0.occupied }) > 0, !Task.isCancelled {
       try? await Task.sleep(for: .milliseconds(1))
     }
     await mock.settled()

@@ -134,7 +134,7 @@ import Testing
     ]
     await mock.settled()
     _ = await mock.post(Ping())
-    while log.all.count < 2 { try? await Task.sleep(for: .milliseconds(1)) }
+    while log.all.count < 2, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
     #expect(log.all == ["ping ends", "pong"])
     withExtendedLifetime(tokens) {}
   }

@@ -55,7 +55,7 @@ import Testing
     mock = nil
     ends.open()
     for await _ in stream {}  // finishes though nothing terminated
-    while !core.executor.isQuiet { try? await Task.sleep(for: .milliseconds(1)) }
+    while !core.executor.isQuiet, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
     #expect(core.lifecycleState == .foreground)
   }
 
@@ -183,7 +183,7 @@ import Testing
     let stuck = Scripted(save: { _ in await gate.wait() })
     mock.addObserver(stuck)
     let task = Task { try await mock.foreground {} }
-    while mock.core.state.withLock({ $0.rounds.isEmpty }) {
+    while mock.core.state.withLock({ $0.rounds.isEmpty }), !Task.isCancelled {
       try? await Task.sleep(for: .milliseconds(1))
     }
     await mock.settled()

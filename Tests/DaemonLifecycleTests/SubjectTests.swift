@@ -192,7 +192,7 @@ import Testing
       })
     observe()
     await mock.send(signal)
-    while log.all.isEmpty { try? await Task.sleep(for: .milliseconds(1)) }
+    while log.all.isEmpty, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
     #expect(log.all.count == 1)
   }
 

@@ -159,7 +159,7 @@ import Testing
     value.byte = 2
     let others = (0..<10).map { _ in Task { try await saved.save() } }
     let deadline = ContinuousClock.now + .seconds(20)
-    while saved.waitingForTesting < 10, ContinuousClock.now < deadline {
+    while saved.waitingForTesting < 10, ContinuousClock.now < deadline, !Task.isCancelled {
       try? await Task.sleep(for: .milliseconds(1))
     }
     release.yield()
@@ -186,7 +186,7 @@ import Testing
     let waiting = Task { try await saved.save() }
     let other = Task { try await saved.save() }
     let deadline = ContinuousClock.now + .seconds(20)
-    while saved.waitingForTesting < 2, ContinuousClock.now < deadline {
+    while saved.waitingForTesting < 2, ContinuousClock.now < deadline, !Task.isCancelled {
       try? await Task.sleep(for: .milliseconds(1))
     }
     waiting.cancel()

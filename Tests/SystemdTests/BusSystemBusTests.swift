@@ -81,7 +81,7 @@ struct BusSystemBusTests {
     defer { peer.stop() }
     let bus = peer.bus
     let task = Task { try await bus.timeoutStop() }
-    while asked.all.isEmpty { try? await Task.sleep(for: .milliseconds(1)) }
+    while asked.all.isEmpty, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
     task.cancel()
     await #expect(throws: CancellationError.self) { try await task.value }
     let early = Task {
@@ -103,7 +103,7 @@ struct BusSystemBusTests {
     let bus = peer.bus
     let question = Task { try await bus.timeoutStop() }
     let events = Task { for try await _ in bus.sleepEvents() {} }
-    while asked.all.count < 2 { try? await Task.sleep(for: .milliseconds(1)) }
+    while asked.all.count < 2, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
     bus.close()
     await #expect(throws: BusError.closed) { try await question.value }
     try await events.value
@@ -191,7 +191,7 @@ struct BusSystemBusTests {
       }
       thread.append(link)
     }
-    while thread.all.isEmpty { try? await Task.sleep(for: .milliseconds(1)) }
+    while thread.all.isEmpty, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
     // SIGTERM is 15, SIGHUP 1; SIGKILL, SIGSTOP and glibc's own two can't be blocked.
     let wanted: UInt64 = ~(1 << 8 | 1 << 18 | 1 << 31 | 1 << 32)
     #expect(masks.all.map { $0 & wanted } == [wanted])

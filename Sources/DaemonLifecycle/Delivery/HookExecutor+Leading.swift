@@ -160,7 +160,7 @@ extension HookExecutor {
   /// Waits until the leader has been in one item for too long, or a role is given.
   func standBy(_ me: Worker) -> Role {
     while true {
-      let hasRung = alarm.wait(seconds: Self.deputySeconds)
+      let hasRung = alarm.wait(seconds: deputySeconds)
       if let role = takeRole(me) { return role }
       let role: Role? = state.withLock { state in
         // Given a role just now: the alarm rings again.

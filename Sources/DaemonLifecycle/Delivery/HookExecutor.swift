@@ -131,7 +131,6 @@ final class HookExecutor: TaskExecutor {
   /// A leader that runs one short item after another listens after so many: the deputy sees to long ones only.
   static let mostItemsInARow = 32
   static let parkingSeconds = 1
-  static let deputySeconds: Int32 = 2
   static let spareThreads = 64
 
   let poll = EventPoll()
@@ -145,16 +144,20 @@ final class HookExecutor: TaskExecutor {
   let busyLanes = Atomic<Int>(0)
   /// How long the leader may be in one item before the deputy leads.
   let patience: Duration
+  /// For how long a deputy waits before it looks whether it is needed; it ends when it was not since the last look.
+  let deputySeconds: Int32
   private let spawn: @Sendable (StaticString, @escaping @Sendable () -> Void) -> Bool
 
-  /// `spawn` is the seam for tests that take the threads away, `patience` for those that want no deputy to come.
+  /// `spawn` is the seam for tests that take the threads away, `patience` for those that want no deputy to come, and
+  /// `deputySeconds` for those that want it to stay.
   init(
-    patience: Duration = .microseconds(100),
+    patience: Duration = .microseconds(100), deputySeconds: Int32 = 2,
     spawn: @escaping @Sendable (StaticString, @escaping @Sendable () -> Void) -> Bool = {
       Thread.spawn(named: $0, $1)
     }
   ) {
     self.patience = patience
+    self.deputySeconds = deputySeconds
     self.spawn = spawn
   }
 
