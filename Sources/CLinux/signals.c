@@ -121,9 +121,13 @@ void clinux_signal_unlisten(int signo) {
       current.sa_sigaction == handle)
     sigaction(signo, &s->found, NULL);
   // A handler that loaded the descriptor has counted itself in before.
-  int fd = atomic_exchange(&s->wake_fd, -1);  // refuses both new handlers and new claims
+  atomic_store(&s->wake_fd, -1);  // refuses both new handlers and new claims
   while (atomic_load(&s->inside) != 0) sched_yield();
-  if (fd != -1) atomic_store(&s->wake_fd, 0);
+}
+
+void clinux_signal_release(int signo) {
+  int given_up = -1;
+  atomic_compare_exchange_strong(&slots[signo].wake_fd, &given_up, 0);
 }
 
 bool clinux_signal_take(int signo, clinux_signal_record *record) {
