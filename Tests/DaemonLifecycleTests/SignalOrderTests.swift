@@ -121,6 +121,37 @@ import Testing
     }
   }
 
+  /// A timer of timer_create(2) has its own number where others have their process.
+  @Test(.timeLimit(.minutes(1))) func aTimerIsTheKernel() async throws {
+    let signal = try #require(UnixSignal.realTime(19))
+    let source = SignalSource(map: [signal: .reload])
+    try source.open()
+    defer { source.close() }
+    var event = sigevent()
+    event.sigev_signo = signal.rawValue
+    event.sigev_notify = Int32(SIGEV_SIGNAL)
+    var timers: [timer_t?] = [nil, nil]  // the second one has a number that is not 0
+    for index in timers.indices { timer_create(CLOCK_MONOTONIC, &event, &timers[index]) }
+    defer { for timer in timers { if let timer { timer_delete(timer) } } }
+    let timer = try #require(timers[1])
+    // Taken by the descriptor's reader, or by a handler on whatever thread.
+    for descriptor in source.descriptors.reversed() {
+      var time = itimerspec()
+      time.it_value.tv_nsec = 1
+      timer_settime(timer, 0, &time, nil)
+      let cause = try await until { source.read(descriptor).first }
+      guard case .event(let event) = cause else { continue }
+      #expect("\(event.cause)" == "\(signal) from the kernel")
+    }
+  }
+
+  private func until<T>(_ find: () -> T?) async throws -> T {
+    while true {
+      if let found = find() { return found }
+      try await Task.sleep(for: .milliseconds(1))
+    }
+  }
+
   /// A handler and the descriptor take them from one queue: none is lost, and none counted twice.
   @Test(.timeLimit(.minutes(1))) func eachOfAQueueIsCountedOnce() async throws {
     let signal = UnixSignal.realTime(9)!

@@ -50,8 +50,8 @@ import Testing
       isHurried: false, prelude: [])
     let report = LifecycleReport(
       cause: LifecycleCause(.api), entries: [], span: span, isOvertaken: false)
-    #expect(
-      report.timeline.title == "a [2J b" + String(repeating: "b", count: 30) + "... (a call) in 0 ms")
+    let name = "a [2J b" + String(repeating: "b", count: 30)
+    #expect(report.timeline.title == "\(name)... (a call) in 0 ms")
   }
 
   @Test func offsetsWithoutASpanAreFromTheFirstThatBegan() {
