@@ -24,11 +24,13 @@ static _Atomic uint64_t last_sequence;
 static _Atomic int inside;  // handlers that have begun to record, of all signals
 static _Atomic pid_t owner;
 
-// Counts one delivery. `code` > 0: the kernel sent it (a terminal, a timer), and the pid may be something else.
+// Counts one delivery. `code` > 0: the kernel sent it (a terminal, an alarm), and the pid may be something else; of a
+// timer (SI_TIMER < 0) it is the timer's number.
 // A sender from outside of our pid namespace has the number 0 here, which is not the kernel's doing.
 static inline void record(slot *s, int code, pid_t pid, uid_t uid) {
   if (pid == 0) pid = -1;
-  uint64_t sender = code > 0 ? 0 : (uint64_t)(uint32_t)pid << 32 | (uint32_t)uid;
+  bool is_kernel = code > 0 || code == SI_TIMER;
+  uint64_t sender = is_kernel ? 0 : (uint64_t)(uint32_t)pid << 32 | (uint32_t)uid;
   uint64_t mine = atomic_fetch_add(&last_sequence, 1) + 1;
   uint64_t seen = atomic_load(&s->sequence);
   while (seen < mine && !atomic_compare_exchange_weak(&s->sequence, &seen, mine)) {}
@@ -121,9 +123,13 @@ void clinux_signal_unlisten(int signo) {
       current.sa_sigaction == handle)
     sigaction(signo, &s->found, NULL);
   // A handler that loaded the descriptor has counted itself in before.
-  int fd = atomic_exchange(&s->wake_fd, -1);  // refuses both new handlers and new claims
+  atomic_store(&s->wake_fd, -1);  // refuses both new handlers and new claims
   while (atomic_load(&s->inside) != 0) sched_yield();
-  if (fd != -1) atomic_store(&s->wake_fd, 0);
+}
+
+void clinux_signal_release(int signo) {
+  int given_up = -1;
+  atomic_compare_exchange_strong(&slots[signo].wake_fd, &given_up, 0);
 }
 
 bool clinux_signal_take(int signo, clinux_signal_record *record) {

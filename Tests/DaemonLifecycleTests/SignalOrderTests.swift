@@ -16,6 +16,68 @@ import Testing
     #expect(race.inversions.load(ordering: .relaxed) == 0)
   }
 
+  /// A signal that is given up stays claimed until the last of it was taken: a source that begins in that moment would
+  /// lose to the one that ends what it is sent.
+  @Test func nobodyListensBeforeTheLastWasTaken() throws {
+    let signal = try #require(UnixSignal.realTime(17)).rawValue
+    let wake = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
+    defer { close(wake) }
+    #expect(clinux_signal_listen(signal, wake, false) == 0)
+    clinux_signal_unlisten(signal)
+    #expect(clinux_signal_listen(signal, wake, false) == EBUSY)
+    clinux_signal_release(signal)
+    #expect(clinux_signal_listen(signal, wake, false) == 0)
+    clinux_signal_unlisten(signal)
+    clinux_signal_release(signal)
+  }
+
+  /// As far as a race can show it.
+  @Test(.timeLimit(.minutes(1))) func aSourceThatEndsTakesNothingFromTheNext() async throws {
+    let handover = Handover(try #require(UnixSignal.realTime(18)))
+    // Threads of their own: the pool's block these signals.
+    try #require(Thread.spawn(named: "ends") { handover.endAndBegin() })
+    try #require(Thread.spawn(named: "raiser") { handover.raiseEach(50_000) })
+    await handover.ended.wait()
+    #expect(handover.stolen.load(ordering: .relaxed) == 0)
+    #expect(handover.missed.load(ordering: .relaxed) == 0)
+  }
+
+  /// Two sources in turn: one that is sent nothing, and one that is sent one signal each time.
+  private final class Handover: Sendable {
+    let stolen = Atomic(0)
+    let missed = Atomic(0)
+    let ended = Gate()
+    private let isOver = Atomic(false)
+    private let signal: UnixSignal
+
+    init(_ signal: UnixSignal) { self.signal = signal }
+
+    private func begun() -> SignalSource? {
+      let source = SignalSource(map: [signal: .reload])
+      return (try? source.open()) == nil ? nil : source
+    }
+
+    func endAndBegin() {
+      while !isOver.load(ordering: .acquiring) {
+        if let source = begun(), !source.close().isEmpty { stolen.add(1, ordering: .relaxed) }
+      }
+      ended.open()
+    }
+
+    /// As often as there is time for.
+    func raiseEach(_ count: Int) {
+      let end = MonotonicTime.now().advanced(by: .seconds(2))
+      var raised = 0
+      while raised < count, .now() < end {
+        guard let source = begun() else { continue }
+        raise(signal.rawValue)
+        raised += 1
+        if source.close().count != 1 { missed.add(1, ordering: .relaxed) }
+      }
+      isOver.store(true, ordering: .releasing)
+    }
+  }
+
   private final class SignalRace: Sendable {
     let inversions = Atomic(0)
     let ended = Gate()
@@ -56,6 +118,37 @@ import Testing
       }
       source.close()
       ended.open()
+    }
+  }
+
+  /// A timer of timer_create(2) has its own number where others have their process.
+  @Test(.timeLimit(.minutes(1))) func aTimerIsTheKernel() async throws {
+    let signal = try #require(UnixSignal.realTime(19))
+    let source = SignalSource(map: [signal: .reload])
+    try source.open()
+    defer { source.close() }
+    var event = sigevent()
+    event.sigev_signo = signal.rawValue
+    event.sigev_notify = Int32(SIGEV_SIGNAL)
+    var timers: [timer_t?] = [nil, nil]  // the second one has a number that is not 0
+    for index in timers.indices { timer_create(CLOCK_MONOTONIC, &event, &timers[index]) }
+    defer { for timer in timers { if let timer { timer_delete(timer) } } }
+    let timer = try #require(timers[1])
+    // Taken by the descriptor's reader, or by a handler on whatever thread.
+    for descriptor in source.descriptors.reversed() {
+      var time = itimerspec()
+      time.it_value.tv_nsec = 1
+      timer_settime(timer, 0, &time, nil)
+      let cause = try await until { source.read(descriptor).first }
+      guard case .event(let event) = cause else { continue }
+      #expect("\(event.cause)" == "\(signal) from the kernel")
+    }
+  }
+
+  private func until<T>(_ find: () -> T?) async throws -> T {
+    while true {
+      if let found = find() { return found }
+      try await Task.sleep(for: .milliseconds(1))
     }
   }
 

@@ -42,6 +42,28 @@ import Testing
     ])
   }
 
+  // MARK: Reports that were read
+
+  @Test func nameOfARecordedEventMovesNoCursor() {
+    let span = LifecycleReport.RecordedSpan(
+      event: "a\u{1B}[2J\nb" + String(repeating: "b", count: 5000), duration: .zero, budget: nil,
+      isHurried: false, prelude: [])
+    let report = LifecycleReport(
+      cause: LifecycleCause(.api), entries: [], span: span, isOvertaken: false)
+    let name = "a [2J b" + String(repeating: "b", count: 30)
+    #expect(report.timeline.title == "\(name)... (a call) in 0 ms")
+  }
+
+  @Test func offsetsWithoutASpanAreFromTheFirstThatBegan() {
+    let entries = [
+      entry(1, Poller.self, ShouldSaveState.self, 40, 5),
+      entry(2, Database.self, ShouldSaveState.self, 30, 20),
+    ]
+    let report = LifecycleReport(cause: LifecycleCause(.api), entries: entries)
+    #expect(report.offsets == [.milliseconds(10), .zero])
+    #expect(LifecycleReport(cause: LifecycleCause(.api), entries: []).offsets == [])
+  }
+
   // MARK: Styles
 
   @Test func plain() {

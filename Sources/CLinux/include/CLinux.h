@@ -45,7 +45,11 @@ bool clinux_signal_is_handled(int signo);
 
 /// Puts the disposition found by `clinux_signal_listen` back (unless someone has replaced the
 /// handler meanwhile) and waits until no handler uses the descriptor any more, so that it can be closed.
+/// `signo` stays claimed, so that nobody else takes what was recorded, nor the other way round.
 void clinux_signal_unlisten(int signo);
+
+/// Gives up the claim, after `clinux_signal_unlisten` and the last `clinux_signal_take`.
+void clinux_signal_release(int signo);
 
 /// Takes what was recorded of `signo`; false when nothing was.
 bool clinux_signal_take(int signo, clinux_signal_record *record);

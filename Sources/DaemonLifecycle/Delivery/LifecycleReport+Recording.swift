@@ -48,10 +48,11 @@ extension LifecycleReport {
     self.isOvertaken = isOvertaken
   }
 
-  /// When the entry's call began, from the report's beginning.
-  package func offset(of entry: Entry) -> Duration {
-    let beginning = span?.began ?? entries.map(\.began).min() ?? entry.began
-    return beginning.duration(to: entry.began)
+  /// When each entry's call began, from the report's beginning.
+  package var offsets: [Duration] {
+    let times = entries.map(\.began)
+    guard let beginning = span?.began ?? times.min() else { return [] }
+    return times.map { beginning.duration(to: $0) }
   }
 }
 

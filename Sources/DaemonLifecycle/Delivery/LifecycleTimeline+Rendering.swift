@@ -23,7 +23,8 @@ extension LifecycleTimeline {
   /// and `>` the end of a hook that had not ended. Long names and texts are cut, and control characters are spaces.
   ///
   /// - Parameters:
-  ///   - width: How many columns a line may have, at least 40; below 60 there are no bars.
+  ///   - width: How many columns a line may have, at least 40; below 60 there are no bars. The title may have
+  ///     more, rather than leave out how it ended.
   ///   - maximumRows: Of more rows, those with problems and the slowest are shown, and a line says how many others
   ///     there are.
   ///   - style: What bars are made of.
@@ -45,7 +46,8 @@ extension LifecycleTimeline {
     if let budget { end += " of \(budget.forReading)" }
     if isHurried { end += ", hurried by a second signal" }
     if problemCount > 0 { end += ", \(problemCount) of \(hookCount) hooks failed" }
-    let event = event ?? "delivered"
+    // A decoded report's may be any text.
+    let event = event?.onOneLine.cut(to: 40, with: "...") ?? "delivered"
     let room = max(24, width - event.count - end.count - 3)
     return "\(event) (\(cause.description.onOneLine.cut(to: room, with: "...")))\(end)"
   }

@@ -5,6 +5,7 @@ struct Deque<Element> {
 
   var isEmpty: Bool { head == elements.count }
   var count: Int { elements.count - head }
+  var first: Element? { head < elements.count ? elements[head] : nil }
   /// Places taken up, used ones included.
   var capacity: Int { elements.count }
 

@@ -29,7 +29,8 @@ struct LifecycleWishes: Sendable {
   private var reload: Wish?
   private var save: Wish?
   private var pressure: [DidReceivePressure.Resource: Wish] = [:]
-  private var posts: [(wish: Wish, post: LifecyclePost)] = []
+  /// Any number of them.
+  private var posts = Deque<(wish: Wish, post: LifecyclePost)>()
 
   // MARK: Wishing
 
@@ -64,15 +65,16 @@ struct LifecycleWishes: Sendable {
     case .reload: reload = nil
     case .save: save = nil
     case .pressure(let resource): pressure[resource] = nil
-    case .post: posts.removeFirst()
+    case .post: _ = posts.popFirst()
     }
     return (kind, wish.cause)
   }
 
   /// All that were posted.
   mutating func takePosts() -> [LifecyclePost] {
-    defer { posts = [] }
-    return posts.map(\.post)
+    var taken: [LifecyclePost] = []
+    while let (_, post) = posts.popFirst() { taken.append(post) }
+    return taken
   }
 
   private func longestWaiting() -> (kind: Kind, wish: Wish)? {

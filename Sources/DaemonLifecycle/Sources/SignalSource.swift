@@ -123,6 +123,8 @@ final class SignalSource: LifecycleSource {
     for descriptor in [closing.descriptor, closing.direct] where descriptor >= 0 {
       CLinux.close(descriptor)
     }
+    // Before another source may have them: it would lose to this one what it is sent.
+    defer { for signal in closing.signals { clinux_signal_release(signal.rawValue) } }
     return events(of: closing.signals)
   }
 }

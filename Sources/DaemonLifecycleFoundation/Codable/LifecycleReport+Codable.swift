@@ -60,10 +60,10 @@ extension LifecycleReport: Codable {
     var container = encoder.container(keyedBy: Key.self)
     try container.encode(cause, forKey: .cause)
     var list = container.nestedUnkeyedContainer(forKey: .entries)
-    for entry in entries {
+    for (entry, offset) in zip(entries, offsets) {
       var one = list.nestedContainer(keyedBy: EntryKey.self)
       try entry.encode(to: &one)
-      try one.encode(offset(of: entry).wholeNanoseconds, forKey: .offsetNanoseconds)
+      try one.encode(offset.wholeNanoseconds, forKey: .offsetNanoseconds)
     }
     try container.encode(isOvertaken, forKey: .isOvertaken)
     try container.encodeIfPresent(recordedSpan, forKey: .span)
