@@ -73,13 +73,13 @@ public let bytes: [UInt8] = []
 public func parse(_ bytes: [UInt8]) -> Int { 0 }
 public func restore(_ bytes: [UInt8]) {}
 public func daemon(_ store: StateStore) throws {}
-public struct Progress: Codable, Sendable {
-  public var count = 0
+public struct Bookmark: Codable, Sendable {
+  public var page = 0
   public init() {}
-  public init(_ old: OldProgress) {}
+  public init(_ old: OldBookmark) {}
 }
-public struct OldProgress: Codable, Sendable {}
-public let progress = Progress()
+public struct OldBookmark: Codable, Sendable {}
+public let bookmark = Bookmark()
 public func encode(_ value: some Encodable) throws -> [UInt8] { [] }
 public func decode<T: Decodable>(_ type: T.Type, _ bytes: [UInt8]) throws -> T { some() }
 

@@ -6,6 +6,9 @@ import Systemd
 /// Polls a source, counts the polls, and goes on counting where it stopped: an example of a daemon that
 /// can be paused, resumed, reloaded and restarted at any moment without losing or repeating a number.
 ///
+///     swift build --product pollerd; .build/debug/pollerd --state /tmp/pollerd & sleep 3
+///     kill -USR1 %1; sleep 1; kill -USR2 %1; sleep 1; kill -HUP %1; sleep 1; kill %1
+///
 /// This file reads the command line and wires the parts; `Poller` is where the lifecycle is used.
 @main struct Pollerd {
   static func main() async {

@@ -3,9 +3,9 @@ import Foundation
 
 /// Answers lines with the time: an example of how a server that is one async loop gets a lifecycle.
 ///
-///     swift run clockd &
+///     swift build --product clockd; .build/debug/clockd & sleep 1
 ///     printf 'time\nwait 2\n' | nc -N 127.0.0.1 7070
-///     kill -USR1 %1; kill -USR2 %1; kill %1
+///     kill -USR1 %1; sleep 1; kill -USR2 %1; sleep 1; kill %1
 ///
 /// What it takes is in `serve` below: three lines, and no observer. `Server` is the loop, which knows nothing of
 /// signals, systemd or the lifecycle; that it stands cancellation is all that is asked of it. `Socket` is what a library

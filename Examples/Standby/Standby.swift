@@ -6,7 +6,7 @@ import Foundation
 ///
 ///     swift build
 ///     .build/debug/standby --name a /tmp/ledger & .build/debug/standby --name b /tmp/ledger &
-///     kill -USR2 %1; sleep 3; kill %1; kill -USR2 %2
+///     sleep 1; kill -USR2 %1; sleep 3; kill %1; kill -USR2 %2; sleep 1; kill %2
 ///     cat /tmp/ledger
 ///
 /// SIGUSR2 makes an instance active, SIGUSR1 passive again. Under systemd, with `--unit`, it is active exactly
