@@ -160,10 +160,7 @@ func source(of block: Block) -> String {
       "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting", "Glibc", "Systemd",
       "Testing",
     ].map { "import \($0)\n" }.joined()
-    // Foundation has a Progress too; what is imported by its name takes precedence.
-    if block.file.contains("DaemonLifecycleFoundation") {
-      imports += "import Foundation\nimport struct Given.Progress\n"
-    }
+    if block.file.contains("DaemonLifecycleFoundation") { imports += "import Foundation\n" }
   }
   let hasStatements = all.contains { $0.kind == .statement }
   let body =
