@@ -71,7 +71,7 @@ final class ConsoleTests: XCTestCase {
     // All of it, in order, with nobody printing more.
     let expected = (1...count).map { "line \($0)\n" }.joined() + "note 1\nnote 2\n"
     var printed = ""
-    let deadline = ContinuousClock.now + .seconds(20)
+    let deadline = ContinuousClock.now + .seconds(60)
     while printed.utf8.count < expected.utf8.count, ContinuousClock.now < deadline {
       printed += readAll()
       await mock.advance(by: .milliseconds(100))

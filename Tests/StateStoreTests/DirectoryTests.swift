@@ -207,7 +207,7 @@ import Testing
     #expect(TemporaryDirectory.names(disk.path) == ["state.0", "state.lock"])
     #expect(try store.load()?.bytes == one)
     // A child that another test has just forked has the removed file open until its exec.
-    let deadline = ContinuousClock.now + .seconds(20)
+    let deadline = ContinuousClock.now + .seconds(60)
     var failure = saving(store)
     while failure != nil, ContinuousClock.now < deadline {
       usleep(1000)

@@ -77,7 +77,7 @@ import Testing
     #expect(try saved.store.load()?.bytes == [2])
     await mock.send(.sigterm)
     // The timer has ended with the daemon.
-    let deadline = ContinuousClock.now + .seconds(20)
+    let deadline = ContinuousClock.now + .seconds(60)
     while (try? mock.checkNothingPending()) == nil, ContinuousClock.now < deadline {
       await Task.yield()
     }
@@ -97,7 +97,7 @@ import Testing
     await mock.untilSleeping()
     _ = saved
     saved = nil
-    let deadline = ContinuousClock.now + .seconds(20)
+    let deadline = ContinuousClock.now + .seconds(60)
     while (try? mock.checkNothingPending()) == nil, ContinuousClock.now < deadline {
       await Task.yield()
     }
@@ -158,7 +158,7 @@ import Testing
     for await _ in begun { break }
     value.byte = 2
     let others = (0..<10).map { _ in Task { try await saved.save() } }
-    let deadline = ContinuousClock.now + .seconds(20)
+    let deadline = ContinuousClock.now + .seconds(60)
     while saved.waitingForTesting < 10, ContinuousClock.now < deadline, !Task.isCancelled {
       try? await Task.sleep(for: .milliseconds(1))
     }
@@ -185,7 +185,7 @@ import Testing
     for await _ in begun { break }
     let waiting = Task { try await saved.save() }
     let other = Task { try await saved.save() }
-    let deadline = ContinuousClock.now + .seconds(20)
+    let deadline = ContinuousClock.now + .seconds(60)
     while saved.waitingForTesting < 2, ContinuousClock.now < deadline, !Task.isCancelled {
       try? await Task.sleep(for: .milliseconds(1))
     }
