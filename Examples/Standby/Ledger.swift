@@ -31,8 +31,10 @@ final class Ledger {
       let count = pread(descriptor, &buffer, buffer.count, offset + off_t(bytes.count))
       if count < 0, errno == EINTR { continue }
       guard count >= 0 else { throw SystemError("read \(path)") }
-      if count == 0 { return bytes }
       bytes += buffer.prefix(count)
+      // No second look at the end, as far as one can do without: what has been read of half a line may be removed
+      // meanwhile, and another line begin there.
+      if count < buffer.count { return bytes }
     }
   }
 
