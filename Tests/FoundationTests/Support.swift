@@ -10,11 +10,13 @@ final class Notes<Element: Sendable>: Sendable {
 }
 
 /// Waits for a fact, and fails when it does not come.
+///
+/// For long: typed messages come through Swift's cooperative pool, which the other tests of a whole run keep busy for
+/// half a minute, and for a whole one on a busy machine.
 nonisolated(nonsending) func eventually(
   _ fact: () -> Bool, sourceLocation: SourceLocation = #_sourceLocation
 ) async throws {
-  // Foundation brings typed messages when Swift's pool has nothing else to do, and the other tests give it a lot.
-  let deadline = ContinuousClock.now.advanced(by: .seconds(240))
+  let deadline = ContinuousClock.now.advanced(by: .seconds(180))
   while !fact() {
     guard ContinuousClock.now < deadline else {
       Issue.record("It has not happened.", sourceLocation: sourceLocation)

@@ -249,6 +249,9 @@ extension LifecycleCore {
     from began: MonotonicTime? = nil, _ duration: Duration, text: String? = nil
   ) {
     let began = began ?? delivery.entries.last?.ended ?? delivery.began
+    // What was not called has taken no time, however long it was waited for.
+    var duration = duration
+    if case .skipped = outcome { duration = .zero }
     delivery.entries.append(
       LifecycleReport.Entry(
         notification: delivery.type, outcome: outcome, duration: duration, name: entry.name,
