@@ -12,7 +12,16 @@ final class Disk {
     try Command.run(["mount"] + options + [directory.path])
   }
 
-  deinit { try? Command.run(["umount", "-l", directory.path]) }
+  /// A child that another test has just forked has our files open until its exec. Until then the disk stays what it is,
+  /// cut off or not, and who mounts the image again gets the same one.
+  deinit {
+    let end = MonotonicTime.now().advanced(by: .seconds(20))
+    while MonotonicTime.now() < end {
+      if (try? Command.run(["umount", directory.path])) != nil { return }
+      usleep(1000)
+    }
+    try? Command.run(["umount", "-l", directory.path])
+  }
 
   /// In memory.
   static func memory(_ options: String) throws -> Disk {
