@@ -161,6 +161,7 @@ import Testing
     try #require(descriptors.count == 2)
     let (total, sent) = (20_000, Gate())
     let counted = Counter()
+    defer { counted.end() }
     _ = Thread.spawn(named: "sender") {
       for index in 0..<total {
         // The queue may be full for a moment.
@@ -170,7 +171,7 @@ import Testing
       sent.open()
     }
     let reading = Thread.spawn(named: "reader") {
-      while counted.count < total {
+      while counted.count < total, !counted.isOver {
         for descriptor in descriptors {
           for case .event(let event) in source.read(descriptor) {
             guard case .signal(signal, _, _, let coalesced) = event.cause.origin else { continue }
@@ -190,6 +191,10 @@ import Testing
 
   private final class Counter: Sendable {
     private let value = Atomic(0)
+    private let hasEnded = Atomic(false)
+    /// The test has ended, with all or without.
+    var isOver: Bool { hasEnded.load(ordering: .acquiring) }
+    func end() { hasEnded.store(true, ordering: .releasing) }
     var count: Int { value.load(ordering: .acquiring) }
     func add(_ more: Int) { value.add(more, ordering: .acquiringAndReleasing) }
   }
