@@ -3,18 +3,23 @@ import Testing
 
 /// `systemd/README.md`, taken at its word.
 @Suite("guide", .machines, .describesUnits) struct GuideTests {
+  /// The package's folder as the guide's commands find it: the unit files, and a product that was built.
+  private static func putPackage(into machine: MachineTest, with product: String) throws {
+    let package = machine.share + "/package"
+    try FileManager.default.createDirectory(
+      atPath: package + "/.build/release", withIntermediateDirectories: true)
+    try FileManager.default.copyItem(
+      atPath: Package.root + "/systemd", toPath: package + "/systemd")
+    // What swift build has made, but for debugging.
+    try FileManager.default.createSymbolicLink(
+      atPath: package + "/.build/release/" + product,
+      withDestinationPath: "/opt/machine/bin/" + product)
+  }
+
   @Test(arguments: Release.selected)
   func itInstallsPollerd(_ release: Release) async throws {
     try await release.test(on: .own()) { machine in
-      let package = machine.share + "/package"
-      try FileManager.default.createDirectory(
-        atPath: package + "/.build/release", withIntermediateDirectories: true)
-      try FileManager.default.copyItem(
-        atPath: Package.root + "/systemd", toPath: package + "/systemd")
-      // What swift build has made, but for debugging.
-      try FileManager.default.createSymbolicLink(
-        atPath: package + "/.build/release/pollerd",
-        withDestinationPath: "/opt/machine/bin/pollerd")
+      try Self.putPackage(into: machine, with: "pollerd")
 
       let pollerd = try await machine.adopt("pollerd.service")
       var commands = try #require(try Self.shellBlocks().first { $0.contains("enable --now") })
@@ -35,13 +40,7 @@ import Testing
   @Test(arguments: Release.since(253))
   func itInstallsEchod(_ release: Release) async throws {
     try await release.test(on: .own()) { machine in
-      let package = machine.share + "/package"
-      try FileManager.default.createDirectory(
-        atPath: package + "/.build/release", withIntermediateDirectories: true)
-      try FileManager.default.copyItem(
-        atPath: Package.root + "/systemd", toPath: package + "/systemd")
-      try FileManager.default.createSymbolicLink(
-        atPath: package + "/.build/release/echod", withDestinationPath: "/opt/machine/bin/echod")
+      try Self.putPackage(into: machine, with: "echod")
       let echod = EchodService(
         service: try await machine.adopt("echod.service"),
         socket: try await machine.adopt("echod.socket"), port: 7777)
@@ -58,14 +57,7 @@ import Testing
   @Test(arguments: Release.selected)
   func itInstallsStandby(_ release: Release) async throws {
     try await release.test(on: .own()) { machine in
-      let package = machine.share + "/package"
-      try FileManager.default.createDirectory(
-        atPath: package + "/.build/release", withIntermediateDirectories: true)
-      try FileManager.default.copyItem(
-        atPath: Package.root + "/systemd", toPath: package + "/systemd")
-      try FileManager.default.createSymbolicLink(
-        atPath: package + "/.build/release/standby", withDestinationPath: "/opt/machine/bin/standby"
-      )
+      try Self.putPackage(into: machine, with: "standby")
       let (a, b) = (
         try await machine.adopt("standby@a.service"), try await machine.adopt("standby@b.service")
       )

@@ -71,8 +71,6 @@ final class HookRun: Sendable {
   nonisolated(unsafe) var grace: Duration
   /// Its index in the delivery.
   nonisolated(unsafe) var slot = 0
-  /// The first call that the core has not taken note of.
-  nonisolated(unsafe) var noted: Int
 
   init(
     _ range: Range<Int>, of delivery: Delivery, began: MonotonicTime, deadline: MonotonicTime,
@@ -82,7 +80,6 @@ final class HookRun: Sendable {
     self.delivery = delivery
     self.range = range
     self.grace = grace
-    noted = range.lowerBound
     // A single call has no next: its driver always asks.
     word = Atomic(Place(range.lowerBound, progress, isHeld: range.count < 2).word)
     hookDeadline = core.configuration.hookDeadline.saturatedNanoseconds
@@ -240,11 +237,9 @@ final class HookRun: Sendable {
   /// From now on the driver asks before the next call.
   func hold() { word.bitwiseOr(Place.held, ordering: .acquiringAndReleasing) }
 
-  /// How long the calls from `noted` up to the current one took, which is not included.
-  func takeDurations() -> [(index: Int, duration: Duration)] {
-    let range = noted..<index
-    noted = range.upperBound
-    return range.map { ($0, .nanoseconds(durations[$0 - self.range.lowerBound])) }
+  /// How long the calls before the current one took. Of a run that is held, which happens once.
+  var completed: [(index: Int, duration: Duration)] {
+    (range.lowerBound..<index).map { ($0, .nanoseconds(durations[$0 - range.lowerBound])) }
   }
 
   /// The hook has returned; false when it had been given up before.

@@ -189,7 +189,7 @@ extension LifecycleCore {
     run.hold()
     let delivery = run.delivery
     var began = state.freeRunBegan
-    for (index, duration) in run.takeDurations() {
+    for (index, duration) in run.completed {
       let entry = delivery.calls.members[index].entry
       record(.completed, of: entry, in: delivery, from: began, duration)
       began = began.advanced(by: duration)
