@@ -78,6 +78,14 @@ let package = Package(
         "Standby", "Clockd", "DaemonLifecycleTesting", "TestSupport",
       ],
       swiftSettings: strict),
+    // Floods, thread limits, full disks, refused system calls: what a bad day brings, in child processes.
+    .testTarget(
+      name: "HostileTests",
+      dependencies: [
+        "ProbeDaemon", "ProbeService", "Pollerd", "Echod", "CLinux", "Systemd", "DaemonLifecycle",
+        "DaemonLifecycleTesting", "TestLimits", "TestSupport",
+      ],
+      swiftSettings: strict),
     .testTarget(
       name: "PollerdTests",
       dependencies: [

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import XCTest
 
 /// A daemon as process 1 of a pid namespace of its own, as a container without an init has it.

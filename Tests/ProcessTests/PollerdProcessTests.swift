@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import XCTest
 
 /// The example daemon as a process: no poll is lost, repeated or made while paused, whatever is sent.

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import XCTest
 
 /// Signals in real processes: every promise about them that a mock can't show.

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import XCTest
 
 /// Thousands of signals from two senders at once: none that matters is lost, and observers see only what

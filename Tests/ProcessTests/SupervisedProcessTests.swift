@@ -1,5 +1,6 @@
 import DaemonLifecycleTesting
 import Glibc
+import TestSupport
 import XCTest
 
 /// Real processes that tell a fake service manager how they are: what needs no systemd to be seen.

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import XCTest
 
 /// Ends, in time, with the right status, whatever the hooks, the pool, Dispatch or stdout do.

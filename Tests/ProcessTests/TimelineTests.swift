@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import XCTest
 
 /// What a daemon that terminates says on standard error, of whatever kind that is.

@@ -122,7 +122,7 @@ final class EventPoll: Sendable {
       settle(&alarm)
     }
     withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: 16) { events in
-      let count = epoll_wait(epoll, events.baseAddress, Int32(events.count), milliseconds)
+      let count = epoll_wait(epoll, events.baseAddress!, Int32(events.count), milliseconds)
       alarm.withLock { $0.isWaiting = false }
       // The time-out, or EINTR: a signal handler ran on this thread.
       guard count > 0 else { return }

@@ -1,2 +1,8 @@
-// Nothing to call: being linked is enough.
+// Being linked is enough to raise the limit of descriptors.
 #pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+
+/// Sets a soft limit of a running process, as prlimit(2) does, which Swift can't see. 0, or an errno value.
+int limits_set_soft(pid_t pid, int resource, uint64_t soft);

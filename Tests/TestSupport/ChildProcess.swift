@@ -1,15 +1,14 @@
-import Glibc
-import XCTest
+package import Glibc
 
 /// A real child process with pipes, for tests: every wait is for a fact and has a deadline.
-final class ChildProcess {
-  enum Exit: Equatable {
+package final class ChildProcess {
+  package enum Exit: Equatable {
     case status(Int32)
     case signal(Int32)
   }
 
-  let pid: pid_t
-  private(set) var output: [String] = []
+  package let pid: pid_t
+  package private(set) var output: [String] = []
   private let stdoutRead: Int32
   /// Its write end is open in the child, and in what the child forks, for as long as they live.
   private let lifeRead: Int32
@@ -22,7 +21,7 @@ final class ChildProcess {
   /// - Parameter ignoring: signals that the child starts with ignored, as nohup(1) does for SIGHUP.
   /// - Parameter blocking: signals that it starts with blocked, as children of Dispatch's threads do.
   /// - Parameter stderr: the path of what its standard error is; by default it is ours.
-  init(
+  package init(
     _ executable: String, _ arguments: [String], environment: [String: String] = [:],
     ignoring: [Int32] = [], blocking: [Int32] = [], stderrToStdout: Bool = false,
     stderr: String? = nil
@@ -102,11 +101,11 @@ final class ChildProcess {
     close(lifeRead)
   }
 
-  func send(_ signal: Int32) { Glibc.kill(pid, signal) }
+  package func send(_ signal: Int32) { Glibc.kill(pid, signal) }
 
   /// Waits for the next line that `matches`, and returns it.
   @discardableResult
-  func line(
+  package func line(
     within seconds: Double = 20, file: StaticString = #filePath, line: UInt = #line,
     where matches: (String) -> Bool
   ) throws -> String {
@@ -117,17 +116,15 @@ final class ChildProcess {
         if matches(output[seen - 1]) { return output[seen - 1] }
       }
       guard !isAtEnd, readMore(until: deadline) else {
-        XCTFail(
-          "no such line; the child said:\n\(output.joined(separator: "\n"))", file: file, line: line
-        )
-        throw TestFailure("no such line")
+        throw TestFailure(
+          "no such line; the child said:\n\(output.joined(separator: "\n"))", file, line)
       }
     }
   }
 
   /// Waits for a line that begins so.
   @discardableResult
-  func expect(
+  package func expect(
     _ prefix: String, within seconds: Double = 20, file: StaticString = #filePath,
     line: UInt = #line
   ) throws -> String {
@@ -135,7 +132,7 @@ final class ChildProcess {
   }
 
   /// Waits for the end of the process, reading all its output unless `reading` is false.
-  func wait(
+  package func wait(
     within seconds: Double = 30, reading: Bool = true, file: StaticString = #filePath,
     line: UInt = #line
   ) throws -> Exit {
@@ -149,7 +146,7 @@ final class ChildProcess {
   }
 
   /// As `wait`, but the process can still be sent signals: until `wait`, no other gets its number.
-  func waitUntilEnded(
+  package func waitUntilEnded(
     within seconds: Double = 30, reading: Bool = true, file: StaticString = #filePath,
     line: UInt = #line
   ) throws {
@@ -158,10 +155,8 @@ final class ChildProcess {
     var life = pollfd(fd: lifeRead, events: Int16(POLLIN), revents: 0)
     while poll(&life, 1, milliseconds(until: deadline)) < 0 {}
     guard life.revents != 0 else {
-      XCTFail(
-        "still alive after \(seconds) s; it said:\n\(output.joined(separator: "\n"))", file: file,
-        line: line)
-      throw TestFailure("still alive")
+      throw TestFailure(
+        "still alive after \(seconds) s; it said:\n\(output.joined(separator: "\n"))", file, line)
     }
   }
 
@@ -191,20 +186,24 @@ final class ChildProcess {
   }
 }
 
-struct TestFailure: Error {
-  let what: String
-  init(_ what: String) { self.what = what }
+/// Why a test can't go on, and where in it.
+package struct TestFailure: Error, CustomStringConvertible {
+  package let description: String
+
+  package init(_ what: String, _ file: StaticString = #filePath, _ line: UInt = #line) {
+    description = "\(file):\(line): \(what)"
+  }
 }
 
 /// Seconds of the monotonic clock.
-func now() -> Double {
+package func now() -> Double {
   var time = timespec()
   clock_gettime(CLOCK_MONOTONIC, &time)
   return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }
 
 /// An executable of this package, built beside the tests.
-func built(_ name: String) -> String {
+package func built(_ name: String) -> String {
   var path = [CChar](repeating: 0, count: 4096)
   let length = readlink("/proc/self/exe", &path, path.count - 1)
   let own = String(decoding: path[..<max(0, length)].map { UInt8(bitPattern: $0) }, as: UTF8.self)
