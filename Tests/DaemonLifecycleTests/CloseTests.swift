@@ -16,4 +16,10 @@ import Testing
     #expect(await post.value.entries.isEmpty)
     withExtendedLifetime(hold) {}
   }
+
+  @Test(.timeLimit(.minutes(1))) func whoeverPostsLaterIsAnsweredToo() async throws {
+    let mock = MockLifecycleSubject()
+    mock.core.shutDown()
+    #expect(await mock.post(Note()).entries.isEmpty)
+  }
 }

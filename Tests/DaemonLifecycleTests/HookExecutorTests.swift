@@ -38,8 +38,9 @@ import Testing
     #expect(
       report.entries.first?.description == "Listener, DidFinishLaunching: skipped (noThread)")
 
-    // With threads to be had again, so are the hooks.
+    // With threads to be had again, so are the hooks: it has missed the launch, and is told of it now.
     allowed.store(1000, ordering: .relaxed)
+    await eventually { log.all == ["a launch", "a foreground"] }
     core.receive(LifecycleEvent(.terminate))
     while let report = await reports.next() { _ = report }
     #expect(log.all.contains("a save"))

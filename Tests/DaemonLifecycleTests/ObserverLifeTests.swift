@@ -1,4 +1,5 @@
 import DaemonLifecycleTesting
+import Synchronization
 import Testing
 
 @testable import DaemonLifecycle
@@ -50,6 +51,29 @@ import Testing
     #expect(second.problems.isEmpty)
     #expect(mock.exit?.code == 0)
     #expect(!log.all.contains { $0.hasPrefix("gone") })
+  }
+
+  @Test func observersThatComeAndGoAreLetGoOf() async throws {
+    let mock = MockLifecycleSubject()
+    let hold = mock.holdDeliveries()
+    func addAndForget() { mock.addObserver(Listener("gone", log)) }
+    for _ in 0..<1000 { addAndForget() }
+    #expect(mock.core.state.withLock { $0.observers.count } < 10)
+    hold.cancel()
+    let report = await mock.settled()
+    // One entry for all of them.
+    #expect(report.entries.count == 1)
+    #expect(report.entries.first?.observer.hasPrefix("Listener (×") == true, "\(report)")
+    #expect(report.entries.first?.observerType is Listener.Type)
+  }
+
+  @Test func departuresAreOneSentence() {
+    var departures = Departures()
+    departures.add(.type(Listener.self), 3)
+    departures.add(.body)
+    #expect(
+      departures.sentence
+        == "4 observers have gone away without being removed: Listener (×3), body")
   }
 
   @Test func removingSendsNothingAndDropsEverything() async throws {

@@ -38,6 +38,29 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
+  /// Each further hook was called without any time, and then given a grace.
+  @Test func aPostInAHookEndsWithTheHooksTime() async throws {
+    let mock = MockLifecycleSubject()
+    let (log, gate) = (log, Gate())
+    let stuck = mock.observe(CacheInvalidated.self) { _ in await gate.wait() }
+    let others = (0..<3).map { number in
+      mock.observe(CacheInvalidated.self) { _ in log.add("called \(number)") }
+    }
+    let poster = Scripted(background: { [unowned mock] _ in
+      let report = await mock.post(CacheInvalidated(region: "eu"))
+      for entry in report.entries { log.add("\(entry.outcome)".suffix(after: "Reason.")) }
+    })
+    mock.addObserver(poster)
+    await mock.settled()
+    mock.inject(.sigusr1)
+    await mock.advance(by: .seconds(11))
+    gate.open()
+    await mock.settled()
+    #expect(Array(log.all.suffix(3)) == ["outOfTime)", "outOfTime)", "outOfTime)"])
+    #expect(!log.all.contains { $0.hasPrefix("called") })
+    withExtendedLifetime((stuck, others)) {}
+  }
+
   @Test func aPostAfterTheEndSaysSo() async throws {
     let mock = MockLifecycleSubject()
     let token = mock.observe(CacheInvalidated.self) { _ in }
@@ -93,5 +116,17 @@ import Testing
     for await _ in mock.notifications(of: ShouldSaveState.self) {
       Issue.record("a stream after the end")
     }
+  }
+}
+
+extension String {
+  /// What follows the last `marker`; all of it where there is none.
+  fileprivate func suffix(after marker: String) -> String {
+    var rest = self[...]
+    while let index = rest.firstIndex(of: marker.first!) {
+      if rest[index...].hasPrefix(marker) { return String(rest[index...].dropFirst(marker.count)) }
+      rest = rest[rest.index(after: index)...]
+    }
+    return self
   }
 }

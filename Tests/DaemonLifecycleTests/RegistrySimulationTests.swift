@@ -272,6 +272,13 @@ struct Simulation {
       if registry.termination != nil { observers[index].isInForeground = false }
       return
     }
+    if registry.termination == nil, !isLost, random.chance(2) {
+      // Given up before it began: it has heard nothing.
+      registry.notReached(id)
+      observers[index].isBusy = true
+      registry.setBusy(id, true)
+      return
+    }
     hear(step, index)
     if random.chance(4) {
       observers[index].isBusy = true

@@ -253,6 +253,37 @@ struct ObservedCore {
     #expect(saved.withLock { $0 }, "the end of the first one's time is not that of the second")
   }
 
+  /// One for whom a suspend left no time counted as told: never launched, it was resumed, and saved what it had never
+  /// restored.
+  @Test func whoeverASuspendHadNoTimeForIsToldLater() async {
+    let observed = ObservedCore(LifecycleConfiguration(logsProblems: false))
+    let core = observed.core
+    _ = await core.launch()
+    let log = Log()
+    let late = Mutex<Listener?>(nil)
+    let gate = Gate()
+    let unpaused = Listener("unpaused", log)
+    core.add(unpaused, phase: LifecyclePhase(order: -1))
+    let stuck = Scripted(background: { _ in
+      let listener = Listener("late", log)
+      late.withLock { $0 = listener }
+      core.add(listener, phase: .standard)
+      await gate.wait()
+    })
+    core.add(stuck, phase: .standard)
+    await core.untilIdle()
+    log.clear()
+    core.receive(.sleepDelay(.seconds(4)))
+    core.receive(.event(LifecycleEvent(.suspend)))
+    await core.advance(by: .seconds(4))
+    await core.untilIdle()
+    #expect(log.all.suffix(2) == ["late launch", "unpaused background"])
+    await observed.send(.resume)
+    #expect(!log.all.contains("late suspend") && !log.all.contains("late resume"))
+    #expect(log.all.suffix(2) == ["unpaused foreground", "late foreground"])
+    gate.open()
+  }
+
   @Test func theMachineMaySleepOnceAllIsDone() async {
     let observed = ObservedCore()
     _ = await observed.core.launch()

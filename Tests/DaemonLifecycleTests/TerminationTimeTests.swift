@@ -78,6 +78,45 @@ import Testing
     gate.open()
   }
 
+  /// It kept the grace of the time before the stop, and ended that much after the budget.
+  @Test func moreTimeForAHookIsNoneForTheStop() async throws {
+    let mock = MockLifecycleSubject(
+      configuration: configuration(budget: .seconds(3), reserve: .seconds(1)))
+    let (asks, gate) = (Gate(), Gate())
+    let stuck = Scripted(background: { notification in
+      await asks.wait()
+      notification.context.extendDeadline(by: .seconds(60))
+      await gate.wait()
+    })
+    mock.addObserver(stuck)
+    await mock.settled()
+    mock.inject(.sigusr1)
+    asks.open()
+    mock.inject(.sigterm)
+    await mock.advance(by: .seconds(3))
+    await mock.settled()
+    #expect(mock.exit?.code == 124)
+    gate.open()
+  }
+
+  @Test func noHookIsCalledWithLessThanAMillisecondLeft() async throws {
+    let mock = MockLifecycleSubject(
+      configuration: configuration(budget: .seconds(4), reserve: .zero))
+    let gate = Gate()
+    let late = Listener("late", log)
+    let slow = Scripted(background: { _ in await gate.wait() })
+    mock.addObserver(late)
+    mock.addObserver(slow)
+    await mock.settled()
+    log.clear()
+    mock.inject(.sigterm)
+    await mock.advance(by: .microseconds(3_999_500))
+    gate.open()
+    let report = await mock.settled()
+    #expect(log.all.isEmpty)
+    #expect(outcomes(report).count { $0.contains("outOfTime") } >= 3, "\(report)")
+  }
+
   @Test func aThirdSignalExitsAtOnce() async throws {
     let mock = MockLifecycleSubject()
     let gate = Gate()

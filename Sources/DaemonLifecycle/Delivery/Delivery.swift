@@ -35,6 +35,8 @@ final class Delivery: @unchecked Sendable {
   var nextCall = 0
   private(set) var running: [HookRun] = []
   var entries: [LifecycleReport.Entry] = []
+  /// The entries of observers that are gone, which is one for each name.
+  private var gone: [ObserverEntry.Name: Int] = [:]
   /// No call that runs has its next deadline before this; exact again after `findDeadline()`.
   private(set) var earliestDeadline = MonotonicTime.distantFuture
 
@@ -53,6 +55,17 @@ final class Delivery: @unchecked Sendable {
     outerDeadline = outer?.deadline
     budgetStep = outer?.budgetStep ?? plan.step
     entries.reserveCapacity(calls.members.count)
+  }
+
+  /// Observers that are gone: one entry for all of one name.
+  func addGone(_ name: ObserverEntry.Name, _ count: Int, _ entry: () -> LifecycleReport.Entry) {
+    if let index = gone[name] {
+      entries[index].name = entries[index].name.adding(count)
+      return
+    }
+    gone[name] = entries.count
+    entries.append(entry())
+    if count > 1 { entries[entries.count - 1].name = name.adding(count - 1) }
   }
 
   // MARK: What remains

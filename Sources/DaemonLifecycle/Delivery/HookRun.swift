@@ -274,6 +274,9 @@ final class HookRun: Sendable {
     return .abandoned(whereabouts)
   }
 
+  /// It was given up before its hook had begun, and the hook never will.
+  var neverBegins: Bool { place.progress == .givenUp }
+
   /// Takes the call back; false when the hook has begun.
   func withdraw() -> Bool {
     move(from: .enqueued, to: .givenUp) || move(from: .driven, to: .givenUp)

@@ -31,6 +31,10 @@ extension LifecycleCore {
     state.unfinished[entry.id, default: []].append(run)
     entry.needsCore = true
     state.registry.setBusy(entry.id, true)
+    // A hook that never begins has told its observer nothing: it is told again once it is free, if there is a later.
+    if run.neverBegins, !run.delivery.isNested, state.registry.termination == nil {
+      state.registry.notReached(entry.id)
+    }
     record(
       outcome, of: entry, in: run.delivery, from: run.began, run.began.duration(to: now))
     noteLaunch(of: run, outcome, &state)
@@ -44,9 +48,11 @@ extension LifecycleCore {
       var deadline = run.deadline.advanced(by: extra)
       if self.hasServiceManager, state.budget?.isHurried == false {
         // The service manager is told, so the stop may take that much longer.
-        state.budget?.extend(by: extra)
+        state.budget.update { $0.extend(by: extra) }
       } else if let limit = self.limit(of: run.delivery, at: now, state) {
         deadline = min(deadline, limit.cancel)
+        // The grace too: both must be over when the budget is.
+        run.grace = min(run.grace, limit.grace)
       }
       if let outer = run.delivery.outerDeadline { deadline = min(deadline, outer) }
       // More time is what was asked for: a limit that is nearer than the deadline takes none away.
@@ -69,7 +75,7 @@ extension LifecycleCore {
     } else {
       return
     }
-    state.walk?.askedUntil = until
+    state.walk.update { $0.askedUntil = until }
     tell(.extended(now.duration(to: until)), &work)
   }
 

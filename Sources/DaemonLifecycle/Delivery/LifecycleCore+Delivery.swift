@@ -19,6 +19,7 @@ extension LifecycleCore {
     var waiter: CheckedContinuation<LifecycleReport, Never>?
     if case .posted(let post) = plan.step { waiter = state.posters.removeValue(forKey: post.id) }
     let delivery = newDelivery(plan, waiter: waiter, outer: nil, &state)
+    recordDepartures(in: delivery, &state)
     if case .bodyEnds = plan.step { awaitBody(delivery, &state) }
     announce(plan.step, cause: plan.cause, state, &work)
     advance(delivery, &state, &work)
@@ -141,7 +142,7 @@ extension LifecycleCore {
   private func skipOvertaken(in delivery: Delivery, _ state: inout State) {
     for planned in delivery.waiting where state.observers[planned.entry.id] != nil {
       record(.skipped(.overtaken), of: planned.entry, in: delivery, .zero)
-      state.walk?.isOvertaken = true
+      state.walk.update { $0.isOvertaken = true }
     }
     delivery.skipWaiting()
   }
@@ -153,14 +154,19 @@ extension LifecycleCore {
     let entry = delivery.calls.members[range.lowerBound].entry
     guard state.observers[entry.id] != nil else { return }  // removed since the delivery began
     let isBusy = isBusy(entry, for: delivery.step, state)
-    // A busy observer is told as soon as it can hear, unless there is no later.
-    if !delivery.isNested, !isBusy || state.registry.termination != nil {
+    let now = now
+    // As a busy one, it may save; else it would be suspended, say, without having been paused.
+    let isPostponed =
+      !delivery.isNested && !delivery.step.isSave && state.postponed.contains(entry.id)
+    let slot = isBusy || isPostponed ? nil : slot(for: delivery, at: now, state)
+    // Whoever can't be called now is told as soon as that is possible, unless there is no later.
+    if !delivery.isNested, slot != nil || state.registry.termination != nil {
       state.registry.reached(entry.id)
     }
-    if isBusy { return record(.skipped(.busy), of: entry, in: delivery, .zero) }
-    let now = now
-    guard let slot = slot(for: delivery, at: now, state) else {
-      return record(.skipped(.outOfTime), of: entry, in: delivery, .zero)
+    guard let slot else {
+      record(.skipped(isBusy ? .busy : .outOfTime), of: entry, in: delivery, .zero)
+      if !isBusy, !delivery.isNested { postpone(entry, &state) }
+      return
     }
     // What shares a limited time is dealt out call by call.
     let isLimited = state.budget != nil || state.sleepBudget != nil || delivery.isNested
@@ -207,15 +213,34 @@ extension LifecycleCore {
     return !step.isSave || unfinished.contains { $0.step.isSave }
   }
 
+  /// There was no time for it: it is told what it has missed when the budget no longer counts, and not before.
+  private func postpone(_ entry: ObserverEntry, _ state: inout State) {
+    guard state.registry.termination == nil, state.postponed.insert(entry.id).inserted else {
+      return
+    }
+    state.registry.setBusy(entry.id, true)
+  }
+
+  /// The suspend is over, or nothing comes later: those for whom there was no time can be told again.
+  func releasePostponed(_ state: inout State) {
+    for id in state.postponed where state.unfinished[id] == nil {
+      state.registry.setBusy(id, false)
+    }
+    state.postponed = []
+  }
+
+  /// Less than this is no time to do anything in.
+  private static let leastTime = Duration.milliseconds(1)
+
   /// When a call beginning now is cancelled, and how long it then has; `nil`: there is no time for it.
   private func slot(
     for delivery: Delivery, at now: MonotonicTime, _ state: borrowing State
   ) -> (cancel: MonotonicTime, grace: Duration)? {
-    let grace = configuration.cancellationGrace
-    var cancel = now.advanced(by: configuration.hookDeadline)
-    if let outer = delivery.outerDeadline { cancel = min(cancel, outer) }
-    guard let limit = limit(of: delivery, at: now, state) else { return (cancel, grace) }
-    return limit.end > now ? (min(cancel, limit.cancel), limit.grace) : nil
+    let budget = limit(of: delivery, at: now, state)
+    let limit = min(budget?.cancel ?? .distantFuture, delivery.outerDeadline ?? .distantFuture)
+    guard now.advanced(by: Self.leastTime) <= limit else { return nil }
+    let own = now.advanced(by: configuration.hookDeadline)
+    return (min(own, limit), budget?.grace ?? configuration.cancellationGrace)
   }
 
   /// What the budget leaves for the group under way, or the next: when it must be over, and when a call
@@ -258,6 +283,22 @@ extension LifecycleCore {
         errorText: text, began: began, registration: entry.id.value))
   }
 
+  /// Those that have gone away since the last report.
+  private func recordDepartures(in delivery: Delivery, _ state: inout State) {
+    guard !state.departures.isEmpty, !delivery.step.isPost, delivery.type != nil else { return }
+    for (name, count) in state.departures.counts { recordGone(name, count, in: delivery) }
+    state.departures = Departures()
+  }
+
+  private func recordGone(_ name: ObserverEntry.Name, _ count: Int, in delivery: Delivery) {
+    let began = delivery.entries.last?.ended ?? delivery.began
+    delivery.addGone(name, count) {
+      LifecycleReport.Entry(
+        notification: delivery.type, outcome: .skipped(.gone), duration: .zero, name: name,
+        began: began, registration: 0)
+    }
+  }
+
   /// A run has come to its end, or must not go on by itself: its current hook has returned. Gives its driver
   /// the next one, if that driver may be used on.
   func ended(
@@ -291,7 +332,7 @@ extension LifecycleCore {
     }
     // One that was removed while its driver was on the way is not missed.
     guard state.observers[entry.id] != nil else { return }
-    record(outcome, of: entry, in: run.delivery, duration)
+    recordGone(entry.name, 1, in: run.delivery)
     remove([entry.id], &state, &work)
   }
 
@@ -315,7 +356,7 @@ extension LifecycleCore {
     state.occupied -= 1
     state.unfinished[entry.id] = runs.isEmpty ? nil : runs
     if runs.isEmpty {
-      state.registry.setBusy(entry.id, false)
+      if !state.postponed.contains(entry.id) { state.registry.setBusy(entry.id, false) }
       if state.observers[entry.id] != nil { entry.needsCore = false }
     }
     let time = run.began.duration(to: now).inSeconds
@@ -347,7 +388,7 @@ extension LifecycleCore {
     if let waiter = delivery.waiter { work.tellings.append { waiter.resume(returning: report) } }
     if delivery.step.isHealthCheck { observersAnswered(report, &state, &work) }
     guard !delivery.isNested else { return publishBeside(report, of: delivery, state, &work) }
-    state.walk?.add(delivery.entries)
+    state.walk.update { $0.add(delivery.entries) }
     let isWalkOver = state.registry.finishStep()
     // What a termination has overtaken is not part of its report.
     let isOvertaken = state.registry.termination != nil && !delivery.isOfTermination
@@ -358,7 +399,10 @@ extension LifecycleCore {
     guard let walk = state.walk else { return }
     state.walk = nil
     state.progressDeadline = nil
-    if walk.kind == .suspend || walk.kind == .termination { state.sleepBudget = nil }
+    if walk.kind == .suspend || walk.kind == .termination {
+      state.sleepBudget = nil
+      releasePostponed(&state)
+    }
     let now = now
     var report = LifecycleReport(cause: walk.cause, entries: walk.entries)
     report.isOvertaken = walk.isOvertaken

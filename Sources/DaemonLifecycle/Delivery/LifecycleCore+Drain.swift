@@ -46,8 +46,8 @@ extension LifecycleCore {
 
   /// The stop budget is now known to be shorter.
   func limitDrain(_ state: inout State) {
-    guard let budget = state.budget, let drain = state.drain else { return }
-    state.drain?.end = min(drain.end, budget.drainEnd(configuration))
+    guard let budget = state.budget else { return }
+    state.drain.update { $0.end = min($0.end, budget.drainEnd(configuration)) }
   }
 
   /// At the end of every critical section, so that no thread can start a hook before what that hook's event

@@ -91,8 +91,8 @@ extension LifecycleCore {
     change { state, work in
       guard state.health.round?.number == round else { return }
       switch answer {
-      case .pool: state.health.round?.waitsForPool = false
-      case .mainActor: state.health.round?.waitsForMainActor = false
+      case .pool: state.health.round.update { $0.waitsForPool = false }
+      case .mainActor: state.health.round.update { $0.waitsForMainActor = false }
       }
       self.endHealthRoundIfOver(&state, &work)
     }
@@ -102,8 +102,10 @@ extension LifecycleCore {
     _ report: LifecycleReport, _ state: inout State, _ work: inout Work
   ) {
     guard state.health.round != nil else { return }
-    state.health.round?.waitsForObservers = false
-    state.health.round?.problems = report.problems.filter { $0.outcome.severity > 0 }
+    state.health.round.update { round in
+      round.waitsForObservers = false
+      round.problems = report.problems.filter { $0.outcome.severity > 0 }
+    }
     endHealthRoundIfOver(&state, &work)
   }
 
@@ -113,7 +115,8 @@ extension LifecycleCore {
     // A clock that is late itself, after a stall or on a busy machine, says nothing of those who are asked.
     let patience = (watchdogPeriod ?? .zero) / 4
     if deadline.duration(to: now) > patience / 2 {
-      state.health.round?.silenceDeadline = now.advanced(by: patience)
+      let next = now.advanced(by: patience)
+      state.health.round.update { $0.silenceDeadline = next }
     } else {
       tellSilence(&state, &work)
     }
@@ -121,7 +124,7 @@ extension LifecycleCore {
 
   private func tellSilence(_ state: inout State, _ work: inout Work) {
     guard let round = state.health.round else { return }
-    state.health.round?.silenceDeadline = nil
+    state.health.round.update { $0.silenceDeadline = nil }
     tell(.unhealthy(round.silent), &work)
   }
 

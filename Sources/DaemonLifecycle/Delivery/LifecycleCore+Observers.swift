@@ -5,12 +5,14 @@ extension LifecycleCore {
   ) {
     // An observer of the package's own has a name; the record is of the user's calls.
     if name == nil { recorder?.didAdd(observer) }
-    change { state, _ in
+    let candidates = change { state, _ in
       let owner = ObjectIdentifier(observer)
-      guard !state.observers.hasObserver(owner) else { return }
+      guard !state.observers.hasObserver(owner) else { return Candidates(nil, nil) }
       let id = state.observers.nextID(state.newID())
-      self.insert(ObserverEntry(id: id, observer: observer, phase: phase, name: name), &state)
+      return self.insert(
+        ObserverEntry(id: id, observer: observer, phase: phase, name: name), &state)
     }
+    reap(candidates)
   }
 
   func add(
@@ -18,17 +20,36 @@ extension LifecycleCore {
     name: ObserverEntry.Name
   ) -> ObserverID {
     recorder?.didObserve(name.description)
-    return change { state, _ in
+    let (id, candidates) = change { state, _ in
       let id = state.observers.nextID(state.newID())
-      self.insert(
+      let candidates = self.insert(
         ObserverEntry(id: id, closure: closure, owner: owner, phase: phase, name: name), &state)
-      return id
+      return (id, candidates)
     }
+    reap(candidates)
+    return id
   }
 
-  private func insert(_ entry: ObserverEntry, _ state: inout State) {
+  private typealias Candidates = (ObserverEntry?, ObserverEntry?)
+
+  private func insert(_ entry: ObserverEntry, _ state: inout State) -> Candidates {
     state.observers.insert(entry)
     state.registry.add(entry.id, phase: entry.phase)
+    return state.observers.candidates()
+  }
+
+  /// Lets go of those that have gone away: nobody says so when they do. Not under the lock, since who looks at an
+  /// observer holds it for that moment, and may be the last who does.
+  private func reap(_ candidates: Candidates) {
+    let (first, second) = candidates
+    let gone = [first, second].compactMap { $0 }.filter { $0.target == nil }
+    guard !gone.isEmpty else { return }
+    change { state, work in
+      for entry in gone where state.observers[entry.id] === entry {
+        state.departures.add(entry.name)
+        self.remove([entry.id], &state, &work)
+      }
+    }
   }
 
   /// Adds the rounds of a `foreground { … }`, or ends them when the daemon has ended.
@@ -65,6 +86,7 @@ extension LifecycleCore {
   func remove(_ ids: [ObserverID], _ state: inout State, _ work: inout Work) {
     for id in ids {
       guard let entry = state.observers.remove(id) else { continue }
+      state.postponed.remove(id)
       entry.needsCore = true
       work.garbage.append(entry)
       state.registry.remove(id)

@@ -125,7 +125,8 @@ extension LifecycleCore {
     state.termination = TerminationStart(time: now, overtaken: state.walk?.kind)
     expectUnitJob(&state)
     if let cause = state.registry.termination { tell(.terminating(cause), &work) }
-    if state.registry.hasCutWalk { state.walk?.isOvertaken = true }
+    if state.registry.hasCutWalk { state.walk.update { $0.isOvertaken = true } }
+    releasePostponed(&state)
     endHealthRound(&state)
     if case .running(let task, nil) = state.body {
       state.body = .running(task, cancelled: now)
@@ -152,7 +153,7 @@ extension LifecycleCore {
   func stopTimeoutIsKnown(_ timeout: Duration, _ state: inout State) {
     state.stopTimeout = timeout
     guard state.budget != nil else { return }
-    state.budget?.limit(configuration, allowed: timeout)
+    state.budget.update { $0.limit(configuration, allowed: timeout) }
     limitDrain(&state)
     limitRunning(at: now, &state)
   }
@@ -160,7 +161,7 @@ extension LifecycleCore {
   /// The second signal. What saves keeps its reserve; all else is cancelled now, and no more begins.
   func hurry(_ state: inout State, _ work: inout Work) {
     let now = now
-    state.budget?.hurry(at: now)
+    state.budget.update { $0.hurry(at: now) }
     limitRunning(at: now, &state)
     // Enough for a hook that obeys. It comes out of the save reserve: the hook's own time is over.
     let left = state.budget.map { now.duration(to: $0.end) } ?? .zero
@@ -181,7 +182,7 @@ extension LifecycleCore {
     let now = now
     for delivery in state.deliveries {
       for run in delivery.running.reversed() { giveUp(run, at: now, &state) }
-      state.walk?.entries += delivery.entries
+      state.walk.update { $0.entries += delivery.entries }
       if let waiter = delivery.waiter {
         work.tellings.append {
           waiter.resume(returning: LifecycleReport(cause: cause, entries: []))
@@ -304,6 +305,10 @@ extension LifecycleCore {
     let outer = HookScope.currentCall.flatMap { $0.core === self && $0.isCurrent ? $0 : nil }
     return await withCheckedContinuation { continuation in
       change { state, work in
+        guard !state.isClosed else {
+          let nobody = LifecycleReport(cause: LifecycleCause(.api), entries: [])
+          return work.tellings.append { continuation.resume(returning: nobody) }
+        }
         // Once more, where nothing moves: a task that its hook has left behind may have been overtaken.
         if let outer, outer.isCurrent {
           return self.beginNested(

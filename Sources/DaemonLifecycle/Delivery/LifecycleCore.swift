@@ -46,6 +46,11 @@ public final class LifecycleCore: Sendable {
     var isSleepAwaited = false
     /// Set while a suspend is delivered that logind waits for.
     var sleepBudget: StopBudget?
+    /// Observers for whom a budget left no time: busy in the registry until that budget no longer counts. Empty once
+    /// the termination has begun.
+    var postponed: Set<ObserverID> = []
+    /// Observers that have gone away, and that no report has named yet.
+    var departures = Departures()
     /// When sinks are told next how far the walk under way has come; `nil` while there is none.
     var progressDeadline: MonotonicTime?
     var health = Health()

@@ -28,7 +28,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
     /// Why a hook was not called.
     public enum Reason: Sendable, Hashable {
-      /// The observer no longer exists: nobody owned it.
+      /// The observer no longer exists: nobody owned it. All that have one name have one entry.
       case gone
       /// An earlier hook of this observer was abandoned and has not ended.
       case busy
@@ -50,7 +50,8 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     public let outcome: Outcome
     /// From the moment when its driver was enqueued to its end; zero when it was skipped.
     public let duration: Duration
-    let name: ObserverEntry.Name
+    /// Changes where one entry stands for several observers that are gone.
+    var name: ObserverEntry.Name
     /// What the error of a failed hook says of itself, put into words where it was thrown.
     package internal(set) var errorText: String?
     /// When it began; a hook that was not called, when it would have been its turn.
@@ -58,11 +59,14 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     /// Whose hook it was, by the number of its observer's registration.
     package internal(set) var registration: UInt64 = 0
 
-    /// The observer's type, `closure at File.swift:42`, or `body`.
+    /// The observer's type, `closure at File.swift:42`, or `body`; `Connection (×3)` of three that are gone.
     public var observer: String { name.description }
     /// The observer's or owner's type, if it has one.
     public var observerType: (any Any.Type)? {
-      if case .type(let type) = name { type } else { nil }
+      switch name {
+      case .type(let type), .several(.type(let type), _): type
+      default: nil
+      }
     }
 
     /// What the notification's type is called; `nil` for the body of `run`.

@@ -6,6 +6,8 @@ struct ObserverTable: Sendable {
   /// Observers by address. One that is gone may have had the same address as another that is there, which is
   /// then the one named here; the other stays in its slot, to be reported.
   private var observers: [ObjectIdentifier: ObserverID] = [:]
+  /// The slot that is looked at next for one that has gone away.
+  private var cursor = 0
   /// Closures by the address of their owner.
   private var closures: [ObjectIdentifier: Set<ObserverID>] = [:]
 
@@ -16,7 +18,8 @@ struct ObserverTable: Sendable {
     return entry
   }
 
-  var isEmpty: Bool { free.count == slots.count }
+  var isEmpty: Bool { count == 0 }
+  var count: Int { slots.count - free.count }
 
   /// An id for the next entry, which is to be inserted at once.
   func nextID(_ value: UInt64) -> ObserverID {
@@ -47,6 +50,15 @@ struct ObserverTable: Sendable {
       if closures[ownerID]?.isEmpty == true { closures[ownerID] = nil }
     }
     return entry
+  }
+
+  /// Two entries to look at: each addition looks at two, so those that have gone away are never more than half.
+  mutating func candidates() -> (ObserverEntry?, ObserverEntry?) { (next(), next()) }
+
+  private mutating func next() -> ObserverEntry? {
+    guard !slots.isEmpty else { return nil }
+    cursor = cursor + 1 < slots.count ? cursor + 1 : 0
+    return slots[cursor]
   }
 
   /// Leaves none; returns those that were there.

@@ -33,6 +33,14 @@ final class ObserverEntry: Sendable {
     case body
     /// From a report that was written down.
     case recorded(Recorded)
+    /// Several that have one name, in a report where one entry stands for all of them.
+    indirect case several(Name, Int)
+
+    /// One more of them.
+    func adding(_ count: Int) -> Name {
+      if case .several(let name, let others) = self { return .several(name, others + count) }
+      return .several(self, 1 + count)
+    }
   }
 
   /// A reference, since every entry of a report has a name, and few are of this kind.
@@ -106,6 +114,24 @@ extension ObserverEntry.Name: CustomStringConvertible {
     case .foreground(let file, let line): "foreground at \(file):\(line)"
     case .body: "body"
     case .recorded(let recorded): recorded.observer
+    case .several(let name, let count): "\(name) (×\(count))"
     }
   }
+}
+
+extension ObserverEntry.Name: Hashable {
+  /// What makes two names the same: without rendering either.
+  private var identity: (kind: Int, object: UInt, line: UInt) {
+    switch self {
+    case .type(let type): (0, UInt(bitPattern: ObjectIdentifier(type)), 0)
+    case .closure(let file, let line): (1, UInt(bitPattern: file.utf8Start), line)
+    case .foreground(let file, let line): (2, UInt(bitPattern: file.utf8Start), line)
+    case .body: (3, 0, 0)
+    case .recorded(let recorded): (4, UInt(bitPattern: ObjectIdentifier(recorded)), 0)
+    case .several(let name, _): name.identity
+    }
+  }
+
+  static func == (a: Self, b: Self) -> Bool { a.identity == b.identity }
+  func hash(into hasher: inout Hasher) { hasher.combine(identity.object ^ identity.line) }
 }

@@ -210,6 +210,22 @@ struct LifecycleRegistry: Sendable {
     }
   }
 
+  /// The hook that the member was reached with never began, so it knows no more than before. It is told again when it
+  /// is neither busy nor where the daemon is.
+  mutating func notReached(_ id: ObserverID) {
+    guard let step = current?.step else { return }
+    members.update(id) { member in
+      switch step {
+      case .didFinishLaunching: member.level = .launching
+      case .willEnterForeground: member.level = .background
+      case .didEnterBackground: member.level = .foreground
+      case .willSuspend: member.isSuspended = false
+      case .didResume: member.isSuspended = true
+      default: break
+      }
+    }
+  }
+
   // MARK: What comes out
 
   /// A walk is under way: a step is being delivered, or waits, or is held back.

@@ -1,3 +1,4 @@
+import Synchronization
 import Systemd
 
 /// Writes down what happens: every transition and problem in the journal, with fields, where standard error
@@ -13,6 +14,8 @@ final class LifecycleLog: LifecycleSink {
   private let logsTimeline: Bool
   /// For the terminal, if standard error is one.
   private let variables: [String: String]
+  /// Observers that have gone away since the last transition.
+  private let departures = Mutex(Departures())
 
   init(_ configuration: LifecycleConfiguration) {
     logsProblems = configuration.logsProblems
@@ -42,11 +45,11 @@ final class LifecycleLog: LifecycleSink {
   func hear(_ fact: LifecycleFact) {
     switch fact {
     case .ended(let walk, let report, let elapsed, let snapshot):
-      for problem in report.problems { write(problem, of: walk) }
+      write(report.problems, of: walk)
       if walk == .termination, logsTimeline { return write(report, snapshot) }
       write(walk, report, elapsed, snapshot)
     case .reasonsChanged(let cause, let snapshot): write(cause, snapshot)
-    case .problems(let entries): for entry in entries { write(entry, of: .post) }
+    case .problems(let entries): write(entries, of: .post)
     case .endedLate(let text), .complaint(let text): complain(text)
     case .unhealthy(let reason): complain("the watchdog is not pinged: \(reason)")
     case .remark(_, let text?): complain(text)
@@ -67,6 +70,32 @@ final class LifecycleLog: LifecycleSink {
   }
 
   // MARK: Entries
+
+  /// A line for each; one for all that have gone away. That is usual where observers come and go, so what posts and late
+  /// observers find waits for the next transition.
+  private func write(_ problems: [LifecycleReport.Entry], of walk: LifecycleWalk) {
+    var new = Departures()
+    for problem in problems {
+      if case .skipped(.gone) = problem.outcome {
+        new.add(problem)
+      } else {
+        write(problem, of: walk)
+      }
+    }
+    let gone = departures.withLock { departures in
+      departures.add(new)
+      guard walk != .post, walk != .catchUp else { return Departures() }
+      defer { departures = Departures() }
+      return departures
+    }
+    if gone.isEmpty { return }
+    let entry = JournalEntry(gone.sentence, .info, messageID: LifecycleMessageID.problem)
+    if let journal {
+      journal.write(entry)
+    } else if logsProblems {
+      StandardError.writeLine("lifecycle: \(gone.sentence)")
+    }
+  }
 
   private func write(_ problem: LifecycleReport.Entry, of walk: LifecycleWalk) {
     guard let journal else {
@@ -223,6 +252,13 @@ extension LifecycleWalk {
     case .launch, .termination, .background, .foreground: .notice
     default: .info
     }
+  }
+}
+
+extension Departures {
+  /// One entry of a report may stand for several.
+  fileprivate mutating func add(_ entry: LifecycleReport.Entry) {
+    if case .several(let name, let count) = entry.name { add(name, count) } else { add(entry.name) }
   }
 }
 
