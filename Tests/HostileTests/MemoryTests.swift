@@ -1,0 +1,23 @@
+import Foundation
+import TestSupport
+import XCTest
+
+/// What a daemon does for months takes no memory: posts, observers that come and go, pauses and resumes.
+///
+/// Each three times: in the first round memory is taken that the others use again.
+/// MEMORY_COUNT says how many of each; CI does 200,000.
+final class MemoryTests: XCTestCase {
+  func testNothingGrowsWithWhatHasHappened() throws {
+    let count = ProcessInfo.processInfo.environment["MEMORY_COUNT"].flatMap { Int($0) } ?? 20_000
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["memory", "\(count)"])
+    XCTAssertEqual(try daemon.wait(within: 600), .status(0))
+    for what in ["posts", "observers", "toggles"] {
+      let resident = daemon.output.filter { $0.hasPrefix(what) }
+        .compactMap { Int($0.split(separator: " ")[1]) }
+      XCTAssertEqual(resident.count, 3, "\(daemon.output)")
+      guard resident.count == 3 else { continue }
+      print("resident after \(what), three times \(count): \(resident) kB")
+      XCTAssertLessThan(resident[2] - resident[1], 900, what)
+    }
+  }
+}

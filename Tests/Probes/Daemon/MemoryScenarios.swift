@@ -1,0 +1,70 @@
+import DaemonLifecycle
+import Glibc
+
+/// `memory COUNT`: posts, observers that come and go without being removed, and toggles, so many of each, and
+/// all of that three times; says what is resident after each: `posts 8123 kB`.
+let memory: @Sendable ([String]) async throws -> Void = { arguments in
+  let count = Int(arguments.first ?? "") ?? 100_000
+  let lifecycle = LifecycleSubject(LifecycleConfiguration(logsProblems: false))
+  let counter = Counter()
+  lifecycle.addObserver(counter)
+  let load = MemoryLoad(lifecycle: lifecycle)
+  let result = try await lifecycle.run {
+    for _ in 0..<3 {
+      await load.post(count)
+      say("posts \(residentMemory()) kB")
+      await load.comeAndGo(count)
+      say("observers \(residentMemory()) kB")
+      await load.toggle(count * 3 / 10)
+      say("toggles \(residentMemory()) kB")
+    }
+  }
+  withExtendedLifetime(counter) {}
+  exit(result.code)
+}
+
+private struct MemoryLoad: Sendable {
+  let lifecycle: LifecycleSubject
+
+  func post(_ count: Int) async { for _ in 0..<count { await lifecycle.post(Marker()) } }
+
+  func comeAndGo(_ count: Int) async {
+    for number in 0..<count {
+      lifecycle.addObserver(Counter())
+      if number % 100 == 0 { await lifecycle.post(Marker()) }
+    }
+    await lifecycle.post(Marker())
+  }
+
+  func toggle(_ count: Int) async {
+    for number in 0..<count {
+      if number.isMultiple(of: 2) {
+        lifecycle.enterBackground()
+      } else {
+        lifecycle.enterForeground()
+      }
+      // Delivered after what was asked for before.
+      await lifecycle.post(Marker())
+    }
+  }
+}
+
+private final class Counter: LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver {
+  func didFinishLaunching(_ notification: DidFinishLaunching) {}
+  func willEnterForeground(_ notification: WillEnterForeground) {}
+  func didEnterBackground(_ notification: DidEnterBackground) {}
+  func shouldSaveState(_ notification: ShouldSaveState) {}
+}
+
+/// In kB.
+private func residentMemory() -> Int {
+  guard let file = fopen("/proc/self/statm", "r") else { return 0 }
+  defer { fclose(file) }
+  var line = [CChar](repeating: 0, count: 128)
+  guard fgets(&line, Int32(line.count), file) != nil else { return 0 }
+  let fields = String(
+    decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self
+  )
+  .split(separator: " ")
+  return (Int(fields[1]) ?? 0) * sysconf(Int32(_SC_PAGESIZE)) / 1024
+}
