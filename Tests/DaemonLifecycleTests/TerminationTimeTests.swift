@@ -81,22 +81,20 @@ import Testing
   /// It kept the grace of the time before the stop, and ended that much after the budget.
   @Test func moreTimeForAHookIsNoneForTheStop() async throws {
     let mock = MockLifecycleSubject(
-      configuration: configuration(budget: .seconds(3), reserve: .seconds(1)))
-    let (asks, gate) = (Gate(), Gate())
-    let stuck = Scripted(background: { notification in
-      await asks.wait()
+      configuration: configuration(budget: .seconds(4), reserve: .zero))
+    let gate = Gate()
+    let stuck = Scripted(save: { [unowned mock] notification in
+      try await mock.clock.sleep(for: .milliseconds(2900))
       notification.context.extendDeadline(by: .seconds(60))
       await gate.wait()
     })
     mock.addObserver(stuck)
     await mock.settled()
-    mock.inject(.sigusr1)
-    asks.open()
     mock.inject(.sigterm)
-    await mock.advance(by: .seconds(3))
-    await mock.settled()
+    await mock.advance(by: .seconds(4))
     #expect(mock.exit?.code == 124)
     gate.open()
+    await mock.settled()
   }
 
   @Test func noHookIsCalledWithLessThanAMillisecondLeft() async throws {

@@ -291,7 +291,7 @@ final class TerminationTests: XCTestCase {
 
   func testWhatTheBodyOwnsLivesToSave() throws {
     let daemon = try ChildProcess(built("ProbeDaemon"), ["ownership"], stderrToStdout: true)
-    try daemon.expect("lifecycle: Orphan, DidFinishLaunching: skipped (gone)")
+    try daemon.expect("lifecycle: 1 observer has gone away without being removed: Orphan")
     try daemon.expect("owned tick 2")
     daemon.send(SIGTERM)
     try ends(daemon, .status(0))
