@@ -174,7 +174,7 @@ import Testing
       func readAll() {
         for descriptor in descriptors {
           for case .event(let event) in source.read(descriptor) {
-            guard case .signal(signal, _, _, let coalesced) = event.cause.origin else { continue }
+            guard case .signal(signal, _, let coalesced) = event.cause.origin else { continue }
             counted.add(coalesced)
           }
         }
