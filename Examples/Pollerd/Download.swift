@@ -45,7 +45,9 @@ final class Download: NSObject, URLSessionDataDelegate, Sendable {
 
   func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
     let whole = transfers.withLock { transfers -> [UInt8]? in
-      guard var transfer = transfers.removeValue(forKey: dataTask.taskIdentifier) else { return nil }
+      guard var transfer = transfers.removeValue(forKey: dataTask.taskIdentifier) else {
+        return nil
+      }
       transfer.bytes += data.prefix(transfer.limit - transfer.bytes.count)
       transfers[dataTask.taskIdentifier] = transfer
       return transfer.bytes.count == transfer.limit ? transfer.bytes : nil

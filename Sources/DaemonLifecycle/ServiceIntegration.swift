@@ -158,7 +158,8 @@ struct ServiceIntegration {
     let shortest = WatchdogSource.shortestInterval * 2
     if period >= shortest { return period }
     problems.append(
-      "\(name) is \(period), and \(shortest) at least is what this process keeps to: make it longer.")
+      "\(name) is \(period), and \(shortest) at least is what this process keeps to: make it longer."
+    )
     return shortest
   }
 }

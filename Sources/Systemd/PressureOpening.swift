@@ -16,7 +16,8 @@ struct PressureOpening {
       // What is there now, and not what was there when its form was looked at.
       guard fstat(opened.rawValue, &status) == 0 else { throw failure("find", clinux_errno()) }
       guard try self.form(of: status) == form else {
-        throw .malformedInput("\(watch.path) has changed while it was opened to watch for pressure.")
+        throw .malformedInput(
+          "\(watch.path) has changed while it was opened to watch for pressure.")
       }
     }
     if form == .file { try checkFile(opened.rawValue) }

@@ -13,7 +13,8 @@ extension ServiceEnvironment {
       let most = ServiceEnvironment.mostPassed
       guard count <= most else {
         throw malformed(
-          "LISTEN_FDS", "is more than the \(most) descriptors this process may have (RLIMIT_NOFILE)")
+          "LISTEN_FDS", "is more than the \(most) descriptors this process may have (RLIMIT_NOFILE)"
+        )
       }
       guard let list = variables["LISTEN_FDNAMES"] else {
         return Array(repeating: "unknown", count: Int(count))

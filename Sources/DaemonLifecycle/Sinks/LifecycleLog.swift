@@ -95,7 +95,8 @@ final class LifecycleLog: LifecycleSink {
     let problems = failed == 0 ? "" : ", \(failed) of \(report.entries.count) hooks failed"
     journal.write(
       JournalEntry(
-        line: "\(walk.sentence(isRejected: failed > 0)) in \(elapsed.inSeconds) s (\(report.cause))\(problems)",
+        line:
+          "\(walk.sentence(isRejected: failed > 0)) in \(elapsed.inSeconds) s (\(report.cause))\(problems)",
         failed == 0 ? walk.priority : .warning, messageID: LifecycleMessageID.of(walk),
         fields: fields(walk, report.cause) + fields(snapshot, elapsed, problems: failed)))
   }
@@ -167,7 +168,8 @@ final class LifecycleLog: LifecycleSink {
   ) {
     journal?.write(
       JournalEntry(
-        line: "The stop has overtaken \(walk.gerund), after \(elapsed.inSeconds) s (\(cause))", .info,
+        line: "The stop has overtaken \(walk.gerund), after \(elapsed.inSeconds) s (\(cause))",
+        .info,
         messageID: LifecycleMessageID.problem,
         fields: fields(walk, cause) + [JournalField(known: "LIFECYCLE_OUTCOME", "overtaken")]))
   }
