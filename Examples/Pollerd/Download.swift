@@ -24,7 +24,13 @@ final class Download: NSObject, URLSessionDataDelegate, Sendable {
 
   private static let shared = Download()
   private static let session = URLSession(
-    configuration: .ephemeral, delegate: shared, delegateQueue: nil)
+    configuration: .ephemeral, delegate: shared, delegateQueue: AtOnce())
+
+  /// Calls the delegate on the thread that has received the data. On any other queue the data would wait, and pile up as
+  /// fast as a server sends. Has no state of its own.
+  private final class AtOnce: OperationQueue, @unchecked Sendable {
+    override func addOperation(_ block: @escaping @Sendable () -> Void) { block() }
+  }
 
   /// The status and at most `limit` bytes of the body; the connection is closed when there are more.
   static func beginning(of request: URLRequest, limit: Int) async throws -> Answer {
@@ -65,7 +71,8 @@ final class Download: NSObject, URLSessionDataDelegate, Sendable {
   private func end(_ task: URLSessionTask, with result: Result<[UInt8]?, any Error>) {
     guard let transfer = transfers.withLock({ $0.removeValue(forKey: task.taskIdentifier) })
     else { return }
-    task.cancel()
+    // Elsewhere: it waits for the thread that may have called this.
+    DispatchQueue.global().async { task.cancel() }
     let status = (task.response as? HTTPURLResponse)?.statusCode ?? 0
     transfer.continuation.resume(
       with: result.map { Answer(status: status, bytes: $0 ?? transfer.bytes) })

@@ -1,7 +1,10 @@
 /// Text of unknown origin, such as an error's, made safe to show on a terminal and in a log.
 ///
-///     print("could not connect: \(VisibleText.line("\(error)"))")
-///     // could not connect: refused\n<0>all is well\u{1b}[2J
+/// ```swift
+/// let answer = "refused\n<0>all is well\u{1b}[2J"
+/// print("could not connect: \(VisibleText.line(answer))")
+/// // could not connect: refused\n<0>all is well\u{1b}[2J
+/// ```
 ///
 /// Line breaks could pass for another entry of a log, escape sequences reach the terminal of whoever reads it, and the
 /// controls of text direction and zero width show something other than what is there. They are written as in a Swift
