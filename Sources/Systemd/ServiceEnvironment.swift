@@ -24,8 +24,8 @@ public struct ServiceEnvironment: Sendable {
   /// Whether the environment was left unread, because this process has privileges that whoever started it may lack:
   /// the program is setuid or setgid, or has file capabilities (AT_SECURE of getauxval(3)).
   ///
-  /// There are no ``variables`` then, for children neither, and the process runs as if there were no service manager. A service that needs
-  /// privileges gets them from its unit instead, with `User=` and `AmbientCapabilities=`.
+  /// There are no ``variables`` then, for children neither, and the process runs as if there were no service manager. A
+  /// service that needs privileges gets them from its unit instead, with `User=` and `AmbientCapabilities=`.
   public let isWithheld: Bool
   /// The names of variables whose value is not UTF-8.
   private var notText: [String] = []

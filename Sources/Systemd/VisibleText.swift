@@ -8,8 +8,8 @@
 ///
 /// Line breaks could pass for another entry of a log, escape sequences reach the terminal of whoever reads it, and the
 /// controls of text direction and zero width show something other than what is there. They are written as in a Swift
-/// literal: `\n`, `\t`, `\u{1b}`. Everything else stays, a backslash too, so escaping twice changes nothing; escaped text
-/// is for people, and not to be parsed.
+/// literal: `\n`, `\t`, `\u{1b}`. Everything else stays, a backslash too, so escaping twice changes nothing; escaped
+/// text is for people, and not to be parsed.
 public enum VisibleText {
   /// The text on one line: every control character, line separator and invisible format character is escaped.
   ///

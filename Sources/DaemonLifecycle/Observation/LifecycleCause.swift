@@ -60,7 +60,8 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     if case .signal(let signal, _, _) = origin { signal } else { nil }
   }
 
-  /// For a log line: `SIGUSR1 from pid 4242 uid 0`. Texts from elsewhere are escaped, as `VisibleText` of the product `Systemd` says.
+  /// For a log line: `SIGUSR1 from pid 4242 uid 0`. Control characters of texts from elsewhere are escaped, as
+  /// `VisibleText` of the product `Systemd` does.
   public var description: String { VisibleText.line(sentence) }
 
   private var sentence: String {

@@ -13,7 +13,7 @@ public import DaemonLifecycle
 /// The others are `api`, `watchdog`, `bodyReturned`, `callerCancelled`, `launchFailed` and `lateObserver`, with
 /// nothing.
 ///
-/// `pid` and `uid` of a signal are the kernel's word, 0 and 0 for the kernel itself. Of one that was queued there is what
+/// `pid` and `uid` of a signal are the kernel's word, 0 and 0 for the kernel itself. A signal that was queued has what
 /// its sender claims, under other keys, if anything.
 ///
 /// Decoding throws a `DecodingError` for a key or a word that this version does not know. Errors become a
