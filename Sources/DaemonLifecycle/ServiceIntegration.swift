@@ -24,8 +24,8 @@ struct ServiceIntegration {
     log = LifecycleLog(configuration)
     if systemd.usesService, systemd.environment.isWithheld {
       problems.append(
-        "the environment is not read, since this program has privileges that whoever started it may lack (setuid, setgid"
-          + " or file capabilities): systemd, if it has started it, hears nothing. Give the unit User= and"
+        "the environment is not read, because this program has privileges that its caller may lack (setuid, setgid or"
+          + " file capabilities). If systemd has started it, systemd is not notified: give the unit User= and"
           + " AmbientCapabilities= instead.")
     }
     if systemd.usesService, systemd.environment.isSupervised { claimService(systemd) }
@@ -147,8 +147,8 @@ struct ServiceIntegration {
   }
 
   private mutating func addWatchdog(_ systemd: SystemdConfiguration) {
-    guard systemd.watchdog, let wished = try? systemd.environment.watchdogPeriod else { return }
-    let period = bounded(wished, "The watchdog's period (WATCHDOG_USEC, WatchdogSec=)")
+    guard systemd.watchdog, let requested = try? systemd.environment.watchdogPeriod else { return }
+    let period = bounded(requested, "The watchdog's period (WATCHDOG_USEC, WatchdogSec=)")
     watchdogPeriod = period
     sources.append(WatchdogSource(period: period))
   }
@@ -158,7 +158,7 @@ struct ServiceIntegration {
     let shortest = WatchdogSource.shortestInterval * 2
     if period >= shortest { return period }
     problems.append(
-      "\(name) is \(period), and \(shortest) at least is what this process keeps to: make it longer."
+      "\(name) is \(period), and the shortest that this process supports is \(shortest): make it longer."
     )
     return shortest
   }
