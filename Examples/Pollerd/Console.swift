@@ -1,6 +1,7 @@
 import DaemonLifecycle
 import Foundation
 import Synchronization
+import Systemd
 
 /// Where lines go. Neither function ever waits for a reader, so both may be called anywhere.
 protocol LineOutput: Sendable {
@@ -10,9 +11,10 @@ protocol LineOutput: Sendable {
   func print(_ line: String)
 }
 
-/// Lines on a descriptor, each with one write, so that a pipe's reader gets it at once and whole.
+/// Lines on a descriptor, each with one write, so that a pipe's reader gets it at once and whole. What others have put
+/// into a line, such as control characters, is escaped: it stays one line, and moves no cursor.
 ///
-/// What nobody can read any more, after a closed pipe, is dropped.
+/// What nobody can read any more, after a closed pipe or beyond the limit of a file's size, is dropped.
 final class Console: LineOutput {
   private struct State {
     /// Lines, and the rest of one at the front, that have found no room yet. What is printed next has to
@@ -110,6 +112,9 @@ final class Console: LineOutput {
   }
 
   private static func bytes(_ line: String) -> ArraySlice<UInt8> {
-    line.utf8.prefix(longestLine - 1) + [UInt8(ascii: "\n")]
+    var bytes = VisibleText.line(line).utf8.prefix(longestLine - 1)[...]
+    // No half of a character at the end.
+    while String(bytes) == nil { bytes.removeLast() }
+    return Array(bytes) + [UInt8(ascii: "\n")]
   }
 }

@@ -43,14 +43,14 @@ enum PollSource: Equatable, Sendable {
     var request = URLRequest(url: url, cachePolicy: .reloadIgnoringLocalCacheData)
     request.timeoutInterval = 10
     if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
-    let (data, response): (Data, URLResponse)
-    do { (data, response) = try await URLSession.shared.data(for: request) } catch {
+    let answer: Download.Answer
+    do { answer = try await Download.beginning(of: request, limit: limit) } catch {
       throw FetchError(description: "Could not get \(url): \(error.localizedDescription)")
     }
-    if let status = (response as? HTTPURLResponse)?.statusCode, status != 200 {
-      throw FetchError(description: "\(url) answers with status \(status).")
+    guard answer.status == 200 else {
+      throw FetchError(description: "\(url) answers with status \(answer.status).")
     }
-    return [UInt8](data)
+    return answer.bytes
   }
 
   struct FetchError: Error, CustomStringConvertible { let description: String }

@@ -13,8 +13,10 @@ import Systemd
 @main struct Pollerd {
   static func main() async {
     Descriptor.openMissingStandardOnes()
-    // A closed pipe is no reason to die: writing to it fails, and `Console` goes on without.
+    // A closed pipe is no reason to die, nor is a file at its size limit: writing to it fails, and `Console` goes on
+    // without.
     signal(SIGPIPE, SIG_IGN)
+    signal(SIGXFSZ, SIG_IGN)
     // Process 1 of a container gets every orphan, such as what a probe's time-out has left. It starts no children of
     // its own, whose status this would lose, so the kernel may see to them.
     if getpid() == 1 { signal(SIGCHLD, SIG_IGN) }
@@ -37,7 +39,7 @@ import Systemd
     let configuration = Configuration(file: options.configFile, overrides: options.settings)
     let settings = try configuration.load()
     let store = try PollStore(
-      directory: options.stateDirectory(ProcessInfo.processInfo.environment))
+      directory: options.stateDirectory(ServiceEnvironment.current.variables))
     let state = try store.loadOrSetAside { complain($0) } ?? PollState()
 
     let token = try Credentials(.current).string(named: "pollerd.token")
@@ -54,7 +56,7 @@ import Systemd
   }
 
   private static func complain(_ sentence: String) {
-    try? Descriptor.standardError.writeAll(Array("pollerd: \(sentence)\n".utf8))
+    try? Descriptor.standardError.writeAll(Array("pollerd: \(VisibleText.line(sentence))\n".utf8))
   }
 
   /// The statuses of sysexits.h.

@@ -2,8 +2,10 @@
 #include "CLinux.h"
 
 #include <stddef.h>
+#include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -36,7 +38,8 @@ int clinux_sealed_memfd(const char *name, const void *bytes, size_t count) {
   if (fd < 0) return -1;
   size_t written = 0;
   while (written < count) {
-    ssize_t n = write(fd, (const char *)bytes + written, count - written);
+    // A memory file counts as a file for RLIMIT_FSIZE.
+    ssize_t n = clinux_write(fd, (const char *)bytes + written, count - written);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
       close_quietly(fd);
@@ -240,4 +243,14 @@ int clinux_own_pidfd_inode(uint64_t *inode) {
 }
 
 extern char **environ;
-char **clinux_environment(void) { return environ; }
+bool clinux_is_secure(void) { return getauxval(AT_SECURE) != 0; }
+
+char **clinux_environment(void) {
+  static char *nothing[] = {NULL};
+  return clinux_is_secure() ? nothing : environ;
+}
+
+uint64_t clinux_descriptor_limit(void) {
+  struct rlimit limit;
+  return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : 0;
+}

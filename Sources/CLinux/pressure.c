@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
 #include "CLinux.h"
 
+#include <sys/statfs.h>
+
 typedef struct {
   char name[16];  // a copy, cut as pthread_setname_np(3) wants it: the caller's may be gone when the thread runs
   void (*body)(void *);
@@ -36,4 +38,18 @@ int clinux_start_quiet_thread(const char *name, void (*body)(void *), void *cont
   pthread_attr_destroy(&attributes);
   if (failure) free(given);
   return failure;
+}
+
+int clinux_is_pressure_file(int fd) {
+  struct statfs system;
+  if (fstatfs(fd, &system) != 0) return -1;
+  unsigned long type = (unsigned long)system.f_type;
+  if (type != 0x9fa0UL /* PROC_SUPER_MAGIC */ && type != 0x63677270UL /* CGROUP2_SUPER_MAGIC */)
+    return 0;
+  // These systems have files that act on what is written. The content tells, since what leads here may be a link.
+  char start[11];
+  ssize_t count = pread(fd, start, sizeof start, 0);
+  if (count < 0) return -1;
+  return count == sizeof start &&
+         (memcmp(start, "some avg10=", 11) == 0 || memcmp(start, "full avg10=", 11) == 0);
 }

@@ -10,7 +10,7 @@
 typedef struct {
   _Atomic int wake_fd;        // descriptor + 1; 0 = not claimed
   _Atomic uint32_t count;     // deliveries not yet taken
-  _Atomic uint64_t sender;    // pid << 32 | uid, in one word so that they stay a pair
+  _Atomic uint64_t sender;    // of the last delivery, see pack_sender
   _Atomic uint64_t sequence;  // of the last delivery
   _Atomic int inside;         // handlers that may still use wake_fd
   struct sigaction found;     // the disposition to put back; written while claimed
@@ -24,13 +24,30 @@ static _Atomic uint64_t last_sequence;
 static _Atomic int inside;  // handlers that have begun to record, of all signals
 static _Atomic pid_t owner;
 
-// Counts one delivery. `code` > 0: the kernel sent it (a terminal, an alarm), and the pid may be something else; of a
-// timer (SI_TIMER < 0) it is the timer's number.
-// A sender from outside of our pid namespace has the number 0 here, which is not the kernel's doing.
+// What is known of a sender, in one word so that its parts stay together: in the two highest bits where the rest comes
+// from, in the next 30 the pid, of which a real one has 23 (the kernel's PID_MAX_LIMIT is 2^22), in the last 32 the uid.
+static inline uint64_t pack_sender(clinux_sender_origin origin, pid_t pid, uid_t uid) {
+  return (uint64_t)origin << 62 | (uint64_t)((uint32_t)pid & 0x3fffffff) << 32 | (uint32_t)uid;
+}
+
+// Which codes the kernel vouches for, by sigaction(2) and rt_sigqueueinfo(2): kill(2) and tgkill(2) say who called them,
+// and codes above zero are the kernel's own, since it refuses them and SI_TKILL from any other process. All others,
+// SI_TIMER among them, are what the sender has put there.
+static inline uint64_t sender_of(int code, pid_t pid, uid_t uid) {
+  if (code == SI_USER || code == SI_TKILL) {
+    // A sender from outside of our pid namespace has the number 0 here, which is not the kernel's doing.
+    return pack_sender(CLINUX_SENDER_PROCESS, pid == 0 ? -1 : pid, uid);
+  }
+  if (code > 0) return pack_sender(CLINUX_SENDER_KERNEL, 0, 0);
+  // These have a number and a count, or a band and a descriptor, where others have pid and uid.
+  if (code == SI_TIMER || code == SI_SIGIO) return pack_sender(CLINUX_SENDER_UNNAMED, 0, 0);
+  bool is_possible = pid > 0 && pid <= 1 << 22;
+  return pack_sender(CLINUX_SENDER_CLAIMED, is_possible ? pid : 0, uid);
+}
+
+// Counts one delivery.
 static inline void record(slot *s, int code, pid_t pid, uid_t uid) {
-  if (pid == 0) pid = -1;
-  bool is_kernel = code > 0 || code == SI_TIMER;
-  uint64_t sender = is_kernel ? 0 : (uint64_t)(uint32_t)pid << 32 | (uint32_t)uid;
+  uint64_t sender = sender_of(code, pid, uid);
   uint64_t mine = atomic_fetch_add(&last_sequence, 1) + 1;
   uint64_t seen = atomic_load(&s->sequence);
   while (seen < mine && !atomic_compare_exchange_weak(&s->sequence, &seen, mine)) {}
@@ -139,7 +156,8 @@ bool clinux_signal_take(int signo, clinux_signal_record *record) {
   uint64_t sender = atomic_load(&s->sender);
   *record = (clinux_signal_record){
       .count = count,
-      .pid = (int32_t)(sender >> 32),
+      .origin = (clinux_sender_origin)(sender >> 62),
+      .pid = (int32_t)((uint32_t)(sender >> 32) << 2) >> 2,  // with its sign
       .uid = (uint32_t)sender,
       .sequence = atomic_load(&s->sequence),
   };

@@ -22,6 +22,12 @@ struct ServiceIntegration {
   init(_ configuration: LifecycleConfiguration) {
     let systemd = configuration.systemd
     log = LifecycleLog(configuration)
+    if systemd.usesService, systemd.environment.isWithheld {
+      problems.append(
+        "the environment is not read, because this program has privileges that its caller may lack (setuid, setgid or"
+          + " file capabilities). If systemd has started it, systemd is not notified: give the unit User= and"
+          + " AmbientCapabilities= instead.")
+    }
     if systemd.usesService, systemd.environment.isSupervised { claimService(systemd) }
     if isSupervised { findProblems(systemd.environment) }
     if isSupervised, systemd.notifies { addNotifications(systemd) }
@@ -133,7 +139,7 @@ struct ServiceIntegration {
       return
     }
     sinks.append(LivenessSink(file) { [log] in log.complain($0) })
-    let period = file.period(under: watchdogPeriod)
+    let period = bounded(file.period(under: watchdogPeriod), "The period of \(file.path)")
     if period == watchdogPeriod { return }
     sources.removeAll { $0 is WatchdogSource }
     sources.append(WatchdogSource(period: period))
@@ -141,9 +147,20 @@ struct ServiceIntegration {
   }
 
   private mutating func addWatchdog(_ systemd: SystemdConfiguration) {
-    guard systemd.watchdog, let period = try? systemd.environment.watchdogPeriod else { return }
+    guard systemd.watchdog, let requested = try? systemd.environment.watchdogPeriod else { return }
+    let period = bounded(requested, "The watchdog's period (WATCHDOG_USEC, WatchdogSec=)")
     watchdogPeriod = period
     sources.append(WatchdogSource(period: period))
+  }
+
+  /// The period, or the shortest that there is, with a warning.
+  private mutating func bounded(_ period: Duration, _ name: String) -> Duration {
+    let shortest = WatchdogSource.shortestInterval * 2
+    if period >= shortest { return period }
+    problems.append(
+      "\(name) is \(period), and the shortest that this process supports is \(shortest): make it longer."
+    )
+    return shortest
   }
 }
 

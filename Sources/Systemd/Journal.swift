@@ -9,7 +9,8 @@ import Synchronization
 ///
 /// Entries go over the native protocol only if standard error is the journal's (`JOURNAL_STREAM`); a shell
 /// that redirects it gets lines. The message is all that lines have room for: other fields go over the
-/// native protocol only.
+/// native protocol only. In lines, control characters are escaped as ``VisibleText`` says; the native protocol sends
+/// what it is given.
 ///
 /// Any thread may write. By default no write waits: what the journal does not take at once is dropped,
 /// counted, and said by an entry in front of the next one that gets through. Source: systemd's "Native
@@ -22,7 +23,8 @@ public final class Journal: Sendable {
     /// Lines to standard error, each with its priority as `<N>` in front: standard error is the journal's,
     /// but its socket can't be reached.
     case prefixed
-    /// Lines to standard error, which is a terminal, a file, a pipe or a container's log.
+    /// Lines to standard error, which is a terminal, a file, a pipe or a container's log. Of a message with several lines
+    /// all but the first are indented, so that none looks like an entry of its own.
     case plain
     /// Nowhere: standard error is not the journal's, and the caller wants no lines then.
     case nothing
@@ -59,7 +61,7 @@ public final class Journal: Sendable {
     let isJournal = stream?.isDescriptor(STDERR_FILENO) ?? false
     self.init(
       socket: isJournal ? JournalSocket(path: socketPath) : nil, identifier: identifier,
-      linesElsewhere: linesElsewhere, writeLine: { StandardError.writeLine($0) })
+      linesElsewhere: linesElsewhere, writeLine: { StandardError.writeText($0) })
   }
 
   /// The same from what the service manager has said.

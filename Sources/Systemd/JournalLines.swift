@@ -1,7 +1,8 @@
 /// An entry as lines for standard error.
 ///
 /// The journal takes a newline and a NUL for the end of a line. Each line gets the prefix, so that no text
-/// from outside can pretend to be a line of another priority.
+/// from outside can pretend to be a line of another priority. Where there are no prefixes, every line but the first is
+/// indented, so that none can pretend to be another entry. Control characters are escaped.
 enum JournalLines {
   /// `<N>` and the line, for each line; without a newline at the end.
   static func prefixed(_ entry: JournalEntry) -> String {
@@ -15,16 +16,14 @@ enum JournalLines {
     return text
   }
 
-  /// The message as it is, without a newline at the end.
+  /// The message, without a newline at the end.
   static func plain(_ entry: JournalEntry) -> String {
-    var message = entry.message[...]
-    if message.utf8.last == 10 { message = String(message.utf8.dropLast())?[...] ?? message }
-    return String(message)
+    lines(of: entry.message).joined(separator: "\n    ")
   }
 
   private static func lines(of message: String) -> [String] {
     var lines = message.utf8.split(omittingEmptySubsequences: false) { $0 == 10 || $0 == 0 }
-      .map { String(decoding: $0, as: UTF8.self) }
+      .map { VisibleText.lines(String(decoding: $0, as: UTF8.self)) }
     if lines.count > 1, lines.last == "" { lines.removeLast() }
     return lines
   }

@@ -102,8 +102,8 @@ enum PressureCgroup {
 
   /// For sentences: long lines shortened, control characters made visible.
   private static func text(_ bytes: ArraySlice<UInt8>) -> String {
-    let shown = bytes.prefix(200).map { $0.isControl ? UInt8(ascii: "?") : $0 }
-    return String(decoding: shown, as: UTF8.self) + (bytes.count > 200 ? "…" : "")
+    VisibleText.line(String(decoding: bytes.prefix(200), as: UTF8.self))
+      + (bytes.count > 200 ? "…" : "")
   }
 
   private static let zero = UInt8(ascii: "0")

@@ -10,19 +10,30 @@ struct PressureOpening {
   func open() throws(SystemdError) -> (form: PressureMonitor.Form, number: Int32) {
     var status = stat()
     guard stat(watch.path, &status) == 0 else { throw failure("find", clinux_errno()) }
-    let form: PressureMonitor.Form
+    let form = try form(of: status)
+    let opened = OwnedDescriptor(owning: form == .socket ? try connected() : try openedFile())
+    if form != .socket {
+      // What is there now, and not what was there when its form was looked at.
+      guard fstat(opened.rawValue, &status) == 0 else { throw failure("find", clinux_errno()) }
+      guard try self.form(of: status) == form else {
+        throw .malformedInput(
+          "\(watch.path) has changed while it was opened to watch for pressure.")
+      }
+    }
+    if form == .file { try checkFile(opened.rawValue) }
+    try arm(opened.rawValue, form)
+    return (form, opened.release())
+  }
+
+  private func form(of status: stat) throws(SystemdError) -> PressureMonitor.Form {
     switch status.st_mode & mode_t(S_IFMT) {
-    case mode_t(S_IFREG): form = .file
-    case mode_t(S_IFIFO): form = .fifo
-    case mode_t(S_IFSOCK): form = .socket
+    case mode_t(S_IFREG): return .file
+    case mode_t(S_IFIFO): return .fifo
+    case mode_t(S_IFSOCK): return .socket
     default:
       throw .invalidArgument(
         "\(watch.path) is neither a file, a FIFO nor a socket: it can't be watched for pressure.")
     }
-    let opened = OwnedDescriptor(owning: form == .socket ? try connected() : try openedFile())
-    if form == .file { try checkFile(opened.rawValue) }
-    try arm(opened.rawValue, form)
-    return (form, opened.release())
   }
 
   /// A FIFO too is opened for both: then it never hangs up when a writer goes.
@@ -44,20 +55,19 @@ struct PressureOpening {
     return number
   }
 
-  /// What is written into a file that is none of the kernel's would stay there, and never make it ready.
+  /// Nothing is written into any other file: it would stay there, or, of the kernel's other files, be obeyed.
   private func checkFile(_ number: Int32) throws(SystemdError) {
     guard !watch.write.isEmpty else {
       throw .invalidArgument(
         "There is nothing to write into \(watch.path): without a trigger it never says that there is pressure."
       )
     }
-    let set = epoll_create1(Int32(EPOLL_CLOEXEC))
-    guard set >= 0 else { throw failure("watch", clinux_errno()) }
-    defer { close(set) }
-    var event = epoll_event()
-    if epoll_ctl(set, EPOLL_CTL_ADD, number, &event) != 0, clinux_errno() == EPERM {
+    let answer = clinux_is_pressure_file(number)
+    guard answer >= 0 else { throw failure("read", clinux_errno()) }
+    guard answer == 1 else {
       throw .invalidArgument(
-        "\(watch.path) is an ordinary file, not one of the kernel's pressure files.")
+        "\(watch.path) is an ordinary file or another of the kernel's, not one of its pressure files:"
+          + " nothing was written into it.")
     }
   }
 
@@ -70,7 +80,7 @@ struct PressureOpening {
       written =
         form == .socket
         ? send(number, watch.write, watch.write.count, flags)
-        : write(number, watch.write, watch.write.count)
+        : clinux_write(number, watch.write, watch.write.count)
     } while written < 0 && clinux_errno() == EINTR
     guard written >= 0 else { throw failure("arm", clinux_errno()) }
     guard written == watch.write.count else {

@@ -10,6 +10,9 @@ import CLinux
 /// default. The variables are read once and never changed: unsetting them is not safe while other threads run. For
 /// children there is ``childEnvironment(adding:)``.
 ///
+/// A process with privileges that whoever started it may lack (setuid, setgid, file capabilities) does not read its
+/// environment at all, since that is theirs: see ``isWithheld``.
+///
 /// Source: systemd.exec(5) of systemd 261. Safe to use from any thread.
 public struct ServiceEnvironment: Sendable {
   /// All variables, the first one where a name is there twice.
@@ -18,13 +21,20 @@ public struct ServiceEnvironment: Sendable {
   public let processID: Int32
   /// The inode of its pidfd; `nil` where the kernel (before 6.9) has none.
   public let processInode: UInt64?
+  /// Whether the environment was left unread, because this process has privileges that whoever started it may lack:
+  /// the program is setuid or setgid, or has file capabilities (AT_SECURE of getauxval(3)).
+  ///
+  /// There are no ``variables`` then, for children neither, and the process runs as if there were no service manager. A
+  /// service that needs privileges gets them from its unit instead, with `User=` and `AmbientCapabilities=`.
+  public let isWithheld: Bool
   /// The names of variables whose value is not UTF-8.
   private var notText: [String] = []
 
   /// The environment that this process was started with, read at the first use.
   ///
   /// What `setenv` did before that is seen, what it does later is not.
-  public static let current = ServiceEnvironment(reading: clinux_environment())
+  public static let current = ServiceEnvironment(
+    reading: clinux_environment(), isWithheld: clinux_is_secure())
 
   /// Takes these variables as the environment, for tests.
   ///
@@ -36,9 +46,12 @@ public struct ServiceEnvironment: Sendable {
     self.variables = variables
     self.processID = processID ?? getpid()
     self.processInode = processInode ?? ServiceEnvironment.ownInode()
+    isWithheld = false
   }
 
-  init(reading start: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?) {
+  init(
+    reading start: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, isWithheld: Bool = false
+  ) {
     var variables: [String: String] = [:]
     var next = start
     while let pointer = next, let entry = pointer.pointee {
@@ -53,6 +66,7 @@ public struct ServiceEnvironment: Sendable {
       if String(validating: bytes, as: UTF8.self) == nil { notText.append(name) }
     }
     self.variables = variables
+    self.isWithheld = isWithheld
     processID = getpid()
     processInode = ServiceEnvironment.ownInode()
   }

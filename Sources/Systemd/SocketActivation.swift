@@ -1,3 +1,5 @@
+import CLinux
+
 extension ServiceEnvironment {
   /// The names of the descriptors passed to this process, from descriptor 3 on (`LISTEN_FDS`, `LISTEN_FDNAMES`,
   /// `LISTEN_PID`, `LISTEN_PIDFDID`); empty when there are none or they are for another process.
@@ -8,10 +10,11 @@ extension ServiceEnvironment {
     get throws(SystemdError) {
       guard try passedDescriptorsAreOurs else { return [] }
       guard let count = try number(in: "LISTEN_FDS", as: Int32.self), count > 0 else { return [] }
-      guard count <= ServiceEnvironment.maximumPassed else {
+      let most = ServiceEnvironment.mostPassed
+      guard count <= most else {
         throw malformed(
-          "LISTEN_FDS",
-          "is more than the \(ServiceEnvironment.maximumPassed) descriptors a process can have")
+          "LISTEN_FDS", "is more than the \(most) descriptors this process may have (RLIMIT_NOFILE)"
+        )
       }
       guard let list = variables["LISTEN_FDNAMES"] else {
         return Array(repeating: "unknown", count: Int(count))
@@ -29,8 +32,11 @@ extension ServiceEnvironment {
     }
   }
 
-  /// The highest value of the sysctl fs.nr_open that the kernel takes, about.
-  private static let maximumPassed: Int32 = 1 << 30
+  /// The hard limit, since a process may lower the other one while it has more; and where there is hardly one, as in
+  /// many containers, what the kernel allows by default (fs.nr_open). Names for more would fill memory.
+  private static var mostPassed: Int32 {
+    Int32(clamping: min(clinux_descriptor_limit(), 1 << 20))
+  }
 
   /// The number of a process comes back after it has ended; the inode of its pidfd does not.
   private var passedDescriptorsAreOurs: Bool {

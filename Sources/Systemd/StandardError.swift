@@ -1,19 +1,21 @@
 import CLinux
 
-/// Writes to standard error without ever waiting for a reader, or dying for want of one: a daemon whose
-/// stderr is a full pipe must still end. What does not fit is dropped.
+/// Writes to standard error without ever waiting for a reader, or dying for want of one or of room in a file: a daemon
+/// whose stderr is a full pipe must still end. What does not fit is dropped.
 ///
 /// Any thread may call it; lines of up to `PIPE_BUF` bytes are not mixed with others.
 package enum StandardError {
-  /// False when not all of it was taken.
+  /// Writes text of any origin as one line: ``VisibleText/line(_:)``. False when not all of it was taken.
   @discardableResult
-  package static func writeLine(_ line: String) -> Bool {
-    var text = line + "\n"
-    return withoutBrokenPipes {
-      text.withUTF8 { bytes in
-        guard let base = bytes.baseAddress else { return true }
-        return write(base, bytes.count) == bytes.count
-      }
+  package static func writeLine(_ line: String) -> Bool { writeText(VisibleText.line(line)) }
+
+  /// Writes text that is safe to show as it is, on one line or several. False when not all of it was taken.
+  @discardableResult
+  package static func writeText(_ text: String) -> Bool {
+    var text = text + "\n"
+    return text.withUTF8 { bytes in
+      guard let base = bytes.baseAddress else { return true }
+      return write(base, bytes.count) == bytes.count
     }
   }
 
@@ -25,7 +27,7 @@ package enum StandardError {
     // A file has its position in the description that all writers share, and never makes one wait.
     var status = stat()
     if fstat(2, &status) == 0, status.st_mode & mode_t(S_IFMT) == mode_t(S_IFREG) {
-      return CLinux.write(2, base, count)
+      return clinux_write(2, base, count)
     }
     // Anything else is opened anew, so that O_NONBLOCK is set on a description of our own and not on the
     // one that other processes share.
@@ -33,29 +35,12 @@ package enum StandardError {
       "/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_APPEND | O_NOCTTY | O_CLOEXEC)
     if own >= 0 {
       defer { close(own) }
-      return CLinux.write(own, base, count)
+      return clinux_write(own, base, count)
     }
     var ready = pollfd(fd: 2, events: Int16(POLLOUT), revents: 0)
     if poll(&ready, 1, 0) == 1, ready.revents == Int16(POLLOUT) {
-      return CLinux.write(2, base, count)
+      return clinux_write(2, base, count)
     }
     return -1
-  }
-
-  /// Runs `body` with SIGPIPE blocked on this thread, and takes back the one that it may have raised.
-  private static func withoutBrokenPipes(_ body: () -> Bool) -> Bool {
-    var brokenPipe = sigset_t()
-    var before = sigset_t()
-    var pending = sigset_t()
-    sigemptyset(&brokenPipe)
-    sigaddset(&brokenPipe, SIGPIPE)
-    pthread_sigmask(SIG_BLOCK, &brokenPipe, &before)
-    sigpending(&pending)
-    let wasPending = sigismember(&pending, SIGPIPE) == 1
-    let written = body()
-    var now = timespec()
-    if !wasPending { while sigtimedwait(&brokenPipe, nil, &now) == -1, clinux_errno() == EINTR {} }
-    pthread_sigmask(SIG_SETMASK, &before, nil)
-    return written
   }
 }

@@ -7,37 +7,25 @@ package enum StatusText {
     String(decoding: line(text, maximumSize: maximumSize), as: UTF8.self)
   }
 
-  /// As many whole characters as fit.
+  /// As many whole characters as fit, as ``VisibleText/line(_:)`` shows them.
   static func line(_ text: String, maximumSize: Int) -> [UInt8] {
     var bytes: [UInt8] = []
+    var previous: Unicode.Scalar = " "
     for character in text {
       let start = bytes.count
-      for scalar in character.unicodeScalars where scalar != "\r" || character == "\r" {
-        bytes.append(contentsOf: replacement(for: scalar).utf8)
+      for scalar in character.unicodeScalars {
+        var shown = ""
+        VisibleText.append(scalar, after: previous, to: &shown)
+        previous = scalar
         // A single character may be longer than any message: then it is cut between its parts.
-        if bytes.count > maximumSize { break }
-      }
-      if bytes.count > maximumSize {
-        bytes.removeSubrange((start > 0 ? start : wholeScalars(bytes, maximumSize))...)
-        break
+        if start == 0, bytes.count + shown.utf8.count > maximumSize { return bytes }
+        bytes.append(contentsOf: shown.utf8)
+        if bytes.count > maximumSize {
+          bytes.removeSubrange(start...)
+          return bytes
+        }
       }
     }
     return bytes
-  }
-
-  private static func wholeScalars(_ bytes: [UInt8], _ limit: Int) -> Int {
-    var end = limit
-    while end > 0, bytes[end] & 0xc0 == 0x80 { end -= 1 }
-    return end
-  }
-
-  private static func replacement(for scalar: Unicode.Scalar) -> Unicode.Scalar {
-    switch scalar.value {
-    case 0..<0x20, 0x7f..<0xa0, 0x2028, 0x2029: " "
-    // Systemd refuses a whole status for one of these code points, which are not characters.
-    case 0xfdd0...0xfdef: "\u{fffd}"
-    case let value where value & 0xfffe == 0xfffe: "\u{fffd}"
-    default: scalar
-    }
   }
 }

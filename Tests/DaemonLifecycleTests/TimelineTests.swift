@@ -50,7 +50,7 @@ import Testing
       isHurried: false, prelude: [])
     let report = LifecycleReport(
       cause: LifecycleCause(.api), entries: [], span: span, isOvertaken: false)
-    let name = "a [2J b" + String(repeating: "b", count: 30)
+    let name = #"a\u{1b}[2J\nb"# + String(repeating: "b", count: 24)
     #expect(report.timeline.title == "\(name)... (a call) in 0 ms")
   }
 
@@ -211,7 +211,7 @@ import Testing
       cause: LifecycleCause(.other("wegen\n\u{1B}[2JÜ")))
     #expect(
       timeline.rendered(width: 60) == """
-        terminate (wegen [2JÜ) in 312 ms of 90 s
+        terminate (wegen\\n\\u{1b}[2JÜ) in 312 ms of 90 s
           Überwachung  |###############  312 ms  saved
         """)
   }

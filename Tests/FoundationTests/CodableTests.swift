@@ -23,6 +23,9 @@ private let origins: [LifecycleCause.Origin] = [
   .signal(.sigterm, pid: -1, uid: 4_294_967_295, coalesced: 3), .launch, .api,
   .bus("the machine is about to sleep"), .pressure(.io), .watchdog, .bodyReturned,
   .bodyFailed(DiskFull()), .callerCancelled, .launchFailed, .lateObserver, .other("a \"test\""),
+  .signal(.sighup, from: .kernel, coalesced: 1),
+  .signal(.sighup, from: .queued(claimedPID: 1, claimedUID: 0), coalesced: 1),
+  .signal(.sighup, from: .queued(claimedPID: nil, claimedUID: nil), coalesced: 1),
 ]
 
 private let outcomes: [Outcome] = [
@@ -214,6 +217,9 @@ private let outcomes: [Outcome] = [
       #"{"error":{"text":"disk full","type":"DiskFull"},"origin":"bodyFailed"}"#,
       #"{"origin":"callerCancelled"}"#, #"{"origin":"launchFailed"}"#,
       #"{"origin":"lateObserver"}"#, #"{"origin":"other","text":"a \"test\""}"#,
+      #"{"coalesced":1,"origin":"signal","pid":0,"signal":"SIGHUP","uid":0}"#,
+      #"{"claimedPID":1,"claimedUID":0,"coalesced":1,"origin":"signal","signal":"SIGHUP"}"#,
+      #"{"coalesced":1,"origin":"signal","signal":"SIGHUP"}"#,
     ]
     #expect(try origins.map { try json(LifecycleCause($0)) } == expected)
   }

@@ -49,6 +49,19 @@ final class ConsoleTests: XCTestCase {
     XCTAssertEqual(readAll(), String(repeating: "x", count: Int(PIPE_BUF) - 1) + "\n")
   }
 
+  func testWhatOthersHavePutIntoALineIsEscaped() {
+    let console = console()
+    console.print("save failed: \u{1b}[2J\npoll 7 forged")
+    XCTAssertTrue(console.printIfRoom("poll 6 \u{202e}"))
+    XCTAssertEqual(
+      readAll(), #"save failed: \u{1b}[2J\npoll 7 forged"# + "\n" + #"poll 6 \u{202e}"# + "\n")
+  }
+
+  func testALongLineIsCutBetweenCharacters() {
+    console().print("x" + String(repeating: "ü", count: 10_000))
+    XCTAssertEqual(readAll(), "x" + String(repeating: "ü", count: Int(PIPE_BUF) / 2 - 1) + "\n")
+  }
+
   func testNobodyReading() {
     let console = console()
     close(reader)

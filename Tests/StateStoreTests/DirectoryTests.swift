@@ -185,12 +185,45 @@ import Testing
     #expect(stat("\(directory.path)/precious", &status) == 0 && status.st_size == 8)
   }
 
+  // MARK: Whose directory
+
+  @Test(.enabled(if: geteuid() == 0, "Needs root, to give a directory away."))
+  func aDirectoryOfAnotherUserIsRefused() {
+    #expect(chown(directory.path, 65534, 65534) == 0)
+    #expect(opening() == .foreignDirectory(directory.path, uid: 65534))
+    #expect(directory.names == [])
+  }
+
+  @Test func aDirectoryInWhichAllMayReplaceFilesIsRefused() {
+    #expect(chmod(directory.path, 0o777) == 0)
+    #expect(opening() == .unprotectedDirectory(directory.path))
+    #expect(directory.names == [])
+    // As /tmp: others may make files, and not replace ours.
+    #expect(chmod(directory.path, 0o1777) == 0)
+    #expect(opening() == nil)
+    #expect(chmod(directory.path, 0o775) == 0)
+    #expect(opening() == nil, "a group is what its members make of it")
+  }
+
   // MARK: The lock
 
   @Test func theSecondStoreIsToldWho() throws {
     let first = try store()
     #expect(opening() == .inUse(directory.path, pid: getpid()))
     withExtendedLifetime(first) {}
+  }
+
+  /// A child that was not forked the plain way may have the lock of a process that has ended.
+  @Test func aProcessThatHasEndedIsNotNamed() throws {
+    // Above the highest number that there can be.
+    try write(Array("4194305\n".utf8), "state.lock")
+    let folder = try LinuxFileSystem.shared.openDirectory(directory.path, followingLink: true)
+    defer { close(folder) }
+    let file = try LinuxFileSystem.shared.open("state.lock", in: folder, .lock)
+    defer { LinuxFileSystem.shared.close(file) }
+    try LinuxFileSystem.shared.lock(file)
+    #expect(opening() == .inUse(directory.path, pid: nil))
+    #expect(opening()?.description.contains("fuser \(directory.path)/*.lock") == true)
   }
 
   // MARK: Disks

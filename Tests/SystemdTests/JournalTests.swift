@@ -253,7 +253,9 @@ final class Lines: Sendable {
     #expect(journal.destination == .plain)
     #expect(journal.write("one\ntwo\n", .error))
     #expect(journal.write(""))
-    #expect(lines.all == ["one\ntwo", ""])
+    #expect(journal.write("\u{1b}[2J\tthree"))
+    // Only an entry's first line is at the margin.
+    #expect(lines.all == ["one\n    two", "", "\\u{1b}[2J\tthree"])
     #expect(fake.receive() == nil)
   }
 

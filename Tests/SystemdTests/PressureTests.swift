@@ -164,6 +164,23 @@ private func objection(to watch: PressureWatch) -> String? {
     #expect(status.st_size == 0, "an ordinary file must be left as it was")
   }
 
+  /// Root could write to it, and the kernel would obey.
+  @Test(
+    .enabled(if: geteuid() == 0, "Needs root, who may write to it."),
+    arguments: ["/proc/sys/kernel/panic_on_oops", "/proc/self/oom_score_adj"])
+  func anotherFileOfTheKernelsIsNotWrittenTo(_ path: String) throws {
+    // As it is, in case it is written after all.
+    let file = clinux_open(path, O_RDONLY | O_CLOEXEC)
+    var buffer = [UInt8](repeating: 0, count: 16)
+    let content = Array(buffer.prefix(max(0, read(file, &buffer, 16))))
+    close(file)
+    try #require(!content.isEmpty)
+    #expect(symlink(path, place.path) == 0)
+    #expect(
+      objection(to: PressureWatch(path: place.path, write: content))?
+        .contains("nothing was written") == true)
+  }
+
   @Test func aSocketThatNobodyListensOnIsSaid() throws {
     let number = try place.keep(socket(AF_UNIX, CLINUX_SOCK_STREAM | CLINUX_SOCK_CLOEXEC, 0))
     try #require(clinux_bind_unix(number, place.path, place.path.utf8.count, false) == 0)

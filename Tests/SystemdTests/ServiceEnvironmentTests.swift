@@ -143,6 +143,11 @@ import Testing
   // MARK: LISTEN_*
 
   @Test func passedDescriptorsAreForTheirProcessOnly() throws {
+    for count in ["1000000000", String(clinux_descriptor_limit() + 1)] {
+      #expect(throws: SystemdError.self, "names for so many would fill memory") {
+        try environment(["LISTEN_PID": "100", "LISTEN_FDS": count]).passedDescriptorNames
+      }
+    }
     let good = ["LISTEN_PID": "100", "LISTEN_FDS": "2", "LISTEN_FDNAMES": "http:admin"]
     #expect(try environment(good).passedDescriptorNames == ["http", "admin"])
     #expect(try environment(good.merging(["LISTEN_PID": "101"]) { $1 }).passedDescriptorNames == [])

@@ -27,11 +27,20 @@
 
 #include "sdbus.h"
 
+/// Where the sender of a signal is known from.
+typedef enum {
+  CLINUX_SENDER_KERNEL,   ///< The kernel sent it; there is no pid and no uid.
+  CLINUX_SENDER_PROCESS,  ///< kill(2) and the like: pid and uid are the kernel's word.
+  CLINUX_SENDER_CLAIMED,  ///< Queued: pid and uid are what the sender says. A pid that can't be is 0.
+  CLINUX_SENDER_UNNAMED,  ///< Queued, and the sender names nobody: a POSIX timer, or who passes for one.
+} clinux_sender_origin;
+
 /// What has been recorded of one signal since it was last taken.
 typedef struct {
-  uint32_t count;     ///< Deliveries recorded, 1 or more.
-  int32_t pid;        ///< Sender of the last one; 0 when the kernel sent it.
-  uint32_t uid;       ///< The sender's real user.
+  uint32_t count;               ///< Deliveries recorded, 1 or more.
+  clinux_sender_origin origin;  ///< What `pid` and `uid`, the sender of the last one, are worth.
+  int32_t pid;                  ///< -1 when the kernel says that it is outside of our pid namespace.
+  uint32_t uid;                 ///< The sender's real user.
   uint64_t sequence;  ///< Grows with each delivery of any signal: which came last.
 } clinux_signal_record;
 
@@ -87,6 +96,12 @@ bool clinux_take_enqueue_hint(void);
 
 /// How wide a terminal is; 0 where it does not say, or is none. In terminal.c: ioctl(2) is variadic.
 int clinux_terminal_columns(int fd);
+
+// MARK: write.c: writes that can't end the process
+
+/// write(2) whose failures are errors and nothing else: neither SIGPIPE (EPIPE) nor SIGXFSZ (EFBIG) is raised by it,
+/// whatever the process does with these signals otherwise. The bytes written, or -1 and errno.
+ssize_t clinux_write(int fd, const void *bytes, size_t count);
 
 // MARK: descriptors.c: descriptors between processes
 
@@ -148,8 +163,13 @@ int clinux_duplicate_from(int fd, int lowest);
 /// The inode of this process's pidfd, which no other process of this boot has had. 0, or an errno value where the
 /// kernel (before 6.9) or a filter does not offer it.
 int clinux_own_pidfd_inode(uint64_t *inode);
-/// environ(7), to be read once.
+/// Whether this process has privileges that whoever started it may not have: setuid, setgid, file capabilities
+/// (AT_SECURE of getauxval(3)).
+bool clinux_is_secure(void);
+/// environ(7), to be read once; empty in a process that is secure, as with secure_getenv(3).
 char **clinux_environment(void);
+/// How many descriptors this process may have at most, if it raises its limit (the hard limit of RLIMIT_NOFILE).
+uint64_t clinux_descriptor_limit(void);
 
 // MARK: journal.c: what the journal's native protocol asks for
 
@@ -171,6 +191,8 @@ const char *clinux_program_name(void);
 /// Starts a detached thread with every signal blocked but those of its own faults. `name` must live for
 /// ever. 0, or an errno value.
 int clinux_start_quiet_thread(const char *name, void (*body)(void *), void *context);
+/// Whether this is a pressure file of the kernel's (PSI), open for reading: 1, 0, or -1 and errno.
+int clinux_is_pressure_file(int fd);
 
 // MARK: state.c: files by name in a directory that is open
 
@@ -182,5 +204,15 @@ int clinux_rename_at(int directory, const char *from, const char *to);
 int clinux_lock_file(int fd);
 /// Ends the lock for a child too that has been forked and has not executed anything yet.
 void clinux_unlock_file(int fd);
+
+// MARK: fork.c: descriptors that a forked child does not get
+
+/// `clinux_open_at`, for a file that fork(3) does not hand on: in the child its number stands for nothing, and calls
+/// with it fail with EBADF. So a lock on the file ends with this process, though a child lives on. To be closed with
+/// `clinux_close_unshared`, in the child too.
+int clinux_open_unshared(int directory, const char *name, int flags, mode_t mode);
+/// close(2), for these and for any other descriptor.
+void clinux_close_unshared(int fd);
+
 /// A stream of the names in an open directory, from the first; the directory stays open. NULL and errno.
 DIR *clinux_names_at(int directory);

@@ -1,24 +1,23 @@
+import Systemd
+
 // Text in columns of a terminal.
 extension String {
-  /// Without what moves the cursor, ends a line or changes the direction of text: each stretch of that, and of
-  /// spaces, is a space.
+  /// With what moves the cursor, ends a line or changes the direction of text escaped (``VisibleText``), and each
+  /// stretch of spaces as one.
   var onOneLine: String {
     if isPlain { return self }
     var text = ""
-    var needsSpace = false
+    var previous: Unicode.Scalar = " "
     var count = 0
     for scalar in unicodeScalars {
       // What is never shown need not be looked at.
       if count == 4000 { break }
       count += 1
-      if scalar.isShown {
-        if needsSpace, !text.isEmpty { text += " " }
-        needsSpace = false
-        text.unicodeScalars.append(scalar)
-      } else {
-        needsSpace = true
-      }
+      let shown = scalar.properties.generalCategory == .spaceSeparator ? " " : scalar
+      if shown != " " || previous != " " { VisibleText.append(shown, after: previous, to: &text) }
+      previous = shown
     }
+    if previous == " ", text.last == " " { text.removeLast() }
     return text
   }
 
@@ -88,18 +87,6 @@ extension Character {
       0x1F900...0x1F9FF, 0x20000...0x3FFFD:
       2 + heap
     default: 1 + heap
-    }
-  }
-}
-
-extension Unicode.Scalar {
-  fileprivate var isShown: Bool {
-    if isASCII { return value > 0x20 && value < 0x7F }
-    switch properties.generalCategory {
-    // A joiner is a format too, and part of what one sees.
-    case .format: return value == 0x200D || value == 0x200C
-    case .control, .lineSeparator, .paragraphSeparator, .spaceSeparator, .surrogate: return false
-    default: return true
     }
   }
 }

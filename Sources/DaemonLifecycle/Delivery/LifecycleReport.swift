@@ -1,3 +1,5 @@
+import Systemd
+
 /// What each hook did for one event and how long it took; every hook that starts has one entry.
 ///
 ///     for entry in report.problems { print(entry) }
@@ -75,8 +77,10 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
       return notification.map { "\($0)" }
     }
 
-    /// `Poller, ShouldSaveState: failed after 0.2 s: disk full`.
-    public var description: String {
+    /// `Poller, ShouldSaveState: failed after 0.2 s: disk full`, on one line whatever the error says.
+    public var description: String { VisibleText.line(sentence) }
+
+    private var sentence: String {
       let subject = notificationName.map { "\(observer), \($0)" } ?? observer
       let time = "after \(duration.inSeconds) s"
       return switch outcome {

@@ -20,7 +20,7 @@ extension LifecycleTimeline {
   ///
   /// A row has a mark (`!` for a problem), the observer, a bar in proportion to the whole time, the time in its hooks,
   /// and what it did. In a bar of plain characters `#` is time in a hook, `.` a little of it, `x` time of one that went wrong,
-  /// and `>` the end of a hook that had not ended. Long names and texts are cut, and control characters are spaces.
+  /// and `>` the end of a hook that had not ended. Long names and texts are cut, and control characters are escaped.
   ///
   /// - Parameters:
   ///   - width: How many columns a line may have, at least 40; below 60 there are no bars. The title may have

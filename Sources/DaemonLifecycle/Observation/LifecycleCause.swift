@@ -1,11 +1,11 @@
+import Systemd
+
 /// Why something happens: what a notification, a report and an exit carry.
 public struct LifecycleCause: Sendable, CustomStringConvertible {
   /// Who or what asked for it.
   public enum Origin: Sendable {
-    /// A signal, with the sender's process and real user (0 and 0 when the kernel sent it, as a terminal
-    /// does for Ctrl-C; process -1 when it is outside of this process's pid namespace, as who stops a
-    /// container is) and how many deliveries were taken together.
-    case signal(UnixSignal, pid: Int32, uid: UInt32, coalesced: Int)
+    /// A signal, the sender of the last delivery, and how many deliveries were taken together.
+    case signal(UnixSignal, from: Sender, coalesced: Int)
     /// `start()` or `run`.
     case launch
     /// A call of a method of the subject.
@@ -57,19 +57,19 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
   // Inlined where a hook compares it, it makes Swift 6.3.1 crash in a release build (CopyPropagation).
   @inline(never)
   public var signal: UnixSignal? {
-    if case .signal(let signal, _, _, _) = origin { signal } else { nil }
+    if case .signal(let signal, _, _) = origin { signal } else { nil }
   }
 
-  private static func sender(_ pid: Int32, _ uid: UInt32) -> String {
-    if pid == 0, uid == 0 { return "the kernel" }
-    return pid < 0 ? "outside of the container, uid \(uid)" : "pid \(pid) uid \(uid)"
-  }
+  /// For a log line: `SIGUSR1 from pid 4242 uid 0`. Control characters of texts from elsewhere are escaped, as
+  /// `VisibleText` of the product `Systemd` does.
+  public var description: String { VisibleText.line(sentence) }
 
-  /// For a log line: `SIGUSR1 from pid 4242 uid 0`.
-  public var description: String {
+  private var sentence: String {
     switch origin {
-    case .signal(let signal, let pid, let uid, let coalesced):
-      "\(signal) from \(Self.sender(pid, uid))" + (coalesced > 1 ? " (\(coalesced) times)" : "")
+    case .signal(let signal, .queued(let pid, let uid), let coalesced):
+      "\(signal) \(Sender.queued(claimedPID: pid, claimedUID: uid))" + Self.times(coalesced)
+    case .signal(let signal, let sender, let coalesced):
+      "\(signal) from \(sender)" + Self.times(coalesced)
     case .launch: "launch"
     case .api: "a call"
     case .bus(let fact): fact
@@ -82,5 +82,9 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     case .lateObserver: "a late observer"
     case .other(let text): text
     }
+  }
+
+  private static func times(_ coalesced: Int) -> String {
+    coalesced > 1 ? " (\(coalesced) times)" : ""
   }
 }

@@ -61,7 +61,7 @@ final class LifecycleLog: LifecycleSink {
 
   /// Says a sentence that an operator should read.
   func complain(_ text: String) {
-    let entry = JournalEntry(text, .warning, messageID: LifecycleMessageID.remark)
+    let entry = JournalEntry(line: text, .warning, messageID: LifecycleMessageID.remark)
     if let journal {
       journal.write(entry)
     } else if logsProblems {
@@ -104,11 +104,11 @@ final class LifecycleLog: LifecycleSink {
     }
     journal.write(
       JournalEntry(
-        problem.description, problem.outcome.severity > 0 ? .warning : .info,
+        line: problem.description, problem.outcome.severity > 0 ? .warning : .info,
         messageID: LifecycleMessageID.problem,
         fields: [
           JournalField(known: "LIFECYCLE_EVENT", walk.event),
-          JournalField(known: "LIFECYCLE_OBSERVER", problem.observer),
+          JournalField(known: "LIFECYCLE_OBSERVER", VisibleText.line(problem.observer)),
           JournalField(known: "LIFECYCLE_OUTCOME", problem.outcome.name),
         ]))
   }
@@ -124,7 +124,8 @@ final class LifecycleLog: LifecycleSink {
     let problems = failed == 0 ? "" : ", \(failed) of \(report.entries.count) hooks failed"
     journal.write(
       JournalEntry(
-        "\(walk.sentence(isRejected: failed > 0)) in \(elapsed.inSeconds) s (\(report.cause))\(problems)",
+        line:
+          "\(walk.sentence(isRejected: failed > 0)) in \(elapsed.inSeconds) s (\(report.cause))\(problems)",
         failed == 0 ? walk.priority : .warning, messageID: LifecycleMessageID.of(walk),
         fields: fields(walk, report.cause) + fields(snapshot, elapsed, problems: failed)))
   }
@@ -135,7 +136,8 @@ final class LifecycleLog: LifecycleSink {
     guard let journal else {
       let display = TimelineDisplay.ofStandardError(variables)
       let text = timeline.rendered(width: display.width, style: display.style)
-      _ = StandardError.writeLine("lifecycle: \(text)")
+      // Several lines of our own, and perhaps colours; what is of others in them was escaped where it was put in.
+      StandardError.writeText("lifecycle: \(text)")
       return
     }
     let fields =
@@ -156,7 +158,8 @@ final class LifecycleLog: LifecycleSink {
       fields.append(JournalField(known: "LIFECYCLE_BUDGET_USEC", budget.inMicroseconds))
     }
     if let slowest = timeline.slowest {
-      fields.append(JournalField(known: "LIFECYCLE_SLOWEST", slowest.observer))
+      fields.append(
+        JournalField(known: "LIFECYCLE_SLOWEST", VisibleText.line(slowest.observer)))
       fields.append(JournalField(known: "LIFECYCLE_SLOWEST_USEC", slowest.duration.inMicroseconds))
     }
     return fields
@@ -168,7 +171,8 @@ final class LifecycleLog: LifecycleSink {
     [
       JournalField(known: "LIFECYCLE_STATE", "\(snapshot.state)"),
       JournalField(
-        known: "LIFECYCLE_REASONS", snapshot.reasons.map(\.name).joined(separator: " ")),
+        known: "LIFECYCLE_REASONS",
+        VisibleText.line(snapshot.reasons.map(\.name).joined(separator: " "))),
       JournalField(known: "LIFECYCLE_DURATION_USEC", elapsed.inMicroseconds),
       JournalField(known: "LIFECYCLE_PROBLEMS", "\(problems)"),
     ]
@@ -178,11 +182,12 @@ final class LifecycleLog: LifecycleSink {
     let reasons = snapshot.reasons.map(\.name)
     journal?.write(
       JournalEntry(
-        "Stays in the background: \(reasons.joined(separator: ", ")) (\(cause))", .info,
+        line: "Stays in the background: \(reasons.joined(separator: ", ")) (\(cause))", .info,
         messageID: LifecycleMessageID.of(.background),
         fields: fields(.background, cause) + [
           JournalField(known: "LIFECYCLE_STATE", "\(snapshot.state)"),
-          JournalField(known: "LIFECYCLE_REASONS", reasons.joined(separator: " ")),
+          JournalField(
+            known: "LIFECYCLE_REASONS", VisibleText.line(reasons.joined(separator: " "))),
         ]))
   }
 
@@ -192,7 +197,8 @@ final class LifecycleLog: LifecycleSink {
   ) {
     journal?.write(
       JournalEntry(
-        "The stop has overtaken \(walk.gerund), after \(elapsed.inSeconds) s (\(cause))", .info,
+        line: "The stop has overtaken \(walk.gerund), after \(elapsed.inSeconds) s (\(cause))",
+        .info,
         messageID: LifecycleMessageID.problem,
         fields: fields(walk, cause) + [JournalField(known: "LIFECYCLE_OUTCOME", "overtaken")]))
   }
@@ -200,14 +206,14 @@ final class LifecycleLog: LifecycleSink {
   private func write(_ cause: LifecycleCause, _ delay: Duration) {
     journal?.write(
       JournalEntry(
-        "Serving on for \(delay.inSeconds) s, then stopping (\(cause))", .notice,
+        line: "Serving on for \(delay.inSeconds) s, then stopping (\(cause))", .notice,
         messageID: LifecycleMessageID.draining, fields: fields(.termination, cause)))
   }
 
   private func write(_ cause: LifecycleCause) {
     journal?.write(
       JournalEntry(
-        "Stopping (\(cause))", .notice, messageID: LifecycleMessageID.stopping,
+        line: "Stopping (\(cause))", .notice, messageID: LifecycleMessageID.stopping,
         fields: fields(.termination, cause)))
   }
 
@@ -216,12 +222,37 @@ final class LifecycleLog: LifecycleSink {
       JournalField(known: "LIFECYCLE_EVENT", walk.event),
       JournalField(known: "LIFECYCLE_CAUSE", cause.description),
     ]
-    if case .signal(let signal, let pid, let uid, _) = cause.origin {
+    if case .signal(let signal, let sender, _) = cause.origin {
       fields.append(JournalField(known: "LIFECYCLE_SIGNAL", signal.description))
-      fields.append(JournalField(known: "LIFECYCLE_SENDER_PID", "\(pid)"))
-      fields.append(JournalField(known: "LIFECYCLE_SENDER_UID", "\(uid)"))
+      fields += Self.fields(sender)
     }
     return fields
+  }
+
+  /// What is only claimed has other names, so that no filter takes it for the sender.
+  private static func fields(_ sender: LifecycleCause.Sender) -> [JournalField] {
+    switch sender {
+    case .kernel: fields(.process(pid: 0, uid: 0))
+    case .process(let pid, let uid):
+      [
+        JournalField(known: "LIFECYCLE_SENDER_PID", "\(pid)"),
+        JournalField(known: "LIFECYCLE_SENDER_UID", "\(uid)"),
+      ]
+    case .queued(let pid, let uid):
+      [
+        pid.map { JournalField(known: "LIFECYCLE_CLAIMED_PID", "\($0)") },
+        uid.map { JournalField(known: "LIFECYCLE_CLAIMED_UID", "\($0)") },
+      ].compactMap { $0 }
+    }
+  }
+}
+
+extension JournalEntry {
+  /// One line, since what is in it may come from anywhere.
+  fileprivate init(
+    line: String, _ priority: JournalPriority, messageID: MessageID?, fields: [JournalField] = []
+  ) {
+    self.init(VisibleText.line(line), priority, messageID: messageID, fields: fields)
   }
 }
 

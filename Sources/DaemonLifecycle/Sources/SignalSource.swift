@@ -107,7 +107,7 @@ final class SignalSource: LifecycleSource {
     if taken.count > 1 { taken.sort { $0.record.sequence < $1.record.sequence } }
     return taken.map { signal, record in
       let cause = LifecycleCause(
-        .signal(signal, pid: record.pid, uid: record.uid, coalesced: Int(record.count)))
+        .signal(signal, from: LifecycleCause.Sender(record), coalesced: Int(record.count)))
       guard let action = map[signal] else { return .unmappedReload(cause) }
       return .event(action.event(cause: cause))
     }

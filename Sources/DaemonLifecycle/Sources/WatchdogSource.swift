@@ -17,13 +17,16 @@ final class WatchdogSource: LifecycleSource {
     var baseline: Schedule?
   }
 
+  /// More often than this is no use, and costs a processor.
+  static let shortestInterval = Duration.milliseconds(10)
+
   private let interval: Duration
   /// Less than this is noise.
   private let threshold: Duration
   private let state = Mutex(State())
 
   init(period: Duration) {
-    interval = period / 2
+    interval = max(period / 2, Self.shortestInterval)
     threshold = period / 8
   }
 

@@ -7,6 +7,10 @@ final class LinuxFileSystem: StateFileSystem {
   var userID: UInt32 { geteuid() }
   var processID: Int32 { getpid() }
 
+  func isRunning(_ process: Int32) -> Bool {
+    process > 0 && (kill(process, 0) == 0 || clinux_errno() != ESRCH)
+  }
+
   private func check(_ result: Int32) throws(SystemCallError) {
     if result < 0 { throw SystemCallError(number: clinux_errno()) }
   }
@@ -56,7 +60,7 @@ final class LinuxFileSystem: StateFileSystem {
       case .create: O_WRONLY | O_CREAT | O_EXCL
       case .lock: O_RDWR | O_CREAT
       }
-    return try opened(clinux_open_at(directory, name, flags | O_NOFOLLOW, 0o600))
+    return try opened(clinux_open_unshared(directory, name, flags | O_NOFOLLOW, 0o600))
   }
 
   func status(of file: Int32) throws(SystemCallError) -> FileStatus {
@@ -83,7 +87,7 @@ final class LinuxFileSystem: StateFileSystem {
   }
 
   func write(_ file: Int32, _ bytes: ArraySlice<UInt8>) throws(SystemCallError) -> Int {
-    let count = bytes.withUnsafeBytes { CLinux.write(file, $0.baseAddress, $0.count) }
+    let count = bytes.withUnsafeBytes { clinux_write(file, $0.baseAddress, $0.count) }
     if count < 0 { throw SystemCallError(number: clinux_errno()) }
     return count
   }
@@ -106,7 +110,7 @@ final class LinuxFileSystem: StateFileSystem {
 
   func unlock(_ file: Int32) { clinux_unlock_file(file) }
 
-  func close(_ file: Int32) { _ = CLinux.close(file) }
+  func close(_ file: Int32) { clinux_close_unshared(file) }
 }
 
 extension FileStatus {
@@ -120,6 +124,7 @@ extension FileStatus {
       default: .other
       }
     owner = found.st_uid
+    isOpenToAll = found.st_mode & 0o1002 == 0o0002  // S_ISVTX and S_IWOTH
     links = Int(found.st_nlink)
     size = Int(found.st_size)
   }

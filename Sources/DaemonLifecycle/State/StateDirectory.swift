@@ -15,11 +15,17 @@ final class StateDirectory: Sendable {
     self.path = path
     self.files = files
     handle = try StateDirectory.open(path, files)
+    let found: FileStatus
     do throws(SystemCallError) {
       let number = handle.number
-      identity = try retrying { () throws(SystemCallError) in try files.status(of: number) }
-        .identity
+      found = try retrying { () throws(SystemCallError) in try files.status(of: number) }
     } catch { throw .failed("open the state directory \(path)", error) }
+    // Whoever may rename and remove here decides which state is loaded.
+    guard found.owner == 0 || found.owner == files.userID else {
+      throw .foreignDirectory(path, uid: found.owner)
+    }
+    guard !found.isOpenToAll else { throw .unprotectedDirectory(path) }
+    identity = found.identity
   }
 
   func path(of name: String) -> String { "\(path)/\(name)" }

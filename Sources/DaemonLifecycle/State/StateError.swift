@@ -13,9 +13,13 @@ public enum StateError: Error, Sendable, Hashable, CustomStringConvertible {
   case notADirectory(String)
   /// The path is a symbolic link that neither root nor this user has made.
   case foreignLink(String, uid: UInt32)
+  /// The directory belongs to another user, who is not root.
+  case foreignDirectory(String, uid: UInt32)
+  /// Every user may write to the directory, and it is not sticky.
+  case unprotectedDirectory(String)
   /// The path does not lead any more to the directory that was opened.
   case directoryReplaced(String)
-  /// Another store has the state, in this process or another; which process, where that is known.
+  /// Another store has the state, in this process or another; which process, where that is known and it still runs.
   case inUse(String, pid: Int32?)
   /// The store was closed.
   case closed(String)
@@ -57,11 +61,17 @@ public enum StateError: Error, Sendable, Hashable, CustomStringConvertible {
     case .notADirectory(let path): "\(path) is not a directory: name another."
     case .foreignLink(let path, let uid):
       "\(path) is a symbolic link that belongs to user \(uid), who could lead it anywhere: name the directory itself."
+    case .foreignDirectory(let path, let uid):
+      "The directory \(path) belongs to user \(uid), who could replace the state: run as that user, or give the directory"
+        + " to this one."
+    case .unprotectedDirectory(let path):
+      "Every user may replace what is in \(path): keep the state in a directory of its own below it, or take the"
+        + " permission away (chmod o-w)."
     case .directoryReplaced(let path):
       "\(path) is not the directory any more that was opened: nothing is saved there before a restart."
     case .inUse(let path, let pid):
-      "The state in \(path) is in use by \(pid.map { "process \($0)" } ?? "another process"): stop that one first, "
-        + "or give each a directory of its own."
+      "The state in \(path) is in use by \(pid.map { "process \($0)" } ?? "a process that fuser \(path)/*.lock names"): "
+        + "stop that one first, or give each a directory of its own."
     case .closed(let path): "The store of the state in \(path) was closed: open another."
     case .foreignOwner(let path, let uid):
       "\(path) belongs to user \(uid): run as that user, or give the file to this one."

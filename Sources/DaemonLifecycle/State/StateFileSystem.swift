@@ -9,6 +9,8 @@ protocol StateFileSystem: AnyObject, Sendable {
   var userID: UInt32 { get }
   /// This process, as written into a lock file.
   var processID: Int32 { get }
+  /// Whether there is a process of this number, as far as this one can see.
+  func isRunning(_ process: Int32) -> Bool
 
   /// With `followingLink` false, ENOTDIR or ELOOP for a symbolic link.
   func openDirectory(_ path: String, followingLink: Bool) throws(SystemCallError) -> Int32
@@ -34,6 +36,10 @@ protocol StateFileSystem: AnyObject, Sendable {
   /// For descriptors that a child has inherited too.
   func unlock(_ file: Int32)
   func close(_ file: Int32)
+}
+
+extension StateFileSystem {
+  func isRunning(_ process: Int32) -> Bool { true }
 }
 
 enum FileMode {
@@ -62,6 +68,8 @@ struct FileStatus: Equatable {
   let owner: UInt32
   let links: Int
   let size: Int
+  /// Every user may write to it, and it is not sticky: anybody can replace what is in a directory.
+  var isOpenToAll = false
 }
 
 /// Makes a call again as long as a signal interrupts it.

@@ -3,9 +3,11 @@ import Systemd
 
 /// The advisory lock on a state: a file beside it, locked with flock(2) as long as this value lives, and never removed.
 ///
-/// The kernel lets go of it when the process ends, however it ends; but a child that was forked and has not executed
-/// anything has it too.
+/// The kernel lets go of it when the process ends, however it ends. A child that was forked does not have it: its lock
+/// is to be taken anew. Only what was started by vfork(2) or clone(2), and has not executed anything yet, has it too.
 final class StateLock: Sendable {
+  /// The process that has the lock, which may be the parent of this one.
+  private let owner: Int32
   private let file: StateHandle
   private let identity: FileStatus.Identity
   private let name: String
@@ -30,6 +32,7 @@ final class StateLock: Sendable {
         StateLock.sign(file, in: directory)
         self.file = file
         self.name = name
+        owner = directory.files.processID
         identity = status.identity
         return
       }
@@ -39,12 +42,14 @@ final class StateLock: Sendable {
     } catch { throw .cause(purpose, error) }
   }
 
-  /// Not only by closing: a child that is being spawned right now has the file open until it executes something.
-  deinit { file.files.unlock(file.number) }
+  /// Not only by closing: a child that is being spawned right now has the file open until it executes something. Only by
+  /// closing in a child, where unlocking would take the lock from the parent.
+  deinit { if file.files.processID == owner { file.files.unlock(file.number) } }
 
   /// Whether whoever asks for the lock now still meets this one.
   func isStill(in directory: StateDirectory) throws(SystemCallError) -> Bool {
-    try directory.status(of: name)?.identity == identity
+    guard directory.files.processID == owner else { return false }
+    return try directory.status(of: name)?.identity == identity
   }
 
   private static func lock(_ file: StateHandle, in directory: StateDirectory) throws {
@@ -53,7 +58,10 @@ final class StateLock: Sendable {
     } catch {
       guard error.number == EWOULDBLOCK else { throw error }
       let text = (try? directory.read(file, 32)) ?? []
-      throw StateError.inUse(directory.path, pid: decimal(text.prefix { $0 != 0x0a }))
+      // Whoever has signed may have ended, with a child that still has the lock, or be in another container.
+      let pid = decimal(text.prefix { $0 != 0x0a }, as: Int32.self)
+      throw StateError.inUse(
+        directory.path, pid: pid.flatMap { file.files.isRunning($0) ? $0 : nil })
     }
   }
 

@@ -101,7 +101,8 @@ public final class StateStore: Sendable {
 
   /// Opens a state in a directory, which must be there.
   ///
-  /// A symbolic link is followed if root or this user has made it. See the other initializer for the rest.
+  /// The directory must be root's or this user's, and may be writable by everybody only if it is sticky, as /tmp is. A
+  /// symbolic link is followed if root or this user has made it. See the other initializer for the rest.
   public convenience init(
     directory: String, name: String = "state", version: UInt32 = 1,
     limit: Int = StateStore.standardLimit, migrate: Migration? = nil

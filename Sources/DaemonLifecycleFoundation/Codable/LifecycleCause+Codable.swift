@@ -3,6 +3,7 @@ public import DaemonLifecycle
 /// `origin`, and what belongs to it.
 ///
 ///     {"coalesced":1,"origin":"signal","pid":1,"signal":"SIGTERM","uid":0}
+///     {"claimedPID":1,"claimedUID":0,"coalesced":1,"origin":"signal","signal":"SIGTERM"}
 ///     {"fact":"the machine is about to sleep","origin":"bus"}
 ///     {"origin":"pressure","resource":"memory"}
 ///     {"error":{"text":"no route","type":"SocketError"},"origin":"bodyFailed"}
@@ -12,11 +13,14 @@ public import DaemonLifecycle
 /// The others are `api`, `watchdog`, `bodyReturned`, `callerCancelled`, `launchFailed` and `lateObserver`, with
 /// nothing.
 ///
+/// `pid` and `uid` of a signal are the kernel's word, 0 and 0 for the kernel itself. A signal that was queued has what
+/// its sender claims, under other keys, if anything.
+///
 /// Decoding throws a `DecodingError` for a key or a word that this version does not know. Errors become a
 /// ``RecordedError``.
 extension LifecycleCause: Codable {
   private enum Key: String, CodingKey {
-    case origin, signal, pid, uid, coalesced, fact, resource, error, text
+    case origin, signal, pid, uid, claimedPID, claimedUID, coalesced, fact, resource, error, text
   }
 
   /// Which of the origins; the rest is under other keys.
@@ -30,7 +34,7 @@ extension LifecycleCause: Codable {
 
     var keys: [Key] {
       switch self {
-      case .signal: [.origin, .signal, .pid, .uid, .coalesced]
+      case .signal: [.origin, .signal, .pid, .uid, .claimedPID, .claimedUID, .coalesced]
       case .bus: [.origin, .fact]
       case .pressure: [.origin, .resource]
       case .bodyFailed: [.origin, .error]
@@ -45,10 +49,9 @@ extension LifecycleCause: Codable {
     var container = encoder.container(keyedBy: Key.self)
     try container.encode(kind.word, forKey: .origin)
     switch origin {
-    case .signal(let signal, let pid, let uid, let coalesced):
+    case .signal(let signal, let sender, let coalesced):
       try container.encode(signal, forKey: .signal)
-      try container.encode(pid, forKey: .pid)
-      try container.encode(uid, forKey: .uid)
+      try Self.encode(sender, to: &container)
       try container.encode(coalesced, forKey: .coalesced)
     case .bus(let fact): try container.encode(fact, forKey: .fact)
     case .pressure(let resource): try container.encode(resource, forKey: .resource)
@@ -58,6 +61,31 @@ extension LifecycleCause: Codable {
     case .launch, .api, .watchdog, .bodyReturned, .callerCancelled, .launchFailed, .lateObserver:
       break
     }
+  }
+
+  private static func encode(
+    _ sender: Sender, to container: inout KeyedEncodingContainer<Key>
+  ) throws {
+    switch sender {
+    case .kernel: try encode(.process(pid: 0, uid: 0), to: &container)
+    case .process(let pid, let uid):
+      try container.encode(pid, forKey: .pid)
+      try container.encode(uid, forKey: .uid)
+    case .queued(let pid, let uid):
+      try container.encodeIfPresent(pid, forKey: .claimedPID)
+      try container.encodeIfPresent(uid, forKey: .claimedUID)
+    }
+  }
+
+  private static func sender(in container: KeyedDecodingContainer<Key>) throws -> Sender {
+    guard container.contains(.pid) || container.contains(.uid) else {
+      return .queued(
+        claimedPID: try container.decodeIfPresent(Int32.self, forKey: .claimedPID),
+        claimedUID: try container.decodeIfPresent(UInt32.self, forKey: .claimedUID))
+    }
+    let pid = try container.decode(Int32.self, forKey: .pid)
+    let uid = try container.decode(UInt32.self, forKey: .uid)
+    return pid == 0 && uid == 0 ? .kernel : .process(pid: pid, uid: uid)
   }
 
   private var kind: Kind {
@@ -86,8 +114,7 @@ extension LifecycleCause: Codable {
     case .signal:
       origin = .signal(
         try container.word(UnixSignal.self, forKey: .signal),
-        pid: try container.decode(Int32.self, forKey: .pid),
-        uid: try container.decode(UInt32.self, forKey: .uid),
+        from: try Self.sender(in: container),
         coalesced: try container.decode(Int.self, forKey: .coalesced))
     case .bus: origin = .bus(try container.decode(String.self, forKey: .fact))
     case .pressure:

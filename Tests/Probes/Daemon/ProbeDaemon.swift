@@ -19,7 +19,8 @@ import Glibc
     "spawn": spawnFromHook, "late-launch": slowLaunch, "stop": stopListening,
     "exit-grace": exitGrace, "cancel": cancelCaller, "late-signal": lateSignal,
     "broken-stderr": brokenStderr, "alive": alive,
-    "storm": storm, "send": sendStorm, "memory": memory,
+    "storm": storm, "send": sendStorm, "memory": memory, "state": keepState,
+    "hostile-error": hostileError,
   ]
 }
 

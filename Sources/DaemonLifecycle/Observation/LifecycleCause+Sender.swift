@@ -1,0 +1,51 @@
+import CLinux
+
+extension LifecycleCause {
+  /// Who sent a signal, and whose word that is.
+  ///
+  /// Only ``kernel`` and ``process(pid:uid:)`` may be relied on. Source: sigaction(2), rt_sigqueueinfo(2).
+  public enum Sender: Sendable, Hashable, CustomStringConvertible {
+    /// The kernel itself, as for Ctrl-C on a terminal.
+    case kernel
+    /// A process that used kill(2) or the like, and its real user, by the kernel's word. Process -1 is outside of this
+    /// process's pid namespace, as who stops a container is.
+    case process(pid: Int32, uid: UInt32)
+    /// Somebody who queued it, as with sigqueue(3) or a POSIX timer, and who may claim to be any process and any user.
+    /// `nil` where nothing, or no possible process, is claimed.
+    case queued(claimedPID: Int32?, claimedUID: UInt32?)
+
+    /// `the kernel`, `pid 4242 uid 0`, `queued, claims pid 1 uid 0`.
+    public var description: String {
+      switch self {
+      case .kernel: return "the kernel"
+      case .process(let pid, let uid):
+        return pid < 0 ? "outside of the container, uid \(uid)" : "pid \(pid) uid \(uid)"
+      case .queued(let pid, let uid):
+        let claims = [pid.map { "pid \($0)" }, uid.map { "uid \($0)" }].compactMap { $0 }
+        return claims.isEmpty ? "queued" : "queued, claims \(claims.joined(separator: " "))"
+      }
+    }
+
+    /// What the kernel's record of a signal says.
+    init(_ record: clinux_signal_record) {
+      switch record.origin {
+      case CLINUX_SENDER_KERNEL: self = .kernel
+      case CLINUX_SENDER_PROCESS: self = .process(pid: record.pid, uid: record.uid)
+      case CLINUX_SENDER_CLAIMED:
+        self = .queued(claimedPID: record.pid == 0 ? nil : record.pid, claimedUID: record.uid)
+      default: self = .queued(claimedPID: nil, claimedUID: nil)
+      }
+    }
+  }
+}
+
+extension LifecycleCause.Origin {
+  /// A signal of a process's, or of the kernel's if `pid` and `uid` are 0: for causes made by hand, in tests.
+  public static func signal(
+    _ signal: UnixSignal, pid: Int32, uid: UInt32, coalesced: Int
+  ) -> Self {
+    let isKernel = pid == 0 && uid == 0
+    return .signal(
+      signal, from: isKernel ? .kernel : .process(pid: pid, uid: uid), coalesced: coalesced)
+  }
+}

@@ -1,0 +1,49 @@
+import CLinux
+import Testing
+
+@testable import DaemonLifecycle
+
+/// What the kernel vouches for of a signal's sender, and what it does not.
+@Suite struct SignalSenderTests {
+  /// In a process of its own, which may be sent what it likes.
+  @Test(.timeLimit(.minutes(1))) func onlyTheKernelsWordIsTheSender() async {
+    await #expect(processExitsWith: .success) {
+      let signal = UnixSignal.realTime(5)!
+      let source = SignalSource(map: [signal: .saveState, .sigalrm: .reload])
+      try source.open()
+      let us = (pid: getpid(), uid: getuid())
+
+      kill(us.pid, signal.rawValue)
+      guard Self.sender(source) == .process(pid: us.pid, uid: us.uid) else { exit(10) }
+      pthread_kill(pthread_self(), signal.rawValue)  // SI_TKILL
+      guard Self.sender(source) == .process(pid: us.pid, uid: us.uid) else { exit(11) }
+      sigqueue(us.pid, signal.rawValue, sigval())
+      guard Self.sender(source) == .queued(claimedPID: us.pid, claimedUID: us.uid) else { exit(12) }
+      alarm(1)
+      guard Self.sender(source) == .kernel else { exit(13) }
+      source.close()
+    }
+  }
+
+  /// Of the next signal; whoever takes it, the handler or the descriptor.
+  private static func sender(_ source: SignalSource) -> LifecycleCause.Sender? {
+    while true {
+      for descriptor in source.descriptors {
+        for case .event(let event) in source.read(descriptor) {
+          if case .signal(_, let sender, _) = event.cause.origin { return sender }
+        }
+      }
+      sched_yield()
+    }
+  }
+
+  @Test func aClaimIsNoSender() {
+    let queued = LifecycleCause(
+      .signal(.sigterm, from: .queued(claimedPID: 1, claimedUID: 0), coalesced: 2))
+    #expect("\(queued)" == "SIGTERM queued, claims pid 1 uid 0 (2 times)")
+    #expect(queued.signal == .sigterm)
+    #expect("\(LifecycleCause.Sender.queued(claimedPID: nil, claimedUID: nil))" == "queued")
+    let byHand = LifecycleCause(.signal(.sigint, pid: 0, uid: 0, coalesced: 1))
+    #expect("\(byHand)" == "SIGINT from the kernel")
+  }
+}

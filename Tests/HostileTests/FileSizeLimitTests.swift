@@ -1,0 +1,47 @@
+import Glibc
+import TestLimits
+import TestSupport
+import XCTest
+
+/// A daemon whose files may not grow (RLIMIT_FSIZE): the kernel would end it with SIGXFSZ.
+final class FileSizeLimitTests: XCTestCase {
+  func testASaveAndItsLogLineFailAndTheDaemonGoesOn() throws {
+    let folder = try Folder()
+    let log = "\(folder.path)/log"
+    close(creat(log, 0o600))
+    let daemon = try ChildProcess(
+      built("ProbeDaemon"), ["state", folder.path], stderr: log)
+    try daemon.expect("foreground")
+    daemon.send(SIGUSR1)
+    try daemon.expect("saved")
+    XCTAssertEqual(limits_set_soft(daemon.pid, Int32(RLIMIT_FSIZE.rawValue), 0), 0)
+    daemon.send(SIGUSR2)
+    try daemon.expect("foreground")
+    daemon.send(SIGUSR1)
+    XCTAssertEqual(
+      try daemon.expect("not saved"),
+      "not saved: Could not save the state in \(folder.path): File too large."
+        + " Make room, and save again; the old state is still there.")
+    XCTAssertEqual(
+      limits_set_soft(daemon.pid, Int32(RLIMIT_FSIZE.rawValue), UInt64(UInt32.max)), 0)
+    daemon.send(SIGUSR2)
+    try daemon.expect("foreground")
+    daemon.send(SIGUSR1)
+    try daemon.expect("saved")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
+  func testALineForALogThatIsFullIsDropped() throws {
+    let folder = try Folder()
+    let log = "\(folder.path)/log"
+    close(creat(log, 0o600))
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["hostile-error"], stderr: log)
+    try daemon.expect("foreground")
+    XCTAssertEqual(limits_set_soft(daemon.pid, Int32(RLIMIT_FSIZE.rawValue), 0), 0)
+    daemon.send(SIGTERM)
+    // That of a hook that failed; its lines, the last of them the timeline, are nowhere.
+    XCTAssertEqual(try daemon.wait(), .status(70))
+    XCTAssertEqual(try folder.text("log"), "")
+  }
+}
