@@ -163,7 +163,9 @@ final class FloodTests: XCTestCase {
 
   /// Failing once is not failing for good.
   func testTheReadinessFileAppearsWhenItsDirectoryDoes() throws {
-    let daemon = try start(nil, ["--ready=\(folder)/run/ready"])
+    let daemon = try start(nil, ["--ready=\(folder)/run/ready", "--alive=\(folder)/alive"])
+    // Made right after the first attempt at the other one.
+    expect("alive", exists: true)
     mkdir("\(folder)/run", 0o700)
     expect("run/ready", exists: true)
     daemon.send(SIGTERM)
