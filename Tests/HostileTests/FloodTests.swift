@@ -19,7 +19,7 @@ final class FloodTests: XCTestCase {
   }
 
   override func tearDown() {
-    for name in ["state.0", "state.1", "state.lock", "run/ready", "ready", "alive"] {
+    for name in ["state.0", "state.1", "state.lock", "run/ready", "ready", "alive", "gate"] {
       unlink("\(folder)/\(name)")
     }
     rmdir("\(folder)/run")
@@ -28,10 +28,10 @@ final class FloodTests: XCTestCase {
 
   /// A daemon in the foreground that can be flooded with few descriptors.
   private func start(
-    _ manager: FakeServiceManager? = nil, _ options: [String]
+    _ manager: FakeServiceManager? = nil, _ options: [String], watchdog: Bool = false
   ) throws -> ChildProcess {
     var environment = manager?.environment ?? [:]
-    if manager != nil { environment["WATCHDOG_USEC"] = "200000" }
+    if watchdog { environment["WATCHDOG_USEC"] = "1000000" }
     let daemon = try ChildProcess(
       built("ProbeService"), ["flood", "--state=\(folder)"] + options, environment: environment)
     try daemon.expect("foreground")
@@ -65,22 +65,51 @@ final class FloodTests: XCTestCase {
 
   // MARK: systemd
 
-  func testPingsGoOnAndAReloadIsAnswered() throws {
+  func testAReloadIsAnswered() throws {
     let manager = try FakeServiceManager()
     let daemon = try start(manager, [])
     _ = try manager.next(containing: "READY", timeout: .seconds(20))
     try flood(daemon)
-    let before = manager.service.watchdogPings
     manager.willRequestReload()
     daemon.send(SIGHUP)
     _ = try manager.next(containing: "RELOADING", timeout: .seconds(20))
     _ = try manager.next(containing: "READY", timeout: .seconds(20))
-    for _ in 0..<3 { _ = try manager.next(containing: "WATCHDOG", timeout: .seconds(20)) }
-    XCTAssertGreaterThan(manager.service.watchdogPings, before)
     daemon.send(SIGTERM)
     _ = try manager.next(containing: "STOPPING", timeout: .seconds(20))
     XCTAssertEqual(try daemon.wait(), .status(0))
     XCTAssertEqual(manager.violations, [])
+  }
+
+  /// Looked at while it stops, when Swift's pool is not asked for its health: see `Clients` of the probe.
+  func testPingsGoOnAndTheLivenessFileIsTouched() throws {
+    let manager = try FakeServiceManager()
+    let daemon = try start(
+      manager, ["--alive=\(folder)/alive", "--gate=\(folder)/gate"], watchdog: true)
+    expect("alive", exists: true)
+    try flood(daemon)
+    daemon.send(SIGTERM)
+    try daemon.expect("terminating")
+    let before = manager.service.watchdogPings
+    age("alive")
+    for _ in 0..<3 { _ = try manager.next(containing: "WATCHDOG", timeout: .seconds(20)) }
+    XCTAssertGreaterThan(manager.service.watchdogPings, before)
+    let deadline = now() + 20
+    while isOld("alive"), now() < deadline { usleep(5000) }
+    XCTAssertFalse(isOld("alive"))
+    close(clinux_open_at(AT_FDCWD, "\(folder)/gate", O_RDONLY | O_CREAT, 0o600))
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    XCTAssertEqual(manager.violations, [])
+  }
+
+  private func age(_ name: String) {
+    var times = [timespec](repeating: timespec(), count: 2)
+    for index in times.indices { times[index].tv_sec = time(nil) - 86_400 }
+    utimensat(AT_FDCWD, "\(folder)/\(name)", &times, 0)
+  }
+
+  private func isOld(_ name: String) -> Bool {
+    var status = stat()
+    return stat("\(folder)/\(name)", &status) == 0 && status.st_mtim.tv_sec < time(nil) - 3600
   }
 
   /// What a daemon does at its end to be restarted: bytes in a file of memory, and a barrier, which needs a pipe.
@@ -123,36 +152,21 @@ final class FloodTests: XCTestCase {
 
   // MARK: Probes
 
-  func testTheLivenessFileIsTouched() throws {
-    let daemon = try start(nil, ["--alive=\(folder)/alive"])
-    expect("alive", exists: true)
-    try flood(daemon)
-    var status = stat()
-    stat("\(folder)/alive", &status)
-    var times = [status.st_mtim, status.st_mtim]
-    for index in times.indices { times[index].tv_sec -= 86_400 }
-    utimensat(AT_FDCWD, "\(folder)/alive", &times, 0)
-    let deadline = now() + 20
-    repeat {
-      stat("\(folder)/alive", &status)
-    } while status.st_mtim.tv_sec < time(nil) - 3600
-      && now() < deadline && usleep(5000) == 0
-    XCTAssertGreaterThan(status.st_mtim.tv_sec, time(nil) - 3600)
-    daemon.send(SIGTERM)
-    XCTAssertEqual(try daemon.wait(), .status(0))
-  }
-
   func testTheReadinessFileComesBackInTheFloodOrAfterIt() throws {
     let daemon = try start(nil, ["--ready=\(folder)/ready", "--greedy"])
     expect("ready", exists: true)
     try flood(daemon)
-    // The first has a file in reserve. What becomes free is taken by others, so the second waits.
-    for _ in 1...2 {
+    func pauseAndResume() throws {
       daemon.send(SIGUSR1)
+      try daemon.expect("background")
       expect("ready", exists: false)
       daemon.send(SIGUSR2)
       try daemon.expect("foreground")
     }
+    // The first one has a file in reserve. What becomes free is taken by others, so the next may have to wait.
+    try pauseAndResume()
+    expect("ready", exists: true)
+    try pauseAndResume()
     daemon.send(SIGRTMIN() + 2)
     try daemon.expect("ebbed")
     expect("ready", exists: true)

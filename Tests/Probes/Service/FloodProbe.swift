@@ -8,6 +8,7 @@ import Systemd
 ///     --state=DIRECTORY   saves the number of the save
 ///     --ready=FILE  --alive=FILE
 ///     --greedy            clients also take each descriptor that becomes free, as fast as they can
+///     --gate=FILE         the end waits until the file is there
 ///     --preserve          at the end, has the service manager keep bytes and waits until it has them
 final class FloodProbe: StateObserver, ReloadObserver, TerminationObserver {
   struct Flood: LifecycleNotification {}
@@ -17,6 +18,7 @@ final class FloodProbe: StateObserver, ReloadObserver, TerminationObserver {
   private let store: StateStore
   private let preservation: Preservation?
   private let clients: Clients
+  private let gate: String?
   private let saves = Atomic<Int>(0)
 
   init(_ options: Options) throws {
@@ -29,6 +31,7 @@ final class FloodProbe: StateObserver, ReloadObserver, TerminationObserver {
     store = try StateStore(directory: options["--state"] ?? ".")
     _ = try store.load()
     preservation = options.has("--preserve") ? try Preservation() : nil
+    gate = options["--gate"]
     clients = Clients(isGreedy: options.has("--greedy"))
   }
 
@@ -44,6 +47,7 @@ final class FloodProbe: StateObserver, ReloadObserver, TerminationObserver {
         say("ebbed")
       },
       lifecycle.observe(WillEnterForeground.self) { _ in say("foreground") },
+      lifecycle.observe(DidEnterBackground.self) { _ in say("background") },
     ]
     let result = try await lifecycle.run()
     withExtendedLifetime(tokens) {}
@@ -61,6 +65,8 @@ final class FloodProbe: StateObserver, ReloadObserver, TerminationObserver {
   func shouldReload(_ notification: ShouldReload) { say("reloaded") }
 
   func willTerminate(_ notification: WillTerminate) throws {
+    say("terminating")
+    if let gate { while access(gate, F_OK) != 0 { usleep(5000) } }
     guard let preservation else { return }
     try preservation.forget(named: "client")
     try preservation.preserve(Array("kept".utf8), named: "state")
@@ -69,7 +75,8 @@ final class FloodProbe: StateObserver, ReloadObserver, TerminationObserver {
   }
 }
 
-/// Who takes descriptors.
+/// Who takes descriptors. Not on Swift's pool: when that has more work than threads, Dispatch looks into /proc once a
+/// second, and ends the process if it has no descriptor for that.
 private final class Clients: Sendable {
   private let isGreedy: Bool
   private let taken = Mutex<[Int32]>([])
@@ -79,19 +86,28 @@ private final class Clients: Sendable {
 
   /// Returns when no descriptor is left.
   func come() {
-    taken.withLock { taken in
-      while let next = Self.another() { taken.append(next) }
-    }
-    guard isGreedy else { return }
     isHere.store(true, ordering: .releasing)
-    Task.detached { [self] in
-      while isHere.load(ordering: .acquiring) {
-        taken.withLock { taken in
-          guard isHere.load(ordering: .acquiring) else { return }
-          while let next = Self.another() { taken.append(next) }
-        }
-        await Task.yield()
+    takeAll()
+    guard isGreedy else { return }
+    var thread = pthread_t()
+    pthread_create(
+      &thread, nil,
+      { raw in
+        // Retained below, and released exactly once, here.
+        let clients = Unmanaged<Clients>.fromOpaque(raw!).takeRetainedValue()
+        while clients.takeAll() { sched_yield() }
+        return nil
+      }, Unmanaged.passRetained(self).toOpaque())
+  }
+
+  /// False when they have gone.
+  @discardableResult private func takeAll() -> Bool {
+    taken.withLock { taken in
+      guard isHere.load(ordering: .acquiring) else { return false }
+      while case let number = open("/dev/null", O_RDONLY | O_CLOEXEC), number >= 0 {
+        taken.append(number)
       }
+      return true
     }
   }
 
@@ -101,10 +117,5 @@ private final class Clients: Sendable {
       for number in taken { close(number) }
       taken = []
     }
-  }
-
-  private static func another() -> Int32? {
-    let number = open("/dev/null", O_RDONLY | O_CLOEXEC)
-    return number < 0 ? nil : number
   }
 }
