@@ -38,6 +38,7 @@ struct ServiceIntegration {
     readiness = configuration.readinessFile.map { [log] in
       ReadinessMarker($0) { log.complain($0) }
     }
+    if let readiness { sources.append(readiness.retries) }
     if let problem = LifecycleCore.drainProblem(configuration) { problems.append(problem) }
     if let alive = configuration.livenessFile, alive.path == configuration.readinessFile?.path {
       problems.append(
@@ -74,8 +75,9 @@ struct ServiceIntegration {
     guard let address = try? systemd.environment.notifySocket,
       let socket = try? NotifySocket(address: address)
     else { return }
-    sinks.append(
-      NotifySink(socket, sendsStatus: systemd.sendsStatus) { [log] in log.complain($0) })
+    let sink = NotifySink(socket, sendsStatus: systemd.sendsStatus) { [log] in log.complain($0) }
+    sinks.append(sink)
+    sources.append(sink.retries)
     addWatchdog(systemd)
   }
 

@@ -37,6 +37,22 @@ import Testing
     }
   }
 
+  /// systemd keeps its socket when it executes itself, and so the daemon keeps its connection.
+  @Test(arguments: Release.since(253))
+  func aManagerThatHasExecutedItselfIsAnswered(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let probe = try await machine.lifecycle("", "WatchdogSec=2")
+      try await probe.start()
+      for _ in 1...2 {
+        try await machine.expect("systemctl", "daemon-reexec")
+        try await probe.reload()
+        try await probe.waitForStatus { $0.contains("; reloaded ") }
+      }
+      try await probe.stop()
+      #expect(try await probe.show("Result") == "success")
+    }
+  }
+
   /// A reload that returns has read what was written before it began.
   @Test(arguments: Release.since(253))
   func twoHundredInARow(_ release: Release) async throws {

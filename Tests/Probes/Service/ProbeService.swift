@@ -14,9 +14,10 @@ import Glibc
     case "load":
       LoadProbe(Options(Array(arguments.dropFirst())), port: UInt16(arguments.first ?? "") ?? 0)
         .run()
+    case "flood": try await FloodProbe(Options(arguments)).run()
     case "credential": try readCredentials(arguments)
     default:
-      say("usage: ProbeService lifecycle|echo|child|mirror|load|credential …")
+      say("usage: ProbeService lifecycle|echo|child|mirror|load|flood|credential …")
       exit(64)
     }
   }
