@@ -150,6 +150,17 @@ final class FloodTests: XCTestCase {
     XCTAssertEqual(try state(), "11")
   }
 
+  /// A save by a store that has not loaded loads first.
+  func testAStateThatWasNotLoadedIsReplaced() throws {
+    try StateStore(directory: folder).save(Array("before".utf8))
+    let daemon = try start(nil, ["--unloaded"])
+    try flood(daemon)
+    daemon.send(SIGTERM)
+    try daemon.expect("saved 1")
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    XCTAssertEqual(try state(), "1")
+  }
+
   // MARK: Probes
 
   func testTheReadinessFileComesBackInTheFloodOrAfterIt() throws {
