@@ -36,8 +36,8 @@ import Synchronization
 /// preserves again at the start, which does nothing else than count it.
 ///
 /// **Descriptors.** Where there is a store, what is needed to preserve bytes once and for one barrier is reserved when
-/// this is made (three descriptors beside the socket), and reserved again after each use. So a daemon whose clients have
-/// taken every descriptor can still forget, preserve and exit.
+/// this is made (three descriptors beside the socket), and reserved again after each use. So a daemon whose clients
+/// have taken every descriptor can still forget, preserve and exit.
 ///
 /// Safe to use from any thread. What is sent waits while the manager's queue is full, up to a timeout.
 public final class Preservation: Sendable {
