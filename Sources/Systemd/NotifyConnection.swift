@@ -4,10 +4,11 @@ import Synchronization
 /// The way to one service manager, which all copies of a ``NotifySocket`` share.
 ///
 /// To a local manager there is one socket for life, opened at once and connected with the first message, so that
-/// nothing that is sent later needs a descriptor. It stays connected where the manager's path can't be reached any more,
-/// after a chroot(2) for instance. A manager that re-executes itself keeps its socket; one that was replaced refuses the
-/// old connection and is connected to again, over the same descriptor. A forked child sends over the same socket with
-/// its own credentials. Over vsock each message has a connection of its own: a stream's message ends with the stream.
+/// nothing that is sent later needs a descriptor. It stays connected where the manager's path can't be reached any
+/// more, after a chroot(2) for instance. A manager that re-executes itself keeps its socket; one that was replaced
+/// refuses the old connection and is connected to again, over the same descriptor. A forked child sends over the same
+/// socket with its own credentials. Over vsock each message has a connection of its own: a stream's message ends with
+/// the stream.
 final class NotifyConnection: Sendable {
   private let address: NotifyAddress
   private let kept: Mutex<KeptSocket?>

@@ -35,9 +35,9 @@ import Synchronization
 /// sockets that were passed are taken for a socket unit's, which need no place; one that the daemon itself has stored it
 /// preserves again at the start, which does nothing else than count it.
 ///
-/// **Descriptors.** Where there is a store, what is needed to preserve bytes once and for one barrier is reserved when this
-/// is made (three descriptors) and reserved again after each use. So a daemon that clients have taken all descriptors of
-/// can still forget, preserve and exit.
+/// **Descriptors.** Where there is a store, what is needed to preserve bytes once and for one barrier is reserved when
+/// this is made (three descriptors beside the socket), and reserved again after each use. So a daemon whose clients
+/// have taken every descriptor can still forget, preserve and exit.
 ///
 /// Safe to use from any thread. What is sent waits while the manager's queue is full, up to a timeout.
 public final class Preservation: Sendable {

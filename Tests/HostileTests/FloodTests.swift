@@ -40,11 +40,11 @@ final class FloodTests: XCTestCase {
   }
 
   private func flood(_ daemon: ChildProcess) throws {
-    daemon.send(SIGRTMIN() + 1)
+    daemon.send(firstRealTimeSignal + 1)
     try daemon.expect("flooded")
   }
 
-  private func SIGRTMIN() -> Int32 { clinux_sigrtmin() }
+  private let firstRealTimeSignal = clinux_sigrtmin()
 
   private func state() throws -> String? {
     try StateStore(directory: folder).load().map { String(decoding: $0.bytes, as: UTF8.self) }
@@ -150,6 +150,17 @@ final class FloodTests: XCTestCase {
     XCTAssertEqual(try state(), "11")
   }
 
+  /// A save by a store that has not loaded loads first.
+  func testAStateThatWasNotLoadedIsReplaced() throws {
+    try StateStore(directory: folder).save(Array("before".utf8))
+    let daemon = try start(nil, ["--unloaded"])
+    try flood(daemon)
+    daemon.send(SIGTERM)
+    try daemon.expect("saved 1")
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    XCTAssertEqual(try state(), "1")
+  }
+
   // MARK: Probes
 
   func testTheReadinessFileComesBackInTheFloodOrAfterIt() throws {
@@ -167,7 +178,7 @@ final class FloodTests: XCTestCase {
     try pauseAndResume()
     expect("ready", exists: true)
     try pauseAndResume()
-    daemon.send(SIGRTMIN() + 2)
+    daemon.send(firstRealTimeSignal + 2)
     try daemon.expect("ebbed")
     expect("ready", exists: true)
     daemon.send(SIGTERM)

@@ -3,8 +3,8 @@ import Systemd
 /// What the service manager has not been told yet, the oldest first.
 ///
 /// A message that says in what state the service is (READY, RELOADING, STOPPING) stays as it is, in its place, until it
-/// is sent. Between two of these there is at most one other message: of a status, a ping and an extension only the newest
-/// matters. So what waits for a manager that reads nothing does not grow with time.
+/// is sent. Between two of these there is at most one other message: of a status, a ping and an extension only the
+/// newest matters. So what waits for a manager that reads nothing does not grow with time.
 struct NotifyQueue {
   private var messages: [[NotifyField]] = []
 

@@ -4,10 +4,11 @@ import Systemd
 
 /// Tells systemd what the lifecycle does, over the notify socket.
 ///
-/// Never waits: what can't be sent at once, because the service manager's queue is full or the process has no descriptor
-/// or memory left, stays in a queue in order and is tried again until it is sent. On this machine a timer of the
-/// listening thread does that, which needs neither a thread nor a descriptor. Over vsock, where each message waits for
-/// its connection, a thread of its own does, which ends when all is said; so too where there is no timer, as in a mock.
+/// Never waits: what can't be sent at once, because the service manager's queue is full or the process has no
+/// descriptor or memory left, stays in a queue in order and is tried again until it is sent. On this machine a timer of
+/// the listening thread does that, which needs neither a thread nor a descriptor. Over vsock, where each message waits
+/// for its connection, a thread of its own does, which ends when all is said; so too where there is no timer, as in a
+/// mock.
 final class NotifySink: LifecycleSink, RetryTimer.Client {
   private struct State {
     var status: ServiceStatus

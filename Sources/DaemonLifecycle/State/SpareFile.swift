@@ -56,8 +56,8 @@ struct SpareFile {
     }
   }
 
-  /// Closes it, for a moment in which something else is needed more.
-  mutating func release() { file = nil }
+  /// Closes it, for a moment in which something else is needed more; whether there was one.
+  @discardableResult mutating func release() -> Bool { file.take() != nil }
 }
 
 extension SystemCallError {

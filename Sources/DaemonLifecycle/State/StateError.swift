@@ -99,6 +99,15 @@ public enum StateError: Error, Sendable, Hashable, CustomStringConvertible {
     }
   }
 
+  /// No descriptor or no memory for another open file.
+  var isShortage: Bool {
+    if case .system(_, let number) = self {
+      SystemCallError(number: number).isShortage
+    } else {
+      false
+    }
+  }
+
   /// The error of a step that makes calls and throws errors of its own.
   static func cause(_ purpose: String, _ error: any Error) -> StateError {
     switch error {

@@ -98,6 +98,9 @@ struct StateFiles {
 
   // MARK: Load
 
+  /// Frees the descriptor of the file in reserve; whether there was one.
+  mutating func releaseSpare() -> Bool { spare.release() }
+
   struct Found {
     let slot: Int
     let record: StateRecord
@@ -133,7 +136,7 @@ struct StateFiles {
     return Found(slot: newest.slot, record: newest.record, broken: broken)
   }
 
-  private mutating func read(_ slot: Int) throws(StateError) -> StateRecord.Reading? {
+  private func read(_ slot: Int) throws(StateError) -> StateRecord.Reading? {
     let name = slotName(slot)
     let path = directory.path(of: name)
     do {
@@ -149,19 +152,10 @@ struct StateFiles {
     } catch { throw .cause("read \(path)", error) }
   }
 
-  private mutating func openSlot(_ name: String) throws(SystemCallError) -> StateHandle? {
-    do throws(SystemCallError) { return try openForReading(name) } catch {
+  private func openSlot(_ name: String) throws(SystemCallError) -> StateHandle? {
+    do throws(SystemCallError) { return try directory.open(name, .read) } catch {
       if error.number == ENOENT { return nil }
       throw error
-    }
-  }
-
-  /// Where no descriptor is left, it has that of the spare file: a save before any load loads first.
-  private mutating func openForReading(_ name: String) throws(SystemCallError) -> StateHandle {
-    do throws(SystemCallError) { return try directory.open(name, .read) } catch {
-      guard error.isShortage else { throw error }
-      spare.release()
-      return try directory.open(name, .read)
     }
   }
 
@@ -194,7 +188,7 @@ struct StateFiles {
   private mutating func makeDurable(_ slot: Int) throws(StateError) {
     let name = slotName(slot)
     do throws(SystemCallError) {
-      let file = try openForReading(name)
+      let file = try directory.open(name, .read)
       inPlace = try directory.status(of: file).identity
       try directory.sync(file)
       try directory.syncNames()

@@ -266,6 +266,14 @@ public final class StateStore: Sendable {
         return true
       }
       if let didSave { return didSave }
+      try loadForSave()
+    }
+  }
+
+  /// What can't be read can't be replaced: so where no file can be opened, the reserve is given up for reading.
+  private func loadForSave() throws(StateError) {
+    do throws(StateError) { _ = try load() } catch {
+      guard error.isShortage, state.withLock({ $0.files.releaseSpare() }) else { throw error }
       _ = try load()
     }
   }

@@ -6,6 +6,7 @@ import Systemd
 /// A daemon whose clients take every descriptor: SIGRTMIN+1 lets them in, SIGRTMIN+2 sends them away.
 ///
 ///     --state=DIRECTORY   saves the number of the save
+///     --unloaded          has not loaded before
 ///     --ready=FILE  --alive=FILE
 ///     --greedy            clients also take each descriptor that becomes free, as fast as they can
 ///     --gate=FILE         the end waits until the file is there
@@ -29,7 +30,7 @@ final class FloodProbe: StateObserver, ReloadObserver, TerminationObserver {
     configuration.livenessFile = options["--alive"].map { LivenessFile($0, period: .seconds(1)) }
     lifecycle = LifecycleSubject(configuration)
     store = try StateStore(directory: options["--state"] ?? ".")
-    _ = try store.load()
+    if !options.has("--unloaded") { _ = try store.load() }
     preservation = options.has("--preserve") ? try Preservation() : nil
     gate = options["--gate"]
     clients = Clients(isGreedy: options.has("--greedy"))
