@@ -1,0 +1,95 @@
+import Foundation
+import Systemd
+
+/// What systemd keeps of the connections. Belongs to the loop's thread, which never waits for systemd: what can't be sent
+/// now is sent later.
+final class Keeping {
+  let preservation: Preservation
+  /// Connections that have ended, which systemd has still to be told of.
+  private var given: Set<Int> = []
+  /// Connections that systemd has no place for, or could not be told of.
+  private var unkept: Set<Int> = []
+  /// The next attempt; `nil` when there is nothing to do or nothing can be done.
+  private(set) var due: ContinuousClock.Instant?
+  /// What is wrong is said once, until nothing is.
+  private var hasSaid = false
+
+  private static let delay = Duration.milliseconds(100)
+  /// So many in one attempt, for the sake of those who are served.
+  private static let attempts = 256
+
+  init(_ preservation: Preservation) { self.preservation = preservation }
+
+  /// Has systemd keep a connection; one that it has no place for is served all the same, and kept later if it can be.
+  ///
+  /// - Returns: Whether systemd has it.
+  @discardableResult
+  func keep(_ connection: Connection, timeout: Duration = .zero) -> Bool {
+    if connection.isPreserved || preservation.limit == 0 { return connection.isPreserved }
+    let name = StoredName.connection(connection.id)
+    do throws(SystemdError) {
+      // One place is the state's.
+      guard preservation.room > 1 else {
+        throw .storeFull(name: name, limit: preservation.limit)
+      }
+      try preservation.preserve(connection.socket, named: name, timeout: timeout)
+      connection.isPreserved = true
+      unkept.remove(connection.id)
+    } catch {
+      unkept.insert(connection.id)
+      report(error, isFirst: true)
+    }
+    schedule()
+    return connection.isPreserved
+  }
+
+  /// Has systemd give up its duplicate of a connection that is about to be closed. Should that fail, its peer gets its end
+  /// all the same, and it is tried again.
+  func giveUp(_ connection: Connection) {
+    unkept.remove(connection.id)
+    if connection.isPreserved, !forget(connection.id, isFirst: true) {
+      // Of the connection, not of this descriptor: systemd's duplicate can't keep it open.
+      shutdown(connection.socket, Int32(SHUT_RDWR))
+      given.insert(connection.id)
+    }
+    schedule()
+  }
+
+  /// Does again what has failed, if it is time to.
+  func retry(_ connections: [Int: Connection], at now: ContinuousClock.Instant) {
+    guard let due, due <= now else { return }
+    for id in given.prefix(Self.attempts) {
+      guard forget(id, isFirst: false) else { break }
+      given.remove(id)
+    }
+    for id in unkept.prefix(Self.attempts) {
+      if let connection = connections[id], !keep(connection) { break }
+    }
+    self.due = nil
+    schedule()
+  }
+
+  private func forget(_ id: Int, isFirst: Bool) -> Bool {
+    do {
+      try preservation.forget(named: StoredName.connection(id), timeout: .zero)
+      return true
+    } catch {
+      report(error, isFirst: isFirst)
+      return false
+    }
+  }
+
+  /// A full store has room again only when a connection ends, which comes here.
+  private func schedule() {
+    if given.isEmpty, unkept.isEmpty { hasSaid = false }
+    let canDo = !given.isEmpty || (!unkept.isEmpty && preservation.room > 1)
+    if !canDo { due = nil } else if due == nil { due = .now + Self.delay }
+  }
+
+  /// That systemd's queue is full for a moment is nothing to report.
+  private func report(_ error: SystemdError, isFirst: Bool) {
+    if isFirst, case .system(_, EAGAIN) = error { return }
+    if !hasSaid { say("\(error)") }
+    hasSaid = true
+  }
+}
