@@ -33,7 +33,8 @@ import Testing
       for number in 1...8 {
         services.append(
           try await machine.lifecycle(
-            "--stuck=background --deadline=60 --state=/run/saved-\(number)", "TimeoutStopSec=12"))
+            "--stuck=background --deadline=60 --state=/run/saved-\(number)",
+            named: "lifecycle-\(number)", "TimeoutStopSec=12"))
       }
       let names = services.map(\.name).joined(separator: " ")
       // systemctl waits until systemd is back.
