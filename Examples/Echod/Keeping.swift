@@ -14,7 +14,10 @@ final class Keeping {
   /// What is wrong is said once, until nothing is.
   private var hasSaid = false
 
-  private static let delay = Duration.milliseconds(100)
+  /// Until the next attempt; it doubles with each that fails.
+  private var delay = Keeping.firstDelay
+  private static let firstDelay = Duration.milliseconds(100)
+  private static let longestDelay = Duration.seconds(5)
   /// So many in one attempt, for the sake of those who are served.
   private static let attempts = 256
 
@@ -26,6 +29,13 @@ final class Keeping {
   @discardableResult
   func keep(_ connection: Connection, timeout: Duration = .zero) -> Bool {
     if connection.isPreserved || preservation.limit == 0 { return connection.isPreserved }
+    defer { schedule() }
+    return store(connection, timeout: timeout, isFirst: true)
+  }
+
+  private func store(
+    _ connection: Connection, timeout: Duration = .zero, isFirst: Bool
+  ) -> Bool {
     let name = StoredName.connection(connection.id)
     do throws(SystemdError) {
       // One place is the state's.
@@ -37,9 +47,8 @@ final class Keeping {
       unkept.remove(connection.id)
     } catch {
       unkept.insert(connection.id)
-      report(error, isFirst: true)
+      report(error, isFirst: isFirst)
     }
-    schedule()
     return connection.isPreserved
   }
 
@@ -58,15 +67,26 @@ final class Keeping {
   /// Does again what has failed, if it is time to.
   func retry(_ connections: [Int: Connection], at now: ContinuousClock.Instant) {
     guard let due, due <= now else { return }
+    self.due = nil
+    let isReached = retryGiven() && retryUnkept(connections)
+    delay = isReached ? Self.firstDelay : min(delay * 2, Self.longestDelay)
+    schedule()
+  }
+
+  /// Whether systemd took everything that this attempt had for it.
+  private func retryGiven() -> Bool {
     for id in given.prefix(Self.attempts) {
-      guard forget(id, isFirst: false) else { break }
+      guard forget(id, isFirst: false) else { return false }
       given.remove(id)
     }
-    for id in unkept.prefix(Self.attempts) {
-      if let connection = connections[id], !keep(connection) { break }
+    return true
+  }
+
+  private func retryUnkept(_ connections: [Int: Connection]) -> Bool {
+    for id in unkept.prefix(Self.attempts) where preservation.room > 1 {
+      if let connection = connections[id], !store(connection, isFirst: false) { return false }
     }
-    self.due = nil
-    schedule()
+    return true
   }
 
   private func forget(_ id: Int, isFirst: Bool) -> Bool {
@@ -83,7 +103,7 @@ final class Keeping {
   private func schedule() {
     if given.isEmpty, unkept.isEmpty { hasSaid = false }
     let canDo = !given.isEmpty || (!unkept.isEmpty && preservation.room > 1)
-    if !canDo { due = nil } else if due == nil { due = .now + Self.delay }
+    if !canDo { due = nil } else if due == nil { due = .now + delay }
   }
 
   /// That systemd's queue is full for a moment is nothing to report.
