@@ -14,7 +14,7 @@ final class Keeping {
   /// What is wrong is said once, until nothing is.
   private var hasSaid = false
 
-  /// Until the next attempt; it doubles with each that fails.
+  /// Until the next attempt; it doubles with each that comes to nothing.
   private var delay = Keeping.firstDelay
   private static let firstDelay = Duration.milliseconds(100)
   private static let longestDelay = Duration.seconds(5)
@@ -30,12 +30,10 @@ final class Keeping {
   func keep(_ connection: Connection, timeout: Duration = .zero) -> Bool {
     if connection.isPreserved || preservation.limit == 0 { return connection.isPreserved }
     defer { schedule() }
-    return store(connection, timeout: timeout, isFirst: true)
+    return store(connection, timeout: timeout)
   }
 
-  private func store(
-    _ connection: Connection, timeout: Duration = .zero, isFirst: Bool
-  ) -> Bool {
+  private func store(_ connection: Connection, timeout: Duration) -> Bool {
     let name = StoredName.connection(connection.id)
     do throws(SystemdError) {
       // One place is the state's.
@@ -47,7 +45,7 @@ final class Keeping {
       unkept.remove(connection.id)
     } catch {
       unkept.insert(connection.id)
-      report(error, isFirst: isFirst)
+      report(error)
     }
     return connection.isPreserved
   }
@@ -56,7 +54,7 @@ final class Keeping {
   /// all the same, and it is tried again.
   func giveUp(_ connection: Connection) {
     unkept.remove(connection.id)
-    if connection.isPreserved, !forget(connection.id, isFirst: true) {
+    if connection.isPreserved, !forget(connection.id) {
       // Of the connection, not of this descriptor: systemd's duplicate can't keep it open.
       shutdown(connection.socket, Int32(SHUT_RDWR))
       given.insert(connection.id)
@@ -68,33 +66,33 @@ final class Keeping {
   func retry(_ connections: [Int: Connection], at now: ContinuousClock.Instant) {
     guard let due, due <= now else { return }
     self.due = nil
-    let isReached = retryGiven() && retryUnkept(connections)
-    delay = isReached ? Self.firstDelay : min(delay * 2, Self.longestDelay)
+    let count = given.count + unkept.count
+    retryGiven()
+    retryUnkept(connections)
+    delay =
+      given.count + unkept.count < count ? Self.firstDelay : min(delay * 2, Self.longestDelay)
     schedule()
   }
 
-  /// Whether systemd took everything that this attempt had for it.
-  private func retryGiven() -> Bool {
+  private func retryGiven() {
     for id in given.prefix(Self.attempts) {
-      guard forget(id, isFirst: false) else { return false }
+      guard forget(id) else { return }
       given.remove(id)
     }
-    return true
   }
 
-  private func retryUnkept(_ connections: [Int: Connection]) -> Bool {
+  private func retryUnkept(_ connections: [Int: Connection]) {
     for id in unkept.prefix(Self.attempts) where preservation.room > 1 {
-      if let connection = connections[id], !store(connection, isFirst: false) { return false }
+      if let connection = connections[id], !store(connection, timeout: .zero) { return }
     }
-    return true
   }
 
-  private func forget(_ id: Int, isFirst: Bool) -> Bool {
+  private func forget(_ id: Int) -> Bool {
     do {
       try preservation.forget(named: StoredName.connection(id), timeout: .zero)
       return true
     } catch {
-      report(error, isFirst: isFirst)
+      report(error)
       return false
     }
   }
@@ -106,9 +104,9 @@ final class Keeping {
     if !canDo { due = nil } else if due == nil { due = .now + delay }
   }
 
-  /// That systemd's queue is full for a moment is nothing to report.
-  private func report(_ error: SystemdError, isFirst: Bool) {
-    if isFirst, case .system(_, EAGAIN) = error { return }
+  /// That systemd's queue is full is nothing to report, unless it stays so.
+  private func report(_ error: SystemdError) {
+    if delay < .seconds(1), case .system(_, EAGAIN) = error { return }
     if !hasSaid { say("\(error)") }
     hasSaid = true
   }
