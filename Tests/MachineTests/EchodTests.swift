@@ -152,7 +152,7 @@ import Testing
       let name = echod.service.name
       let script = "/run/\(machine.unique("flood")).sh"
       try await machine.write(script, Self.throughTheFlood)
-      let flood = "/opt/machine/bin/ProbeService flood \(echod.port) 3000 sh -eu \(script) \(name)"
+      let flood = "/opt/machine/bin/ProbeService crowd \(echod.port) 3000 sh -eu \(script) \(name)"
       let counts = try await machine.load(
         echod, ["--clients=50", "--do=\(flood)", "--do=systemctl restart \(name)"])
       #expect(counts["failed"] == 0 && counts["commands"] == 2)

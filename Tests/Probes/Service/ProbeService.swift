@@ -14,14 +14,14 @@ import Glibc
     case "load":
       LoadProbe(Options(Array(arguments.dropFirst())), port: UInt16(arguments.first ?? "") ?? 0)
         .run()
-    case "flood":
+    case "crowd":
       let numbers = arguments.compactMap { Int($0) } + [0, 0]
-      flood(
+      crowd(
         port: UInt16(numbers[0]), connections: numbers[1],
         arguments.dropFirst(2).joined(separator: " "))
     case "credential": try readCredentials(arguments)
     default:
-      say("usage: ProbeService lifecycle|echo|child|mirror|load|flood|credential …")
+      say("usage: ProbeService lifecycle|echo|child|mirror|load|crowd|credential …")
       exit(64)
     }
   }

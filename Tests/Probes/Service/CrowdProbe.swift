@@ -2,25 +2,25 @@ import Glibc
 
 /// Connections that say nothing, to a server on this machine, and what becomes of them:
 ///
-///     flood PORT CONNECTIONS COMMAND...
+///     crowd PORT CONNECTIONS COMMAND...
 ///
 /// Runs the shell command when the kernel has taken all connections, whether or not the server has accepted them. Then it
 /// ends its side of each, and waits until the server has ended the other side. The exit status is 0 if the command has
 /// succeeded and all connections have ended.
-func flood(port: UInt16, connections: Int, _ command: String) -> Never {
+func crowd(port: UInt16, connections: Int, _ command: String) -> Never {
   allowManyDescriptors()
   let sockets = (0..<connections).map { number in
     guard let socket = connected(port) else {
-      say("flood: connection \(number): errno \(errno)")
+      say("crowd: connection \(number): errno \(errno)")
       exit(1)
     }
     return socket
   }
-  say("flood: \(connections) connections")
+  say("crowd: \(connections) connections")
   let status = system(command)
   for socket in sockets { shutdown(socket, Int32(SHUT_WR)) }
   let left = sockets.count { !hasEnded($0, by: monotonicSeconds() + 20) }
-  say("flood: the command's status is \(status), and \(left) connections have not ended")
+  say("crowd: the command's status is \(status), and \(left) connections have not ended")
   exit(status == 0 && left == 0 ? 0 : 1)
 }
 
