@@ -31,21 +31,23 @@ static void close_quietly(int fd) {
 
 // MARK: Memory files and pipes
 
-int clinux_sealed_memfd(const char *name, const void *bytes, size_t count) {
-  int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (fd < 0) return -1;
+int clinux_memfd(const char *name) { return memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING); }
+
+int clinux_fill_and_seal(int fd, const void *bytes, size_t count) {
   size_t written = 0;
   while (written < count) {
     ssize_t n = write(fd, (const char *)bytes + written, count - written);
     if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) {
-      close_quietly(fd);
-      return -1;
-    }
+    if (n <= 0) return -1;
     written += (size_t)n;
   }
   int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-  if (lseek(fd, 0, SEEK_SET) < 0 || fcntl(fd, F_ADD_SEALS, seals) < 0) {
+  return lseek(fd, 0, SEEK_SET) < 0 || fcntl(fd, F_ADD_SEALS, seals) < 0 ? -1 : 0;
+}
+
+int clinux_sealed_memfd(const char *name, const void *bytes, size_t count) {
+  int fd = clinux_memfd(name);
+  if (fd >= 0 && clinux_fill_and_seal(fd, bytes, count) < 0) {
     close_quietly(fd);
     return -1;
   }

@@ -19,6 +19,9 @@
 /// process holds is not touched. Nor is anything that is not such a file (a directory, a link, another user's
 /// file, other content): then there is a complaint, the daemon goes on, and probes find it not ready.
 ///
+/// One that can't be made or removed, because the disk is full or the process has no descriptor left, is tried again
+/// until it works, at most two seconds apart. What the first one needs is reserved before the launch.
+///
 /// The directory must exist and be the daemon's to write to, and must be on a local file system, such as an
 /// `emptyDir` or `/run`: the file is made and removed by the threads that deliver, which must not wait.
 /// Every subject needs a file of its own.

@@ -32,6 +32,7 @@ struct ServiceIntegration {
     readiness = configuration.readinessFile.map { [log] in
       ReadinessMarker($0) { log.complain($0) }
     }
+    if let readiness { sources.append(readiness.retries) }
     if let problem = LifecycleCore.drainProblem(configuration) { problems.append(problem) }
     if let alive = configuration.livenessFile, alive.path == configuration.readinessFile?.path {
       problems.append(
@@ -68,8 +69,9 @@ struct ServiceIntegration {
     guard let address = try? systemd.environment.notifySocket,
       let socket = try? NotifySocket(address: address)
     else { return }
-    sinks.append(
-      NotifySink(socket, sendsStatus: systemd.sendsStatus) { [log] in log.complain($0) })
+    let sink = NotifySink(socket, sendsStatus: systemd.sendsStatus) { [log] in log.complain($0) }
+    sinks.append(sink)
+    sources.append(sink.retries)
     addWatchdog(systemd)
   }
 

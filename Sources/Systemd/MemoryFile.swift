@@ -33,6 +33,19 @@ extension OwnedDescriptor {
     return OwnedDescriptor(owning: number)
   }
 
+  /// An empty file of memory, to be filled and sealed later; `nil` when none can be made now.
+  static func emptyMemory(named name: String) -> OwnedDescriptor? {
+    let number = clinux_memfd(name)
+    return number < 0 ? nil : OwnedDescriptor(owning: number)
+  }
+
+  /// Puts bytes into a file of `emptyMemory(named:)` and seals it.
+  func fillAndSeal(_ bytes: [UInt8]) throws(SystemdError) {
+    guard clinux_fill_and_seal(rawValue, bytes, bytes.count) == 0 else {
+      throw .system("make a memory file of \(bytes.count) bytes", errno: clinux_errno())
+    }
+  }
+
   /// Everything in a sealed file of memory.
   ///
   /// One that is not sealed is refused, since its maker could change it while, and after, it is read. The descriptor's

@@ -7,6 +7,14 @@ enum NotifyAddress: Sendable, Hashable {
   /// A socket of the host of a virtual machine. Without a kind, datagrams, sequenced packets and a stream are tried.
   case vsock(cid: UInt32, port: UInt32, kind: VsockKind?)
 
+  /// On this machine: then one datagram socket is enough for all messages.
+  var isLocal: Bool {
+    switch self {
+    case .path, .abstract: true
+    case .vsock: false
+    }
+  }
+
   enum VsockKind: String, Sendable, CaseIterable {
     case dgram, seqpacket, stream
   }

@@ -1,13 +1,13 @@
 import CLinux
 
-/// One connected socket for one message.
+/// One connection for one message, as over vsock.
 struct NotifyChannel: ~Copyable {
   private let connection: OwnedDescriptor
   /// A stream's message ends with the stream; the others keep their own bounds.
   private let isStream: Bool
   /// Only a Unix socket carries descriptors and credentials.
   private let isLocal: Bool
-  private static let purpose = "notify the service manager"
+  private static let purpose = NotifyConnection.purpose
 
   /// For tests: a socket connected by someone else.
   init(connected socket: consuming OwnedDescriptor, isStream: Bool, isLocal: Bool) {
@@ -16,31 +16,10 @@ struct NotifyChannel: ~Copyable {
     self.isLocal = isLocal
   }
 
-  init(to address: NotifyAddress, deadline: Deadline) throws(SystemdError) {
-    switch address {
-    case .path(let name): try self.init(toUnix: name, abstract: false)
-    case .abstract(let name): try self.init(toUnix: name, abstract: true)
-    case .vsock(let cid, let port, let kind):
-      try self.init(toVsock: cid, port: port, kind: kind, deadline: deadline)
-    }
-  }
-
   // MARK: Connecting
 
-  private init(toUnix name: String, abstract: Bool) throws(SystemdError) {
-    let socket = try NotifyChannel.open(AF_UNIX, CLINUX_SOCK_DGRAM)
-    var name = name
-    let result = name.withUTF8 { bytes in
-      bytes.withMemoryRebound(to: CChar.self) {
-        clinux_connect_unix(socket.rawValue, $0.baseAddress, $0.count, abstract)
-      }
-    }
-    guard result == 0 else { throw .system(NotifyChannel.purpose, errno: clinux_errno()) }
-    self.init(connected: socket, isStream: false, isLocal: true)
-  }
-
   /// Tries the kinds in turn where the address leaves it open: which ones there are depends on the hypervisor.
-  private init(
+  init(
     toVsock cid: UInt32, port: UInt32, kind: NotifyAddress.VsockKind?, deadline: Deadline
   ) throws(SystemdError) {
     let kinds = kind.map { [$0] } ?? [.dgram, .seqpacket, .stream]
@@ -103,14 +82,24 @@ struct NotifyChannel: ~Copyable {
     guard isLocal || descriptors.isEmpty else {
       throw .invalidArgument("Descriptors can't be sent over vsock: they don't leave the machine.")
     }
+    try Self.write(
+      bytes, descriptors: descriptors, to: connection.rawValue, isLocal: isLocal,
+      isStream: isStream, deadline: deadline, waits: waits)
+    if isStream { try finish(deadline) }
+  }
+
+  /// Writes one message into a connected socket, which does not block.
+  static func write(
+    _ bytes: [UInt8], descriptors: [Int32], to socket: Int32, isLocal: Bool, isStream: Bool,
+    deadline: Deadline, waits: Bool
+  ) throws(SystemdError) {
     // The kernel tells the manager the effective ids by itself; with others the manager may not know the sender.
     var withCredentials = isLocal && (getuid() != geteuid() || getgid() != getegid())
     var offset = 0
     while offset < bytes.count {
       let sent = bytes[offset...].withUnsafeBytes {
         clinux_send_descriptors(
-          connection.rawValue, $0.baseAddress, $0.count, descriptors, descriptors.count,
-          withCredentials)
+          socket, $0.baseAddress, $0.count, descriptors, descriptors.count, withCredentials)
       }
       if sent >= 0 {
         offset += sent
@@ -122,17 +111,15 @@ struct NotifyChannel: ~Copyable {
       }
       let code = clinux_errno()
       if code == EAGAIN {
-        guard waits else { throw .system(NotifyChannel.purpose, errno: code) }
-        let events = try deadline.wait(
-          for: connection.rawValue, events: POLLOUT, purpose: NotifyChannel.purpose)
-        guard events != 0 else { throw .timedOut("\(NotifyChannel.purpose), whose queue is full,") }
+        guard waits else { throw .system(purpose, errno: code) }
+        let events = try deadline.wait(for: socket, events: POLLOUT, purpose: purpose)
+        guard events != 0 else { throw .timedOut("\(purpose), whose queue is full,") }
       } else if withCredentials {
         withCredentials = false
       } else {
-        throw .system(NotifyChannel.purpose, errno: code)
+        throw .system(purpose, errno: code)
       }
     }
-    if isStream { try finish(deadline) }
   }
 
   /// A stream's reader takes the end as the end of the message; closing before it has read could lose bytes.

@@ -1,5 +1,3 @@
-import CLinux
-
 /// The way to the service manager: the sd_notify(3) protocol, spoken natively.
 ///
 ///     let notify = try NotifySocket(.current)
@@ -12,10 +10,13 @@ import CLinux
 /// in the journal, what comes from a process that ``NotifyAccess`` does not admit, and it ignores fields that it does
 /// not know. ``barrier(timeout:)`` waits until it has looked at everything sent before.
 ///
-/// Any thread may send. Each message opens a socket of its own, so nothing is kept that a fork, a changed root or a
-/// restarted manager could break. Sources: sd_notify(3), systemd 261.
+/// Any thread may send. To a local manager it opens one socket when it is made, which its copies share and which is
+/// closed with the last of them: so sending works in a process that has no descriptor left, and after a chroot(2). A
+/// manager that was restarted is found again at the same address, and a forked child sends as itself. Over vsock each
+/// message has a connection of its own. Sources: sd_notify(3), systemd 261.
 public struct NotifySocket: Sendable {
-  private let destination: NotifyAddress?
+  /// `nil`: there is no service manager.
+  private let connection: NotifyConnection?
 
   /// What became of a message.
   public enum Result: Sendable, Hashable {
@@ -31,11 +32,11 @@ public struct NotifySocket: Sendable {
   ///   `vsock-dgram:`.
   public init(address: String?) throws(SystemdError) {
     guard let address, !address.isEmpty else {
-      destination = nil
+      connection = nil
       return
     }
     switch NotifyAddress.parse(address) {
-    case .success(let parsed): destination = parsed
+    case .success(let parsed): connection = NotifyConnection(to: parsed)
     case .failure(let reason):
       throw .malformedVariable(name: "NOTIFY_SOCKET", value: address, reason: reason.text)
     }
@@ -47,7 +48,13 @@ public struct NotifySocket: Sendable {
   }
 
   /// Whether there is somebody to send to.
-  public var hasServiceManager: Bool { destination != nil }
+  public var hasServiceManager: Bool { connection != nil }
+
+  /// Whether a message is one call that need not wait: over vsock a connection comes first.
+  package var isLocal: Bool { connection?.isLocal ?? true }
+
+  /// The number of the socket that it keeps.
+  var numberForTesting: Int32? { connection?.numberForTesting }
 
   /// Sends all fields in one message.
   ///
@@ -65,8 +72,11 @@ public struct NotifySocket: Sendable {
     _ fields: [NotifyField], descriptors: [Int32] = [], timeout: Duration = .seconds(5)
   ) throws(SystemdError) -> Result {
     let message = try NotifyMessage(fields, descriptorCount: descriptors.count)
-    return try send(
-      message.bytes, descriptors: descriptors, deadline: Deadline(after: timeout), timeout)
+    guard let connection else { return .noServiceManager }
+    try connection.send(
+      message.bytes, descriptors: descriptors, deadline: Deadline(after: timeout),
+      waits: timeout > .zero)
+    return .sent
   }
 
   /// Waits until the manager has read everything sent before, by this process or, before it, by others.
@@ -80,34 +90,11 @@ public struct NotifySocket: Sendable {
   /// - Throws: `timedOut` when the manager has not answered; it blocks the thread until then.
   @discardableResult
   public func barrier(timeout: Duration) throws(SystemdError) -> Result {
-    guard hasServiceManager else { return .noServiceManager }
-    let deadline = Deadline(after: timeout)
-    var ends: [Int32] = [-1, -1]
-    guard clinux_pipe(&ends) == 0 else {
-      throw .system("make a pipe for a barrier", errno: clinux_errno())
-    }
-    let readEnd = OwnedDescriptor(owning: ends[0])
-    do {
-      let writeEnd = OwnedDescriptor(owning: ends[1])
-      // Alone in its message, as systemd wants it. Our copy is closed with this scope: the manager's is the last one.
-      try send(
-        Array("BARRIER=1".utf8), descriptors: [writeEnd.rawValue], deadline: deadline, timeout)
-    }
-    let purpose = "wait until the service manager has read the notifications"
-    let events = try deadline.wait(for: readEnd.rawValue, events: 0, purpose: purpose)
-    guard events != 0 else { throw .timedOut(purpose) }
+    guard let connection else { return .noServiceManager }
+    try connection.barrier(timeout: timeout)
     return .sent
   }
 
-  // MARK: Sending
-
-  @discardableResult
-  private func send(
-    _ bytes: [UInt8], descriptors: [Int32], deadline: Deadline, _ timeout: Duration
-  ) throws(SystemdError) -> Result {
-    guard let destination else { return .noServiceManager }
-    let channel = try NotifyChannel(to: destination, deadline: deadline)
-    try channel.send(bytes, descriptors: descriptors, deadline: deadline, waits: timeout > .zero)
-    return .sent
-  }
+  /// Has what a barrier needs made in advance, for a process that may have no descriptor left by then.
+  package func reserveBarrier() { connection?.reserveBarrier() }
 }

@@ -1,3 +1,4 @@
+import CLinux
 import Synchronization
 
 /// What outlives a restart of the service: descriptors and bytes by name, kept by the service manager between two runs.
@@ -34,6 +35,10 @@ import Synchronization
 /// sockets that were passed are taken for a socket unit's, which need no place; one that the daemon itself has stored it
 /// preserves again at the start, which does nothing else than count it.
 ///
+/// **Descriptors.** Where there is a store, what is needed to preserve bytes once and for one barrier is reserved when this
+/// is made (three descriptors) and reserved again after each use. So a daemon that clients have taken all descriptors of
+/// can still forget, preserve and exit.
+///
 /// Safe to use from any thread. What is sent waits while the manager's queue is full, up to a timeout.
 public final class Preservation: Sendable {
   private struct Account {
@@ -58,6 +63,8 @@ public final class Preservation: Sendable {
   private let store: DescriptorStore
   /// Locked while something is sent, so that it agrees with the order in the manager's queue.
   private let account: Mutex<Account>
+  /// An empty file of memory, for a process that can't make one; `nil` while there is none, or it is in use.
+  private let spareMemory = Mutex<OwnedDescriptor?>(nil)
 
   /// Over what was passed to a process and the store that it has.
   public init(passed: PassedDescriptors, store: DescriptorStore) {
@@ -68,6 +75,9 @@ public final class Preservation: Sendable {
       account.add(description.name)
     }
     self.account = Mutex(account)
+    guard store.limit > 0 else { return }
+    store.notify.reserveBarrier()
+    refillMemory()
   }
 
   /// Takes over what was passed to this process: once in its life, as early as possible.
@@ -124,8 +134,15 @@ public final class Preservation: Sendable {
   ) throws(SystemdError) -> DescriptorStore.Result {
     _ = try DescriptorName.checked(name)
     guard limit > 0 else { return .noStore }
-    // 249 bytes of the name are enough to see in /proc whose it is.
-    let memory = try OwnedDescriptor.memory(named: String(name.prefix(249)), bytes)
+    // Once the file is closed here: in a flood its number is soon gone.
+    defer { refillMemory() }
+    return try preserveMemory(bytes, named: name, timeout: timeout)
+  }
+
+  private func preserveMemory(
+    _ bytes: [UInt8], named name: String, timeout: Duration
+  ) throws(SystemdError) -> DescriptorStore.Result {
+    let memory = try makeMemory(bytes, named: name)
     let number = memory.rawValue
     let result = try account.withLock { account throws(SystemdError) in
       guard account.count - account.count(named: name) < limit else {
@@ -138,6 +155,29 @@ public final class Preservation: Sendable {
       return result
     }
     return withExtendedLifetime(memory) { result }
+  }
+
+  private func makeMemory(
+    _ bytes: [UInt8], named name: String
+  ) throws(SystemdError) -> OwnedDescriptor {
+    do throws(SystemdError) {
+      // 249 bytes of the name are enough to see in /proc whose it is.
+      return try OwnedDescriptor.memory(named: String(name.prefix(249)), bytes)
+    } catch {
+      switch error {
+      case .system(_, EMFILE), .system(_, ENFILE), .system(_, ENOMEM): break
+      default: throw error
+      }
+      guard let memory = spareMemory.withLock({ $0.take() }) else { throw error }
+      try memory.fillAndSeal(bytes)
+      return memory
+    }
+  }
+
+  private func refillMemory() {
+    spareMemory.withLock { spare in
+      if spare == nil { spare = OwnedDescriptor.emptyMemory(named: "preserved") }
+    }
   }
 
   /// Has the manager give up everything of this name, so that the next run does not get it.

@@ -168,6 +168,31 @@ import Testing
 
   // MARK: Calls that fail
 
+  /// Without another change: a daemon that goes on serving must not look unready for a disk that was full once.
+  @Test func whatFailsOnceIsTriedAgainUntilTheFileIsThere() async throws {
+    var index = 0
+    while true {
+      let folder = Folder()
+      let files = BreakingFileSystem(at: index, ENOSPC)
+      let marker = ReadinessMarker(ReadinessFile(folder.path("ready")), files: files) {
+        [log] in log.add($0)
+      }
+      let core = LifecycleCore(configuration: LifecycleConfiguration())
+      try core.listen(to: marker.retries)
+      defer { core.close() }
+      marker.set(true, number: 1)
+      let deadline = MonotonicTime.now().advanced(by: .seconds(30))
+      while !folder.names.contains("ready"), MonotonicTime.now() < deadline {
+        try await Task.sleep(for: .milliseconds(5))
+      }
+      #expect(folder.names.contains("ready"), "after a failure of call \(index)")
+      marker.set(false, number: 2)
+      guard files.hasBroken else { break }
+      index += 1
+    }
+    #expect(index >= 8)
+  }
+
   /// Each call of a life is made to fail, with each error: never a crash, never two files, and never a file
   /// that stays although it could be removed.
   @Test func anyCallMayFail() {

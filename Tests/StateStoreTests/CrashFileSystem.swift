@@ -74,6 +74,8 @@ final class CrashFileSystem: StateFileSystem {
     var fault: (index: Int, fault: Fault)?
     var nextWriteFails: Int32?
     var hasCrashed = false
+    /// No further descriptor is to be had, after so many more.
+    var descriptorsLeft = Int.max
     var trace: [String] = []
 
     mutating func lead(_ name: String, to inode: UInt64?) {
@@ -122,12 +124,20 @@ final class CrashFileSystem: StateFileSystem {
   func fail(at index: Int, _ fault: Fault) {
     state.withLock { $0.fault = (index, fault) }
   }
-  func recover() { state.withLock { $0.fault = nil } }
+  /// The process may open so many files more, however many it closes.
+  func limitDescriptors(to count: Int) { state.withLock { $0.descriptorsLeft = count } }
+  func recover() {
+    state.withLock { state in
+      state.fault = nil
+      state.descriptorsLeft = .max
+    }
+  }
 
   /// It was only the process that stopped: the kernel has closed its files and has what it wrote.
   func restartProcess() {
     state.withLock { state in
       state.fault = nil
+      state.descriptorsLeft = .max
       state.hasCrashed = false
       state.open = [:]
       state.locked = nil
@@ -218,7 +228,16 @@ final class CrashFileSystem: StateFileSystem {
       links: state.nodes[inode]?.links ?? 2, size: state.nodes[inode]?.bytes.count ?? 0)
   }
 
-  private static func open(_ inode: UInt64, _ state: inout State) -> Int32 {
+  /// The kernel looks for one before it looks for the file.
+  private static func needDescriptor(_ state: State) throws(SystemCallError) {
+    if state.descriptorsLeft <= 0 { throw SystemCallError(number: EMFILE) }
+  }
+
+  private static func open(
+    _ inode: UInt64, _ state: inout State
+  ) throws(SystemCallError) -> Int32 {
+    try needDescriptor(state)
+    state.descriptorsLeft -= 1
     state.lastNumber += 1
     let descriptor = Int32(truncatingIfNeeded: state.lastNumber)
     state.open[descriptor] = (inode, 0)
@@ -226,7 +245,9 @@ final class CrashFileSystem: StateFileSystem {
   }
 
   func openDirectory(_ path: String, followingLink: Bool) throws(SystemCallError) -> Int32 {
-    try call("openDirectory") { state, _ in Self.open(Self.root, &state) }
+    try call("openDirectory") { state, _ throws(SystemCallError) in
+      try Self.open(Self.root, &state)
+    }
   }
 
   func status(ofPath path: String, followingLink: Bool) throws(SystemCallError) -> FileStatus {
@@ -237,16 +258,35 @@ final class CrashFileSystem: StateFileSystem {
     _ name: String, in directory: Int32, _ mode: FileMode
   ) throws(SystemCallError) -> Int32 {
     try call("open \(mode)") { state, _ throws(SystemCallError) in
+      try Self.needDescriptor(state)
       if let inode = state.names[name]?.inode {
         if mode == .create { throw SystemCallError(number: EEXIST) }
-        return Self.open(inode, &state)
+        return try Self.open(inode, &state)
       }
       if mode == .read { throw SystemCallError(number: ENOENT) }
       state.lastNumber += 1
       let inode = state.lastNumber
       state.nodes[inode] = Node()
       state.lead(name, to: inode)
-      return Self.open(inode, &state)
+      return try Self.open(inode, &state)
+    }
+  }
+
+  func openUnnamed(in directory: Int32) throws(SystemCallError) -> Int32 {
+    try call("openUnnamed") { state, _ throws(SystemCallError) in
+      try Self.needDescriptor(state)
+      state.lastNumber += 1
+      let inode = state.lastNumber
+      state.nodes[inode] = Node()
+      return try Self.open(inode, &state)
+    }
+  }
+
+  func link(_ file: Int32, as name: String, in directory: Int32) throws(SystemCallError) {
+    try call("link") { state, _ throws(SystemCallError) in
+      guard let inode = state.open[file]?.inode else { throw SystemCallError(number: EBADF) }
+      if state.names[name]?.inode != nil { throw SystemCallError(number: EEXIST) }
+      state.lead(name, to: inode)
     }
   }
 

@@ -34,10 +34,12 @@ struct FaultProof {
   // MARK: One save
 
   /// Every fault at every call of opening a store on `image` and saving `new` in it.
+  ///
+  /// - Parameter inShortage: The store has loaded, and from then on no further file can be opened.
   mutating func save(
     _ new: [UInt8], over image: DiskImage, holding old: [UInt8]?,
     faults: [CrashFileSystem.Fault] = FaultProof.faults, lies: Set<CrashFileSystem.Lie> = [],
-    onePiece: Int = 65_536
+    onePiece: Int = 65_536, inShortage: Bool = false
   ) -> Set<DiskImage> {
     var reached: Set<DiskImage> = []
     for fault in faults {
@@ -46,6 +48,10 @@ struct FaultProof {
         let files = CrashFileSystem(image, lies: lies)
         files.fail(at: index, fault)
         let store = try? Self.open(files, onePiece: onePiece)
+        if inShortage, let store {
+          _ = try? store.load()
+          files.limitDescriptors(to: 0)
+        }
         let hasReturned = store.map { (try? $0.save(new)) != nil } ?? false
         let place =
           "\(fault) at call \(index) (\(files.trace.last ?? "none")), \(hasReturned ? "" : "not ")returned"

@@ -58,6 +58,36 @@ import Testing
     #expect(proof.cases > 10_000)
   }
 
+  /// The spare file takes the place of a new one, and nothing else changes: also not what a disk makes of it.
+  @Test func oneSaveWithoutDescriptors() throws {
+    var proof = FaultProof()
+    for (image, old) in try Self.beginnings() {
+      for new in Self.news.dropFirst() {
+        _ = proof.save(new, over: image, holding: old, inShortage: true)
+      }
+    }
+    print("One save without descriptors: \(proof.cases) cases on \(proof.disks) different disks.")
+    #expect(proof.violations.isEmpty, "\(proof.violations.prefix(10))")
+    #expect(proof.cases > 10_000)
+  }
+
+  /// The reserve is for one; the others need the number that it has freed, which the next can have.
+  @Test func aSaveWithoutDescriptorsSucceedsAndTheNextIsAnErrorUntilThereAreSome() throws {
+    let files = CrashFileSystem()
+    let store = try FaultProof.open(files)
+    try store.save(Self.first)
+    files.limitDescriptors(to: 0)
+    try store.save(Self.second)
+    #expect(try FaultProof.open(CrashFileSystem(files.visible)).load()?.bytes == Self.second)
+    #expect(throws: StateError.system("save the state in /state", errno: EMFILE)) {
+      try store.save(Self.third)
+    }
+    files.limitDescriptors(to: 1)
+    try store.save(Self.third)
+    files.recover()
+    #expect(try store.load()?.bytes == Self.third)
+  }
+
   /// A crash in each of three saves, each of which begins with what the crash before it has left.
   @Test func threeSavesWithACrashInEach() throws {
     var proof = FaultProof()

@@ -43,6 +43,14 @@ final class PassingFileSystem: StateFileSystem {
     call("open \(mode)")
     return try base.open(name, in: directory, mode)
   }
+  func openUnnamed(in directory: Int32) throws(SystemCallError) -> Int32 {
+    call("openUnnamed")
+    return try base.openUnnamed(in: directory)
+  }
+  func link(_ file: Int32, as name: String, in directory: Int32) throws(SystemCallError) {
+    call("link")
+    try base.link(file, as: name, in: directory)
+  }
   func status(of file: Int32) throws(SystemCallError) -> FileStatus {
     call("fstat")
     return try base.status(of: file)

@@ -75,6 +75,58 @@ import Testing
     }
   }
 
+  // MARK: The socket that is kept
+
+  @Test func oneSocketSendsAllMessages() throws {
+    let manager = try FakeServiceManager()
+    let notify = try NotifySocket(address: manager.address)
+    let number = try #require(notify.numberForTesting)
+    for _ in 0..<100 { try notify.send([.watchdog]) }
+    try notify.barrier(timeout: .seconds(30))
+    #expect(notify.numberForTesting == number)
+    #expect(manager.service.watchdogPings == 100)
+  }
+
+  /// As after a soft reboot: the address is the same, the socket is another.
+  @Test func aManagerThatWasReplacedIsFoundAgain() throws {
+    let path = temporaryPath("replaced")
+    var manager: FakeServiceManager? = try FakeServiceManager(path: path)
+    let notify = try NotifySocket(address: path)
+    try notify.send([.ready])
+    try notify.barrier(timeout: .seconds(30))
+    manager = nil
+    // Its own thread closes it.
+    let deadline = Deadline(after: .seconds(30))
+    while (try? notify.send([.watchdog])) != nil, deadline.milliseconds > 0 { sched_yield() }
+    #expect(throws: SystemdError.self) { try notify.send([.watchdog]) }
+    #expect(access(path, F_OK) != 0)
+    manager = try FakeServiceManager(path: path)
+    try notify.send([.stopping])
+    try notify.barrier(timeout: .seconds(30))
+    #expect(manager?.messages.first?.lines == ["STOPPING=1"])
+  }
+
+  /// closefrom(3) in a library, or a second close(2): the number is another file's now, which must not get the message.
+  @Test func aNumberThatHasBecomeAnotherFilesIsLeftAlone() throws {
+    let manager = try FakeServiceManager()
+    var notify: NotifySocket? = try NotifySocket(address: manager.address)
+    try notify?.send([.ready])
+    let number = try #require(notify?.numberForTesting)
+    var ends: [Int32] = [-1, -1]
+    try #require(socketpair(AF_UNIX, CLINUX_SOCK_DGRAM | CLINUX_SOCK_CLOEXEC, 0, &ends) == 0)
+    let reader = OwnedDescriptor(owning: ends[0])
+    try #require(dup2(ends[1], number) == number)
+    close(ends[1])
+    try notify?.send([.stopping])
+    try notify?.barrier(timeout: .seconds(30))
+    #expect(manager.messages.map { $0.lines[0] } == ["READY=1", "STOPPING=1", "BARRIER=1"])
+    notify = nil
+    var byte: UInt8 = 0
+    #expect(recv(reader.rawValue, &byte, 1, Int32(MSG_DONTWAIT)) == -1)
+    #expect(clinux_errno() == EAGAIN, "it got nothing, and it is open still")
+    close(number)
+  }
+
   @Test func descriptorsArriveOpenAndInOrder() async throws {
     let manager = try FakeServiceManager()
     let notify = try NotifySocket(address: manager.address)

@@ -96,6 +96,9 @@ int clinux_terminal_columns(int fd);
 /// A memory file of exactly these bytes that nobody can change any more, close-on-exec, read from its
 /// beginning; -1 and errno.
 int clinux_sealed_memfd(const char *name, const void *bytes, size_t count);
+/// The same in two steps: an empty memory file; then the bytes and the seals, 0, or -1 and errno.
+int clinux_memfd(const char *name);
+int clinux_fill_and_seal(int fd, const void *bytes, size_t count);
 int clinux_seals(int fd);
 static const int CLINUX_SEALS_FIXED = 0x0002 | 0x0004 | 0x0008;  // F_SEAL_SHRINK, _GROW, _WRITE; need _GNU_SOURCE
 /// pipe2(2), close-on-exec.
@@ -176,6 +179,11 @@ int clinux_start_quiet_thread(const char *name, void (*body)(void *), void *cont
 
 /// openat(2), close-on-exec, without waiting for a FIFO's other end and without becoming a terminal's owner.
 int clinux_open_at(int directory, const char *name, int flags, mode_t mode);
+/// A new file without a name (O_TMPFILE) on the file system of an open directory, for writing, close-on-exec; -1 and
+/// errno, EOPNOTSUPP where the file system has no such files.
+int clinux_open_unnamed_at(int directory, mode_t mode);
+/// Gives a file of `clinux_open_unnamed_at` a name in an open directory: 0, or -1 and errno.
+int clinux_link_at(int fd, int directory, const char *name);
 /// renameat(2) within one directory.
 int clinux_rename_at(int directory, const char *from, const char *to);
 /// flock(2), exclusive, without waiting: 0, or -1 and errno.

@@ -37,15 +37,28 @@ final class LivenessSink: LifecycleSink {
   }
 
   /// `errno`, or 0. Never waits for who might be at the other end, and follows no link: whoever can make one there
-  /// could have another file touched.
+  /// could have another file touched. A file that is there needs no descriptor, so a flood of clients does not make a
+  /// daemon look dead.
   private static func touch(_ path: String) -> Int32 {
     guard path.hasPrefix("/"), !path.utf8.contains(0) else { return EINVAL }
-    let file = clinux_open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_NOFOLLOW, 0o644)
-    guard file >= 0 else { return clinux_errno() }
-    defer { close(file) }
     var status = stat()
-    guard fstat(file, &status) == 0 else { return clinux_errno() }
-    guard Int32(truncatingIfNeeded: status.st_mode) & S_IFMT == S_IFREG else { return ENXIO }
-    return futimens(file, nil) == 0 ? 0 : clinux_errno()
+    if fstatat(AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW) != 0 {
+      return clinux_errno() == ENOENT ? make(path) : clinux_errno()
+    }
+    switch Int32(truncatingIfNeeded: status.st_mode) & S_IFMT {
+    case S_IFREG: break
+    case S_IFDIR: return EISDIR
+    case S_IFLNK: return ELOOP
+    default: return ENXIO
+    }
+    return utimensat(AT_FDCWD, path, nil, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : clinux_errno()
+  }
+
+  /// Made now, so its time is right. With O_EXCL no link is followed, and nothing else is opened.
+  private static func make(_ path: String) -> Int32 {
+    let file = clinux_open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL, 0o644)
+    guard file >= 0 else { return clinux_errno() }
+    close(file)
+    return 0
   }
 }

@@ -4,22 +4,31 @@ import Systemd
 
 /// Tells systemd what the lifecycle does, over the notify socket.
 ///
-/// Never waits: where the service manager's queue is full, what is to be said goes, in order, to a thread
-/// of its own, which ends when all of it is said.
-final class NotifySink: LifecycleSink {
+/// Never waits: what can't be sent at once, because the service manager's queue is full or the process has no descriptor
+/// or memory left, stays in a queue in order and is tried again until it is sent. On this machine a timer of the
+/// listening thread does that, which needs neither a thread nor a descriptor. Over vsock, where each message waits for
+/// its connection, a thread of its own does, which ends when all is said; so too where there is no timer, as in a mock.
+final class NotifySink: LifecycleSink, RetryTimer.Client {
   private struct State {
     var status: ServiceStatus
-    /// What waits for room in the service manager's queue, the oldest first.
-    var waiting: [[NotifyField]] = []
-    /// A thread is about to send what waits.
+    /// What has not been sent.
+    var queue = NotifyQueue()
+    /// A thread is about to send what waits: nobody else sends then.
     var hasThread = false
+    /// Since when nothing could be sent; `nil` while it can.
+    var stuckSince: MonotonicTime?
     /// What went wrong last, so that it is said once.
     var lastError: SystemdError?
   }
 
+  /// Something that has waited for so long is worth a complaint.
+  private static let patience = Duration.seconds(30)
+
   private let socket: NotifySocket
   private let state: Mutex<State>
   private let complain: @Sendable (String) -> Void
+  /// Tries again; a source of the subject's.
+  let retries = RetryTimer(longest: .seconds(1))
 
   /// - Parameter complain: Gets a sentence when the service manager can't be told.
   init(
@@ -28,40 +37,98 @@ final class NotifySink: LifecycleSink {
     self.socket = socket
     self.complain = complain
     state = Mutex(State(status: ServiceStatus(sendsStatus: sendsStatus)))
+    retries.client = self
   }
 
   var isServiceManager: Bool { true }
 
   func hear(_ fact: LifecycleFact) {
     let clock = WallClock.now()
-    let startsThread = state.withLock { state in
+    let isSent = state.withLock { state in
       let fields = state.status.fields(for: fact, at: clock)
-      return !fields.isEmpty && !sendNow(fields, &state)
+      if fields.isEmpty { return true }
+      state.queue.append(fields)
+      return state.hasThread || socket.isLocal && sendWaiting(&state)
     }
-    if startsThread { sendInBackground() }
+    if !isSent { sendLater() }
   }
 
-  /// False when a thread is needed for what waits.
-  private func sendNow(_ fields: [NotifyField], _ state: inout State) -> Bool {
-    guard state.waiting.isEmpty, !state.hasThread else {
-      state.waiting.append(fields)
-      // There was no thread to be had before: try again, behind what waits.
-      defer { state.hasThread = true }
-      return state.hasThread
-    }
-    do throws(SystemdError) {
-      try socket.send(fields, timeout: .zero)
-      state.lastError = nil
-    } catch {
-      if Self.isFull(error) {
-        state.waiting.append(fields)
-        state.hasThread = true
-        return false
+  // MARK: On the caller's thread
+
+  /// Sends what can be sent without waiting; whether that was all.
+  private func sendWaiting(_ state: inout State) -> Bool {
+    while let fields = state.queue.first {
+      do throws(SystemdError) {
+        try socket.send(fields, timeout: .zero)
+        noteSuccess(&state)
+      } catch {
+        guard !error.isPassing else {
+          noteDelay(error, &state)
+          return false
+        }
+        note(error, &state)
       }
-      note(error, &state)
+      _ = state.queue.removeFirst()
     }
     return true
   }
+
+  private func sendLater() {
+    if socket.isLocal, retries.begin() { return }
+    // Without a thread the timer, if there is one, comes back to this.
+    if !sendInBackground() { retries.begin() }
+  }
+
+  func tryAgain() -> Bool {
+    guard socket.isLocal else { return sendInBackground() }
+    return state.withLock { $0.hasThread || sendWaiting(&$0) }
+  }
+
+  // MARK: On a thread of its own
+
+  /// False when there is no thread to be had.
+  private func sendInBackground() -> Bool {
+    let isNeeded = state.withLock { state in
+      guard !state.hasThread, !state.queue.isEmpty else { return false }
+      state.hasThread = true
+      return true
+    }
+    guard isNeeded else { return true }
+    let began = Thread.spawn(named: "lifecycle-sd") { [self] in
+      while let fields = next() { sendWaiting(fields) }
+    }
+    if !began { state.withLock { $0.hasThread = false } }
+    return began
+  }
+
+  /// Taken out, so that nothing newer is put into what is being sent.
+  private func next() -> [NotifyField]? {
+    state.withLock { state in
+      guard !state.queue.isEmpty else {
+        state.hasThread = false
+        return nil
+      }
+      return state.queue.removeFirst()
+    }
+  }
+
+  private func sendWaiting(_ fields: [NotifyField]) {
+    var pause: Int32 = 10
+    while true {
+      do throws(SystemdError) {
+        try socket.send(fields, timeout: Self.patience)
+        return state.withLock { noteSuccess(&$0) }
+      } catch {
+        guard error.isPassing else { return state.withLock { note(error, &$0) } }
+        state.withLock { noteDelay(error, &$0) }
+        if case .timedOut = error { continue }
+        poll(nil, 0, pause)
+        pause = min(pause * 2, 1000)
+      }
+    }
+  }
+
+  // MARK: What went wrong
 
   private func note(_ error: SystemdError, _ state: inout State) {
     guard state.lastError != error else { return }
@@ -69,47 +136,30 @@ final class NotifySink: LifecycleSink {
     complain("systemd was not told: \(error)")
   }
 
-  private func sendInBackground() {
-    let began = Thread.spawn(named: "lifecycle-sd") { [self] in
-      while let fields = next() { sendWaiting(fields) }
-    }
-    if !began { state.withLock { $0.hasThread = false } }
+  private func noteDelay(_ error: SystemdError, _ state: inout State) {
+    let now = MonotonicTime.now()
+    let since = state.stuckSince ?? now
+    state.stuckSince = since
+    guard since.duration(to: now) >= Self.patience, state.lastError != error else { return }
+    state.lastError = error
+    complain(
+      "systemd could not be told for \(Self.patience.inSeconds) s, and it is tried again: \(error)")
   }
 
-  /// A stuck service manager loses a status and a ping, but never what it waits for.
-  private func sendWaiting(_ fields: [NotifyField]) {
-    while true {
-      do throws(SystemdError) {
-        try socket.send(fields, timeout: .seconds(30))
-        return
-      } catch {
-        state.withLock { note(error, &$0) }
-        let isAwaited = fields.contains { field in
-          switch field {
-          case .ready, .reloading, .stopping: true
-          default: false
-          }
-        }
-        if !Self.isFull(error) || !isAwaited { return }
-      }
-    }
+  private func noteSuccess(_ state: inout State) {
+    state.stuckSince = nil
+    state.lastError = nil
   }
+}
 
-  /// The service manager's queue has no room. A stream (vsock) says so by not being ready in time.
-  private static func isFull(_ error: SystemdError) -> Bool {
-    switch error {
-    case .system(_, EAGAIN), .timedOut: true
+extension SystemdError {
+  /// Worth trying again: the manager's queue is full, or there is no descriptor, buffer or memory. A connection over
+  /// vsock is not there in time.
+  fileprivate var isPassing: Bool {
+    switch self {
+    case .timedOut: true
+    case .system(_, let number): [EAGAIN, EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(number)
     default: false
-    }
-  }
-
-  private func next() -> [NotifyField]? {
-    state.withLock { state in
-      guard !state.waiting.isEmpty else {
-        state.hasThread = false
-        return nil
-      }
-      return state.waiting.removeFirst()
     }
   }
 }

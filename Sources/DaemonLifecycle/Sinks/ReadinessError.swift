@@ -11,6 +11,15 @@ enum ReadinessError: Error, Hashable, CustomStringConvertible {
   case removedByAnother(String)
   case system(String, String, errno: Int32)
 
+  /// For want of a descriptor or of memory, which passes.
+  var isShortage: Bool {
+    if case .system(_, _, let number) = self {
+      SystemCallError(number: number).isShortage
+    } else {
+      false
+    }
+  }
+
   var description: String {
     switch self {
     case .notAPath(let path):

@@ -6,16 +6,27 @@ import Synchronization
 /// critical section of the core numbers what it has come to, and the thread that leaves it calls `set` before it
 /// starts hooks; what an older section had to say is then void.
 ///
-/// Its calls are a few on a local file system, at an open directory, and none of them waits for anybody.
-final class ReadinessMarker: Sendable {
+/// Its calls are a few on a local file system, at an open directory, and none of them waits for anybody. What fails is
+/// tried again until it has worked: a daemon that serves must not look unready for a disk that was full for a moment.
+final class ReadinessMarker: RetryTimer.Client {
   private struct State {
     /// The number of the newest change that was heard of.
     var last: UInt64 = 0
     var isReady = false
+    /// The directory as it was last opened, for a process that can't open it again.
+    var directory: StateHandle?
+    /// Made in that directory before the launch, for a process that can't make a file.
+    var spare = SpareFile()
     /// The file that is there; `nil` while there is none of ours.
     var made: Made?
     /// What went wrong last, so that it is said once.
     var lastError: ReadinessError?
+
+    /// The file is there exactly if the daemon is ready, or its path is none at all.
+    var isSettled: Bool {
+      if case .notAPath = lastError { return true }
+      return (made != nil) == isReady
+    }
   }
 
   /// A file of ours. Open, so that nobody else's gets its inode, and locked, so that nobody takes it for a
@@ -30,6 +41,8 @@ final class ReadinessMarker: Sendable {
   private let files: any StateFileSystem
   private let complain: @Sendable (String) -> Void
   private let state = Mutex(State())
+  /// Tries again; a source of the subject's. Without it, as in a mock, the next change does.
+  let retries = RetryTimer(longest: .seconds(2))
 
   /// - Parameter complain: Gets a sentence when something is wrong; called under no lock.
   init(
@@ -39,56 +52,72 @@ final class ReadinessMarker: Sendable {
     path = file.path
     self.files = files
     self.complain = complain
+    retries.client = self
   }
 
   // MARK: Changes
 
-  /// Removes what a process that was killed has left: before the launch.
+  /// Removes what a process that was killed has left, and reserves what the file will need: before the launch.
   func prepare() {
-    attempt { state throws(ReadinessError) in
+    _ = attempt { state throws(ReadinessError) in
       guard state.made == nil else { return }
-      let place = try ReadinessPlace(path, files)
+      let place = try openPlace(&state)
+      state.spare.refill(files, in: place.directory)
       try place.sweep(place.name)
     }
   }
 
   /// The daemon is ready, or is not: what a newer change has said stays.
   func set(_ isReady: Bool, number: UInt64) {
-    attempt { state throws(ReadinessError) in
+    let isSettled = attempt { state throws(ReadinessError) in
       guard number > state.last else { return }
       state.last = number
       let isNew = isReady != state.isReady
       state.isReady = isReady
       // One that could not be removed is tried again whenever there is something new.
-      if !isReady { try remove(&state) } else if isNew { try make(&state) }
+      if isNew || !isReady { try settle(&state) }
+    }
+    if !isSettled { retries.begin() }
+  }
+
+  /// The timer says that it is time to.
+  func tryAgain() -> Bool {
+    attempt { state throws(ReadinessError) in
+      if !state.isSettled { try settle(&state) }
     }
   }
 
-  /// Says what goes wrong, and that it is over.
-  private func attempt(_ body: (inout State) throws(ReadinessError) -> Void) {
-    let sentence: String? = state.withLock { state in
+  /// Reports what goes wrong, once; false when it has to be tried again.
+  private func attempt(_ body: (inout State) throws(ReadinessError) -> Void) -> Bool {
+    let (sentence, isSettled): (String?, Bool) = state.withLock { state in
       do throws(ReadinessError) {
         try body(&state)
-        return nil
+        return (nil, state.isSettled)
       } catch {
-        guard state.lastError != error else { return nil }
+        let isNew = state.lastError != error
         state.lastError = error
-        return error.description
+        return (isNew ? error.description : nil, state.isSettled)
       }
     }
     if let sentence { complain(sentence) }
+    return isSettled
+  }
+
+  private func settle(_ state: inout State) throws(ReadinessError) {
+    // The descriptor of a file that was removed is free by then.
+    defer { if let directory = state.directory { state.spare.refill(files, in: directory) } }
+    if state.isReady { try make(&state) } else { try remove(&state) }
   }
 
   private func make(_ state: inout State) throws(ReadinessError) {
     // One that could not be removed before is still good.
-    if let made = state.made, (try? ReadinessPlace(path, files))?.holds(made.identity) == true {
-      return
-    }
+    if let made = state.made, (try? openPlace(&state))?.holds(made.identity) == true { return }
     state.made = nil
-    let place = try ReadinessPlace(path, files)
+    let place = try openPlace(&state)
     try place.sweep(place.name)
     try place.sweep(place.temporaryName)
-    state.made = try place.make().map { Made(directory: place.directory, file: $0, identity: $1) }
+    let (file, identity) = try place.make(&state.spare)
+    state.made = Made(directory: place.directory, file: file, identity: identity)
     state.lastError = nil
   }
 
@@ -96,5 +125,17 @@ final class ReadinessMarker: Sendable {
     guard let made = state.made else { return }
     let place = try ReadinessPlace(path, files, made.directory)
     try place.remove(made.identity) { state.made = nil }
+  }
+
+  /// By its path, which may lead elsewhere by now; where no directory can be opened, the one opened last.
+  private func openPlace(_ state: inout State) throws(ReadinessError) -> ReadinessPlace {
+    do throws(ReadinessError) {
+      let place = try ReadinessPlace(path, files)
+      state.directory = place.directory
+      return place
+    } catch {
+      guard error.isShortage, let directory = state.directory else { throw error }
+      return try ReadinessPlace(path, files, directory)
+    }
   }
 }

@@ -1,6 +1,6 @@
 import CLinux
 
-/// The directory of a readiness file, opened: what follows is relative to it.
+/// The directory of a readiness file, opened: all calls are relative to it.
 struct ReadinessPlace {
   let path: String
   let name: String
@@ -43,8 +43,15 @@ struct ReadinessPlace {
   // MARK: Making
 
   /// Written and locked under another name, so that it appears whole.
-  func make() throws(ReadinessError) -> (StateHandle, FileStatus.Identity)? {
-    let file = try open(temporaryName, .create, "make it")
+  ///
+  /// - Parameter spare: What it is made of where no file can be opened.
+  func make(
+    _ spare: inout SpareFile
+  ) throws(ReadinessError) -> (StateHandle, FileStatus.Identity) {
+    let file: StateHandle
+    do throws(SystemCallError) {
+      file = try spare.create(temporaryName, files, in: directory)
+    } catch { throw .system("make it", path, errno: error.number) }
     do throws(SystemCallError) {
       try call { () throws(SystemCallError) in try files.lock(file.number) }
       var rest = Array("ready\npid \(files.processID)\nsince \(WallClock.now())\n".utf8)[...]

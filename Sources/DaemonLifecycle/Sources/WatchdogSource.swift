@@ -12,6 +12,7 @@ final class WatchdogSource: LifecycleSource {
     var timer: Int32 = -1
     /// When the timer is set to go off.
     var expected = MonotonicTime.distantFuture
+    var counters = ScheduleFile()
     /// What the listening thread's counters were when it began to listen, or at the last tick; `nil`
     /// where that is not known.
     var baseline: Schedule?
@@ -38,22 +39,26 @@ final class WatchdogSource: LifecycleSource {
     guard timer >= 0 else { throw .system("create the watchdog's timer", errno: clinux_errno()) }
     state.withLock { state in
       state.timer = timer
+      // For its descriptor; the listening thread opens its own in its place.
+      _ = state.counters.read()
       arm(&state, from: .now())
     }
   }
 
   /// Another thread listens from now on: it has counters of its own.
   func listenerChanged() {
-    let schedule = Schedule.ofThisThread()
-    state.withLock { $0.baseline = schedule }
+    state.withLock { state in
+      // Between `close` and the end of its thread nothing is opened any more.
+      if state.timer >= 0 { state.baseline = state.counters.read() }
+    }
   }
 
   func read(_: PolledDescriptor) -> [LifecycleInput] {
-    let schedule = Schedule.ofThisThread()
-    let now = MonotonicTime.now()
-    return state.withLock { state in
+    state.withLock { state in
+      let now = MonotonicTime.now()
       var expirations: UInt64 = 0
       guard state.timer >= 0, CLinux.read(state.timer, &expirations, 8) == 8 else { return [] }
+      let schedule = state.counters.read()
       let stall = Self.stall(
         late: state.expected.duration(to: now), since: state.baseline, schedule, threshold)
       state.baseline = schedule
@@ -85,6 +90,7 @@ final class WatchdogSource: LifecycleSource {
   @discardableResult func close() -> [LifecycleInput] {
     let timer = state.withLock { state in
       defer { state.timer = -1 }
+      state.counters.close()
       return state.timer
     }
     if timer >= 0 { CLinux.close(timer) }
@@ -104,23 +110,40 @@ struct Schedule: Sendable, Equatable {
     self.waited = waited
   }
 
-  /// `nil` where the kernel does not count, or /proc can't be read.
-  static func ofThisThread() -> Schedule? {
-    let file = clinux_open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)
-    guard file >= 0 else { return nil }
-    defer { CLinux.close(file) }
-    return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 128) { buffer in
-      let count = CLinux.read(file, buffer.baseAddress, buffer.count)
-      guard count > 0 else { return nil }
-      return Schedule(parsing: buffer.prefix(count))
-    }
-  }
-
   /// `12345 678 9`: time run, time waited, number of turns.
   init?(parsing text: some Sequence<UInt8>) {
     let numbers = String(decoding: Array(text), as: UTF8.self).split(whereSeparator: \.isWhitespace)
       .prefix(2).compactMap { Int64($0) }
     guard numbers.count == 2, numbers.allSatisfy({ $0 >= 0 }) else { return nil }
     (ran, waited) = (numbers[0], numbers[1])
+  }
+}
+
+/// The counters of the thread that reads them, from a file that stays open: a process without descriptors that is
+/// frozen must be able to tell too.
+private struct ScheduleFile {
+  private var number: Int32 = -1
+  /// The thread whose file it is.
+  private var thread: Int32 = 0
+
+  /// `nil` where the kernel does not count, or /proc can't be read.
+  mutating func read() -> Schedule? {
+    let thread = clinux_thread_id()
+    if thread != self.thread { close() }
+    if number < 0 {
+      number = clinux_open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)
+      self.thread = thread
+    }
+    guard number >= 0 else { return nil }
+    return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 128) { buffer in
+      let count = pread(number, buffer.baseAddress, buffer.count, 0)
+      guard count > 0 else { return nil }
+      return Schedule(parsing: buffer.prefix(count))
+    }
+  }
+
+  mutating func close() {
+    if number >= 0 { CLinux.close(number) }
+    number = -1
   }
 }

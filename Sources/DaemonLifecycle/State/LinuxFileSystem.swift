@@ -59,6 +59,14 @@ final class LinuxFileSystem: StateFileSystem {
     return try opened(clinux_open_at(directory, name, flags | O_NOFOLLOW, 0o600))
   }
 
+  func openUnnamed(in directory: Int32) throws(SystemCallError) -> Int32 {
+    try opened(clinux_open_unnamed_at(directory, 0o600))
+  }
+
+  func link(_ file: Int32, as name: String, in directory: Int32) throws(SystemCallError) {
+    try check(clinux_link_at(file, directory, name))
+  }
+
   func status(of file: Int32) throws(SystemCallError) -> FileStatus {
     var found = stat()
     try check(fstat(file, &found))

@@ -16,6 +16,10 @@ protocol StateFileSystem: AnyObject, Sendable {
 
   /// Never follows a link.
   func open(_ name: String, in directory: Int32, _ mode: FileMode) throws(SystemCallError) -> Int32
+  /// A new file without a name, 0600, for writing; EOPNOTSUPP where there are no such files.
+  func openUnnamed(in directory: Int32) throws(SystemCallError) -> Int32
+  /// Gives a file of `openUnnamed` a name; EEXIST when something has it.
+  func link(_ file: Int32, as name: String, in directory: Int32) throws(SystemCallError)
   func status(of file: Int32) throws(SystemCallError) -> FileStatus
   /// Never follows a link.
   func status(of name: String, in directory: Int32) throws(SystemCallError) -> FileStatus
@@ -34,6 +38,17 @@ protocol StateFileSystem: AnyObject, Sendable {
   /// For descriptors that a child has inherited too.
   func unlock(_ file: Int32)
   func close(_ file: Int32)
+}
+
+/// A file system on which every file has a name.
+extension StateFileSystem {
+  func openUnnamed(in directory: Int32) throws(SystemCallError) -> Int32 {
+    throw SystemCallError(number: EOPNOTSUPP)
+  }
+
+  func link(_ file: Int32, as name: String, in directory: Int32) throws(SystemCallError) {
+    throw SystemCallError(number: EOPNOTSUPP)
+  }
 }
 
 enum FileMode {

@@ -27,6 +27,8 @@ struct StateFiles {
   private var inPlace: FileStatus.Identity?
   /// Files that a failed save could not remove.
   private var leftovers: [String] = []
+  /// For a save when no file can be opened.
+  private var spare = SpareFile()
 
   init(
     _ name: String, in directory: StateDirectory, limit: Int, onePiece: Int
@@ -57,12 +59,14 @@ struct StateFiles {
     durableSlot = nil
     lock = try StateLock("\(name).lock", in: directory)
     sweep()
+    spare.refill(directory.files, in: directory.handle)
     return true
   }
 
   mutating func close() {
     isClosed = true
     lock = nil
+    spare.release()
   }
 
   // MARK: Temporary files
@@ -103,6 +107,7 @@ struct StateFiles {
   /// The newest state that is whole, and from now on durable; `nil` when there are no files.
   mutating func load() throws(StateError) -> Found? {
     durableSlot = nil
+    defer { spare.refill(directory.files, in: directory.handle) }
     var newest: (slot: Int, record: StateRecord)?
     var broken: [BrokenStateFile] = []
     for slot in 0...1 {
@@ -128,7 +133,7 @@ struct StateFiles {
     return Found(slot: newest.slot, record: newest.record, broken: broken)
   }
 
-  private func read(_ slot: Int) throws(StateError) -> StateRecord.Reading? {
+  private mutating func read(_ slot: Int) throws(StateError) -> StateRecord.Reading? {
     let name = slotName(slot)
     let path = directory.path(of: name)
     do {
@@ -144,10 +149,19 @@ struct StateFiles {
     } catch { throw .cause("read \(path)", error) }
   }
 
-  private func openSlot(_ name: String) throws(SystemCallError) -> StateHandle? {
-    do throws(SystemCallError) { return try directory.open(name, .read) } catch {
+  private mutating func openSlot(_ name: String) throws(SystemCallError) -> StateHandle? {
+    do throws(SystemCallError) { return try openForReading(name) } catch {
       if error.number == ENOENT { return nil }
       throw error
+    }
+  }
+
+  /// Where no descriptor is left, it has that of the spare file: a save before any load loads first.
+  private mutating func openForReading(_ name: String) throws(SystemCallError) -> StateHandle {
+    do throws(SystemCallError) { return try directory.open(name, .read) } catch {
+      guard error.isShortage else { throw error }
+      spare.release()
+      return try directory.open(name, .read)
     }
   }
 
@@ -180,7 +194,7 @@ struct StateFiles {
   private mutating func makeDurable(_ slot: Int) throws(StateError) {
     let name = slotName(slot)
     do throws(SystemCallError) {
-      let file = try directory.open(name, .read)
+      let file = try openForReading(name)
       inPlace = try directory.status(of: file).identity
       try directory.sync(file)
       try directory.syncNames()
@@ -215,6 +229,8 @@ struct StateFiles {
     let slot = durableSlot == 0 ? 1 : 0
     do throws(SystemCallError) {
       let (temporary, identity) = try writeTemporary(record)
+      // At once: the number of the file that was written is free, and not for long in a flood.
+      spare.refill(directory.files, in: directory.handle)
       do throws(SystemCallError) { try directory.rename(temporary, to: slotName(slot)) } catch {
         remove(temporary)
         throw error
@@ -252,11 +268,13 @@ struct StateFiles {
     }
   }
 
-  private func createTemporary() throws(SystemCallError) -> (String, StateHandle) {
+  private mutating func createTemporary() throws(SystemCallError) -> (String, StateHandle) {
     var attempts = 0
     while true {
       let name = temporaryName()
-      do throws(SystemCallError) { return (name, try directory.open(name, .create)) } catch {
+      do throws(SystemCallError) {
+        return (name, try spare.create(name, directory.files, in: directory.handle))
+      } catch {
         attempts += 1
         guard error.number == EEXIST, attempts < 16 else { throw error }
       }

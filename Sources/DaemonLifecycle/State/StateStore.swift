@@ -20,6 +20,10 @@ public import Systemd
 /// a class is on one of the subject's own threads; elsewhere keep it off Swift's cooperative pool. For values there is
 /// `CodableStateStore` in `DaemonLifecycleFoundation`, for saving when the lifecycle says so ``SavedState``.
 ///
+/// A store keeps three descriptors open. One of them is a file in reserve, without a name, so that a save succeeds when
+/// the process has no descriptor left: one at least, and each after it unless other threads take the number that the
+/// last one has freed. File systems without such files (O_TMPFILE of open(2)), as NFS, have no reserve.
+///
 /// It needs a file system whose `fsync` keeps its word: ext4, XFS, btrfs and the like. On a tmpfs nothing outlives the
 /// machine, and some network file systems have no locks.
 public final class StateStore: Sendable {

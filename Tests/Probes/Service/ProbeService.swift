@@ -19,9 +19,10 @@ import Glibc
       crowd(
         port: UInt16(numbers[0]), connections: numbers[1],
         arguments.dropFirst(2).joined(separator: " "))
+    case "flood": try await FloodProbe(Options(arguments)).run()
     case "credential": try readCredentials(arguments)
     default:
-      say("usage: ProbeService lifecycle|echo|child|mirror|load|crowd|credential …")
+      say("usage: ProbeService lifecycle|echo|child|mirror|load|crowd|flood|credential …")
       exit(64)
     }
   }

@@ -1,0 +1,98 @@
+import CLinux
+import Synchronization
+
+/// Has something tried again on the listening thread, after 10 ms at first and then at longer intervals, until it has
+/// worked.
+///
+/// Its timerfd is opened at the start, so that a process without descriptors or threads can try again too. While
+/// nothing is to be tried, it wakes nobody.
+final class RetryTimer: LifecycleSource {
+  /// What tries again. Called on the listening thread, under no lock of the timer's: it must not wait.
+  protocol Client: AnyObject, Sendable {
+    /// Whether nothing is left to be tried.
+    func tryAgain() -> Bool
+  }
+
+  private struct State {
+    var timer: Int32 = -1
+    /// How long the next interval is.
+    var delay: Duration
+    /// The timer will go off.
+    var isArmed = false
+  }
+
+  /// Set once, by its owner, before anything can begin.
+  nonisolated(unsafe) weak var client: (any Client)?
+  private let first: Duration
+  private let longest: Duration
+  private let state: Mutex<State>
+
+  init(first: Duration = .milliseconds(10), longest: Duration) {
+    self.first = first
+    self.longest = longest
+    state = Mutex(State(delay: first))
+  }
+
+  deinit { close() }
+
+  /// Sees to it that the client tries again. False when the timer is not open: then nobody will.
+  @discardableResult func begin() -> Bool {
+    state.withLock { state in
+      guard state.timer >= 0 else { return false }
+      if !state.isArmed { arm(&state) }
+      return true
+    }
+  }
+
+  private func arm(_ state: inout State) {
+    state.isArmed = true
+    let nanoseconds = state.delay.saturatedNanoseconds
+    var spec = itimerspec()
+    spec.it_value.tv_sec = time_t(nanoseconds / 1_000_000_000)
+    spec.it_value.tv_nsec = Int(nanoseconds % 1_000_000_000)
+    timerfd_settime(state.timer, 0, &spec, nil)
+  }
+
+  // MARK: As a source
+
+  var descriptors: [PolledDescriptor] {
+    state.withLock { $0.timer < 0 ? [] : [PolledDescriptor(number: $0.timer)] }
+  }
+
+  func open() throws(LifecycleError) {
+    let timer = timerfd_create(CLOCK_MONOTONIC, Int32(TFD_CLOEXEC | TFD_NONBLOCK))
+    guard timer >= 0 else { throw .system("create a timer to try again", errno: clinux_errno()) }
+    state.withLock { $0.timer = timer }
+    // What has failed before there was a timer.
+    if client?.tryAgain() == false { begin() }
+  }
+
+  func read(_: PolledDescriptor) -> [LifecycleInput] {
+    let isDue = state.withLock { state in
+      var expirations: UInt64 = 0
+      guard state.timer >= 0, CLinux.read(state.timer, &expirations, 8) == 8 else { return false }
+      // Before the client tries: what begins meanwhile must be tried again too.
+      state.isArmed = false
+      return true
+    }
+    guard isDue, let client else { return [] }
+    let isDone = client.tryAgain()
+    state.withLock { state in
+      state.delay = isDone ? first : min(state.delay * 2, longest)
+      if !isDone, !state.isArmed, state.timer >= 0 { arm(&state) }
+    }
+    return []
+  }
+
+  @discardableResult func close() -> [LifecycleInput] {
+    let timer = state.withLock { state in
+      defer {
+        state.timer = -1
+        state.isArmed = false
+      }
+      return state.timer
+    }
+    if timer >= 0 { CLinux.close(timer) }
+    return []
+  }
+}

@@ -1,0 +1,44 @@
+import CLinux
+
+/// A datagram socket that stays open, so that a process without descriptors can send.
+///
+/// Programs close numbers that are not theirs: closefrom(3) in a library, a second close(2) in a bug. What is sent here
+/// must then not go into the file that has got the number, a client's connection for instance. So each use looks first
+/// whether the number still leads to this socket; between that look and the use a race remains, which only such a
+/// mistake can lose.
+final class KeptSocket: Sendable {
+  let number: Int32
+  private let identity: Identity
+
+  private struct Identity: Equatable {
+    let device: UInt64
+    let inode: UInt64
+
+    /// `nil` when the number is not open.
+    init?(of number: Int32) {
+      var status = stat()
+      guard fstat(number, &status) == 0 else { return nil }
+      device = UInt64(status.st_dev)
+      inode = UInt64(status.st_ino)
+    }
+  }
+
+  /// Not connected yet, non-blocking and close-on-exec.
+  init(family: Int32, purpose: String) throws(SystemdError) {
+    let number = socket(
+      family, CLINUX_SOCK_DGRAM | CLINUX_SOCK_CLOEXEC | CLINUX_SOCK_NONBLOCK, 0)
+    guard number >= 0 else { throw .system(purpose, errno: clinux_errno()) }
+    guard let identity = Identity(of: number) else {
+      let code = clinux_errno()
+      _ = close(number)
+      throw .system(purpose, errno: code)
+    }
+    self.number = number
+    self.identity = identity
+  }
+
+  /// Whether the number still leads to this socket. No two sockets of a machine have one inode.
+  var isOurs: Bool { Identity(of: number) == identity }
+
+  deinit { if isOurs { _ = close(number) } }
+}

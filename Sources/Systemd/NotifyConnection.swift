@@ -1,0 +1,156 @@
+import CLinux
+import Synchronization
+
+/// The way to one service manager, which all copies of a ``NotifySocket`` share.
+///
+/// To a local manager there is one socket for life, opened at once and connected with the first message, so that
+/// nothing that is sent later needs a descriptor. It stays connected where the manager's path can't be reached any more,
+/// after a chroot(2) for instance. A manager that re-executes itself keeps its socket; one that was replaced refuses the
+/// old connection and is connected to again, over the same descriptor. A forked child sends over the same socket with
+/// its own credentials. Over vsock each message has a connection of its own: a stream's message ends with the stream.
+final class NotifyConnection: Sendable {
+  private let address: NotifyAddress
+  private let kept: Mutex<KeptSocket?>
+  private let reserve = Mutex(Reserve())
+
+  /// What a barrier needs, made in advance.
+  private struct Reserve: ~Copyable {
+    var isWanted = false
+    /// `nil` while there is none, or one is in use.
+    var pipe: BarrierPipe?
+  }
+
+  init(to address: NotifyAddress) {
+    self.address = address
+    // Where there is no descriptor now, the first message opens it.
+    kept = Mutex(address.isLocal ? try? KeptSocket(family: AF_UNIX, purpose: Self.purpose) : nil)
+  }
+
+  static let purpose = "notify the service manager"
+
+  var isLocal: Bool { address.isLocal }
+
+  /// The number of the kept socket.
+  var numberForTesting: Int32? { kept.withLock { $0?.number } }
+
+  // MARK: Sending
+
+  /// - Parameter waits: Whether it waits, until the deadline, for room in the manager's queue.
+  func send(
+    _ bytes: [UInt8], descriptors: [Int32], deadline: Deadline, waits: Bool
+  ) throws(SystemdError) {
+    let (name, isAbstract): (String, Bool)
+    switch address {
+    case .path(let path): (name, isAbstract) = (path, false)
+    case .abstract(let text): (name, isAbstract) = (text, true)
+    case .vsock(let cid, let port, let kind):
+      let channel = try NotifyChannel(toVsock: cid, port: port, kind: kind, deadline: deadline)
+      return try channel.send(bytes, descriptors: descriptors, deadline: deadline, waits: waits)
+    }
+    let socket = try socket()
+    do throws(SystemdError) {
+      try NotifyChannel.write(
+        bytes, descriptors: descriptors, to: socket.number, isLocal: true, isStream: false,
+        deadline: deadline, waits: waits)
+    } catch {
+      guard error.meansDisconnected else { throw error }
+      try connect(socket, name, isAbstract)
+      try NotifyChannel.write(
+        bytes, descriptors: descriptors, to: socket.number, isLocal: true, isStream: false,
+        deadline: deadline, waits: waits)
+    }
+  }
+
+  /// The kept socket; another one where somebody has closed it.
+  private func socket() throws(SystemdError) -> KeptSocket {
+    try kept.withLock { kept throws(SystemdError) in
+      if let socket = kept, socket.isOurs { return socket }
+      let socket = try KeptSocket(family: AF_UNIX, purpose: Self.purpose)
+      kept = socket
+      return socket
+    }
+  }
+
+  /// A datagram socket may be connected as often as one likes, also while other threads send.
+  private func connect(
+    _ socket: KeptSocket, _ name: String, _ isAbstract: Bool
+  ) throws(SystemdError) {
+    var name = name
+    let result = name.withUTF8 { bytes in
+      bytes.withMemoryRebound(to: CChar.self) {
+        clinux_connect_unix(socket.number, $0.baseAddress, $0.count, isAbstract)
+      }
+    }
+    guard result == 0 else { throw .system(Self.purpose, errno: clinux_errno()) }
+  }
+
+  // MARK: Barriers
+
+  /// Makes the pipe of the next barrier now, and of each later one when the one before has ended.
+  func reserveBarrier() {
+    reserve.withLock { $0.isWanted = true }
+    refill()
+  }
+
+  private func refill() {
+    reserve.withLock { reserve in
+      guard reserve.isWanted, reserve.pipe == nil else { return }
+      reserve.pipe = try? BarrierPipe()
+    }
+  }
+
+  private func takePipe() throws(SystemdError) -> BarrierPipe {
+    if let pipe = reserve.withLock({ $0.pipe.take() }) { return pipe }
+    return try BarrierPipe()
+  }
+
+  /// Waits until the manager has closed the end of a pipe that was sent to it.
+  func barrier(timeout: Duration) throws(SystemdError) {
+    // Once both ends of the pipe are closed: in a flood their numbers are soon gone.
+    defer { refill() }
+    try waitAtBarrier(timeout: timeout)
+  }
+
+  private func waitAtBarrier(timeout: Duration) throws(SystemdError) {
+    let deadline = Deadline(after: timeout)
+    let pipe = try takePipe()
+    // Alone in its message, as systemd wants it.
+    try send(
+      Array("BARRIER=1".utf8), descriptors: [pipe.writeEnd.rawValue], deadline: deadline,
+      waits: timeout > .zero)
+    let readEnd = pipe.closingWriteEnd()
+    let purpose = "wait until the service manager has read the notifications"
+    let events = try deadline.wait(for: readEnd.rawValue, events: 0, purpose: purpose)
+    guard events != 0 else { throw .timedOut(purpose) }
+  }
+}
+
+/// The pipe of one barrier.
+private struct BarrierPipe: ~Copyable {
+  private let readEnd: OwnedDescriptor
+  let writeEnd: OwnedDescriptor
+
+  init() throws(SystemdError) {
+    var ends: [Int32] = [-1, -1]
+    guard clinux_pipe(&ends) == 0 else {
+      throw .system("make a pipe for a barrier", errno: clinux_errno())
+    }
+    readEnd = OwnedDescriptor(owning: ends[0])
+    writeEnd = OwnedDescriptor(owning: ends[1])
+  }
+
+  /// After this the manager's end is the last one.
+  consuming func closingWriteEnd() -> OwnedDescriptor { readEnd }
+}
+
+extension SystemdError {
+  /// A socket that was never connected, or whose peer has gone.
+  fileprivate var meansDisconnected: Bool {
+    switch self {
+    case .system(_, ENOTCONN), .system(_, ECONNREFUSED), .system(_, ECONNRESET), .system(_, EPIPE),
+      .system(_, EDESTADDRREQ):
+      true
+    default: false
+    }
+  }
+}
