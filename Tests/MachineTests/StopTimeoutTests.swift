@@ -34,7 +34,7 @@ import Testing
         services.append(
           try await machine.lifecycle(
             "--stuck=background --deadline=60 --state=/run/saved-\(number)",
-            named: "lifecycle-\(number)", "TimeoutStopSec=12"))
+            named: "lifecycle-\(number)", "TimeoutStopSec=20"))
       }
       let names = services.map(\.name).joined(separator: " ")
       // systemctl waits until systemd is back.
