@@ -1,8 +1,8 @@
 import Foundation
 import Systemd
 
-/// What systemd keeps of the connections. Belongs to the loop's thread, which never waits for systemd: what can't be sent
-/// now is sent later.
+/// What systemd keeps of the connections. Belongs to the loop's thread, which waits for a systemd that does not answer
+/// once, and not again: from then on all that systemd is to be told is told later, until it has taken everything.
 final class Keeping {
   let preservation: Preservation
   /// Connections that have ended, which systemd has still to be told of.
@@ -11,6 +11,8 @@ final class Keeping {
   private var unkept: Set<Int> = []
   /// The next attempt; `nil` when there is nothing to do or nothing can be done.
   private(set) var due: ContinuousClock.Instant?
+  /// systemd's queue was full, and what waits for it has not all been sent.
+  private var isCongested = false
   /// What is wrong is said once, until nothing is.
   private var hasSaid = false
 
@@ -18,6 +20,8 @@ final class Keeping {
   private var delay = Keeping.firstDelay
   private static let firstDelay = Duration.milliseconds(100)
   private static let longestDelay = Duration.seconds(5)
+  /// How long systemd's queue may be full before the rest is told later.
+  private static let patience = Duration.seconds(1)
   /// So many in one attempt, for the sake of those who are served.
   private static let attempts = 256
 
@@ -27,7 +31,17 @@ final class Keeping {
   ///
   /// - Returns: Whether systemd has it.
   @discardableResult
-  func keep(_ connection: Connection, timeout: Duration = .zero) -> Bool {
+  func keep(_ connection: Connection) -> Bool {
+    guard isCongested, !connection.isPreserved, preservation.limit > 0 else {
+      return keep(connection, timeout: Self.patience)
+    }
+    unkept.insert(connection.id)
+    schedule()
+    return false
+  }
+
+  /// As `keep(_:)`, for the last time: tried even if systemd has not taken what came before.
+  func keep(_ connection: Connection, timeout: Duration) -> Bool {
     if connection.isPreserved || preservation.limit == 0 { return connection.isPreserved }
     defer { schedule() }
     return store(connection, timeout: timeout)
@@ -54,7 +68,7 @@ final class Keeping {
   /// all the same, and it is tried again.
   func giveUp(_ connection: Connection) {
     unkept.remove(connection.id)
-    if connection.isPreserved, !forget(connection.id) {
+    if connection.isPreserved, isCongested || !forget(connection.id, timeout: Self.patience) {
       // Of the connection, not of this descriptor: systemd's duplicate can't keep it open.
       shutdown(connection.socket, Int32(SHUT_RDWR))
       given.insert(connection.id)
@@ -67,8 +81,9 @@ final class Keeping {
     guard let due, due <= now else { return }
     self.due = nil
     let count = given.count + unkept.count
+    isCongested = false
     retryGiven()
-    retryUnkept(connections)
+    if !isCongested { retryUnkept(connections) }
     delay =
       given.count + unkept.count < count ? Self.firstDelay : min(delay * 2, Self.longestDelay)
     schedule()
@@ -76,20 +91,21 @@ final class Keeping {
 
   private func retryGiven() {
     for id in given.prefix(Self.attempts) {
-      guard forget(id) else { return }
+      guard forget(id, timeout: .zero) else { return }
       given.remove(id)
     }
   }
 
   private func retryUnkept(_ connections: [Int: Connection]) {
-    for id in unkept.prefix(Self.attempts) where preservation.room > 1 {
+    // Who came first is kept first.
+    for id in unkept.sorted().prefix(Self.attempts) where preservation.room > 1 {
       if let connection = connections[id], !store(connection, timeout: .zero) { return }
     }
   }
 
-  private func forget(_ id: Int) -> Bool {
+  private func forget(_ id: Int, timeout: Duration) -> Bool {
     do {
-      try preservation.forget(named: StoredName.connection(id), timeout: .zero)
+      try preservation.forget(named: StoredName.connection(id), timeout: timeout)
       return true
     } catch {
       report(error)
@@ -101,11 +117,12 @@ final class Keeping {
   private func schedule() {
     if given.isEmpty, unkept.isEmpty { hasSaid = false }
     let canDo = !given.isEmpty || (!unkept.isEmpty && preservation.room > 1)
-    if !canDo { due = nil } else if due == nil { due = .now + delay }
+    if !canDo { (due, isCongested) = (nil, false) } else if due == nil { due = .now + delay }
   }
 
   /// That systemd's queue is full is nothing to report, unless it stays so.
   private func report(_ error: SystemdError) {
+    if case .storeFull = error {} else { isCongested = true }
     if delay < .seconds(1), case .system(_, EAGAIN) = error { return }
     if !hasSaid { say("\(error)") }
     hasSaid = true
