@@ -50,7 +50,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "SystemdTests",
-      dependencies: ["CLinux", "Systemd", "DaemonLifecycleTesting", "TestSupport"],
+      dependencies: [
+        "CLinux", "Systemd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "DaemonLifecycleTests",

@@ -24,8 +24,9 @@ import Systemd
 /// after the last answer means that lines without one were not handled, and may be sent again elsewhere.
 ///
 /// From top to bottom: `Conversation` is what is said on one connection, `Connection` puts a socket to it, `Loop` serves
-/// all of them on a thread, `Loop+Handover` and `Restored` are the two sides of a restart, `Server` is the thread as
-/// others see it, and `EchoService` is where the lifecycle is used.
+/// all of them on a thread, with `DescriptorLimit` for crowds and `Keeping` for what systemd keeps, `Loop+Handover` and
+/// `Restored` are the two sides of a restart, `Server` is the thread as others see it, and `EchoService` is where the
+/// lifecycle is used.
 @main struct Echod {
   static func main() async {
     signal(SIGPIPE, SIG_IGN)

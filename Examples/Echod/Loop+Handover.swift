@@ -31,12 +31,14 @@ extension Loop {
     var handed = Handed()
     var handover = Handover(nextID: nextID, conversations: [:])
     var kept: [Connection] = []
+    // For all of them together: a systemd that does not answer now must not take the time that saving needs.
+    let end = ContinuousClock.now + .seconds(2)
     for connection in connections.values {
       guard connection.flush(settings), !connection.endIfOver(at: .now) else {
-        end(connection)
+        self.end(connection)
         continue
       }
-      guard preserve(connection) else { continue }
+      guard keeping.keep(connection, timeout: max(.zero, end - .now)) else { continue }
       kept.append(connection)
       let conversation = connection.conversation
       if conversation == Conversation() { continue }
@@ -44,9 +46,9 @@ extension Loop {
       handover.conversations[connection.id] = conversation
     }
     do {
-      try preservation.preserve(value: handover, named: StoredName.state)
+      try keeping.preservation.preserve(value: handover, named: StoredName.state)
       // Before systemd has read all of this, exiting could lose it.
-      try preservation.barrier(timeout: .seconds(5))
+      try keeping.preservation.barrier(timeout: .seconds(5))
     } catch {
       return reply(.failure(error))
     }

@@ -23,12 +23,13 @@ final class Loop {
   private(set) var nextID: Int
   /// Told once all connections have ended in `finishing`.
   private var whenFinished: (@Sendable (Ending) -> Void)?
-  /// After a failure: nobody is accepted until then, since the listener would be ready all the time.
+  /// After a failure, or without a descriptor to spare: nobody is accepted until then, or until a connection ends. The
+  /// listener would be ready all the time.
   private var acceptsAgain: ContinuousClock.Instant?
-  /// That the store is full is said once, until there is room again.
-  private var hasSaidFull = false
+  /// That clients wait for a descriptor is said once, until nobody waits.
+  private var hasSaidCrowded = false
 
-  let preservation: Preservation
+  let keeping: Keeping
   private let listeners: [Int32]
   /// They are ours alone: who waits behind them waits for this run.
   private let listensItself: Bool
@@ -49,7 +50,7 @@ final class Loop {
     listensItself = restored.listensItself
     nextID = restored.nextID
     self.settings = settings
-    self.preservation = preservation
+    keeping = Keeping(preservation)
     self.mailbox = mailbox
     for kept in restored.connections {
       Sockets.makeReady(kept.socket)
@@ -112,6 +113,7 @@ final class Loop {
     var due = connections.values.compactMap { $0.due(leaving) }.min()
     if let again = acceptsAgain { due = min(due ?? again, again) }
     if case .finishing(_, let end) = phase { due = min(due ?? end, end) }
+    if let again = keeping.due { due = min(due ?? again, again) }
     guard let due else { return -1 }
     return Int32(clamping: Int((max(.zero, due - now) / .milliseconds(1)).rounded(.up)))
   }
@@ -119,6 +121,7 @@ final class Loop {
   private func passTime() {
     let now = ContinuousClock.now
     let leaving = leaving
+    keeping.retry(connections, at: now)
     for connection in connections.values {
       if let due = connection.due(leaving), due <= now { advance(connection) }
     }
@@ -134,17 +137,27 @@ final class Loop {
 
   // MARK: Connections
 
-  /// So many at a time, for the sake of those who are there already: how many it were.
+  /// So many at a time, for the sake of those who are there already: how many it were. None while the descriptors that
+  /// are left are the daemon's own: clients wait in the kernel's queue, and are accepted as others leave.
   @discardableResult
   private func accept(from listener: Int32) -> Int {
+    let limit = DescriptorLimit.current
+    guard limit.hasRoom(besides: listener) else {
+      waitForRoom()
+      return 0
+    }
     for count in 0..<64 {
       do throws(SystemError) {
-        guard let socket = try Sockets.accept(listener) else { return count }
+        guard let socket = try Sockets.accept(listener) else {
+          hasSaidCrowded = false
+          return count
+        }
         let connection = Connection(id: nextID, socket: socket, isPreserved: false)
         nextID += 1
         connections[connection.id] = connection
         // Now, and not at the end: so it outlives a crash too.
-        preserve(connection)
+        keeping.keep(connection)
+        if !limit.isForClients(socket) { return count + 1 }
       } catch {
         say("\(error) Nobody is accepted for a second.")
         acceptsAgain = .now + .seconds(1)
@@ -154,24 +167,13 @@ final class Loop {
     return 64
   }
 
-  /// Has systemd keep a connection; one that it has no place for is served all the same.
-  @discardableResult
-  func preserve(_ connection: Connection) -> Bool {
-    if connection.isPreserved || preservation.limit == 0 { return connection.isPreserved }
-    let name = StoredName.connection(connection.id)
-    do throws(SystemdError) {
-      // One place is the state's.
-      guard preservation.room > 1 else {
-        throw .storeFull(name: name, limit: preservation.limit)
-      }
-      try preservation.preserve(connection.socket, named: name, timeout: .seconds(1))
-      connection.isPreserved = true
-      hasSaidFull = false
-    } catch {
-      if !hasSaidFull { say("\(error)") }
-      hasSaidFull = true
+  /// A second, since the limit may be raised, and the daemon may need less for itself.
+  private func waitForRoom() {
+    acceptsAgain = .now + .seconds(1)
+    if !hasSaidCrowded {
+      say("\(connections.count) connections are all that LimitNOFILE= allows; who comes waits.")
     }
-    return connection.isPreserved
+    hasSaidCrowded = true
   }
 
   private func serve(_ connection: Connection, _ events: Int16) {
@@ -193,12 +195,9 @@ final class Loop {
   /// Hangs up: systemd's duplicate goes first, or the peer would not notice.
   func end(_ connection: Connection) {
     guard connections.removeValue(forKey: connection.id) != nil else { return }
-    if connection.isPreserved {
-      do { try preservation.forget(named: StoredName.connection(connection.id)) } catch {
-        say("\(error)")
-      }
-    }
+    keeping.giveUp(connection)
     close(connection.socket)
+    if hasSaidCrowded { acceptsAgain = nil }
   }
 
   // MARK: Commands

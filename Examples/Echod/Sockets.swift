@@ -125,6 +125,14 @@ enum Sockets {
     }
   }
 
+  /// The number that the next descriptor gets, which is the lowest that is free; `nil` when there is none.
+  static func nextNumber(besides socket: Int32) -> Int32? {
+    let number = fcntl(socket, F_DUPFD_CLOEXEC, 0)
+    guard number >= 0 else { return nil }
+    close(number)
+    return number
+  }
+
   /// Where a socket listens, for the log: `127.0.0.1:7777`, a path.
   static func address(of socket: Int32) -> String {
     var storage = sockaddr_storage()

@@ -142,6 +142,39 @@ import Testing
     }
   }
 
+  /// Three times as many connections as it may have descriptors, and six times as many as it has places: its clients go on
+  /// through all of it, over a reload, a ping and a restart, and afterwards everything is as before.
+  @Test(arguments: Release.since(254))
+  func aFloodChangesNothingForThoseWhoAreThere(_ release: Release) async throws {
+    try await release.test { machine in
+      let echod = try await machine.echod(
+        config: "", "LimitNOFILE=1024", "FileDescriptorStoreMax=512", "WatchdogSec=10s")
+      let name = echod.service.name
+      let script = "/run/\(machine.unique("flood")).sh"
+      try await machine.write(script, Self.throughTheFlood)
+      let flood = "/opt/machine/bin/ProbeService crowd \(echod.port) 3000 sh -eu \(script) \(name)"
+      let counts = try await machine.load(
+        echod, ["--clients=50", "--do=\(flood)", "--do=systemctl restart \(name)"])
+      #expect(counts["failed"] == 0 && counts["commands"] == 2)
+      #expect(counts["refused"] == 0 && counts["dropped"] == 0)
+      #expect(counts["bad"] == 0 && counts["unanswered"] == 0)
+      #expect(counts["sent"] == counts["received"])
+      try await echod.service.wait("NFileDescriptorStore", is: "0")
+      #expect(try await echod.service.show("NRestarts") == "0")
+      let after = try await machine.load(echod, ["--clients=10", "--connectors=4"])
+      #expect(after["lines"] >= 30 && after["dropped"] == 0 && after["bad"] == 0)
+    }
+  }
+
+  /// While the crowd is there; $1 is the service.
+  private static let throughTheFlood = """
+    until journalctl --unit=$1 --output=cat --grep='who comes waits' >/dev/null; do sleep .05; done
+    systemctl reload $1
+    last=$(systemctl show -P WatchdogTimestampMonotonic $1)
+    while [ $(systemctl show -P WatchdogTimestampMonotonic $1) = $last ]; do sleep .05; done
+    systemctl restart $1
+    """
+
   @Test(arguments: Release.selected)
   func aReloadChangesAnswersAndNothingElse(_ release: Release) async throws {
     try await release.test { machine in

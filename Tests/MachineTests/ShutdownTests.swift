@@ -56,7 +56,7 @@ import Testing
     let said = try await saying(release, "--shutdown", polkit: false, user: "daemon") {
       _, service in
       try await service.waitForEntry {
-        $0.message.contains("goes on without: a delay lock for the shutdown")
+        $0.message == "no delay lock: a shutdown does not wait for the save"
       }
     }
     #expect(said.contains { $0.hasPrefix("saved: ") })

@@ -24,6 +24,32 @@ import Testing
     }
   }
 
+  /// systemd is away from the bus for a moment, several times, while the services start and ask it. A hook that hangs has
+  /// a minute of its own: that the stop ends in time with the state saved shows that all have learnt the timeout.
+  @Test(arguments: Release.selected)
+  func isLearntThoughSystemdIsReexecutedMeanwhile(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      var services: [Service] = []
+      for number in 1...8 {
+        services.append(
+          try await machine.lifecycle(
+            "--stuck=background --deadline=60 --state=/run/saved-\(number)",
+            named: "lifecycle-\(number)", "TimeoutStopSec=20"))
+      }
+      let names = services.map(\.name).joined(separator: " ")
+      // systemctl waits until systemd is back.
+      try await machine.expect(
+        "sh", "-euc",
+        "systemctl start --no-block \(names); for i in 1 2 3 4; do systemctl daemon-reexec; done")
+      for service in services { try await service.wait("ActiveState", is: "active") }
+      try await machine.expect("sh", "-c", "systemctl stop \(names)")
+      for (index, service) in services.enumerated() {
+        #expect(try await service.show("ExecMainStatus") == "124")
+        #expect(try await machine.read("/run/saved-\(index + 1)").hasPrefix("saved: SIGTERM"))
+      }
+    }
+  }
+
   /// There is no end to count down to: then the hook's own deadline is what counts.
   @Test(arguments: Release.selected)
   func infinityIsNoNumber(_ release: Release) async throws {

@@ -54,6 +54,8 @@ enum LifecycleRemark: Int, Sendable, Comparable {
   case health
   /// Suspending without a delay lock.
   case delayLock
+  /// A shutdown without a delay lock.
+  case shutdownLock
   /// A watched unit or session that can't be followed.
   case watched
 

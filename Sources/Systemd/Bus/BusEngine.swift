@@ -28,6 +28,9 @@ final class BusEngine {
   private var observers: [(id: UInt64, observer: BusSessionObserver)] = []
   /// Asked for while it is not known whether there will be a connection.
   private var held: [BusRequest] = []
+  /// Asked for a later time, in no order.
+  private var delayed: [(due: BusTime, body: @Sendable (Result<BusConnection, BusError>) -> Void)] =
+    []
   private let address: BusAddress
   private let options: BusSession.Options
   /// Who made it; a fork has a copy whose descriptors are the maker's too.
@@ -47,6 +50,7 @@ final class BusEngine {
   func run(_ requests: [BusRequest], started: Bool, isClosed: () -> Bool) {
     poll.drain()
     held += requests
+    takeDue()
     if started, case .idle = state { connect() }
     if case .waiting(let until, _) = state, BusTime.now() >= until { connect() }
     serve(isClosed)
@@ -62,6 +66,7 @@ final class BusEngine {
     if getpid() == maker, let watched { poll.forget(watched) }
     state = .closed
     connection?.close(error)
+    held += delayed.takeAll().map { .perform($0.body) }
     for request in held.takeAll() { request.refuse(error) }
     let observers = observers
     self.observers = []
@@ -180,9 +185,17 @@ final class BusEngine {
       switch request {
       case .observe(let id, let observer): add(id, observer)
       case .forget(let id): observers.removeAll { $0.id == id }
+      case .performLater(let due, let body): delayed.append((due, body))
       case .perform(let body): perform(request, body)
       }
     }
+  }
+
+  /// Moves the requests whose time has come to those that are held.
+  private func takeDue() {
+    let now = BusTime.now()
+    held += delayed.filter { $0.due <= now }.map { .perform($0.body) }
+    delayed.removeAll { $0.due <= now }
   }
 
   private func add(_ id: UInt64, _ observer: BusSessionObserver) {
@@ -218,7 +231,7 @@ final class BusEngine {
     case .waiting(let until, _): deadline = until
     case .idle, .absent, .closed: break
     }
-    poll.arm(at: deadline)
+    poll.arm(at: ([deadline] + delayed.map(\.due)).compactMap { $0 }.min())
   }
 
   private func watch(_ connection: BusConnection) {

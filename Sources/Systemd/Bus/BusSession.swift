@@ -45,12 +45,15 @@ public final class BusSession: Sendable {
   private let poll = BusPoll()
   /// Touched only by the thread that has set `hasTurn`; the mutex orders one turn after the other.
   nonisolated(unsafe) private let engine: BusEngine
+  /// How long to wait before something is tried again; the same delays as between two attempts to connect.
+  let backOff: BusBackOff
   /// Who made the session; any other process is a fork.
   private let maker = getpid()
 
   /// A session for a bus; connects to nothing yet.
   public init(_ address: BusAddress, options: Options = Options()) {
     engine = BusEngine(address, options, poll)
+    backOff = BusBackOff(first: options.firstDelay, longest: options.longestDelay)
   }
 
   /// A session for the bus at an address such as `unix:path=/run/test/bus`.
@@ -134,6 +137,13 @@ public final class BusSession: Sendable {
     enqueue(.perform(body))
   }
 
+  /// Runs `body` as `perform` does, but not before the delay is over.
+  package func perform(
+    after delay: Duration, _ body: @escaping @Sendable (Result<BusConnection, BusError>) -> Void
+  ) {
+    enqueue(.performLater(BusTime.now().advanced(BusTime.microseconds(delay)), body))
+  }
+
   /// Tells `observer` of each connection, the present one included, until the watch is cancelled or gone.
   public func observe(_ observer: BusSessionObserver) -> BusWatch {
     let id = shared.withLock { shared in
@@ -181,13 +191,15 @@ public struct BusSessionObserver: Sendable {
 /// What the owner's thread is asked to see to.
 enum BusRequest: Sendable {
   case perform(@Sendable (Result<BusConnection, BusError>) -> Void)
+  /// Becomes a `perform` at that time.
+  case performLater(BusTime, @Sendable (Result<BusConnection, BusError>) -> Void)
   case observe(UInt64, BusSessionObserver)
   case forget(UInt64)
 
   /// It will not be done.
   func refuse(_ error: BusError) {
     switch self {
-    case .perform(let body): body(.failure(error))
+    case .perform(let body), .performLater(_, let body): body(.failure(error))
     case .observe(_, let observer): observer.disconnected(error)
     case .forget: break
     }

@@ -8,10 +8,12 @@ extension MachineTest {
   ///
   /// - Parameters:
   ///   - options: As `LifecycleProbe` describes them.
+  ///   - stem: What its name begins with; a test of several needs several.
   ///   - wrapper: A shell command in place of ExecStart= in which `$probe` is the program with its options.
   ///   - lines: More for the section [Service].
   func lifecycle(
-    _ options: String = "", wrapper: String = "", _ lines: String...
+    _ options: String = "", named stem: String = "lifecycle", wrapper: String = "",
+    _ lines: String...
   ) async throws -> Service {
     let program = "/opt/machine/bin/ProbeService lifecycle \(options)"
     let shell = wrapper.replacingOccurrences(of: "$probe", with: program)
@@ -25,7 +27,7 @@ extension MachineTest {
       \(lines.joined(separator: "\n"))
 
       """
-    let name = unique("lifecycle") + ".service"
+    let name = unique(stem) + ".service"
     // systemd forgets a unit that has ended, and with it its Result, unless another one names it.
     try await write(
       "/etc/systemd/system/multi-user.target.d/\(name).conf", "[Unit]\nAfter=\(name)\n")

@@ -14,10 +14,15 @@ import Glibc
     case "load":
       LoadProbe(Options(Array(arguments.dropFirst())), port: UInt16(arguments.first ?? "") ?? 0)
         .run()
+    case "crowd":
+      let numbers = arguments.compactMap { Int($0) } + [0, 0]
+      crowd(
+        port: UInt16(numbers[0]), connections: numbers[1],
+        arguments.dropFirst(2).joined(separator: " "))
     case "flood": try await FloodProbe(Options(arguments)).run()
     case "credential": try readCredentials(arguments)
     default:
-      say("usage: ProbeService lifecycle|echo|child|mirror|load|flood|credential …")
+      say("usage: ProbeService lifecycle|echo|child|mirror|load|crowd|flood|credential …")
       exit(64)
     }
   }

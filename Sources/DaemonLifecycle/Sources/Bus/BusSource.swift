@@ -83,6 +83,9 @@ final class BusInbox: Sendable {
     }
   }
 
+  /// The daemon has what it did without: the next failure is reported again, whatever the reason.
+  func settle(_ matter: String) { state.withLock { $0.said[matter] = nil } }
+
   func take() -> [LifecycleInput] {
     state.withLock { state in
       defer { (state.inputs, state.complaints) = ([], [:]) }

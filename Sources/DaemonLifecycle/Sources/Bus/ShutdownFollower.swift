@@ -13,30 +13,26 @@ final class ShutdownFollower: BusFollower {
   }
 
   private let save = Mutex(Save.none)
-  private let watches = Mutex<[BusWatch]>([])
-  private let lock = DelayLock(.shutdown)
+  private let watch = Mutex<BusWatch?>(nil)
+  private let lock = DelayLock.shutdown()
 
   func begin(on session: BusSession, _ inbox: BusInbox) {
     let login = Login1(session)
-    let connections = session.observe(
-      BusSessionObserver(connected: { [weak self] _ in self?.takeLock(login, inbox) }))
-    let shutdowns = login.watchShutdown { [weak self] event in self?.take(event, login, inbox) }
-    watches.withLock { $0 = [connections, shutdowns] }
+    lock.begin(login, inbox)
+    let shutdowns = login.watchShutdown { [weak self] event in self?.take(event, inbox) }
+    watch.withLock { $0 = shutdowns }
   }
 
-  private func take(
-    _ event: Result<ShutdownEvent, BusError>, _ login: Login1, _ inbox: BusInbox
-  ) {
+  private func take(_ event: Result<ShutdownEvent, BusError>, _ inbox: BusInbox) {
     switch event {
     case .success(.willShutDown(let kind)):
-      lock.setAnnounced(true)
+      lock.setAnnounced()
       save.withLock { $0 = .wanted }
       let fact = "the machine is about to \(Self.phrase(kind))"
       inbox.put(.event(LifecycleEvent(.saveState, cause: LifecycleCause(.bus(fact)))))
     case .success(.calledOff):
-      lock.setAnnounced(false)
       save.withLock { $0 = .none }
-      takeLock(login, inbox)
+      lock.setOver()
     case .failure(let error): inbox.complain(error, without: "the machine's shutdown")
     }
   }
@@ -50,14 +46,6 @@ final class ShutdownFollower: BusFollower {
     case .softReboot: "restart its user space"
     case .other(let word): "shut down (\(word))"
     case nil: "shut down"
-    }
-  }
-
-  private func takeLock(_ login: Login1, _ inbox: BusInbox) {
-    lock.take(login) { answer in
-      if case .failure(let error) = answer {
-        inbox.complain(error, without: "a delay lock for the shutdown")
-      }
     }
   }
 

@@ -3,36 +3,41 @@ import Systemd
 
 /// The machine's sleep, held back by a delay lock until the hooks have ended, where logind grants one.
 ///
-/// Without a lock (it takes root or polkit) the hooks run all the same; the machine just does not wait for
-/// them, and STATUS= says so.
+/// Without a lock (it takes root or polkit, and a logind that is there) the hooks run all the same; the machine just
+/// does not wait for them.
 final class SleepFollower: BusFollower {
   private struct State {
     /// From the announcement of a sleep until the machine is awake again.
     var isAsleep = false
     var delay = Duration.seconds(5)
-    var watches: [BusWatch] = []
+    var watch: BusWatch?
+    var delays: BusInquiry?
   }
 
   private let state = Mutex(State())
-  private let lock = DelayLock(.sleep)
+  private let lock = DelayLock.sleep()
 
   func begin(on session: BusSession, _ inbox: BusInbox) {
     let login = Login1(session)
-    let connections = session.observe(
-      BusSessionObserver(connected: { [weak self] _ in
-        self?.takeLock(login, inbox)
-        self?.readDelay(login)
-      }))
-    let sleeps = login.watchSleep { [weak self] event in self?.take(event, login, inbox) }
-    state.withLock { $0.watches = [connections, sleeps] }
+    lock.begin(login, inbox)
+    let delays = login.inquiry { [weak self] settled in
+      login.inhibitDelayMax { [weak self] answer in settled(self?.take(answer) ?? true) }
+    }
+    let sleeps = login.watchSleep { [weak self] event in self?.take(event, inbox) }
+    state.withLock { ($0.watch, $0.delays) = (sleeps, delays) }
   }
 
-  private func take(
-    _ event: Result<SleepEvent, BusError>, _ login: Login1, _ inbox: BusInbox
-  ) {
+  /// Whether the delay is known now.
+  private func take(_ delay: Result<Duration, BusError>) -> Bool {
+    guard case .success(let delay) = delay else { return false }
+    state.withLock { $0.delay = delay }
+    return true
+  }
+
+  private func take(_ event: Result<SleepEvent, BusError>, _ inbox: BusInbox) {
     switch event {
     case .success(.willSleep):
-      lock.setAnnounced(true)
+      lock.setAnnounced()
       let delay = state.withLock { state in
         state.isAsleep = true
         return state.delay
@@ -41,33 +46,15 @@ final class SleepFollower: BusFollower {
       if lock.isHeld { inbox.put(.sleepDelay(delay - delay / 10)) }
       inbox.put(.event(Self.event(.suspend, "the machine is about to sleep")))
     case .success(.didWake):
-      lock.setAnnounced(false)
       state.withLock { $0.isAsleep = false }
       inbox.put(.event(Self.event(.resume, "the machine has woken up")))
-      takeLock(login, inbox)
+      lock.setOver()
     case .failure(let error): inbox.complain(error, without: "the machine's sleep")
     }
   }
 
   private static func event(_ kind: LifecycleEvent.Kind, _ fact: String) -> LifecycleEvent {
     LifecycleEvent(kind, cause: LifecycleCause(.bus(fact)))
-  }
-
-  private func takeLock(_ login: Login1, _ inbox: BusInbox) {
-    lock.take(login) { answer in
-      switch answer {
-      case .success: inbox.put(.remark(.delayLock, nil))
-      case .failure(let error) where error.isAccessDenied:
-        inbox.put(.remark(.delayLock, "no delay lock: a suspend does not wait for the hooks"))
-      case .failure(let error): inbox.complain(error, without: "a delay lock for it")
-      }
-    }
-  }
-
-  private func readDelay(_ login: Login1) {
-    login.inhibitDelayMax { [weak self] answer in
-      if case .success(let delay) = answer { self?.state.withLock { $0.delay = delay } }
-    }
   }
 
   /// The hooks have ended. Once the machine is awake again the lock is kept for the next time.

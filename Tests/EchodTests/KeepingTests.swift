@@ -1,0 +1,129 @@
+import Foundation
+import Systemd
+import Testing
+
+@testable import Echod
+
+/// What systemd keeps of connections while its queue is full.
+@Suite final class KeepingTests {
+  /// Stands in for systemd's notify socket: what is sent waits in its queue until somebody reads.
+  private let queue: Int32
+  private let path: String
+  private var ends: [Int32] = [-1, -1]
+  private let keeping: Keeping
+
+  init() throws {
+    let path = NSTemporaryDirectory() + "keeping-\(UUID().uuidString.prefix(8))"
+    self.path = path
+    queue = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Sockets.closeOnExec, 0)
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    let size = socklen_t(MemoryLayout<sockaddr_un>.size)
+    let queue = queue
+    let isBound = withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(queue, $0, size) == 0 }
+    }
+    try #require(isBound)
+    let store = DescriptorStore(notify: try NotifySocket(address: path), limit: 4)
+    keeping = Keeping(Preservation(passed: try PassedDescriptors(duplicating: []), store: store))
+    let type = Sockets.stream | Sockets.closeOnExec | Sockets.nonBlocking
+    try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
+  }
+
+  deinit {
+    unlink(path)
+    for descriptor in ends + [queue] where descriptor >= 0 { close(descriptor) }
+  }
+
+  private func connection(_ id: Int, isPreserved: Bool = false) -> Connection {
+    Connection(id: id, socket: ends[0], isPreserved: isPreserved)
+  }
+
+  private func fillQueue() throws {
+    let notify = try NotifySocket(address: path)
+    while true {
+      do { try notify.send([.watchdog], timeout: .zero) } catch .system(_, EAGAIN) { return }
+    }
+  }
+
+  /// The messages that wait in the queue.
+  private func takeAll() -> [String] {
+    var all: [String] = []
+    var bytes = [UInt8](repeating: 0, count: 4096)
+    while true {
+      let count = recv(queue, &bytes, bytes.count, Int32(MSG_DONTWAIT))
+      if count < 0 { return all }
+      all.append(String(decoding: bytes[..<count], as: UTF8.self))
+    }
+  }
+
+  private var hasPeerEnded: Bool {
+    var byte: UInt8 = 0
+    return recv(ends[1], &byte, 1, 0) == 0
+  }
+
+  @Test func aPeerGetsItsEndThoughSystemdCannotBeTold() throws {
+    let duplicate = dup(ends[0])  // systemd's
+    defer { close(duplicate) }
+    try fillQueue()
+    keeping.giveUp(connection(7, isPreserved: true))
+    close(ends[0])
+    ends[0] = -1
+    #expect(hasPeerEnded)
+  }
+
+  @Test func whatSystemdCouldNotBeToldIsToldLater() throws {
+    try fillQueue()
+    keeping.giveUp(connection(7, isPreserved: true))
+    let due = try #require(keeping.due)
+    _ = takeAll()
+    keeping.retry([:], at: due)
+    let told = takeAll()
+    #expect(told.count == 1 && told[0].contains("FDSTOREREMOVE=1") && told[0].contains("c7"))
+    #expect(keeping.due == nil)
+  }
+
+  @Test func aConnectionThatCouldNotBeKeptIsKeptLater() throws {
+    try fillQueue()
+    let connection = connection(8)
+    #expect(!keeping.keep(connection) && !connection.isPreserved)
+    let due = try #require(keeping.due)
+    _ = takeAll()
+    keeping.retry([8: connection], at: due)
+    #expect(connection.isPreserved && keeping.due == nil)
+    #expect(takeAll().contains { $0.contains("FDSTORE=1") && $0.contains("c8") })
+  }
+
+  /// 4 places, of which one is the state's.
+  @Test func aPlaceThatBecomesFreeIsUsed() throws {
+    let connections = (1...4).map { connection($0) }
+    #expect(connections.map { keeping.keep($0) } == [true, true, true, false])
+    #expect(keeping.due == nil)
+    keeping.giveUp(connections[0])
+    let due = try #require(keeping.due)
+    keeping.retry([2: connections[1], 3: connections[2], 4: connections[3]], at: due)
+    #expect(connections[3].isPreserved && keeping.due == nil)
+  }
+
+  @Test func aConnectionThatHasEndedIsNotKept() throws {
+    let connections = (1...4).map { connection($0) }
+    for connection in connections { keeping.keep(connection) }
+    keeping.giveUp(connections[3])
+    keeping.giveUp(connections[0])
+    #expect(keeping.due == nil)
+  }
+
+  // MARK: Descriptors
+
+  @Test(arguments: [(UInt64(8192), Int32(8128)), (64, 48), (0, 0), (.max, .max)])
+  func theLastDescriptorsAreTheDaemonsOwn(_ allowed: UInt64, _ end: Int32) {
+    #expect(DescriptorLimit(allowed: allowed).end == end)
+  }
+
+  @Test func theNextNumberSaysHowManyAreInUse() throws {
+    let next = try #require(Sockets.nextNumber(besides: queue))
+    #expect(DescriptorLimit(allowed: 1 << 20).hasRoom(besides: queue))
+    #expect(!DescriptorLimit(allowed: UInt64(next / 2)).hasRoom(besides: queue))
+  }
+}

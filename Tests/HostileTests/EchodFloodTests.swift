@@ -1,0 +1,97 @@
+import DaemonLifecycleTesting
+import Foundation
+import Systemd
+import TestLimits
+import TestSupport
+import XCTest
+
+/// More clients than the example server may have descriptors.
+final class EchodFloodTests: XCTestCase {
+  private typealias Echod = (daemon: TestSupport.ChildProcess, address: String)
+
+  private func started(_ manager: FakeServiceManager) throws -> Echod {
+    var environment = manager.environment
+    environment["WATCHDOG_USEC"] = "4000000"
+    let daemon = try TestSupport.ChildProcess(
+      built("echod"), ["--listen", "127.0.0.1:0"], environment: environment, stderrToStdout: true)
+    let line = try daemon.expect("echod: serving ")
+    _ = try manager.next(containing: "READY", timeout: .seconds(30))
+    return (daemon, String(line.split(separator: " ")[2].dropLast()))
+  }
+
+  private func served(_ address: String, _ count: Int) throws -> [Peer] {
+    let peers = try (0..<count).map { _ in try Peer(address) }
+    for peer in peers {
+      peer.send("one\n")
+      XCTAssertTrue(peer.hears("one\n"))
+    }
+    return peers
+  }
+
+  /// Until nobody else is accepted.
+  private func flood(_ echod: Echod) throws -> [Peer] {
+    let peers = try (0..<400).map { _ in try Peer(echod.address) }
+    try echod.daemon.line { $0.contains("who comes waits") }
+    return peers
+  }
+
+  func testThoseWhoAreThereAreServedAndLeave() throws {
+    let manager = try FakeServiceManager(descriptorStoreLimit: 64)
+    let echod = try started(manager)
+    XCTAssertEqual(limits_set_soft(echod.daemon.pid, Int32(RLIMIT_NOFILE.rawValue), 128), 0)
+    let early = try served(echod.address, 10)
+    var crowd = try flood(echod)
+    for peer in early {
+      peer.send("two\n")
+      XCTAssertTrue(peer.hears("two\n"))
+    }
+    // systemd has a duplicate of each of these.
+    for peer in early {
+      peer.endSending()
+      XCTAssertTrue(peer.hearsTheEnd)
+    }
+    manager.willRequestReload()
+    echod.daemon.send(SIGHUP)
+    _ = try manager.next(containing: "RELOADING", timeout: .seconds(30))
+    _ = try manager.next(containing: "READY", timeout: .seconds(30))
+    for _ in 1...2 { _ = try manager.next(containing: "WATCHDOG", timeout: .seconds(30)) }
+    // Who has waited is served as others leave, and who comes afterwards as before.
+    let last = try XCTUnwrap(crowd.popLast())
+    crowd = []
+    last.send("three\n")
+    XCTAssertTrue(last.hears("three\n"))
+    _ = try served(echod.address, 10)
+    XCTAssertEqual(manager.violations, [])
+    echod.daemon.send(SIGTERM)
+    XCTAssertEqual(try echod.daemon.wait(), .status(0))
+  }
+
+  func testTheLastSaveHasItsDescriptors() throws {
+    let manager = try FakeServiceManager(descriptorStoreLimit: 64)
+    let echod = try started(manager)
+    XCTAssertEqual(limits_set_soft(echod.daemon.pid, Int32(RLIMIT_NOFILE.rawValue), 128), 0)
+    let early = try served(echod.address, 10)
+    for peer in early { peer.send("half a") }
+    let crowd = try flood(echod)
+    echod.daemon.send(SIGTERM)
+    XCTAssertEqual(try echod.daemon.wait(), .status(0))
+    let names = manager.storedDescriptors.map(\.name)
+    XCTAssertTrue(names.contains("state") && (1...10).allSatisfy { names.contains("c\($0)") })
+    XCTAssertEqual(manager.violations, [])
+    manager.willRestart()
+    let next = try manager.withSuccessor { variables, descriptors in
+      try Systemd.ChildProcess.spawn(
+        "/bin/sh", ["-c", "LISTEN_PID=$$ exec \(built("echod"))"],
+        environment: variables, descriptors: descriptors)
+    }
+    defer {
+      kill(next, SIGKILL)
+      waitpid(next, nil, 0)
+    }
+    for peer in early {
+      peer.send(" line\n")
+      XCTAssertTrue(peer.hears("half a line\n"))
+    }
+    withExtendedLifetime(crowd) {}
+  }
+}
