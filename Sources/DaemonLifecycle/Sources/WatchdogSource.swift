@@ -42,6 +42,8 @@ final class WatchdogSource: LifecycleSource {
     }
   }
 
+  func reopen() throws(LifecycleError) { try open() }
+
   /// Another thread listens from now on: it has counters of its own.
   func listenerChanged() {
     let schedule = Schedule.ofThisThread()
@@ -87,7 +89,8 @@ final class WatchdogSource: LifecycleSource {
       defer { state.timer = -1 }
       return state.timer
     }
-    if timer >= 0 { CLinux.close(timer) }
+    // Nothing else: other code of the process may have closed it, and its number be another's.
+    clinux_close_timer(timer)
     return []
   }
 }

@@ -19,6 +19,7 @@ import Glibc
     "spawn": spawnFromHook, "late-launch": slowLaunch, "stop": stopListening,
     "exit-grace": exitGrace, "cancel": cancelCaller, "late-signal": lateSignal,
     "broken-stderr": brokenStderr, "alive": alive,
+    "robbed": robbed, "late-uses": lateUses, "threadless": threadless,
     "storm": storm, "send": sendStorm,
   ]
 }
