@@ -83,8 +83,9 @@ import Testing
       report.problems.map(\.description).contains(
         "Listener, DidEnterBackground: skipped (noThread)"))
 
-    // With threads to be had again, so are the hooks.
+    // With threads to be had again, so are the hooks: once the driver that had none knows that it is not waited for.
     allowed.threads.store(1000, ordering: .relaxed)
+    await eventually { core.state.withLock { $0.unfinished.count == 1 } }
     core.receive(LifecycleEvent(.terminate))
     var entries: [String] = []
     while let report = await reports.next() { entries += report.entries.map(\.description) }

@@ -152,8 +152,10 @@ extension HookExecutor {
   }
 
   private func listenOnce(_ milliseconds: Int32) {
-    let ready = poll.wait(milliseconds: milliseconds)
-    if ready.isLost { seeToLoss() }
+    let isWatchful = isWatchful
+    let ready = poll.wait(
+      milliseconds: isWatchful ? Self.shorter(milliseconds, Self.watchMilliseconds) : milliseconds)
+    if ready.isLost || isWatchful { seeToLoss() }
     guard let client else { return }
     if !ready.descriptors.isEmpty { client.descriptorsAreReady(ready.descriptors) }
     if ready.timerExpired { client.timerExpired() }

@@ -14,6 +14,23 @@ extension HookExecutor {
       defer { state.lacksDescriptors = failure != nil }
       return failure == nil || !state.lacksDescriptors
     }
+    if isRepaired {
+      watchfulUntil.store(
+        MonotonicTime.now().nanoseconds + Self.watchNanoseconds, ordering: .relaxed)
+    }
     if isNews { client?.descriptorsWereLost(isRepaired: isRepaired, failure: failure) }
   }
+
+  /// For a while after a loss the leader looks whether there is another: a loop that closes one number after another
+  /// is found out at the first of ours, and may come to the others, and to the new ones, later.
+  var isWatchful: Bool {
+    let until = watchfulUntil.load(ordering: .relaxed)
+    return until != 0 && MonotonicTime.now().nanoseconds < until
+  }
+
+  static let watchNanoseconds: Int64 = 5_000_000_000
+  static let watchMilliseconds: Int32 = 50
+
+  /// Of two time-outs, of which -1 is none.
+  static func shorter(_ a: Int32, _ b: Int32) -> Int32 { a < 0 ? b : min(a, b) }
 }

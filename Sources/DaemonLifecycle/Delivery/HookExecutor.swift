@@ -151,6 +151,8 @@ final class HookExecutor: TaskExecutor {
   let unfinishedHooks = Atomic<Int>(0)
   /// Serial executors with work: each may hold one thread.
   let busyLanes = Atomic<Int>(0)
+  /// Until when the leader looks whether more descriptors are lost; nanoseconds, 0: there was no loss.
+  let watchfulUntil = Atomic<Int64>(0)
   /// How long the leader may be in one item before the deputy leads.
   let patience: Duration
   private let spawn: @Sendable (StaticString, @escaping @Sendable () -> Void) -> Bool
