@@ -6,20 +6,26 @@
 #include <sys/syscall.h>
 
 // One slot per signal. The handler may run on any thread, on several at once, between any two
-// instructions: it touches nothing but these lock-free atomics, getpid(2) and write(2).
+// instructions: it touches nothing but these lock-free atomics, getpid(2) and, to wake the thread that listens,
+// fstat(2) and send(2); where the descriptor is not ours any more, sigaction(2) and rt_tgsigqueueinfo(2).
 typedef struct {
-  _Atomic int wake_fd;        // descriptor + 1; 0 = not claimed
+  _Atomic uintptr_t waker;    // a clinux_waker; 0 = not claimed, GIVEN_UP = not any more, but nobody else may claim it
   _Atomic uint32_t count;     // deliveries not yet taken
   _Atomic uint64_t sender;    // of the last delivery, see pack_sender
   _Atomic uint64_t sequence;  // of the last delivery
-  _Atomic int inside;         // handlers that may still use wake_fd
+  _Atomic int inside;         // handlers that may still use the waker
+  _Atomic int nudges;         // sent with this signal and not arrived yet: see clinux_nudge
   struct sigaction found;     // the disposition to put back; written while claimed
 } slot;
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
                "the signal handler needs lock-free atomics");
 
+#define GIVEN_UP ((uintptr_t)1)
+
 static slot slots[NSIG];
+// What tells a nudge from a signal: no sender but this file knows the address.
+static char nudge;
 static _Atomic uint64_t last_sequence;
 static _Atomic int inside;  // handlers that have begun to record, of all signals
 static _Atomic pid_t owner;
@@ -55,6 +61,10 @@ static inline void record(slot *s, int code, pid_t pid, uid_t uid) {
   atomic_fetch_add(&s->count, 1);
 }
 
+static bool is_nudge(int code, pid_t pid, const void *value) {
+  return code == SI_QUEUE && value == &nudge && pid == getpid();
+}
+
 static void handle(int signo, siginfo_t *info, void *context) {
   (void)context;
   int saved = errno;
@@ -67,18 +77,18 @@ static void handle(int signo, siginfo_t *info, void *context) {
     return;
   }
   slot *s = &slots[signo];
+  if (is_nudge(info->si_code, info->si_pid, info->si_value.sival_ptr)) {
+    atomic_fetch_sub(&s->nudges, 1);
+    return;
+  }
   atomic_fetch_add(&inside, 1);
   atomic_fetch_add(&s->inside, 1);
-  int fd = atomic_load(&s->wake_fd) - 1;
+  uintptr_t waker = atomic_load(&s->waker);
   // Recorded in any case: a signal that comes while the claim is given up is taken after that.
   record(s, info->si_code, info->si_pid, info->si_uid);
   // Before the wake-up, so that whoever is woken by it need not wait for this.
   atomic_fetch_sub(&inside, 1);
-  if (fd >= 0) {
-    uint64_t one = 1;
-    ssize_t ignored = write(fd, &one, sizeof one);  // EAGAIN: the counter is full, so it wakes anyway
-    (void)ignored;
-  }
+  if (waker > GIVEN_UP) clinux_waker_wake((clinux_waker *)waker);
   atomic_fetch_sub(&s->inside, 1);
   errno = saved;
 }
@@ -90,13 +100,25 @@ int clinux_signal_descriptor(const int *signals, int count) {
   return signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
+bool clinux_close_signal_descriptor(int fd) {
+  sigset_t none;
+  sigemptyset(&none);
+  // Refused by everything that is no signalfd.
+  return fd >= 0 && signalfd(fd, &none, SFD_NONBLOCK | SFD_CLOEXEC) == fd && close(fd) == 0;
+}
+
 void clinux_signal_drain(int fd) {
   struct signalfd_siginfo infos[8];
   ssize_t size;
   do {
     size = read(fd, infos, sizeof infos);
-    for (ssize_t i = 0; i < size / (ssize_t)sizeof *infos; i++)
+    for (ssize_t i = 0; i < size / (ssize_t)sizeof *infos; i++) {
+      if (is_nudge(infos[i].ssi_code, (pid_t)infos[i].ssi_pid, (void *)(uintptr_t)infos[i].ssi_ptr)) {
+        atomic_fetch_sub(&slots[infos[i].ssi_signo].nudges, 1);
+        continue;
+      }
       record(&slots[infos[i].ssi_signo], infos[i].ssi_code, (pid_t)infos[i].ssi_pid, infos[i].ssi_uid);
+    }
   } while (size == sizeof infos);
 }
 
@@ -106,11 +128,43 @@ uint64_t clinux_signal_count(void) {
   return atomic_load(&last_sequence);
 }
 
-int clinux_signal_listen(int signo, int wake_fd, bool keep_ignored) {
+// Which signal a thread can be nudged with: one that is handled here, since any other could end the process.
+static int signal_for_nudges(void) {
+  for (int signo = 1; signo < NSIG; signo++) {
+    struct sigaction current;
+    if (atomic_load(&slots[signo].waker) > GIVEN_UP && sigaction(signo, NULL, &current) == 0 &&
+        (current.sa_flags & SA_SIGINFO) && current.sa_sigaction == handle)
+      return signo;
+  }
+  return 0;
+}
+
+bool clinux_nudge(int thread) {
+  int signo = thread > 0 && getpid() == atomic_load(&owner) ? signal_for_nudges() : 0;
+  if (signo == 0) return false;
+  siginfo_t info = {.si_signo = signo, .si_code = SI_QUEUE};
+  info.si_pid = getpid();
+  info.si_uid = getuid();
+  info.si_value.sival_ptr = &nudge;
+  atomic_fetch_add(&slots[signo].nudges, 1);
+  if (syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, signo, &info) == 0) return true;
+  atomic_fetch_sub(&slots[signo].nudges, 1);
+  return false;
+}
+
+// A nudge that arrives after the disposition was put back would end the process. Bounded, since the kernel makes one of
+// two that are pending for a thread.
+static void await_nudges(slot *s) {
+  struct timespec millisecond = {.tv_nsec = 1000000};
+  for (int i = 0; i < 100 && atomic_load(&s->nudges) > 0; i++) nanosleep(&millisecond, NULL);
+  atomic_store(&s->nudges, 0);
+}
+
+int clinux_signal_listen(int signo, clinux_waker *waker, bool keep_ignored) {
   if (signo <= 0 || signo >= NSIG) return EINVAL;
   slot *s = &slots[signo];
-  int unclaimed = 0;
-  if (!atomic_compare_exchange_strong(&s->wake_fd, &unclaimed, wake_fd + 1)) return EBUSY;
+  uintptr_t unclaimed = 0;
+  if (!atomic_compare_exchange_strong(&s->waker, &unclaimed, (uintptr_t)waker)) return EBUSY;
   atomic_store(&s->count, 0);
   atomic_store(&owner, getpid());
 
@@ -124,7 +178,7 @@ int clinux_signal_listen(int signo, int wake_fd, bool keep_ignored) {
     sigfillset(&ours.sa_mask);
     if (sigaction(signo, &ours, NULL) != 0) error = errno;
   }
-  if (error) atomic_store(&s->wake_fd, 0);
+  if (error) atomic_store(&s->waker, 0);
   return error;
 }
 
@@ -135,18 +189,19 @@ bool clinux_signal_is_handled(int signo) {
 
 void clinux_signal_unlisten(int signo) {
   slot *s = &slots[signo];
+  atomic_store(&s->waker, GIVEN_UP);  // refuses both new claims and nudges
+  await_nudges(s);
   struct sigaction current;
   if (sigaction(signo, NULL, &current) == 0 && (current.sa_flags & SA_SIGINFO) &&
       current.sa_sigaction == handle)
     sigaction(signo, &s->found, NULL);
-  // A handler that loaded the descriptor has counted itself in before.
-  atomic_store(&s->wake_fd, -1);  // refuses both new handlers and new claims
+  // A handler that loaded the waker has counted itself in before.
   while (atomic_load(&s->inside) != 0) sched_yield();
 }
 
 void clinux_signal_release(int signo) {
-  int given_up = -1;
-  atomic_compare_exchange_strong(&slots[signo].wake_fd, &given_up, 0);
+  uintptr_t given_up = GIVEN_UP;
+  atomic_compare_exchange_strong(&slots[signo].waker, &given_up, 0);
 }
 
 bool clinux_signal_take(int signo, clinux_signal_record *record) {

@@ -44,7 +44,8 @@ public final class LifecycleSubject: LifecycleObservable {
       readiness: integration.readiness, watchdogPeriod: integration.watchdogPeriod,
       asksForUnitJob: integration.asksForUnitJob)
     signals = SignalSource(
-      map: configuration.signals, isSupervised: integration.isSupervised)
+      map: configuration.signals, isSupervised: integration.isSupervised,
+      waker: core.executor.poll.waker)
   }
 
   deinit { core.close() }
@@ -81,6 +82,7 @@ public final class LifecycleSubject: LifecycleObservable {
       core.markStopped()
       throw error
     }
+    DispatchPreparation.prepare()
     for problem in integration.problems { integration.complain(problem) }
     // A daemon that lacks one of these does its work all the same.
     for source in integration.sources {

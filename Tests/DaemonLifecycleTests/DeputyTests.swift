@@ -59,8 +59,7 @@ private final class Doorbell: LifecycleSource {
     _ observers: [any LifecycleObserver], _ configuration: LifecycleConfiguration,
     patience: Duration = .microseconds(100)
   ) async throws -> (LifecycleCore, Doorbell, AsyncStream<LifecycleReport>.Iterator) {
-    // The deputy stays, however long a busy machine keeps the test from its next step.
-    let executor = HookExecutor(patience: patience, deputySeconds: 3600)
+    let executor = HookExecutor(patience: patience)
     let core = LifecycleCore(configuration: configuration, executor: executor)
     let doorbell = Doorbell()
     try core.listen(to: doorbell)

@@ -1,3 +1,4 @@
+import DaemonLifecycleTesting
 import Glibc
 import TestLimits
 import TestSupport
@@ -5,13 +6,48 @@ import XCTest
 
 /// A daemon that may not have one descriptor more.
 final class DescriptorLimitTests: XCTestCase {
+  private func allowDescriptors(_ count: UInt64, _ daemon: ChildProcess) {
+    XCTAssertEqual(limits_set_soft(daemon.pid, Int32(RLIMIT_NOFILE.rawValue), count), 0)
+  }
+
   func testPauseAndStopNeedNoNewDescriptor() throws {
     let daemon = try ChildProcess(built("ProbeDaemon"), ["log"])
     try daemon.expect("foreground")
-    XCTAssertEqual(limits_set_soft(daemon.pid, Int32(RLIMIT_NOFILE.rawValue), 0), 0)
+    allowDescriptors(0, daemon)
     daemon.send(SIGUSR1)
     try daemon.expect("save")
     daemon.send(SIGTERM)
     XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
+  /// Dispatch ends the process when it can't make a descriptor: it must have all of them before.
+  func testNothingOfDispatchIsMadeLate() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["late-uses"])
+    try daemon.expect("foreground")
+    allowDescriptors(0, daemon)
+    daemon.send(SIGUSR1)
+    for use in ["task slept", "suspending clock slept", "main actor", "pool", "lifecycle clock"] {
+      try daemon.expect(use)
+    }
+    try daemon.expect("save")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
+  /// Its checks go over Swift's pool and the main actor, and its pings need a socket each.
+  func testAWatchdogSurvivesARoundWithoutDescriptors() throws {
+    let manager = try FakeServiceManager()
+    var environment = manager.environment
+    environment["WATCHDOG_USEC"] = "1000000"
+    let daemon = try ChildProcess(
+      built("ProbeService"), ["lifecycle"], environment: environment, stderrToStdout: true)
+    _ = try manager.next(containing: "READY")
+    allowDescriptors(0, daemon)
+    usleep(1_500_000)  // three rounds, and not a wait
+    allowDescriptors(1024, daemon)
+    let pings = manager.service.watchdogPings
+    while manager.service.watchdogPings == pings { _ = try manager.next(containing: "WATCHDOG") }
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0), daemon.output.joined(separator: "\n"))
   }
 }

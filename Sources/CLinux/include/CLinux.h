@@ -44,16 +44,53 @@ typedef struct {
   uint64_t sequence;  ///< Grows with each delivery of any signal: which came last.
 } clinux_signal_record;
 
-/// Claims `signo` for `wake_fd` (an eventfd) and installs the handler. 0, or an errno value:
-/// EBUSY when another descriptor has claimed it, EALREADY when `keep_ignored` is set and the
-/// disposition found is SIG_IGN (nothing is claimed then), else what sigaction(2) said.
-int clinux_signal_listen(int signo, int wake_fd, bool keep_ignored);
+// MARK: wake.c: waking the thread that listens
+
+/// Wakes a thread that waits for descriptors, by one of its own, which others of the process may have closed.
+typedef struct clinux_waker clinux_waker;
+
+/// One without descriptors.
+clinux_waker *clinux_waker_make(void);
+/// Gives it new descriptors; those it had are closed if they are still its own. 0, or an errno value.
+int clinux_waker_open(clinux_waker *waker);
+/// Closes those of its descriptors that are still its own.
+void clinux_waker_free(clinux_waker *waker);
+/// What becomes readable when it is woken; -1: nothing.
+int clinux_waker_read_end(clinux_waker *waker);
+void clinux_waker_drain(clinux_waker *waker);
+/// Whether its numbers still name its descriptors.
+bool clinux_waker_is_intact(clinux_waker *waker);
+/// The calling thread is the one that waits, from now on.
+void clinux_waker_listen(clinux_waker *waker);
+/// Async-signal-safe. Writes to nobody else's descriptor: where its own is gone, as `clinux_waker_lost`.
+void clinux_waker_wake(clinux_waker *waker);
+/// A descriptor of the thread that waits was found to be gone: it is got out of its wait. Async-signal-safe.
+void clinux_waker_lost(clinux_waker *waker);
+/// Whether `clinux_waker_lost` was called since `clinux_waker_found`.
+bool clinux_waker_is_lost(clinux_waker *waker);
+void clinux_waker_found(clinux_waker *waker);
+
+/// Interrupts what a thread of this process waits in, with a signal that is handled here and means nothing to the
+/// handler; false where none is handled. Async-signal-safe.
+bool clinux_nudge(int thread);
+
+/// Closes a timerfd, and leaves alone whatever else the number names.
+bool clinux_close_timer(int fd);
+/// Closes a signalfd, and leaves alone whatever else the number names.
+bool clinux_close_signal_descriptor(int fd);
+
+// MARK: signals.c: the handler, and what it has recorded
+
+/// Claims `signo` for `waker` and installs the handler. 0, or an errno value: EBUSY when another has claimed it,
+/// EALREADY when `keep_ignored` is set and the disposition found is SIG_IGN (nothing is claimed then), else what
+/// sigaction(2) said.
+int clinux_signal_listen(int signo, clinux_waker *waker, bool keep_ignored);
 
 /// Whether the process has a handler for `signo`, of anybody's.
 bool clinux_signal_is_handled(int signo);
 
 /// Puts the disposition found by `clinux_signal_listen` back (unless someone has replaced the
-/// handler meanwhile) and waits until no handler uses the descriptor any more, so that it can be closed.
+/// handler meanwhile) and waits until no handler uses the waker any more, so that it can be freed.
 /// `signo` stays claimed, so that nobody else takes what was recorded, nor the other way round.
 void clinux_signal_unlisten(int signo);
 
@@ -196,6 +233,12 @@ const char *clinux_program_name(void);
 int clinux_start_quiet_thread(const char *name, void (*body)(void *), void *context);
 /// Whether this is a pressure file of the kernel's (PSI), open for reading: 1, 0, or -1 and errno.
 int clinux_is_pressure_file(int fd);
+
+// MARK: dispatch.c
+
+/// Has Dispatch make all the descriptors that it makes late otherwise, which ends the process where none is left. Once a
+/// process. False when they were not all made after so long; they will be.
+bool clinux_prepare_dispatch(int milliseconds);
 
 // MARK: state.c: files by name in a directory that is open
 

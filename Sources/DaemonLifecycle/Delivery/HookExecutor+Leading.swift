@@ -1,3 +1,4 @@
+import CLinux
 import Synchronization
 
 // What the leader does: it listens, runs what is short itself, and gives a thread to what is not; and what its deputy does.
@@ -69,10 +70,7 @@ extension HookExecutor {
     guard state.itemsInARow < Self.mostItemsInARow else { return .listen(look(&state)) }
     guard mayRun(&state), let item = state.ready.popFirst() else { return .listen(rest(&state)) }
     Self.run(me, &state)
-    if state.deputy != nil {
-      standIn(me, &state)
-      return .run(item)
-    }
+    if standIn(me, &state) { return .run(item) }
     state.busyLeader = nil
     if let successor = takeFollower(&state) {
       give(successor, .lead, &state)
@@ -82,15 +80,20 @@ extension HookExecutor {
     return .spawn(item)
   }
 
-  /// The leader will run an item itself: the deputy is to look after it.
-  private func standIn(_ me: Worker, _ state: inout State) {
+  /// Whether the leader may run an item itself, because the deputy looks after it.
+  private func standIn(_ me: Worker, _ state: inout State) -> Bool {
+    guard state.deputy != nil else { return false }
+    if state.busyLeader == nil {
+      guard alarm.set(after: patience) else {
+        unseatDeputy(&state)
+        return false
+      }
+      // Of the item that it is about to begin.
+      state.busyLeader = (me, me.sequence.load(ordering: .relaxed) + 1)
+    }
     state.leaderSleeps = false
-    state.neededDeputy = true
     state.itemsInARow += 1
-    guard state.busyLeader == nil else { return }
-    // Of the item that it is about to begin.
-    state.busyLeader = (me, me.sequence.load(ordering: .relaxed) + 1)
-    alarm.set(after: patience)
+    return true
   }
 
   /// For how long the leader may listen. With a free runner, or an item that waits for a thread, it looks again soon.
@@ -149,7 +152,10 @@ extension HookExecutor {
   }
 
   private func listenOnce(_ milliseconds: Int32) {
-    let ready = poll.wait(milliseconds: milliseconds)
+    let isWatchful = isWatchful
+    let ready = poll.wait(
+      milliseconds: isWatchful ? Self.shorter(milliseconds, Self.watchMilliseconds) : milliseconds)
+    if ready.isLost || isWatchful { seeToLoss() }
     guard let client else { return }
     if !ready.descriptors.isEmpty { client.descriptorsAreReady(ready.descriptors) }
     if ready.timerExpired { client.timerExpired() }
@@ -160,34 +166,52 @@ extension HookExecutor {
   /// Waits until the leader has been in one item for too long, or a role is given.
   func standBy(_ me: Worker) -> Role {
     while true {
-      let hasRung = alarm.wait(seconds: deputySeconds)
-      if let role = takeRole(me) { return role }
+      let isWell = alarm.wait(watching: poll.waker)
+      if !isWell { poll.waker.reportLoss() }
       let role: Role? = state.withLock { state in
-        // Given a role just now: the alarm rings again.
-        guard state.deputy === me else { return nil }
-        guard !hasRung else { return relieve(me, &state) }
-        defer { state.neededDeputy = false }
-        if state.neededDeputy { return nil }
-        state.deputy = nil
-        state.threads -= 1
-        return .end
+        if let role = me.role.take() {
+          state.deputyIsWaking = false
+          alarm.clear()
+          return role
+        }
+        guard state.deputy === me else { return .park }  // unseated
+        guard alarm.clear() else {
+          let isNeeded = state.busyLeader != nil
+          unseatDeputy(&state)
+          return isNeeded ? .lead : .park
+        }
+        return relieve(me, &state) ? .lead : nil
       }
-      if let role { return role }
+      switch role {
+      case .park: return nextRole(me)
+      case .lead:
+        me.isLeading = true
+        return .lead
+      case .some(let role): return role
+      // Until the leader has seen to it, the next wait ends at once too.
+      case nil: if !isWell { CLinux.poll(nil, 0, 10) }
+      }
     }
   }
 
-  /// The alarm has gone off: the lead, if the leader is still where it was.
-  private func relieve(_ me: Worker, _ state: inout State) -> Role? {
-    guard let leader = state.busyLeader else { return nil }
+  /// The alarm has gone off: whether the deputy leads now, since the leader is still where it was.
+  private func relieve(_ me: Worker, _ state: inout State) -> Bool {
+    guard let leader = state.busyLeader else { return false }
     let sequence = leader.worker.sequence.load(ordering: .acquiring)
-    guard sequence == leader.seen else {
+    if sequence != leader.seen, alarm.set(after: patience) {
       state.busyLeader?.seen = sequence
-      alarm.set(after: patience)
-      return nil
+      return false
     }
     state.busyLeader = nil
     state.deputy = nil
-    me.isLeading = true
-    return .lead
+    return true
+  }
+
+  /// Its alarm is gone, so it would hear nothing any more: it gets a new one, and stands by again once it has woken.
+  func unseatDeputy(_ state: inout State) {
+    let deputy = state.deputy.take()
+    state.busyLeader = nil
+    alarm.reopen()
+    if let deputy, deputy !== Worker.current { clinux_nudge(deputy.thread) }
   }
 }

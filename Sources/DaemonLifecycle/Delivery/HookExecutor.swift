@@ -5,17 +5,20 @@ import Synchronization
 /// cooperative pool or on Dispatch.
 ///
 /// The threads are leader and followers. The *leader* listens; all others run items or are parked. When
-/// an event makes a hook ready, the leader runs the hook itself: an idle daemon needs one thread, and one wake-up
+/// an event makes a hook ready, the leader runs the hook itself: one wake-up
 /// lies between a signal and its hook. So that somebody listens all the same, a *deputy* stands by, whom an alarm
 /// wakes when the leader has been in one item for `patience`: the deputy leads then, and the former leader is a
 /// runner. Most hooks are over before that, and cost no change of threads. Without a deputy the leader hands
 /// the lead to another thread, or a new one, before it runs the item.
 ///
+/// `listen` makes both of them, and neither ends before the executor is closed: where the system has no thread left to
+/// give, hooks run all the same as long as they end. The leader listens on while one does not.
+///
 /// A *runner* takes item after item. One that stays in the same item for `stallTime` is stalled, and for each such
 /// runner `growth` ready items get threads of their own; so threads grow by the blocked hooks, not by the work,
 /// and a hundred that block at once are on their way after four looks. They grow to one a hook and one a serial
 /// executor, beside two. Only a hook whose own child tasks block as well takes more, one every `spareTime`, up to
-/// `spareThreads`. A thread that finds nothing to do for `parkingSeconds`, or as a deputy for `deputySeconds`, ends.
+/// `spareThreads`. A thread that finds nothing to do for `parkingSeconds` ends, unless it is the last follower.
 final class HookExecutor: TaskExecutor {
   enum Item: Sendable {
     /// A driver's first job, which begins a hook.
@@ -43,6 +46,9 @@ final class HookExecutor: TaskExecutor {
     func timerExpired()
     /// The calling thread listens from now on.
     func listenerChanged()
+    /// Descriptors of this process were closed under us. Ours are there again, if `failure` is `nil`; the client's may be
+    /// gone. Not `isRepaired`: none of ours was missing.
+    func descriptorsWereLost(isRepaired: Bool, failure: LifecycleError?)
   }
 
   /// A thread of this executor.
@@ -59,6 +65,8 @@ final class HookExecutor: TaskExecutor {
     /// Guarded by the executor's lock: the sequence at the last look, and whether it was the same since.
     nonisolated(unsafe) var seen: UInt64 = 0
     nonisolated(unsafe) var isStalled = false
+    /// Guarded by the executor's lock: the thread's number, once it runs.
+    nonisolated(unsafe) var thread: Int32 = 0
     let executor: HookExecutor
 
     init(_ executor: HookExecutor) { self.executor = executor }
@@ -110,10 +118,11 @@ final class HookExecutor: TaskExecutor {
     var itemsInARow = 0
     /// A deputy was given a role and has not heard the alarm yet, which no other may hear meanwhile.
     var deputyIsWaking = false
-    /// There was something to stand by for since the deputy's last look.
-    var neededDeputy = false
+    /// Once there was a leader with a follower, two at least until the executor is closed.
     var threads = 0
     var isClosed = false
+    /// The leader's descriptors are gone, and there were no others to be had so far.
+    var lacksDescriptors = false
     var lastLook = MonotonicTime(nanoseconds: 0)
     /// How many ready items may have a thread before the next look, though a runner is free: it may block too.
     var allowance = 0
@@ -142,22 +151,20 @@ final class HookExecutor: TaskExecutor {
   let unfinishedHooks = Atomic<Int>(0)
   /// Serial executors with work: each may hold one thread.
   let busyLanes = Atomic<Int>(0)
+  /// Until when the leader looks whether more descriptors are lost; nanoseconds, 0: there was no loss.
+  let watchfulUntil = Atomic<Int64>(0)
   /// How long the leader may be in one item before the deputy leads.
   let patience: Duration
-  /// For how long a deputy waits before it looks whether it is needed; it ends when it was not since the last look.
-  let deputySeconds: Int32
   private let spawn: @Sendable (StaticString, @escaping @Sendable () -> Void) -> Bool
 
-  /// `spawn` is the seam for tests that take the threads away, `patience` for those that want no deputy to come, and
-  /// `deputySeconds` for those that want it to stay.
+  /// `spawn` is the seam for tests that take the threads away, and `patience` for those that want no deputy to come.
   init(
-    patience: Duration = .microseconds(100), deputySeconds: Int32 = 2,
+    patience: Duration = .microseconds(100),
     spawn: @escaping @Sendable (StaticString, @escaping @Sendable () -> Void) -> Bool = {
       Thread.spawn(named: $0, $1)
     }
   ) {
     self.patience = patience
-    self.deputySeconds = deputySeconds
     self.spawn = spawn
   }
 
@@ -226,10 +233,25 @@ final class HookExecutor: TaskExecutor {
     return .spawn(.park)
   }
 
-  /// Sees to it that a thread listens. Throws when there is none to be had.
+  /// Sees to it that a thread listens and another stands by. Throws when there is none to be had.
   func listen() throws(LifecycleError) {
     if let failure = poll.failure { throw failure }
     if !listenIfMissing() { throw .system("create the event thread", errno: EAGAIN) }
+    if !followIfMissing() {
+      throw .system("create the thread that stands by for the event thread", errno: EAGAIN)
+    }
+  }
+
+  /// False when there is no thread to be had.
+  private func followIfMissing() -> Bool {
+    let isMissing = state.withLock { state in
+      guard state.threads < 2, !state.isClosed else { return false }
+      state.threads += 1
+      return true
+    }
+    guard isMissing, !spawnWorker(.park) else { return true }
+    giveUpSpawning { _ in }
+    return false
   }
 
   /// As `listen()`, for those who have nobody to tell: a sleep on the clock of a subject that was not
@@ -256,7 +278,7 @@ final class HookExecutor: TaskExecutor {
     state.withLock { state in
       state.isClosed = true
       // What is ready must not wait for the item that the leader is in.
-      if state.busyLeader != nil, let deputy = state.deputy.take() {
+      if state.busyLeader != nil, let deputy = takeDeputy(&state) {
         state.busyLeader = nil
         give(deputy, .lead, &state)
       }
@@ -287,20 +309,32 @@ final class HookExecutor: TaskExecutor {
 
   /// A thread that waits, which is to be given a role at once.
   func takeFollower(_ state: inout State) -> Worker? {
-    state.parked.popLast() ?? state.deputy.take()
+    state.parked.popLast() ?? takeDeputy(&state)
+  }
+
+  /// The deputy, which hears the alarm as soon as the lock is free.
+  private func takeDeputy(_ state: inout State) -> Worker? {
+    guard let deputy = state.deputy else { return nil }
+    guard alarm.ring() else {
+      unseatDeputy(&state)
+      return nil
+    }
+    state.deputy = nil
+    state.deputyIsWaking = true
+    return deputy
   }
 
   /// Under the lock: the alarm is also set and cleared there.
   func give(_ worker: Worker, _ role: Role, _ state: inout State) {
     worker.role = role
-    guard worker.isDeputy else { return worker.parking.signal() }
-    state.deputyIsWaking = true
-    alarm.ring()
+    if !worker.isDeputy { worker.parking.signal() }
   }
 
   private func work(_ me: Worker, _ first: Role) {
     clinux_set_thread_tag(Unmanaged.passUnretained(me).toOpaque())
     defer { clinux_set_thread_tag(nil) }
+    let thread = clinux_thread_id()
+    state.withLock { _ in me.thread = thread }
     var role = first
     if case .park = role { role = nextRole(me) }
     while true {
@@ -364,24 +398,29 @@ final class HookExecutor: TaskExecutor {
   }
 
   private func park(_ me: Worker) -> Role {
-    if !me.parking.wait(seconds: Self.parkingSeconds) {
+    while state.withLock({ mayLeave(me, $0) }) || alarm.isUsable {
+      if me.parking.wait(seconds: Self.parkingSeconds) { return takeRole(me) }
       let isOver = state.withLock { state in
-        guard let index = state.parked.firstIndex(where: { $0 === me }) else { return false }
-        state.parked.remove(at: index)
+        guard mayLeave(me, state) else { return false }
+        state.parked.removeAll { $0 === me }
         state.threads -= 1
         return true
       }
       if isOver { return .end }
-      me.parking.wait()  // a role was given in the same moment
     }
-    return takeRole(me) ?? .end  // always given before the signal
+    // The last follower, where there is no alarm for a deputy: for as long as it takes.
+    me.parking.wait()
+    return takeRole(me)
   }
 
-  func takeRole(_ me: Worker) -> Role? {
-    let role = state.withLock { state in
-      if me.role != nil, me.isDeputy { state.deputyIsWaking = false }
-      return me.role.take()
-    }
+  /// Somebody else follows, and this one has not just been given a role.
+  private func mayLeave(_ me: Worker, _ state: borrowing State) -> Bool {
+    me.role == nil && (state.deputy != nil || state.parked.count > 1)
+  }
+
+  /// The role is given before the signal.
+  private func takeRole(_ me: Worker) -> Role {
+    let role = state.withLock { _ in me.role.take() } ?? .end
     if case .lead = role { me.isLeading = true }
     return role
   }

@@ -1,3 +1,5 @@
+import Synchronization
+
 // The watchdog's question: do Swift's executors answer, and do the observers say that they are well?
 extension LifecycleCore {
   struct Health {
@@ -6,6 +8,12 @@ extension LifecycleCore {
     var lastNumber: UInt64 = 0
     /// READY was sent, which is what arms systemd's watchdog.
     var isArmed = false
+    mutating func markAsked() {
+      guard var asked = round else { return }
+      asked.isAsked = true
+      round = asked
+    }
+
     /// When all was well, moved on by the time in which the process was stalled from outside.
     var lastHealthy = MonotonicTime(nanoseconds: 0)
   }
@@ -13,6 +21,8 @@ extension LifecycleCore {
   /// One check, from its beginning until all have answered.
   struct HealthRound: Sendable {
     let number: UInt64
+    /// Swift's executors were asked; false where there was no thread for that to be had.
+    var isAsked = false
     var waitsForPool = true
     /// False where the main actor has never answered: nothing drains its queue, so nobody uses it.
     var waitsForMainActor: Bool
@@ -53,6 +63,7 @@ extension LifecycleCore {
         if state.health.lastHealthy.duration(to: now) < period { self.tell(.healthy, &work) }
       }
       if let round = state.health.round {
+        if !round.isAsked { work.healthRound = round.number }
         if stall == .zero, round.silenceDeadline != nil { self.tellSilence(&state, &work) }
         return
       }
@@ -82,7 +93,12 @@ extension LifecycleCore {
       outer: (now.advanced(by: patience), .checkHealth), &state, &work)
   }
 
+  /// Without a thread to be had, neither would answer: they are asked again at the next tick.
   func sendBeacons(of round: UInt64) {
+    guard DispatchThreads.canBeHad else { return }
+    state.withLock { state in
+      if state.health.round?.number == round { state.health.markAsked() }
+    }
     Task.detached { [weak self] in self?.answer(.pool, round) }
     beacon.send { [weak self] in self?.answer(.mainActor, round) }
   }

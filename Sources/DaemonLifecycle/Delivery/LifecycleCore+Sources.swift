@@ -55,6 +55,50 @@ extension LifecycleCore: HookExecutor.Client {
     for source in sources.withLock({ $0 }) { source.listenerChanged() }
   }
 
+  func descriptorsWereLost(isRepaired: Bool, failure: LifecycleError?) {
+    let what =
+      "Descriptors of the event thread were closed by other code of this process, as by close_range(2)"
+    if let failure {
+      return receive(
+        .complaint(
+          "\(what), and there are no others: \(failure) Signals and deadlines are seen to all the same."
+        ))
+    }
+    if isRepaired { receive(.complaint("\(what): it has made new ones.")) }
+    for source in sources.withLock({ $0 }) where !source.descriptors.allSatisfy(isPolled) {
+      repair(source)
+    }
+    // What the handlers have recorded meanwhile.
+    descriptorsAreReady([PolledDescriptor(number: executor.poll.waker.descriptor)])
+  }
+
+  private func isPolled(_ descriptor: PolledDescriptor) -> Bool {
+    executor.poll.holds(descriptor.number, events: descriptor.events)
+  }
+
+  private func repair(_ source: any LifecycleSource) {
+    do throws(LifecycleError) {
+      try source.reopen()
+      for descriptor in source.descriptors where !isPolled(descriptor) {
+        try executor.poll.add(descriptor)
+      }
+    } catch {
+      // Whoever closes them may be about it still: then all of it is looked at once more.
+      if !executor.poll.isIntact { return executor.poll.waker.reportLoss() }
+      // Signals need the waker only.
+      if !(source is SignalSource) { abandon(source, error) }
+    }
+  }
+
+  /// Goes on without a source. It is never let go of: that would close numbers which may be somebody else's.
+  private func abandon(_ source: any LifecycleSource, _ error: LifecycleError) {
+    sources.withLock { $0.removeAll { $0 === source } }
+    _ = Unmanaged.passRetained(source as AnyObject)
+    receive(
+      .complaint(
+        "\(type(of: source)) has lost its descriptors too, and is done without: \(error)"))
+  }
+
   func descriptorsAreReady(_ descriptors: [PolledDescriptor]) {
     for ready in descriptors {
       let source = sources.withLock { sources in

@@ -315,7 +315,10 @@ public final class LifecycleCore: Sendable {
     if let round = work.healthRound { sendBeacons(of: round) }
     // Cancellation handlers and deinits are the user's code.
     // One item each: a handler that blocks must not keep the others from being cancelled.
-    if let body = work.cancelsBody { executor.enqueue(.work { body.cancel() }) }
+    // Without a thread for it, the body can't end; and its cancellation would hold one of ours until there is one.
+    if let body = work.cancelsBody, DispatchThreads.canBeHad {
+      executor.enqueue(.work { body.cancel() })
+    }
     for driver in work.cancelled { executor.enqueue(.work { driver.cancelTask() }) }
     for rounds in work.endedRounds { executor.enqueue(.work { rounds.close() }) }
     if !work.garbage.isEmpty, HookExecutor.Worker.current?.isLeading == true {

@@ -15,8 +15,10 @@ final class MainActorBeacon: Sendable {
   private let state = Mutex(State())
 
   /// The number of a beacon that is ahead of all that the main actor is given from now on; `onAnswer` is
-  /// called on the main actor, unless another one comes before the answer.
+  /// called on the main actor, unless another one comes before the answer. 0: none was sent, since there is no thread for
+  /// it to be had.
   @discardableResult func send(_ onAnswer: (@Sendable () -> Void)? = nil) -> UInt64 {
+    guard DispatchThreads.canBeHad else { return 0 }
     let (number, isNew) = state.withLock { state in
       if let onAnswer { state.waiting = onAnswer }
       guard state.sent == state.answered else { return (state.sent, false) }
@@ -28,6 +30,7 @@ final class MainActorBeacon: Sendable {
   }
 
   private func answer(_ number: UInt64) {
+    DispatchThreads.noteHad()
     let waiting = state.withLock { state in
       state.answered = number
       return state.waiting.take()

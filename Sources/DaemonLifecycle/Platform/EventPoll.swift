@@ -7,15 +7,19 @@ struct PolledDescriptor: Sendable {
   var events = CLINUX_EPOLLIN
 }
 
-/// What the listening thread waits on: an epoll set with an eventfd to wake it and a timerfd for the
-/// next deadline.
+/// What the listening thread waits on: an epoll set with a waker and a timerfd for the next deadline.
 ///
-/// `wake`, `arm`, `add` and `remove` may be called from any thread; `wait` by the listening thread only.
+/// Other code of the process may close any of these descriptors, and be given their numbers. `wait` says so as soon as
+/// it is known (`Ready.isLost`), and `repair` makes new ones.
+///
+/// `wake`, `arm`, `add` and `remove` may be called from any thread; `wait` and `repair` by the listening thread only.
 final class EventPoll: Sendable {
-  private let epoll: Int32
-  private let wakeUp: Int32
-  private let timer: Int32
+  /// Written by `init` and by `repair`; -1: there is none.
+  private let epoll = Atomic<Int32>(-1)
+  let waker = Waker()
   private struct Alarm {
+    /// The timerfd; -1: there is none.
+    var timer: Int32 = -1
     /// When `wait` should return; `.distantFuture`: not because of the time.
     var wanted = MonotonicTime.distantFuture
     /// What the timerfd is set to; the distant future: disarmed. While somebody waits it may be earlier than what
@@ -30,123 +34,184 @@ final class EventPoll: Sendable {
   struct Ready {
     var timerExpired = false
     var descriptors: [PolledDescriptor] = []
+    /// A descriptor may not be ours any more: time for `repair`.
+    var isLost = false
   }
 
-  /// Why one of the three descriptors could not be had. A subject does not start then; without sources,
-  /// `wait` looks at the clock a hundred times a second instead, and nothing is lost.
-  let failure: LifecycleError?
+  private let incomplete = Mutex<LifecycleError?>(nil)
 
-  init() {
-    epoll = epoll_create1(Int32(EPOLL_CLOEXEC))
-    wakeUp = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
-    timer = timerfd_create(CLOCK_MONOTONIC, Int32(TFD_CLOEXEC | TFD_NONBLOCK))
+  /// Why one of the descriptors could not be had. A subject does not start then. While it is set, `wait` looks at the
+  /// clock a hundred times a second instead, and nothing is lost.
+  var failure: LifecycleError? { incomplete.withLock { $0 } }
+
+  init() { completeDescriptors() }
+
+  deinit {
+    let (keepsTimer, set) = (holdsTimer, epoll.load(ordering: .relaxed))
+    let timer = alarm.withLock { $0.timer }
+    // A number that is not ours any more is not ours to close.
+    let closesSet = holds(waker.descriptor) || keepsTimer
+    if keepsTimer { close(timer) }
+    if closesSet { close(set) }
+  }
+
+  // MARK: Descriptors
+
+  /// Makes those that are missing.
+  private func completeDescriptors() {
+    if waker.descriptor < 0 { _ = waker.reopen() }
+    if epoll.load(ordering: .acquiring) < 0 {
+      epoll.store(epoll_create1(Int32(EPOLL_CLOEXEC)), ordering: .releasing)
+    }
+    let timer = alarm.withLock { alarm in
+      if alarm.timer < 0 {
+        alarm.timer = timerfd_create(CLOCK_MONOTONIC, Int32(TFD_CLOEXEC | TFD_NONBLOCK))
+        alarm.set = .distantFuture
+      }
+      return alarm.timer
+    }
     var failed: LifecycleError?
-    if epoll < 0 || wakeUp < 0 || timer < 0 {
+    if epoll.load(ordering: .acquiring) < 0 || waker.descriptor < 0 || timer < 0 {
       failed = .system("create the descriptors of the event thread", errno: clinux_errno())
     } else {
-      for descriptor in [wakeUp, timer]
-      where !Self.add(PolledDescriptor(number: descriptor), to: epoll) {
+      for descriptor in [waker.descriptor, timer]
+      where !holds(descriptor) && !control(EPOLL_CTL_ADD, PolledDescriptor(number: descriptor)) {
         failed = .system("watch the descriptors of the event thread", errno: clinux_errno())
       }
     }
-    failure = failed
+    incomplete.withLock { $0 = failed }
   }
 
-  deinit {
-    for descriptor in [epoll, wakeUp, timer] where descriptor >= 0 { close(descriptor) }
-  }
-
-  private static func add(_ descriptor: PolledDescriptor, to epoll: Int32) -> Bool {
+  @discardableResult
+  private func control(_ what: Int32, _ descriptor: PolledDescriptor) -> Bool {
     var event = epoll_event()
     event.events = descriptor.events
     event.data.fd = descriptor.number
-    return epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor.number, &event) == 0
+    return epoll_ctl(epoll.load(ordering: .acquiring), what, descriptor.number, &event) == 0
   }
 
+  /// Whether the number still names the descriptor that was added. The set goes by the open file and not by the number
+  /// alone, so a stranger's descriptor under one of our numbers is not in it, nor ours in a stranger's set.
+  func holds(_ number: Int32, events: UInt32 = CLINUX_EPOLLIN) -> Bool {
+    number >= 0 && control(EPOLL_CTL_MOD, PolledDescriptor(number: number, events: events))
+  }
+
+  /// All of its descriptors are its own still.
+  var isIntact: Bool { holdsTimer && holds(waker.descriptor) && waker.isIntact }
+
+  private var holdsTimer: Bool { holds(alarm.withLock { $0.timer }) }
+
   func add(_ descriptor: PolledDescriptor) throws(LifecycleError) {
-    guard Self.add(descriptor, to: epoll) else {
+    guard control(EPOLL_CTL_ADD, descriptor) else {
       throw .system("watch file descriptor \(descriptor.number)", errno: clinux_errno())
     }
   }
 
-  func remove(_ descriptor: Int32) {
-    var event = epoll_event()
-    epoll_ctl(epoll, EPOLL_CTL_DEL, descriptor, &event)
+  func remove(_ descriptor: Int32) { control(EPOLL_CTL_DEL, PolledDescriptor(number: descriptor)) }
+
+  /// Makes new descriptors for those that are not ours any more, which are left to whoever has their numbers now.
+  /// False when nothing was missing.
+  ///
+  /// What was added must be looked at with `holds`, and added again where that says no.
+  func repair() -> Bool {
+    waker.forgetLoss()
+    let (keepsTimer, keepsWaker) = (holdsTimer, waker.isIntact)
+    let keepsSet = keepsTimer || holds(waker.descriptor)
+    if keepsSet, keepsTimer, keepsWaker, failure == nil { return false }
+    if !keepsSet { epoll.store(-1, ordering: .releasing) }
+    if !keepsTimer { alarm.withLock { $0.timer = -1 } }
+    if !keepsWaker { _ = waker.reopen() }
+    completeDescriptors()
+    return true
   }
 
-  func wake() {
-    var one: UInt64 = 1
-    _ = write(wakeUp, &one, 8)  // EAGAIN means that a wake-up is pending already
-  }
+  // MARK: Waking
+
+  func wake() { waker.wake() }
 
   /// Sees to it that `wait` returns at `deadline`. Later deadlines than the one set cost nothing: the
   /// timer is set again when it fires early. `nil` disarms it, so that an idle daemon is never woken.
   func arm(at deadline: MonotonicTime?) {
-    alarm.withLock { alarm in
+    let isSet = alarm.withLock { alarm in
       alarm.wanted = deadline ?? .distantFuture
-      if alarm.isWaiting { settle(&alarm) }
+      return !alarm.isWaiting || settle(&alarm)
     }
+    if !isSet { waker.reportLoss() }
   }
 
-  private func settle(_ alarm: inout Alarm) {
+  /// False when the timer is not ours any more.
+  private func settle(_ alarm: inout Alarm) -> Bool {
     let isIdle = alarm.wanted == .distantFuture
-    guard alarm.wanted < alarm.set || isIdle && alarm.set != .distantFuture else { return }
+    guard alarm.wanted < alarm.set || isIdle && alarm.set != .distantFuture else { return true }
     alarm.set = alarm.wanted
-    setTimer(isIdle ? nil : alarm.wanted)
+    return Self.set(alarm.timer, to: isIdle ? nil : alarm.wanted)
   }
 
   /// Whether the timer will wake the listening thread.
   var isArmed: Bool { alarm.withLock { $0.wanted != .distantFuture } }
 
-  private func setTimer(_ deadline: MonotonicTime?) {
+  /// A timer that has gone off is not readable after it.
+  private static func set(_ timer: Int32, to deadline: MonotonicTime?) -> Bool {
     var spec = itimerspec()  // all zero: disarmed
     if let deadline {
       let nanoseconds = max(deadline.nanoseconds, 1)
       spec.it_value.tv_sec = time_t(nanoseconds / 1_000_000_000)
       spec.it_value.tv_nsec = Int(nanoseconds % 1_000_000_000)
     }
-    timerfd_settime(timer, CLINUX_TFD_TIMER_ABSTIME, &spec, nil)
+    return timerfd_settime(timer, CLINUX_TFD_TIMER_ABSTIME, &spec, nil) == 0
   }
 
+  // MARK: Waiting
+
   /// Waits for a descriptor, the timer, a wake-up or the time-out (milliseconds, -1: none). Both of our
-  /// own descriptors are drained here; the others are the caller's to read.
+  /// own descriptors are drained here; the others are the caller's to read. A wake-up is among the descriptors.
   func wait(milliseconds: Int32) -> Ready {
-    var ready = Ready()
-    guard failure == nil else {
-      poll(nil, 0, milliseconds < 0 ? 10 : min(milliseconds, 10))
-      ready.timerExpired = true
-      return ready
-    }
-    alarm.withLock { alarm in
+    waker.listen()
+    guard failure == nil else { return waitWithoutDescriptors(milliseconds) }
+    let isSet = alarm.withLock { alarm in
       alarm.isWaiting = true
-      settle(&alarm)
+      return settle(&alarm)
     }
+    var ready = Ready()
     withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: 16) { events in
-      let count = epoll_wait(epoll, events.baseAddress!, Int32(events.count), milliseconds)
+      // A loss that is reported from here on comes with a signal, which ends the wait.
+      let timeout = isSet && !waker.isLost ? milliseconds : 0
+      let count = epoll_wait(
+        epoll.load(ordering: .relaxed), events.baseAddress!, Int32(events.count), timeout)
+      // EINTR: a signal handler ran on this thread. Any other error is that of a set which is not ours.
+      let isGone = count < 0 && clinux_errno() != EINTR
       alarm.withLock { $0.isWaiting = false }
-      // The time-out, or EINTR: a signal handler ran on this thread.
-      guard count > 0 else { return }
-      for index in 0..<Int(count) {
-        let descriptor = events[index].data.fd
-        switch descriptor {
-        case wakeUp: drain(wakeUp)
-        case timer:
-          alarm.withLock { alarm in
-            drain(timer)
-            alarm.set = .distantFuture
-          }
-          ready.timerExpired = true
-        default:
-          ready.descriptors.append(
-            PolledDescriptor(number: descriptor, events: events[index].events))
-        }
-      }
+      ready.isLost = isGone || !isSet || waker.isLost
+      for event in events.prefix(max(0, Int(count))) { take(event, &ready) }
     }
     return ready
   }
 
-  private func drain(_ descriptor: Int32) {
-    var value: UInt64 = 0
-    _ = read(descriptor, &value, 8)
+  private func take(_ event: epoll_event, _ ready: inout Ready) {
+    let descriptor = PolledDescriptor(number: event.data.fd, events: event.events)
+    if descriptor.number == waker.descriptor {
+      // Its other end is closed: the waker is gone.
+      if event.events != CLINUX_EPOLLIN { ready.isLost = true }
+      waker.drain()
+    } else if alarm.withLock({ takeTimer(descriptor.number, &$0) }) {
+      ready.timerExpired = true
+      return
+    }
+    ready.descriptors.append(descriptor)
+  }
+
+  /// Set anew rather than read: should the number be another's by now, that one's bytes are not ours to take.
+  private func takeTimer(_ number: Int32, _ alarm: inout Alarm) -> Bool {
+    guard number == alarm.timer else { return false }
+    alarm.set = .distantFuture
+    _ = Self.set(alarm.timer, to: nil)
+    return true
+  }
+
+  /// As if all of them were ready; and it is time to try to have them again.
+  private func waitWithoutDescriptors(_ milliseconds: Int32) -> Ready {
+    poll(nil, 0, milliseconds < 0 ? 10 : min(milliseconds, 10))
+    return Ready(
+      timerExpired: true, descriptors: [PolledDescriptor(number: waker.descriptor)], isLost: true)
   }
 }

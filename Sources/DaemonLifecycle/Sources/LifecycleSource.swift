@@ -12,6 +12,9 @@ protocol LifecycleSource: AnyObject, Sendable {
   /// Whether it is one of them; as `descriptors` says unless a source knows it sooner.
   func polls(_ descriptor: Int32) -> Bool
   func open() throws(LifecycleError)
+  /// Other code of the process has closed one of the descriptors: opens others. The old numbers may be somebody else's
+  /// by now, and are left alone. On the listening thread.
+  func reopen() throws(LifecycleError)
   /// Another thread listens from now on. Called on it.
   func listenerChanged()
   func read(_ ready: PolledDescriptor) -> [LifecycleInput]
@@ -21,6 +24,7 @@ protocol LifecycleSource: AnyObject, Sendable {
 
 extension LifecycleSource {
   func listenerChanged() {}
+  func reopen() throws(LifecycleError) { throw .unavailable("\(Self.self) can't open them again.") }
   func polls(_ descriptor: Int32) -> Bool { descriptors.contains { $0.number == descriptor } }
 }
 

@@ -12,45 +12,44 @@ final class SignalSource: LifecycleSource {
   /// Runs under a service manager, which reloads by SIGHUP. systemd 262 and later refuse a notify-reload
   /// service without a handler for it, so there is one whatever the map says, and whatever was ignored.
   private let isSupervised: Bool
+  /// What the handlers wake the listening thread with; that one drains it.
+  private let waker: Waker
   private struct Opened {
     /// Those whose handlers are ours now.
     var signals: [UnixSignal] = []
-    /// The eventfd that the handlers write to; -1: closed.
-    var descriptor: Int32 = -1
     /// The signalfd; -1: closed, or not to be had, and then the handlers take all.
     var direct: Int32 = -1
   }
   private let opened = Mutex(Opened())
 
-  init(map: SignalMap, isSupervised: Bool = false) {
+  init(map: SignalMap, isSupervised: Bool = false, waker: Waker = Waker()) {
     self.map = map
     self.isSupervised = isSupervised
+    self.waker = waker
   }
 
   deinit { close() }
 
   var descriptors: [PolledDescriptor] {
-    opened.withLock { opened in
-      [opened.descriptor, opened.direct].filter { $0 >= 0 }.map { PolledDescriptor(number: $0) }
-    }
+    opened.withLock { $0.direct < 0 ? [] : [PolledDescriptor(number: $0.direct)] }
   }
 
+  /// The waker's too: whoever has woken the listening thread may have been a handler.
   func polls(_ descriptor: Int32) -> Bool {
-    opened.withLock { $0.descriptor == descriptor || $0.direct == descriptor }
+    descriptor == waker.descriptor || opened.withLock { $0.direct == descriptor }
   }
 
   /// All or nothing: when one signal can't be had, the dispositions of the others are put back.
   func open() throws(LifecycleError) {
     try map.validate()
-    let descriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
-    guard descriptor >= 0 else {
-      throw .system("create an eventfd for signals", errno: clinux_errno())
+    guard waker.descriptor >= 0 else {
+      throw .system(
+        "create the sockets that signals wake the event thread with", errno: waker.failure)
     }
-    opened.withLock { $0 = Opened(descriptor: descriptor) }
     for signal in map.signals + unmappedReloadSignal {
       // SIGHUP ignored at start is what nohup(1) asks for.
       let failure = clinux_signal_listen(
-        signal.rawValue, descriptor, signal == .sighup && !isSupervised)
+        signal.rawValue, waker.pointer, signal == .sighup && !isSupervised)
       switch failure {
       case 0: opened.withLock { $0.signals.append(signal) }
       case EALREADY: continue
@@ -60,11 +59,18 @@ final class SignalSource: LifecycleSource {
           ? .signalInUse(signal) : .system("handle \(signal)", errno: failure)
       }
     }
+    openDirect()
+  }
+
+  private func openDirect() {
     opened.withLock { opened in
       let numbers = opened.signals.map(\.rawValue)
       opened.direct = clinux_signal_descriptor(numbers, Int32(numbers.count))
     }
   }
+
+  /// The handlers need nothing new: they have the waker, which sees to its own descriptors.
+  func reopen() { openDirect() }
 
   /// SIGHUP, unless it is mapped or somebody else in this process handles it.
   private var unmappedReloadSignal: [UnixSignal] {
@@ -76,13 +82,8 @@ final class SignalSource: LifecycleSource {
   func read(_ ready: PolledDescriptor) -> [LifecycleInput] {
     // Under the lock, so that `close` can't hand the descriptor's number to someone else meanwhile.
     opened.withLock { opened in
-      // Drained before the records are taken: a signal between the two wakes us again, for nothing.
-      if ready.number >= 0, ready.number == opened.direct {
-        clinux_signal_drain(opened.direct)
-      } else {
-        var counter: UInt64 = 0
-        _ = CLinux.read(opened.descriptor, &counter, 8)
-      }
+      // Drained before the records are taken, as the waker was: a signal between the two wakes us again, for nothing.
+      if ready.number >= 0, ready.number == opened.direct { clinux_signal_drain(opened.direct) }
       return events(of: opened.signals)
     }
   }
@@ -120,9 +121,7 @@ final class SignalSource: LifecycleSource {
       return opened
     }
     for signal in closing.signals { clinux_signal_unlisten(signal.rawValue) }
-    for descriptor in [closing.descriptor, closing.direct] where descriptor >= 0 {
-      CLinux.close(descriptor)
-    }
+    clinux_close_signal_descriptor(closing.direct)
     // Before another source may have them: it would lose to this one what it is sent.
     defer { for signal in closing.signals { clinux_signal_release(signal.rawValue) } }
     return events(of: closing.signals)

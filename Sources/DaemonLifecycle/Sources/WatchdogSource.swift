@@ -48,6 +48,8 @@ final class WatchdogSource: LifecycleSource {
     }
   }
 
+  func reopen() throws(LifecycleError) { try open() }
+
   /// Another thread listens from now on: it has counters of its own.
   func listenerChanged() {
     state.withLock { state in
@@ -96,7 +98,8 @@ final class WatchdogSource: LifecycleSource {
       state.counters.close()
       return state.timer
     }
-    if timer >= 0 { CLinux.close(timer) }
+    // Nothing else: other code of the process may have closed it, and its number be another's.
+    clinux_close_timer(timer)
     return []
   }
 }

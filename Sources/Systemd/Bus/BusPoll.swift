@@ -7,16 +7,17 @@ final class BusPoll: Sendable {
   /// Readable when the session has something to do; the same number for the session's whole life.
   let descriptor: Int32
   private let timer: Int32
-  private let wakeUp: Int32
+  /// Freed by the deinit; what is behind it are atomics. No eventfd, since other code of the process may close it, and a
+  /// wake-up would go into whatever file has its number then.
+  nonisolated(unsafe) private let waker = clinux_waker_make()!
   /// Why one of the descriptors could not be had; the session is then unavailable for ever.
   let failure: BusError?
 
   init() {
     descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
     timer = timerfd_create(CLOCK_MONOTONIC, Int32(TFD_CLOEXEC | TFD_NONBLOCK))
-    wakeUp = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
-    var complete = descriptor >= 0 && timer >= 0 && wakeUp >= 0
-    for own in [timer, wakeUp] where complete {
+    var complete = clinux_waker_open(waker) == 0 && descriptor >= 0 && timer >= 0
+    for own in [timer, clinux_waker_read_end(waker)] where complete {
       complete = Self.control(descriptor, EPOLL_CTL_ADD, own, CLINUX_EPOLLIN)
     }
     failure =
@@ -24,20 +25,18 @@ final class BusPoll: Sendable {
   }
 
   deinit {
-    for own in [descriptor, timer, wakeUp] where own >= 0 { close(own) }
+    for own in [descriptor, timer] where own >= 0 { close(own) }
+    clinux_waker_free(waker)
   }
 
   /// Makes the descriptor readable.
-  func wake() {
-    var one: UInt64 = 1
-    _ = write(wakeUp, &one, 8)  // EAGAIN: it is readable already
-  }
+  func wake() { clinux_waker_wake(waker) }
 
   /// What made the descriptor readable is seen to from here on. Before the work, so that a wake-up that
   /// comes meanwhile is not lost.
   func drain() {
     var value: UInt64 = 0
-    _ = read(wakeUp, &value, 8)
+    clinux_waker_drain(waker)
     _ = read(timer, &value, 8)
   }
 

@@ -1,0 +1,44 @@
+#include "CLinux.h"
+
+// Of Dispatch, without its headers. Weak: a process without it has nothing to prepare.
+#define WEAK __attribute__((weak)) extern
+// Public.
+WEAK uint64_t dispatch_time(uint64_t when, int64_t delta);
+WEAK void dispatch_after_f(uint64_t when, void *queue, void *context, void (*work)(void *));
+WEAK void *dispatch_get_global_queue(intptr_t identifier, uintptr_t flags);
+// For run loops (CoreFoundation calls it): makes the main queue's eventfd, if it has none yet.
+WEAK int _dispatch_get_main_queue_handle_4CF(void);
+
+// DISPATCH_TIME_NOW, DISPATCH_WALLTIME_NOW, and the clock that Swift's ContinuousClock sleeps on
+// (DISPATCH_MONOTONICTIME_NOW, of Dispatch's private headers; where it does not exist, a wall clock's time long ago).
+static const uint64_t clocks[] = {0, ~1ull, 1ull << 63};
+#define CLOCKS (sizeof clocks / sizeof *clocks)
+// A queue with a thread of its own, whoever blocks the others (DISPATCH_QUEUE_OVERCOMMIT, private as well).
+#define OVERCOMMIT 2
+
+// Never destroyed, since a timer may ring after nobody waits for it any more.
+static sem_t rung;
+
+static void ring(void *context) {
+  (void)context;
+  sem_post(&rung);
+}
+
+bool clinux_prepare_dispatch(int milliseconds) {
+  if (!dispatch_time || !dispatch_after_f || !dispatch_get_global_queue) return true;
+  if (_dispatch_get_main_queue_handle_4CF) _dispatch_get_main_queue_handle_4CF();
+  sem_init(&rung, 0, 0);
+  // Long enough that it is not over before it is looked at, which would need no timer.
+  for (size_t i = 0; i < CLOCKS; i++)
+    dispatch_after_f(dispatch_time(clocks[i], 200000), dispatch_get_global_queue(0, OVERCOMMIT), NULL, ring);
+  struct timespec end;
+  clock_gettime(CLOCK_REALTIME, &end);
+  end.tv_nsec += milliseconds * 1000000L;
+  end.tv_sec += end.tv_nsec / 1000000000;
+  end.tv_nsec %= 1000000000;
+  for (size_t i = 0; i < CLOCKS; i++) {
+    while (sem_timedwait(&rung, &end) != 0)
+      if (errno != EINTR) return false;
+  }
+  return true;
+}

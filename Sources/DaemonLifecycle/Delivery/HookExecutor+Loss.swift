@@ -1,0 +1,36 @@
+import Synchronization
+
+// Other code of the process has closed descriptors that are ours: close_range(2), or a number closed twice.
+extension HookExecutor {
+  /// As the leader: makes again what is gone, and has the client do the same.
+  ///
+  /// A descriptor that is not ours any more is never closed, read or written: its number may be somebody else's.
+  func seeToLoss() {
+    let isRepaired = poll.repair()
+    let failure = poll.failure
+    let isNews = state.withLock { state in
+      // Its alarm may be gone too. Once for each loss, however often the leader tries to have descriptors again.
+      if isRepaired, !state.lacksDescriptors { unseatDeputy(&state) }
+      defer { state.lacksDescriptors = failure != nil }
+      return failure == nil || !state.lacksDescriptors
+    }
+    if isRepaired {
+      watchfulUntil.store(
+        MonotonicTime.now().nanoseconds + Self.watchNanoseconds, ordering: .relaxed)
+    }
+    if isNews { client?.descriptorsWereLost(isRepaired: isRepaired, failure: failure) }
+  }
+
+  /// For a while after a loss the leader looks whether there is another: a loop that closes one number after another
+  /// is found out at the first of ours, and may come to the others, and to the new ones, later.
+  var isWatchful: Bool {
+    let until = watchfulUntil.load(ordering: .relaxed)
+    return until != 0 && MonotonicTime.now().nanoseconds < until
+  }
+
+  static let watchNanoseconds: Int64 = 5_000_000_000
+  static let watchMilliseconds: Int32 = 50
+
+  /// Of two time-outs, of which -1 is none.
+  static func shorter(_ a: Int32, _ b: Int32) -> Int32 { a < 0 ? b : min(a, b) }
+}

@@ -1,0 +1,80 @@
+import Foundation
+import TestSupport
+import XCTest
+
+/// Code of the daemon's own closes descriptors that are not its to close, and opens others with their numbers.
+final class DescriptorLossTests: XCTestCase {
+  private let path = NSTemporaryDirectory() + "loss-\(UUID().uuidString)"
+  private let content = "sixteen bytes ok"
+
+  override func setUpWithError() throws {
+    try content.write(toFile: path, atomically: true, encoding: .utf8)
+  }
+
+  override func tearDown() { unlink(path) }
+
+  private func robbed(_ place: String, _ kind: String) throws -> ChildProcess {
+    let daemon = try ChildProcess(
+      built("ProbeDaemon"), ["robbed", place, kind, path], stderrToStdout: true)
+    try daemon.expect("foreground")
+    daemon.send(SIGUSR1)
+    try daemon.expect("robbed")
+    return daemon
+  }
+
+  private func endsWell(_ daemon: ChildProcess, file: StaticString = #filePath, line: UInt = #line)
+    throws
+  {
+    daemon.send(SIGTERM)
+    let exit = try daemon.wait(file: file, line: line)
+    let output = daemon.output.joined(separator: "\n")
+    XCTAssertEqual(exit, .status(0), output, file: file, line: line)
+    for said in ["save: ", "terminate: ", "untouched"] {
+      XCTAssertTrue(
+        daemon.output.contains { $0.hasPrefix(said) }, "no \(said)\n\(output)", file: file,
+        line: line)
+    }
+    XCTAssertTrue(
+      output.contains("Descriptors of the event thread were closed"), output, file: file, line: line
+    )
+    XCTAssertEqual(try String(contentsOfFile: path, encoding: .utf8), content)
+  }
+
+  /// In a hook, so that the thread that listens comes back to a set that is gone; or while that one waits.
+  func testItGoesOnWithOthers() throws {
+    for place in ["hook", "thread"] {
+      for kind in ["files", "sockets", "eventfds"] {
+        let daemon = try robbed(place, kind)
+        // Deadlines are kept, though what was set for them is gone.
+        try daemon.expect("ticking")
+        daemon.send(SIGUSR2)
+        try daemon.expect("foreground")
+        try endsWell(daemon)
+      }
+    }
+  }
+
+  /// The signal may come before the loss is known.
+  func testATerminationAtOnceIsObeyed() throws {
+    for _ in 0..<5 {
+      for kind in ["files", "sockets", "eventfds"] { try endsWell(try robbed("thread", kind)) }
+    }
+  }
+
+  func testItDoesNotSpin() throws {
+    let daemon = try robbed("thread", "files")
+    let before = try processorTime(of: daemon)
+    usleep(2_000_000)  // what is measured, and not a wait
+    // One that spins has all that a busy machine leaves it.
+    XCTAssertLessThan(try processorTime(of: daemon) - before, 0.3)
+    try endsWell(daemon)
+  }
+
+  /// Seconds.
+  private func processorTime(of process: ChildProcess) throws -> Double {
+    let text = try String(contentsOfFile: "/proc/\(process.pid)/stat", encoding: .utf8)
+    let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
+    let ticks = fields[12...13].compactMap { Double($0) }.reduce(0, +)
+    return ticks / Double(sysconf(Int32(_SC_CLK_TCK)))
+  }
+}

@@ -1,0 +1,57 @@
+import Foundation
+import TestSupport
+import XCTest
+
+/// A daemon whose user has no thread left to have.
+final class ThreadLimitTests: XCTestCase {
+  /// The limit does not bind root: as a user of its own, who owns nothing else.
+  private func started(_ arguments: [String]) throws -> ChildProcess {
+    guard getuid() == 0 else { return try ChildProcess(built("ProbeDaemon"), arguments) }
+    let user = 54_000 + getpid() % 10_000
+    func asUser(_ arguments: [String]) throws -> ChildProcess {
+      try ChildProcess(
+        "/usr/bin/setpriv",
+        ["--reuid=\(user)", "--regid=\(user)", "--clear-groups", built("ProbeDaemon")] + arguments,
+        stderrToStdout: true)
+    }
+    guard access("/usr/bin/setpriv", X_OK) == 0, try asUser(["?"]).wait() == .status(64) else {
+      throw XCTSkip("no setpriv(1), or no access to the build folder for another user")
+    }
+    return try asUser(arguments)
+  }
+
+  /// Idle, so that threads which end when there is nothing to do have ended.
+  func testAnIdleDaemonSavesAndExits() throws {
+    let daemon = try started(["threadless"])
+    try daemon.expect("alone")
+    usleep(6_000_000)  // the idle time itself, and not a wait
+    daemon.send(SIGUSR1)
+    try daemon.expect("background")
+    try daemon.expect("save")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0), daemon.output.joined(separator: "\n"))
+    XCTAssertTrue(daemon.output.contains { $0.hasPrefix("terminate") })
+  }
+
+  /// The body can't end, since Swift's pool has no thread left: state is saved all the same.
+  func testABodyThatCannotEndCostsNoSave() throws {
+    let daemon = try started(["threadless", "body"])
+    try daemon.expect("alone")
+    usleep(6_000_000)  // the idle time itself, and not a wait
+    daemon.send(SIGTERM)
+    try daemon.expect("save")
+    _ = try daemon.wait()
+    XCTAssertTrue(daemon.output.contains { $0.hasPrefix("terminate") })
+  }
+
+  /// The hook holds one of the two threads: what is left keeps the deadlines and ends the process.
+  func testAHookThatHangsIsGivenUpInTime() throws {
+    let daemon = try started(["threadless", "hang"])
+    try daemon.expect("alone")
+    daemon.send(SIGTERM)
+    try daemon.expect("hanging")
+    let exit = try daemon.wait()
+    XCTAssertEqual(exit, .status(124), daemon.output.joined(separator: "\n"))
+    XCTAssertTrue(daemon.output.contains { $0.contains("HangingObserver") })
+  }
+}

@@ -1,0 +1,175 @@
+import DaemonLifecycle
+import Glibc
+
+// Daemons whose descriptors are taken away: closed under them, or with none left to have.
+
+/// Closes, at SIGUSR1, all descriptors but those of the test, and opens others that get their numbers.
+///
+/// Arguments: `hook` or `thread`, which says where; `files`, `sockets` or `eventfds`, which says what gets the numbers;
+/// and the path of a file. In the end it says `untouched`, or which of them somebody has used.
+let robbed: @Sendable ([String]) async throws -> Void = { arguments in
+  guard arguments.count == 3 else { exit(64) }
+  let lifecycle = LifecycleSubject()
+  let logger = Logger()
+  lifecycle.addObserver(logger)
+  let robbery = Robbery(of: arguments[1], arguments[2])
+  let token = lifecycle.observe(DidEnterBackground.self) { _ in
+    if arguments[0] == "hook" { return robbery.commit() }
+    Thread.detach {
+      lifecycleThreadsSleep()
+      robbery.commit()
+    }
+  }
+  let ending = lifecycle.observe(WillTerminate.self) { _ in say(robbery.outcome()) }
+  let result = try await lifecycle.run {
+    // Whether its timer goes on.
+    for try await _ in lifecycle.ticks(every: .milliseconds(100)) {
+      if robbery.isCommitted { robbery.sayTicking() }
+    }
+  }
+  withExtendedLifetime((logger, token, ending)) {}
+  finish(result)
+}
+
+/// What others do with the numbers of descriptors that are not theirs to close.
+final class Robbery: @unchecked Sendable {  // `mutex` guards what changes
+  private let kind: String
+  private let path: String
+  private var mutex = pthread_mutex_t()
+  private var taken: [Int32] = []
+  private var hasTicked = false
+
+  init(of kind: String, _ path: String) {
+    self.kind = kind
+    self.path = path
+    pthread_mutex_init(&mutex, nil)
+  }
+
+  private func locked<T>(_ body: () -> T) -> T {
+    pthread_mutex_lock(&mutex)
+    defer { pthread_mutex_unlock(&mutex) }
+    return body()
+  }
+
+  var isCommitted: Bool { locked { !taken.isEmpty } }
+
+  func commit() {
+    locked {
+      // 9 is how the test learns of our end.
+      let numbers = (Int32(3)..<256).filter { $0 != 9 && fcntl($0, F_GETFD) >= 0 }
+      for number in numbers { close(number) }
+      while (taken.last ?? 0) <= (numbers.last ?? 0) { taken += opened() }
+    }
+    say("robbed")
+  }
+
+  /// Glibc's module has no eventfd(2).
+  private static let eventfd = unsafeBitCast(
+    dlsym(nil, "eventfd")!, to: (@convention(c) (UInt32, Int32) -> Int32).self)
+
+  private func opened() -> [Int32] {
+    var pair: [Int32] = [-1, -1]
+    switch kind {
+    case "files": return [open(path, O_RDWR)]
+    case "eventfds": return [Self.eventfd(0, O_NONBLOCK)]
+    default:
+      socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0, &pair)
+      return pair
+    }
+  }
+
+  func sayTicking() {
+    let isFirst = locked {
+      defer { hasTicked = true }
+      return !hasTicked
+    }
+    if isFirst { say("ticking") }
+  }
+
+  /// Closed, read from or written to.
+  func outcome() -> String {
+    let used = locked { taken.filter { !isUntouched($0) } }
+    return used.isEmpty ? "untouched" : "used \(used)"
+  }
+
+  private func isUntouched(_ number: Int32) -> Bool {
+    switch kind {
+    case "files": return lseek(number, 0, SEEK_CUR) == 0
+    default:
+      var bytes: UInt64 = 0
+      return read(number, &bytes, 8) == -1 && errno == EAGAIN
+    }
+  }
+}
+
+/// Returns once all of the package's threads wait for something. The caller's has their name, if one of them made it.
+func lifecycleThreadsSleep() {
+  var path = [CChar](repeating: 0, count: 64)
+  let length = max(0, readlink("/proc/thread-self", &path, path.count))
+  let own = String(decoding: path[..<length].map { UInt8($0) }, as: UTF8.self)
+  func state(_ thread: String) -> Character? {
+    guard let file = fopen("/proc/self/task/\(thread)/stat", "r") else { return nil }
+    defer { fclose(file) }
+    var buffer = [CChar](repeating: 0, count: 256)
+    fgets(&buffer, 256, file)
+    let text = String(decoding: buffer.prefix { $0 > 10 }.map { UInt8($0) }, as: UTF8.self)
+    guard text.contains("(lifecycle)"), let end = text.lastIndex(of: ")") else { return nil }
+    return text[end...].dropFirst(2).first
+  }
+  while entries(of: "/proc/self/task").contains(where: {
+    !own.hasSuffix("/\($0)") && (state($0) ?? "S") != "S"
+  }) {
+    sched_yield()
+  }
+}
+
+/// As `log`, and from the foreground on without a thread to be had; that limit does not bind root. With `hang`, a hook
+/// blocks its thread for ever; with `body`, there is a body, which needs a thread of Swift's pool to end.
+let threadless: @Sendable ([String]) async throws -> Void = { arguments in
+  let lifecycle = LifecycleSubject(
+    .init(hookDeadline: arguments.isEmpty ? .seconds(10) : .milliseconds(500)))
+  let logger = Logger()
+  let hanging = HangingObserver(blocks: true)
+  lifecycle.addObserver(logger)
+  if arguments.contains("hang") { lifecycle.addObserver(hanging) }
+  let token = lifecycle.observe(WillEnterForeground.self, phase: .init(order: 1)) { _ in
+    // RLIMIT_NPROC, which Glibc's module lacks.
+    let threadsOfAUser = __rlimit_resource_t(6)
+    var limit = rlimit()
+    getrlimit(threadsOfAUser, &limit)
+    limit.rlim_cur = 1
+    setrlimit(threadsOfAUser, &limit)
+    say("alone")
+  }
+  let result: LifecycleExit
+  if arguments.contains("body") {
+    result = try await lifecycle.run { try await lifecycle.clock.sleep(for: .seconds(1000)) }
+  } else {
+    result = try await lifecycle.run()
+  }
+  withExtendedLifetime((logger, hanging, token)) {}
+  finish(result)
+}
+
+/// Uses, from SIGUSR1 on, all that Dispatch and Swift make descriptors for when they need them first. Says `task slept`,
+/// `main actor`, and so on, as each has worked.
+let lateUses: @Sendable ([String]) async throws -> Void = { _ in
+  let lifecycle = LifecycleSubject()
+  let logger = Logger()
+  let onMain = MainObserver()
+  lifecycle.addObserver(logger)
+  lifecycle.addObserver(onMain)
+  let token = lifecycle.observe(DidEnterBackground.self) { _ in
+    try await Task.sleep(for: .milliseconds(10))
+    say("task slept")
+    try await Task.sleep(for: .milliseconds(10), clock: .suspending)
+    say("suspending clock slept")
+    await MainActor.run { say("main actor") }
+    await Task.detached { say("pool") }.value
+    try await lifecycle.clock.sleep(for: .milliseconds(10))
+    say("lifecycle clock slept")
+  }
+  let result = try await lifecycle.run()
+  withExtendedLifetime((logger, onMain, token)) {}
+  finish(result)
+}
