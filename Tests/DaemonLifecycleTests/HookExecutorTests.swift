@@ -83,7 +83,7 @@ import Testing
       report.problems.map(\.description).contains(
         "Listener, DidEnterBackground: skipped (noThread)"))
 
-// With threads to be had again, so are the hooks: it has missed the pause, and is told of it now.
+    // With threads to be had again, so are the hooks: it has missed the pause, and is told of it now.
     allowed.threads.store(1000, ordering: .relaxed)
     await eventually { log.all == ["a background"] }
     core.receive(LifecycleEvent(.terminate))

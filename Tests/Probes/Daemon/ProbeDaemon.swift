@@ -19,7 +19,7 @@ import Glibc
     "spawn": spawnFromHook, "late-launch": slowLaunch, "stop": stopListening,
     "exit-grace": exitGrace, "cancel": cancelCaller, "late-signal": lateSignal,
     "broken-stderr": brokenStderr, "alive": alive,
-"storm": storm, "send": sendStorm, "memory": memory, "state": keepState,
+    "storm": storm, "send": sendStorm, "memory": memory, "state": keepState,
     "hostile-error": hostileError, "robbed": robbed, "late-uses": lateUses,
     "threadless": threadless,
   ]
