@@ -24,16 +24,21 @@ static void ring(void *context) {
   sem_post(&rung);
 }
 
+static void ignore(void *context) { (void)context; }
+#define YEAR (365ll * 86400 * 1000000000)
+
 bool clinux_prepare_dispatch(int milliseconds) {
   if (!dispatch_time || !dispatch_after_f || !dispatch_get_global_queue) return true;
   if (_dispatch_get_main_queue_handle_4CF) _dispatch_get_main_queue_handle_4CF();
   sem_init(&rung, 0, 0);
-  // Long enough that it is not over before it is looked at, which would need no timer.
-  for (size_t i = 0; i < CLOCKS; i++)
-    dispatch_after_f(dispatch_time(clocks[i], 200000), dispatch_get_global_queue(0, OVERCOMMIT), NULL, ring);
+  void *queue = dispatch_get_global_queue(0, OVERCOMMIT);
+  // A time that is over when Dispatch looks at it, on a busy machine, needs no timer: one a year from now does.
+  for (size_t i = 0; i < CLOCKS; i++) dispatch_after_f(dispatch_time(clocks[i], YEAR), queue, NULL, ignore);
+  for (size_t i = 0; i < CLOCKS; i++) dispatch_after_f(dispatch_time(clocks[i], 1000000), queue, NULL, ring);
   struct timespec end;
   clock_gettime(CLOCK_REALTIME, &end);
-  end.tv_nsec += milliseconds * 1000000L;
+  end.tv_nsec += milliseconds % 1000 * 1000000L;
+  end.tv_sec += milliseconds / 1000;
   end.tv_sec += end.tv_nsec / 1000000000;
   end.tv_nsec %= 1000000000;
   for (size_t i = 0; i < CLOCKS; i++) {

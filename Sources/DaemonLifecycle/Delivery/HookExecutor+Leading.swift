@@ -170,7 +170,7 @@ extension HookExecutor {
       if !isWell { poll.waker.reportLoss() }
       let role: Role? = state.withLock { state in
         if let role = me.role.take() {
-          state.deputyIsWaking = false
+          state.wakingDeputy = nil
           alarm.clear()
           return role
         }

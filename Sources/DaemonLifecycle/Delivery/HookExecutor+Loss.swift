@@ -1,3 +1,4 @@
+import CLinux
 import Synchronization
 
 // Other code of the process has closed descriptors that are ours: close_range(2), or a number closed twice.
@@ -11,6 +12,10 @@ extension HookExecutor {
     let isNews = state.withLock { state in
       // Its alarm may be gone too. Once for each loss, however often the leader tries to have descriptors again.
       if isRepaired, !state.lacksDescriptors { unseatDeputy(&state) }
+      // What was to wake it may have been the alarm that is lost.
+      if let waking = state.wakingDeputy, waking !== Worker.current {
+        clinux_nudge(waking.thread)
+      }
       defer { state.lacksDescriptors = failure != nil }
       return failure == nil || !state.lacksDescriptors
     }

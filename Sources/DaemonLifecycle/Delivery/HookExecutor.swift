@@ -117,7 +117,7 @@ final class HookExecutor: TaskExecutor {
     /// How many items the leader has run itself since it last listened.
     var itemsInARow = 0
     /// A deputy was given a role and has not heard the alarm yet, which no other may hear meanwhile.
-    var deputyIsWaking = false
+    var wakingDeputy: Worker?
     /// Once there was a leader with a follower, two at least until the executor is closed.
     var threads = 0
     var isClosed = false
@@ -320,7 +320,7 @@ final class HookExecutor: TaskExecutor {
       return nil
     }
     state.deputy = nil
-    state.deputyIsWaking = true
+    state.wakingDeputy = deputy
     return deputy
   }
 
@@ -387,7 +387,7 @@ final class HookExecutor: TaskExecutor {
         return .lead
       }
       me.role = nil
-      me.isDeputy = state.deputy == nil && !state.deputyIsWaking && alarm.isUsable
+      me.isDeputy = state.deputy == nil && state.wakingDeputy == nil && alarm.isUsable
       if me.isDeputy {
         state.deputy = me
         return .standBy

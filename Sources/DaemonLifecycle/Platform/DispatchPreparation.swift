@@ -12,5 +12,5 @@ enum DispatchPreparation {
   /// then they are made when there is one.
   static func prepare() { _ = once }
 
-  private static let once = clinux_prepare_dispatch(100)
+  private static let once = clinux_prepare_dispatch(1000)
 }
