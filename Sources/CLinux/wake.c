@@ -40,15 +40,11 @@ clinux_waker *clinux_waker_make(void) {
   return waker;
 }
 
-static void close_ends(clinux_waker *waker) {
-  if (write_end_is_ours(waker)) close(atomic_load(&waker->write_end));
-  if (read_end_is_ours(waker)) close(atomic_load(&waker->read_end));
+// What is left of the old ones is never closed: whoever has closed the others may be about it still, and the number be
+// another's between a look and close(2). So a loss costs two descriptors at most.
+int clinux_waker_open(clinux_waker *waker) {
   atomic_store(&waker->write_end, -1);
   atomic_store(&waker->read_end, -1);
-}
-
-int clinux_waker_open(clinux_waker *waker) {
-  close_ends(waker);
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) return errno;
   struct stat read_end, write_end;
@@ -63,7 +59,8 @@ int clinux_waker_open(clinux_waker *waker) {
 }
 
 void clinux_waker_free(clinux_waker *waker) {
-  close_ends(waker);
+  if (write_end_is_ours(waker)) close(atomic_load(&waker->write_end));
+  if (read_end_is_ours(waker)) close(atomic_load(&waker->read_end));
   free(waker);
 }
 

@@ -199,7 +199,7 @@ extension HookExecutor {
     guard let leader = state.busyLeader else { return false }
     let sequence = leader.worker.sequence.load(ordering: .acquiring)
     if sequence != leader.seen, alarm.set(after: patience) {
-      state.busyLeader?.seen = sequence
+      state.busyLeader.update { $0.seen = sequence }
       return false
     }
     state.busyLeader = nil

@@ -67,6 +67,15 @@ final class RetryTimer: LifecycleSource {
     if client?.tryAgain() == false { begin() }
   }
 
+  /// What was to be tried again is tried now: the timer that was set for it is gone.
+  func reopen() throws(LifecycleError) {
+    state.withLock { state in
+      state.timer = -1
+      state.isArmed = false
+    }
+    try open()
+  }
+
   func read(_: PolledDescriptor) -> [LifecycleInput] {
     let isDue = state.withLock { state in
       var expirations: UInt64 = 0
@@ -92,7 +101,8 @@ final class RetryTimer: LifecycleSource {
       }
       return state.timer
     }
-    if timer >= 0 { CLinux.close(timer) }
+    // Nothing else: other code of the process may have closed it, and its number be another's.
+    clinux_close_timer(timer)
     return []
   }
 }

@@ -131,6 +131,8 @@ private struct ScheduleFile {
   private var number: Int32 = -1
   /// The thread whose file it is.
   private var thread: Int32 = 0
+  /// Of the open file. Other code of the process may close the number, and be given it for a file of its own.
+  private var inode: ino_t = 0
 
   /// `nil` where the kernel does not count, or /proc can't be read.
   mutating func read() -> Schedule? {
@@ -139,6 +141,7 @@ private struct ScheduleFile {
     if number < 0 {
       number = clinux_open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)
       self.thread = thread
+      inode = Self.inode(of: number)
     }
     guard number >= 0 else { return nil }
     return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 128) { buffer in
@@ -149,7 +152,13 @@ private struct ScheduleFile {
   }
 
   mutating func close() {
-    if number >= 0 { CLinux.close(number) }
+    if number >= 0, Self.inode(of: number) == inode { CLinux.close(number) }
     number = -1
+  }
+
+  /// 0 where nothing is open.
+  private static func inode(of number: Int32) -> ino_t {
+    var status = stat()
+    return fstat(number, &status) == 0 ? status.st_ino : 0
   }
 }

@@ -53,7 +53,9 @@ final class Robbery: @unchecked Sendable {  // `mutex` guards what changes
 
   var isCommitted: Bool { locked { !taken.isEmpty } }
 
+  /// Once: a second pause must not take what the first has opened.
   func commit() {
+    if isCommitted { return }
     locked {
       // 9 is how the test learns of our end.
       let numbers = (Int32(3)..<256).filter { $0 != 9 && fcntl($0, F_GETFD) >= 0 }
