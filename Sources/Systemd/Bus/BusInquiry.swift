@@ -2,7 +2,6 @@ import Synchronization
 
 /// A question to a service that is asked until it is answered.
 ///
-///
 /// It is asked on each connection, and whenever the service has a new owner, since what the old one answered may be
 /// outdated. While there is no answer it is asked again, after the session's first delay and at last after its longest:
 /// a service that restarts refuses calls for a moment.
