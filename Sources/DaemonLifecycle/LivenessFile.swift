@@ -14,7 +14,7 @@
 public struct LivenessFile: Sendable, Hashable, ExpressibleByStringLiteral {
   /// Where it is: an absolute path.
   public var path: String
-  /// In what time the daemon must be well once; it is asked twice. Default 30 s. Under a systemd that asks more
+  /// In what time the daemon must be well once; it is asked more than twice. Default 30 s. Under a systemd that asks more
   /// often (`WatchdogSec=`), as often as that.
   public var period: Duration
 

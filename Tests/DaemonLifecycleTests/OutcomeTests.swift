@@ -1,3 +1,4 @@
+import CLinux
 import DaemonLifecycleTesting
 import Testing
 
@@ -93,6 +94,37 @@ import Testing
     #expect(report.problems.isEmpty)
   }
 
+  /// It had been counted as launched, and saved what it had never restored.
+  @Test func anObserverWhoseLaunchNeverBeganIsNotAskedToSave() async throws {
+    actor Late: LaunchObserver, StateObserver {
+      let log: Log
+      let isIn = Gate()
+      init(_ log: Log) { self.log = log }
+      func occupy(until isOver: @Sendable () -> Bool) {
+        isIn.open()
+        while !isOver() { usleep(1000) }
+      }
+      func didFinishLaunching(_ notification: DidFinishLaunching) { log.add("launch") }
+      func shouldSaveState(_ notification: ShouldSaveState) { log.add("save") }
+    }
+    let mock = MockLifecycleSubject(
+      configuration: LifecycleConfiguration(
+        exitGrace: nil, terminatesWhenLaunchFails: false, logsProblems: false))
+    let (late, end) = (Late(log), Log())
+    let thread = HookExecutor()
+    let occupation = Task(executorPreference: thread) { await late.occupy { !end.all.isEmpty } }
+    await late.isIn.wait()
+    mock.addObserver(late)
+    mock.inject(.sigterm)
+    await mock.advance(by: .seconds(11))
+    end.add("over")
+    await occupation.value
+    thread.close()
+    await mock.advance(by: .seconds(90))
+    #expect(mock.exit != nil)
+    #expect(log.all.isEmpty)
+  }
+
   @Test func anActorThatIsBusyNeverBeginsAHookThatWasAbandonedAndIsToldAgain() async throws {
     let mock = MockLifecycleSubject()
     let busy = BusyActor(log)
@@ -115,7 +147,7 @@ import Testing
     await busy.run {}
     let before = mock.reports.count
     await mock.settled()
-    // That hook never began, so the actor has not heard of the pause: it is told again, by a call of its own.
+    // The hook never began, so the actor has not heard of the pause: it is told again, by a call of its own.
     #expect(log.all == ["began"])
     #expect(before <= mock.reports.count)
   }

@@ -8,6 +8,27 @@ import Testing
 ///
 /// A failure names its seed: `Simulation(seed: …).run()` repeats it exactly.
 @Suite struct RegistrySimulationTests {
+  /// It was busy when the others were paused, and free again when they were told of the machine's sleep.
+  @Test func whoWasNotPausedIsNotSuspended() throws {
+    var registry = LifecycleRegistry()
+    let id = ObserverID(value: 1)
+    registry.add(id, phase: .standard)
+    _ = registry.receive(LifecycleEvent(.launch))
+    while registry.next() != nil {
+      registry.reached(id)
+      registry.finishStep()
+    }
+    registry.setBusy(id, true)
+    _ = registry.receive(LifecycleEvent(.suspend))
+    var steps: [(String, Bool)] = []
+    while let plan = registry.next() {
+      steps.append((plan.step.name, plan.audience.members.contains(id)))
+      registry.finishStep()
+    }
+    #expect(steps.map(\.0) == ["DidEnterBackground", "ShouldSaveState", "WillSuspend"])
+    #expect(steps.last?.1 == false)
+  }
+
   static let schedules = 100_000
 
   @Test(arguments: 0..<4) func everyScheduleKeepsEveryInvariant(part: Int) {

@@ -32,7 +32,7 @@ extension LifecycleCore {
     entry.needsCore = true
     state.registry.setBusy(entry.id, true)
     // A hook that never begins has told its observer nothing: it is told again once it is free, if there is a later.
-    if run.neverBegins, !run.delivery.isNested, state.registry.termination == nil {
+    if run.neverBegins, !run.delivery.isNested {
       state.registry.notReached(entry.id)
     }
     record(

@@ -67,10 +67,9 @@ public protocol HealthObserver: LifecycleObserver {
   /// Return when all is well; throw what is wrong. An error, or a hook that does not return in time,
   /// withholds the watchdog's ping, and systemd ends the daemon when none comes within `WatchdogSec=`.
   ///
-  /// One failed check may be enough: the ping before it came half of that time earlier, and the next chance
-  /// comes when the time is up.
+  /// It is called every three eighths of that time, so one failed check is survived, and two in a row are not.
   ///
-  /// Asked twice in that time, beside whatever else is being delivered: on a class it may run while
+  /// It does not wait its turn, but is called beside whatever else is being delivered: on a class it may run while
   /// another hook of the observer does. Cheap checks only.
   func checkHealth(_ notification: CheckHealth) async throws
 }

@@ -23,6 +23,8 @@ struct LifecycleMembers: Sendable {
       case .didFinishLaunching: level == .launching && !launchFailed
       case .willEnterForeground: level == .background
       case .didEnterBackground: level == .foreground
+      // One that was busy when the others were paused may be free again by now.
+      case .willSuspend: level == .background
       case .didResume: isSuspended
       default: level != .launching
       }

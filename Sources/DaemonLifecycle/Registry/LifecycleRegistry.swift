@@ -211,9 +211,9 @@ struct LifecycleRegistry: Sendable {
   }
 
   /// The hook that the member was reached with never began, so it knows no more than before. It is told again when it
-  /// is neither busy nor where the daemon is.
+  /// is neither busy nor where the daemon is; but not of the pause while terminating, when there is no later.
   mutating func notReached(_ id: ObserverID) {
-    guard let step = current?.step else { return }
+    guard let step = current?.step, termination == nil || !step.isPause else { return }
     members.update(id) { member in
       switch step {
       case .didFinishLaunching: member.level = .launching

@@ -31,6 +31,7 @@ enum LifecycleStep: Sendable {
   }
 
   var isHealthCheck: Bool { if case .checkHealth = self { true } else { false } }
+  var isPause: Bool { if case .didEnterBackground = self { true } else { false } }
   var isPost: Bool { if case .posted = self { true } else { false } }
   var isSave: Bool { if case .shouldSaveState = self { true } else { false } }
 

@@ -1,7 +1,8 @@
 import CLinux
 import Synchronization
 
-/// Ticks twice in systemd's watchdog period, and tells a stall from outside from a busy or stuck daemon.
+/// Ticks every three eighths of systemd's watchdog period, so that one failed check is survived, and tells a stall from
+/// outside from a busy or stuck daemon.
 ///
 /// A process can't learn from any clock that it was frozen (`systemctl freeze`, SIGSTOP, a suspend to
 /// idle): only the lateness of a timer shows it. What is left of the lateness after the time for which the
@@ -27,7 +28,7 @@ final class WatchdogSource: LifecycleSource {
   private let state = Mutex(State())
 
   init(period: Duration) {
-    interval = max(period / 2, Self.shortestInterval)
+    interval = max(period * 3 / 8, Self.shortestInterval)
     threshold = period / 8
   }
 
