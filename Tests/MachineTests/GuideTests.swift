@@ -82,8 +82,8 @@ import Testing
         default: break
         }
       }
-      #expect(try await a.show("ActiveState") == "inactive")
-      #expect(try await b.show("ActiveState") == "inactive")
+      // Stopping the target does not wait for its parts.
+      for instance in [a, b] { try await instance.wait("ActiveState", is: "inactive") }
     }
   }
 
