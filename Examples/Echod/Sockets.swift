@@ -1,4 +1,5 @@
 import Foundation
+import Systemd
 
 /// The system calls that the daemon makes on sockets, with sentences for errors.
 enum Sockets {
@@ -178,6 +179,6 @@ struct SystemError: Error, CustomStringConvertible {
 func say(_ sentence: String) {
   var look = pollfd(fd: 2, events: Int16(POLLOUT), revents: 0)
   guard poll(&look, 1, 0) > 0 else { return }
-  let line = Array("echod: \(sentence)\n".utf8.prefix(Int(PIPE_BUF)))
+  let line = Array("echod: \(VisibleText.line(sentence))\n".utf8.prefix(Int(PIPE_BUF)))
   _ = line.withUnsafeBytes { write(2, $0.baseAddress, $0.count) }
 }

@@ -82,5 +82,7 @@ struct NotALedger: Error, CustomStringConvertible {
   let path: String
   let line: String
   let number: Int
-  var description: String { "\(path) is no ledger: line \(number) is \"\(line.prefix(60))\"." }
+  var description: String {
+    "\(path) is no ledger: line \(number) is \(line.prefix(60).debugDescription)."
+  }
 }
