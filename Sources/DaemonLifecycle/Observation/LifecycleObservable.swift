@@ -188,3 +188,7 @@ extension LifecycleObservable {
     LifecycleSerialExecutor(executor: core.executor)
   }
 }
+
+extension LifecycleCore {
+  var isTerminating: Bool { state.withLock { $0.registry.termination != nil } }
+}
