@@ -5,7 +5,7 @@ import XCTest
 /// What a daemon does for months takes no memory: posts, observers that come and go, pauses and resumes.
 ///
 /// Each three times: in the first round memory is taken that the others use again.
-/// MEMORY_COUNT says how many of each; CI does 200,000.
+/// MEMORY_COUNT says how many of each; CI does 100,000.
 final class MemoryTests: XCTestCase {
   func testNothingGrowsWithWhatHasHappened() throws {
     let count = ProcessInfo.processInfo.environment["MEMORY_COUNT"].flatMap { Int($0) } ?? 20_000
