@@ -101,8 +101,3 @@ void clinux_waker_lost(clinux_waker *waker) {
 bool clinux_waker_is_lost(clinux_waker *waker) { return atomic_load_explicit(&waker->lost, memory_order_relaxed); }
 
 void clinux_waker_found(clinux_waker *waker) { atomic_store(&waker->lost, false); }
-
-bool clinux_close_timer(int fd) {
-  struct itimerspec time;
-  return fd >= 0 && timerfd_gettime(fd, &time) == 0 && close(fd) == 0;
-}

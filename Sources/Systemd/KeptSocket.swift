@@ -8,27 +8,14 @@ import CLinux
 /// mistake can lose.
 final class KeptSocket: Sendable {
   let number: Int32
-  private let identity: Identity
-
-  private struct Identity: Equatable {
-    let device: UInt64
-    let inode: UInt64
-
-    /// `nil` when the number is not open.
-    init?(of number: Int32) {
-      var status = stat()
-      guard fstat(number, &status) == 0 else { return nil }
-      device = UInt64(status.st_dev)
-      inode = UInt64(status.st_ino)
-    }
-  }
+  private let identity: DescriptorIdentity
 
   /// Not connected yet, non-blocking and close-on-exec.
   init(family: Int32, purpose: String) throws(SystemdError) {
     let number = socket(
       family, CLINUX_SOCK_DGRAM | CLINUX_SOCK_CLOEXEC | CLINUX_SOCK_NONBLOCK, 0)
     guard number >= 0 else { throw .system(purpose, errno: clinux_errno()) }
-    guard let identity = Identity(of: number) else {
+    guard let identity = DescriptorIdentity(of: number) else {
       let code = clinux_errno()
       _ = close(number)
       throw .system(purpose, errno: code)
@@ -38,7 +25,7 @@ final class KeptSocket: Sendable {
   }
 
   /// Whether the number still leads to this socket. No two sockets of a machine have one inode.
-  var isOurs: Bool { Identity(of: number) == identity }
+  var isOurs: Bool { DescriptorIdentity(of: number) == identity }
 
   deinit { if isOurs { _ = close(number) } }
 }

@@ -164,11 +164,7 @@ public final class Preservation: Sendable {
       // 249 bytes of the name are enough to see in /proc whose it is.
       return try OwnedDescriptor.memory(named: String(name.prefix(249)), bytes)
     } catch {
-      switch error {
-      case .system(_, EMFILE), .system(_, ENFILE), .system(_, ENOMEM): break
-      default: throw error
-      }
-      guard let memory = spareMemory.withLock({ $0.take() }) else { throw error }
+      guard error.isShortage, let memory = spareMemory.withLock({ $0.take() }) else { throw error }
       try memory.fillAndSeal(bytes)
       return memory
     }

@@ -17,6 +17,16 @@ public enum SystemdError: Error, Sendable, Hashable, CustomStringConvertible {
   /// A system call failed: what it was for, and the `errno` value.
   case system(String, errno: Int32)
 
+  /// No descriptor, or no memory for another open file: it passes.
+  package var isShortage: Bool {
+    if case .system(_, let number) = self { Self.isShortage(number) } else { false }
+  }
+
+  /// The same of an `errno` value.
+  package static func isShortage(_ number: Int32) -> Bool {
+    [EMFILE, ENFILE, ENOMEM].contains(number)
+  }
+
   public var description: String {
     switch self {
     case .malformedVariable(let name, let value, let reason):

@@ -34,7 +34,7 @@ final class DescriptorLimitTests: XCTestCase {
     XCTAssertEqual(try daemon.wait(), .status(0))
   }
 
-  /// Its checks go over Swift's pool and the main actor, and its pings need a socket each.
+  /// Its checks go over Swift's pool and the main actor.
   func testAWatchdogSurvivesARoundWithoutDescriptors() throws {
     let manager = try FakeServiceManager()
     var environment = manager.environment

@@ -128,14 +128,18 @@ final class FloodTests: XCTestCase {
 
   // MARK: The state
 
-  /// Whoever takes each free descriptor at once does not get the one of the save.
-  func testTheLastStateIsSaved() throws {
-    let daemon = try start(nil, ["--greedy"])
+  private func savesOnceInTheFlood(_ daemon: ChildProcess) throws {
     try flood(daemon)
     daemon.send(SIGTERM)
     try daemon.expect("saved 1")
     XCTAssertEqual(try daemon.wait(), .status(0))
     XCTAssertEqual(try state(), "1")
+  }
+
+  /// Whoever takes each free descriptor at once does not get the one of the save.
+  func testTheLastStateIsSaved() throws {
+    let daemon = try start(nil, ["--greedy"])
+    try savesOnceInTheFlood(daemon)
   }
 
   func testEachOfManyStatesIsSaved() throws {
@@ -154,11 +158,7 @@ final class FloodTests: XCTestCase {
   func testAStateThatWasNotLoadedIsReplaced() throws {
     try StateStore(directory: folder).save(Array("before".utf8))
     let daemon = try start(nil, ["--unloaded"])
-    try flood(daemon)
-    daemon.send(SIGTERM)
-    try daemon.expect("saved 1")
-    XCTAssertEqual(try daemon.wait(), .status(0))
-    XCTAssertEqual(try state(), "1")
+    try savesOnceInTheFlood(daemon)
   }
 
   // MARK: Probes

@@ -51,7 +51,8 @@ typedef struct clinux_waker clinux_waker;
 
 /// One without descriptors.
 clinux_waker *clinux_waker_make(void);
-/// Gives it new descriptors; those it had are closed if they are still its own. 0, or an errno value.
+/// Gives it new descriptors; those it had are left alone, since their numbers may be others' by now. 0, or an errno
+/// value.
 int clinux_waker_open(clinux_waker *waker);
 /// Closes those of its descriptors that are still its own.
 void clinux_waker_free(clinux_waker *waker);
@@ -74,10 +75,18 @@ void clinux_waker_found(clinux_waker *waker);
 /// handler; false where none is handled. Async-signal-safe.
 bool clinux_nudge(int thread);
 
-/// Closes a timerfd, and leaves alone whatever else the number names.
-bool clinux_close_timer(int fd);
 /// Closes a signalfd, and leaves alone whatever else the number names.
 bool clinux_close_signal_descriptor(int fd);
+
+// MARK: timer.c: timers on CLOCK_MONOTONIC as descriptors
+
+/// Close-on-exec and non-blocking; -1 and errno.
+int clinux_make_timer(void);
+/// Readable at that time, or after so long; 0 disarms it, and takes back that it has gone off. False where the number
+/// names no timer.
+bool clinux_set_timer(int fd, int64_t nanoseconds, bool is_absolute);
+/// Closes a timer, and leaves alone whatever else the number names.
+bool clinux_close_timer(int fd);
 
 // MARK: signals.c: the handler, and what it has recorded
 
@@ -112,7 +121,6 @@ uint64_t clinux_signal_count(void);
 
 // Macros in one C library, enumerations in another.
 static const uint32_t CLINUX_EPOLLIN = EPOLLIN;
-static const int CLINUX_TFD_TIMER_ABSTIME = TFD_TIMER_ABSTIME;
 
 static inline int clinux_open(const char *path, int flags) { return open(path, flags); }  // variadic
 static inline int clinux_duplicate(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 3); }  // variadic

@@ -9,13 +9,9 @@ import Synchronization
 final class DeputyAlarm: Sendable {
   private let timer: Atomic<Int32>
 
-  init() { timer = Atomic(Self.make()) }
+  init() { timer = Atomic(clinux_make_timer()) }
 
   deinit { clinux_close_timer(number) }
-
-  private static func make() -> Int32 {
-    timerfd_create(CLOCK_MONOTONIC, Int32(TFD_CLOEXEC | TFD_NONBLOCK))
-  }
 
   private var number: Int32 { timer.load(ordering: .acquiring) }
 
@@ -23,21 +19,14 @@ final class DeputyAlarm: Sendable {
   var isUsable: Bool { number >= 0 }
 
   /// A new timer in the place of one that may be another's by now, and is left alone.
-  func reopen() { timer.store(Self.make(), ordering: .releasing) }
+  func reopen() { timer.store(clinux_make_timer(), ordering: .releasing) }
 
   func ring() -> Bool { set(after: .nanoseconds(1)) }
   func set(after duration: Duration) -> Bool {
-    set(nanoseconds: Int(duration.saturatedNanoseconds))
+    clinux_set_timer(number, duration.saturatedNanoseconds, false)
   }
   /// Neither set nor ringing after it. Not by reading, which would take another's bytes should the number be another's.
-  @discardableResult func clear() -> Bool { set(nanoseconds: 0) }
-
-  private func set(nanoseconds: Int) -> Bool {
-    var spec = itimerspec()
-    spec.it_value.tv_sec = nanoseconds / 1_000_000_000
-    spec.it_value.tv_nsec = nanoseconds % 1_000_000_000
-    return timerfd_settime(number, 0, &spec, nil) == 0
-  }
+  @discardableResult func clear() -> Bool { set(after: .zero) }
 
   /// Returns when it rings, and may return without. False when descriptors of the process were closed.
   ///

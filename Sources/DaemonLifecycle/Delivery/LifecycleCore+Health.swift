@@ -8,12 +8,6 @@ extension LifecycleCore {
     var lastNumber: UInt64 = 0
     /// READY was sent, which is what arms systemd's watchdog.
     var isArmed = false
-    mutating func markAsked() {
-      guard var asked = round else { return }
-      asked.isAsked = true
-      round = asked
-    }
-
     /// When all was well, moved on by the time in which the process was stalled from outside.
     var lastHealthy = MonotonicTime(nanoseconds: 0)
   }
@@ -97,7 +91,7 @@ extension LifecycleCore {
   func sendBeacons(of round: UInt64) {
     guard DispatchThreads.canBeHad else { return }
     state.withLock { state in
-      if state.health.round?.number == round { state.health.markAsked() }
+      if state.health.round?.number == round { state.health.round.update { $0.isAsked = true } }
     }
     Task.detached { [weak self] in self?.answer(.pool, round) }
     beacon.send { [weak self] in self?.answer(.mainActor, round) }

@@ -65,7 +65,7 @@ final class EventPoll: Sendable {
     }
     let timer = alarm.withLock { alarm in
       if alarm.timer < 0 {
-        alarm.timer = timerfd_create(CLOCK_MONOTONIC, Int32(TFD_CLOEXEC | TFD_NONBLOCK))
+        alarm.timer = clinux_make_timer()
         alarm.set = .distantFuture
       }
       return alarm.timer
@@ -152,13 +152,7 @@ final class EventPoll: Sendable {
 
   /// A timer that has gone off is not readable after it.
   private static func set(_ timer: Int32, to deadline: MonotonicTime?) -> Bool {
-    var spec = itimerspec()  // all zero: disarmed
-    if let deadline {
-      let nanoseconds = max(deadline.nanoseconds, 1)
-      spec.it_value.tv_sec = time_t(nanoseconds / 1_000_000_000)
-      spec.it_value.tv_nsec = Int(nanoseconds % 1_000_000_000)
-    }
-    return timerfd_settime(timer, CLINUX_TFD_TIMER_ABSTIME, &spec, nil) == 0
+    clinux_set_timer(timer, deadline.map { max($0.nanoseconds, 1) } ?? 0, true)
   }
 
   // MARK: Waiting

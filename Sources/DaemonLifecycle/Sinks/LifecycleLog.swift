@@ -61,11 +61,15 @@ final class LifecycleLog: LifecycleSink {
 
   /// Says a sentence that an operator should read.
   func complain(_ text: String) {
-    let entry = JournalEntry(line: text, .warning, messageID: LifecycleMessageID.remark)
+    write(JournalEntry(line: text, .warning, messageID: LifecycleMessageID.remark))
+  }
+
+  /// In the journal, or as a line.
+  private func write(_ entry: JournalEntry) {
     if let journal {
       journal.write(entry)
     } else if logsProblems {
-      StandardError.writeLine("lifecycle: \(text)")
+      StandardError.writeLine("lifecycle: \(entry.message)")
     }
   }
 
@@ -89,20 +93,11 @@ final class LifecycleLog: LifecycleSink {
       return departures
     }
     if gone.isEmpty { return }
-    let entry = JournalEntry(gone.sentence, .info, messageID: LifecycleMessageID.problem)
-    if let journal {
-      journal.write(entry)
-    } else if logsProblems {
-      StandardError.writeLine("lifecycle: \(gone.sentence)")
-    }
+    write(JournalEntry(line: gone.sentence, .info, messageID: LifecycleMessageID.problem))
   }
 
   private func write(_ problem: LifecycleReport.Entry, of walk: LifecycleWalk) {
-    guard let journal else {
-      if logsProblems { StandardError.writeLine("lifecycle: \(problem)") }
-      return
-    }
-    journal.write(
+    write(
       JournalEntry(
         line: problem.description, problem.outcome.severity > 0 ? .warning : .info,
         messageID: LifecycleMessageID.problem,

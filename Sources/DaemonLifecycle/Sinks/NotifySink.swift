@@ -159,8 +159,8 @@ extension SystemdError {
   fileprivate var isPassing: Bool {
     switch self {
     case .timedOut: true
-    case .system(_, let number): [EAGAIN, EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(number)
-    default: false
+    case .system(_, EAGAIN), .system(_, ENOBUFS): true
+    default: isShortage
     }
   }
 }

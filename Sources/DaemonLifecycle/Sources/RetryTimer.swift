@@ -46,11 +46,7 @@ final class RetryTimer: LifecycleSource {
 
   private func arm(_ state: inout State) {
     state.isArmed = true
-    let nanoseconds = state.delay.saturatedNanoseconds
-    var spec = itimerspec()
-    spec.it_value.tv_sec = time_t(nanoseconds / 1_000_000_000)
-    spec.it_value.tv_nsec = Int(nanoseconds % 1_000_000_000)
-    timerfd_settime(state.timer, 0, &spec, nil)
+    clinux_set_timer(state.timer, state.delay.saturatedNanoseconds, false)
   }
 
   // MARK: As a source
@@ -60,7 +56,7 @@ final class RetryTimer: LifecycleSource {
   }
 
   func open() throws(LifecycleError) {
-    let timer = timerfd_create(CLOCK_MONOTONIC, Int32(TFD_CLOEXEC | TFD_NONBLOCK))
+    let timer = clinux_make_timer()
     guard timer >= 0 else { throw .system("create a timer to try again", errno: clinux_errno()) }
     state.withLock { $0.timer = timer }
     // What has failed before there was a timer.

@@ -1,5 +1,6 @@
 import CLinux
 import Synchronization
+import Systemd
 
 /// Ticks every three eighths of systemd's watchdog period, so that one failed check is survived, and tells a stall from
 /// outside from a busy or stuck daemon.
@@ -39,7 +40,7 @@ final class WatchdogSource: LifecycleSource {
   }
 
   func open() throws(LifecycleError) {
-    let timer = timerfd_create(CLOCK_MONOTONIC, Int32(TFD_CLOEXEC | TFD_NONBLOCK))
+    let timer = clinux_make_timer()
     guard timer >= 0 else { throw .system("create the watchdog's timer", errno: clinux_errno()) }
     state.withLock { state in
       state.timer = timer
@@ -86,11 +87,7 @@ final class WatchdogSource: LifecycleSource {
 
   private func arm(_ state: inout State, from now: MonotonicTime) {
     state.expected = now.advanced(by: interval)
-    var spec = itimerspec()
-    let nanoseconds = max(1, state.expected.nanoseconds)
-    spec.it_value.tv_sec = time_t(nanoseconds / 1_000_000_000)
-    spec.it_value.tv_nsec = Int(nanoseconds % 1_000_000_000)
-    timerfd_settime(state.timer, CLINUX_TFD_TIMER_ABSTIME, &spec, nil)
+    clinux_set_timer(state.timer, max(1, state.expected.nanoseconds), true)
   }
 
   @discardableResult func close() -> [LifecycleInput] {
@@ -132,8 +129,8 @@ private struct ScheduleFile {
   private var number: Int32 = -1
   /// The thread whose file it is.
   private var thread: Int32 = 0
-  /// Of the open file. Other code of the process may close the number, and be given it for a file of its own.
-  private var inode: ino_t = 0
+  /// Other code of the process may close the number, and be given it for a file of its own.
+  private var identity: DescriptorIdentity?
 
   /// `nil` where the kernel does not count, or /proc can't be read.
   mutating func read() -> Schedule? {
@@ -142,7 +139,7 @@ private struct ScheduleFile {
     if number < 0 {
       number = clinux_open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)
       self.thread = thread
-      inode = Self.inode(of: number)
+      identity = DescriptorIdentity(of: number)
     }
     guard number >= 0 else { return nil }
     return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 128) { buffer in
@@ -153,13 +150,7 @@ private struct ScheduleFile {
   }
 
   mutating func close() {
-    if number >= 0, Self.inode(of: number) == inode { CLinux.close(number) }
+    if number >= 0, DescriptorIdentity(of: number) == identity { CLinux.close(number) }
     number = -1
-  }
-
-  /// 0 where nothing is open.
-  private static func inode(of number: Int32) -> ino_t {
-    var status = stat()
-    return fstat(number, &status) == 0 ? status.st_ino : 0
   }
 }

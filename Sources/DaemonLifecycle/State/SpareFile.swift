@@ -1,4 +1,5 @@
 import CLinux
+import Systemd
 
 /// A file without a name, opened in advance: it becomes the new file of a process that has no descriptor left.
 ///
@@ -62,5 +63,5 @@ struct SpareFile {
 
 extension SystemCallError {
   /// The process, or the machine, has no descriptor or no memory for another open file. It passes.
-  var isShortage: Bool { [EMFILE, ENFILE, ENOMEM].contains(number) }
+  var isShortage: Bool { SystemdError.isShortage(number) }
 }

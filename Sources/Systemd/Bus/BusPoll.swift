@@ -15,7 +15,7 @@ final class BusPoll: Sendable {
 
   init() {
     descriptor = epoll_create1(Int32(EPOLL_CLOEXEC))
-    timer = timerfd_create(CLOCK_MONOTONIC, Int32(TFD_CLOEXEC | TFD_NONBLOCK))
+    timer = clinux_make_timer()
     var complete = clinux_waker_open(waker) == 0 && descriptor >= 0 && timer >= 0
     for own in [timer, clinux_waker_read_end(waker)] where complete {
       complete = Self.control(descriptor, EPOLL_CTL_ADD, own, CLINUX_EPOLLIN)
@@ -53,13 +53,9 @@ final class BusPoll: Sendable {
 
   /// Becomes readable at `deadline`; never by itself when that is `nil`.
   func arm(at deadline: BusTime?) {
-    var time = itimerspec()  // all zero: disarmed
-    if let deadline {
-      let microseconds = min(max(deadline.microseconds, 1), UInt64(Int64.max))
-      time.it_value.tv_sec = time_t(microseconds / 1_000_000)
-      time.it_value.tv_nsec = Int(microseconds % 1_000_000) * 1000
-    }
-    timerfd_settime(timer, CLINUX_TFD_TIMER_ABSTIME, &time, nil)
+    let longest = UInt64(Int64.max) / 1000
+    let microseconds = deadline.map { min(max($0.microseconds, 1), longest) } ?? 0
+    clinux_set_timer(timer, Int64(microseconds) * 1000, true)
   }
 
   private static func control(_ set: Int32, _ what: Int32, _ member: Int32, _ events: UInt32)

@@ -1,0 +1,17 @@
+#include "CLinux.h"
+
+#include <sys/timerfd.h>
+
+int clinux_make_timer(void) { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK); }
+
+bool clinux_set_timer(int fd, int64_t nanoseconds, bool is_absolute) {
+  struct itimerspec time = {
+      .it_value = {.tv_sec = nanoseconds / 1000000000, .tv_nsec = nanoseconds % 1000000000},
+  };
+  return timerfd_settime(fd, is_absolute ? TFD_TIMER_ABSTIME : 0, &time, NULL) == 0;
+}
+
+bool clinux_close_timer(int fd) {
+  struct itimerspec time;
+  return fd >= 0 && timerfd_gettime(fd, &time) == 0 && close(fd) == 0;
+}
