@@ -118,7 +118,7 @@ public final class LifecycleSubject: LifecycleObservable {
     try listen()
     let core = core
     // Not when it gets there: without a thread for its next step, it never does, and the process must end all the same.
-    core.markRun()
+    core.handle(.runWaits)
     return await withTaskCancellationHandler {
       _ = await core.launch()
       if let body, !core.isTerminating { core.start(body: body) }
@@ -167,9 +167,6 @@ extension LifecycleCore {
     }
     guard isFirst else { throw .alreadyStarted }
   }
-
-  /// `run` will wait for the end.
-  func markRun() { state.withLock { $0.isRun = true } }
 
   func markStopped() { state.withLock { $0.isStarted = false } }
 }

@@ -39,7 +39,7 @@ struct ServiceIntegration {
       ReadinessMarker($0) { log.complain($0) }
     }
     if let readiness { sources.append(readiness.retries) }
-    if let problem = LifecycleCore.drainProblem(configuration) { problems.append(problem) }
+    if let problem = StopBudget.drainProblem(configuration) { problems.append(problem) }
     if let alive = configuration.livenessFile, alive.path == configuration.readinessFile?.path {
       problems.append(
         "\(alive.path) is the readiness file and the liveness file, so a daemon that is paused would look ready:"

@@ -121,7 +121,7 @@ private final class Doorbell: LifecycleSource {
       doorbell.ring(.enterForeground(.operator))
       _ = await reports.next()
       // The next check begins when Swift's pool has answered this one.
-      await eventually { core.state.withLock { $0.health.round == nil } }
+      await eventually { core.state.withLock { !$0.machine.health.isChecking } }
       await untilDeputy(core.executor)
     }
     core.close()

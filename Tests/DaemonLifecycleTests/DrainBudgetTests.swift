@@ -48,11 +48,11 @@ import Testing
 
   @Test func whatDoesNotFitIsSaidAtTheStart() {
     #expect(
-      LifecycleCore.drainProblem(configuration(.seconds(60)))
+      StopBudget.drainProblem(configuration(.seconds(60)))
         == "The drain delay of 60.0 s does not fit into the stop budget beside the save reserve and the hooks: 5.0 s do."
         + " Raise the one (in a container: its grace period), or lower the others.")
-    #expect(LifecycleCore.drainProblem(configuration(.seconds(-1)))?.contains("negative") == true)
-    #expect(LifecycleCore.drainProblem(configuration(.seconds(5))) == nil)
+    #expect(StopBudget.drainProblem(configuration(.seconds(-1)))?.contains("negative") == true)
+    #expect(StopBudget.drainProblem(configuration(.seconds(5))) == nil)
     #expect(ServiceIntegration(configuration(.seconds(60))).problems.count == 1)
   }
 

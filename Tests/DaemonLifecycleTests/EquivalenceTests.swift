@@ -104,7 +104,7 @@ private final class Schedule: Sendable {
     case .event(let kind): subject.core.receive(LifecycleEvent(kind))
     case .post(let number):
       // Behind a hold a post would wait for ever.
-      guard !subject.core.state.withLock({ $0.registry.isHeld }) else { return }
+      guard !subject.core.state.withLock({ $0.machine.registry.isHeld }) else { return }
       guard subject.state != .launching else { return }
       await subject.post(Note(number: number))
     case .add(let number): subject.addObserver(observers[number], phase: phases[number])

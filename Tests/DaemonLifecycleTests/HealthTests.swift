@@ -151,7 +151,7 @@ import Testing
     await core.advance(by: .milliseconds(2500))
     core.receive(.watchdogTick(stall: .zero))
     await core.advance(by: .milliseconds(100))
-    while core.state.withLock({ $0.health.round != nil }), !Task.isCancelled {
+    while core.state.withLock({ $0.machine.health.isChecking }), !Task.isCancelled {
       try? await Task.sleep(for: .milliseconds(1))
     }
     #expect(!observed.log.names.contains("ended suspend in background"))

@@ -69,7 +69,7 @@ import Testing
     let mock = MockLifecycleSubject(configuration: configuration)
     mock.inject(.sigterm)
     age()
-    mock.core.watchdogTick(stall: .zero)
+    mock.core.receive(.watchdogTick(stall: .zero))
     #expect(!isOld)
   }
 

@@ -109,7 +109,7 @@ final class KubernetesTests: XCTestCase {
   /// with its save reserve, before SIGKILL.
   func testTheTimesFit() throws {
     let configuration = try configuration()
-    XCTAssertNil(LifecycleCore.drainProblem(configuration))
+    XCTAssertNil(StopBudget.drainProblem(configuration))
     let grace = Duration.seconds(try number("terminationGracePeriodSeconds"))
     let needed =
       configuration.drainDelay + configuration.hookDeadline + configuration.cancellationGrace

@@ -48,7 +48,7 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
   }
 
   /// The body of `run` threw.
-  init(_ failure: LifecycleCore.Failure) {
+  init(_ failure: Failure) {
     origin = .bodyFailed(failure.error)
     errorText = failure.text
   }

@@ -5,7 +5,7 @@
 public struct LifecycleContext: Sendable {
   /// A reference, so that a notification is small however many hear it.
   private enum Source: Sendable {
-    case hook(HookRun)
+    case hook(HookCall)
     case fixed(Fixed)
   }
 
@@ -17,17 +17,11 @@ public struct LifecycleContext: Sendable {
   }
 
   private let source: Source
-  /// Of the hook's call in its run.
-  private let index: Int
 
-  init(run: HookRun, index: Int) {
-    source = .hook(run)
-    self.index = index
-  }
+  init(_ call: HookCall) { source = .hook(call) }
 
   package init(cause: LifecycleCause, time: LifecycleClock.Instant) {
     source = .fixed(Fixed(cause, time.time))
-    index = 0
   }
 
   /// A context outside of any delivery, for calling a hook by hand in a test: it never becomes stale.
@@ -37,14 +31,14 @@ public struct LifecycleContext: Sendable {
 
   /// The context of the hook that the current task runs in, if it does.
   public static var current: LifecycleContext? {
-    guard let call = HookScope.currentCall, call.isCurrent else { return nil }
-    return call.context
+    guard let call = HookCall.current, call.isCurrent else { return nil }
+    return LifecycleContext(call)
   }
 
   /// Why this happens.
   public var cause: LifecycleCause {
     switch source {
-    case .hook(let run): run.delivery.cause
+    case .hook(let call): call.plan.cause
     case .fixed(let fixed): fixed.cause
     }
   }
@@ -52,28 +46,28 @@ public struct LifecycleContext: Sendable {
   /// When the delivery of this notification began, on the subject's clock.
   public var time: LifecycleClock.Instant {
     switch source {
-    case .hook(let run): LifecycleClock.Instant(run.delivery.began)
+    case .hook(let call): LifecycleClock.Instant(call.time)
     case .fixed(let fixed): LifecycleClock.Instant(fixed.time)
     }
   }
 
   /// When the hook will be cancelled, on the subject's clock; the distant future outside of a delivery.
   public var deadline: LifecycleClock.Instant {
-    guard case .hook(let run) = source else { return .distantFuture }
-    return LifecycleClock.Instant(run.isCurrent(index) ? run.deadline : run.delivery.began)
+    guard case .hook(let call) = source else { return .distantFuture }
+    return LifecycleClock.Instant(call.core.deadline(of: call.id) ?? call.time)
   }
 
   /// What is left until the deadline; never negative.
   public var timeRemaining: Duration {
-    guard case .hook(let run) = source else { return .seconds(Int64.max) }
-    return max(.zero, run.core.now.duration(to: deadline.time))
+    guard case .hook(let call) = source else { return .seconds(Int64.max) }
+    return max(.zero, call.core.now.duration(to: deadline.time))
   }
 
   /// False once this hook has ended, or was given up: the delivery has gone on without it, and a hook that wakes
   /// late must not act any more.
   public var isCurrent: Bool {
-    guard case .hook(let run) = source else { return true }
-    return run.isCurrent(index)
+    guard case .hook(let call) = source else { return true }
+    return call.isCurrent
   }
 
   /// Asks for more time, as iOS's background-task assertion does.
@@ -81,7 +75,7 @@ public struct LifecycleContext: Sendable {
   /// While the daemon terminates, the deadline never passes what is left of the stop budget. Does nothing
   /// for a hook that was given up, and nothing outside of a delivery.
   public func extendDeadline(by extra: Duration) {
-    guard case .hook(let run) = source else { return }
-    run.core.extend(HookCall(run: run, index: index), by: extra)
+    guard case .hook(let call) = source else { return }
+    call.core.handle(.extend(call.id, by: extra))
   }
 }

@@ -188,7 +188,3 @@ extension LifecycleObservable {
     LifecycleSerialExecutor(executor: core.executor)
   }
 }
-
-extension LifecycleCore {
-  var isTerminating: Bool { state.withLock { $0.registry.termination != nil } }
-}

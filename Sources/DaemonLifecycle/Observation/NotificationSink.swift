@@ -1,3 +1,5 @@
+import Synchronization
+
 /// One `AsyncStream` of what happens: a view that delivery never waits for.
 struct NotificationSink: Sendable {
   enum Subject: Hashable, Sendable {
@@ -19,8 +21,8 @@ extension LifecycleCore {
   ) -> AsyncStream<Element> {
     let (stream, continuation) = AsyncStream.makeStream(
       of: Element.self, bufferingPolicy: .bufferingNewest(count))
-    let id: UInt64? = change { state, _ in
-      guard state.exit == nil, !state.isClosed else { return nil }
+    let id: UInt64? = state.withLock { state in
+      guard state.machine.stop.exit == nil, !state.machine.isClosed else { return nil }
       let id = state.newID()
       state.streams[id] = NotificationSink(
         subject: subject,
@@ -33,9 +35,8 @@ extension LifecycleCore {
       return stream
     }
     continuation.onTermination = { [weak self] _ in
-      self?.change { state, work in
-        if let sink = state.streams.removeValue(forKey: id) { work.garbage.append(sink) }
-      }
+      // Let go of outside of the lock.
+      _ = self?.state.withLock { $0.streams.removeValue(forKey: id) }
     }
     return stream
   }

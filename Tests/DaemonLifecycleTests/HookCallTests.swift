@@ -5,13 +5,14 @@ import Testing
 @testable import DaemonLifecycle
 
 /// What a task that a hook has started knows of the hook: its own call for ever, and never a later one.
-@Suite struct HookScopeTests {
+@Suite struct HookCallTests {
   struct Ping: LifecycleNotification {}
 
   /// Where a task says it is, and whether that is still the case.
   private static func place() -> String {
-    guard let call = HookScope.currentCall else { return "nowhere" }
-    return "\(call.index) \(LifecycleContext.current != nil)"
+    guard let call = HookCall.current else { return "nowhere" }
+    // The observers' registrations are numbered from 1.
+    return "\(call.entry.id.value - 1) \(LifecycleContext.current != nil)"
   }
 
   private static let kinds = [
@@ -136,35 +137,6 @@ import Testing
     _ = await mock.post(Ping())
     while log.all.count < 2, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
     #expect(log.all == ["ping ends", "pong"])
-    withExtendedLifetime(tokens) {}
-  }
-
-  /// Where no task is left over, one scope serves a whole run: setting one costs more than a short hook. This is
-  /// what an optimised build must do; one without optimisation may hold more references.
-  @Test func oneScopeServesManyHooks() async throws {
-    let mock = MockLifecycleSubject()
-    let scopes = Mutex<Set<ObjectIdentifier>>([])
-    let leaves = Atomic<Bool>(false)
-    let gate = Gate()
-    let tokens = (0..<HookRun.longest).map { index in
-      mock.observe(Ping.self) { _ in
-        if let scope = HookScope.current {
-          _ = scopes.withLock { $0.insert(ObjectIdentifier(scope)) }
-        }
-        // One that has ended is not left over.
-        if index % 16 == 0 { await Task { await Task.yield() }.value }
-        if leaves.load(ordering: .relaxed) { Task { await gate.wait() } }
-      }
-    }
-    await mock.settled()
-    _ = await mock.post(Ping())
-    #expect(scopes.withLock { $0.count } <= 1 + HookRun.longest / 16)
-    // Each has left a task over: each has a scope of its own, and none is freed as long as the tasks are there.
-    leaves.store(true, ordering: .relaxed)
-    scopes.withLock { $0 = [] }
-    _ = await mock.post(Ping())
-    #expect(scopes.withLock { $0.count } == HookRun.longest)
-    gate.open()
     withExtendedLifetime(tokens) {}
   }
 }

@@ -83,3 +83,22 @@ struct StopBudget {
     return step.isSave ? left / max(count, 1) : left
   }
 }
+
+extension StopBudget {
+  /// What is wrong with the configured delay, if that can be seen without knowing what systemd allows.
+  static func drainProblem(_ configuration: LifecycleConfiguration) -> String? {
+    guard configuration.drainDelay >= .zero else {
+      return "drainDelay is negative (\(configuration.drainDelay)): the daemon does not drain."
+    }
+    let zero = MonotonicTime(nanoseconds: 0)
+    let budget = StopBudget(configuration, allowed: nil, from: zero)
+    let delay = zero.duration(to: budget.drainEnd(configuration))
+    return delay < configuration.drainDelay ? cut(configuration, delay) : nil
+  }
+
+  static func cut(_ configuration: LifecycleConfiguration, _ delay: Duration) -> String {
+    "The drain delay of \(configuration.drainDelay.inSeconds) s does not fit into the stop budget beside the save"
+      + " reserve and the hooks: \(delay.inSeconds) s do. Raise the one (in a container: its grace period), or lower"
+      + " the others."
+  }
+}

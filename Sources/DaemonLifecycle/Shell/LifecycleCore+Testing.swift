@@ -27,9 +27,9 @@ extension LifecycleCore {
       exitProcess: exitProcess)
     // A daemon at work has said that it is ready.
     guard initialState != .launching else { return }
-    change { state, work in
-      self.armHealth(&state)
-      self.tell(.launched(self.snapshot(state)), &work)
+    change { state, now, effects in
+      state.machine.handle(.armed, at: now, &effects)
+      effects.tell(.launched(state.machine.snapshot))
     }
   }
 
@@ -46,29 +46,29 @@ extension LifecycleCore {
 
   package func shutDown() { close() }
 
-  package var exit: LifecycleExit? { state.withLock { $0.exit } }
+  package var exit: LifecycleExit? { state.withLock { $0.machine.stop.exit } }
 
   /// Returns when nothing is being delivered and nothing waits to be, except behind a hold.
   package nonisolated(nonsending) func untilIdle() async {
     await withCheckedContinuation { continuation in
-      self.change { state, _ in state.idleWaiters.append(continuation) }
+      self.change { state, _, _ in state.idleWaiters.append(continuation) }
     }
   }
 
   /// Returns when `count` tasks or more sleep on the clock.
   package nonisolated(nonsending) func untilSleeping(_ count: Int) async {
     await withCheckedContinuation { continuation in
-      self.change { state, work in
+      self.change { state, _, _ in
         state.timerWaiters.append((count, continuation))
-        self.wakeTimerWaiters(&state, &work)
+        self.wakeTimerWaiters(&state)
       }
     }
   }
 
-  func wakeTimerWaiters(_ state: inout State, _ work: inout Work) {
+  func wakeTimerWaiters(_ state: inout State) {
     let count = state.timers.count
     for waiter in state.timerWaiters where waiter.count <= count {
-      work.tellings.append { waiter.continuation.resume() }
+      state.outbox.append { waiter.continuation.resume() }
     }
     state.timerWaiters.removeAll { $0.count <= count }
   }
@@ -107,25 +107,27 @@ extension LifecycleCore {
   /// A sentence for each thing that has not come to its end.
   package var pending: [String] {
     state.withLock { state in
-      var pending: [String] = []
-      for delivery in state.deliveries {
-        for run in delivery.running {
-          pending.append(
-            "\(run.entry.name) is still in its hook for \(delivery.step.name)")
-        }
-      }
-      for run in state.unfinished.values.joined() {
-        pending.append(
-          "\(run.entry.name) has not ended its hook for \(run.step.name), which was given up")
-      }
+      var pending = state.machine.pending
       if state.timers.count > 0 { pending.append("\(state.timers.count) sleeping on the clock") }
-      if state.drain != nil { pending.append("the drain delay is not over") }
-      if state.registry.isHeld { pending.append("deliveries are held back") }
-      if !state.registry.isIdle, state.deliveries.isEmpty {
-        pending.append("an event has not been delivered")
-      }
       return pending
     }
+  }
+}
+
+extension LifecycleMachine {
+  fileprivate var pending: [String] {
+    var pending: [String] = []
+    for call in calls.order.flatMap({ calls[$0].running }).compactMap({ calls.find($0) }) {
+      pending.append("\(call.name) is still in its hook for \(call.step.name)")
+    }
+    for call in calls.unfinished.values.joined().compactMap({ calls.find($0) }) {
+      pending.append(
+        "\(call.name) has not ended its hook for \(call.step.name), which was given up")
+    }
+    if stop.isDraining { pending.append("the drain delay is not over") }
+    if registry.isHeld { pending.append("deliveries are held back") }
+    if !registry.isIdle, calls.order.isEmpty { pending.append("an event has not been delivered") }
+    return pending
   }
 }
 

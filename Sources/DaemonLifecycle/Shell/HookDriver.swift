@@ -14,21 +14,19 @@ final class HookDriver: Sendable {
 
   var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
-  /// Begins with `run` and goes on as long as the core has more.
-  func start(with run: HookRun) {
+  /// Begins with `call` and goes on as long as the core has more.
+  func start(with call: HookCall) {
     HookExecutor.expectHook()
     // Detached: neither the priority nor the task-local values of whoever caused it belong to the hooks.
-    let task = Task.detached(executorPreference: run.core.executor) { await self.drive(run) }
+    let task = Task.detached(executorPreference: call.core.executor) {
+      var next: HookCall? = call
+      while let call = next { next = await call.run() }
+    }
     let isCancelled = state.withLock { state in
       state.task = task
       return state.isCancelled
     }
     if isCancelled { task.cancel() }
-  }
-
-  private func drive(_ first: HookRun) async {
-    var next: HookRun? = first
-    while let run = next { next = await run.drive(self) }
   }
 
   /// A flag first: the core cancels under its lock, and the task's handlers must not run there.

@@ -18,13 +18,13 @@ extension LifecycleCore {
   }
 
   package func unitJobIsKnown(_ job: UnitJob?) {
-    change { state, work in
-      if case .asked(let waiters) = state.unitJob {
-        for waiter in waiters { state.timers.remove(waiter) }
-        work.sleepers += waiters
-      }
-      state.unitJob = .known(job)
-    }
+    let waiters: [Sleeper] = change { state, _, _ in
+      defer { state.unitJob = .known(job) }
+      guard case .asked(let waiters) = state.unitJob else { return [] }
+      for waiter in waiters { state.timers.remove(waiter) }
+      return waiters
+    }.result
+    for waiter in waiters { waiter.end() }
   }
 
   nonisolated(nonsending) func unitJob(within limit: Duration) async -> UnitJob? {

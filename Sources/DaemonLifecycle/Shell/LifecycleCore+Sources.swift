@@ -30,20 +30,19 @@ extension LifecycleCore {
   func receive(_ input: LifecycleInput) {
     switch input {
     case .event(let event): receive(event)
-    case .stopTimeout(let timeout): change { state, _ in self.stopTimeoutIsKnown(timeout, &state) }
-    case .sleepDelay(let delay):
-      let end = now.advanced(by: delay)
-      state.withLock { $0.sleepEnd = end }
+    case .stopTimeout(let timeout): handle(.stopTimeout(timeout))
+    case .sleepDelay(let delay): handle(.sleepDelay(delay))
     case .unitJob(let job): unitJobIsKnown(job)
-    case .watchdogTick(let stall): watchdogTick(stall: stall)
-    case .unmappedReload(let cause):
-      change { _, work in self.tell(.unmappedReload(cause, at: .now()), &work) }
-    case .complaint(let text):
-      change { _, work in self.tell(.complaint(text), &work) }
-    case .remark(let remark, let text):
-      change { _, work in self.tell(.remark(remark, text), &work) }
+    case .watchdogTick(let stall):
+      handle(.watchdogTick(stall: stall, asksMainActor: beacon.hasEverAnswered))
+    case .unmappedReload(let cause): tell(.unmappedReload(cause, at: .now()))
+    case .complaint(let text): tell(.complaint(text))
+    case .remark(let remark, let text): tell(.remark(remark, text))
     }
   }
+
+  /// Tells the sinks what concerns them alone.
+  private func tell(_ fact: LifecycleFact) { change { _, _, effects in effects.tell(fact) } }
 }
 
 extension LifecycleCore: HookExecutor.Client {

@@ -4,8 +4,8 @@ import Testing
 
 @testable import DaemonLifecycle
 
-/// A driver goes from hook to hook by itself: whatever the core learns meanwhile counts from the next hook on.
-@Suite struct HookRunTests {
+/// Many hooks, one after another: whatever the core learns meanwhile counts from the next hook on.
+@Suite struct SequenceTests {
   /// Hears two notifications, and says so with its number.
   private final class Member: ForegroundObserver, BackgroundObserver {
     typealias Body = @Sendable (Int, LifecycleContext) async throws -> Void
@@ -24,12 +24,9 @@ import Testing
     func didEnterBackground(_ notification: DidEnterBackground) { log.add("-\(number)") }
   }
 
-  /// More than two runs of them.
-  private static let many = 2 * HookRun.longest + 50
-  /// At the ends of runs, and within them.
-  private static let indices = [
-    0, 1, 2, 63, 126, 127, 128, 129, 200, 255, 256, 257, many - 2, many - 1,
-  ]
+  private static let many = 300
+  /// At the ends, and within.
+  private static let indices = [0, 1, 2, 63, 128, many - 2, many - 1]
 
   private let log = Log()
 
@@ -77,18 +74,18 @@ import Testing
     withExtendedLifetime(members) {}
   }
 
-  /// The core looks at the run in its midst, from the hook itself and from a thread of its own.
-  @Test func heldAtAnyIndex() async throws {
+  /// The core is busy with something else in the midst of it, from a hook and from a thread of its own.
+  @Test func interruptedAtAnyIndex() async throws {
     let core = Mutex<LifecycleCore?>(nil)
     let (mock, members) = await mock(Self.many) { number, _ in
-      if number % 7 == 0 { core.withLock { $0 }?.change { _, _ in } }
+      if number % 7 == 0 { core.withLock { $0 }?.change { _, _, _ in } }
     }
     core.withLock { $0 = mock.core }
     defer { core.withLock { $0 = nil } }
     let isOver = Atomic<Bool>(false)
     let looking = Task.detached { [core = mock.core] in
       while !isOver.load(ordering: .relaxed) {
-        core.change { _, _ in }
+        core.change { _, _, _ in }
         await Task.yield()
       }
     }
@@ -104,7 +101,7 @@ import Testing
     }
     isOver.store(true, ordering: .relaxed)
     await looking.value
-    #expect(mock.core.state.withLock { $0.occupied } == 0)
+    #expect(mock.core.state.withLock { $0.machine.calls.count } == 0)
     withExtendedLifetime(members) {}
   }
 
@@ -131,7 +128,7 @@ import Testing
     log.clear()
     await mock.send(.sigusr1)
     #expect(log.all.count == Self.many - removed.count)
-    #expect(mock.core.state.withLock { $0.occupied } == 0)
+    #expect(mock.core.state.withLock { $0.machine.calls.count } == 0)
   }
 
   @Test(arguments: indices) func vanishedInTheMidst(index: Int) async throws {
@@ -186,7 +183,7 @@ import Testing
       .entries
     let expected = (0..<Self.many).map { $0 <= index ? "completed" : "overtaken" }
     #expect(outcomes(entries ?? []) == expected)
-    #expect(mock.core.state.withLock { $0.occupied } == 0)
+    #expect(mock.core.state.withLock { $0.machine.calls.count } == 0)
     withExtendedLifetime((members, report)) {}
   }
 
@@ -281,7 +278,7 @@ import Testing
 
   // MARK: What is given up
 
-  /// A hook that was given up stays so, whatever its run has become; its observer is left out while it is busy.
+  /// A hook that was given up stays so, and its observer is left out while it is busy.
   @Test func aHookGivenUpInTheMidst() async throws {
     let gate = Gate()
     let late = Gate()
@@ -303,14 +300,14 @@ import Testing
     let report = await mock.settled()
     #expect(log.all == numbers(0..<40))
     #expect(outcomes(report.problems) == ["running"])
-    #expect(mock.core.state.withLock { $0.occupied } == 1)
+    #expect(mock.core.state.withLock { $0.machine.calls.count } == 1)
     log.clear()
     let down = await mock.send(.sigusr1)
     #expect(log.all == (0..<40).reversed().filter { $0 != 17 }.map { "-\($0)" })
     #expect(outcomes(down.problems) == ["busy"])
     gate.open()
     await late.wait()
-    while mock.core.state.withLock({ $0.occupied }) > 0, !Task.isCancelled {
+    while mock.core.state.withLock({ $0.machine.calls.count }) > 0, !Task.isCancelled {
       try? await Task.sleep(for: .milliseconds(1))
     }
     await mock.settled()

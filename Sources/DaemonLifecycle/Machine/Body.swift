@@ -1,0 +1,30 @@
+/// The body of `run`.
+enum Body: Sendable {
+  case none
+  /// It runs; once the termination has begun it is cancelled, at the time named.
+  case running(cancelled: MonotonicTime?)
+  /// With what it threw, if it threw.
+  case ended(Failure?)
+
+  var isRunning: Bool { if case .running = self { true } else { false } }
+
+  var failure: Failure? { if case .ended(let failure) = self { failure } else { nil } }
+
+  /// True when it runs, and had not been cancelled before.
+  mutating func cancel(at now: MonotonicTime) -> Bool {
+    guard case .running(nil) = self else { return false }
+    self = .running(cancelled: now)
+    return true
+  }
+}
+
+/// An error, and what it says of itself: put into words where it was thrown, since that is user code.
+struct Failure: Sendable {
+  let error: any Error
+  let text: String
+
+  init(_ error: any Error) {
+    self.error = error
+    text = "\(error)"
+  }
+}

@@ -1,0 +1,112 @@
+typealias CallID = Slots<Call>.Handle
+
+/// One call of one hook, or the wait for the body of `run`, from the moment when its driver is enqueued.
+struct Call: Sendable {
+  /// How far it is, as its driver says. Only moves forward.
+  enum Progress: Sendable, Comparable {
+    /// Its driver waits for a thread.
+    case enqueued
+    /// Its driver runs, and waits for the observer's executor.
+    case driven
+    /// The hook runs.
+    case begun
+  }
+
+  /// What the clock does about it next. Only moves forward.
+  enum Limit: Sendable {
+    /// It is cancelled at its deadline.
+    case deadline
+    /// It was cancelled, and is abandoned then.
+    case cancelled(abandonedAt: MonotonicTime)
+    /// The delivery has gone on without it; it has not ended.
+    case abandoned
+  }
+
+  let delivery: DeliveryID
+  let step: LifecycleStep
+  /// `nil`: the body of `run`.
+  let observer: ObserverID?
+  let name: ObserverEntry.Name
+  let began: MonotonicTime
+  /// Not before `began`; of a nested call not after the outer one's.
+  private(set) var deadline: MonotonicTime
+  /// From its cancellation to its abandonment.
+  private(set) var grace: Duration
+  private(set) var progress: Progress
+  private(set) var limit = Limit.deadline
+  /// Its index in its delivery's `running`.
+  var slot = 0
+
+  init(
+    of step: LifecycleStep, in delivery: DeliveryID, observer: ObserverID?,
+    name: ObserverEntry.Name, began: MonotonicTime, time: TimeSlot,
+    progress: Progress = .enqueued
+  ) {
+    self.delivery = delivery
+    self.step = step
+    self.observer = observer
+    self.name = name
+    self.began = began
+    deadline = time.deadline
+    grace = time.grace
+    self.progress = progress
+  }
+
+  var isCancelled: Bool { if case .deadline = limit { false } else { true } }
+  var isAbandoned: Bool { if case .abandoned = limit { true } else { false } }
+
+  /// When the clock does something about it.
+  var next: MonotonicTime {
+    switch limit {
+    case .deadline: deadline
+    case .cancelled(let end): end
+    case .abandoned: .distantFuture
+    }
+  }
+
+  /// False once it is abandoned: a hook that had not begun by then never does.
+  mutating func move(to progress: Progress) -> Bool {
+    guard !isAbandoned, progress > self.progress else { return false }
+    self.progress = progress
+    return true
+  }
+
+  // MARK: Time
+
+  mutating func cancel(at now: MonotonicTime, grace: Duration? = nil) {
+    if let grace { self.grace = grace }
+    limit = .cancelled(abandonedAt: now.advanced(by: self.grace))
+  }
+
+  mutating func abandon() { limit = .abandoned }
+
+  /// A budget ends before its time does.
+  mutating func limit(to budget: BudgetLimit) {
+    grace = min(grace, budget.grace)
+    switch limit {
+    case .deadline: deadline = max(began, min(deadline, budget.cancel))
+    case .cancelled(let end): limit = .cancelled(abandonedAt: min(end, budget.end))
+    case .abandoned: break
+    }
+  }
+
+  /// More time is what was asked for: a limit that is nearer than the deadline takes none away. The grace must be over
+  /// when the budget is, if there is one.
+  mutating func extend(to newDeadline: MonotonicTime, grace limit: Duration?) {
+    deadline = max(deadline, newDeadline)
+    if let limit { grace = min(grace, limit) }
+  }
+}
+
+/// When a call is cancelled, and how long it then has.
+struct TimeSlot: Sendable {
+  let deadline: MonotonicTime
+  let grace: Duration
+}
+
+/// What a budget leaves for a group of calls: when it must be over, and when a call must be cancelled for that.
+struct BudgetLimit: Sendable {
+  let cancel: MonotonicTime
+  let grace: Duration
+  let end: MonotonicTime
+}

@@ -1,0 +1,128 @@
+/// The deliveries under way, and the calls that have begun and not ended.
+struct Calls: Sendable {
+  private(set) var deliveries = Slots<Delivery>()
+  /// Each is in exactly one of its delivery's `running` and `unfinished`; its `slot` is its index in the former.
+  private var calls = Slots<Call>()
+  /// The deliveries, the oldest first. At most one is not nested.
+  private(set) var order: [DeliveryID] = []
+  /// Abandoned calls that have not ended, by observer; the body's by `nil`. No list is empty.
+  private(set) var unfinished: [ObserverID?: [CallID]] = [:]
+  /// The wait for the body of `run`, until the body has ended.
+  private(set) var body: CallID?
+
+  // MARK: Deliveries
+
+  mutating func open(_ delivery: Delivery) -> DeliveryID {
+    let id = deliveries.insert(delivery)
+    order.append(id)
+    return id
+  }
+
+  mutating func close(_ id: DeliveryID) -> Delivery? {
+    if order.last == id { order.removeLast() } else { order.removeAll { $0 == id } }
+    return deliveries.remove(id)
+  }
+
+  subscript(id: DeliveryID) -> Delivery {
+    _read { yield deliveries[id] }
+    _modify { yield &deliveries[id] }
+  }
+
+  /// It is under way, and nothing in it runs.
+  func mayAdvance(_ id: DeliveryID) -> Bool {
+    deliveries.contains(id) && deliveries[id].running.isEmpty
+  }
+
+  // MARK: Calls
+
+  /// How many hooks have begun, or will, and have not ended.
+  var count: Int { calls.count }
+  func find(_ id: CallID) -> Call? { calls.find(id) }
+
+  /// Neither ended nor abandoned.
+  func isCurrent(_ id: CallID) -> Bool { calls.contains(id) && !calls[id].isAbandoned }
+
+  mutating func begin(_ call: Call) -> CallID {
+    let id = calls.insert(call)
+    calls[id].slot = deliveries[call.delivery].add(id, next: call.next)
+    if call.observer == nil { body = id }
+    return id
+  }
+
+  mutating func move(_ id: CallID, to progress: Call.Progress) -> Bool {
+    calls.contains(id) && calls[id].move(to: progress)
+  }
+
+  /// Changes one's time.
+  mutating func update(_ id: CallID, _ change: (inout Call) -> Void) {
+    change(&calls[id])
+    if !calls[id].isAbandoned { deliveries[calls[id].delivery].note(calls[id].next) }
+  }
+
+  /// It has ended, or will not begin: its handle is outdated from now on. `nil` where it was before.
+  mutating func end(_ id: CallID) -> Call? {
+    guard let call = calls.remove(id) else { return nil }
+    if call.observer == nil { body = nil }
+    if call.isAbandoned {
+      unfinished[call.observer]?.removeAll { $0 == id }
+      if unfinished[call.observer]?.isEmpty == true { unfinished[call.observer] = nil }
+    } else {
+      leave(call)
+    }
+    return call
+  }
+
+  /// The delivery goes on without it. What it was, and whether its hook has begun or never will.
+  mutating func abandon(_ id: CallID) -> Call {
+    let call = calls[id]
+    leave(call)
+    calls[id].abandon()
+    unfinished[call.observer, default: []].append(id)
+    return call
+  }
+
+  private mutating func leave(_ call: Call) {
+    if let moved = deliveries[call.delivery].remove(slot: call.slot) {
+      calls[moved].slot = call.slot
+    }
+  }
+
+  // MARK: Time
+
+  /// When the clock has something to do.
+  var deadline: MonotonicTime {
+    order.reduce(.distantFuture) { min($0, deliveries[$1].earliest) }
+  }
+
+  /// Those of a delivery whose time has come.
+  func due(in id: DeliveryID, at now: MonotonicTime) -> [CallID] {
+    guard deliveries[id].earliest <= now else { return [] }
+    return deliveries[id].running.reversed().filter { calls[$0].next <= now }
+  }
+
+  /// Those whose time has come, of all deliveries, and that were cancelled before.
+  func overdue(at now: MonotonicTime) -> [CallID] {
+    order.flatMap { due(in: $0, at: now) }.filter { calls[$0].isCancelled }
+  }
+
+  mutating func findEarliest(in id: DeliveryID) {
+    guard deliveries.contains(id) else { return }
+    deliveries[id].set(
+      earliest: deliveries[id].running.reduce(.distantFuture) { min($0, calls[$1].next) })
+  }
+
+  // MARK: Observers
+
+  /// An observer with an abandoned hook is called for nothing but, once, to save.
+  func isBusy(_ observer: ObserverID, for step: LifecycleStep) -> Bool {
+    guard !unfinished.isEmpty, let calls = unfinished[observer] else { return false }
+    return !step.isSave || calls.contains { self.calls[$0].step.isSave }
+  }
+
+  /// What the observer's hooks are about to be called for: an observer has one call at a time in a delivery.
+  func pending(of observer: ObserverID) -> [CallID] {
+    order.compactMap { id in
+      deliveries[id].running.first { calls[$0].observer == observer && calls[$0].progress < .begun }
+    }
+  }
+}

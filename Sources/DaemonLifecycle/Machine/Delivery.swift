@@ -1,0 +1,123 @@
+typealias DeliveryID = Slots<Delivery>.Handle
+
+/// One step being delivered: what remains to be called, what runs, what has ended.
+struct Delivery: Sendable {
+  /// One hook to call: the observer's, by its place among those.
+  struct Planned: Sendable {
+    let observer: ObserverID
+    let hook: Int
+  }
+
+  /// A delivery beside the walk under way, in a hook's time or a health check's.
+  struct Outer: Sendable {
+    /// The end of that time.
+    let deadline: MonotonicTime
+    /// The step whose part of the stop budget it may use.
+    let budgetStep: LifecycleStep
+  }
+
+  let plan: LifecycleRegistry.Plan
+  /// The notification's type.
+  let type: (any LifecycleNotification.Type)?
+  let began: MonotonicTime
+  /// All calls, in order.
+  let calls: LifecycleAudience<Planned>
+  /// Who gets this one delivery's report: a poster.
+  let post: PostID?
+  /// `nil`: the registry's current step, of which there is at most one.
+  let outer: Outer?
+
+  /// The first call that has not begun: all before have begun, were skipped or removed.
+  private(set) var nextCall = 0
+  /// The stretch of `nextCall`.
+  private var stretch = 0
+  private(set) var running: [CallID] = []
+  private(set) var entries: [LifecycleReport.Entry] = []
+  /// The entries of observers that are gone, which is one for each name.
+  private var gone: [ObserverEntry.Name: Int] = [:]
+  /// No call in `running` has its `next` before this; it may be too early until the clock has come to it.
+  private(set) var earliest = MonotonicTime.distantFuture
+
+  init(
+    _ plan: LifecycleRegistry.Plan, calls: LifecycleAudience<Planned>, post: PostID?, outer: Outer?,
+    began: MonotonicTime
+  ) {
+    self.plan = plan
+    type = plan.step.type
+    self.began = began
+    self.calls = calls
+    self.post = post
+    self.outer = outer
+    entries.reserveCapacity(calls.members.count)
+  }
+
+  var step: LifecycleStep { plan.step }
+  var cause: LifecycleCause { plan.cause }
+  /// It began after the termination had.
+  var isOfTermination: Bool { plan.isOfTermination }
+  var isNested: Bool { outer != nil }
+  var budgetStep: LifecycleStep { outer?.budgetStep ?? step }
+
+  // MARK: What remains
+
+  var waiting: ArraySlice<Planned> { calls.members[nextCall...] }
+  /// How many groups have not begun.
+  var waitingGroups: Int { calls.groupCount(from: nextCall) }
+
+  /// The calls of the next group, which begin now; `nil`: none is left.
+  mutating func takeGroup() -> Range<Int>? {
+    while stretch < calls.stretches.count, calls.stretches[stretch].end <= nextCall { stretch += 1 }
+    guard stretch < calls.stretches.count else { return nil }
+    let first = nextCall
+    nextCall = calls.stretches[stretch].isConcurrent ? calls.stretches[stretch].end : first + 1
+    return first..<nextCall
+  }
+
+  /// Leaves out what has not begun.
+  mutating func skipWaiting() { nextCall = calls.members.count }
+
+  // MARK: What runs
+
+  /// The slot that the call gets.
+  mutating func add(_ call: CallID, next: MonotonicTime) -> Int {
+    running.append(call)
+    note(next)
+    return running.count - 1
+  }
+
+  /// The call that takes the slot: the last one, so that a big group takes no longer for each.
+  mutating func remove(slot: Int) -> CallID? {
+    let last = running.removeLast()
+    if running.isEmpty { earliest = .distantFuture }
+    guard slot < running.count else { return nil }
+    running[slot] = last
+    return last
+  }
+
+  /// A call's next deadline may be nearer than before.
+  mutating func note(_ next: MonotonicTime) { earliest = min(earliest, next) }
+  mutating func set(earliest: MonotonicTime) { self.earliest = earliest }
+
+  // MARK: What has ended
+
+  /// - Parameter began: By default, for what was not called, when the last one had ended.
+  mutating func record(
+    _ outcome: LifecycleReport.Outcome, of name: ObserverEntry.Name, _ observer: ObserverID?,
+    began: MonotonicTime? = nil, duration: Duration = .zero, text: String? = nil
+  ) {
+    entries.append(
+      LifecycleReport.Entry(
+        notification: type, outcome: outcome, duration: duration, name: name, errorText: text,
+        began: began ?? entries.last?.ended ?? self.began, registration: observer?.value ?? 0))
+  }
+
+  /// Observers that are gone: one entry for all of one name.
+  mutating func recordGone(_ name: ObserverEntry.Name, _ count: Int) {
+    if let index = gone[name] {
+      entries[index].name = entries[index].name.adding(count)
+    } else {
+      gone[name] = entries.count
+      record(.skipped(.gone), of: count > 1 ? name.adding(count - 1) : name, nil)
+    }
+  }
+}

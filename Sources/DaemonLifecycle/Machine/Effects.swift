@@ -1,0 +1,49 @@
+/// What the shell is to do after an input, kind by kind, in this order.
+struct Effects: ~Copyable {
+  /// Something to be told outside of the lock, in order.
+  enum Telling: Sendable {
+    /// For the sinks.
+    case fact(LifecycleFact)
+    /// A step begins: for streams and recorders.
+    case announced(LifecycleStep, LifecycleCause)
+    /// For streams and recorders; a health check's for recorders alone.
+    case reported(LifecycleReport, isHealthCheck: Bool)
+    /// For whoever has posted.
+    case answered(PostID, LifecycleReport)
+    /// For whoever has launched.
+    case launchEnded(LifecycleReport)
+    /// For whoever waits for the end.
+    case exited(LifecycleExit)
+  }
+
+  /// A hook to call: the first may go to the driver that asks for its next.
+  struct Start: Sendable {
+    let call: CallID
+    let observer: ObserverID
+    /// Its place among the observer's hooks.
+    let hook: Int
+    let plan: LifecycleRegistry.Plan
+    /// When the delivery began.
+    let time: MonotonicTime
+  }
+
+  /// At once, under the lock: the third signal.
+  var exitsWith: Int32?
+  /// Observers that the shell lets go of.
+  var removed: [ObserverID] = []
+  /// Calls that will not begin.
+  var withdrawn: [CallID] = []
+  var tellings: [Telling] = []
+  /// A health check that has begun: ask Swift's executors.
+  var healthRound: UInt64?
+  var cancelsBody = false
+  /// Calls whose drivers are to be cancelled.
+  var cancels: [CallID] = []
+  var starts: [Start] = []
+  /// What may hold the last reference to an object of the user's.
+  var released: [any Sendable] = []
+  /// The process still lives, and is to be ended with this.
+  var overdue: LifecycleExit?
+
+  mutating func tell(_ fact: LifecycleFact) { tellings.append(.fact(fact)) }
+}

@@ -1,0 +1,131 @@
+/// The watchdog's question: do Swift's executors answer, and do the observers say that they are well?
+struct Health: Sendable {
+  /// Who answers beside the observers.
+  enum Answer: Sendable { case pool, mainActor }
+
+  enum Verdict: Sendable {
+    case healthy
+    case unhealthy(String)
+  }
+
+  /// One check, from its beginning until all have answered.
+  private struct Round: Sendable {
+    let number: UInt64
+    /// Swift's executors were asked; false where there was no thread for that to be had.
+    var isAsked = false
+    var waitsForPool = true
+    var waitsForMainActor: Bool
+    var waitsForObservers = true
+    /// What the observers have said that is wrong.
+    var problems: [String] = []
+    /// When the silence is told of; `nil` once it was. Before the next tick: at that, systemd's patience ends.
+    var silenceDeadline: MonotonicTime?
+
+    var isOver: Bool { !waitsForPool && !waitsForMainActor && !waitsForObservers }
+
+    var silence: String {
+      var names: [String] = []
+      if waitsForPool { names.append("Swift's global executor") }
+      if waitsForMainActor { names.append("the main actor") }
+      if waitsForObservers { names.append("an observer's checkHealth") }
+      return names.joined(separator: ", ") + (names.count == 1 ? " does" : " do") + " not answer"
+    }
+  }
+
+  /// How long the service manager waits for a ping; `nil`: it does not.
+  let period: Duration?
+  /// The check under way; `nil` while stopping.
+  private var round: Round?
+  private var lastNumber: UInt64 = 0
+  /// READY was sent, which is what arms systemd's watchdog.
+  private(set) var isArmed = false
+  /// When all was well, moved on by the time in which the process was stalled from outside.
+  private var lastHealthy = MonotonicTime(nanoseconds: 0)
+
+  init(period: Duration?) { self.period = period }
+
+  var isChecking: Bool { round != nil }
+  var deadline: MonotonicTime { round?.silenceDeadline ?? .distantFuture }
+
+  mutating func arm(at now: MonotonicTime) {
+    isArmed = true
+    lastHealthy = now
+  }
+
+  /// The process was stalled from outside. Systemd's patience may be used up already, so one that was well before is
+  /// pinged for at once; true if it was. The stall counts neither against it nor in its favour.
+  mutating func forgive(_ stall: Duration, at now: MonotonicTime) -> Bool {
+    guard let period else { return false }
+    lastHealthy = lastHealthy.advanced(by: stall)
+    return lastHealthy.duration(to: now) < period
+  }
+
+  /// The number of the new check; `nil` while one is under way.
+  ///
+  /// - Parameter asksMainActor: False where the main actor has never answered: nothing drains its queue, so nobody
+  ///   uses it.
+  mutating func begin(at now: MonotonicTime, asksMainActor: Bool) -> UInt64? {
+    guard round == nil else { return nil }
+    lastNumber += 1
+    round = Round(
+      number: lastNumber, waitsForMainActor: asksMainActor,
+      silenceDeadline: period.map { now.advanced(by: $0 / 4) })
+    return lastNumber
+  }
+
+  /// The check that Swift's executors are still to be asked for.
+  var unasked: UInt64? { round.flatMap { $0.isAsked ? nil : $0.number } }
+
+  mutating func asked(_ number: UInt64) {
+    if round?.number == number { round.update { $0.isAsked = true } }
+  }
+
+  mutating func hear(_ answer: Answer, round number: UInt64, at now: MonotonicTime) -> Verdict? {
+    guard round?.number == number else { return nil }
+    round.update { round in
+      switch answer {
+      case .pool: round.waitsForPool = false
+      case .mainActor: round.waitsForMainActor = false
+      }
+    }
+    return verdict(at: now)
+  }
+
+  mutating func observersAnswered(_ problems: [String], at now: MonotonicTime) -> Verdict? {
+    round.update { round in
+      round.waitsForObservers = false
+      round.problems = problems
+    }
+    return verdict(at: now)
+  }
+
+  /// Who has not answered, when it is time to say so.
+  mutating func timePassed(at now: MonotonicTime) -> Verdict? {
+    guard let deadline = round?.silenceDeadline, deadline <= now else { return nil }
+    // A clock that is late itself, after a stall or on a busy machine, says nothing of those who are asked.
+    let patience = (period ?? .zero) / 4
+    guard deadline.duration(to: now) > patience / 2 else { return silence() }
+    round.update { $0.silenceDeadline = now.advanced(by: patience) }
+    return nil
+  }
+
+  /// It is the next tick, and somebody has not answered the last: said unless it was before.
+  mutating func silence() -> Verdict? {
+    guard let late = round, late.silenceDeadline != nil else { return nil }
+    round.update { $0.silenceDeadline = nil }
+    return .unhealthy(late.silence)
+  }
+
+  /// The termination begins: pings go on without asking.
+  mutating func end() { round = nil }
+
+  private mutating func verdict(at now: MonotonicTime) -> Verdict? {
+    guard let answered = round, answered.isOver else { return nil }
+    round = nil
+    guard answered.problems.isEmpty else {
+      return .unhealthy(answered.problems.joined(separator: "; "))
+    }
+    lastHealthy = now
+    return .healthy
+  }
+}

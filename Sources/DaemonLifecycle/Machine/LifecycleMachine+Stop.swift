@@ -1,0 +1,232 @@
+// The end of the launch, the drain, the body, the termination and the exit.
+extension LifecycleMachine {
+  mutating func launchEnded(
+    _ report: LifecycleReport, at now: MonotonicTime, _ effects: inout Effects
+  ) {
+    let isFailed = report.severity > 0 && configuration.terminatesWhenLaunchFails
+    if !isFailed, registry.termination == nil {
+      health.arm(at: now)
+      effects.tell(.launched(snapshot))
+    }
+    effects.tellings.append(.launchEnded(report))
+    guard isFailed else { return }
+    stop.failedLaunch = report
+    receive(
+      LifecycleEvent(.terminate, cause: LifecycleCause(.launchFailed)), at: now, &effects)
+  }
+
+  // MARK: The drain
+
+  /// Holds a terminating event back, or sees in it a reason to hold back no longer; true when it is dealt with.
+  mutating func drains(
+    _ event: LifecycleEvent, at now: MonotonicTime, _ effects: inout Effects
+  ) -> Bool {
+    guard case .terminate = event.kind else { return false }
+    guard !stop.isDraining else {
+      if event.cause.asksForEnd, event.cause.signal == nil { return true }
+      endDrain(at: now, &effects)
+      // The second signal: it has cut the delay short, and that is all. The third one ends the process.
+      if event.cause.signal != nil { _ = registry.receive(event) }
+      return true
+    }
+    guard configuration.drainDelay > .zero, registry.isServing, event.cause.asksForEnd, !isClosed
+    else { return false }
+    let delay = stop.drain(event, configuration, at: now)
+    // What the configuration itself does not allow was said at the start.
+    if delay < configuration.drainDelay, StopBudget.drainProblem(configuration) == nil {
+      effects.tell(.complaint(StopBudget.cut(configuration, delay)))
+    }
+    guard delay > .zero else { return false }
+    effects.tell(.draining(event.cause, delay))
+    return true
+  }
+
+  /// The termination begins.
+  mutating func endDrain(at now: MonotonicTime, _ effects: inout Effects) {
+    guard let event = stop.endDrain() else { return }
+    if registry.receive(event) == .terminate { beginTermination(at: now, &effects) }
+  }
+
+  // MARK: The body
+
+  mutating func bodyEnded(
+    _ thrown: Failure?, at now: MonotonicTime, _ effects: inout Effects
+  ) {
+    let wasCancelled = registry.termination != nil
+    // Ending by the cancellation that was asked for is no failure.
+    let failure = wasCancelled && thrown?.error is CancellationError ? nil : thrown
+    body = .ended(failure)
+    guard wasCancelled else {
+      let cause = failure.map { LifecycleCause($0) } ?? LifecycleCause(.bodyReturned)
+      return receive(LifecycleEvent(.terminate, cause: cause), at: now, &effects)
+    }
+    let end = failure.map { CallEnd.failed($0.error, text: $0.text) } ?? .completed
+    if let call = calls.body { ended(call, end, at: now, &effects) }
+  }
+
+  /// The termination waits for the body: its entry in the report is like a hook's.
+  mutating func awaitBody(in id: DeliveryID, at now: MonotonicTime) {
+    switch body {
+    case .none: break
+    case .ended(let failure):
+      calls[id].record(
+        failure.map { .failed($0.error) } ?? .completed, of: .body, nil, text: failure?.text)
+    case .running(let cancelled):
+      let began = cancelled ?? now
+      let limit = limit(of: id, at: now)
+      let slot = TimeSlot(
+        deadline: min(
+          began.advanced(by: configuration.hookDeadline), limit?.cancel ?? .distantFuture),
+        grace: limit?.grace ?? configuration.cancellationGrace)
+      // It runs already, and nobody calls it.
+      _ = calls.begin(
+        Call(
+          of: .bodyEnds, in: id, observer: nil, name: .body, began: began, time: slot,
+          progress: .begun))
+    }
+  }
+
+  // MARK: The termination
+
+  mutating func beginTermination(at now: MonotonicTime, _ effects: inout Effects) {
+    stop.begin(configuration, overtaking: walk?.kind, at: now)
+    if let cause = registry.termination { effects.tell(.terminating(cause)) }
+    if registry.hasCutWalk { walk.update { $0.isOvertaken = true } }
+    releasePostponed()
+    health.end()
+    effects.cancelsBody = body.cancel(at: now)
+    for post in registry.takeOvertakenPosts() {
+      refuse(post.notification, post.id, at: now, &effects)
+    }
+    effects.tellings.append(
+      .launchEnded(LifecycleReport(cause: LifecycleCause(.launch), entries: walk?.entries ?? [])))
+    limitRunning(at: now)
+    // Never launched, nothing to take down.
+    if registry.state == .terminated, let cause = registry.termination {
+      conclude(LifecycleReport(cause: cause, entries: []), at: now, &effects)
+    }
+  }
+
+  /// The service manager has said what it allows; the stop may have begun.
+  mutating func allowStop(_ timeout: Duration, at now: MonotonicTime) {
+    stop.allow(timeout, configuration)
+    if stop.budget != nil { limitRunning(at: now) }
+  }
+
+  /// The second signal. What saves keeps its reserve; all else is cancelled now, and no more begins.
+  mutating func hurry(at now: MonotonicTime, _ effects: inout Effects) {
+    stop.hurry(at: now)
+    limitRunning(at: now)
+    // Enough for a hook that obeys. It comes out of the save reserve: the hook's own time is over.
+    let left = stop.budget.map { now.duration(to: $0.end) } ?? .zero
+    let grace = min(configuration.cancellationGrace, max(.zero, left) / 4)
+    for id in calls.order where !calls[id].budgetStep.isSave {
+      for call in calls[id].running where calls.find(call)?.isCancelled == false {
+        cancel(call, grace: grace, at: now, &effects)
+      }
+    }
+  }
+
+  /// The third signal.
+  mutating func exitNow(
+    _ cause: LifecycleCause, at now: MonotonicTime, _ effects: inout Effects
+  ) {
+    let code = 128 + (cause.signal?.rawValue ?? 0)
+    effects.exitsWith = code
+    // Only a test gets further.
+    for id in calls.order {
+      for call in calls[id].running.reversed() { abandon(call, .unknown, at: now) }
+      guard let delivery = calls.close(id) else { continue }
+      walk.update { $0.add(delivery.entries) }
+      if let post = delivery.post {
+        effects.tellings.append(.answered(post, LifecycleReport(cause: cause, entries: [])))
+      }
+      effects.released.append(delivery)
+    }
+    registry.abort()
+    let entries = walk.take()?.entries ?? []
+    conclude(
+      LifecycleReport(cause: registry.termination ?? cause, entries: entries), code: code, at: now,
+      &effects)
+  }
+
+  mutating func refuse(
+    _ event: LifecycleEvent, _ id: PostID?, at now: MonotonicTime, _ effects: inout Effects
+  ) {
+    if case .post(let notification) = event.kind, let id {
+      refuse(notification, id, at: now, &effects)
+    }
+  }
+
+  /// A post that came too late: its poster gets a report that says so for each who would have heard.
+  private mutating func refuse(
+    _ notification: any LifecycleNotification, _ id: PostID, at now: MonotonicTime,
+    _ effects: inout Effects
+  ) {
+    let step = LifecycleStep.posted(LifecyclePost(notification, id: id))
+    let type = ObjectIdentifier(type(of: notification))
+    let members = registry.audience(of: step, cause: LifecycleCause(.api)).audience.members
+    let skipped = members.compactMap { subscribers[$0] }.filter { $0.hookCount(for: type) > 0 }
+      .map {
+        LifecycleReport.Entry(
+          notification: step.type, outcome: .skipped(.overtaken), duration: .zero, name: $0.name,
+          began: now, registration: $0.id.value)
+      }
+    let report = LifecycleReport(cause: LifecycleCause(.api), entries: skipped)
+    effects.tellings.append(.answered(id, report))
+    effects.released.append(step)
+  }
+
+  // MARK: The exit
+
+  /// WillTerminate has been delivered: whoever waits for the end gets it.
+  mutating func conclude(
+    _ report: LifecycleReport, code: Int32? = nil, at now: MonotonicTime,
+    _ effects: inout Effects
+  ) {
+    guard let cause = registry.termination else { return }
+    let error = body.failure?.error
+    // A hook that threw is counted as failed, a body that threw by its own code.
+    let severity = max(stop.failedLaunch?.severity ?? 0, report.severity)
+    let exit = LifecycleExit(
+      code: code ?? LifecycleExit.code(bodyFailed: error != nil, severity: severity),
+      cause: cause, report: report, failedLaunch: stop.failedLaunch, error: error)
+    guard stop.end(exit) else { return }
+    effects.tell(.terminated(exit))
+    effects.tellings.append(.exited(exit))
+    stop.expectExit(configuration, at: now)
+  }
+}
+
+extension LifecycleCause {
+  /// Somebody asks a daemon that serves to end, rather than something has ended it.
+  fileprivate var asksForEnd: Bool {
+    switch origin {
+    case .bodyReturned, .bodyFailed, .launchFailed: false
+    default: true
+    }
+  }
+}
+
+extension Stop {
+  /// A termination is measured from when it was asked for.
+  func span(of walk: Walk, to now: MonotonicTime) -> LifecycleSpan {
+    guard walk.kind == .termination, let budget, let start else {
+      return LifecycleSpan(event: walk.kind.event, began: walk.began, ended: now)
+    }
+    var prelude: [LifecycleSpan.Prelude] = []
+    if budget.began < start.time {
+      prelude.append(.init(activity: .drain, began: budget.began, ended: start.time))
+    }
+    // Nobody was slow who took less.
+    let wait = start.time.duration(to: walk.began)
+    if let overtaken = start.overtaken, wait >= .milliseconds(1) {
+      prelude.append(
+        .init(activity: .overtaken(overtaken.event), began: start.time, ended: walk.began))
+    }
+    return LifecycleSpan(
+      event: walk.kind.event, began: budget.began, ended: now,
+      budget: budget.began.duration(to: budget.end) + budget.exitGrace,
+      isHurried: budget.isHurried, prelude: prelude)
+  }
+}

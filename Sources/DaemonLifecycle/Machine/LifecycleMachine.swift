@@ -1,0 +1,261 @@
+/// What happens to a daemon, as a value: inputs go in, effects come out, and `deadline` says when the clock has something
+/// to do. No lock, clock, thread, task or reference to an observer in here: subject, mock and simulation drive the
+/// same machine.
+///
+/// The registry says which step is next and who hears it; this says what happens to the step: calls, their
+/// deadlines, reports, the stop. Each thing it is made of keeps its own rules; what needs several of them is here:
+/// `+Delivery` from a step to its report, `+Stop` from the request to end to the exit.
+///
+/// Noncopyable: a copy by accident would cost more than a delivery.
+struct LifecycleMachine: ~Copyable, Sendable {
+  /// What never changes.
+  struct Policy: Sendable {
+    let configuration: LifecycleConfiguration
+    /// One hears of progress and of extended deadlines, and allows for them.
+    var hasServiceManager = false
+    /// How long it waits for a ping; `nil`: it does not.
+    var watchdogPeriod: Duration?
+  }
+
+  let policy: Policy
+  var registry: LifecycleRegistry
+  var subscribers = Subscribers()
+  var calls = Calls()
+  var walk: Walk?
+  var stop = Stop()
+  var sleep = Sleep()
+  var health: Health
+  var body = Body.none
+  /// Observers that have gone away, and that no report has named yet.
+  var departures = Departures()
+  /// The subject is gone: nothing more is delivered.
+  private(set) var isClosed = false
+
+  init(_ policy: Policy, state: LifecycleState = .launching) {
+    self.policy = policy
+    registry = LifecycleRegistry(state: state)
+    health = Health(period: policy.watchdogPeriod)
+  }
+
+  var configuration: LifecycleConfiguration { policy.configuration }
+
+  // MARK: Inputs
+
+  enum Input {
+    case event(LifecycleEvent)
+    /// `inside`: the call of the hook that posts.
+    case post(any LifecycleNotification, PostID, inside: CallID?)
+    case add(Subscriber)
+    case remove([ObserverID])
+    /// These have gone away without being removed.
+    case gone([ObserverID])
+    case hold, release
+    case ended(CallID, CallEnd)
+    case extend(CallID, by: Duration)
+    /// The deadline has come. Where the calls are that are overdue, as far as that can be seen.
+    case clock([CallID: LifecycleReport.Outcome.Progress])
+    case bodyBegan
+    case bodyEnded(Failure?)
+    /// `run` waits for the end.
+    case runWaits
+    case stopTimeout(Duration)
+    /// How long logind waits for a delay lock.
+    case sleepDelay(Duration)
+    case watchdogTick(stall: Duration, asksMainActor: Bool)
+    case checkHealth(LifecycleCause, asksMainActor: Bool)
+    /// Swift's executors have been asked.
+    case healthAsked(round: UInt64)
+    case healthAnswer(Health.Answer, round: UInt64)
+    /// READY was sent by others: a mock of a daemon at work.
+    case armed
+    case close
+  }
+
+  /// How a call has ended.
+  enum CallEnd: Sendable {
+    case completed
+    case failed(any Error, text: String)
+    /// The observer is gone, and nothing was called.
+    case gone
+  }
+
+  mutating func handle(_ input: consuming Input, at now: MonotonicTime, _ effects: inout Effects) {
+    take(input, at: now, &effects)
+    pump(at: now, &effects)
+    tellReadyToSleep(&effects)
+  }
+
+  private mutating func take(
+    _ input: consuming Input, at now: MonotonicTime, _ effects: inout Effects
+  ) {
+    switch consume input {
+    case .event(let event): receive(event, at: now, &effects)
+    case .post(let notification, let id, let call): post(notification, id, call, at: now, &effects)
+    case .add(let subscriber): add(subscriber)
+    case .remove(let ids): remove(ids, at: now, &effects)
+    case .gone(let ids): areGone(ids, at: now, &effects)
+    case .hold: registry.hold()
+    case .release: registry.release()
+    case .ended(let call, let end): ended(call, end, at: now, &effects)
+    case .extend(let call, let extra): extend(call, by: extra, at: now, &effects)
+    case .clock(let statuses): timePassed(statuses, at: now, &effects)
+    case .bodyBegan: body = .running(cancelled: nil)
+    case .bodyEnded(let failure): bodyEnded(failure, at: now, &effects)
+    case .runWaits:
+      stop.await()
+      stop.expectExit(configuration, at: now)
+    case .stopTimeout(let timeout): allowStop(timeout, at: now)
+    case .sleepDelay(let delay): sleep.isDelayed(until: now.advanced(by: delay))
+    case .watchdogTick(let stall, let asks): watchdogTick(stall, asks, at: now, &effects)
+    case .checkHealth(let cause, let asks): checkHealth(cause, asks, at: now, &effects)
+    case .healthAsked(let round): health.asked(round)
+    case .healthAnswer(let answer, let round):
+      tell(health.hear(answer, round: round, at: now), &effects)
+    case .armed: health.arm(at: now)
+    case .close: close(&effects)
+    }
+  }
+
+  /// Takes one fact in.
+  mutating func receive(
+    _ event: LifecycleEvent, post: PostID? = nil, at now: MonotonicTime, _ effects: inout Effects
+  ) {
+    let reasons = registry.backgroundReasons
+    if case .suspend = event.kind { sleep.isAnnounced() }
+    if !drains(event, at: now, &effects) {
+      switch registry.receive(event, postID: post) {
+      case .none, .checkHealth: break
+      case .refused: refuse(event, post, at: now, &effects)
+      case .terminate: beginTermination(at: now, &effects)
+      case .hurry: hurry(at: now, &effects)
+      case .exitNow: exitNow(event.cause, at: now, &effects)
+      }
+      // A pause or a suspend ends the serving that the drain is for.
+      if stop.isDraining, !registry.isServing { endDrain(at: now, &effects) }
+    }
+    tellReasons(event.cause, unless: reasons, &effects)
+  }
+
+  // MARK: What can't wait for effects
+
+  /// The hook that is about to run asks whether it may; false once it was abandoned or withdrawn.
+  mutating func move(_ call: CallID, to progress: Call.Progress) -> Bool {
+    calls.move(call, to: progress)
+  }
+
+  // MARK: Time
+
+  /// When `.clock` has something to do; the distant future: nothing.
+  var deadline: MonotonicTime {
+    min(
+      min(calls.deadline, stop.deadline),
+      min(walk?.progressDeadline ?? .distantFuture, health.deadline))
+  }
+
+  /// Which calls the clock would abandon: whoever can looks where they are.
+  func due(at now: MonotonicTime) -> [CallID] { calls.overdue(at: now) }
+
+  private mutating func timePassed(
+    _ statuses: [CallID: LifecycleReport.Outcome.Progress], at now: MonotonicTime,
+    _ effects: inout Effects
+  ) {
+    if case .draining(_, let end) = stop.phase, end <= now { endDrain(at: now, &effects) }
+    expire(statuses, at: now, &effects)
+    tellProgress(at: now, &effects)
+    tell(health.timePassed(at: now), &effects)
+    if let exit = stop.overdue(at: now) { effects.overdue = exit }
+  }
+
+  // MARK: Where it is
+
+  /// In the foreground, and to stay there.
+  var isReady: Bool { registry.isServing && !stop.isDraining && !isClosed }
+  /// After `handle`: whatever could begin has begun.
+  var isIdle: Bool { calls.order.isEmpty && !health.isChecking }
+  var isTerminating: Bool { registry.termination != nil }
+
+  var snapshot: LifecycleSnapshot {
+    LifecycleSnapshot(
+      state: registry.state, reasons: registry.backgroundReasons.sorted { $0.name < $1.name })
+  }
+
+  // MARK: Observers
+
+  private mutating func add(_ subscriber: Subscriber) {
+    subscribers.insert(subscriber)
+    registry.add(subscriber.id, phase: subscriber.phase)
+  }
+
+  mutating func remove(
+    _ ids: [ObserverID], at now: MonotonicTime, _ effects: inout Effects
+  ) {
+    for id in ids where subscribers.remove(id) != nil {
+      sleep.forget(id)
+      registry.remove(id)
+      effects.removed.append(id)
+      withdrawCalls(of: id, at: now, &effects)
+    }
+  }
+
+  private mutating func areGone(
+    _ ids: [ObserverID], at now: MonotonicTime, _ effects: inout Effects
+  ) {
+    for id in ids {
+      guard let subscriber = subscribers[id] else { continue }
+      departures.add(subscriber.name)
+      remove([id], at: now, &effects)
+    }
+  }
+
+  // MARK: Health
+
+  /// It is time for a ping: begin a check, which ends in one if all is well.
+  private mutating func watchdogTick(
+    _ stall: Duration, _ asksMainActor: Bool, at now: MonotonicTime, _ effects: inout Effects
+  ) {
+    // The stop has a time limit of its own, and being killed for a blocked pool would cost the save.
+    if isTerminating || stop.isDraining { return effects.tell(.healthy) }
+    guard health.isArmed, health.period != nil else { return }
+    if stall > .zero, health.forgive(stall, at: now) { effects.tell(.healthy) }
+    if health.isChecking {
+      effects.healthRound = health.unasked
+      if stall == .zero { tell(health.silence(), &effects) }
+      return
+    }
+    checkHealth(LifecycleCause(.watchdog), asksMainActor, at: now, &effects)
+  }
+
+  /// Asks the observers beside the walk under way, and has the shell ask Swift's executors.
+  private mutating func checkHealth(
+    _ cause: LifecycleCause, _ asksMainActor: Bool, at now: MonotonicTime,
+    _ effects: inout Effects
+  ) {
+    guard !isTerminating, registry.state != .terminated,
+      let number = health.begin(at: now, asksMainActor: asksMainActor)
+    else { return }
+    effects.healthRound = number
+    let patience = health.period.map { $0 / 2 } ?? configuration.hookDeadline
+    beginBeside(
+      registry.audience(of: .checkHealth, cause: LifecycleCause(.watchdog)), post: nil,
+      outer: .init(deadline: now.advanced(by: patience), budgetStep: .checkHealth), at: now,
+      &effects)
+  }
+
+  func tell(_ verdict: Health.Verdict?, _ effects: inout Effects) {
+    switch verdict {
+    case .healthy: effects.tell(.healthy)
+    case .unhealthy(let reason): effects.tell(.unhealthy(reason))
+    case nil: break
+    }
+  }
+
+  // MARK: The end of the subject
+
+  private mutating func close(_ effects: inout Effects) {
+    _ = stop.endDrain()
+    if stop.exit == nil { effects.tell(.closed) }
+    isClosed = true
+    registry.removeAll()
+    subscribers.removeAll()
+  }
+}

@@ -1,0 +1,126 @@
+/// The end of the daemon: asked for, drained, delivered, and then the process's.
+struct Stop: Sendable {
+  /// Only moves forward.
+  enum Phase: Sendable {
+    /// Nobody has asked for the end.
+    case serving
+    /// It was asked for, and the daemon serves on until then. The registry knows nothing of the event yet.
+    case draining(LifecycleEvent, until: MonotonicTime)
+    /// The termination has begun. So it has in the registry.
+    case stopping(Start)
+    /// WillTerminate has been delivered.
+    case ended(LifecycleExit, Start)
+  }
+
+  /// How a termination began: at that time, after the drain if there was one.
+  struct Start: Sendable {
+    let time: MonotonicTime
+    /// The walk that was under way: what of it had begun had to end first.
+    let overtaken: LifecycleWalk?
+  }
+
+  private(set) var phase = Phase.serving
+  /// From the drain on.
+  private(set) var budget: StopBudget?
+  /// What the service manager allows, once it has said so.
+  private var allowed: Duration?
+  /// The launch's report, once it has ended the daemon.
+  var failedLaunch: LifecycleReport?
+  /// `run` waits for the end, so the exit grace applies to what comes after it.
+  private var isAwaited = false
+  /// When the process is ended because it has not ended by itself.
+  private(set) var exitDeadline = MonotonicTime.distantFuture
+
+  var exit: LifecycleExit? { if case .ended(let exit, _) = phase { exit } else { nil } }
+  var isDraining: Bool { if case .draining = phase { true } else { false } }
+
+  var start: Start? {
+    switch phase {
+    case .serving, .draining: nil
+    case .stopping(let start), .ended(_, let start): start
+    }
+  }
+
+  /// When the clock has something to do.
+  var deadline: MonotonicTime {
+    if case .draining(_, let end) = phase { return end }
+    return exitDeadline
+  }
+
+  // MARK: The drain
+
+  /// How long a daemon that is asked to end serves on: not at all, then this changes nothing.
+  mutating func drain(
+    _ event: LifecycleEvent, _ configuration: LifecycleConfiguration, at now: MonotonicTime
+  ) -> Duration {
+    let budget = StopBudget(configuration, allowed: allowed, from: now)
+    let delay = now.duration(to: budget.drainEnd(configuration))
+    guard delay > .zero else { return delay }
+    self.budget = budget
+    phase = .draining(event, until: now.advanced(by: delay))
+    return delay
+  }
+
+  /// The event that was held back.
+  mutating func endDrain() -> LifecycleEvent? {
+    guard case .draining(let event, _) = phase else { return nil }
+    phase = .serving
+    return event
+  }
+
+  // MARK: The termination
+
+  mutating func begin(
+    _ configuration: LifecycleConfiguration, overtaking walk: LifecycleWalk?, at now: MonotonicTime
+  ) {
+    if budget == nil { budget = StopBudget(configuration, allowed: allowed, from: now) }
+    phase = .stopping(Start(time: now, overtaken: walk))
+  }
+
+  /// The service manager has said what it allows; the stop may have begun.
+  mutating func allow(_ timeout: Duration, _ configuration: LifecycleConfiguration) {
+    allowed = timeout
+    budget.update { $0.limit(configuration, allowed: timeout) }
+    if case .draining(let event, let end) = phase, let budget {
+      phase = .draining(event, until: min(end, budget.drainEnd(configuration)))
+    }
+  }
+
+  mutating func hurry(at now: MonotonicTime) { budget.update { $0.hurry(at: now) } }
+
+  /// The service manager allows for more time. Not after a second signal.
+  mutating func extend(by extra: Duration) -> Bool {
+    guard let budget, !budget.isHurried else { return false }
+    self.budget.update { $0.extend(by: extra) }
+    return true
+  }
+
+  // MARK: The exit
+
+  /// False when it has ended before.
+  mutating func end(_ exit: LifecycleExit) -> Bool {
+    guard self.exit == nil, let start else { return false }
+    phase = .ended(exit, start)
+    return true
+  }
+
+  mutating func await() { isAwaited = true }
+
+  /// Somebody waits for the end, which has come: the process has the exit grace to end by itself.
+  mutating func expectExit(_ configuration: LifecycleConfiguration, at now: MonotonicTime) {
+    guard isAwaited, exit != nil, let grace = grace(configuration) else { return }
+    exitDeadline = now.advanced(by: grace)
+  }
+
+  /// A short stop has a short grace.
+  func grace(_ configuration: LifecycleConfiguration) -> Duration? {
+    configuration.exitGrace.map { budget?.exitGrace ?? $0 }
+  }
+
+  /// The exit of a process that should have ended by now; once.
+  mutating func overdue(at now: MonotonicTime) -> LifecycleExit? {
+    guard exitDeadline <= now else { return nil }
+    exitDeadline = .distantFuture
+    return exit
+  }
+}

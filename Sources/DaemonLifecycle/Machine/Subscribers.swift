@@ -1,0 +1,42 @@
+/// An observer or a closure, as the machine knows it: without a reference to it.
+struct Subscriber: Sendable {
+  let id: ObserverID
+  let phase: LifecyclePhase
+  let name: ObserverEntry.Name
+  /// What each of its hooks is for; `nil`: for all notifications. It has at most one for each.
+  let hears: [ObjectIdentifier?]
+
+  /// The hook for notifications of `type`, or, for `nil`, for all: its place among its hooks.
+  func hook(for type: ObjectIdentifier?) -> Int? {
+    for index in hears.indices where hears[index] == type { return index }
+    return nil
+  }
+
+  /// How many calls a notification of `type` makes.
+  func hookCount(for type: ObjectIdentifier) -> Int { hears.count { $0 == type || $0 == nil } }
+}
+
+/// The subscribers by the slot of their id.
+struct Subscribers: Sendable {
+  private var slots: [Subscriber?] = []
+
+  subscript(id: ObserverID) -> Subscriber? {
+    guard id.slot < slots.count, let subscriber = slots[id.slot], subscriber.id == id else {
+      return nil
+    }
+    return subscriber
+  }
+
+  mutating func insert(_ subscriber: Subscriber) {
+    while slots.count <= subscriber.id.slot { slots.append(nil) }
+    slots[subscriber.id.slot] = subscriber
+  }
+
+  mutating func remove(_ id: ObserverID) -> Subscriber? {
+    guard let subscriber = self[id] else { return nil }
+    slots[id.slot] = nil
+    return subscriber
+  }
+
+  mutating func removeAll() { slots = [] }
+}

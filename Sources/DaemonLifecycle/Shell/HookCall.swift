@@ -1,0 +1,108 @@
+import Synchronization
+
+/// One call of one hook, as its driver sees it: what to call, and where it is called.
+final class HookCall: Sendable {
+  /// The call that the current task is part of; it may have ended since.
+  @TaskLocal static var current: HookCall?
+
+  /// Where a hook was called that may have left that thread.
+  private struct Place: Sendable {
+    let spot: HookExecutor.Spot
+    let worker: HookExecutor.Worker?
+    /// The beacon that went to the main actor before the call.
+    let beacon: UInt64
+  }
+
+  let core: LifecycleCore
+  let id: CallID
+  let entry: ObserverEntry
+  private let hook: Hook
+  let plan: LifecycleRegistry.Plan
+  /// When the delivery began.
+  let time: MonotonicTime
+  let driver: HookDriver
+  /// Whether it was marked as begun together with the end of its driver's last call.
+  private let hasBegun: Bool
+  private let place = Mutex<Place?>(nil)
+
+  init(
+    _ start: Effects.Start, _ entry: ObserverEntry, _ driver: HookDriver, hasBegun: Bool,
+    core: LifecycleCore
+  ) {
+    self.core = core
+    self.entry = entry
+    self.driver = driver
+    self.hasBegun = hasBegun
+    id = start.call
+    hook = entry.hooks[start.hook]
+    plan = start.plan
+    time = start.time
+  }
+
+  var step: LifecycleStep { plan.step }
+
+  /// Neither ended nor abandoned.
+  var isCurrent: Bool { core.isCurrent(id) }
+
+  // MARK: Calling
+
+  /// Calls the hook; the call that its driver is to go on with, if there is one.
+  func run() async -> HookCall? {
+    let end = await Self.$current.withValue(self) { await call() }
+    return core.ended(self, end)
+  }
+
+  nonisolated(nonsending) private func call() async -> LifecycleMachine.CallEnd {
+    guard let target = entry.target else { return .gone }
+    do {
+      if let asActor = entry.asActor, hook.isMethod {
+        if hasBegun || core.move(id, to: .driven) { try await call(on: asActor(target), target) }
+      } else if hook.staysInPlace {
+        if hasBegun || core.move(id, to: .begun) {
+          try await hook.call(target, step, LifecycleContext(self))
+        }
+      } else {
+        try await callNotingPlace(target)
+      }
+      return .completed
+    } catch {
+      // Here, since it is user code: on the hook's driver, within the hook's time.
+      return .failed(error, text: "\(error)")
+    }
+  }
+
+  /// In the isolation of the hook: once this has begun it is on its actor, and one that was abandoned while it waited for
+  /// its actor does not begin.
+  private func call(
+    on _: isolated any Actor, _ target: any AnyObject & Sendable
+  ) async throws {
+    guard core.move(id, to: .begun) else { return }
+    try await hook.call(target, step, LifecycleContext(self))
+  }
+
+  /// It may be isolated to the main actor, or wait: nothing but a look tells.
+  nonisolated(nonsending) private func callNotingPlace(
+    _ target: any AnyObject & Sendable
+  ) async throws {
+    let here = HookExecutor.Spot.current
+    if let here {
+      let beacon = core.beacon.send()
+      place.withLock { $0 = Place(spot: here, worker: .current, beacon: beacon) }
+    }
+    guard hasBegun || core.move(id, to: .begun) else { return }
+    try await hook.call(target, step, LifecycleContext(self))
+    if let here, HookExecutor.Spot.current == here { hook.staysInPlace = true }
+  }
+
+  // MARK: Where it is
+
+  /// Where a hook that has begun, as far as its driver can tell, really is: a class's hook may be isolated to the main
+  /// actor.
+  var executionStatus: LifecycleReport.Outcome.Progress {
+    guard let place = place.withLock({ $0 }) else { return .running }
+    let isInPlace =
+      place.worker?.sequence.load(ordering: .acquiring) == place.spot.sequence
+    if isInPlace || core.beacon.isAnswered(place.beacon) { return .running }
+    return core.beacon.hasEverAnswered ? .waitingForExecutor : .unknown
+  }
+}

@@ -1,0 +1,214 @@
+import Synchronization
+import Systemd
+
+// What the machine's effects come to: bound to entries, drivers and continuations under the lock, performed outside.
+extension LifecycleCore {
+  /// What a critical section leaves to be done outside.
+  struct Work: ~Copyable {
+    /// A driver that is through with its call and takes the first new one.
+    var reusable: HookDriver?
+    /// The call for that driver.
+    var next: HookCall?
+    /// Calls for new drivers.
+    var calls: [HookCall] = []
+    /// Drivers and the body, to be cancelled.
+    var cancelled: [HookDriver] = []
+    var cancelsBody: Task<Void, Never>?
+    var healthRound: UInt64?
+    /// What may hold the last reference to an object of the user's, whose deinit may call us.
+    var garbage: [any Sendable] = []
+    /// What probes are to be shown, and how new that is: before any hook is called.
+    var readiness: (isReady: Bool, number: UInt64)?
+    /// Rounds whose daemon has ended.
+    var endedRounds: [ForegroundRounds] = []
+    /// The process still lives, and should not.
+    var overdue: LifecycleExit?
+    var hasTellings = false
+
+    init(reusable: HookDriver?) { self.reusable = reusable }
+  }
+
+  // MARK: Under the lock
+
+  func bind(_ effects: inout Effects, _ state: inout State, _ work: inout Work) {
+    if let code = effects.exitsWith { exitProcess(code) }
+    for id in effects.removed {
+      if let entry = state.observers.remove(id) { work.garbage.append(entry) }
+    }
+    for id in effects.withdrawn {
+      if let call = state.removeHookCall(id) { work.garbage.append(call) }
+    }
+    if !effects.released.isEmpty { work.garbage += effects.released }
+    for telling in effects.tellings { bind(telling, &state, &work) }
+    for start in effects.starts { bind(start, &state, &work) }
+    for id in effects.cancels {
+      guard let driver = state.hookCall(id)?.driver else { continue }
+      driver.markCancelled()
+      work.cancelled.append(driver)
+    }
+    if effects.cancelsBody { work.cancelsBody = state.bodyTask }
+    work.healthRound = effects.healthRound
+    work.overdue = effects.overdue
+    if state.machine.stop.exitDeadline != .distantFuture { state.keptAlive = self }
+  }
+
+  private func bind(_ start: Effects.Start, _ state: inout State, _ work: inout Work) {
+    // Withdrawn again by the same input.
+    guard state.machine.calls.isCurrent(start.call), let entry = state.observers[start.observer]
+    else { return }
+    guard let driver = work.reusable.take(), !driver.isCancelled else {
+      let call = HookCall(start, entry, HookDriver(), hasBegun: false, core: self)
+      state.insert(call)
+      return work.calls.append(call)
+    }
+    // It is on its way: what a new driver would ask for is granted here.
+    let isOnActor = entry.asActor != nil && entry.hooks[start.hook].isMethod
+    let call = HookCall(start, entry, driver, hasBegun: true, core: self)
+    _ = state.machine.move(start.call, to: isOnActor ? .driven : .begun)
+    state.insert(call)
+    work.next = call
+  }
+
+  private func bind(_ telling: Effects.Telling, _ state: inout State, _ work: inout Work) {
+    switch telling {
+    case .fact(let fact): bind(fact, &state)
+    case .announced(let step, let cause): announce(step, cause, &state)
+    case .reported(let report, let isHealthCheck): publish(report, isHealthCheck, &state)
+    case .answered(let id, let report):
+      guard let poster = state.posters.removeValue(forKey: id) else { return }
+      state.outbox.append { poster.resume(returning: report) }
+    case .launchEnded(let report):
+      for waiter in state.launchWaiters { state.outbox.append { waiter.resume(returning: report) } }
+      state.launchWaiters = []
+    case .exited(let exit): bind(exit, &state, &work)
+    }
+  }
+
+  private func bind(_ fact: LifecycleFact, _ state: inout State) {
+    if case .terminating = fact { expectUnitJob(&state) }
+    if sinks.isEmpty { return }
+    var fact = fact
+    // The kernel's time, also in a mock: systemd compares it with its own.
+    if !time.isMonotonic, case .began(let walk, let cause, _) = fact {
+      fact = .began(walk, cause, at: .now())
+    }
+    state.outbox.append { [sinks, fact] in for sink in sinks { sink.hear(fact) } }
+  }
+
+  /// Streams and recorders see a step as it begins.
+  private func announce(
+    _ step: LifecycleStep, _ cause: LifecycleCause, _ state: inout State
+  ) {
+    guard recorder != nil || !state.streams.isEmpty, let type = step.type else { return }
+    let own = NotificationSink.Subject.notifications(ObjectIdentifier(type))
+    let subjects = step.isHealthCheck ? [own] : [.all, own]
+    let streams = state.streams.values.filter { subjects.contains($0.subject) }
+    guard recorder != nil || !streams.isEmpty else { return }
+    let context = LifecycleContext(cause: cause, time: LifecycleClock.Instant(now))
+    guard let notification = step.notification(context) else { return }
+    state.outbox.append { [recorder] in
+      recorder?.willDeliver(notification)
+      for stream in streams { stream.yield(notification) }
+    }
+  }
+
+  private func publish(_ report: LifecycleReport, _ isHealthCheck: Bool, _ state: inout State) {
+    let streams =
+      isHealthCheck ? [] : state.streams.values.filter { $0.subject == .reports }
+    // Also with nobody to tell: the report may hold the last reference to an error of the user's.
+    state.outbox.append { [recorder] in
+      recorder?.didFinish(report)
+      for stream in streams { stream.yield(report) }
+    }
+  }
+
+  private func bind(_ exit: LifecycleExit, _ state: inout State, _ work: inout Work) {
+    let (waiters, streams) = (state.exitWaiters, state.streams.values.map(\.finish))
+    state.exitWaiters = []
+    state.streams = [:]
+    work.endedRounds = Array(state.rounds.values)
+    state.outbox.append {
+      for finish in streams { finish() }
+      for waiter in waiters { waiter.resume(returning: exit) }
+    }
+  }
+
+  // MARK: Outside
+
+  func perform(_ work: inout Work) {
+    if let exit = work.overdue { endProcess(exit) }
+    if let (isReady, number) = work.readiness { readiness?.set(isReady, number: number) }
+    if work.hasTellings { tell() }
+    if let round = work.healthRound { sendBeacons(of: round) }
+    // Cancellation handlers and deinits are the user's code.
+    // One item each: a handler that blocks must not keep the others from being cancelled.
+    // Without a thread for it, the body can't end; and its cancellation would hold one of ours until there is one.
+    if let body = work.cancelsBody, DispatchThreads.canBeHad {
+      executor.enqueue(.work { body.cancel() })
+    }
+    for driver in work.cancelled { executor.enqueue(.work { driver.cancelTask() }) }
+    for rounds in work.endedRounds { executor.enqueue(.work { rounds.close() }) }
+    if !work.garbage.isEmpty, HookExecutor.Worker.current?.isLeading == true {
+      let garbage = Garbage(&work.garbage)
+      executor.enqueue(.work { garbage.drop() })
+    }
+    for call in work.calls { call.driver.start(with: call) }
+  }
+
+  /// Objects to be let go of elsewhere: nobody else holds them, this one not after `drop`.
+  private final class Garbage: Sendable {
+    private let objects: Mutex<[any Sendable]>
+
+    init(_ objects: inout [any Sendable]) {
+      self.objects = Mutex(objects)
+      objects = []
+    }
+
+    func drop() {
+      let dropped = objects.withLock { objects in
+        defer { objects = [] }
+        return objects
+      }
+      withExtendedLifetime(dropped) {}
+    }
+  }
+
+  /// Empties the outbox, unless another thread is about it already.
+  private func tell() {
+    var tellings: [@Sendable () -> Void] = state.withLock { state in
+      guard !state.isTelling else { return [] }
+      return Self.takeOutbox(&state)
+    }
+    while !tellings.isEmpty {
+      for telling in tellings { telling() }
+      tellings = state.withLock { Self.takeOutbox(&$0) }
+    }
+  }
+
+  /// What is to be told next; nobody tells any more when that is nothing.
+  private static func takeOutbox(_ state: inout State) -> [@Sendable () -> Void] {
+    state.isTelling = !state.outbox.isEmpty
+    defer { state.outbox = [] }
+    return state.outbox
+  }
+
+  /// Without a thread to be had, neither would answer: they are asked again at the next tick.
+  private func sendBeacons(of round: UInt64) {
+    guard DispatchThreads.canBeHad else { return }
+    handle(.healthAsked(round: round))
+    Task.detached { [weak self] in self?.handle(.healthAnswer(.pool, round: round)) }
+    beacon.send { [weak self] in self?.handle(.healthAnswer(.mainActor, round: round)) }
+  }
+
+  /// The process still lives `exitGrace` after its end: exit(3) can hang, on a full stdout for one.
+  private func endProcess(_ exit: LifecycleExit) {
+    let grace = state.withLock { $0.machine.stop.grace(configuration) }
+    StandardError.writeLine(
+      "lifecycle: still running \(grace?.inSeconds ?? "0") s after the last hook:"
+        + " ending with status \(exit.code)")
+    exitProcess(exit.code)
+    // Only a test gets here.
+    let kept = state.withLock { $0.keptAlive.take() }
+    withExtendedLifetime(kept) {}
+  }
+}

@@ -1,0 +1,277 @@
+import CLinux
+import Synchronization
+import Systemd
+
+/// What a subject is inside: the machine, and beside it what a machine can't hold (observers, tasks, continuations), under
+/// one lock.
+///
+/// Data goes one way: a source's input enters with `handle`, the machine decides, and its effects are bound to entries,
+/// drivers and continuations while the lock is held, and performed once it is free. Nothing of the user's runs under the
+/// lock, and nothing here decides anything about a call.
+public final class LifecycleCore: Sendable {
+  /// Access only while holding `state`'s lock.
+  struct State: ~Copyable {
+    var machine: LifecycleMachine
+    /// The observers, by the ids that the machine knows them by.
+    var observers = ObserverTable()
+    /// By the index of their handles: the newest call of that index, or `nil` when that has ended.
+    var hookCalls: [HookCall?] = []
+    /// The body of `run`, from its beginning.
+    var bodyTask: Task<Void, Never>?
+    var streams: [UInt64: NotificationSink] = [:]
+    var posters: [PostID: CheckedContinuation<LifecycleReport, Never>] = [:]
+    /// Those of `foreground { … }`, which end with the daemon whatever hooks they hear.
+    var rounds: [ObjectIdentifier: ForegroundRounds] = [:]
+    var timers = TimerQueue()
+    var unitJob = UnitJobAnswer.notAsked
+    var launchWaiters: [CheckedContinuation<LifecycleReport, Never>] = []
+    var exitWaiters: [CheckedContinuation<LifecycleExit, Never>] = []
+    var idleWaiters: [CheckedContinuation<Void, Never>] = []
+    /// Tests that wait until so many tasks sleep on the clock.
+    var timerWaiters: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+    /// What is to be told outside of the lock, in order; one thread at a time tells.
+    var outbox: [@Sendable () -> Void] = []
+    var isTelling = false
+    /// Grows with each critical section that has something to show to probes.
+    var readinessNumber: UInt64 = 0
+    var lastID: UInt64 = 0
+    var isStarted = false
+    /// This core, while the process is about to be ended: the subject may be gone by then.
+    var keptAlive: LifecycleCore?
+
+    mutating func newID() -> UInt64 {
+      lastID += 1
+      return lastID
+    }
+
+    func hookCall(_ id: CallID) -> HookCall? {
+      guard hookCalls.indices.contains(id.index), let call = hookCalls[id.index], call.id == id
+      else { return nil }
+      return call
+    }
+
+    mutating func insert(_ call: HookCall) {
+      while hookCalls.count <= call.id.index { hookCalls.append(nil) }
+      hookCalls[call.id.index] = call
+    }
+
+    /// The call, which the caller is to let go of outside of the lock.
+    mutating func removeHookCall(_ id: CallID) -> HookCall? {
+      guard let call = hookCall(id) else { return nil }
+      hookCalls[id.index] = nil
+      return call
+    }
+  }
+
+  let configuration: LifecycleConfiguration
+  let executor: HookExecutor
+  let callerExecutor: CallerExecutor
+  let beacon = MainActorBeacon()
+  let time: TimeSource
+  package let recorder: (any LifecycleRecorder)?
+  /// Ends the process: `_exit`, or what a test puts in its place.
+  let exitProcess: @Sendable (Int32) -> Void
+  let state: Mutex<State>
+  let sources = Mutex<[any LifecycleSource]>([])
+  /// Who is told what happens: systemd, the journal.
+  let sinks: [any LifecycleSink]
+  /// Shows probes whether the daemon is ready.
+  let readiness: ReadinessMarker?
+  /// What the service manager keeps between two runs.
+  let preservation: PreservationSlot
+  /// How long the service manager waits for a ping; `nil`: it does not.
+  let watchdogPeriod: Duration?
+  /// A source finds out, when the termination begins, what the service manager is doing with the service.
+  let asksForUnitJob: Bool
+
+  init(
+    configuration: LifecycleConfiguration, initialState: LifecycleState = .launching,
+    time: TimeSource = .monotonic, executor: HookExecutor = HookExecutor(),
+    recorder: (any LifecycleRecorder)? = nil,
+    sinks: [any LifecycleSink] = [], readiness: ReadinessMarker? = nil,
+    watchdogPeriod: Duration? = nil, asksForUnitJob: Bool = false,
+    preservation: PreservationSlot? = nil,
+    exitProcess: @escaping @Sendable (Int32) -> Void = { _exit($0) }
+  ) {
+    self.configuration = configuration
+    self.executor = executor
+    callerExecutor = CallerExecutor(executor)
+    self.time = time
+    self.recorder = recorder
+    self.sinks = sinks
+    self.readiness = readiness
+    self.watchdogPeriod = watchdogPeriod
+    self.preservation = preservation ?? PreservationSlot(configuration.systemd)
+    self.asksForUnitJob = asksForUnitJob
+    self.exitProcess = exitProcess
+    let policy = LifecycleMachine.Policy(
+      configuration: configuration, hasServiceManager: sinks.contains { $0.isServiceManager },
+      watchdogPeriod: watchdogPeriod)
+    state = Mutex(State(machine: LifecycleMachine(policy, state: initialState)))
+    executor.client = self
+  }
+
+  deinit { executor.close() }
+
+  var now: MonotonicTime { time.now }
+  var lifecycleState: LifecycleState { state.withLock { $0.machine.registry.state } }
+  var isTerminating: Bool { state.withLock { $0.machine.isTerminating } }
+
+  // MARK: Inputs
+
+  /// Takes one input in; from any thread.
+  func handle(_ input: LifecycleMachine.Input) {
+    change { state, now, effects in state.machine.handle(input, at: now, &effects) }
+  }
+
+  /// Takes one fact in; from any thread.
+  func receive(_ event: LifecycleEvent) {
+    guard case .checkHealth = event.kind else { return handle(.event(event)) }
+    handle(.checkHealth(event.cause, asksMainActor: beacon.hasEverAnswered))
+  }
+
+  /// A hook has ended, or was not called: the call that its driver is to go on with.
+  func ended(_ call: HookCall, _ end: LifecycleMachine.CallEnd) -> HookCall? {
+    change(for: call.driver) { state, now, effects in
+      // Its driver holds it.
+      _ = state.removeHookCall(call.id)
+      state.machine.handle(.ended(call.id, end), at: now, &effects)
+    }.next
+  }
+
+  /// Whether the hook that is about to run may; false once it was abandoned or withdrawn.
+  func move(_ id: CallID, to progress: Call.Progress) -> Bool {
+    state.withLock { $0.machine.move(id, to: progress) }
+  }
+
+  func isCurrent(_ id: CallID) -> Bool { state.withLock { $0.machine.calls.isCurrent(id) } }
+
+  /// `nil` once the call has ended or was abandoned.
+  func deadline(of id: CallID) -> MonotonicTime? {
+    state.withLock { state in
+      state.machine.calls.isCurrent(id) ? state.machine.calls.find(id)?.deadline : nil
+    }
+  }
+
+  /// The deadline that was set has come.
+  func timePassed() {
+    let expired = change { state, now, effects in
+      var statuses: [CallID: LifecycleReport.Outcome.Progress] = [:]
+      for id in state.machine.due(at: now) { statuses[id] = state.hookCall(id)?.executionStatus }
+      state.machine.handle(.clock(statuses), at: now, &effects)
+      return state.timers.removeExpired(at: now)
+    }.result
+    for sleeper in expired { sleeper.end() }
+  }
+
+  // MARK: The critical section
+
+  /// Changes the state, and does afterwards what must not be done under the lock. `driver` asks for its next call, which
+  /// is its own to make.
+  @discardableResult
+  func change<T: Sendable>(
+    for driver: HookDriver? = nil,
+    _ body: (inout State, MonotonicTime, inout Effects) -> T
+  ) -> (result: T, next: HookCall?) {
+    var work = Work(reusable: driver)
+    let (result, hasDeadline): (T, Bool) = state.withLock { state in
+      let now = now
+      var effects = Effects()
+      let result = body(&state, now, &effects)
+      bind(&effects, &state, &work)
+      noteReadiness(&state, &work)
+      noteIdle(&state)
+      work.hasTellings = !state.outbox.isEmpty
+      executor.unfinishedHooks.store(state.machine.calls.count, ordering: .relaxed)
+      return (result, arm(state))
+    }
+    if hasDeadline { executor.listenIfMissing() }
+    perform(&work)
+    return (result, work.next)
+  }
+
+  /// Under the lock, so that a later deadline can't overwrite an earlier one computed after it.
+  private func arm(_ state: borrowing State) -> Bool {
+    guard time.isMonotonic else { return false }
+    let deadline = nextDeadline(state)
+    executor.poll.arm(at: deadline)
+    return deadline != nil
+  }
+
+  /// What the clock reaches next: a sleep, or something that the machine does.
+  func nextDeadline(_ state: borrowing State) -> MonotonicTime? {
+    let next = min(state.timers.first ?? .distantFuture, state.machine.deadline)
+    return next == .distantFuture ? nil : next
+  }
+
+  /// At the end of every critical section, so that no thread can start a hook before what that hook's event means for
+  /// probes has been shown to them.
+  private func noteReadiness(_ state: inout State, _ work: inout Work) {
+    guard readiness != nil else { return }
+    state.readinessNumber += 1
+    work.readiness = (state.machine.isReady, state.readinessNumber)
+  }
+
+  private func noteIdle(_ state: inout State) {
+    guard !state.idleWaiters.isEmpty, state.machine.isIdle else { return }
+    for waiter in state.idleWaiters { state.outbox.append { waiter.resume() } }
+    state.idleWaiters = []
+  }
+
+  // MARK: Holds
+
+  func hold() -> ObservationToken {
+    recorder?.didHold()
+    handle(.hold)
+    return ObservationToken { [weak self] in self?.handle(.release) }
+  }
+
+  // MARK: Sleeps
+
+  func add(_ sleeper: Sleeper, until deadline: MonotonicTime) {
+    let isClosed = change { state, _, _ in
+      guard !state.machine.isClosed else { return true }
+      state.timers.add(sleeper, at: deadline)
+      self.wakeTimerWaiters(&state)
+      return false
+    }.result
+    if isClosed { sleeper.end(throwing: CancellationError()) }
+    // Cancelled between its beginning and now: whoever cancelled has not found it here.
+    if sleeper.hasEnded { remove(sleeper) }
+  }
+
+  func remove(_ sleeper: Sleeper) { change { state, _, _ in state.timers.remove(sleeper) } }
+
+  // MARK: The end of the subject
+
+  /// The subject is gone: put back what was found, end what waits for it, and let the threads go.
+  ///
+  /// After a `run` that ends the process, the handlers stay: a signal between here and exit(3) must not turn the exit's
+  /// code into a death by that signal.
+  func close() {
+    let isExiting = state.withLock { $0.keptAlive != nil }
+    if !isExiting { closeSources() }
+    handle(.close)
+    readiness?.set(false, number: .max)
+    let (entries, streams, sleepers, rounds, posters) = state.withLock { state in
+      defer {
+        state.streams = [:]
+        state.rounds = [:]
+        state.posters = [:]
+      }
+      return (
+        state.observers.removeAll(), state.streams.values.map(\.finish),
+        state.timers.removeExpired(at: .distantFuture), Array(state.rounds.values),
+        Array(state.posters.values)
+      )
+    }
+    withExtendedLifetime(entries) {}
+    for rounds in rounds { rounds.close() }
+    for finish in streams { finish() }
+    // Posts that waited for their turn: nobody hears them any more.
+    let nobody = LifecycleReport(cause: LifecycleCause(.api), entries: [])
+    for poster in posters { poster.resume(returning: nobody) }
+    for sleeper in sleepers { sleeper.end(throwing: CancellationError()) }
+    if !isExiting { executor.close() }
+  }
+}

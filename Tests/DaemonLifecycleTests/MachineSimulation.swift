@@ -1,0 +1,611 @@
+import TestSupport
+
+@testable import DaemonLifecycle
+
+/// A machine in virtual time, with observers whose hooks end, throw, hang or never begin: everything that may happen to a
+/// daemon, at random, and what must hold all the same.
+///
+/// What it says of itself is checked against what the hooks have seen. `lie` falsifies what passes between the two, for
+/// tests of the simulation itself.
+struct MachineSimulation: ~Copyable {
+  /// What a hook does once it is called.
+  private enum Behaviour { case returns, fails, obeys, ignores }
+
+  private struct Hook {
+    let order: Int
+    let observer: ObserverID
+    let step: LifecycleStep
+    let isNested: Bool
+    let behaviour: Behaviour
+    /// When its executor has time for it.
+    let beginsAt: MonotonicTime
+    let lasts: Duration
+    var begun: MonotonicTime?
+    var endsAt: MonotonicTime?
+    var isCancelled = false
+    var isDropped = false
+  }
+
+  private struct Observer {
+    let id: ObserverID
+    let phase: LifecyclePhase
+    var isLaunched = false
+    var isInForeground = false
+    var isSuspended = false
+    var hasLaunchFailed = false
+    var isTerminated = false
+  }
+
+  private struct Note: LifecycleNotification {}
+
+  private var random: SeededGenerator
+  private var machine: LifecycleMachine
+  private var now = MonotonicTime(nanoseconds: 0)
+  private let lie: MachineLie?
+  private var lieCount = 0
+
+  private var hooks: [CallID: Hook] = [:]
+  private var observers: [Observer] = []
+  private var lastID: UInt64 = 0
+  private var holds = 0
+  private var posts: Set<PostID> = []
+  private var nestedPosts: Set<PostID> = []
+  private var awaitedSleeps = 0
+  private var health: (round: UInt64, pool: MonotonicTime, main: MonotonicTime)?
+  private var bodyEnds: MonotonicTime?
+  private var bodyFails = false
+  private var askedToEnd: MonotonicTime?
+  private var signals = 0
+  /// When the service manager has last said what it allows: it may be less than what has passed.
+  private var lastLimit = MonotonicTime(nanoseconds: 0)
+  private var started = 0
+  private var withdrawn = 0
+  private var recorded = 0
+  /// Calls whose observer was gone before its hook was called.
+  private var vanished = 0
+  /// How late the clock was in all: what the machine can't help.
+  private var lateness = Duration.zero
+  private var exit: (LifecycleExit, at: MonotonicTime)?
+  private var immediateExit: Int32?
+
+  private(set) var violation: String?
+  private(set) var trace = SimulationTrace()
+  /// What went in and came out, for a person; empty unless asked for.
+  private(set) var story: [String] = []
+  private let tellsStory: Bool
+
+  init(seed: UInt64, lie: MachineLie? = nil, tellsStory: Bool = false) {
+    random = SeededGenerator(seed: seed)
+    self.lie = lie
+    self.tellsStory = tellsStory
+    var configuration = LifecycleConfiguration(
+      hookDeadline: .seconds(random.below(10) + 1),
+      cancellationGrace: .milliseconds(random.below(2000)),
+      stopBudget: random.chance(70) ? .seconds(random.below(40) + 1) : nil,
+      saveReserve: .seconds(random.below(8)), exitGrace: random.chance(50) ? .seconds(2) : nil,
+      logsProblems: false)
+    configuration.terminatesWhenLaunchFails = random.chance(30)
+    if random.chance(30) { configuration.drainDelay = .seconds(random.below(5)) }
+    machine = LifecycleMachine(
+      .init(
+        configuration: configuration, hasServiceManager: random.chance(50),
+        watchdogPeriod: random.chance(50) ? .seconds(4) : nil))
+  }
+
+  mutating func run() {
+    for _ in 0..<random.below(5) { addObserver() }
+    launch()
+    for _ in 0..<(random.below(40) + 10) where violation == nil && immediateExit == nil {
+      if random.chance(60) { happen() } else { passTime() }
+    }
+    settle()
+  }
+
+  private mutating func fail(_ text: String) { if violation == nil { violation = text } }
+
+  // MARK: What happens
+
+  private mutating func launch() {
+    give(.event(LifecycleEvent(.launch, cause: LifecycleCause(.launch))))
+    if random.chance(40) {
+      give(.bodyBegan)
+      if machine.isTerminating { return }
+      bodyEnds = now.advanced(by: .seconds(random.below(200)))
+      bodyFails = random.chance(20)
+    }
+  }
+
+  private mutating func happen() {
+    switch random.below(26) {
+    case 0, 1, 2:
+      give(
+        event: .enterBackground(
+          random.chance(70) ? BackgroundReason.operator : BackgroundReason("unit")))
+    case 3, 4, 5:
+      give(
+        event: .enterForeground(
+          random.chance(70) ? BackgroundReason.operator : BackgroundReason("unit")))
+    case 6: suspend()
+    case 7: give(event: .resume)
+    case 8, 9: give(event: .reload)
+    case 10: give(event: .saveState)
+    case 11: give(event: .pressure(.memory))
+    case 12, 13: post(inside: nil)
+    case 14: if let call = begunHook() { post(inside: call) }
+    case 15, 16: addObserver()
+    case 17: removeObserver()
+    case 18: random.chance(50) ? hold() : release()
+    case 19: if let call = begunHook() { extend(call) }
+    case 20:
+      give(.watchdogTick(stall: random.chance(20) ? .seconds(1) : .zero, asksMainActor: true))
+    case 21:
+      lastLimit = now
+      give(.stopTimeout(.seconds(random.below(60) + 2)))
+    case 22: if exit == nil { give(.runWaits) }
+    case 23: jump()
+    default: if random.chance(35) { terminate() }
+    }
+  }
+
+  private mutating func give(event kind: LifecycleEvent.Kind) {
+    give(.event(LifecycleEvent(kind, cause: LifecycleCause(.api))))
+  }
+
+  private mutating func suspend() {
+    if random.chance(60) { give(.sleepDelay(.seconds(random.below(6) + 1))) }
+    awaitedSleeps = 1
+    give(event: .suspend)
+  }
+
+  private mutating func terminate() {
+    let isSignal = random.chance(60)
+    if isSignal { signals += 1 }
+    if askedToEnd == nil { askedToEnd = now }
+    let cause = LifecycleCause(isSignal ? .signal(.sigterm, pid: 1, uid: 0, coalesced: 1) : .api)
+    give(.event(LifecycleEvent(.terminate, cause: cause)))
+  }
+
+  private mutating func post(inside call: CallID?) {
+    lastID += 1
+    posts.insert(PostID(value: lastID))
+    if call != nil { nestedPosts.insert(PostID(value: lastID)) }
+    give(.post(Note(), PostID(value: lastID), inside: call))
+  }
+
+  private mutating func extend(_ call: CallID) {
+    give(.extend(call, by: .seconds(random.below(20))))
+  }
+
+  private mutating func addObserver() {
+    lastID += 1
+    let phases = [LifecyclePhase(order: -1), .standard, LifecyclePhase(order: 1, concurrent: true)]
+    let slot = (0...observers.count).first { slot in !observers.contains { $0.id.slot == slot } }!
+    let observer = Observer(
+      id: ObserverID(value: lastID, slot: slot), phase: phases[random.below(3)])
+    observers.append(observer)
+    let all: [any LifecycleNotification.Type] = [
+      DidFinishLaunching.self, WillEnterForeground.self, DidEnterBackground.self,
+      ShouldSaveState.self, ShouldReload.self, WillSuspend.self, DidResume.self, Note.self,
+      CheckHealth.self, WillTerminate.self,
+    ]
+    give(
+      .add(
+        Subscriber(
+          id: observer.id, phase: observer.phase, name: .type(Note.self),
+          hears: all.map { ObjectIdentifier($0) })))
+  }
+
+  private mutating func removeObserver() {
+    guard !observers.isEmpty else { return }
+    let id = observers.remove(at: random.below(observers.count)).id
+    give(random.chance(50) ? .remove([id]) : .gone([id]))
+  }
+
+  private mutating func hold() {
+    holds += 1
+    give(.hold)
+  }
+
+  private mutating func release() {
+    guard holds > 0 else { return }
+    holds -= 1
+    give(.release)
+  }
+
+  /// The machine slept, or somebody else had the processor.
+  private mutating func jump() {
+    let late = Duration.milliseconds(random.below(8000))
+    lateness += late
+    now = now.advanced(by: late)
+    giveClock()
+  }
+
+  private func begunHook() -> CallID? {
+    hooks.filter { $0.value.begun != nil && machine.calls.isCurrent($0.key) }
+      .min { $0.value.observer < $1.value.observer }?.key
+  }
+
+  // MARK: Time
+
+  /// To the next thing that is due, whoever does it.
+  private mutating func passTime() {
+    guard let next = nextTime() else { return }
+    now = max(now, next)
+    giveClock()
+    moveHooks()
+    moveOthers()
+  }
+
+  private func nextTime() -> MonotonicTime? {
+    var next = machine.deadline
+    for hook in hooks.values {
+      next = min(next, hook.begun == nil ? hook.beginsAt : hook.endsAt ?? .distantFuture)
+    }
+    if let health { next = min(next, min(health.pool, health.main)) }
+    if let bodyEnds { next = min(next, bodyEnds) }
+    return next == .distantFuture ? nil : next
+  }
+
+  private mutating func giveClock() {
+    if lie == .losesTheClock { return }
+    // Cancelled with no grace, a call is abandoned at the same time; and so may the next be, where no time is left.
+    for _ in 0..<30 where machine.deadline <= now {
+      var statuses: [CallID: LifecycleReport.Outcome.Progress] = [:]
+      for call in machine.due(at: now) { statuses[call] = .running }
+      give(.clock(statuses))
+    }
+    if machine.deadline <= now { fail("the clock has something to do at a time that is over") }
+    for (call, hook) in hooks where !hook.isDropped && !machine.calls.isCurrent(call) {
+      if hook.begun != nil, !hook.isCancelled { fail("abandoned without having been cancelled") }
+      if case .didFinishLaunching = hook.step { noteFailedLaunch(hook.observer) }
+    }
+  }
+
+  private mutating func noteFailedLaunch(_ id: ObserverID) {
+    guard machine.configuration.terminatesWhenLaunchFails else { return }
+    change(id) { $0.hasLaunchFailed = true }
+  }
+
+  private mutating func change(_ id: ObserverID, _ body: (inout Observer) -> Void) {
+    if let index = observers.firstIndex(where: { $0.id == id }) { body(&observers[index]) }
+  }
+
+  /// In the order of their calls, so that the same seed is the same story.
+  private mutating func moveHooks() {
+    for (call, hook) in hooks.sorted(by: { $0.value.order < $1.value.order }) {
+      guard let current = hooks[call] else { continue }
+      if current.begun == nil, hook.beginsAt <= now {
+        begin(call)
+      } else if let time = current.endsAt, time <= now {
+        end(call)
+      }
+    }
+  }
+
+  private mutating func moveOthers() {
+    if let (round, pool, main) = health {
+      if pool <= now {
+        health?.pool = .distantFuture
+        give(.healthAnswer(.pool, round: round))
+      }
+      if main <= now {
+        health?.main = .distantFuture
+        give(.healthAnswer(.mainActor, round: round))
+      }
+    }
+    if let end = bodyEnds, end <= now {
+      bodyEnds = nil
+      if askedToEnd == nil { askedToEnd = now }
+      give(.bodyEnded(bodyFails ? DaemonLifecycle.Failure(SimulatedFailure()) : nil))
+    }
+  }
+
+  // MARK: Hooks
+
+  private mutating func begin(_ call: CallID) {
+    guard let hook = hooks[call] else { return }
+    if !hook.isDropped, random.chance(2), machine.calls.isCurrent(call) {
+      vanished += 1
+      observers.removeAll { $0.id == hook.observer }
+      hooks[call] = nil
+      return give(.ended(call, .gone))
+    }
+    let isGranted = machine.move(call, to: .begun) || lies(.grantsEveryMove)
+    guard isGranted else {
+      hooks[call] = nil
+      return give(.ended(call, .completed))
+    }
+    if hook.isDropped { fail("called after it was withdrawn") }
+    hooks[call]?.begun = now
+    hooks[call]?.endsAt = now.advanced(by: hook.lasts)
+    if hook.isCancelled, hook.behaviour == .obeys { hooks[call]?.endsAt = now }
+    hear(hook)
+    if lies(.startsTwice) { hear(hook) }
+  }
+
+  private mutating func end(_ call: CallID) {
+    guard let hook = hooks.removeValue(forKey: call) else { return }
+    let isFailed = hook.behaviour == .fails
+    if case .didFinishLaunching = hook.step, isFailed || hook.isCancelled {
+      noteFailedLaunch(hook.observer)
+    }
+    if lies(.losesAnEnd) { return }
+    give(.ended(call, isFailed ? .failed(SimulatedFailure(), text: "failed") : .completed))
+  }
+
+  private mutating func hear(_ hook: Hook) {
+    trace.add(hook.step.name, hook.observer.value)
+    guard let index = observers.firstIndex(where: { $0.id == hook.observer }) else {
+      return fail("\(hook.step.name) for an observer that was removed")
+    }
+    let others = hooks.values.filter {
+      $0.observer == hook.observer && $0.begun != nil && !$0.isNested && $0.order != hook.order
+    }
+    if !hook.isNested, !hook.step.isSave, !others.isEmpty {
+      fail("\(hook.step.name) beside another hook of the same observer")
+    }
+    if !hook.isNested, observers[index].isTerminated { fail("\(hook.step.name) after the end") }
+    var observer = observers[index]
+    hear(hook.step, &observer)
+    observers[index] = observer
+  }
+
+  private mutating func hear(_ step: LifecycleStep, _ observer: inout Observer) {
+    switch step {
+    case .didFinishLaunching:
+      if observer.isLaunched { fail("launched twice") }
+      observer.isLaunched = true
+    case .willEnterForeground:
+      if !observer.isLaunched || observer.isInForeground { fail("in the foreground from nowhere") }
+      observer.isInForeground = true
+    case .didEnterBackground:
+      if !observer.isInForeground { fail("left a foreground that it was not in") }
+      observer.isInForeground = false
+    case .willSuspend:
+      if observer.isSuspended || observer.isInForeground { fail("suspended at the wrong time") }
+      observer.isSuspended = true
+    case .didResume:
+      if !observer.isSuspended { fail("resumed without having been suspended") }
+      observer.isSuspended = false
+    case .willTerminate: observer.isTerminated = true
+    case .shouldSaveState:
+      if !observer.isLaunched || observer.hasLaunchFailed { fail("saves what it never restored") }
+    default: break
+    }
+  }
+
+  // MARK: Effects
+
+  private mutating func lies(_ lie: MachineLie) -> Bool {
+    guard self.lie == lie else { return false }
+    lieCount += 1
+    return lieCount % 3 == 0
+  }
+
+  private mutating func give(_ input: LifecycleMachine.Input) {
+    var effects = Effects()
+    let time = lies(.turnsTheClockBack) ? now.advanced(by: .seconds(-2)) : now
+    machine.handle(input, at: time, &effects)
+    if tellsStory { tell(input, effects) }
+    if let code = effects.exitsWith {
+      immediateExit = code
+      if signals < 3 { fail("ended at once after \(signals) signals") }
+    }
+    if lies(.losesARemoval) { effects.removed = [] }
+    checkRemoved(effects.removed, input)
+    for call in effects.withdrawn { withdraw(call) }
+    for telling in effects.tellings { hear(telling) }
+    if let round = effects.healthRound { ask(round) }
+    for call in effects.cancels where !lies(.losesACancel) { cancel(call) }
+    if effects.cancelsBody, bodyEnds != nil {
+      bodyEnds = now.advanced(by: .milliseconds(random.below(15_000)))
+    }
+    for start in effects.starts where !lies(.losesAStart) { begin(start) }
+  }
+
+  private mutating func tell(_ input: LifecycleMachine.Input, _ effects: borrowing Effects) {
+    story.append("\(now.nanoseconds / 1_000_000) ms: \(input)".prefix(300).description)
+    for start in effects.starts {
+      story.append("  starts \(start.plan.step.name) of \(start.observer.value)")
+    }
+    for call in effects.cancels { story.append("  cancels \(hooks[call]?.step.name ?? "?")") }
+    for case .fact(let fact) in effects.tellings {
+      story.append("  \(fact)".prefix(160).description)
+    }
+  }
+
+  private mutating func checkRemoved(_ removed: [ObserverID], _ input: LifecycleMachine.Input) {
+    switch input {
+    case .remove(let ids), .gone(let ids):
+      if !ids.allSatisfy(removed.contains) { fail("an observer that was removed is kept") }
+    default: break
+    }
+    for id in removed where observers.contains(where: { $0.id == id }) {
+      fail("an observer that is there was removed")
+    }
+  }
+
+  private mutating func withdraw(_ call: CallID) {
+    withdrawn += 1
+    if hooks[call]?.begun != nil { fail("withdrawn after it had begun") }
+    hooks[call]?.isDropped = true
+  }
+
+  private mutating func ask(_ round: UInt64) {
+    let late = { (random: inout SeededGenerator, now: MonotonicTime) in
+      now.advanced(by: .milliseconds(random.below(random.chance(80) ? 50 : 8000)))
+    }
+    health = (round, late(&random, now), late(&random, now))
+    // Sometimes there is no thread to ask them with: then the next tick does.
+    if random.chance(90) { give(.healthAsked(round: round)) }
+  }
+
+  private mutating func cancel(_ call: CallID) {
+    guard let hook = hooks[call] else { return }
+    hooks[call]?.isCancelled = true
+    if hook.behaviour == .obeys, hook.begun != nil {
+      hooks[call]?.endsAt = now.advanced(by: .milliseconds(random.below(300)))
+    }
+  }
+
+  private mutating func begin(_ start: Effects.Start) {
+    // Withdrawn again by the same input.
+    guard machine.calls.isCurrent(start.call) else {
+      started += 1
+      return
+    }
+    started += 1
+    let step = start.plan.step
+    var isNested = step.isHealthCheck
+    if case .posted(let post) = step { isNested = nestedPosts.contains(post.id) }
+    if machine.isTerminating, !start.plan.isOfTermination, !isNested, step.yieldsToTermination {
+      fail("\(step.name) begins although a termination has overtaken it")
+    }
+    checkAlone(start, isNested: isNested)
+    let kind = random.below(100)
+    let behaviour: Behaviour =
+      kind < 60 ? .returns : kind < 70 ? .fails : kind < 85 ? .obeys : .ignores
+    let lasts: Duration =
+      switch behaviour {
+      case .returns, .fails: .milliseconds(random.below(3000))
+      case .obeys: .seconds(10_000)
+      case .ignores: .seconds(random.below(100))
+      }
+    hooks[start.call] = Hook(
+      order: started, observer: start.observer, step: step, isNested: isNested,
+      behaviour: behaviour,
+      beginsAt: now.advanced(by: random.chance(85) ? .zero : .milliseconds(random.below(20_000))),
+      lasts: lasts)
+  }
+
+  /// One after another, outside of concurrent phases.
+  private mutating func checkAlone(_ start: Effects.Start, isNested: Bool) {
+    if isNested { return }
+    let phase = { (id: ObserverID, observers: [Observer]) in observers.first { $0.id == id }?.phase
+    }
+    for (call, hook) in hooks where !hook.isNested && machine.calls.isCurrent(call) {
+      let mine = phase(start.observer, observers)
+      if mine?.isConcurrent != true || mine != phase(hook.observer, observers) {
+        fail("\(start.plan.step.name) begins while another hook runs")
+      }
+    }
+  }
+
+  private mutating func hear(_ telling: Effects.Telling) {
+    switch telling {
+    case .answered(let id, _):
+      if lies(.losesAnAnswer) { return }
+      if posts.remove(id) == nil { fail("a post was answered twice") }
+      if lies(.answersTwice), posts.remove(id) == nil { fail("a post was answered twice") }
+    case .reported(let report, _): for entry in report.entries { note(entry) }
+    case .exited(let exit):
+      if self.exit != nil { fail("ended twice") }
+      self.exit = (exit, now)
+    case .fact(.readyToSleep):
+      if awaitedSleeps == 0 { fail("ready for a sleep that nobody announced") }
+      if !lies(.forgetsTheSleep) { awaitedSleeps = 0 }
+    case .fact(.ended(let walk, let report, let elapsed, _)):
+      trace.add(walk.event, UInt64(report.entries.count))
+      if elapsed < .zero { fail("\(walk.event) took less than no time") }
+    default: break
+    }
+  }
+
+  private mutating func note(_ entry: LifecycleReport.Entry) {
+    if entry.duration < .zero { fail("a hook took less than no time") }
+    guard entry.notification != nil else { return }
+    switch entry.outcome {
+    case .completed, .failed, .timedOut, .abandoned, .skipped(.noThread): recorded += 1
+    case .skipped: break
+    }
+    trace.add("\(entry.outcome)", entry.registration)
+  }
+
+  // MARK: The end
+
+  private mutating func settle() {
+    while holds > 0 { release() }
+    untilNothingIsDue()
+    if violation == nil, immediateExit == nil, exit == nil { checkRest() }
+    if exit == nil, immediateExit == nil {
+      if askedToEnd == nil { askedToEnd = now }
+      give(event: .terminate)
+      untilNothingIsDue()
+    }
+    guard violation == nil, immediateExit == nil else { return }
+    checkEnd()
+  }
+
+  private mutating func untilNothingIsDue() {
+    var rounds = 0
+    while violation == nil, immediateExit == nil, nextTime() != nil {
+      rounds += 1
+      if rounds > 20_000 { return fail("it does not come to rest") }
+      passTime()
+    }
+  }
+
+  /// Everybody is where the daemon is.
+  private mutating func checkRest() {
+    guard machine.isIdle, hooks.isEmpty, machine.registry.isIdle else {
+      return fail("at rest something is under way")
+    }
+    for observer in observers where !observer.hasLaunchFailed {
+      if !observer.isLaunched { fail("never launched") }
+      if observer.isInForeground != (machine.registry.state == .foreground) {
+        fail("at rest an observer is not where the daemon is")
+      }
+    }
+    if awaitedSleeps > 0 { fail("logind waits") }
+  }
+
+  private mutating func checkEnd() {
+    guard let (exit, time) = exit else { return fail("it does not end") }
+    if let budget = machine.stop.budget {
+      let end = max(budget.end, lastLimit)
+      if time > end.advanced(by: lateness + .milliseconds(1)) {
+        fail("ended \(end.duration(to: time)) after its budget")
+      }
+    }
+    if lie == .endsWell { checkCode(exit, says: 0) } else { checkCode(exit, says: exit.code) }
+    if !posts.isEmpty { fail("\(posts.count) posts are not answered") }
+    if machine.calls.count != 0 || !machine.calls.unfinished.isEmpty || !machine.calls.order.isEmpty
+    {
+      fail("\(machine.calls.count) calls are left")
+    }
+    if started - withdrawn - vanished != recorded {
+      fail("\(started - withdrawn - vanished) calls, and \(recorded) entries")
+    }
+    if awaitedSleeps > 0 { fail("logind waits for the end") }
+    for observer in observers where observer.isInForeground && !observer.hasLaunchFailed {
+      trace.add("left in the foreground", observer.id.value)
+    }
+  }
+
+  private mutating func checkCode(_ exit: LifecycleExit, says code: Int32) {
+    let entries = exit.report.entries + (exit.failedLaunch?.entries ?? [])
+    let worst = entries.map(\.outcome.severity).max() ?? 0
+    let expected: Int32 = exit.error != nil ? 1 : [0, 70, 124][worst]
+    if code != expected { fail("status \(code), not \(expected)") }
+  }
+}
+
+struct SimulatedFailure: Error {}
+
+/// What passes between machine and world and is falsified, each third time: the simulation must notice.
+enum MachineLie: CaseIterable {
+  case losesAStart, startsTwice, losesAnEnd, grantsEveryMove, losesAnAnswer, answersTwice
+  case losesACancel, losesARemoval, losesTheClock, turnsTheClockBack, forgetsTheSleep, endsWell
+}
+
+/// What has happened, as a number: the same for the same story.
+struct SimulationTrace: Equatable {
+  private(set) var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+  private(set) var count = 0
+
+  mutating func add(_ text: String, _ number: UInt64) {
+    for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+    hash = (hash ^ number) &* 0x100_0000_01b3
+    count += 1
+  }
+}
