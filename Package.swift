@@ -11,7 +11,7 @@ let strict: [SwiftSetting] = [
 let package = Package(
   name: "DaemonLifecycle",
   products: [
-    .library(name: "Systemd", targets: ["Systemd"]),
+    .library(name: "DaemonSystemd", targets: ["DaemonSystemd"]),
     .library(name: "DaemonLifecycle", targets: ["DaemonLifecycle"]),
     .library(name: "DaemonLifecycleFoundation", targets: ["DaemonLifecycleFoundation"]),
     .library(name: "DaemonLifecycleTesting", targets: ["DaemonLifecycleTesting"]),
@@ -22,20 +22,22 @@ let package = Package(
   ],
   targets: [
     .target(name: "CLinux"),
-    .target(name: "Systemd", dependencies: ["CLinux"], swiftSettings: strict),
+    .target(name: "DaemonSystemd", dependencies: ["CLinux"], swiftSettings: strict),
     .target(
-      name: "DaemonLifecycle", dependencies: ["CLinux", "Systemd"], swiftSettings: strict),
+      name: "DaemonLifecycle", dependencies: ["CLinux", "DaemonSystemd"], swiftSettings: strict),
     // The only library target that imports Foundation.
     .target(
       name: "DaemonLifecycleFoundation", dependencies: ["DaemonLifecycle"], swiftSettings: strict),
     .target(
-      name: "DaemonLifecycleTesting", dependencies: ["CLinux", "Systemd", "DaemonLifecycle"],
+      name: "DaemonLifecycleTesting", dependencies: ["CLinux", "DaemonSystemd", "DaemonLifecycle"],
       swiftSettings: strict),
     .executableTarget(
-      name: "Pollerd", dependencies: ["DaemonLifecycle", "DaemonLifecycleFoundation", "Systemd"],
+      name: "Pollerd",
+      dependencies: ["DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonSystemd"],
       path: "Examples/Pollerd", swiftSettings: strict),
     .executableTarget(
-      name: "Echod", dependencies: ["DaemonLifecycle", "DaemonLifecycleFoundation", "Systemd"],
+      name: "Echod",
+      dependencies: ["DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonSystemd"],
       path: "Examples/Echod", swiftSettings: strict),
     .executableTarget(
       name: "Standby", dependencies: ["DaemonLifecycle"], path: "Examples/Standby",
@@ -49,15 +51,15 @@ let package = Package(
       name: "TestSupport", dependencies: ["CLinux", "TestLimits"], path: "Tests/TestSupport",
       swiftSettings: strict),
     .testTarget(
-      name: "SystemdTests",
+      name: "DaemonSystemdTests",
       dependencies: [
-        "CLinux", "Systemd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport",
+        "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(
       name: "DaemonLifecycleTests",
       dependencies: [
-        "CLinux", "Systemd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport",
+        "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport",
       ],
       swiftSettings: strict),
     // Daemons for the process tests. Optimized, since that is what shortens the lives of observers.
@@ -71,7 +73,7 @@ let package = Package(
       name: "ProbeTopLevel", dependencies: ["DaemonLifecycle"], path: "Tests/Probes/TopLevel",
       swiftSettings: strict),
     .executableTarget(
-      name: "ProbeService", dependencies: ["DaemonLifecycle", "Systemd"],
+      name: "ProbeService", dependencies: ["DaemonLifecycle", "DaemonSystemd"],
       path: "Tests/Probes/Service", swiftSettings: strict + [.unsafeFlags(["-O"])]),
     .testTarget(
       name: "ProcessTests",
@@ -84,7 +86,8 @@ let package = Package(
     .testTarget(
       name: "HostileTests",
       dependencies: [
-        "ProbeDaemon", "ProbeService", "Pollerd", "Echod", "CLinux", "Systemd", "DaemonLifecycle",
+        "ProbeDaemon", "ProbeService", "Pollerd", "Echod", "CLinux", "DaemonSystemd",
+        "DaemonLifecycle",
         "DaemonLifecycleTesting", "TestLimits", "TestSupport",
       ],
       swiftSettings: strict),
@@ -92,13 +95,13 @@ let package = Package(
       name: "PollerdTests",
       dependencies: [
         "Pollerd", "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting",
-        "Systemd",
+        "DaemonSystemd",
       ],
       path: "Tests/PollerdTests", swiftSettings: strict),
     .testTarget(
       name: "EchodTests",
       dependencies: [
-        "Echod", "DaemonLifecycle", "DaemonLifecycleTesting", "Systemd", "TestSupport",
+        "Echod", "DaemonLifecycle", "DaemonLifecycleTesting", "DaemonSystemd", "TestSupport",
       ],
       path: "Tests/EchodTests", swiftSettings: strict),
     .testTarget(
@@ -118,7 +121,7 @@ let package = Package(
     .testTarget(
       name: "StateStoreTests",
       dependencies: [
-        "CLinux", "Systemd", "DaemonLifecycle", "DaemonLifecycleFoundation",
+        "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleFoundation",
         "DaemonLifecycleTesting", "ProbeState", "TestSupport",
       ],
       swiftSettings: strict),

@@ -4,7 +4,7 @@ import DaemonLifecycle
 import DaemonLifecycleFoundation
 import DaemonLifecycleTesting
 import Foundation
-import Systemd
+import DaemonSystemd
 
 private func some<T>() -> T { fatalError() }
 

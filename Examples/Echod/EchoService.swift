@@ -1,5 +1,5 @@
 import DaemonLifecycle
-import Systemd
+import DaemonSystemd
 
 /// What the lifecycle asks of the daemon, said to its server.
 ///

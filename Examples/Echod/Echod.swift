@@ -1,6 +1,6 @@
 import DaemonLifecycle
+import DaemonSystemd
 import Foundation
-import Systemd
 
 /// Answers each line with the line: an example of a server whose restart no client notices.
 ///

@@ -1,6 +1,6 @@
 import DaemonLifecycleFoundation
+import DaemonSystemd
 import Foundation
-import Systemd
 
 extension Loop {
   /// What was handed over.

@@ -1,5 +1,5 @@
+import DaemonSystemd
 import Foundation
-import Systemd
 
 /// Serves all clients on one thread with poll(2). Everything here belongs to that thread.
 ///

@@ -1,6 +1,6 @@
 import DaemonLifecycle
 import DaemonLifecycleFoundation
-import Systemd
+import DaemonSystemd
 
 /// What this run begins with: sockets to listen on, and the connections of the run before.
 struct Restored: Sendable {

@@ -1,6 +1,6 @@
+import DaemonSystemd
 import Foundation
 import Synchronization
-import Systemd
 
 /// The thread that serves the clients, as the lifecycle's hooks see it.
 final class Server: Sendable {

@@ -1,5 +1,5 @@
+import DaemonSystemd
 import Foundation
-import Systemd
 
 /// The system calls that the daemon makes on sockets, with sentences for errors.
 enum Sockets {

@@ -1,7 +1,7 @@
 import DaemonLifecycle
+import DaemonSystemd
 import Foundation
 import Synchronization
-import Systemd
 
 /// Where lines go. Neither function ever waits for a reader, so both may be called anywhere.
 protocol LineOutput: Sendable {

@@ -1,5 +1,5 @@
 import DaemonLifecycle
-import Systemd
+import DaemonSystemd
 
 /// What the command line says.
 struct Options: Equatable {

@@ -1,7 +1,7 @@
 import DaemonLifecycle
 import DaemonLifecycleFoundation
+import DaemonSystemd
 import Foundation
-import Systemd
 
 /// Polls a source, counts the polls, and goes on counting where it stopped: an example of a daemon that
 /// can be paused, resumed, reloaded and restarted at any moment without losing or repeating a number.
@@ -28,7 +28,7 @@ import Systemd
       }
       try await serve(options)
     } catch {
-      complain("\(error)")
+      warn("\(error)")
       exit(status(of: error))
     }
   }
@@ -40,7 +40,7 @@ import Systemd
     let settings = try configuration.load()
     let store = try PollStore(
       directory: options.stateDirectory(ServiceEnvironment.current.variables))
-    let state = try store.loadOrSetAside { complain($0) } ?? PollState()
+    let state = try store.loadOrSetAside { warn($0) } ?? PollState()
 
     let token = try Credentials(.current).string(named: "pollerd.token")
 
@@ -51,11 +51,11 @@ import Systemd
       read: { try await $0.read(token: token?.trimmingCharacters(in: .whitespacesAndNewlines)) })
     // The body owns the poller, which the lifecycle holds weakly.
     let result = try await lifecycle.run { try await poller.work(in: lifecycle) }
-    if let error = result.error { complain("\(error)") }
+    if let error = result.error { warn("\(error)") }
     exit(result.code)
   }
 
-  private static func complain(_ sentence: String) {
+  private static func warn(_ sentence: String) {
     try? Descriptor.standardError.writeAll(Array("pollerd: \(VisibleText.line(sentence))\n".utf8))
   }
 

@@ -80,15 +80,15 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
     return (value, stored)
   }
 
-  /// The last value; if it can't be read, or is not one, its files are renamed, `complain` gets a sentence, and there
+  /// The last value; if it can't be read, or is not one, its files are renamed, `warn` gets a sentence, and there
   /// is none.
   ///
   /// Only for what another attempt would not mend: that the state is in use, too new, somebody else's, or not to be
   /// read for now, is thrown and stays as it is.
-  public func loadOrSetAside(_ complain: (String) -> Void) throws(StateError) -> Value? {
+  public func loadOrSetAside(_ warn: (String) -> Void) throws(StateError) -> Value? {
     do throws(StateError) {
       guard let (value, stored) = try loadStored() else { return nil }
-      for file in stored.broken { complain("\(file). The state before it is used.") }
+      for file in stored.broken { warn("\(file). The state before it is used.") }
       return value
     } catch {
       switch error {
@@ -96,7 +96,7 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
       default: throw error
       }
       let paths = try setAside()
-      complain("\(error) It is kept as \(paths.joined(separator: ", ")).")
+      warn("\(error) It is kept as \(paths.joined(separator: ", ")).")
       return nil
     }
   }

@@ -1,6 +1,6 @@
 public import DaemonLifecycle
+public import DaemonSystemd
 public import Foundation
-public import Systemd
 
 // Values that outlive a restart: what a daemon would rather not write to disk, since it is of no use after a stop.
 extension Preservation {

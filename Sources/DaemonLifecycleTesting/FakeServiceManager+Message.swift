@@ -1,4 +1,4 @@
-import Systemd
+import DaemonSystemd
 
 extension FakeServiceManager {
   /// One notification as it came.

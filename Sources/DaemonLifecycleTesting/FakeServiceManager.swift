@@ -1,5 +1,5 @@
 internal import CLinux
-public import Systemd
+public import DaemonSystemd
 
 /// Stands in for systemd in tests: receives what a daemon notifies, keeps the descriptors that it stores, answers
 /// its barriers, and tells of every mistake in the protocol.

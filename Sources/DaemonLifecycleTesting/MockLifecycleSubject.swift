@@ -1,6 +1,6 @@
 public import DaemonLifecycle
+public import DaemonSystemd
 import Synchronization
-public import Systemd
 
 /// Stands in for a `LifecycleSubject` in tests: the same registry and delivery, without signals and on a
 /// clock that only the test moves.

@@ -1,6 +1,6 @@
 internal import CLinux
+import DaemonSystemd
 import Synchronization
-import Systemd
 
 /// The socket of a fake service manager and the thread that listens to it.
 ///

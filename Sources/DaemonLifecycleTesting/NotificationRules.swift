@@ -1,4 +1,4 @@
-import Systemd
+import DaemonSystemd
 
 /// Reads messages as pid 1 does, and notes what it would ignore, refuse or misunderstand. Pure: no I/O.
 package struct NotificationRules: Sendable {

@@ -1,5 +1,5 @@
 internal import CLinux
-import Systemd
+import DaemonSystemd
 
 /// The descriptor store of a unit, as systemd keeps it. Owns its descriptors; one owner guards it.
 struct StoredDescriptors: ~Copyable {

@@ -94,7 +94,7 @@ import Testing
     let observed = await serving(configuration(.seconds(30), budget: nil))
     observed.core.receive(.stopTimeout(.seconds(10)))
     observed.core.receive(Self.sigterm)
-    #expect(observed.log.names.contains { $0.hasPrefix("complaint The drain delay of 30.0 s") })
+    #expect(observed.log.names.contains { $0.hasPrefix("warning The drain delay of 30.0 s") })
     await observed.core.advance(by: .seconds(3))
     await observed.core.untilIdle()
     #expect(observed.log.names.last == "terminated 0")
@@ -108,7 +108,7 @@ import Testing
     let log = Log()
     core.start(
       body: RunBody {
-        do { try await LifecycleClock(core: core).sleep(for: .seconds(1000)) } catch {
+        do { try await LifecycleClock(keeper: core).sleep(for: .seconds(1000)) } catch {
           log.add("cancelled")
         }
       })

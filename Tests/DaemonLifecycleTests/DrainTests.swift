@@ -58,14 +58,14 @@ import Testing
   }
 
   @Test func allElseGoesOnMeanwhile() async {
-    struct News: LifecycleNotification {}
+    struct ProgressUpdate: LifecycleNotification {}
     let mock = mock()
     let listener = await listener(of: mock)
-    let token = mock.observe(News.self) { [log] _ in log.add("news") }
+    let token = mock.observe(ProgressUpdate.self) { [log] _ in log.add("news") }
     await mock.settled()
     mock.inject(.sigterm)
     await mock.send(.sighup)
-    let report = await mock.post(News())
+    let report = await mock.post(ProgressUpdate())
     #expect(report.problems.isEmpty)
     await mock.send(.checkHealth)
     await mock.send(.sigusr2)

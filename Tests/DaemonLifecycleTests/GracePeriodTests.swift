@@ -1,5 +1,5 @@
 import DaemonLifecycle
-import Systemd
+import DaemonSystemd
 import Testing
 
 @testable import DaemonLifecycle

@@ -20,7 +20,7 @@ import Testing
         }
       }
       guard agree(audience, groups) else {
-        Issue.record("part \(part): \(audience.stretches) for \(groups)")
+        Issue.record("part \(part): \(audience.segments) for \(groups)")
         return
       }
     }
@@ -32,20 +32,20 @@ import Testing
     }
     // Without gaps, none empty, none concurrent that has but one member.
     var start = 0
-    for stretch in audience.stretches {
-      guard stretch.end > start, !stretch.isConcurrent || stretch.end - start > 1 else {
+    for segment in audience.segments {
+      guard segment.end > start, !segment.isConcurrent || segment.end - start > 1 else {
         return false
       }
-      start = stretch.end
+      start = segment.end
     }
-    guard start == audience.members.count, audience.stretch(at: start) == nil,
+    guard start == audience.members.count, audience.segment(at: start) == nil,
       audience.groupCount(from: start) == 0
     else { return false }
     // From the first of each group, as a delivery asks.
     var first = 0
     for (number, group) in groups.enumerated() {
-      guard let stretch = audience.stretch(at: first), stretch.isConcurrent == (group.count > 1),
-        group.count == 1 || stretch.end == first + group.count,
+      guard let segment = audience.segment(at: first), segment.isConcurrent == (group.count > 1),
+        group.count == 1 || segment.end == first + group.count,
         audience.groupCount(from: first) == groups.count - number
       else { return false }
       first += group.count

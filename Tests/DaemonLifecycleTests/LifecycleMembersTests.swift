@@ -3,19 +3,20 @@ import Testing
 
 @testable import DaemonLifecycle
 
-/// The members beside a plain sorted array: random additions, removals, changes and walks.
+/// The members beside a plain sorted array: random additions, removals, changes and transitions.
 @Suite struct LifecycleMembersTests {
-  private typealias Standing = LifecycleMembers.Standing
-  private typealias Known = (id: ObserverID, phase: LifecyclePhase, standing: Standing)
+  private typealias ObserverProgress = LifecycleMembers.ObserverProgress
+  private typealias Known = (id: ObserverID, phase: LifecyclePhase, progress: ObserverProgress)
 
   private static let phases = (-2...2).flatMap {
     [LifecyclePhase(order: $0), LifecyclePhase(order: $0, concurrent: true)]
   }
 
-  private static let questions: [@Sendable (Standing) -> Bool] = [
-    { _ in true }, { $0.level == .launching }, { $0.level == .foreground },
-    { $0.level == .background }, { $0.isBusy }, { $0.isSuspended && !$0.isBusy },
-    { $0.launchFailed }, { $0.misses(.didFinishLaunching) }, { $0.misses(.shouldSaveState) },
+  private static let questions: [@Sendable (ObserverProgress) -> Bool] = [
+    { _ in true }, { $0.reachedState == .launching }, { $0.reachedState == .foreground },
+    { $0.reachedState == .background }, { $0.isBusy }, { $0.isSuspended && !$0.isBusy },
+    { $0.launchFailed }, { $0.shouldReceive(.didFinishLaunching) },
+    { $0.shouldReceive(.shouldSaveState) },
   ]
 
   @Test(arguments: 0..<6) func asASortedArray(part: UInt64) {
@@ -33,7 +34,7 @@ import Testing
         let id = ObserverID(value: lastID)
         let phase = Self.phases.randomElement(using: &random)!
         members.add(id, phase: phase)
-        model.append((id, phase, Standing()))
+        model.append((id, phase, ObserverProgress()))
         model.sort { ($0.phase, $0.id) < ($1.phase, $1.id) }
       case 3..<(grows ? 4 : 6):
         guard let index = model.indices.randomElement(using: &random) else { continue }
@@ -46,12 +47,12 @@ import Testing
         members.remove(id)
         members.update(id) { $0.isBusy = true }
       case 7:
-        walk(&members, &model, &random)
+        transition(&members, &model, &random)
       default:
         guard let index = model.indices.randomElement(using: &random) else { continue }
-        let new = standing(&random)
+        let new = progress(&random)
         members.update(model[index].id) { $0 = new }
-        model[index].standing = new
+        model[index].progress = new
       }
       if step % 13 == 0, let problem = difference(members, model) {
         Issue.record("part \(part), step \(step): \(problem)")
@@ -64,35 +65,35 @@ import Testing
   }
 
   /// What a delivery does: neighbour after neighbour, in one direction or the other.
-  private func walk(
+  private func transition(
     _ members: inout LifecycleMembers, _ model: inout [Known], _ random: inout SeededGenerator
   ) {
-    let new = standing(&random)
+    let new = progress(&random)
     let isDown = Bool.random(using: &random)
-    let stretch = model.indices.shuffled(using: &random).prefix(2).sorted()
-    guard let first = stretch.first, let last = stretch.last else { return }
+    let segment = model.indices.shuffled(using: &random).prefix(2).sorted()
+    guard let first = segment.first, let last = segment.last else { return }
     for index in isDown ? Array((first...last).reversed()) : Array(first...last) {
       members.update(model[index].id) { $0 = new }
-      model[index].standing = new
+      model[index].progress = new
     }
   }
 
-  private func standing(_ random: inout SeededGenerator) -> Standing {
-    Standing(
-      level: [.launching, .background, .foreground].randomElement(using: &random)!,
+  private func progress(_ random: inout SeededGenerator) -> ObserverProgress {
+    ObserverProgress(
+      reachedState: [.launching, .background, .foreground].randomElement(using: &random)!,
       isBusy: Bool.random(using: &random), isSuspended: Bool.random(using: &random),
       launchFailed: Bool.random(using: &random))
   }
 
   private func difference(_ members: LifecycleMembers, _ model: [Known]) -> String? {
     for (number, isWanted) in Self.questions.enumerated() {
-      let expected = model.filter { isWanted($0.standing) }
+      let expected = model.filter { isWanted($0.progress) }
       if members.count(where: isWanted) != expected.count { return "question \(number): count" }
       if members.contains(where: isWanted) == expected.isEmpty { return "question \(number)" }
       for isReversed in [false, true] {
         var found: [Known] = []
         members.forEach(where: isWanted, reversed: isReversed) {
-          found.append(($0.id, $0.phase, $0.standing))
+          found.append(($0.id, $0.phase, $0.progress))
         }
         let inOrder = isReversed ? expected.reversed() : expected
         let isSame = found.elementsEqual(inOrder) { $0 == $1 }
@@ -108,14 +109,16 @@ import Testing
     let ids = (1...1000).map { ObserverID(value: UInt64($0)) }
     for id in ids { members.add(id, phase: .standard) }
     for id in ids where id.value % 10 != 0 { members.remove(id) }
-    members.update(ids[499]) { $0.level = .foreground }
+    members.update(ids[499]) { $0.reachedState = .foreground }
     #expect(found(members) { _ in true } == (1...100).map { UInt64($0 * 10) })
-    #expect(found(members) { $0.level == .foreground } == [500])
+    #expect(found(members) { $0.reachedState == .foreground } == [500])
     members.removeAll()
     #expect(!members.contains { _ in true })
   }
 
-  private func found(_ members: LifecycleMembers, _ isWanted: (Standing) -> Bool) -> [UInt64] {
+  private func found(_ members: LifecycleMembers, _ isWanted: (ObserverProgress) -> Bool)
+    -> [UInt64]
+  {
     var found: [UInt64] = []
     let note: (LifecycleMembers.Member) -> Void = { found.append($0.id.value) }
     members.forEach(where: isWanted, note)

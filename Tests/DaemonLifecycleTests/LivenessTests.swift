@@ -88,8 +88,8 @@ import Testing
     let names = folder.names
     let log = Log()
     let sink = LivenessSink(LivenessFile(path)) { log.add($0) }
-    sink.hear(.healthy)
-    sink.hear(.healthy)
+    sink.receive(.healthy)
+    sink.receive(.healthy)
     #expect(log.all.count == 1 && log.all[0].hasPrefix("The liveness file \(path) could not"))
     #expect(folder.names == names)
   }

@@ -394,7 +394,7 @@ struct MachineSimulation: ~Copyable {
     if lies(.losesARemoval) { effects.removed = [] }
     checkRemoved(effects.removed, input)
     for call in effects.withdrawn { withdraw(call) }
-    for telling in effects.tellings { hear(telling) }
+    for telling in effects.messages { hear(telling) }
     if let round = effects.healthRound { ask(round) }
     for call in effects.cancels where !lies(.losesACancel) { cancel(call) }
     if effects.cancelsBody, bodyEnds != nil {
@@ -409,7 +409,7 @@ struct MachineSimulation: ~Copyable {
       story.append("  starts \(start.plan.step.name) of \(start.observer.value)")
     }
     for call in effects.cancels { story.append("  cancels \(hooks[call]?.step.name ?? "?")") }
-    for case .fact(let fact) in effects.tellings {
+    for case .fact(let fact) in effects.messages {
       story.append("  \(fact)".prefix(160).description)
     }
   }
@@ -491,7 +491,7 @@ struct MachineSimulation: ~Copyable {
     }
   }
 
-  private mutating func hear(_ telling: Effects.Telling) {
+  private mutating func hear(_ telling: Effects.Message) {
     switch telling {
     case .answered(let id, _):
       if lies(.losesAnAnswer) { return }
@@ -504,9 +504,9 @@ struct MachineSimulation: ~Copyable {
     case .fact(.readyToSleep):
       if awaitedSleeps == 0 { fail("ready for a sleep that nobody announced") }
       if !lies(.forgetsTheSleep) { awaitedSleeps = 0 }
-    case .fact(.ended(let walk, let report, let elapsed, _)):
-      trace.add(walk.event, UInt64(report.entries.count))
-      if elapsed < .zero { fail("\(walk.event) took less than no time") }
+    case .fact(.ended(let transition, let report, let elapsed, _)):
+      trace.add(transition.event, UInt64(report.entries.count))
+      if elapsed < .zero { fail("\(transition.event) took less than no time") }
     default: break
     }
   }

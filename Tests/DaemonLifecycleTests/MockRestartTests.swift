@@ -1,7 +1,7 @@
 import CLinux
 import DaemonLifecycle
 import DaemonLifecycleTesting
-import Systemd
+import DaemonSystemd
 import Testing
 
 /// A whole restart in a test: two mocks with the same service manager are two runs of a daemon.

@@ -1,5 +1,5 @@
 import CLinux
-import Systemd
+import DaemonSystemd
 import Testing
 
 @testable import DaemonLifecycle
@@ -92,17 +92,17 @@ import Testing
     defer { core.close() }
     let snapshot = LifecycleSnapshot(state: .foreground, reasons: [])
     let cause = LifecycleCause(.api)
-    sink.hear(.launched(snapshot))
-    sink.hear(.began(.reload, cause, at: .now()))
-    sink.hear(.ended(.reload, LifecycleReport(cause: cause, entries: []), .zero, snapshot))
-    for _ in 0..<100 { sink.hear(.healthy) }
-    sink.hear(.terminating(cause))
+    sink.receive(.launched(snapshot))
+    sink.receive(.began(.reload, cause, at: .now()))
+    sink.receive(.ended(.reload, LifecycleReport(cause: cause, entries: []), .zero, snapshot))
+    for _ in 0..<100 { sink.receive(.healthy) }
+    sink.receive(.terminating(cause))
     let messages = try await manager.read(until: "STOPPING=1")
     let first = messages.map { $0.prefix { $0 != "\n" } }
     #expect(first == ["READY=1", "RELOADING=1", "READY=1", "WATCHDOG=1", "STOPPING=1"])
     #expect(log.all == [])
     // Once all is said, what comes is sent at once.
-    sink.hear(.healthy)
+    sink.receive(.healthy)
     #expect(try await manager.read(until: "WATCHDOG=1") == ["WATCHDOG=1"])
   }
 
@@ -113,7 +113,7 @@ import Testing
     let sink = NotifySink(notify, sendsStatus: false) { log.add($0) }
     let timer = sink.retries
     try timer.open()
-    for _ in 0..<10 { sink.hear(.healthy) }
+    for _ in 0..<10 { sink.receive(.healthy) }
     #expect(log.all.count == 1 && log.all[0].hasPrefix("systemd was not told: "), "\(log.all)")
     #expect(sink.tryAgain())
     timer.close()

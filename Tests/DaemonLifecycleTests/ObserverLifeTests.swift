@@ -15,7 +15,7 @@ import Testing
     }
   }
 
-  @Test func aLateObserverIsWalkedUp() async throws {
+  @Test func aLateObserverIsTransitionedUp() async throws {
     let mock = MockLifecycleSubject()
     let a = Listener("a", log)
     mock.addObserver(a)

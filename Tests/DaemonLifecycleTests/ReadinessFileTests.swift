@@ -222,7 +222,7 @@ import Testing
     }
     #expect(log.all.allSatisfy { $0.hasPrefix("The readiness file ") && $0.hasSuffix(".") })
     #expect(!log.all.contains { $0.contains("Interrupted") }, "EINTR is no error")
-    print("readiness: \(cases) cases, \(log.all.count) complaints")
+    print("readiness: \(cases) cases, \(log.all.count) warnings")
   }
 }
 

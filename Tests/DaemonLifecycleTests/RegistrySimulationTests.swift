@@ -163,7 +163,7 @@ struct Simulation {
         : !isSignal
           ? .none
           : terminateSignals == 2
-            ? .hurry
+            ? .expedite
             : terminateSignals > 2 ? .exitNow : .none
       if effect != expected { fail("terminate gave \(effect), not \(expected)") }
       return
@@ -240,7 +240,7 @@ struct Simulation {
   }
 
   private mutating func check(_ plan: LifecycleRegistry.Plan, _ before: LifecycleState) {
-    if holds > 0, registry.termination == nil, !registry.isLaunchWalk {
+    if holds > 0, registry.termination == nil, !registry.isLaunchTransition {
       fail("delivered in spite of a hold")
     }
     if !isLaunchAsked { fail("delivered before the launch") }

@@ -12,7 +12,7 @@ import Testing
     signals: .none, hookDeadline: .milliseconds(100), cancellationGrace: .milliseconds(50),
     exitGrace: nil, logsProblems: false)
 
-  /// A walk's last step was no longer wanted, and whoever waited for the walk waited for ever.
+  /// A transition's last step was no longer wanted, and whoever waited for the transition waited for ever.
   @Test(.timeLimit(.minutes(1))) func aPauseBeforeTheLaunchDoesNotHoldItUp() async throws {
     let subject = LifecycleSubject(configuration)
     let listener = Listener("a", log)
@@ -23,7 +23,7 @@ import Testing
     #expect(log.all == ["a launch"])
   }
 
-  @Test(.timeLimit(.minutes(1))) func aResumeDuringASuspendEndsItsWalk() async throws {
+  @Test(.timeLimit(.minutes(1))) func aResumeDuringASuspendEndsItsTransition() async throws {
     let mock = MockLifecycleSubject()
     let listener = Listener("a", log)
     let token = mock.observe(ShouldSaveState.self, phase: .init(order: -9)) { [unowned mock] _ in
@@ -63,12 +63,12 @@ import Testing
     var subject: LifecycleSubject? = LifecycleSubject(configuration)
     try await subject?.start()
     let core = try #require(subject).core
-    let task = Task { try await LifecycleClock(core: core).sleep(until: .distantFuture) }
+    let task = Task { try await LifecycleClock(keeper: core).sleep(until: .distantFuture) }
     await core.untilSleeping(1)
     subject = nil
     await #expect(throws: CancellationError.self) { try await task.value }
     await #expect(throws: CancellationError.self) {
-      try await LifecycleClock(core: core).sleep(until: .distantFuture)
+      try await LifecycleClock(keeper: core).sleep(until: .distantFuture)
     }
   }
 
@@ -153,8 +153,8 @@ import Testing
     #expect(mock.exit?.failedLaunch?.problems.count == 1)
   }
 
-  /// The walk that was held back became part of the termination's report, and of the exit's code.
-  @Test func aTerminationDoesNotInheritAHeldWalk() async throws {
+  /// The transition that was held back became part of the termination's report, and of the exit's code.
+  @Test func aTerminationDoesNotInheritAHeldTransition() async throws {
     let mock = MockLifecycleSubject()
     let hold = Mutex<ObservationToken?>(nil)
     let holds = Scripted(background: { [unowned mock] _ in

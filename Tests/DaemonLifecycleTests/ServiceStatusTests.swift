@@ -1,7 +1,7 @@
 import Testing
 
 @testable import DaemonLifecycle
-@testable import Systemd
+@testable import DaemonSystemd
 
 /// What systemd is told, fact by fact: no socket, no clock.
 @Suite struct ServiceStatusTests {
@@ -64,7 +64,7 @@ import Testing
       tell(.terminated(exit))
         == [.exitStatus(0), .status("ended with status 0, SIGHUP from pid 1 uid 0")])
     #expect(tell(.healthy) == [.watchdog])
-    #expect(tell(.remark(.watched, "db.service is gone")) == [])
+    #expect(tell(.statusNote(.watched, "db.service is gone")) == [])
   }
 
   @Test mutating func aReloadIsAnsweredWithItsVerdict() {
@@ -142,7 +142,7 @@ import Testing
     launch()
     _ = tell(.terminating(Self.signal))
     let progress = LifecycleProgress(
-      walk: .termination, done: 3, total: 5, waitingFor: [.type(Int.self)],
+      transition: .termination, done: 3, total: 5, waitingFor: [.type(Int.self)],
       elapsed: .milliseconds(2100))
     #expect(
       tell(.progress(progress)) == [.status("stopping: 3 of 5 done, waiting for Int, 2.1 s")])

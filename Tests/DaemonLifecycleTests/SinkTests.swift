@@ -8,16 +8,16 @@ final class FactLog: LifecycleSink {
   private let facts = Mutex<[LifecycleFact]>([])
   let isServiceManager: Bool
   init(isServiceManager: Bool = true) { self.isServiceManager = isServiceManager }
-  func hear(_ fact: LifecycleFact) { facts.withLock { $0.append(fact) } }
+  func receive(_ fact: LifecycleFact) { facts.withLock { $0.append(fact) } }
   var all: [LifecycleFact] { facts.withLock { $0 } }
 
   /// The facts by name.
   var names: [String] {
     all.map { fact in
       switch fact {
-      case .began(let walk, _, _): "began \(walk)"
+      case .began(let transition, _, _): "began \(transition)"
       case .progress(let progress): progress.description
-      case .ended(let walk, _, _, let snapshot): "ended \(walk) in \(snapshot.state)"
+      case .ended(let transition, _, _, let snapshot): "ended \(transition) in \(snapshot.state)"
       case .launched: "launched"
       case .draining(_, let delay): "draining \(delay.inSeconds)"
       case .terminating: "terminating"
@@ -27,11 +27,11 @@ final class FactLog: LifecycleSink {
       case .unhealthy(let reason): "unhealthy: \(reason)"
       case .reasonsChanged(_, let snapshot): "reasons \(snapshot.reasons.map(\.name))"
       case .endedLate: "ended late"
-      case .remark(_, let text): "remark \(text ?? "none")"
+      case .statusNote(_, let text): "statusNote \(text ?? "none")"
       case .problems: "problems"
       case .readyToSleep: "ready to sleep"
       case .closed: "closed"
-      case .complaint(let text): "complaint \(text)"
+      case .warning(let text): "warning \(text)"
       case .terminated(let exit): "terminated \(exit.code)"
       }
     }
@@ -130,7 +130,7 @@ struct ObservedCore {
     token.cancel()
   }
 
-  @Test func slowWalksTellHowFarTheyAre() async {
+  @Test func slowTransitionsTellHowFarTheyAre() async {
     let observed = ObservedCore()
     let core = observed.core
     _ = await core.launch()
@@ -348,12 +348,12 @@ struct ObservedCore {
   }
 
   @Test func onlyOneSubjectSpeaksWithSystemd() {
-    var first = ServiceClaim.take()
+    var first = ServiceManagerLease.take()
     #expect(first != nil)
-    #expect(ServiceClaim.take() == nil)
+    #expect(ServiceManagerLease.take() == nil)
     withExtendedLifetime(first) {}
     first = nil
-    #expect(ServiceClaim.take() != nil)
+    #expect(ServiceManagerLease.take() != nil)
   }
 
   private func observe<N: LifecycleNotification>(
@@ -367,5 +367,5 @@ struct ObservedCore {
 }
 
 extension LifecycleCore {
-  var clockForTesting: LifecycleClock { LifecycleClock(core: self) }
+  var clockForTesting: LifecycleClock { LifecycleClock(keeper: self) }
 }

@@ -182,7 +182,7 @@ import Testing
     #expect(empty.description == "delivered (SIGTERM from pid 1 uid 0) in 0 ms")
   }
 
-  /// As what a mock's `send` returns: no walk says from when to when.
+  /// As what a mock's `send` returns: no transition says from when to when.
   @Test func ofEntriesAlone() {
     let report = LifecycleReport(
       cause: Self.sigterm,

@@ -1,6 +1,6 @@
 import DaemonLifecycleTesting
+import DaemonSystemd
 import Synchronization
-import Systemd
 import Testing
 
 @testable import DaemonLifecycle

@@ -1,5 +1,5 @@
+import DaemonSystemd
 import Foundation
-import Systemd
 import Testing
 
 @testable import Echod

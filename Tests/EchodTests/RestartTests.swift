@@ -1,7 +1,7 @@
 import DaemonLifecycle
 import DaemonLifecycleTesting
+import DaemonSystemd
 import Foundation
-import Systemd
 import TestSupport
 import Testing
 

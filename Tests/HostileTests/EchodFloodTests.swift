@@ -1,6 +1,6 @@
 import DaemonLifecycleTesting
+import DaemonSystemd
 import Foundation
-import Systemd
 import TestLimits
 import TestSupport
 import XCTest
@@ -80,7 +80,7 @@ final class EchodFloodTests: XCTestCase {
     XCTAssertEqual(manager.violations, [])
     manager.willRestart()
     let next = try manager.withSuccessor { variables, descriptors in
-      try Systemd.ChildProcess.spawn(
+      try DaemonSystemd.ChildProcess.spawn(
         "/bin/sh", ["-c", "LISTEN_PID=$$ exec \(built("echod"))"],
         environment: variables, descriptors: descriptors)
     }

@@ -1,7 +1,7 @@
 import CLinux
 import DaemonLifecycle
 import DaemonLifecycleTesting
-import Systemd
+import DaemonSystemd
 import TestLimits
 import TestSupport
 import XCTest

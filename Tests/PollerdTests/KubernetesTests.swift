@@ -1,5 +1,5 @@
+import DaemonSystemd
 import Foundation
-import Systemd
 import XCTest
 
 @testable import DaemonLifecycle

@@ -1,5 +1,5 @@
 import DaemonLifecycle
-import Systemd
+import DaemonSystemd
 import XCTest
 
 @testable import Pollerd

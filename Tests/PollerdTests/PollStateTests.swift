@@ -50,12 +50,12 @@ final class PollStateTests: XCTestCase {
     for (number, text) in texts.enumerated() {
       try StateStore(directory: directory.path + "/s").save(Array(text.utf8))
       let store = try store()
-      var complaints: [String] = []
-      XCTAssertNil(try store.loadOrSetAside { complaints.append($0) })
-      XCTAssertEqual(complaints.count, 1, text)
+      var warnings: [String] = []
+      XCTAssertNil(try store.loadOrSetAside { warnings.append($0) })
+      XCTAssertEqual(warnings.count, 1, text)
       let aside = number == 0 ? "state.0.bad" : "state.0.bad.\(number + 1)"
       XCTAssertTrue(
-        complaints[0].hasSuffix("It is kept as \(store.store.directory)/\(aside)."), complaints[0])
+        warnings[0].hasSuffix("It is kept as \(store.store.directory)/\(aside)."), warnings[0])
       let kept = try XCTUnwrap(FileManager.default.contents(atPath: directory.path + "/s/" + aside))
       XCTAssertEqual(Array(kept.dropFirst(40)), Array(text.utf8))
     }

@@ -10,7 +10,7 @@ final class SignalTests: XCTestCase {
     return daemon
   }
 
-  func testWalksThroughItsLifeInOrder() throws {
+  func testTransitionsThroughItsLifeInOrder() throws {
     let daemon = try started()
     daemon.send(SIGUSR1)
     try daemon.expect("save")
@@ -39,7 +39,7 @@ final class SignalTests: XCTestCase {
     let daemon = try ChildProcess(built("ProbeDaemon"), ["late-launch"])
     try daemon.expect("launching")
     // The launch holds the reload back; deliveries in between are taken one by one or together, and the
-    // wish that waits is one.
+    // request that waits is one.
     for _ in 0..<50 { daemon.send(SIGHUP) }
     try daemon.expect("reload: SIGHUP from pid \(getpid())")
     daemon.send(SIGTERM)

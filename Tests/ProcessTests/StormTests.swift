@@ -115,12 +115,12 @@ final class StormTests: XCTestCase {
     }
     for observer in ["class", "actor"] {
       let hooks = calls.filter { $0.observer == observer }.map(\.hook)
-      let walks = hooks.filter { ["foreground", "background"].contains($0) }
-      for (index, hook) in walks.enumerated() {
+      let transitions = hooks.filter { ["foreground", "background"].contains($0) }
+      for (index, hook) in transitions.enumerated() {
         let expected = index.isMultiple(of: 2) ? "foreground" : "background"
         XCTAssertEqual(String(hook), expected, "\(observer), \(index)", file: file, line: line)
       }
-      XCTAssertEqual(walks.last, "background", file: file, line: line)
+      XCTAssertEqual(transitions.last, "background", file: file, line: line)
       for (hook, next) in zip(hooks, hooks.dropFirst()) {
         if hook == "background" {
           XCTAssertEqual(next, "save", "after a background", file: file, line: line)

@@ -1,6 +1,6 @@
 import CLinux
+import DaemonSystemd
 import Synchronization
-import Systemd
 import Testing
 
 @testable import DaemonLifecycle

@@ -26,7 +26,7 @@ struct Call: Sendable {
   let step: LifecycleStep
   /// `nil`: the body of `run`.
   let observer: ObserverID?
-  let name: ObserverEntry.Name
+  let name: ObserverName
   let began: MonotonicTime
   /// Not before `began`; of a nested call not after the outer one's.
   private(set) var deadline: MonotonicTime
@@ -39,7 +39,7 @@ struct Call: Sendable {
 
   init(
     of step: LifecycleStep, in delivery: DeliveryID, observer: ObserverID?,
-    name: ObserverEntry.Name, began: MonotonicTime, time: TimeSlot,
+    name: ObserverName, began: MonotonicTime, time: TimeSlot,
     progress: Progress = .enqueued
   ) {
     self.delivery = delivery

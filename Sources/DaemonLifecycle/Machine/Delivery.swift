@@ -3,12 +3,12 @@ typealias DeliveryID = Slots<Delivery>.Handle
 /// One step being delivered: what remains to be called, what runs, what has ended.
 struct Delivery: Sendable {
   /// One hook to call: the observer's, by its place among those.
-  struct Planned: Sendable {
+  struct PlannedCall: Sendable {
     let observer: ObserverID
     let hook: Int
   }
 
-  /// A delivery beside the walk under way, in a hook's time or a health check's.
+  /// A delivery beside the transition under way, in a hook's time or a health check's.
   struct Outer: Sendable {
     /// The end of that time.
     let deadline: MonotonicTime
@@ -21,7 +21,7 @@ struct Delivery: Sendable {
   let type: (any LifecycleNotification.Type)?
   let began: MonotonicTime
   /// All calls, in order.
-  let calls: LifecycleAudience<Planned>
+  let calls: LifecycleAudience<PlannedCall>
   /// Who gets this one delivery's report: a poster.
   let post: PostID?
   /// `nil`: the registry's current step, of which there is at most one.
@@ -29,17 +29,18 @@ struct Delivery: Sendable {
 
   /// The first call that has not begun: all before have begun, were skipped or removed.
   private(set) var nextCall = 0
-  /// The stretch of `nextCall`.
-  private var stretch = 0
+  /// The segment of `nextCall`.
+  private var segment = 0
   private(set) var running: [CallID] = []
   private(set) var entries: [LifecycleReport.Entry] = []
   /// The entries of observers that are gone, which is one for each name.
-  private var gone: [ObserverEntry.Name: Int] = [:]
+  private var gone: [ObserverName: Int] = [:]
   /// No call in `running` has its `next` before this; it may be too early until the clock has come to it.
   private(set) var earliest = MonotonicTime.distantFuture
 
   init(
-    _ plan: LifecycleRegistry.Plan, calls: LifecycleAudience<Planned>, post: PostID?, outer: Outer?,
+    _ plan: LifecycleRegistry.Plan, calls: LifecycleAudience<PlannedCall>, post: PostID?,
+    outer: Outer?,
     began: MonotonicTime
   ) {
     self.plan = plan
@@ -60,16 +61,16 @@ struct Delivery: Sendable {
 
   // MARK: What remains
 
-  var waiting: ArraySlice<Planned> { calls.members[nextCall...] }
+  var waiting: ArraySlice<PlannedCall> { calls.members[nextCall...] }
   /// How many groups have not begun.
   var waitingGroups: Int { calls.groupCount(from: nextCall) }
 
   /// The calls of the next group, which begin now; `nil`: none is left.
   mutating func takeGroup() -> Range<Int>? {
-    while stretch < calls.stretches.count, calls.stretches[stretch].end <= nextCall { stretch += 1 }
-    guard stretch < calls.stretches.count else { return nil }
+    while segment < calls.segments.count, calls.segments[segment].end <= nextCall { segment += 1 }
+    guard segment < calls.segments.count else { return nil }
     let first = nextCall
-    nextCall = calls.stretches[stretch].isConcurrent ? calls.stretches[stretch].end : first + 1
+    nextCall = calls.segments[segment].isConcurrent ? calls.segments[segment].end : first + 1
     return first..<nextCall
   }
 
@@ -102,7 +103,7 @@ struct Delivery: Sendable {
 
   /// - Parameter began: By default, for what was not called, when the last one had ended.
   mutating func record(
-    _ outcome: LifecycleReport.Outcome, of name: ObserverEntry.Name, _ observer: ObserverID?,
+    _ outcome: LifecycleReport.Outcome, of name: ObserverName, _ observer: ObserverID?,
     began: MonotonicTime? = nil, duration: Duration = .zero, text: String? = nil
   ) {
     entries.append(
@@ -112,7 +113,7 @@ struct Delivery: Sendable {
   }
 
   /// Observers that are gone: one entry for all of one name.
-  mutating func recordGone(_ name: ObserverEntry.Name, _ count: Int) {
+  mutating func recordGone(_ name: ObserverName, _ count: Int) {
     if let index = gone[name] {
       entries[index].name = entries[index].name.adding(count)
     } else {

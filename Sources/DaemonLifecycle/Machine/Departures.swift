@@ -1,10 +1,10 @@
 /// How many observers have gone away without being removed, by name: as long as there are names, however many go.
 struct Departures: Sendable {
-  private(set) var counts: [ObserverEntry.Name: Int] = [:]
+  private(set) var counts: [ObserverName: Int] = [:]
 
   var isEmpty: Bool { counts.isEmpty }
 
-  mutating func add(_ name: ObserverEntry.Name, _ count: Int = 1) {
+  mutating func add(_ name: ObserverName, _ count: Int = 1) {
     counts[name, default: 0] += count
   }
 

@@ -1,7 +1,7 @@
 /// What the shell is to do after an input, kind by kind, in this order.
 struct Effects: ~Copyable {
   /// Something to be told outside of the lock, in order.
-  enum Telling: Sendable {
+  enum Message: Sendable {
     /// For the sinks.
     case fact(LifecycleFact)
     /// A step begins: for streams and recorders.
@@ -33,7 +33,7 @@ struct Effects: ~Copyable {
   var removed: [ObserverID] = []
   /// Calls that will not begin.
   var withdrawn: [CallID] = []
-  var tellings: [Telling] = []
+  var messages: [Message] = []
   /// A health check that has begun: ask Swift's executors.
   var healthRound: UInt64?
   var cancelsBody = false
@@ -45,5 +45,5 @@ struct Effects: ~Copyable {
   /// The process still lives, and is to be ended with this.
   var overdue: LifecycleExit?
 
-  mutating func tell(_ fact: LifecycleFact) { tellings.append(.fact(fact)) }
+  mutating func publish(_ fact: LifecycleFact) { messages.append(.fact(fact)) }
 }

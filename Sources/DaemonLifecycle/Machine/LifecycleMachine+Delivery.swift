@@ -4,9 +4,10 @@ extension LifecycleMachine {
   mutating func pump(at now: MonotonicTime, _ effects: inout Effects) {
     while !isClosed {
       let plan = registry.next()
-      // A walk may end without a last step: what was left of it is no longer wanted, or was replaced.
-      let isWalkOver = plan.map { $0.walk != walk?.number } ?? !registry.isInWalk
-      if isWalkOver { finishWalk(at: now, &effects) }
+      // A transition may end without a last step: what was left of it is no longer wanted, or was replaced.
+      let isTransitionOver =
+        plan.map { $0.transition != transition?.number } ?? !registry.isInTransition
+      if isTransitionOver { finishTransition(at: now, &effects) }
       guard let plan else { return }
       begin(plan, at: now, &effects)
     }
@@ -15,23 +16,23 @@ extension LifecycleMachine {
   private mutating func begin(
     _ plan: LifecycleRegistry.Plan, at now: MonotonicTime, _ effects: inout Effects
   ) {
-    if walk == nil { beginWalk(plan, at: now, &effects) }
+    if transition == nil { beginTransition(plan, at: now, &effects) }
     var post: PostID?
     if case .posted(let posted) = plan.step { post = posted.id }
     let delivery = open(plan, post: post, outer: nil, at: now)
     recordDepartures(in: delivery)
     if case .bodyEnds = plan.step { awaitBody(in: delivery, at: now) }
-    effects.tellings.append(.announced(plan.step, plan.cause))
+    effects.messages.append(.announced(plan.step, plan.cause))
     advance(delivery, at: now, &effects)
   }
 
-  /// A delivery beside the walk under way.
-  mutating func beginBeside(
+  /// A delivery beside the transition under way.
+  mutating func beginOutOfBand(
     _ plan: LifecycleRegistry.Plan, post: PostID?, outer: Delivery.Outer, at now: MonotonicTime,
     _ effects: inout Effects
   ) {
     let delivery = open(plan, post: post, outer: outer, at: now)
-    effects.tellings.append(.announced(plan.step, plan.cause))
+    effects.messages.append(.announced(plan.step, plan.cause))
     advance(delivery, at: now, &effects)
   }
 
@@ -43,14 +44,14 @@ extension LifecycleMachine {
   ) {
     guard !isClosed else {
       let nobody = LifecycleReport(cause: LifecycleCause(.api), entries: [])
-      return effects.tellings.append(.answered(id, nobody))
+      return effects.messages.append(.answered(id, nobody))
     }
     guard let inside, calls.isCurrent(inside), let outer = calls.find(inside) else {
       return receive(LifecycleEvent(.post(notification)), post: id, at: now, &effects)
     }
     let delivery = calls[outer.delivery]
     let step = LifecycleStep.posted(LifecyclePost(notification, id: id))
-    beginBeside(
+    beginOutOfBand(
       registry.audience(of: step, cause: delivery.cause), post: id,
       outer: .init(deadline: outer.deadline, budgetStep: delivery.budgetStep), at: now, &effects)
   }
@@ -65,32 +66,32 @@ extension LifecycleMachine {
   /// The hooks to call: of each group those for the type, then those for all.
   private mutating func planCalls(
     of plan: LifecycleRegistry.Plan, isNested: Bool
-  ) -> LifecycleAudience<Delivery.Planned> {
-    var planned = LifecycleAudience<Delivery.Planned>()
+  ) -> LifecycleAudience<Delivery.PlannedCall> {
+    var planned = LifecycleAudience<Delivery.PlannedCall>()
     guard let type = plan.step.type.map({ ObjectIdentifier($0) }) else { return planned }
     // A health check is a question to those who can answer it, and no news.
     let tellsAll = !plan.step.isHealthCheck
     planned.reserve(plan.audience.members.count)
-    var wildcards: [Delivery.Planned] = []
+    var wildcards: [Delivery.PlannedCall] = []
     var start = 0
-    for stretch in plan.audience.stretches {
+    for segment in plan.audience.segments {
       var isFirst = true
-      for id in plan.audience.members[start..<stretch.end] {
+      for id in plan.audience.members[start..<segment.end] {
         guard let (own, wildcard) = hooks(of: id, for: type) else { continue }
         // Members without a hook for it are told in no time.
         if own == nil, wildcard == nil, !isNested { registry.reached(id) }
         if let own {
-          planned.append(.init(observer: id, hook: own), together: stretch.isConcurrent && !isFirst)
+          planned.append(.init(observer: id, hook: own), together: segment.isConcurrent && !isFirst)
           isFirst = false
         }
         if tellsAll, let wildcard {
-          let call = Delivery.Planned(observer: id, hook: wildcard)
-          if stretch.isConcurrent { wildcards.append(call) } else { planned.append(call) }
+          let call = Delivery.PlannedCall(observer: id, hook: wildcard)
+          if segment.isConcurrent { wildcards.append(call) } else { planned.append(call) }
         }
       }
       for (index, call) in wildcards.enumerated() { planned.append(call, together: index > 0) }
       wildcards = []
-      start = stretch.end
+      start = segment.end
     }
     return planned
   }
@@ -121,7 +122,7 @@ extension LifecycleMachine {
     for planned in calls[id].waiting {
       guard let name = subscribers[planned.observer]?.name else { continue }
       calls[id].record(.skipped(.overtaken), of: name, planned.observer)
-      walk.update { $0.isOvertaken = true }
+      transition.update { $0.isOvertaken = true }
     }
     calls[id].skipWaiting()
   }
@@ -132,7 +133,8 @@ extension LifecycleMachine {
     let planned = calls[id].calls.members[index]
     let (step, isNested) = (calls[id].step, calls[id].isNested)
     let observer = planned.observer
-    guard let name = subscribers[observer]?.name else { return }  // removed since the delivery began
+    // It may have been removed since the delivery began.
+    guard let name = subscribers[observer]?.name else { return }
     let isBusy = calls.isBusy(observer, for: step)
     // As a busy one, it may save; else it would be suspended, say, without having been paused.
     let isPostponed = !isNested && !step.isSave && sleep.postponed.contains(observer)
@@ -219,7 +221,7 @@ extension LifecycleMachine {
       registry.setBusy(observer, false)
     }
     let time = call.began.duration(to: now).inSeconds
-    effects.tell(
+    effects.publish(
       .endedLate(
         "\(call.name), \(call.step.name): has ended after \(time) s, after it was given up"))
   }
@@ -362,13 +364,13 @@ extension LifecycleMachine {
     let until: MonotonicTime
     if let budget = stop.budget {
       until = budget.end.advanced(by: budget.exitGrace + Self.margin)
-    } else if let kind = walk?.kind, kind == .launch || kind == .reload {
+    } else if let kind = transition?.kind, kind == .launch || kind == .reload {
       until = end.advanced(by: Self.margin)
     } else {
       return
     }
-    walk.update { $0.askedUntil = until }
-    effects.tell(.extended(now.duration(to: until)))
+    transition.update { $0.askedUntil = until }
+    effects.publish(.extended(now.duration(to: until)))
   }
 
   // MARK: Ends
@@ -380,17 +382,17 @@ extension LifecycleMachine {
     // It may be the last who holds what was posted.
     if delivery.step.isPost { effects.released.append(delivery.step) }
     let report = LifecycleReport(cause: delivery.cause, entries: delivery.entries)
-    if let post = delivery.post { effects.tellings.append(.answered(post, report)) }
-    if delivery.isNested { return finishBeside(delivery.step, report, at: now, &effects) }
-    walk.update { $0.add(delivery.entries) }
-    let isWalkOver = registry.finishStep()
+    if let post = delivery.post { effects.messages.append(.answered(post, report)) }
+    if delivery.isNested { return finishOutOfBand(delivery.step, report, at: now, &effects) }
+    transition.update { $0.add(delivery.entries) }
+    let isTransitionOver = registry.finishStep()
     // What a termination has overtaken is not part of its report.
     let isOvertaken = registry.termination != nil && !delivery.isOfTermination
-    if isWalkOver || isOvertaken { finishWalk(at: now, &effects) }
+    if isTransitionOver || isOvertaken { finishTransition(at: now, &effects) }
   }
 
   /// A post in a hook, or a health check, of which only problems are news.
-  private mutating func finishBeside(
+  private mutating func finishOutOfBand(
     _ step: LifecycleStep, _ report: LifecycleReport, at now: MonotonicTime,
     _ effects: inout Effects
   ) {
@@ -399,25 +401,27 @@ extension LifecycleMachine {
       let ill = problems.filter { $0.outcome.severity > 0 }.map(\.description)
       if health.isChecking { tell(health.observersAnswered(ill, at: now), &effects) }
     }
-    effects.tellings.append(.reported(report, isHealthCheck: step.isHealthCheck))
-    if !step.isHealthCheck, !problems.isEmpty { effects.tell(.problems(problems)) }
+    effects.messages.append(.reported(report, isHealthCheck: step.isHealthCheck))
+    if !step.isHealthCheck, !problems.isEmpty { effects.publish(.problems(problems)) }
   }
 
-  // MARK: Walks
+  // MARK: Transitions
 
-  private mutating func beginWalk(
+  private mutating func beginTransition(
     _ plan: LifecycleRegistry.Plan, at now: MonotonicTime, _ effects: inout Effects
   ) {
-    var new = Walk(plan, at: now)
+    var new = ActiveTransition(plan, at: now)
     if plan.kind == .suspend { sleep.suspendBegins(at: now) }
     // Without somebody to tell, nobody is woken for it.
-    if policy.hasServiceManager { new.progressDeadline = now.advanced(by: Walk.progressInterval) }
-    walk = new
-    effects.tell(.began(plan.kind, plan.cause, at: now))
+    if policy.hasServiceManager {
+      new.progressDeadline = now.advanced(by: ActiveTransition.progressInterval)
+    }
+    transition = new
+    effects.publish(.began(plan.kind, plan.cause, at: now))
   }
 
-  private mutating func finishWalk(at now: MonotonicTime, _ effects: inout Effects) {
-    guard let ended = walk.take() else { return }
+  private mutating func finishTransition(at now: MonotonicTime, _ effects: inout Effects) {
+    guard let ended = transition.take() else { return }
     if ended.kind == .suspend || ended.kind == .termination {
       sleep.suspendEnded()
       releasePostponed()
@@ -425,25 +429,26 @@ extension LifecycleMachine {
     var report = LifecycleReport(cause: ended.cause, entries: ended.entries)
     report.isOvertaken = ended.isOvertaken
     report.span = stop.span(of: ended, to: now)
-    effects.tell(.ended(ended.kind, report, ended.began.duration(to: now), snapshot))
-    effects.tellings.append(.reported(report, isHealthCheck: false))
+    effects.publish(.ended(ended.kind, report, ended.began.duration(to: now), snapshot))
+    effects.messages.append(.reported(report, isHealthCheck: false))
     if case .launch = ended.cause.origin { launchEnded(report, at: now, &effects) }
     if registry.state == .terminated { conclude(report, at: now, &effects) }
   }
 
-  /// Says how far the walk has come when it is time to.
+  /// Says how far the transition has come when it is time to.
   mutating func tellProgress(at now: MonotonicTime, _ effects: inout Effects) {
-    guard let current = walk, current.progressDeadline <= now else { return }
-    walk.update { $0.progressDeadline = now.advanced(by: Walk.progressInterval) }
-    effects.tell(.progress(progress(of: current, at: now)))
+    guard let current = transition, current.progressDeadline <= now else { return }
+    transition.update { $0.progressDeadline = now.advanced(by: ActiveTransition.progressInterval) }
+    effects.publish(.progress(progress(of: current, at: now)))
     // Said again, since `systemctl daemon-reload` makes systemd forget what it was asked for.
     if let until = current.askedUntil, until > now {
-      effects.tell(.extended(now.duration(to: until)))
+      effects.publish(.extended(now.duration(to: until)))
     }
   }
 
-  private func progress(of walk: Walk, at now: MonotonicTime) -> LifecycleProgress {
-    var (done, waiting, names) = (walk.entries.count, 0, [ObserverEntry.Name]())
+  private func progress(of transition: ActiveTransition, at now: MonotonicTime) -> LifecycleProgress
+  {
+    var (done, waiting, names) = (transition.entries.count, 0, [ObserverName]())
     for id in calls.order where !calls[id].isNested {
       done += calls[id].entries.count
       waiting += calls[id].waiting.count
@@ -454,8 +459,8 @@ extension LifecycleMachine {
       return next.members.reduce(sum) { $0 + (subscribers[$1]?.hookCount(for: type) ?? 0) }
     }
     return LifecycleProgress(
-      walk: walk.kind, done: done, total: done + names.count + waiting + planned,
-      waitingFor: names, elapsed: walk.began.duration(to: now))
+      transition: transition.kind, done: done, total: done + names.count + waiting + planned,
+      waitingFor: names, elapsed: transition.began.duration(to: now))
   }
 
   /// Tells of an event that has changed why the daemon is in the background, while it stays there.
@@ -465,7 +470,7 @@ extension LifecycleMachine {
     guard registry.state == .background, registry.termination == nil,
       !registry.backgroundReasons.isEmpty, registry.backgroundReasons != before
     else { return }
-    effects.tell(.reasonsChanged(cause, snapshot))
+    effects.publish(.reasonsChanged(cause, snapshot))
   }
 
   /// Once what a sleep asked for has been done; at once where there is nothing to do. A termination that overtakes it
@@ -474,6 +479,6 @@ extension LifecycleMachine {
     guard sleep.isAwaited, stop.exit != nil || registry.isSleepSettled, sleep.takeAwaited() else {
       return
     }
-    effects.tell(.readyToSleep)
+    effects.publish(.readyToSleep)
   }
 }

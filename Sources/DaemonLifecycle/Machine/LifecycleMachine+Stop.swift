@@ -6,9 +6,9 @@ extension LifecycleMachine {
     let isFailed = report.severity > 0 && configuration.terminatesWhenLaunchFails
     if !isFailed, registry.termination == nil {
       health.arm(at: now)
-      effects.tell(.launched(snapshot))
+      effects.publish(.launched(snapshot))
     }
-    effects.tellings.append(.launchEnded(report))
+    effects.messages.append(.launchEnded(report))
     guard isFailed else { return }
     stop.failedLaunch = report
     receive(
@@ -34,10 +34,10 @@ extension LifecycleMachine {
     let delay = stop.drain(event, configuration, at: now)
     // What the configuration itself does not allow was said at the start.
     if delay < configuration.drainDelay, StopBudget.drainProblem(configuration) == nil {
-      effects.tell(.complaint(StopBudget.cut(configuration, delay)))
+      effects.publish(.warning(StopBudget.cut(configuration, delay)))
     }
     guard delay > .zero else { return false }
-    effects.tell(.draining(event.cause, delay))
+    effects.publish(.draining(event.cause, delay))
     return true
   }
 
@@ -89,17 +89,18 @@ extension LifecycleMachine {
   // MARK: The termination
 
   mutating func beginTermination(at now: MonotonicTime, _ effects: inout Effects) {
-    stop.begin(configuration, overtaking: walk?.kind, at: now)
-    if let cause = registry.termination { effects.tell(.terminating(cause)) }
-    if registry.hasCutWalk { walk.update { $0.isOvertaken = true } }
+    stop.begin(configuration, overtaking: transition?.kind, at: now)
+    if let cause = registry.termination { effects.publish(.terminating(cause)) }
+    if registry.hasCutTransition { transition.update { $0.isOvertaken = true } }
     releasePostponed()
     health.end()
     effects.cancelsBody = body.cancel(at: now)
     for post in registry.takeOvertakenPosts() {
       refuse(post.notification, post.id, at: now, &effects)
     }
-    effects.tellings.append(
-      .launchEnded(LifecycleReport(cause: LifecycleCause(.launch), entries: walk?.entries ?? [])))
+    effects.messages.append(
+      .launchEnded(
+        LifecycleReport(cause: LifecycleCause(.launch), entries: transition?.entries ?? [])))
     limitRunning(at: now)
     // Never launched, nothing to take down.
     if registry.state == .terminated, let cause = registry.termination {
@@ -114,8 +115,8 @@ extension LifecycleMachine {
   }
 
   /// The second signal. What saves keeps its reserve; all else is cancelled now, and no more begins.
-  mutating func hurry(at now: MonotonicTime, _ effects: inout Effects) {
-    stop.hurry(at: now)
+  mutating func expedite(at now: MonotonicTime, _ effects: inout Effects) {
+    stop.expedite(at: now)
     limitRunning(at: now)
     // Enough for a hook that obeys. It comes out of the save reserve: the hook's own time is over.
     let left = stop.budget.map { now.duration(to: $0.end) } ?? .zero
@@ -137,14 +138,14 @@ extension LifecycleMachine {
     for id in calls.order {
       for call in calls[id].running.reversed() { abandon(call, .unknown, at: now) }
       guard let delivery = calls.close(id) else { continue }
-      walk.update { $0.add(delivery.entries) }
+      transition.update { $0.add(delivery.entries) }
       if let post = delivery.post {
-        effects.tellings.append(.answered(post, LifecycleReport(cause: cause, entries: [])))
+        effects.messages.append(.answered(post, LifecycleReport(cause: cause, entries: [])))
       }
       effects.released.append(delivery)
     }
     registry.abort()
-    let entries = walk.take()?.entries ?? []
+    let entries = transition.take()?.entries ?? []
     conclude(
       LifecycleReport(cause: registry.termination ?? cause, entries: entries), code: code, at: now,
       &effects)
@@ -173,7 +174,7 @@ extension LifecycleMachine {
           began: now, registration: $0.id.value)
       }
     let report = LifecycleReport(cause: LifecycleCause(.api), entries: skipped)
-    effects.tellings.append(.answered(id, report))
+    effects.messages.append(.answered(id, report))
     effects.released.append(step)
   }
 
@@ -192,8 +193,8 @@ extension LifecycleMachine {
       code: code ?? LifecycleExit.code(bodyFailed: error != nil, severity: severity),
       cause: cause, report: report, failedLaunch: stop.failedLaunch, error: error)
     guard stop.end(exit) else { return }
-    effects.tell(.terminated(exit))
-    effects.tellings.append(.exited(exit))
+    effects.publish(.terminated(exit))
+    effects.messages.append(.exited(exit))
     stop.expectExit(configuration, at: now)
   }
 }
@@ -210,22 +211,22 @@ extension LifecycleCause {
 
 extension Stop {
   /// A termination is measured from when it was asked for.
-  func span(of walk: Walk, to now: MonotonicTime) -> LifecycleSpan {
-    guard walk.kind == .termination, let budget, let start else {
-      return LifecycleSpan(event: walk.kind.event, began: walk.began, ended: now)
+  func span(of transition: ActiveTransition, to now: MonotonicTime) -> LifecycleSpan {
+    guard transition.kind == .termination, let budget, let start else {
+      return LifecycleSpan(event: transition.kind.event, began: transition.began, ended: now)
     }
     var prelude: [LifecycleSpan.Prelude] = []
     if budget.began < start.time {
       prelude.append(.init(activity: .drain, began: budget.began, ended: start.time))
     }
     // Nobody was slow who took less.
-    let wait = start.time.duration(to: walk.began)
+    let wait = start.time.duration(to: transition.began)
     if let overtaken = start.overtaken, wait >= .milliseconds(1) {
       prelude.append(
-        .init(activity: .overtaken(overtaken.event), began: start.time, ended: walk.began))
+        .init(activity: .overtaken(overtaken.event), began: start.time, ended: transition.began))
     }
     return LifecycleSpan(
-      event: walk.kind.event, began: budget.began, ended: now,
+      event: transition.kind.event, began: budget.began, ended: now,
       budget: budget.began.duration(to: budget.end) + budget.exitGrace,
       isHurried: budget.isHurried, prelude: prelude)
   }

@@ -21,7 +21,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var registry: LifecycleRegistry
   var subscribers = Subscribers()
   var calls = Calls()
-  var walk: Walk?
+  var transition: ActiveTransition?
   var stop = Stop()
   var sleep = Sleep()
   var health: Health
@@ -127,7 +127,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
       case .none, .checkHealth: break
       case .refused: refuse(event, post, at: now, &effects)
       case .terminate: beginTermination(at: now, &effects)
-      case .hurry: hurry(at: now, &effects)
+      case .expedite: expedite(at: now, &effects)
       case .exitNow: exitNow(event.cause, at: now, &effects)
       }
       // A pause or a suspend ends the serving that the drain is for.
@@ -149,7 +149,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var deadline: MonotonicTime {
     min(
       min(calls.deadline, stop.deadline),
-      min(walk?.progressDeadline ?? .distantFuture, health.deadline))
+      min(transition?.progressDeadline ?? .distantFuture, health.deadline))
   }
 
   /// Which calls the clock would abandon: whoever can looks where they are.
@@ -214,9 +214,9 @@ struct LifecycleMachine: ~Copyable, Sendable {
     _ stall: Duration, _ asksMainActor: Bool, at now: MonotonicTime, _ effects: inout Effects
   ) {
     // The stop has a time limit of its own, and being killed for a blocked pool would cost the save.
-    if isTerminating || stop.isDraining { return effects.tell(.healthy) }
+    if isTerminating || stop.isDraining { return effects.publish(.healthy) }
     guard health.isArmed, health.period != nil else { return }
-    if stall > .zero, health.forgive(stall, at: now) { effects.tell(.healthy) }
+    if stall > .zero, health.forgive(stall, at: now) { effects.publish(.healthy) }
     if health.isChecking {
       effects.healthRound = health.unasked
       if stall == .zero { tell(health.silence(), &effects) }
@@ -225,7 +225,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     checkHealth(LifecycleCause(.watchdog), asksMainActor, at: now, &effects)
   }
 
-  /// Asks the observers beside the walk under way, and has the shell ask Swift's executors.
+  /// Asks the observers beside the transition under way, and has the shell ask Swift's executors.
   private mutating func checkHealth(
     _ cause: LifecycleCause, _ asksMainActor: Bool, at now: MonotonicTime,
     _ effects: inout Effects
@@ -235,7 +235,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     else { return }
     effects.healthRound = number
     let patience = health.period.map { $0 / 2 } ?? configuration.hookDeadline
-    beginBeside(
+    beginOutOfBand(
       registry.audience(of: .checkHealth, cause: LifecycleCause(.watchdog)), post: nil,
       outer: .init(deadline: now.advanced(by: patience), budgetStep: .checkHealth), at: now,
       &effects)
@@ -243,8 +243,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   func tell(_ verdict: Health.Verdict?, _ effects: inout Effects) {
     switch verdict {
-    case .healthy: effects.tell(.healthy)
-    case .unhealthy(let reason): effects.tell(.unhealthy(reason))
+    case .healthy: effects.publish(.healthy)
+    case .unhealthy(let reason): effects.publish(.unhealthy(reason))
     case nil: break
     }
   }
@@ -253,7 +253,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   private mutating func close(_ effects: inout Effects) {
     _ = stop.endDrain()
-    if stop.exit == nil { effects.tell(.closed) }
+    if stop.exit == nil { effects.publish(.closed) }
     isClosed = true
     registry.removeAll()
     subscribers.removeAll()

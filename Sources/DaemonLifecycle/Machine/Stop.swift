@@ -15,8 +15,8 @@ struct Stop: Sendable {
   /// How a termination began: at that time, after the drain if there was one.
   struct Start: Sendable {
     let time: MonotonicTime
-    /// The walk that was under way: what of it had begun had to end first.
-    let overtaken: LifecycleWalk?
+    /// The transition that was under way: what of it had begun had to end first.
+    let overtaken: LifecycleTransition?
   }
 
   private(set) var phase = Phase.serving
@@ -71,10 +71,11 @@ struct Stop: Sendable {
   // MARK: The termination
 
   mutating func begin(
-    _ configuration: LifecycleConfiguration, overtaking walk: LifecycleWalk?, at now: MonotonicTime
+    _ configuration: LifecycleConfiguration, overtaking transition: LifecycleTransition?,
+    at now: MonotonicTime
   ) {
     if budget == nil { budget = StopBudget(configuration, allowed: allowed, from: now) }
-    phase = .stopping(Start(time: now, overtaken: walk))
+    phase = .stopping(Start(time: now, overtaken: transition))
   }
 
   /// The service manager has said what it allows; the stop may have begun.
@@ -86,7 +87,7 @@ struct Stop: Sendable {
     }
   }
 
-  mutating func hurry(at now: MonotonicTime) { budget.update { $0.hurry(at: now) } }
+  mutating func expedite(at now: MonotonicTime) { budget.update { $0.expedite(at: now) } }
 
   /// The service manager allows for more time. Not after a second signal.
   mutating func extend(by extra: Duration) -> Bool {

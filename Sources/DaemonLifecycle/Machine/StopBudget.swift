@@ -40,7 +40,7 @@ struct StopBudget {
   }
 
   /// The second signal: what is left is the save reserve.
-  mutating func hurry(at now: MonotonicTime) {
+  mutating func expedite(at now: MonotonicTime) {
     end = min(end, now.advanced(by: reserve))
     isHurried = true
   }

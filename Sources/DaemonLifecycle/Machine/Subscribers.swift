@@ -2,7 +2,7 @@
 struct Subscriber: Sendable {
   let id: ObserverID
   let phase: LifecyclePhase
-  let name: ObserverEntry.Name
+  let name: ObserverName
   /// What each of its hooks is for; `nil`: for all notifications. It has at most one for each.
   let hears: [ObjectIdentifier?]
 

@@ -5,10 +5,10 @@
 /// of the last one found, which is how a delivery goes through them, and those few who are behind the others.
 struct LifecycleMembers: Sendable {
   /// What a member has heard of; earlier members are never behind later ones of the same phase.
-  struct Standing: Equatable, Sendable {
+  struct ObserverProgress: Equatable, Sendable {
     /// `.launching` until it was told of the launch, `.foreground` while it must be told to pause.
     /// Never above the registry's own state, except while a step is on its way.
-    var level = LifecycleState.launching
+    var reachedState = LifecycleState.launching
     /// It has a hook that was given up and has not ended: it is told what it missed afterwards.
     var isBusy = false
     /// It heard WillSuspend, so it will hear DidResume.
@@ -18,64 +18,67 @@ struct LifecycleMembers: Sendable {
 
     /// Whether a step is for it: those that change where it is, only from there. One that was not told of
     /// the launch has nothing to pause, save or close.
-    func misses(_ step: LifecycleStep) -> Bool {
+    func shouldReceive(_ step: LifecycleStep) -> Bool {
       switch step {
-      case .didFinishLaunching: level == .launching && !launchFailed
-      case .willEnterForeground: level == .background
-      case .didEnterBackground: level == .foreground
+      case .didFinishLaunching: reachedState == .launching && !launchFailed
+      case .willEnterForeground: reachedState == .background
+      case .didEnterBackground: reachedState == .foreground
       // One that was busy when the others were paused may be free again by now.
-      case .willSuspend: level == .background
+      case .willSuspend: reachedState == .background
       case .didResume: isSuspended
-      default: level != .launching
+      default: reachedState != .launching
       }
     }
   }
 
-  /// How many members there are of each standing.
-  private struct Census: Sendable {
-    private static let standings: [Standing] = [LifecycleState.launching, .background, .foreground]
-      .flatMap { level in
-        (0..<8).map {
-          Standing(
-            level: level, isBusy: $0 & 1 != 0, isSuspended: $0 & 2 != 0, launchFailed: $0 & 4 != 0)
-        }
+  /// How many members there are of each progress.
+  private struct ProgressCounts: Sendable {
+    private static let progresses: [ObserverProgress] = [
+      LifecycleState.launching, .background, .foreground,
+    ]
+    .flatMap { reachedState in
+      (0..<8).map {
+        ObserverProgress(
+          reachedState: reachedState, isBusy: $0 & 1 != 0, isSuspended: $0 & 2 != 0,
+          launchFailed: $0 & 4 != 0)
       }
-    private var counts = Array(repeating: 0, count: Census.standings.count)
+    }
+    private var counts = Array(repeating: 0, count: ProgressCounts.progresses.count)
     /// A bit for each count that is not 0: nearly always there are one or two.
     private var present: UInt32 = 0
 
-    private static func index(of standing: Standing) -> Int {
-      let level =
-        switch standing.level {
+    private static func index(of progress: ObserverProgress) -> Int {
+      let reachedState =
+        switch progress.reachedState {
         case .launching: 0
         case .background: 1
         case .foreground, .terminated: 2  // no member is ever terminated
         }
-      return level * 8 + (standing.isBusy ? 1 : 0) + (standing.isSuspended ? 2 : 0)
-        + (standing.launchFailed ? 4 : 0)
+      return reachedState * 8 + (progress.isBusy ? 1 : 0) + (progress.isSuspended ? 2 : 0)
+        + (progress.launchFailed ? 4 : 0)
     }
 
-    mutating func add(_ change: Int, of standing: Standing) {
-      let index = Self.index(of: standing)
+    mutating func add(_ change: Int, of progress: ObserverProgress) {
+      let index = Self.index(of: progress)
       counts[index] += change
       let bit = UInt32(1) << UInt32(index)
       present = counts[index] == 0 ? present & ~bit : present | bit
     }
 
-    func count(where isWanted: (Standing) -> Bool) -> Int {
+    func count(where isWanted: (ObserverProgress) -> Bool) -> Int {
       var (sum, left) = (0, present)
       while left != 0 {
         let index = left.trailingZeroBitCount
         left &= left - 1
-        if isWanted(Self.standings[index]) { sum += counts[index] }
+        if isWanted(Self.progresses[index]) { sum += counts[index] }
       }
       return sum
     }
 
-    func contains(where isWanted: (Standing) -> Bool) -> Bool {
+    func contains(where isWanted: (ObserverProgress) -> Bool) -> Bool {
       var left = present
       while left != 0 {
-        if isWanted(Self.standings[left.trailingZeroBitCount]) { return true }
+        if isWanted(Self.progresses[left.trailingZeroBitCount]) { return true }
         left &= left - 1
       }
       return false
@@ -85,7 +88,7 @@ struct LifecycleMembers: Sendable {
   struct Member: Sendable {
     let id: ObserverID
     let phase: LifecyclePhase
-    fileprivate(set) var standing = Standing()
+    fileprivate(set) var progress = ObserverProgress()
     /// Its place is kept until the next tidying, so that a removal moves nobody.
     fileprivate var isRemoved = false
   }
@@ -104,7 +107,7 @@ struct LifecycleMembers: Sendable {
 
   /// Sorted by phase.
   private var groups: [Group] = []
-  private var census = Census()
+  private var counts = ProgressCounts()
   /// Where the last one was found.
   private var last = Place(group: 0, index: 0)
 
@@ -114,12 +117,12 @@ struct LifecycleMembers: Sendable {
       groups.insert(Group(phase: phase), at: position)
     }
     groups[position].members.append(Member(id: id, phase: phase))
-    census.add(1, of: Standing())
+    counts.add(1, of: ObserverProgress())
   }
 
   mutating func remove(_ id: ObserverID) {
     guard let place = place(of: id) else { return }
-    census.add(-1, of: groups[place.group].members[place.index].standing)
+    counts.add(-1, of: groups[place.group].members[place.index].progress)
     groups[place.group].members[place.index].isRemoved = true
     groups[place.group].removed += 1
     let (removed, all) = (groups[place.group].removed, groups[place.group].members.count)
@@ -134,33 +137,36 @@ struct LifecycleMembers: Sendable {
   mutating func removeAll() { self = LifecycleMembers() }
 
   /// Changes what a member has heard of, if it is still there.
-  mutating func update(_ id: ObserverID, _ change: (inout Standing) -> Void) {
+  mutating func update(_ id: ObserverID, _ change: (inout ObserverProgress) -> Void) {
     guard let place = place(of: id) else { return }
     last = place
-    let old = groups[place.group].members[place.index].standing
-    change(&groups[place.group].members[place.index].standing)
-    let new = groups[place.group].members[place.index].standing
+    let old = groups[place.group].members[place.index].progress
+    change(&groups[place.group].members[place.index].progress)
+    let new = groups[place.group].members[place.index].progress
     guard new != old else { return }
-    census.add(-1, of: old)
-    census.add(1, of: new)
+    counts.add(-1, of: old)
+    counts.add(1, of: new)
   }
 
-  func contains(where isWanted: (Standing) -> Bool) -> Bool { census.contains(where: isWanted) }
+  func contains(where isWanted: (ObserverProgress) -> Bool) -> Bool {
+    counts.contains(where: isWanted)
+  }
 
-  func count(where isWanted: (Standing) -> Bool) -> Int { census.count(where: isWanted) }
+  func count(where isWanted: (ObserverProgress) -> Bool) -> Int { counts.count(where: isWanted) }
 
   /// Calls `body` for those wanted, in order or, on the way down, in reverse.
   func forEach(
-    where isWanted: (Standing) -> Bool, reversed isReversed: Bool = false, _ body: (Member) -> Void
+    where isWanted: (ObserverProgress) -> Bool, reversed isReversed: Bool = false,
+    _ body: (Member) -> Void
   ) {
-    let wanted = census.count(where: isWanted)
+    let wanted = counts.count(where: isWanted)
     if wanted == 0 { return }
     if isReversed {
       var left = wanted
       for group in groups.reversed() {
         for index in group.members.indices.reversed() {
           let member = group.members[index]
-          guard !member.isRemoved, isWanted(member.standing) else { continue }
+          guard !member.isRemoved, isWanted(member.progress) else { continue }
           body(member)
           left -= 1
           if left == 0 { return }
@@ -172,20 +178,20 @@ struct LifecycleMembers: Sendable {
         let start = group.phase == groups[first.group].phase ? first.index : 0
         for index in start..<group.members.endIndex {
           let member = group.members[index]
-          if !member.isRemoved, isWanted(member.standing) { body(member) }
+          if !member.isRemoved, isWanted(member.progress) { body(member) }
         }
       }
     }
   }
 
   /// Where the first of the `wanted` is: found from the end, where those are who came late.
-  private func first(of wanted: Int, where isWanted: (Standing) -> Bool) -> Place {
-    if wanted == census.count(where: { _ in true }) { return Place(group: 0, index: 0) }
+  private func first(of wanted: Int, where isWanted: (ObserverProgress) -> Bool) -> Place {
+    if wanted == counts.count(where: { _ in true }) { return Place(group: 0, index: 0) }
     var left = wanted
     for (number, group) in groups.enumerated().reversed() {
       for index in group.members.indices.reversed() {
         let member = group.members[index]
-        if !member.isRemoved, isWanted(member.standing) { left -= 1 }
+        if !member.isRemoved, isWanted(member.progress) { left -= 1 }
         if left == 0 { return Place(group: number, index: index) }
       }
     }

@@ -4,9 +4,9 @@
 /// code. The driver calls `next()` until it gets a step, delivers it, calls `reached(_:)` as the delivery
 /// gets to each member and `finishStep()` at its end, and asks for the next.
 ///
-/// A *walk* is the run of steps that one wish takes (pause: DidEnterBackground, then ShouldSaveState).
-/// Between walks the wish that has waited longest is planned, so the order of arrival is kept and a storm
-/// of one kind can't starve another; wishes of one kind that wait together are one. Where a wish was taken
+/// A *transition* is the run of steps that one request takes (pause: DidEnterBackground, then ShouldSaveState).
+/// Between transitions the request that has waited longest is planned, so the order of arrival is kept and a storm
+/// of one kind can't starve another; requests of one kind that wait together are one. Where a request was taken
 /// back while it waited, nothing is delivered: the registry converges on the latest state wanted.
 struct LifecycleRegistry: Sendable {
   /// A step to deliver, and the members that hear it.
@@ -14,20 +14,20 @@ struct LifecycleRegistry: Sendable {
     let step: LifecycleStep
     let cause: LifecycleCause
     let audience: LifecycleAudience<ObserverID>
-    /// Which walk it belongs to: grows from walk to walk.
-    let walk: UInt64
-    /// What that walk is about.
-    let kind: LifecycleWalk
+    /// Which transition it belongs to: grows from transition to transition.
+    let transition: UInt64
+    /// What that transition is about.
+    let kind: LifecycleTransition
     let isOfTermination: Bool
 
     init(
       step: LifecycleStep, cause: LifecycleCause, audience: LifecycleAudience<ObserverID>,
-      walk: UInt64, kind: LifecycleWalk, isOfTermination: Bool
+      transition: UInt64, kind: LifecycleTransition, isOfTermination: Bool
     ) {
       self.step = step
       self.cause = cause
       self.audience = audience
-      self.walk = walk
+      self.transition = transition
       self.kind = kind
       self.isOfTermination = isOfTermination
     }
@@ -41,22 +41,22 @@ struct LifecycleRegistry: Sendable {
     /// Termination begins: leave out the rest of the step being delivered if it yields, cancel the body.
     case terminate
     /// The second signal: cancel running hooks, keep the save reserve only.
-    case hurry
+    case expedite
     /// The third signal.
     case exitNow
-    /// A health check, which stands beside the walk under way.
+    /// A health check, which stands beside the transition under way.
     case checkHealth
   }
 
-  private enum News: Sendable {
-    case level(LifecycleState)
+  private enum ProgressUpdate: Sendable {
+    case reachedState(LifecycleState)
     case suspended(Bool)
     case nothing
 
     init(_ step: LifecycleStep) {
       switch step {
-      case .didFinishLaunching, .didEnterBackground: self = .level(.background)
-      case .willEnterForeground: self = .level(.foreground)
+      case .didFinishLaunching, .didEnterBackground: self = .reachedState(.background)
+      case .willEnterForeground: self = .reachedState(.foreground)
       case .willSuspend: self = .suspended(true)
       case .didResume: self = .suspended(false)
       default: self = .nothing
@@ -75,23 +75,23 @@ struct LifecycleRegistry: Sendable {
   /// Deliveries are held back while positive; those of a termination are not.
   private var holds = 0
   private var members = LifecycleMembers()
-  /// The rest of the walk under way. Cleared by termination, which plans its own.
-  private var walk: [LifecycleStep] = []
-  private var walkCause = LifecycleCause(.launch)
-  private var walkNumber: UInt64 = 0
-  /// What the walk under way, or the last one, is about.
-  private(set) var walkKind = LifecycleWalk.launch
+  /// The rest of the transition under way. Cleared by termination, which plans its own.
+  private var steps: [LifecycleStep] = []
+  private var transitionCause = LifecycleCause(.launch)
+  private var transitionNumber: UInt64 = 0
+  /// What the transition under way, or the last one, is about.
+  private(set) var transitionKind = LifecycleTransition.launch
   /// The step being delivered; `next()` gives none meanwhile.
   private var current: Plan? {
-    didSet { news = current.map { News($0.step) } ?? .nothing }
+    didSet { news = current.map { ProgressUpdate($0.step) } ?? .nothing }
   }
   /// What whoever is reached by the current step then knows.
-  private var news = News.nothing
-  /// The termination has taken steps from the walk that was under way.
-  private(set) var hasCutWalk = false
+  private var news = ProgressUpdate.nothing
+  /// The termination has taken steps from the transition that was under way.
+  private(set) var hasCutTransition = false
   /// How many signals asked for an end: only signals escalate.
   private var terminationSignals = 0
-  private var wishes = LifecycleWishes()
+  private var requests = PendingRequests()
   /// The machine is about to sleep.
   private var wantsSleep = false
 
@@ -108,29 +108,29 @@ struct LifecycleRegistry: Sendable {
     if case .checkHealth = event.kind { return state == .terminated ? .refused : .checkHealth }
     guard termination == nil, state != .terminated else { return .refused }
     switch event.kind {
-    case .launch: wishes.wantLaunch(event.cause)
+    case .launch: requests.enqueueLaunch(event.cause)
     case .enterBackground(let reason):
       backgroundReasons.insert(reason)
-      wishes.want(.state, event.cause)
+      requests.enqueue(.state, event.cause)
     case .enterForeground(let reason):
       backgroundReasons.remove(reason)
-      wishes.want(.state, event.cause)
+      requests.enqueue(.state, event.cause)
     case .suspend:
       backgroundReasons.insert(.suspend)
       wantsSleep = true
-      wishes.want(.sleep, event.cause)
-      wishes.want(.state, event.cause)
+      requests.enqueue(.sleep, event.cause)
+      requests.enqueue(.state, event.cause)
     case .resume:
       backgroundReasons.remove(.suspend)
       wantsSleep = false
-      wishes.want(.sleep, event.cause)
-      wishes.want(.state, event.cause)
-    case .reload: wishes.want(.reload, event.cause)
-    case .saveState: wishes.want(.save, event.cause)
-    case .pressure(let resource): wishes.want(.pressure(resource), event.cause)
+      requests.enqueue(.sleep, event.cause)
+      requests.enqueue(.state, event.cause)
+    case .reload: requests.enqueue(.reload, event.cause)
+    case .saveState: requests.enqueue(.save, event.cause)
+    case .pressure(let resource): requests.enqueue(.pressure(resource), event.cause)
     case .post(let notification):
       let post = LifecyclePost(notification, id: postID ?? PostID(value: 0))
-      wishes.want(.post(post), event.cause)
+      requests.enqueue(.post(post), event.cause)
     case .terminate, .checkHealth: break
     }
     return .none
@@ -140,45 +140,45 @@ struct LifecycleRegistry: Sendable {
     if cause.signal != nil { terminationSignals += 1 }
     guard termination == nil else {
       switch terminationSignals {
-      case 2 where cause.signal != nil: return .hurry
+      case 2 where cause.signal != nil: return .expedite
       case 3... where cause.signal != nil: return .exitNow
       default: return .none
       }
     }
     termination = cause
-    hasCutWalk = walk.contains { isStillWanted($0) }
-    walkCause = cause
-    walkNumber += 1
-    walkKind = .termination
+    hasCutTransition = steps.contains { isStillRequested($0) }
+    transitionCause = cause
+    transitionNumber += 1
+    transitionKind = .termination
     // A daemon that was never launched has nothing to take down.
     let isLaunched = state != .launching || current != nil
-    walk = isLaunched ? [.bodyEnds, .shouldSaveState, .willTerminate] : []
+    steps = isLaunched ? [.bodyEnds, .shouldSaveState, .willTerminate] : []
     if !isLaunched { state = .terminated }
     return .terminate
   }
 
   /// Posts that a termination has overtaken: they will never be delivered.
   mutating func takeOvertakenPosts() -> [LifecyclePost] {
-    termination == nil ? [] : wishes.takePosts()
+    termination == nil ? [] : requests.takePosts()
   }
 
   /// Who hears a notification that is posted in a hook, and so delivered at once, beside the current step.
   func audience(of step: LifecycleStep, cause: LifecycleCause) -> Plan {
-    plan(step, cause: cause) { $0.misses(step) }
+    plan(step, cause: cause) { $0.shouldReceive(step) }
   }
 
   mutating func hold() { holds += 1 }
   mutating func release() { holds -= 1 }
   var isHeld: Bool { holds > 0 }
 
-  /// Who will hear the rest of the walk under way, step by step, as far as that is known now.
+  /// Who will hear the rest of the transition under way, step by step, as far as that is known now.
   var remainingAudience: [(step: LifecycleStep, members: [ObserverID])] {
     var hearing: [ObserverID] = []
-    let isHearing = { (standing: LifecycleMembers.Standing) in
-      standing.level != .launching || state == .launching
+    let isHearing = { (progress: LifecycleMembers.ObserverProgress) in
+      progress.reachedState != .launching || state == .launching
     }
     members.forEach(where: isHearing) { hearing.append($0.id) }
-    return walk.map { ($0, hearing) }
+    return steps.map { ($0, hearing) }
   }
 
   // MARK: Members
@@ -196,7 +196,7 @@ struct LifecycleRegistry: Sendable {
   /// The member could not launch.
   mutating func launchFailed(_ id: ObserverID) {
     members.update(id) { member in
-      member.level = .launching
+      member.reachedState = .launching
       member.launchFailed = true
     }
   }
@@ -204,7 +204,7 @@ struct LifecycleRegistry: Sendable {
   /// The delivery under way has got to this member: it is being told now.
   mutating func reached(_ id: ObserverID) {
     switch news {
-    case .level(let level): members.update(id) { $0.level = level }
+    case .reachedState(let reachedState): members.update(id) { $0.reachedState = reachedState }
     case .suspended(let isSuspended): members.update(id) { $0.isSuspended = isSuspended }
     case .nothing: break
     }
@@ -216,9 +216,9 @@ struct LifecycleRegistry: Sendable {
     guard let step = current?.step, termination == nil || !step.isPause else { return }
     members.update(id) { member in
       switch step {
-      case .didFinishLaunching: member.level = .launching
-      case .willEnterForeground: member.level = .background
-      case .didEnterBackground: member.level = .foreground
+      case .didFinishLaunching: member.reachedState = .launching
+      case .willEnterForeground: member.reachedState = .background
+      case .didEnterBackground: member.reachedState = .foreground
       case .willSuspend: member.isSuspended = false
       case .didResume: member.isSuspended = true
       default: break
@@ -228,20 +228,20 @@ struct LifecycleRegistry: Sendable {
 
   // MARK: What comes out
 
-  /// A walk is under way: a step is being delivered, or waits, or is held back.
-  var isInWalk: Bool { current != nil || !walk.isEmpty }
+  /// A transition is under way: a step is being delivered, or waits, or is held back.
+  var isInTransition: Bool { current != nil || !steps.isEmpty }
 
   /// Nothing is left to be told of the machine's sleep, or of its end.
   var isSleepSettled: Bool {
-    termination == nil && wishes.sleep == nil && wantsSleep == isSuspended
-      && !(isInWalk && walkKind == .suspend)
+    termination == nil && requests.sleep == nil && wantsSleep == isSuspended
+      && !(isInTransition && transitionKind == .suspend)
   }
 
   /// In the foreground, and to stay there.
   var isServing: Bool { state == .foreground && backgroundReasons.isEmpty && termination == nil }
 
   /// The launch is not held: the hold may be released by what it waits for.
-  var isLaunchWalk: Bool { walkKind == .launch && isInWalk }
+  var isLaunchTransition: Bool { transitionKind == .launch && isInTransition }
 
   /// Nothing to deliver and nothing being delivered, not even behind a hold.
   var isIdle: Bool {
@@ -259,13 +259,13 @@ struct LifecycleRegistry: Sendable {
       current = nextTerminationStep()
       return current
     }
-    let isLaunch = state == .launching || isLaunchWalk
+    let isLaunch = state == .launching || isLaunchTransition
     guard holds == 0 || isLaunch else { return nil }
-    current = (holds == 0 ? catchUp() : nil) ?? nextWalkStep()
+    current = (holds == 0 ? catchUp() : nil) ?? nextTransitionStep()
     return current
   }
 
-  /// The current step has ended, or was overtaken. Returns true when its walk is over too.
+  /// The current step has ended, or was overtaken. Returns true when its transition is over too.
   @discardableResult mutating func finishStep() -> Bool {
     guard let plan = current else { return true }
     current = nil
@@ -274,15 +274,15 @@ struct LifecycleRegistry: Sendable {
     case .willTerminate: state = .terminated
     default: break
     }
-    // A step that is no longer wanted must not keep its walk, and whoever waits for that, open.
-    if termination == nil { walk = Array(walk.drop { !isStillWanted($0) }) }
-    return walk.isEmpty
+    // A step that is no longer wanted must not keep its transition, and whoever waits for that, open.
+    if termination == nil { steps = Array(steps.drop { !isStillRequested($0) }) }
+    return steps.isEmpty
   }
 
   /// The third signal: nothing more is delivered.
   mutating func abort() {
     current = nil
-    walk = []
+    steps = []
     state = .terminated
   }
 
@@ -292,32 +292,34 @@ struct LifecycleRegistry: Sendable {
 
   private mutating func nextTerminationStep() -> Plan? {
     // Members in the foreground, and not the state: an upward step may have been overtaken midway.
-    if members.contains(where: { $0.level == .foreground }) {
+    if members.contains(where: { $0.reachedState == .foreground }) {
       state = .background
-      return plan(.didEnterBackground, cause: walkCause) { $0.misses(.didEnterBackground) }
+      return plan(.didEnterBackground, cause: transitionCause) {
+        $0.shouldReceive(.didEnterBackground)
+      }
     }
-    guard !walk.isEmpty else { return nil }
+    guard !steps.isEmpty else { return nil }
     if state == .foreground { state = .background }
-    let step = walk.removeFirst()
-    if case .bodyEnds = step { return plan(step, cause: walkCause) { _ in false } }
-    return plan(step, cause: walkCause) { $0.misses(step) }
+    let step = steps.removeFirst()
+    if case .bodyEnds = step { return plan(step, cause: transitionCause) { _ in false } }
+    return plan(step, cause: transitionCause) { $0.shouldReceive(step) }
   }
 
   /// Members that came late, or were busy, are told what the others have heard, step by step, before
   /// anything else.
   private mutating func catchUp() -> Plan? {
     guard state != .launching, let step = missedStep() else { return nil }
-    if walk.isEmpty {
-      walkNumber += 1
-      walkKind = .catchUp
+    if steps.isEmpty {
+      transitionNumber += 1
+      transitionKind = .catchUp
     }
-    return plan(step, cause: LifecycleCause(.lateObserver)) { !$0.isBusy && $0.misses(step) }
+    return plan(step, cause: LifecycleCause(.lateObserver)) { !$0.isBusy && $0.shouldReceive(step) }
   }
 
   /// The first step that somebody has missed who can hear it now.
   private func missedStep() -> LifecycleStep? {
     let isMissed = { (step: LifecycleStep) in
-      members.contains { !$0.isBusy && $0.misses(step) }
+      members.contains { !$0.isBusy && $0.shouldReceive(step) }
     }
     if isMissed(.didFinishLaunching) { return .didFinishLaunching }
     if !isSuspended, isMissed(.didResume) { return .didResume }
@@ -325,18 +327,18 @@ struct LifecycleRegistry: Sendable {
     return isMissed(last) ? last : nil
   }
 
-  private mutating func nextWalkStep() -> Plan? {
+  private mutating func nextTransitionStep() -> Plan? {
     repeat {
-      while !walk.isEmpty {
-        let step = walk.removeFirst()
-        if isStillWanted(step) { return begin(step) }
+      while !steps.isEmpty {
+        let step = steps.removeFirst()
+        if isStillRequested(step) { return begin(step) }
       }
-    } while (holds == 0 || state == .launching) && planWalk()
+    } while (holds == 0 || state == .launching) && planTransition()
     return nil
   }
 
-  /// Whether a step of the walk under way is still what the daemon should do.
-  private func isStillWanted(_ step: LifecycleStep) -> Bool {
+  /// Whether a step of the transition under way is still what the daemon should do.
+  private func isStillRequested(_ step: LifecycleStep) -> Bool {
     switch step {
     case .willEnterForeground: backgroundReasons.isEmpty && state == .background
     case .didEnterBackground: state == .foreground
@@ -353,27 +355,29 @@ struct LifecycleRegistry: Sendable {
     case .didResume: isSuspended = false
     default: break
     }
-    return plan(step, cause: walkCause) { $0.misses(step) }
+    return plan(step, cause: transitionCause) { $0.shouldReceive(step) }
   }
 
-  /// Plans the walk for the wish that has waited longest; false when there is none.
-  private mutating func planWalk() -> Bool {
-    walkNumber += 1
+  /// Plans the transition for the request that has waited longest; false when there is none.
+  private mutating func planTransition() -> Bool {
+    transitionNumber += 1
     if state == .launching {
-      guard let cause = wishes.takeLaunch() else { return false }
-      walkKind = .launch
-      walkCause = cause
-      walk = [.didFinishLaunching, .willEnterForeground]
+      guard let cause = requests.takeLaunch() else { return false }
+      transitionKind = .launch
+      transitionCause = cause
+      steps = [.didFinishLaunching, .willEnterForeground]
       return true
     }
-    guard let (kind, cause) = wishes.takeNext() else { return false }
-    walkCause = cause
-    (walkKind, walk) = plannedWalk(for: kind)
+    guard let (kind, cause) = requests.takeNext() else { return false }
+    transitionCause = cause
+    (transitionKind, steps) = plannedTransition(for: kind)
     return true
   }
 
   /// Empty where nothing is left to do.
-  private func plannedWalk(for kind: LifecycleWishes.Kind) -> (LifecycleWalk, [LifecycleStep]) {
+  private func plannedTransition(for kind: PendingRequests.Kind) -> (
+    LifecycleTransition, [LifecycleStep]
+  ) {
     switch kind {
     case .state where backgroundReasons.isEmpty: (.foreground, [.willEnterForeground])
     case .state:
@@ -392,7 +396,7 @@ struct LifecycleRegistry: Sendable {
   /// The step with the members that hear it, in order, cut into groups.
   private func plan(
     _ step: LifecycleStep, cause: LifecycleCause,
-    to isIncluded: (LifecycleMembers.Standing) -> Bool
+    to isIncluded: (LifecycleMembers.ObserverProgress) -> Bool
   ) -> Plan {
     var audience = LifecycleAudience<ObserverID>()
     var last: LifecyclePhase?
@@ -402,7 +406,8 @@ struct LifecycleRegistry: Sendable {
       last = member.phase
     }
     return Plan(
-      step: step, cause: cause, audience: audience, walk: walkNumber, kind: walkKind,
+      step: step, cause: cause, audience: audience, transition: transitionNumber,
+      kind: transitionKind,
       isOfTermination: termination != nil)
   }
 }

@@ -41,9 +41,6 @@ final class HookCall: Sendable {
 
   var step: LifecycleStep { plan.step }
 
-  /// Neither ended nor abandoned.
-  var isCurrent: Bool { core.isCurrent(id) }
-
   // MARK: Calling
 
   /// Calls the hook; the call that its driver is to go on with, if there is one.
@@ -57,7 +54,7 @@ final class HookCall: Sendable {
     do {
       if let asActor = entry.asActor, hook.isMethod {
         if hasBegun || core.move(id, to: .driven) { try await call(on: asActor(target), target) }
-      } else if hook.staysInPlace {
+      } else if hook.completesSynchronously {
         if hasBegun || core.move(id, to: .begun) {
           try await hook.call(target, step, LifecycleContext(self))
         }
@@ -91,7 +88,7 @@ final class HookCall: Sendable {
     }
     guard hasBegun || core.move(id, to: .begun) else { return }
     try await hook.call(target, step, LifecycleContext(self))
-    if let here, HookExecutor.Spot.current == here { hook.staysInPlace = true }
+    if let here, HookExecutor.Spot.current == here { hook.completesSynchronously = true }
   }
 
   // MARK: Where it is
@@ -104,5 +101,21 @@ final class HookCall: Sendable {
       place.worker?.sequence.load(ordering: .acquiring) == place.spot.sequence
     if isInPlace || core.beacon.isAnswered(place.beacon) { return .running }
     return core.beacon.hasEverAnswered ? .waitingForExecutor : .unknown
+  }
+}
+
+extension HookCall: RunningHook {
+  var cause: LifecycleCause { plan.cause }
+  var deadline: MonotonicTime? { core.deadline(of: id) }
+  var now: MonotonicTime { core.now }
+  var isCurrent: Bool { core.isCurrent(id) }
+  func extendDeadline(by extra: Duration) { core.handle(.extend(id, by: extra)) }
+}
+
+extension LifecycleContext {
+  /// The context of the hook that the current task runs in, if it does.
+  public static var current: LifecycleContext? {
+    guard let call = HookCall.current, call.isCurrent else { return nil }
+    return LifecycleContext(call)
   }
 }

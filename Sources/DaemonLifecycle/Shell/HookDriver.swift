@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A task that awaits the hooks of a walk, one after another, on the subject's executor.
+/// A task that awaits the hooks of a transition, one after another, on the subject's executor.
 ///
 /// A hook can't be abandoned by structured means, since a parent waits for its children; so a hook is
 /// given up by giving up its driver, which stays cancelled, and another driver goes on.

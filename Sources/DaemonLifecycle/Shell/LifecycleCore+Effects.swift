@@ -1,5 +1,5 @@
+import DaemonSystemd
 import Synchronization
-import Systemd
 
 // What the machine's effects come to: bound to entries, drivers and continuations under the lock, performed outside.
 extension LifecycleCore {
@@ -23,7 +23,7 @@ extension LifecycleCore {
     var endedRounds: [ForegroundRounds] = []
     /// The process still lives, and should not.
     var overdue: LifecycleExit?
-    var hasTellings = false
+    var hasMessages = false
 
     init(reusable: HookDriver?) { self.reusable = reusable }
   }
@@ -39,7 +39,7 @@ extension LifecycleCore {
       if let call = state.removeHookCall(id) { work.garbage.append(call) }
     }
     if !effects.released.isEmpty { work.garbage += effects.released }
-    for telling in effects.tellings { bind(telling, &state, &work) }
+    for telling in effects.messages { bind(telling, &state, &work) }
     for start in effects.starts { bind(start, &state, &work) }
     for id in effects.cancels {
       guard let driver = state.hookCall(id)?.driver else { continue }
@@ -69,7 +69,7 @@ extension LifecycleCore {
     work.next = call
   }
 
-  private func bind(_ telling: Effects.Telling, _ state: inout State, _ work: inout Work) {
+  private func bind(_ telling: Effects.Message, _ state: inout State, _ work: inout Work) {
     switch telling {
     case .fact(let fact): bind(fact, &state)
     case .announced(let step, let cause): announce(step, cause, &state)
@@ -89,10 +89,10 @@ extension LifecycleCore {
     if sinks.isEmpty { return }
     var fact = fact
     // The kernel's time, also in a mock: systemd compares it with its own.
-    if !time.isMonotonic, case .began(let walk, let cause, _) = fact {
-      fact = .began(walk, cause, at: .now())
+    if !time.isMonotonic, case .began(let transition, let cause, _) = fact {
+      fact = .began(transition, cause, at: .now())
     }
-    state.outbox.append { [sinks, fact] in for sink in sinks { sink.hear(fact) } }
+    state.outbox.append { [sinks, fact] in for sink in sinks { sink.receive(fact) } }
   }
 
   /// Streams and recorders see a step as it begins.
@@ -100,7 +100,7 @@ extension LifecycleCore {
     _ step: LifecycleStep, _ cause: LifecycleCause, _ state: inout State
   ) {
     guard recorder != nil || !state.streams.isEmpty, let type = step.type else { return }
-    let own = NotificationSink.Subject.notifications(ObjectIdentifier(type))
+    let own = StreamSubscriber.Subject.notifications(ObjectIdentifier(type))
     let subjects = step.isHealthCheck ? [own] : [.all, own]
     let streams = state.streams.values.filter { subjects.contains($0.subject) }
     guard recorder != nil || !streams.isEmpty else { return }
@@ -138,7 +138,7 @@ extension LifecycleCore {
   func perform(_ work: inout Work) {
     if let exit = work.overdue { endProcess(exit) }
     if let (isReady, number) = work.readiness { readiness?.set(isReady, number: number) }
-    if work.hasTellings { tell() }
+    if work.hasMessages { tell() }
     if let round = work.healthRound { sendBeacons(of: round) }
     // Cancellation handlers and deinits are the user's code.
     // One item each: a handler that blocks must not keep the others from being cancelled.
@@ -175,19 +175,19 @@ extension LifecycleCore {
 
   /// Empties the outbox, unless another thread is about it already.
   private func tell() {
-    var tellings: [@Sendable () -> Void] = state.withLock { state in
-      guard !state.isTelling else { return [] }
+    var messages: [@Sendable () -> Void] = state.withLock { state in
+      guard !state.isDelivering else { return [] }
       return Self.takeOutbox(&state)
     }
-    while !tellings.isEmpty {
-      for telling in tellings { telling() }
-      tellings = state.withLock { Self.takeOutbox(&$0) }
+    while !messages.isEmpty {
+      for telling in messages { telling() }
+      messages = state.withLock { Self.takeOutbox(&$0) }
     }
   }
 
   /// What is to be told next; nobody tells any more when that is nothing.
   private static func takeOutbox(_ state: inout State) -> [@Sendable () -> Void] {
-    state.isTelling = !state.outbox.isEmpty
+    state.isDelivering = !state.outbox.isEmpty
     defer { state.outbox = [] }
     return state.outbox
   }

@@ -3,7 +3,7 @@ import Synchronization
 // Who is told: observers come, and go.
 extension LifecycleCore {
   func add(
-    _ observer: some LifecycleObserver, phase: LifecyclePhase, name: ObserverEntry.Name? = nil
+    _ observer: some LifecycleObserver, phase: LifecyclePhase, name: ObserverName? = nil
   ) {
     // An observer of the package's own has a name; the record is of the user's calls.
     if name == nil { recorder?.didAdd(observer) }
@@ -19,7 +19,7 @@ extension LifecycleCore {
 
   func add(
     closure: Hook, owner: (any AnyObject & Sendable)?, phase: LifecyclePhase,
-    name: ObserverEntry.Name
+    name: ObserverName
   ) -> ObserverID {
     recorder?.didObserve(name.description)
     let (id, candidates) = change { state, now, effects in
@@ -52,7 +52,7 @@ extension LifecycleCore {
   }
 
   /// Adds the rounds of a `foreground { … }`, or ends them when the daemon has ended.
-  func addRounds(_ rounds: ForegroundRounds, phase: LifecyclePhase, name: ObserverEntry.Name) {
+  func addRounds(_ rounds: ForegroundRounds, phase: LifecyclePhase, name: ObserverName) {
     add(rounds, phase: phase, name: name)
     let isOver = state.withLock { state in
       let isOver = state.machine.stop.exit != nil || state.machine.isClosed

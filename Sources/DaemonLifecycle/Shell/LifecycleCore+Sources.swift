@@ -36,13 +36,13 @@ extension LifecycleCore {
     case .watchdogTick(let stall):
       handle(.watchdogTick(stall: stall, asksMainActor: beacon.hasEverAnswered))
     case .unmappedReload(let cause): tell(.unmappedReload(cause, at: .now()))
-    case .complaint(let text): tell(.complaint(text))
-    case .remark(let remark, let text): tell(.remark(remark, text))
+    case .warning(let text): tell(.warning(text))
+    case .statusNote(let statusNote, let text): tell(.statusNote(statusNote, text))
     }
   }
 
   /// Tells the sinks what concerns them alone.
-  private func tell(_ fact: LifecycleFact) { change { _, _, effects in effects.tell(fact) } }
+  private func tell(_ fact: LifecycleFact) { change { _, _, effects in effects.publish(fact) } }
 }
 
 extension LifecycleCore: HookExecutor.Client {
@@ -59,11 +59,11 @@ extension LifecycleCore: HookExecutor.Client {
       "Descriptors of the event thread were closed by other code of this process, as by close_range(2)"
     if let failure {
       return receive(
-        .complaint(
+        .warning(
           "\(what), and there are no others: \(failure) Signals and deadlines are seen to all the same."
         ))
     }
-    if isRepaired { receive(.complaint("\(what): it has made new ones.")) }
+    if isRepaired { receive(.warning("\(what): it has made new ones.")) }
     for source in sources.withLock({ $0 }) where !source.descriptors.allSatisfy(isPolled) {
       repair(source)
     }
@@ -94,7 +94,7 @@ extension LifecycleCore: HookExecutor.Client {
     sources.withLock { $0.removeAll { $0 === source } }
     _ = Unmanaged.passRetained(source as AnyObject)
     receive(
-      .complaint(
+      .warning(
         "\(type(of: source)) has lost its descriptors too, and is done without: \(error)"))
   }
 

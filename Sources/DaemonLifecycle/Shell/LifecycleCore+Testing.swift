@@ -1,5 +1,5 @@
+package import DaemonSystemd
 import Synchronization
-package import Systemd
 
 // What the test kit needs of a core. The mock is the same core with a clock that a test moves, no sources,
 // and no process to end.
@@ -14,22 +14,22 @@ extension LifecycleCore {
     var sinks: [any LifecycleSink] = [log]
     if let notifyAddress, let socket = try? NotifySocket(address: notifyAddress) {
       sinks.append(
-        NotifySink(socket, sendsStatus: configuration.systemd.sendsStatus) { log.complain($0) })
+        NotifySink(socket, sendsStatus: configuration.systemd.sendsStatus) { log.warn($0) })
     }
     if let file = configuration.livenessFile {
-      sinks.append(LivenessSink(file) { log.complain($0) })
+      sinks.append(LivenessSink(file) { log.warn($0) })
     }
     self.init(
       configuration: configuration, initialState: initialState, time: .virtual(VirtualTime()),
       recorder: recorder, sinks: sinks,
-      readiness: configuration.readinessFile.map { ReadinessMarker($0) { log.complain($0) } },
+      readiness: configuration.readinessFile.map { ReadinessMarker($0) { log.warn($0) } },
       preservation: PreservationSlot(preservation),
       exitProcess: exitProcess)
     // A daemon at work has said that it is ready.
     guard initialState != .launching else { return }
     change { state, now, effects in
       state.machine.handle(.armed, at: now, &effects)
-      effects.tell(.launched(state.machine.snapshot))
+      effects.publish(.launched(state.machine.snapshot))
     }
   }
 

@@ -1,5 +1,5 @@
+package import DaemonSystemd
 import Synchronization
-public import Systemd
 
 // A restart or a stop? Only systemd knows, and it is asked when the termination begins.
 extension LifecycleCore {
@@ -39,25 +39,5 @@ extension LifecycleCore {
     return state.withLock { if case .known(let job) = $0.unitJob { job } else { nil } }
   }
 
-  private var clock: LifecycleClock { LifecycleClock(core: self) }
-}
-
-extension LifecycleObservable {
-  /// What systemd is doing with the service that terminates: `.restart` or `.stop`; `nil` when systemd did not ask
-  /// for the end, as with kill(1), or could not be asked in time.
-  ///
-  ///     func willTerminate(_ notification: WillTerminate) async {
-  ///       let job = await lifecycle.unitJob()
-  ///       if job?.isRestart ?? true { handOver() } else { await finishConnections() }
-  ///     }
-  ///
-  /// Nothing but systemd's bus says so. It is asked when the termination begins, and the answer takes about a
-  /// millisecond. Before a termination this is `nil`, at once.
-  ///
-  /// - Parameter limit: How long the answer is waited for; default 1 s. A hook's deadline counts too.
-  nonisolated(nonsending) public func unitJob(
-    within limit: Duration = .seconds(1)
-  ) async -> UnitJob? {
-    await core.unitJob(within: limit)
-  }
+  private var clock: LifecycleClock { LifecycleClock(keeper: self) }
 }

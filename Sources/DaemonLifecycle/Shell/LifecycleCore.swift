@@ -1,6 +1,6 @@
 import CLinux
+import DaemonSystemd
 import Synchronization
-import Systemd
 
 /// What a subject is inside: the machine, and beside it what a machine can't hold (observers, tasks, continuations), under
 /// one lock.
@@ -8,7 +8,7 @@ import Systemd
 /// Data goes one way: a source's input enters with `handle`, the machine decides, and its effects are bound to entries,
 /// drivers and continuations while the lock is held, and performed once it is free. Nothing of the user's runs under the
 /// lock, and nothing here decides anything about a call.
-public final class LifecycleCore: Sendable {
+public final class LifecycleCore: TimeKeeper, Sendable {
   /// Access only while holding `state`'s lock.
   struct State: ~Copyable {
     var machine: LifecycleMachine
@@ -18,7 +18,7 @@ public final class LifecycleCore: Sendable {
     var hookCalls: [HookCall?] = []
     /// The body of `run`, from its beginning.
     var bodyTask: Task<Void, Never>?
-    var streams: [UInt64: NotificationSink] = [:]
+    var streams: [UInt64: StreamSubscriber] = [:]
     var posters: [PostID: CheckedContinuation<LifecycleReport, Never>] = [:]
     /// Those of `foreground { … }`, which end with the daemon whatever hooks they hear.
     var rounds: [ObjectIdentifier: ForegroundRounds] = [:]
@@ -31,7 +31,7 @@ public final class LifecycleCore: Sendable {
     var timerWaiters: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
     /// What is to be told outside of the lock, in order; one thread at a time tells.
     var outbox: [@Sendable () -> Void] = []
-    var isTelling = false
+    var isDelivering = false
     /// Grows with each critical section that has something to show to probes.
     var readinessNumber: UInt64 = 0
     var lastID: UInt64 = 0
@@ -181,7 +181,7 @@ public final class LifecycleCore: Sendable {
       bind(&effects, &state, &work)
       noteReadiness(&state, &work)
       noteIdle(&state)
-      work.hasTellings = !state.outbox.isEmpty
+      work.hasMessages = !state.outbox.isEmpty
       executor.unfinishedHooks.store(state.machine.calls.count, ordering: .relaxed)
       return (result, arm(state))
     }

@@ -1,5 +1,5 @@
 import CLinux
-public import Systemd
+public import DaemonSystemd
 
 /// Why a state could not be opened, loaded or saved. What was on disk before is still there.
 public enum StateError: Error, Sendable, Hashable, CustomStringConvertible {

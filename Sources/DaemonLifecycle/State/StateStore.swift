@@ -1,6 +1,6 @@
 import CLinux
+public import DaemonSystemd
 import Synchronization
-public import Systemd
 
 /// Keeps bytes on disk so that they are there after a crash, a power cut and a kill in mid-save.
 ///

@@ -27,7 +27,7 @@ enum Release: String, CaseIterable, Sendable, CustomTestStringConvertible {
   private static let names = (ProcessInfo.processInfo.environment["MACHINE_SUITES"] ?? "")
     .split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
 
-  /// Why the environment's wish can't be granted; `nil` if it can, or if there is none.
+  /// Why the environment's request can't be granted; `nil` if it can, or if there is none.
   static var refusal: String? {
     if let name = names.first(where: { Release(rawValue: $0) == nil }) {
       let known = allCases.map(\.rawValue).joined(separator: ", ")

@@ -1,5 +1,5 @@
+import DaemonSystemd
 import Glibc
-import Systemd
 
 /// Starts a child from a thread of Swift's pool that says what it has inherited, and then only waits.
 ///

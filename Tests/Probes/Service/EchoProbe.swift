@@ -1,7 +1,7 @@
+import DaemonSystemd
 import Glibc
-import Systemd
 
-/// Answers each line with its process id and the line; one thread, no lifecycle: the module `Systemd` alone.
+/// Answers each line with its process id and the line; one thread, no lifecycle: the module `DaemonSystemd` alone.
 ///
 /// The listener comes from a socket unit, as "listener". A connection is stored when it is accepted, as "c"
 /// and a number, so that the next run goes on with it; "forget" closes it, and "unknown" is what a test has

@@ -1,7 +1,7 @@
 import DaemonLifecycle
+import DaemonSystemd
 import Glibc
 import Synchronization
-import Systemd
 
 /// A daemon whose clients take every descriptor: SIGRTMIN+1 lets them in, SIGRTMIN+2 sends them away.
 ///

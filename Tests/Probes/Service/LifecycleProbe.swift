@@ -1,7 +1,7 @@
 import DaemonLifecycle
+import DaemonSystemd
 import Glibc
 import Synchronization
-import Systemd
 
 /// Says what it hears, and misbehaves as its options say.
 ///

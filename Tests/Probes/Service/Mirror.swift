@@ -1,5 +1,5 @@
+import DaemonSystemd
 import Glibc
-import Systemd
 
 /// An HTTP server on 127.0.0.1 that answers with the request's Authorization header.
 func mirror(port: UInt16) throws -> Never {

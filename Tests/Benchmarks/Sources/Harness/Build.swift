@@ -6,7 +6,7 @@ import Measuring
 enum Build: Row {
   static let name = "build"
   private static let products = [
-    "Systemd", "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting",
+    "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting",
   ]
 
   static func run(_ bench: Bench) throws {

@@ -1,0 +1,178 @@
+import DaemonSystemd
+
+/// What a subject has of systemd, and of whatever else supervises it, decided once from its configuration and the environment.
+struct ServiceIntegration {
+  /// Who is told what happens.
+  private(set) var sinks: [any LifecycleSink] = []
+  /// What reports facts, beside the signals. One that can't be opened is done without.
+  private(set) var sources: [any LifecycleSource] = []
+  /// Shows probes whether the daemon is ready.
+  private(set) var readiness: ReadinessMarker?
+  private(set) var watchdogPeriod: Duration?
+  /// There is a service manager that reloads by signal and waits for answers.
+  private(set) var isSupervised = false
+  /// One of the sources finds out what systemd is doing with the service that terminates.
+  private(set) var asksForUnitJob = false
+
+  /// What the environment has wrong: said at the start, and done without.
+  private(set) var problems: [String] = []
+  private let log: LifecycleLog
+  private var claim: ServiceManagerLease?
+
+  init(_ configuration: LifecycleConfiguration) {
+    let systemd = configuration.systemd
+    log = LifecycleLog(configuration)
+    if systemd.usesService, systemd.environment.isWithheld {
+      problems.append(
+        "the environment is not read, because this program has privileges that its caller may lack (setuid, setgid or"
+          + " file capabilities). If systemd has started it, systemd is not notified: give the unit User= and"
+          + " AmbientCapabilities= instead.")
+    }
+    if systemd.usesService, systemd.environment.isSupervised { claimService(systemd) }
+    if isSupervised { findProblems(systemd.environment) }
+    if isSupervised, systemd.notifies { addNotifications(systemd) }
+    addPressure(systemd)
+    addBuses(systemd)
+    if let file = configuration.livenessFile { addLiveness(file) }
+    sinks.append(log)
+    readiness = configuration.readinessFile.map { [log] in
+      ReadinessMarker($0) { log.warn($0) }
+    }
+    if let readiness { sources.append(readiness.retries) }
+    if let problem = StopBudget.drainProblem(configuration) { problems.append(problem) }
+    if let alive = configuration.livenessFile, alive.path == configuration.readinessFile?.path {
+      problems.append(
+        "\(alive.path) is the readiness file and the liveness file, so a daemon that is paused would look ready:"
+          + " give each its own.")
+    }
+  }
+
+  /// Says what went wrong with an interface that the daemon does without.
+  func warn(_ sentence: String) { log.warn(sentence) }
+
+  private mutating func claimService(_ systemd: SystemdConfiguration) {
+    claim = ServiceManagerLease.take()
+    isSupervised = claim != nil
+    if !isSupervised {
+      problems.append(
+        "another LifecycleSubject of this process speaks with systemd, so this one does not."
+          + " Give it SystemdConfiguration.off.")
+    }
+  }
+
+  private mutating func findProblems(_ environment: ServiceEnvironment) {
+    problems += environment.problems.map(\.description)
+    guard let pid = environment.variables["SYSTEMD_EXEC_PID"],
+      (try? environment.isMainProcess) == false
+    else { return }
+    problems.append(
+      "systemd has started process \(pid), and this is \(environment.processID): with"
+        + " NotifyAccess=main nothing that it says is heard. Start it with exec, or set NotifyAccess=all."
+    )
+  }
+
+  private mutating func addNotifications(_ systemd: SystemdConfiguration) {
+    guard let address = try? systemd.environment.notifySocket,
+      let socket = try? NotifySocket(address: address)
+    else { return }
+    let sink = NotifySink(socket, sendsStatus: systemd.sendsStatus) { [log] in log.warn($0) }
+    sinks.append(sink)
+    sources.append(sink.retries)
+    addWatchdog(systemd)
+  }
+
+  private mutating func addPressure(_ systemd: SystemdConfiguration) {
+    let resources: Set<DidReceivePressure.Resource>
+    let fallback: PressureTrigger?
+    switch systemd.pressure {
+    case .off: return
+    case .configured:
+      guard isSupervised else { return }
+      (resources, fallback) = (Set(DidReceivePressure.Resource.allCases), nil)
+    case .resources(let chosen): (resources, fallback) = (chosen, .standard)
+    }
+    for resource in DidReceivePressure.Resource.allCases where resources.contains(resource) {
+      do throws(SystemdError) {
+        let watch = try PressureWatch.resolve(
+          for: resource.kind, variables: systemd.environment.variables, fallback: fallback)
+        if let watch, !watch.isOff { sources.append(PressureSource(resource, watch)) }
+      } catch {
+        // A malformed variable was found before.
+        if !problems.contains("\(error)") { problems.append("\(error)") }
+      }
+    }
+  }
+
+  /// A system service asks its manager over the system bus, a user service over the user's; logind is on
+  /// the system bus.
+  private mutating func addBuses(_ systemd: SystemdConfiguration) {
+    let isUserService = isSupervised && systemd.environment.isUserService
+    var login: [any BusFollower] = []
+    if systemd.suspend, isSupervised { login.append(SleepFollower()) }
+    if systemd.shutdown { login.append(ShutdownFollower()) }
+    if systemd.session, isUserService { login.append(SessionFollower()) }
+    var manager: [any BusFollower] = []
+    if systemd.readsStopTimeout, isSupervised { manager.append(StopTimeoutReader()) }
+    if systemd.readsUnitJob, isSupervised {
+      asksForUnitJob = true
+      manager.append(UnitJobReader())
+    }
+    if !systemd.watchedUnits.isEmpty { manager.append(UnitFollower(systemd.watchedUnits)) }
+    if isUserService {
+      addBus(.user, manager)
+      addBus(.system, login)
+    } else {
+      addBus(.system, manager + login)
+    }
+  }
+
+  private mutating func addBus(_ address: BusAddress, _ followers: [any BusFollower]) {
+    if followers.isEmpty { return }
+    let source = BusSource(address, followers: followers)
+    sources.append(source)
+    sinks.append(source)
+  }
+
+  /// The same watchdog, and another who wants to know.
+  private mutating func addLiveness(_ file: LivenessFile) {
+    guard file.period > .zero else {
+      problems.append(
+        "The liveness file \(file.path) has the period \(file.period): it is not touched.")
+      return
+    }
+    sinks.append(LivenessSink(file) { [log] in log.warn($0) })
+    let period = bounded(file.period(under: watchdogPeriod), "The period of \(file.path)")
+    if period == watchdogPeriod { return }
+    sources.removeAll { $0 is WatchdogSource }
+    sources.append(WatchdogSource(period: period))
+    watchdogPeriod = period
+  }
+
+  private mutating func addWatchdog(_ systemd: SystemdConfiguration) {
+    guard systemd.watchdog, let requested = try? systemd.environment.watchdogPeriod else { return }
+    let period = bounded(requested, "The watchdog's period (WATCHDOG_USEC, WatchdogSec=)")
+    watchdogPeriod = period
+    sources.append(WatchdogSource(period: period))
+  }
+
+  /// The period, or the shortest that there is, with a warning.
+  private mutating func bounded(_ period: Duration, _ name: String) -> Duration {
+    let shortest = WatchdogSource.shortestInterval * 2
+    if period >= shortest { return period }
+    problems.append(
+      "\(name) is \(period), and the shortest that this process supports is \(shortest): make it longer."
+    )
+    return shortest
+  }
+}
+
+extension DidReceivePressure.Resource {
+  /// The same in systemd's module, which knows nothing of notifications.
+  fileprivate var kind: PressureResource {
+    switch self {
+    case .memory: .memory
+    case .cpu: .cpu
+    case .io: .io
+    }
+  }
+}

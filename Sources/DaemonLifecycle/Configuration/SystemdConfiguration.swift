@@ -1,0 +1,81 @@
+public import DaemonSystemd
+
+/// Which of systemd's interfaces a subject uses.
+///
+/// What is safe is on by default where systemd is there, and silent where it is not; each part can be
+/// switched off.
+///
+///     var configuration = LifecycleConfiguration()
+///     configuration.systemd.watchedUnits = ["postgresql.service"]
+///     configuration.systemd.suspend = false
+///     let lifecycle = LifecycleSubject(configuration)
+public struct SystemdConfiguration: Sendable {
+  /// Whether READY, RELOADING, STOPPING and EXTEND_TIMEOUT_USEC are sent. Default true. See sd_notify(3).
+  public var notifies = true
+  /// Whether `STATUS=` is sent along: the state, since when and by whom, how far a slow stop has come, and
+  /// what went wrong. Default true.
+  public var sendsStatus = true
+  /// Whether the watchdog of `WatchdogSec=` is pinged, as long as Swift's global executor, the main actor
+  /// (where anything runs on it) and the observers' `checkHealth` hooks answer. Default true.
+  public var watchdog = true
+  /// Whether `TimeoutStopSec=` is read over the bus, for the stop budget. Default true.
+  public var readsStopTimeout = true
+  /// Whether systemd is asked over the bus, when the termination begins, if it is a restart or a stop: see
+  /// `unitJob(within:)`. Default true.
+  public var readsUnitJob = true
+  /// Whether a suspend of the machine is heard of, and delayed until the hooks have ended where logind
+  /// grants a delay lock, which takes root or polkit. Default true.
+  public var suspend = true
+  /// Whether a shutdown of the machine is heard of before SIGTERM comes: it saves state, and is delayed
+  /// until that is done where logind grants a delay lock. Default false: SIGTERM saves too, and a lock
+  /// delays the whole machine.
+  public var shutdown = false
+  /// Whether a user service is in the background while its user has no active, unlocked session. Default
+  /// false. Without effect in a system service.
+  public var session = false
+  /// Units of the daemon's own service manager without which it is in the background, until they are
+  /// active: `["postgresql.service"]`. Default none.
+  public var watchedUnits: [String] = []
+  /// For which resources pressure is reported. Default: those that systemd has set up.
+  public var pressure = Pressure.configured
+  /// Whether transitions and problems go to the journal, with fields, where standard error does. Default
+  /// true; else problems are lines on standard error, as they are without a journal.
+  public var journal = true
+  /// What systemd has said to this process. Default: the environment, as it was when it was first looked at.
+  public var environment = ServiceEnvironment.current
+
+  /// For which resources pressure is reported.
+  public enum Pressure: Sendable, Hashable {
+    /// Those for which systemd has set a variable (`MemoryPressureWatch=`; from 261 also `CPUPressureWatch=`
+    /// and `IOPressureWatch=`).
+    case configured
+    /// These; where systemd has set no variable, by the own control group, else by the whole machine.
+    /// Not those that systemd has switched off.
+    case resources(Set<DidReceivePressure.Resource>)
+    /// None.
+    case off
+  }
+
+  /// Everything as by default.
+  public init() {}
+
+  /// Whether anything is used of which a process has but one.
+  var usesService: Bool {
+    notifies || watchdog || readsStopTimeout || readsUnitJob || suspend || shutdown || session
+      || pressure == .configured
+  }
+
+  /// Nothing of systemd is used.
+  public static let off: SystemdConfiguration = {
+    var off = SystemdConfiguration()
+    off.notifies = false
+    off.sendsStatus = false
+    off.watchdog = false
+    off.readsStopTimeout = false
+    off.readsUnitJob = false
+    off.suspend = false
+    off.pressure = .off
+    off.journal = false
+    return off
+  }()
+}

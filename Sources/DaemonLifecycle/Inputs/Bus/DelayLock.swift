@@ -1,0 +1,116 @@
+import DaemonSystemd
+import Synchronization
+
+/// A delay lock of logind's: taken before it is needed, let go of when the work before a sleep or a shutdown
+/// is done, and taken again after.
+///
+/// logind is asked for it until it grants or denies it, and again when it has been restarted. While there is none,
+/// `STATUS=` and the log say so.
+final class DelayLock: Sendable {
+  private struct State {
+    var inquiry: BusInquiry?
+    var lock: InhibitorLock?
+    /// The sleep or shutdown has been announced: a lock that is granted only now could only delay what nobody
+    /// waits for.
+    var isAnnounced = false
+    /// logind has not granted it, and `STATUS=` says so.
+    var isReportedMissing = false
+  }
+
+  private let operation: InhibitorLock.Operations
+  private let statusNote: StatusNote
+  /// What comes of having none, in `STATUS=`.
+  private let consequence: String
+  /// What the daemon does without, in the log.
+  private let matter: String
+  private let state = Mutex(State())
+
+  private init(
+    _ operation: InhibitorLock.Operations, _ statusNote: StatusNote, consequence: String,
+    matter: String
+  ) {
+    (self.operation, self.statusNote) = (operation, statusNote)
+    (self.consequence, self.matter) = (consequence, matter)
+  }
+
+  static func sleep() -> DelayLock {
+    DelayLock(
+      .sleep, .delayLock, consequence: "a suspend does not wait for the hooks",
+      matter: "a delay lock for the sleep")
+  }
+
+  static func shutdown() -> DelayLock {
+    DelayLock(
+      .shutdown, .shutdownLock, consequence: "a shutdown does not wait for the save",
+      matter: "a delay lock for the shutdown")
+  }
+
+  var isHeld: Bool { state.withLock { $0.lock != nil } }
+
+  /// Takes the lock as soon as logind grants it. Answers come on the listening thread.
+  func begin(_ login: Login1, _ inbox: BusInbox) {
+    let inquiry = login.inquiry { [weak self] settled in
+      guard let self, isWanted else { return settled(true) }
+      login.inhibit(operation, who: Journal.programName, why: "Saves its state") {
+        [weak self] answer in
+        settled(self?.take(answer, inbox) ?? true)
+      }
+    }
+    state.withLock { $0.inquiry = inquiry }
+  }
+
+  /// The sleep or shutdown has been announced: from here on no lock is taken.
+  func setAnnounced() { state.withLock { $0.isAnnounced = true } }
+
+  /// The sleep or shutdown is over: the lock is taken for the next one.
+  func setOver() {
+    let inquiry = state.withLock { state in
+      state.isAnnounced = false
+      return state.inquiry
+    }
+    inquiry?.ask()
+  }
+
+  /// Lets go of it, if it is held.
+  func release() {
+    let lock = state.withLock { $0.lock.take() }
+    lock?.release()
+  }
+
+  private var isWanted: Bool { state.withLock { $0.lock == nil && !$0.isAnnounced } }
+
+  /// Whether that is an answer: a lock, or that there will be none for this user.
+  private func take(_ answer: Result<InhibitorLock, BusError>, _ inbox: BusInbox) -> Bool {
+    switch answer {
+    case .success(let lock):
+      keep(lock, inbox)
+      return true
+    case .failure(.closed): return true
+    case .failure(let error):
+      reportMissing(inbox)
+      if error.isAccessDenied { return true }
+      inbox.warn(error, without: matter)
+      return false
+    }
+  }
+
+  /// One that is not wanted any more is released with its last reference, here.
+  private func keep(_ lock: InhibitorLock, _ inbox: BusInbox) {
+    let wasMissing = state.withLock { state in
+      guard state.lock == nil, !state.isAnnounced else { return false }
+      state.lock = lock
+      defer { state.isReportedMissing = false }
+      return state.isReportedMissing
+    }
+    if wasMissing { inbox.put(.statusNote(statusNote, nil)) }
+    inbox.settle(matter)
+  }
+
+  private func reportMissing(_ inbox: BusInbox) {
+    let isNew = state.withLock { state in
+      defer { state.isReportedMissing = true }
+      return !state.isReportedMissing
+    }
+    if isNew { inbox.put(.statusNote(statusNote, "no delay lock: \(consequence)")) }
+  }
+}

@@ -1,0 +1,31 @@
+import DaemonSystemd
+import Synchronization
+
+/// A user service's session: the daemon is in the background while its user has none, or it is not the
+/// active one, or locked.
+final class SessionFollower: BusFollower {
+  private let watch = Mutex<BusWatch?>(nil)
+
+  func begin(on session: BusSession, _ inbox: BusInbox) {
+    let watch = Login1(session).watchUserSession { state in
+      switch state {
+      case .success(let state):
+        let kind: LifecycleEvent.Kind =
+          state == .active ? .enterForeground(.session) : .enterBackground(.session)
+        let cause = LifecycleCause(.bus(Self.phrase(state)))
+        inbox.put(.event(LifecycleEvent(kind, cause: cause)))
+      case .failure(let error): inbox.warn(error, without: "the user's session")
+      }
+    }
+    self.watch.withLock { $0 = watch }
+  }
+
+  private static func phrase(_ state: UserSessionState) -> String {
+    switch state {
+    case .active: "the session is active"
+    case .inactive: "another session is active"
+    case .locked: "the session is locked"
+    case .none: "the user has no session"
+    }
+  }
+}

@@ -1,0 +1,66 @@
+import DaemonSystemd
+import Synchronization
+
+/// The machine's shutdown, as logind announces it before SIGTERM comes: state is saved, and the shutdown is
+/// held back until then where logind grants a delay lock.
+final class ShutdownFollower: BusFollower {
+  private enum Save {
+    case none
+    /// Becomes `running` with the next save that begins.
+    case wanted
+    /// Becomes `none` with its end.
+    case running
+  }
+
+  private let save = Mutex(Save.none)
+  private let watch = Mutex<BusWatch?>(nil)
+  private let lock = DelayLock.shutdown()
+
+  func begin(on session: BusSession, _ inbox: BusInbox) {
+    let login = Login1(session)
+    lock.begin(login, inbox)
+    let shutdowns = login.watchShutdown { [weak self] event in self?.take(event, inbox) }
+    watch.withLock { $0 = shutdowns }
+  }
+
+  private func take(_ event: Result<ShutdownEvent, BusError>, _ inbox: BusInbox) {
+    switch event {
+    case .success(.willShutDown(let kind)):
+      lock.setAnnounced()
+      save.withLock { $0 = .wanted }
+      let fact = "the machine is about to \(Self.phrase(kind))"
+      inbox.put(.event(LifecycleEvent(.saveState, cause: LifecycleCause(.bus(fact)))))
+    case .success(.calledOff):
+      save.withLock { $0 = .none }
+      lock.setOver()
+    case .failure(let error): inbox.warn(error, without: "the machine's shutdown")
+    }
+  }
+
+  private static func phrase(_ kind: ShutdownKind?) -> String {
+    switch kind {
+    case .powerOff: "power off"
+    case .reboot: "reboot"
+    case .halt: "halt"
+    case .kexec: "start another kernel"
+    case .softReboot: "restart its user space"
+    case .other(let word): "shut down (\(word))"
+    case nil: "shut down"
+    }
+  }
+
+  /// The save that was asked for has ended: the machine may go down.
+  func receive(_ fact: LifecycleFact) {
+    let isOver = save.withLock { save in
+      switch (fact, save) {
+      case (.began(.save, _, _), .wanted): save = .running
+      case (.ended(.save, _, _, _), .running):
+        save = .none
+        return true
+      default: break
+      }
+      return false
+    }
+    if isOver { lock.release() }
+  }
+}

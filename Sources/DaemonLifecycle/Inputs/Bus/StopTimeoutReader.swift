@@ -1,0 +1,60 @@
+import DaemonSystemd
+import Synchronization
+
+/// How long systemd waits for a stop of this service.
+///
+/// Asked until systemd has answered, since a stop without the answer may end in SIGKILL before state is saved; and again
+/// after a re-execution of systemd, which reads the unit again.
+final class StopTimeoutReader: BusFollower {
+  private struct State {
+    var connections: BusWatch?
+    var inquiry: BusInquiry?
+    var isKnown = false
+    /// When the first question that was not answered was asked; `nil` once one is.
+    var askingSince: MonotonicTime?
+  }
+
+  private let state = Mutex(State())
+  /// A restart of systemd that is over so soon is not worth a line in the log.
+  private static let patience = Duration.seconds(2)
+
+  func begin(on session: BusSession, _ inbox: BusInbox) {
+    let manager = Systemd1(session)
+    let connections = session.observe(
+      BusSessionObserver(
+        connected: { _ in }, disconnected: { [weak self] in self?.report($0, inbox) }))
+    let inquiry = manager.inquiry { [weak self] settled in
+      self?.willAsk()
+      manager.timeoutStop { [weak self] answer in
+        self?.take(answer, inbox)
+        settled((try? answer.get()) != nil)
+      }
+    }
+    state.withLock { ($0.connections, $0.inquiry) = (connections, inquiry) }
+  }
+
+  private func willAsk() {
+    let now = MonotonicTime.now()
+    state.withLock { $0.askingSince = $0.askingSince ?? now }
+  }
+
+  private func take(_ answer: Result<Duration?, BusError>, _ inbox: BusInbox) {
+    switch answer {
+    case .success(let timeout):
+      state.withLock { ($0.isKnown, $0.askingSince) = (true, nil) }
+      inbox.put(.stopTimeout(timeout ?? .seconds(Int64.max)))
+      inbox.settle(Self.matter)
+    case .failure(let error):
+      let now = MonotonicTime.now()
+      let since = state.withLock(\.askingSince) ?? now
+      if since.duration(to: now) >= Self.patience { report(error, inbox) }
+    }
+  }
+
+  /// Once it is known, it stays so without a bus.
+  private func report(_ error: BusError, _ inbox: BusInbox) {
+    if !state.withLock(\.isKnown) { inbox.warn(error, without: Self.matter) }
+  }
+
+  private static let matter = "TimeoutStopSec="
+}

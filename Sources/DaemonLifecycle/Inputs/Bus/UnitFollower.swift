@@ -1,0 +1,70 @@
+import DaemonSystemd
+import Synchronization
+
+/// Units without which the daemon is in the background: each that is not active is a reason of its own.
+///
+/// Until systemd has said how a unit is, it is no reason, so that the launch waits for nobody.
+final class UnitFollower: BusFollower {
+  private let names: [String]
+  private let watches = Mutex<[BusWatch]>([])
+  /// What is wrong, by unit.
+  private let problems = Mutex<[String: String]>([:])
+
+  init(_ names: [String]) { self.names = names }
+
+  func begin(on session: BusSession, _ inbox: BusInbox) {
+    let manager = Systemd1(session)
+    var invalid: [String: String] = [:]
+    for name in names {
+      guard let unit = try? UnitName(name) else {
+        invalid[name] = "\"\(name)\" is not the name of a unit"
+        continue
+      }
+      let watch = manager.watchActiveState(of: unit) { [weak self] state in
+        self?.take(state, of: name, inbox)
+      }
+      watches.withLock { $0.append(watch) }
+    }
+    note(invalid, inbox)
+  }
+
+  private func take(
+    _ state: Result<UnitActiveState, BusError>, of name: String, _ inbox: BusInbox
+  ) {
+    switch state {
+    case .success(let state):
+      note([name: nil], inbox)
+      let reason = BackgroundReason(name)
+      let kind: LifecycleEvent.Kind =
+        state.isUp ? .enterForeground(reason) : .enterBackground(reason)
+      let cause = LifecycleCause(.bus("\(name) is \(state)"))
+      inbox.put(.event(LifecycleEvent(kind, cause: cause)))
+    case .failure(.noSuchUnit): note([name: "there is no unit \(name)"], inbox)
+    case .failure(let error):
+      if case .unavailable = error { note([name: "no bus for \(name)"], inbox) }
+      inbox.warn(error, without: name)
+    }
+  }
+
+  /// What is wrong with a unit now, or `nil`.
+  private func note(_ changes: [String: String?], _ inbox: BusInbox) {
+    let text: String?? = problems.withLock { problems in
+      let before = problems
+      for (name, problem) in changes { problems[name] = problem }
+      guard problems != before else { return nil }
+      let all = problems.sorted { $0.key < $1.key }.map(\.value)
+      return .some(all.isEmpty ? nil : "not watched: " + all.joined(separator: ", "))
+    }
+    if let text { inbox.put(.statusNote(.watched, text)) }
+  }
+}
+
+extension UnitActiveState {
+  /// Whether it does its work; one that reloads does.
+  fileprivate var isUp: Bool {
+    switch self {
+    case .active, .reloading, .refreshing: true
+    default: false
+    }
+  }
+}

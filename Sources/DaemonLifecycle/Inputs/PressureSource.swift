@@ -1,0 +1,48 @@
+import CLinux
+import DaemonSystemd
+import Synchronization
+
+/// The kernel's word that one resource is short, as systemd has set it up.
+final class PressureSource: LifecycleSource {
+  private let resource: DidReceivePressure.Resource
+  private let watch: PressureWatch
+  private let monitor = Mutex<PressureMonitor?>(nil)
+
+  init(_ resource: DidReceivePressure.Resource, _ watch: PressureWatch) {
+    self.resource = resource
+    self.watch = watch
+  }
+
+  /// In the listening thread's own poll set: a pressure file gives its event to whoever asks first.
+  var descriptors: [PolledDescriptor] {
+    monitor.withLock { monitor in
+      monitor.map { [PolledDescriptor(number: $0.fileDescriptor, events: $0.pollEvents)] } ?? []
+    }
+  }
+
+  func open() throws(LifecycleError) {
+    do throws(SystemdError) {
+      let opened = try PressureMonitor(watch)
+      monitor.withLock { $0 = opened }
+    } catch { throw .unavailable("\(resource) pressure is not reported: \(error)") }
+  }
+
+  func read(_: PolledDescriptor) -> [LifecycleInput] {
+    monitor.withLock { monitor in
+      switch monitor?.consume() {
+      case .pressure:
+        let cause = LifecycleCause(.pressure(resource))
+        return [.event(LifecycleEvent(.pressure(resource), cause: cause))]
+      case .gone:
+        monitor = nil  // closes the descriptor, and with it leaves the poll set
+        return [.warning("\(resource) pressure is not reported any more: \(watch.path) is gone")]
+      case .quiet, nil: return []
+      }
+    }
+  }
+
+  @discardableResult func close() -> [LifecycleInput] {
+    monitor.withLock { $0 = nil }
+    return []
+  }
+}

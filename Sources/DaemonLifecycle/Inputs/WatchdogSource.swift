@@ -1,0 +1,156 @@
+import CLinux
+import DaemonSystemd
+import Synchronization
+
+/// Ticks every three eighths of systemd's watchdog period, so that one failed check is survived, and tells a stall from
+/// outside from a busy or stuck daemon.
+///
+/// A process can't learn from any clock that it was frozen (`systemctl freeze`, SIGSTOP, a suspend to
+/// idle): only the lateness of a timer shows it. What is left of the lateness after the time for which the
+/// listening thread was kept from running by others, and the time for which it ran, came from outside.
+/// See proc(5) on `schedstat` and sd_watchdog_enabled(3).
+final class WatchdogSource: LifecycleSource {
+  private struct State {
+    var timer: Int32 = -1
+    /// When the timer is set to go off.
+    var expected = MonotonicTime.distantFuture
+    var counters = ScheduleFile()
+    /// What the listening thread's counters were when it began to listen, or at the last tick; `nil`
+    /// where that is not known.
+    var baseline: Schedule?
+  }
+
+  /// More often than this is no use, and costs a processor.
+  static let shortestInterval = Duration.milliseconds(10)
+
+  private let interval: Duration
+  /// Less than this is noise.
+  private let threshold: Duration
+  private let state = Mutex(State())
+
+  init(period: Duration) {
+    interval = max(period * 3 / 8, Self.shortestInterval)
+    threshold = period / 8
+  }
+
+  deinit { close() }
+
+  var descriptors: [PolledDescriptor] {
+    state.withLock { $0.timer < 0 ? [] : [PolledDescriptor(number: $0.timer)] }
+  }
+
+  func open() throws(LifecycleError) {
+    let timer = clinux_make_timer()
+    guard timer >= 0 else { throw .system("create the watchdog's timer", errno: clinux_errno()) }
+    state.withLock { state in
+      state.timer = timer
+      // For its descriptor; the listening thread opens its own in its place.
+      _ = state.counters.read()
+      arm(&state, from: .now())
+    }
+  }
+
+  func reopen() throws(LifecycleError) { try open() }
+
+  /// Another thread listens from now on: it has counters of its own.
+  func listenerChanged() {
+    state.withLock { state in
+      // Between `close` and the end of its thread nothing is opened any more.
+      if state.timer >= 0 { state.baseline = state.counters.read() }
+    }
+  }
+
+  func read(_: PolledDescriptor) -> [LifecycleInput] {
+    state.withLock { state in
+      let now = MonotonicTime.now()
+      var expirations: UInt64 = 0
+      guard state.timer >= 0, CLinux.read(state.timer, &expirations, 8) == 8 else { return [] }
+      let schedule = state.counters.read()
+      let stall = Self.stall(
+        late: state.expected.duration(to: now), since: state.baseline, schedule, threshold)
+      state.baseline = schedule
+      arm(&state, from: now)
+      return [.watchdogTick(stall: stall)]
+    }
+  }
+
+  /// How long the process was stalled from outside, of the time for which the timer was late; zero when that
+  /// is not known.
+  static func stall(
+    late: Duration, since baseline: Schedule?, _ schedule: Schedule?, _ threshold: Duration
+  ) -> Duration {
+    guard let schedule, let baseline else { return .zero }
+    let own = schedule.ran - baseline.ran + schedule.waited - baseline.waited
+    let stall = late - .nanoseconds(max(0, own))
+    return stall < threshold ? .zero : stall
+  }
+
+  private func arm(_ state: inout State, from now: MonotonicTime) {
+    state.expected = now.advanced(by: interval)
+    clinux_set_timer(state.timer, max(1, state.expected.nanoseconds), true)
+  }
+
+  @discardableResult func close() -> [LifecycleInput] {
+    let timer = state.withLock { state in
+      defer { state.timer = -1 }
+      state.counters.close()
+      return state.timer
+    }
+    // Nothing else: other code of the process may have closed it, and its number be another's.
+    clinux_close_timer(timer)
+    return []
+  }
+}
+
+/// A thread's counters, in nanoseconds.
+struct Schedule: Sendable, Equatable {
+  /// For how long it has run.
+  let ran: Int64
+  /// For how long it could have run, and others did.
+  let waited: Int64
+
+  init(ran: Int64, waited: Int64) {
+    self.ran = ran
+    self.waited = waited
+  }
+
+  /// `12345 678 9`: time run, time waited, number of turns.
+  init?(parsing text: some Sequence<UInt8>) {
+    let numbers = String(decoding: Array(text), as: UTF8.self).split(whereSeparator: \.isWhitespace)
+      .prefix(2).compactMap { Int64($0) }
+    guard numbers.count == 2, numbers.allSatisfy({ $0 >= 0 }) else { return nil }
+    (ran, waited) = (numbers[0], numbers[1])
+  }
+}
+
+/// The counters of the thread that reads them, from a file that stays open: a process without descriptors that is
+/// frozen must be able to tell too.
+private struct ScheduleFile {
+  private var number: Int32 = -1
+  /// The thread whose file it is.
+  private var thread: Int32 = 0
+  /// Other code of the process may close the number, and be given it for a file of its own.
+  private var identity: DescriptorIdentity?
+
+  /// `nil` where the kernel does not count, or /proc can't be read.
+  mutating func read() -> Schedule? {
+    let thread = clinux_thread_id()
+    if thread != self.thread { close() }
+    if number < 0 {
+      number = clinux_open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)
+      self.thread = thread
+      identity = DescriptorIdentity(of: number)
+    }
+    guard number >= 0 else { return nil }
+    return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 128) { buffer in
+      let count = pread(number, buffer.baseAddress, buffer.count, 0)
+      guard count > 0 else { return nil }
+      return Schedule(parsing: buffer.prefix(count))
+    }
+  }
+
+  mutating func close() {
+    if number >= 0, DescriptorIdentity(of: number) == identity { CLinux.close(number) }
+    number = -1
+  }
+}

@@ -1,0 +1,24 @@
+/// Where the daemon is.
+struct LifecycleSnapshot: Sendable, Equatable {
+  let state: LifecycleState
+  /// By name.
+  let reasons: [BackgroundReason]
+}
+
+/// How far a transition has come.
+struct LifecycleProgress: Sendable {
+  let transition: LifecycleTransition
+  let done: Int
+  let total: Int
+  /// The observers whose hooks run.
+  let waitingFor: [ObserverName]
+  let elapsed: Duration
+
+  /// `stopping: 3 of 5 done, waiting for Database, 2.1 s`
+  var description: String {
+    var names = waitingFor.prefix(3).map(\.description).joined(separator: ", ")
+    if waitingFor.count > 3 { names += " and \(waitingFor.count - 3) more" }
+    let waiting = names.isEmpty ? "" : ", waiting for \(names)"
+    return "\(transition.gerund): \(done) of \(total) done\(waiting), \(elapsed.inSeconds) s"
+  }
+}

@@ -1,0 +1,90 @@
+import DaemonSystemd
+
+/// Why something happens: what a notification, a report and an exit carry.
+public struct LifecycleCause: Sendable, CustomStringConvertible {
+  /// Who or what asked for it.
+  public enum Origin: Sendable {
+    /// A signal, the sender of the last delivery, and how many deliveries were taken together.
+    case signal(UnixSignal, from: Sender, coalesced: Int)
+    /// `start()` or `run`.
+    case launch
+    /// A call of a method of the subject.
+    case api
+    /// systemd or logind, over the bus: what it said.
+    case bus(String)
+    /// The kernel reports that a resource is short.
+    case pressure(DidReceivePressure.Resource)
+    /// A tick of the watchdog.
+    case watchdog
+    /// The body of `run` returned.
+    case bodyReturned
+    /// The body of `run` threw.
+    case bodyFailed(any Error)
+    /// The task that called `run` was cancelled.
+    case callerCancelled
+    /// A hook of the launch failed, and the configuration says that the daemon ends then.
+    case launchFailed
+    /// An observer was added late, or could not be told before: it hears what the others have heard.
+    case lateObserver
+    /// What a test, or a notification that was adopted from elsewhere, says.
+    case other(String)
+  }
+
+  /// Who or what asked for it.
+  public let origin: Origin
+  /// What the error of `bodyFailed` says of itself, put into words where it was thrown.
+  package let errorText: String?
+
+  /// A cause made by hand, for tests.
+  public init(_ origin: Origin) {
+    self.origin = origin
+    errorText = nil
+  }
+
+  /// One that was written down: the error's text is not asked for again.
+  package init(_ origin: Origin, errorText: String?) {
+    self.origin = origin
+    self.errorText = errorText
+  }
+
+  /// The body of `run` threw.
+  init(_ failure: Failure) {
+    origin = .bodyFailed(failure.error)
+    errorText = failure.text
+  }
+
+  /// The signal, when that was the cause.
+  // Inlined where a hook compares it, it makes Swift 6.3.1 crash in a release build (CopyPropagation).
+  @inline(never)
+  public var signal: UnixSignal? {
+    if case .signal(let signal, _, _) = origin { signal } else { nil }
+  }
+
+  /// For a log line: `SIGUSR1 from pid 4242 uid 0`. Control characters of texts from elsewhere are escaped, as
+  /// `VisibleText` of the product `DaemonSystemd` does.
+  public var description: String { VisibleText.line(sentence) }
+
+  private var sentence: String {
+    switch origin {
+    case .signal(let signal, .queued(let pid, let uid), let coalesced):
+      "\(signal) \(Sender.queued(claimedPID: pid, claimedUID: uid))" + Self.times(coalesced)
+    case .signal(let signal, let sender, let coalesced):
+      "\(signal) from \(sender)" + Self.times(coalesced)
+    case .launch: "launch"
+    case .api: "a call"
+    case .bus(let fact): fact
+    case .pressure(let resource): "\(resource) pressure"
+    case .watchdog: "the watchdog"
+    case .bodyReturned: "the body returned"
+    case .bodyFailed(let error): "the body threw \(errorText ?? "\(error)")"
+    case .callerCancelled: "the caller was cancelled"
+    case .launchFailed: "the launch failed"
+    case .lateObserver: "a late observer"
+    case .other(let text): text
+    }
+  }
+
+  private static func times(_ coalesced: Int) -> String {
+    coalesced > 1 ? " (\(coalesced) times)" : ""
+  }
+}

@@ -1,0 +1,57 @@
+/// What a report calls whoever received something.
+enum ObserverName: Sendable {
+  case type(any Any.Type)
+  case closure(file: StaticString, line: UInt)
+  case foreground(file: StaticString, line: UInt)
+  case body
+  /// From a report that was written down.
+  case recorded(Recorded)
+  /// Several that have one name, in a report where one entry stands for all of them.
+  indirect case several(ObserverName, Int)
+
+  /// One more of them.
+  func adding(_ count: Int) -> ObserverName {
+    if case .several(let name, let others) = self { return .several(name, others + count) }
+    return .several(self, 1 + count)
+  }
+
+  /// A reference, since every entry of a report has a name, and few are of this kind.
+  final class Recorded: Sendable {
+    let observer: String
+    let notification: String?
+    init(_ observer: String, _ notification: String?) {
+      (self.observer, self.notification) = (observer, notification)
+    }
+  }
+}
+
+extension ObserverName: CustomStringConvertible {
+  /// Rendered when a report is read, not when it is made: naming a type takes half a microsecond.
+  var description: String {
+    switch self {
+    case .type(let type): String(describing: type)
+    case .closure(let file, let line): "closure at \(file):\(line)"
+    case .foreground(let file, let line): "foreground at \(file):\(line)"
+    case .body: "body"
+    case .recorded(let recorded): recorded.observer
+    case .several(let name, let count): "\(name) (×\(count))"
+    }
+  }
+}
+
+extension ObserverName: Hashable {
+  /// What makes two names the same: without rendering either.
+  private var identity: (kind: Int, object: UInt, line: UInt) {
+    switch self {
+    case .type(let type): (0, UInt(bitPattern: ObjectIdentifier(type)), 0)
+    case .closure(let file, let line): (1, UInt(bitPattern: file.utf8Start), line)
+    case .foreground(let file, let line): (2, UInt(bitPattern: file.utf8Start), line)
+    case .body: (3, 0, 0)
+    case .recorded(let recorded): (4, UInt(bitPattern: ObjectIdentifier(recorded)), 0)
+    case .several(let name, _): name.identity
+    }
+  }
+
+  static func == (a: Self, b: Self) -> Bool { a.identity == b.identity }
+  func hash(into hasher: inout Hasher) { hasher.combine(identity.object ^ identity.line) }
+}

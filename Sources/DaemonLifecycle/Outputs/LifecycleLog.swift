@@ -1,0 +1,305 @@
+import DaemonSystemd
+import Synchronization
+
+/// Writes down what happens: every transition and problem in the journal, with fields, where standard error
+/// is the journal's; elsewhere a line on standard error for each problem. A termination ends with its timeline, in both.
+///
+/// ```sh
+/// journalctl -u mydaemon LIFECYCLE_EVENT=background
+/// ```
+final class LifecycleLog: LifecycleSink {
+  /// `nil` where standard error is not the journal's, or the journal is not wanted.
+  private let journal: Journal?
+  private let logsProblems: Bool
+  private let logsTimeline: Bool
+  /// For the terminal, if standard error is one.
+  private let variables: [String: String]
+  /// Observers that have gone away since the last transition.
+  private let departures = Mutex(Departures())
+
+  init(_ configuration: LifecycleConfiguration) {
+    logsProblems = configuration.logsProblems
+    logsTimeline = configuration.logsTimeline
+    variables = configuration.systemd.environment.variables
+    journal =
+      configuration.systemd.journal ? Self.journal(configuration.systemd.environment) : nil
+  }
+
+  /// For tests.
+  init(journal: Journal?, logsProblems: Bool, logsTimeline: Bool = false) {
+    self.journal = journal
+    self.logsProblems = logsProblems
+    self.logsTimeline = logsTimeline
+    variables = [:]
+  }
+
+  private static func journal(_ environment: ServiceEnvironment) -> Journal? {
+    // A malformed variable is complained of with all others.
+    guard let stream = try? environment.journalStream else { return nil }
+    let journal = Journal(stream: stream, linesElsewhere: false)
+    return journal.destination == .nothing ? nil : journal
+  }
+
+  var isServiceManager: Bool { false }
+
+  func receive(_ fact: LifecycleFact) {
+    switch fact {
+    case .ended(let transition, let report, let elapsed, let snapshot):
+      write(report.problems, of: transition)
+      if transition == .termination, logsTimeline { return write(report, snapshot) }
+      write(transition, report, elapsed, snapshot)
+    case .reasonsChanged(let cause, let snapshot): write(cause, snapshot)
+    case .problems(let entries): write(entries, of: .post)
+    case .endedLate(let text), .warning(let text): warn(text)
+    case .unhealthy(let reason): warn("the watchdog is not pinged: \(reason)")
+    case .statusNote(_, let text?): warn(text)
+    case .draining(let cause, let delay): write(cause, delay)
+    case .terminating(let cause): write(cause)
+    default: break
+    }
+  }
+
+  /// Says a sentence that an operator should read.
+  func warn(_ text: String) {
+    write(JournalEntry(line: text, .warning, messageID: LifecycleMessageID.statusNote))
+  }
+
+  /// In the journal, or as a line.
+  private func write(_ entry: JournalEntry) {
+    if let journal {
+      journal.write(entry)
+    } else if logsProblems {
+      StandardError.writeLine("lifecycle: \(entry.message)")
+    }
+  }
+
+  // MARK: Entries
+
+  /// A line for each; one for all that have gone away. That is usual where observers come and go, so what posts and late
+  /// observers find waits for the next transition.
+  private func write(_ problems: [LifecycleReport.Entry], of transition: LifecycleTransition) {
+    var new = Departures()
+    for problem in problems {
+      if case .skipped(.gone) = problem.outcome {
+        new.add(problem)
+      } else {
+        write(problem, of: transition)
+      }
+    }
+    let gone = departures.withLock { departures in
+      departures.add(new)
+      guard transition != .post, transition != .catchUp else { return Departures() }
+      defer { departures = Departures() }
+      return departures
+    }
+    if gone.isEmpty { return }
+    write(JournalEntry(line: gone.sentence, .info, messageID: LifecycleMessageID.problem))
+  }
+
+  private func write(_ problem: LifecycleReport.Entry, of transition: LifecycleTransition) {
+    write(
+      JournalEntry(
+        line: problem.description, problem.outcome.severity > 0 ? .warning : .info,
+        messageID: LifecycleMessageID.problem,
+        fields: [
+          JournalField(known: "LIFECYCLE_EVENT", transition.event),
+          JournalField(known: "LIFECYCLE_OBSERVER", VisibleText.line(problem.observer)),
+          JournalField(known: "LIFECYCLE_OUTCOME", problem.outcome.name),
+        ]))
+  }
+
+  /// What a program posts, and what late observers are told, is no transition of the daemon's.
+  private func write(
+    _ transition: LifecycleTransition, _ report: LifecycleReport, _ elapsed: Duration,
+    _ snapshot: LifecycleSnapshot
+  ) {
+    guard let journal, transition != .post, transition != .catchUp else { return }
+    if report.isOvertaken { return writeOvertaken(transition, report.cause, elapsed) }
+    let failed = report.problems.count { $0.outcome.severity > 0 }
+    let problems = failed == 0 ? "" : ", \(failed) of \(report.entries.count) hooks failed"
+    journal.write(
+      JournalEntry(
+        line:
+          "\(transition.sentence(isRejected: failed > 0)) in \(elapsed.inSeconds) s (\(report.cause))\(problems)",
+        failed == 0 ? transition.priority : .warning, messageID: LifecycleMessageID.of(transition),
+        fields: fields(transition, report.cause) + fields(snapshot, elapsed, problems: failed)))
+  }
+
+  /// The end of a termination: its timeline, one write or one entry, which is dropped rather than waited for.
+  private func write(_ report: LifecycleReport, _ snapshot: LifecycleSnapshot) {
+    let timeline = report.timeline
+    guard let journal else {
+      let display = TimelineDisplay.ofStandardError(variables)
+      let text = timeline.rendered(width: display.width, style: display.style)
+      // Several lines of our own, and perhaps colours; what is of others in them was escaped where it was put in.
+      StandardError.writeText("lifecycle: \(text)")
+      return
+    }
+    let fields =
+      fields(.termination, report.cause)
+      + fields(snapshot, timeline.duration, problems: timeline.problemCount) + fields(timeline)
+    let display = TimelineDisplay.plain
+    journal.write(
+      JournalEntry(
+        timeline.rendered(width: display.width, style: display.style),
+        timeline.problemCount == 0 ? LifecycleTransition.termination.priority : .warning,
+        messageID: LifecycleMessageID.of(.termination), fields: fields))
+  }
+
+  /// What to compare over many stops.
+  private func fields(_ timeline: LifecycleTimeline) -> [JournalField] {
+    var fields: [JournalField] = []
+    if let budget = timeline.budget {
+      fields.append(JournalField(known: "LIFECYCLE_BUDGET_USEC", budget.inMicroseconds))
+    }
+    if let slowest = timeline.slowest {
+      fields.append(
+        JournalField(known: "LIFECYCLE_SLOWEST", VisibleText.line(slowest.observer)))
+      fields.append(JournalField(known: "LIFECYCLE_SLOWEST_USEC", slowest.duration.inMicroseconds))
+    }
+    return fields
+  }
+
+  private func fields(
+    _ snapshot: LifecycleSnapshot, _ elapsed: Duration, problems: Int
+  ) -> [JournalField] {
+    [
+      JournalField(known: "LIFECYCLE_STATE", "\(snapshot.state)"),
+      JournalField(
+        known: "LIFECYCLE_REASONS",
+        VisibleText.line(snapshot.reasons.map(\.name).joined(separator: " "))),
+      JournalField(known: "LIFECYCLE_DURATION_USEC", elapsed.inMicroseconds),
+      JournalField(known: "LIFECYCLE_PROBLEMS", "\(problems)"),
+    ]
+  }
+
+  private func write(_ cause: LifecycleCause, _ snapshot: LifecycleSnapshot) {
+    let reasons = snapshot.reasons.map(\.name)
+    journal?.write(
+      JournalEntry(
+        line: "Stays in the background: \(reasons.joined(separator: ", ")) (\(cause))", .info,
+        messageID: LifecycleMessageID.of(.background),
+        fields: fields(.background, cause) + [
+          JournalField(known: "LIFECYCLE_STATE", "\(snapshot.state)"),
+          JournalField(
+            known: "LIFECYCLE_REASONS", VisibleText.line(reasons.joined(separator: " "))),
+        ]))
+  }
+
+  /// It did not happen, so it is not found by the transition's MESSAGE_ID.
+  private func writeOvertaken(
+    _ transition: LifecycleTransition, _ cause: LifecycleCause, _ elapsed: Duration
+  ) {
+    journal?.write(
+      JournalEntry(
+        line:
+          "The stop has overtaken \(transition.gerund), after \(elapsed.inSeconds) s (\(cause))",
+        .info,
+        messageID: LifecycleMessageID.problem,
+        fields: fields(transition, cause) + [JournalField(known: "LIFECYCLE_OUTCOME", "overtaken")])
+    )
+  }
+
+  private func write(_ cause: LifecycleCause, _ delay: Duration) {
+    journal?.write(
+      JournalEntry(
+        line: "Serving on for \(delay.inSeconds) s, then stopping (\(cause))", .notice,
+        messageID: LifecycleMessageID.draining, fields: fields(.termination, cause)))
+  }
+
+  private func write(_ cause: LifecycleCause) {
+    journal?.write(
+      JournalEntry(
+        line: "Stopping (\(cause))", .notice, messageID: LifecycleMessageID.stopping,
+        fields: fields(.termination, cause)))
+  }
+
+  private func fields(_ transition: LifecycleTransition, _ cause: LifecycleCause) -> [JournalField]
+  {
+    var fields = [
+      JournalField(known: "LIFECYCLE_EVENT", transition.event),
+      JournalField(known: "LIFECYCLE_CAUSE", cause.description),
+    ]
+    if case .signal(let signal, let sender, _) = cause.origin {
+      fields.append(JournalField(known: "LIFECYCLE_SIGNAL", signal.description))
+      fields += Self.fields(sender)
+    }
+    return fields
+  }
+
+  /// What is only claimed has other names, so that no filter takes it for the sender.
+  private static func fields(_ sender: LifecycleCause.Sender) -> [JournalField] {
+    switch sender {
+    case .kernel: fields(.process(pid: 0, uid: 0))
+    case .process(let pid, let uid):
+      [
+        JournalField(known: "LIFECYCLE_SENDER_PID", "\(pid)"),
+        JournalField(known: "LIFECYCLE_SENDER_UID", "\(uid)"),
+      ]
+    case .queued(let pid, let uid):
+      [
+        pid.map { JournalField(known: "LIFECYCLE_CLAIMED_PID", "\($0)") },
+        uid.map { JournalField(known: "LIFECYCLE_CLAIMED_UID", "\($0)") },
+      ].compactMap { $0 }
+    }
+  }
+}
+
+extension JournalEntry {
+  /// One line, since what is in it may come from anywhere.
+  fileprivate init(
+    line: String, _ priority: JournalPriority, messageID: MessageID?, fields: [JournalField] = []
+  ) {
+    self.init(VisibleText.line(line), priority, messageID: messageID, fields: fields)
+  }
+}
+
+extension Duration {
+  fileprivate var inMicroseconds: String { "\(saturatedNanoseconds / 1000)" }
+}
+
+extension LifecycleTransition {
+  /// Past tense, for a log.
+  fileprivate func sentence(isRejected: Bool) -> String {
+    switch self {
+    case .launch: "Launched"
+    case .foreground: "Entered the foreground"
+    case .background: "Entered the background"
+    case .suspend: "Ready for the machine's sleep"
+    case .resume: "Resumed after the machine's sleep"
+    case .reload: isRejected ? "Reload rejected" : "Reloaded"
+    case .save: "Saved state"
+    case .pressure: "Told of pressure"
+    case .post: "Delivered"
+    case .catchUp: "Told late observers"
+    case .termination: "Terminated"
+    }
+  }
+
+  fileprivate var priority: JournalPriority {
+    switch self {
+    case .launch, .termination, .background, .foreground: .notice
+    default: .info
+    }
+  }
+}
+
+extension Departures {
+  /// One entry of a report may stand for several.
+  fileprivate mutating func add(_ entry: LifecycleReport.Entry) {
+    if case .several(let name, let count) = entry.name { add(name, count) } else { add(entry.name) }
+  }
+}
+
+extension LifecycleReport.Outcome {
+  /// One word, to look for.
+  fileprivate var name: String {
+    switch self {
+    case .completed: "completed"
+    case .failed: "failed"
+    case .timedOut: "timed-out"
+    case .abandoned: "abandoned"
+    case .skipped: "skipped"
+    }
+  }
+}

@@ -1,0 +1,64 @@
+import CLinux
+import Synchronization
+
+/// Touches the liveness file when the daemon is well.
+final class LivenessSink: LifecycleSink {
+  private let path: String
+  private let warn: @Sendable (String) -> Void
+  /// What went wrong last, so that it is said once.
+  private let lastError = Mutex<Int32>(0)
+
+  /// - Parameter warn: Gets a sentence when the file can't be touched.
+  init(_ file: LivenessFile, warn: @escaping @Sendable (String) -> Void) {
+    path = file.path
+    self.warn = warn
+  }
+
+  var isServiceManager: Bool { false }
+
+  func receive(_ fact: LifecycleFact) {
+    switch fact {
+    case .launched, .healthy: touch()
+    default: break
+    }
+  }
+
+  private func touch() {
+    let error = Self.touch(path)
+    let isNew = lastError.withLock { last in
+      defer { last = error }
+      return error != 0 && error != last
+    }
+    if isNew {
+      warn(
+        "The liveness file \(path) could not be touched: \(String(cString: strerror(error))) (errno \(error));"
+          + " probes will find the daemon dead.")
+    }
+  }
+
+  /// `errno`, or 0. Never waits for who might be at the other end, and follows no link: whoever can make one there
+  /// could have another file touched. A file that is there needs no descriptor, so a flood of clients does not make a
+  /// daemon look dead.
+  private static func touch(_ path: String) -> Int32 {
+    guard path.hasPrefix("/"), !path.utf8.contains(0) else { return EINVAL }
+    var status = stat()
+    if fstatat(AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW) != 0 {
+      return clinux_errno() == ENOENT ? make(path) : clinux_errno()
+    }
+    switch Int32(truncatingIfNeeded: status.st_mode) & S_IFMT {
+    case S_IFREG: break
+    case S_IFDIR: return EISDIR
+    case S_IFLNK: return ELOOP
+    default: return ENXIO
+    }
+    return utimensat(AT_FDCWD, path, nil, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : clinux_errno()
+  }
+
+  /// Made now, so its time is right. With O_EXCL no link is followed, and nothing else is opened.
+  private static func make(_ path: String) -> Int32 {
+    let file = clinux_open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL, 0o644)
+    guard file >= 0 else { return clinux_errno() }
+    close(file)
+    return 0
+  }
+}

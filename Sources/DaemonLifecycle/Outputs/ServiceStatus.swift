@@ -1,0 +1,221 @@
+import DaemonSystemd
+
+/// What systemd is told of each fact, and the line that an operator reads in `systemctl status`.
+///
+/// Pure: no socket, no clock, no thread. The rules that keep systemd in step are all here:
+/// - READY ends a launch or a reload, never comes before the launch, and never after STOPPING.
+/// - RELOADING carries the time, taken after the signal, and is always answered: by READY, or by STOPPING.
+/// - STOPPING is sent once.
+struct ServiceStatus {
+  /// Whether STATUS= is sent along.
+  let sendsStatus: Bool
+
+  /// READY has been sent.
+  private var isReady = false
+  /// RELOADING has been sent, and READY not yet.
+  private var isReloading = false
+  /// STOPPING has been sent.
+  private var stopping: LifecycleCause?
+  /// The daemon still serves, for so long: STOPPING has been sent for it.
+  private var drainDelay: Duration?
+  /// The exit status has been sent: no other status comes after it.
+  private var isOver = false
+  private var snapshot = LifecycleSnapshot(state: .launching, reasons: [])
+  /// When and by whom the state became what it is: `2026-11-21 11:12:03 (SIGUSR1 from pid 1 uid 0)`.
+  private var since = ""
+  /// What an operator should know beside the state.
+  private var statusNotes: [StatusNote: String] = [:]
+  /// The status sent last, so that none is sent twice.
+  private var lastStatus = ""
+
+  init(sendsStatus: Bool) { self.sendsStatus = sendsStatus }
+
+  /// The message for a fact; empty when there is nothing to tell.
+  ///
+  /// - Parameter clock: The time of day, for people.
+  mutating func fields(for fact: LifecycleFact, at clock: String) -> [NotifyField] {
+    switch fact {
+    case .began(let transition, let cause, let time): began(transition, cause, time)
+    case .progress(let progress): progressed(progress)
+    case .ended(let transition, let report, _, let snapshot):
+      ended(transition, report, snapshot, clock)
+    case .reasonsChanged(let cause, let snapshot): moved(to: snapshot, cause, clock)
+    case .launched(let snapshot): launched(snapshot, clock)
+    case .draining(let cause, let delay): draining(cause, delay)
+    case .terminating(let cause): terminating(cause)
+    case .unmappedReload(_, let time): unmappedReload(clock, time)
+    case .extended(let duration): [.extendTimeout(duration)]
+    case .healthy: healthy()
+    case .unhealthy(let reason): statusNote(.health, "no watchdog ping: \(reason)")
+    case .statusNote(let kind, let text): statusNote(kind, text)
+    case .problems(let entries): statusNote(.problem, Self.text(of: entries))
+    case .terminated(let exit): terminated(exit)
+    case .closed: closed()
+    case .endedLate, .warning, .readyToSleep: []
+    }
+  }
+
+  // MARK: Facts
+
+  private mutating func began(
+    _ transition: LifecycleTransition, _ cause: LifecycleCause, _ time: MonotonicTime
+  ) -> [NotifyField] {
+    switch transition {
+    case .launch: return status("launching")
+    case .reload where isReady && stopping == nil:
+      isReloading = true
+      return [.reloading(at: time.microseconds)] + status("reloading: \(cause)")
+    default: return []
+    }
+  }
+
+  private mutating func progressed(_ progress: LifecycleProgress) -> [NotifyField] {
+    // What a termination has overtaken is part of how long it takes.
+    let isOvertaken = stopping != nil && progress.transition != .termination
+    return status((isOvertaken ? "stopping, but still " : "") + progress.description)
+  }
+
+  private mutating func ended(
+    _ transition: LifecycleTransition, _ report: LifecycleReport, _ reached: LifecycleSnapshot,
+    _ clock: String
+  ) -> [NotifyField] {
+    note(reached, report.cause, clock)
+    if transition == .reload, !report.isOvertaken {
+      statusNotes[.reload] = Self.verdict(on: report, at: clock)
+    } else if transition != .post && transition != .pressure && transition != .catchUp
+      || !report.problems.isEmpty
+    {
+      statusNotes[.problem] = report.problems.isEmpty ? nil : Self.text(of: report.problems)
+    }
+    // Its status goes with READY, or with STOPPING.
+    if transition == .launch { return [] }
+    guard stopping == nil else { return [] }
+    if isReloading, transition == .reload {
+      isReloading = false
+      return [.ready] + status()
+    }
+    return isReady ? status() : []
+  }
+
+  private mutating func moved(
+    to reached: LifecycleSnapshot, _ cause: LifecycleCause, _ clock: String
+  ) -> [NotifyField] {
+    note(reached, cause, clock)
+    // A reload says it with its end.
+    return isReady && stopping == nil && !isReloading ? status() : []
+  }
+
+  private mutating func note(
+    _ reached: LifecycleSnapshot, _ cause: LifecycleCause, _ clock: String
+  ) {
+    guard reached != snapshot || since.isEmpty else { return }
+    snapshot = reached
+    since = "\(clock) (\(cause))"
+  }
+
+  private mutating func launched(_ reached: LifecycleSnapshot, _ clock: String) -> [NotifyField] {
+    guard stopping == nil else { return [] }
+    // A mock at work has not been launched before.
+    if since.isEmpty { since = clock }
+    isReady = true
+    snapshot = reached
+    return [.ready] + status()
+  }
+
+  /// In one message: done as soon as it has begun.
+  private mutating func unmappedReload(_ clock: String, _ time: MonotonicTime) -> [NotifyField] {
+    guard isReady, stopping == nil, !isReloading else { return [] }
+    statusNotes[.reload] = "nothing reloaded \(clock): the signal map has no reload"
+    return [.reloading(at: time.microseconds), .ready] + status()
+  }
+
+  /// A reload that nobody will end any more is answered all the same.
+  private mutating func closed() -> [NotifyField] {
+    guard isReloading, stopping == nil else { return [] }
+    isReloading = false
+    return [.ready] + status("the reload was cut short: the lifecycle is gone")
+  }
+
+  private mutating func draining(_ cause: LifecycleCause, _ delay: Duration) -> [NotifyField] {
+    guard stopping == nil else { return [] }
+    stopping = cause
+    drainDelay = delay
+    return [.stopping] + status()
+  }
+
+  private mutating func terminating(_ cause: LifecycleCause) -> [NotifyField] {
+    if drainDelay.take() != nil { return status() }
+    guard stopping == nil else { return [] }
+    stopping = cause
+    return [.stopping] + status()
+  }
+
+  private mutating func healthy() -> [NotifyField] {
+    guard statusNotes.removeValue(forKey: .health) != nil else { return [.watchdog] }
+    return [.watchdog] + status()
+  }
+
+  private mutating func statusNote(_ kind: StatusNote, _ text: String?) -> [NotifyField] {
+    statusNotes[kind] = text
+    return isReady || stopping != nil ? status() : []
+  }
+
+  private mutating func terminated(_ exit: LifecycleExit) -> [NotifyField] {
+    let problems = exit.report.problems.filter { $0.outcome.severity > 0 }
+    let text = problems.isEmpty ? "" : "; \(Self.text(of: problems))"
+    defer { isOver = true }
+    return [.exitStatus(exit.code)]
+      + status("ended with status \(exit.code), \(exit.cause)\(text)")
+  }
+
+  // MARK: Status
+
+  /// The state, since when, by whom, and the statusNotes; nothing when that was said already.
+  private mutating func status() -> [NotifyField] {
+    let draining = drainDelay.map { " after serving on for \($0.inSeconds) s" } ?? ""
+    let state = stopping.map { "stopping\(draining): \($0)" } ?? phrase
+    let notes = statusNotes.sorted { $0.key < $1.key }.map { "; \($0.value)" }
+    return status(state + notes.joined())
+  }
+
+  private mutating func status(_ text: String) -> [NotifyField] {
+    guard sendsStatus, !isOver, text != lastStatus else { return [] }
+    lastStatus = text
+    return [.status(text)]
+  }
+
+  private var phrase: String {
+    switch snapshot.state {
+    case .launching: return "launching"
+    case .background:
+      let reasons = snapshot.reasons.map(\.name).joined(separator: ", ")
+      return "background\(reasons.isEmpty ? "" : ", \(reasons),") since \(since)"
+    case .foreground: return "foreground since \(since)"
+    case .terminated: return "terminated"
+    }
+  }
+
+  private static func verdict(on report: LifecycleReport, at clock: String) -> String {
+    let rejections = report.problems.filter { $0.outcome.severity > 0 }
+    return rejections.isEmpty
+      ? "reloaded \(clock)" : "reload rejected \(clock): \(reasons(of: rejections))"
+  }
+
+  /// Shorter than `text(of:)`, since it stays until the next reload.
+  private static func reasons(of entries: [LifecycleReport.Entry]) -> String {
+    let reasons = entries.map { entry in
+      entry.errorText.map { "\(entry.observer): \($0)" } ?? entry.description
+    }
+    return reasons.prefix(3).joined(separator: "; ")
+  }
+
+  private static func text(of entries: [LifecycleReport.Entry]) -> String {
+    let shown = entries.prefix(3).map(\.description).joined(separator: "; ")
+    return entries.count > 3 ? "\(shown); and \(entries.count - 3) more" : shown
+  }
+}
+
+extension MonotonicTime {
+  /// As systemd counts.
+  fileprivate var microseconds: UInt64 { UInt64(max(0, nanoseconds) / 1000) }
+}

@@ -1,0 +1,67 @@
+import CLinux
+import DaemonSystemd
+
+/// A file without a name, opened in advance: it becomes the new file of a process that has no descriptor left.
+///
+/// A descriptor that is closed to make room is no reserve: a thread that accepts connections takes the number before
+/// openat(2) can. So the reserve is the file itself. Once it is used, the next one is opened right after the used one
+/// was closed, when its number is most likely free.
+struct SpareFile {
+  /// Empty and without a name; `nil` while there is none.
+  private var file: StateHandle?
+  /// The file system has files without names, as far as is known.
+  private var isOffered = true
+
+  /// Opens one unless there is one: where that fails, nothing is kept in reserve, and the next call tries again.
+  mutating func refill(_ files: any StateFileSystem, in directory: StateHandle) {
+    guard file == nil, isOffered else { return }
+    do throws(SystemCallError) {
+      let number = try retrying { () throws(SystemCallError) in
+        try files.openUnnamed(in: directory.number)
+      }
+      file = StateHandle(files, number)
+    } catch {
+      // What can pass is tried again. EISDIR is the answer of kernels that do not know the flag.
+      isOffered = ![EOPNOTSUPP, EISDIR, ENOSYS, EINVAL].contains(error.number)
+    }
+  }
+
+  /// A new file of this name in the same directory, open for writing: the spare one if no other can be opened.
+  mutating func create(
+    _ name: String, _ files: any StateFileSystem, in directory: StateHandle
+  ) throws(SystemCallError) -> StateHandle {
+    do throws(SystemCallError) {
+      let number = try retrying { () throws(SystemCallError) in
+        try files.open(name, in: directory.number, .create)
+      }
+      return StateHandle(files, number)
+    } catch {
+      guard error.isShortage, let file else { throw error }
+      try named(file, name, in: directory, insteadOf: error)
+      self.file = nil
+      return file
+    }
+  }
+
+  private func named(
+    _ file: StateHandle, _ name: String, in directory: StateHandle,
+    insteadOf shortage: SystemCallError
+  ) throws(SystemCallError) {
+    do throws(SystemCallError) {
+      try retrying { () throws(SystemCallError) in
+        try file.files.link(file.number, as: name, in: directory.number)
+      }
+    } catch {
+      // Without /proc there may be no way to give it a name: then what matters is why one was needed.
+      throw [ENOENT, EPERM, EACCES, EOPNOTSUPP].contains(error.number) ? shortage : error
+    }
+  }
+
+  /// Closes it, for a moment in which something else is needed more; whether there was one.
+  @discardableResult mutating func release() -> Bool { file.take() != nil }
+}
+
+extension SystemCallError {
+  /// The process, or the machine, has no descriptor or no memory for another open file. It passes.
+  var isShortage: Bool { SystemdError.isShortage(number) }
+}

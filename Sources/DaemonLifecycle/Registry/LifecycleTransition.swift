@@ -1,0 +1,41 @@
+/// What a run of steps is about: one request, or the end.
+enum LifecycleTransition: Sendable, Hashable {
+  case launch, foreground, background, suspend, resume, reload, save, pressure, post
+  /// Members that came late, or were busy, hear what the others have heard.
+  case catchUp
+  case termination
+
+  /// For a sentence: "reloading, 3 of 5 done".
+  var gerund: String {
+    switch self {
+    case .launch: "launching"
+    case .foreground: "entering the foreground"
+    case .background: "entering the background"
+    case .suspend: "suspending"
+    case .resume: "resuming"
+    case .reload: "reloading"
+    case .save: "saving"
+    case .pressure: "relieving pressure"
+    case .post: "delivering"
+    case .catchUp: "telling late observers"
+    case .termination: "stopping"
+    }
+  }
+
+  /// What `journalctl LIFECYCLE_EVENT=…` finds it by.
+  var event: String {
+    switch self {
+    case .launch: "launch"
+    case .foreground: "foreground"
+    case .background: "background"
+    case .suspend: "suspend"
+    case .resume: "resume"
+    case .reload: "reload"
+    case .save: "save"
+    case .pressure: "pressure"
+    case .post: "post"
+    case .catchUp: "late-observer"
+    case .termination: "terminate"
+    }
+  }
+}

@@ -1,0 +1,95 @@
+/// What is wanted, and for which no transition has been planned yet.
+///
+/// Requests of one kind that wait together are one, which keeps its place and takes the newest cause; posts are
+/// told one by one. Whoever has waited longest is first, so the order of arrival is kept and a storm of one kind can't
+/// starve another.
+struct PendingRequests: Sendable {
+  enum Kind: Sendable {
+    /// The foreground or the background, as the reasons have it then.
+    case state
+    /// To be told of the machine's sleep, or of its end.
+    case sleep
+    case reload, save
+    case pressure(DidReceivePressure.Resource)
+    case post(LifecyclePost)
+  }
+
+  struct Request: Sendable {
+    /// Since when it waits.
+    let order: UInt64
+    let cause: LifecycleCause
+  }
+
+  /// Grows with each request.
+  private var lastOrder: UInt64 = 0
+  private var launch: Request?
+  /// Exists while the state wanted differs from the state reached, or may.
+  private var state: Request?
+  private(set) var sleep: Request?
+  private var reload: Request?
+  private var save: Request?
+  private var pressure: [DidReceivePressure.Resource: Request] = [:]
+  /// Any number of them.
+  private var posts = Deque<(request: Request, post: LifecyclePost)>()
+
+  // MARK: Enqueueing
+
+  mutating func enqueueLaunch(_ cause: LifecycleCause) { launch = request(after: launch, cause) }
+
+  mutating func enqueue(_ kind: Kind, _ cause: LifecycleCause) {
+    switch kind {
+    case .state: state = request(after: state, cause)
+    case .sleep: sleep = request(after: sleep, cause)
+    case .reload: reload = request(after: reload, cause)
+    case .save: save = request(after: save, cause)
+    case .pressure(let resource): pressure[resource] = request(after: pressure[resource], cause)
+    case .post(let post): posts.append((request(after: nil, cause), post))
+    }
+  }
+
+  private mutating func request(after old: Request?, _ cause: LifecycleCause) -> Request {
+    if old == nil { lastOrder += 1 }
+    return Request(order: old?.order ?? lastOrder, cause: cause)
+  }
+
+  // MARK: Taking
+
+  mutating func takeLaunch() -> LifecycleCause? { launch.take()?.cause }
+
+  /// The one that has waited longest.
+  mutating func takeNext() -> (kind: Kind, cause: LifecycleCause)? {
+    guard let (kind, request) = longestWaiting() else { return nil }
+    switch kind {
+    case .state: state = nil
+    case .sleep: sleep = nil
+    case .reload: reload = nil
+    case .save: save = nil
+    case .pressure(let resource): pressure[resource] = nil
+    case .post: _ = posts.popFirst()
+    }
+    return (kind, request.cause)
+  }
+
+  /// All that were posted.
+  mutating func takePosts() -> [LifecyclePost] {
+    var taken: [LifecyclePost] = []
+    while let (_, post) = posts.popFirst() { taken.append(post) }
+    return taken
+  }
+
+  private func longestWaiting() -> (kind: Kind, request: Request)? {
+    var first: (kind: Kind, request: Request)?
+    func consider(_ kind: Kind, _ request: Request?) {
+      guard let request, request.order < first?.request.order ?? .max else { return }
+      first = (kind, request)
+    }
+    consider(.sleep, sleep)
+    // A suspend enters the background on its way, and a resume is told before the foreground.
+    if sleep == nil { consider(.state, state) }
+    consider(.reload, reload)
+    consider(.save, save)
+    for (resource, request) in pressure { consider(.pressure(resource), request) }
+    if let (request, post) = posts.first { consider(.post(post), request) }
+    return first
+  }
+}

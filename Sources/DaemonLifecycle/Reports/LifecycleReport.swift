@@ -1,0 +1,143 @@
+import DaemonSystemd
+
+/// What each hook did for one event and how long it took; every hook that starts has one entry.
+///
+///     for entry in report.problems { print(entry) }
+///     // Database, ShouldSaveState: abandoned after 11.0 s (running)
+public struct LifecycleReport: Sendable, CustomStringConvertible {
+  /// How a call of a hook came out.
+  public enum Outcome: Sendable {
+    /// It returned in time.
+    case completed
+    /// It threw.
+    case failed(any Error)
+    /// It was cancelled at its deadline, and ended then.
+    case timedOut
+    /// It was cancelled at its deadline, and did not end; the delivery has gone on without it.
+    case abandoned(Progress)
+    /// It was not called.
+    case skipped(Reason)
+
+    /// How far an abandoned hook had come.
+    public enum Progress: Sendable, Hashable {
+      /// It never began: its actor, or the main actor, was busy all the time. It never will.
+      case waitingForExecutor
+      /// It had begun.
+      case running
+      /// It may have begun, or it waits for a main actor that has never answered.
+      case unknown
+    }
+
+    /// Why a hook was not called.
+    public enum Reason: Sendable, Hashable {
+      /// The observer no longer exists: nobody owned it. All that have one name have one entry.
+      case gone
+      /// An earlier hook of this observer was abandoned and has not ended.
+      case busy
+      /// The stop budget was used up.
+      case outOfTime
+      /// The system had no thread to run it on.
+      case noThread
+      /// A termination has overtaken the delivery.
+      case overtaken
+    }
+  }
+
+  /// One hook, and what it did.
+  public struct Entry: Sendable, CustomStringConvertible {
+    /// The notification's type; `nil` for the body of `run`, and for a type that this process does not know: the entry
+    /// was decoded, and has its name only.
+    public let notification: (any LifecycleNotification.Type)?
+    /// How it came out.
+    public let outcome: Outcome
+    /// From the moment when its driver was enqueued to its end; zero when it was skipped.
+    public let duration: Duration
+    /// Changes where one entry stands for several observers that are gone.
+    var name: ObserverName
+    /// What the error of a failed hook says of itself, put into words where it was thrown.
+    package internal(set) var errorText: String?
+    /// When it began; a hook that was not called, when it would have been its turn.
+    var began = MonotonicTime(nanoseconds: 0)
+    /// Whose hook it was, by the number of its observer's registration.
+    package internal(set) var registration: UInt64 = 0
+
+    /// The observer's type, `closure at File.swift:42`, or `body`; `Connection (×3)` of three that are gone.
+    public var observer: String { name.description }
+    /// The observer's or owner's type, if it has one.
+    public var observerType: (any Any.Type)? {
+      switch name {
+      case .type(let type), .several(.type(let type), _): type
+      default: nil
+      }
+    }
+
+    /// What the notification's type is called; `nil` for the body of `run`.
+    public var notificationName: String? {
+      if case .recorded(let recorded) = name { return recorded.notification }
+      return notification.map { "\($0)" }
+    }
+
+    /// `Poller, ShouldSaveState: failed after 0.2 s: disk full`, on one line whatever the error says.
+    public var description: String { VisibleText.line(sentence) }
+
+    private var sentence: String {
+      let subject = notificationName.map { "\(observer), \($0)" } ?? observer
+      let time = "after \(duration.inSeconds) s"
+      return switch outcome {
+      case .completed: "\(subject): completed \(time)"
+      case .failed(let error): "\(subject): failed \(time): \(errorText ?? "\(error)")"
+      case .timedOut: "\(subject): timed out, ended \(time)"
+      case .abandoned(let progress): "\(subject): abandoned \(time) (\(progress))"
+      case .skipped(let reason): "\(subject): skipped (\(reason))"
+      }
+    }
+  }
+
+  /// What caused the delivery.
+  public let cause: LifecycleCause
+  /// In the order in which the hooks ended.
+  public let entries: [Entry]
+  /// A termination has overtaken what this reports on: not all of it was done.
+  package internal(set) var isOvertaken = false
+  /// What the report is of, as a whole; `nil` where it was put together from others.
+  var span: LifecycleSpan?
+
+  package init(cause: LifecycleCause, entries: [Entry]) {
+    self.cause = cause
+    self.entries = entries
+  }
+
+  /// The entries that are not `completed`.
+  public var problems: [Entry] { entries.filter { !$0.outcome.isCompleted } }
+
+  var severity: Int { entries.map(\.outcome.severity).max() ?? 0 }
+
+  /// The cause, and a line for each entry.
+  public var description: String {
+    ([cause.description] + entries.map { "  " + $0.description }).joined(separator: "\n")
+  }
+}
+
+extension LifecycleReport.Outcome {
+  /// Whether it is `completed`.
+  public var isCompleted: Bool { if case .completed = self { true } else { false } }
+
+  /// How bad it is for an exit status: 0 well, 1 failed, 2 did not end in time.
+  var severity: Int {
+    switch self {
+    case .completed, .skipped(.gone), .skipped(.overtaken): 0
+    case .failed: 1
+    case .timedOut, .abandoned, .skipped: 2
+    }
+  }
+}
+
+extension Duration {
+  /// With one decimal below ten seconds' worth of detail: `0.2`, `12.0`; three below a tenth.
+  var inSeconds: String {
+    let milliseconds = saturatedNanoseconds / 1_000_000
+    let (whole, rest) = (milliseconds / 1000, milliseconds % 1000)
+    if milliseconds < 100 { return "0." + String(1000 + rest).dropFirst() }
+    return "\(whole).\(rest / 100)"
+  }
+}

@@ -1,0 +1,43 @@
+import Synchronization
+
+/// One `AsyncStream` of what happens: a view that delivery never waits for.
+struct StreamSubscriber: Sendable {
+  enum Subject: Hashable, Sendable {
+    case notifications(ObjectIdentifier)
+    /// Notifications of every type.
+    case all
+    case reports
+  }
+
+  let subject: Subject
+  /// Given what the subject says: a notification or a report.
+  let yield: @Sendable (any Sendable) -> Void
+  let finish: @Sendable () -> Void
+}
+
+extension LifecycleCore {
+  func stream<Element: Sendable>(
+    of subject: StreamSubscriber.Subject, bufferingNewest count: Int, as _: Element.Type
+  ) -> AsyncStream<Element> {
+    let (stream, continuation) = AsyncStream.makeStream(
+      of: Element.self, bufferingPolicy: .bufferingNewest(count))
+    let id: UInt64? = state.withLock { state in
+      guard state.machine.stop.exit == nil, !state.machine.isClosed else { return nil }
+      let id = state.newID()
+      state.streams[id] = StreamSubscriber(
+        subject: subject,
+        yield: { if let element = $0 as? Element { continuation.yield(element) } },
+        finish: { continuation.finish() })
+      return id
+    }
+    guard let id else {
+      continuation.finish()
+      return stream
+    }
+    continuation.onTermination = { [weak self] _ in
+      // Let go of outside of the lock.
+      _ = self?.state.withLock { $0.streams.removeValue(forKey: id) }
+    }
+    return stream
+  }
+}

@@ -1,0 +1,45 @@
+import Synchronization
+
+/// One sleep on the subject's clock.
+final class Sleeper: Sendable {
+  private enum State {
+    /// Becomes `waiting`, or `ended` when it is cancelled before.
+    case new
+    /// Becomes `ended`.
+    case waiting(CheckedContinuation<Void, any Error>)
+    case ended((any Error)?)
+  }
+  private let state = Mutex<State>(.new)
+
+  /// False when it ended before it began.
+  func wait(_ continuation: CheckedContinuation<Void, any Error>) -> Bool {
+    let ended: (any Error)?? = state.withLock { state in
+      if case .ended(let error) = state { return .some(error) }
+      state = .waiting(continuation)
+      return nil
+    }
+    guard let ended else { return true }
+    if let ended { continuation.resume(throwing: ended) } else { continuation.resume() }
+    return false
+  }
+
+  var hasEnded: Bool { state.withLock { if case .ended = $0 { true } else { false } } }
+
+  /// True when it was waiting.
+  @discardableResult func end(throwing error: (any Error)? = nil) -> Bool {
+    let continuation: CheckedContinuation<Void, any Error>? = state.withLock { state in
+      switch state {
+      case .new:
+        state = .ended(error)
+        return nil
+      case .waiting(let continuation):
+        state = .ended(error)
+        return continuation
+      case .ended: return nil
+      }
+    }
+    guard let continuation else { return false }
+    if let error { continuation.resume(throwing: error) } else { continuation.resume() }
+    return true
+  }
+}

@@ -1,0 +1,282 @@
+import CLinux
+import Foundation
+import Synchronization
+
+@testable import DaemonSystemd
+
+/// A small message bus of our own at a socket, which does what a test tells it to: welcomes, refuses, hangs,
+/// lies. It has no thread; `step()` does what can be done at once.
+final class BusPeer {
+  /// What becomes of those who connect.
+  enum Manner { case welcomes, hangsUpAtOnce, hangsUpAfterAuthentication, neverAnswers }
+
+  enum Reaction {
+    case reply([BusValue])
+    case error(String, String)
+    case silence
+    case hangUp
+  }
+
+  private struct Client {
+    let socket: Int32
+    var received: [UInt8] = []
+    var isAuthenticated = false
+    var isGone = false
+  }
+
+  let path: String
+  var address: String { "unix:path=" + path }
+  var manner = Manner.welcomes
+  /// Who has which well-known name.
+  var owners: [String: String] = [
+    "org.freedesktop.login1": ":1.10", "org.freedesktop.systemd1": ":1.1",
+  ]
+  /// Answers what is not for the bus itself.
+  var answer: (BusWireMessage) -> Reaction = { _ in .silence }
+  private(set) var matches: [String] = []
+  private(set) var calls: [BusWireMessage] = []
+  private(set) var connectionCount = 0
+  private var listener: Int32
+  private var clients: [Client] = []
+  private var serial: UInt32 = 0
+
+  init() {
+    path = NSTemporaryDirectory() + "bus-" + UUID().uuidString.prefix(8)
+    listener = -1
+    listen()
+  }
+
+  deinit {
+    stop()
+    unlink(path)
+  }
+
+  func listen() {
+    unlink(path)
+    listener = socket(
+      AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
+    var address = sockaddr_un()
+    address.sun_family = sa_family_t(AF_UNIX)
+    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
+    withUnsafePointer(to: &address) {
+      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        _ = bind(listener, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
+      }
+    }
+    _ = CLinux.listen(listener, 16)
+  }
+
+  /// The bus is gone, with its connections.
+  func stop() {
+    dropClients()
+    if listener >= 0 { close(listener) }
+    listener = -1
+  }
+
+  func dropClients() {
+    for client in clients { close(client.socket) }
+    clients = []
+    matches = []
+  }
+
+  var descriptors: [Int32] { clients.map(\.socket) + (listener >= 0 ? [listener] : []) }
+
+  // MARK: Working
+
+  func step() {
+    while listener >= 0 {
+      let socket = accept(listener, nil, nil)
+      guard socket >= 0 else { break }
+      _ = fcntl(socket, F_SETFD, FD_CLOEXEC)
+      connectionCount += 1
+      if manner == .hangsUpAtOnce { close(socket) } else { clients.append(Client(socket: socket)) }
+    }
+    for index in clients.indices { serve(index) }
+    for client in clients where client.isGone { close(client.socket) }
+    clients.removeAll(where: \.isGone)
+  }
+
+  private func serve(_ index: Int) {
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    while true {
+      let count = recv(clients[index].socket, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+      if count == 0 { clients[index].isGone = true }
+      guard count > 0 else { break }
+      clients[index].received += buffer[..<count]
+    }
+    if manner == .neverAnswers { return }
+    if !clients[index].isAuthenticated { authenticate(index) }
+    guard clients[index].isAuthenticated else { return }
+    while !clients[index].isGone, let message = BusWireMessage.take(from: &clients[index].received)
+    {
+      handle(message, index)
+    }
+  }
+
+  /// SASL: a line for a line, up to BEGIN.
+  private func authenticate(_ index: Int) {
+    while let end = clients[index].received.firstIndex(of: UInt8(ascii: "\n")) {
+      let line = String(decoding: clients[index].received[...end], as: UTF8.self)
+        .trimmingCharacters(in: CharacterSet(charactersIn: "\0\r\n"))
+      clients[index].received.removeFirst(end + 1)
+      if line == "BEGIN" {
+        clients[index].isAuthenticated = manner == .welcomes
+        clients[index].isGone = manner == .hangsUpAfterAuthentication
+        return
+      }
+      let answer =
+        switch line {
+        case "AUTH EXTERNAL": "DATA\r\n"
+        case "NEGOTIATE_UNIX_FD": "AGREE_UNIX_FD\r\n"
+        default: "OK 0123456789abcdef0123456789abcdef\r\n"
+        }
+      _ = CLinux.send(clients[index].socket, answer, answer.utf8.count, Int32(MSG_NOSIGNAL))
+    }
+  }
+
+  private func handle(_ message: BusWireMessage, _ index: Int) {
+    guard message.kind == .call else { return }
+    var reaction: Reaction
+    switch (message.interface, message.member) {
+    case ("org.freedesktop.DBus", "Hello"): reaction = .reply([.string(":1.99")])
+    case ("org.freedesktop.DBus", "AddMatch"):
+      matches += message.strings
+      reaction = .reply([])
+    case ("org.freedesktop.DBus", "RemoveMatch"):
+      matches.removeAll { message.strings.contains($0) }
+      reaction = .reply([])
+    case ("org.freedesktop.DBus", "GetNameOwner"):
+      reaction =
+        owners[message.strings[0]].map { .reply([.string($0)]) }
+        ?? .error("org.freedesktop.DBus.Error.NameHasNoOwner", "nobody")
+    default:
+      calls.append(message)
+      reaction = answer(message)
+    }
+    react(reaction, to: message, index)
+  }
+
+  private func react(_ reaction: Reaction, to message: BusWireMessage, _ index: Int) {
+    switch reaction {
+    case .silence: break
+    case .hangUp: clients[index].isGone = true
+    case .reply(let values):
+      var reply = BusWireMessage(kind: .reply, body: values)
+      reply.fields = [
+        5: .uint32(message.serial), 7: .string(owners[message.text(6)] ?? "org.freedesktop.DBus"),
+      ]
+      send(reply, index)
+    case .error(let name, let text):
+      var reply = BusWireMessage(kind: .error, body: [.string(text)])
+      reply.fields = [
+        4: .string(name), 5: .uint32(message.serial), 7: .string("org.freedesktop.DBus"),
+      ]
+      send(reply, index)
+    }
+  }
+
+  /// To every client.
+  func signal(_ member: String, of object: BusObject, from sender: String, _ body: [BusValue]) {
+    var message = BusWireMessage(kind: .signal, body: body)
+    message.fields = [
+      1: .objectPath(object.path), 2: .string(object.interface), 3: .string(member),
+      7: .string(sender),
+    ]
+    for index in clients.indices { send(message, index) }
+  }
+
+  /// `PropertiesChanged` with these values.
+  func changed(
+    _ object: BusObject, from sender: String, _ values: [String: BusValue],
+    invalidated: [String] = []
+  ) {
+    let properties = BusObject(
+      destination: object.destination, path: object.path, interface: BusObject.properties)
+    signal(
+      "PropertiesChanged", of: properties, from: sender,
+      [
+        .string(object.interface), .properties(values),
+        .array(of: "s", invalidated.map { .string($0) }),
+      ])
+  }
+
+  func setOwner(of name: String, to unique: String) {
+    let old = owners[name] ?? ""
+    owners[name] = unique
+    signal(
+      "NameOwnerChanged", of: BusObject.bus, from: BusObject.bus.destination,
+      [.string(name), .string(old), .string(unique)])
+  }
+
+  private func send(_ message: BusWireMessage, _ index: Int) {
+    serial += 1
+    var message = message
+    message.serial = serial
+    let (bytes, descriptors) = message.encoded()
+    var control = BusWire.Writer()
+    if !descriptors.isEmpty {  // cmsghdr as 64-bit Linux lays it out
+      control.integer(UInt64(16 + 4 * descriptors.count))
+      control.integer(Int32(SOL_SOCKET))
+      control.integer(Int32(1))  // SCM_RIGHTS
+      for descriptor in descriptors { control.integer(descriptor) }
+      control.align(8)
+    }
+    bytes.withUnsafeBytes { bytes in
+      control.bytes.withUnsafeBytes { control in
+        var vector = iovec(iov_base: .init(mutating: bytes.baseAddress), iov_len: bytes.count)
+        withUnsafeMutablePointer(to: &vector) { vector in
+          var header = msghdr()
+          header.msg_iov = vector
+          header.msg_iovlen = 1
+          if !descriptors.isEmpty {
+            header.msg_control = .init(mutating: control.baseAddress)
+            header.msg_controllen = control.count
+          }
+          _ = sendmsg(clients[index].socket, &header, Int32(MSG_NOSIGNAL))
+        }
+      }
+    }
+  }
+}
+
+extension BusValue {
+  /// `a{sv}`.
+  static func properties(_ values: [String: BusValue]) -> BusValue {
+    .array(
+      of: "{sv}",
+      values.sorted { $0.key < $1.key }.map { .entry(.string($0.key), .variant($0.value)) })
+  }
+}
+
+/// What callbacks noted.
+final class BusLog<Element: Sendable>: Sendable {
+  private let elements = Mutex<[Element]>([])
+  func append(_ element: Element) { elements.withLock { $0.append(element) } }
+  var all: [Element] { elements.withLock { $0 } }
+}
+
+/// Lets a session and its peer work until something is so. False when that does not come about.
+func pump(_ session: BusSession, _ peer: BusPeer?, until condition: () -> Bool) -> Bool {
+  let deadline = BusTime.now().advanced(20_000_000)
+  while !condition() {
+    guard BusTime.now() < deadline else { return false }
+    var waiting = ([session.fileDescriptor] + (peer?.descriptors ?? []))
+      .map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+    _ = poll(&waiting, nfds_t(waiting.count), 100)
+    session.process()
+    peer?.step()
+  }
+  return true
+}
+
+enum BusTests {
+  static let hasLibrary = (try? BusLibrary.load(BusLibrary.standardName)) != nil
+
+  /// Delays that do not hold a test up.
+  static var options: BusSession.Options {
+    var options = BusSession.Options()
+    options.firstDelay = .milliseconds(1)
+    options.longestDelay = .milliseconds(20)
+    return options
+  }
+}

@@ -1,0 +1,341 @@
+import CLinux
+import DaemonLifecycleTesting
+import Testing
+
+@testable import DaemonSystemd
+
+@Suite struct NotifySocketTests {
+  private func temporaryPath(_ name: String) -> String {
+    "/tmp/notify-\(getpid())-\(UInt32.random(in: 0 ... .max))-\(name)"
+  }
+
+  @Test func withoutAManagerNothingIsSentButMistakesShow() throws {
+    for address in [nil, ""] {
+      let notify = try NotifySocket(address: address)
+      #expect(!notify.hasServiceManager)
+      #expect(try notify.send([.ready]) == .noServiceManager)
+      #expect(try notify.barrier(timeout: .zero) == .noServiceManager)
+      #expect(throws: SystemdError.self) { try notify.send([.mainPID(-1)]) }
+    }
+  }
+
+  @Test(arguments: [true, false])
+  func theBytesArriveExactly(abstract: Bool) async throws {
+    let manager = try FakeServiceManager(path: abstract ? nil : temporaryPath("exact"))
+    let notify = try NotifySocket(address: manager.address)
+    #expect(try notify.send([.ready, .status("Grüße")]) == .sent)
+    let message = try await manager.next()
+    #expect(message.bytes == Array("READY=1\nSTATUS=Grüße".utf8))
+    #expect(message.senderPID == getpid())
+    #expect(message.senderUID == geteuid())
+    #expect(message.descriptorCount == 0)
+    #expect(manager.violations == [])
+  }
+
+  @Test func anAddressMayHaveTheLongestName() async throws {
+    let path = temporaryPath("").padding(to: 107)
+    let abstract = "@\(getpid())-".padding(to: 108)
+    for manager in [try FakeServiceManager(path: path), try FakeServiceManager(path: abstract)] {
+      try NotifySocket(address: manager.address).send([.watchdog])
+      #expect(try await manager.next()["WATCHDOG"] == "1")
+    }
+  }
+
+  @Test(arguments: [
+    "relative", "@", " /run/x", "vsock:", "vsock:2", "vsock:2:3:4", "vsock::3",
+    "vsock:4294967295:3", "vsock:2:",
+    "vsock:-1:3", "vsock:2:+3", "vsock-raw:2:3", "unix:/run/x", "/run/\0x",
+    "/" + String(repeating: "x", count: 107), "@" + String(repeating: "x", count: 108),
+  ])
+  func aBadAddressIsAnErrorThatNamesTheVariable(address: String) {
+    #expect {
+      try NotifySocket(address: address)
+    } throws: { error in
+      guard case .malformedVariable("NOTIFY_SOCKET", address, _)? = error as? SystemdError else {
+        return false
+      }
+      return "\(error)".hasSuffix(".")
+    }
+  }
+
+  @Test func vsockAddressesAreRead() throws {
+    for (text, kind) in [
+      ("vsock", nil), ("vsock-stream", .stream), ("vsock-seqpacket", .seqpacket),
+      ("vsock-dgram", .dgram),
+    ] as [(String, NotifyAddress.VsockKind?)] {
+      #expect(
+        try NotifyAddress.parse("\(text):2:1234").get() == .vsock(cid: 2, port: 1234, kind: kind))
+    }
+  }
+
+  @Test func nobodyListeningIsAnError() throws {
+    let notify = try NotifySocket(address: "@nobody-\(getpid())-\(UInt64.random(in: 0 ... .max))")
+    #expect(throws: SystemdError.system("notify the service manager", errno: ECONNREFUSED)) {
+      try notify.send([.ready])
+    }
+  }
+
+  // MARK: The socket that is kept
+
+  @Test func oneSocketSendsAllMessages() throws {
+    let manager = try FakeServiceManager()
+    let notify = try NotifySocket(address: manager.address)
+    let number = try #require(notify.numberForTesting)
+    for _ in 0..<100 { try notify.send([.watchdog]) }
+    try notify.barrier(timeout: .seconds(30))
+    #expect(notify.numberForTesting == number)
+    #expect(manager.service.watchdogPings == 100)
+  }
+
+  /// As after a soft reboot: the address is the same, the socket is another.
+  @Test func aManagerThatWasReplacedIsFoundAgain() throws {
+    let path = temporaryPath("replaced")
+    var manager: FakeServiceManager? = try FakeServiceManager(path: path)
+    let notify = try NotifySocket(address: path)
+    try notify.send([.ready])
+    try notify.barrier(timeout: .seconds(30))
+    manager = nil
+    // Its own thread closes it.
+    let deadline = Deadline(after: .seconds(30))
+    while (try? notify.send([.watchdog])) != nil, deadline.milliseconds > 0 { sched_yield() }
+    #expect(throws: SystemdError.self) { try notify.send([.watchdog]) }
+    #expect(access(path, F_OK) != 0)
+    manager = try FakeServiceManager(path: path)
+    try notify.send([.stopping])
+    try notify.barrier(timeout: .seconds(30))
+    #expect(manager?.messages.first?.lines == ["STOPPING=1"])
+  }
+
+  /// closefrom(3) in a library, or a second close(2): the number is another file's now, which must not get the message.
+  @Test func aNumberThatHasBecomeAnotherFilesIsLeftAlone() throws {
+    let manager = try FakeServiceManager()
+    var notify: NotifySocket? = try NotifySocket(address: manager.address)
+    try notify?.send([.ready])
+    let number = try #require(notify?.numberForTesting)
+    var ends: [Int32] = [-1, -1]
+    try #require(socketpair(AF_UNIX, CLINUX_SOCK_DGRAM | CLINUX_SOCK_CLOEXEC, 0, &ends) == 0)
+    let reader = OwnedDescriptor(owning: ends[0])
+    try #require(dup2(ends[1], number) == number)
+    close(ends[1])
+    try notify?.send([.stopping])
+    try notify?.barrier(timeout: .seconds(30))
+    #expect(manager.messages.map { $0.lines[0] } == ["READY=1", "STOPPING=1", "BARRIER=1"])
+    notify = nil
+    var byte: UInt8 = 0
+    #expect(recv(reader.rawValue, &byte, 1, Int32(MSG_DONTWAIT)) == -1)
+    #expect(clinux_errno() == EAGAIN, "it got nothing, and it is open still")
+    close(number)
+  }
+
+  @Test func descriptorsArriveOpenAndInOrder() async throws {
+    let manager = try FakeServiceManager()
+    let notify = try NotifySocket(address: manager.address)
+    let files = try (0..<3).map { try memory("file \($0)") }
+    try notify.send(
+      [.storeDescriptors(name: "state", polled: false)], descriptors: files)
+    #expect(try await manager.next().descriptorCount == 3)
+    let stored = manager.storedDescriptors
+    #expect(stored.map(\.name) == ["state", "state", "state"])
+    for (file, entry) in zip(files, stored) {
+      #expect(clinux_same_file_description(file, entry.number) == 1)
+    }
+    for file in files { close(file) }
+  }
+
+  @Test func mostDescriptorsOfAMessageArrive() async throws {
+    let manager = try FakeServiceManager(descriptorStoreLimit: 300)
+    let notify = try NotifySocket(address: manager.address)
+    let file = try memory("x")
+    defer { close(file) }
+    let many = Array(repeating: file, count: 253)
+    try notify.send([.storeDescriptors(name: "x", polled: false)], descriptors: many)
+    #expect(try await manager.next().descriptorCount == 253)
+    #expect(manager.storedDescriptors.count == 1)  // one open file, kept once
+    #expect(manager.violations == [])
+  }
+
+  @Test func aDescriptorThatIsNotOpenIsAnError() throws {
+    let manager = try FakeServiceManager()
+    let notify = try NotifySocket(address: manager.address)
+    #expect(throws: SystemdError.system("notify the service manager", errno: EBADF)) {
+      try notify.send([.storeDescriptors(name: "x", polled: true)], descriptors: [-7])
+    }
+  }
+
+  // MARK: Waiting
+
+  /// A bound socket that nobody reads.
+  private struct DeafManager: ~Copyable {
+    let address: String
+    let socket: OwnedDescriptor
+  }
+
+  private func deafManager() throws -> DeafManager {
+    let name = "deaf-\(getpid())-\(UInt64.random(in: 0 ... .max))"
+    let deaf = OwnedDescriptor(owning: socket(AF_UNIX, CLINUX_SOCK_DGRAM | CLINUX_SOCK_CLOEXEC, 0))
+    try #require(clinux_bind_unix(deaf.rawValue, name, name.utf8.count, true) == 0)
+    return DeafManager(address: "@" + name, socket: deaf)
+  }
+
+  @Test func aFullQueueIsAnErrorAtOnceOrAfterTheTimeout() throws {
+    let deaf = try deafManager()
+    let notify = try NotifySocket(address: deaf.address)
+    let full = SystemdError.system("notify the service manager", errno: EAGAIN)
+    #expect(throws: full) {
+      for _ in 0..<100_000 { try notify.send([.watchdog], timeout: .zero) }
+    }
+    #expect {
+      try notify.send([.watchdog], timeout: .milliseconds(20))
+    } throws: { error in
+      if case .timedOut? = error as? SystemdError { true } else { false }
+    }
+    _ = deaf.socket.rawValue
+  }
+
+  @Test func aFullQueueIsWaitedFor() async throws {
+    let deaf = try deafManager()
+    let notify = try NotifySocket(address: deaf.address)
+    #expect(throws: SystemdError.self) {
+      for _ in 0..<100_000 { try notify.send([.watchdog], timeout: .zero) }
+    }
+    let sending = Task.detached { try notify.send([.ready], timeout: .seconds(30)) }
+    var last: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 100)
+    // Without waiting in it: the sender may need this thread.
+    while last != Array("READY=1".utf8) {
+      let count = recv(deaf.socket.rawValue, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+      if count < 0, clinux_errno() == EAGAIN {
+        try await Task.sleep(for: .milliseconds(1))
+        continue
+      }
+      try #require(count > 0)
+      last = Array(buffer[..<count])
+    }
+    #expect(try await sending.value == .sent)
+  }
+
+  @Test func aBarrierEndsWhenItIsReadAndNotBefore() async throws {
+    let manager = try FakeServiceManager()
+    let notify = try NotifySocket(address: manager.address)
+    try notify.send([.ready])
+    #expect(try notify.barrier(timeout: .seconds(30)) == .sent)
+    #expect(manager.messages.map(\.lines) == [["READY=1"], ["BARRIER=1"]])
+    #expect(manager.messages[1].descriptorCount == 1)
+    #expect(manager.service.barriers == 1)
+    #expect(manager.violations == [])
+    let deaf = try deafManager()
+    #expect {
+      try NotifySocket(address: deaf.address).barrier(timeout: .milliseconds(20))
+    } throws: { error in
+      if case .timedOut? = error as? SystemdError { true } else { false }
+    }
+    _ = deaf.socket.rawValue
+  }
+
+  @Test func noDescriptorIsLeftOpen() async throws {
+    let manager = try FakeServiceManager()
+    let notify = try NotifySocket(address: manager.address)
+    // The highest number that one call needs at a time comes back each time: nothing else has piled up below it.
+    for _ in 0..<2000 {
+      try notify.send([.watchdog])
+      try notify.barrier(timeout: .seconds(30))
+    }
+    #expect(manager.service.watchdogPings == 2000)
+    let probe = try memory("probe")
+    #expect(probe < 1500)
+    close(probe)
+  }
+
+  // MARK: Vsock
+
+  /// Over a Unix socket pair in place of vsock: the reader gets everything, then the end, before `send` returns.
+  @Test func aStreamIsSentToItsEnd() throws {
+    var ends: [Int32] = [-1, -1]
+    try #require(socketpair(AF_UNIX, CLINUX_SOCK_STREAM | CLINUX_SOCK_NONBLOCK, 0, &ends) == 0)
+    let reader = OwnedDescriptor(owning: ends[1])
+    let bytes = Array("READY=1".utf8)
+    let channel = NotifyChannel(
+      connected: OwnedDescriptor(owning: ends[0]), isStream: true, isLocal: false)
+    // Nobody closes the other end: it waits for that, and says so.
+    let deadline = Deadline(after: .milliseconds(20))
+    do {
+      try channel.send(bytes, descriptors: [], deadline: deadline, waits: true)
+      Issue.record("it did not wait")
+    } catch {
+      #expect(error == .timedOut("notify the service manager to the end"))
+    }
+    var buffer = [UInt8](repeating: 0, count: 100)
+    #expect(recv(reader.rawValue, &buffer, 100, 0) == 7)
+    #expect(Array(buffer[..<7]) == bytes)
+    #expect(recv(reader.rawValue, &buffer, 100, 0) == 0)
+  }
+
+  @Test func descriptorsDoNotLeaveTheMachine() throws {
+    var ends: [Int32] = [-1, -1]
+    try #require(socketpair(AF_UNIX, CLINUX_SOCK_SEQPACKET, 0, &ends) == 0)
+    close(ends[1])
+    let channel = NotifyChannel(
+      connected: OwnedDescriptor(owning: ends[0]), isStream: false, isLocal: false)
+    do {
+      try channel.send([65], descriptors: [0], deadline: Deadline(after: .zero), waits: false)
+      Issue.record("it was sent")
+    } catch {
+      #expect("\(error)".contains("vsock"))
+    }
+  }
+
+  @Test(
+    .enabled("the kernel offers no loopback vsock (module vsock_loopback)") {
+      vsockListener(CLINUX_SOCK_STREAM) != nil
+    },
+    arguments: [false, true])
+  func vsockArrivesExactly(kindIsGiven: Bool) async throws {
+    let (listener, port) = try #require(vsockListener(CLINUX_SOCK_STREAM))
+    let address = kindIsGiven ? "vsock-stream:1:\(port)" : "vsock:1:\(port)"
+    let reading = Task.detached { () -> [UInt8] in
+      var poll = pollfd(fd: listener, events: Int16(POLLIN), revents: 0)
+      guard CLinux.poll(&poll, 1, 10_000) == 1 else { return [] }
+      let connection = OwnedDescriptor(owning: accept(listener, nil, nil))
+      var buffer = [UInt8](repeating: 0, count: 100)
+      var bytes: [UInt8] = []
+      while true {
+        let count = recv(connection.rawValue, &buffer, 100, 0)
+        guard count > 0 else { return bytes }
+        bytes += buffer[..<count]
+      }
+    }
+    try NotifySocket(address: address).send([.ready, .status("over vsock")])
+    #expect(await reading.value == Array("READY=1\nSTATUS=over vsock".utf8))
+    close(listener)
+  }
+
+  @Test func anUnreachableVsockIsAnErrorInTime() throws {
+    #expect(throws: SystemdError.self) {
+      try NotifySocket(address: "vsock:77777:5").send([.ready], timeout: .milliseconds(50))
+    }
+  }
+}
+
+/// A listening socket on the loopback context id 1 and its port; `nil` where there is no loopback.
+private func vsockListener(_ type: Int32) -> (Int32, Int64)? {
+  let number = socket(CLINUX_AF_VSOCK, type | CLINUX_SOCK_CLOEXEC, 0)
+  guard number >= 0 else { return nil }
+  guard clinux_bind_vsock(number, 1, CLINUX_VSOCK_ANY) == 0, listen(number, 4) == 0 else {
+    close(number)
+    return nil
+  }
+  return (number, clinux_vsock_port(number))
+}
+
+/// A sealed memory file, to be closed by the caller.
+func memory(_ text: String) throws -> Int32 {
+  let number = clinux_sealed_memfd("test", text, text.utf8.count)
+  try #require(number >= 0)
+  return number
+}
+
+extension String {
+  fileprivate func padding(to count: Int) -> String {
+    self + String(repeating: "p", count: count - utf8.count)
+  }
+}

@@ -1,0 +1,187 @@
+import CLinux
+import Testing
+
+@testable import DaemonSystemd
+
+@Suite struct ServiceEnvironmentTests {
+  private func environment(_ variables: [String: String]) -> ServiceEnvironment {
+    ServiceEnvironment(variables, processID: 100, processInode: 5000)
+  }
+
+  @Test func withoutVariablesThereIsNothing() throws {
+    let empty = environment([:])
+    #expect(empty.problems.isEmpty)
+    #expect(!empty.isSupervised)
+    #expect(try empty.notifySocket == nil && !empty.isMainProcess && empty.watchdogPeriod == nil)
+    #expect(try empty.stateDirectories.isEmpty && empty.passedDescriptorNames.isEmpty)
+    #expect(try empty.pressureWatch(for: .memory) == nil)
+    #expect(
+      try empty.fdStoreLimit == nil && empty.invocationID == nil && empty.journalStream == nil)
+  }
+
+  @Test func aServicesVariablesAreRead() throws {
+    let service = environment([
+      "NOTIFY_SOCKET": "/run/systemd/notify",
+      "INVOCATION_ID": "0123456789abcdef0123456789ABCDEF",
+      "SYSTEMD_EXEC_PID": "100",
+      "WATCHDOG_USEC": "20000001", "WATCHDOG_PID": "100",
+      "STATE_DIRECTORY": "/var/lib/a:/var/lib/b", "RUNTIME_DIRECTORY": "/run/a",
+      "FDSTORE": "12", "JOURNAL_STREAM": "9:26412", "MANAGERPID": "1", "MAINPID": "7",
+      "CREDENTIALS_DIRECTORY": "/run/credentials/a.service",
+      "MEMORY_PRESSURE_WATCH": "/sys/fs/cgroup/a/memory.pressure",
+      "MEMORY_PRESSURE_WRITE": "c29tZSAxMjMwMDAgMjAwMDAwMAA=",
+      "CPU_PRESSURE_WATCH": "/dev/null", "IO_PRESSURE_WATCH": "/run/fifo",
+    ])
+    #expect(service.problems.isEmpty)
+    #expect(service.isSupervised)
+    #expect(try service.notifySocket == "/run/systemd/notify")
+    #expect(try service.isMainProcess)
+    #expect(try service.watchdogPeriod == .microseconds(20_000_001))
+    #expect(try service.stateDirectories == ["/var/lib/a", "/var/lib/b"])
+    #expect(try service.runtimeDirectories == ["/run/a"])
+    #expect(try service.fdStoreLimit == 12)
+    #expect(try service.journalStream == JournalStream("9:26412"))
+    #expect(try service.managerPID == 1 && service.mainPID == 7)
+    let memory = try #require(try service.pressureWatch(for: .memory))
+    #expect(memory.path == "/sys/fs/cgroup/a/memory.pressure" && !memory.isOff)
+    #expect(memory.write == Array("some 123000 2000000\0".utf8))
+    #expect(try service.pressureWatch(for: .cpu)?.isOff == true)
+    #expect(try service.pressureWatch(for: .io) == PressureWatch(path: "/run/fifo"))
+  }
+
+  @Test func theWatchdogOfAnotherProcessIsNotOurs() throws {
+    #expect(try environment(["WATCHDOG_USEC": "5", "WATCHDOG_PID": "99"]).watchdogPeriod == nil)
+    #expect(try environment(["WATCHDOG_USEC": "5"]).watchdogPeriod == .microseconds(5))
+    #expect(try environment(["WATCHDOG_USEC": "0"]).watchdogPeriod == nil)
+    let longest = try environment(["WATCHDOG_USEC": "18446744073709551614"]).watchdogPeriod
+    #expect(longest == .seconds(18_446_744_073_709) + .microseconds(551_614))
+  }
+
+  @Test func anInheritedInvocationIsNotSupervision() {
+    let id = "0123456789abcdef0123456789abcdef"
+    #expect(!environment(["INVOCATION_ID": id, "SYSTEMD_EXEC_PID": "99"]).isSupervised)
+    #expect(environment(["INVOCATION_ID": id, "SYSTEMD_EXEC_PID": "100"]).isSupervised)
+    #expect(environment(["INVOCATION_ID": id]).isSupervised)
+    #expect(!environment(["NOTIFY_SOCKET": ""]).isSupervised)
+  }
+
+  private static let malformed: [(String, [String])] = [
+    ("NOTIFY_SOCKET", ["x", "@", "vsock:1"]),
+    ("SYSTEMD_EXEC_PID", ["", "0", "-1", "1 ", "99999999999"]),
+    ("WATCHDOG_PID", ["", "x", "+5"]),
+    ("WATCHDOG_USEC", ["", "-1", "5s", "18446744073709551615", "18446744073709551616"]),
+    ("FDSTORE", ["", "many", "-1"]),
+    (
+      "INVOCATION_ID",
+      ["", "0123", String(repeating: "g", count: 32), String(repeating: "0", count: 33)]
+    ),
+    ("JOURNAL_STREAM", ["", "9", "9:", ":9", "9:1:2", "a:b", "9: 1"]),
+    ("CREDENTIALS_DIRECTORY", ["", "run", "/a\0b"]),
+    ("STATE_DIRECTORY", ["", "a", "/a:b", "/a:", ":/a", "/a::/b"]),
+    ("LOGS_DIRECTORY", ["./x"]),
+    ("MANAGERPID", ["one"]), ("MAINPID", ["0"]), ("PIDFILE", ["x.pid"]),
+    ("MEMORY_PRESSURE_WATCH", ["", "memory.pressure"]),
+    ("LISTEN_PID", ["", "me"]), ("LISTEN_PIDFDID", ["", "x"]),
+  ]
+
+  @Test func everyMalformedVariableIsOneProblemThatNamesIt() {
+    for (name, values) in ServiceEnvironmentTests.malformed {
+      for value in values where !(name == "NOTIFY_SOCKET" && value.isEmpty) {
+        let problems = environment([name: value]).problems
+        #expect(problems.count == 1, "\(name)=\(value): \(problems)")
+        guard case .malformedVariable(name, value, _)? = problems.first else {
+          Issue.record("\(name)=\(value): \(problems)")
+          continue
+        }
+        #expect(problems[0].description.hasPrefix("The environment variable \(name) is"))
+      }
+    }
+    let write = environment(["IO_PRESSURE_WATCH": "/x", "IO_PRESSURE_WRITE": "="]).problems
+    #expect(
+      write == [.malformedVariable(name: "IO_PRESSURE_WRITE", value: "=", reason: "is not Base64")])
+  }
+
+  @Test func base64IsReadStrictly() {
+    let good: [(String, String)] = [
+      ("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zm9v\nYmFy", "foobar"),
+      ("/+8=", "\u{ff}\u{ef}"),
+    ]
+    for (text, bytes) in good {
+      #expect(decodeBase64(text.utf8) == bytes.unicodeScalars.map { UInt8($0.value) })
+    }
+    for text in [
+      "Zg", "Zg=", "Zg===", "Zh==", "Zm9=", "Z", "Zm=v", "=", "Zm9v!", "Zm9v-_==", "====",
+    ] {
+      #expect(decodeBase64(text.utf8) == nil, "\(text)")
+    }
+  }
+
+  @Test func theProcesssOwnEnvironmentIsRead() {
+    let own = ServiceEnvironment.current
+    #expect(own.processID == getpid())
+    #expect(own.variables["PATH"] == getenv("PATH").map { String(cString: $0) })
+  }
+
+  @Test func theFirstOfTwoCountsAndWhatIsNotTextIsAProblem() {
+    let lines: [[UInt8]] = [
+      Array("A=1".utf8), Array("A=2".utf8), Array("NONE".utf8), Array("B=x=y".utf8),
+      Array("C=".utf8) + [0xff],
+    ]
+    var pointers = lines.map { line in strdup(line.map { CChar(bitPattern: $0) } + [0]) } + [nil]
+    defer { for pointer in pointers { free(pointer) } }
+    let environment = pointers.withUnsafeMutableBufferPointer {
+      ServiceEnvironment(reading: $0.baseAddress)
+    }
+    #expect(environment.variables == ["A": "1", "B": "x=y", "C": "\u{fffd}"])
+    #expect(
+      environment.problems == [
+        .malformedVariable(name: "C", value: "\u{fffd}", reason: "is not UTF-8")
+      ])
+    #expect(ServiceEnvironment(reading: nil).variables.isEmpty)
+  }
+
+  // MARK: LISTEN_*
+
+  @Test func passedDescriptorsAreForTheirProcessOnly() throws {
+    for count in ["1000000000", String(clinux_descriptor_limit() + 1)] {
+      #expect(throws: SystemdError.self, "names for so many would fill memory") {
+        try environment(["LISTEN_PID": "100", "LISTEN_FDS": count]).passedDescriptorNames
+      }
+    }
+    let good = ["LISTEN_PID": "100", "LISTEN_FDS": "2", "LISTEN_FDNAMES": "http:admin"]
+    #expect(try environment(good).passedDescriptorNames == ["http", "admin"])
+    #expect(try environment(good.merging(["LISTEN_PID": "101"]) { $1 }).passedDescriptorNames == [])
+    #expect(
+      try environment(good.merging(["LISTEN_PIDFDID": "5000"]) { $1 }).passedDescriptorNames.count
+        == 2)
+    #expect(
+      try environment(good.merging(["LISTEN_PIDFDID": "5001"]) { $1 }).passedDescriptorNames == [])
+    #expect(
+      try environment(["LISTEN_PID": "100", "LISTEN_FDS": "1"]).passedDescriptorNames == ["unknown"]
+    )
+    #expect(try environment(["LISTEN_FDS": "1"]).passedDescriptorNames == [])
+    let empty = ["LISTEN_PID": "100", "LISTEN_FDS": "2", "LISTEN_FDNAMES": ":"]
+    #expect(try environment(empty).passedDescriptorNames == ["", ""])
+  }
+
+  @Test func contradictoryListsAreErrors() {
+    for (fds, names) in [
+      ("2", "a"), ("1", "a:b"), ("1", "ä"), ("x", "a"), ("-1", "a"), ("2147483647", "a"),
+    ] {
+      let variables = ["LISTEN_PID": "100", "LISTEN_FDS": fds, "LISTEN_FDNAMES": names]
+      #expect(throws: SystemdError.self) { try environment(variables).passedDescriptorNames }
+    }
+  }
+
+  @Test func thisProcesssInodeIsOneThatOnlyItHas() throws {
+    guard let inode = ServiceEnvironment([:]).processInode else { return }  // a kernel before 6.9
+    #expect(ServiceEnvironment([:]).processInode == inode)
+    let pid = String(getpid())
+    let names = { (id: UInt64) throws -> [String] in
+      try ServiceEnvironment(["LISTEN_PID": pid, "LISTEN_FDS": "1", "LISTEN_PIDFDID": String(id)])
+        .passedDescriptorNames
+    }
+    #expect(try names(inode) == ["unknown"])
+    #expect(try names(inode + 1) == [])
+  }
+}
