@@ -3,8 +3,8 @@
 import DaemonLifecycle
 import DaemonLifecycleFoundation
 import DaemonLifecycleTesting
-import Foundation
 import DaemonSystemd
+import Foundation
 
 private func some<T>() -> T { fatalError() }
 
