@@ -3,7 +3,7 @@ struct Sleep: Sendable {
   /// A sleep was announced, and nobody has been told yet that the machine may sleep.
   private(set) var isAwaited = false
   /// When logind stops waiting for a suspend that has been announced. Used once: the next may be one that nobody delays.
-  private var end: MonotonicTime?
+  private(set) var end: MonotonicTime?
   /// Set while a suspend is delivered that logind waits for.
   private(set) var budget: StopBudget?
   /// Observers for whom a budget left no time: busy in the registry until that budget no longer counts. Empty once the

@@ -23,11 +23,11 @@ struct Stop: Sendable {
   /// From the drain on.
   private(set) var budget: StopBudget?
   /// What the service manager allows, once it has said so.
-  private var allowed: Duration?
+  private(set) var allowed: Duration?
   /// The launch's report, once it has ended the daemon.
   var failedLaunch: LifecycleReport?
   /// `run` waits for the end, so the exit grace applies to what comes after it.
-  private var isAwaited = false
+  private(set) var isAwaited = false
   /// When the process is ended because it has not ended by itself.
   private(set) var exitDeadline = MonotonicTime.distantFuture
 

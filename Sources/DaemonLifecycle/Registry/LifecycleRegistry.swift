@@ -73,16 +73,16 @@ struct LifecycleRegistry: Sendable {
   /// Set by the first terminate, for good.
   private(set) var termination: LifecycleCause?
   /// Deliveries are held back while positive; those of a termination are not.
-  private var holds = 0
-  private var members = LifecycleMembers()
+  private(set) var holds = 0
+  private(set) var members = LifecycleMembers()
   /// The rest of the transition under way. Cleared by termination, which plans its own.
-  private var steps: [LifecycleStep] = []
+  private(set) var steps: [LifecycleStep] = []
   private var transitionCause = LifecycleCause(.launch)
-  private var transitionNumber: UInt64 = 0
+  private(set) var transitionNumber: UInt64 = 0
   /// What the transition under way, or the last one, is about.
   private(set) var transitionKind = LifecycleTransition.launch
   /// The step being delivered; `next()` gives none meanwhile.
-  private var current: Plan? {
+  private(set) var current: Plan? {
     didSet { news = current.map { ProgressUpdate($0.step) } ?? .nothing }
   }
   /// What whoever is reached by the current step then knows.
@@ -90,10 +90,10 @@ struct LifecycleRegistry: Sendable {
   /// The termination has taken steps from the transition that was under way.
   private(set) var hasCutTransition = false
   /// How many signals asked for an end: only signals escalate.
-  private var terminationSignals = 0
-  private var requests = PendingRequests()
+  private(set) var terminationSignals = 0
+  private(set) var requests = PendingRequests()
   /// The machine is about to sleep.
-  private var wantsSleep = false
+  private(set) var wantsSleep = false
 
   init(state: LifecycleState = .launching) {
     self.state = state

@@ -1,0 +1,188 @@
+@testable import DaemonLifecycle
+
+// What a state of the machine is, for an explorer: all that decides what it does next. Times are what is left until then,
+// and numbers that only grow are left out.
+extension LifecycleMachine {
+  /// The machine is noncopyable, so that none is copied by accident.
+  func copy() -> LifecycleMachine {
+    var copy = LifecycleMachine(policy)
+    copy.registry = registry
+    copy.subscribers = subscribers
+    copy.calls = calls
+    copy.transition = transition
+    copy.stop = stop
+    copy.sleep = sleep
+    copy.health = health
+    copy.body = body
+    copy.departures = departures
+    return copy
+  }
+
+  func add(to key: inout StateKey, at now: MonotonicTime) {
+    registry.add(to: &key)
+    addCalls(to: &key, at: now)
+    addStop(to: &key, at: now)
+    key.add(transition != nil)
+    if let transition {
+      key.add(transition.number == registry.transitionNumber)
+      key.add(transition.kind.hashKey)
+      key.add(transition.cause.hashKey)
+      key.add(transition.isOvertaken)
+      key.add(transition.entries.map(\.outcome.severity).max() ?? -1)
+    }
+    key.add(sleep.isAwaited)
+    key.add(sleep.end.map { left(until: $0, from: now) } ?? -1)
+    key.add(sleep.budget.map { left(until: $0.end, from: now) } ?? -1)
+    for id in sleep.postponed.sorted() { key.add(Int(id.value)) }
+    key.add(health.isChecking)
+    switch body {
+    case .none: key.add(0)
+    case .running(let cancelled): key.add(cancelled.map { -left(until: now, from: $0) } ?? 1)
+    case .ended(let failure): key.add(failure == nil ? 2 : 3)
+    }
+    key.add(departures.isEmpty)
+  }
+
+  private func left(until time: MonotonicTime, from now: MonotonicTime) -> Int {
+    time == .distantFuture ? -2 : max(-1, Int(now.duration(to: time) / .milliseconds(1)))
+  }
+
+  private func addStop(to key: inout StateKey, at now: MonotonicTime) {
+    switch stop.phase {
+    case .serving: key.add(0)
+    case .draining(let event, let end):
+      key.add(1)
+      key.add(event.cause.hashKey)
+      key.add(left(until: end, from: now))
+    case .stopping: key.add(2)
+    case .ended: key.add(3)
+    }
+    key.add(left(until: stop.exitDeadline, from: now))
+    key.add(stop.isAwaited)
+    key.add(stop.failedLaunch?.severity ?? -1)
+    guard let budget = stop.budget else { return key.add(-1) }
+    key.add(left(until: budget.end, from: now))
+    key.add(left(until: budget.end(of: .didEnterBackground), from: now))
+    key.add(budget.isHurried)
+  }
+
+  private func addCalls(to key: inout StateKey, at now: MonotonicTime) {
+    key.add(calls.order.count)
+    for id in calls.order {
+      let delivery = calls[id]
+      key.add(delivery.step.hashKey)
+      key.add(delivery.cause.hashKey)
+      key.add(delivery.isNested)
+      key.add(delivery.budgetStep.hashKey)
+      key.add(delivery.isOfTermination)
+      key.add(delivery.nextCall)
+      key.add(delivery.post == nil)
+      key.add(delivery.outer.map { left(until: $0.deadline, from: now) } ?? -3)
+      key.add(left(until: delivery.earliest, from: now))
+      for planned in delivery.waiting { key.add(Int(planned.observer.value) * 64 + planned.hook) }
+      for entry in delivery.entries { key.add(entry.outcome.severity) }
+      for call in delivery.running { add(call, to: &key, at: now) }
+    }
+    let unfinished = calls.unfinished.sorted { $0.key?.value ?? 0 < $1.key?.value ?? 0 }
+    for call in unfinished.flatMap(\.value) { add(call, to: &key, at: now) }
+  }
+
+  private func add(_ id: CallID, to key: inout StateKey, at now: MonotonicTime) {
+    guard let call = calls.find(id) else { return }
+    key.add(Int(call.observer?.value ?? 0))
+    key.add(call.step.hashKey)
+    switch call.progress {
+    case .enqueued: key.add(0)
+    case .driven: key.add(1)
+    case .begun: key.add(2)
+    }
+    switch call.limit {
+    case .deadline: key.add(0)
+    case .cancelled: key.add(1)
+    case .abandoned: return key.add(2)
+    }
+    key.add(left(until: call.next, from: now))
+    key.add(Int(call.grace / .milliseconds(1)))
+  }
+}
+
+extension LifecycleRegistry {
+  func add(to key: inout StateKey) {
+    key.add(state.hashKey)
+    key.add(backgroundReasons.contains(.operator))
+    key.add(backgroundReasons.contains(.suspend))
+    for bit in [isSuspended, isHeld, wantsSleep, hasCutTransition] { key.add(bit) }
+    key.add(termination?.hashKey ?? -1)
+    key.add(min(3, terminationSignals))
+    key.add(transitionKind.hashKey)
+    key.add(steps.count)
+    for step in steps { key.add(step.hashKey) }
+    key.add(current?.step.hashKey ?? -1)
+    key.add(current?.cause.hashKey ?? -1)
+    key.add(current?.isOfTermination ?? false)
+    addRequests(to: &key)
+    members.forEach(where: { _ in true }) { member in
+      key.add(Int(member.id.value))
+      key.add(member.progress.reachedState.hashKey)
+      for bit in [
+        member.progress.isBusy, member.progress.isSuspended, member.progress.launchFailed,
+      ] { key.add(bit) }
+    }
+  }
+
+  /// In the order in which they would be taken.
+  private func addRequests(to key: inout StateKey) {
+    var left = requests
+    key.add(left.takeLaunch() != nil)
+    while let (kind, _) = left.takeNext() {
+      switch kind {
+      case .state: key.add(1)
+      case .sleep: key.add(2)
+      case .reload: key.add(3)
+      case .save: key.add(4)
+      case .pressure: key.add(5)
+      case .post: key.add(6)
+      }
+    }
+  }
+}
+
+extension LifecycleState {
+  fileprivate var hashKey: Int {
+    switch self {
+    case .launching: 0
+    case .background: 1
+    case .foreground: 2
+    case .terminated: 3
+    }
+  }
+}
+
+extension LifecycleCause {
+  /// What is decided by: the end of a launch, a late observer, a signal.
+  fileprivate var hashKey: Int {
+    switch origin {
+    case .launch: 0
+    case .lateObserver: 1
+    case .signal: 2
+    case .launchFailed: 3
+    case .bodyReturned: 4
+    case .bodyFailed: 5
+    default: 6
+    }
+  }
+}
+
+extension LifecycleTransition {
+  fileprivate var hashKey: Int { event.utf8.reduce(0) { $0 &* 31 &+ Int($1) } }
+}
+
+extension LifecycleStep {
+  fileprivate var hashKey: Int {
+    switch self {
+    case .bodyEnds: 1
+    case .posted(let post): 2 + Int(post.id.value)
+    default: type.map { ObjectIdentifier($0).hashValue } ?? 0
+    }
+  }
+}

@@ -1,0 +1,477 @@
+@testable import DaemonLifecycle
+
+/// The machine and the world around it, for `StateExplorer`: what signals, users, hooks and the clock can do to it.
+///
+/// Time passes only to where the machine has something to do, so that no state is left out for being at another time.
+/// Hooks end, throw or hang; those that hang are what the clock comes to.
+struct MachineModel {
+  /// What differs from one exploration to the next.
+  struct Setup: Sendable, CustomStringConvertible {
+    var observers = 0
+    var isConcurrent = false
+    var drains = false
+    /// The daemon ends when a hook of its launch fails.
+    var launchMayFail = false
+    var hasBody = false
+    /// Observers come after the launch as well.
+    var joinsLate = false
+
+    var description: String {
+      let what = [
+        (isConcurrent, "concurrent"), (drains, "draining"), (launchMayFail, "launch may fail"),
+        (hasBody, "with a body"), (joinsLate, "joining late"),
+      ].filter(\.0).map(\.1)
+      let plural = observers == 1 ? "observer" : "observers"
+      return (["\(observers) \(plural)"] + what).joined(separator: ", ")
+    }
+  }
+
+  enum Event {
+    case launch, bodyBegins, bodyEnds, bodyFails, runWaits
+    case background, foreground, suspend, delayedSuspend, resume
+    case reload, save, pressure, post
+    case nestedPost(Int)
+    case checkHealth, poolAnswers
+    case hold, release, terminate, signal
+    case add(Int)
+    case remove(Int)
+    case begin(Int)
+    case complete(Int)
+    case fail(Int)
+    case goes(Int)
+    case extend(Int)
+    case clock
+  }
+
+  /// What an observer's hooks have seen.
+  struct Observer: Sendable {
+    enum Presence: Int, Sendable { case expected, present, removed }
+    var presence = Presence.expected
+    var isLaunched = false
+    var isInForeground = false
+    var isSuspended = false
+    var launchFailed = false
+    var isTerminated = false
+  }
+
+  /// Shared by all states that have come to be from it; never changed once it is in one.
+  private final class Shared {
+    var machine: LifecycleMachine
+    init(_ machine: consuming LifecycleMachine) { self.machine = machine }
+  }
+
+  private struct Note: LifecycleNotification {}
+
+  private static let ordinaryPost = PostID(value: 1)
+  private static let postInHook = PostID(value: 2)
+
+  let setup: Setup
+  private var shared: Shared
+  private var now = MonotonicTime(nanoseconds: 0)
+  private(set) var observers: [Observer]
+  /// Posts that have no answer yet.
+  private var openPosts: Set<PostID> = []
+  private var isSleepAwaited = false
+  private var isLaunched = false
+  private var hasBodyBegun = false
+  private var isBodyRunning = false
+  private var isRunAwaited = false
+  /// The check that Swift's pool has not answered.
+  private var poolRound: UInt64?
+  private var exit: LifecycleExit?
+  private var hasExitedNow = false
+  private(set) var violation: String?
+
+  init(_ setup: Setup) {
+    self.setup = setup
+    var configuration = LifecycleConfiguration(
+      hookDeadline: .seconds(10), cancellationGrace: .seconds(1), stopBudget: .seconds(40),
+      saveReserve: .seconds(5), exitGrace: .seconds(2), logsProblems: false)
+    configuration.terminatesWhenLaunchFails = setup.launchMayFail
+    if setup.drains { configuration.drainDelay = .seconds(3) }
+    shared = Shared(LifecycleMachine(.init(configuration: configuration)))
+    observers = Array(repeating: Observer(), count: setup.observers)
+    if !setup.joinsLate {
+      for index in observers.indices { apply(.add(index)) }
+    }
+  }
+
+  func after(_ event: Event) -> Self {
+    var next = self
+    next.shared = Shared(shared.machine.copy())
+    next.apply(event)
+    next.checkInvariants()
+    return next
+  }
+
+  // MARK: What may happen
+
+  var events: [Event] {
+    if hasExitedNow || violation != nil { return [] }
+    var events: [Event] = []
+    addCalls(to: &events)
+    if shared.machine.deadline != .distantFuture { events.append(.clock) }
+    if isBodyRunning { events += [.bodyEnds, .bodyFails] }
+    if poolRound != nil { events.append(.poolAnswers) }
+    if exit != nil {
+      if !isRunAwaited { events.append(.runWaits) }
+      return events
+    }
+    addRequests(to: &events)
+    return events
+  }
+
+  private func addRequests(to events: inout [Event]) {
+    let registry = shared.machine.registry
+    if !isLaunched { events.append(.launch) }
+    if isLaunched, setup.hasBody, !hasBodyBegun, registry.termination == nil {
+      events.append(.bodyBegins)
+    }
+    events += [.terminate, .signal]
+    if registry.termination == nil {
+      events += [.background, .foreground, .suspend, .delayedSuspend, .resume]
+      events += [.reload, .save, .pressure]
+      events.append(registry.isHeld ? .release : .hold)
+      if !openPosts.contains(Self.ordinaryPost) { events.append(.post) }
+    }
+    if !shared.machine.health.isChecking, poolRound == nil, registry.termination == nil {
+      events.append(.checkHealth)
+    }
+    for (index, observer) in observers.enumerated() {
+      switch observer.presence {
+      case .expected: events.append(.add(index))
+      case .present: events.append(.remove(index))
+      case .removed: break
+      }
+    }
+  }
+
+  private func addCalls(to events: inout [Event]) {
+    for (index, id) in liveCalls.enumerated() {
+      guard let call = shared.machine.calls.find(id), call.observer != nil else { continue }
+      if call.progress < .begun {
+        events.append(call.isAbandoned ? .complete(index) : .begin(index))
+        if !call.isAbandoned { events.append(.goes(index)) }
+        continue
+      }
+      events += [.complete(index), .fail(index)]
+      if call.isAbandoned { continue }
+      if !openPosts.contains(Self.postInHook) { events.append(.nestedPost(index)) }
+      if !call.isCancelled, now.duration(to: call.deadline) <= .seconds(10) {
+        events.append(.extend(index))
+      }
+    }
+  }
+
+  /// In an order that is the same in equal states.
+  private var liveCalls: [CallID] {
+    let running = shared.machine.calls.order.flatMap { shared.machine.calls[$0].running }
+    let unfinished = shared.machine.calls.unfinished
+      .sorted { $0.key?.value ?? 0 < $1.key?.value ?? 0 }.flatMap(\.value)
+    return running + unfinished
+  }
+
+  // MARK: What happens
+
+  private mutating func apply(_ event: Event) {
+    switch event {
+    case .launch:
+      isLaunched = true
+      give(.launch)
+    case .background: give(.enterBackground(.operator))
+    case .foreground: give(.enterForeground(.operator))
+    case .suspend, .delayedSuspend:
+      if case .delayedSuspend = event { give(.sleepDelay(.seconds(4))) }
+      isSleepAwaited = true
+      give(.suspend)
+    case .resume: give(.resume)
+    case .reload: give(.reload)
+    case .save: give(.saveState)
+    case .pressure: give(.pressure(.memory))
+    case .terminate: give(.terminate)
+    case .signal: signal()
+    case .hold: give(.hold)
+    case .release: give(.release)
+    case .runWaits:
+      isRunAwaited = true
+      give(.runWaits)
+    case .clock: passTime()
+    default: applyRest(event)
+    }
+  }
+
+  private mutating func applyRest(_ event: Event) {
+    switch event {
+    case .bodyBegins:
+      (hasBodyBegun, isBodyRunning) = (true, true)
+      give(.bodyBegan)
+    case .bodyEnds, .bodyFails:
+      isBodyRunning = false
+      if case .bodyEnds = event { return give(.bodyEnded(nil)) }
+      give(.bodyEnded(DaemonLifecycle.Failure(SimulatedFailure())))
+    case .post: post(Self.ordinaryPost, inside: nil)
+    case .nestedPost(let call): post(Self.postInHook, inside: liveCalls[call])
+    case .checkHealth: give(.checkHealth(LifecycleCause(.api), asksMainActor: false))
+    case .poolAnswers:
+      guard let round = poolRound.take() else { return }
+      give(.healthAnswer(.pool, round: round))
+    case .add(let index): add(index)
+    case .remove(let index):
+      observers[index].presence = .removed
+      give(.remove([id(index)]))
+    case .begin(let call): begin(liveCalls[call])
+    case .complete(let call): end(liveCalls[call], .completed)
+    case .fail(let call): end(liveCalls[call], .failed(SimulatedFailure(), text: "failed"))
+    case .goes(let call):
+      let id = liveCalls[call]
+      observers[index(of: id)].presence = .removed
+      give(.ended(id, .gone))
+    case .extend(let call): give(.extend(liveCalls[call], by: .seconds(5)))
+    default: break
+    }
+  }
+
+  private mutating func give(_ kind: LifecycleEvent.Kind) {
+    give(.event(LifecycleEvent(kind, cause: LifecycleCause(.api))))
+  }
+
+  private mutating func signal() {
+    let cause = LifecycleCause(.signal(.sigterm, pid: 1, uid: 0, coalesced: 1))
+    give(.event(LifecycleEvent(.terminate, cause: cause)))
+  }
+
+  private mutating func post(_ id: PostID, inside call: CallID?) {
+    openPosts.insert(id)
+    give(.post(Note(), id, inside: call))
+  }
+
+  private static let hears: [ObjectIdentifier?] = {
+    let types: [any LifecycleNotification.Type] = [
+      DidFinishLaunching.self, WillEnterForeground.self, DidEnterBackground.self,
+      ShouldSaveState.self, ShouldReload.self, WillSuspend.self, DidResume.self,
+      DidReceivePressure.self, Note.self, CheckHealth.self, WillTerminate.self,
+    ]
+    return types.map { ObjectIdentifier($0) }
+  }()
+
+  private func id(_ index: Int) -> ObserverID { ObserverID(value: UInt64(index + 1), slot: index) }
+  private func index(of call: CallID) -> Int {
+    Int(shared.machine.calls.find(call)?.observer?.value ?? 1) - 1
+  }
+
+  private mutating func add(_ index: Int) {
+    observers[index].presence = .present
+    let phase = LifecyclePhase(order: 0, concurrent: setup.isConcurrent)
+    give(
+      .add(
+        Subscriber(id: id(index), phase: phase, name: .type(Note.self), hears: Self.hears)))
+  }
+
+  /// To the next time at which the machine has something to do, and until it has done it.
+  private mutating func passTime() {
+    now = max(now, shared.machine.deadline)
+    for _ in 0..<20 where shared.machine.deadline <= now { give(.clock([:])) }
+    if shared.machine.deadline <= now { fail("its deadline is over, and stays") }
+    for id in liveCalls {
+      guard let call = shared.machine.calls.find(id), call.isAbandoned || call.isCancelled,
+        case .didFinishLaunching = call.step, call.observer != nil
+      else { continue }
+      noteFailedLaunch(index(of: id))
+    }
+  }
+
+  private mutating func noteFailedLaunch(_ index: Int) {
+    if setup.launchMayFail { observers[index].launchFailed = true }
+  }
+
+  // MARK: Hooks
+
+  private mutating func begin(_ id: CallID) {
+    guard let call = shared.machine.calls.find(id) else { return fail("unknown call") }
+    if !shared.machine.move(id, to: .begun) { fail("a call that is under way may not begin") }
+    let index = index(of: id)
+    if observers[index].presence != .present { fail("called after its removal") }
+    let isNested = shared.machine.calls[call.delivery].isNested
+    if !isNested, !call.step.isSave, shared.machine.calls.unfinished[call.observer] != nil {
+      fail("\(call.step.name) beside an abandoned hook of the same observer")
+    }
+    if !isNested, observers[index].isTerminated { fail("\(call.step.name) after the end") }
+    var observer = observers[index]
+    receive(call.step, &observer)
+    observers[index] = observer
+  }
+
+  private mutating func receive(_ step: LifecycleStep, _ observer: inout Observer) {
+    switch step {
+    case .didFinishLaunching:
+      if observer.isLaunched { fail("launched twice") }
+      observer.isLaunched = true
+    case .willEnterForeground:
+      if !observer.isLaunched || observer.isInForeground { fail("in the foreground from nowhere") }
+      observer.isInForeground = true
+    case .didEnterBackground:
+      if !observer.isInForeground { fail("left a foreground that it was not in") }
+      observer.isInForeground = false
+    case .willSuspend:
+      if observer.isSuspended || observer.isInForeground { fail("suspended at the wrong time") }
+      observer.isSuspended = true
+    case .didResume:
+      if !observer.isSuspended { fail("resumed without having been suspended") }
+      observer.isSuspended = false
+    case .willTerminate: observer.isTerminated = true
+    case .shouldSaveState:
+      if !observer.isLaunched || observer.launchFailed { fail("saves what it never restored") }
+    default: break
+    }
+  }
+
+  private mutating func end(_ id: CallID, _ end: LifecycleMachine.CallEnd) {
+    if case .failed = end, let call = shared.machine.calls.find(id),
+      case .didFinishLaunching = call.step
+    {
+      noteFailedLaunch(index(of: id))
+    }
+    give(.ended(id, end))
+  }
+
+  // MARK: What comes out
+
+  private mutating func give(_ input: LifecycleMachine.Input) {
+    var effects = Effects()
+    shared.machine.handle(input, at: now, &effects)
+    if effects.exitsWith != nil { hasExitedNow = true }
+    for message in effects.messages { receive(message) }
+    if let round = effects.healthRound { poolRound = round }
+    for start in effects.starts where observers[Int(start.observer.value) - 1].presence != .present
+    {
+      if shared.machine.calls.isCurrent(start.call) { fail("a call of one that was removed") }
+    }
+  }
+
+  private mutating func receive(_ message: Effects.Message) {
+    switch message {
+    case .answered(let id, _):
+      if openPosts.remove(id) == nil { fail("a post was answered twice") }
+    case .exited(let exit):
+      if self.exit != nil { fail("ended twice") }
+      self.exit = exit
+    case .fact(.readyToSleep):
+      if !isSleepAwaited { fail("ready for a sleep that nobody announced") }
+      isSleepAwaited = false
+    default: break
+    }
+  }
+
+  private mutating func fail(_ text: String) { if violation == nil { violation = text } }
+
+  // MARK: What always holds
+
+  private mutating func checkInvariants() {
+    if hasExitedNow { return }
+    checkPhases()
+    checkCalls()
+    if isAtRest { checkRest() }
+  }
+
+  private mutating func checkPhases() {
+    let isStopping = shared.machine.stop.start != nil || shared.machine.stop.exit != nil
+    if isStopping != (shared.machine.registry.termination != nil), exit == nil {
+      fail("the stop has begun for one half of the machine")
+    }
+    if shared.machine.isTerminating, shared.machine.health.isChecking {
+      fail("a health check goes on while it stops")
+    }
+    if shared.machine.transition != nil, !shared.machine.registry.isInTransition {
+      fail("a transition that is over goes on")
+    }
+    if exit != nil, !openPosts.isEmpty { fail("a post has no answer at the end") }
+    if exit != nil, isSleepAwaited { fail("logind waits for the end") }
+  }
+
+  private mutating func checkCalls() {
+    let order = shared.machine.calls.order
+    if order.count(where: { !shared.machine.calls[$0].isNested }) > 1 {
+      fail("two deliveries at once")
+    }
+    var begun: Set<ObserverID> = []
+    for id in order {
+      let delivery = shared.machine.calls[id]
+      if delivery.running.isEmpty { fail("a delivery that waits for nothing") }
+      for (slot, call) in delivery.running.enumerated() {
+        guard let call = shared.machine.calls.find(call) else { return fail("a call that is gone") }
+        if call.slot != slot || call.delivery != id || call.isAbandoned { fail("a lost call") }
+        if call.next < delivery.earliest { fail("the clock comes too late for a call") }
+        if call.deadline < call.began { fail("a deadline before the beginning") }
+        guard let observer = call.observer, !delivery.isNested, !call.step.isSave else { continue }
+        if !begun.insert(observer).inserted { fail("two calls of one observer") }
+      }
+    }
+    let unfinished = shared.machine.calls.unfinished
+    if unfinished.values.contains(where: \.isEmpty) { fail("an empty list of unfinished calls") }
+    for id in shared.machine.sleep.postponed where unfinished[id] != nil && isAtRest {
+      fail("postponed and unfinished")
+    }
+  }
+
+  private var isAtRest: Bool {
+    shared.machine.isIdle && shared.machine.calls.count == 0 && exit == nil && isLaunched
+      && !shared.machine.registry.isHeld && shared.machine.stop.deadline == .distantFuture
+  }
+
+  /// Everybody is where the daemon is.
+  private mutating func checkRest() {
+    let registry = shared.machine.registry
+    if !registry.isIdle { fail("at rest with something to do") }
+    if registry.termination != nil { fail("at rest instead of at its end") }
+    if isSleepAwaited { fail("at rest, and logind waits") }
+    for observer in observers where observer.presence == .present && !observer.launchFailed {
+      if !observer.isLaunched { fail("never launched") }
+      if observer.isInForeground != (registry.state == .foreground) {
+        fail("at rest an observer is not where the daemon is")
+      }
+      if observer.isSuspended, !registry.isSuspended { fail("at rest an observer sleeps on") }
+    }
+  }
+}
+
+extension MachineModel: ExplorableModel {
+  /// Whether a SIGTERM that comes now ends the daemon in time, whatever its hooks do: all of them hang.
+  ///
+  /// - Parameter known: States that have been seen on the way to an end.
+  func endsAfterSignal(_ known: inout Set<StateKey>) -> Bool {
+    if exit != nil || hasExitedNow { return true }
+    var state = self
+    if shared.machine.registry.termination == nil { state = after(.signal) }
+    var seen: [StateKey] = []
+    let limit = state.now.advanced(by: .seconds(60))
+    while state.exit == nil, !known.contains(state.key) {
+      seen.append(state.key)
+      guard state.shared.machine.deadline < limit, state.violation == nil else { return false }
+      state = state.after(.clock)
+    }
+    known.formUnion(seen)
+    return true
+  }
+
+  // MARK: What states differ in
+
+  var key: StateKey {
+    var key = StateKey()
+    for observer in observers {
+      key.add(observer.presence.rawValue)
+      key.add(observer.isLaunched)
+      key.add(observer.isInForeground)
+      key.add(observer.isSuspended)
+      key.add(observer.launchFailed)
+      key.add(observer.isTerminated)
+    }
+    for bit in [
+      isSleepAwaited, isLaunched, hasBodyBegun, isBodyRunning, isRunAwaited, poolRound != nil,
+      exit != nil, hasExitedNow, openPosts.contains(Self.ordinaryPost),
+      openPosts.contains(Self.postInHook),
+    ] { key.add(bit) }
+    key.add(Int(exit?.code ?? -1))
+    shared.machine.add(to: &key, at: now)
+    return key
+  }
+}
