@@ -121,7 +121,8 @@ extension LifecycleRegistry {
     key.add(current?.cause.hashKey ?? -1)
     key.add(current?.isOfTermination ?? false)
     addRequests(to: &key)
-    members.forEach(where: { _ in true }) { member in
+    let all = { (_: LifecycleMembers.ObserverProgress) in true }
+    members.forEach(where: all) { member in
       key.add(Int(member.id.value))
       key.add(member.progress.reachedState.hashKey)
       for bit in [

@@ -245,7 +245,7 @@ struct MachineModel {
     give(.post(Note(), id, inside: call))
   }
 
-  private static let hears: [ObjectIdentifier?] = {
+  private static let receives: [ObjectIdentifier?] = {
     let types: [any LifecycleNotification.Type] = [
       DidFinishLaunching.self, WillEnterForeground.self, DidEnterBackground.self,
       ShouldSaveState.self, ShouldReload.self, WillSuspend.self, DidResume.self,
@@ -264,7 +264,7 @@ struct MachineModel {
     let phase = LifecyclePhase(order: 0, concurrent: setup.isConcurrent)
     give(
       .add(
-        Subscriber(id: id(index), phase: phase, name: .type(Note.self), hears: Self.hears)))
+        Subscriber(id: id(index), phase: phase, name: .type(Note.self), receives: Self.receives)))
   }
 
   /// To the next time at which the machine has something to do, and until it has done it.
@@ -342,9 +342,11 @@ struct MachineModel {
     if effects.exitsWith != nil { hasExitedNow = true }
     for message in effects.messages { receive(message) }
     if let round = effects.healthRound { poolRound = round }
-    for start in effects.starts where observers[Int(start.observer.value) - 1].presence != .present
-    {
-      if shared.machine.calls.isCurrent(start.call) { fail("a call of one that was removed") }
+    for start in effects.starts {
+      guard let observer = shared.machine.calls.find(start.call)?.observer else { continue }
+      if observers[Int(observer.value) - 1].presence != .present {
+        fail("a call of one that was removed")
+      }
     }
   }
 

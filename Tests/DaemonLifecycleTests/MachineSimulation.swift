@@ -192,7 +192,7 @@ struct MachineSimulation: ~Copyable {
       .add(
         Subscriber(
           id: observer.id, phase: observer.phase, name: .type(Note.self),
-          hears: all.map { ObjectIdentifier($0) })))
+          receives: all.map { ObjectIdentifier($0) })))
   }
 
   private mutating func removeObserver() {
@@ -310,7 +310,8 @@ struct MachineSimulation: ~Copyable {
       hooks[call] = nil
       return give(.ended(call, .gone))
     }
-    let isGranted = machine.move(call, to: .begun) || lies(.grantsEveryMove)
+    let isAllowed = machine.move(call, to: .begun)
+    let isGranted = isAllowed && !lies(.refusesAMove) || !isAllowed && lies(.grantsEveryMove)
     guard isGranted else {
       hooks[call] = nil
       return give(.ended(call, .completed))
@@ -386,6 +387,7 @@ struct MachineSimulation: ~Copyable {
     var effects = Effects()
     let time = lies(.turnsTheClockBack) ? now.advanced(by: .seconds(-2)) : now
     machine.handle(input, at: time, &effects)
+    mutate()
     if tellsStory { tell(input, effects) }
     if let code = effects.exitsWith {
       immediateExit = code
@@ -403,10 +405,40 @@ struct MachineSimulation: ~Copyable {
     for start in effects.starts where !lies(.losesAStart) { begin(start) }
   }
 
+  /// Breaks a rule of the machine, where the lie is one of these.
+  private mutating func mutate() {
+    guard let lie, let observer = observers.last?.id else { return }
+    switch lie {
+    case .takesForReached where machine.registry.current != nil && lies(lie):
+      machine.registry.reached(observer)
+    case .forgetsAReached where machine.registry.current != nil && lies(lie):
+      machine.registry.notReached(observer)
+    case .forgetsAnObserver where lies(lie): machine.registry.remove(observer)
+    case .launchesAgain where lies(lie):
+      machine.registry.remove(observer)
+      machine.registry.add(observer, phase: .standard)
+    case .forgetsASubscriber where lies(lie): _ = machine.subscribers.remove(observer)
+    case .forgetsACall:
+      if let call = begunHook(), lies(lie) { _ = machine.calls.end(call) }
+    case .abandonsEarly:
+      if let call = begunHook(), lies(lie) { machine.abandon(call, .running, at: now) }
+    case .losesADeadline:
+      if let call = begunHook(), lies(lie) {
+        machine.calls.update(call) { $0.extend(to: .distantFuture, grace: nil) }
+      }
+    case .forgetsTheStop where machine.registry.termination == nil && lies(lie):
+      machine.registry.abort()
+    case .forgetsThePostponed where !machine.sleep.postponed.isEmpty:
+      _ = machine.sleep.takePostponed()
+    default: break
+    }
+  }
+
   private mutating func tell(_ input: LifecycleMachine.Input, _ effects: borrowing Effects) {
     story.append("\(now.nanoseconds / 1_000_000) ms: \(input)".prefix(300).description)
     for start in effects.starts {
-      story.append("  starts \(start.plan.step.name) of \(start.observer.value)")
+      guard let call = machine.calls.find(start.call) else { continue }
+      story.append("  starts \(call.step.name) of \(call.observer?.value ?? 0)")
     }
     for call in effects.cancels { story.append("  cancels \(hooks[call]?.step.name ?? "?")") }
     for case .fact(let fact) in effects.messages {
@@ -450,18 +482,20 @@ struct MachineSimulation: ~Copyable {
 
   private mutating func begin(_ start: Effects.Start) {
     // Withdrawn again by the same input.
-    guard machine.calls.isCurrent(start.call) else {
+    guard let call = machine.calls.find(start.call), let observer = call.observer else {
       started += 1
       return
     }
     started += 1
-    let step = start.plan.step
+    let step = call.step
     var isNested = step.isHealthCheck
     if case .posted(let post) = step { isNested = nestedPosts.contains(post.id) }
-    if machine.isTerminating, !start.plan.isOfTermination, !isNested, step.yieldsToTermination {
+    if machine.isTerminating, !call.constants.plan.isOfTermination, !isNested,
+      step.yieldsToTermination
+    {
       fail("\(step.name) begins although a termination has overtaken it")
     }
-    checkAlone(start, isNested: isNested)
+    checkAlone(call, isNested: isNested)
     let kind = random.below(100)
     let behaviour: Behaviour =
       kind < 60 ? .returns : kind < 70 ? .fails : kind < 85 ? .obeys : .ignores
@@ -472,21 +506,21 @@ struct MachineSimulation: ~Copyable {
       case .ignores: .seconds(random.below(100))
       }
     hooks[start.call] = Hook(
-      order: started, observer: start.observer, step: step, isNested: isNested,
+      order: started, observer: observer, step: step, isNested: isNested,
       behaviour: behaviour,
       beginsAt: now.advanced(by: random.chance(85) ? .zero : .milliseconds(random.below(20_000))),
       lasts: lasts)
   }
 
   /// One after another, outside of concurrent phases.
-  private mutating func checkAlone(_ start: Effects.Start, isNested: Bool) {
+  private mutating func checkAlone(_ new: Call, isNested: Bool) {
     if isNested { return }
     let phase = { (id: ObserverID, observers: [Observer]) in observers.first { $0.id == id }?.phase
     }
     for (call, hook) in hooks where !hook.isNested && machine.calls.isCurrent(call) {
-      let mine = phase(start.observer, observers)
+      let mine = new.observer.flatMap { phase($0, observers) }
       if mine?.isConcurrent != true || mine != phase(hook.observer, observers) {
-        fail("\(start.plan.step.name) begins while another hook runs")
+        fail("\(new.step.name) begins while another hook runs")
       }
     }
   }
@@ -592,10 +626,15 @@ struct MachineSimulation: ~Copyable {
 
 struct SimulatedFailure: Error {}
 
-/// What passes between machine and world and is falsified, each third time: the simulation must notice.
+/// What is made wrong, mostly each third time: the simulation must notice.
 enum MachineLie: CaseIterable {
+  // What passes between machine and world.
   case losesAStart, startsTwice, losesAnEnd, grantsEveryMove, losesAnAnswer, answersTwice
   case losesACancel, losesARemoval, losesTheClock, turnsTheClockBack, forgetsTheSleep, endsWell
+  // The machine itself: as if one of its rules were missing.
+  case takesForReached, forgetsAReached, forgetsAnObserver, launchesAgain, forgetsASubscriber
+  case forgetsACall, abandonsEarly, losesADeadline, forgetsTheStop, forgetsThePostponed
+  case refusesAMove
 }
 
 /// What has happened, as a number: the same for the same story.

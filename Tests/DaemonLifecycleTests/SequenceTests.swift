@@ -78,7 +78,7 @@ import Testing
   @Test func interruptedAtAnyIndex() async throws {
     let core = Mutex<LifecycleCore?>(nil)
     let (mock, members) = await mock(Self.many) { number, _ in
-      if number % 7 == 0 { core.withLock { $0 }?.change { _, _, _ in } }
+      if number % 7 == 0 { core.withLock { $0 }?.change { _, _ in } }
     }
     core.withLock { $0 = mock.core }
     defer { core.withLock { $0 = nil } }

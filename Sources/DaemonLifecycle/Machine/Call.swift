@@ -23,10 +23,10 @@ struct Call: Sendable {
   }
 
   let delivery: DeliveryID
-  let step: LifecycleStep
+  /// What it is a call of, which outlives the delivery.
+  let constants: Delivery.Constants
   /// `nil`: the body of `run`.
-  let observer: ObserverID?
-  let name: ObserverName
+  let subscriber: Subscriber?
   let began: MonotonicTime
   /// Not before `began`; of a nested call not after the outer one's.
   private(set) var deadline: MonotonicTime
@@ -38,20 +38,21 @@ struct Call: Sendable {
   var slot = 0
 
   init(
-    of step: LifecycleStep, in delivery: DeliveryID, observer: ObserverID?,
-    name: ObserverName, began: MonotonicTime, time: TimeSlot,
-    progress: Progress = .enqueued
+    of constants: Delivery.Constants, in delivery: DeliveryID, _ subscriber: Subscriber?,
+    began: MonotonicTime, time: TimeSlot, progress: Progress = .enqueued
   ) {
     self.delivery = delivery
-    self.step = step
-    self.observer = observer
-    self.name = name
+    self.constants = constants
+    self.subscriber = subscriber
     self.began = began
     deadline = time.deadline
     grace = time.grace
     self.progress = progress
   }
 
+  var step: LifecycleStep { constants.step }
+  var observer: ObserverID? { subscriber?.id }
+  var name: ObserverName { subscriber?.name ?? .body }
   var isCancelled: Bool { if case .deadline = limit { false } else { true } }
   var isAbandoned: Bool { if case .abandoned = limit { true } else { false } }
 

@@ -1,10 +1,10 @@
 /// The deliveries under way, and the calls that have begun and not ended.
 struct Calls: Sendable {
-  private(set) var deliveries = Slots<Delivery>()
+  /// The oldest first, so sorted by id. At most one is not nested.
+  private(set) var deliveries: [Delivery] = []
   /// Each is in exactly one of its delivery's `running` and `unfinished`; its `slot` is its index in the former.
   private var calls = Slots<Call>()
-  /// The deliveries, the oldest first. At most one is not nested.
-  private(set) var order: [DeliveryID] = []
+  private var lastDelivery: UInt64 = 0
   /// Abandoned calls that have not ended, by observer; the body's by `nil`. No list is empty.
   private(set) var unfinished: [ObserverID?: [CallID]] = [:]
   /// The wait for the body of `run`, until the body has ended.
@@ -12,25 +12,34 @@ struct Calls: Sendable {
 
   // MARK: Deliveries
 
-  mutating func open(_ delivery: Delivery) -> DeliveryID {
-    let id = deliveries.insert(delivery)
-    order.append(id)
+  mutating func open(_ constants: Delivery.Constants) -> DeliveryID {
+    lastDelivery += 1
+    let id = DeliveryID(value: lastDelivery)
+    deliveries.append(Delivery(id, constants))
     return id
   }
 
   mutating func close(_ id: DeliveryID) -> Delivery? {
-    if order.last == id { order.removeLast() } else { order.removeAll { $0 == id } }
-    return deliveries.remove(id)
+    index(of: id).map { deliveries.remove(at: $0) }
   }
 
+  /// The newest are asked for most, and there are few.
+  private func index(of id: DeliveryID) -> Int? { deliveries.lastIndex { $0.id == id } }
+
+  func contains(_ id: DeliveryID) -> Bool { index(of: id) != nil }
+
+  /// Those that are under way, the oldest first.
+  var order: [DeliveryID] { deliveries.map(\.id) }
+
+  /// One that is under way.
   subscript(id: DeliveryID) -> Delivery {
-    _read { yield deliveries[id] }
-    _modify { yield &deliveries[id] }
+    _read { yield deliveries[index(of: id)!] }
+    _modify { yield &deliveries[index(of: id)!] }
   }
 
   /// It is under way, and nothing in it runs.
   func mayAdvance(_ id: DeliveryID) -> Bool {
-    deliveries.contains(id) && deliveries[id].running.isEmpty
+    index(of: id).map { deliveries[$0].running.isEmpty } ?? false
   }
 
   // MARK: Calls
@@ -39,13 +48,18 @@ struct Calls: Sendable {
   var count: Int { calls.count }
   func find(_ id: CallID) -> Call? { calls.find(id) }
 
+  /// The observer, and what is delivered to it, of a call that is known.
+  func whatIsCalled(by id: CallID) -> (ObserverID?, Delivery.Constants) {
+    (calls[id].observer, calls[id].constants)
+  }
+
   /// Neither ended nor abandoned.
   func isCurrent(_ id: CallID) -> Bool { calls.contains(id) && !calls[id].isAbandoned }
 
   mutating func begin(_ call: Call) -> CallID {
     let id = calls.insert(call)
-    calls[id].slot = deliveries[call.delivery].add(id, next: call.next)
-    if call.observer == nil { body = id }
+    calls[id].slot = self[call.delivery].add(id, next: call.next)
+    if call.subscriber == nil { body = id }
     return id
   }
 
@@ -56,13 +70,13 @@ struct Calls: Sendable {
   /// Changes one's time.
   mutating func update(_ id: CallID, _ change: (inout Call) -> Void) {
     change(&calls[id])
-    if !calls[id].isAbandoned { deliveries[calls[id].delivery].note(calls[id].next) }
+    if !calls[id].isAbandoned { self[calls[id].delivery].note(calls[id].next) }
   }
 
   /// It has ended, or will not begin: its handle is outdated from now on. `nil` where it was before.
   mutating func end(_ id: CallID) -> Call? {
     guard let call = calls.remove(id) else { return nil }
-    if call.observer == nil { body = nil }
+    if call.subscriber == nil { body = nil }
     if call.isAbandoned {
       unfinished[call.observer]?.removeAll { $0 == id }
       if unfinished[call.observer]?.isEmpty == true { unfinished[call.observer] = nil }
@@ -82,7 +96,7 @@ struct Calls: Sendable {
   }
 
   private mutating func leave(_ call: Call) {
-    if let moved = deliveries[call.delivery].remove(slot: call.slot) {
+    if let moved = self[call.delivery].remove(slot: call.slot) {
       calls[moved].slot = call.slot
     }
   }
@@ -91,13 +105,13 @@ struct Calls: Sendable {
 
   /// When the clock has something to do.
   var deadline: MonotonicTime {
-    order.reduce(.distantFuture) { min($0, deliveries[$1].earliest) }
+    deliveries.reduce(.distantFuture) { min($0, $1.earliest) }
   }
 
   /// Those of a delivery whose time has come.
   func due(in id: DeliveryID, at now: MonotonicTime) -> [CallID] {
-    guard deliveries[id].earliest <= now else { return [] }
-    return deliveries[id].running.reversed().filter { calls[$0].next <= now }
+    guard self[id].earliest <= now else { return [] }
+    return self[id].running.reversed().filter { calls[$0].next <= now }
   }
 
   /// Those whose time has come, of all deliveries, and that were cancelled before.
@@ -106,9 +120,9 @@ struct Calls: Sendable {
   }
 
   mutating func findEarliest(in id: DeliveryID) {
-    guard deliveries.contains(id) else { return }
-    deliveries[id].set(
-      earliest: deliveries[id].running.reduce(.distantFuture) { min($0, calls[$1].next) })
+    guard contains(id) else { return }
+    self[id].set(
+      earliest: self[id].running.reduce(.distantFuture) { min($0, calls[$1].next) })
   }
 
   // MARK: Observers
@@ -121,8 +135,8 @@ struct Calls: Sendable {
 
   /// What the observer's hooks are about to be called for: an observer has one call at a time in a delivery.
   func pending(of observer: ObserverID) -> [CallID] {
-    order.compactMap { id in
-      deliveries[id].running.first { calls[$0].observer == observer && calls[$0].progress < .begun }
+    deliveries.compactMap { delivery in
+      delivery.running.first { calls[$0].observer == observer && calls[$0].progress < .begun }
     }
   }
 }

@@ -1,4 +1,7 @@
-typealias DeliveryID = Slots<Delivery>.Handle
+struct DeliveryID: Hashable, Sendable {
+  /// Grows from delivery to delivery.
+  let value: UInt64
+}
 
 /// One step being delivered: what remains to be called, what runs, what has ended.
 struct Delivery: Sendable {
@@ -16,16 +19,37 @@ struct Delivery: Sendable {
     let budgetStep: LifecycleStep
   }
 
-  let plan: LifecycleRegistry.Plan
-  /// The notification's type.
-  let type: (any LifecycleNotification.Type)?
-  let began: MonotonicTime
-  /// All calls, in order.
-  let calls: LifecycleAudience<PlannedCall>
-  /// Who gets this one delivery's report: a poster.
-  let post: PostID?
-  /// `nil`: the registry's current step, of which there is at most one.
-  let outer: Outer?
+  /// What of it never changes: shared with its calls, so that neither is big.
+  final class Constants: Sendable {
+    let plan: LifecycleRegistry.Plan
+    /// The notification's type.
+    let type: (any LifecycleNotification.Type)?
+    let began: MonotonicTime
+    /// All calls, in order.
+    let calls: LifecycleAudience<PlannedCall>
+    /// Who gets this one delivery's report: a poster.
+    let post: PostID?
+    /// `nil`: the registry's current step, of which there is at most one.
+    let outer: Outer?
+
+    init(
+      _ plan: LifecycleRegistry.Plan, calls: LifecycleAudience<PlannedCall>, post: PostID?,
+      outer: Outer?, began: MonotonicTime
+    ) {
+      self.plan = plan
+      type = plan.step.type
+      self.began = began
+      self.calls = calls
+      self.post = post
+      self.outer = outer
+    }
+
+    var step: LifecycleStep { plan.step }
+    var isNested: Bool { outer != nil }
+  }
+
+  let id: DeliveryID
+  let constants: Constants
 
   /// The first call that has not begun: all before have begun, were skipped or removed.
   private(set) var nextCall = 0
@@ -38,26 +62,22 @@ struct Delivery: Sendable {
   /// No call in `running` has its `next` before this; it may be too early until the clock has come to it.
   private(set) var earliest = MonotonicTime.distantFuture
 
-  init(
-    _ plan: LifecycleRegistry.Plan, calls: LifecycleAudience<PlannedCall>, post: PostID?,
-    outer: Outer?,
-    began: MonotonicTime
-  ) {
-    self.plan = plan
-    type = plan.step.type
-    self.began = began
-    self.calls = calls
-    self.post = post
-    self.outer = outer
-    entries.reserveCapacity(calls.members.count)
+  init(_ id: DeliveryID, _ constants: Constants) {
+    self.id = id
+    self.constants = constants
+    entries.reserveCapacity(constants.calls.members.count)
   }
 
-  var step: LifecycleStep { plan.step }
-  var cause: LifecycleCause { plan.cause }
+  var step: LifecycleStep { constants.plan.step }
+  var cause: LifecycleCause { constants.plan.cause }
+  var type: (any LifecycleNotification.Type)? { constants.type }
+  var post: PostID? { constants.post }
+  var outer: Outer? { constants.outer }
   /// It began after the termination had.
-  var isOfTermination: Bool { plan.isOfTermination }
-  var isNested: Bool { outer != nil }
+  var isOfTermination: Bool { constants.plan.isOfTermination }
+  var isNested: Bool { constants.isNested }
   var budgetStep: LifecycleStep { outer?.budgetStep ?? step }
+  private var calls: LifecycleAudience<PlannedCall> { constants.calls }
 
   // MARK: What remains
 
@@ -109,7 +129,7 @@ struct Delivery: Sendable {
     entries.append(
       LifecycleReport.Entry(
         notification: type, outcome: outcome, duration: duration, name: name, errorText: text,
-        began: began ?? entries.last?.ended ?? self.began, registration: observer?.value ?? 0))
+        began: began ?? entries.last?.ended ?? constants.began, registration: observer?.value ?? 0))
   }
 
   /// Observers that are gone: one entry for all of one name.

@@ -1,6 +1,6 @@
 /// What the shell is to do after an input, kind by kind, in this order.
-struct Effects: ~Copyable {
-  /// Something to be told outside of the lock, in order.
+struct Effects: ~Copyable, Sendable {
+  /// Something to be sent outside of the lock, in order.
   enum Message: Sendable {
     /// For the sinks.
     case fact(LifecycleFact)
@@ -19,12 +19,8 @@ struct Effects: ~Copyable {
   /// A hook to call: the first may go to the driver that asks for its next.
   struct Start: Sendable {
     let call: CallID
-    let observer: ObserverID
     /// Its place among the observer's hooks.
     let hook: Int
-    let plan: LifecycleRegistry.Plan
-    /// When the delivery began.
-    let time: MonotonicTime
   }
 
   /// At once, under the lock: the third signal.
@@ -42,8 +38,27 @@ struct Effects: ~Copyable {
   var starts: [Start] = []
   /// What may hold the last reference to an object of the user's.
   var released: [any Sendable] = []
-  /// The process still lives, and is to be ended with this.
-  var overdue: LifecycleExit?
+  /// The process still lives, and is to be ended with its exit.
+  var isOverdue = false
 
   mutating func publish(_ fact: LifecycleFact) { messages.append(.fact(fact)) }
+
+  /// None, with room for as many as there were.
+  mutating func removeAll() {
+    exitsWith = nil
+    healthRound = nil
+    cancelsBody = false
+    isOverdue = false
+    removed.clear()
+    withdrawn.clear()
+    messages.clear()
+    cancels.clear()
+    starts.clear()
+    released.clear()
+  }
+}
+
+extension Array {
+  /// Nothing is done for what is empty.
+  fileprivate mutating func clear() { if !isEmpty { removeAll(keepingCapacity: true) } }
 }

@@ -80,7 +80,7 @@ struct Health: Sendable {
     if round?.number == number { round.update { $0.isAsked = true } }
   }
 
-  mutating func hear(_ answer: Answer, round number: UInt64, at now: MonotonicTime) -> Verdict? {
+  mutating func receive(_ answer: Answer, round number: UInt64, at now: MonotonicTime) -> Verdict? {
     guard round?.number == number else { return nil }
     round.update { round in
       switch answer {

@@ -24,7 +24,7 @@ enum LifecycleFact: Sendable {
   case unhealthy(String)
   /// The machine may sleep: what its sleep asked for has been done, or there was nothing to do.
   case readyToSleep
-  /// A hook that had been given up has ended after all.
+  /// A hook that had been abandoned has ended after all.
   case endedLate(String)
   /// Something that an operator should know, until it is taken back with `nil`.
   case statusNote(StatusNote, String?)

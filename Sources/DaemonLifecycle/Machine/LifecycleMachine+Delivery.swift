@@ -60,7 +60,8 @@ extension LifecycleMachine {
     _ plan: LifecycleRegistry.Plan, post: PostID?, outer: Delivery.Outer?, at now: MonotonicTime
   ) -> DeliveryID {
     let planned = planCalls(of: plan, isNested: outer != nil)
-    return calls.open(Delivery(plan, calls: planned, post: post, outer: outer, began: now))
+    return calls.open(
+      Delivery.Constants(plan, calls: planned, post: post, outer: outer, began: now))
   }
 
   /// The hooks to call: of each group those for the type, then those for all.
@@ -78,7 +79,7 @@ extension LifecycleMachine {
       var isFirst = true
       for id in plan.audience.members[start..<segment.end] {
         guard let (own, wildcard) = hooks(of: id, for: type) else { continue }
-        // Members without a hook for it are told in no time.
+        // Members without a hook for it are reached in no time.
         if own == nil, wildcard == nil, !isNested { registry.reached(id) }
         if let own {
           planned.append(.init(observer: id, hook: own), together: segment.isConcurrent && !isFirst)
@@ -130,37 +131,33 @@ extension LifecycleMachine {
   private mutating func beginCall(
     _ index: Int, in id: DeliveryID, at now: MonotonicTime, _ effects: inout Effects
   ) {
-    let planned = calls[id].calls.members[index]
-    let (step, isNested) = (calls[id].step, calls[id].isNested)
-    let observer = planned.observer
+    let constants = calls[id].constants
+    let planned = constants.calls.members[index]
+    let (step, isNested, observer) = (constants.step, constants.isNested, planned.observer)
     // It may have been removed since the delivery began.
-    guard let name = subscribers[observer]?.name else { return }
+    guard let subscriber = subscribers[observer] else { return }
     let isBusy = calls.isBusy(observer, for: step)
     // As a busy one, it may save; else it would be suspended, say, without having been paused.
     let isPostponed = !isNested && !step.isSave && sleep.postponed.contains(observer)
     let slot = isBusy || isPostponed ? nil : slot(in: id, at: now)
-    // Whoever can't be called now is told as soon as that is possible, unless there is no later.
-    if !isNested, slot != nil || registry.termination != nil { registry.reached(observer) }
+    // Whoever can't be called now is notified as soon as that is possible, unless there is no later.
+    if !isNested, slot != nil || isTerminating { registry.reached(observer) }
     guard let slot else {
-      calls[id].record(.skipped(isBusy ? .busy : .outOfTime), of: name, observer)
+      calls[id].record(.skipped(isBusy ? .busy : .outOfTime), of: subscriber.name, observer)
       if !isBusy, !isNested { postpone(observer) }
       return
     }
-    let call = calls.begin(
-      Call(of: step, in: id, observer: observer, name: name, began: now, time: slot))
-    effects.starts.append(
-      .init(
-        call: call, observer: observer, hook: planned.hook, plan: calls[id].plan,
-        time: calls[id].began))
+    let call = calls.begin(Call(of: constants, in: id, subscriber, began: now, time: slot))
+    effects.starts.append(.init(call: call, hook: planned.hook))
   }
 
-  /// There was no time for it: it is told what it has missed when the budget no longer counts, and not before.
+  /// There was no time for it: it receives what it has missed when the budget no longer counts, and not before.
   private mutating func postpone(_ observer: ObserverID) {
     guard registry.termination == nil, sleep.postpone(observer) else { return }
     registry.setBusy(observer, true)
   }
 
-  /// The suspend is over, or nothing comes later: those for whom there was no time can be told again.
+  /// The suspend is over, or nothing comes later: those for whom there was no time can be notified again.
   mutating func releasePostponed() {
     for id in sleep.takePostponed() where calls.unfinished[id] == nil {
       registry.setBusy(id, false)
@@ -211,7 +208,7 @@ extension LifecycleMachine {
     registry.launchFailed(observer)
   }
 
-  /// A hook that had been abandoned has ended after all: its observer can be told things again.
+  /// A hook that had been abandoned has ended after all: its observer can be notified again.
   private mutating func endedLate(
     _ call: Call, at now: MonotonicTime, _ effects: inout Effects
   ) {
@@ -223,10 +220,10 @@ extension LifecycleMachine {
     let time = call.began.duration(to: now).inSeconds
     effects.publish(
       .endedLate(
-        "\(call.name), \(call.step.name): has ended after \(time) s, after it was given up"))
+        "\(call.name), \(call.step.name): has ended after \(time) s, after it was abandoned"))
   }
 
-  /// The observer was removed: what it was about to hear it will not; what it hears goes on.
+  /// The observer was removed: what it was about to receive it will not; what it receives goes on.
   mutating func withdrawCalls(
     of observer: ObserverID, at now: MonotonicTime, _ effects: inout Effects
   ) {
@@ -247,23 +244,26 @@ extension LifecycleMachine {
   // MARK: Time
 
   /// Less than this is no time to do anything in.
-  private static let leastTime = Duration.milliseconds(1)
+  private static let leastNanoseconds: Int64 = 1_000_000
 
   /// The time of a call that begins now; `nil`: there is none for it.
   private func slot(in id: DeliveryID, at now: MonotonicTime) -> TimeSlot? {
-    let budget = limit(of: id, at: now)
-    let outer = calls[id].outer?.deadline ?? .distantFuture
-    let limit = min(budget?.cancel ?? .distantFuture, outer)
-    guard now.advanced(by: Self.leastTime) <= limit else { return nil }
-    let own = now.advanced(by: configuration.hookDeadline)
-    return TimeSlot(
-      deadline: min(own, limit), grace: budget?.grace ?? configuration.cancellationGrace)
+    let own = now.advanced(byNanoseconds: policy.hookNanoseconds)
+    let outer = calls[id].constants.outer?.deadline ?? .distantFuture
+    guard let budget = limit(of: id, at: now) else {
+      guard now.advanced(byNanoseconds: Self.leastNanoseconds) <= outer else { return nil }
+      return TimeSlot(deadline: min(own, outer), grace: configuration.cancellationGrace)
+    }
+    let limit = min(budget.cancel, outer)
+    guard now.advanced(byNanoseconds: Self.leastNanoseconds) <= limit else { return nil }
+    return TimeSlot(deadline: min(own, limit), grace: budget.grace)
   }
 
   /// What the budget leaves for the group under way, or the next. `nil` unless terminating, or suspending while logind
   /// waits.
   func limit(of id: DeliveryID, at now: MonotonicTime) -> BudgetLimit? {
     // A health check stands beside a suspend, and has its own deadline.
+    if stop.budget == nil, sleep.budget == nil { return nil }
     let sleepBudget = calls[id].step.isHealthCheck ? nil : sleep.budget
     guard let budget = stop.budget ?? sleepBudget else { return nil }
     let groups = calls[id].waitingGroups + 1
@@ -286,7 +286,7 @@ extension LifecycleMachine {
     _ statuses: [CallID: LifecycleReport.Outcome.Progress], at now: MonotonicTime,
     _ effects: inout Effects
   ) {
-    for id in calls.order where calls.deliveries.contains(id) && calls[id].earliest <= now {
+    for id in calls.order where calls.contains(id) && calls[id].earliest <= now {
       for call in calls.due(in: id, at: now) {
         if calls.find(call)?.isCancelled == true {
           abandon(call, statuses[call] ?? .unknown, at: now)
@@ -313,7 +313,7 @@ extension LifecycleMachine {
     let call = calls.abandon(id)
     if let observer = call.observer {
       registry.setBusy(observer, true)
-      // A hook that never begins has told its observer nothing: it is told again once it is free, if there is a later.
+      // A hook that never begins has brought its observer nothing: it is notified again once it is free, if there is a later.
       if call.progress < .begun, !calls[call.delivery].isNested {
         registry.notReached(observer)
       }

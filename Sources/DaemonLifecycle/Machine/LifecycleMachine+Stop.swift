@@ -80,9 +80,7 @@ extension LifecycleMachine {
         grace: limit?.grace ?? configuration.cancellationGrace)
       // It runs already, and nobody calls it.
       _ = calls.begin(
-        Call(
-          of: .bodyEnds, in: id, observer: nil, name: .body, began: began, time: slot,
-          progress: .begun))
+        Call(of: calls[id].constants, in: id, nil, began: began, time: slot, progress: .begun))
     }
   }
 
@@ -159,7 +157,7 @@ extension LifecycleMachine {
     }
   }
 
-  /// A post that came too late: its poster gets a report that says so for each who would have heard.
+  /// A post that came too late: its poster gets a report that says so for each who would have received.
   private mutating func refuse(
     _ notification: any LifecycleNotification, _ id: PostID, at now: MonotonicTime,
     _ effects: inout Effects

@@ -2,7 +2,7 @@
 /// to do. No lock, clock, thread, task or reference to an observer in here: subject, mock and simulation drive the
 /// same machine.
 ///
-/// The registry says which step is next and who hears it; this says what happens to the step: calls, their
+/// The registry says which step is next and who receives it; this says what happens to the step: calls, their
 /// deadlines, reports, the stop. Each thing it is made of keeps its own rules; what needs several of them is here:
 /// `+Delivery` from a step to its report, `+Stop` from the request to end to the exit.
 ///
@@ -11,10 +11,22 @@ struct LifecycleMachine: ~Copyable, Sendable {
   /// What never changes.
   struct Policy: Sendable {
     let configuration: LifecycleConfiguration
-    /// One hears of progress and of extended deadlines, and allows for them.
-    var hasServiceManager = false
+    /// `hookDeadline`, worked out once.
+    let hookNanoseconds: Int64
+    /// One receives of progress and of extended deadlines, and allows for them.
+    let hasServiceManager: Bool
     /// How long it waits for a ping; `nil`: it does not.
-    var watchdogPeriod: Duration?
+    let watchdogPeriod: Duration?
+
+    init(
+      configuration: LifecycleConfiguration, hasServiceManager: Bool = false,
+      watchdogPeriod: Duration? = nil
+    ) {
+      self.configuration = configuration
+      hookNanoseconds = configuration.hookDeadline.saturatedNanoseconds
+      self.hasServiceManager = hasServiceManager
+      self.watchdogPeriod = watchdogPeriod
+    }
   }
 
   let policy: Policy
@@ -110,7 +122,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case .checkHealth(let cause, let asks): checkHealth(cause, asks, at: now, &effects)
     case .healthAsked(let round): health.asked(round)
     case .healthAnswer(let answer, let round):
-      tell(health.hear(answer, round: round, at: now), &effects)
+      tell(health.receive(answer, round: round, at: now), &effects)
     case .armed: health.arm(at: now)
     case .close: close(&effects)
     }
@@ -163,7 +175,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     expire(statuses, at: now, &effects)
     tellProgress(at: now, &effects)
     tell(health.timePassed(at: now), &effects)
-    if let exit = stop.overdue(at: now) { effects.overdue = exit }
+    if stop.isOverdue(at: now) { effects.isOverdue = true }
   }
 
   // MARK: Where it is
@@ -171,7 +183,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   /// In the foreground, and to stay there.
   var isReady: Bool { registry.isServing && !stop.isDraining && !isClosed }
   /// After `handle`: whatever could begin has begun.
-  var isIdle: Bool { calls.order.isEmpty && !health.isChecking }
+  var isIdle: Bool { calls.deliveries.isEmpty && !health.isChecking }
   var isTerminating: Bool { registry.termination != nil }
 
   var snapshot: LifecycleSnapshot {

@@ -1,6 +1,6 @@
 /// What logind waits for when the machine is about to sleep.
 struct Sleep: Sendable {
-  /// A sleep was announced, and nobody has been told yet that the machine may sleep.
+  /// A sleep was announced, and nobody has been notified yet that the machine may sleep.
   private(set) var isAwaited = false
   /// When logind stops waiting for a suspend that has been announced. Used once: the next may be one that nobody delays.
   private(set) var end: MonotonicTime?

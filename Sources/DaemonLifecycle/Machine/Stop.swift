@@ -118,10 +118,10 @@ struct Stop: Sendable {
     configuration.exitGrace.map { budget?.exitGrace ?? $0 }
   }
 
-  /// The exit of a process that should have ended by now; once.
-  mutating func overdue(at now: MonotonicTime) -> LifecycleExit? {
-    guard exitDeadline <= now else { return nil }
+  /// The process should have ended by now; true once.
+  mutating func isOverdue(at now: MonotonicTime) -> Bool {
+    guard exitDeadline <= now else { return false }
     exitDeadline = .distantFuture
-    return exit
+    return true
   }
 }

@@ -46,7 +46,7 @@ struct StopBudget {
   }
 
   /// What the service manager allows was not known when the stop began. Never more time than there was, and
-  /// none is taken from whoever has got more since: the service manager was told of that.
+  /// none is taken from whoever has got more since: the service manager was notified of that.
   mutating func limit(_ configuration: LifecycleConfiguration, allowed: Duration) {
     let known = StopBudget(configuration, allowed: allowed, from: began)
     guard !isExtended, known.end < end else { return }

@@ -1,19 +1,26 @@
 /// An observer or a closure, as the machine knows it: without a reference to it.
-struct Subscriber: Sendable {
+final class Subscriber: Sendable {
   let id: ObserverID
   let phase: LifecyclePhase
   let name: ObserverName
   /// What each of its hooks is for; `nil`: for all notifications. It has at most one for each.
-  let hears: [ObjectIdentifier?]
+  let receives: [ObjectIdentifier?]
+
+  init(id: ObserverID, phase: LifecyclePhase, name: ObserverName, receives: [ObjectIdentifier?]) {
+    self.id = id
+    self.phase = phase
+    self.name = name
+    self.receives = receives
+  }
 
   /// The hook for notifications of `type`, or, for `nil`, for all: its place among its hooks.
   func hook(for type: ObjectIdentifier?) -> Int? {
-    for index in hears.indices where hears[index] == type { return index }
+    for index in receives.indices where receives[index] == type { return index }
     return nil
   }
 
   /// How many calls a notification of `type` makes.
-  func hookCount(for type: ObjectIdentifier) -> Int { hears.count { $0 == type || $0 == nil } }
+  func hookCount(for type: ObjectIdentifier) -> Int { receives.count { $0 == type || $0 == nil } }
 }
 
 /// The subscribers by the slot of their id.

@@ -3,7 +3,7 @@
 /// Every notification of the package has one as `context`; in a hook for a notification of your own,
 /// `LifecycleContext.current` is it. Safe to use from any thread.
 public struct LifecycleContext: Sendable {
-  /// A reference, so that a notification is small however many hear it.
+  /// A reference, so that a notification is small however many receive it.
   private enum Source: Sendable {
     case hook(any RunningHook)
     case fixed(Fixed)
@@ -57,7 +57,7 @@ public struct LifecycleContext: Sendable {
     return max(.zero, call.now.duration(to: deadline.time))
   }
 
-  /// False once this hook has ended, or was given up: the delivery has gone on without it, and a hook that wakes
+  /// False once this hook has ended, or was abandoned: the delivery has gone on without it, and a hook that wakes
   /// late must not act any more.
   public var isCurrent: Bool {
     guard case .hook(let call) = source else { return true }
@@ -67,7 +67,7 @@ public struct LifecycleContext: Sendable {
   /// Asks for more time, as iOS's background-task assertion does.
   ///
   /// While the daemon terminates, the deadline never passes what is left of the stop budget. Does nothing
-  /// for a hook that was given up, and nothing outside of a delivery.
+  /// for a hook that was abandoned, and nothing outside of a delivery.
   public func extendDeadline(by extra: Duration) {
     guard case .hook(let call) = source else { return }
     call.extendDeadline(by: extra)

@@ -14,7 +14,7 @@ enum LifecycleStep: Sendable {
   case bodyEnds
   case willTerminate
 
-  /// Whether observers hear in reverse.
+  /// Whether observers receive in reverse.
   var isDownward: Bool {
     switch self {
     case .didEnterBackground, .shouldSaveState, .willSuspend, .willTerminate: true
@@ -35,7 +35,7 @@ enum LifecycleStep: Sendable {
   var isPost: Bool { if case .posted = self { true } else { false } }
   var isSave: Bool { if case .shouldSaveState = self { true } else { false } }
 
-  /// The notification's type; `nil` for `bodyEnds`, which no observer hears.
+  /// The notification's type; `nil` for `bodyEnds`, which no observer receives.
   var type: (any LifecycleNotification.Type)? {
     switch self {
     case .didFinishLaunching: DidFinishLaunching.self

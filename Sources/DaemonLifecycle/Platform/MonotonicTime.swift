@@ -17,9 +17,13 @@ struct MonotonicTime: Comparable, Hashable, Sendable {
 
   /// Saturates: a deadline of `Duration.seconds(.max)` is the distant future, not a trap.
   func advanced(by duration: Duration) -> MonotonicTime {
-    let (sum, overflow) = nanoseconds.addingReportingOverflow(duration.saturatedNanoseconds)
-    guard overflow else { return MonotonicTime(nanoseconds: sum) }
-    return MonotonicTime(nanoseconds: duration < .zero ? .min : .max)
+    advanced(byNanoseconds: duration.saturatedNanoseconds)
+  }
+
+  /// Saturates. For what is reckoned often: a `Duration` takes a division of 128 bits.
+  func advanced(byNanoseconds duration: Int64) -> MonotonicTime {
+    let (sum, overflow) = nanoseconds.addingReportingOverflow(duration)
+    return MonotonicTime(nanoseconds: overflow ? (duration < 0 ? .min : .max) : sum)
   }
 
   func duration(to later: MonotonicTime) -> Duration {

@@ -1,6 +1,6 @@
-/// Who hears a step, in order, cut into groups: those of one group hear together, and the next group after them.
+/// Who receives a step, in order, cut into groups: those of one group receive together, and the next group after them.
 struct LifecycleAudience<Member: Sendable>: Sendable {
-  /// Consecutive members: of a concurrent segment all hear together, of any other one after another.
+  /// Consecutive members: of a concurrent segment all receive together, of any other one after another.
   struct Segment: Sendable {
     fileprivate(set) var end: Int
     let isConcurrent: Bool
@@ -12,8 +12,8 @@ struct LifecycleAudience<Member: Sendable>: Sendable {
 
   mutating func reserve(_ count: Int) { members.reserveCapacity(count) }
 
-  /// Adds a member that hears after those that are there; or `together` with the last of them, and with all that
-  /// hear together with that.
+  /// Adds a member that receives after those that are there; or `together` with the last of them, and with all that
+  /// receive together with that.
   mutating func append(_ member: Member, together isTogether: Bool = false) {
     members.append(member)
     guard isTogether, members.count > 1 else { return extend(isConcurrent: false) }

@@ -1,22 +1,22 @@
-/// The observers as the registry sees them, in the order in which they hear on the way up: by phase, then by id, which
+/// The observers as the registry sees them, in the order in which they receive on the way up: by phase, then by id, which
 /// grows with each addition.
 ///
 /// Adding and removing take the same time however many there are, up to a search; so does finding the neighbour
 /// of the last one found, which is how a delivery goes through them, and those few who are behind the others.
 struct LifecycleMembers: Sendable {
-  /// What a member has heard of; earlier members are never behind later ones of the same phase.
+  /// What a member has received of; earlier members are never behind later ones of the same phase.
   struct ObserverProgress: Equatable, Sendable {
-    /// `.launching` until it was told of the launch, `.foreground` while it must be told to pause.
+    /// `.launching` until it was notified of the launch, `.foreground` while it must be told to pause.
     /// Never above the registry's own state, except while a step is on its way.
     var reachedState = LifecycleState.launching
-    /// It has a hook that was given up and has not ended: it is told what it missed afterwards.
+    /// It has a hook that was abandoned and has not ended: it receives what it missed afterwards.
     var isBusy = false
-    /// It heard WillSuspend, so it will hear DidResume.
+    /// It received WillSuspend, so it will receive DidResume.
     var isSuspended = false
-    /// Its launch went wrong: it hears no more, least of all that it should save what it never restored.
+    /// Its launch went wrong: it receives no more, least of all that it should save what it never restored.
     var launchFailed = false
 
-    /// Whether a step is for it: those that change where it is, only from there. One that was not told of
+    /// Whether a step is for it: those that change where it is, only from there. One that was not notified of
     /// the launch has nothing to pause, save or close.
     func shouldReceive(_ step: LifecycleStep) -> Bool {
       switch step {
@@ -136,7 +136,7 @@ struct LifecycleMembers: Sendable {
 
   mutating func removeAll() { self = LifecycleMembers() }
 
-  /// Changes what a member has heard of, if it is still there.
+  /// Changes what a member has received of, if it is still there.
   mutating func update(_ id: ObserverID, _ change: (inout ObserverProgress) -> Void) {
     guard let place = place(of: id) else { return }
     last = place

@@ -9,7 +9,7 @@
 /// of one kind can't starve another; requests of one kind that wait together are one. Where a request was taken
 /// back while it waited, nothing is delivered: the registry converges on the latest state wanted.
 struct LifecycleRegistry: Sendable {
-  /// A step to deliver, and the members that hear it.
+  /// A step to deliver, and the members that receive it.
   final class Plan: Sendable {
     let step: LifecycleStep
     let cause: LifecycleCause
@@ -162,7 +162,7 @@ struct LifecycleRegistry: Sendable {
     termination == nil ? [] : requests.takePosts()
   }
 
-  /// Who hears a notification that is posted in a hook, and so delivered at once, beside the current step.
+  /// Who receives a notification that is posted in a hook, and so delivered at once, beside the current step.
   func audience(of step: LifecycleStep, cause: LifecycleCause) -> Plan {
     plan(step, cause: cause) { $0.shouldReceive(step) }
   }
@@ -171,7 +171,7 @@ struct LifecycleRegistry: Sendable {
   mutating func release() { holds -= 1 }
   var isHeld: Bool { holds > 0 }
 
-  /// Who will hear the rest of the transition under way, step by step, as far as that is known now.
+  /// Who will receive the rest of the transition under way, step by step, as far as that is known now.
   var remainingAudience: [(step: LifecycleStep, members: [ObserverID])] {
     var hearing: [ObserverID] = []
     let isHearing = { (progress: LifecycleMembers.ObserverProgress) in
@@ -201,7 +201,7 @@ struct LifecycleRegistry: Sendable {
     }
   }
 
-  /// The delivery under way has got to this member: it is being told now.
+  /// The delivery under way has got to this member: it is being notified now.
   mutating func reached(_ id: ObserverID) {
     switch news {
     case .reachedState(let reachedState): members.update(id) { $0.reachedState = reachedState }
@@ -210,7 +210,7 @@ struct LifecycleRegistry: Sendable {
     }
   }
 
-  /// The hook that the member was reached with never began, so it knows no more than before. It is told again when it
+  /// The hook that the member was reached with never began, so it knows no more than before. It is notified again when it
   /// is neither busy nor where the daemon is; but not of the pause while terminating, when there is no later.
   mutating func notReached(_ id: ObserverID) {
     guard let step = current?.step, termination == nil || !step.isPause else { return }
@@ -231,7 +231,7 @@ struct LifecycleRegistry: Sendable {
   /// A transition is under way: a step is being delivered, or waits, or is held back.
   var isInTransition: Bool { current != nil || !steps.isEmpty }
 
-  /// Nothing is left to be told of the machine's sleep, or of its end.
+  /// Nothing is left to be delivered of the machine's sleep, or of its end.
   var isSleepSettled: Bool {
     termination == nil && requests.sleep == nil && wantsSleep == isSuspended
       && !(isInTransition && transitionKind == .suspend)
@@ -305,7 +305,7 @@ struct LifecycleRegistry: Sendable {
     return plan(step, cause: transitionCause) { $0.shouldReceive(step) }
   }
 
-  /// Members that came late, or were busy, are told what the others have heard, step by step, before
+  /// Members that came late, or were busy, receive what the others have received, step by step, before
   /// anything else.
   private mutating func catchUp() -> Plan? {
     guard state != .launching, let step = missedStep() else { return nil }
@@ -316,7 +316,7 @@ struct LifecycleRegistry: Sendable {
     return plan(step, cause: LifecycleCause(.lateObserver)) { !$0.isBusy && $0.shouldReceive(step) }
   }
 
-  /// The first step that somebody has missed who can hear it now.
+  /// The first step that somebody has missed who can receive it now.
   private func missedStep() -> LifecycleStep? {
     let isMissed = { (step: LifecycleStep) in
       members.contains { !$0.isBusy && $0.shouldReceive(step) }
@@ -393,7 +393,7 @@ struct LifecycleRegistry: Sendable {
     }
   }
 
-  /// The step with the members that hear it, in order, cut into groups.
+  /// The step with the members that receive it, in order, cut into groups.
   private func plan(
     _ step: LifecycleStep, cause: LifecycleCause,
     to isIncluded: (LifecycleMembers.ObserverProgress) -> Bool

@@ -1,7 +1,7 @@
 /// What a run of steps is about: one request, or the end.
 enum LifecycleTransition: Sendable, Hashable {
   case launch, foreground, background, suspend, resume, reload, save, pressure, post
-  /// Members that came late, or were busy, hear what the others have heard.
+  /// Members that came late, or were busy, receive what the others have received.
   case catchUp
   case termination
 

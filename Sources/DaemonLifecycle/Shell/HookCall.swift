@@ -13,33 +13,31 @@ final class HookCall: Sendable {
     let beacon: UInt64
   }
 
-  let core: LifecycleCore
   let id: CallID
-  let entry: ObserverEntry
-  private let hook: Hook
-  let plan: LifecycleRegistry.Plan
-  /// When the delivery began.
-  let time: MonotonicTime
   let driver: HookDriver
+  let entry: ObserverEntry
+  /// The place of the hook among the observer's.
+  private let index: Int
+  private let delivery: Delivery.Constants
   /// Whether it was marked as begun together with the end of its driver's last call.
   private let hasBegun: Bool
   private let place = Mutex<Place?>(nil)
 
   init(
-    _ start: Effects.Start, _ entry: ObserverEntry, _ driver: HookDriver, hasBegun: Bool,
-    core: LifecycleCore
+    _ start: Effects.Start, _ delivery: Delivery.Constants, _ entry: ObserverEntry,
+    _ driver: HookDriver, hasBegun: Bool
   ) {
-    self.core = core
+    id = start.call
+    index = start.hook
+    self.delivery = delivery
     self.entry = entry
     self.driver = driver
     self.hasBegun = hasBegun
-    id = start.call
-    hook = entry.hooks[start.hook]
-    plan = start.plan
-    time = start.time
   }
 
-  var step: LifecycleStep { plan.step }
+  var core: LifecycleCore { driver.core }
+  var step: LifecycleStep { delivery.step }
+  private var hook: Hook { entry.hooks[index] }
 
   // MARK: Calling
 
@@ -105,7 +103,8 @@ final class HookCall: Sendable {
 }
 
 extension HookCall: RunningHook {
-  var cause: LifecycleCause { plan.cause }
+  var cause: LifecycleCause { delivery.plan.cause }
+  var time: MonotonicTime { delivery.began }
   var deadline: MonotonicTime? { core.deadline(of: id) }
   var now: MonotonicTime { core.now }
   var isCurrent: Bool { core.isCurrent(id) }

@@ -3,14 +3,17 @@ import Synchronization
 /// A task that awaits the hooks of a transition, one after another, on the subject's executor.
 ///
 /// A hook can't be abandoned by structured means, since a parent waits for its children; so a hook is
-/// given up by giving up its driver, which stays cancelled, and another driver goes on.
+/// abandoned by abandoning its driver, which stays cancelled, and another driver goes on.
 final class HookDriver: Sendable {
   private struct State {
     var task: Task<Void, Never>?
     /// A cancelled task can't be used for another hook.
     var isCancelled = false
   }
+  let core: LifecycleCore
   private let state = Mutex(State())
+
+  init(_ core: LifecycleCore) { self.core = core }
 
   var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
@@ -18,7 +21,7 @@ final class HookDriver: Sendable {
   func start(with call: HookCall) {
     HookExecutor.expectHook()
     // Detached: neither the priority nor the task-local values of whoever caused it belong to the hooks.
-    let task = Task.detached(executorPreference: call.core.executor) {
+    let task = Task.detached(executorPreference: core.executor) {
       var next: HookCall? = call
       while let call = next { next = await call.run() }
     }

@@ -22,7 +22,7 @@ extension LifecycleCore {
     /// Rounds whose daemon has ended.
     var endedRounds: [ForegroundRounds] = []
     /// The process still lives, and should not.
-    var overdue: LifecycleExit?
+    var isOverdue = false
     var hasMessages = false
 
     init(reusable: HookDriver?) { self.reusable = reusable }
@@ -30,47 +30,48 @@ extension LifecycleCore {
 
   // MARK: Under the lock
 
-  func bind(_ effects: inout Effects, _ state: inout State, _ work: inout Work) {
-    if let code = effects.exitsWith { exitProcess(code) }
-    for id in effects.removed {
+  func bind(_ state: inout State, _ work: inout Work) {
+    if let code = state.effects.exitsWith { exitProcess(code) }
+    for id in state.effects.removed {
       if let entry = state.observers.remove(id) { work.garbage.append(entry) }
     }
-    for id in effects.withdrawn {
+    for id in state.effects.withdrawn {
       if let call = state.removeHookCall(id) { work.garbage.append(call) }
     }
-    if !effects.released.isEmpty { work.garbage += effects.released }
-    for telling in effects.messages { bind(telling, &state, &work) }
-    for start in effects.starts { bind(start, &state, &work) }
-    for id in effects.cancels {
+    if !state.effects.released.isEmpty { work.garbage += state.effects.released }
+    for message in state.effects.messages { bind(message, &state, &work) }
+    for start in state.effects.starts { bind(start, &state, &work) }
+    for id in state.effects.cancels {
       guard let driver = state.hookCall(id)?.driver else { continue }
       driver.markCancelled()
       work.cancelled.append(driver)
     }
-    if effects.cancelsBody { work.cancelsBody = state.bodyTask }
-    work.healthRound = effects.healthRound
-    work.overdue = effects.overdue
+    if state.effects.cancelsBody { work.cancelsBody = state.bodyTask }
+    work.healthRound = state.effects.healthRound
+    work.isOverdue = state.effects.isOverdue
     if state.machine.stop.exitDeadline != .distantFuture { state.keptAlive = self }
   }
 
   private func bind(_ start: Effects.Start, _ state: inout State, _ work: inout Work) {
     // Withdrawn again by the same input.
-    guard state.machine.calls.isCurrent(start.call), let entry = state.observers[start.observer]
-    else { return }
+    guard state.machine.calls.isCurrent(start.call) else { return }
+    let (id, delivery) = state.machine.calls.whatIsCalled(by: start.call)
+    guard let id, let entry = state.observers[id] else { return }
     guard let driver = work.reusable.take(), !driver.isCancelled else {
-      let call = HookCall(start, entry, HookDriver(), hasBegun: false, core: self)
+      let call = HookCall(start, delivery, entry, HookDriver(self), hasBegun: false)
       state.insert(call)
       return work.calls.append(call)
     }
     // It is on its way: what a new driver would ask for is granted here.
     let isOnActor = entry.asActor != nil && entry.hooks[start.hook].isMethod
-    let call = HookCall(start, entry, driver, hasBegun: true, core: self)
     _ = state.machine.move(start.call, to: isOnActor ? .driven : .begun)
+    let call = HookCall(start, delivery, entry, driver, hasBegun: true)
     state.insert(call)
     work.next = call
   }
 
-  private func bind(_ telling: Effects.Message, _ state: inout State, _ work: inout Work) {
-    switch telling {
+  private func bind(_ message: Effects.Message, _ state: inout State, _ work: inout Work) {
+    switch message {
     case .fact(let fact): bind(fact, &state)
     case .announced(let step, let cause): announce(step, cause, &state)
     case .reported(let report, let isHealthCheck): publish(report, isHealthCheck, &state)
@@ -136,7 +137,7 @@ extension LifecycleCore {
   // MARK: Outside
 
   func perform(_ work: inout Work) {
-    if let exit = work.overdue { endProcess(exit) }
+    if work.isOverdue { endProcess() }
     if let (isReady, number) = work.readiness { readiness?.set(isReady, number: number) }
     if work.hasMessages { tell() }
     if let round = work.healthRound { sendBeacons(of: round) }
@@ -180,12 +181,12 @@ extension LifecycleCore {
       return Self.takeOutbox(&state)
     }
     while !messages.isEmpty {
-      for telling in messages { telling() }
+      for message in messages { message() }
       messages = state.withLock { Self.takeOutbox(&$0) }
     }
   }
 
-  /// What is to be told next; nobody tells any more when that is nothing.
+  /// What is to be sent next; nobody sends any more when that is nothing.
   private static func takeOutbox(_ state: inout State) -> [@Sendable () -> Void] {
     state.isDelivering = !state.outbox.isEmpty
     defer { state.outbox = [] }
@@ -201,8 +202,11 @@ extension LifecycleCore {
   }
 
   /// The process still lives `exitGrace` after its end: exit(3) can hang, on a full stdout for one.
-  private func endProcess(_ exit: LifecycleExit) {
-    let grace = state.withLock { $0.machine.stop.grace(configuration) }
+  private func endProcess() {
+    let (exit, grace) = state.withLock { state in
+      (state.machine.stop.exit, state.machine.stop.grace(configuration))
+    }
+    guard let exit else { return }
     StandardError.writeLine(
       "lifecycle: still running \(grace?.inSeconds ?? "0") s after the last hook:"
         + " ending with status \(exit.code)")

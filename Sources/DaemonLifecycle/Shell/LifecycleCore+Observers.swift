@@ -1,18 +1,18 @@
 import Synchronization
 
-// Who is told: observers come, and go.
+// Observers come, and go.
 extension LifecycleCore {
   func add(
     _ observer: some LifecycleObserver, phase: LifecyclePhase, name: ObserverName? = nil
   ) {
     // An observer of the package's own has a name; the record is of the user's calls.
     if name == nil { recorder?.didAdd(observer) }
-    let candidates = change { state, now, effects in
+    let candidates = change { state, now in
       let owner = ObjectIdentifier(observer)
       guard !state.observers.hasObserver(owner) else { return Candidates(nil, nil) }
       let id = state.observers.nextID(state.newID())
       let entry = ObserverEntry(id: id, observer: observer, phase: phase, name: name)
-      return self.insert(entry, &state, now, &effects)
+      return self.insert(entry, &state, now)
     }.result
     reap(candidates)
   }
@@ -22,10 +22,10 @@ extension LifecycleCore {
     name: ObserverName
   ) -> ObserverID {
     recorder?.didObserve(name.description)
-    let (id, candidates) = change { state, now, effects in
+    let (id, candidates) = change { state, now in
       let id = state.observers.nextID(state.newID())
       let entry = ObserverEntry(id: id, closure: closure, owner: owner, phase: phase, name: name)
-      return (id, self.insert(entry, &state, now, &effects))
+      return (id, self.insert(entry, &state, now))
     }.result
     reap(candidates)
     return id
@@ -34,12 +34,12 @@ extension LifecycleCore {
   private typealias Candidates = (ObserverEntry?, ObserverEntry?)
 
   private func insert(
-    _ entry: ObserverEntry, _ state: inout State, _ now: MonotonicTime, _ effects: inout Effects
+    _ entry: ObserverEntry, _ state: inout State, _ now: MonotonicTime
   ) -> Candidates {
     state.observers.insert(entry)
     let subscriber = Subscriber(
-      id: entry.id, phase: entry.phase, name: entry.name, hears: entry.hooks.map(\.notification))
-    state.machine.handle(.add(subscriber), at: now, &effects)
+      id: entry.id, phase: entry.phase, name: entry.name, receives: entry.hooks.map(\.notification))
+    state.handle(.add(subscriber), at: now)
     return state.observers.candidates()
   }
 
@@ -73,8 +73,8 @@ extension LifecycleCore {
   func remove(owner: AnyObject) {
     if !(owner is ForegroundRounds) { recorder?.didRemove(owner) }
     let ownerID = ObjectIdentifier(owner)
-    change { state, now, effects in
-      state.machine.handle(.remove(state.observers.ids(of: ownerID)), at: now, &effects)
+    change { state, now in
+      state.handle(.remove(state.observers.ids(of: ownerID)), at: now)
     }
   }
 }

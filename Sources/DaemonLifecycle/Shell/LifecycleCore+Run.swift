@@ -6,7 +6,7 @@ extension LifecycleCore {
     readiness?.prepare()
     return await withTaskExecutorPreference(callerExecutor) {
       await withCheckedContinuation { continuation in
-        self.change { state, now, effects in
+        self.change { state, now in
           // Nothing to launch: terminated, or a mock that was made in a later state.
           if state.machine.isTerminating || state.machine.registry.state != .launching {
             let report = LifecycleReport(cause: LifecycleCause(.launch), entries: [])
@@ -15,7 +15,7 @@ extension LifecycleCore {
             state.launchWaiters.append(continuation)
           }
           let launch = LifecycleEvent(.launch, cause: LifecycleCause(.launch))
-          state.machine.handle(.event(launch), at: now, &effects)
+          state.handle(.event(launch), at: now)
         }
       }
     }
@@ -26,7 +26,7 @@ extension LifecycleCore {
   /// Not when the daemon terminates already. In one step with looking, so that it either never begins or is
   /// waited for.
   func start(body: RunBody) {
-    change { state, now, effects in
+    change { state, now in
       guard !state.machine.isTerminating else { return }
       state.bodyTask = Task.detached {
         do {
@@ -36,7 +36,7 @@ extension LifecycleCore {
           self.handle(.bodyEnded(Failure(error)))
         }
       }
-      state.machine.handle(.bodyBegan, at: now, &effects)
+      state.handle(.bodyBegan, at: now)
     }
   }
 
@@ -45,13 +45,13 @@ extension LifecycleCore {
   nonisolated(nonsending) func untilTerminated() async -> LifecycleExit {
     await withTaskExecutorPreference(callerExecutor) {
       await withCheckedContinuation { continuation in
-        self.change { state, now, effects in
+        self.change { state, now in
           if let exit = state.machine.stop.exit {
             state.outbox.append { continuation.resume(returning: exit) }
           } else {
             state.exitWaiters.append(continuation)
           }
-          state.machine.handle(.runWaits, at: now, &effects)
+          state.handle(.runWaits, at: now)
         }
       }
     }
@@ -63,10 +63,10 @@ extension LifecycleCore {
     recorder?.didPost(notification)
     let inside = HookCall.current.flatMap { $0.core === self ? $0.id : nil }
     return await withCheckedContinuation { continuation in
-      change { state, now, effects in
+      change { state, now in
         let id = PostID(value: state.newID())
         state.posters[id] = continuation
-        state.machine.handle(.post(notification, id, inside: inside), at: now, &effects)
+        state.handle(.post(notification, id, inside: inside), at: now)
       }
     }
   }

@@ -42,7 +42,7 @@ extension LifecycleCore {
   }
 
   /// Tells the sinks what concerns them alone.
-  private func tell(_ fact: LifecycleFact) { change { _, _, effects in effects.publish(fact) } }
+  private func tell(_ fact: LifecycleFact) { change { state, _ in state.effects.publish(fact) } }
 }
 
 extension LifecycleCore: HookExecutor.Client {

@@ -27,9 +27,9 @@ extension LifecycleCore {
       exitProcess: exitProcess)
     // A daemon at work has said that it is ready.
     guard initialState != .launching else { return }
-    change { state, now, effects in
-      state.machine.handle(.armed, at: now, &effects)
-      effects.publish(.launched(state.machine.snapshot))
+    change { state, now in
+      state.handle(.armed, at: now)
+      state.effects.publish(.launched(state.machine.snapshot))
     }
   }
 
@@ -51,14 +51,14 @@ extension LifecycleCore {
   /// Returns when nothing is being delivered and nothing waits to be, except behind a hold.
   package nonisolated(nonsending) func untilIdle() async {
     await withCheckedContinuation { continuation in
-      self.change { state, _, _ in state.idleWaiters.append(continuation) }
+      self.change { state, _ in state.idleWaiters.append(continuation) }
     }
   }
 
   /// Returns when `count` tasks or more sleep on the clock.
   package nonisolated(nonsending) func untilSleeping(_ count: Int) async {
     await withCheckedContinuation { continuation in
-      self.change { state, _, _ in
+      self.change { state, _ in
         state.timerWaiters.append((count, continuation))
         self.wakeTimerWaiters(&state)
       }
@@ -122,7 +122,7 @@ extension LifecycleMachine {
     }
     for call in calls.unfinished.values.joined().compactMap({ calls.find($0) }) {
       pending.append(
-        "\(call.name) has not ended its hook for \(call.step.name), which was given up")
+        "\(call.name) has not ended its hook for \(call.step.name), which was abandoned")
     }
     if stop.isDraining { pending.append("the drain delay is not over") }
     if registry.isHeld { pending.append("deliveries are held back") }

@@ -18,7 +18,7 @@ extension LifecycleCore {
   }
 
   package func unitJobIsKnown(_ job: UnitJob?) {
-    let waiters: [Sleeper] = change { state, _, _ in
+    let waiters: [Sleeper] = change { state, _ in
       defer { state.unitJob = .known(job) }
       guard case .asked(let waiters) = state.unitJob else { return [] }
       for waiter in waiters { state.timers.remove(waiter) }

@@ -12,6 +12,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// Access only while holding `state`'s lock.
   struct State: ~Copyable {
     var machine: LifecycleMachine
+    /// What the machine asks for; empty between two critical sections.
+    var effects = Effects()
     /// The observers, by the ids that the machine knows them by.
     var observers = ObserverTable()
     /// By the index of their handles: the newest call of that index, or `nil` when that has ended.
@@ -20,7 +22,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var bodyTask: Task<Void, Never>?
     var streams: [UInt64: StreamSubscriber] = [:]
     var posters: [PostID: CheckedContinuation<LifecycleReport, Never>] = [:]
-    /// Those of `foreground { … }`, which end with the daemon whatever hooks they hear.
+    /// Those of `foreground { … }`, which end with the daemon whatever hooks they receive.
     var rounds: [ObjectIdentifier: ForegroundRounds] = [:]
     var timers = TimerQueue()
     var unitJob = UnitJobAnswer.notAsked
@@ -29,7 +31,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var idleWaiters: [CheckedContinuation<Void, Never>] = []
     /// Tests that wait until so many tasks sleep on the clock.
     var timerWaiters: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
-    /// What is to be told outside of the lock, in order; one thread at a time tells.
+    /// What is to be sent outside of the lock, in order; one thread at a time sends.
     var outbox: [@Sendable () -> Void] = []
     var isDelivering = false
     /// Grows with each critical section that has something to show to probes.
@@ -38,6 +40,10 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var isStarted = false
     /// This core, while the process is about to be ended: the subject may be gone by then.
     var keptAlive: LifecycleCore?
+
+    mutating func handle(_ input: consuming LifecycleMachine.Input, at now: MonotonicTime) {
+      machine.handle(input, at: now, &effects)
+    }
 
     mutating func newID() -> UInt64 {
       lastID += 1
@@ -73,7 +79,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   let exitProcess: @Sendable (Int32) -> Void
   let state: Mutex<State>
   let sources = Mutex<[any LifecycleSource]>([])
-  /// Who is told what happens: systemd, the journal.
+  /// What receives the facts: systemd, the journal.
   let sinks: [any LifecycleSink]
   /// Shows probes whether the daemon is ready.
   let readiness: ReadinessMarker?
@@ -121,7 +127,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   /// Takes one input in; from any thread.
   func handle(_ input: LifecycleMachine.Input) {
-    change { state, now, effects in state.machine.handle(input, at: now, &effects) }
+    change { state, now in state.handle(input, at: now) }
   }
 
   /// Takes one fact in; from any thread.
@@ -132,10 +138,10 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   /// A hook has ended, or was not called: the call that its driver is to go on with.
   func ended(_ call: HookCall, _ end: LifecycleMachine.CallEnd) -> HookCall? {
-    change(for: call.driver) { state, now, effects in
+    change(for: call.driver) { state, now in
       // Its driver holds it.
       _ = state.removeHookCall(call.id)
-      state.machine.handle(.ended(call.id, end), at: now, &effects)
+      state.handle(.ended(call.id, end), at: now)
     }.next
   }
 
@@ -155,10 +161,10 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   /// The deadline that was set has come.
   func timePassed() {
-    let expired = change { state, now, effects in
+    let expired = change { state, now in
       var statuses: [CallID: LifecycleReport.Outcome.Progress] = [:]
       for id in state.machine.due(at: now) { statuses[id] = state.hookCall(id)?.executionStatus }
-      state.machine.handle(.clock(statuses), at: now, &effects)
+      state.handle(.clock(statuses), at: now)
       return state.timers.removeExpired(at: now)
     }.result
     for sleeper in expired { sleeper.end() }
@@ -171,14 +177,14 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   @discardableResult
   func change<T: Sendable>(
     for driver: HookDriver? = nil,
-    _ body: (inout State, MonotonicTime, inout Effects) -> T
+    _ body: (inout State, MonotonicTime) -> T
   ) -> (result: T, next: HookCall?) {
     var work = Work(reusable: driver)
     let (result, hasDeadline): (T, Bool) = state.withLock { state in
       let now = now
-      var effects = Effects()
-      let result = body(&state, now, &effects)
-      bind(&effects, &state, &work)
+      let result = body(&state, now)
+      bind(&state, &work)
+      state.effects.removeAll()
       noteReadiness(&state, &work)
       noteIdle(&state)
       work.hasMessages = !state.outbox.isEmpty
@@ -229,7 +235,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   // MARK: Sleeps
 
   func add(_ sleeper: Sleeper, until deadline: MonotonicTime) {
-    let isClosed = change { state, _, _ in
+    let isClosed = change { state, _ in
       guard !state.machine.isClosed else { return true }
       state.timers.add(sleeper, at: deadline)
       self.wakeTimerWaiters(&state)
@@ -240,7 +246,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     if sleeper.hasEnded { remove(sleeper) }
   }
 
-  func remove(_ sleeper: Sleeper) { change { state, _, _ in state.timers.remove(sleeper) } }
+  func remove(_ sleeper: Sleeper) { change { state, _ in state.timers.remove(sleeper) } }
 
   // MARK: The end of the subject
 
@@ -268,7 +274,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     withExtendedLifetime(entries) {}
     for rounds in rounds { rounds.close() }
     for finish in streams { finish() }
-    // Posts that waited for their turn: nobody hears them any more.
+    // Posts that waited for their turn: nobody receives them any more.
     let nobody = LifecycleReport(cause: LifecycleCause(.api), entries: [])
     for poster in posters { poster.resume(returning: nobody) }
     for sleeper in sleepers { sleeper.end(throwing: CancellationError()) }
