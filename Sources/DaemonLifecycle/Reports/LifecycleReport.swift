@@ -63,14 +63,6 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
     /// The observer's type, `closure at File.swift:42`, or `body`; `Connection (×3)` of three that are gone.
     public var observer: String { name.description }
-    /// The observer's or owner's type, if it has one.
-    public var observerType: (any Any.Type)? {
-      switch name {
-      case .type(let type), .several(.type(let type), _): type
-      default: nil
-      }
-    }
-
     /// What the notification's type is called; `nil` for the body of `run`.
     public var notificationName: String? {
       if case .recorded(let recorded) = name { return recorded.notification }
@@ -109,6 +101,17 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
   /// The entries that are not `completed`.
   public var problems: [Entry] { entries.filter { !$0.outcome.isCompleted } }
+
+  /// The report as plain text for operators: a title, then a line for each observer with a bar, the time of its hooks
+  /// and what they did. Rendered at each access.
+  ///
+  ///     print(result.report.timeline)
+  ///     // terminate (SIGTERM from pid 1 uid 0) in 312 ms of 90 s
+  ///     //   Poller    |###                    40 ms  paused
+  ///     //   Database  |   #################  270 ms  saved
+  ///
+  /// A subject that terminates logs its own: see ``LifecycleConfiguration/logsTimeline``.
+  public var timeline: String { LifecycleTimeline(self).description }
 
   var severity: Int { entries.map(\.outcome.severity).max() ?? 0 }
 
