@@ -12,12 +12,9 @@ import Synchronization
 /// closure captures. The closure runs and the disk is waited for in the hook, on the subject's threads, except where
 /// the closure is isolated elsewhere. Safe to use from any thread.
 public final class SavedState: StateObserver {
-  /// The bytes to save, asked for anew for each save.
-  public typealias Bytes = @Sendable () async throws -> [UInt8]
-
-  /// Where it saves.
+  /// The store that it saves to.
   public let store: StateStore
-  private let bytes: Bytes
+  private let bytes: @Sendable () async throws -> [UInt8]
   private let rounds = Mutex(Rounds())
   private let timer = Mutex<Task<Void, Never>?>(nil)
 
@@ -41,10 +38,11 @@ public final class SavedState: StateObserver {
   ///   - interval: How often to save besides, on the subject's clock; `nil` and no timer by default.
   ///   - onBackground: Whether to save on DidEnterBackground already, not only on the ShouldSaveState after it.
   ///   - phase: Where it stands in the order: on the way down, it hears after those added to it later.
-  ///   - bytes: What to save. What it throws is the hook's error, and the old state stays.
+  ///   - bytes: Makes the bytes of each save. What it throws is the hook's error, and the old state stays.
   public init(
     lifecycle: some LifecycleObservable, store: StateStore, every interval: Duration? = nil,
-    onBackground: Bool = false, phase: LifecyclePhase = .standard, bytes: @escaping Bytes
+    onBackground: Bool = false, phase: LifecyclePhase = .standard,
+    bytes: @escaping @Sendable () async throws -> [UInt8]
   ) {
     self.store = store
     self.bytes = bytes
