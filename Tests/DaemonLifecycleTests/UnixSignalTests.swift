@@ -1,5 +1,6 @@
-import DaemonLifecycle
 import Testing
+
+@testable import DaemonLifecycle
 
 @Suite struct UnixSignalTests {
   @Test func everySignalSurvivesItsName() {

@@ -144,11 +144,15 @@ extension LifecycleObservable {
   ///     let lifecycle = LifecycleSubject(configuration)
   ///     // Until systemd says that the unit is active, and for good if nobody can say so.
   ///     lifecycle.enterBackground(for: BackgroundReason("standby-a.target"))
+  ///
+  /// - Parameter reason: Its name. Default ``BackgroundReason/operator``.
   public func enterBackground(for reason: BackgroundReason = .operator) {
     core.receive(LifecycleEvent(.enterBackground(reason)))
   }
 
-  /// Removes a reason for being in the background; without any, the daemon enters the foreground.
+  /// Removes a reason for being in the background; when none is left, the daemon enters the foreground.
+  ///
+  /// - Parameter reason: Its name. Default ``BackgroundReason/operator``.
   public func enterForeground(for reason: BackgroundReason = .operator) {
     core.receive(LifecycleEvent(.enterForeground(reason)))
   }

@@ -11,7 +11,7 @@ public struct LifecycleConfiguration: Sendable {
   /// `DefaultTimeoutStopSec=`. Where systemd allows less than a value given here, the less counts; in a
   /// container, give a value below its grace period.
   public var stopBudget: Duration?
-  /// What of the stop budget is kept for ShouldSaveState, at most half. Default 10 s. After a second
+  /// The part of the stop budget that is kept for ShouldSaveState, at most half. Default 10 s. After a second
   /// signal it is all that is left.
   public var saveReserve: Duration
   /// How long the process may go on after the last hook of a `run` until `_exit(code)` ends it; `nil`:

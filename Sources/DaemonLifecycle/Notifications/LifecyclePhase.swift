@@ -15,6 +15,10 @@ public struct LifecyclePhase: Sendable, Hashable {
   public let isConcurrent: Bool
 
   /// A phase by its order; those with the same order and concurrency are one.
+  ///
+  /// - Parameters:
+  ///   - order: Its place among the phases.
+  ///   - concurrent: Whether its members are called together. Default false.
   public init(order: Int, concurrent: Bool = false) {
     self.order = order
     isConcurrent = concurrent

@@ -10,7 +10,7 @@ import CLinux
 public struct UnixSignal: RawRepresentable, Hashable, Sendable {
   public let rawValue: Int32
 
-  /// `nil` for SIGKILL, SIGSTOP, the signals between the standard and the real-time ones, and numbers that
+  /// A signal by its number; `nil` for SIGKILL, SIGSTOP, the signals between the standard and the real-time ones, and numbers that
   /// are no signals.
   public init?(rawValue: Int32) {
     let isStandard = Self.standardNames[rawValue] != nil

@@ -5,12 +5,10 @@ public import DaemonSystemd
 public enum StateError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The environment does not tell of a state directory, or not properly.
   case noStateDirectory(SystemdError?)
-  /// The name, the directory or a file can't be used: a sentence that says why, and what to do about it.
+  /// The name, the directory, a file or a store that was closed can't be used: a sentence that says why, and what to do about it.
   case unusable(String)
   /// Another store has the state, in this process or another; which process, where that is known and it still runs.
   case inUse(String, pid: Int32?)
-  /// The store was closed.
-  case closed(String)
   /// Something that is not a regular file of its own is where a file should be.
   case notAFile(String)
   /// More bytes than the store allows, of what is to be saved or of the file at the path.
@@ -46,7 +44,6 @@ public enum StateError: Error, Sendable, Equatable, CustomStringConvertible {
     case .inUse(let path, let pid):
       "The state in \(path) is in use by \(pid.map { "process \($0)" } ?? "a process that fuser \(path)/*.lock names"): "
         + "stop that one first, or give each a directory of its own."
-    case .closed(let path): "The store of the state in \(path) was closed: open another."
     case .notAFile(let path):
       "\(path) is not a file of its own (a directory, a link, or a file with other names): take it away."
     case .tooLong(let path, let count, let limit):
@@ -98,6 +95,9 @@ public enum StateError: Error, Sendable, Equatable, CustomStringConvertible {
     .unusable(
       "\(path) is not the directory any more that was opened: nothing is saved there before a restart."
     )
+  }
+  static func closed(_ path: String) -> StateError {
+    .unusable("The store of the state in \(path) was closed: open another.")
   }
   static func foreignOwner(_ path: String, uid: UInt32) -> StateError {
     .unusable("\(path) belongs to user \(uid): run as that user, or give the file to this one.")
