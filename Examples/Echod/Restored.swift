@@ -33,7 +33,7 @@ struct Restored: Sendable {
   /// Without it the connections go on as after a crash: without what was half said on them.
   private static func handover(_ lifecycle: any LifecycleObservable) throws -> Handover? {
     do {
-      return try lifecycle.preserved(
+      return try lifecycle.preservation.preserved(
         value: Handover.self, named: StoredName.state, limit: Int(Int32.max))
     } catch let error as SystemdError {
       throw error

@@ -102,8 +102,8 @@ extension Options {
   func lifecycle(_ environment: ServiceEnvironment) throws(LifecycleError) -> LifecycleConfiguration
   {
     var configuration = LifecycleConfiguration(drainDelay: drainDelay)
-    configuration.readinessFile = readyFile.map { ReadinessFile($0) }
-    configuration.livenessFile = aliveFile.map { LivenessFile($0) }
+    configuration.readinessFile = readyFile
+    configuration.livenessFile = aliveFile
     try configuration.takeStopBudget(
       fromEnvironment: "TERMINATION_GRACE_PERIOD_SECONDS", in: environment)
     return configuration

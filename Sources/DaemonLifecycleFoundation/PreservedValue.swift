@@ -1,4 +1,3 @@
-public import DaemonLifecycle
 public import DaemonSystemd
 public import Foundation
 
@@ -31,23 +30,5 @@ extension Preservation {
   ) throws -> Value? {
     guard let bytes = try preservedBytes(named: name, limit: limit) else { return nil }
     return try decoder.decode(type, from: Data(bytes))
-  }
-}
-
-extension LifecycleObservable {
-  /// As `Preservation.preserve(value:named:encoder:)`.
-  @discardableResult
-  public func preserve(
-    value: some Encodable, named name: String, encoder: JSONEncoder = JSONEncoder()
-  ) throws -> DescriptorStore.Result {
-    try preservation.preserve(value: value, named: name, encoder: encoder)
-  }
-
-  /// As `Preservation.preserved(value:named:limit:decoder:)`.
-  public func preserved<Value: Decodable>(
-    value type: Value.Type, named name: String, limit: Int = OwnedDescriptor.memoryLimit,
-    decoder: JSONDecoder = JSONDecoder()
-  ) throws -> Value? {
-    try preservation.preserved(value: type, named: name, limit: limit, decoder: decoder)
   }
 }

@@ -47,6 +47,12 @@ extension FakeServiceManager {
       return lines.joined(separator: " ") + descriptors + " from pid \(senderPID)"
     }
 
+    /// Whether it has this field, with this value if one is given; true where no field is named.
+    func has(_ name: String?, _ value: String?) -> Bool {
+      guard let name else { return true }
+      return self[name] != nil && (value == nil || self[name] == value)
+    }
+
     // MARK: Parsing
 
     /// As systemd splits it.

@@ -58,30 +58,21 @@ public final class FakeServiceManager: Sendable {
   /// What the messages so far add up to.
   public var service: ServiceState { receiver.update { $0.rules.service } }
 
-  /// The next message that was not yet returned; waits for it without holding a thread of Swift's pool.
+  /// The next message that was not yet returned, or the next with this field, and with this value if one is given;
+  /// passes over the messages before it. Waits without holding a thread of Swift's pool.
   ///
   /// - Throws: `timedOut`, naming the messages that did come.
-  public func next(timeout: Duration = .seconds(10)) async throws(SystemdError) -> Message {
-    try await next(timeout: timeout) { _ in true }
-  }
-
-  /// The next message that was not yet returned; blocks the thread. For synchronous tests.
-  public func next(timeout: Duration = .seconds(10)) throws(SystemdError) -> Message {
-    try next(timeout: timeout) { _ in true }
-  }
-
-  /// The next message with this field, and with this value if one is given; passes over the messages before it.
   public func next(
-    containing name: String, _ value: String? = nil, timeout: Duration = .seconds(10)
+    containing name: String? = nil, _ value: String? = nil, timeout: Duration = .seconds(10)
   ) async throws(SystemdError) -> Message {
-    try await next(timeout: timeout) { $0[name] != nil && (value == nil || $0[name] == value) }
+    try await next(timeout: timeout) { $0.has(name, value) }
   }
 
-  /// The same, blocking the thread.
+  /// The same, blocking the thread. For synchronous tests.
   public func next(
-    containing name: String, _ value: String? = nil, timeout: Duration = .seconds(10)
+    containing name: String? = nil, _ value: String? = nil, timeout: Duration = .seconds(10)
   ) throws(SystemdError) -> Message {
-    try next(timeout: timeout) { $0[name] != nil && (value == nil || $0[name] == value) }
+    try next(timeout: timeout) { $0.has(name, value) }
   }
 
   /// The next message for which `matches` is true; passes over the messages before it.

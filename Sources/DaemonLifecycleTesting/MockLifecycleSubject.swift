@@ -17,8 +17,8 @@ import Synchronization
 /// Works in XCTest and Swift Testing alike and keeps no state outside of itself, so tests may run in
 /// parallel. Safe to use from any thread.
 public final class MockLifecycleSubject: LifecycleObservable {
-  /// What the methods of `LifecycleObservable` work on; of no use elsewhere.
-  public let core: LifecycleCore
+  public var _core: LifecycleCore { core }
+  package let core: LifecycleCore
   private let recorder: Recorder
 
   /// A subject in `state`: in the foreground, as a daemon at work, unless said otherwise. A mock that is
@@ -37,9 +37,9 @@ public final class MockLifecycleSubject: LifecycleObservable {
   ///
   /// It is passed what the manager has stored at this moment, so two mocks are two runs of a daemon:
   ///
-  ///     try MockLifecycleSubject(serviceManager: manager).preserve(bytes, named: "state")
+  ///     try MockLifecycleSubject(serviceManager: manager).preservation.preserve(bytes, named: "state")
   ///     let restarted = MockLifecycleSubject(serviceManager: manager)
-  ///     #expect(try restarted.preservedBytes(named: "state") == bytes)
+  ///     #expect(try restarted.preservation.preservedBytes(named: "state") == bytes)
   public init(
     state: LifecycleState = .foreground,
     configuration: LifecycleConfiguration = LifecycleConfiguration(logsProblems: false),
@@ -88,28 +88,68 @@ public final class MockLifecycleSubject: LifecycleObservable {
     return await report(since: before, cause: Self.cause(signal, pid, uid))
   }
 
-  /// Acts as if a source had reported the event, and returns what every hook did.
+  /// Acts as if the event had happened, and returns what every hook did when the last of them has ended.
+  ///
+  /// - Parameters:
+  ///   - event: A fact from outside, or a request.
+  ///   - cause: The cause that hooks and the report see.
   @discardableResult
   nonisolated(nonsending) public func send(
-    _ kind: LifecycleEvent.Kind, cause: LifecycleCause = LifecycleCause(.other("a test"))
+    _ event: Event, cause: LifecycleCause = LifecycleCause(.other("a test"))
   ) async -> LifecycleReport {
     await core.untilIdle()
     let before = recorder.reportCount
-    inject(kind, cause: cause)
+    inject(event, cause: cause)
     return await report(since: before, cause: cause)
   }
 
-  /// As `send(_:)`, without waiting for the hooks.
+  /// Acts as if the signal had come, without waiting for the hooks.
   public func inject(_ signal: UnixSignal, fromPID pid: Int32 = 1, uid: UInt32 = 0) {
     guard let event = core.event(for: signal, cause: Self.cause(signal, pid, uid)) else { return }
     core.send(event)
   }
 
-  /// As `send(_:)`, without waiting for the hooks.
+  /// Acts as if the event had happened, without waiting for the hooks.
   public func inject(
-    _ kind: LifecycleEvent.Kind, cause: LifecycleCause = LifecycleCause(.other("a test"))
+    _ event: Event, cause: LifecycleCause = LifecycleCause(.other("a test"))
   ) {
-    core.send(LifecycleEvent(kind, cause: cause))
+    core.send(LifecycleEvent(event.kind, cause: cause))
+  }
+
+  /// A fact from outside that is not a signal, or a request.
+  public enum Event: Sendable {
+    /// There is a reason for being in the background.
+    case enterBackground(BackgroundReason)
+    /// That reason is gone.
+    case enterForeground(BackgroundReason)
+    /// The machine is about to sleep.
+    case suspend
+    /// The machine has woken up, or will not sleep after all.
+    case resume
+    /// Save state and go on.
+    case saveState
+    /// Save state, then reload.
+    case reload
+    /// A resource is short.
+    case pressure(DidReceivePressure.Resource)
+    /// The watchdog asks the observers whether they are well.
+    case checkHealth
+    /// End.
+    case terminate
+
+    fileprivate var kind: LifecycleEvent.Kind {
+      switch self {
+      case .enterBackground(let reason): .enterBackground(reason)
+      case .enterForeground(let reason): .enterForeground(reason)
+      case .suspend: .suspend
+      case .resume: .resume
+      case .saveState: .saveState
+      case .reload: .reload
+      case .pressure(let resource): .pressure(resource)
+      case .checkHealth: .checkHealth
+      case .terminate: .terminate
+      }
+    }
   }
 
   /// Launches a mock that was made `.launching`.

@@ -14,7 +14,7 @@ import Testing
     change: (inout LifecycleConfiguration) -> Void = { _ in }
   ) -> MockLifecycleSubject {
     var configuration = LifecycleConfiguration(drainDelay: delay, logsProblems: false)
-    configuration.readinessFile = ReadinessFile(folder.path("ready"))
+    configuration.readinessFile = folder.path("ready")
     change(&configuration)
     return MockLifecycleSubject(
       state: state, configuration: configuration, serviceManager: serviceManager)
@@ -137,8 +137,8 @@ import Testing
     withExtendedLifetime(listener) {}
   }
 
-  @Test(arguments: [LifecycleEvent.Kind.enterBackground(.operator), .suspend])
-  func whatEndsTheServingEndsTheDelay(kind: LifecycleEvent.Kind) async {
+  @Test(arguments: [MockLifecycleSubject.Event.enterBackground(.operator), .suspend])
+  func whatEndsTheServingEndsTheDelay(kind: MockLifecycleSubject.Event) async {
     let mock = mock()
     let listener = await listener(of: mock)
     mock.inject(.sigterm)

@@ -1,5 +1,6 @@
 import CLinux
 import DaemonLifecycleTesting
+import DaemonSystemd
 import Testing
 
 @testable import DaemonLifecycle
@@ -11,7 +12,7 @@ import Testing
 
   private func mock(_ state: LifecycleState = .foreground) -> MockLifecycleSubject {
     var configuration = LifecycleConfiguration(logsProblems: false)
-    configuration.livenessFile = LivenessFile(path)
+    configuration.livenessFile = path
     return MockLifecycleSubject(state: state, configuration: configuration)
   }
 
@@ -65,7 +66,7 @@ import Testing
   /// Being killed for a blocked pool would cost the save.
   @Test func aStopIsNotAskedNorADrain() async {
     var configuration = LifecycleConfiguration(drainDelay: .seconds(5), logsProblems: false)
-    configuration.livenessFile = LivenessFile(path)
+    configuration.livenessFile = path
     let mock = MockLifecycleSubject(configuration: configuration)
     mock.inject(.sigterm)
     age()
@@ -87,7 +88,7 @@ import Testing
     }
     let names = folder.names
     let log = Log()
-    let sink = LivenessSink(LivenessFile(path)) { log.add($0) }
+    let sink = LivenessSink(path) { log.add($0) }
     sink.receive(.healthy)
     sink.receive(.healthy)
     #expect(log.all.count == 1 && log.all[0].hasPrefix("The liveness file \(path) could not"))
@@ -95,17 +96,19 @@ import Testing
   }
 
   @Test func theShorterPeriodCounts() {
-    let file = LivenessFile(path)
-    #expect(file.period(under: nil) == .seconds(30))
-    #expect(file.period(under: .seconds(10)) == .seconds(10))
-    #expect(file.period(under: .seconds(90)) == .seconds(30))
-    let integration = ServiceIntegration(LifecycleConfiguration(livenessFile: file))
-    #expect(integration.watchdogPeriod == .seconds(30))
-    #expect(integration.sources.filter { $0 is WatchdogSource }.count == 1)
+    for (watchdog, period) in [(nil, 30), (10, 10), (90, 30)] as [(Int?, Int)] {
+      var configuration = LifecycleConfiguration(livenessFile: path)
+      var variables = ["NOTIFY_SOCKET": "@liveness-\(getpid())"]
+      variables["WATCHDOG_USEC"] = watchdog.map { "\($0)000000" }
+      configuration.systemd.environment = ServiceEnvironment(variables)
+      let integration = ServiceIntegration(configuration)
+      #expect(integration.watchdogPeriod == .seconds(period))
+      #expect(integration.sources.filter { $0 is WatchdogSource }.count == 1)
+    }
   }
 
   @Test func aPeriodOfNothingIsSaid() {
-    let configuration = LifecycleConfiguration(livenessFile: LivenessFile(path, period: .zero))
+    let configuration = LifecycleConfiguration(livenessFile: path, livenessPeriod: .zero)
     let integration = ServiceIntegration(configuration)
     #expect(integration.watchdogPeriod == nil && integration.problems.count == 1)
   }

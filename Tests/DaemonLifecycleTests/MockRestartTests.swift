@@ -17,14 +17,14 @@ import Testing
       self.lifecycle = lifecycle
       if let accepted {
         connection = accepted
-        try lifecycle.preserve(accepted, named: "c1")
-      } else if let kept = try lifecycle.preserved(named: "c1", as: .stream) {
+        try lifecycle.preservation.preserve(accepted, named: "c1")
+      } else if let kept = try lifecycle.preservation.preserved(named: "c1", as: .stream) {
         connection = kept.release()
       } else {
         connection = -1
       }
-      count = try lifecycle.preservedBytes(named: "count")?.first ?? 0
-      try lifecycle.forget(named: "count")
+      count = try lifecycle.preservation.preservedBytes(named: "count")?.first ?? 0
+      try lifecycle.preservation.forget(named: "count")
       lifecycle.addObserver(self)
     }
 
@@ -33,7 +33,7 @@ import Testing
     func willTerminate(_ notification: WillTerminate) throws {
       var buffer = [UInt8](repeating: 0, count: 64)
       let read = recv(connection, &buffer, 64, Int32(MSG_DONTWAIT))
-      try lifecycle.preserve([count + UInt8(max(0, read))], named: "count")
+      try lifecycle.preservation.preserve([count + UInt8(max(0, read))], named: "count")
       try lifecycle.preservation.barrier()
     }
   }
@@ -52,7 +52,7 @@ import Testing
       withExtendedLifetime(counter) {}
     }
     let last = MockLifecycleSubject(serviceManager: manager)
-    #expect(try last.preservedBytes(named: "count") == [6])
+    #expect(try last.preservation.preservedBytes(named: "count") == [6])
     #expect(try last.preservation.names(prefix: "c") == ["c1"])
     #expect(manager.violations == [])
   }
@@ -62,14 +62,16 @@ import Testing
     let manager = try FakeServiceManager()
     let first = MockLifecycleSubject(serviceManager: manager)
     let second = MockLifecycleSubject(serviceManager: manager)
-    try first.preserve([1], named: "state")
-    #expect(try second.preservedBytes(named: "state") == nil)
-    #expect(try MockLifecycleSubject(serviceManager: manager).preservedBytes(named: "state") == [1])
+    try first.preservation.preserve([1], named: "state")
+    #expect(try second.preservation.preservedBytes(named: "state") == nil)
+    #expect(
+      try MockLifecycleSubject(serviceManager: manager).preservation.preservedBytes(named: "state")
+        == [1])
   }
 
   @Test func withoutAManagerNothingIsKept() throws {
     let mock = MockLifecycleSubject()
-    #expect(try mock.preserve([1], named: "state") == .noStore)
+    #expect(try mock.preservation.preserve([1], named: "state") == .noStore)
     #expect(try mock.preservation.names() == [])
   }
 
@@ -79,7 +81,8 @@ import Testing
     var configuration = LifecycleConfiguration()
     configuration.systemd = .off
     configuration.systemd.environment = ServiceEnvironment(manager.environment)
-    #expect(try LifecycleSubject(configuration).preserve([1], named: "state") == .noStore)
+    #expect(
+      try LifecycleSubject(configuration).preservation.preserve([1], named: "state") == .noStore)
     #expect(manager.messages == [])
   }
 }

@@ -64,7 +64,6 @@ import Testing
     // One entry for all of them.
     #expect(report.entries.count == 1)
     #expect(report.entries.first?.observer.hasPrefix("Listener (×") == true, "\(report)")
-    #expect(report.entries.first?.observerType is Listener.Type)
   }
 
   @Test func departuresAreOneSentence() {

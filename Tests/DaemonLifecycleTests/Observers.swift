@@ -1,6 +1,7 @@
 import CLinux
-import DaemonLifecycle
 import Synchronization
+
+@testable import DaemonLifecycle
 
 /// What several observers did, in order.
 final class Log: Sendable {
@@ -102,3 +103,6 @@ actor BusyActor: BackgroundObserver {
 }
 
 struct Failure: Error {}
+
+/// For the order in which a test expects them.
+extension LifecyclePhase: Comparable {}

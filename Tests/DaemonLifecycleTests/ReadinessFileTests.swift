@@ -13,7 +13,7 @@ import Testing
   private func marker(
     _ path: String? = nil, files: any StateFileSystem = LinuxFileSystem.shared
   ) -> ReadinessMarker {
-    ReadinessMarker(ReadinessFile(path ?? self.path), files: files) { [log] in log.add($0) }
+    ReadinessMarker(path ?? self.path, files: files) { [log] in log.add($0) }
   }
 
   // MARK: What was there before
@@ -174,7 +174,7 @@ import Testing
     while true {
       let folder = Folder()
       let files = BreakingFileSystem(at: index, ENOSPC)
-      let marker = ReadinessMarker(ReadinessFile(folder.path("ready")), files: files) {
+      let marker = ReadinessMarker(folder.path("ready"), files: files) {
         [log] in log.add($0)
       }
       let core = LifecycleCore(configuration: LifecycleConfiguration())
@@ -203,7 +203,7 @@ import Testing
         let folder = Folder()
         folder.write("ready\n", to: "ready")
         let files = BreakingFileSystem(at: index, errno)
-        let marker = ReadinessMarker(ReadinessFile(folder.path("ready")), files: files) {
+        let marker = ReadinessMarker(folder.path("ready"), files: files) {
           [log] in log.add($0)
         }
         marker.prepare()

@@ -13,7 +13,7 @@ import Testing
     _ state: LifecycleState = .foreground, change: (inout LifecycleConfiguration) -> Void = { _ in }
   ) -> MockLifecycleSubject {
     var configuration = LifecycleConfiguration(logsProblems: false)
-    configuration.readinessFile = ReadinessFile(path)
+    configuration.readinessFile = path
     change(&configuration)
     return MockLifecycleSubject(state: state, configuration: configuration)
   }

@@ -48,7 +48,7 @@ import Testing
     let other = Listener("other", log)
     var mock: MockLifecycleSubject? = MockLifecycleSubject()
     let core = try #require(mock).core
-    let stream = try #require(mock).allNotifications()
+    let stream = try #require(mock).reports()
     mock?.addObserver(slow)
     mock?.addObserver(other)
     await began.wait()

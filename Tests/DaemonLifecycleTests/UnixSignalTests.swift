@@ -1,5 +1,6 @@
-import DaemonLifecycle
 import Testing
+
+@testable import DaemonLifecycle
 
 @Suite struct UnixSignalTests {
   @Test func everySignalSurvivesItsName() {
@@ -34,7 +35,7 @@ import Testing
 
   private var count: Int { (0...64).last { UnixSignal.realTime($0) != nil }! }
 
-  @Test(arguments: [UnixSignal.sigcont, UnixSignal("SEGV")!, UnixSignal("FPE")!])
+  @Test(arguments: [UnixSignal("CONT")!, UnixSignal("SEGV")!, UnixSignal("FPE")!])
   func whatCannotBeMappedIsRefused(_ signal: UnixSignal) async throws {
     let subject = LifecycleSubject(.init(signals: [signal: .saveState]))
     await #expect(throws: LifecycleError.self) { try await subject.start() }

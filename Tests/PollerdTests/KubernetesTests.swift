@@ -81,14 +81,15 @@ final class KubernetesTests: XCTestCase {
 
   /// Twice the period, and a tick.
   func testTheLivenessProbeIsPatient() throws {
-    let file = try XCTUnwrap(configuration().livenessFile)
+    let configuration = try configuration()
+    let path = try XCTUnwrap(configuration.livenessFile)
     let probe = try XCTUnwrap(manifest().first { $0.contains("stat -c %Y") })
-    XCTAssertTrue(probe.contains("stat -c %Y \(file.path))"), probe)
+    XCTAssertTrue(probe.contains("stat -c %Y \(path))"), probe)
     let limit = try XCTUnwrap(
       probe.components(separatedBy: "-lt ").last.flatMap { Int($0.prefix(2)) })
-    XCTAssertGreaterThanOrEqual(.seconds(limit), file.period * 2)
+    XCTAssertGreaterThanOrEqual(.seconds(limit), configuration.livenessPeriod * 2)
     XCTAssertGreaterThan(try number("failureThreshold", after: "livenessProbe"), 1)
-    XCTAssertTrue(file.path.hasPrefix("/run/pollerd/"))
+    XCTAssertTrue(path.hasPrefix("/run/pollerd/"))
   }
 
   func testWhatIsWrittenIsOnAVolume() throws {

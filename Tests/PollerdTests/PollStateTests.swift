@@ -35,7 +35,9 @@ final class PollStateTests: XCTestCase {
 
   func testADirectoryThatIsAFileIsAnError() throws {
     let path = try directory.write("", to: "s")
-    XCTAssertThrowsError(try store()) { XCTAssertEqual($0 as? StateError, .notADirectory(path)) }
+    XCTAssertThrowsError(try store()) {
+      XCTAssertEqual($0 as? StateError, .unusable("\(path) is not a directory: name another."))
+    }
     XCTAssertThrowsError(try PollStore(directory: path + "/below")) {
       XCTAssertEqual("\($0)", "Could not create \(path)/below: Not a directory.")
     }

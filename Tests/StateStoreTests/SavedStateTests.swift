@@ -26,13 +26,12 @@ import Testing
     }
   }
 
-  private func saved(every interval: Duration? = nil, onBackground: Bool = false) throws
+  private func saved(every interval: Duration? = nil) throws
     -> SavedState
   {
     let value = value
     return SavedState(
-      lifecycle: mock, store: try StateStore(memory: memory), every: interval,
-      onBackground: onBackground
+      lifecycle: mock, store: try StateStore(memory: memory), every: interval
     ) { value.bytes() }
   }
 
@@ -107,19 +106,6 @@ import Testing
       await Task.yield()
     }
     #expect(throws: Never.self) { try StateStore(memory: memory) }
-  }
-
-  @Test func savesOnBackgroundAlready() async throws {
-    let order = Mutex<[String]>([])
-    let memory = memory
-    let token = mock.observe(ShouldSaveState.self) { _ in
-      order.withLock { $0.append(memory.contents["state.0"] == nil ? "not yet" : "saved") }
-    }
-    let saved = try saved(onBackground: true)
-    await mock.send(.sigusr1)
-    #expect(order.withLock { $0 } == ["saved"])
-    #expect(try generation(saved) == 1)
-    withExtendedLifetime(token) {}
   }
 
   @Test func aFailureIsInTheReport() async throws {

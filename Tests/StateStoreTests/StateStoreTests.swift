@@ -12,7 +12,7 @@ import Testing
   private let two = Array("two".utf8)
 
   private func store(
-    version: UInt32 = 1, limit: Int = StateStore.standardLimit, migrate: StateStore.Migration? = nil
+    version: UInt32 = 1, limit: Int = 64 << 20, migrate: StateStore.Migration? = nil
   ) throws -> StateStore {
     try StateStore(memory: memory, version: version, limit: limit, migrate: migrate)
   }
@@ -65,7 +65,7 @@ import Testing
   ])
   func names(_ name: String) {
     let found = error { () throws(StateError) in _ = try StateStore(memory: memory, name: name) }
-    guard case .invalidName = found else {
+    guard case .unusable = found else {
       Issue.record("\(String(describing: found))")
       return
     }
@@ -80,13 +80,13 @@ import Testing
     memory.contents["state.1"]?.removeLast()
     let found = try #require(try first.load())
     #expect(found.bytes == one && found.generation == 1)
-    #expect(found.broken.map(\.description) == ["(memory)/state.1 has 42 bytes instead of 43"])
+    #expect(found.broken == ["(memory)/state.1 has 42 bytes instead of 43"])
     // The broken file is the one that goes.
     try first.save([3])
     #expect(try first.load()?.bytes == [3])
     memory.contents["state.1"] = []
     #expect(try first.load()?.bytes == one)
-    #expect(try first.load()?.broken.first?.reason == .empty)
+    #expect(try first.load()?.broken == ["(memory)/state.1 is empty"])
   }
 
   @Test func whenAllAreBrokenNothingIsLoadedNorSaved() throws {
@@ -100,8 +100,8 @@ import Testing
     #expect(
       found
         == .allBroken([
-          BrokenStateFile(path: "(memory)/state.0", reason: .wrongChecksum),
-          BrokenStateFile(path: "(memory)/state.1", reason: .notAState),
+          "(memory)/state.0 does not have the checksum of what was written",
+          "(memory)/state.1 is not a state",
         ]))
     #expect(error { () throws(StateError) in try first.save([3]) } == found)
     #expect(memory.contents == before)

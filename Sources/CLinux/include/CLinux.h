@@ -139,9 +139,6 @@ void clinux_set_thread_tag(void *tag);
 void clinux_set_enqueue_hint(void);
 bool clinux_take_enqueue_hint(void);
 
-/// How wide a terminal is; 0 where it does not say, or is none. In terminal.c: ioctl(2) is variadic.
-int clinux_terminal_columns(int fd);
-
 // MARK: write.c: writes that can't end the process
 
 /// write(2) whose failures are errors and nothing else: neither SIGPIPE (EPIPE) nor SIGXFSZ (EFBIG) is raised by it,

@@ -1,3 +1,4 @@
+public import DaemonSystemd
 import Synchronization
 
 /// What components depend on: a real subject in the daemon, a mock in its tests.
@@ -10,34 +11,52 @@ import Synchronization
 /// Everything below comes from one extension over one requirement, so subject and mock can't drift.
 /// Every method may be called from any thread and from any hook.
 public protocol LifecycleObservable: AnyObject, Sendable {
-  /// What the methods below work on; of no use elsewhere.
-  var core: LifecycleCore { get }
+  /// The implementation of everything below. For the package and whoever wraps a subject, not for use.
+  var _core: LifecycleCore { get }
 }
 
 extension LifecycleObservable {
-  /// Where the daemon is in its life.
+  package var core: LifecycleCore { _core }
+
+  /// The daemon's state at this moment.
   public var state: LifecycleState { core.lifecycleState }
 
-  /// The clock that deadlines are on, and sleeps should be.
+  /// The clock of deadlines: the system's monotonic one, or that of a mock. Use it for sleeps in hooks too.
   public var clock: LifecycleClock { LifecycleClock(keeper: core) }
 
   // MARK: Observers
 
   /// Adds an observer with all the hooks that it has adopted, and holds it weakly.
   ///
-  /// A late observer is told what the others have heard: of the launch, then of the foreground, if that
-  /// is where the daemon is. Adding an observer twice does nothing.
+  /// A late observer receives what the others have: the launch, then the foreground, if that is where the daemon is.
+  /// Adding an observer twice does nothing.
+  ///
+  /// - Parameters:
+  ///   - observer: A class or an actor that adopts the protocols of its hooks.
+  ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
   public func addObserver(_ observer: some LifecycleObserver, phase: LifecyclePhase = .standard) {
     core.add(observer, phase: phase)
   }
 
-  /// Drops everything that an observer, or an owner, has registered. Sends nothing: no hook of it begins
+  /// Removes everything that an observer, or an owner, has registered. Sends nothing: no hook of it begins
   /// after this returns, and one that runs goes on to its end.
+  ///
+  /// - Parameter observerOrOwner: An observer that was added, or an owner that was given to
+  ///   ``observe(_:owner:phase:_:)``.
   public func removeObserver(_ observerOrOwner: AnyObject) { core.remove(owner: observerOrOwner) }
 
   /// Calls `body` for every notification of one type, as long as the token lives.
   ///
   ///     token = lifecycle.observe(ShouldReload.self) { _ in try settings.reload() }
+  ///
+  /// - Parameters:
+  ///   - type: The type of the notification.
+  ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
+  ///   - file: Names the closure in reports, together with `line`.
+  ///   - line: Names the closure in reports.
+  ///   - body: A hook like any other: it has a deadline, and what it throws is in the report. Called in its own
+  ///     isolation, or on the subject's threads.
+  /// - Returns: Ends the observation when it goes away, or is cancelled.
   public func observe<N: LifecycleNotification>(
     _ type: N.Type, phase: LifecyclePhase = .standard, file: StaticString = #fileID,
     line: UInt = #line, _ body: @escaping @Sendable (N) async throws -> Void
@@ -47,6 +66,12 @@ extension LifecycleObservable {
 
   /// Calls `body` for every notification of one type, as long as `owner` lives; it is held weakly and
   /// handed to the body, which need not capture it.
+  ///
+  /// - Parameters:
+  ///   - type: The type of the notification.
+  ///   - owner: Ends the observation when it goes away, or is removed.
+  ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
+  ///   - body: As in ``observe(_:phase:file:line:_:)``, with the owner first.
   public func observe<N: LifecycleNotification, Owner: AnyObject & Sendable>(
     _ type: N.Type, owner: Owner, phase: LifecyclePhase = .standard,
     _ body: @escaping @Sendable (Owner, N) async throws -> Void
@@ -56,6 +81,8 @@ extension LifecycleObservable {
   }
 
   /// Calls `body` for every notification of any type, as long as the token lives.
+  ///
+  /// Parameters and result are those of ``observe(_:phase:file:line:_:)``.
   public func observeAll(
     phase: LifecyclePhase = .standard, file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable (any LifecycleNotification) async throws -> Void
@@ -74,7 +101,11 @@ extension LifecycleObservable {
   // MARK: Views
 
   /// The notifications of one type as they happen: a view that delivery never waits for, and no place to
-  /// save. When full, the oldest goes; it finishes after WillTerminate.
+  /// save. It finishes after WillTerminate.
+  ///
+  /// - Parameters:
+  ///   - type: The type of the notification.
+  ///   - count: How many wait for a slow consumer; of more, the oldest are dropped. Default 16.
   public func notifications<N: LifecycleNotification>(
     of type: N.Type, bufferingNewest count: Int = 16
   ) -> AsyncStream<N> {
@@ -82,14 +113,9 @@ extension LifecycleObservable {
       of: .notifications(ObjectIdentifier(type)), bufferingNewest: count, as: N.self)
   }
 
-  /// All notifications as they happen, as `notifications(of:)`.
-  public func allNotifications(bufferingNewest count: Int = 64)
-    -> AsyncStream<any LifecycleNotification>
-  {
-    core.stream(of: .all, bufferingNewest: count, as: (any LifecycleNotification).self)
-  }
-
-  /// What the hooks did, event by event, as `notifications(of:)`.
+  /// The reports of all deliveries as they end: a view, as ``notifications(of:bufferingNewest:)``.
+  ///
+  /// - Parameter count: How many wait for a slow consumer; of more, the oldest are dropped. Default 16.
   public func reports(bufferingNewest count: Int = 16) -> AsyncStream<LifecycleReport> {
     core.stream(of: .reports, bufferingNewest: count, as: LifecycleReport.self)
   }
@@ -99,8 +125,10 @@ extension LifecycleObservable {
   /// Delivers a notification of your own and returns when every hook for it has ended.
   ///
   /// It waits for its turn; posted in a hook, it is delivered at once, and its hooks are cancelled no later
-  /// than that one. After the
-  /// termination has begun, or when that overtakes it, its hooks are `skipped(.overtaken)`.
+  /// than that one. After the termination has begun, or when that overtakes it, its hooks are `skipped(.overtaken)`.
+  ///
+  /// - Parameter notification: A value of a type of your own.
+  /// - Returns: What each hook did.
   @discardableResult
   nonisolated(nonsending) public func post(_ notification: some LifecycleNotification) async
     -> LifecycleReport
@@ -108,7 +136,7 @@ extension LifecycleObservable {
     await core.post(notification)
   }
 
-  /// Gives a reason for being in the background; the daemon stays there until it is taken back.
+  /// Adds a reason for being in the background; the daemon stays there until it is removed.
   ///
   /// Given before the launch, it launches the daemon in the background:
   ///
@@ -116,30 +144,68 @@ extension LifecycleObservable {
   ///     let lifecycle = LifecycleSubject(configuration)
   ///     // Until systemd says that the unit is active, and for good if nobody can say so.
   ///     lifecycle.enterBackground(for: BackgroundReason("standby-a.target"))
+  ///
+  /// - Parameter reason: Its name. Default ``BackgroundReason/operator``.
   public func enterBackground(for reason: BackgroundReason = .operator) {
     core.receive(LifecycleEvent(.enterBackground(reason)))
   }
 
-  /// Takes a reason for being in the background back.
+  /// Removes a reason for being in the background; when none is left, the daemon enters the foreground.
+  ///
+  /// - Parameter reason: Its name. Default ``BackgroundReason/operator``.
   public func enterForeground(for reason: BackgroundReason = .operator) {
     core.receive(LifecycleEvent(.enterForeground(reason)))
   }
 
-  /// Asks for ShouldSaveState.
+  /// Requests ShouldSaveState, and returns at once.
   public func saveState() { core.receive(LifecycleEvent(.saveState)) }
 
-  /// Asks for ShouldSaveState and ShouldReload.
+  /// Requests ShouldSaveState and ShouldReload, and returns at once.
   public func reload() { core.receive(LifecycleEvent(.reload)) }
 
-  /// Asks for the end, and returns at once. Unlike a signal, a second call does not escalate.
+  /// Requests the termination, and returns at once. Unlike a signal, a second call does not escalate.
   public func terminate() {
     core.recorder?.didTerminate()
     core.receive(LifecycleEvent(.terminate))
   }
 
-  /// Holds deliveries back until the token ends, then delivers what has come, in order: for start-up code
-  /// that must not be interrupted. What is being delivered goes on; launch and termination are not held.
+  /// Holds deliveries back until the token ends, then delivers what was requested meanwhile, in order: for start-up
+  /// code that must not be interrupted. A delivery that has begun goes on; launch and termination are not held.
   public func holdDeliveries() -> ObservationToken { core.hold() }
+
+  /// The systemd job that terminates the service: `.restart` or `.stop`; `nil` when systemd did not request the end, as
+  /// with kill(1), or could not be asked in time.
+  ///
+  ///     func willTerminate(_ notification: WillTerminate) async {
+  ///       let job = await lifecycle.unitJob()
+  ///       if job?.isRestart ?? true { handOver() } else { await finishConnections() }
+  ///     }
+  ///
+  /// Only systemd's bus has it. It is asked when the termination begins, and the answer takes about a millisecond.
+  /// Before a termination this is `nil`, at once.
+  ///
+  /// - Parameter limit: How long to wait for the answer; default 1 s. A hook's deadline counts too.
+  nonisolated(nonsending) public func unitJob(
+    within limit: Duration = .seconds(1)
+  ) async -> UnitJob? {
+    await core.unitJob(within: limit)
+  }
+
+  /// The descriptors and bytes that the service manager keeps between two runs.
+  ///
+  ///     let listener = try lifecycle.preservation.preserved(named: "http", as: .listeningStream)
+  ///     try lifecycle.preservation.closeUnknown()
+  ///
+  /// The first use takes over what systemd has passed to this process, so use it early. It can be taken over once: not
+  /// by `PassedDescriptors.take()` as well, nor by a second subject. Safe to use from any thread.
+  ///
+  /// Without systemd nothing is there, and nothing is kept. A mock has what an earlier mock with the same
+  /// `FakeServiceManager` has preserved.
+  ///
+  /// - Throws: What is wrong with the variables or descriptors that systemd has passed.
+  public var preservation: Preservation {
+    get throws(SystemdError) { try core.preservation.get() }
+  }
 
   // MARK: Work
 
@@ -151,8 +217,15 @@ extension LifecycleObservable {
   ///     }
   ///
   /// Rounds never overlap: a resume waits for a body that is overdue. A body that returns is not run again
-  /// before the next resume. Returns when the daemon terminates; throws what the body throws, except the
-  /// `CancellationError` of a pause, and `CancellationError` when the calling task is cancelled otherwise.
+  /// before the next resume. Returns when the daemon terminates.
+  ///
+  /// - Parameters:
+  ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
+  ///   - file: Names the body in reports, together with `line`.
+  ///   - line: Names the body in reports.
+  ///   - body: The work, in a task of its own for each round.
+  /// - Throws: What the body throws, except the `CancellationError` of a pause; `CancellationError` when the calling
+  ///   task is cancelled otherwise.
   nonisolated(nonsending) public func foreground(
     phase: LifecyclePhase = .standard, file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable @isolated(any) () async throws -> Void
@@ -178,12 +251,14 @@ extension LifecycleObservable {
   /// A tick at once and then every `interval`, on the subject's clock, until the task is cancelled.
   ///
   /// A slow consumer skips ticks rather than getting them late; the count goes on.
+  ///
+  /// - Parameter interval: The time between two ticks; at least a nanosecond.
   public func ticks(every interval: Duration) -> LifecycleTicks {
     LifecycleTicks(clock: clock, interval: interval)
   }
 
-  /// An executor on the subject's own threads, for an actor that must hear its hooks even while Swift's
-  /// cooperative pool is blocked.
+  /// An executor on the subject's own threads, for an actor whose hooks must run even while Swift's cooperative pool is
+  /// blocked.
   public func makeSerialExecutor() -> LifecycleSerialExecutor {
     LifecycleSerialExecutor(executor: core.executor)
   }

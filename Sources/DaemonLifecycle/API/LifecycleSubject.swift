@@ -31,12 +31,12 @@ import Synchronization
 /// When a subject goes away, so do its threads, and every signal's disposition is put back; but not after a
 /// `run` with an `exitGrace`, which ends the process, so that a late signal can't change how it ends.
 public final class LifecycleSubject: LifecycleObservable {
-  /// What the methods of `LifecycleObservable` work on; of no use elsewhere.
-  public let core: LifecycleCore
+  public var _core: LifecycleCore { core }
+  package let core: LifecycleCore
   private let signals: SignalSource
   private let integration: ServiceIntegration
 
-  /// Changes nothing yet: `start()` and `run` do.
+  /// Makes a subject that changes nothing in the process until `start()` or `run`.
   public init(_ configuration: LifecycleConfiguration = LifecycleConfiguration()) {
     integration = ServiceIntegration(configuration)
     core = LifecycleCore(
@@ -54,8 +54,10 @@ public final class LifecycleSubject: LifecycleObservable {
 
   /// Installs the signal handlers, then delivers the launch: DidFinishLaunching and WillEnterForeground.
   ///
-  /// Signals that come before this returns are not lost: they are delivered after the launch. Throws
-  /// `LifecycleError`; then nothing has been changed.
+  /// Signals that come before this returns are not lost: they are delivered after the launch.
+  ///
+  /// - Returns: The report of the launch.
+  /// - Throws: `LifecycleError` when it could not start; then nothing has been changed.
   @discardableResult
   nonisolated(nonsending) public func start() async throws -> LifecycleReport {
     try listen()
@@ -102,6 +104,8 @@ public final class LifecycleSubject: LifecycleObservable {
   /// suspends again, so `exit(exit.code)` works even while Swift's cooperative pool is blocked. A process
   /// that still lives `exitGrace` later is ended with the same code.
   ///
+  /// - Parameter body: The daemon's work, in its own isolation.
+  /// - Returns: The status to exit with, and the report of the termination.
   /// - Throws: `LifecycleError` when it could not start. What the body throws is in the exit.
   nonisolated(nonsending) public func run(
     _ body: sending @escaping @isolated(any) () async throws -> Void
@@ -109,7 +113,7 @@ public final class LifecycleSubject: LifecycleObservable {
     try await run(RunBody(body))
   }
 
-  /// Starts, and returns when the daemon has terminated.
+  /// Starts, and returns when the daemon has terminated: ``run(_:)`` without a body.
   nonisolated(nonsending) public func run() async throws -> LifecycleExit {
     try await run(nil as RunBody?)
   }
@@ -141,7 +145,7 @@ public final class LifecycleSubject: LifecycleObservable {
     runAndExit(RunBody(body))
   }
 
-  /// As `runAndExit(_:)`, without a body.
+  /// Runs the daemon from a synchronous `main` without a body: as ``runAndExit(_:)``.
   public func runAndExit() -> Never { runAndExit(nil as RunBody?) }
 
   private func runAndExit(_ body: RunBody?) -> Never {

@@ -33,16 +33,16 @@ struct ServiceIntegration {
     if isSupervised, systemd.notifies { addNotifications(systemd) }
     addPressure(systemd)
     addBuses(systemd)
-    if let file = configuration.livenessFile { addLiveness(file) }
+    if let file = configuration.livenessFile { addLiveness(file, configuration.livenessPeriod) }
     sinks.append(log)
     readiness = configuration.readinessFile.map { [log] in
       ReadinessMarker($0) { log.warn($0) }
     }
     if let readiness { sources.append(readiness.retries) }
     if let problem = StopBudget.drainProblem(configuration) { problems.append(problem) }
-    if let alive = configuration.livenessFile, alive.path == configuration.readinessFile?.path {
+    if let alive = configuration.livenessFile, alive == configuration.readinessFile {
       problems.append(
-        "\(alive.path) is the readiness file and the liveness file, so a daemon that is paused would look ready:"
+        "\(alive) is the readiness file and the liveness file, so a daemon that is paused would look ready:"
           + " give each its own.")
     }
   }
@@ -82,16 +82,10 @@ struct ServiceIntegration {
   }
 
   private mutating func addPressure(_ systemd: SystemdConfiguration) {
-    let resources: Set<DidReceivePressure.Resource>
-    let fallback: PressureTrigger?
-    switch systemd.pressure {
-    case .off: return
-    case .configured:
-      guard isSupervised else { return }
-      (resources, fallback) = (Set(DidReceivePressure.Resource.allCases), nil)
-    case .resources(let chosen): (resources, fallback) = (chosen, .standard)
-    }
-    for resource in DidReceivePressure.Resource.allCases where resources.contains(resource) {
+    if systemd.pressure == nil, !isSupervised { return }
+    let fallback: PressureTrigger? = systemd.pressure == nil ? nil : .standard
+    for resource in DidReceivePressure.Resource.allCases
+    where systemd.pressure?.contains(resource) ?? true {
       do throws(SystemdError) {
         let watch = try PressureWatch.resolve(
           for: resource.kind, variables: systemd.environment.variables, fallback: fallback)
@@ -134,14 +128,13 @@ struct ServiceIntegration {
   }
 
   /// The same watchdog, and another who wants to know.
-  private mutating func addLiveness(_ file: LivenessFile) {
-    guard file.period > .zero else {
-      problems.append(
-        "The liveness file \(file.path) has the period \(file.period): it is not touched.")
+  private mutating func addLiveness(_ path: String, _ requested: Duration) {
+    guard requested > .zero else {
+      problems.append("The liveness file \(path) has the period \(requested): it is not touched.")
       return
     }
-    sinks.append(LivenessSink(file) { [log] in log.warn($0) })
-    let period = bounded(file.period(under: watchdogPeriod), "The period of \(file.path)")
+    sinks.append(LivenessSink(path) { [log] in log.warn($0) })
+    let period = bounded(min(watchdogPeriod ?? requested, requested), "The period of \(path)")
     if period == watchdogPeriod { return }
     sources.removeAll { $0 is WatchdogSource }
     sources.append(WatchdogSource(period: period))

@@ -1,6 +1,6 @@
-/// What a subject can be told when it is made; every value has a default that suits a service.
+/// The settings of a subject; every value has a default that suits a service.
 public struct LifecycleConfiguration: Sendable {
-  /// Which signal asks for what.
+  /// The meaning of each signal. Default: ``SignalMap/standard``.
   public var signals: SignalMap
   /// How long a hook may take until it is cancelled. Default 10 s.
   public var hookDeadline: Duration
@@ -11,7 +11,7 @@ public struct LifecycleConfiguration: Sendable {
   /// `DefaultTimeoutStopSec=`. Where systemd allows less than a value given here, the less counts; in a
   /// container, give a value below its grace period.
   public var stopBudget: Duration?
-  /// What of the stop budget is kept for ShouldSaveState, at most half. Default 10 s. After a second
+  /// The part of the stop budget that is kept for ShouldSaveState, at most half. Default 10 s. After a second
   /// signal it is all that is left.
   public var saveReserve: Duration
   /// How long the process may go on after the last hook of a `run` until `_exit(code)` ends it; `nil`:
@@ -36,21 +36,62 @@ public struct LifecycleConfiguration: Sendable {
   public var terminatesWhenLaunchFails: Bool
   /// Whether a line on standard error names each hook that did not complete. Default true.
   public var logsProblems: Bool
-  /// Whether a termination ends with its ``LifecycleTimeline``, for operators: who did what, and who was slow.
+  /// Whether a termination logs its ``LifecycleReport/timeline``, for operators: who did what, and who was slow.
   /// Default true.
   ///
-  /// In one entry where standard error is the journal's, else on standard error; with block characters, and colour for
-  /// what went wrong, where that is a terminal with a UTF-8 locale. Nothing waits for it: a pipe that is full loses it.
-  /// A mock logs none: look at `exit?.report.timeline`.
+  /// In one entry where standard error is the journal's, else on standard error. Nothing waits for it: a pipe that is
+  /// full loses it. A mock logs none: see `exit?.report.timeline`.
   public var logsTimeline: Bool
-  /// A file that is there exactly while the daemon is ready. Default none.
-  public var readinessFile: ReadinessFile?
-  /// A file that is touched as long as the daemon is well. Default none.
-  public var livenessFile: LivenessFile?
-  /// Which of systemd's interfaces are used, where systemd is there.
+  /// The absolute path of a file that is there exactly while the daemon is ready: launched, in the foreground, and not
+  /// about to leave it. For a container's readiness probe, or a load balancer's check. Default none.
+  ///
+  ///     configuration.readinessFile = "/run/mydaemon/ready"
+  ///     // readinessProbe: { exec: { command: [test, -e, /run/mydaemon/ready] } }
+  ///
+  /// - It appears when every hook of the launch has ended, and again whenever the daemon is back in the
+  ///   foreground. A launch that fails makes none.
+  /// - It goes at once when a pause, a suspend or a termination is requested: before any hook is called, also
+  ///   while a hook of something else still runs, and at the beginning of ``drainDelay``. A pause that is taken
+  ///   back before it was delivered brings it back.
+  /// - A reload, a save and pressure leave it where it is.
+  ///
+  /// It holds three lines: `ready`, `pid 7`, and `since` with the time of day. It appears whole, with mode 0600;
+  /// who may search its directory can see that it is there.
+  ///
+  /// A process that is killed leaves it behind. The next launch begins by removing it; one that another living
+  /// process holds is not touched. Nor is anything that is not such a file (a directory, a link, another user's
+  /// file, other content): then there is a warning, the daemon goes on, and probes find it not ready. What is wrong with
+  /// the path is reported when the daemon starts.
+  ///
+  /// One that can't be made or removed, because the disk is full or the process has no descriptor left, is tried
+  /// again until it works, at most two seconds apart. What the first one needs is reserved before the launch.
+  ///
+  /// The directory must exist and be the daemon's to write to, and must be on a local file system, such as an
+  /// `emptyDir` or `/run`: the file is made and removed by the threads that deliver, which must not wait.
+  /// Every subject needs a file of its own.
+  public var readinessFile: String?
+  /// The absolute path of a file that is touched as long as the daemon is well: systemd's watchdog, for a container's
+  /// liveness probe. Default none.
+  ///
+  ///     configuration.livenessFile = "/run/mydaemon/alive"
+  ///     // livenessProbe: { exec: { command: [sh, -c,
+  ///     //   'test $(($(date +%s) - $(stat -c %Y /run/mydaemon/alive))) -lt 60'] } }
+  ///
+  /// More than twice in each ``livenessPeriod``, Swift's global executor, the main actor (where anything runs on it) and
+  /// the observers' `checkHealth` hooks are asked, and when all have answered that they are well, the file's time becomes
+  /// now. It is made when the launch has ended. A daemon that is paused is as alive as any other. While it terminates,
+  /// the file is touched without asking: the stop has a limit of its own.
+  ///
+  /// The file has no content, and stays behind at the end: only its age counts. Let the probe be patient, twice the
+  /// period and more, since a container is ended for it. Like ``readinessFile`` it must be on a local file system.
+  public var livenessFile: String?
+  /// The time in which the daemon must be well once for ``livenessFile``. Default 30 s. Under a systemd that asks more
+  /// often (`WatchdogSec=`), as often as that.
+  public var livenessPeriod: Duration
+  /// The interfaces of systemd that are used, where systemd is there.
   public var systemd: SystemdConfiguration
 
-  /// The defaults, but for what is named.
+  /// A configuration with the defaults, except for the values that are given.
   public init(
     signals: SignalMap = .standard,
     hookDeadline: Duration = .seconds(10),
@@ -62,8 +103,9 @@ public struct LifecycleConfiguration: Sendable {
     terminatesWhenLaunchFails: Bool = true,
     logsProblems: Bool = true,
     logsTimeline: Bool = true,
-    readinessFile: ReadinessFile? = nil,
-    livenessFile: LivenessFile? = nil,
+    readinessFile: String? = nil,
+    livenessFile: String? = nil,
+    livenessPeriod: Duration = .seconds(30),
     systemd: SystemdConfiguration = SystemdConfiguration()
   ) {
     self.signals = signals
@@ -78,6 +120,7 @@ public struct LifecycleConfiguration: Sendable {
     self.logsTimeline = logsTimeline
     self.readinessFile = readinessFile
     self.livenessFile = livenessFile
+    self.livenessPeriod = livenessPeriod
     self.systemd = systemd
   }
 }

@@ -14,7 +14,7 @@ public enum SignalAction: Sendable {
   case post(any LifecycleNotification)
 }
 
-/// Which signal asks for what: a value to replace, extend or empty.
+/// The meaning of each signal: a value to replace, extend or empty.
 ///
 ///     var signals = SignalMap.standard
 ///     signals[.sigusr1] = nil                            // back to the system's own meaning
@@ -43,14 +43,14 @@ public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
   /// No signal is handled: each keeps the disposition that it has.
   public static let none: SignalMap = [:]
 
-  /// What a signal asks for; `nil`: it is not handled.
+  /// The action of a signal; `nil`: it is not handled.
   public subscript(signal: UnixSignal) -> SignalAction? {
     get { actions[signal] }
     set { actions[signal] = newValue }
   }
 
   /// The signals in the map, in number order.
-  public var signals: [UnixSignal] { actions.keys.sorted { $0.rawValue < $1.rawValue } }
+  var signals: [UnixSignal] { actions.keys.sorted { $0.rawValue < $1.rawValue } }
 
   func validate() throws(LifecycleError) {
     for signal in signals {

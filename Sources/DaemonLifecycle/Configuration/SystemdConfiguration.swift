@@ -1,6 +1,6 @@
 public import DaemonSystemd
 
-/// Which of systemd's interfaces a subject uses.
+/// The interfaces of systemd that a subject uses.
 ///
 /// What is safe is on by default where systemd is there, and silent where it is not; each part can be
 /// switched off.
@@ -36,36 +36,27 @@ public struct SystemdConfiguration: Sendable {
   /// Units of the daemon's own service manager without which it is in the background, until they are
   /// active: `["postgresql.service"]`. Default none.
   public var watchedUnits: [String] = []
-  /// For which resources pressure is reported. Default: those that systemd has set up.
-  public var pressure = Pressure.configured
+  /// The resources whose pressure is reported. Default `nil`: those for which systemd has set a variable
+  /// (`MemoryPressureWatch=`; from 261 also `CPUPressureWatch=` and `IOPressureWatch=`). Of a set, those for which it has
+  /// set none are watched in the process's control group, else on the whole machine; those that it has switched off are
+  /// not watched.
+  public var pressure: Set<DidReceivePressure.Resource>?
   /// Whether transitions and problems go to the journal, with fields, where standard error does. Default
   /// true; else problems are lines on standard error, as they are without a journal.
   public var journal = true
-  /// What systemd has said to this process. Default: the environment, as it was when it was first looked at.
+  /// The variables that systemd has set for this process. Default: the environment, as it was when it was first read.
   public var environment = ServiceEnvironment.current
 
-  /// For which resources pressure is reported.
-  public enum Pressure: Sendable, Hashable {
-    /// Those for which systemd has set a variable (`MemoryPressureWatch=`; from 261 also `CPUPressureWatch=`
-    /// and `IOPressureWatch=`).
-    case configured
-    /// These; where systemd has set no variable, by the own control group, else by the whole machine.
-    /// Not those that systemd has switched off.
-    case resources(Set<DidReceivePressure.Resource>)
-    /// None.
-    case off
-  }
-
-  /// Everything as by default.
+  /// A configuration with the defaults.
   public init() {}
 
   /// Whether anything is used of which a process has but one.
   var usesService: Bool {
     notifies || watchdog || readsStopTimeout || readsUnitJob || suspend || shutdown || session
-      || pressure == .configured
+      || pressure == nil
   }
 
-  /// Nothing of systemd is used.
+  /// A configuration in which nothing of systemd is used.
   public static let off: SystemdConfiguration = {
     var off = SystemdConfiguration()
     off.notifies = false
@@ -74,7 +65,7 @@ public struct SystemdConfiguration: Sendable {
     off.readsStopTimeout = false
     off.readsUnitJob = false
     off.suspend = false
-    off.pressure = .off
+    off.pressure = []
     off.journal = false
     return off
   }()

@@ -41,7 +41,7 @@ extension LifecycleCause {
 
 extension LifecycleCause.Origin {
   /// A signal of a process's, or of the kernel's if `pid` and `uid` are 0: for causes made by hand, in tests.
-  public static func signal(
+  package static func signal(
     _ signal: UnixSignal, pid: Int32, uid: UInt32, coalesced: Int
   ) -> Self {
     let isKernel = pid == 0 && uid == 0

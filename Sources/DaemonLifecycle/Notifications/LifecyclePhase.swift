@@ -8,13 +8,17 @@
 /// Within a phase, observers hear in the order in which they were added (in reverse on the way down). The
 /// members of a concurrent phase hear together, so that stopping them takes as long as the slowest, not
 /// as long as all. Of two phases with the same order the concurrent one is the higher.
-public struct LifecyclePhase: Sendable, Hashable, Comparable {
+public struct LifecyclePhase: Sendable, Hashable {
   /// Lower phases hear first on the way up.
   public let order: Int
   /// Whether its members hear together.
   public let isConcurrent: Bool
 
   /// A phase by its order; those with the same order and concurrency are one.
+  ///
+  /// - Parameters:
+  ///   - order: Its place among the phases.
+  ///   - concurrent: Whether its members are called together. Default false.
   public init(order: Int, concurrent: Bool = false) {
     self.order = order
     isConcurrent = concurrent
@@ -23,7 +27,7 @@ public struct LifecyclePhase: Sendable, Hashable, Comparable {
   /// Order 0, one after another: where observers are unless said otherwise.
   public static let standard = LifecyclePhase(order: 0)
 
-  public static func < (a: LifecyclePhase, b: LifecyclePhase) -> Bool {
+  static func < (a: LifecyclePhase, b: LifecyclePhase) -> Bool {
     (a.order, a.isConcurrent ? 1 : 0) < (b.order, b.isConcurrent ? 1 : 0)
   }
 }

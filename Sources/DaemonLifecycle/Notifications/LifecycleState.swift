@@ -1,5 +1,5 @@
-/// Where a daemon is in its life; changes one step at a time.
-public enum LifecycleState: Sendable, Comparable, CaseIterable {
+/// The state of a daemon; it changes one step at a time.
+public enum LifecycleState: Sendable, CaseIterable {
   /// Not started, or DidFinishLaunching has not begun.
   case launching
   /// Paused, or on the way up or down.
@@ -10,9 +10,9 @@ public enum LifecycleState: Sendable, Comparable, CaseIterable {
   case terminated
 }
 
-/// Why a daemon is in the background; it returns to the foreground when no reason is left.
-public struct BackgroundReason: Sendable, Hashable, CustomStringConvertible {
-  /// What the status and the journal call it; two reasons with one name are one.
+/// A reason for a daemon to be in the background; it returns to the foreground when no reason is left.
+public struct BackgroundReason: Sendable, Hashable {
+  /// Its name in the status and the journal; two reasons with one name are one.
   public let name: String
   /// A reason of your own.
   public init(_ name: String) { self.name = name }
@@ -23,6 +23,4 @@ public struct BackgroundReason: Sendable, Hashable, CustomStringConvertible {
   public static let session = BackgroundReason("session")
   /// The machine sleeps.
   public static let suspend = BackgroundReason("suspend")
-
-  public var description: String { name }
 }

@@ -2,9 +2,9 @@ import Synchronization
 
 /// Ends what it stands for, an observation or a hold, when it goes away.
 ///
-/// Keep it as long as the observation shall last; store several in an array or a set. Safe to use and to
+/// Keep it as long as the observation shall last; store several in an array. Safe to use and to
 /// drop on any thread, in a hook too.
-public final class ObservationToken: Sendable, Hashable {
+public final class ObservationToken: Sendable {
   private let end: Mutex<(@Sendable () -> Void)?>
 
   package init(_ end: @escaping @Sendable () -> Void) { self.end = Mutex(end) }
@@ -19,7 +19,4 @@ public final class ObservationToken: Sendable, Hashable {
     }
     end?()
   }
-
-  public static func == (a: ObservationToken, b: ObservationToken) -> Bool { a === b }
-  public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }

@@ -12,15 +12,12 @@ final class LifecycleLog: LifecycleSink {
   private let journal: Journal?
   private let logsProblems: Bool
   private let logsTimeline: Bool
-  /// For the terminal, if standard error is one.
-  private let variables: [String: String]
   /// Observers that have gone away since the last transition.
   private let departures = Mutex(Departures())
 
   init(_ configuration: LifecycleConfiguration) {
     logsProblems = configuration.logsProblems
     logsTimeline = configuration.logsTimeline
-    variables = configuration.systemd.environment.variables
     journal =
       configuration.systemd.journal ? Self.journal(configuration.systemd.environment) : nil
   }
@@ -30,7 +27,6 @@ final class LifecycleLog: LifecycleSink {
     self.journal = journal
     self.logsProblems = logsProblems
     self.logsTimeline = logsTimeline
-    variables = [:]
   }
 
   private static func journal(_ environment: ServiceEnvironment) -> Journal? {
@@ -127,21 +123,18 @@ final class LifecycleLog: LifecycleSink {
 
   /// The end of a termination: its timeline, one write or one entry, which is dropped rather than waited for.
   private func write(_ report: LifecycleReport, _ snapshot: LifecycleSnapshot) {
-    let timeline = report.timeline
+    let timeline = LifecycleTimeline(report)
     guard let journal else {
-      let display = TimelineDisplay.ofStandardError(variables)
-      let text = timeline.rendered(width: display.width, style: display.style)
-      // Several lines of our own, and perhaps colours; what is of others in them was escaped where it was put in.
-      StandardError.writeText("lifecycle: \(text)")
+      // Several lines of our own; what is of others in them was escaped where it was put in.
+      StandardError.writeText("lifecycle: \(timeline)")
       return
     }
     let fields =
       fields(.termination, report.cause)
       + fields(snapshot, timeline.duration, problems: timeline.problemCount) + fields(timeline)
-    let display = TimelineDisplay.plain
     journal.write(
       JournalEntry(
-        timeline.rendered(width: display.width, style: display.style),
+        timeline.description,
         timeline.problemCount == 0 ? LifecycleTransition.termination.priority : .warning,
         messageID: LifecycleMessageID.of(.termination), fields: fields))
   }

@@ -9,8 +9,8 @@ final class LivenessSink: LifecycleSink {
   private let lastError = Mutex<Int32>(0)
 
   /// - Parameter warn: Gets a sentence when the file can't be touched.
-  init(_ file: LivenessFile, warn: @escaping @Sendable (String) -> Void) {
-    path = file.path
+  init(_ path: String, warn: @escaping @Sendable (String) -> Void) {
+    self.path = path
     self.warn = warn
   }
 

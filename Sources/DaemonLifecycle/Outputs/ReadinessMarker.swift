@@ -46,10 +46,10 @@ final class ReadinessMarker: RetryTimer.Client {
 
   /// - Parameter warn: Gets a sentence when something is wrong; called under no lock.
   init(
-    _ file: ReadinessFile, files: any StateFileSystem = LinuxFileSystem.shared,
+    _ path: String, files: any StateFileSystem = LinuxFileSystem.shared,
     warn: @escaping @Sendable (String) -> Void
   ) {
-    path = file.path
+    self.path = path
     self.files = files
     self.warn = warn
     retries.client = self

@@ -10,7 +10,7 @@ import CLinux
 public struct UnixSignal: RawRepresentable, Hashable, Sendable {
   public let rawValue: Int32
 
-  /// `nil` for SIGKILL, SIGSTOP, the signals between the standard and the real-time ones, and numbers that
+  /// A signal by its number; `nil` for SIGKILL, SIGSTOP, the signals between the standard and the real-time ones, and numbers that
   /// are no signals.
   public init?(rawValue: Int32) {
     let isStandard = Self.standardNames[rawValue] != nil
@@ -36,16 +36,10 @@ public struct UnixSignal: RawRepresentable, Hashable, Sendable {
   public static let sigalrm = UnixSignal(known: SIGALRM)
   /// The request to end, of systemd, of containers and of kill(1).
   public static let sigterm = UnixSignal(known: SIGTERM)
-  /// A child has ended or was stopped.
-  public static let sigchld = UnixSignal(known: SIGCHLD)
-  /// Go on after a stop; can't be in a ``SignalMap``.
-  public static let sigcont = UnixSignal(known: SIGCONT)
-  /// Ctrl-Z in a terminal.
-  public static let sigtstp = UnixSignal(known: SIGTSTP)
+  /// Go on after a stop.
+  static let sigcont = UnixSignal(known: SIGCONT)
   /// The terminal's size has changed.
   public static let sigwinch = UnixSignal(known: SIGWINCH)
-  /// Somebody has written to a pipe or socket that nobody reads.
-  public static let sigpipe = UnixSignal(known: SIGPIPE)
 
   /// The real-time signal `SIGRTMIN+offset`; `nil` when there are not that many (30 on Linux with glibc).
   public static func realTime(_ offset: Int) -> UnixSignal? {
@@ -55,7 +49,7 @@ public struct UnixSignal: RawRepresentable, Hashable, Sendable {
   }
 
   /// Every signal that can be caught, in number order.
-  public static let all: [UnixSignal] =
+  package static let all: [UnixSignal] =
     (1...clinux_sigrtmax()).compactMap { UnixSignal(rawValue: $0) }
 
   /// The signals that report a fault of the instruction being executed: returning from a handler that

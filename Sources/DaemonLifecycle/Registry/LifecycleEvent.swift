@@ -1,7 +1,7 @@
-/// A fact from outside, as a source or a call reports it: what the registry turns into notifications.
-public struct LifecycleEvent: Sendable {
+/// A fact from outside, or a request, which the registry turns into notifications.
+package struct LifecycleEvent: Sendable {
   /// What has happened, or is asked for.
-  public enum Kind: Sendable {
+  package enum Kind: Sendable {
     /// The subject was started.
     case launch
     /// There is a reason for being in the background.
@@ -27,12 +27,11 @@ public struct LifecycleEvent: Sendable {
   }
 
   /// What has happened, or is asked for.
-  public let kind: Kind
+  package let kind: Kind
   /// Who or what reports it.
-  public let cause: LifecycleCause
+  package let cause: LifecycleCause
 
-  /// An event, for tests.
-  public init(_ kind: Kind, cause: LifecycleCause = LifecycleCause(.api)) {
+  package init(_ kind: Kind, cause: LifecycleCause = LifecycleCause(.api)) {
     self.kind = kind
     self.cause = cause
   }

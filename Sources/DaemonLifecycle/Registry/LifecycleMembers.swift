@@ -112,7 +112,7 @@ struct LifecycleMembers: Sendable {
   private var last = Place(group: 0, index: 0)
 
   mutating func add(_ id: ObserverID, phase: LifecyclePhase) {
-    let position = groups.firstIndex { $0.phase >= phase } ?? groups.endIndex
+    let position = groups.firstIndex { !($0.phase < phase) } ?? groups.endIndex
     if position == groups.endIndex || groups[position].phase != phase {
       groups.insert(Group(phase: phase), at: position)
     }

@@ -10,15 +10,15 @@
 ///
 /// The first that applies, in the order 128 + n, 1, 124, 70. An observer that is gone is no failure.
 public struct LifecycleExit: Sendable, CustomStringConvertible {
-  /// What to give to exit(3).
+  /// The status for exit(3).
   public let code: Int32
-  /// What asked for the end.
+  /// The cause of the termination.
   public let cause: LifecycleCause
   /// The termination's report.
   public let report: LifecycleReport
   /// The launch's report, if a hook that failed there ended the daemon.
   public let failedLaunch: LifecycleReport?
-  /// What the body of `run` threw, if that ended the run.
+  /// The error of the body of `run`, if that ended the run.
   public let error: (any Error)?
 
   package init(

@@ -5,7 +5,7 @@ import DaemonSystemd
 ///     for entry in report.problems { print(entry) }
 ///     // Database, ShouldSaveState: abandoned after 11.0 s (running)
 public struct LifecycleReport: Sendable, CustomStringConvertible {
-  /// How a call of a hook came out.
+  /// The outcome of a hook's call.
   public enum Outcome: Sendable {
     /// It returned in time.
     case completed
@@ -43,14 +43,14 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     }
   }
 
-  /// One hook, and what it did.
+  /// The call of one hook, or the body of `run`.
   public struct Entry: Sendable, CustomStringConvertible {
     /// The notification's type; `nil` for the body of `run`, and for a type that this process does not know: the entry
     /// was decoded, and has its name only.
     public let notification: (any LifecycleNotification.Type)?
-    /// How it came out.
+    /// The outcome of the call.
     public let outcome: Outcome
-    /// From the moment when its driver was enqueued to its end; zero when it was skipped.
+    /// The time from the moment when its driver was enqueued to its end; zero when it was skipped.
     public let duration: Duration
     /// Changes where one entry stands for several observers that are gone.
     var name: ObserverName
@@ -63,15 +63,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
     /// The observer's type, `closure at File.swift:42`, or `body`; `Connection (×3)` of three that are gone.
     public var observer: String { name.description }
-    /// The observer's or owner's type, if it has one.
-    public var observerType: (any Any.Type)? {
-      switch name {
-      case .type(let type), .several(.type(let type), _): type
-      default: nil
-      }
-    }
-
-    /// What the notification's type is called; `nil` for the body of `run`.
+    /// The name of the notification's type; `nil` for the body of `run`.
     public var notificationName: String? {
       if case .recorded(let recorded) = name { return recorded.notification }
       return notification.map { "\($0)" }
@@ -93,9 +85,9 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     }
   }
 
-  /// What caused the delivery.
+  /// The cause of the delivery.
   public let cause: LifecycleCause
-  /// In the order in which the hooks ended.
+  /// An entry for each hook, in the order in which they ended.
   public let entries: [Entry]
   /// A termination has overtaken what this reports on: not all of it was done.
   package internal(set) var isOvertaken = false
@@ -110,6 +102,17 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   /// The entries that are not `completed`.
   public var problems: [Entry] { entries.filter { !$0.outcome.isCompleted } }
 
+  /// The report as plain text for operators: a title, then a line for each observer with a bar, the time of its hooks
+  /// and what they did. Rendered at each access.
+  ///
+  ///     print(result.report.timeline)
+  ///     // terminate (SIGTERM from pid 1 uid 0) in 312 ms of 90 s
+  ///     //   Poller    |###                    40 ms  paused
+  ///     //   Database  |   #################  270 ms  saved
+  ///
+  /// A subject that terminates logs its own: see ``LifecycleConfiguration/logsTimeline``.
+  public var timeline: String { LifecycleTimeline(self).description }
+
   var severity: Int { entries.map(\.outcome.severity).max() ?? 0 }
 
   /// The cause, and a line for each entry.
@@ -120,7 +123,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
 extension LifecycleReport.Outcome {
   /// Whether it is `completed`.
-  public var isCompleted: Bool { if case .completed = self { true } else { false } }
+  package var isCompleted: Bool { if case .completed = self { true } else { false } }
 
   /// How bad it is for an exit status: 0 well, 1 failed, 2 did not end in time.
   var severity: Int {

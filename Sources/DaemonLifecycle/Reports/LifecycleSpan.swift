@@ -26,7 +26,15 @@ final class LifecycleSpan: Sendable {
   }
 
   struct Prelude: Sendable {
-    let activity: LifecycleTimeline.Activity
+    enum Activity: Sendable {
+      /// The daemon was asked to end, and served on: ``LifecycleConfiguration/drainDelay``.
+      case drain
+      /// The transition under way when the end was asked for, by its name in the journal (`reload`): the part of it
+      /// that had begun had to end first.
+      case overtaken(String)
+    }
+
+    let activity: Activity
     let began: MonotonicTime
     let ended: MonotonicTime
   }

@@ -1,76 +1,42 @@
-/// Who did what in a delivery and when: made for reading, and for the question who was slow.
-///
-///     print(result.report.timeline)
-///     // terminate (SIGTERM from pid 1 uid 0) in 312 ms of 90 s
-///     //   Poller    |###                    40 ms  paused
-///     //   Database  |   #################  270 ms  saved
-///
-/// A subject that terminates logs its own, see ``LifecycleConfiguration/logsTimeline``. A plain value, made when
-/// it is asked for; texts come from type names and errors, without control characters.
-public struct LifecycleTimeline: Sendable, CustomStringConvertible {
-  /// What a segment shows.
-  public enum Activity: Sendable {
-    /// A hook, for a notification of this type.
-    case hook(any LifecycleNotification.Type)
-    /// A hook, for a notification whose type this process does not know: the report was decoded.
-    case named(String)
-    /// The body of `run`, from its cancellation to its end.
-    case body
-    /// The daemon was asked to end, and served on: ``LifecycleConfiguration/drainDelay``.
-    case drain
-    /// What was under way when the end was asked for, by its name in the journal (`reload`): the part of it that
-    /// had begun had to end first.
-    case overtaken(String)
-  }
+import DaemonSystemd
 
+/// Which observer did what in a delivery, and when.
+///
+/// Its description is plain text: a title, and a line for each row, those with problems and the slowest if there are
+/// more than twelve. Texts come from type names and errors, so control characters in them are escaped.
+struct LifecycleTimeline: Sendable, CustomStringConvertible {
   /// One thing that an observer did.
-  public struct Segment: Sendable, CustomStringConvertible {
-    /// What it was.
-    public let activity: Activity
+  struct Segment {
+    /// For the end of the thing, and for its failure: `saved`, `save`.
+    let words: (done: String, act: String)
     /// From the timeline's beginning.
-    public let offset: Duration
+    let offset: Duration
     /// Zero when it was skipped.
-    public let duration: Duration
-    /// How it came out.
-    public let outcome: LifecycleReport.Outcome
-    /// What a failed hook's error says of itself.
+    let duration: Duration
+    let outcome: LifecycleReport.Outcome
+    /// The text of a failed hook's error.
     let errorText: String?
 
-    /// It failed, did not end in time, or could not be called. An observer that is gone is none.
-    public var isProblem: Bool { outcome.severity > 0 }
-    var end: Duration { offset + duration }
+    /// It failed, did not end in time, or could not be called.
+    var isProblem: Bool { outcome.severity > 0 }
+    /// It had not ended when the delivery went on.
+    var isUnfinished: Bool { if case .abandoned = outcome { true } else { false } }
   }
 
-  /// What one observer did.
-  public struct Row: Sendable {
-    let name: Name
+  /// Everything that one observer did.
+  struct Row {
+    let observer: String
+    /// False for what came before the first hook.
+    let isObserver: Bool
     /// In the order in which they ended; those of one observer may overlap.
-    public internal(set) var segments: [Segment]
+    private(set) var segments: [Segment]
     /// The time of all segments together.
-    public internal(set) var duration: Duration
-    /// One of its segments is a problem.
-    public internal(set) var isProblem: Bool
+    private(set) var duration: Duration
+    private(set) var isProblem: Bool
 
-    enum Name: Sendable {
-      case observer(ObserverName)
-      case text(String)
-    }
-
-    /// It is no prelude.
-    var isObserver: Bool { if case .observer = name { true } else { false } }
-    /// As in the report: the observer's type, `closure at File.swift:42`, or `body`; `(drain)` and `(reload)` for
-    /// what came before the first hook.
-    public var observer: String {
-      switch name {
-      case .observer(let name): name.description
-      case .text(let text): text
-      }
-    }
-    /// Of its first segment, from the timeline's beginning.
-    public var offset: Duration { segments.first?.offset ?? .zero }
-
-    init(_ name: Name, _ first: Segment) {
-      self.name = name
+    init(_ observer: String, isObserver: Bool = true, _ first: Segment) {
+      self.observer = observer
+      self.isObserver = isObserver
       segments = [first]
       duration = first.duration
       isProblem = first.isProblem
@@ -83,110 +49,217 @@ public struct LifecycleTimeline: Sendable, CustomStringConvertible {
     }
   }
 
-  /// What it is of, by its name in the journal: `terminate`, `background`, `reload`; `nil` for the report of a post.
-  public let event: String?
-  /// What caused it.
-  public let cause: LifecycleCause
+  private let event: String
+  private let cause: LifecycleCause
   /// From the moment when it was asked for to the end of the last hook.
-  public let duration: Duration
-  /// What a termination could take, its exit grace included; `nil` for anything else. After a second signal: what
-  /// that has left of it.
-  public let budget: Duration?
-  /// A second signal has cut the budget short.
-  public let isHurried: Bool
-  /// One for each observer that was called or should have been, in the order in which their first hooks ended.
-  public let rows: [Row]
-  /// How many hooks there were, and how many of them have a problem.
-  let hookCount: Int
+  let duration: Duration
+  /// The time that a termination could take, its exit grace included.
+  let budget: Duration?
+  private let isHurried: Bool
+  /// One for each observer, in the order in which their first hooks ended.
+  private(set) var rows: [Row] = []
+  private let hookCount: Int
   let problemCount: Int
 
-  /// The observer, or the body, whose hooks took the longest; `nil` where there is none.
-  public var slowest: Row? {
-    var slowest: Row?
-    for row in rows where row.isObserver {
-      if let other = slowest, other.duration >= row.duration { continue }
-      slowest = row
-    }
-    return slowest
-  }
-}
+  /// The observer, or the body, whose hooks took the longest.
+  var slowest: Row? { rows.filter(\.isObserver).max { $0.duration < $1.duration } }
 
-extension LifecycleReport {
-  /// Who did what, and when: for people. Made anew each time.
-  public var timeline: LifecycleTimeline { LifecycleTimeline(self) }
-}
-
-// MARK: Made of a report
-
-extension LifecycleTimeline {
   init(_ report: LifecycleReport) {
     let (began, ended) = Self.extent(of: report)
-    let span = report.span
-    event = span?.event
+    event = report.span?.event ?? "delivered"
     cause = report.cause
     duration = began.duration(to: ended)
-    budget = span?.budget
-    isHurried = span?.isHurried ?? false
+    budget = report.span?.budget
+    isHurried = report.span?.isHurried ?? false
     hookCount = report.entries.count
-    var rows: [Row] = []
-    for prelude in span?.prelude ?? [] { rows.append(Row(prelude, since: began)) }
+    problemCount = report.entries.count { $0.outcome.severity > 0 }
+    rows = (report.span?.prelude ?? []).map { Row($0, since: began) }
     var places: [UInt64: Int] = [:]
-    var problemCount = 0
     for entry in report.entries {
       let segment = Segment(entry, since: began)
-      if segment.isProblem { problemCount += 1 }
       if let place = places[entry.registration] {
         rows[place].add(segment)
       } else {
         places[entry.registration] = rows.count
-        rows.append(Row(.observer(entry.name), segment))
+        rows.append(Row(entry.observer, segment))
       }
     }
-    self.rows = rows
-    self.problemCount = problemCount
   }
 
   private static func extent(
     of report: LifecycleReport
   ) -> (began: MonotonicTime, ended: MonotonicTime) {
     if let span = report.span { return (span.began, span.ended) }
-    guard let first = report.entries.first else {
-      return (MonotonicTime(nanoseconds: 0), MonotonicTime(nanoseconds: 0))
+    let zero = MonotonicTime(nanoseconds: 0)
+    return (report.entries.map(\.began).min() ?? zero, report.entries.map(\.ended).max() ?? zero)
+  }
+
+  // MARK: Text
+
+  var description: String { rendered() }
+
+  /// `terminate (SIGTERM from pid 1 uid 0) in 312 ms of 90 s, 1 of 6 hooks failed`.
+  private var title: String {
+    var title = "\(event.shown(40)) (\(cause.description.shown(100))) in \(duration.forReading)"
+    if let budget { title += " of \(budget.forReading)" }
+    if isHurried { title += ", hurried by a second signal" }
+    if problemCount > 0 { title += ", \(problemCount) of \(hookCount) hooks failed" }
+    return title
+  }
+
+  func rendered(maximumRows: Int = 12) -> String {
+    let worst = rows.indices.sorted { isWorse(rows[$0], than: rows[$1]) }
+    let shown = worst.prefix(maximumRows).sorted().map { rows[$0] }
+    let names = shown.map { $0.observer.shown(30, keepingEnd: true) }
+    let times = shown.map(\.time)
+    let nameWidth = names.map(\.count).max() ?? 0
+    let timeWidth = times.map(\.count).max() ?? 0
+    var lines = [title]
+    for (index, row) in shown.enumerated() {
+      let name = names[index] + String(repeating: " ", count: nameWidth - names[index].count)
+      let space = String(repeating: " ", count: timeWidth - times[index].count)
+      let mark = row.isProblem ? "!" : " "
+      lines.append(
+        "\(mark) \(name)  |\(bar(row))  \(space)\(times[index])  \(row.text.shown(100))")
     }
-    var (began, ended) = (first.began, first.ended)
-    for entry in report.entries {
-      began = min(began, entry.began)
-      ended = max(ended, entry.ended)
+    let rest = worst.dropFirst(maximumRows).map { rows[$0] }
+    if let slowest = rest.map(\.duration).max() {
+      let problems = rest.count(where: \.isProblem)
+      lines.append(
+        "  and \(rest.count) more, \(slowest.forReading) at most"
+          + (problems == 0 ? "" : ", \(problems) of them with problems"))
     }
-    return (began, ended)
+    return lines.joined(separator: "\n")
+  }
+
+  private func isWorse(_ a: Row, than b: Row) -> Bool {
+    a.isProblem == b.isProblem ? a.duration > b.duration : a.isProblem
+  }
+
+  /// Twenty characters for the whole time: `#` a hook, `x` one that went wrong, `>` one that had not ended.
+  private func bar(_ row: Row) -> String {
+    let width = 20
+    var cells = Array(repeating: Character(" "), count: width)
+    func cell(_ time: Duration) -> Int { Int((time / duration * Double(width)).rounded()) }
+    // What went wrong over what went well.
+    let segments = row.segments.filter { $0.duration > .zero && duration > .zero }
+    for segment in segments.filter({ !$0.isProblem }) + segments.filter(\.isProblem) {
+      let first = min(max(0, cell(segment.offset)), width - 1)
+      let last = min(max(first, cell(segment.offset + segment.duration) - 1), width - 1)
+      for index in first...last { cells[index] = segment.isProblem ? "x" : "#" }
+      if segment.isUnfinished { cells[last] = ">" }
+    }
+    return String(cells)
   }
 }
 
 extension LifecycleTimeline.Segment {
   fileprivate init(_ entry: LifecycleReport.Entry, since began: MonotonicTime) {
-    activity =
-      entry.notification.map { .hook($0) } ?? entry.notificationName.map { .named($0) } ?? .body
+    words = Self.words(for: entry)
     offset = began.duration(to: entry.began)
     duration = entry.duration
     outcome = entry.outcome
     errorText = entry.errorText
   }
+
+  private static func words(for entry: LifecycleReport.Entry) -> (done: String, act: String) {
+    switch entry.notification {
+    case is DidFinishLaunching.Type: return ("launched", "launch")
+    case is WillEnterForeground.Type: return ("in the foreground", "foreground")
+    case is DidEnterBackground.Type: return ("paused", "pause")
+    case is ShouldSaveState.Type: return ("saved", "save")
+    case is ShouldReload.Type: return ("reloaded", "reload")
+    case is WillSuspend.Type: return ("ready to sleep", "suspend")
+    case is DidResume.Type: return ("resumed", "resume")
+    case is CheckHealth.Type: return ("well", "check")
+    case is WillTerminate.Type: return ("terminated", "terminate")
+    default:
+      guard let name = entry.notificationName else { return ("ended", "end") }
+      return (name, name)
+    }
+  }
+
+  /// `saved`, `save failed: disk full`, `pause abandoned: did not end`.
+  fileprivate var text: String {
+    switch outcome {
+    case .completed: words.done
+    case .failed(let error): "\(words.act) failed: \(errorText ?? "\(error)")"
+    case .timedOut: "\(words.act) timed out"
+    case .abandoned(.waitingForExecutor): "\(words.act) abandoned: never got its executor"
+    case .abandoned: "\(words.act) abandoned: did not end"
+    case .skipped(.gone): "gone"
+    case .skipped(.busy): "\(words.act) skipped: busy with an abandoned hook"
+    case .skipped(.outOfTime): "\(words.act) skipped: out of time"
+    case .skipped(.noThread): "\(words.act) skipped: no thread"
+    case .skipped(.overtaken): "\(words.act) skipped: overtaken"
+    }
+  }
 }
 
 extension LifecycleTimeline.Row {
   fileprivate init(_ prelude: LifecycleSpan.Prelude, since began: MonotonicTime) {
-    let segment = LifecycleTimeline.Segment(
-      activity: prelude.activity, offset: began.duration(to: prelude.began),
-      duration: prelude.began.duration(to: prelude.ended), outcome: .completed, errorText: nil)
-    let name =
+    let (name, words) =
       switch prelude.activity {
-      case .overtaken(let event): "(\(event))"
-      default: "(drain)"
+      case .drain: ("(drain)", (done: "served on", act: "drain"))
+      case .overtaken(let event): ("(\(event))", (done: "had to end first", act: "end"))
       }
-    self.init(.text(name), segment)
+    let segment = LifecycleTimeline.Segment(
+      words: words, offset: began.duration(to: prelude.began),
+      duration: prelude.began.duration(to: prelude.ended), outcome: .completed, errorText: nil)
+    self.init(name, isObserver: false, segment)
+  }
+
+  /// Everything that it did, what went wrong first. Where one of several things took most of the time, its time.
+  fileprivate var text: String {
+    let isUnfinished = segments.contains(where: \.isUnfinished)
+    let slowest = segments.max { $0.duration < $1.duration }?.duration ?? .zero
+    var saysTime =
+      !isProblem && slowest >= .milliseconds(10) && slowest.forReading != duration.forReading
+    var parts: [String] = []
+    for segment in segments.filter(\.isProblem) + segments.filter({ !$0.isProblem }) {
+      // That others were left out follows from a hook that has not ended.
+      if isUnfinished, case .skipped(.busy) = segment.outcome { continue }
+      var part = segment.text
+      if saysTime, segment.duration == slowest {
+        part += " (\(slowest.forReading))"
+        saysTime = false
+      }
+      if part != parts.last { parts.append(part) }
+    }
+    return parts.joined(separator: ", ")
+  }
+
+  /// None for an observer that was not called at all.
+  fileprivate var time: String {
+    let wasCalled = segments.contains { if case .skipped = $0.outcome { false } else { true } }
+    return wasCalled ? duration.forReading : "-"
   }
 }
 
 extension LifecycleReport.Entry {
   var ended: MonotonicTime { began.advanced(by: duration) }
+}
+
+extension String {
+  /// On one line, escaped, with at most so many characters: its beginning, or its beginning and its end.
+  fileprivate func shown(_ limit: Int, keepingEnd: Bool = false) -> String {
+    // Counted in scalars, since a character may be a heap of any number of them.
+    if unicodeScalars.count <= limit { return VisibleText.line(self) }
+    let room = limit - 3
+    let end = keepingEnd ? room / 2 : 0
+    let (first, last) = (unicodeScalars.prefix(room - end), unicodeScalars.suffix(end))
+    return VisibleText.line(String(first)) + "..." + VisibleText.line(String(last))
+  }
+}
+
+extension Duration {
+  /// `0.4 ms`, `40 ms`, `1.2 s`, `90 s`: never more than it was.
+  var forReading: String {
+    let microseconds = max(0, saturatedNanoseconds) / 1000
+    if microseconds < 1000 { return microseconds < 100 ? "0 ms" : "0.\(microseconds / 100) ms" }
+    let milliseconds = microseconds / 1000
+    if milliseconds < 1000 { return "\(milliseconds) ms" }
+    let tenth = milliseconds / 100 % 10
+    return tenth == 0 ? "\(milliseconds / 1000) s" : "\(milliseconds / 1000).\(tenth) s"
+  }
 }

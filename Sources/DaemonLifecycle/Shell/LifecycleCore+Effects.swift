@@ -101,9 +101,8 @@ extension LifecycleCore {
     _ step: LifecycleStep, _ cause: LifecycleCause, _ state: inout State
   ) {
     guard recorder != nil || !state.streams.isEmpty, let type = step.type else { return }
-    let own = StreamSubscriber.Subject.notifications(ObjectIdentifier(type))
-    let subjects = step.isHealthCheck ? [own] : [.all, own]
-    let streams = state.streams.values.filter { subjects.contains($0.subject) }
+    let subject = StreamSubscriber.Subject.notifications(ObjectIdentifier(type))
+    let streams = state.streams.values.filter { $0.subject == subject }
     guard recorder != nil || !streams.isEmpty else { return }
     let context = LifecycleContext(cause: cause, time: LifecycleClock.Instant(now))
     guard let notification = step.notification(context) else { return }

@@ -8,6 +8,7 @@ import Synchronization
 /// Data goes one way: a source's input enters with `handle`, the machine decides, and its effects are bound to entries,
 /// drivers and continuations while the lock is held, and performed once it is free. Nothing of the user's runs under the
 /// lock, and nothing here decides anything about a call.
+@_documentation(visibility: internal)
 public final class LifecycleCore: TimeKeeper, Sendable {
   /// Access only while holding `state`'s lock.
   struct State: ~Copyable {

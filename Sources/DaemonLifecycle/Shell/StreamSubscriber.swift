@@ -4,8 +4,6 @@ import Synchronization
 struct StreamSubscriber: Sendable {
   enum Subject: Hashable, Sendable {
     case notifications(ObjectIdentifier)
-    /// Notifications of every type.
-    case all
     case reports
   }
 

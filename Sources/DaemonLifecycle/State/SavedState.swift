@@ -1,6 +1,6 @@
 import Synchronization
 
-/// An observer that saves when the lifecycle says so.
+/// An observer that saves on ShouldSaveState, and at intervals.
 ///
 ///     let saved = SavedState(lifecycle: lifecycle, store: store, every: .seconds(60)) { await poller.bytes }
 ///
@@ -12,12 +12,8 @@ import Synchronization
 /// closure captures. The closure runs and the disk is waited for in the hook, on the subject's threads, except where
 /// the closure is isolated elsewhere. Safe to use from any thread.
 public final class SavedState: StateObserver {
-  /// The bytes to save, asked for anew for each save.
-  public typealias Bytes = @Sendable () async throws -> [UInt8]
-
-  /// Where it saves.
-  public let store: StateStore
-  private let bytes: Bytes
+  let store: StateStore
+  private let bytes: @Sendable () async throws -> [UInt8]
   private let rounds = Mutex(Rounds())
   private let timer = Mutex<Task<Void, Never>?>(nil)
 
@@ -33,27 +29,22 @@ public final class SavedState: StateObserver {
     var waiting: [Sleeper] = []
   }
 
-  /// Adds itself to `lifecycle`.
+  /// Makes the observer, and adds it to `lifecycle`.
   ///
   /// - Parameters:
   ///   - lifecycle: The subject, or a mock, that says when.
   ///   - store: Load from it before: a save by a store that has not loaded loads first.
   ///   - interval: How often to save besides, on the subject's clock; `nil` and no timer by default.
-  ///   - onBackground: Whether to save on DidEnterBackground already, not only on the ShouldSaveState after it.
   ///   - phase: Where it stands in the order: on the way down, it hears after those added to it later.
-  ///   - bytes: What to save. What it throws is the hook's error, and the old state stays.
+  ///   - bytes: Makes the bytes of each save. What it throws is the hook's error, and the old state stays.
   public init(
     lifecycle: some LifecycleObservable, store: StateStore, every interval: Duration? = nil,
-    onBackground: Bool = false, phase: LifecyclePhase = .standard, bytes: @escaping Bytes
+    phase: LifecyclePhase = .standard,
+    bytes: @escaping @Sendable () async throws -> [UInt8]
   ) {
     self.store = store
     self.bytes = bytes
     lifecycle.addObserver(self, phase: phase)
-    if onBackground {
-      lifecycle.observe(DidEnterBackground.self, owner: self, phase: phase) { saved, _ in
-        try await saved.save()
-      }
-    }
     if let interval { startTimer(lifecycle, interval, phase) }
   }
 
@@ -63,10 +54,13 @@ public final class SavedState: StateObserver {
 
   // MARK: Saving
 
-  /// Saves now, unless nothing has changed; whether it wrote.
+  /// Saves now, unless nothing has changed.
   ///
-  /// Returns when a save has ended that began after this was called. Throws what the closure throws, or `StateError`.
-  /// Outside of a hook, the disk is waited for on the caller's executor's threads.
+  /// Returns when a save has ended that began after this was called. Outside of a hook, the disk is waited for on the
+  /// caller's executor's threads.
+  ///
+  /// - Returns: Whether it wrote.
+  /// - Throws: What the closure throws, or `StateError`.
   @discardableResult
   public func save() async throws -> Bool {
     var wanted = rounds.withLock { $0.begun + 1 }

@@ -2,35 +2,19 @@ import CLinux
 public import DaemonSystemd
 
 /// Why a state could not be opened, loaded or saved. What was on disk before is still there.
-public enum StateError: Error, Sendable, Hashable, CustomStringConvertible {
+public enum StateError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The environment does not tell of a state directory, or not properly.
   case noStateDirectory(SystemdError?)
-  /// The name of a state can't be the beginning of file names: a reason.
-  case invalidName(String)
-  /// There is no directory at this path.
-  case noDirectory(String)
-  /// What is at this path is not a directory.
-  case notADirectory(String)
-  /// The path is a symbolic link that neither root nor this user has made.
-  case foreignLink(String, uid: UInt32)
-  /// The directory belongs to another user, who is not root.
-  case foreignDirectory(String, uid: UInt32)
-  /// Every user may write to the directory, and it is not sticky.
-  case unprotectedDirectory(String)
-  /// The path does not lead any more to the directory that was opened.
-  case directoryReplaced(String)
+  /// The name, the directory, a file or a store that was closed can't be used: a sentence that says why, and what to do about it.
+  case unusable(String)
   /// Another store has the state, in this process or another; which process, where that is known and it still runs.
   case inUse(String, pid: Int32?)
-  /// The store was closed.
-  case closed(String)
-  /// The file belongs to another user.
-  case foreignOwner(String, uid: UInt32)
   /// Something that is not a regular file of its own is where a file should be.
   case notAFile(String)
   /// More bytes than the store allows, of what is to be saved or of the file at the path.
   case tooLong(String, count: UInt64, limit: Int)
-  /// There are files, and none of them is whole.
-  case allBroken([BrokenStateFile])
+  /// There are files, and none of them is whole: a sentence for each.
+  case allBroken([String])
   /// It was saved by a later version of the program.
   case newerVersion(String, found: UInt32, known: UInt32)
   /// It was saved with a later release of this package.
@@ -56,31 +40,16 @@ public enum StateError: Error, Sendable, Hashable, CustomStringConvertible {
       } else {
         "There is no $STATE_DIRECTORY: give the unit a StateDirectory=, or the store a directory."
       }
-    case .invalidName(let reason): reason
-    case .noDirectory(let path): "There is no directory \(path): make it, or name another."
-    case .notADirectory(let path): "\(path) is not a directory: name another."
-    case .foreignLink(let path, let uid):
-      "\(path) is a symbolic link that belongs to user \(uid), who could lead it anywhere: name the directory itself."
-    case .foreignDirectory(let path, let uid):
-      "The directory \(path) belongs to user \(uid), who could replace the state: run as that user, or give the directory"
-        + " to this one."
-    case .unprotectedDirectory(let path):
-      "Every user may replace what is in \(path): keep the state in a directory of its own below it, or take the"
-        + " permission away (chmod o-w)."
-    case .directoryReplaced(let path):
-      "\(path) is not the directory any more that was opened: nothing is saved there before a restart."
+    case .unusable(let sentence): sentence
     case .inUse(let path, let pid):
       "The state in \(path) is in use by \(pid.map { "process \($0)" } ?? "a process that fuser \(path)/*.lock names"): "
         + "stop that one first, or give each a directory of its own."
-    case .closed(let path): "The store of the state in \(path) was closed: open another."
-    case .foreignOwner(let path, let uid):
-      "\(path) belongs to user \(uid): run as that user, or give the file to this one."
     case .notAFile(let path):
       "\(path) is not a file of its own (a directory, a link, or a file with other names): take it away."
     case .tooLong(let path, let count, let limit):
       "The state in \(path) would have \(count) bytes, and \(limit) are allowed: raise the store's limit."
     case .allBroken(let files):
-      "No file of the state is whole: \(files.map(\.description).joined(separator: "; ")). Mend one, or set them aside."
+      "No file of the state is whole: \(files.joined(separator: "; ")). Mend one, or set them aside."
     case .newerVersion(let path, let found, let known):
       "\(path) has version \(found) of the state, and this program knows \(known): use the newer program."
     case .newerFormat(let path, let found):
@@ -98,6 +67,43 @@ public enum StateError: Error, Sendable, Hashable, CustomStringConvertible {
       "Could not \(purpose): \(errnoText(errno)) (errno \(errno))."
     }
   }
+
+  // MARK: What can't be used
+
+  static func noDirectory(_ path: String) -> StateError {
+    .unusable("There is no directory \(path): make it, or name another.")
+  }
+  static func notADirectory(_ path: String) -> StateError {
+    .unusable("\(path) is not a directory: name another.")
+  }
+  static func foreignLink(_ path: String, uid: UInt32) -> StateError {
+    .unusable(
+      "\(path) is a symbolic link that belongs to user \(uid), who could lead it anywhere: name the directory itself."
+    )
+  }
+  static func foreignDirectory(_ path: String, uid: UInt32) -> StateError {
+    .unusable(
+      "The directory \(path) belongs to user \(uid), who could replace the state: run as that user, or give the directory"
+        + " to this one.")
+  }
+  static func unprotectedDirectory(_ path: String) -> StateError {
+    .unusable(
+      "Every user may replace what is in \(path): keep the state in a directory of its own below it, or take the"
+        + " permission away (chmod o-w).")
+  }
+  static func directoryReplaced(_ path: String) -> StateError {
+    .unusable(
+      "\(path) is not the directory any more that was opened: nothing is saved there before a restart."
+    )
+  }
+  static func closed(_ path: String) -> StateError {
+    .unusable("The store of the state in \(path) was closed: open another.")
+  }
+  static func foreignOwner(_ path: String, uid: UInt32) -> StateError {
+    .unusable("\(path) belongs to user \(uid): run as that user, or give the file to this one.")
+  }
+
+  // MARK: Causes
 
   /// No descriptor or no memory for another open file.
   var isShortage: Bool {

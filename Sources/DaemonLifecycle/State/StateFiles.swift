@@ -104,7 +104,7 @@ struct StateFiles {
   struct Found {
     let slot: Int
     let record: StateRecord
-    let broken: [BrokenStateFile]
+    let broken: [String]
   }
 
   /// The newest state that is whole, and from now on durable; `nil` when there are no files.
@@ -112,13 +112,13 @@ struct StateFiles {
     durableSlot = nil
     defer { spare.refill(directory.files, in: directory.handle) }
     var newest: (slot: Int, record: StateRecord)?
-    var broken: [BrokenStateFile] = []
+    var broken: [String] = []
     for slot in 0...1 {
       let path = directory.path(of: slotName(slot))
       newestSlot = slot
       switch try read(slot) {
       case nil: continue
-      case .broken(let reason): broken.append(BrokenStateFile(path: path, reason: reason))
+      case .broken(let damage): broken.append(damage.sentence(path))
       case .newerFormat(let format): throw .newerFormat(path, found: format)
       case .whole(let record):
         if newest.map({ $0.record.generation < record.generation }) ?? true {

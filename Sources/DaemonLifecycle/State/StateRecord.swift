@@ -49,12 +49,37 @@ struct StateRecord: Equatable {
 
   // MARK: Decode
 
-  /// What a file is, as far as its content tells.
+  /// Why a file can't be used.
+  enum Damage: Equatable {
+    /// It has no bytes, as after a power cut on a file that nobody has synced.
+    case empty
+    /// It does not begin as a state does, or its header is not one.
+    case notAState
+    /// It is shorter or longer than its header says.
+    case wrongLength(found: Int, expected: Int)
+    /// Its bytes are not those that were written.
+    case wrongChecksum
+    /// The disk does not give it back (EIO).
+    case unreadable
+
+    func sentence(_ path: String) -> String {
+      switch self {
+      case .empty: "\(path) is empty"
+      case .notAState: "\(path) is not a state"
+      case .wrongLength(let found, let expected):
+        "\(path) has \(found) bytes instead of \(expected)"
+      case .wrongChecksum: "\(path) does not have the checksum of what was written"
+      case .unreadable: "\(path) can't be read from the disk"
+      }
+    }
+  }
+
+  /// A file's content.
   enum Reading: Equatable {
     case whole(StateRecord)
     /// Whole, of a format that a later release has brought.
     case newerFormat(UInt32)
-    case broken(BrokenStateFile.Reason)
+    case broken(Damage)
   }
 
   /// The length that the header tells, before anything is known to be right; `nil` for what is no header.

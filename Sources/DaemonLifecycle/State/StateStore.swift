@@ -27,19 +27,12 @@ import Synchronization
 /// It needs a file system whose `fsync` keeps its word: ext4, XFS, btrfs and the like. On a tmpfs nothing outlives the
 /// machine, and some network file systems have no locks.
 public final class StateStore: Sendable {
-  /// Brings the bytes of an earlier version up to the store's; what it throws is in the error of `load()`.
-  public typealias Migration =
-    @Sendable (_ from: UInt32, _ bytes: [UInt8]) throws -> [UInt8]
+  typealias Migration = @Sendable (_ from: UInt32, _ bytes: [UInt8]) throws -> [UInt8]
 
-  /// What a state may have at most, unless said otherwise: 64 MiB.
-  public static let standardLimit = 64 << 20
-
-  /// Where the state is.
+  /// The path of the directory that the state is in.
   public let directory: String
-  /// What its files' names begin with.
-  public let name: String
-  /// The version that is saved.
-  public let version: UInt32
+  private let name: String
+  private let version: UInt32
   private let migrate: Migration?
   private let state: Mutex<State>
 
@@ -84,15 +77,16 @@ public final class StateStore: Sendable {
   /// - Parameters:
   ///   - name: What its files' names begin with: letters, digits, '.', '-' and '_', not '.' first, at most 200.
   ///   - version: The version of what the program saves; an earlier one is given to `migrate` when it is loaded.
-  ///   - limit: How many bytes a state may have.
+  ///   - limit: How many bytes a state may have; default 64 MiB.
   ///   - environment: Where to look for the variable.
-  ///   - migrate: Brings an earlier version up to this one, in memory: the files stay until the next save. Called by
-  ///     `load()`, on its thread.
+  ///   - migrate: Brings the bytes of an earlier version up to this one, in memory: the files stay until the next save.
+  ///     Called by `load()`, on its thread; what it throws is in that error.
   /// - Throws: `noStateDirectory`, `inUse`, and whatever is wrong with the directory. Files that a crash has left in the
   ///   middle of a save are removed.
   public convenience init(
-    name: String = "state", version: UInt32 = 1, limit: Int = StateStore.standardLimit,
-    environment: ServiceEnvironment = .current, migrate: Migration? = nil
+    name: String = "state", version: UInt32 = 1, limit: Int = 64 << 20,
+    environment: ServiceEnvironment = .current,
+    migrate: (@Sendable (_ from: UInt32, _ bytes: [UInt8]) throws -> [UInt8])? = nil
   ) throws(StateError) {
     let first: String?
     do throws(SystemdError) { first = try environment.stateDirectories.first } catch {
@@ -106,32 +100,28 @@ public final class StateStore: Sendable {
   /// Opens a state in a directory, which must be there.
   ///
   /// The directory must be root's or this user's, and may be writable by everybody only if it is sticky, as /tmp is. A
-  /// symbolic link is followed if root or this user has made it. See the other initializer for the rest.
+  /// symbolic link is followed if root or this user has made it.
+  ///
+  /// - Parameters:
+  ///   - directory: Its path.
+  ///   - name: The beginning of its files' names: letters, digits, '.', '-' and '_', not '.' first, at most 200.
+  ///   - version: The version of what the program saves; an earlier one is given to `migrate` when it is loaded.
+  ///   - limit: How many bytes a state may have; default 64 MiB.
+  ///   - migrate: Brings the bytes of an earlier version up to this one: see
+  ///     ``init(name:version:limit:environment:migrate:)``.
+  /// - Throws: `inUse`, and whatever is wrong with the directory.
   public convenience init(
     directory: String, name: String = "state", version: UInt32 = 1,
-    limit: Int = StateStore.standardLimit, migrate: Migration? = nil
+    limit: Int = 64 << 20,
+    migrate: (@Sendable (_ from: UInt32, _ bytes: [UInt8]) throws -> [UInt8])? = nil
   ) throws(StateError) {
     try self.init(
       directory, name, version: version, limit: limit, migrate: migrate,
       files: LinuxFileSystem.shared)
   }
 
-  /// Opens a state in memory, for tests: the same code over files that are not there.
-  ///
-  ///     let memory = StateMemory()
-  ///     try StateStore(memory: memory).save([1])
-  ///     #expect(try StateStore(memory: memory).load()?.bytes == [1])   // as after a restart
-  public convenience init(
-    memory: StateMemory, name: String = "state", version: UInt32 = 1,
-    limit: Int = StateStore.standardLimit, migrate: Migration? = nil
-  ) throws(StateError) {
-    try self.init(
-      StateMemory.path, name, version: version, limit: limit, migrate: migrate,
-      files: memory.files)
-  }
-
   init(
-    _ directory: String, _ name: String, version: UInt32, limit: Int = StateStore.standardLimit,
+    _ directory: String, _ name: String, version: UInt32, limit: Int = 64 << 20,
     migrate: Migration? = nil, files: any StateFileSystem, onePiece: Int = 65_536
   ) throws(StateError) {
     try StateStore.check(name)
@@ -149,7 +139,7 @@ public final class StateStore: Sendable {
       $0.isLetter || $0 >= 0x61 && $0 <= 0x7a || $0.isDigit || [0x2d, 0x2e, 0x5f].contains($0)
     }
     guard isPlain, name.utf8.first != 0x2e, (1...200).contains(name.utf8.count) else {
-      throw .invalidName(
+      throw .unusable(
         "\"\(name)\" can't name a state: 1 to 200 ASCII letters, digits, '.', '-' and '_', without a '.' at the start."
       )
     }
@@ -162,7 +152,7 @@ public final class StateStore: Sendable {
   /// Look at ``StoredState/broken``: if a file that should have been whole is not, this may be the state before the
   /// last.
   ///
-  /// - Throws: `allBroken`, `newerVersion`, `newerFormat`, `notMigrated`, `foreignOwner`, `notAFile`, `tooLong`, or a failed
+  /// - Throws: `allBroken`, `newerVersion`, `newerFormat`, `notMigrated`, `unusable`, `notAFile`, `tooLong`, or a failed
   ///   call. Nothing is changed then, and ``save(_:)`` refuses with the same error until it is mended or set aside.
   public func load() throws(StateError) -> StoredState? {
     let (found, saves, epoch) = try state.withLock { state throws(StateError) in
@@ -227,18 +217,21 @@ public final class StateStore: Sendable {
   ///
   /// A save before any load loads first, so that nothing is overwritten that could not have been read.
   ///
-  /// - Throws: What `load()` throws in that case; `noSpace`, `readOnly`, `tooLong`, `directoryReplaced`, `inUse` when the
+  /// - Parameter bytes: The new state.
+  /// - Throws: What `load()` throws in that case; `noSpace`, `readOnly`, `tooLong`, `unusable`, `inUse` when the
   ///   lock was removed and another has it, or a failed call. The old state is still there. Only when the last step fails,
   ///   making the file's name durable, the new one may be what the next `load()` finds.
   public func save(_ bytes: [UInt8]) throws(StateError) {
     _ = try save(bytes, unlessUnchanged: false)
   }
 
-  /// Saves bytes that are not on disk already; whether it did.
+  /// Saves bytes that are not on disk already.
   ///
   /// They are compared by a keyed hash of 64 bits, made anew in each process, with what was last saved or loaded here.
   /// Bytes that `save(_:)` has saved before the first call are saved once more: who never asks pays nothing for it.
   ///
+  /// - Parameter bytes: The new state.
+  /// - Returns: Whether it saved.
   /// - Throws: As ``save(_:)``.
   @discardableResult
   public func saveIfChanged(_ bytes: [UInt8]) throws(StateError) -> Bool {
@@ -280,7 +273,7 @@ public final class StateStore: Sendable {
 
   // MARK: Closing
 
-  /// Lets go of the lock, so that another store can have the state; from now on every call throws `closed`.
+  /// Lets go of the lock, so that another store can have the state; from now on every call throws `unusable`.
   ///
   /// A store that goes away does so too. This is for when it matters when: an observer may be held for a moment longer
   /// by the delivery that it has just heard.
@@ -288,14 +281,17 @@ public final class StateStore: Sendable {
 
   // MARK: Setting aside
 
-  /// Renames the files of the state to `NAME.0.bad` and the like, so that the program can begin anew and somebody can
-  /// look at them; the paths that they have now. Earlier ones are not overwritten.
+  /// Renames the files of the state to `NAME.0.bad` and the like, so that the program can begin again and somebody can
+  /// examine them. Earlier ones are not overwritten.
   ///
   /// For a state that can't be loaded:
   ///
   ///     do { state = try store.load() } catch {
   ///       log("\(error) It is kept as \(try store.setAside()).")
   ///     }
+  ///
+  /// - Returns: The paths that they have now.
+  /// - Throws: `inUse`, `unusable`, or a failed call.
   public func setAside() throws(StateError) -> [String] {
     try state.withLock { state throws(StateError) in
       try state.prepare()

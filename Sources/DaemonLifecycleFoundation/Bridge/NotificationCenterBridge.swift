@@ -2,6 +2,10 @@ public import DaemonLifecycle
 public import Foundation
 
 extension LifecycleObservable {
+  /// The subject of the typed messages that a bridge posts: for `addObserver(of:for:)`, where a process has several
+  /// lifecycles.
+  public var messageSubject: LifecycleCore { _core }
+
   /// Posts what the lifecycle delivers to a `NotificationCenter` as well, as long as the token lives.
   ///
   ///     let bridge = lifecycle.bridge()

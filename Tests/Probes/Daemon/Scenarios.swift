@@ -189,7 +189,7 @@ let launchFails: @Sendable ([String]) async throws -> Void = { _ in
 
 /// A launch that takes its time: what comes meanwhile waits. The path of a readiness file may be given.
 let slowLaunch: @Sendable ([String]) async throws -> Void = { arguments in
-  let lifecycle = LifecycleSubject(.init(readinessFile: arguments.first.map { .init($0) }))
+  let lifecycle = LifecycleSubject(.init(readinessFile: arguments.first))
   let logger = Logger()
   let token = lifecycle.observe(DidFinishLaunching.self, phase: .init(order: -1)) { notification in
     say("launching")

@@ -26,8 +26,9 @@ final class FloodProbe: StateObserver, ReloadObserver, TerminationObserver {
     var configuration = LifecycleConfiguration()
     configuration.signals[.realTime(1)!] = .post(Flood())
     configuration.signals[.realTime(2)!] = .post(Ebb())
-    configuration.readinessFile = options["--ready"].map { ReadinessFile($0) }
-    configuration.livenessFile = options["--alive"].map { LivenessFile($0, period: .seconds(1)) }
+    configuration.readinessFile = options["--ready"]
+    configuration.livenessFile = options["--alive"]
+    configuration.livenessPeriod = .seconds(1)
     lifecycle = LifecycleSubject(configuration)
     store = try StateStore(directory: options["--state"] ?? ".")
     if !options.has("--unloaded") { _ = try store.load() }

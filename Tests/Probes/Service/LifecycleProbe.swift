@@ -42,7 +42,7 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     configuration.systemd.session = options.has("--session")
     configuration.systemd.shutdown = options.has("--shutdown")
     if options.has("--pressure") {
-      configuration.systemd.pressure = .resources([.memory, .cpu, .io])
+      configuration.systemd.pressure = [.memory, .cpu, .io]
     }
     lifecycle = LifecycleSubject(configuration)
   }

@@ -33,12 +33,12 @@ import Measuring
     for row in selected {
       do { try row.run(bench) } catch { bench.results.fail("\(row.name): \(error)") }
     }
-    print(bench.results.table())
-    let json = try bench.results.json(machine: machine(), isQuick: bench.isQuick)
+    let table = bench.results.table(machine: machine())
+    print(table)
     // A part is not what the README shows.
     let isPart = only != nil || bench.isQuick
     let target = isPart ? directory + "/scratch" : output
-    try json.write(to: URL(fileURLWithPath: target + "/results.json"))
+    try table.write(toFile: target + "/results.txt", atomically: true, encoding: .utf8)
     if let chart = Chart(bench.results) {
       try chart.svg.write(toFile: target + "/chart.svg", atomically: true, encoding: .utf8)
     }

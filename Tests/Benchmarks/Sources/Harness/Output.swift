@@ -7,9 +7,9 @@ func progress(_ line: String) { FileHandle.standardError.write(Data((line + "\n"
 func exists(_ path: String) -> Bool { FileManager.default.fileExists(atPath: path) }
 
 extension Results {
-  /// The table of medians with quartiles, and then the goals.
-  func table() -> String {
-    var lines: [String] = []
+  /// The machine, the table of medians with quartiles, and then the goals.
+  func table(machine: String) -> String {
+    var lines = ["Measured on \(machine)"]
     var row = ""
     for one in measurements {
       if one.row != row {
@@ -35,23 +35,5 @@ extension Results {
   private func pad(_ text: String, _ width: Int, left: Bool = false) -> String {
     let space = String(repeating: " ", count: max(0, width - text.count))
     return left ? space + text : text + space
-  }
-
-  private struct File: Codable {
-    let machine: String
-    let isQuick: Bool
-    let measurements: [Measurement]
-    let verdicts: [Verdict]
-    let notes: [String]
-    let omissions: [String]
-  }
-
-  func json(machine: String, isQuick: Bool) throws -> Data {
-    let encoder = JSONEncoder()
-    encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-    return try encoder.encode(
-      File(
-        machine: machine, isQuick: isQuick, measurements: measurements, verdicts: verdicts,
-        notes: notes, omissions: omissions))
   }
 }

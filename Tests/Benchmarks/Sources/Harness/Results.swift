@@ -1,7 +1,7 @@
 import Measuring
 
 /// One contestant's number: the median of its rounds, and their quartiles as spread.
-struct Measurement: Codable {
+struct Measurement {
   let row: String
   let contestant: String
   let metric: String
@@ -13,7 +13,7 @@ struct Measurement: Codable {
 }
 
 /// One goal, and whether it was met.
-struct Verdict: Codable {
+struct Verdict {
   let row: String
   let goal: String
   let measured: Double

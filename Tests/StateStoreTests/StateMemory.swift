@@ -1,31 +1,37 @@
 import CLinux
+import DaemonSystemd
 import Synchronization
 
-/// The files of states in memory, for tests: what a store leaves here is there for the next, as on a disk.
-///
-///     let memory = StateMemory()
-///     try daemon(StateStore(memory: memory))
-///     memory.failure = ENOSPC                  // as a full disk does
-///     #expect(throws: StateError.self) { try store.save([1]) }
+@testable import DaemonLifecycle
+
+/// The files of states in memory: what a store leaves here is there for the next, as on a disk.
 ///
 /// Two stores at a time conflict as they would on a disk. Safe to use from any thread.
-public final class StateMemory: Sendable {
+final class StateMemory: Sendable {
   static let path = "(memory)"
   let files = MemoryFileSystem()
 
-  /// An empty disk.
-  public init() {}
-
   /// While it is not `nil`, whatever would write fails with this `errno` value.
-  public var failure: Int32? {
+  var failure: Int32? {
     get { files.failure }
     set { files.failure = newValue }
   }
 
   /// The files and what is in them.
-  public var contents: [String: [UInt8]] {
+  var contents: [String: [UInt8]] {
     get { files.contents }
     set { files.contents = newValue }
+  }
+}
+
+extension StateStore {
+  convenience init(
+    memory: StateMemory, name: String = "state", version: UInt32 = 1,
+    limit: Int = 64 << 20, migrate: Migration? = nil
+  ) throws(StateError) {
+    try self.init(
+      StateMemory.path, name, version: version, limit: limit, migrate: migrate,
+      files: memory.files)
   }
 }
 
