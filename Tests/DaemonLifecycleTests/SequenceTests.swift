@@ -85,7 +85,7 @@ import Testing
     let isOver = Atomic<Bool>(false)
     let looking = Task.detached { [core = mock.core] in
       while !isOver.load(ordering: .relaxed) {
-        core.change { _, _, _ in }
+        core.change { _, _ in }
         await Task.yield()
       }
     }
