@@ -83,18 +83,18 @@ struct ServiceIntegration {
 
   private mutating func addPressure(_ systemd: SystemdConfiguration) {
     let resources: Set<DidReceivePressure.Resource>
-    let fallback: PressureTrigger?
+    let fallsBack: Bool
     switch systemd.pressure {
     case .off: return
     case .configured:
       guard isSupervised else { return }
-      (resources, fallback) = (Set(DidReceivePressure.Resource.allCases), nil)
-    case .resources(let chosen): (resources, fallback) = (chosen, .standard)
+      (resources, fallsBack) = (Set(DidReceivePressure.Resource.allCases), false)
+    case .resources(let chosen): (resources, fallsBack) = (chosen, true)
     }
     for resource in DidReceivePressure.Resource.allCases where resources.contains(resource) {
       do throws(SystemdError) {
         let watch = try PressureWatch.resolve(
-          for: resource.kind, variables: systemd.environment.variables, fallback: fallback)
+          for: resource.kind, variables: systemd.environment.variables, fallsBack: fallsBack)
         if let watch, !watch.isOff { sources.append(PressureSource(resource, watch)) }
       } catch {
         // A malformed variable was found before.

@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 /// The deliveries under way, and the calls that have begun and not ended.
 struct Calls: Sendable {
   private(set) var deliveries = Slots<Delivery>()

@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 typealias DeliveryID = Slots<Delivery>.Handle
 
 /// One step being delivered: what remains to be called, what runs, what has ended.

@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 // What a timeline says: short, since it has a bar beside it.
 extension LifecycleTimeline.Segment {
   /// `saved`, `save failed: disk full`, `pause abandoned: did not end`.

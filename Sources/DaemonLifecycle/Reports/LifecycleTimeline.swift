@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 /// Who did what in a delivery and when: made for reading, and for the question who was slow.
 ///
 ///     print(result.report.timeline)

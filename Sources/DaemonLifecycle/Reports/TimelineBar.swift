@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 /// One row's bar: cells that stand for equal parts of the whole time.
 struct TimelineBar {
   /// What a cell shows.

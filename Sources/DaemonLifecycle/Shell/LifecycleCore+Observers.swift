@@ -1,3 +1,4 @@
+import DaemonSystemd
 import Synchronization
 
 // Who is told: observers come, and go.
