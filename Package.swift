@@ -106,7 +106,9 @@ let package = Package(
       path: "Tests/EchodTests", swiftSettings: strict),
     .testTarget(
       name: "FoundationTests",
-      dependencies: ["DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting"],
+      dependencies: [
+        "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting", "TestSupport",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "StandbyTests", dependencies: ["Standby", "DaemonLifecycle", "DaemonLifecycleTesting"],

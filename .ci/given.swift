@@ -109,10 +109,6 @@ public let mock = MockLifecycleSubject()
 public let notify: NotifySocket = some()
 public let journal: Journal = some()
 public let saveFailed: MessageID = some()
-public let session = BusSession(.system)
-public let method: BusMethod = some()
-public let reply: [BusValue] = []
-public let watch: PressureWatch = some()
 public let (address, host, source, target) = ("", "", "", "")
 
 // MARK: Its configuration

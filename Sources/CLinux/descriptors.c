@@ -10,18 +10,6 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
-#if __has_include(<linux/vm_sockets.h>)
-#include <linux/vm_sockets.h>
-#else
-struct sockaddr_vm {
-  sa_family_t svm_family;
-  unsigned short svm_reserved1;
-  unsigned int svm_port;
-  unsigned int svm_cid;
-  unsigned char svm_rest[4];
-};
-#endif
-
 _Static_assert(CLINUX_DESCRIPTORS_MAX == 253, "SCM_MAX_FD of the kernel");
 
 // Closes without touching errno, which is the reason to be told.
@@ -186,31 +174,6 @@ int clinux_bind_unix(int socket, const char *name, size_t count, bool abstract) 
   socklen_t length = unix_address(&address, name, count, abstract);
   if (length == 0) return -1;
   return bind(socket, (struct sockaddr *)&address, length);
-}
-
-int clinux_connect_vsock(int socket, uint32_t cid, uint32_t port) {
-  struct sockaddr_vm address;
-  memset(&address, 0, sizeof address);
-  address.svm_family = AF_VSOCK;
-  address.svm_cid = cid;
-  address.svm_port = port;
-  return connect(socket, (struct sockaddr *)&address, sizeof address);
-}
-
-int clinux_bind_vsock(int socket, uint32_t cid, uint32_t port) {
-  struct sockaddr_vm address;
-  memset(&address, 0, sizeof address);
-  address.svm_family = AF_VSOCK;
-  address.svm_cid = cid;
-  address.svm_port = port;
-  return bind(socket, (struct sockaddr *)&address, sizeof address);
-}
-
-int64_t clinux_vsock_port(int socket) {
-  struct sockaddr_vm address;
-  socklen_t length = sizeof address;
-  if (getsockname(socket, (struct sockaddr *)&address, &length) < 0) return -1;
-  return address.svm_port;
 }
 
 // MARK: What a descriptor is

@@ -79,7 +79,7 @@ public final class FakeServiceManager: Sendable {
   public func next(
     timeout: Duration = .seconds(10), where matches: @escaping @Sendable (Message) -> Bool
   ) async throws(SystemdError) -> Message {
-    let deadline = Deadline(after: timeout)
+    let deadline = MonotonicTime.after(timeout)
     return try await withCheckedContinuation { continuation in
       receiver.wait(until: deadline, where: matches) { continuation.resume(returning: $0) }
     }.get()
@@ -90,7 +90,7 @@ public final class FakeServiceManager: Sendable {
     timeout: Duration = .seconds(10), where matches: @escaping @Sendable (Message) -> Bool
   ) throws(SystemdError) -> Message {
     let box = ResultBox<Message>()
-    receiver.wait(until: Deadline(after: timeout), where: matches) { box.put($0) }
+    receiver.wait(until: .after(timeout), where: matches) { box.put($0) }
     return try box.wait().get()
   }
 
@@ -99,7 +99,7 @@ public final class FakeServiceManager: Sendable {
   /// Call it right before you ask the daemon to reload: a `MONOTONIC_USEC=` that is older is a violation from now
   /// on, as for systemd, which ignores such a `RELOADING=1` and waits until the reload times out.
   public func willRequestReload() {
-    receiver.update { $0.rules.reloadRequestedAt = monotonicMicroseconds() }
+    receiver.update { $0.rules.reloadRequestedAt = MonotonicTime.now().microseconds }
   }
 
   // MARK: Restarts
@@ -131,12 +131,13 @@ public final class FakeServiceManager: Sendable {
     _ body: (_ variables: [String: String], _ descriptors: [Int32: Int32]) throws -> T
   ) throws -> T {
     let passed = try receiver.duplicates()
+    let descriptions = passed.descriptions
     var variables = environment
     var numbers: [Int32: Int32] = [:]
-    if !passed.isEmpty {
-      variables["LISTEN_FDS"] = String(passed.count)
-      variables["LISTEN_FDNAMES"] = passed.descriptions.map(\.name).joined(separator: ":")
-      for (index, description) in passed.descriptions.enumerated() {
+    if !descriptions.isEmpty {
+      variables["LISTEN_FDS"] = String(descriptions.count)
+      variables["LISTEN_FDNAMES"] = descriptions.map(\.name).joined(separator: ":")
+      for (index, description) in descriptions.enumerated() {
         numbers[3 + Int32(index)] = description.number
       }
     }

@@ -1,4 +1,5 @@
 internal import CLinux
+import DaemonLifecycle
 import DaemonSystemd
 import Synchronization
 
@@ -21,7 +22,7 @@ final class NotificationReceiver: Sendable {
   }
 
   struct Waiter {
-    let deadline: Deadline
+    let deadline: MonotonicTime
     let matches: @Sendable (Message) -> Bool
     let resume: Resume
   }
@@ -50,7 +51,10 @@ final class NotificationReceiver: Sendable {
     else { throw .system(purpose, errno: clinux_errno()) }
     path = isAbstract ? nil : address
     state = Mutex(State(store: StoredDescriptors(limit: limit)))
-    guard startThread() else { throw .system("start a thread for notifications", errno: EAGAIN) }
+    // All signals are blocked in it, so that it takes none from the daemon under test.
+    guard Thread.spawn(named: "notifications", blocksSignals: true, { self.listen() }) else {
+      throw .system("start a thread for notifications", errno: EAGAIN)
+    }
   }
 
   /// Ends the thread, which holds this object.
@@ -76,7 +80,7 @@ final class NotificationReceiver: Sendable {
 
   /// Resumes once, with the next matching message or with `timedOut`.
   func wait(
-    until deadline: Deadline, where matches: @escaping @Sendable (Message) -> Bool,
+    until deadline: MonotonicTime, where matches: @escaping @Sendable (Message) -> Bool,
     _ resume: @escaping Resume
   ) {
     update { $0.waiters.append(Waiter(deadline: deadline, matches: matches, resume: resume)) }
@@ -121,7 +125,7 @@ final class NotificationReceiver: Sendable {
 
   private func take(_ message: Message, _ descriptors: [Int32], _ state: inout State) {
     state.messages.append(message)
-    let (action, removes) = state.rules.take(message, now: monotonicMicroseconds())
+    let (action, removes) = state.rules.take(message, now: MonotonicTime.now().microseconds)
     if let removes { state.store.remove(name: removes) }
     switch action {
     case .store(let name, let polled):
@@ -158,31 +162,6 @@ final class NotificationReceiver: Sendable {
 
   // MARK: The thread
 
-  /// Blocks all signals in it, so that it takes none from the daemon under test.
-  private func startThread() -> Bool {
-    var all = sigset_t()
-    var before = sigset_t()
-    sigfillset(&all)
-    pthread_sigmask(SIG_SETMASK, &all, &before)
-    defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
-    var thread = pthread_t()
-    // Balanced by the thread, which so holds this object until it is stopped.
-    let retained = Unmanaged.passRetained(self)
-    let failure = pthread_create(
-      &thread, nil,
-      { raw in
-        guard let raw else { return nil }
-        Unmanaged<NotificationReceiver>.fromOpaque(raw).takeRetainedValue().listen()
-        return nil
-      }, retained.toOpaque())
-    if failure != 0 {
-      retained.release()
-      return false
-    }
-    pthread_detach(thread)
-    return true
-  }
-
   private func listen() {
     var entries = [
       pollfd(fd: socket.rawValue, events: Int16(POLLIN), revents: 0),
@@ -203,19 +182,17 @@ final class NotificationReceiver: Sendable {
 /// A result that one thread waits for.
 final class ResultBox<Value: Sendable>: Sendable {
   private let result = Mutex<Result<Value, SystemdError>?>(nil)
-  /// Written once the result is there.
-  private let ready = OwnedDescriptor(owning: eventfd(0, Int32(EFD_CLOEXEC)))
+  private let ready = Semaphore()
 
   func put(_ value: Result<Value, SystemdError>) {
     result.withLock { $0 = value }
-    eventfd_write(ready.rawValue, 1)
+    ready.signal()
   }
 
   func wait() -> Result<Value, SystemdError> {
-    var count: eventfd_t = 0
     while true {
       if let result = result.withLock({ $0 }) { return result }
-      eventfd_read(ready.rawValue, &count)
+      ready.wait()
     }
   }
 }

@@ -102,7 +102,7 @@ package struct NotificationRules: Sendable {
     case "EXIT_STATUS": return number(0...255)
     case "MAINPID": return number(2...UInt64(Int32.max))
     case "NOTIFYACCESS":
-      return NotifyAccess(rawValue: text) == nil ? "it is none, main, exec or all" : nil
+      return ["none", "main", "exec", "all"].contains(text) ? nil : "it is none, main, exec or all"
     case "FDNAME": return DescriptorName.isValid(value) ? nil : "it is no name for a descriptor"
     case "STATUS":
       if value.count > StatusText.maximumSize {

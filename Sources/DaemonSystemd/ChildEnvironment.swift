@@ -9,20 +9,23 @@ extension ServiceEnvironment {
   /// The others stay. `INVOCATION_ID` and `JOURNAL_STREAM` are as true of a child: it logs for the same run, and
   /// compares the stream with its own standard error. `SYSTEMD_EXEC_PID` names its process, so a child sees that it is
   /// not meant. Directories, credentials and the pressure of the control group are shared.
-  public static let ownVariables: Set<String> = [
+  package static let ownVariables: Set<String> = [
     "NOTIFY_SOCKET", "LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDS", "LISTEN_FDNAMES",
     "WATCHDOG_PID", "WATCHDOG_USEC", "FDSTORE",
   ]
 
-  /// The environment for a child process: all variables without ``ownVariables``.
+  /// The environment for a child process: all variables without those that speak to this process alone, such as
+  /// `NOTIFY_SOCKET`, `LISTEN_FDS` and `WATCHDOG_USEC`.
   ///
-  ///     import Foundation
-  ///     import DaemonSystemd
+  /// ```swift
+  /// import Foundation
+  /// import DaemonSystemd
   ///
-  ///     let process = Process()
-  ///     process.executableURL = URL(filePath: "/usr/bin/rsync")
-  ///     process.environment = ServiceEnvironment.current.childEnvironment()
-  ///     try ChildProcess.withUnblockedSignals { try process.run() }
+  /// let process = Process()
+  /// process.executableURL = URL(filePath: "/usr/bin/rsync")
+  /// process.environment = ServiceEnvironment.current.childEnvironment()
+  /// try ChildProcess.withUnblockedSignals { try process.run() }
+  /// ```
   ///
   /// - Parameter changes: Variables to set, in place of those there are. To let a child notify all the same, give it
   ///   `NOTIFY_SOCKET` here; the unit then needs `NotifyAccess=all`.

@@ -7,9 +7,11 @@ import CLinux
 /// hear `kill`, nor systemd's SIGTERM, and lives until SIGKILL. What this process ignores its child ignores too.
 /// A child of ``spawn(_:_:environment:descriptors:)`` begins with nothing blocked and nothing ignored.
 public enum ChildProcess {
-  /// Starts a program.
+  /// Starts a program with no signal blocked and none ignored.
   ///
-  ///     let pid = try ChildProcess.spawn("/usr/bin/rsync", ["-a", source, target])
+  /// ```swift
+  /// let pid = try ChildProcess.spawn("/usr/bin/rsync", ["-a", source, target])
+  /// ```
   ///
   /// The child has this process's standard input, output and error and whatever else is not close-on-exec; nothing is
   /// closed. It is the caller's to wait for it (waitpid(2)).
@@ -61,6 +63,8 @@ public enum ChildProcess {
   ///
   /// It can't undo what this process ignores: a child of `body` ignores it too. Signals whose handler is yours may be
   /// handled in this thread meanwhile.
+  ///
+  /// - Throws: What `body` throws.
   public static func withUnblockedSignals<T, E: Error>(_ body: () throws(E) -> T) throws(E) -> T {
     var none = sigset_t()
     var before = sigset_t()

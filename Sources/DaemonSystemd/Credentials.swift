@@ -3,27 +3,33 @@ import CLinux
 /// The secrets that the service manager has laid out for this service (`LoadCredential=`, `SetCredential=` and the
 /// like; systemd 247).
 ///
-///     let credentials = try Credentials(ServiceEnvironment.current)
-///     guard let token = try credentials.string(named: "api-token") else { throw Missing() }
+/// ```swift
+/// let credentials = try Credentials(ServiceEnvironment.current)
+/// guard let token = try credentials.string(named: "api-token") else { throw Missing() }
+/// ```
 ///
 /// They lie in a read-only directory of the service's own, in memory that is not swapped. They are read afresh each
 /// time, since systemd 260 can renew them on reload. Source: systemd.exec(5). Safe to use from any thread.
 public struct Credentials: Sendable {
   /// What one credential may have at most, in bytes: systemd's limit for all of a service together.
-  public static let maximumSize = 1024 * 1024
+  package static let maximumSize = 1024 * 1024
 
-  /// Where they are, absolute; `nil` without any.
+  /// The directory of the credentials, absolute; `nil` without any.
   public let directory: String?
 
-  /// Those that the environment tells of; none if it tells of none.
+  /// The credentials of this environment; none if it names no directory.
+  ///
+  /// - Throws: `malformedVariable` when `CREDENTIALS_DIRECTORY` is no absolute path.
   public init(_ environment: ServiceEnvironment) throws(SystemdError) {
     directory = try environment.credentialsDirectory
   }
 
-  /// Those in a directory, for tests.
+  /// The credentials in a directory, for tests.
   public init(directory: String?) { self.directory = directory }
 
   /// The names of all credentials, sorted.
+  ///
+  /// - Throws: `system` when the directory can't be read.
   public var names: [String] {
     get throws(SystemdError) {
       guard let directory else { return [] }
@@ -45,7 +51,7 @@ public struct Credentials: Sendable {
   /// The bytes of a credential; `nil` when there is none of this name.
   ///
   /// - Throws: `invalidArgument` for what can't be a name, `system` if it can't be read, `malformedInput` if it is
-  ///   larger than ``maximumSize`` or no file.
+  ///   larger than 1 MiB, systemd's limit, or no file.
   public func data(named name: String) throws(SystemdError) -> [UInt8]? {
     guard Credentials.isValid(name) else {
       throw .invalidArgument(

@@ -1,7 +1,7 @@
 import CLinux
 
-/// What a file descriptor is open for.
-public enum DescriptorKind: Sendable, Hashable, CustomStringConvertible {
+/// What the file behind a descriptor is.
+package enum DescriptorKind: Sendable, Hashable, CustomStringConvertible {
   /// A socket that accepts streams, as of `ListenStream=`.
   case listeningStream(Family)
   /// A socket that accepts connections of whole packets, as of `ListenSequentialPacket=`.
@@ -28,7 +28,7 @@ public enum DescriptorKind: Sendable, Hashable, CustomStringConvertible {
   case other
 
   /// The address family of a socket.
-  public enum Family: Sendable, Hashable {
+  package enum Family: Sendable, Hashable {
     /// Local; IPv4; IPv6; between a virtual machine and its host; to the kernel.
     case unix, inet, inet6, vsock, netlink
     /// Any other, by its number.
@@ -46,7 +46,7 @@ public enum DescriptorKind: Sendable, Hashable, CustomStringConvertible {
     }
   }
 
-  public var description: String {
+  package var description: String {
     switch self {
     case .listeningStream(let family): "listening \(family) stream socket"
     case .listeningPackets(let family): "listening \(family) packet socket"
@@ -68,7 +68,7 @@ public enum DescriptorKind: Sendable, Hashable, CustomStringConvertible {
   /// Looks at an open descriptor.
   ///
   /// - Throws: `system` when it is not open.
-  public init(of number: Int32) throws(SystemdError) {
+  package init(of number: Int32) throws(SystemdError) {
     var status = stat()
     guard fstat(number, &status) == 0 else {
       throw .system("look at file descriptor \(number)", errno: clinux_errno())

@@ -3,8 +3,10 @@ import CLinux
 /// The place where the service manager keeps descriptors for the next run of the service (`FileDescriptorStoreMax=`;
 /// systemd 219).
 ///
-///     let store = try DescriptorStore(ServiceEnvironment.current)
-///     try store.store(listener, named: "http")  // its number
+/// ```swift
+/// let store = try DescriptorStore(ServiceEnvironment.current)
+/// try store.store(listener, named: "http")  // its number
+/// ```
 ///
 /// It outlives a restart of the service and a crash, not a stop, unless the unit has `FileDescriptorStorePreserve=yes`
 /// (254). The next run gets the descriptors by ``PassedDescriptors``. To give one up, remove it and close it: as
@@ -26,7 +28,9 @@ public struct DescriptorStore: Sendable {
     case noStore
   }
 
-  /// The store that the environment tells of.
+  /// The store that the environment describes.
+  ///
+  /// - Throws: `malformedVariable` for `NOTIFY_SOCKET` or `FDSTORE`.
   public init(_ environment: ServiceEnvironment) throws(SystemdError) {
     self.init(
       notify: try NotifySocket(address: try environment.notifySocket),
@@ -48,7 +52,9 @@ public struct DescriptorStore: Sendable {
   ///   - name: 1 to 255 ASCII characters without control characters and ':'. Several descriptors may share it.
   ///   - polled: Whether the manager drops it once its peer hangs up or it has an error. Use `false` (246) for what
   ///     always looks like that, such as some devices.
-  ///   - timeout: As of ``NotifySocket/send(_:descriptors:timeout:)``.
+  ///   - timeout: How long to wait while the manager's queue is full.
+  /// - Returns: Whether the request was sent; not whether the manager has kept the descriptor.
+  /// - Throws: `invalidArgument` for the name, `system` for a descriptor that is not open, `timedOut`.
   @discardableResult
   public func store(
     _ descriptor: Int32, named name: String, polled: Bool = true, timeout: Duration = .seconds(5)
@@ -66,6 +72,8 @@ public struct DescriptorStore: Sendable {
   }
 
   /// Has the manager close all descriptors of this name (236).
+  ///
+  /// - Throws: `invalidArgument` for the name, `system`, `timedOut`.
   @discardableResult
   public func remove(
     named name: String, timeout: Duration = .seconds(5)

@@ -1,5 +1,5 @@
-/// What a daemon wants a descriptor for: a kind, whatever its address family.
-public enum DescriptorUse: String, Sendable, Hashable, CaseIterable, CustomStringConvertible {
+/// What a daemon requires a descriptor for: a kind, whatever its address family.
+public enum DescriptorUse: Sendable, Hashable, CustomStringConvertible {
   /// To accept streams from (`ListenStream=`).
   case listeningStream
   /// To accept connections of whole packets from (`ListenSequentialPacket=`).
@@ -18,11 +18,11 @@ public enum DescriptorUse: String, Sendable, Hashable, CaseIterable, CustomStrin
   case file
   /// A directory.
   case directory
-  /// Anything: for who looks at it himself.
+  /// Anything: what it is is for the caller to find out.
   case any
 
   /// Whether a descriptor of this kind is good for it.
-  public func admits(_ kind: DescriptorKind) -> Bool {
+  func admits(_ kind: DescriptorKind) -> Bool {
     switch (self, kind) {
     case (.listeningStream, .listeningStream), (.listeningPackets, .listeningPackets),
       (.stream, .stream), (.packets, .packets), (.datagram, .datagram),
@@ -33,6 +33,7 @@ public enum DescriptorUse: String, Sendable, Hashable, CaseIterable, CustomStrin
     }
   }
 
+  /// As in "listening stream socket".
   public var description: String {
     switch self {
     case .listeningStream: "listening stream socket"

@@ -3,9 +3,11 @@ import Synchronization
 
 /// Writes to systemd's journal: structured entries where there is a journal, lines elsewhere.
 ///
-///     let journal = try Journal(.current)
-///     journal.write("Listening on \(address)", .notice)
-///     journal.write(JournalEntry("Could not save", .error, messageID: saveFailed))
+/// ```swift
+/// let journal = try Journal(.current)
+/// journal.write("Listening on \(address)", .notice)
+/// journal.write(JournalEntry("Could not save", .error, messageID: saveFailed))
+/// ```
 ///
 /// Entries go over the native protocol only if standard error is the journal's (`JOURNAL_STREAM`); a shell
 /// that redirects it gets lines. The message is all that lines have room for: other fields go over the
@@ -17,7 +19,7 @@ import Synchronization
 /// Journal Protocol", sd-daemon(3).
 public final class Journal: Sendable {
   /// Where entries go.
-  public enum Destination: Sendable, Hashable {
+  package enum Destination: Sendable, Hashable {
     /// Structured entries to the journal's socket.
     case native
     /// Lines to standard error, each with its priority as `<N>` in front: standard error is the journal's,
@@ -31,7 +33,7 @@ public final class Journal: Sendable {
   }
 
   /// The kind of the entry that says how many were dropped; its field DROPPED_ENTRIES has the number.
-  public static let droppedMessageID = "0f1fcd4ac4d0457c9a2f8f2ac3cd1ad3"
+  package static let droppedMessageID = "0f1fcd4ac4d0457c9a2f8f2ac3cd1ad3"
 
   /// How entries reach standard error; another thing only in tests.
   typealias LineWriter = @Sendable (String) -> Bool
@@ -54,34 +56,31 @@ public final class Journal: Sendable {
   ///     by which the program was started. Nil sends none.
   ///   - linesElsewhere: Whether to write plain lines when standard error is not the journal's.
   ///   - socketPath: The journal's socket; another one for a journal namespace, or for tests.
-  public convenience init(
-    stream: JournalStream?, identifier: String? = Journal.programName, linesElsewhere: Bool = true,
+  package convenience init(
+    stream: FileIdentity?, identifier: String? = Journal.programName, linesElsewhere: Bool = true,
     socketPath: String = "/run/systemd/journal/socket"
   ) {
-    let isJournal = stream?.isDescriptor(STDERR_FILENO) ?? false
+    let isJournal = stream.map { $0 == FileIdentity(of: STDERR_FILENO) } ?? false
     self.init(
       socket: isJournal ? JournalSocket(path: socketPath) : nil, identifier: identifier,
       linesElsewhere: linesElsewhere, writeLine: { StandardError.writeText($0) })
   }
 
-  /// The same from what the service manager has said.
+  /// Finds out whether standard error is the journal's; sends nothing.
+  ///
+  /// - Parameters:
+  ///   - environment: What the service manager has said to this process.
+  ///   - identifier: What the journal shows in front of the message (SYSLOG_IDENTIFIER); `nil`: the name by which the
+  ///     program was started.
+  ///   - linesElsewhere: Whether to write plain lines when standard error is not the journal's.
+  /// - Throws: ``SystemdError/malformedVariable(name:value:reason:)`` if `JOURNAL_STREAM` is not what systemd.exec(5)
+  ///   says.
   public convenience init(
-    _ environment: ServiceEnvironment, identifier: String? = Journal.programName,
-    linesElsewhere: Bool = true
+    _ environment: ServiceEnvironment, identifier: String? = nil, linesElsewhere: Bool = true
   ) throws(SystemdError) {
-    try self.init(
-      variables: environment.variables, identifier: identifier, linesElsewhere: linesElsewhere)
-  }
-
-  /// The same from a process's environment. Throws ``SystemdError/malformedVariable(name:value:reason:)`` if
-  /// `JOURNAL_STREAM` is not what systemd.exec(5) says.
-  public convenience init(
-    variables: [String: String], identifier: String? = Journal.programName,
-    linesElsewhere: Bool = true
-  ) throws(SystemdError) {
-    var stream: JournalStream?
-    if let value = variables["JOURNAL_STREAM"] { stream = try JournalStream(value) }
-    self.init(stream: stream, identifier: identifier, linesElsewhere: linesElsewhere)
+    self.init(
+      stream: try environment.journalStream, identifier: identifier ?? Journal.programName,
+      linesElsewhere: linesElsewhere)
   }
 
   init(
@@ -96,23 +95,26 @@ public final class Journal: Sendable {
   }
 
   /// The name by which this program was started, without its folder.
-  public static var programName: String { String(cString: clinux_program_name()) }
+  package static var programName: String { String(cString: clinux_program_name()) }
 
   /// Where entries go at present: the native socket is tried anew with every entry, so `prefixed` may become
   /// `native` and the other way round.
-  public var destination: Destination {
+  package var destination: Destination {
     guard socket != nil else { return elsewhere }
     return isUnreachable.load(ordering: .relaxed) ? .prefixed : .native
   }
 
   /// How many entries were dropped and not yet said.
-  public var droppedEntries: Int { dropped.load(ordering: .relaxed) }
+  package var droppedEntries: Int { dropped.load(ordering: .relaxed) }
 
   // MARK: Writing
 
-  /// Writes one entry. True when it was handed over whole, or nothing was to be written at all.
+  /// Writes one entry.
   ///
-  /// With `waiting` it waits, without a limit, for a journal that does not keep up. Lines never wait.
+  /// - Parameters:
+  ///   - entry: What is written.
+  ///   - waiting: Whether to wait, without a limit, for a journal that does not keep up. Lines never wait.
+  /// - Returns: Whether it was handed over whole, or nothing was to be written at all.
   @discardableResult
   public func write(_ entry: JournalEntry, waiting: Bool = false) -> Bool {
     if socket == nil, elsewhere == .nothing { return true }
@@ -128,7 +130,9 @@ public final class Journal: Sendable {
     return true
   }
 
-  /// Writes a message. True when it was handed over whole, or nothing was to be written at all.
+  /// Writes a message; never waits.
+  ///
+  /// - Returns: Whether it was handed over whole, or nothing was to be written at all.
   @discardableResult
   public func write(_ message: String, _ priority: JournalPriority = .info) -> Bool {
     write(JournalEntry(message, priority))

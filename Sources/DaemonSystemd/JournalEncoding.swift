@@ -10,7 +10,7 @@ enum JournalEncoding {
     var bytes: [UInt8] = []
     bytes.reserveCapacity(size(of: entry, fields))
     append("MESSAGE", entry.message, to: &bytes)
-    append("PRIORITY", String(entry.priority.rawValue), to: &bytes)
+    append("PRIORITY", String(entry.priority.level), to: &bytes)
     if let id = entry.messageID { append("MESSAGE_ID", id.description, to: &bytes) }
     if let identifier, !fields.contains(where: { $0.name == "SYSLOG_IDENTIFIER" }) {
       append("SYSLOG_IDENTIFIER", identifier, to: &bytes)

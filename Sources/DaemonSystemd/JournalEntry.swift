@@ -1,12 +1,11 @@
-import CLinux
-
 /// One entry for the journal: a message, its priority, and fields.
 ///
-///     var entry = JournalEntry("Could not reach \(host)", .error)
-///     try entry.add("HOST", host)
-///     entry.addErrno(errno)
-///     entry.addSource()
-///     journal.write(entry)
+/// ```swift
+/// var entry = JournalEntry("Could not reach \(host)", .error)
+/// try entry.add("HOST", host)
+/// entry.addSource()
+/// journal.write(entry)
+/// ```
 ///
 /// A plain value. Source: systemd.journal-fields(7).
 public struct JournalEntry: Sendable, Hashable {
@@ -16,18 +15,29 @@ public struct JournalEntry: Sendable, Hashable {
   public var priority: JournalPriority
   /// The kind of message this is.
   public var messageID: MessageID?
-  /// In the order in which they are sent; names may repeat. The journal throws entries with more than 1024
-  /// fields away whole, so of more than ``maximumFields`` the rest is left out, and the entry says how many
-  /// in its field `FIELDS_OMITTED`.
-  public var fields: [JournalField]
+  /// In the order in which they are sent; names may repeat.
+  package var fields: [JournalField] = []
 
-  /// How many ``fields`` are sent at most.
-  public static let maximumFields = 1000
+  /// How many fields are sent at most: the journal drops entries with more than 1024 whole.
+  static let maximumFields = 1000
 
-  /// An entry with a message; more fields may be added to it.
+  /// An entry with a message; fields may be added to it.
+  ///
+  /// - Parameters:
+  ///   - message: What people read.
+  ///   - priority: How urgent it is.
+  ///   - messageID: The kind of message this is.
   public init(
-    _ message: String, _ priority: JournalPriority = .info, messageID: MessageID? = nil,
-    fields: [JournalField] = []
+    _ message: String, _ priority: JournalPriority = .info, messageID: MessageID? = nil
+  ) {
+    self.message = message
+    self.priority = priority
+    self.messageID = messageID
+  }
+
+  package init(
+    _ message: String, _ priority: JournalPriority, messageID: MessageID? = nil,
+    fields: [JournalField]
   ) {
     self.message = message
     self.priority = priority
@@ -35,13 +45,21 @@ public struct JournalEntry: Sendable, Hashable {
     self.fields = fields
   }
 
-  /// Adds a field of text. Throws ``SystemdError/invalidArgument(_:)`` for a name that the journal would drop.
+  /// Adds a field of text; an entry may have several of one name.
+  ///
+  /// Of more than 1000 fields the rest is left out, and the entry says how many in its field `FIELDS_OMITTED`.
+  ///
+  /// - Parameters:
+  ///   - name: 1 to 64 of A–Z, 0–9 and _, beginning with a letter.
+  ///   - value: Any text, newlines included.
+  /// - Throws: ``SystemdError/invalidArgument(_:)`` for a name that the journal would drop.
   public mutating func add(_ name: String, _ value: String) throws(SystemdError) {
     fields.append(try JournalField(name, value))
   }
 
-  /// Adds a field of any bytes. Throws ``SystemdError/invalidArgument(_:)`` for a name that the journal would
-  /// drop.
+  /// Adds a field of any bytes, otherwise as ``add(_:_:)``.
+  ///
+  /// - Throws: ``SystemdError/invalidArgument(_:)`` for a name that the journal would drop.
   public mutating func add(_ name: String, bytes: [UInt8]) throws(SystemdError) {
     fields.append(try JournalField(name, bytes: bytes))
   }
@@ -53,15 +71,5 @@ public struct JournalEntry: Sendable, Hashable {
     fields.append(JournalField(known: "CODE_FILE", file))
     fields.append(JournalField(known: "CODE_LINE", String(line)))
     fields.append(JournalField(known: "CODE_FUNC", function))
-  }
-
-  /// Adds the number of a system error: ERRNO.
-  public mutating func addErrno(_ errno: Int32) {
-    fields.append(JournalField(known: "ERRNO", String(errno)))
-  }
-
-  /// Adds the kernel's number of the calling thread: TID.
-  public mutating func addThread() {
-    fields.append(JournalField(known: "TID", String(clinux_thread_id())))
   }
 }

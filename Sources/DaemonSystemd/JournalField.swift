@@ -1,17 +1,15 @@
 /// One named value of a journal entry.
 ///
-///     let field = try JournalField("REQUEST_ID", "4711")
-///
 /// A value may hold any bytes, newlines and NUL included. An entry may have several fields of one name.
 /// Source: systemd's "Native Journal Protocol", systemd.journal-fields(7).
-public struct JournalField: Sendable, Hashable {
+package struct JournalField: Sendable, Hashable {
   /// 1 to 64 of A–Z, 0–9 and _, beginning with a letter.
-  public let name: String
+  package let name: String
   /// Any bytes, sent as they are.
-  public let value: [UInt8]
+  package let value: [UInt8]
 
   /// Throws ``SystemdError/invalidArgument(_:)`` for a name that the journal would drop.
-  public init(_ name: String, bytes: [UInt8]) throws(SystemdError) {
+  package init(_ name: String, bytes: [UInt8]) throws(SystemdError) {
     if let reason = Self.objection(to: name) {
       throw .invalidArgument("The journal field name \"\(name)\" \(reason).")
     }
@@ -20,7 +18,7 @@ public struct JournalField: Sendable, Hashable {
   }
 
   /// A text value.
-  public init(_ name: String, _ value: String) throws(SystemdError) {
+  package init(_ name: String, _ value: String) throws(SystemdError) {
     try self.init(name, bytes: Array(value.utf8))
   }
 

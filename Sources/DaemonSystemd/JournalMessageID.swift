@@ -1,15 +1,19 @@
 /// The 128-bit identifier of a kind of message, by which operators find every entry of that kind.
 ///
-///     let diskFull = try MessageID("5c3c1d2f8a0e4b6f9d7e6a5b4c3d2e1f")
-///     // journalctl MESSAGE_ID=5c3c1d2f8a0e4b6f9d7e6a5b4c3d2e1f
+/// ```swift
+/// let diskFull = try MessageID("5c3c1d2f8a0e4b6f9d7e6a5b4c3d2e1f")
+/// // journalctl MESSAGE_ID=5c3c1d2f8a0e4b6f9d7e6a5b4c3d2e1f
+/// ```
 ///
 /// Make one per kind with `systemd-id128 new`, and never change it. Source: systemd.journal-fields(7).
 public struct MessageID: Sendable, Hashable, CustomStringConvertible {
-  /// 32 lower-case hexadecimal digits.
+  /// The identifier: 32 lower-case hexadecimal digits.
   public let description: String
 
-  /// Throws ``SystemdError/invalidArgument(_:)`` unless `text` is 32 hexadecimal digits; upper case is made
-  /// lower.
+  /// Checks an identifier; upper case is made lower.
+  ///
+  /// - Parameter text: 32 hexadecimal digits.
+  /// - Throws: ``SystemdError/invalidArgument(_:)`` for anything else.
   public init(_ text: String) throws(SystemdError) {
     let isHex = text.utf8.allSatisfy { byte in
       switch byte {

@@ -1,12 +1,13 @@
 /// How urgent a journal entry is: the levels of syslog(3), the lowest number the most urgent.
 ///
-///     journal.write("Disk almost full", .warning)
+/// ```swift
+/// journal.write("Disk almost full", .warning)
+/// ```
 ///
-/// A lesser value is more urgent, so `priority <= .error` reads "an error or worse". Source: sd-daemon(3),
-/// systemd.journal-fields(7).
-public enum JournalPriority: UInt8, CaseIterable, Comparable, Sendable {
+/// Source: sd-daemon(3), systemd.journal-fields(7).
+public enum JournalPriority: Sendable {
   /// 0: the system is unusable. The journal shows it on every terminal.
-  case emergency = 0
+  case emergency
   /// 1: something must be done at once.
   case alert
   /// 2: a critical condition.
@@ -22,7 +23,17 @@ public enum JournalPriority: UInt8, CaseIterable, Comparable, Sendable {
   /// 7: for those who debug.
   case debug
 
-  public static func < (left: JournalPriority, right: JournalPriority) -> Bool {
-    left.rawValue < right.rawValue
+  /// syslog(3)'s number.
+  package var level: Int {
+    switch self {
+    case .emergency: 0
+    case .alert: 1
+    case .critical: 2
+    case .error: 3
+    case .warning: 4
+    case .notice: 5
+    case .info: 6
+    case .debug: 7
+    }
   }
 }

@@ -8,14 +8,14 @@ import CLinux
 /// mistake can lose.
 final class KeptSocket: Sendable {
   let number: Int32
-  private let identity: DescriptorIdentity
+  private let identity: FileIdentity
 
   /// Not connected yet, non-blocking and close-on-exec.
   init(family: Int32, purpose: String) throws(SystemdError) {
     let number = socket(
       family, CLINUX_SOCK_DGRAM | CLINUX_SOCK_CLOEXEC | CLINUX_SOCK_NONBLOCK, 0)
     guard number >= 0 else { throw .system(purpose, errno: clinux_errno()) }
-    guard let identity = DescriptorIdentity(of: number) else {
+    guard let identity = FileIdentity(of: number) else {
       let code = clinux_errno()
       _ = close(number)
       throw .system(purpose, errno: code)
@@ -25,7 +25,7 @@ final class KeptSocket: Sendable {
   }
 
   /// Whether the number still leads to this socket. No two sockets of a machine have one inode.
-  var isOurs: Bool { DescriptorIdentity(of: number) == identity }
+  var isOurs: Bool { FileIdentity(of: number) == identity }
 
   deinit { if isOurs { _ = close(number) } }
 }

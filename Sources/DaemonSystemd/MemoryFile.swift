@@ -8,8 +8,10 @@ extension OwnedDescriptor {
 
   /// Makes a sealed file of memory with exactly these bytes.
   ///
-  ///     let state = try OwnedDescriptor.memory(named: "state", bytes)
-  ///     try DescriptorStore(.current).store(state.rawValue, named: "state", polled: false)
+  /// ```swift
+  /// let state = try OwnedDescriptor.memory(named: "state", bytes)
+  /// try DescriptorStore(.current).store(state.rawValue, named: "state", polled: false)
+  /// ```
   ///
   /// It is memory, not disk: it lives as long as somebody has it open, the service manager for instance, and is gone
   /// with the machine. Whoever gets it may rely on it staying as it is. Close-on-exec.

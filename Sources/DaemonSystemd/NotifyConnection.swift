@@ -3,12 +3,11 @@ import Synchronization
 
 /// The way to one service manager, which all copies of a ``NotifySocket`` share.
 ///
-/// To a local manager there is one socket for life, opened at once and connected with the first message, so that
+/// There is one socket for life, opened at once and connected with the first message, so that
 /// nothing that is sent later needs a descriptor. It stays connected where the manager's path can't be reached any
 /// more, after a chroot(2) for instance. A manager that re-executes itself keeps its socket; one that was replaced
 /// refuses the old connection and is connected to again, over the same descriptor. A forked child sends over the same
-/// socket with its own credentials. Over vsock each message has a connection of its own: a stream's message ends with
-/// the stream.
+/// socket with its own credentials.
 final class NotifyConnection: Sendable {
   private let address: NotifyAddress
   private let kept: Mutex<KeptSocket?>
@@ -24,12 +23,10 @@ final class NotifyConnection: Sendable {
   init(to address: NotifyAddress) {
     self.address = address
     // Where there is no descriptor now, the first message opens it.
-    kept = Mutex(address.isLocal ? try? KeptSocket(family: AF_UNIX, purpose: Self.purpose) : nil)
+    kept = Mutex(try? KeptSocket(family: AF_UNIX, purpose: Self.purpose))
   }
 
   static let purpose = "notify the service manager"
-
-  var isLocal: Bool { address.isLocal }
 
   /// The number of the kept socket.
   var numberForTesting: Int32? { kept.withLock { $0?.number } }
@@ -38,27 +35,42 @@ final class NotifyConnection: Sendable {
 
   /// - Parameter waits: Whether it waits, until the deadline, for room in the manager's queue.
   func send(
-    _ bytes: [UInt8], descriptors: [Int32], deadline: Deadline, waits: Bool
+    _ bytes: [UInt8], descriptors: [Int32], deadline: MonotonicTime, waits: Bool
   ) throws(SystemdError) {
-    let (name, isAbstract): (String, Bool)
-    switch address {
-    case .path(let path): (name, isAbstract) = (path, false)
-    case .abstract(let text): (name, isAbstract) = (text, true)
-    case .vsock(let cid, let port, let kind):
-      let channel = try NotifyChannel(toVsock: cid, port: port, kind: kind, deadline: deadline)
-      return try channel.send(bytes, descriptors: descriptors, deadline: deadline, waits: waits)
-    }
     let socket = try socket()
     do throws(SystemdError) {
-      try NotifyChannel.write(
-        bytes, descriptors: descriptors, to: socket.number, isLocal: true, isStream: false,
-        deadline: deadline, waits: waits)
+      try write(bytes, descriptors, to: socket, deadline, waits: waits)
     } catch {
       guard error.meansDisconnected else { throw error }
-      try connect(socket, name, isAbstract)
-      try NotifyChannel.write(
-        bytes, descriptors: descriptors, to: socket.number, isLocal: true, isStream: false,
-        deadline: deadline, waits: waits)
+      try connect(socket)
+      try write(bytes, descriptors, to: socket, deadline, waits: waits)
+    }
+  }
+
+  private func write(
+    _ bytes: [UInt8], _ descriptors: [Int32], to socket: KeptSocket, _ deadline: MonotonicTime,
+    waits: Bool
+  ) throws(SystemdError) {
+    // The kernel adds the effective ids; with others the manager may not know the sender.
+    var withCredentials = getuid() != geteuid() || getgid() != getegid()
+    while true {
+      let sent = clinux_send_descriptors(
+        socket.number, bytes, bytes.count, descriptors, descriptors.count, withCredentials)
+      if sent == bytes.count { return }
+      guard sent < 0 else {
+        throw .malformedInput(
+          "The kernel took only \(sent) of the \(bytes.count) bytes of a notification.")
+      }
+      let code = clinux_errno()
+      if code == EAGAIN {
+        guard waits else { throw .system(Self.purpose, errno: code) }
+        let events = try deadline.wait(for: socket.number, events: POLLOUT, purpose: Self.purpose)
+        guard events != 0 else { throw .timedOut("\(Self.purpose), whose queue is full,") }
+      } else if withCredentials {
+        withCredentials = false
+      } else {
+        throw .system(Self.purpose, errno: code)
+      }
     }
   }
 
@@ -73,10 +85,12 @@ final class NotifyConnection: Sendable {
   }
 
   /// A datagram socket may be connected as often as one likes, also while other threads send.
-  private func connect(
-    _ socket: KeptSocket, _ name: String, _ isAbstract: Bool
-  ) throws(SystemdError) {
-    var name = name
+  private func connect(_ socket: KeptSocket) throws(SystemdError) {
+    var (name, isAbstract) =
+      switch address {
+      case .path(let path): (path, false)
+      case .abstract(let name): (name, true)
+      }
     let result = name.withUTF8 { bytes in
       bytes.withMemoryRebound(to: CChar.self) {
         clinux_connect_unix(socket.number, $0.baseAddress, $0.count, isAbstract)
@@ -113,7 +127,7 @@ final class NotifyConnection: Sendable {
   }
 
   private func waitAtBarrier(timeout: Duration) throws(SystemdError) {
-    let deadline = Deadline(after: timeout)
+    let deadline = MonotonicTime.after(timeout)
     let pipe = try takePipe()
     // Alone in its message, as systemd wants it.
     try send(

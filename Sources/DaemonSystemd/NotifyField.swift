@@ -1,6 +1,8 @@
 /// One thing that a service tells its service manager, as in sd_notify(3).
 ///
-///     try notify.send([.ready, .status("Serving 12 feeds")])
+/// ```swift
+/// try notify.send([.ready, .status("Serving 12 feeds")])
+/// ```
 ///
 /// A field is checked when it is sent: no value can smuggle in a second field, and what the manager would ignore
 /// is an error instead. The numbers in brackets name the systemd version that first understood the field; an
@@ -61,20 +63,29 @@ public enum NotifyField: Sendable, Hashable {
   case custom(name: String, value: String)
 
   /// A reload that begins now: ``reloading(at:)`` with the time of this call. Take it after the signal arrived.
-  public static var reloadingNow: NotifyField { .reloading(at: monotonicMicroseconds()) }
+  public static var reloadingNow: NotifyField { .reloading(at: MonotonicTime.now().microseconds) }
 }
 
 /// Whose messages the service manager takes, as `NotifyAccess=` in systemd.service(5).
 ///
 /// A message from any other process is dropped with a line in the journal; its sender can't know. A `Type=` of
 /// notify or notify-reload, `WatchdogSec=` and a descriptor store imply `main` where nothing is set.
-public enum NotifyAccess: String, Sendable, Hashable, CaseIterable {
-  /// Nobody's.
+public enum NotifyAccess: Sendable, Hashable {
+  /// No process's.
   case none
-  /// Those of the main process.
+  /// The main process's.
   case main
-  /// Those of the main process and of the control processes of `ExecStartPre=`, `ExecReload=` and so on.
+  /// The main process's and those of the control processes of `ExecStartPre=`, `ExecReload=` and so on.
   case exec
-  /// Those of every process in the unit's control group.
+  /// Every process's in the unit's control group.
   case all
+
+  var word: String {
+    switch self {
+    case .none: "none"
+    case .main: "main"
+    case .exec: "exec"
+    case .all: "all"
+    }
+  }
 }

@@ -145,7 +145,7 @@ extension NotifyField {
       case .exitStatus(let number): [try checked(number, in: 0...255)]
       case .mainPID(let pid): [try checked(pid, in: 2...Int32.max)]  // 1 is the service manager
       case .mainPIDFDID(let inode): [String(inode)]
-      case .notifyAccess(let access): [access.rawValue]
+      case .notifyAccess(let access): [access.word]
       case .busError(let name), .varlinkError(let name): [try checkedErrorName(name)]
       case .storeDescriptors(let name, let polled):
         ["1", try DescriptorName.checked(name)] + (polled ? [] : ["0"])

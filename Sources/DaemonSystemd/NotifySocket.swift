@@ -1,7 +1,9 @@
 /// The way to the service manager: the sd_notify(3) protocol, spoken natively.
 ///
-///     let notify = try NotifySocket(.current)
-///     try notify.send([.ready, .status("Serving")])
+/// ```swift
+/// let notify = try NotifySocket(.current)
+/// try notify.send([.ready, .status("Serving")])
+/// ```
 ///
 /// Without a service manager, sending does nothing and says so in its result, so a daemon needs no second path for
 /// a start by hand.
@@ -10,10 +12,10 @@
 /// in the journal, what comes from a process that ``NotifyAccess`` does not admit, and it ignores fields that it does
 /// not know. ``barrier(timeout:)`` waits until it has looked at everything sent before.
 ///
-/// Any thread may send. To a local manager it opens one socket when it is made, which its copies share and which is
+/// Any thread may send. It opens one socket when it is made, which its copies share and which is
 /// closed with the last of them: so sending works in a process that has no descriptor left, and after a chroot(2). A
-/// manager that was restarted is found again at the same address, and a forked child sends as itself. Over vsock each
-/// message has a connection of its own. Sources: sd_notify(3), systemd 261.
+/// manager that was restarted is found again at the same address, and a forked child sends as itself. Sources:
+/// sd_notify(3), systemd 261.
 public struct NotifySocket: Sendable {
   /// `nil`: there is no service manager.
   private let connection: NotifyConnection?
@@ -28,8 +30,8 @@ public struct NotifySocket: Sendable {
 
   /// Reads an address as `NOTIFY_SOCKET` has it; `nil` or an empty one means that there is no service manager.
   ///
-  /// - Parameter address: `/path`, `@abstract` or `vsock:CID:PORT`, also `vsock-stream:`, `vsock-seqpacket:` and
-  ///   `vsock-dgram:`.
+  /// - Parameter address: `/path` or `@abstract`.
+  /// - Throws: `malformedVariable` for any other; the `vsock:` of a virtual machine's first process too.
   public init(address: String?) throws(SystemdError) {
     guard let address, !address.isEmpty else {
       connection = nil
@@ -42,16 +44,15 @@ public struct NotifySocket: Sendable {
     }
   }
 
-  /// The socket of this process's service manager, if it has one. Throws when `NOTIFY_SOCKET` is malformed.
+  /// The socket of this process's service manager, if it has one.
+  ///
+  /// - Throws: `malformedVariable` for `NOTIFY_SOCKET`.
   public init(_ environment: ServiceEnvironment) throws(SystemdError) {
     try self.init(address: try environment.notifySocket)
   }
 
   /// Whether there is somebody to send to.
   public var hasServiceManager: Bool { connection != nil }
-
-  /// Whether a message is one call that need not wait: over vsock a connection comes first.
-  package var isLocal: Bool { connection?.isLocal ?? true }
 
   /// The number of the socket that it keeps.
   var numberForTesting: Int32? { connection?.numberForTesting }
@@ -74,20 +75,22 @@ public struct NotifySocket: Sendable {
     let message = try NotifyMessage(fields, descriptorCount: descriptors.count)
     guard let connection else { return .noServiceManager }
     try connection.send(
-      message.bytes, descriptors: descriptors, deadline: Deadline(after: timeout),
+      message.bytes, descriptors: descriptors, deadline: .after(timeout),
       waits: timeout > .zero)
     return .sent
   }
 
   /// Waits until the manager has read everything sent before, by this process or, before it, by others.
   ///
-  ///     try notify.send([.storeDescriptors(name: "state", polled: false)], descriptors: [memory.rawValue])
-  ///     try notify.barrier(timeout: .seconds(5))  // now it is safe to exit
+  /// ```swift
+  /// try notify.send([.storeDescriptors(name: "state", polled: false)], descriptors: [memory.rawValue])
+  /// try notify.barrier(timeout: .seconds(5))  // now it is safe to exit
+  /// ```
   ///
-  /// It sends `BARRIER=1` (246) with the end of a pipe, which the manager closes once it gets there. Over vsock, which
-  /// carries no descriptors, it is an error.
+  /// It sends `BARRIER=1` (246) with the end of a pipe, which the manager closes once it gets there.
   ///
-  /// - Throws: `timedOut` when the manager has not answered; it blocks the thread until then.
+  /// - Parameter timeout: How long to wait; it blocks the thread.
+  /// - Throws: `timedOut` when the manager has not answered by then, `system`.
   @discardableResult
   public func barrier(timeout: Duration) throws(SystemdError) -> Result {
     guard let connection else { return .noServiceManager }

@@ -2,8 +2,10 @@ import CLinux
 
 /// A file descriptor with one owner, who closes it by letting go of it.
 ///
-///     guard let listener = passed.take(named: "http") else { return }
-///     serve(listener.rawValue)
+/// ```swift
+/// guard let listener = passed.take(named: "http") else { return }
+/// serve(listener.rawValue)
+/// ```
 ///
 /// It can't be copied, so nothing is closed twice or used after it was closed; hand it on with `consume`,
 /// or give the number away with `release()`.
@@ -24,6 +26,8 @@ public struct OwnedDescriptor: ~Copyable, Sendable {
   }
 
   /// A second descriptor for the same open file, close-on-exec.
+  ///
+  /// - Throws: `system` when there is no descriptor left.
   public func duplicate() throws(SystemdError) -> OwnedDescriptor {
     let number = clinux_duplicate(rawValue)
     guard number >= 0 else {

@@ -4,11 +4,13 @@ import Synchronization
 /// The descriptors that the service manager has passed to this process: listening sockets of socket units, and what
 /// an earlier run of the service has stored.
 ///
-///     let passed = try PassedDescriptors.take()
-///     let listener = passed.take(named: "http")
-///     var connections: [Connection] = []
-///     passed.takeAll(named: "connection") { connections.append(Connection($0)) }
-///     try passed.closeRemaining(removingFrom: DescriptorStore(.current))  // names that this version does not know
+/// ```swift
+/// let passed = try PassedDescriptors.take()
+/// let listener = passed.take(named: "http")
+/// var connections: [Connection] = []
+/// while let next = passed.take(named: "connection") { connections.append(Connection(next)) }
+/// try passed.closeRemaining(removingFrom: DescriptorStore(.current))  // names that this version does not know
+/// ```
 ///
 /// Whoever takes one owns it; what is left is closed with this object. Each is close-on-exec from the beginning,
 /// so no child inherits it. Do not call shutdown(2) on a listening socket: it is the manager's too.
@@ -16,13 +18,12 @@ import Synchronization
 /// Source: sd_listen_fds(3). Safe to use from any thread.
 public final class PassedDescriptors: Sendable {
   /// A descriptor that nobody has taken yet.
-  public struct Description: Sendable, Hashable {
+  package struct Description: Sendable, Hashable {
     /// Its name: of `FileDescriptorName=` or the socket unit, of `FDNAME=`, "unknown", "connection" or "stored".
-    public let name: String
+    package let name: String
     /// Its number, as long as nobody has taken it; to look at, not to close.
-    public let number: Int32
-    /// What it is open for.
-    public let kind: DescriptorKind
+    package let number: Int32
+    package let kind: DescriptorKind
   }
 
   /// Those not taken yet, in the manager's order; each is open and owned by this object.
@@ -85,7 +86,7 @@ public final class PassedDescriptors: Sendable {
   }
 
   /// Duplicates of these, for tests: what a process would be passed.
-  public convenience init(
+  package convenience init(
     duplicating descriptors: [(number: Int32, name: String)]
   ) throws(SystemdError) {
     self.init([])
@@ -103,13 +104,9 @@ public final class PassedDescriptors: Sendable {
 
   // MARK: What is there
 
-  /// Those not taken yet, in order.
-  public var descriptions: [Description] { entries.withLock { $0 } }
-  /// How many nobody has taken yet.
-  public var count: Int { entries.withLock { $0.count } }
-  /// Whether all are taken, or none was passed.
-  public var isEmpty: Bool { count == 0 }
-  /// The names of those not taken yet, each once, in order.
+  /// What nobody has taken yet, in order.
+  package var descriptions: [Description] { entries.withLock { $0 } }
+  /// The names of the descriptors that nobody has taken yet, each once, in order.
   public var names: [String] {
     var seen: Set<String> = []
     return descriptions.map(\.name).filter { seen.insert($0).inserted }
@@ -117,11 +114,11 @@ public final class PassedDescriptors: Sendable {
 
   // MARK: Handing them out
 
-  /// The first one of this name; `nil` when there is none left.
+  /// Hands out the first descriptor of this name; `nil` when there is none left. Whoever takes it owns it.
   public func take(named name: String) -> OwnedDescriptor? { takeFirst { $0.name == name } }
 
   /// The first one for which `matches` is true, as one of a certain kind; `nil` when there is none left.
-  public func takeFirst(where matches: (Description) -> Bool) -> OwnedDescriptor? {
+  func takeFirst(where matches: (Description) -> Bool) -> OwnedDescriptor? {
     // Asked without the lock, since it is the caller's code; then taken only if it is still there.
     for entry in descriptions where matches(entry) {
       let isThere = entries.withLock { entries in
@@ -138,13 +135,6 @@ public final class PassedDescriptors: Sendable {
   func giveBack(_ descriptor: consuming OwnedDescriptor, named name: String, kind: DescriptorKind) {
     let entry = Description(name: name, number: descriptor.release(), kind: kind)
     entries.withLock { $0.insert(entry, at: 0) }
-  }
-
-  /// Hands out all of this name, in order. If `body` throws, those that it has not got yet stay here.
-  public func takeAll<E: Error>(
-    named name: String, _ body: (consuming OwnedDescriptor) throws(E) -> Void
-  ) throws(E) {
-    while let descriptor = take(named: name) { try body(descriptor) }
   }
 
   /// Closes what nobody has taken, and has the manager forget those names, so that it does not pass them again to the

@@ -3,19 +3,21 @@ import Synchronization
 
 /// What outlives a restart of the service: descriptors and bytes by name, kept by the service manager between two runs.
 ///
-///     let preservation = try Preservation()
-///     let listener = try preservation.preserved(named: "http", as: .listeningStream)
-///     for name in preservation.names(prefix: "c") {
-///       if let peer = try preservation.preserved(named: name, as: .stream) { resume(peer, name) }
-///     }
-///     if let bytes = try preservation.preservedBytes(named: "state") { restore(bytes) }
-///     try preservation.forget(named: "state")      // it is in use now: a crash must not bring it back
-///     try preservation.closeUnknown()              // what another version has left
-///     …
-///     try preservation.preserve(peer.rawValue, named: "c17")  // when it is accepted: then a crash keeps it too
-///     …
-///     try preservation.preserve(bytes, named: "state")        // at the end
-///     try preservation.barrier()                              // and only then exit
+/// ```swift
+/// let preservation = try Preservation()
+/// let listener = try preservation.preserved(named: "http", as: .listeningStream)
+/// for name in preservation.names(prefix: "c") {
+///   if let peer = try preservation.preserved(named: name, as: .stream) { resume(peer, name) }
+/// }
+/// if let bytes = try preservation.preservedBytes(named: "state") { restore(bytes) }
+/// try preservation.forget(named: "state")      // it is in use now: a crash must not bring it back
+/// try preservation.closeUnknown()              // what another version has left
+/// …
+/// try preservation.preserve(peer.rawValue, named: "c17")  // when it is accepted: then a crash keeps it too
+/// …
+/// try preservation.preserve(bytes, named: "state")        // at the end
+/// try preservation.barrier()                              // and only then exit
+/// ```
 ///
 /// It owns what was passed to this process (``PassedDescriptors``) and the way to the store (``DescriptorStore``). Without
 /// a store — no service manager, no `FileDescriptorStoreMax=`, systemd before 254, which does not say that it has one —
@@ -66,7 +68,7 @@ public final class Preservation: Sendable {
   /// An empty file of memory, for a process that can't make one; `nil` while there is none, or it is in use.
   private let spareMemory = Mutex<OwnedDescriptor?>(nil)
 
-  /// Over what was passed to a process and the store that it has.
+  /// Joins what was passed to a process and the store that it has.
   public init(passed: PassedDescriptors, store: DescriptorStore) {
     self.passed = passed
     self.store = store
@@ -179,6 +181,8 @@ public final class Preservation: Sendable {
   /// Has the manager give up everything of this name, so that the next run does not get it.
   ///
   /// What this process has open stays open. Call it before closing a connection, or its peer is not hung up on.
+  ///
+  /// - Throws: `invalidArgument` for the name, `system`, `timedOut`.
   @discardableResult
   public func forget(
     named name: String, timeout: Duration = .seconds(5)
@@ -205,16 +209,18 @@ public final class Preservation: Sendable {
   // MARK: What is there
 
   /// What an earlier run, or a socket unit, has left and nobody has taken yet.
-  public var descriptions: [PassedDescriptors.Description] { passed.descriptions }
+  package var descriptions: [PassedDescriptors.Description] { passed.descriptions }
 
-  /// The names of those that begin so, each once: `names(prefix: "c")` has "c17".
+  /// The names of what is there that begin so, each once: `names(prefix: "c")` has "c17".
   public func names(prefix: String = "") -> [String] {
     passed.names.filter { $0.hasPrefix(prefix) }
   }
 
-  /// Hands out the first one of this name that is good for its use; `nil` when none of the name is left.
+  /// Hands out the first descriptor of this name that is good for its use; `nil` when none of the name is left.
   ///
-  ///     while let listener = try preservation.preserved(named: "http", as: .listeningStream) { … }
+  /// ```swift
+  /// while let listener = try preservation.preserved(named: "http", as: .listeningStream) { … }
+  /// ```
   ///
   /// Whoever takes it owns it. The manager goes on keeping its own until it is told to forget it.
   ///
@@ -225,7 +231,7 @@ public final class Preservation: Sendable {
     let first = passed.takeFirst { $0.name == name && use.admits($0.kind) }
     guard let first else {
       guard let other = passed.descriptions.first(where: { $0.name == name }) else { return nil }
-      throw .wrongKind(name: name, expected: use, found: other.kind)
+      throw .wrongKind(name: name, expected: use, found: "\(other.kind)")
     }
     account.withLock { _ = $0.taken.insert(name) }
     return first

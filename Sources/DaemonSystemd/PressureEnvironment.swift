@@ -8,7 +8,7 @@ extension PressureWatch {
   ///
   /// Throws ``SystemdError/malformedVariable(name:value:reason:)`` when the path is not absolute or the bytes
   /// are not Base64.
-  public static func configured(
+  package static func configured(
     for resource: PressureResource, variables: [String: String]
   ) throws(SystemdError) -> PressureWatch? {
     let name = "\(resource.rawValue.uppercased())_PRESSURE_WATCH"
@@ -25,42 +25,36 @@ extension PressureWatch {
     return PressureWatch(path: path, write: bytes)
   }
 
+  /// From 200 ms in 2 s on, for some task: what systemd itself gives to services (systemd.resource-control(5)), and a
+  /// window that the kernel lets anyone ask for. It ends with NUL, since the kernel overwrites the last byte.
+  static let trigger = Array("some 200000 2000000\0".utf8)
+
   /// The pressure file of the control group that this process is in; nil where there is none that this process
   /// may write to: no unified hierarchy, pressure not accounted for, or a service that it was not delegated
   /// to.
   ///
   /// Throws what reading /proc/self/cgroup and /proc/self/mountinfo comes upon.
-  public static func ownCgroup(
-    for resource: PressureResource, trigger: PressureTrigger = .standard
-  ) throws(SystemdError) -> PressureWatch? {
+  static func ownCgroup(for resource: PressureResource) throws(SystemdError) -> PressureWatch? {
     guard let folder = try PressureCgroup.folder() else { return nil }
     let path = "\(folder)/\(resource.rawValue).pressure"
     guard access(path, W_OK) == 0 else { return nil }
-    return PressureWatch(path: path, write: trigger.bytes)
+    return PressureWatch(path: path, write: trigger)
   }
 
   /// The whole machine's pressure file, whether or not this kernel has it: opening it says why not.
-  public static func systemWide(
-    for resource: PressureResource, trigger: PressureTrigger = .standard
-  ) -> PressureWatch {
-    PressureWatch(path: "/proc/pressure/\(resource.rawValue)", write: trigger.bytes)
+  static func systemWide(for resource: PressureResource) -> PressureWatch {
+    PressureWatch(path: "/proc/pressure/\(resource.rawValue)", write: trigger)
   }
 
-  /// What to watch: what the service manager says, which may be that it is off; else, with a `fallback`, this
-  /// process's control group; else the whole machine. Nil when nothing is said and there is no fallback.
+  /// What to watch: what the service manager says, which may be that it is off; else, with `fallsBack`, this
+  /// process's control group; else the whole machine. Nil when nothing is said and it does not fall back.
   ///
-  ///     if let watch = try PressureWatch.resolve(for: .memory, variables: variables), !watch.isOff {
-  ///       let monitor = try PressureMonitor(watch)
-  ///     }
-  ///
-  /// Throws as ``configured(for:variables:)`` and ``ownCgroup(for:trigger:)`` do.
-  public static func resolve(
-    for resource: PressureResource, variables: [String: String],
-    fallback: PressureTrigger? = .standard
+  /// Throws as ``configured(for:variables:)`` and ``ownCgroup(for:)`` do.
+  package static func resolve(
+    for resource: PressureResource, variables: [String: String], fallsBack: Bool
   ) throws(SystemdError) -> PressureWatch? {
     if let watch = try configured(for: resource, variables: variables) { return watch }
-    guard let fallback else { return nil }
-    return try ownCgroup(for: resource, trigger: fallback)
-      ?? systemWide(for: resource, trigger: fallback)
+    guard fallsBack else { return nil }
+    return try ownCgroup(for: resource) ?? systemWide(for: resource)
   }
 }

@@ -3,14 +3,6 @@ import Synchronization
 
 /// An open watch for pressure: a descriptor for an event loop.
 ///
-///     let monitor = try PressureMonitor(watch)
-///     // epoll_ctl(epoll, EPOLL_CTL_ADD, monitor.fileDescriptor, …) with monitor.pollEvents; when it is ready:
-///     switch monitor.consume() {
-///     case .pressure: dropCaches()
-///     case .quiet: break
-///     case .gone: break  // epoll_ctl(epoll, EPOLL_CTL_DEL, …), and let go of the monitor
-///     }
-///
 /// Two traps of the kernel's pressure files:
 /// - Asking whether it is ready *takes* the event. The descriptor must be in one epoll set, which is waited on
 ///   directly: in a set within a set, the outer one's question takes the event and the inner one finds nothing.
@@ -18,9 +10,9 @@ import Synchronization
 ///   peace until it has removed it, so `consume()` must be called and `.gone` be acted on.
 ///
 /// Any thread may call it, one at a time. Source: systemd's "Resource Pressure Handling", the kernel's "PSI".
-public final class PressureMonitor: Sendable {
+package final class PressureMonitor: Sendable {
   /// What ``consume()`` has found.
-  public enum Outcome: Sendable, Hashable {
+  package enum Outcome: Sendable, Hashable {
     /// There is pressure: free what can be had again.
     case pressure
     /// Nothing but the echo of what was written at first.
@@ -32,7 +24,7 @@ public final class PressureMonitor: Sendable {
   enum Form: Equatable { case file, fifo, socket }
 
   /// What was opened.
-  public let watch: PressureWatch
+  package let watch: PressureWatch
   let form: Form
   /// Closed with this object.
   private let descriptor: OwnedDescriptor
@@ -40,15 +32,15 @@ public final class PressureMonitor: Sendable {
   private let echo: Mutex<[UInt8]>
 
   /// For poll(2) or epoll; close-on-exec, valid as long as the monitor lives.
-  public var fileDescriptor: Int32 { descriptor.rawValue }
+  package var fileDescriptor: Int32 { descriptor.rawValue }
 
   /// What to wait for: EPOLLPRI for a pressure file, EPOLLIN for a FIFO or a socket.
-  public var pollEvents: UInt32 { UInt32(form == .file ? POLLPRI : POLLIN) }
+  package var pollEvents: UInt32 { UInt32(form == .file ? POLLPRI : POLLIN) }
 
   /// Opens what `watch` names, and writes its bytes at once.
   ///
   /// Throws a ``SystemdError`` whose sentence says what to do. Does not wait.
-  public init(_ watch: PressureWatch) throws(SystemdError) {
+  package init(_ watch: PressureWatch) throws(SystemdError) {
     guard !watch.isOff else {
       throw .invalidArgument(
         "Watching for pressure is switched off (\(watch.path)); do not open it.")
@@ -61,7 +53,7 @@ public final class PressureMonitor: Sendable {
   }
 
   /// To be called whenever the descriptor was ready; reads what a FIFO or socket has to give. Never waits.
-  public func consume() -> Outcome {
+  package func consume() -> Outcome {
     switch form {
     case .file: stillThere()
     case .fifo, .socket: drain()

@@ -1,31 +1,38 @@
-/// The directories that the service manager has made for this service.
 extension ServiceEnvironment {
-  /// `StateDirectory=`: what must survive (`STATE_DIRECTORY`, 244), absolute, in the unit's order; empty when unset.
+  /// The directories for what must survive: `StateDirectory=` (`STATE_DIRECTORY`, 244), absolute, in the unit's order;
+  /// empty when unset.
+  ///
+  /// - Throws: `malformedVariable` for anything but absolute paths.
   public var stateDirectories: [String] {
     get throws(SystemdError) { try directories(in: "STATE_DIRECTORY") }
   }
 
-  /// `RuntimeDirectory=`: what may go when the service stops (`RUNTIME_DIRECTORY`, 244).
+  /// The directories for what may go when the service stops: `RuntimeDirectory=` (`RUNTIME_DIRECTORY`, 244), otherwise
+  /// as ``stateDirectories``.
   public var runtimeDirectories: [String] {
     get throws(SystemdError) { try directories(in: "RUNTIME_DIRECTORY") }
   }
 
-  /// `CacheDirectory=`: what can be made again (`CACHE_DIRECTORY`, 244).
+  /// The directories for what can be made again: `CacheDirectory=` (`CACHE_DIRECTORY`, 244), otherwise as
+  /// ``stateDirectories``.
   public var cacheDirectories: [String] {
     get throws(SystemdError) { try directories(in: "CACHE_DIRECTORY") }
   }
 
-  /// `LogsDirectory=` (`LOGS_DIRECTORY`, 244).
+  /// The directories for logs: `LogsDirectory=` (`LOGS_DIRECTORY`, 244), otherwise as ``stateDirectories``.
   public var logsDirectories: [String] {
     get throws(SystemdError) { try directories(in: "LOGS_DIRECTORY") }
   }
 
-  /// `ConfigurationDirectory=` (`CONFIGURATION_DIRECTORY`, 244).
+  /// The directories of the configuration: `ConfigurationDirectory=` (`CONFIGURATION_DIRECTORY`, 244), otherwise as
+  /// ``stateDirectories``.
   public var configurationDirectories: [String] {
     get throws(SystemdError) { try directories(in: "CONFIGURATION_DIRECTORY") }
   }
 
-  /// `LoadCredential=` and the like (`CREDENTIALS_DIRECTORY`, 247), for ``Credentials``.
+  /// The directory of what `LoadCredential=` and the like give (`CREDENTIALS_DIRECTORY`, 247), for ``Credentials``.
+  ///
+  /// - Throws: `malformedVariable` for no absolute path.
   public var credentialsDirectory: String? {
     get throws(SystemdError) { try absolutePath(in: "CREDENTIALS_DIRECTORY") }
   }

@@ -2,9 +2,11 @@ import CLinux
 
 /// What the service manager has put into the environment of this process, typed and checked.
 ///
-///     let environment = ServiceEnvironment.current
-///     for problem in environment.problems { print(problem) }
-///     let state = try environment.stateDirectories.first ?? "/var/lib/mydaemon"
+/// ```swift
+/// let environment = ServiceEnvironment.current
+/// for problem in environment.problems { print(problem) }
+/// let state = try environment.stateDirectories.first ?? "/var/lib/mydaemon"
+/// ```
 ///
 /// A variable that is not set gives `nil` or nothing; one that is malformed gives an error that names it, never a
 /// default. The variables are read once and never changed: unsetting them is not safe while other threads run. For
@@ -15,12 +17,12 @@ import CLinux
 ///
 /// Source: systemd.exec(5) of systemd 261. Safe to use from any thread.
 public struct ServiceEnvironment: Sendable {
-  /// All variables, the first one where a name is there twice.
+  /// All variables by name, the first one where a name is there twice.
   public let variables: [String: String]
   /// The process that the variables are for.
-  public let processID: Int32
+  package let processID: Int32
   /// The inode of its pidfd; `nil` where the kernel (before 6.9) has none.
-  public let processInode: UInt64?
+  package let processInode: UInt64?
   /// Whether the environment was left unread, because this process has privileges that whoever started it may lack:
   /// the program is setuid or setgid, or has file capabilities (AT_SECURE of getauxval(3)).
   ///
@@ -36,16 +38,18 @@ public struct ServiceEnvironment: Sendable {
   public static let current = ServiceEnvironment(
     reading: clinux_environment(), isWithheld: clinux_is_secure())
 
-  /// Takes these variables as the environment, for tests.
+  /// Takes these variables as the environment of this process, for tests.
   ///
-  /// - Parameters:
-  ///   - variables: All of them, by name.
-  ///   - processID: The process that they are for; this one by default.
-  ///   - processInode: The inode of that process's pidfd; this one's by default.
-  public init(_ variables: [String: String], processID: Int32? = nil, processInode: UInt64? = nil) {
+  /// - Parameter variables: All of them, by name.
+  public init(_ variables: [String: String]) {
+    self.init(variables, processID: getpid(), processInode: ServiceEnvironment.ownInode())
+  }
+
+  /// The environment of another process, for tests.
+  package init(_ variables: [String: String], processID: Int32, processInode: UInt64?) {
     self.variables = variables
-    self.processID = processID ?? getpid()
-    self.processInode = processInode ?? ServiceEnvironment.ownInode()
+    self.processID = processID
+    self.processInode = processInode
     isWithheld = false
   }
 
@@ -89,11 +93,15 @@ public struct ServiceEnvironment: Sendable {
   }
 
   /// Whether systemd has executed this very process, rather than a parent of it (`SYSTEMD_EXEC_PID`, 248).
+  ///
+  /// - Throws: `malformedVariable`.
   public var isMainProcess: Bool {
     get throws(SystemdError) { try self.processID(in: "SYSTEMD_EXEC_PID") == processID }
   }
 
-  /// Where to send notifications (`NOTIFY_SOCKET`), for ``NotifySocket``.
+  /// The address to send notifications to (`NOTIFY_SOCKET`), for ``NotifySocket``; `nil` without a service manager.
+  ///
+  /// - Throws: `malformedVariable`.
   public var notifySocket: String? {
     get throws(SystemdError) {
       guard let address = variables["NOTIFY_SOCKET"], !address.isEmpty else { return nil }
@@ -102,8 +110,10 @@ public struct ServiceEnvironment: Sendable {
     }
   }
 
-  /// How often the watchdog wants to hear from this process at least (`WATCHDOG_USEC`, `WATCHDOG_PID`); `nil` when it
+  /// The longest time between two pings that the watchdog allows (`WATCHDOG_USEC`, `WATCHDOG_PID`); `nil` when it
   /// is off or for another process. Ping twice as often.
+  ///
+  /// - Throws: `malformedVariable`.
   public var watchdogPeriod: Duration? {
     get throws(SystemdError) {
       let pid = try self.processID(in: "WATCHDOG_PID")
@@ -119,13 +129,15 @@ public struct ServiceEnvironment: Sendable {
   }
 
   /// How many descriptors the service manager will keep (`FDSTORE`, 254); `nil` when it keeps none.
+  ///
+  /// - Throws: `malformedVariable`.
   public var fdStoreLimit: Int? {
     get throws(SystemdError) { try number(in: "FDSTORE", as: Int.self) }
   }
 
   // MARK: Problems
 
-  /// Every variable that is malformed, an error each.
+  /// What is wrong with the variables, an error for each one that is malformed.
   public var problems: [SystemdError] {
     var found = notText.sorted().map {
       SystemdError.malformedVariable(name: $0, value: variables[$0] ?? "", reason: "is not UTF-8")
@@ -141,9 +153,6 @@ public struct ServiceEnvironment: Sendable {
     check { () throws(SystemdError) in _ = try invocationID }
     check { () throws(SystemdError) in _ = try journalStream }
     check { () throws(SystemdError) in _ = try credentialsDirectory }
-    check { () throws(SystemdError) in _ = try managerPID }
-    check { () throws(SystemdError) in _ = try mainPID }
-    check { () throws(SystemdError) in _ = try pidFile }
     for name in ServiceEnvironment.directoryVariables {
       check { () throws(SystemdError) in _ = try directories(in: name) }
     }

@@ -6,6 +6,8 @@ extension ServiceEnvironment {
   ///
   /// Without names each is called "unknown", as in sd_listen_fds_with_names(3). Sockets come first, in the order of the
   /// socket units, then what was stored. To have them, see ``PassedDescriptors``.
+  ///
+  /// - Throws: `malformedVariable`.
   public var passedDescriptorNames: [String] {
     get throws(SystemdError) {
       guard try passedDescriptorsAreOurs else { return [] }

@@ -8,8 +8,9 @@ public enum SystemdError: Error, Sendable, Hashable, CustomStringConvertible {
   case invalidArgument(String)
   /// What a peer or the kernel handed over is not what its protocol says.
   case malformedInput(String)
-  /// A descriptor was preserved under this name, but for another use. It is still there to be taken.
-  case wrongKind(name: String, expected: DescriptorUse, found: DescriptorKind)
+  /// A descriptor was preserved under this name, but for another use; `found` says what it is, as in "inet stream
+  /// connection". It is still there to be taken.
+  case wrongKind(name: String, expected: DescriptorUse, found: String)
   /// The service manager's store may have no place for this one, so nothing was sent.
   case storeFull(name: String, limit: Int)
   /// It did not happen in time.
@@ -27,6 +28,7 @@ public enum SystemdError: Error, Sendable, Hashable, CustomStringConvertible {
     [EMFILE, ENFILE, ENOMEM].contains(number)
   }
 
+  /// One sentence, for a log or a status line.
   public var description: String {
     switch self {
     case .malformedVariable(let name, let value, let reason):

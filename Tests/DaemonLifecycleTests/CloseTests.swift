@@ -1,5 +1,6 @@
 import DaemonLifecycle
 import DaemonLifecycleTesting
+import TestSupport
 import Testing
 
 /// A subject that goes away leaves nobody waiting.
@@ -10,7 +11,7 @@ import Testing
     let mock = MockLifecycleSubject()
     let hold = mock.holdDeliveries()
     let post = Task { await mock.post(Note()) }
-    while !mock.postWasCalled, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
+    try await eventually { mock.postWasCalled }
     // It waits behind the hold now, or finds the subject closed.
     mock.core.shutDown()
     #expect(await post.value.entries.isEmpty)

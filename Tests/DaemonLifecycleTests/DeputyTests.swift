@@ -1,5 +1,6 @@
 import CLinux
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
@@ -41,17 +42,13 @@ private final class Doorbell: LifecycleSource {
     return configuration
   }
 
-  private func eventually(_ isSo: () -> Bool) async {
-    while !isSo(), !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
-  }
-
   /// Who has nothing to do becomes the deputy, if there is none: so there is something to do until there is one.
-  private func untilDeputy(_ executor: HookExecutor) async {
-    while !executor.hasDeputy, !Task.isCancelled {
+  private func untilDeputy(_ executor: HookExecutor) async throws {
+    try await eventually {
       executor.enqueue(.work {})
-      try? await Task.sleep(for: .milliseconds(1))
+      return executor.hasDeputy
     }
-    await eventually { executor.isQuiet }
+    try await eventually { executor.isQuiet }
   }
 
   /// A core in the foreground whose leader has a deputy; with a long `patience` that one never takes over.
@@ -68,7 +65,7 @@ private final class Doorbell: LifecycleSource {
       .makeAsyncIterator()
     doorbell.ring(.launch)
     _ = await reports.next()
-    await untilDeputy(executor)
+    try await untilDeputy(executor)
     return (core, doorbell, reports)
   }
 
@@ -111,7 +108,7 @@ private final class Doorbell: LifecycleSource {
     var (core, doorbell, reports) = try await core([blocking, checked], patient)
     for round in 1...5 {
       doorbell.ring(.enterBackground(.operator))
-      await eventually { began.load(ordering: .relaxed) == round }
+      try await eventually { began.load(ordering: .relaxed) == round }
       doorbell.ring(.checkHealth)
       let report = try #require(await reports.next())
       #expect(report.problems.isEmpty)
@@ -121,11 +118,11 @@ private final class Doorbell: LifecycleSource {
       doorbell.ring(.enterForeground(.operator))
       _ = await reports.next()
       // The next check begins when Swift's pool has answered this one.
-      await eventually { core.state.withLock { !$0.machine.health.isChecking } }
-      await untilDeputy(core.executor)
+      try await eventually { core.state.withLock { !$0.machine.health.isChecking } }
+      try await untilDeputy(core.executor)
     }
     core.close()
-    await eventually { core.executor.threadCount == 0 }
+    try await eventually { core.executor.threadCount == 0 }
     withExtendedLifetime((blocking, checked)) {}
   }
 
@@ -143,7 +140,7 @@ private final class Doorbell: LifecycleSource {
     core.close()
     await ran.wait()
     release.signal()
-    await eventually { core.executor.threadCount == 0 }
+    try await eventually { core.executor.threadCount == 0 }
     withExtendedLifetime(blocking) {}
   }
 
@@ -187,7 +184,7 @@ private final class Doorbell: LifecycleSource {
     #expect(mostThreads.load(ordering: .relaxed) <= 4)
     core.remove(id)
     core.close()
-    await eventually { core.executor.threadCount == 0 }
+    try await eventually { core.executor.threadCount == 0 }
     _ = reports
   }
 }

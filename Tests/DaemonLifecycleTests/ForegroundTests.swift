@@ -1,5 +1,6 @@
 import DaemonLifecycleTesting
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
@@ -48,9 +49,7 @@ import Testing
   @Test func doesNotRunInTheBackground() async throws {
     let mock = MockLifecycleSubject(state: .background)
     let task = run(mock, sleeping(mock))
-    while mock.core.state.withLock({ $0.observers.isEmpty }), !Task.isCancelled {
-      try? await Task.sleep(for: .milliseconds(1))
-    }
+    try await eventually { !mock.core.state.withLock { $0.observers.isEmpty } }
     await mock.settled()
     #expect(log.all.isEmpty)
     await mock.send(.sigusr2)
@@ -72,10 +71,10 @@ import Testing
     let mock = MockLifecycleSubject()
     let log = log
     let task = run(mock) { log.add("round") }
-    while log.all.isEmpty, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
+    try await eventually { !log.all.isEmpty }
     await mock.send(.sigusr1)
     await mock.send(.sigusr2)
-    while log.all.count < 2, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
+    try await eventually { log.all.count >= 2 }
     await mock.send(.sigterm)
     await task.value
     #expect(log.all == ["round", "round", "returned"])
@@ -106,7 +105,7 @@ import Testing
       defer { log.add("ends") }
       if isFirst { await gate.wait() } else { try await mock.clock.sleep(for: .seconds(1000)) }
     }
-    while log.all.isEmpty, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
+    try await eventually { !log.all.isEmpty }
     // The body ignores the pause: it is overdue.
     mock.inject(.sigusr1)
     await mock.advance(by: .seconds(11))

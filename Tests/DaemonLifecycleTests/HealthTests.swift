@@ -1,4 +1,6 @@
+import DaemonSystemd
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
@@ -86,15 +88,13 @@ import Testing
     #expect(!observed.log.names.contains("healthy"))
   }
 
-  @Test func aSlowPauseIsNoIllness() async {
+  @Test func aSlowPauseIsNoIllness() async throws {
     let gate = Gate()
     let patient = Patient(inBackground: { await gate.wait() })
     let observed = await launched(patient)
     observed.core.receive(LifecycleEvent(.enterBackground(.operator)))
     observed.core.receive(.watchdogTick(stall: .zero))
-    while !observed.log.names.contains("healthy"), !Task.isCancelled {
-      try? await Task.sleep(for: .milliseconds(1))
-    }
+    try await eventually { observed.log.names.contains("healthy") }
     #expect(!observed.log.names.contains("ended background in background"))
     gate.open()
     await observed.core.untilIdle()
@@ -136,7 +136,7 @@ import Testing
     #expect(observed.log.names.filter { $0 == "healthy" }.count == before)
   }
 
-  @Test func aSuspendInHasteIsNoIllness() async {
+  @Test func aSuspendInHasteIsNoIllness() async throws {
     let patient = Patient()
     let observed = await launched(patient)
     let core = observed.core
@@ -151,9 +151,7 @@ import Testing
     await core.advance(by: .milliseconds(2500))
     core.receive(.watchdogTick(stall: .zero))
     await core.advance(by: .milliseconds(100))
-    while core.state.withLock({ $0.machine.health.isChecking }), !Task.isCancelled {
-      try? await Task.sleep(for: .milliseconds(1))
-    }
+    try await eventually { !core.state.withLock { $0.machine.health.isChecking } }
     #expect(!observed.log.names.contains("ended suspend in background"))
     #expect(observed.log.names.contains("healthy"))
     #expect(!observed.log.names.contains { $0.hasPrefix("unhealthy") })

@@ -1,5 +1,6 @@
 import DaemonLifecycleTesting
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
@@ -135,7 +136,7 @@ import Testing
     ]
     await mock.settled()
     _ = await mock.post(Ping())
-    while log.all.count < 2, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
+    try await eventually { log.all.count >= 2 }
     #expect(log.all == ["ping ends", "pong"])
     withExtendedLifetime(tokens) {}
   }

@@ -1,5 +1,6 @@
 import DaemonLifecycleTesting
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
@@ -9,11 +10,6 @@ import Testing
   private let configuration = LifecycleConfiguration(
     signals: .none, hookDeadline: .milliseconds(50), cancellationGrace: .milliseconds(20),
     exitGrace: nil, terminatesWhenLaunchFails: false, logsProblems: false)
-
-  /// Waits for a fact that nothing announces; a test that waits in vain is ended by its time limit.
-  private func eventually(_ isSo: () -> Bool) async {
-    while !isSo(), !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
-  }
 
   private func reports(of core: LifecycleCore) -> AsyncStream<LifecycleReport>.Iterator {
     core.stream(of: .reports, bufferingNewest: 64, as: LifecycleReport.self).makeAsyncIterator()
@@ -57,7 +53,7 @@ import Testing
     #expect(log.all.contains("a save"))
     #expect(core.executor.threadCount == 2)
     core.close()
-    await eventually { core.executor.threadCount == 0 }
+    try await eventually { core.executor.threadCount == 0 }
   }
 
   /// One of the two is in a hook that does not end, so the other listens, and runs none.
@@ -85,7 +81,7 @@ import Testing
 
     // With threads to be had again, so are the hooks: it has missed the pause, and is told of it now.
     allowed.threads.store(1000, ordering: .relaxed)
-    await eventually { log.all == ["a background"] }
+    try await eventually { log.all == ["a background"] }
     core.receive(LifecycleEvent(.terminate))
     var entries: [String] = []
     while let report = await reports.next() { entries += report.entries.map(\.description) }
@@ -119,9 +115,9 @@ import Testing
     #expect(core.executor.threadCount > count, "each of them holds a thread")
     #expect(core.executor.threadCount <= count + 2)
     for _ in 0..<count { release.signal() }
-    await eventually { core.executor.threadCount == 2 }
+    try await eventually { core.executor.threadCount == 2 }
     core.close()
-    await eventually { core.executor.threadCount == 0 }
+    try await eventually { core.executor.threadCount == 0 }
   }
 
   @Test(.timeLimit(.minutes(1))) func anIdleSubjectHasTwoThreadsAndNoTimer() async throws {
@@ -129,7 +125,7 @@ import Testing
     let listener = Listener("a", Log())
     subject.addObserver(listener)
     try await subject.start()
-    await eventually { subject.core.executor.threadCount == 2 }
+    try await eventually { subject.core.executor.threadCount == 2 }
     #expect(!subject.core.executor.poll.isArmed)
   }
 
@@ -181,7 +177,7 @@ import Testing
     let tokens = try await start()
     holder.subject.withLock { $0 }?.enterBackground()
     await dropped.wait()
-    await eventually { isAlive == nil }
+    try await eventually { isAlive == nil }
     withExtendedLifetime(tokens) {}
   }
 
@@ -209,7 +205,7 @@ import Testing
     #expect(await counter.count == 1600)
     #expect(await counter.overlaps == 0)
     // The last job has resumed this test, and its thread is still about to note that the lane is empty.
-    await eventually { core.executor.busyLanes.load(ordering: .relaxed) == 0 }
+    try await eventually { core.executor.busyLanes.load(ordering: .relaxed) == 0 }
     core.close()
   }
 }

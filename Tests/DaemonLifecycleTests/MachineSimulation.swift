@@ -1,3 +1,4 @@
+import DaemonSystemd
 import TestSupport
 
 @testable import DaemonLifecycle

@@ -22,7 +22,10 @@ import Testing
     queue.append([.exitStatus(0), .status("c")])
     queue.append([.watchdog])
     var messages: [[NotifyField]] = []
-    while !queue.isEmpty { messages.append(queue.removeFirst()) }
+    while let first = queue.first {
+      messages.append(first)
+      queue.removeFirst()
+    }
     #expect(
       messages == [
         [.ready, .status("a")],
@@ -30,15 +33,6 @@ import Testing
         [.reloading(at: 1), .status("b")], [.ready], [.stopping],
         [.exitStatus(0), .status("c"), .watchdog],
       ])
-  }
-
-  @Test func whatWasPutBackIsTheNext() {
-    var queue = NotifyQueue()
-    queue.append([.watchdog])
-    let first = queue.removeFirst()
-    queue.append([.stopping])
-    queue.putBack(first)
-    #expect(queue.first == [.watchdog])
   }
 
   // MARK: The sink
@@ -80,15 +74,13 @@ import Testing
     }
   }
 
-  /// By the timer of the listening thread; without one, by a thread.
-  @Test(arguments: [true, false]) func aFullManagerIsToldEverythingInOrder(byTimer: Bool)
-    async throws
-  {
+  /// By the timer of the listening thread.
+  @Test func aFullManagerIsToldEverythingInOrder() async throws {
     let manager = try FullManager()
     let log = Log()
     let sink = NotifySink(manager.notify, sendsStatus: false) { log.add($0) }
     let core = LifecycleCore(configuration: LifecycleConfiguration())
-    if byTimer { try core.listen(to: sink.retries) }
+    try core.listen(to: sink.retries)
     defer { core.close() }
     let snapshot = LifecycleSnapshot(state: .foreground, reasons: [])
     let cause = LifecycleCause(.api)

@@ -1,5 +1,7 @@
 import CLinux
+import DaemonSystemd
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
@@ -181,11 +183,9 @@ import Testing
       try core.listen(to: marker.retries)
       defer { core.close() }
       marker.set(true, number: 1)
-      let deadline = MonotonicTime.now().advanced(by: .seconds(30))
-      while !folder.names.contains("ready"), MonotonicTime.now() < deadline {
-        try await Task.sleep(for: .milliseconds(5))
+      try await eventually("it is ready after a failure of call \(index)") {
+        folder.names.contains("ready")
       }
-      #expect(folder.names.contains("ready"), "after a failure of call \(index)")
       marker.set(false, number: 2)
       guard files.hasBroken else { break }
       index += 1

@@ -1,6 +1,7 @@
 import CLinux
 import DaemonLifecycleTesting
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
@@ -55,7 +56,7 @@ import Testing
     mock = nil
     ends.open()
     for await _ in stream {}  // finishes though nothing terminated
-    while !core.executor.isQuiet, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
+    try await eventually { core.executor.isQuiet }
     #expect(core.lifecycleState == .foreground)
   }
 
@@ -183,9 +184,7 @@ import Testing
     let stuck = Scripted(save: { _ in await gate.wait() })
     mock.addObserver(stuck)
     let task = Task { try await mock.foreground {} }
-    while mock.core.state.withLock({ $0.rounds.isEmpty }), !Task.isCancelled {
-      try? await Task.sleep(for: .milliseconds(1))
-    }
+    try await eventually { !mock.core.state.withLock { $0.rounds.isEmpty } }
     await mock.settled()
     mock.inject(.terminate)
     await mock.advance(by: .seconds(3))

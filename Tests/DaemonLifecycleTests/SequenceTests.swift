@@ -1,5 +1,6 @@
 import DaemonLifecycleTesting
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
@@ -291,9 +292,7 @@ import Testing
       late.open()
     }
     mock.inject(.sigusr2)
-    while stale.withLock({ $0 == nil }), !Task.isCancelled {
-      try? await Task.sleep(for: .milliseconds(1))
-    }
+    try await eventually { stale.withLock { $0 != nil } }
     // The main actor has answered: until it has, nobody can say that the hook does not wait for it.
     await MainActor.run {}
     await mock.advance(by: .seconds(20))
@@ -307,9 +306,7 @@ import Testing
     #expect(outcomes(down.problems) == ["busy"])
     gate.open()
     await late.wait()
-    while mock.core.state.withLock({ $0.machine.calls.count }) > 0, !Task.isCancelled {
-      try? await Task.sleep(for: .milliseconds(1))
-    }
+    try await eventually { mock.core.state.withLock { $0.machine.calls.count } == 0 }
     await mock.settled()
     // It is told now what it has missed, and is one of them again.
     #expect(log.all.last == "-17")

@@ -1,5 +1,7 @@
 import CLinux
+import DaemonSystemd
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
@@ -141,16 +143,13 @@ import Testing
       var time = itimerspec()
       time.it_value.tv_nsec = 1
       timer_settime(timer, 0, &time, nil)
-      let cause = try await until { source.read(descriptor).first }
-      guard case .event(let event) = cause else { continue }
+      var inputs: [LifecycleInput] = []
+      try await eventually {
+        inputs = source.read(descriptor)
+        return !inputs.isEmpty
+      }
+      guard case .event(let event)? = inputs.first else { continue }
       #expect("\(event.cause)" == "\(signal) queued")
-    }
-  }
-
-  private func until<T>(_ find: () -> T?) async throws -> T {
-    while true {
-      if let found = find() { return found }
-      try await Task.sleep(for: .milliseconds(1))
     }
   }
 

@@ -1,3 +1,4 @@
+import DaemonSystemd
 import Synchronization
 import Testing
 

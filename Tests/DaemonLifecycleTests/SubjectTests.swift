@@ -1,6 +1,7 @@
 import DaemonLifecycle
 import DaemonLifecycleTesting
 import Synchronization
+import TestSupport
 import Testing
 
 /// The real subject, without signals: those are tested in processes of their own.
@@ -192,7 +193,7 @@ import Testing
       })
     observe()
     await mock.send(signal)
-    while log.all.isEmpty, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
+    try await eventually { !log.all.isEmpty }
     #expect(log.all.count == 1)
   }
 

@@ -1,3 +1,4 @@
+import DaemonSystemd
 import Testing
 
 @testable import DaemonLifecycle

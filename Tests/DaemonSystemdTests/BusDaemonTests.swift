@@ -14,7 +14,7 @@ struct BusDaemonTests {
 
   init() throws {
     daemon = try BusDaemon()
-    session = BusSession(address: daemon.address, options: BusTests.options)
+    session = BusSession(.address(daemon.address), options: BusTests.options)
     session.start()
     // The daemon needs a moment, and what is asked for before that is refused.
     let connected = BusLog<Bool>()
@@ -25,8 +25,9 @@ struct BusDaemonTests {
 
   @Test func callsAndErrors() {
     let results = BusLog<Result<[BusValue], BusError>>()
-    session.call(BusObject.bus.method("NameHasOwner"), arguments: [.string("org.freedesktop.DBus")])
-    { results.append($0) }
+    session.call(BusObject.bus.method("NameHasOwner"), arguments: ["org.freedesktop.DBus"]) {
+      results.append($0)
+    }
     session.call(BusObject.bus.method("NoSuch")) { results.append($0) }
     #expect(pump(session, nil) { results.all.count == 2 })
     #expect(results.all[0] == .success([.bool(true)]))
@@ -75,7 +76,7 @@ struct BusDaemonTests {
     for round in 1...2 {
       #expect(pump(session, nil) { installed.all.count == round })
       let heard = names.all.count
-      let other = BusSession(address: daemon.address, options: BusTests.options)
+      let other = BusSession(.address(daemon.address), options: BusTests.options)
       other.start()
       #expect(
         pump(session, nil) {

@@ -13,7 +13,7 @@ import Testing
     "org.freedesktop.DBus.Error.ServiceUnknown", "nobody has this name")
 
   init() {
-    session = BusSession(address: peer.address, options: BusTests.options)
+    session = BusSession(.address(peer.address), options: BusTests.options)
     session.start()
   }
 

@@ -14,7 +14,7 @@ import Testing
   private func session(firstDelay: Duration = .milliseconds(1)) -> BusSession {
     var options = BusTests.options
     options.firstDelay = firstDelay
-    let session = BusSession(address: peer.address, options: options)
+    let session = BusSession(.address(peer.address), options: options)
     session.start()
     return session
   }

@@ -11,7 +11,7 @@ import Testing
   private static let logind = ":1.10"
 
   init() {
-    session = BusSession(address: peer.address, options: BusTests.options)
+    session = BusSession(.address(peer.address), options: BusTests.options)
     login = Login1(session)
     peer.answer = { _ in .reply([.variant(.bool(false))]) }
     session.start()
@@ -158,27 +158,27 @@ import Testing
     #expect(pipe(&ends) == 0)
     let sent = BusDescriptor(OwnedDescriptor(owning: ends[1]))
     peer.answer = { _ in .reply([.descriptor(sent)]) }
-    let locks = BusLog<InhibitorLock>()
-    login.inhibit([.shutdown, .sleep], who: "w", why: "y") {
+    let locks = BusLog<BusDescriptor>()
+    login.inhibit(.shutdown, who: "w", why: "y") {
       if case .success(let lock) = $0 { locks.append(lock) }
     }
     #expect(pump(session, peer) { !locks.all.isEmpty })
-    #expect(peer.calls.first?.strings == ["shutdown:sleep", "w", "y", "delay"])
+    #expect(peer.calls.first?.strings == ["shutdown", "w", "y", "delay"])
     let lock = try #require(locks.all.first)
     sent.close()
     session.close()
     var logind = pollfd(fd: ends[0], events: Int16(POLLIN), revents: 0)
-    #expect(lock.isHeld && poll(&logind, 1, 0) == 0)
-    lock.release()
-    lock.release()
-    #expect(!lock.isHeld && poll(&logind, 1, 0) == 1)
+    #expect(poll(&logind, 1, 0) == 0)
+    lock.close()
+    lock.close()
+    #expect(poll(&logind, 1, 0) == 1)
     close(ends[0])
   }
 
   @Test func lockIsReleasedWithItsLifetime() throws {
     var ends: [Int32] = [0, 0]
     #expect(pipe(&ends) == 0)
-    do { _ = InhibitorLock(BusDescriptor(OwnedDescriptor(owning: ends[1]))) }
+    do { _ = BusDescriptor(OwnedDescriptor(owning: ends[1])) }
     var byte: UInt8 = 0
     #expect(read(ends[0], &byte, 1) == 0)
     close(ends[0])
@@ -208,19 +208,12 @@ import Testing
     }
   }
 
-  @Test func propertiesAreRead() {
-    peer.answer = {
-      $0.strings.last == "InhibitDelayMaxUSec"
-        ? .reply([.variant(.uint64(5_000_000))]) : .reply([.variant(.bool(true))])
-    }
+  @Test func theLongestDelayIsRead() {
+    peer.answer = { _ in .reply([.variant(.uint64(5_000_000))]) }
     let delays = BusLog<Result<Duration, BusError>>()
-    let flags = BusLog<Result<Bool, BusError>>()
     login.inhibitDelayMax { delays.append($0) }
-    login.preparingForSleep { flags.append($0) }
-    login.preparingForShutdown { flags.append($0) }
-    #expect(pump(session, peer) { flags.all.count == 2 })
-    #expect(delays.all == [.success(.seconds(5))])
-    #expect(flags.all == [.success(true), .success(true)])
+    #expect(pump(session, peer) { delays.all == [.success(.seconds(5))] })
+    #expect(peer.calls.first?.strings.last == "InhibitDelayMaxUSec")
   }
 
   // MARK: The user's session

@@ -257,9 +257,9 @@ final class BusLog<Element: Sendable>: Sendable {
 
 /// Lets a session and its peer work until something is so. False when that does not come about.
 func pump(_ session: BusSession, _ peer: BusPeer?, until condition: () -> Bool) -> Bool {
-  let deadline = BusTime.now().advanced(20_000_000)
+  let deadline = MonotonicTime.after(.seconds(20))
   while !condition() {
-    guard BusTime.now() < deadline else { return false }
+    guard MonotonicTime.now() < deadline else { return false }
     var waiting = ([session.fileDescriptor] + (peer?.descriptors ?? []))
       .map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     _ = poll(&waiting, nfds_t(waiting.count), 100)

@@ -1,5 +1,6 @@
 import CLinux
 import Foundation
+import Synchronization
 import Testing
 
 @testable import DaemonSystemd
@@ -28,7 +29,7 @@ import Testing
   // MARK: Connecting
 
   @Test func connectsWithoutWaiting() {
-    let session = BusSession(address: peer.address, options: BusTests.options)
+    let session = BusSession(.address(peer.address), options: BusTests.options)
     let watch = session.observe(observer())
     session.start()
     #expect(pump(session, peer) { heard.all == ["connected"] })
@@ -66,7 +67,7 @@ import Testing
   @Test func missingSocketIsSaidOnceAndTriedAgain() {
     peer.stop()
     unlink(peer.path)
-    let session = BusSession(address: peer.address, options: BusTests.options)
+    let session = BusSession(.address(peer.address), options: BusTests.options)
     let watch = session.observe(observer())
     session.start()
     #expect(pump(session, peer) { !heard.all.isEmpty })
@@ -79,7 +80,7 @@ import Testing
   @Test(arguments: [BusPeer.Manner.hangsUpAtOnce, .hangsUpAfterAuthentication])
   func refusalIsUnavailable(manner: BusPeer.Manner) {
     peer.manner = manner
-    let session = BusSession(address: peer.address, options: BusTests.options)
+    let session = BusSession(.address(peer.address), options: BusTests.options)
     let watch = session.observe(observer())
     session.start()
     #expect(pump(session, peer) { peer.connectionCount >= 4 })
@@ -93,7 +94,7 @@ import Testing
     peer.manner = .neverAnswers
     var options = BusTests.options
     options.connectTimeout = .milliseconds(30)
-    let session = BusSession(address: peer.address, options: options)
+    let session = BusSession(.address(peer.address), options: options)
     let watch = session.observe(observer())
     let refused = BusLog<BusError>()
     session.perform { if case .failure(let error) = $0 { refused.append(error) } }
@@ -105,7 +106,7 @@ import Testing
   }
 
   @Test func lostAndBack() {
-    let session = BusSession(address: peer.address, options: BusTests.options)
+    let session = BusSession(.address(peer.address), options: BusTests.options)
     let watch = session.observe(observer())
     let results = BusLog<Result<[BusValue], BusError>>()
     session.start()
@@ -119,7 +120,7 @@ import Testing
     #expect(results.all == [.failure(.disconnected(errno: ECONNRESET))])
     #expect(session.fileDescriptor == descriptor)
     peer.answer = { .reply($0.body) }
-    session.call(echo.method("Say"), arguments: [.string("again")]) { results.append($0) }
+    session.call(echo.method("Say"), arguments: ["again"]) { results.append($0) }
     #expect(pump(session, peer) { results.all.count == 2 })
     #expect(results.all.last == .success([.string("again")]))
     watch.cancel()
@@ -138,14 +139,14 @@ import Testing
     .variant(.structure([.uint32(7), .objectPath("/")])), .array(of: "a{sv}", [.properties([:])]),
   ]
 
-  @Test func everyTypeGoesThereAndBack() {
-    peer.answer = { .reply($0.body) }
-    let session = BusSession(address: peer.address, options: BusTests.options)
+  @Test func everyTypeIsRead() {
+    peer.answer = { _ in .reply(Self.sample) }
+    let session = BusSession(.address(peer.address), options: BusTests.options)
     let results = BusLog<Result<[BusValue], BusError>>()
     session.start()
-    session.call(echo.method("Say"), arguments: Self.sample) { results.append($0) }
+    session.call(echo.method("Say"), arguments: ["grüß\u{1F642}", ""]) { results.append($0) }
     #expect(pump(session, peer) { !results.all.isEmpty })
-    #expect(peer.calls.first?.body == Self.sample)
+    #expect(peer.calls.first?.body == [.string("grüß\u{1F642}"), .string("")])
     #expect(results.all == [.success(Self.sample)])
   }
 
@@ -154,7 +155,7 @@ import Testing
     #expect(pipe(&ends) == 0)
     let sent = BusDescriptor(OwnedDescriptor(owning: ends[1]))
     peer.answer = { _ in .reply([.descriptor(sent)]) }
-    let session = BusSession(address: peer.address, options: BusTests.options)
+    let session = BusSession(.address(peer.address), options: BusTests.options)
     let results = BusLog<Result<[BusValue], BusError>>()
     session.start()
     session.call(echo.method("Pipe")) { results.append($0) }
@@ -166,11 +167,11 @@ import Testing
     }
     session.close()
     sent.close()
-    let flags = got.withNumber { clinux_descriptor_flags($0) }
+    let flags = got.number.withLock { clinux_descriptor_flags($0) }
     #expect(flags == FD_CLOEXEC)
-    #expect(got.withNumber { write($0, "x", 1) } == 1)
+    #expect(got.number.withLock { write($0, "x", 1) } == 1)
     got.close()
-    #expect(!got.isOpen && got.take() == nil)
+    #expect(got.number.withLock { $0 } == -1)
     var byte: UInt8 = 0
     #expect(read(ends[0], &byte, 1) == 1)
     #expect(read(ends[0], &byte, 1) == 0)  // the other end is closed, everywhere
@@ -178,16 +179,13 @@ import Testing
   }
 
   @Test func whatCanNotBeSentIsAnError() {
-    let session = BusSession(address: peer.address, options: BusTests.options)
+    let session = BusSession(.address(peer.address), options: BusTests.options)
     let errors = BusLog<BusError>()
     session.start()
     let note: @Sendable (Result<[BusValue], BusError>) -> Void = {
       if case .failure(let error) = $0 { errors.append(error) }
     }
-    session.call(echo.method("Say"), arguments: [.string("a\0b")], completion: note)
-    session.call(echo.method("Say"), arguments: [.objectPath("no path")], completion: note)
-    session.call(echo.method("Say"), arguments: [.array(of: "s", [.int32(1)])], completion: note)
-    session.call(echo.method("Say"), arguments: [.array(of: "nonsense", [])], completion: note)
+    session.call(echo.method("Say"), arguments: ["a\0b"], completion: note)
     session.call(echo.method("no method"), completion: note)
     session.perform { connection in
       guard case .success(let connection) = connection else { return }
@@ -196,7 +194,7 @@ import Testing
         rule, installed: { if case .failure(let error) = $0 { errors.append(error) } }
       ) { _ in }
     }
-    #expect(pump(session, peer) { errors.all.count == 6 })
+    #expect(pump(session, peer) { errors.all.count == 3 })
     for case let error in errors.all {
       if case .invalidArgument = error { continue }
       Issue.record("\(error)")
@@ -207,7 +205,7 @@ import Testing
 
   @Test func errorReplyKeepsItsName() {
     peer.answer = { _ in .error("org.freedesktop.DBus.Error.AccessDenied", "no") }
-    let session = BusSession(address: peer.address, options: BusTests.options)
+    let session = BusSession(.address(peer.address), options: BusTests.options)
     let results = BusLog<Result<[BusValue], BusError>>()
     session.start()
     session.call(echo.method("Do")) { results.append($0) }
@@ -220,7 +218,7 @@ import Testing
   }
 
   @Test func unansweredCallTimesOut() {
-    let session = BusSession(address: peer.address, options: BusTests.options)
+    let session = BusSession(.address(peer.address), options: BusTests.options)
     let results = BusLog<Result<[BusValue], BusError>>()
     session.start()
     session.call(echo.method("Never"), timeout: .milliseconds(20)) { results.append($0) }
@@ -231,7 +229,7 @@ import Testing
   @Test func stormLeavesRoomForOthers() {
     var options = BusTests.options
     options.stepsAtOnce = 4
-    let session = BusSession(address: peer.address, options: options)
+    let session = BusSession(.address(peer.address), options: options)
     let heard = BusLog<BusSignal>()
     let echo = echo
     session.start()
@@ -252,7 +250,7 @@ import Testing
   // MARK: Ending
 
   @Test func closeAnswersEverybodyOnce() {
-    let session = BusSession(address: peer.address, options: BusTests.options)
+    let session = BusSession(.address(peer.address), options: BusTests.options)
     let results = BusLog<Result<[BusValue], BusError>>()
     session.start()
     session.call(echo.method("Never")) { results.append($0) }
@@ -268,7 +266,7 @@ import Testing
   }
 
   @Test func closeWithinACallback() {
-    let session = BusSession(address: peer.address, options: BusTests.options)
+    let session = BusSession(.address(peer.address), options: BusTests.options)
     let heard = BusLog<String>()
     session.start()
     session.perform { [weak session] _ in
@@ -284,7 +282,7 @@ import Testing
   @Test func sessionThatIsLetGoAnswers() {
     let results = BusLog<Result<[BusValue], BusError>>()
     do {
-      let session = BusSession(address: peer.address, options: BusTests.options)
+      let session = BusSession(.address(peer.address), options: BusTests.options)
       session.start()
       session.call(echo.method("Never")) { results.append($0) }
       #expect(pump(session, peer) { peer.calls.count == 1 })
@@ -294,7 +292,7 @@ import Testing
 
   @Test func manyThreadsAskAtOnce() {
     peer.answer = { .reply($0.body) }
-    let session = BusSession(address: peer.address, options: BusTests.options)
+    let session = BusSession(.address(peer.address), options: BusTests.options)
     let results = BusLog<Result<[BusValue], BusError>>()
     let echo = echo
     session.start()
@@ -302,7 +300,7 @@ import Testing
     for thread in 0..<4 {
       DispatchQueue.global().async(group: group) {
         for number in 0..<50 {
-          session.call(echo.method("Say"), arguments: [.int32(Int32(thread * 50 + number))]) {
+          session.call(echo.method("Say"), arguments: ["\(thread * 50 + number)"]) {
             results.append($0)
           }
         }
@@ -318,7 +316,7 @@ import Testing
   /// The child does everything with its copy; the parent goes on undisturbed.
   @Test func forkIsRefused() throws {
     peer.answer = { .reply($0.body) }
-    let session = BusSession(address: peer.address, options: BusTests.options)
+    let session = BusSession(.address(peer.address), options: BusTests.options)
     let results = BusLog<BusError>()
     let kept = BusKeptConnection()
     session.start()
@@ -336,15 +334,17 @@ import Testing
       _exit(results.all == [.afterFork, .afterFork] ? 0 : 1)
     }
     var status: Int32 = -1
-    let deadline = BusTime.now().advanced(20_000_000)
-    while waitpid(child, &status, WNOHANG) == 0, BusTime.now() < deadline { _ = poll(nil, 0, 5) }
+    let deadline = MonotonicTime.after(.seconds(20))
+    while waitpid(child, &status, WNOHANG) == 0, MonotonicTime.now() < deadline {
+      _ = poll(nil, 0, 5)
+    }
     if status == -1 { kill(child, SIGKILL) }
     #expect(status == 0)
     let answers = BusLog<[BusValue]>()
-    session.call(echo.method("Say"), arguments: [.bool(true)]) {
+    session.call(echo.method("Say"), arguments: ["on"]) {
       if case .success(let values) = $0 { answers.append(values) }
     }
-    #expect(pump(session, peer) { answers.all == [[.bool(true)]] })
+    #expect(pump(session, peer) { answers.all == [[.string("on")]] })
     kept.connection = nil
   }
 }

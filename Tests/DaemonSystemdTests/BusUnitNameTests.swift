@@ -87,11 +87,14 @@ import Testing
   }
 
   @Test func timesSaturate() {
-    #expect(BusTime.microseconds(.zero) == 1)
-    #expect(BusTime.microseconds(.seconds(-5)) == 1)
-    #expect(BusTime.microseconds(.milliseconds(1500)) == 1_500_000)
-    #expect(BusTime.microseconds(.seconds(Int64.max)) == 31_536_000_000_000)
-    #expect(BusTime(microseconds: .max).advanced(5).microseconds == .max)
+    #expect(BusConnection.microseconds(.zero) == 1)
+    #expect(BusConnection.microseconds(.seconds(-5)) == 1)
+    #expect(BusConnection.microseconds(.milliseconds(1500)) == 1_500_000)
+    #expect(BusConnection.microseconds(.seconds(Int64.max)) == 31_536_000_000_000)
+    #expect(MonotonicTime(microseconds: .max).advanced(by: .seconds(5)) == .distantFuture)
+    #expect(MonotonicTime(microseconds: 7).microseconds == 7)
+    #expect(MonotonicTime.after(.seconds(-1)).milliseconds == 0)
+    #expect(MonotonicTime.distantFuture.milliseconds == .max)
     #expect(BusValue.uint64(.max - 1).asMicroseconds("x") != .success(nil))
   }
 }

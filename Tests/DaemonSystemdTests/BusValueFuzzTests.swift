@@ -56,7 +56,6 @@ import Testing
       let value = value(&random)
       check(value.asBool("x"))
       check(value.asString("x"))
-      check(value.asInt32("x"))
       check(value.asMicroseconds("x"))
       let signal = BusSignal(
         sender: ":1.1", path: "/x", interface: "x.y", member: "PrepareForSleep",

@@ -1,4 +1,5 @@
 import CLinux
+import Synchronization
 
 @testable import DaemonSystemd
 
@@ -36,7 +37,7 @@ enum BusWire {
       case .signature(let text): signature(text)
       case .descriptor(let descriptor):
         integer(UInt32(descriptors.count))
-        descriptors.append(descriptor.withNumber { $0 } ?? -1)
+        descriptors.append(descriptor.number.withLock { $0 })
       case .array(let element, let values): array(element, values)
       case .entry(let key, let inner):
         align(8)

@@ -120,17 +120,15 @@ final class Lines: Sendable {
     #expect(lines.all.isEmpty)
   }
 
-  @Test func sourceThreadAndErrno() throws {
+  @Test func theSourceIsThreeFields() throws {
     var entry = JournalEntry("x")
     entry.addSource(file: "M/F.swift", line: 7, function: "f()")
-    entry.addErrno(2)
-    entry.addThread()
     journal().write(entry)
     let payload = try #require(fake.receive()).payload
     #expect(
       String(decoding: payload, as: UTF8.self)
         == "MESSAGE=x\nPRIORITY=6\nSYSLOG_IDENTIFIER=daemon\nCODE_FILE=M/F.swift\nCODE_LINE=7\n"
-        + "CODE_FUNC=f()\nERRNO=2\nTID=\(clinux_thread_id())\n")
+        + "CODE_FUNC=f()\n")
   }
 
   @Test func anOwnIdentifierReplacesTheProgramsName() throws {
@@ -157,7 +155,7 @@ final class Lines: Sendable {
 
   @Test func ofTooManyFieldsTheRestIsCounted() throws {
     let field = try JournalField("F", "")
-    let entry = JournalEntry("x", fields: Array(repeating: field, count: 1234))
+    let entry = JournalEntry("x", .info, fields: Array(repeating: field, count: 1234))
     let fields = try JournalParser.fields(of: JournalEncoding.bytes(of: entry, identifier: nil))
     #expect(fields.count == JournalEntry.maximumFields + 3)
     #expect(fields.last == JournalParser.Field(name: "FIELDS_OMITTED", value: Array("234".utf8)))
@@ -272,23 +270,25 @@ final class Lines: Sendable {
   @Test func theStreamIsComparedWithTheDescriptor() throws {
     var status = stat()
     fstat(2, &status)
-    let own = try JournalStream("\(status.st_dev):\(status.st_ino)")
-    #expect(own.isDescriptor(2))
-    #expect(!own.isDescriptor(-1))
-    #expect(!(try JournalStream("\(status.st_dev):\(UInt64(status.st_ino) + 1)")).isDescriptor(2))
-    #expect(!(try JournalStream("\(UInt64(status.st_dev) + 1):\(status.st_ino)")).isDescriptor(2))
+    let (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
+    let own = try FileIdentity(journalStream: "\(device):\(inode)")
+    #expect(own == FileIdentity(of: 2) && FileIdentity(of: -1) == nil)
+    #expect(own != FileIdentity(device: device, inode: inode + 1))
+    #expect(own != FileIdentity(device: device + 1, inode: inode))
     #expect(Journal(stream: own, socketPath: fake.path).destination == .native)
     #expect(Journal(stream: own, socketPath: "/nowhere").destination == .prefixed)
     #expect(Journal(stream: nil).destination == .plain)
-    #expect(try Journal(variables: [:], linesElsewhere: false).destination == .nothing)
+    #expect(try Journal(ServiceEnvironment([:]), linesElsewhere: false).destination == .nothing)
   }
 
   @Test(arguments: [
     "", ":", "1", "1:", ":1", "1:2:3", "a:1", "-1:2", "1: 2", "18446744073709551616:1", "1:+2",
   ])
   func aMalformedStreamIsRefused(value: String) {
-    #expect(throws: SystemdError.self) { try JournalStream(value) }
-    #expect(throws: SystemdError.self) { try Journal(variables: ["JOURNAL_STREAM": value]) }
+    #expect(throws: SystemdError.self) { try FileIdentity(journalStream: value) }
+    #expect(throws: SystemdError.self) {
+      try Journal(ServiceEnvironment(["JOURNAL_STREAM": value]))
+    }
   }
 
   @Test(arguments: [
@@ -312,9 +312,11 @@ final class Lines: Sendable {
     #expect(throws: SystemdError.self) { try MessageID(text) }
   }
 
-  @Test func theLowestPriorityIsTheMostUrgent() {
-    #expect(JournalPriority.allCases.map(\.rawValue) == [0, 1, 2, 3, 4, 5, 6, 7])
-    #expect(JournalPriority.emergency < .debug)
+  @Test func thePrioritiesAreThoseOfSyslog() {
+    let all: [JournalPriority] = [
+      .emergency, .alert, .critical, .error, .warning, .notice, .info, .debug,
+    ]
+    #expect(all.map(\.level) == Array(0...7))
   }
 
   @Test func theIDOfDroppedEntriesIsOne() throws {

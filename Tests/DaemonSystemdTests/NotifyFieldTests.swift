@@ -53,12 +53,12 @@ import Testing
   }
 
   @Test func theReloadStampIsMonotonicMicroseconds() {
-    let before = monotonicMicroseconds()
+    let before = MonotonicTime.now().microseconds
     guard case .reloading(let time) = NotifyField.reloadingNow else {
       Issue.record("not a reload")
       return
     }
-    #expect(time >= before && time <= monotonicMicroseconds())
+    #expect(time >= before && time <= MonotonicTime.now().microseconds)
   }
 
   private static let refused: [([NotifyField], Int)] = [

@@ -140,7 +140,7 @@ import Testing
     try run().preserve(pair.ours, named: "c1")
     let second = try run()
     let error = SystemdError.wrongKind(
-      name: "c1", expected: .listeningStream, found: .stream(.unix))
+      name: "c1", expected: .listeningStream, found: "unix stream connection")
     #expect(throws: error) { _ = exists(try second.preserved(named: "c1", as: .listeningStream)) }
     #expect(
       "\(error)"

@@ -17,27 +17,26 @@ import Testing
     ]
     let memory = try PressureWatch.configured(for: .memory, variables: variables)
     #expect(memory?.path == "/sys/fs/cgroup/system.slice/a.service/memory.pressure")
-    #expect(memory?.write == PressureTrigger.standard.bytes)
-    let io = try PressureWatch.resolve(for: .io, variables: variables)
+    #expect(memory?.write == PressureWatch.trigger)
+    let io = try PressureWatch.resolve(for: .io, variables: variables, fallsBack: true)
     #expect(io?.isOff == true, "off is off, whatever there would be to fall back to")
     #expect(try PressureWatch.configured(for: .cpu, variables: variables) == nil)
-    #expect(try PressureWatch.resolve(for: .cpu, variables: variables, fallback: nil) == nil)
+    #expect(try PressureWatch.resolve(for: .cpu, variables: variables, fallsBack: false) == nil)
   }
 
   @Test func withoutVariablesThereIsAFallback() throws {
-    let trigger = try PressureTrigger(.full, stall: .milliseconds(70), window: .seconds(2))
     let watch = try #require(
-      try PressureWatch.resolve(for: .memory, variables: [:], fallback: trigger))
-    #expect(watch.write == Self.bytes("full 70000 2000000\0"))
-    let own = try PressureWatch.ownCgroup(for: .memory, trigger: trigger)
-    #expect(watch == own ?? .systemWide(for: .memory, trigger: trigger))
+      try PressureWatch.resolve(for: .memory, variables: [:], fallsBack: true))
+    #expect(watch.write == Self.bytes("some 200000 2000000\0"))
+    let own = try PressureWatch.ownCgroup(for: .memory)
+    #expect(watch == own ?? .systemWide(for: .memory))
     #expect(PressureWatch.systemWide(for: .io).path == "/proc/pressure/io")
   }
 
   @Test(arguments: ["", "relative", "memory.pressure", " /a"])
   func aPathThatIsNotAbsoluteIsRefused(path: String) {
     #expect(throws: SystemdError.self) {
-      try PressureWatch.resolve(for: .memory, variables: ["MEMORY_PRESSURE_WATCH": path])
+      try PressureWatch.configured(for: .memory, variables: ["MEMORY_PRESSURE_WATCH": path])
     }
   }
 
@@ -47,23 +46,6 @@ import Testing
       try PressureWatch.configured(
         for: .cpu, variables: ["CPU_PRESSURE_WATCH": "/a", "CPU_PRESSURE_WRITE": text])
     }
-  }
-
-  // MARK: Triggers
-
-  @Test func aTriggerIsWhatTheKernelReads() throws {
-    #expect(PressureTrigger.standard.bytes == Self.bytes("some 200000 2000000\0"))
-    let trigger = try PressureTrigger(stall: .microseconds(1), window: .milliseconds(500))
-    #expect(trigger.bytes == Self.bytes("some 1 500000\0"))
-  }
-
-  @Test(arguments: [
-    (Duration.milliseconds(100), Duration.milliseconds(499)), (.seconds(1), .milliseconds(10_001)),
-    (.zero, .seconds(2)), (.seconds(-1), .seconds(2)), (.milliseconds(2001), .seconds(2)),
-    (.nanoseconds(1500), .seconds(2)), (.seconds(1), .seconds(Int64.max)),
-  ])
-  func whatTheKernelWouldRefuseIsRefused(stall: Duration, window: Duration) {
-    #expect(throws: SystemdError.self) { try PressureTrigger(stall: stall, window: window) }
   }
 
   // MARK: /proc/self/cgroup

@@ -188,44 +188,4 @@ private func objection(to watch: PressureWatch) -> String? {
       objection(to: PressureWatch(path: place.path))?
         .contains("nobody listens") == true)
   }
-
-  // MARK: As a sequence
-
-  @Test func theSequenceGivesPressureAndEndsWithThePeer() async throws {
-    let listener = try place.listener()
-    let variables = ["CPU_PRESSURE_WATCH": place.path, "CPU_PRESSURE_WRITE": "IQ=="]
-    let stream = try PressureMonitor.pressureEvents(for: .cpu, variables: variables)
-    let peer = try place.peer(of: listener)
-    #expect(received(from: peer) == "!")
-    var iterator = stream.makeAsyncIterator()
-    for _ in 0..<3 {
-      send("x", to: peer)
-      #expect(await iterator.next() == .cpu)
-    }
-    shutdown(peer, CLINUX_SHUT_WR)
-    #expect(await iterator.next() == nil)
-  }
-
-  @Test func whoStopsListeningEndsTheThread() throws {
-    let listener = try place.listener()
-    do {
-      let stream = try PressureMonitor(PressureWatch(path: place.path)).events(1)
-      _ = stream
-    }
-    // The thread has the only reference to the monitor, which closes its socket.
-    let peer = try place.peer(of: listener)
-    var hungUp = pollfd(fd: peer, events: Int16(POLLIN), revents: 0)
-    #expect(poll(&hungUp, 1, 30_000) == 1)
-    #expect(received(from: peer).isEmpty)
-  }
-
-  @Test func aSequenceThatIsSwitchedOffIsEmpty() async throws {
-    let off = ["MEMORY_PRESSURE_WATCH": "/dev/null"]
-    for await _ in try PressureMonitor.pressureEvents(for: .memory, variables: off) {
-      Issue.record("an event")
-    }
-    for await _ in try PressureMonitor.pressureEvents(for: .memory, variables: [:], fallback: nil) {
-      Issue.record("an event")
-    }
-  }
 }

@@ -26,7 +26,7 @@ import Testing
       "SYSTEMD_EXEC_PID": "100",
       "WATCHDOG_USEC": "20000001", "WATCHDOG_PID": "100",
       "STATE_DIRECTORY": "/var/lib/a:/var/lib/b", "RUNTIME_DIRECTORY": "/run/a",
-      "FDSTORE": "12", "JOURNAL_STREAM": "9:26412", "MANAGERPID": "1", "MAINPID": "7",
+      "FDSTORE": "12", "JOURNAL_STREAM": "9:26412",
       "CREDENTIALS_DIRECTORY": "/run/credentials/a.service",
       "MEMORY_PRESSURE_WATCH": "/sys/fs/cgroup/a/memory.pressure",
       "MEMORY_PRESSURE_WRITE": "c29tZSAxMjMwMDAgMjAwMDAwMAA=",
@@ -40,8 +40,7 @@ import Testing
     #expect(try service.stateDirectories == ["/var/lib/a", "/var/lib/b"])
     #expect(try service.runtimeDirectories == ["/run/a"])
     #expect(try service.fdStoreLimit == 12)
-    #expect(try service.journalStream == JournalStream("9:26412"))
-    #expect(try service.managerPID == 1 && service.mainPID == 7)
+    #expect(try service.journalStream == FileIdentity(device: 9, inode: 26412))
     let memory = try #require(try service.pressureWatch(for: .memory))
     #expect(memory.path == "/sys/fs/cgroup/a/memory.pressure" && !memory.isOff)
     #expect(memory.write == Array("some 123000 2000000\0".utf8))
@@ -79,7 +78,6 @@ import Testing
     ("CREDENTIALS_DIRECTORY", ["", "run", "/a\0b"]),
     ("STATE_DIRECTORY", ["", "a", "/a:b", "/a:", ":/a", "/a::/b"]),
     ("LOGS_DIRECTORY", ["./x"]),
-    ("MANAGERPID", ["one"]), ("MAINPID", ["0"]), ("PIDFILE", ["x.pid"]),
     ("MEMORY_PRESSURE_WATCH", ["", "memory.pressure"]),
     ("LISTEN_PID", ["", "me"]), ("LISTEN_PIDFDID", ["", "x"]),
   ]

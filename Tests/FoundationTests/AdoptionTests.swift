@@ -3,6 +3,7 @@ import DaemonLifecycleFoundation
 import DaemonLifecycleTesting
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 private struct BadRegion: Error, CustomStringConvertible {

@@ -2,6 +2,7 @@ import DaemonLifecycle
 import DaemonLifecycleFoundation
 import DaemonLifecycleTesting
 import Foundation
+import TestSupport
 import Testing
 
 // What crosses once crosses no second time. That no type goes both ways is the compiler's to check.

@@ -1,29 +1,11 @@
 import Foundation
 import Synchronization
-import Testing
 
 /// What observers on any thread have noted, in order.
 final class Notes<Element: Sendable>: Sendable {
   private let elements = Mutex<[Element]>([])
   var all: [Element] { elements.withLock { $0 } }
   func add(_ element: Element) { elements.withLock { $0.append(element) } }
-}
-
-/// Waits for a fact, and fails when it does not come.
-///
-/// For long: typed messages come through Swift's cooperative pool, which the other tests of a whole run keep busy for
-/// half a minute, and for a whole one on a busy machine.
-nonisolated(nonsending) func eventually(
-  _ fact: () -> Bool, sourceLocation: SourceLocation = #_sourceLocation
-) async throws {
-  let deadline = ContinuousClock.now.advanced(by: .seconds(180))
-  while !fact() {
-    guard ContinuousClock.now < deadline else {
-      Issue.record("It has not happened.", sourceLocation: sourceLocation)
-      return
-    }
-    try await Task.sleep(for: .milliseconds(1))
-  }
 }
 
 extension NotificationCenter {

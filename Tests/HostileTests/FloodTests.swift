@@ -53,13 +53,9 @@ final class FloodTests: XCTestCase {
   /// Waits until the file is there, or is not.
   private func expect(
     _ name: String, exists: Bool, file: StaticString = #filePath, line: UInt = #line
-  ) {
-    let deadline = now() + 20
-    while (access("\(folder)/\(name)", F_OK) == 0) != exists {
-      guard now() < deadline else {
-        return XCTFail("\(name) is \(exists ? "not " : "")there", file: file, line: line)
-      }
-      usleep(5000)
+  ) throws {
+    try eventually("\(name) is \(exists ? "" : "not ")there", file: file, line: line) {
+      (access("\(folder)/\(name)", F_OK) == 0) == exists
     }
   }
 
@@ -85,7 +81,7 @@ final class FloodTests: XCTestCase {
     let manager = try FakeServiceManager()
     let daemon = try start(
       manager, ["--alive=\(folder)/alive", "--gate=\(folder)/gate"], watchdog: true)
-    expect("alive", exists: true)
+    try expect("alive", exists: true)
     try flood(daemon)
     daemon.send(SIGTERM)
     try daemon.expect("terminating")
@@ -93,9 +89,7 @@ final class FloodTests: XCTestCase {
     age("alive")
     for _ in 0..<3 { _ = try manager.next(containing: "WATCHDOG", timeout: .seconds(20)) }
     XCTAssertGreaterThan(manager.service.watchdogPings, before)
-    let deadline = now() + 20
-    while isOld("alive"), now() < deadline { usleep(5000) }
-    XCTAssertFalse(isOld("alive"))
+    try eventually("the liveness file is touched") { !isOld("alive") }
     close(clinux_open_at(AT_FDCWD, "\(folder)/gate", O_RDONLY | O_CREAT, 0o600))
     XCTAssertEqual(try daemon.wait(), .status(0))
     XCTAssertEqual(manager.violations, [])
@@ -165,36 +159,36 @@ final class FloodTests: XCTestCase {
 
   func testTheReadinessFileComesBackInTheFloodOrAfterIt() throws {
     let daemon = try start(nil, ["--ready=\(folder)/ready", "--greedy"])
-    expect("ready", exists: true)
+    try expect("ready", exists: true)
     try flood(daemon)
     func pauseAndResume() throws {
       daemon.send(SIGUSR1)
       try daemon.expect("background")
-      expect("ready", exists: false)
+      try expect("ready", exists: false)
       daemon.send(SIGUSR2)
       try daemon.expect("foreground")
     }
     // The first one has a file in reserve. What becomes free is taken by others, so the next may have to wait.
     try pauseAndResume()
-    expect("ready", exists: true)
+    try expect("ready", exists: true)
     try pauseAndResume()
     daemon.send(firstRealTimeSignal + 2)
     try daemon.expect("ebbed")
-    expect("ready", exists: true)
+    try expect("ready", exists: true)
     daemon.send(SIGTERM)
     XCTAssertEqual(try daemon.wait(), .status(0))
-    expect("ready", exists: false)
+    try expect("ready", exists: false)
   }
 
   /// Failing once is not failing for good.
   func testTheReadinessFileAppearsWhenItsDirectoryDoes() throws {
     let daemon = try start(nil, ["--ready=\(folder)/run/ready", "--alive=\(folder)/alive"])
     // Made right after the first attempt at the other one.
-    expect("alive", exists: true)
+    try expect("alive", exists: true)
     mkdir("\(folder)/run", 0o700)
-    expect("run/ready", exists: true)
+    try expect("run/ready", exists: true)
     daemon.send(SIGTERM)
     XCTAssertEqual(try daemon.wait(), .status(0))
-    expect("run/ready", exists: false)
+    try expect("run/ready", exists: false)
   }
 }

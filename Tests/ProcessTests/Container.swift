@@ -76,15 +76,6 @@ final class Container {
   /// Those of the daemon, the dead ones too.
   var children: [pid_t] { Self.children(of: pid) }
 
-  /// Waits for a fact that nobody tells of.
-  func wait(_ what: String, until isSo: () -> Bool) throws {
-    let deadline = now() + 20
-    while !isSo() {
-      guard now() < deadline else { throw TestFailure("waited in vain until \(what)") }
-      usleep(1000)
-    }
-  }
-
   static func isZombie(_ pid: pid_t) -> Bool {
     lines(of: "/proc/\(pid)/status").contains { $0.hasPrefix("State:\tZ") }
   }

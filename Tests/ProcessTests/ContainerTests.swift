@@ -48,13 +48,13 @@ final class ContainerTests: XCTestCase {
     let container = try pollerd()
     XCTAssertEqual(container.innerPID, 1)
     // Its rounds begin in a hook, which is a little before all hooks have ended.
-    try container.wait("it is ready") { isReady }
+    try eventually("it is ready") { isReady }
     container.send(SIGUSR1)
     try container.process.expect("background: SIGUSR1 from outside of the container")
     XCTAssertFalse(isReady)
     container.send(SIGUSR2)
     try container.process.expect("foreground: SIGUSR2")
-    try container.wait("it is ready again") { isReady }
+    try eventually("it is ready again") { isReady }
     container.send(SIGHUP)
     try container.process.expect("reload: SIGHUP")
     XCTAssertTrue(isReady)
@@ -87,7 +87,7 @@ final class ContainerTests: XCTestCase {
       ["--drain", "0.3"], environment: ["TERMINATION_GRACE_PERIOD_SECONDS": "10"])
     let began = now()
     container.send(SIGTERM)
-    try container.wait("it is not ready") { !isReady }
+    try eventually("it is not ready") { !isReady }
     // It still serves.
     try container.process.expect("background: SIGTERM")
     XCTAssertGreaterThanOrEqual(now() - began, 0.3)
@@ -98,7 +98,7 @@ final class ContainerTests: XCTestCase {
   func testASecondSignalEndsTheDrain() throws {
     let container = try pollerd(["--drain", "30"])
     container.send(SIGTERM)
-    try container.wait("it is not ready") { !isReady }
+    try eventually("it is not ready") { !isReady }
     let polls = container.process.output.filter { $0.hasPrefix("poll ") }.count
     try container.process.expect("poll \(polls + 3) ")
     container.send(SIGTERM)
@@ -146,7 +146,7 @@ final class ContainerTests: XCTestCase {
   /// What it leaves behind goes before the next one's launch.
   func testAfterSIGKILLTheNextOneBeginsNotReady() throws {
     let killed = try pollerd()
-    try killed.wait("it is ready") { isReady }
+    try eventually("it is ready") { isReady }
     killed.send(SIGKILL)
     _ = try killed.process.wait()
     XCTAssertTrue(isReady, "nobody was there to remove it")
@@ -178,12 +178,12 @@ final class ContainerTests: XCTestCase {
     XCTAssertEqual(access(path, F_OK), 0)
     for _ in 1...2 {
       let before = age()
-      try container.wait("it is touched") { isYounger(than: before) }
+      try eventually("it is touched") { isYounger(than: before) }
     }
     container.send(SIGHUP)
     try container.process.expect("lifecycle: the watchdog is not pinged: Swift's global executor")
     // More than two periods, in which it would have been touched.
-    try container.wait("it is old") { time(nil) - age().tv_sec > 1 }
+    try eventually("it is old") { time(nil) - age().tv_sec > 1 }
     container.send(SIGTERM)
     try container.process.expect("save: SIGTERM")
     XCTAssertEqual(try container.process.wait(), .status(0))
@@ -196,7 +196,7 @@ final class ContainerTests: XCTestCase {
     let container = try Container("ProbeDaemon", ["log"], until: "foreground")
     let orphan = try container.makeOrphan()
     kill(orphan, SIGKILL)
-    try container.wait("the orphan is a zombie") { Container.isZombie(orphan) }
+    try eventually("the orphan is a zombie") { Container.isZombie(orphan) }
     container.send(SIGHUP)
     try container.process.expect("reload: SIGHUP")
     XCTAssertEqual(container.children, [orphan])
@@ -210,7 +210,7 @@ final class ContainerTests: XCTestCase {
     for _ in 1...3 {
       let orphan = try container.makeOrphan()
       kill(orphan, SIGKILL)
-      try container.wait("the orphan is gone") { container.children == [] }
+      try eventually("the orphan is gone") { container.children == [] }
     }
     // One that lives on does not keep the container.
     _ = try container.makeOrphan()

@@ -19,16 +19,6 @@ final class EchodProcessTests: XCTestCase {
 
   private func isThere(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-  /// For files, which nothing tells of.
-  private func waits(until isSo: () -> Bool) -> Bool {
-    let end = Date() + 20
-    while !isSo() {
-      if Date() > end { return false }
-      usleep(1000)
-    }
-    return true
-  }
-
   func testAnswersLinesInAnyPieces() throws {
     let (daemon, address) = try started()
     let peer = try Peer(address)
@@ -76,7 +66,7 @@ final class EchodProcessTests: XCTestCase {
   func testAPauseDrains() throws {
     let ready = NSTemporaryDirectory() + "echod-\(UUID().uuidString).ready"
     let (daemon, address) = try started(["--ready-file", ready])
-    XCTAssertTrue(waits(until: { self.isThere(ready) }))
+    try eventually("it is ready") { isThere(ready) }
     let (idle, busy) = (try Peer(address), try Peer(address))
     idle.send("one\n")
     busy.send("two\nthr")
@@ -92,7 +82,7 @@ final class EchodProcessTests: XCTestCase {
     XCTAssertTrue(busy.hears("three\n") && busy.hearsTheEnd)
     daemon.send(SIGUSR2)
     XCTAssertTrue(late.hears("four\n"))
-    XCTAssertTrue(waits(until: { self.isThere(ready) }))
+    try eventually("it is ready") { isThere(ready) }
     try end(daemon)
   }
 

@@ -24,11 +24,7 @@ final class StandbyProcessTests: XCTestCase {
   }
 
   private func waitForLines(_ count: Int, by name: String) throws {
-    let deadline = now() + 20
-    while try writers().filter({ $0 == name }).count < count {
-      guard now() < deadline else { throw TestFailure("\(name) does not write") }
-      usleep(1000)
-    }
+    try eventually("\(name) writes") { try writers().filter { $0 == name }.count >= count }
   }
 
   /// Paused, terminated or killed: the other goes on with the next number.

@@ -1,4 +1,5 @@
 import CLinux
+import DaemonSystemd
 import Synchronization
 
 @testable import DaemonLifecycle
@@ -223,7 +224,7 @@ final class CrashFileSystem: StateFileSystem {
 
   private static func status(_ inode: UInt64, _ state: State) -> FileStatus {
     FileStatus(
-      identity: FileStatus.Identity(device: 1, inode: inode),
+      identity: FileIdentity(device: 1, inode: inode),
       kind: inode == root ? .directory : .file, owner: 1000,
       links: state.nodes[inode]?.links ?? 2, size: state.nodes[inode]?.bytes.count ?? 0)
   }

@@ -1,4 +1,5 @@
 import CLinux
+import DaemonSystemd
 
 @testable import DaemonLifecycle
 

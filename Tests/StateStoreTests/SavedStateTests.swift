@@ -1,6 +1,7 @@
 import CLinux
 import DaemonLifecycleTesting
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
@@ -76,11 +77,7 @@ import Testing
     #expect(try saved.store.load()?.bytes == [2])
     await mock.send(.sigterm)
     // The timer has ended with the daemon.
-    let deadline = ContinuousClock.now + .seconds(60)
-    while (try? mock.checkNothingPending()) == nil, ContinuousClock.now < deadline {
-      await Task.yield()
-    }
-    try mock.checkNothingPending()
+    try await eventually { (try? mock.checkNothingPending()) != nil }
     withExtendedLifetime(saved) {}
   }
 
@@ -96,16 +93,9 @@ import Testing
     await mock.untilSleeping()
     _ = saved
     saved = nil
-    let deadline = ContinuousClock.now + .seconds(60)
-    while (try? mock.checkNothingPending()) == nil, ContinuousClock.now < deadline {
-      await Task.yield()
-    }
-    try mock.checkNothingPending()
+    try await eventually { (try? mock.checkNothingPending()) != nil }
     // And lets go of the lock.
-    while (try? StateStore(memory: memory)) == nil, ContinuousClock.now < deadline {
-      await Task.yield()
-    }
-    #expect(throws: Never.self) { try StateStore(memory: memory) }
+    try await eventually { (try? StateStore(memory: memory)) != nil }
   }
 
   @Test func aFailureIsInTheReport() async throws {
@@ -144,10 +134,7 @@ import Testing
     for await _ in begun { break }
     value.byte = 2
     let others = (0..<10).map { _ in Task { try await saved.save() } }
-    let deadline = ContinuousClock.now + .seconds(60)
-    while saved.waitingForTesting < 10, ContinuousClock.now < deadline, !Task.isCancelled {
-      try? await Task.sleep(for: .milliseconds(1))
-    }
+    try await eventually { saved.waitingForTesting >= 10 }
     release.yield()
     #expect(try await first.value)
     for other in others { #expect(try await other.value) }
@@ -171,10 +158,7 @@ import Testing
     for await _ in begun { break }
     let waiting = Task { try await saved.save() }
     let other = Task { try await saved.save() }
-    let deadline = ContinuousClock.now + .seconds(60)
-    while saved.waitingForTesting < 2, ContinuousClock.now < deadline, !Task.isCancelled {
-      try? await Task.sleep(for: .milliseconds(1))
-    }
+    try await eventually { saved.waitingForTesting >= 2 }
     waiting.cancel()
     await #expect(throws: CancellationError.self) { try await waiting.value }
     first.cancel()

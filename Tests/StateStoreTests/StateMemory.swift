@@ -96,7 +96,7 @@ final class MemoryFileSystem: StateFileSystem {
     func status(_ inode: UInt64, _ user: UInt32) -> FileStatus {
       let node = nodes[inode]
       return FileStatus(
-        identity: FileStatus.Identity(device: 0, inode: inode),
+        identity: FileIdentity(device: 0, inode: inode),
         kind: inode == MemoryFileSystem.root ? .directory : .file, owner: user,
         links: node?.links ?? 1, size: node?.bytes.count ?? 0)
     }

@@ -188,10 +188,6 @@ int clinux_same_file_description(int a, int b);
 /// `count` bytes of `name`, without NUL; an abstract name without its leading '@'.
 int clinux_connect_unix(int socket, const char *name, size_t count, bool abstract);
 int clinux_bind_unix(int socket, const char *name, size_t count, bool abstract);
-int clinux_connect_vsock(int socket, uint32_t cid, uint32_t port);
-int clinux_bind_vsock(int socket, uint32_t cid, uint32_t port);
-int64_t clinux_vsock_port(int socket);
-static const uint32_t CLINUX_VSOCK_ANY = 0xffffffffu;  // VMADDR_CID_ANY and VMADDR_PORT_ANY
 
 // Enumerations in glibc, macros in Musl.
 static const int CLINUX_SOCK_STREAM = SOCK_STREAM;
@@ -231,11 +227,8 @@ int32_t clinux_thread_id(void);
 /// The name this program was started by, without folders.
 const char *clinux_program_name(void);
 
-// MARK: pressure.c: a thread that no signal lands on
+// MARK: pressure.c
 
-/// Starts a detached thread with every signal blocked but those of its own faults. `name` must live for
-/// ever. 0, or an errno value.
-int clinux_start_quiet_thread(const char *name, void (*body)(void *), void *context);
 /// Whether this is a pressure file of the kernel's (PSI), open for reading: 1, 0, or -1 and errno.
 int clinux_is_pressure_file(int fd);
 

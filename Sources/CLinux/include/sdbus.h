@@ -39,8 +39,6 @@ typedef int (*sd_bus_message_handler_t)(sd_bus_message *message, void *userdata,
   F(int, bus_message_new_method_call, (sd_bus *, sd_bus_message **, const char *, const char *, const char *, const char *)) \
   F(sd_bus_message *, bus_message_unref, (sd_bus_message *))                                             \
   F(int, bus_message_append_basic, (sd_bus_message *, char, const void *))                               \
-  F(int, bus_message_open_container, (sd_bus_message *, char, const char *))                             \
-  F(int, bus_message_close_container, (sd_bus_message *))                                                \
   F(int, bus_message_read_basic, (sd_bus_message *, char, void *))                                       \
   F(int, bus_message_peek_type, (sd_bus_message *, char *, const char **))                               \
   F(int, bus_message_enter_container, (sd_bus_message *, char, const char *))                            \

@@ -83,12 +83,12 @@ struct ServiceIntegration {
 
   private mutating func addPressure(_ systemd: SystemdConfiguration) {
     if systemd.pressure == nil, !isSupervised { return }
-    let fallback: PressureTrigger? = systemd.pressure == nil ? nil : .standard
     for resource in DidReceivePressure.Resource.allCases
     where systemd.pressure?.contains(resource) ?? true {
       do throws(SystemdError) {
         let watch = try PressureWatch.resolve(
-          for: resource.kind, variables: systemd.environment.variables, fallback: fallback)
+          for: resource.kind, variables: systemd.environment.variables,
+          fallsBack: systemd.pressure != nil)
         if let watch, !watch.isOff { sources.append(PressureSource(resource, watch)) }
       } catch {
         // A malformed variable was found before.

@@ -1,4 +1,5 @@
 import CLinux
+import DaemonSystemd
 import Synchronization
 
 /// How the deputy waits: until it is rung for, or until a time that the leader has set. A timerfd, since setting

@@ -1,4 +1,5 @@
 import CLinux
+import DaemonSystemd
 import Synchronization
 
 // What the leader does: it listens, runs what is short itself, and gives a thread to what is not; and what its deputy does.

@@ -1,4 +1,5 @@
 import CLinux
+import DaemonSystemd
 import Synchronization
 
 // Other code of the process has closed descriptors that are ours: close_range(2), or a number closed twice.

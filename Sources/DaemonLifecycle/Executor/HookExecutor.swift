@@ -1,4 +1,5 @@
 import CLinux
+import DaemonSystemd
 import Synchronization
 
 /// Runs hooks and listens for events on threads of its own, so that neither depends on Swift's

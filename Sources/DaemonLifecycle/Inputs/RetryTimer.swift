@@ -1,4 +1,5 @@
 import CLinux
+import DaemonSystemd
 import Synchronization
 
 /// Has something tried again on the listening thread, after 10 ms at first and then at longer intervals, until it has

@@ -130,7 +130,7 @@ private struct ScheduleFile {
   /// The thread whose file it is.
   private var thread: Int32 = 0
   /// Other code of the process may close the number, and be given it for a file of its own.
-  private var identity: DescriptorIdentity?
+  private var identity: FileIdentity?
 
   /// `nil` where the kernel does not count, or /proc can't be read.
   mutating func read() -> Schedule? {
@@ -139,7 +139,7 @@ private struct ScheduleFile {
     if number < 0 {
       number = clinux_open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC)
       self.thread = thread
-      identity = DescriptorIdentity(of: number)
+      identity = FileIdentity(of: number)
     }
     guard number >= 0 else { return nil }
     return withUnsafeTemporaryAllocation(of: UInt8.self, capacity: 128) { buffer in
@@ -150,7 +150,7 @@ private struct ScheduleFile {
   }
 
   mutating func close() {
-    if number >= 0, DescriptorIdentity(of: number) == identity { CLinux.close(number) }
+    if number >= 0, FileIdentity(of: number) == identity { CLinux.close(number) }
     number = -1
   }
 }

@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 /// Why the registry's transition under way happens, and what has ended so far. There is one exactly while the registry is in a
 /// transition that has begun.
 struct ActiveTransition: Sendable {

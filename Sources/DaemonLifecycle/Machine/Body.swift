@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 /// The body of `run`.
 enum Body: Sendable {
   case none

@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 typealias CallID = Slots<Call>.Handle
 
 /// One call of one hook, or the wait for the body of `run`, from the moment when its driver is enqueued.

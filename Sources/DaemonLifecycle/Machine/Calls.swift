@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 /// The deliveries under way, and the calls that have begun and not ended.
 struct Calls: Sendable {
   /// The oldest first, so sorted by id. At most one is not nested.

@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 struct DeliveryID: Hashable, Sendable {
   /// Grows from delivery to delivery.
   let value: UInt64

@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 /// What the shell is to do after an input, kind by kind, in this order.
 struct Effects: ~Copyable, Sendable {
   /// Something to be sent outside of the lock, in order.

@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 /// The watchdog's question: do Swift's executors answer, and do the observers say that they are well?
 struct Health: Sendable {
   /// Who answers beside the observers.

@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 /// What a core tells of itself.
 enum LifecycleFact: Sendable {
   /// A transition begins, at this time: before any of its hooks, and after what asked for it.

@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 // From a step to its calls, and from their ends to its report.
 extension LifecycleMachine {
   /// Begins steps until one has calls to wait for, or there is none.

@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 // The end of the launch, the drain, the body, the termination and the exit.
 extension LifecycleMachine {
   mutating func launchEnded(

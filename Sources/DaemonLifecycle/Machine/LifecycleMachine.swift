@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 /// What happens to a daemon, as a value: inputs go in, effects come out, and `deadline` says when the clock has something
 /// to do. No lock, clock, thread, task or reference to an observer in here: subject, mock and simulation drive the
 /// same machine.

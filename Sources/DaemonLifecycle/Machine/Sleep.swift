@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 /// What logind waits for when the machine is about to sleep.
 struct Sleep: Sendable {
   /// A sleep was announced, and nobody has been notified yet that the machine may sleep.

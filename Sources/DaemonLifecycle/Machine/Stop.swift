@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 /// The end of the daemon: asked for, drained, delivered, and then the process's.
 struct Stop: Sendable {
   /// Only moves forward.

@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 /// The time that a termination has, and how it is shared out.
 struct StopBudget {
   /// When the last hook must be over.

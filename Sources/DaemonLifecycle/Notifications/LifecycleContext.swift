@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 /// What a hook can ask about the delivery that it is part of.
 ///
 /// Every notification of the package has one as `context`; in a hook for a notification of your own,

@@ -8,13 +8,9 @@ import DaemonSystemd
 struct NotifyQueue {
   private var messages: [[NotifyField]] = []
 
-  var isEmpty: Bool { messages.isEmpty }
   var first: [NotifyField]? { messages.first }
 
-  mutating func removeFirst() -> [NotifyField] { messages.removeFirst() }
-
-  /// One that was taken out and could not be sent.
-  mutating func putBack(_ message: [NotifyField]) { messages.insert(message, at: 0) }
+  mutating func removeFirst() { messages.removeFirst() }
 
   mutating func append(_ message: [NotifyField]) {
     guard let last = messages.last, last.allSatisfy(\.isReplaceable),

@@ -4,18 +4,14 @@ import Synchronization
 
 /// Tells systemd what the lifecycle does, over the notify socket.
 ///
-/// Never waits: what can't be sent at once, because the service manager's queue is full or the process has no
-/// descriptor or memory left, stays in a queue in order and is tried again until it is sent. On this machine a timer of
-/// the listening thread does that, which needs neither a thread nor a descriptor. Over vsock, where each message waits
-/// for its connection, a thread of its own does, which ends when all is said; so too where there is no timer, as in a
-/// mock.
+/// On a subject it never waits: what can't be sent at once, because the service manager's queue is full or the process has no
+/// descriptor or memory left, stays in a queue in order and is tried again until it is sent, by a timer of the listening
+/// thread. In a mock, which has no such thread, it waits for the fake service manager to read.
 final class NotifySink: LifecycleSink, RetryTimer.Client {
   private struct State {
     var status: ServiceStatus
     /// What has not been sent.
     var queue = NotifyQueue()
-    /// A thread is about to send what waits: nobody else sends then.
-    var hasThread = false
     /// Since when nothing could be sent; `nil` while it can.
     var stuckSince: MonotonicTime?
     /// What went wrong last, so that it is said once.
@@ -26,16 +22,21 @@ final class NotifySink: LifecycleSink, RetryTimer.Client {
   private static let patience = Duration.seconds(30)
 
   private let socket: NotifySocket
+  private let timeout: Duration
   private let state: Mutex<State>
   private let warn: @Sendable (String) -> Void
   /// Tries again; a source of the subject's.
   let retries = RetryTimer(longest: .seconds(1))
 
-  /// - Parameter warn: Gets a sentence when the service manager can't be told.
+  /// - Parameters:
+  ///   - waits: Whether it waits for a service manager whose queue is full.
+  ///   - warn: Gets a sentence when the service manager can't be told.
   init(
-    _ socket: NotifySocket, sendsStatus: Bool, warn: @escaping @Sendable (String) -> Void
+    _ socket: NotifySocket, sendsStatus: Bool, waits: Bool = false,
+    warn: @escaping @Sendable (String) -> Void
   ) {
     self.socket = socket
+    timeout = waits ? Self.patience : .zero
     self.warn = warn
     state = Mutex(State(status: ServiceStatus(sendsStatus: sendsStatus)))
     retries.client = self
@@ -49,18 +50,18 @@ final class NotifySink: LifecycleSink, RetryTimer.Client {
       let fields = state.status.fields(for: fact, at: clock)
       if fields.isEmpty { return true }
       state.queue.append(fields)
-      return state.hasThread || socket.isLocal && sendWaiting(&state)
+      return send(&state)
     }
-    if !isSent { sendLater() }
+    if !isSent { retries.begin() }
   }
 
-  // MARK: On the caller's thread
+  func tryAgain() -> Bool { state.withLock { send(&$0) } }
 
-  /// Sends what can be sent without waiting; whether that was all.
-  private func sendWaiting(_ state: inout State) -> Bool {
+  /// Sends what can be sent now; whether that was all.
+  private func send(_ state: inout State) -> Bool {
     while let fields = state.queue.first {
       do throws(SystemdError) {
-        try socket.send(fields, timeout: .zero)
+        try socket.send(fields, timeout: timeout)
         noteSuccess(&state)
       } catch {
         guard !error.isPassing else {
@@ -69,64 +70,9 @@ final class NotifySink: LifecycleSink, RetryTimer.Client {
         }
         note(error, &state)
       }
-      _ = state.queue.removeFirst()
+      state.queue.removeFirst()
     }
     return true
-  }
-
-  private func sendLater() {
-    if socket.isLocal, retries.begin() { return }
-    // Without a thread the timer, if there is one, comes back to this.
-    if !sendInBackground() { retries.begin() }
-  }
-
-  func tryAgain() -> Bool {
-    guard socket.isLocal else { return sendInBackground() }
-    return state.withLock { $0.hasThread || sendWaiting(&$0) }
-  }
-
-  // MARK: On a thread of its own
-
-  /// False when there is no thread to be had.
-  private func sendInBackground() -> Bool {
-    let isNeeded = state.withLock { state in
-      guard !state.hasThread, !state.queue.isEmpty else { return false }
-      state.hasThread = true
-      return true
-    }
-    guard isNeeded else { return true }
-    let began = Thread.spawn(named: "lifecycle-sd") { [self] in
-      while let fields = next() { sendWaiting(fields) }
-    }
-    if !began { state.withLock { $0.hasThread = false } }
-    return began
-  }
-
-  /// Taken out, so that nothing newer is put into what is being sent.
-  private func next() -> [NotifyField]? {
-    state.withLock { state in
-      guard !state.queue.isEmpty else {
-        state.hasThread = false
-        return nil
-      }
-      return state.queue.removeFirst()
-    }
-  }
-
-  private func sendWaiting(_ fields: [NotifyField]) {
-    var pause: Int32 = 10
-    while true {
-      do throws(SystemdError) {
-        try socket.send(fields, timeout: Self.patience)
-        return state.withLock { noteSuccess(&$0) }
-      } catch {
-        guard error.isPassing else { return state.withLock { note(error, &$0) } }
-        state.withLock { noteDelay(error, &$0) }
-        if case .timedOut = error { continue }
-        poll(nil, 0, pause)
-        pause = min(pause * 2, 1000)
-      }
-    }
   }
 
   // MARK: What went wrong
@@ -154,11 +100,9 @@ final class NotifySink: LifecycleSink, RetryTimer.Client {
 }
 
 extension SystemdError {
-  /// Worth trying again: the manager's queue is full, or there is no descriptor, buffer or memory. A connection over
-  /// vsock is not there in time.
+  /// Worth trying again: the manager's queue is full, or there is no descriptor, buffer or memory.
   fileprivate var isPassing: Bool {
     switch self {
-    case .timedOut: true
     case .system(_, EAGAIN), .system(_, ENOBUFS): true
     default: isShortage
     }

@@ -1,3 +1,4 @@
+import DaemonSystemd
 import Synchronization
 
 /// Keeps the readiness file: makes it and removes it, and never anything that is not its own.
@@ -34,7 +35,7 @@ final class ReadinessMarker: RetryTimer.Client {
   private struct Made {
     let directory: StateHandle
     let file: StateHandle
-    let identity: FileStatus.Identity
+    let identity: FileIdentity
   }
 
   private let path: String

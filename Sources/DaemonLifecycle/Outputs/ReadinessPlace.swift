@@ -1,4 +1,5 @@
 import CLinux
+import DaemonSystemd
 
 /// The directory of a readiness file, opened: all calls are relative to it.
 struct ReadinessPlace {
@@ -25,9 +26,7 @@ struct ReadinessPlace {
     }
     let parent = parts.count > 2 ? parts.dropLast().joined(separator: "/") : "/"
     do throws(SystemCallError) {
-      let number = try retrying { () throws(SystemCallError) in
-        try files.openDirectory(parent, followingLink: true)
-      }
+      let number = try retrying(files.openDirectory(parent, followingLink: true))
       directory = StateHandle(files, number)
     } catch {
       guard error.number != ENOENT else { throw .noDirectory(path, directory: parent) }
@@ -36,7 +35,7 @@ struct ReadinessPlace {
   }
 
   /// Whether the name leads to this file.
-  func holds(_ identity: FileStatus.Identity) -> Bool {
+  func holds(_ identity: FileIdentity) -> Bool {
     (try? status(of: name))?.identity == identity
   }
 
@@ -47,25 +46,21 @@ struct ReadinessPlace {
   /// - Parameter spare: What it is made of where no file can be opened.
   func make(
     _ spare: inout SpareFile
-  ) throws(ReadinessError) -> (StateHandle, FileStatus.Identity) {
+  ) throws(ReadinessError) -> (StateHandle, FileIdentity) {
     let file: StateHandle
     do throws(SystemCallError) {
       file = try spare.create(temporaryName, files, in: directory)
     } catch { throw .system("make it", path, errno: error.number) }
     do throws(SystemCallError) {
-      try call { () throws(SystemCallError) in try files.lock(file.number) }
+      try retrying(files.lock(file.number))
       var rest = Array("ready\npid \(files.processID)\nsince \(WallClock.now())\n".utf8)[...]
       while !rest.isEmpty {
-        let count = try retrying { () throws(SystemCallError) in
-          try files.write(file.number, rest)
-        }
+        let count = try retrying(files.write(file.number, rest))
         if count == 0 { throw SystemCallError(number: EIO) }
         rest = rest.dropFirst(count)
       }
-      let status = try call { () throws(SystemCallError) in try files.status(of: file.number) }
-      try call { () throws(SystemCallError) in
-        try files.rename(temporaryName, to: name, in: directory.number)
-      }
+      let status = try retrying(files.status(of: file.number))
+      try retrying(files.rename(temporaryName, to: name, in: directory.number))
       return (file, status.identity)
     } catch {
       try? files.remove(temporaryName, in: directory.number)
@@ -76,7 +71,7 @@ struct ReadinessPlace {
   // MARK: Removing
 
   /// - Parameter gone: Called when nothing of ours is there any more, even if that is an error.
-  func remove(_ identity: FileStatus.Identity, gone: () -> Void) throws(ReadinessError) {
+  func remove(_ identity: FileIdentity, gone: () -> Void) throws(ReadinessError) {
     guard let found = try status(of: name) else {
       gone()
       throw .removedByAnother(path)
@@ -102,8 +97,8 @@ struct ReadinessPlace {
     guard found.owner == files.userID else { throw .foreignOwner(path, uid: found.owner) }
     let file = try open(name, .read, "look at it")
     do throws(SystemCallError) {
-      try call { () throws(SystemCallError) in try files.lock(file.number) }
-      let text = try call { () throws(SystemCallError) in try files.read(file.number, 6) }
+      try retrying(files.lock(file.number))
+      let text = try retrying(files.read(file.number, 6))
       // An empty one: the power went before its content had reached the disk.
       guard "ready\n".utf8.starts(with: text), text.count == min(6, found.size) else {
         throw SystemCallError(number: EEXIST)
@@ -123,15 +118,9 @@ struct ReadinessPlace {
 
   // MARK: Calls
 
-  private func call<Result>(
-    _ body: () throws(SystemCallError) -> Result
-  ) throws(SystemCallError) -> Result { try retrying(body) }
-
   private func status(of name: String) throws(ReadinessError) -> FileStatus? {
     do throws(SystemCallError) {
-      return try call { () throws(SystemCallError) in
-        try files.status(of: name, in: directory.number)
-      }
+      return try retrying(files.status(of: name, in: directory.number))
     } catch {
       if error.number == ENOENT { return nil }
       throw .system("look at it", path, errno: error.number)
@@ -142,16 +131,14 @@ struct ReadinessPlace {
     _ name: String, _ mode: FileMode, _ purpose: String
   ) throws(ReadinessError) -> StateHandle {
     do throws(SystemCallError) {
-      let number = try call { () throws(SystemCallError) in
-        try files.open(name, in: directory.number, mode)
-      }
+      let number = try retrying(files.open(name, in: directory.number, mode))
       return StateHandle(files, number)
     } catch { throw .system(purpose, path, errno: error.number) }
   }
 
   private func unlink(_ name: String) throws(ReadinessError) {
     do throws(SystemCallError) {
-      try call { () throws(SystemCallError) in try files.remove(name, in: directory.number) }
+      try retrying(files.remove(name, in: directory.number))
     } catch {
       if error.number != ENOENT { throw .system("remove it", path, errno: error.number) }
     }

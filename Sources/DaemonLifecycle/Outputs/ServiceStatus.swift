@@ -214,8 +214,3 @@ struct ServiceStatus {
     return entries.count > 3 ? "\(shown); and \(entries.count - 3) more" : shown
   }
 }
-
-extension MonotonicTime {
-  /// As systemd counts.
-  fileprivate var microseconds: UInt64 { UInt64(max(0, nanoseconds) / 1000) }
-}

@@ -1,3 +1,4 @@
+import DaemonSystemd
 import Synchronization
 
 /// Whether Swift's pool, whose threads are Dispatch's, can be given work without waiting.

@@ -1,4 +1,5 @@
 import CLinux
+import DaemonSystemd
 import Synchronization
 
 /// A file descriptor, and the epoll(7) events that are waited for, or have come.

@@ -1,4 +1,5 @@
 import CLinux
+import DaemonSystemd
 
 /// The kernel's files.
 final class LinuxFileSystem: StateFileSystem {
@@ -123,7 +124,7 @@ final class LinuxFileSystem: StateFileSystem {
 
 extension FileStatus {
   fileprivate init(_ found: stat) {
-    identity = Identity(device: UInt64(found.st_dev), inode: UInt64(found.st_ino))
+    identity = FileIdentity(device: UInt64(found.st_dev), inode: UInt64(found.st_ino))
     kind =
       switch Int32(truncatingIfNeeded: found.st_mode) & S_IFMT {
       case S_IFREG: .file

@@ -16,9 +16,7 @@ struct SpareFile {
   mutating func refill(_ files: any StateFileSystem, in directory: StateHandle) {
     guard file == nil, isOffered else { return }
     do throws(SystemCallError) {
-      let number = try retrying { () throws(SystemCallError) in
-        try files.openUnnamed(in: directory.number)
-      }
+      let number = try retrying(files.openUnnamed(in: directory.number))
       file = StateHandle(files, number)
     } catch {
       // What can pass is tried again. EISDIR is the answer of kernels that do not know the flag.
@@ -31,9 +29,7 @@ struct SpareFile {
     _ name: String, _ files: any StateFileSystem, in directory: StateHandle
   ) throws(SystemCallError) -> StateHandle {
     do throws(SystemCallError) {
-      let number = try retrying { () throws(SystemCallError) in
-        try files.open(name, in: directory.number, .create)
-      }
+      let number = try retrying(files.open(name, in: directory.number, .create))
       return StateHandle(files, number)
     } catch {
       guard error.isShortage, let file else { throw error }
@@ -48,9 +44,7 @@ struct SpareFile {
     insteadOf shortage: SystemCallError
   ) throws(SystemCallError) {
     do throws(SystemCallError) {
-      try retrying { () throws(SystemCallError) in
-        try file.files.link(file.number, as: name, in: directory.number)
-      }
+      try retrying(file.files.link(file.number, as: name, in: directory.number))
     } catch {
       // Without /proc there may be no way to give it a name: then what matters is why one was needed.
       throw [ENOENT, EPERM, EACCES, EOPNOTSUPP].contains(error.number) ? shortage : error

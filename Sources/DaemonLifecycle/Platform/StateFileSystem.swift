@@ -1,4 +1,5 @@
 import CLinux
+import DaemonSystemd
 
 /// Every system call that a store makes: the kernel's, the one in memory, or one that a test breaks.
 ///
@@ -71,12 +72,7 @@ struct FileStatus: Equatable {
   enum Kind { case file, directory, link, other }
 
   /// What stays the same as long as it is the same file.
-  struct Identity: Hashable {
-    let device: UInt64
-    let inode: UInt64
-  }
-
-  let identity: Identity
+  let identity: FileIdentity
   let kind: Kind
   let owner: UInt32
   let links: Int
@@ -87,7 +83,7 @@ struct FileStatus: Equatable {
 
 /// Makes a call again as long as a signal interrupts it.
 func retrying<Result>(
-  _ call: () throws(SystemCallError) -> Result
+  _ call: @autoclosure () throws(SystemCallError) -> Result
 ) throws(SystemCallError) -> Result {
   while true {
     do throws(SystemCallError) { return try call() } catch {

@@ -1,13 +1,16 @@
 import CLinux
 
-/// A detached POSIX thread with an empty signal mask.
+/// A detached POSIX thread with an empty signal mask, unless it is asked to block all signals.
 ///
 /// The mask is set, not inherited: a thread created from one of Dispatch's would block SIGTERM, and so
 /// would every child that a hook spawns from it.
-enum Thread {
+package enum Thread {
   /// False when the system has no thread left to give (pthread_create(3) failed).
-  static func spawn(named name: StaticString, _ body: @escaping @Sendable () -> Void) -> Bool {
-    let context = Unmanaged.passRetained(Start(name: name, body: body))
+  package static func spawn(
+    named name: StaticString, blocksSignals: Bool = false, _ body: @escaping @Sendable () -> Void
+  ) -> Bool {
+    let context = Unmanaged.passRetained(
+      Start(name: name, blocksSignals: blocksSignals, body: body))
     var attributes = pthread_attr_t()
     pthread_attr_init(&attributes)
     defer { pthread_attr_destroy(&attributes) }
@@ -18,9 +21,9 @@ enum Thread {
       { raw in
         // The pointer is the one retained above; it is released exactly once, here.
         let start = Unmanaged<Start>.fromOpaque(raw!).takeRetainedValue()
-        var none = sigset_t()
-        sigemptyset(&none)
-        pthread_sigmask(SIG_SETMASK, &none, nil)
+        var mask = sigset_t()
+        if start.blocksSignals { sigfillset(&mask) } else { sigemptyset(&mask) }
+        pthread_sigmask(SIG_SETMASK, &mask, nil)
         clinux_name_this_thread(start.name.utf8Start)
         start.body()
         return nil
@@ -31,20 +34,20 @@ enum Thread {
 
   private final class Start: Sendable {
     let name: StaticString
+    let blocksSignals: Bool
     let body: @Sendable () -> Void
-    init(name: StaticString, body: @escaping @Sendable () -> Void) {
-      self.name = name
-      self.body = body
+    init(name: StaticString, blocksSignals: Bool, body: @escaping @Sendable () -> Void) {
+      (self.name, self.blocksSignals, self.body) = (name, blocksSignals, body)
     }
   }
 }
 
 /// A counting semaphore (sem_init(3)): how a parked thread waits.
-final class Semaphore: Sendable {
+package final class Semaphore: Sendable {
   /// Points to a sem_t of our own: it must not move, and POSIX makes its functions thread-safe.
   nonisolated(unsafe) private let pointer: UnsafeMutablePointer<sem_t>
 
-  init() {
+  package init() {
     pointer = .allocate(capacity: 1)
     sem_init(pointer, 0, 0)
   }
@@ -54,9 +57,9 @@ final class Semaphore: Sendable {
     pointer.deallocate()
   }
 
-  func signal() { sem_post(pointer) }
+  package func signal() { sem_post(pointer) }
 
-  func wait() {
+  package func wait() {
     while sem_wait(pointer) != 0 {}  // EINTR only
   }
 

@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 // What a report keeps when it is written down and read again, perhaps by another process: times are then from its
 // beginning.
 

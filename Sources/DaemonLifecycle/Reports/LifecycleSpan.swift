@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 /// What a report is of, as a whole: from when to when, and what there was beside hooks.
 ///
 /// A class, since reports are passed on by many hands that do not look at it.

@@ -1,3 +1,4 @@
+import DaemonSystemd
 import Synchronization
 
 /// One call of one hook, as its driver sees it: what to call, and where it is called.

@@ -1,3 +1,4 @@
+import DaemonSystemd
 import Synchronization
 
 // Observers come, and go.

@@ -1,3 +1,4 @@
+import DaemonSystemd
 import Synchronization
 
 // What comes in from outside: the sources, and what they report beside events.

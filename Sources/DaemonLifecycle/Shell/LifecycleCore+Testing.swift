@@ -14,7 +14,9 @@ extension LifecycleCore {
     var sinks: [any LifecycleSink] = [log]
     if let notifyAddress, let socket = try? NotifySocket(address: notifyAddress) {
       sinks.append(
-        NotifySink(socket, sendsStatus: configuration.systemd.sendsStatus) { log.warn($0) })
+        NotifySink(socket, sendsStatus: configuration.systemd.sendsStatus, waits: true) {
+          log.warn($0)
+        })
     }
     if let file = configuration.livenessFile {
       sinks.append(LivenessSink(file) { log.warn($0) })

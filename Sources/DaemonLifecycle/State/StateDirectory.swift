@@ -1,4 +1,5 @@
 import CLinux
+import DaemonSystemd
 
 /// The directory of a state, opened once: all that follows is relative to it, so a path that is led elsewhere later
 /// can't lead a save with it.
@@ -6,7 +7,7 @@ final class StateDirectory: Sendable {
   let path: String
   let files: any StateFileSystem
   let handle: StateHandle
-  private let identity: FileStatus.Identity
+  private let identity: FileIdentity
 
   init(_ givenPath: String, _ files: any StateFileSystem) throws(StateError) {
     var path = givenPath
@@ -18,7 +19,7 @@ final class StateDirectory: Sendable {
     let found: FileStatus
     do throws(SystemCallError) {
       let number = handle.number
-      found = try retrying { () throws(SystemCallError) in try files.status(of: number) }
+      found = try retrying(files.status(of: number))
     } catch { throw .failed("open the state directory \(path)", error) }
     // Whoever may rename and remove here decides which state is loaded.
     guard found.owner == 0 || found.owner == files.userID else {
@@ -45,9 +46,7 @@ final class StateDirectory: Sendable {
     }
     let owner: UInt32
     do throws(SystemCallError) {
-      let status = try retrying { () throws(SystemCallError) in
-        try files.status(ofPath: path, followingLink: false)
-      }
+      let status = try retrying(files.status(ofPath: path, followingLink: false))
       guard status.kind == .link else { throw SystemCallError(number: ENOTDIR) }
       owner = status.owner
     } catch { throw cause(error, path) }
@@ -60,9 +59,7 @@ final class StateDirectory: Sendable {
   private static func opened(
     _ path: String, _ files: any StateFileSystem, followingLink: Bool
   ) throws(SystemCallError) -> StateHandle {
-    let number = try retrying { () throws(SystemCallError) in
-      try files.openDirectory(path, followingLink: followingLink)
-    }
+    let number = try retrying(files.openDirectory(path, followingLink: followingLink))
     return StateHandle(files, number)
   }
 
@@ -80,30 +77,24 @@ final class StateDirectory: Sendable {
   func check() throws(StateError) {
     let found: FileStatus
     do throws(SystemCallError) {
-      found = try retrying { () throws(SystemCallError) in
-        try files.status(ofPath: path, followingLink: true)
-      }
+      found = try retrying(files.status(ofPath: path, followingLink: true))
     } catch { throw StateDirectory.cause(error, path) }
     guard found.identity == identity else { throw .directoryReplaced(path) }
   }
 
   func open(_ name: String, _ mode: FileMode) throws(SystemCallError) -> StateHandle {
-    let number = try retrying { () throws(SystemCallError) in
-      try files.open(name, in: handle.number, mode)
-    }
+    let number = try retrying(files.open(name, in: handle.number, mode))
     return StateHandle(files, number)
   }
 
   func status(of file: StateHandle) throws(SystemCallError) -> FileStatus {
-    try retrying { () throws(SystemCallError) in try files.status(of: file.number) }
+    try retrying(files.status(of: file.number))
   }
 
   /// `nil` when there is nothing of this name.
   func status(of name: String) throws(SystemCallError) -> FileStatus? {
     do throws(SystemCallError) {
-      return try retrying { () throws(SystemCallError) in
-        try files.status(of: name, in: handle.number)
-      }
+      return try retrying(files.status(of: name, in: handle.number))
     } catch {
       if error.number == ENOENT { return nil }
       throw error
@@ -111,24 +102,22 @@ final class StateDirectory: Sendable {
   }
 
   func names() throws(SystemCallError) -> [String] {
-    try retrying { () throws(SystemCallError) in try files.names(in: handle.number) }
+    try retrying(files.names(in: handle.number))
   }
 
   func rename(_ name: String, to newName: String) throws(SystemCallError) {
-    try retrying { () throws(SystemCallError) in
-      try files.rename(name, to: newName, in: handle.number)
-    }
+    try retrying(files.rename(name, to: newName, in: handle.number))
   }
 
   /// Fine when it has gone already.
   func remove(_ name: String) throws(SystemCallError) {
     do throws(SystemCallError) {
-      try retrying { () throws(SystemCallError) in try files.remove(name, in: handle.number) }
+      try retrying(files.remove(name, in: handle.number))
     } catch { if error.number != ENOENT { throw error } }
   }
 
   func sync(_ file: StateHandle) throws(SystemCallError) {
-    try retrying { () throws(SystemCallError) in try files.sync(file.number) }
+    try retrying(files.sync(file.number))
   }
 
   /// Makes the names durable. EINVAL comes from a file system that has no such call and does what it can.
@@ -141,7 +130,7 @@ final class StateDirectory: Sendable {
   func write(_ bytes: [UInt8], to file: StateHandle) throws(SystemCallError) {
     var rest = bytes[...]
     while !rest.isEmpty {
-      let count = try retrying { () throws(SystemCallError) in try files.write(file.number, rest) }
+      let count = try retrying(files.write(file.number, rest))
       // The kernel does not say so of a regular file; if it did, this would never end.
       if count == 0 { throw SystemCallError(number: EIO) }
       rest = rest.dropFirst(count)
@@ -152,9 +141,7 @@ final class StateDirectory: Sendable {
   func read(_ file: StateHandle, _ count: Int) throws(SystemCallError) -> [UInt8] {
     var bytes: [UInt8] = []
     while bytes.count < count {
-      let more = try retrying { () throws(SystemCallError) in
-        try files.read(file.number, count - bytes.count)
-      }
+      let more = try retrying(files.read(file.number, count - bytes.count))
       if more.isEmpty { break }
       if bytes.isEmpty { bytes = more } else { bytes += more }
     }

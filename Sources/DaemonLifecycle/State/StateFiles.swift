@@ -24,7 +24,7 @@ struct StateFiles {
   /// Where the newest state is, or may be: what can't be read, or is too new, may be the newest.
   private var newestSlot: Int?
   /// The file that the last save has put in place, or the last load has read.
-  private var inPlace: FileStatus.Identity?
+  private var inPlace: FileIdentity?
   /// Files that a failed save could not remove.
   private var leftovers: [String] = []
   /// For a save when no file can be opened.
@@ -243,7 +243,7 @@ struct StateFiles {
   /// The name of a file with this record, on disk; none when it throws.
   private mutating func writeTemporary(
     _ record: StateRecord
-  ) throws(SystemCallError) -> (String, FileStatus.Identity) {
+  ) throws(SystemCallError) -> (String, FileIdentity) {
     let (name, file) = try createTemporary()
     do throws(SystemCallError) {
       let identity = try directory.status(of: file).identity

@@ -9,7 +9,7 @@ final class StateLock: Sendable {
   /// The process that has the lock, which may be the parent of this one.
   private let owner: Int32
   private let file: StateHandle
-  private let identity: FileStatus.Identity
+  private let identity: FileIdentity
   private let name: String
 
   /// Throws `inUse` when somebody has it.
@@ -54,7 +54,7 @@ final class StateLock: Sendable {
 
   private static func lock(_ file: StateHandle, in directory: StateDirectory) throws {
     do throws(SystemCallError) {
-      try retrying { () throws(SystemCallError) in try file.files.lock(file.number) }
+      try retrying(file.files.lock(file.number))
     } catch {
       guard error.number == EWOULDBLOCK else { throw error }
       let text = (try? directory.read(file, 32)) ?? []

@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 /// The subject's clock: `CLOCK_MONOTONIC`, as systemd's own timers use; in a mock, a virtual clock that a
 /// test advances.
 ///

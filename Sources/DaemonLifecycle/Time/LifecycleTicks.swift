@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 /// Ticks of a subject's clock: the number of the interval, from 0.
 ///
 /// Throws `CancellationError` when its task is cancelled, so that a loop over it ends with the foreground.

@@ -1,3 +1,4 @@
+import DaemonSystemd
 import Synchronization
 
 /// Where a core takes the time from: the kernel, or a test.

@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 /// What the clock has to wake, soonest first; those of one instant in the order added.
 struct TimerQueue {
   private var timers: [(deadline: MonotonicTime, sleeper: Sleeper)] = []

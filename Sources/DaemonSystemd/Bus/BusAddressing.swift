@@ -1,7 +1,7 @@
 import CLinux
 
 /// Which bus.
-public enum BusAddress: Sendable, Hashable, CustomStringConvertible {
+package enum BusAddress: Sendable, Hashable, CustomStringConvertible {
   /// The machine's bus, where PID 1 and logind are; `DBUS_SYSTEM_BUS_ADDRESS` overrides its address.
   case system
   /// The user's own bus, found by `DBUS_SESSION_BUS_ADDRESS` or `XDG_RUNTIME_DIR`.
@@ -10,7 +10,7 @@ public enum BusAddress: Sendable, Hashable, CustomStringConvertible {
   case address(String)
 
   /// As in "the system bus can't be reached".
-  public var description: String {
+  package var description: String {
     switch self {
     case .system: "the system bus"
     case .user: "the user bus"
@@ -20,26 +20,26 @@ public enum BusAddress: Sendable, Hashable, CustomStringConvertible {
 }
 
 /// An object of a service, seen by one of its interfaces.
-public struct BusObject: Sendable, Hashable, CustomStringConvertible {
+package struct BusObject: Sendable, Hashable, CustomStringConvertible {
   /// The service's name on the bus.
-  public let destination: String
+  package let destination: String
   /// The object's path.
-  public let path: String
+  package let path: String
   /// The interface by which it is seen.
-  public let interface: String
+  package let interface: String
 
   /// Names an object; whether it exists shows when it is asked.
-  public init(destination: String, path: String, interface: String) {
+  package init(destination: String, path: String, interface: String) {
     self.destination = destination
     self.path = path
     self.interface = interface
   }
 
   /// As in "org.example.Echo at /echo".
-  public var description: String { "\(interface) at \(path)" }
+  package var description: String { "\(interface) at \(path)" }
 
   /// A method of this interface, or of another interface of the same object.
-  public func method(_ member: String, interface: String? = nil) -> BusMethod {
+  package func method(_ member: String, interface: String? = nil) -> BusMethod {
     BusMethod(
       destination: destination, path: path, interface: interface ?? self.interface, member: member)
   }
@@ -51,18 +51,18 @@ public struct BusObject: Sendable, Hashable, CustomStringConvertible {
 }
 
 /// A method of an object.
-public struct BusMethod: Sendable, Hashable, CustomStringConvertible {
+package struct BusMethod: Sendable, Hashable, CustomStringConvertible {
   /// The service's name on the bus.
-  public let destination: String
+  package let destination: String
   /// The object's path.
-  public let path: String
+  package let path: String
   /// The interface that has the method.
-  public let interface: String
+  package let interface: String
   /// The method's name.
-  public let member: String
+  package let member: String
 
   /// Names a method; whether it exists shows when it is called.
-  public init(destination: String, path: String, interface: String, member: String) {
+  package init(destination: String, path: String, interface: String, member: String) {
     self.destination = destination
     self.path = path
     self.interface = interface
@@ -70,7 +70,7 @@ public struct BusMethod: Sendable, Hashable, CustomStringConvertible {
   }
 
   /// As in "org.example.Echo.Say".
-  public var description: String { "\(interface).\(member)" }
+  package var description: String { "\(interface).\(member)" }
 
   static let addMatch = BusObject.bus.method("AddMatch")
 
@@ -93,20 +93,20 @@ public struct BusMethod: Sendable, Hashable, CustomStringConvertible {
 }
 
 /// Which signals are wanted; what is `nil` matches anything.
-public struct BusMatchRule: Sendable, Hashable {
+package struct BusMatchRule: Sendable, Hashable {
   /// A service's name, of which only the owner is heard then, or a unique name.
-  public var sender: String?
+  package var sender: String?
   /// The path of the object that sends it.
-  public var path: String?
+  package var path: String?
   /// The interface that has the signal.
-  public var interface: String
+  package var interface: String
   /// The signal's name.
-  public var member: String
+  package var member: String
   /// The first argument, where it is a string: for `PropertiesChanged` the interface that changed.
-  public var firstArgument: String?
+  package var firstArgument: String?
 
   /// Names the signals wanted.
-  public init(
+  package init(
     sender: String?, path: String?, interface: String, member: String, firstArgument: String? = nil
   ) {
     self.sender = sender
@@ -117,13 +117,13 @@ public struct BusMatchRule: Sendable, Hashable {
   }
 
   /// A signal of an object.
-  public static func signal(_ member: String, of object: BusObject) -> BusMatchRule {
+  package static func signal(_ member: String, of object: BusObject) -> BusMatchRule {
     BusMatchRule(
       sender: object.destination, path: object.path, interface: object.interface, member: member)
   }
 
   /// `PropertiesChanged` for the object's interface.
-  public static func propertiesChanged(of object: BusObject) -> BusMatchRule {
+  package static func propertiesChanged(of object: BusObject) -> BusMatchRule {
     BusMatchRule(
       sender: object.destination, path: object.path, interface: BusObject.properties,
       member: "PropertiesChanged", firstArgument: object.interface)
@@ -159,22 +159,22 @@ public struct BusMatchRule: Sendable, Hashable {
 }
 
 /// A match that can be cancelled, on the connection that made it.
-public struct BusMatch: Sendable, Hashable {
+package struct BusMatch: Sendable, Hashable {
   let id: UInt64
 }
 
 /// A signal that came.
-public struct BusSignal: Sendable, Hashable {
+package struct BusSignal: Sendable, Hashable {
   /// The unique name of the connection that sent it.
-  public let sender: String
+  package let sender: String
   /// The path of the object that sent it.
-  public let path: String
+  package let path: String
   /// The interface that has the signal.
-  public let interface: String
+  package let interface: String
   /// The signal's name.
-  public let member: String
+  package let member: String
   /// What it brought.
-  public let arguments: [BusValue]
+  package let arguments: [BusValue]
 }
 
 extension BusMessageReader {

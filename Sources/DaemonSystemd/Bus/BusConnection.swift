@@ -3,14 +3,10 @@ import Synchronization
 
 /// One connection to a bus, as a `BusSession` lends it to those who ask something of the bus.
 ///
-///     session.perform { connection in
-///       try? connection.get().call(method, arguments: [.string("sshd.service")]) { reply in … }
-///     }
-///
 /// It has one owner at a time, the thread that is in `BusSession.process()`, and is not `Sendable` for that
 /// reason: two threads in sd-bus at once end the process. Use it within the callback that it is given to.
 /// Nothing here waits; every completion is called exactly once, at the latest when the connection ends.
-public final class BusConnection {
+package final class BusConnection {
   let library: BusLibrary
   /// sd-bus's object, to which we hold the one reference; `nil` once closed.
   private var bus: OpaquePointer?
@@ -105,11 +101,11 @@ public final class BusConnection {
   }
 
   /// When sd-bus wants to be called though nothing came; `nil` = never.
-  var deadline: BusTime? {
+  var deadline: MonotonicTime? {
     guard let bus = try? open() else { return nil }
     var time: UInt64 = .max
     guard library.call(\.bus_get_timeout, { $0(bus, &time) }) >= 0, time != .max else { return nil }
-    return BusTime(microseconds: time)
+    return MonotonicTime(microseconds: time)
   }
 
   /// Takes one step. False when there is nothing more to do for now; throws when the connection is lost.
@@ -124,8 +120,8 @@ public final class BusConnection {
 
   /// Calls a method. The completion gets the reply's values, or why there are none; `timeout` is how long to
   /// wait for the reply, at least 1 µs, at most a year.
-  public func call(
-    _ method: BusMethod, arguments: [BusValue] = [], timeout: Duration = .seconds(25),
+  package func call(
+    _ method: BusMethod, arguments: [String] = [], timeout: Duration = .seconds(25),
     completion: @escaping @Sendable (Result<[BusValue], BusError>) -> Void
   ) {
     do throws(BusError) {
@@ -136,16 +132,17 @@ public final class BusConnection {
   }
 
   private func send(
-    _ method: BusMethod, _ arguments: [BusValue], _ timeout: Duration,
+    _ method: BusMethod, _ arguments: [String], _ timeout: Duration,
     _ completion: @escaping @Sendable (Result<[BusValue], BusError>) -> Void
   ) throws(BusError) {
     let bus = try open()
     let message = try method.newMessage(on: bus, library)
     // sd-bus holds a reference of its own while the message is queued.
     defer { _ = library.functions.bus_message_unref?(message) }
-    try BusMessageWriter(library: library, message: message).append(arguments)
-    let microseconds = BusTime.microseconds(timeout)
-    let deadline = BusTime.now().advanced(microseconds)
+    try append(arguments, to: message)
+    let microseconds = Self.microseconds(timeout)
+    // Counted in whole microseconds as sd-bus counts, which is not to be sooner.
+    let deadline = MonotonicTime(microseconds: MonotonicTime.now().microseconds + microseconds)
     let id = newID()
     let callback = BusCallback(
       message: { [weak self] reply in
@@ -160,8 +157,28 @@ public final class BusConnection {
     callbacks[id] = callback
   }
 
+  /// 1 µs to a year: 0 would be sd-bus's own default, and more could overflow in it.
+  static func microseconds(_ timeout: Duration) -> UInt64 {
+    UInt64(max(1, min(timeout, .seconds(365 * 86_400)).saturatedNanoseconds / 1000))
+  }
+
+  /// All that this package sends is text.
+  private func append(_ arguments: [String], to message: OpaquePointer) throws(BusError) {
+    for text in arguments {
+      guard !text.utf8.contains(0) else {
+        throw .invalidArgument("A string with a zero byte can't be sent over the bus.")
+      }
+      let result = text.withCString { text in
+        library.call(\.bus_message_append_basic) {
+          $0(message, CChar(bitPattern: UInt8(ascii: "s")), text)
+        }
+      }
+      guard result >= 0 else { throw failure(result, "send \"\(text)\"") }
+    }
+  }
+
   private func result(
-    of reply: OpaquePointer, to method: BusMethod, deadline: BusTime
+    of reply: OpaquePointer, to method: BusMethod, deadline: MonotonicTime
   ) -> Result<[BusValue], BusError> {
     let reader = BusMessageReader(library: library, message: reply)
     guard let error = reader.error(in: method) else {
@@ -171,20 +188,20 @@ public final class BusConnection {
     if let bus, library.call(\.bus_is_open, { $0(bus) }) <= 0 {
       return .failure(.disconnected(errno: ECONNRESET))
     }
-    if case .call(_, _, _, ETIMEDOUT) = error, BusTime.now() >= deadline {
+    if case .call(_, _, _, ETIMEDOUT) = error, MonotonicTime.now() >= deadline {
       return .failure(.timedOut(method: method.description))
     }
     return .failure(error)
   }
 
   /// Reads one property.
-  public func property(
+  package func property(
     _ name: String, of object: BusObject, timeout: Duration = .seconds(25),
     completion: @escaping @Sendable (Result<BusValue, BusError>) -> Void
   ) {
     call(
       object.method("Get", interface: BusObject.properties),
-      arguments: [.string(object.interface), .string(name)], timeout: timeout
+      arguments: [object.interface, name], timeout: timeout
     ) { reply in
       completion(
         reply.flatMap { values in
@@ -198,13 +215,13 @@ public final class BusConnection {
   }
 
   /// Reads all properties of an object's interface in one answer.
-  public func properties(
+  package func properties(
     of object: BusObject, timeout: Duration = .seconds(25),
     completion: @escaping @Sendable (Result<[String: BusValue], BusError>) -> Void
   ) {
     call(
       object.method("GetAll", interface: BusObject.properties),
-      arguments: [.string(object.interface)], timeout: timeout
+      arguments: [object.interface], timeout: timeout
     ) { reply in
       completion(
         reply.flatMap { values in
@@ -224,7 +241,7 @@ public final class BusConnection {
   /// With a well-known name as sender only the owner of that name is heard: any program may send any signal
   /// straight to another one, and the bus lets it through.
   @discardableResult
-  public func match(
+  package func match(
     _ rule: BusMatchRule,
     installed: @escaping @Sendable (Result<Void, BusError>) -> Void = { _ in },
     handler: @escaping @Sendable (Result<BusSignal, BusError>) -> Void
@@ -243,7 +260,7 @@ public final class BusConnection {
   }
 
   /// Ends a match; does nothing for one of another connection.
-  public func cancel(_ match: BusMatch) {
+  package func cancel(_ match: BusMatch) {
     guard !forget(match.id) else { return }
     for name in owners.keys { owners[name]?.listeners[match.id] = nil }
   }
@@ -281,7 +298,7 @@ public final class BusConnection {
 
   /// Calls `handler` whenever the name gets another owner: its service has started (again).
   @discardableResult
-  public func onNewOwner(
+  package func onNewOwner(
     of name: String, _ handler: @escaping @Sendable (BusConnection) -> Void
   ) -> BusMatch {
     track(name)
@@ -309,7 +326,7 @@ public final class BusConnection {
       if !owner.isEmpty { self.owners[name]?.tell(self) }
     }
     let callback = OwnerReply(connection: self, name: name)
-    call(BusObject.bus.method("GetNameOwner"), arguments: [.string(name)]) { callback.received($0) }
+    call(BusObject.bus.method("GetNameOwner"), arguments: [name]) { callback.received($0) }
   }
 
   /// Brings the answer back to the connection that asked.

@@ -8,11 +8,11 @@ final class BusEngine {
     /// Not asked to connect yet; next: connecting or absent.
     case idle
     /// sd-bus is at it; next: connected, or waiting when it failed or the deadline passed.
-    case connecting(BusConnection, deadline: BusTime)
+    case connecting(BusConnection, deadline: MonotonicTime)
     /// Usable; next: waiting, when it is lost.
-    case connected(BusConnection, since: BusTime)
+    case connected(BusConnection, since: MonotonicTime)
     /// Until the next attempt; next: connecting.
-    case waiting(until: BusTime, BusError)
+    case waiting(until: MonotonicTime, BusError)
     /// There is no libsystemd, nor will there be; next: closed.
     case absent(BusError)
     /// For ever.
@@ -29,8 +29,9 @@ final class BusEngine {
   /// Asked for while it is not known whether there will be a connection.
   private var held: [BusRequest] = []
   /// Asked for a later time, in no order.
-  private var delayed: [(due: BusTime, body: @Sendable (Result<BusConnection, BusError>) -> Void)] =
-    []
+  private var delayed:
+    [(due: MonotonicTime, body: @Sendable (Result<BusConnection, BusError>) -> Void)] =
+      []
   private let address: BusAddress
   private let options: BusSession.Options
   /// Who made it; a fork has a copy whose descriptors are the maker's too.
@@ -52,7 +53,7 @@ final class BusEngine {
     held += requests
     takeDue()
     if started, case .idle = state { connect() }
-    if case .waiting(let until, _) = state, BusTime.now() >= until { connect() }
+    if case .waiting(let until, _) = state, MonotonicTime.now() >= until { connect() }
     serve(isClosed)
     advance(isClosed)
     serve(isClosed)
@@ -96,7 +97,7 @@ final class BusEngine {
     }
     do throws(BusError) {
       let connection = try BusConnection(address, library: library)
-      let deadline = BusTime.now().advanced(BusTime.microseconds(options.connectTimeout))
+      let deadline = MonotonicTime.after(options.connectTimeout)
       state = .connecting(connection, deadline: deadline)
     } catch {
       wait(error)
@@ -126,7 +127,8 @@ final class BusEngine {
   }
 
   private func checkDeadline() {
-    guard case .connecting(let connection, let deadline) = state, BusTime.now() >= deadline else {
+    guard case .connecting(let connection, let deadline) = state, MonotonicTime.now() >= deadline
+    else {
       return
     }
     end(connection, .unavailable("\(address) did not welcome this process in time"))
@@ -150,7 +152,7 @@ final class BusEngine {
       }
       end(connection, .unavailable(reason))
     case .connected(let connection, let since):
-      backOff.connectionLasted(.microseconds(BusTime.now().microseconds - since.microseconds))
+      backOff.connectionLasted(since.duration(to: .now()))
       end(connection, error)
     case .idle, .waiting, .absent, .closed: break
     }
@@ -164,8 +166,7 @@ final class BusEngine {
   }
 
   private func wait(_ error: BusError) {
-    let delay = BusTime.microseconds(backOff.take())
-    state = .waiting(until: BusTime.now().advanced(delay), error)
+    state = .waiting(until: .after(backOff.take()), error)
   }
 
   private func tellAbsence(_ error: BusError) {
@@ -193,7 +194,7 @@ final class BusEngine {
 
   /// Moves the requests whose time has come to those that are held.
   private func takeDue() {
-    let now = BusTime.now()
+    let now = MonotonicTime.now()
     held += delayed.filter { $0.due <= now }.map { .perform($0.body) }
     delayed.removeAll { $0.due <= now }
   }
@@ -220,7 +221,7 @@ final class BusEngine {
 
   /// Arranges to be called again.
   private func rest() {
-    var deadline: BusTime?
+    var deadline: MonotonicTime?
     switch state {
     case .connecting(let connection, let until):
       watch(connection)

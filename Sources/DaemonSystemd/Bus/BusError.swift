@@ -4,7 +4,7 @@ import CLinux
 ///
 /// A bus may be missing in many ways: no libsystemd, no socket, a policy that hangs up at the first call.
 /// All of them are `unavailable`, so that a daemon needs one branch to go on without a bus.
-public enum BusError: Error, Sendable, Hashable, CustomStringConvertible {
+package enum BusError: Error, Sendable, Hashable, CustomStringConvertible {
   /// There is no bus to talk to; the sentence says what was missing.
   case unavailable(String)
   /// The connection was up and is lost; `ECONNRESET` when the bus hung up.
@@ -27,7 +27,7 @@ public enum BusError: Error, Sendable, Hashable, CustomStringConvertible {
   case system(String, errno: Int32)
 
   /// One sentence, for a log or a status line.
-  public var description: String {
+  package var description: String {
     switch self {
     case .unavailable(let reason): "There is no bus: \(reason)."
     case .disconnected(let errno):
@@ -45,7 +45,7 @@ public enum BusError: Error, Sendable, Hashable, CustomStringConvertible {
   }
 
   /// Whether the other side refused on grounds of permission, as logind does without root or polkit.
-  public var isAccessDenied: Bool {
+  package var isAccessDenied: Bool {
     guard case .call(_, let name, _, let errno) = self else { return false }
     return errno == EACCES || errno == EPERM
       || name == "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired"

@@ -10,13 +10,6 @@ extension BusValue {
     return .success(value)
   }
 
-  func asInt32(_ name: String) -> Result<Int32, BusError> {
-    guard case .int32(let value) = self else {
-      return wrongType(name, "a signed number of 32 bits")
-    }
-    return .success(value)
-  }
-
   /// A time span of systemd's; `nil` is its infinity.
   func asMicroseconds(_ name: String) -> Result<Duration?, BusError> {
     guard case .uint64(let value) = self else { return wrongType(name, "a number of microseconds") }
@@ -51,8 +44,8 @@ extension BusSignal {
 
 extension BusSession {
   /// `BusConnection.call` from any thread.
-  public func call(
-    _ method: BusMethod, arguments: [BusValue] = [], timeout: Duration = .seconds(25),
+  package func call(
+    _ method: BusMethod, arguments: [String] = [], timeout: Duration = .seconds(25),
     completion: @escaping @Sendable (Result<[BusValue], BusError>) -> Void
   ) {
     perform { connection in
@@ -65,7 +58,7 @@ extension BusSession {
   }
 
   /// `BusConnection.property` from any thread.
-  public func property(
+  package func property(
     _ name: String, of object: BusObject, timeout: Duration = .seconds(25),
     completion: @escaping @Sendable (Result<BusValue, BusError>) -> Void
   ) {

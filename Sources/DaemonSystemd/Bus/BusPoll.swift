@@ -51,11 +51,9 @@ final class BusPoll: Sendable {
 
   func forget(_ socket: Int32) { _ = Self.control(descriptor, EPOLL_CTL_DEL, socket, 0) }
 
-  /// Becomes readable at `deadline`; never by itself when that is `nil`.
-  func arm(at deadline: BusTime?) {
-    let longest = UInt64(Int64.max) / 1000
-    let microseconds = deadline.map { min(max($0.microseconds, 1), longest) } ?? 0
-    clinux_set_timer(timer, Int64(microseconds) * 1000, true)
+  /// Becomes readable at `deadline`; never when that is `nil`.
+  func arm(at deadline: MonotonicTime?) {
+    clinux_set_timer(timer, deadline.map { max($0.nanoseconds, 1) } ?? 0, true)
   }
 
   private static func control(_ set: Int32, _ what: Int32, _ member: Int32, _ events: UInt32)

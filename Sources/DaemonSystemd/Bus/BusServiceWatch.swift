@@ -120,16 +120,3 @@ final class BusMemory<Value: Equatable & Sendable>: Sendable {
 
   var current: Value { value.withLock { $0 } }
 }
-
-/// A value that the callbacks of one session share; they run one at a time, on whatever thread.
-final class BusMutexed<Value: Sendable>: Sendable {
-  private let value: Mutex<Value>
-
-  init(_ value: Value) { self.value = Mutex(value) }
-
-  func set(_ new: Value) { value.withLock { $0 = new } }
-
-  func with<Result: Sendable>(_ body: (inout Value) -> Result) -> Result {
-    value.withLock { value in body(&value) }
-  }
-}

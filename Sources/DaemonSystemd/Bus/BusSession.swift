@@ -3,32 +3,25 @@ import Synchronization
 
 /// Keeps a connection to a bus up, on a thread of yours.
 ///
-///     let session = BusSession(.system)
-///     session.start()
-///     // in your event loop, whenever session.fileDescriptor is readable:
-///     session.process()
-///
 /// Nothing here waits: `start` only asks for a connection, and `process` does what can be done at once. A
 /// lost connection is made again, after 0.1 s at first and 30 s at last, for ever. Callbacks run inside
 /// `process`, on the thread that calls it, which may be another one each time, one at a time.
-///
-/// For `async` functions on a thread of its own see ``SystemBus``.
-public final class BusSession: Sendable {
+package final class BusSession: Sendable {
   /// What may be tuned.
-  public struct Options: Sendable {
+  package struct Options: Sendable {
     /// Before the first attempt to connect again; 0.1 s. It doubles with each attempt.
-    public var firstDelay = Duration.milliseconds(100)
+    package var firstDelay = Duration.milliseconds(100)
     /// The longest delay between two attempts; 30 s.
-    public var longestDelay = Duration.seconds(30)
+    package var longestDelay = Duration.seconds(30)
     /// How long a bus may take to welcome us; 25 s, since activation of the bus itself takes time.
-    public var connectTimeout = Duration.seconds(25)
+    package var connectTimeout = Duration.seconds(25)
     /// The library to load, by dlopen(3)'s rules.
-    public var library = BusLibrary.standardName
+    package var library = BusLibrary.standardName
     /// Messages handled in one `process`, so that a storm of signals leaves room for other work.
     var stepsAtOnce = 128
 
     /// The defaults named above.
-    public init() {}
+    package init() {}
   }
 
   private struct Shared {
@@ -51,14 +44,9 @@ public final class BusSession: Sendable {
   private let maker = getpid()
 
   /// A session for a bus; connects to nothing yet.
-  public init(_ address: BusAddress, options: Options = Options()) {
+  package init(_ address: BusAddress, options: Options = Options()) {
     engine = BusEngine(address, options, poll)
     backOff = BusBackOff(first: options.firstDelay, longest: options.longestDelay)
-  }
-
-  /// A session for the bus at an address such as `unix:path=/run/test/bus`.
-  public convenience init(address: String, options: Options = Options()) {
-    self.init(.address(address), options: options)
   }
 
   deinit { close() }
@@ -67,10 +55,10 @@ public final class BusSession: Sendable {
 
   /// Readable when `process` should be called; the same number from `init` to the end of this object, -1
   /// when there was no descriptor left. Level-triggered; poll it, never read it.
-  public var fileDescriptor: Int32 { poll.descriptor }
+  package var fileDescriptor: Int32 { poll.descriptor }
 
   /// Asks for the connection. Returns at once; what comes of it is known after some `process`.
-  public func start() {
+  package func start() {
     shared.withLock { $0.isStarted = true }
     wake()
   }
@@ -79,7 +67,7 @@ public final class BusSession: Sendable {
   /// caller further up on this one, is in it.
   ///
   /// The first call loads libsystemd (dlopen(3)).
-  public func process() {
+  package func process() {
     let turn = shared.withLock { shared -> (requests: [BusRequest], started: Bool)? in
       guard !shared.hasTurn, !shared.isClosed else { return nil }
       shared.hasTurn = true
@@ -97,7 +85,7 @@ public final class BusSession: Sendable {
   /// Ends the connection for good. Every call and request without an answer gets `BusError.closed`, every
   /// observer hears of it, and no callback begins after that. Idempotent, from any thread; if another
   /// thread is inside `process`, the ending is done there, as soon as its callback returns.
-  public func close() {
+  package func close() {
     let mine = shared.withLock { shared in
       shared.isClosed = true
       guard !shared.hasTurn else { return false }
@@ -109,7 +97,7 @@ public final class BusSession: Sendable {
   }
 
   /// Whether `close` was called.
-  public var isClosed: Bool { shared.withLock(\.isClosed) }
+  package var isClosed: Bool { shared.withLock(\.isClosed) }
 
   private func endTurn() {
     while true {
@@ -133,7 +121,7 @@ public final class BusSession: Sendable {
 
   /// Runs `body` inside the next `process`, with the connection. While one is being made it waits for that;
   /// when none can be had it gets the reason instead. It is called exactly once.
-  public func perform(_ body: @escaping @Sendable (Result<BusConnection, BusError>) -> Void) {
+  package func perform(_ body: @escaping @Sendable (Result<BusConnection, BusError>) -> Void) {
     enqueue(.perform(body))
   }
 
@@ -141,11 +129,11 @@ public final class BusSession: Sendable {
   package func perform(
     after delay: Duration, _ body: @escaping @Sendable (Result<BusConnection, BusError>) -> Void
   ) {
-    enqueue(.performLater(BusTime.now().advanced(BusTime.microseconds(delay)), body))
+    enqueue(.performLater(.after(delay), body))
   }
 
   /// Tells `observer` of each connection, the present one included, until the watch is cancelled or gone.
-  public func observe(_ observer: BusSessionObserver) -> BusWatch {
+  package func observe(_ observer: BusSessionObserver) -> BusWatch {
     let id = shared.withLock { shared in
       shared.lastID += 1
       return shared.lastID
@@ -172,14 +160,14 @@ public final class BusSession: Sendable {
 }
 
 /// Hears of a session's connections. Both functions run inside `BusSession.process`.
-public struct BusSessionObserver: Sendable {
+package struct BusSessionObserver: Sendable {
   /// A connection is up: make your matches and read what you need.
-  public let connected: @Sendable (BusConnection) -> Void
+  package let connected: @Sendable (BusConnection) -> Void
   /// It is lost, or none can be had: once, however many attempts follow. With `closed`: for ever.
-  public let disconnected: @Sendable (BusError) -> Void
+  package let disconnected: @Sendable (BusError) -> Void
 
   /// An observer made of two closures.
-  public init(
+  package init(
     connected: @escaping @Sendable (BusConnection) -> Void,
     disconnected: @escaping @Sendable (BusError) -> Void = { _ in }
   ) {
@@ -192,7 +180,7 @@ public struct BusSessionObserver: Sendable {
 enum BusRequest: Sendable {
   case perform(@Sendable (Result<BusConnection, BusError>) -> Void)
   /// Becomes a `perform` at that time.
-  case performLater(BusTime, @Sendable (Result<BusConnection, BusError>) -> Void)
+  case performLater(MonotonicTime, @Sendable (Result<BusConnection, BusError>) -> Void)
   case observe(UInt64, BusSessionObserver)
   case forget(UInt64)
 

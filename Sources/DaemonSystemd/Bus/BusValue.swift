@@ -1,11 +1,10 @@
 import CLinux
+import Synchronization
 
 /// A value as it goes over the bus, with its type.
 ///
-///     if case .uint64(let microseconds)? = reply.first { … }
-///
 /// The names are those of the D-Bus specification's types.
-public indirect enum BusValue: Sendable, Hashable {
+package indirect enum BusValue: Sendable, Hashable {
   /// `y`: 8 bits without a sign.
   case byte(UInt8)
   /// `b`: true or false.
@@ -45,7 +44,7 @@ public indirect enum BusValue: Sendable, Hashable {
 
   /// The keys and values of a dictionary whose keys are strings, variants unwrapped; `nil` for any other
   /// value. This is the form of properties (`a{sv}`).
-  public var dictionary: [String: BusValue]? {
+  package var dictionary: [String: BusValue]? {
     guard case .array(let element, let entries) = self, element.hasPrefix("{s") else { return nil }
     var result: [String: BusValue] = [:]
     for case .entry(.string(let key), let value) in entries { result[key] = value.unwrapped }
@@ -53,12 +52,12 @@ public indirect enum BusValue: Sendable, Hashable {
   }
 
   /// What is inside a variant; any other value itself.
-  public var unwrapped: BusValue {
+  package var unwrapped: BusValue {
     if case .variant(let value) = self { value.unwrapped } else { self }
   }
 
   /// The D-Bus signature of this value.
-  public var signature: String {
+  package var signature: String {
     switch self {
     case .byte: "y"
     case .bool: "b"
@@ -82,35 +81,25 @@ public indirect enum BusValue: Sendable, Hashable {
 }
 
 /// A file descriptor that came over the bus: duplicated, close-on-exec, closed with the last reference.
-public final class BusDescriptor: Sendable, Hashable {
-  private let state: MutexedDescriptor
+package final class BusDescriptor: Sendable, Hashable {
+  /// -1 once it was closed.
+  let number: Mutex<Int32>
 
   /// Takes over an open descriptor.
-  public init(_ descriptor: consuming OwnedDescriptor) {
-    state = MutexedDescriptor(descriptor.release())
-  }
+  package init(_ descriptor: consuming OwnedDescriptor) { number = Mutex(descriptor.release()) }
 
   deinit { close() }
 
-  /// Closes it now; does nothing the second time.
-  public func close() {
-    if let number = state.take() { _ = CLinux.close(number) }
+  /// Closes it now; does nothing the second time. From any thread.
+  package func close() {
+    number.withLock { number in
+      if number >= 0 { _ = CLinux.close(number) }
+      number = -1
+    }
   }
-
-  /// Hands it on to an owner of its own; `nil` when it was handed on or closed before.
-  public func take() -> OwnedDescriptor? {
-    guard let number = state.take() else { return nil }
-    return OwnedDescriptor(owning: number)
-  }
-
-  /// Whether it is still open and here.
-  public var isOpen: Bool { state.isHeld }
-
-  /// Lends the number; it is not closed meanwhile. `nil` when it was handed on or closed before.
-  func withNumber<Value>(_ body: (Int32) -> Value) -> Value? { state.with(body) }
 
   /// The same object; two descriptors of one open file are not the same.
-  public static func == (a: BusDescriptor, b: BusDescriptor) -> Bool { a === b }
+  package static func == (a: BusDescriptor, b: BusDescriptor) -> Bool { a === b }
   /// By identity, as `==`.
-  public func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
+  package func hash(into hasher: inout Hasher) { hasher.combine(ObjectIdentifier(self)) }
 }

@@ -1,7 +1,7 @@
 import Synchronization
 
 /// Keeps something being watched; ends with `cancel()` or with the last reference to it.
-public final class BusWatch: Sendable {
+package final class BusWatch: Sendable {
   private let end: Mutex<(@Sendable () -> Void)?>
 
   init(_ end: @escaping @Sendable () -> Void) { self.end = Mutex(end) }
@@ -9,7 +9,7 @@ public final class BusWatch: Sendable {
   deinit { cancel() }
 
   /// Ends it; does nothing the second time. A callback that is running may still end.
-  public func cancel() {
+  package func cancel() {
     let end = end.withLock { $0.take() }
     end?()
   }

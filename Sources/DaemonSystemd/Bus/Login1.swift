@@ -1,13 +1,9 @@
 /// logind, `org.freedesktop.login1`, over a session for the system bus.
 ///
-///     let login = Login1(session)
-///     let watch = login.watchSleep { event in … }
-///     login.inhibit(.sleep, who: "mailerd", why: "Saves its queue") { lock in … }
-///
 /// Take a delay lock before you watch, release it when the work before a sleep is done, and take another one
 /// after it (systemd's INHIBITOR_LOCKS). Handlers run inside `BusSession.process`. A failure is passed on and
 /// ends nothing: the watch goes on when the bus or logind is back. All from org.freedesktop.login1(5).
-public struct Login1: Sendable {
+package struct Login1: Sendable {
   static let service = "org.freedesktop.login1"
   static let manager = BusObject(
     destination: service, path: "/org/freedesktop/login1",
@@ -16,40 +12,47 @@ public struct Login1: Sendable {
   let session: BusSession
 
   /// Asks over this session, which somebody has to process.
-  public init(_ session: BusSession) { self.session = session }
+  package init(_ session: BusSession) { self.session = session }
 
   // MARK: Inhibitor locks
 
-  /// Asks for a lock. Without root and polkit the answer is a `BusError` with `isAccessDenied`: go on
-  /// without. A lock whose asker is gone by then is released.
+  /// What a delay lock holds back; the words are logind's.
+  package enum Operation: String, Sendable {
+    /// Power-off, reboot, halt and kexec.
+    case shutdown
+    /// Suspend and hibernation.
+    case sleep
+  }
+
+  /// Asks for a delay lock, which holds the operation back until it is closed, for `InhibitDelayMaxUSec` at most.
+  ///
+  /// Without root and polkit the answer is a `BusError` with `isAccessDenied`: go on without. A lock whose asker is
+  /// gone by then is released.
   ///
   /// - Parameters:
-  ///   - operations: What is held back.
+  ///   - operation: What is held back.
   ///   - who: The program, for people who list the locks.
   ///   - why: What it has to do.
-  ///   - mode: Whether for a while, or until the lock is released, which takes more privileges.
-  ///   - timeout: How long to wait for logind's answer.
   ///   - completion: Gets the lock, or why there is none.
-  public func inhibit(
-    _ operations: InhibitorLock.Operations, who: String, why: String,
-    mode: InhibitorLock.Mode = .delay, timeout: Duration = .seconds(25),
-    completion: @escaping @Sendable (Result<InhibitorLock, BusError>) -> Void
+  package func inhibit(
+    _ operation: Operation, who: String, why: String,
+    completion: @escaping @Sendable (Result<BusDescriptor, BusError>) -> Void
   ) {
-    let arguments = [operations.text, who, why, mode.rawValue].map { BusValue.string($0) }
-    session.call(Self.manager.method("Inhibit"), arguments: arguments, timeout: timeout) { reply in
+    let arguments = [operation.rawValue, who, why, "delay"]
+    session.call(Self.manager.method("Inhibit"), arguments: arguments) { reply in
       completion(
         reply.flatMap { values in
           guard values.count == 1, case .descriptor(let descriptor) = values[0] else {
             return .failure(
               .malformedReply("logind's answer to Inhibit is not one file descriptor."))
           }
-          return .success(InhibitorLock(descriptor))
+          return .success(descriptor)
         })
     }
   }
 
   /// For how long a delay lock can hold the machine back.
-  public func inhibitDelayMax(
+  package func inhibitDelayMax(
     completion: @escaping @Sendable (Result<Duration, BusError>) -> Void
   ) {
     session.property("InhibitDelayMaxUSec", of: Self.manager) { value in
@@ -61,29 +64,9 @@ public struct Login1: Sendable {
 
   // MARK: Sleep and shutdown
 
-  /// Whether the machine is about to sleep, or sleeps.
-  public func preparingForSleep(completion: @escaping @Sendable (Result<Bool, BusError>) -> Void) {
-    session.property("PreparingForSleep", of: Self.manager) { value in
-      completion(value.flatMap { $0.asBool("PreparingForSleep") })
-    }
-  }
-
-  /// Whether the machine is about to shut down.
-  public func preparingForShutdown(completion: @escaping @Sendable (Result<Bool, BusError>) -> Void)
-  {
-    session.property("PreparingForShutdown", of: Self.manager) { value in
-      completion(value.flatMap { $0.asBool("PreparingForShutdown") })
-    }
-  }
-
   /// Hears of each sleep and each wake-up, once. A sleep that began before the watch, or while the bus was
   /// away, is made up for.
-  public func watchSleep(
-    _ handler: @escaping @Sendable (Result<SleepEvent, BusError>) -> Void
-  ) -> BusWatch { watchSleep(established: {}, handler) }
-
-  func watchSleep(
-    established: @escaping @Sendable () -> Void,
+  package func watchSleep(
     _ handler: @escaping @Sendable (Result<SleepEvent, BusError>) -> Void
   ) -> BusWatch {
     let isAsleep = BusMemory(false)
@@ -101,21 +84,14 @@ public struct Login1: Sendable {
       }
     } read: { connection, watch in
       connection.property("PreparingForSleep", of: Self.manager) { value in
-        let value = value.flatMap { $0.asBool("PreparingForSleep") }
-        if case .success = value { established() }
-        hear(value, watch)
+        hear(value.flatMap { $0.asBool("PreparingForSleep") }, watch)
       }
     }.start(on: session)
   }
 
   /// Hears of each shutdown once, and of each that is called off. Since systemd 255 with its kind; SIGTERM
   /// follows. `systemctl start poweroff.target` is not announced.
-  public func watchShutdown(
-    _ handler: @escaping @Sendable (Result<ShutdownEvent, BusError>) -> Void
-  ) -> BusWatch { watchShutdown(established: {}, handler) }
-
-  func watchShutdown(
-    established: @escaping @Sendable () -> Void,
+  package func watchShutdown(
     _ handler: @escaping @Sendable (Result<ShutdownEvent, BusError>) -> Void
   ) -> BusWatch {
     let isComing = BusMemory(false)
@@ -141,16 +117,14 @@ public struct Login1: Sendable {
       }
     } read: { connection, watch in
       connection.property("PreparingForShutdown", of: Self.manager) { value in
-        let value = value.flatMap { $0.asBool("PreparingForShutdown") }
-        if case .success = value { established() }
-        hear(value, nil, watch)
+        hear(value.flatMap { $0.asBool("PreparingForShutdown") }, nil, watch)
       }
     }.start(on: session)
   }
 }
 
 /// What logind says of a suspend or hibernation.
-public enum SleepEvent: Sendable, Hashable {
+package enum SleepEvent: Sendable, Hashable {
   /// About to sleep; a delay lock holds it back.
   case willSleep
   /// Awake again, or the sleep did not come about.
@@ -158,7 +132,7 @@ public enum SleepEvent: Sendable, Hashable {
 }
 
 /// What logind says of a shutdown.
-public enum ShutdownEvent: Sendable, Hashable {
+package enum ShutdownEvent: Sendable, Hashable {
   /// About to shut down; the kind is `nil` where systemd is older than 255.
   case willShutDown(ShutdownKind?)
   /// It was called off.
@@ -166,7 +140,7 @@ public enum ShutdownEvent: Sendable, Hashable {
 }
 
 /// How the machine goes down; the words are logind's.
-public enum ShutdownKind: Sendable, Hashable {
+package enum ShutdownKind: Sendable, Hashable {
   /// The machine is switched off.
   case powerOff
   /// The machine is started anew.

@@ -1,12 +1,9 @@
 /// The service manager, `org.freedesktop.systemd1`.
 ///
-///     let manager = Systemd1(session)
-///     manager.timeoutStop { timeout in … }
-///
 /// A system service asks over the system bus, a user service over the user bus. "Own" is the unit that this
 /// process belongs to; reading needs no privileges. Completions and handlers run inside
 /// `BusSession.process`. All from org.freedesktop.systemd1(5).
-public struct Systemd1: Sendable {
+package struct Systemd1: Sendable {
   static let service = "org.freedesktop.systemd1"
   static let manager = BusObject(
     destination: service, path: "/org/freedesktop/systemd1",
@@ -21,28 +18,21 @@ public struct Systemd1: Sendable {
   let session: BusSession
 
   /// Asks over this session, which somebody has to process.
-  public init(_ session: BusSession) { self.session = session }
+  package init(_ session: BusSession) { self.session = session }
 
   // MARK: The own unit
 
   /// `TimeoutStopSec=`: how long the daemon has from SIGTERM to its end; `nil` is infinity. Nothing in the
   /// environment says so.
-  public func timeoutStop(completion: @escaping @Sendable (Result<Duration?, BusError>) -> Void) {
+  package func timeoutStop(completion: @escaping @Sendable (Result<Duration?, BusError>) -> Void) {
     session.property("TimeoutStopUSec", of: Self.ownService) { value in
       completion(value.flatMap { $0.asMicroseconds("TimeoutStopUSec") })
     }
   }
 
-  /// `ReloadSignal=`, since systemd 253; before that the call fails.
-  public func reloadSignal(completion: @escaping @Sendable (Result<Int32, BusError>) -> Void) {
-    session.property("ReloadSignal", of: Self.ownService) { value in
-      completion(value.flatMap { $0.asInt32("ReloadSignal") })
-    }
-  }
-
   /// What systemd is about to do with the own unit: asked after SIGTERM, `restart` tells a restart from a
   /// `stop`. `nil` when there is no job: somebody else sent the signal.
-  public func ownJob(completion: @escaping @Sendable (Result<UnitJob?, BusError>) -> Void) {
+  package func ownJob(completion: @escaping @Sendable (Result<UnitJob?, BusError>) -> Void) {
     session.perform { connection in
       switch connection {
       case .failure(let error): completion(.failure(error))
@@ -84,7 +74,7 @@ public struct Systemd1: Sendable {
   /// Hears of a unit's state: what it is now, then each change, without repeats, whatever restarts
   /// meanwhile. A unit that systemd does not know is a failure with `BusError.noSuchUnit`, unless it was
   /// there before, as a transient unit that is gone: that one is inactive.
-  public func watchActiveState(
+  package func watchActiveState(
     of unit: UnitName, _ handler: @escaping @Sendable (Result<UnitActiveState, BusError>) -> Void
   ) -> BusWatch {
     let object = BusObject(

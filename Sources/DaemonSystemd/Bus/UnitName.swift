@@ -1,15 +1,13 @@
 /// The name of a unit, checked by systemd's rules (systemd.unit(5)): a mistyped one is an error at once and
 /// not a unit that is inactive for ever.
-///
-///     let unit = try UnitName("nginx.service")
-public struct UnitName: Sendable, Hashable, CustomStringConvertible {
+package struct UnitName: Sendable, Hashable, CustomStringConvertible {
   /// The name itself.
-  public let description: String
+  package let description: String
 
   /// Checks a full name, with its type. Templates (`getty@.service`) name no unit that could run.
   ///
   /// - Throws: `BusError.invalidArgument`, which says what is wrong.
-  public init(_ name: String) throws(BusError) {
+  package init(_ name: String) throws(BusError) {
     if let reason = Self.flaw(in: name) {
       throw .invalidArgument("\"\(name)\" is not the name of a unit: \(reason).")
     }
@@ -54,7 +52,7 @@ public struct UnitName: Sendable, Hashable, CustomStringConvertible {
 
   /// The path of the unit's object: letters and digits stay, anything else becomes `_` and two hexadecimal
   /// digits, and so does a digit at the beginning.
-  public var objectPath: String { "/org/freedesktop/systemd1/unit/" + Self.label(description) }
+  package var objectPath: String { "/org/freedesktop/systemd1/unit/" + Self.label(description) }
 
   private static let digits = Array("0123456789abcdef".utf8)
 

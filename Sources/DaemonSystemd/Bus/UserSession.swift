@@ -1,7 +1,7 @@
-import CLinux
+import Synchronization
 
 /// What the user of a user service is doing at the machine.
-public enum UserSessionState: Sendable, Hashable {
+package enum UserSessionState: Sendable, Hashable {
   /// At the machine: the session shown is active and not locked.
   case active
   /// Another session is in front.
@@ -17,7 +17,7 @@ extension Login1 {
   /// `Display`, since a user service belongs to no session of its own.
   ///
   /// logind knows no user for a system service: that is a failure, once for each connection.
-  public func watchUserSession(
+  package func watchUserSession(
     _ handler: @escaping @Sendable (Result<UserSessionState, BusError>) -> Void
   ) -> BusWatch {
     let follower = UserSessionFollower(session)
@@ -41,7 +41,7 @@ private final class UserSessionFollower: Sendable {
     var user: String?
   }
 
-  private let state = BusMutexed(State())
+  private let state = Mutex(State())
   private let last = BusMemory<UserSessionState?>(nil)
   /// Weak: matches on the session's connection hold this object.
   private weak let session: BusSession?
@@ -60,7 +60,7 @@ private final class UserSessionFollower: Sendable {
   // MARK: The user
 
   func listen(_ connection: BusConnection, _ watch: Watch) {
-    state.set(State())
+    state.withLock { $0 = State() }
     for member in ["SessionNew", "SessionRemoved"] {
       watch.match(.signal(member, of: Login1.manager), on: connection) { _ in self.again(watch) }
     }
@@ -94,8 +94,8 @@ private final class UserSessionFollower: Sendable {
 
   /// Signals come from the user's own object, not from "self". Match first, then read.
   private func followUser(_ path: String, _ connection: BusConnection, _ watch: Watch) {
-    guard state.with({ $0.user != path }) else { return }
-    state.with { $0.user = path }
+    guard state.withLock({ $0.user != path }) else { return }
+    state.withLock { $0.user = path }
     let user = BusObject(
       destination: Login1.service, path: path, interface: Self.selfUser.interface)
     watch.match(.propertiesChanged(of: user), on: connection) { signal in
@@ -107,7 +107,7 @@ private final class UserSessionFollower: Sendable {
   // MARK: The session
 
   private func follow(_ path: String?, _ connection: BusConnection, _ watch: Watch) {
-    let (old, former) = state.with { ($0.match, $0.path) }
+    let (old, former) = state.withLock { ($0.match, $0.path) }
     if path != former {
       if let old { watch.cancel(old, on: connection) }
       let match = path.map { path in
@@ -119,7 +119,7 @@ private final class UserSessionFollower: Sendable {
           }
         }
       }
-      state.with { ($0.match, $0.path) = (match, path) }
+      state.withLock { ($0.match, $0.path) = (match, path) }
     }
     guard let path else { return tell(.none, watch) }
     readSession(path, connection, watch)
@@ -128,7 +128,7 @@ private final class UserSessionFollower: Sendable {
   private func readSession(_ path: String, _ connection: BusConnection, _ watch: Watch) {
     connection.properties(of: Self.object(session: path)) { properties in
       // Another session is followed by now, or this one ended and Display will change.
-      guard self.state.with({ $0.path == path }) else { return }
+      guard self.state.withLock({ $0.path == path }) else { return }
       switch properties {
       case .failure(let error): if !error.isGone { watch.emit(.failure(error)) }
       case .success(let properties):

@@ -29,7 +29,7 @@ final class EchoProbe {
       exit(64)
     }
     for name in passed.names where name.hasPrefix("c") {
-      passed.takeAll(named: name) { clients[$0.release()] = name }
+      while let client = passed.take(named: name) { clients[client.release()] = name }
       lastClient = max(lastClient, Int(name.dropFirst()) ?? 0)
     }
     for name in try passed.closeRemaining(removingFrom: store) { say("closed unknown \(name)") }

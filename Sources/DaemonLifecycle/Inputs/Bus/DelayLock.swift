@@ -9,7 +9,7 @@ import Synchronization
 final class DelayLock: Sendable {
   private struct State {
     var inquiry: BusInquiry?
-    var lock: InhibitorLock?
+    var lock: BusDescriptor?
     /// The sleep or shutdown has been announced: a lock that is granted only now could only delay what nobody
     /// waits for.
     var isAnnounced = false
@@ -17,7 +17,7 @@ final class DelayLock: Sendable {
     var isReportedMissing = false
   }
 
-  private let operation: InhibitorLock.Operations
+  private let operation: Login1.Operation
   private let statusNote: StatusNote
   /// What comes of having none, in `STATUS=`.
   private let consequence: String
@@ -26,7 +26,7 @@ final class DelayLock: Sendable {
   private let state = Mutex(State())
 
   private init(
-    _ operation: InhibitorLock.Operations, _ statusNote: StatusNote, consequence: String,
+    _ operation: Login1.Operation, _ statusNote: StatusNote, consequence: String,
     matter: String
   ) {
     (self.operation, self.statusNote) = (operation, statusNote)
@@ -74,13 +74,13 @@ final class DelayLock: Sendable {
   /// Lets go of it, if it is held.
   func release() {
     let lock = state.withLock { $0.lock.take() }
-    lock?.release()
+    lock?.close()
   }
 
   private var isWanted: Bool { state.withLock { $0.lock == nil && !$0.isAnnounced } }
 
   /// Whether that is an answer: a lock, or that there will be none for this user.
-  private func take(_ answer: Result<InhibitorLock, BusError>, _ inbox: BusInbox) -> Bool {
+  private func take(_ answer: Result<BusDescriptor, BusError>, _ inbox: BusInbox) -> Bool {
     switch answer {
     case .success(let lock):
       keep(lock, inbox)
@@ -95,7 +95,7 @@ final class DelayLock: Sendable {
   }
 
   /// One that is not wanted any more is released with its last reference, here.
-  private func keep(_ lock: InhibitorLock, _ inbox: BusInbox) {
+  private func keep(_ lock: BusDescriptor, _ inbox: BusInbox) {
     let wasMissing = state.withLock { state in
       guard state.lock == nil, !state.isAnnounced else { return false }
       state.lock = lock
