@@ -7,8 +7,7 @@ final class HookCall: Sendable {
 
   /// Where a hook was called that may have left that thread.
   private struct Place: Sendable {
-    let spot: HookExecutor.Spot
-    let worker: HookExecutor.Worker?
+    let item: WorkItemToken
     /// The beacon that went to the main actor before the call.
     let beacon: UInt64
   }
@@ -77,18 +76,18 @@ final class HookCall: Sendable {
     try await hook.call(target, step, LifecycleContext(self))
   }
 
-  /// It may be isolated to the main actor, or wait: nothing but a look tells.
+  /// It may be isolated to the main actor, or wait. Whether it did is known only afterwards.
   nonisolated(nonsending) private func callNotingPlace(
     _ target: any AnyObject & Sendable
   ) async throws {
-    let here = HookExecutor.Spot.current
-    if let here {
+    let item = core.executor.currentItem
+    if let item {
       let beacon = core.beacon.send()
-      place.withLock { $0 = Place(spot: here, worker: .current, beacon: beacon) }
+      place.withLock { $0 = Place(item: item, beacon: beacon) }
     }
     guard hasBegun || core.move(id, to: .begun) else { return }
     try await hook.call(target, step, LifecycleContext(self))
-    if let here, HookExecutor.Spot.current == here { hook.completesSynchronously = true }
+    if let item, item.isCurrent { hook.completesSynchronously = true }
   }
 
   // MARK: Where it is
@@ -97,9 +96,7 @@ final class HookCall: Sendable {
   /// actor.
   var executionStatus: LifecycleReport.Outcome.Progress {
     guard let place = place.withLock({ $0 }) else { return .running }
-    let isInPlace =
-      place.worker?.sequence.load(ordering: .acquiring) == place.spot.sequence
-    if isInPlace || core.beacon.isAnswered(place.beacon) { return .running }
+    if place.item.isRunning || core.beacon.isAnswered(place.beacon) { return .running }
     return core.beacon.hasEverAnswered ? .waitingForExecutor : .unknown
   }
 }

@@ -3,22 +3,26 @@ import Synchronization
 /// A task that awaits the hooks of a transition, one after another, on the subject's executor.
 ///
 /// A hook can't be abandoned by structured means, since a parent waits for its children; so a hook is
-/// given up by giving up its driver, which stays cancelled, and another driver goes on.
-final class HookDriver: Sendable {
+/// abandoned by abandoning its driver, which stays cancelled, and another driver goes on.
+final class HookDriver: TaskExecutor {
   private struct State {
     var task: Task<Void, Never>?
     /// A cancelled task can't be used for another hook.
     var isCancelled = false
   }
   private let state = Mutex(State())
+  private let executor: HookExecutor
+  /// The task has been enqueued for the first time.
+  private let hasBegun = Atomic<Bool>(false)
+
+  init(_ executor: HookExecutor) { self.executor = executor }
 
   var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
   /// Begins with `call` and goes on as long as the core has more.
   func start(with call: HookCall) {
-    HookExecutor.expectHook()
     // Detached: neither the priority nor the task-local values of whoever caused it belong to the hooks.
-    let task = Task.detached(executorPreference: call.core.executor) {
+    let task = Task.detached(executorPreference: self) {
       var next: HookCall? = call
       while let call = next { next = await call.run() }
     }
@@ -32,4 +36,11 @@ final class HookDriver: Sendable {
   /// A flag first: the core cancels under its lock, and the task's handlers must not run there.
   func markCancelled() { state.withLock { $0.isCancelled = true } }
   func cancelTask() { state.withLock { $0.task }?.cancel() }
+
+  /// Takes the jobs of the task, its child tasks and the actors that it enters to the subject's threads. The first one
+  /// begins a hook, which is urgent.
+  func enqueue(_ job: consuming ExecutorJob) {
+    let isFirst = !hasBegun.exchange(true, ordering: .relaxed)
+    executor.enqueue(.job(UnownedJob(job), on: self, isUrgent: isFirst))
+  }
 }

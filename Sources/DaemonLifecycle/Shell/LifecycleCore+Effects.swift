@@ -57,7 +57,7 @@ extension LifecycleCore {
     guard state.machine.calls.isCurrent(start.call), let entry = state.observers[start.observer]
     else { return }
     guard let driver = work.reusable.take(), !driver.isCancelled else {
-      let call = HookCall(start, entry, HookDriver(), hasBegun: false, core: self)
+      let call = HookCall(start, entry, HookDriver(executor), hasBegun: false, core: self)
       state.insert(call)
       return work.calls.append(call)
     }
@@ -148,7 +148,7 @@ extension LifecycleCore {
     }
     for driver in work.cancelled { executor.enqueue(.work { driver.cancelTask() }) }
     for rounds in work.endedRounds { executor.enqueue(.work { rounds.close() }) }
-    if !work.garbage.isEmpty, HookExecutor.Worker.current?.isLeading == true {
+    if !work.garbage.isEmpty, executor.isOnLeader {
       let garbage = Garbage(&work.garbage)
       executor.enqueue(.work { garbage.drop() })
     }
