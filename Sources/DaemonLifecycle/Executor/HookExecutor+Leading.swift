@@ -88,14 +88,16 @@ extension HookExecutor {
       state.spawnQuota -= 1
       return true
     }
-    let bound = unfinishedHooks.load(ordering: .relaxed) + busySerialExecutors.load(ordering: .relaxed) + 2
+    let bound =
+      unfinishedHooks.load(ordering: .relaxed) + busySerialExecutors.load(ordering: .relaxed) + 2
     if !state.parked.isEmpty || state.ready.hasUrgent || state.threads < bound {
       state.waitingSince = nil
       return true
     }
     let now = MonotonicTime.now()
     let since = state.waitingSince ?? now
-    let mayExceed = state.threads < bound + Self.spareThreads && since.duration(to: now) >= Self.spareTime
+    let mayExceed =
+      state.threads < bound + Self.spareThreads && since.duration(to: now) >= Self.spareTime
     state.waitingSince = mayExceed ? nil : since
     return mayExceed
   }

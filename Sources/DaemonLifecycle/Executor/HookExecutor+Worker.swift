@@ -12,7 +12,8 @@ extension HookExecutor {
     /// The thread (pthread_self(3)); 0 until it runs. Written once, by the thread itself, under the executor's lock and
     /// before its first item; so the thread itself, and whoever has heard of an item, may read it without.
     nonisolated(unsafe) fileprivate(set) var thread: UInt = 0
-    /// What a parked or new worker is to do; `nil`: to go on waiting, or to find out itself. Guarded by the executor's lock.
+    /// What a parked or new worker is to do; `nil`: to go on waiting, or to find out itself. Guarded by the executor's
+    /// lock.
     nonisolated(unsafe) var role: Role?
     /// `itemsEnded` at the last stall check in this item; `nil`: there was none. Guarded by the executor's lock.
     nonisolated(unsafe) var itemsEndedAtCheck: Int?

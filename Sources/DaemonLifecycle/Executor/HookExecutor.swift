@@ -126,13 +126,13 @@ final class HookExecutor: TaskExecutor {
 
   func enqueue(_ item: WorkItem) {
     let thread = clinux_this_thread()
-    let isNext = state.withLock { state -> WakeUp? in
+    let woken = state.withLock { state -> WakeUp? in
       state.ready.append(item)
       // The leader looks for ready items before it waits.
       if state.leader?.thread == thread { return nil }
       return wakeUp(&state)
     }
-    switch isNext {
+    switch woken {
     case nil: break
     case .leader: poll.wake()
     case .parked(let worker): worker.parking.signal()

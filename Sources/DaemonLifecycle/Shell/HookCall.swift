@@ -5,8 +5,8 @@ final class HookCall: Sendable {
   /// The call that the current task is part of; it may have ended since.
   @TaskLocal static var current: HookCall?
 
-  /// Where a hook was called that may have left that thread.
-  private struct Place: Sendable {
+  /// Where a hook was called that may go on elsewhere.
+  private struct CallSite: Sendable {
     let item: WorkItemToken
     /// The beacon that went to the main actor before the call.
     let beacon: UInt64
@@ -22,7 +22,7 @@ final class HookCall: Sendable {
   let driver: HookDriver
   /// Whether it was marked as begun together with the end of its driver's last call.
   private let hasBegun: Bool
-  private let place = Mutex<Place?>(nil)
+  private let callSite = Mutex<CallSite?>(nil)
 
   init(
     _ start: Effects.Start, _ entry: ObserverEntry, _ driver: HookDriver, hasBegun: Bool,
@@ -58,7 +58,7 @@ final class HookCall: Sendable {
           try await hook.call(target, step, LifecycleContext(self))
         }
       } else {
-        try await callNotingPlace(target)
+        try await callNotingSite(target)
       }
       return .completed
     } catch {
@@ -77,13 +77,13 @@ final class HookCall: Sendable {
   }
 
   /// It may be isolated to the main actor, or wait. Whether it did is known only afterwards.
-  nonisolated(nonsending) private func callNotingPlace(
+  nonisolated(nonsending) private func callNotingSite(
     _ target: any AnyObject & Sendable
   ) async throws {
     let item = core.executor.currentItem
     if let item {
       let beacon = core.beacon.send()
-      place.withLock { $0 = Place(item: item, beacon: beacon) }
+      callSite.withLock { $0 = CallSite(item: item, beacon: beacon) }
     }
     guard hasBegun || core.move(id, to: .begun) else { return }
     try await hook.call(target, step, LifecycleContext(self))
@@ -95,8 +95,8 @@ final class HookCall: Sendable {
   /// Where a hook that has begun, as far as its driver can tell, really is: a class's hook may be isolated to the main
   /// actor.
   var executionStatus: LifecycleReport.Outcome.Progress {
-    guard let place = place.withLock({ $0 }) else { return .running }
-    if place.item.isRunning || core.beacon.isAnswered(place.beacon) { return .running }
+    guard let callSite = callSite.withLock({ $0 }) else { return .running }
+    if callSite.item.isRunning || core.beacon.isAnswered(callSite.beacon) { return .running }
     return core.beacon.hasEverAnswered ? .waitingForExecutor : .unknown
   }
 }
