@@ -77,6 +77,9 @@ private final class Doorbell: LifecycleSource {
   /// Many short items, one after another: the deadline is noticed all the same.
   @Test(.timeLimit(.minutes(1))) func aHookThatOnlyYieldsIsCancelledInTime() async throws {
     let stubborn = Scripted(background: { _ in while !Task.isCancelled { await Task.yield() } })
+    var configuration = configuration
+    // Its thread may have to wait for a processor.
+    configuration.cancellationGrace = .seconds(50)
     var (core, doorbell, reports) = try await core([stubborn], configuration)
     doorbell.ring(.enterBackground(.operator))
     let report = try #require(await reports.next())
