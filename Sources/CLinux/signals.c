@@ -219,18 +219,6 @@ bool clinux_signal_take(int signo, clinux_signal_record *record) {
   return true;
 }
 
-static _Thread_local void *thread_tag;
-void *clinux_thread_tag(void) { return thread_tag; }
-void clinux_set_thread_tag(void *tag) { thread_tag = tag; }
-
-static _Thread_local bool enqueue_hint;
-void clinux_set_enqueue_hint(void) { enqueue_hint = true; }
-bool clinux_take_enqueue_hint(void) {
-  bool hint = enqueue_hint;
-  enqueue_hint = false;
-  return hint;
-}
-
 void clinux_name_this_thread(const char *name) { pthread_setname_np(pthread_self(), name); }
 
 bool clinux_is_main_thread(void) { return syscall(SYS_gettid) == getpid(); }

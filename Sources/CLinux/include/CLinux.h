@@ -132,12 +132,8 @@ static inline int clinux_sigrtmax(void) { return SIGRTMAX; }
 void clinux_name_this_thread(const char *name);
 bool clinux_is_main_thread(void);
 
-/// One pointer a thread, for the executor to know its own threads; NULL on any other.
-void *clinux_thread_tag(void);
-void clinux_set_thread_tag(void *tag);
-/// A flag of this thread, which taking clears.
-void clinux_set_enqueue_hint(void);
-bool clinux_take_enqueue_hint(void);
+/// pthread_self(3), whose type differs between C libraries. Not reused while the thread lives, never 0.
+static inline uintptr_t clinux_this_thread(void) { return (uintptr_t)pthread_self(); }
 
 // MARK: write.c: writes that can't end the process
 

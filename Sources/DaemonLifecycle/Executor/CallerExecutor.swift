@@ -9,5 +9,7 @@ final class CallerExecutor: TaskExecutor {
 
   init(_ executor: HookExecutor) { self.executor = executor }
 
-  func enqueue(_ job: consuming ExecutorJob) { executor.enqueue(.caller(UnownedJob(job))) }
+  func enqueue(_ job: consuming ExecutorJob) {
+    executor.enqueue(.job(UnownedJob(job), on: globalConcurrentExecutor, isUrgent: true))
+  }
 }

@@ -1,23 +1,17 @@
-import CLinux
 import DaemonSystemd
 import Synchronization
 
 // Other code of the process has closed descriptors that are ours: close_range(2), or a number closed twice.
 extension HookExecutor {
-  /// As the leader: makes again what is gone, and has the client do the same.
+  /// As the leader: replaces the descriptors that are gone, and has the client do the same.
   ///
   /// A descriptor that is not ours any more is never closed, read or written: its number may be somebody else's.
-  func seeToLoss() {
+  func repairDescriptors() {
     let isRepaired = poll.repair()
     let failure = poll.failure
     let isNews = state.withLock { state in
-      // Its alarm may be gone too. Once for each loss, however often the leader tries to have descriptors again.
-      if isRepaired, !state.lacksDescriptors { unseatDeputy(&state) }
-      // What was to wake it may have been the alarm that is lost.
-      if let waking = state.wakingDeputy, waking !== Worker.current {
-        clinux_nudge(waking.thread)
-      }
       defer { state.lacksDescriptors = failure != nil }
+      // Once for each loss, however often the leader tries to get descriptors again.
       return failure == nil || !state.lacksDescriptors
     }
     if isRepaired {
@@ -27,8 +21,8 @@ extension HookExecutor {
     if isNews { client?.descriptorsWereLost(isRepaired: isRepaired, failure: failure) }
   }
 
-  /// For a while after a loss the leader looks whether there is another: a loop that closes one number after another
-  /// is found out at the first of ours, and may come to the others, and to the new ones, later.
+  /// For a while after a loss the leader checks whether there is another one: a loop that closes one number after
+  /// another is noticed at the first of ours, and may come to the others, and to the new ones, later.
   var isWatchful: Bool {
     let until = watchfulUntil.load(ordering: .relaxed)
     return until != 0 && MonotonicTime.now().nanoseconds < until

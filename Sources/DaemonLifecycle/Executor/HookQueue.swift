@@ -1,22 +1,22 @@
-/// The items that wait for a thread: the urgent ones first, each kind in the order in which it came.
+/// Work items that wait for a thread: the urgent ones first, each kind in the order in which it came.
 struct HookQueue {
-  /// Hooks, serial executors, callers and our own work, which always get a thread.
-  private var urgent = Deque<HookExecutor.Item>()
-  /// Jobs that hooks bring with them, which may have to wait for one.
-  private var bounded = Deque<HookExecutor.Item>()
+  /// Beginnings of hooks, serial executors, callers and the package's own work, which always get a thread.
+  private var urgent = Deque<HookExecutor.WorkItem>()
+  /// What hooks bring with them, such as child tasks, which may have to wait for one.
+  private var others = Deque<HookExecutor.WorkItem>()
 
-  var isEmpty: Bool { urgent.isEmpty && bounded.isEmpty }
-  var count: Int { urgent.count + bounded.count }
+  var isEmpty: Bool { urgent.isEmpty && others.isEmpty }
+  var count: Int { urgent.count + others.count }
   var hasUrgent: Bool { !urgent.isEmpty }
 
-  mutating func append(_ item: HookExecutor.Item) {
-    if item.isBounded { bounded.append(item) } else { urgent.append(item) }
+  mutating func append(_ item: HookExecutor.WorkItem) {
+    if item.isUrgent { urgent.append(item) } else { others.append(item) }
   }
 
   /// Puts an item back that could not be run.
-  mutating func prepend(_ item: HookExecutor.Item) {
-    if item.isBounded { bounded.prepend(item) } else { urgent.prepend(item) }
+  mutating func prepend(_ item: HookExecutor.WorkItem) {
+    if item.isUrgent { urgent.prepend(item) } else { others.prepend(item) }
   }
 
-  mutating func popFirst() -> HookExecutor.Item? { urgent.popFirst() ?? bounded.popFirst() }
+  mutating func popFirst() -> HookExecutor.WorkItem? { urgent.popFirst() ?? others.popFirst() }
 }

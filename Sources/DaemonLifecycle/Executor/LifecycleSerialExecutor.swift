@@ -1,9 +1,9 @@
 import Synchronization
 
-/// An actor's way to hear its hooks whatever happens: it runs the actor on the subject's own threads.
+/// Runs an actor on the subject's own threads, so that its hooks run even while Swift's cooperative pool is blocked.
 ///
-/// A default actor that holds or queues work on Swift's cooperative pool can't be entered by anyone while
-/// the pool is blocked. One that is on a serial executor of the subject's can:
+/// A default actor that has work on the cooperative pool can't run anything else while the pool is blocked. An actor on
+/// a serial executor of the subject can:
 ///
 ///     actor Database: StateObserver {
 ///       private let executor: LifecycleSerialExecutor
@@ -13,8 +13,8 @@ import Synchronization
 ///       func shouldSaveState(_ notification: ShouldSaveState) async throws { … }
 ///     }
 ///
-/// Make one for each actor: actors that share one wait for each other. In hooks, sleep on the subject's
-/// clock: `Task.sleep` depends on Dispatch.
+/// Make one for each actor: actors that share one wait for each other. In hooks, sleep on the subject's clock:
+/// `Task.sleep` depends on Dispatch.
 public final class LifecycleSerialExecutor: SerialExecutor {
   private let executor: HookExecutor
   /// The jobs to run, and whether an item of the executor is about to run one: at most one is.
@@ -30,12 +30,12 @@ public final class LifecycleSerialExecutor: SerialExecutor {
       return !queue.isScheduled
     }
     guard schedules else { return }
-    executor.busyLanes.add(1, ordering: .relaxed)
-    executor.enqueue(.lane(self))
+    executor.busySerialExecutors.add(1, ordering: .relaxed)
+    executor.enqueue(.work { self.runNext() })
   }
 
   /// Runs one job, so that actors take turns.
-  func runNext() {
+  private func runNext() {
     // Scheduled only while there is one.
     guard let job = queue.withLock({ $0.jobs.popFirst() }) else { return }
     job.runSynchronously(on: asUnownedSerialExecutor())
@@ -44,9 +44,9 @@ public final class LifecycleSerialExecutor: SerialExecutor {
       return queue.isScheduled
     }
     if goesOn {
-      executor.enqueue(.lane(self))
+      executor.enqueue(.work { self.runNext() })
     } else {
-      executor.busyLanes.subtract(1, ordering: .relaxed)
+      executor.busySerialExecutors.subtract(1, ordering: .relaxed)
     }
   }
 }

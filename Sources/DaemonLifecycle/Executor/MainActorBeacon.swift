@@ -1,22 +1,25 @@
 import Synchronization
 
-/// Tells whether the main actor runs what it is given: a class's hook that waits may be waiting for it,
-/// and Swift can't be asked.
+/// Tells whether the main actor runs what it is given: a class's hook that waits may be waiting for it, and Swift has no
+/// way to ask.
 ///
-/// A beacon is a job on the main actor, enqueued before the hook: while it is unanswered, a hook that is
-/// isolated to the main actor can't have begun. At most one is on its way.
+/// A beacon is a job on the main actor, enqueued before the hook: while it is unanswered, a hook that is isolated to the
+/// main actor can't have begun. At most one is on its way.
 final class MainActorBeacon: Sendable {
   private struct State {
+    /// The number of the last beacon; one more than `answered` while it is on its way.
     var sent: UInt64 = 0
     var answered: UInt64 = 0
-    /// The last that wanted to know of the beacon that is on its way; those before have given up.
+    /// What the last caller is to be told when the beacon that is on its way is answered; earlier callers have given up.
     var waiting: (@Sendable () -> Void)?
   }
   private let state = Mutex(State())
 
-  /// The number of a beacon that is ahead of all that the main actor is given from now on; `onAnswer` is
-  /// called on the main actor, unless another one comes before the answer. 0: none was sent, since there is no thread for
-  /// it to be had.
+  /// Sends a beacon, unless one is on its way.
+  ///
+  /// - Parameter onAnswer: Called on the main actor, unless another caller takes its place before the answer.
+  /// - Returns: The number of a beacon that is ahead of all that the main actor is given from now on; 0 when none was
+  ///   sent, since there is no thread to be had for it.
   @discardableResult func send(_ onAnswer: (@Sendable () -> Void)? = nil) -> UInt64 {
     guard DispatchThreads.canBeHad else { return 0 }
     let (number, isNew) = state.withLock { state in
@@ -48,6 +51,6 @@ final class MainActorBeacon: Sendable {
     }
   }
 
-  /// The main actor has run something before; false also where nothing ever drains its queue.
+  /// The main actor has answered before; false where nothing ever drains its queue.
   var hasEverAnswered: Bool { state.withLock { $0.answered > 0 } }
 }

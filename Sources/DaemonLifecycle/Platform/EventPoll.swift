@@ -167,19 +167,41 @@ final class EventPoll: Sendable {
       alarm.isWaiting = true
       return settle(&alarm)
     }
+    // A loss that is reported from here on comes with a signal, which ends the wait.
+    let timeout = isSet && !waker.isLost ? milliseconds : 0
     var ready = Ready()
     withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: 16) { events in
-      // A loss that is reported from here on comes with a signal, which ends the wait.
-      let timeout = isSet && !waker.isLost ? milliseconds : 0
-      let count = epoll_wait(
-        epoll.load(ordering: .relaxed), events.baseAddress!, Int32(events.count), timeout)
-      // EINTR: a signal handler ran on this thread. Any other error is that of a set which is not ours.
-      let isGone = count < 0 && clinux_errno() != EINTR
+      var count = takeEvents(into: events)
+      if count == 0, timeout != 0 {
+        ready.isLost = !waitForEvents(timeout)
+        count = takeEvents(into: events)
+      }
       alarm.withLock { $0.isWaiting = false }
-      ready.isLost = isGone || !isSet || waker.isLost
-      for event in events.prefix(max(0, Int(count))) { take(event, &ready) }
+      if count < 0 || !isSet || waker.isLost { ready.isLost = true }
+      for event in events.prefix(max(0, count)) { take(event, &ready) }
     }
     return ready
+  }
+
+  /// Without waiting; negative when the set is not ours any more.
+  private func takeEvents(into events: UnsafeMutableBufferPointer<epoll_event>) -> Int {
+    Int(
+      epoll_wait(
+        epoll.load(ordering: .relaxed), events.baseAddress!, Int32(events.count), 0))
+  }
+
+  /// Waits until the set has events; false when descriptors of the process were closed meanwhile.
+  ///
+  /// poll(2) holds the files that it waits for until it returns, closed or not; epoll_wait(2) does not. So when other
+  /// code closes every descriptor of the process, the waker's end that is waited for hangs up and ends the wait.
+  private func waitForEvents(_ milliseconds: Int32) -> Bool {
+    withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 2) { files in
+      files[0] = pollfd(fd: epoll.load(ordering: .relaxed), events: Int16(POLLIN), revents: 0)
+      files[1] = pollfd(fd: waker.descriptor, events: 0, revents: 0)
+      // A signal handler may end it early, and a time-out leaves both as they are.
+      guard poll(files.baseAddress, 2, milliseconds) > 0 else { return true }
+      return files[0].revents & ~Int16(POLLIN) == 0 && files[1].revents == 0
+    }
   }
 
   private func take(_ event: epoll_event, _ ready: inout Ready) {

@@ -6,10 +6,9 @@ final class HookCall: Sendable {
   /// The call that the current task is part of; it may have ended since.
   @TaskLocal static var current: HookCall?
 
-  /// Where a hook was called that may have left that thread.
-  private struct Place: Sendable {
-    let spot: HookExecutor.Spot
-    let worker: HookExecutor.Worker?
+  /// Where a hook was called that may go on elsewhere.
+  private struct CallSite: Sendable {
+    let item: WorkItemToken
     /// The beacon that went to the main actor before the call.
     let beacon: UInt64
   }
@@ -22,7 +21,7 @@ final class HookCall: Sendable {
   private let delivery: Delivery.Constants
   /// Whether it was marked as begun together with the end of its driver's last call.
   private let hasBegun: Bool
-  private let place = Mutex<Place?>(nil)
+  private let callSite = Mutex<CallSite?>(nil)
 
   init(
     _ start: Effects.Start, _ delivery: Delivery.Constants, _ entry: ObserverEntry,
@@ -58,7 +57,7 @@ final class HookCall: Sendable {
           try await hook.call(target, step, LifecycleContext(self))
         }
       } else {
-        try await callNotingPlace(target)
+        try await callNotingSite(target)
       }
       return .completed
     } catch {
@@ -76,18 +75,18 @@ final class HookCall: Sendable {
     try await hook.call(target, step, LifecycleContext(self))
   }
 
-  /// It may be isolated to the main actor, or wait: nothing but a look tells.
-  nonisolated(nonsending) private func callNotingPlace(
+  /// It may be isolated to the main actor, or wait. Whether it did is known only afterwards.
+  nonisolated(nonsending) private func callNotingSite(
     _ target: any AnyObject & Sendable
   ) async throws {
-    let here = HookExecutor.Spot.current
-    if let here {
+    let item = core.executor.currentItem
+    if let item {
       let beacon = core.beacon.send()
-      place.withLock { $0 = Place(spot: here, worker: .current, beacon: beacon) }
+      callSite.withLock { $0 = CallSite(item: item, beacon: beacon) }
     }
     guard hasBegun || core.move(id, to: .begun) else { return }
     try await hook.call(target, step, LifecycleContext(self))
-    if let here, HookExecutor.Spot.current == here { hook.completesSynchronously = true }
+    if let item, item.isCurrent { hook.completesSynchronously = true }
   }
 
   // MARK: Where it is
@@ -95,10 +94,8 @@ final class HookCall: Sendable {
   /// Where a hook that has begun, as far as its driver can tell, really is: a class's hook may be isolated to the main
   /// actor.
   var executionStatus: LifecycleReport.Outcome.Progress {
-    guard let place = place.withLock({ $0 }) else { return .running }
-    let isInPlace =
-      place.worker?.sequence.load(ordering: .acquiring) == place.spot.sequence
-    if isInPlace || core.beacon.isAnswered(place.beacon) { return .running }
+    guard let callSite = callSite.withLock({ $0 }) else { return .running }
+    if callSite.item.isRunning || core.beacon.isAnswered(callSite.beacon) { return .running }
     return core.beacon.hasEverAnswered ? .waitingForExecutor : .unknown
   }
 }

@@ -4,7 +4,7 @@ import Synchronization
 ///
 /// A hook can't be abandoned by structured means, since a parent waits for its children; so a hook is
 /// abandoned by abandoning its driver, which stays cancelled, and another driver goes on.
-final class HookDriver: Sendable {
+final class HookDriver: TaskExecutor {
   private struct State {
     var task: Task<Void, Never>?
     /// A cancelled task can't be used for another hook.
@@ -12,6 +12,8 @@ final class HookDriver: Sendable {
   }
   let core: LifecycleCore
   private let state = Mutex(State())
+  /// The task has been enqueued for the first time.
+  private let hasBegun = Atomic<Bool>(false)
 
   init(_ core: LifecycleCore) { self.core = core }
 
@@ -19,9 +21,8 @@ final class HookDriver: Sendable {
 
   /// Begins with `call` and goes on as long as the core has more.
   func start(with call: HookCall) {
-    HookExecutor.expectHook()
     // Detached: neither the priority nor the task-local values of whoever caused it belong to the hooks.
-    let task = Task.detached(executorPreference: core.executor) {
+    let task = Task.detached(executorPreference: self) {
       var next: HookCall? = call
       while let call = next { next = await call.run() }
     }
@@ -35,4 +36,11 @@ final class HookDriver: Sendable {
   /// A flag first: the core cancels under its lock, and the task's handlers must not run there.
   func markCancelled() { state.withLock { $0.isCancelled = true } }
   func cancelTask() { state.withLock { $0.task }?.cancel() }
+
+  /// Takes the jobs of the task, its child tasks and the actors that it enters to the subject's threads. The first one
+  /// begins a hook, which is urgent.
+  func enqueue(_ job: consuming ExecutorJob) {
+    let isFirst = !hasBegun.exchange(true, ordering: .relaxed)
+    core.executor.enqueue(.job(UnownedJob(job), on: self, isUrgent: isFirst))
+  }
 }

@@ -148,7 +148,7 @@ extension LifecycleCore {
     }
     for driver in work.cancelled { executor.enqueue(.work { driver.cancelTask() }) }
     for rounds in work.endedRounds { executor.enqueue(.work { rounds.close() }) }
-    if !work.garbage.isEmpty, HookExecutor.Worker.current?.isLeading == true {
+    if !work.garbage.isEmpty, executor.isOnLeader {
       let garbage = Garbage(&work.garbage)
       executor.enqueue(.work { garbage.drop() })
     }

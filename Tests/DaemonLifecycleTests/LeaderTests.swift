@@ -9,12 +9,14 @@ import Testing
 private final class Doorbell: LifecycleSource {
   private let descriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
   private let events = Mutex<[LifecycleEvent]>([])
+  private let readHandler = Mutex<(@Sendable () -> Void)?>(nil)
 
   var descriptors: [PolledDescriptor] { [PolledDescriptor(number: descriptor)] }
   func open() {}
   func read(_ ready: PolledDescriptor) -> [LifecycleInput] {
     var count: UInt64 = 0
     _ = CLinux.read(descriptor, &count, 8)
+    onRead?()
     return events.withLock { events in
       defer { events = [] }
       return events.map { .event($0) }
@@ -23,6 +25,12 @@ private final class Doorbell: LifecycleSource {
   func close() -> [LifecycleInput] { [] }
   deinit { _ = CLinux.close(descriptor) }
 
+  /// Called by the thread that listens.
+  var onRead: (@Sendable () -> Void)? {
+    get { readHandler.withLock { $0 } }
+    set { readHandler.withLock { $0 = newValue } }
+  }
+
   func ring(_ kind: LifecycleEvent.Kind) {
     events.withLock { $0.append(LifecycleEvent(kind)) }
     var one: UInt64 = 1
@@ -30,8 +38,8 @@ private final class Doorbell: LifecycleSource {
   }
 }
 
-/// The leader runs hooks itself: whatever they do, somebody listens.
-@Suite struct DeputyTests {
+/// The leader runs hooks itself: whatever they do, another thread listens.
+@Suite struct LeaderTests {
   private let configuration = LifecycleConfiguration(
     signals: .none, hookDeadline: .milliseconds(50), cancellationGrace: .milliseconds(20),
     exitGrace: nil, terminatesWhenLaunchFails: false, logsProblems: false)
@@ -42,22 +50,16 @@ private final class Doorbell: LifecycleSource {
     return configuration
   }
 
-  /// Who has nothing to do becomes the deputy, if there is none: so there is something to do until there is one.
-  private func untilDeputy(_ executor: HookExecutor) async throws {
-    try await eventually {
-      executor.enqueue(.work {})
-      return executor.hasDeputy
-    }
-    try await eventually { executor.isQuiet }
+  /// Until the leader will run the next hook itself.
+  private func untilParked(_ executor: HookExecutor) async throws {
+    try await eventually { executor.isQuiet && executor.hasParkedThread }
   }
 
-  /// A core in the foreground whose leader has a deputy; with a long `patience` that one never takes over.
+  /// A core in the foreground, with a parked thread.
   private func core(
-    _ observers: [any LifecycleObserver], _ configuration: LifecycleConfiguration,
-    patience: Duration = .microseconds(100)
+    _ observers: [any LifecycleObserver], _ configuration: LifecycleConfiguration
   ) async throws -> (LifecycleCore, Doorbell, AsyncStream<LifecycleReport>.Iterator) {
-    let executor = HookExecutor(patience: patience)
-    let core = LifecycleCore(configuration: configuration, executor: executor)
+    let core = LifecycleCore(configuration: configuration)
     let doorbell = Doorbell()
     try core.listen(to: doorbell)
     for observer in observers { core.add(observer, phase: .standard) }
@@ -65,16 +67,17 @@ private final class Doorbell: LifecycleSource {
       .makeAsyncIterator()
     doorbell.ring(.launch)
     _ = await reports.next()
-    try await untilDeputy(executor)
+    try await untilParked(core.executor)
     return (core, doorbell, reports)
   }
 
-  /// Many short items, one after another: none is long enough for the deputy, and the deadline is heard of all
-  /// the same.
+  /// Many short items, one after another: the deadline is noticed all the same.
   @Test(.timeLimit(.minutes(1))) func aHookThatOnlyYieldsIsCancelledInTime() async throws {
     let stubborn = Scripted(background: { _ in while !Task.isCancelled { await Task.yield() } })
-    var (core, doorbell, reports) = try await core(
-      [stubborn], configuration, patience: .seconds(3600))
+    var configuration = configuration
+    // Its thread may have to wait for a processor.
+    configuration.cancellationGrace = .seconds(50)
+    var (core, doorbell, reports) = try await core([stubborn], configuration)
     doorbell.ring(.enterBackground(.operator))
     let report = try #require(await reports.next())
     #expect(report.problems.map { "\($0.outcome)" } == ["timedOut"])
@@ -82,8 +85,29 @@ private final class Doorbell: LifecycleSource {
     withExtendedLifetime(stubborn) {}
   }
 
-  /// A class's hook blocks the leader until another event has been heard and another delivery has been made.
-  @Test(.timeLimit(.minutes(1))) func theDeputyTakesOverFromALeaderThatIsBlocked() async throws {
+  /// The thread that has received the event runs its hook.
+  @Test(.timeLimit(.minutes(1))) func theLeaderRunsTheHookItself() async throws {
+    let listening = Atomic<UInt>(0)
+    let calling = Atomic<UInt>(0)
+    let observer = Scripted(background: { _ in
+      calling.store(clinux_this_thread(), ordering: .relaxed)
+    })
+    var (core, doorbell, reports) = try await core([observer], patient)
+    doorbell.onRead = { listening.store(clinux_this_thread(), ordering: .relaxed) }
+    for _ in 1...20 {
+      doorbell.ring(.enterBackground(.operator))
+      _ = await reports.next()
+      #expect(calling.load(ordering: .relaxed) == listening.load(ordering: .relaxed))
+      doorbell.ring(.enterForeground(.operator))
+      _ = await reports.next()
+      try await untilParked(core.executor)
+    }
+    core.close()
+    withExtendedLifetime(observer) {}
+  }
+
+  /// A class's hook blocks its thread until another event has been received and another delivery has been made.
+  @Test(.timeLimit(.minutes(1))) func anotherThreadLeadsWhileAHookBlocks() async throws {
     final class Checked: HealthObserver {
       let body: @Sendable () -> Void
       init(_ body: @escaping @Sendable () -> Void) { self.body = body }
@@ -92,10 +116,7 @@ private final class Doorbell: LifecycleSource {
     let began = Atomic<Int>(0)
     let release = Semaphore()
     let threads = Log()
-    let note: @Sendable () -> Void = {
-      let worker = HookExecutor.Worker.current.map { ObjectIdentifier($0) }
-      threads.add("\(worker?.hashValue ?? 0)")
-    }
+    let note: @Sendable () -> Void = { threads.add("\(clinux_this_thread())") }
     let blocking = Scripted(background: { _ in
       note()
       began.add(1, ordering: .relaxed)
@@ -119,21 +140,21 @@ private final class Doorbell: LifecycleSource {
       _ = await reports.next()
       // The next check begins when Swift's pool has answered this one.
       try await eventually { core.state.withLock { !$0.machine.health.isChecking } }
-      try await untilDeputy(core.executor)
+      try await untilParked(core.executor)
     }
     core.close()
     try await eventually { core.executor.threadCount == 0 }
     withExtendedLifetime((blocking, checked)) {}
   }
 
-  /// What is ready runs, though the leader is in an item that does not end.
-  @Test(.timeLimit(.minutes(1))) func closedWhileTheLeaderIsInAHook() async throws {
+  /// What is ready runs, though the former leader is in an item that does not end.
+  @Test(.timeLimit(.minutes(1))) func closedWhileAHookBlocks() async throws {
     let (began, ran, release) = (Gate(), Gate(), Semaphore())
     let blocking = Scripted(background: { _ in
       began.open()
       release.wait()
     })
-    let (core, doorbell, _) = try await core([blocking], patient, patience: .seconds(3600))
+    let (core, doorbell, _) = try await core([blocking], patient)
     doorbell.ring(.enterBackground(.operator))
     await began.wait()
     core.executor.enqueue(.work { ran.open() })
@@ -144,14 +165,13 @@ private final class Doorbell: LifecycleSource {
     withExtendedLifetime(blocking) {}
   }
 
-  /// Hooks about as long as the deputy's patience, and events from all sides: each is delivered, and there are
+  /// Hooks about as long as it takes to change the leader, and events from all sides: each is delivered, and there are
   /// never more threads than there may be.
   @Test(.timeLimit(.minutes(2)), arguments: [1, 30, 100, 1000])
-  func takingOverAtAnyMoment(microseconds: Int) async throws {
+  func handingOverAtAnyMoment(microseconds: Int) async throws {
     struct Ping: LifecycleNotification { let number: Int }
     let mostThreads = Atomic<Int>(0)
-    let (core, doorbell, reports) = try await core(
-      [], patient, patience: .microseconds(microseconds))
+    let (core, doorbell, reports) = try await core([], patient)
     let heard = Mutex<[Int]>([])
     let hook = Hook.closure(for: Ping.self) { ping in
       mostThreads.max(core.executor.threadCount, ordering: .relaxed)

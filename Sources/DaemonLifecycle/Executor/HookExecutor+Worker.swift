@@ -1,0 +1,122 @@
+import CLinux
+import Synchronization
+
+// The life of a thread: it runs items, parks, leads, and ends.
+extension HookExecutor {
+  /// A thread of the executor.
+  final class Worker: Sendable {
+    /// What a parked worker waits on, after `role` was set.
+    let parking = Semaphore()
+    /// Grows as an item ends: the same number later means that the same item still runs.
+    let itemsEnded = Atomic<Int>(0)
+    /// The thread (pthread_self(3)); 0 until it runs. Written once, by the thread itself, under the executor's lock and
+    /// before its first item; so the thread itself, and whoever has heard of an item, may read it without.
+    nonisolated(unsafe) fileprivate(set) var thread: UInt = 0
+    /// What a parked or new worker is to do; `nil`: to go on waiting, or to find out itself. Guarded by the executor's
+    /// lock.
+    nonisolated(unsafe) var role: Role?
+    /// `itemsEnded` at the last stall check in this item; `nil`: there was none. Guarded by the executor's lock.
+    nonisolated(unsafe) var itemsEndedAtCheck: Int?
+    /// It was in the same item at the last two checks. Guarded by the executor's lock.
+    nonisolated(unsafe) var isStalled = false
+  }
+
+  enum Role {
+    case lead
+    case run(WorkItem)
+    /// Not `mayEnd`: as the one that always stays.
+    case park(mayEnd: Bool)
+    case end
+  }
+
+  /// The body of a thread.
+  func work(_ me: Worker) {
+    let first = state.withLock { _ in
+      me.thread = clinux_this_thread()
+      return me.role.take()
+    }
+    var role = first ?? nextRole(me)
+    while true {
+      switch role {
+      case .lead: role = lead(me)
+      case .run(let item):
+        perform(item)
+        me.itemsEnded.add(1, ordering: .releasing)
+        role = nextRole(me)
+      case .park(let mayEnd): role = park(me, mayEnd: mayEnd)
+      case .end: return
+      }
+    }
+  }
+
+  private func perform(_ item: WorkItem) {
+    switch item {
+    case .job(let job, let executor, _):
+      // The runtime keeps an unowned reference while the job runs.
+      withExtendedLifetime(executor) { job.runSynchronously(on: executor.asUnownedTaskExecutor()) }
+    case .work(let work): work()
+    }
+  }
+
+  static func markRunning(_ worker: Worker, _ state: inout State) {
+    worker.isStalled = false
+    worker.itemsEndedAtCheck = nil
+    state.running.append(worker)
+  }
+
+  /// What a worker does next, after an item or as it starts. In one step with taking it off the runners, so that whoever
+  /// enqueues sees either a runner or a parked worker.
+  func nextRole(_ me: Worker) -> Role {
+    state.withLock { state in
+      state.running.removeAll { $0 === me }
+      if let item = state.ready.popFirst() {
+        Self.markRunning(me, &state)
+        return .run(item)
+      }
+      if state.isClosed {
+        state.threads -= 1
+        return .end
+      }
+      if state.leader == nil {
+        state.leader = me
+        return .lead
+      }
+      state.parked.append(me)
+      return .park(mayEnd: state.parked.count > 1)
+    }
+  }
+
+  private func park(_ me: Worker, mayEnd: Bool) -> Role {
+    if !mayEnd { me.parking.wait() }
+    while mayEnd, !me.parking.wait(seconds: Self.parkingSeconds) {
+      let ends = state.withLock { state in
+        // Otherwise it has just been given a role, and the signal is on its way.
+        guard me.role == nil else { return false }
+        state.parked.removeAll { $0 === me }
+        state.threads -= 1
+        return true
+      }
+      if ends { return .end }
+    }
+    // A role is always given before the signal.
+    return state.withLock { _ in me.role.take()! }
+  }
+}
+
+/// One item of one thread: whether it still runs, and on which thread that is.
+struct WorkItemToken: Sendable {
+  private let worker: HookExecutor.Worker
+  private let itemsEnded: Int
+
+  /// The item that `worker` runs now, for its own thread.
+  init(_ worker: HookExecutor.Worker) {
+    self.worker = worker
+    itemsEnded = worker.itemsEnded.load(ordering: .relaxed)
+  }
+
+  /// The item has not ended: its thread may be blocked in it.
+  var isRunning: Bool { worker.itemsEnded.load(ordering: .acquiring) == itemsEnded }
+
+  /// The calling thread is in this item.
+  var isCurrent: Bool { worker.thread == clinux_this_thread() && isRunning }
+}
