@@ -27,16 +27,9 @@ extension LifecycleTimeline.Activity {
   /// When it is done, and for "… failed".
   fileprivate var words: (done: String, act: String) {
     switch self {
-    case .hook(is DidFinishLaunching.Type): ("launched", "launch")
-    case .hook(is WillEnterForeground.Type): ("in the foreground", "foreground")
-    case .hook(is DidEnterBackground.Type): ("paused", "pause")
-    case .hook(is ShouldSaveState.Type): ("saved", "save")
-    case .hook(is ShouldReload.Type): ("reloaded", "reload")
-    case .hook(is WillSuspend.Type): ("ready to sleep", "suspend")
-    case .hook(is DidResume.Type): ("resumed", "resume")
-    case .hook(is CheckHealth.Type): ("well", "check")
-    case .hook(is WillTerminate.Type): ("terminated", "terminate")
-    case .hook(let type): ("\(type)".onOneLine, "\(type)".onOneLine)
+    case .hook(let type):
+      NotificationKind(type).map { ($0.row.done, $0.row.act) }
+        ?? ("\(type)".onOneLine, "\(type)".onOneLine)
     case .named(let name): (name.onOneLine, name.onOneLine)
     case .body: ("ended", "end")
     case .drain: ("served on", "drain")
