@@ -45,8 +45,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
   /// One hook, and what it did.
   public struct Entry: Sendable, CustomStringConvertible {
-    /// The notification's type; `nil` for the body of `run`, and for a type that this process does not know: the entry
-    /// was decoded, and has its name only.
+    /// The notification's type; `nil` for the body of `run`.
     public let notification: (any LifecycleNotification.Type)?
     /// How it came out.
     public let outcome: Outcome
@@ -72,10 +71,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     }
 
     /// What the notification's type is called; `nil` for the body of `run`.
-    public var notificationName: String? {
-      if case .recorded(let recorded) = name { return recorded.notification }
-      return notification.map { "\($0)" }
-    }
+    public var notificationName: String? { notification.map { "\($0)" } }
 
     /// `Poller, ShouldSaveState: failed after 0.2 s: disk full`, on one line whatever the error says.
     public var description: String { VisibleText.line(sentence) }

@@ -46,8 +46,7 @@ extension LifecycleTimeline {
     if let budget { end += " of \(budget.forReading)" }
     if isHurried { end += ", hurried by a second signal" }
     if problemCount > 0 { end += ", \(problemCount) of \(hookCount) hooks failed" }
-    // A decoded report's may be any text.
-    let event = event?.onOneLine.cut(to: 40, with: "...") ?? "delivered"
+    let event = event ?? "delivered"
     let room = max(24, width - event.count - end.count - 3)
     return "\(event) (\(cause.description.onOneLine.cut(to: room, with: "...")))\(end)"
   }

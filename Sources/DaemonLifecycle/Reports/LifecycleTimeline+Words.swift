@@ -30,7 +30,6 @@ extension LifecycleTimeline.Activity {
     case .hook(let type):
       NotificationKind(type).map { ($0.row.done, $0.row.act) }
         ?? ("\(type)".onOneLine, "\(type)".onOneLine)
-    case .named(let name): (name.onOneLine, name.onOneLine)
     case .body: ("ended", "end")
     case .drain: ("served on", "drain")
     case .overtaken: ("had to end first", "end")

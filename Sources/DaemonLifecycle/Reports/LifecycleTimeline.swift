@@ -12,8 +12,6 @@ public struct LifecycleTimeline: Sendable, CustomStringConvertible {
   public enum Activity: Sendable {
     /// A hook, for a notification of this type.
     case hook(any LifecycleNotification.Type)
-    /// A hook, for a notification whose type this process does not know: the report was decoded.
-    case named(String)
     /// The body of `run`, from its cancellation to its end.
     case body
     /// The daemon was asked to end, and served on: ``LifecycleConfiguration/drainDelay``.
@@ -164,8 +162,7 @@ extension LifecycleTimeline {
 
 extension LifecycleTimeline.Segment {
   fileprivate init(_ entry: LifecycleReport.Entry, since began: MonotonicTime) {
-    activity =
-      entry.notification.map { .hook($0) } ?? entry.notificationName.map { .named($0) } ?? .body
+    activity = entry.notification.map { .hook($0) } ?? .body
     offset = began.duration(to: entry.began)
     duration = entry.duration
     outcome = entry.outcome
