@@ -6,13 +6,13 @@
 /// var signals = SignalMap.standard
 /// signals[.sigalrm] = .errand(.saveState)
 /// ```
-public enum LifecycleErrand: Int, Sendable, CaseIterable {
+public enum LifecycleErrand: Sendable, CaseIterable {
   /// Save state and go on.
   case saveState
   /// Save state, then reload.
   case reload
 
-  private func makeRow() -> Row {
+  var row: Row {
     switch self {
     case .saveState:
       Row(
@@ -28,7 +28,7 @@ public enum LifecycleErrand: Int, Sendable, CaseIterable {
 
 extension LifecycleErrand {
   /// What there is to know about an errand.
-  final class Row: Sendable {
+  struct Row: Sendable {
     /// What is delivered, in order.
     let steps: [LifecycleStep]
     /// What `journalctl LIFECYCLE_EVENT=…` finds it by.
@@ -54,8 +54,4 @@ extension LifecycleErrand {
       self.messageID = messageID
     }
   }
-
-  private static let rows = allCases.map { $0.makeRow() }
-
-  var row: Row { Self.rows[rawValue] }
 }

@@ -26,8 +26,7 @@ struct PendingRequests: Sendable {
   /// Exists while the state wanted differs from the state reached, or may.
   private var state: Request?
   private(set) var sleep: Request?
-  /// By raw value.
-  private var errands = [Request?](repeating: nil, count: LifecycleErrand.allCases.count)
+  private var errands: [LifecycleErrand: Request] = [:]
   private var pressure: [DidReceivePressure.Resource: Request] = [:]
   /// Any number of them.
   private var posts = Deque<(request: Request, post: LifecyclePost)>()
@@ -40,8 +39,7 @@ struct PendingRequests: Sendable {
     switch kind {
     case .state: state = request(after: state, cause)
     case .sleep: sleep = request(after: sleep, cause)
-    case .errand(let errand):
-      errands[errand.rawValue] = request(after: errands[errand.rawValue], cause)
+    case .errand(let errand): errands[errand] = request(after: errands[errand], cause)
     case .pressure(let resource): pressure[resource] = request(after: pressure[resource], cause)
     case .post(let post): posts.append((request(after: nil, cause), post))
     }
@@ -62,7 +60,7 @@ struct PendingRequests: Sendable {
     switch kind {
     case .state: state = nil
     case .sleep: sleep = nil
-    case .errand(let errand): errands[errand.rawValue] = nil
+    case .errand(let errand): errands[errand] = nil
     case .pressure(let resource): pressure[resource] = nil
     case .post: _ = posts.popFirst()
     }
@@ -85,7 +83,7 @@ struct PendingRequests: Sendable {
     consider(.sleep, sleep)
     // A suspend enters the background on its way, and a resume is told before the foreground.
     if sleep == nil { consider(.state, state) }
-    for errand in LifecycleErrand.allCases { consider(.errand(errand), errands[errand.rawValue]) }
+    for (errand, request) in errands { consider(.errand(errand), request) }
     for (resource, request) in pressure { consider(.pressure(resource), request) }
     if let (request, post) = posts.first { consider(.post(post), request) }
     return first
