@@ -16,15 +16,10 @@ import Synchronization
 ///
 /// Safe to use from any thread; calls block it, as those of the store do.
 public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
-  /// The bytes for a value.
-  public typealias Encode = @Sendable (Value) throws -> [UInt8]
-  /// The value for bytes, given the version with which they were saved.
-  public typealias Decode = @Sendable (_ version: UInt32, _ bytes: [UInt8]) throws -> Value
-
   /// Where the bytes are.
   public let store: StateStore
-  private let encode: Encode
-  private let decode: Decode
+  private let encode: @Sendable (Value) throws -> [UInt8]
+  private let decode: @Sendable (UInt32, [UInt8]) throws -> Value
   /// What is on disk was decoded, or was written by us.
   private let isChecked = Atomic<Bool>(false)
 
@@ -52,7 +47,10 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
   ///   - store: Where the bytes are kept.
   ///   - encode: The bytes for a value, in the store's version. For ``saveIfChanged(_:)`` the same for the same value.
   ///   - decode: The value for bytes, given the version with which they were saved.
-  public init(_ store: StateStore, encode: @escaping Encode, decode: @escaping Decode) {
+  public init(
+    _ store: StateStore, encode: @escaping @Sendable (Value) throws -> [UInt8],
+    decode: @escaping @Sendable (_ version: UInt32, _ bytes: [UInt8]) throws -> Value
+  ) {
     self.store = store
     self.encode = encode
     self.decode = decode

@@ -176,7 +176,7 @@ import Testing
     let observed = await launched(patient)
     let heard = Log()
     let id = observed.core.add(
-      closure: .wildcard { heard.add("\(type(of: $0))") }, owner: nil, phase: .standard,
+      closures: [.wildcard { heard.add("\(type(of: $0))") }], owner: nil, phase: .standard,
       name: .closure(file: "", line: 0))
     await observed.core.untilIdle()
     heard.clear()

@@ -180,7 +180,7 @@ private final class Doorbell: LifecycleSource {
       heard.withLock { $0.append(ping.number) }
     }
     let id = core.add(
-      closure: hook, owner: nil, phase: .standard, name: .closure(file: #fileID, line: #line))
+      closures: [hook], owner: nil, phase: .standard, name: .closure(file: #fileID, line: #line))
     let count = 150
     await withTaskGroup(of: Void.self) { group in
       group.addTask {

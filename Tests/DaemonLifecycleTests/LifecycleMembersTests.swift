@@ -15,8 +15,8 @@ import Testing
   private static let questions: [@Sendable (ObserverProgress) -> Bool] = [
     { _ in true }, { $0.reachedState == .launching }, { $0.reachedState == .foreground },
     { $0.reachedState == .background }, { $0.isBusy }, { $0.isSuspended && !$0.isBusy },
-    { $0.launchFailed }, { $0.shouldReceive(.didFinishLaunching) },
-    { $0.shouldReceive(.shouldSaveState) },
+    { $0.launchFailed }, { $0.shouldReceive(.kind(.didFinishLaunching)) },
+    { $0.shouldReceive(.kind(.shouldSaveState)) },
   ]
 
   @Test(arguments: 0..<6) func asASortedArray(part: UInt64) {

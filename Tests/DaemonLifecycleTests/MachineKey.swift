@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 @testable import DaemonLifecycle
 
 // What a state of the machine is, for an explorer: all that decides what it does next. Times are what is left until then,
@@ -62,7 +64,7 @@ extension LifecycleMachine {
     key.add(stop.failedLaunch?.severity ?? -1)
     guard let budget = stop.budget else { return key.add(-1) }
     key.add(left(until: budget.end, from: now))
-    key.add(left(until: budget.end(of: .didEnterBackground), from: now))
+    key.add(left(until: budget.end(of: .kind(.didEnterBackground)), from: now))
     key.add(budget.isHurried)
   }
 
@@ -139,8 +141,7 @@ extension LifecycleRegistry {
       switch kind {
       case .state: key.add(1)
       case .sleep: key.add(2)
-      case .reload: key.add(3)
-      case .save: key.add(4)
+      case .errand(let errand): key.add(errand.row.event.utf8.reduce(16) { $0 &* 31 &+ Int($1) })
       case .pressure: key.add(5)
       case .post: key.add(6)
       }

@@ -1,3 +1,5 @@
+import DaemonSystemd
+
 @testable import DaemonLifecycle
 
 /// The machine and the world around it, for `StateExplorer`: what signals, users, hooks and the clock can do to it.
@@ -185,8 +187,8 @@ struct MachineModel {
       isSleepAwaited = true
       give(.suspend)
     case .resume: give(.resume)
-    case .reload: give(.reload)
-    case .save: give(.saveState)
+    case .reload: give(.errand(.reload))
+    case .save: give(.errand(.saveState))
     case .pressure: give(.pressure(.memory))
     case .terminate: give(.terminate)
     case .signal: signal()
@@ -274,7 +276,7 @@ struct MachineModel {
     if shared.machine.deadline <= now { fail("its deadline is over, and stays") }
     for id in liveCalls {
       guard let call = shared.machine.calls.find(id), call.isAbandoned || call.isCancelled,
-        case .didFinishLaunching = call.step, call.observer != nil
+        case .kind(.didFinishLaunching) = call.step, call.observer != nil
       else { continue }
       noteFailedLaunch(index(of: id))
     }
@@ -302,7 +304,7 @@ struct MachineModel {
   }
 
   private mutating func receive(_ step: LifecycleStep, _ observer: inout Observer) {
-    switch step {
+    switch step.kind {
     case .didFinishLaunching:
       if observer.isLaunched { fail("launched twice") }
       observer.isLaunched = true
@@ -327,7 +329,7 @@ struct MachineModel {
 
   private mutating func end(_ id: CallID, _ end: LifecycleMachine.CallEnd) {
     if case .failed = end, let call = shared.machine.calls.find(id),
-      case .didFinishLaunching = call.step
+      case .kind(.didFinishLaunching) = call.step
     {
       noteFailedLaunch(index(of: id))
     }

@@ -258,7 +258,7 @@ struct MachineSimulation: ~Copyable {
     if machine.deadline <= now { fail("the clock has something to do at a time that is over") }
     for (call, hook) in hooks where !hook.isDropped && !machine.calls.isCurrent(call) {
       if hook.begun != nil, !hook.isCancelled { fail("abandoned without having been cancelled") }
-      if case .didFinishLaunching = hook.step { noteFailedLaunch(hook.observer) }
+      if hook.step.kind == .didFinishLaunching { noteFailedLaunch(hook.observer) }
     }
   }
 
@@ -328,7 +328,7 @@ struct MachineSimulation: ~Copyable {
   private mutating func end(_ call: CallID) {
     guard let hook = hooks.removeValue(forKey: call) else { return }
     let isFailed = hook.behaviour == .fails
-    if case .didFinishLaunching = hook.step, isFailed || hook.isCancelled {
+    if hook.step.kind == .didFinishLaunching, isFailed || hook.isCancelled {
       noteFailedLaunch(hook.observer)
     }
     if lies(.losesAnEnd) { return }
@@ -353,7 +353,7 @@ struct MachineSimulation: ~Copyable {
   }
 
   private mutating func hear(_ step: LifecycleStep, _ observer: inout Observer) {
-    switch step {
+    switch step.kind {
     case .didFinishLaunching:
       if observer.isLaunched { fail("launched twice") }
       observer.isLaunched = true

@@ -1,3 +1,4 @@
+import DaemonSystemd
 import Testing
 
 @testable import DaemonLifecycle
@@ -15,7 +16,7 @@ private func subscriber(_ value: UInt64, slot: Int = 0) -> Subscriber {
 }
 
 private func constants(
-  _ step: LifecycleStep = .shouldSaveState, calls count: UInt64 = 2, concurrent: Bool = false
+  _ step: LifecycleStep = .kind(.shouldSaveState), calls count: UInt64 = 2, concurrent: Bool = false
 ) -> Delivery.Constants {
   var calls = LifecycleAudience<Delivery.PlannedCall>()
   for value in 1...count {
@@ -158,18 +159,18 @@ private func constants(
   }
 
   @Test mutating func anAbandonedCallKeepsItsObserverBusyUntilItEnds() {
-    let id = calls.open(constants(.shouldReload))
+    let id = calls.open(constants(.kind(.shouldReload)))
     let call = begin(1, in: id, deadline: 9)
     let observer = ObserverID(value: 1, slot: 0)
-    #expect(!calls.isBusy(observer, for: .shouldReload))
+    #expect(!calls.isBusy(observer, for: .kind(.shouldReload)))
     _ = calls.abandon(call)
     #expect(
       !calls.isCurrent(call) && calls[id].running.isEmpty && calls.unfinished[observer] == [call])
-    #expect(calls.isBusy(observer, for: .shouldReload))
+    #expect(calls.isBusy(observer, for: .kind(.shouldReload)))
     // A save may stand beside it.
-    #expect(!calls.isBusy(observer, for: .shouldSaveState))
+    #expect(!calls.isBusy(observer, for: .kind(.shouldSaveState)))
     #expect(calls.end(call)?.isAbandoned == true)
-    #expect(calls.unfinished.isEmpty && !calls.isBusy(observer, for: .shouldReload))
+    #expect(calls.unfinished.isEmpty && !calls.isBusy(observer, for: .kind(.shouldReload)))
   }
 
   @Test mutating func whatHasBegunIsNotWithdrawn() {
@@ -226,7 +227,7 @@ private func constants(
     _ = stop.drain(event, configuration, at: at(0))
     let end = stop.budget?.end
     _ = stop.endDrain()
-    stop.begin(configuration, overtaking: .reload, at: at(3))
+    stop.begin(configuration, overtaking: .errand(.reload), at: at(3))
     #expect(stop.budget?.end == end && stop.start?.time == at(3))
   }
 
@@ -264,7 +265,8 @@ private func constants(
     var sleep = Sleep()
     sleep.isDelayed(until: at(4))
     sleep.suspendBegins(at: at(0))
-    #expect(sleep.budget?.end == at(4) && sleep.budget?.end(of: .didEnterBackground) == at(2))
+    #expect(
+      sleep.budget?.end == at(4) && sleep.budget?.end(of: .kind(.didEnterBackground)) == at(2))
     sleep.suspendEnded()
     sleep.suspendBegins(at: at(1))
     #expect(sleep.budget?.end == nil)

@@ -39,7 +39,7 @@ import Testing
     mutating func addClosure(_ index: Int) {
       guard let object = owners[index].object else { return }
       let id = insert {
-        ObserverEntry(id: $0, closure: .none, owner: object, phase: .standard, name: .body)
+        ObserverEntry(id: $0, closures: [.none], owner: object, phase: .standard, name: .body)
       }
       owners[index].closures.insert(id)
     }
@@ -88,7 +88,7 @@ import Testing
       case 2: if let index { model.addClosure(index) }
       case 3:
         _ = model.insert {
-          ObserverEntry(id: $0, closure: .none, owner: nil, phase: .standard, name: .body)
+          ObserverEntry(id: $0, closures: [.none], owner: nil, phase: .standard, name: .body)
         }
       case 4:
         // Dies with all that it has registered; its address is free for another.

@@ -175,8 +175,8 @@ struct Simulation {
     guard !isTerminating else { return }
     switch kind {
     case .launch: isLaunchAsked = true
-    case .reload: owesReload = true
-    case .saveState: owesSave = true
+    case .errand(.reload): owesReload = true
+    case .errand(.saveState): owesSave = true
     case .post: unansweredPosts.insert(postID!)
     default: break
     }
@@ -246,7 +246,7 @@ struct Simulation {
     if !isLaunchAsked { fail("delivered before the launch") }
     checkOrder(plan)
     let isCatchUp = if case .lateObserver = plan.cause.origin { true } else { false }
-    switch plan.step {
+    switch plan.step.kind {
     case .didEnterBackground where !isCatchUp:
       if registry.state != .background { fail("not in the background when it entered it") }
       owesSaveAfterBackground = true
@@ -257,11 +257,10 @@ struct Simulation {
       owesSaveAfterBackground = false
       owesSave = false
     case .shouldReload: owesReload = false
-    case .posted(let post):
-      if unansweredPosts.remove(post.id) == nil {
-        fail("a post was delivered twice, or after it was overtaken")
-      }
     default: break
+    }
+    if case .posted(let post) = plan.step, unansweredPosts.remove(post.id) == nil {
+      fail("a post was delivered twice, or after it was overtaken")
     }
     if registry.termination != nil { terminationSteps.append(plan.step.name) }
     if before == .foreground, registry.state == .launching || registry.state == .terminated {
@@ -311,7 +310,7 @@ struct Simulation {
     var observer = observers[index]
     let name = "observer \(observer.id.value)"
     if observer.isTerminated { fail("\(name) heard \(step.name) after the end") }
-    switch step {
+    switch step.kind {
     case .didFinishLaunching:
       if observer.isLaunched { fail("\(name) was launched twice") }
       observer.isLaunched = true

@@ -16,9 +16,10 @@ final class FactLog: LifecycleSink {
   var names: [String] {
     all.map { fact in
       switch fact {
-      case .began(let transition, _, _): "began \(transition)"
+      case .began(let transition, _, _): "began \(transition.event)"
       case .progress(let progress): progress.description
-      case .ended(let transition, _, _, let snapshot): "ended \(transition) in \(snapshot.state)"
+      case .ended(let transition, _, _, let snapshot):
+        "ended \(transition.event) in \(snapshot.state)"
       case .launched: "launched"
       case .draining(_, let delay): "draining \(delay.inSeconds)"
       case .terminating: "terminating"
@@ -76,7 +77,7 @@ struct ObservedCore {
         "began launch", "ended launch in foreground", "launched",
         "began background", "ended background in background",
         "began reload", "ended reload in background",
-        "terminating", "began termination", "ended termination in terminated", "terminated 0",
+        "terminating", "began terminate", "ended terminate in terminated", "terminated 0",
       ])
   }
 
@@ -225,7 +226,7 @@ struct ObservedCore {
     let start = MonotonicTime.now()
     let budget = StopBudget(
       LifecycleConfiguration(), allowed: .seconds(Int64.max), from: start)
-    #expect(budget.share(of: .shouldSaveState, among: 3, at: start) > .seconds(1_000_000))
+    #expect(budget.share(of: .kind(.shouldSaveState), among: 3, at: start) > .seconds(1_000_000))
   }
 
   @Test func aSuspendThatLogindDelaysHasThatLong() async {
@@ -361,7 +362,7 @@ struct ObservedCore {
     _ core: LifecycleCore, _ type: N.Type, _ body: @escaping @Sendable (N) async throws -> Void
   ) -> ObservationToken {
     let id = core.add(
-      closure: .closure(for: type, body), owner: nil, phase: .standard,
+      closures: [.closure(for: type, body)], owner: nil, phase: .standard,
       name: .closure(file: "SinkTests.swift", line: 0))
     return ObservationToken { core.remove(id) }
   }

@@ -43,17 +43,7 @@ import Testing
     ])
   }
 
-  // MARK: Reports that were read
-
-  @Test func nameOfARecordedEventMovesNoCursor() {
-    let span = LifecycleReport.RecordedSpan(
-      event: "a\u{1B}[2J\nb" + String(repeating: "b", count: 5000), duration: .zero, budget: nil,
-      isHurried: false, prelude: [])
-    let report = LifecycleReport(
-      cause: LifecycleCause(.api), entries: [], span: span, isOvertaken: false)
-    let name = #"a\u{1b}[2J\nb"# + String(repeating: "b", count: 30)
-    #expect(report.timeline == "\(name)... (a call) in 0 ms")
-  }
+  // MARK: Offsets
 
   @Test func offsetsWithoutASpanAreFromTheFirstThatBegan() {
     let entries = [

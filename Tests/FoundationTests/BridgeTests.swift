@@ -89,21 +89,17 @@ private let packageNames: [Notification.Name] = [
       center.addObserver(of: mock.core, for: DidReceivePressure.self) {
         notes.add("own \($0.resource)")
       },
-      center.addObserver(of: LifecycleCore.self, for: .daemonDidReceivePressure) {
-        notes.add("identified \($0.resource)")
-      },
-      center.addObserver(of: other.core, for: .daemonDidReceivePressure) {
+      center.addObserver(of: other.core, for: DidReceivePressure.self) {
         notes.add("other \($0.resource)")
       },
     ]
     await mock.send(.pressure(.memory))
-    try await eventually { notes.all.count == 3 }
+    try await eventually { notes.all.count == 2 }
     await other.send(.pressure(.cpu), cause: LifecycleCause(.pressure(.cpu)))
-    try await eventually { notes.all.count == 6 }
+    try await eventually { notes.all.count == 4 }
     #expect(
       notes.all.sorted() == [
-        "any cpu cpu pressure", "any memory a test", "identified cpu", "identified memory",
-        "other cpu", "own memory",
+        "any cpu cpu pressure", "any memory a test", "other cpu", "own memory",
       ])
     withExtendedLifetime((bridges, tokens)) {}
   }
@@ -164,7 +160,7 @@ private let packageNames: [Notification.Name] = [
     let center = NotificationCenter()
     let mock = MockLifecycleSubject()
     let notes = Notes<String>()
-    let bridge = mock.bridge(to: center, posting: .named)
+    let bridge = mock.bridge(to: center, typed: false)
     let remove = center.note(.daemonDidEnterBackground) { notification in
       let context = DidEnterBackground.makeMessage(notification)?.context
       #expect(context?.isCurrent == true)
@@ -181,7 +177,7 @@ private let packageNames: [Notification.Name] = [
     let mock = MockLifecycleSubject()
     let release = DispatchSemaphore(value: 0)
     let notes = Notes<String>()
-    let bridge = mock.bridge(to: center, posting: .named)
+    let bridge = mock.bridge(to: center, typed: false)
     let mine = Listener("mine", notes)
     mock.addObserver(mine)
     let removals = [
@@ -226,7 +222,7 @@ private let packageNames: [Notification.Name] = [
     let notes = Notes<String>()
     let bridges = [
       mock.bridge(CacheDropped.self, to: center), mock.bridge(CheckHealth.self, to: center),
-      mock.bridge(PlainlyBridged.self, to: center, posting: .named),
+      mock.bridge(PlainlyBridged.self, to: center, typed: false),
     ]
     let removals = [
       center.note(CacheDropped.name) { notification in
@@ -266,7 +262,7 @@ private let packageNames: [Notification.Name] = [
 
   @Test func aNameThatIsTheTypesIsAProgrammersError() async {
     await #expect(processExitsWith: .failure) {
-      _ = MockLifecycleSubject().bridge(Misnamed.self, to: NotificationCenter(), posting: .named)
+      _ = MockLifecycleSubject().bridge(Misnamed.self, to: NotificationCenter(), typed: false)
     }
   }
 

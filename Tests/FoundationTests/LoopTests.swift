@@ -84,7 +84,7 @@ private struct PingMessage: AdoptedNotification {
     let tokens = [mock, other].flatMap { lifecycle in
       [center, second].flatMap { center in
         [
-          lifecycle.bridge(Ping.self, to: center, posting: .named),
+          lifecycle.bridge(Ping.self, to: center, typed: false),
           lifecycle.adopt(PingAgain.self, from: center),
         ]
       }

@@ -140,7 +140,7 @@ final class KubernetesTests: XCTestCase {
     let budget = StopBudget(configuration, allowed: nil, from: zero)
     func seconds(_ time: MonotonicTime) -> Int64 { time.nanoseconds / 1_000_000_000 }
     let drained = seconds(budget.drainEnd(configuration))
-    let hooks = seconds(budget.end(of: .didEnterBackground))
+    let hooks = seconds(budget.end(of: .kind(.didEnterBackground)))
     let end = seconds(budget.end)
     let last = seconds(budget.end.advanced(by: budget.exitGrace))
     let rows = try lines(of: "README.md").filter { $0.hasPrefix("| ") }

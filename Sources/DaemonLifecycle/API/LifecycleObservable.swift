@@ -77,7 +77,7 @@ extension LifecycleObservable {
     _ body: @escaping @Sendable (Owner, N) async throws -> Void
   ) {
     let hook = Hook.closure(for: type, owner: Owner.self, body)
-    _ = core.add(closure: hook, owner: owner, phase: phase, name: .type(Owner.self))
+    core.add(closures: [hook], owner: owner, phase: phase)
   }
 
   /// Calls `body` for every notification of any type, as long as the token lives.
@@ -94,7 +94,7 @@ extension LifecycleObservable {
     -> ObservationToken
   {
     let core = core
-    let id = core.add(closure: hook, owner: nil, phase: phase, name: name)
+    let id = core.add(closures: [hook], owner: nil, phase: phase, name: name)
     return ObservationToken { [weak core] in core?.remove(id) }
   }
 

@@ -4,14 +4,17 @@ public enum SignalAction: Sendable {
   case enterBackground
   /// Take back the operator's reason for being in the background.
   case enterForeground
-  /// Save state, then reload the configuration.
-  case reload
-  /// Save state and go on.
-  case saveState
+  /// Deliver notifications, and stay where the daemon is.
+  case errand(LifecycleErrand)
   /// Terminate; the second such signal hurries, the third exits at once.
   case terminate
   /// Post a notification of your own; its cause names the signal and its sender.
   case post(any LifecycleNotification)
+
+  /// Save state, then reload the configuration.
+  public static let reload = Self.errand(.reload)
+  /// Save state and go on.
+  public static let saveState = Self.errand(.saveState)
 }
 
 /// The meaning of each signal: a value to replace, extend or empty.
@@ -71,8 +74,7 @@ extension SignalAction {
     switch self {
     case .enterBackground: .init(.enterBackground(.operator), cause: cause)
     case .enterForeground: .init(.enterForeground(.operator), cause: cause)
-    case .reload: .init(.reload, cause: cause)
-    case .saveState: .init(.saveState, cause: cause)
+    case .errand(let errand): .init(.errand(errand), cause: cause)
     case .terminate: .init(.terminate, cause: cause)
     case .post(let notification): .init(.post(notification), cause: cause)
     }

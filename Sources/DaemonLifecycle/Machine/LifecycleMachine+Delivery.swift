@@ -204,7 +204,7 @@ extension LifecycleMachine {
 
   /// An observer that could not launch is not asked to save: that would destroy what it could not restore.
   private mutating func noteLaunch(of call: Call, _ outcome: LifecycleReport.Outcome) {
-    guard case .didFinishLaunching = call.step, let observer = call.observer, outcome.severity > 0,
+    guard call.step.kind == .didFinishLaunching, let observer = call.observer, outcome.severity > 0,
       configuration.terminatesWhenLaunchFails
     else { return }
     registry.launchFailed(observer)

@@ -250,8 +250,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
     effects.healthRound = number
     let patience = health.period.map { $0 / 2 } ?? configuration.hookDeadline
     beginOutOfBand(
-      registry.audience(of: .checkHealth, cause: LifecycleCause(.watchdog)), post: nil,
-      outer: .init(deadline: now.advanced(by: patience), budgetStep: .checkHealth), at: now,
+      registry.audience(of: .kind(.checkHealth), cause: LifecycleCause(.watchdog)), post: nil,
+      outer: .init(deadline: now.advanced(by: patience), budgetStep: .kind(.checkHealth)), at: now,
       &effects)
   }
 

@@ -60,7 +60,7 @@ struct StopBudget {
   /// When a daemon that goes on serving for a while must stop that: before the save reserve, and so that a
   /// hook has its time after it, or half of what there is if that is less.
   func drainEnd(_ configuration: LifecycleConfiguration) -> MonotonicTime {
-    let free = max(.zero, began.duration(to: end(of: .didEnterBackground)))
+    let free = max(.zero, began.duration(to: end(of: .kind(.didEnterBackground))))
     let hook = max(.zero, configuration.hookDeadline + configuration.cancellationGrace)
     return began.advanced(by: min(configuration.drainDelay, free - min(hook, free / 2)))
   }
@@ -72,7 +72,7 @@ struct StopBudget {
 
   /// When a step must be over. What comes after the save may use what that has left.
   func end(of step: LifecycleStep) -> MonotonicTime {
-    switch step {
+    switch step.kind {
     case .shouldSaveState, .willTerminate, .willSuspend: end
     default: end.advanced(by: .zero - reserve)
     }

@@ -41,12 +41,6 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     errorText = nil
   }
 
-  /// One that was written down: the error's text is not asked for again.
-  package init(_ origin: Origin, errorText: String?) {
-    self.origin = origin
-    self.errorText = errorText
-  }
-
   /// The body of `run` threw.
   init(_ failure: Failure) {
     origin = .bodyFailed(failure.error)

@@ -6,13 +6,14 @@
 ///     await lifecycle.post(CacheInvalidated(region: "eu"))
 public protocol LifecycleNotification: Sendable {}
 
-/// A notification that knows its cause, its deadline and its time: all of the package's do.
-public protocol ContextualNotification: LifecycleNotification {
+/// A notification of the package's; conform your own types to ``LifecycleNotification``.
+@_documentation(visibility: internal)
+public protocol _PackageNotification: LifecycleNotification {
   /// What a hook can ask about the delivery that it is part of.
-  var context: LifecycleContext { get }
+  var context: LifecycleContext { get set }
 }
 
-extension ContextualNotification {
+extension _PackageNotification {
   /// Why this happens.
   public var cause: LifecycleCause { context.cause }
   /// When the hook will be cancelled, on the subject's clock.
@@ -22,56 +23,56 @@ extension ContextualNotification {
 }
 
 /// The daemon has been started: open what you need. The first of all notifications.
-public struct DidFinishLaunching: ContextualNotification {
-  public let context: LifecycleContext
+public struct DidFinishLaunching: _PackageNotification {
+  public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
 /// The daemon is about to do its work (again).
-public struct WillEnterForeground: ContextualNotification {
-  public let context: LifecycleContext
+public struct WillEnterForeground: _PackageNotification {
+  public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
 /// The daemon must pause: an operator asked, the machine will sleep, or it is about to terminate.
-public struct DidEnterBackground: ContextualNotification {
-  public let context: LifecycleContext
+public struct DidEnterBackground: _PackageNotification {
+  public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
 /// Whatever must outlive the process should be on disk when the hook returns.
-public struct ShouldSaveState: ContextualNotification {
-  public let context: LifecycleContext
+public struct ShouldSaveState: _PackageNotification {
+  public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
 /// The configuration should be read again; throw to say that it was rejected and the old one stays.
-public struct ShouldReload: ContextualNotification {
-  public let context: LifecycleContext
+public struct ShouldReload: _PackageNotification {
+  public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
 /// The machine is about to sleep; the daemon is in the background and has saved.
-public struct WillSuspend: ContextualNotification {
-  public let context: LifecycleContext
+public struct WillSuspend: _PackageNotification {
+  public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
 /// The machine has woken up: clocks have jumped, connections are stale.
-public struct DidResume: ContextualNotification {
-  public let context: LifecycleContext
+public struct DidResume: _PackageNotification {
+  public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
 /// A resource is short: free caches, shrink pools.
-public struct DidReceivePressure: ContextualNotification {
+public struct DidReceivePressure: _PackageNotification {
   /// What the kernel reports pressure for (PSI, Linux 4.20).
   public enum Resource: String, Sendable, CaseIterable, CustomStringConvertible {
     /// Tasks wait for memory that has to be freed first.
@@ -86,7 +87,7 @@ public struct DidReceivePressure: ContextualNotification {
 
   /// What is short.
   public let resource: Resource
-  public let context: LifecycleContext
+  public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(resource: Resource, context: LifecycleContext = LifecycleContext()) {
     self.resource = resource
@@ -95,15 +96,15 @@ public struct DidReceivePressure: ContextualNotification {
 }
 
 /// The watchdog asks whether all is well: throw, or do not return in time, to have the ping withheld.
-public struct CheckHealth: ContextualNotification {
-  public let context: LifecycleContext
+public struct CheckHealth: _PackageNotification {
+  public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
 /// The last notification: close what is open. State has been saved already.
-public struct WillTerminate: ContextualNotification {
-  public let context: LifecycleContext
+public struct WillTerminate: _PackageNotification {
+  public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }

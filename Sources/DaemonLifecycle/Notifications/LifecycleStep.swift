@@ -1,72 +1,47 @@
 /// One delivery of a transition: a notification, or the wait for the body of `run` to end.
 enum LifecycleStep: Sendable {
-  case didFinishLaunching
-  case willEnterForeground
-  case didEnterBackground
-  case shouldSaveState
-  case shouldReload
-  case willSuspend
-  case didResume
+  case kind(NotificationKind)
   case pressure(DidReceivePressure.Resource)
   case posted(LifecyclePost)
-  case checkHealth
   /// The body of `run` was cancelled: wait until it has ended.
   case bodyEnds
-  case willTerminate
+
+  /// What the registry delivers; `nil` for a post and for `bodyEnds`.
+  var kind: NotificationKind? {
+    switch self {
+    case .kind(let kind): kind
+    case .pressure: .didReceivePressure
+    case .posted, .bodyEnds: nil
+    }
+  }
 
   /// Whether observers receive in reverse.
-  var isDownward: Bool {
-    switch self {
-    case .didEnterBackground, .shouldSaveState, .willSuspend, .willTerminate: true
-    default: false
-    }
-  }
+  var isDownward: Bool { kind?.row.direction == .down }
 
-  /// Whether a termination leaves the rest of this delivery out. What takes things down goes on.
+  /// Whether a termination leaves the rest of this delivery out.
   var yieldsToTermination: Bool {
-    switch self {
-    case .didEnterBackground, .shouldSaveState, .bodyEnds, .willTerminate: false
-    default: true
-    }
+    if case .bodyEnds = self { false } else { kind?.row.yields ?? true }
   }
 
-  var isHealthCheck: Bool { if case .checkHealth = self { true } else { false } }
-  var isPause: Bool { if case .didEnterBackground = self { true } else { false } }
+  /// What whoever is told of it then is.
+  var change: NotificationKind.Change { kind?.row.change ?? .nothing }
+
+  var isHealthCheck: Bool { kind == .checkHealth }
+  var isPause: Bool { kind == .didEnterBackground }
   var isPost: Bool { if case .posted = self { true } else { false } }
-  var isSave: Bool { if case .shouldSaveState = self { true } else { false } }
+  var isSave: Bool { kind == .shouldSaveState }
 
   /// The notification's type; `nil` for `bodyEnds`, which no observer receives.
   var type: (any LifecycleNotification.Type)? {
-    switch self {
-    case .didFinishLaunching: DidFinishLaunching.self
-    case .willEnterForeground: WillEnterForeground.self
-    case .didEnterBackground: DidEnterBackground.self
-    case .shouldSaveState: ShouldSaveState.self
-    case .shouldReload: ShouldReload.self
-    case .willSuspend: WillSuspend.self
-    case .didResume: DidResume.self
-    case .pressure: DidReceivePressure.self
-    case .posted(let post): Swift.type(of: post.notification)
-    case .checkHealth: CheckHealth.self
-    case .bodyEnds: nil
-    case .willTerminate: WillTerminate.self
-    }
+    if case .posted(let post) = self { Swift.type(of: post.notification) } else { kind?.row.type }
   }
 
   func notification(_ context: LifecycleContext) -> (any LifecycleNotification)? {
     switch self {
-    case .didFinishLaunching: DidFinishLaunching(context: context)
-    case .willEnterForeground: WillEnterForeground(context: context)
-    case .didEnterBackground: DidEnterBackground(context: context)
-    case .shouldSaveState: ShouldSaveState(context: context)
-    case .shouldReload: ShouldReload(context: context)
-    case .willSuspend: WillSuspend(context: context)
-    case .didResume: DidResume(context: context)
+    case .kind(let kind): kind.row.make(context)
     case .pressure(let resource): DidReceivePressure(resource: resource, context: context)
     case .posted(let post): post.notification
-    case .checkHealth: CheckHealth(context: context)
     case .bodyEnds: nil
-    case .willTerminate: WillTerminate(context: context)
     }
   }
 }

@@ -4,8 +4,6 @@ enum ObserverName: Sendable {
   case closure(file: StaticString, line: UInt)
   case foreground(file: StaticString, line: UInt)
   case body
-  /// From a report that was written down.
-  case recorded(Recorded)
   /// Several that have one name, in a report where one entry stands for all of them.
   indirect case several(ObserverName, Int)
 
@@ -13,15 +11,6 @@ enum ObserverName: Sendable {
   func adding(_ count: Int) -> ObserverName {
     if case .several(let name, let others) = self { return .several(name, others + count) }
     return .several(self, 1 + count)
-  }
-
-  /// A reference, since every entry of a report has a name, and few are of this kind.
-  final class Recorded: Sendable {
-    let observer: String
-    let notification: String?
-    init(_ observer: String, _ notification: String?) {
-      (self.observer, self.notification) = (observer, notification)
-    }
   }
 }
 
@@ -33,7 +22,6 @@ extension ObserverName: CustomStringConvertible {
     case .closure(let file, let line): "closure at \(file):\(line)"
     case .foreground(let file, let line): "foreground at \(file):\(line)"
     case .body: "body"
-    case .recorded(let recorded): recorded.observer
     case .several(let name, let count): "\(name) (×\(count))"
     }
   }
@@ -47,7 +35,6 @@ extension ObserverName: Hashable {
     case .closure(let file, let line): (1, UInt(bitPattern: file.utf8Start), line)
     case .foreground(let file, let line): (2, UInt(bitPattern: file.utf8Start), line)
     case .body: (3, 0, 0)
-    case .recorded(let recorded): (4, UInt(bitPattern: ObjectIdentifier(recorded)), 0)
     case .several(let name, _): name.identity
     }
   }

@@ -260,8 +260,7 @@ extension LifecycleTransition {
     case .background: "Entered the background"
     case .suspend: "Ready for the machine's sleep"
     case .resume: "Resumed after the machine's sleep"
-    case .reload: isRejected ? "Reload rejected" : "Reloaded"
-    case .save: "Saved state"
+    case .errand(let errand): isRejected ? errand.row.rejected : errand.row.done
     case .pressure: "Told of pressure"
     case .post: "Delivered"
     case .catchUp: "Told late observers"

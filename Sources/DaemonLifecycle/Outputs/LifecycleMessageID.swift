@@ -15,8 +15,7 @@ enum LifecycleMessageID {
     case .background: MessageID(known: "b9ab8dc464b24c518935721cb1171b33")
     case .suspend: MessageID(known: "f556588cc7c245f892b8c54198eab283")
     case .resume: MessageID(known: "388fcb70bd6e41f7bee3cf21bfab7bf2")
-    case .reload: MessageID(known: "2800c7fcc3ec4765aa25ab97ee303c75")
-    case .save: MessageID(known: "c9d04c87a39d4f96abe4d88a6aec0f07")
+    case .errand(let errand): MessageID(known: errand.row.messageID)
     case .pressure: MessageID(known: "da8a1d4827a24e28ad4c8e19906c1dc3")
     case .termination: MessageID(known: "5abc37cbba064215b4294a5299559cdc")
     case .post, .catchUp: nil

@@ -12,10 +12,8 @@ package struct LifecycleEvent: Sendable {
     case suspend
     /// The machine has woken up, or will not sleep after all.
     case resume
-    /// Save state and go on.
-    case saveState
-    /// Save state, then reload.
-    case reload
+    /// Deliver notifications, and stay where the daemon is.
+    case errand(LifecycleErrand)
     /// A resource is short.
     case pressure(DidReceivePressure.Resource)
     /// A notification of a user's own.
@@ -24,6 +22,11 @@ package struct LifecycleEvent: Sendable {
     case checkHealth
     /// End. A second and third one escalate when signals caused them.
     case terminate
+
+    /// Save state and go on.
+    public static let saveState = Self.errand(.saveState)
+    /// Save state, then reload.
+    public static let reload = Self.errand(.reload)
   }
 
   /// What has happened, or is asked for.

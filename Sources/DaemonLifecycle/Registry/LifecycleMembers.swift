@@ -19,14 +19,13 @@ struct LifecycleMembers: Sendable {
     /// Whether a step is for it: those that change where it is, only from there. One that was not notified of
     /// the launch has nothing to pause, save or close.
     func shouldReceive(_ step: LifecycleStep) -> Bool {
-      switch step {
-      case .didFinishLaunching: reachedState == .launching && !launchFailed
-      case .willEnterForeground: reachedState == .background
-      case .didEnterBackground: reachedState == .foreground
+      switch step.change {
+      case .state(_, let earlier):
+        reachedState == earlier && (earlier != .launching || !launchFailed)
       // One that was busy when the others were paused may be free again by now.
-      case .willSuspend: reachedState == .background
-      case .didResume: isSuspended
-      default: reachedState != .launching
+      case .suspended(true): reachedState == .background
+      case .suspended(false): isSuspended
+      case .nothing: reachedState != .launching
       }
     }
   }

@@ -48,22 +48,6 @@ struct LifecycleRegistry: Sendable {
     case checkHealth
   }
 
-  private enum ProgressUpdate: Sendable {
-    case reachedState(LifecycleState)
-    case suspended(Bool)
-    case nothing
-
-    init(_ step: LifecycleStep) {
-      switch step {
-      case .didFinishLaunching, .didEnterBackground: self = .reachedState(.background)
-      case .willEnterForeground: self = .reachedState(.foreground)
-      case .willSuspend: self = .suspended(true)
-      case .didResume: self = .suspended(false)
-      default: self = .nothing
-      }
-    }
-  }
-
   /// Changes at the beginning of a `Did…` step and at the end of a `Will…` one.
   private(set) var state: LifecycleState
   /// Foreground is wanted only while there is none. A suspend is one of them.
@@ -83,10 +67,10 @@ struct LifecycleRegistry: Sendable {
   private(set) var transitionKind = LifecycleTransition.launch
   /// The step being delivered; `next()` gives none meanwhile.
   private(set) var current: Plan? {
-    didSet { news = current.map { ProgressUpdate($0.step) } ?? .nothing }
+    didSet { news = current?.step.change ?? .nothing }
   }
   /// What whoever is reached by the current step then knows.
-  private var news = ProgressUpdate.nothing
+  private var news = NotificationKind.Change.nothing
   /// The termination has taken steps from the transition that was under way.
   private(set) var hasCutTransition = false
   /// How many signals asked for an end: only signals escalate.
@@ -125,8 +109,7 @@ struct LifecycleRegistry: Sendable {
       wantsSleep = false
       requests.enqueue(.sleep, event.cause)
       requests.enqueue(.state, event.cause)
-    case .reload: requests.enqueue(.reload, event.cause)
-    case .saveState: requests.enqueue(.save, event.cause)
+    case .errand(let errand): requests.enqueue(.errand(errand), event.cause)
     case .pressure(let resource): requests.enqueue(.pressure(resource), event.cause)
     case .post(let notification):
       let post = LifecyclePost(notification, id: postID ?? PostID(value: 0))
@@ -152,7 +135,7 @@ struct LifecycleRegistry: Sendable {
     transitionKind = .termination
     // A daemon that was never launched has nothing to take down.
     let isLaunched = state != .launching || current != nil
-    steps = isLaunched ? [.bodyEnds, .shouldSaveState, .willTerminate] : []
+    steps = isLaunched ? [.bodyEnds, .kind(.shouldSaveState), .kind(.willTerminate)] : []
     if !isLaunched { state = .terminated }
     return .terminate
   }
@@ -204,7 +187,7 @@ struct LifecycleRegistry: Sendable {
   /// The delivery under way has got to this member: it is being notified now.
   mutating func reached(_ id: ObserverID) {
     switch news {
-    case .reachedState(let reachedState): members.update(id) { $0.reachedState = reachedState }
+    case .state(let state, _): members.update(id) { $0.reachedState = state }
     case .suspended(let isSuspended): members.update(id) { $0.isSuspended = isSuspended }
     case .nothing: break
     }
@@ -215,13 +198,10 @@ struct LifecycleRegistry: Sendable {
   mutating func notReached(_ id: ObserverID) {
     guard let step = current?.step, termination == nil || !step.isPause else { return }
     members.update(id) { member in
-      switch step {
-      case .didFinishLaunching: member.reachedState = .launching
-      case .willEnterForeground: member.reachedState = .background
-      case .didEnterBackground: member.reachedState = .foreground
-      case .willSuspend: member.isSuspended = false
-      case .didResume: member.isSuspended = true
-      default: break
+      switch step.change {
+      case .state(_, let earlier): member.reachedState = earlier
+      case .suspended(let isSuspended): member.isSuspended = !isSuspended
+      case .nothing: break
       }
     }
   }
@@ -269,7 +249,7 @@ struct LifecycleRegistry: Sendable {
   @discardableResult mutating func finishStep() -> Bool {
     guard let plan = current else { return true }
     current = nil
-    switch plan.step {
+    switch plan.step.kind {
     case .willEnterForeground where !isCatchUp(plan) && termination == nil: state = .foreground
     case .willTerminate: state = .terminated
     default: break
@@ -294,9 +274,8 @@ struct LifecycleRegistry: Sendable {
     // Members in the foreground, and not the state: an upward step may have been overtaken midway.
     if members.contains(where: { $0.reachedState == .foreground }) {
       state = .background
-      return plan(.didEnterBackground, cause: transitionCause) {
-        $0.shouldReceive(.didEnterBackground)
-      }
+      let step = LifecycleStep.kind(.didEnterBackground)
+      return plan(step, cause: transitionCause) { $0.shouldReceive(step) }
     }
     guard !steps.isEmpty else { return nil }
     if state == .foreground { state = .background }
@@ -308,7 +287,7 @@ struct LifecycleRegistry: Sendable {
   /// Members that came late, or were busy, receive what the others have received, step by step, before
   /// anything else.
   private mutating func catchUp() -> Plan? {
-    guard state != .launching, let step = missedStep() else { return nil }
+    guard state != .launching, let step = missed().map(LifecycleStep.kind) else { return nil }
     if steps.isEmpty {
       transitionNumber += 1
       transitionKind = .catchUp
@@ -317,13 +296,13 @@ struct LifecycleRegistry: Sendable {
   }
 
   /// The first step that somebody has missed who can receive it now.
-  private func missedStep() -> LifecycleStep? {
-    let isMissed = { (step: LifecycleStep) in
-      members.contains { !$0.isBusy && $0.shouldReceive(step) }
+  private func missed() -> NotificationKind? {
+    let isMissed = { (kind: NotificationKind) in
+      members.contains { !$0.isBusy && $0.shouldReceive(.kind(kind)) }
     }
     if isMissed(.didFinishLaunching) { return .didFinishLaunching }
     if !isSuspended, isMissed(.didResume) { return .didResume }
-    let last = state == .foreground ? LifecycleStep.willEnterForeground : .didEnterBackground
+    let last = state == .foreground ? NotificationKind.willEnterForeground : .didEnterBackground
     return isMissed(last) ? last : nil
   }
 
@@ -339,7 +318,7 @@ struct LifecycleRegistry: Sendable {
 
   /// Whether a step of the transition under way is still what the daemon should do.
   private func isStillRequested(_ step: LifecycleStep) -> Bool {
-    switch step {
+    switch step.kind {
     case .willEnterForeground: backgroundReasons.isEmpty && state == .background
     case .didEnterBackground: state == .foreground
     case .willSuspend: wantsSleep && !isSuspended
@@ -349,7 +328,7 @@ struct LifecycleRegistry: Sendable {
   }
 
   private mutating func begin(_ step: LifecycleStep) -> Plan {
-    switch step {
+    switch step.kind {
     case .didFinishLaunching, .didEnterBackground: state = .background
     case .willSuspend: isSuspended = true
     case .didResume: isSuspended = false
@@ -365,7 +344,7 @@ struct LifecycleRegistry: Sendable {
       guard let cause = requests.takeLaunch() else { return false }
       transitionKind = .launch
       transitionCause = cause
-      steps = [.didFinishLaunching, .willEnterForeground]
+      steps = [.kind(.didFinishLaunching), .kind(.willEnterForeground)]
       return true
     }
     guard let (kind, cause) = requests.takeNext() else { return false }
@@ -379,15 +358,20 @@ struct LifecycleRegistry: Sendable {
     LifecycleTransition, [LifecycleStep]
   ) {
     switch kind {
-    case .state where backgroundReasons.isEmpty: (.foreground, [.willEnterForeground])
+    case .state where backgroundReasons.isEmpty: (.foreground, [.kind(.willEnterForeground)])
     case .state:
-      (.background, state == .foreground ? [.didEnterBackground, .shouldSaveState] : [])
+      (
+        .background,
+        state == .foreground ? [.kind(.didEnterBackground), .kind(.shouldSaveState)] : []
+      )
     case .sleep where wantsSleep == isSuspended: (wantsSleep ? .suspend : .resume, [])
     case .sleep where wantsSleep:
-      (.suspend, [.didEnterBackground, .shouldSaveState, .willSuspend])
-    case .sleep: (.resume, [.didResume])
-    case .reload: (.reload, [.shouldSaveState, .shouldReload])
-    case .save: (.save, [.shouldSaveState])
+      (
+        .suspend,
+        [.kind(.didEnterBackground), .kind(.shouldSaveState), .kind(.willSuspend)]
+      )
+    case .sleep: (.resume, [.kind(.didResume)])
+    case .errand(let errand): (.errand(errand), errand.row.steps)
     case .pressure(let resource): (.pressure, [.pressure(resource)])
     case .post(let post): (.post, [.posted(post)])
     }

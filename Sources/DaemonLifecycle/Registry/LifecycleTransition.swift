@@ -1,9 +1,13 @@
 /// What a run of steps is about: one request, or the end.
 enum LifecycleTransition: Sendable, Hashable {
-  case launch, foreground, background, suspend, resume, reload, save, pressure, post
+  case launch, foreground, background, suspend, resume, pressure, post
+  case errand(LifecycleErrand)
   /// Members that came late, or were busy, receive what the others have received.
   case catchUp
   case termination
+
+  static let reload = Self.errand(.reload)
+  static let save = Self.errand(.saveState)
 
   /// For a sentence: "reloading, 3 of 5 done".
   var gerund: String {
@@ -13,8 +17,7 @@ enum LifecycleTransition: Sendable, Hashable {
     case .background: "entering the background"
     case .suspend: "suspending"
     case .resume: "resuming"
-    case .reload: "reloading"
-    case .save: "saving"
+    case .errand(let errand): errand.row.gerund
     case .pressure: "relieving pressure"
     case .post: "delivering"
     case .catchUp: "telling late observers"
@@ -30,8 +33,7 @@ enum LifecycleTransition: Sendable, Hashable {
     case .background: "background"
     case .suspend: "suspend"
     case .resume: "resume"
-    case .reload: "reload"
-    case .save: "save"
+    case .errand(let errand): errand.row.event
     case .pressure: "pressure"
     case .post: "post"
     case .catchUp: "late-observer"

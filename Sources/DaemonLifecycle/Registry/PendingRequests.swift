@@ -9,7 +9,7 @@ struct PendingRequests: Sendable {
     case state
     /// To be told of the machine's sleep, or of its end.
     case sleep
-    case reload, save
+    case errand(LifecycleErrand)
     case pressure(DidReceivePressure.Resource)
     case post(LifecyclePost)
   }
@@ -26,8 +26,7 @@ struct PendingRequests: Sendable {
   /// Exists while the state wanted differs from the state reached, or may.
   private var state: Request?
   private(set) var sleep: Request?
-  private var reload: Request?
-  private var save: Request?
+  private var errands: [LifecycleErrand: Request] = [:]
   private var pressure: [DidReceivePressure.Resource: Request] = [:]
   /// Any number of them.
   private var posts = Deque<(request: Request, post: LifecyclePost)>()
@@ -40,8 +39,7 @@ struct PendingRequests: Sendable {
     switch kind {
     case .state: state = request(after: state, cause)
     case .sleep: sleep = request(after: sleep, cause)
-    case .reload: reload = request(after: reload, cause)
-    case .save: save = request(after: save, cause)
+    case .errand(let errand): errands[errand] = request(after: errands[errand], cause)
     case .pressure(let resource): pressure[resource] = request(after: pressure[resource], cause)
     case .post(let post): posts.append((request(after: nil, cause), post))
     }
@@ -62,8 +60,7 @@ struct PendingRequests: Sendable {
     switch kind {
     case .state: state = nil
     case .sleep: sleep = nil
-    case .reload: reload = nil
-    case .save: save = nil
+    case .errand(let errand): errands[errand] = nil
     case .pressure(let resource): pressure[resource] = nil
     case .post: _ = posts.popFirst()
     }
@@ -86,8 +83,7 @@ struct PendingRequests: Sendable {
     consider(.sleep, sleep)
     // A suspend enters the background on its way, and a resume is told before the foreground.
     if sleep == nil { consider(.state, state) }
-    consider(.reload, reload)
-    consider(.save, save)
+    for (errand, request) in errands { consider(.errand(errand), request) }
     for (resource, request) in pressure { consider(.pressure(resource), request) }
     if let (request, post) = posts.first { consider(.post(post), request) }
     return first

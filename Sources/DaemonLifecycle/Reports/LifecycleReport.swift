@@ -45,8 +45,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
   /// The call of one hook, or the body of `run`.
   public struct Entry: Sendable, CustomStringConvertible {
-    /// The notification's type; `nil` for the body of `run`, and for a type that this process does not know: the entry
-    /// was decoded, and has its name only.
+    /// The notification's type; `nil` for the body of `run`.
     public let notification: (any LifecycleNotification.Type)?
     /// The outcome of the call.
     public let outcome: Outcome
@@ -64,10 +63,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     /// The observer's type, `closure at File.swift:42`, or `body`; `Connection (×3)` of three that are gone.
     public var observer: String { name.description }
     /// The name of the notification's type; `nil` for the body of `run`.
-    public var notificationName: String? {
-      if case .recorded(let recorded) = name { return recorded.notification }
-      return notification.map { "\($0)" }
-    }
+    public var notificationName: String? { notification.map { "\($0)" } }
 
     /// `Poller, ShouldSaveState: failed after 0.2 s: disk full`, on one line whatever the error says.
     public var description: String { VisibleText.line(sentence) }

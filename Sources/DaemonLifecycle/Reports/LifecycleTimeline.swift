@@ -163,20 +163,9 @@ extension LifecycleTimeline.Segment {
   }
 
   private static func words(for entry: LifecycleReport.Entry) -> (done: String, act: String) {
-    switch entry.notification {
-    case is DidFinishLaunching.Type: return ("launched", "launch")
-    case is WillEnterForeground.Type: return ("in the foreground", "foreground")
-    case is DidEnterBackground.Type: return ("paused", "pause")
-    case is ShouldSaveState.Type: return ("saved", "save")
-    case is ShouldReload.Type: return ("reloaded", "reload")
-    case is WillSuspend.Type: return ("ready to sleep", "suspend")
-    case is DidResume.Type: return ("resumed", "resume")
-    case is CheckHealth.Type: return ("well", "check")
-    case is WillTerminate.Type: return ("terminated", "terminate")
-    default:
-      guard let name = entry.notificationName else { return ("ended", "end") }
-      return (name, name)
-    }
+    guard let type = entry.notification else { return ("ended", "end") }
+    if let row = NotificationKind(type)?.row { return (row.done, row.act) }
+    return ("\(type)", "\(type)")
   }
 
   /// `saved`, `save failed: disk full`, `pause abandoned: did not end`.

@@ -18,14 +18,21 @@ extension LifecycleCore {
     reap(candidates)
   }
 
+  /// Closures that are one observer in reports, and are called one after another.
+  package func add<Owner: AnyObject & Sendable>(
+    closures: [Hook], owner: Owner, phase: LifecyclePhase
+  ) {
+    _ = add(closures: closures, owner: owner, phase: phase, name: .type(Owner.self))
+  }
+
   func add(
-    closure: Hook, owner: (any AnyObject & Sendable)?, phase: LifecyclePhase,
+    closures: [Hook], owner: (any AnyObject & Sendable)?, phase: LifecyclePhase,
     name: ObserverName
   ) -> ObserverID {
     recorder?.didObserve(name.description)
     let (id, candidates) = change { state, now in
       let id = state.observers.nextID(state.newID())
-      let entry = ObserverEntry(id: id, closure: closure, owner: owner, phase: phase, name: name)
+      let entry = ObserverEntry(id: id, closures: closures, owner: owner, phase: phase, name: name)
       return (id, self.insert(entry, &state, now))
     }.result
     reap(candidates)

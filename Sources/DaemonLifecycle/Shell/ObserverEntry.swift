@@ -46,13 +46,13 @@ final class ObserverEntry: Sendable {
   }
 
   init(
-    id: ObserverID, closure: Hook, owner: (any AnyObject & Sendable)?, phase: LifecyclePhase,
+    id: ObserverID, closures: [Hook], owner: (any AnyObject & Sendable)?, phase: LifecyclePhase,
     name: ObserverName
   ) {
     self.id = id
     self.phase = phase
-    hooks = [closure]
-    kinds = [closure.notification]
+    hooks = closures
+    kinds = hooks.map(\.notification)
     self.name = name
     ownerID = owner.map { ObjectIdentifier($0) }
     isObserver = false
@@ -64,7 +64,7 @@ final class ObserverEntry: Sendable {
 
   /// Stands for the body of `run` in reports; nobody registers or calls it.
   static let body = ObserverEntry(
-    id: ObserverID(value: 0), closure: .none,
+    id: ObserverID(value: 0), closures: [.none],
     owner: nil, phase: .standard, name: .body)
 
   /// The hook for notifications of `type`, of which an observer has one at most; or, for `nil`, for all.

@@ -12,8 +12,8 @@ public import Foundation
 ///     let adoption = lifecycle.adopt(CacheInvalidated.self)
 ///     let token = lifecycle.observe(CacheInvalidated.self) { cache.drop($0.region) }
 ///
-/// What is adopted can't be bridged: see ``DirectedNotification``.
-public protocol AdoptedNotification: DirectedNotification where Direction == Inward {
+/// What is adopted can't be bridged: the compiler refuses a type that is a ``BridgedNotification`` too.
+public protocol AdoptedNotification: _DirectedNotification where _Direction == _Inward {
   /// What the notification carries, as it leaves the poster's thread.
   associatedtype Payload: Sendable
 
@@ -33,7 +33,7 @@ extension LifecycleObservable {
   ///     let adoption = lifecycle.adopt(CacheInvalidated.self)
   ///
   /// The poster is not kept: on its thread, and perhaps under a lock of its, the payload is taken out, with no code
-  /// of yours, and a ``NotificationArrival`` is put behind what waits to be delivered. In its turn a hook of the
+  /// of yours, and a `NotificationArrival` is put behind what waits to be delivered. In its turn a hook of the
   /// adoption decodes the payload, and posts the notification behind what waits by then. So they keep the order in
   /// which they were posted.
   ///
@@ -65,10 +65,10 @@ extension LifecycleObservable {
 
 /// Something to adopt has been posted: the delivery in which it is decoded.
 ///
-/// In reports, and for observers of all notifications; of no use otherwise.
-public struct NotificationArrival<Adopted: AdoptedNotification>: LifecycleNotification {
+/// Reports name it.
+struct NotificationArrival<Adopted: AdoptedNotification>: LifecycleNotification {
   /// What the notification carries, or why that can't be adopted.
-  public let payload: Result<Adopted.Payload, NotificationAdoptionError>
+  let payload: Result<Adopted.Payload, NotificationAdoptionError>
   /// Who adopts it: another one may, of another centre.
   let adopter: ObjectIdentifier
   let name: String

@@ -1,6 +1,6 @@
 /// Why a notification can't be adopted: it came with no payload, with another one, or from a lifecycle.
 ///
-/// In the report of its ``NotificationArrival``. What `init(adopting:)` throws is there as it is.
+/// In the report of its `NotificationArrival`. What `init(adopting:)` throws is there as it is.
 public enum NotificationAdoptionError: Error, Sendable, Hashable, CustomStringConvertible {
   /// There is nothing at the place where the payload should be.
   case missing(_ name: String, place: String, expected: String)

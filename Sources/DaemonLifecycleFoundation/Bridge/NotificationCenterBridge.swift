@@ -35,19 +35,34 @@ extension LifecycleObservable {
   ///
   /// - Parameters:
   ///   - center: Where to post; may be called from any thread.
-  ///   - forms: By name, typed, or both. See ``BridgedForms/typed`` for what a typed post must not meet.
+  ///   - typed: Whether to post the typed value too, for `addObserver(of:for:using:)` and `messages(of:for:)`, and not
+  ///     only a `Notification` with it as `object`, for `addObserver(forName:object:queue:using:)`.
+  /// - Warning: With the Foundation of Swift 6.3 on Linux, a typed message ends the process ("Could not cast value")
+  ///   when the same centre has an observer for *every* name (`forName: nil`): say `typed: false` where there is one.
   public func bridge(
-    to center: NotificationCenter = .default, posting forms: BridgedForms = [.named, .typed]
+    to center: NotificationCenter = .default, typed: Bool = true
   ) -> ObservationToken {
-    let poster = NotificationPoster(center, forms, core: core)
-    let up = NotificationsOnTheWayUp(poster)
-    let down = NotificationsOnTheWayDown(poster)
-    addObserver(up, phase: .afterAllOnTheWayUp)
-    addObserver(down, phase: .afterAllOnTheWayDown)
+    let poster = NotificationPoster(center, typed: typed, core: core)
+    let (up, down) = (NotificationsOnTheWayUp(poster), NotificationsOnTheWayDown(poster))
+    add(up, phase: .afterAllOnTheWayUp, for: .up)
+    add(down, phase: .afterAllOnTheWayDown, for: .down)
     return ObservationToken { [weak self] in
       self?.removeObserver(up)
       self?.removeObserver(down)
     }
+  }
+
+  private func add<Part: BridgePart>(
+    _ part: Part, phase: LifecyclePhase, for direction: NotificationKind.Direction
+  ) {
+    func hook<N: BridgedNotification>(_ type: N.Type) -> Hook {
+      .closure(for: type, owner: Part.self) { part, notification in part.poster.post(notification) }
+    }
+    // The health check is a question.
+    let kinds = NotificationKind.allCases.filter {
+      $0.row.direction == direction && $0 != .checkHealth
+    }
+    core.add(closures: kinds.map { hook($0.bridged.type) }, owner: part, phase: phase)
   }
 
   /// Posts notifications of one type to a `NotificationCenter` as well, as long as the token lives: your own type, or
@@ -55,32 +70,25 @@ extension LifecycleObservable {
   ///
   ///     let token = lifecycle.bridge(CacheDropped.self)
   ///
-  /// As `bridge(to:posting:)`. Each token posts: a type that is bridged twice is posted twice.
+  /// As `bridge(to:typed:)`. Each token posts: a type that is bridged twice is posted twice.
   ///
   /// - Precondition: The type's `name` is not the one that Foundation gives to typed messages; see
   ///   ``BridgedNotification/name``.
   public func bridge<N: BridgedNotification>(
     _ type: N.Type, to center: NotificationCenter = .default,
-    posting forms: BridgedForms = [.named, .typed]
+    typed: Bool = true
   ) -> ObservationToken {
     precondition(
       N.name.rawValue != _typeName(N.self, qualified: true),
       "\(N.self).name is the name of its typed messages: choose another one, or observers will be given the wrong kind."
     )
-    let bridge = NotificationBridge(NotificationPoster(center, forms, core: core))
+    let bridge = NotificationBridge(NotificationPoster(center, typed: typed, core: core))
     let phase: LifecyclePhase =
-      isDelivered(onTheWayDown: type) ? .afterAllOnTheWayDown : .afterAllOnTheWayUp
+      NotificationKind(type)?.row.direction == .down ? .afterAllOnTheWayDown : .afterAllOnTheWayUp
     observe(type, owner: bridge, phase: phase) { bridge, notification in
       bridge.poster.post(notification)
     }
     return ObservationToken { [weak self] in self?.removeObserver(bridge) }
-  }
-
-  private func isDelivered(onTheWayDown type: any LifecycleNotification.Type) -> Bool {
-    let down: [any LifecycleNotification.Type] = [
-      DidEnterBackground.self, ShouldSaveState.self, WillSuspend.self, WillTerminate.self,
-    ]
-    return down.contains { $0 == type }
   }
 }
 
@@ -89,35 +97,25 @@ extension LifecyclePhase {
   static let afterAllOnTheWayDown = LifecyclePhase(order: .min)
 }
 
-/// One type's bridge, as the report names it.
-final class NotificationBridge: Sendable {
+/// What reports call a bridge, or a part of one.
+private protocol BridgePart: AnyObject, Sendable {
+  var poster: NotificationPoster { get }
+}
+
+/// One type's bridge.
+final class NotificationBridge: BridgePart {
   let poster: NotificationPoster
   init(_ poster: NotificationPoster) { self.poster = poster }
 }
 
 /// The part of a bridge that is above all phases.
-final class NotificationsOnTheWayUp: LaunchObserver, ForegroundObserver, ReloadObserver,
-  ResumeObserver, PressureObserver
-{
-  private let poster: NotificationPoster
+final class NotificationsOnTheWayUp: BridgePart {
+  let poster: NotificationPoster
   init(_ poster: NotificationPoster) { self.poster = poster }
-
-  func didFinishLaunching(_ notification: DidFinishLaunching) { poster.post(notification) }
-  func willEnterForeground(_ notification: WillEnterForeground) { poster.post(notification) }
-  func shouldReload(_ notification: ShouldReload) { poster.post(notification) }
-  func didResume(_ notification: DidResume) { poster.post(notification) }
-  func didReceivePressure(_ notification: DidReceivePressure) { poster.post(notification) }
 }
 
 /// The part of a bridge that is below all phases.
-final class NotificationsOnTheWayDown: BackgroundObserver, StateObserver, SuspendObserver,
-  TerminationObserver
-{
-  private let poster: NotificationPoster
+final class NotificationsOnTheWayDown: BridgePart {
+  let poster: NotificationPoster
   init(_ poster: NotificationPoster) { self.poster = poster }
-
-  func didEnterBackground(_ notification: DidEnterBackground) { poster.post(notification) }
-  func shouldSaveState(_ notification: ShouldSaveState) { poster.post(notification) }
-  func willSuspend(_ notification: WillSuspend) { poster.post(notification) }
-  func willTerminate(_ notification: WillTerminate) { poster.post(notification) }
 }

@@ -43,106 +43,33 @@ extension Notification.Name {
   public static let daemonWillTerminate = Notification.Name("DaemonWillTerminateNotification")
 }
 
-// MARK: Conformances
+// MARK: Types
 
-extension DidFinishLaunching: BridgedNotification {
-  public static var name: Notification.Name { .daemonDidFinishLaunching }
+extension NotificationKind {
+  /// What a bridge posts for it, and under which name.
+  var bridged: (type: any BridgedNotification.Type, name: Notification.Name) {
+    switch self {
+    case .didFinishLaunching: (DidFinishLaunching.self, .daemonDidFinishLaunching)
+    case .willEnterForeground: (WillEnterForeground.self, .daemonWillEnterForeground)
+    case .didEnterBackground: (DidEnterBackground.self, .daemonDidEnterBackground)
+    case .shouldSaveState: (ShouldSaveState.self, .daemonShouldSaveState)
+    case .shouldReload: (ShouldReload.self, .daemonShouldReload)
+    case .willSuspend: (WillSuspend.self, .daemonWillSuspend)
+    case .didResume: (DidResume.self, .daemonDidResume)
+    case .didReceivePressure: (DidReceivePressure.self, .daemonDidReceivePressure)
+    case .checkHealth: (CheckHealth.self, .daemonCheckHealth)
+    case .willTerminate: (WillTerminate.self, .daemonWillTerminate)
+    }
+  }
 }
 
-extension WillEnterForeground: BridgedNotification {
-  public static var name: Notification.Name { .daemonWillEnterForeground }
-}
-
-extension DidEnterBackground: BridgedNotification {
-  public static var name: Notification.Name { .daemonDidEnterBackground }
-}
-
-extension ShouldSaveState: BridgedNotification {
-  public static var name: Notification.Name { .daemonShouldSaveState }
-}
-
-extension ShouldReload: BridgedNotification {
-  public static var name: Notification.Name { .daemonShouldReload }
-}
-
-extension WillSuspend: BridgedNotification {
-  public static var name: Notification.Name { .daemonWillSuspend }
-}
-
-extension DidResume: BridgedNotification {
-  public static var name: Notification.Name { .daemonDidResume }
-}
-
-extension DidReceivePressure: BridgedNotification {
-  public static var name: Notification.Name { .daemonDidReceivePressure }
-}
-
-extension CheckHealth: BridgedNotification {
-  public static var name: Notification.Name { .daemonCheckHealth }
-}
-
-extension WillTerminate: BridgedNotification {
-  public static var name: Notification.Name { .daemonWillTerminate }
-}
-
-// MARK: Identifiers
-
-extension NotificationCenter.MessageIdentifier
-where Self == NotificationCenter.BaseMessageIdentifier<DidFinishLaunching> {
-  /// For `addObserver(of: LifecycleCore.self, for: .daemonDidFinishLaunching)`.
-  public static var daemonDidFinishLaunching: Self { .init() }
-}
-
-extension NotificationCenter.MessageIdentifier
-where Self == NotificationCenter.BaseMessageIdentifier<WillEnterForeground> {
-  /// For `addObserver(of: LifecycleCore.self, for: .daemonWillEnterForeground)`.
-  public static var daemonWillEnterForeground: Self { .init() }
-}
-
-extension NotificationCenter.MessageIdentifier
-where Self == NotificationCenter.BaseMessageIdentifier<DidEnterBackground> {
-  /// For `addObserver(of: LifecycleCore.self, for: .daemonDidEnterBackground)`.
-  public static var daemonDidEnterBackground: Self { .init() }
-}
-
-extension NotificationCenter.MessageIdentifier
-where Self == NotificationCenter.BaseMessageIdentifier<ShouldSaveState> {
-  /// For `addObserver(of: LifecycleCore.self, for: .daemonShouldSaveState)`.
-  public static var daemonShouldSaveState: Self { .init() }
-}
-
-extension NotificationCenter.MessageIdentifier
-where Self == NotificationCenter.BaseMessageIdentifier<ShouldReload> {
-  /// For `addObserver(of: LifecycleCore.self, for: .daemonShouldReload)`.
-  public static var daemonShouldReload: Self { .init() }
-}
-
-extension NotificationCenter.MessageIdentifier
-where Self == NotificationCenter.BaseMessageIdentifier<WillSuspend> {
-  /// For `addObserver(of: LifecycleCore.self, for: .daemonWillSuspend)`.
-  public static var daemonWillSuspend: Self { .init() }
-}
-
-extension NotificationCenter.MessageIdentifier
-where Self == NotificationCenter.BaseMessageIdentifier<DidResume> {
-  /// For `addObserver(of: LifecycleCore.self, for: .daemonDidResume)`.
-  public static var daemonDidResume: Self { .init() }
-}
-
-extension NotificationCenter.MessageIdentifier
-where Self == NotificationCenter.BaseMessageIdentifier<DidReceivePressure> {
-  /// For `addObserver(of: LifecycleCore.self, for: .daemonDidReceivePressure)`.
-  public static var daemonDidReceivePressure: Self { .init() }
-}
-
-extension NotificationCenter.MessageIdentifier
-where Self == NotificationCenter.BaseMessageIdentifier<CheckHealth> {
-  /// For `addObserver(of: LifecycleCore.self, for: .daemonCheckHealth)`.
-  public static var daemonCheckHealth: Self { .init() }
-}
-
-extension NotificationCenter.MessageIdentifier
-where Self == NotificationCenter.BaseMessageIdentifier<WillTerminate> {
-  /// For `addObserver(of: LifecycleCore.self, for: .daemonWillTerminate)`.
-  public static var daemonWillTerminate: Self { .init() }
-}
+extension DidFinishLaunching: BridgedNotification {}
+extension WillEnterForeground: BridgedNotification {}
+extension DidEnterBackground: BridgedNotification {}
+extension ShouldSaveState: BridgedNotification {}
+extension ShouldReload: BridgedNotification {}
+extension WillSuspend: BridgedNotification {}
+extension DidResume: BridgedNotification {}
+extension DidReceivePressure: BridgedNotification {}
+extension CheckHealth: BridgedNotification {}
+extension WillTerminate: BridgedNotification {}

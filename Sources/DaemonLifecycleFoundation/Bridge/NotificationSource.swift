@@ -132,6 +132,6 @@ private func checked<Payload>(_ message: Payload) -> Result<Payload, Notificatio
 
 /// By the value, and not by its name or by what is going on: so nothing can be confused about it.
 private func refuseOutward(_ value: Any?, _ name: String) throws(NotificationAdoptionError) {
-  guard let directed = value as? any DirectedNotification else { return }
+  guard let directed = value as? any _DirectedNotification else { return }
   throw .crossesAgain(name, type: "\(type(of: directed))")
 }

@@ -1,0 +1,217 @@
+/// The notifications that the package delivers. What is particular to one of them is in this file: its row, and the call
+/// of its hook.
+package enum NotificationKind: Int, CaseIterable, Sendable {
+  case didFinishLaunching, willEnterForeground, didEnterBackground, shouldSaveState, shouldReload
+  case willSuspend, didResume, didReceivePressure, checkHealth, willTerminate
+
+  private func makeRow() -> Row {
+    switch self {
+    case .didFinishLaunching:
+      return Row(
+        DidFinishLaunching.init, done: "launched", act: "launch",
+        changes: .state(.background, from: .launching)
+      ) { observer in
+        func method<O: LaunchObserver>(_: O) -> Hook.Method {
+          .didFinishLaunching { unsafeDowncast($0, to: O.self) }
+        }
+        return (observer as? any LaunchObserver).map { method($0) }
+      }
+    case .willEnterForeground:
+      return Row(
+        WillEnterForeground.init, done: "in the foreground", act: "foreground",
+        changes: .state(.foreground, from: .background)
+      ) { observer in
+        func method<O: ForegroundObserver>(_: O) -> Hook.Method {
+          .willEnterForeground { unsafeDowncast($0, to: O.self) }
+        }
+        return (observer as? any ForegroundObserver).map { method($0) }
+      }
+    case .didEnterBackground:
+      return Row(
+        DidEnterBackground.init, .down, yields: false, done: "paused", act: "pause",
+        changes: .state(.background, from: .foreground)
+      ) { observer in
+        func method<O: BackgroundObserver>(_: O) -> Hook.Method {
+          .didEnterBackground { unsafeDowncast($0, to: O.self) }
+        }
+        return (observer as? any BackgroundObserver).map { method($0) }
+      }
+    case .shouldSaveState:
+      return Row(ShouldSaveState.init, .down, yields: false, done: "saved", act: "save") {
+        observer in
+        func method<O: StateObserver>(_: O) -> Hook.Method {
+          .shouldSaveState { unsafeDowncast($0, to: O.self) }
+        }
+        return (observer as? any StateObserver).map { method($0) }
+      }
+    case .shouldReload:
+      return Row(ShouldReload.init, done: "reloaded", act: "reload") { observer in
+        func method<O: ReloadObserver>(_: O) -> Hook.Method {
+          .shouldReload { unsafeDowncast($0, to: O.self) }
+        }
+        return (observer as? any ReloadObserver).map { method($0) }
+      }
+    case .willSuspend:
+      return Row(
+        WillSuspend.init, .down, done: "ready to sleep", act: "suspend",
+        changes: .suspended(true)
+      ) { observer in
+        func method<O: SuspendObserver>(_: O) -> Hook.Method {
+          .willSuspend { unsafeDowncast($0, to: O.self) }
+        }
+        return (observer as? any SuspendObserver).map { method($0) }
+      }
+    case .didResume:
+      return Row(DidResume.init, done: "resumed", act: "resume", changes: .suspended(false)) {
+        observer in
+        func method<O: ResumeObserver>(_: O) -> Hook.Method {
+          .didResume { unsafeDowncast($0, to: O.self) }
+        }
+        return (observer as? any ResumeObserver).map { method($0) }
+      }
+    case .didReceivePressure:
+      // Which resource is short is in the step.
+      let make = { @Sendable in DidReceivePressure(resource: .memory, context: $0) }
+      return Row(make, done: "pressure relieved", act: "pressure") { observer in
+        func method<O: PressureObserver>(_: O) -> Hook.Method {
+          .didReceivePressure { unsafeDowncast($0, to: O.self) }
+        }
+        return (observer as? any PressureObserver).map { method($0) }
+      }
+    case .checkHealth:
+      return Row(CheckHealth.init, done: "well", act: "check") { observer in
+        func method<O: HealthObserver>(_: O) -> Hook.Method {
+          .checkHealth { unsafeDowncast($0, to: O.self) }
+        }
+        return (observer as? any HealthObserver).map { method($0) }
+      }
+    case .willTerminate:
+      return Row(WillTerminate.init, .down, yields: false, done: "terminated", act: "terminate") {
+        observer in
+        func method<O: TerminationObserver>(_: O) -> Hook.Method {
+          .willTerminate { unsafeDowncast($0, to: O.self) }
+        }
+        return (observer as? any TerminationObserver).map { method($0) }
+      }
+    }
+  }
+}
+
+extension Hook {
+  /// How a hook is called. A case each: through a closure that waits, a call would change executors once more, which
+  /// costs as much again as a short hook.
+  enum Method: Sendable {
+    case didFinishLaunching(Cast<any LaunchObserver>)
+    case willEnterForeground(Cast<any ForegroundObserver>)
+    case didEnterBackground(Cast<any BackgroundObserver>)
+    case shouldSaveState(Cast<any StateObserver>)
+    case shouldReload(Cast<any ReloadObserver>)
+    case willSuspend(Cast<any SuspendObserver>)
+    case didResume(Cast<any ResumeObserver>)
+    case didReceivePressure(Cast<any PressureObserver>)
+    case checkHealth(Cast<any HealthObserver>)
+    case willTerminate(Cast<any TerminationObserver>)
+    case wildcard(Cast<any WildcardObserver>)
+    /// A closure of the user's; given the owner that it is bound to, or what stands for one.
+    case closure(Closure)
+
+    /// Calls the hook of `target`, whose type the cast knows, for a step whose notification is of the hook's type.
+    @inline(__always)
+    nonisolated(nonsending) func call(
+      _ target: consuming any AnyObject & Sendable, _ step: LifecycleStep,
+      _ context: LifecycleContext
+    ) async throws {
+      switch self {
+      case .didFinishLaunching(let cast):
+        try await cast(target).didFinishLaunching(
+          step.posted() ?? DidFinishLaunching(context: context))
+      case .willEnterForeground(let cast):
+        try await cast(target).willEnterForeground(
+          step.posted() ?? WillEnterForeground(context: context))
+      case .didEnterBackground(let cast):
+        try await cast(target).didEnterBackground(
+          step.posted() ?? DidEnterBackground(context: context))
+      case .shouldSaveState(let cast):
+        try await cast(target).shouldSaveState(step.posted() ?? ShouldSaveState(context: context))
+      case .shouldReload(let cast):
+        try await cast(target).shouldReload(step.posted() ?? ShouldReload(context: context))
+      case .willSuspend(let cast):
+        try await cast(target).willSuspend(step.posted() ?? WillSuspend(context: context))
+      case .didResume(let cast):
+        try await cast(target).didResume(step.posted() ?? DidResume(context: context))
+      case .didReceivePressure(let cast):
+        guard let notification: DidReceivePressure = step.notification(context) else { return }
+        try await cast(target).didReceivePressure(notification)
+      case .checkHealth(let cast):
+        try await cast(target).checkHealth(step.posted() ?? CheckHealth(context: context))
+      case .willTerminate(let cast):
+        try await cast(target).willTerminate(step.posted() ?? WillTerminate(context: context))
+      case .wildcard(let cast):
+        guard let notification = step.notification(context) else { return }
+        try await cast(target).didReceive(notification)
+      case .closure(let body): try await body(target, step, context)
+      }
+    }
+  }
+}
+
+extension NotificationKind {
+  /// In which order observers receive it.
+  package enum Direction: Sendable {
+    /// Lower phases first.
+    case up
+    /// Higher phases first.
+    case down
+  }
+
+  /// What observers that have received it are from then on.
+  enum Change: Sendable {
+    case nothing
+    /// It is for those in the second state, and moves them to the first.
+    case state(LifecycleState, from: LifecycleState)
+    case suspended(Bool)
+  }
+
+  /// What there is to know about a notification.
+  package final class Row: Sendable {
+    package let type: any LifecycleNotification.Type
+    package let direction: Direction
+    /// Whether a termination leaves the rest of a delivery out. What takes things down goes on.
+    let yields: Bool
+    let change: Change
+    /// What a timeline calls a hook that has completed: `saved`.
+    let done: String
+    /// What a timeline calls the hook otherwise: `save` failed.
+    let act: String
+    /// The notification, with a context.
+    package let make: @Sendable (LifecycleContext) -> any LifecycleNotification
+    /// The hook of an observer; `nil` when it has not adopted the protocol.
+    let method: @Sendable (any LifecycleObserver) -> Hook.Method?
+
+    fileprivate init<N: _PackageNotification>(
+      _ make: @escaping @Sendable (LifecycleContext) -> N, _ direction: Direction = .up,
+      yields: Bool = true, done: String, act: String, changes change: Change = .nothing,
+      method: @escaping @Sendable (any LifecycleObserver) -> Hook.Method?
+    ) {
+      type = N.self
+      self.direction = direction
+      self.yields = yields
+      self.change = change
+      self.done = done
+      self.act = act
+      self.make = make
+      self.method = method
+    }
+  }
+
+  /// Made once: steps ask for them often.
+  private static let rows = allCases.map { $0.makeRow() }
+
+  package var row: Row { Self.rows[rawValue] }
+
+  /// The kind of a notification type; `nil` for a user's own.
+  package init?(_ type: any LifecycleNotification.Type) {
+    guard let kind = Self.allCases.first(where: { $0.row.type == type }) else { return nil }
+    self = kind
+  }
+}

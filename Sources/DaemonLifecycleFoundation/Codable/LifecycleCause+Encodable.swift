@@ -1,0 +1,109 @@
+public import DaemonLifecycle
+
+/// `origin`, and what belongs to it.
+///
+///     {"coalesced":1,"origin":"signal","pid":1,"signal":"SIGTERM","uid":0}
+///     {"claimedPID":1,"claimedUID":0,"coalesced":1,"origin":"signal","signal":"SIGTERM"}
+///     {"fact":"the machine is about to sleep","origin":"bus"}
+///     {"origin":"pressure","resource":"memory"}
+///     {"error":{"text":"no route","type":"SocketError"},"origin":"bodyFailed"}
+///     {"origin":"other","text":"notification CacheInvalidated"}
+///     {"origin":"launch"}
+///
+/// The others are `api`, `watchdog`, `bodyReturned`, `callerCancelled`, `launchFailed` and `lateObserver`, with
+/// nothing.
+///
+/// `pid` and `uid` of a signal are the kernel's word, 0 and 0 for the kernel itself. A signal that was queued has what
+/// its sender claims, under other keys, if anything.
+extension LifecycleCause: Encodable {
+  private enum Key: String, CodingKey {
+    case origin, signal, pid, uid, claimedPID, claimedUID, coalesced, fact, resource, error, text
+  }
+
+  /// Encodes the origin and what belongs to it.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: Key.self)
+    let word: String
+    switch origin {
+    case .signal(let signal, let sender, let coalesced):
+      word = "signal"
+      try container.encode(signal, forKey: .signal)
+      try Self.encode(sender, to: &container)
+      try container.encode(coalesced, forKey: .coalesced)
+    case .bus(let fact):
+      word = "bus"
+      try container.encode(fact, forKey: .fact)
+    case .pressure(let resource):
+      word = "pressure"
+      try container.encode(resource.rawValue, forKey: .resource)
+    case .bodyFailed(let error):
+      word = "bodyFailed"
+      try container.encode(RecordedError(error, text: errorText), forKey: .error)
+    case .other(let text):
+      word = "other"
+      try container.encode(text, forKey: .text)
+    case .launch: word = "launch"
+    case .api: word = "api"
+    case .watchdog: word = "watchdog"
+    case .bodyReturned: word = "bodyReturned"
+    case .callerCancelled: word = "callerCancelled"
+    case .launchFailed: word = "launchFailed"
+    case .lateObserver: word = "lateObserver"
+    }
+    try container.encode(word, forKey: .origin)
+  }
+
+  private static func encode(
+    _ sender: Sender, to container: inout KeyedEncodingContainer<Key>
+  ) throws {
+    switch sender {
+    case .kernel: try encode(.process(pid: 0, uid: 0), to: &container)
+    case .process(let pid, let uid):
+      try container.encode(pid, forKey: .pid)
+      try container.encode(uid, forKey: .uid)
+    case .queued(let pid, let uid):
+      try container.encodeIfPresent(pid, forKey: .claimedPID)
+      try container.encodeIfPresent(uid, forKey: .claimedUID)
+    }
+  }
+}
+
+/// What of an error is written down: its type's name, and what it said of itself where it was thrown.
+struct RecordedError: Encodable {
+  let type: String
+  let text: String
+
+  init(_ error: any Error, text: String? = nil) {
+    type = "\(Swift.type(of: error))"
+    self.text = text ?? "\(error)"
+  }
+}
+
+// MARK: What is one word
+
+/// As its name: `"foreground"`.
+extension LifecycleState: Encodable {
+  /// Encodes the name.
+  public func encode(to encoder: any Encoder) throws {
+    let word =
+      switch self {
+      case .launching: "launching"
+      case .background: "background"
+      case .foreground: "foreground"
+      case .terminated: "terminated"
+      }
+    try word.encode(to: encoder)
+  }
+}
+
+/// As its name: `"operator"`.
+extension BackgroundReason: Encodable {
+  /// Encodes the name.
+  public func encode(to encoder: any Encoder) throws { try name.encode(to: encoder) }
+}
+
+/// As its name, which means the same on every machine, where its number does not: `"SIGTERM"`, `"SIGRTMIN+3"`.
+extension UnixSignal: Encodable {
+  /// Encodes the name.
+  public func encode(to encoder: any Encoder) throws { try description.encode(to: encoder) }
+}

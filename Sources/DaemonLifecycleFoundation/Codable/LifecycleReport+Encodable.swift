@@ -1,0 +1,164 @@
+public import DaemonLifecycle
+
+// MARK: Report
+
+/// The cause, and the entries in the order in which the hooks ended.
+///
+///     {
+///       "cause": {"origin": "signal", "signal": "SIGTERM", "pid": 1, "uid": 0, "coalesced": 1},
+///       "entries": [
+///         {"observer": "Poller", "registration": 1, "notification": "DidEnterBackground", "outcome": "completed",
+///          "offsetNanoseconds": 8000, "durationNanoseconds": 40213000},
+///         {"observer": "Database", "registration": 2, "notification": "ShouldSaveState", "outcome": "failed",
+///          "error": {"type": "StateError", "text": "disk full"}, "offsetNanoseconds": 40300000,
+///          "durationNanoseconds": 270104000}
+///       ],
+///       "isOvertaken": false,
+///       "span": {
+///         "event": "terminate", "durationNanoseconds": 312000000, "budgetNanoseconds": 90000000000,
+///         "isHurried": false, "prelude": []
+///       }
+///     }
+///
+/// - `isOvertaken`: a termination came between, and not all was done.
+/// - `span`: what the report is of, as the timeline has it; not for a post. `budgetNanoseconds`: of a termination.
+///   `isHurried`: a second signal cut it short. `prelude`: what came before the first hook, a drain or, by name, what was
+///   under way: `{"overtaken": "reload", "offsetNanoseconds": 0, "durationNanoseconds": 1000000}`.
+/// - Offsets are from the report's beginning. Hooks of one `registration` are of one observer.
+/// - `notification` is missing for the body of `run`.
+/// - `outcome` is `completed`, `failed` (with `error`), `timedOut`, `abandoned` (with `progress`) or `skipped` (with
+///   `reason`).
+extension LifecycleReport: Encodable {
+  private enum Key: String, CodingKey { case cause, entries, isOvertaken, span }
+
+  /// Encodes the cause, the entries and the span.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: Key.self)
+    try container.encode(cause, forKey: .cause)
+    var list = container.nestedUnkeyedContainer(forKey: .entries)
+    for (entry, offset) in zip(entries, offsets) {
+      var one = list.nestedContainer(keyedBy: EntryKey.self)
+      try entry.encode(to: &one)
+      try one.encode(offset.wholeNanoseconds, forKey: .offsetNanoseconds)
+    }
+    try container.encode(isOvertaken, forKey: .isOvertaken)
+    guard let span = recordedSpan else { return }
+    var one = container.nestedContainer(keyedBy: SpanKey.self, forKey: .span)
+    try span.encode(to: &one)
+  }
+}
+
+// MARK: Span
+
+private enum SpanKey: String, CodingKey {
+  case event, durationNanoseconds, budgetNanoseconds, isHurried, prelude, overtaken
+  case offsetNanoseconds
+}
+
+extension LifecycleReport.RecordedSpan {
+  fileprivate func encode(to container: inout KeyedEncodingContainer<SpanKey>) throws {
+    try container.encode(event, forKey: .event)
+    try container.encode(duration.wholeNanoseconds, forKey: .durationNanoseconds)
+    try container.encodeIfPresent(budget?.wholeNanoseconds, forKey: .budgetNanoseconds)
+    try container.encode(isHurried, forKey: .isHurried)
+    var list = container.nestedUnkeyedContainer(forKey: .prelude)
+    for part in prelude {
+      var one = list.nestedContainer(keyedBy: SpanKey.self)
+      try one.encodeIfPresent(part.overtaken, forKey: .overtaken)
+      try one.encode(part.offset.wholeNanoseconds, forKey: .offsetNanoseconds)
+      try one.encode(part.duration.wholeNanoseconds, forKey: .durationNanoseconds)
+    }
+  }
+}
+
+// MARK: Entry
+
+/// Keys of an entry, and of its outcome, which is part of the same object.
+private enum EntryKey: String, CodingKey {
+  case observer, registration, notification, offsetNanoseconds, durationNanoseconds
+  case outcome, error, progress, reason
+}
+
+extension LifecycleReport.Entry {
+  fileprivate func encode(to container: inout KeyedEncodingContainer<EntryKey>) throws {
+    try container.encode(observer, forKey: .observer)
+    try container.encode(registration, forKey: .registration)
+    try container.encodeIfPresent(notification.map(Self.name), forKey: .notification)
+    try container.encode(duration.wholeNanoseconds, forKey: .durationNanoseconds)
+    switch outcome {
+    case .completed: try container.encode("completed", forKey: .outcome)
+    case .failed(let error):
+      try container.encode("failed", forKey: .outcome)
+      try container.encode(RecordedError(error, text: errorText), forKey: .error)
+    case .timedOut: try container.encode("timedOut", forKey: .outcome)
+    case .abandoned(let progress):
+      try container.encode("abandoned", forKey: .outcome)
+      try container.encode(progress.word, forKey: .progress)
+    case .skipped(let reason):
+      try container.encode("skipped", forKey: .outcome)
+      try container.encode(reason.word, forKey: .reason)
+    }
+  }
+
+  /// With its module where it could be taken for one of the package's.
+  private static func name(_ type: any LifecycleNotification.Type) -> String {
+    let isMistakable = NotificationKind.allCases.contains {
+      "\($0.row.type)" == "\(type)" && $0.row.type != type
+    }
+    return isMistakable ? String(reflecting: type) : "\(type)"
+  }
+}
+
+extension LifecycleReport.Outcome.Progress {
+  fileprivate var word: String {
+    switch self {
+    case .waitingForExecutor: "waitingForExecutor"
+    case .running: "running"
+    case .unknown: "unknown"
+    }
+  }
+}
+
+extension LifecycleReport.Outcome.Reason {
+  fileprivate var word: String {
+    switch self {
+    case .gone: "gone"
+    case .busy: "busy"
+    case .outOfTime: "outOfTime"
+    case .noThread: "noThread"
+    case .overtaken: "overtaken"
+    }
+  }
+}
+
+// MARK: Exit
+
+/// The status, why, and the reports.
+///
+///     {"cause":{…},"code":0,"report":{…}}
+///     {"cause":{…},"code":70,"error":{…},"failedLaunch":{…},"report":{…}}
+///
+/// `failedLaunch` is the report of a launch that ended the daemon, `error` what the body of `run` threw.
+extension LifecycleExit: Encodable {
+  private enum Key: String, CodingKey { case code, cause, report, failedLaunch, error }
+
+  /// Encodes the status, why, and the reports.
+  public func encode(to encoder: any Encoder) throws {
+    var container = encoder.container(keyedBy: Key.self)
+    try container.encode(code, forKey: .code)
+    try container.encode(cause, forKey: .cause)
+    try container.encode(report, forKey: .report)
+    try container.encodeIfPresent(failedLaunch, forKey: .failedLaunch)
+    try container.encodeIfPresent(error.map { RecordedError($0) }, forKey: .error)
+  }
+}
+
+extension Duration {
+  /// Rounded down, and at most what an `Int64` holds: 292 years.
+  fileprivate var wholeNanoseconds: Int64 {
+    let (seconds, attoseconds) = components
+    let (nanoseconds, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+    let (sum, overflows) = nanoseconds.addingReportingOverflow(attoseconds / 1_000_000_000)
+    return overflow || overflows ? (seconds < 0 ? .min : .max) : sum
+  }
+}

@@ -1,0 +1,110 @@
+import DaemonLifecycleFoundation
+import DaemonLifecycleTesting
+import Foundation
+import Synchronization
+import Testing
+
+@testable import DaemonLifecycle
+
+/// Has every hook, and notes the types that it receives.
+private final class EveryHook: LaunchObserver, ForegroundObserver, BackgroundObserver,
+  StateObserver, ReloadObserver, SuspendObserver, ResumeObserver, PressureObserver, HealthObserver,
+  TerminationObserver
+{
+  private let types = Mutex<[any LifecycleNotification.Type]>([])
+  private func note(_ notification: some LifecycleNotification) {
+    types.withLock { $0.append(type(of: notification)) }
+  }
+  /// Those received since the last call.
+  func take() -> [any LifecycleNotification.Type] {
+    types.withLock { types in
+      defer { types = [] }
+      return types
+    }
+  }
+
+  func didFinishLaunching(_ notification: DidFinishLaunching) { note(notification) }
+  func willEnterForeground(_ notification: WillEnterForeground) { note(notification) }
+  func didEnterBackground(_ notification: DidEnterBackground) { note(notification) }
+  func shouldSaveState(_ notification: ShouldSaveState) { note(notification) }
+  func shouldReload(_ notification: ShouldReload) { note(notification) }
+  func willSuspend(_ notification: WillSuspend) { note(notification) }
+  func didResume(_ notification: DidResume) { note(notification) }
+  func didReceivePressure(_ notification: DidReceivePressure) { note(notification) }
+  func checkHealth(_ notification: CheckHealth) { note(notification) }
+  func willTerminate(_ notification: WillTerminate) { note(notification) }
+}
+
+@Suite struct NotificationKindTests {
+  /// As a post, and as a step of the registry's.
+  @Test(arguments: NotificationKind.allCases)
+  func aRowFindsItsHookAndCallsIt(_ kind: NotificationKind) async throws {
+    let observer = EveryHook()
+    let mock = MockLifecycleSubject()
+    mock.addObserver(observer)
+    await mock.settled()
+    _ = observer.take()
+    let posted = kind.row.make(LifecycleContext())
+    #expect(type(of: posted) == kind.row.type)
+    let report = await mock.post(posted)
+    #expect(report.entries.map(\.outcome.isCompleted) == [true])
+    let hook = try #require(
+      Hook.hooks(of: observer).first { $0.notification == ObjectIdentifier(kind.row.type) })
+    #expect(hook.isMethod)
+    try await hook.call(
+      observer, kind == .didReceivePressure ? .pressure(.io) : .kind(kind), LifecycleContext())
+    #expect(observer.take().map { "\($0)" } == ["\(kind.row.type)", "\(kind.row.type)"])
+    #expect(NotificationKind(kind.row.type) == kind)
+  }
+
+  @Test func aHookHasARow() {
+    #expect(Hook.hooks(of: EveryHook()).count == NotificationKind.allCases.count)
+  }
+
+  @Test func wordsAreWithinATimeline() {
+    for kind in NotificationKind.allCases {
+      #expect(!kind.row.done.isEmpty && kind.row.done.count < 20)
+      #expect(!kind.row.act.isEmpty && kind.row.act.count < 20)
+    }
+  }
+
+  /// Each under a name of its own, by a bridge of its type.
+  @Test(arguments: NotificationKind.allCases)
+  func aRowIsBridged(_ kind: NotificationKind) async {
+    let center = NotificationCenter()
+    let mock = MockLifecycleSubject()
+    func bridge<N: BridgedNotification>(_ type: N.Type) -> (ObservationToken, Notification.Name) {
+      (mock.bridge(type, to: center, typed: false), N.name)
+    }
+    let posted = kind.row.make(LifecycleContext())
+    guard let bridged = kind.row.type as? any BridgedNotification.Type else {
+      Issue.record("\(kind) is not bridged")
+      return
+    }
+    let (token, name) = bridge(bridged)
+    #expect(name.rawValue == "Daemon\(kind.row.type)Notification")
+    await mock.settled()
+    let notes = Notes<String>()
+    let remove = center.note(name) { notes.add($0.object.map { "\(type(of: $0))" } ?? "nothing") }
+    await mock.post(posted)
+    #expect(notes.all == ["\(kind.row.type)"])
+    withExtendedLifetime(token) { remove() }
+  }
+
+  @Test(arguments: LifecycleErrand.allCases)
+  func anErrandDeliversItsSteps(_ errand: LifecycleErrand) async {
+    let observer = EveryHook()
+    var signals = SignalMap.standard
+    signals[.sigalrm] = .errand(errand)
+    let mock = MockLifecycleSubject(configuration: LifecycleConfiguration(signals: signals))
+    mock.addObserver(observer)
+    await mock.settled()
+    _ = observer.take()
+    let report = await mock.send(.sigalrm)
+    #expect(report.problems.isEmpty)
+    #expect(
+      observer.take().map { "\($0)" } == errand.row.steps.compactMap(\.type).map { "\($0)" })
+    #expect(LifecycleTransition.errand(errand).event == errand.row.event)
+    #expect(LifecycleMessageID.of(.errand(errand)) != nil)
+  }
+}
