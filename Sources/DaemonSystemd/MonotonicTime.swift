@@ -2,12 +2,14 @@ import CLinux
 
 /// A point in time: nanoseconds of `CLOCK_MONOTONIC`, the clock that timerfd, sd-bus, systemd's timers and every
 /// deadline here share. In a virtual clock the same type counts virtual nanoseconds.
-package struct MonotonicTime: Comparable, Hashable, Sendable {
+@frozen package struct MonotonicTime: Comparable, Hashable, Sendable {
   package var nanoseconds: Int64
 
-  package static let distantFuture = MonotonicTime(nanoseconds: .max)
+  @inlinable @inline(__always) package static var distantFuture: MonotonicTime {
+    MonotonicTime(nanoseconds: .max)
+  }
 
-  @inlinable package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
+  @inlinable @inline(__always) package init(nanoseconds: Int64) { self.nanoseconds = nanoseconds }
 
   package static func now() -> MonotonicTime {
     var time = timespec()
@@ -18,22 +20,26 @@ package struct MonotonicTime: Comparable, Hashable, Sendable {
   /// The point in time after `timeout`; one that is negative has passed.
   package static func after(_ timeout: Duration) -> MonotonicTime { now().advanced(by: timeout) }
 
-  @inlinable package static func < (a: MonotonicTime, b: MonotonicTime) -> Bool {
+  @inlinable @inline(__always) package static func < (a: MonotonicTime, b: MonotonicTime) -> Bool {
     a.nanoseconds < b.nanoseconds
+  }
+  @inlinable @inline(__always) package static func <= (a: MonotonicTime, b: MonotonicTime) -> Bool {
+    a.nanoseconds <= b.nanoseconds
   }
 
   /// Saturates: a deadline of `Duration.seconds(.max)` is the distant future, not a trap.
-  @inlinable package func advanced(by duration: Duration) -> MonotonicTime {
+  @inlinable @inline(__always) package func advanced(by duration: Duration) -> MonotonicTime {
     advanced(byNanoseconds: duration.saturatedNanoseconds)
   }
 
   /// Saturates. For what is reckoned often: a `Duration` takes a division of 128 bits.
-  @inlinable package func advanced(byNanoseconds duration: Int64) -> MonotonicTime {
+  @inlinable @inline(__always) package func advanced(byNanoseconds duration: Int64) -> MonotonicTime
+  {
     let (sum, overflow) = nanoseconds.addingReportingOverflow(duration)
     return MonotonicTime(nanoseconds: overflow ? (duration < 0 ? .min : .max) : sum)
   }
 
-  @inlinable package func duration(to later: MonotonicTime) -> Duration {
+  @inlinable @inline(__always) package func duration(to later: MonotonicTime) -> Duration {
     let (difference, overflow) = later.nanoseconds.subtractingReportingOverflow(nanoseconds)
     guard overflow else { return .nanoseconds(difference) }
     return .nanoseconds(later > self ? Int64.max : Int64.min)
@@ -79,7 +85,7 @@ package struct MonotonicTime: Comparable, Hashable, Sendable {
 
 extension Duration {
   /// Whole nanoseconds, clamped to what fits: about 292 years either way.
-  @inlinable package var saturatedNanoseconds: Int64 {
+  @inlinable @inline(__always) package var saturatedNanoseconds: Int64 {
     let (seconds, attoseconds) = components
     let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
     let (sum, overflow2) = scaled.addingReportingOverflow(attoseconds / 1_000_000_000)

@@ -418,7 +418,6 @@ struct MachineSimulation: ~Copyable {
     case .launchesAgain where lies(lie):
       machine.registry.remove(observer)
       machine.registry.add(observer, phase: .standard)
-    case .forgetsASubscriber where lies(lie): _ = machine.subscribers.remove(observer)
     case .forgetsACall:
       if let call = begunHook(), lies(lie) { _ = machine.calls.end(call) }
     case .abandonsEarly:
@@ -429,8 +428,6 @@ struct MachineSimulation: ~Copyable {
       }
     case .forgetsTheStop where machine.registry.termination == nil && lies(lie):
       machine.registry.abort()
-    case .forgetsThePostponed where !machine.sleep.postponed.isEmpty:
-      _ = machine.sleep.takePostponed()
     default: break
     }
   }
@@ -633,9 +630,8 @@ enum MachineLie: CaseIterable {
   case losesAStart, startsTwice, losesAnEnd, grantsEveryMove, losesAnAnswer, answersTwice
   case losesACancel, losesARemoval, losesTheClock, turnsTheClockBack, forgetsTheSleep, endsWell
   // The machine itself: as if one of its rules were missing.
-  case takesForReached, forgetsAReached, forgetsAnObserver, launchesAgain, forgetsASubscriber
-  case forgetsACall, abandonsEarly, losesADeadline, forgetsTheStop, forgetsThePostponed
-  case refusesAMove
+  case takesForReached, forgetsAReached, forgetsAnObserver, launchesAgain
+  case forgetsACall, abandonsEarly, losesADeadline, forgetsTheStop, refusesAMove
 }
 
 /// What has happened, as a number: the same for the same story.

@@ -26,7 +26,9 @@ struct Calls: Sendable {
   }
 
   /// The newest are asked for most, and there are few.
-  private func index(of id: DeliveryID) -> Int? { deliveries.lastIndex { $0.id == id } }
+  @inline(__always) private func index(of id: DeliveryID) -> Int? {
+    deliveries.lastIndex { $0.id == id }
+  }
 
   func contains(_ id: DeliveryID) -> Bool { index(of: id) != nil }
 
@@ -35,7 +37,7 @@ struct Calls: Sendable {
 
   /// One that is under way.
   subscript(id: DeliveryID) -> Delivery {
-    _read { yield deliveries[index(of: id)!] }
+    get { deliveries[index(of: id)!] }
     _modify { yield &deliveries[index(of: id)!] }
   }
 
@@ -107,7 +109,11 @@ struct Calls: Sendable {
 
   /// When the clock has something to do.
   var deadline: MonotonicTime {
-    deliveries.reduce(.distantFuture) { min($0, $1.earliest) }
+    var deadline = MonotonicTime.distantFuture
+    for index in deliveries.indices where deliveries[index].earliest < deadline {
+      deadline = deliveries[index].earliest
+    }
+    return deadline
   }
 
   /// Those of a delivery whose time has come.

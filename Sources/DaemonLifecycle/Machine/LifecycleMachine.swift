@@ -161,9 +161,9 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   /// When `.clock` has something to do; the distant future: nothing.
   var deadline: MonotonicTime {
-    min(
-      min(calls.deadline, stop.deadline),
-      min(transition?.progressDeadline ?? .distantFuture, health.deadline))
+    var deadline = min(calls.deadline, stop.deadline)
+    if let transition { deadline = min(deadline, transition.progressDeadline) }
+    return health.isChecking ? min(deadline, health.deadline) : deadline
   }
 
   /// Which calls the clock would abandon: whoever can looks where they are.

@@ -1,5 +1,4 @@
-/// Elements in numbered places, with handles that go stale: one of a removed element names nothing, although its place is
-/// used again.
+/// Elements with handles that go stale: the handle of a removed element names nothing, although its place is used again.
 struct Slots<Element: Sendable>: Sendable {
   struct Handle: Hashable, Sendable {
     let index: Int
@@ -7,43 +6,66 @@ struct Slots<Element: Sendable>: Sendable {
   }
 
   private struct Place: Sendable {
-    var element: Element?
+    /// Where its element is; for a free place the next free one, or -1.
+    var position: Int
     /// Grows with each removal.
     var generation: UInt32 = 0
+    var isFree = false
   }
 
+  /// Without gaps, in no order, so that none is ever copied for being optional.
+  private var elements: [Element] = []
+  /// Whose each of `elements` is.
+  private var owners: [Int] = []
   private var places: [Place] = []
-  /// The places without an element.
-  private var free: [Int] = []
+  private var firstFree = -1
 
-  var count: Int { places.count - free.count }
-  var isEmpty: Bool { count == 0 }
+  var count: Int { elements.count }
+  var isEmpty: Bool { elements.isEmpty }
 
   mutating func insert(_ element: Element) -> Handle {
-    let index = free.popLast() ?? places.count
-    if index == places.count { places.append(Place()) }
-    places[index].element = element
+    var index = firstFree
+    if index < 0 {
+      index = places.count
+      places.append(Place(position: elements.count))
+    } else {
+      firstFree = places[index].position
+      places[index].position = elements.count
+      places[index].isFree = false
+    }
+    elements.append(element)
+    owners.append(index)
     return Handle(index: index, generation: places[index].generation)
   }
 
+  /// The last of `elements` takes the place of the one that is removed.
   @discardableResult mutating func remove(_ handle: Handle) -> Element? {
-    guard contains(handle), let element = places[handle.index].element.take() else { return nil }
+    guard contains(handle) else { return nil }
+    let position = places[handle.index].position
+    let last = elements.count - 1
+    elements.swapAt(position, last)
+    owners.swapAt(position, last)
+    places[owners[position]].position = position
+    places[handle.index].position = firstFree
     places[handle.index].generation &+= 1
-    free.append(handle.index)
-    return element
+    places[handle.index].isFree = true
+    firstFree = handle.index
+    owners.removeLast()
+    return elements.removeLast()
   }
 
   func contains(_ handle: Handle) -> Bool {
-    places.indices.contains(handle.index) && places[handle.index].generation == handle.generation
-      && places[handle.index].element != nil
+    guard handle.index < places.count else { return false }
+    let place = places[handle.index]
+    return place.generation == handle.generation && !place.isFree
   }
 
   /// The element, if the handle still names one.
-  func find(_ handle: Handle) -> Element? { contains(handle) ? places[handle.index].element : nil }
+  func find(_ handle: Handle) -> Element? { contains(handle) ? self[handle] : nil }
 
   /// The element of a handle that is known to be current, changed in place.
   subscript(handle: Handle) -> Element {
-    _read { yield places[handle.index].element! }
-    _modify { yield &places[handle.index].element! }
+    get { elements[places[handle.index].position] }
+    _modify { yield &elements[places[handle.index].position] }
   }
 }

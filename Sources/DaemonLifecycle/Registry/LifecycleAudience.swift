@@ -26,7 +26,7 @@ struct LifecycleAudience<Member: Sendable>: Sendable {
   }
 
   private mutating func extend(isConcurrent: Bool) {
-    if segments.last?.isConcurrent == isConcurrent {
+    if let last = segments.last, last.isConcurrent == isConcurrent {
       segments[segments.endIndex - 1].end = members.count
     } else {
       segments.append(Segment(end: members.count, isConcurrent: isConcurrent))
