@@ -25,8 +25,8 @@ public final class Journal: Sendable {
     /// Lines to standard error, each with its priority as `<N>` in front: standard error is the journal's,
     /// but its socket can't be reached.
     case prefixed
-    /// Lines to standard error, which is a terminal, a file, a pipe or a container's log. Of a message with several lines
-    /// all but the first are indented, so that none looks like an entry of its own.
+    /// Lines to standard error, which is a terminal, a file, a pipe or a container's log. Of a message with several
+    /// lines all but the first are indented, so that none looks like an entry of its own.
     case plain
     /// Nowhere: standard error is not the journal's, and the caller wants no lines then.
     case nothing

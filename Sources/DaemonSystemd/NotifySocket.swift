@@ -63,7 +63,8 @@ public struct NotifySocket: Sendable {
   ///
   /// - Parameters:
   ///   - fields: At least one; of two statuses or two names for descriptors only one could be read, so that is
-  ///     an error. All of them together have at most 4096 bytes, which is what systemd reads; a status comes last and is cut to fit.
+  ///     an error. All of them together have at most 4096 bytes, which is what systemd reads; a status comes last and
+  /// is cut to fit.
   ///   - descriptors: At most 253, duplicated by the kernel: the sender's own stay open.
   ///   - timeout: How long to wait while the manager's queue is full. With `.zero` it never waits: then a full queue is
   ///     the error `EAGAIN`. Use that on a thread that must not block.

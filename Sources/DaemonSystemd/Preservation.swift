@@ -19,23 +19,23 @@ import Synchronization
 /// try preservation.barrier()                              // and only then exit
 /// ```
 ///
-/// It owns what was passed to this process (``PassedDescriptors``) and the way to the store (``DescriptorStore``). Without
-/// a store — no service manager, no `FileDescriptorStoreMax=`, systemd before 254, which does not say that it has one —
-/// everything works: nothing is there, and what is to be preserved is answered with `noStore`. Sockets of socket units
-/// are there all the same.
+/// It owns what was passed to this process (``PassedDescriptors``) and the way to the store (``DescriptorStore``).
+/// Without a store — no service manager, no `FileDescriptorStoreMax=`, systemd before 254, which does not say that it
+/// has one — everything works: nothing is there, and what is to be preserved is answered with `noStore`. Sockets of
+/// socket units are there all the same.
 ///
 /// Give each descriptor a name of its own, for good: the manager forgets names, not descriptors, and its order is not
 /// to be relied on.
 ///
-/// To end a connection that is preserved: take it out of your epoll, ``forget(named:timeout:)``, close. As long as the manager has
-/// its duplicate, closing neither hangs up on the peer nor takes it out of an epoll.
+/// To end a connection that is preserved: take it out of your epoll, ``forget(named:timeout:)``, close. As long as
+/// the manager has its duplicate, closing neither hangs up on the peer nor takes it out of an epoll.
 ///
-/// **Places.** A store that is full drops what comes, which only the journal tells. So the places are counted here, and one
-/// too many is the error `storeFull`. The count is an upper bound: the manager also drops what a peer has hung up on,
-/// which is seen here only when it is forgotten. So a daemon that forgets what it closes is refused too early for moments,
-/// and never too late, as long as no other process of the service stores anything. Sockets that listen and datagram
-/// sockets that were passed are taken for a socket unit's, which need no place; one that the daemon itself has stored it
-/// preserves again at the start, which does nothing else than count it.
+/// **Places.** A store that is full drops what comes, which only the journal tells. So the places are counted here,
+/// and one too many is the error `storeFull`. The count is an upper bound: the manager also drops what a peer has
+/// hung up on, which is seen here only when it is forgotten. So a daemon that forgets what it closes is refused too
+/// early for moments, and never too late, as long as no other process of the service stores anything. Sockets that
+/// listen and datagram sockets that were passed are taken for a socket unit's, which need no place; one that the
+/// daemon itself has stored it preserves again at the start, which does nothing else than count it.
 ///
 /// **Descriptors.** Where there is a store, what is needed to preserve bytes once and for one barrier is reserved when
 /// this is made (three descriptors beside the socket), and reserved again after each use. So a daemon whose clients
@@ -105,7 +105,8 @@ public final class Preservation: Sendable {
   /// - Parameters:
   ///   - descriptor: An open descriptor.
   ///   - name: 1 to 255 ASCII characters without control characters and ':'. Best one that nothing else has.
-  ///   - polled: Whether the manager drops it once its peer hangs up; see ``DescriptorStore/store(_:named:polled:timeout:)``.
+  ///   - polled: Whether the manager drops it once its peer hangs up; see
+  /// ``DescriptorStore/store(_:named:polled:timeout:)``.
   ///   - timeout: How long to wait while the manager's queue is full.
   /// - Throws: `storeFull` when there may be no place for it: then nothing was sent; `invalidArgument`, `system`,
   ///   `timedOut`.
@@ -260,8 +261,8 @@ public final class Preservation: Sendable {
 
   /// Closes what nobody has taken, and has the manager forget it: what another version of the daemon has left.
   ///
-  /// Call it when all that is known is taken. Of a name of which one was taken the rest is closed here, and not forgotten,
-  /// since the manager would forget the one in use as well.
+  /// Call it when all that is known is taken. Of a name of which one was taken the rest is closed here, and not
+  /// forgotten, since the manager would forget the one in use as well.
   ///
   /// - Returns: The names, each once.
   /// - Throws: What ``forget(named:timeout:)`` throws, at the end: everything is closed then.

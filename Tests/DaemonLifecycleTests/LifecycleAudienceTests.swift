@@ -53,3 +53,19 @@ import Testing
     return true
   }
 }
+
+extension LifecycleAudience {
+  /// The segment that the member at `index` is in.
+  func segment(at index: Int) -> Segment? { segments.first { $0.end > index } }
+
+  /// As lists.
+  var groups: [[Member]] {
+    var (groups, start): ([[Member]], Int) = ([], 0)
+    for segment in segments {
+      let part = members[start..<segment.end]
+      groups += segment.isConcurrent ? [Array(part)] : part.map { [$0] }
+      start = segment.end
+    }
+    return groups
+  }
+}

@@ -403,7 +403,9 @@ struct MachineModel {
       if delivery.running.isEmpty { fail("a delivery that waits for nothing") }
       for (slot, call) in delivery.running.enumerated() {
         guard let call = shared.machine.calls.find(call) else { return fail("a call that is gone") }
-        if call.slot != slot || call.delivery != id || call.isAbandoned { fail("a lost call") }
+        if call.runningIndex != slot || call.delivery != id || call.isAbandoned {
+          fail("a lost call")
+        }
         if call.next < delivery.earliest { fail("the clock comes too late for a call") }
         if call.deadline < call.began { fail("a deadline before the beginning") }
         guard let observer = call.observer, !delivery.isNested, !call.step.isSave else { continue }

@@ -55,7 +55,7 @@ private func constants(
   private func call(_ progress: Call.Progress = .enqueued) -> Call {
     Call(
       of: constants(), in: DeliveryID(value: 1), subscriber(1), began: at(0),
-      time: TimeSlot(deadline: at(10), grace: .seconds(2)), progress: progress)
+      time: CallTime(deadline: at(10), grace: .seconds(2)), progress: progress)
   }
 
   @Test func progressMovesForwardOnly() {
@@ -131,7 +131,7 @@ private func constants(
     calls.begin(
       Call(
         of: calls[id].constants, in: id, subscriber(value, slot: Int(value) - 1), began: at(0),
-        time: TimeSlot(deadline: at(deadline), grace: .seconds(1))))
+        time: CallTime(deadline: at(deadline), grace: .seconds(1))))
   }
 
   @Test mutating func theEarliestOfAllDeliveriesIsTheDeadline() {
@@ -153,7 +153,9 @@ private func constants(
     let all = (1...3).map { begin($0, in: id, deadline: 9) }
     for call in [all[0], all[2], all[1]] {
       #expect(calls.end(call)?.constants === calls[id].constants)
-      for (slot, left) in calls[id].running.enumerated() { #expect(calls.find(left)?.slot == slot) }
+      for (slot, left) in calls[id].running.enumerated() {
+        #expect(calls.find(left)?.runningIndex == slot)
+      }
     }
     #expect(calls[id].running.isEmpty && calls.count == 0 && calls.mayAdvance(id))
   }
@@ -246,7 +248,7 @@ private func constants(
     #expect(stop.end(exit) && !stop.end(exit))
     stop.expectExit(configuration, at: at(5))
     #expect(stop.deadline == .distantFuture)
-    stop.await()
+    stop.runWaits()
     stop.expectExit(configuration, at: at(5))
     #expect(stop.deadline == at(7) && !stop.isOverdue(at: at(6)))
     #expect(stop.isOverdue(at: at(7)) && !stop.isOverdue(at: at(8)))
@@ -263,7 +265,7 @@ private func constants(
 @Suite struct SleepTests {
   @Test func halfOfWhatLogindWaitsIsTheBudgetOfOneSuspend() {
     var sleep = Sleep()
-    sleep.isDelayed(until: at(4))
+    sleep.delay(until: at(4))
     sleep.suspendBegins(at: at(0))
     #expect(
       sleep.budget?.end == at(4) && sleep.budget?.end(of: .kind(.didEnterBackground)) == at(2))
@@ -274,7 +276,7 @@ private func constants(
 
   @Test func aDelayThatIsOverIsNoBudget() {
     var sleep = Sleep()
-    sleep.isDelayed(until: at(4))
+    sleep.delay(until: at(4))
     sleep.suspendBegins(at: at(4))
     #expect(sleep.budget?.end == nil)
   }
@@ -283,8 +285,8 @@ private func constants(
     var sleep = Sleep()
     let wasAwaited = sleep.takeAwaited()
     #expect(!wasAwaited)
-    sleep.isAnnounced()
-    sleep.isAnnounced()
+    sleep.announce()
+    sleep.announce()
     #expect(sleep.takeAwaited() && !sleep.takeAwaited())
   }
 

@@ -3,8 +3,8 @@ import DaemonSystemd
 import Dispatch
 import Synchronization
 
-/// A daemon's lifecycle: turns signals and systemd's state into notifications and delivers them to observers, in order, in
-/// time, with a report.
+/// A daemon's lifecycle: turns signals and systemd's state into notifications and delivers them to observers, in
+/// order, in time, with a report.
 ///
 ///     @main struct Pollerd {
 ///       static func main() async throws {

@@ -1,6 +1,7 @@
 import DaemonSystemd
 
-/// What a subject has of systemd, and of whatever else supervises it, decided once from its configuration and the environment.
+/// What a subject has of systemd, and of whatever else supervises it, decided once from its configuration and the
+/// environment.
 struct ServiceIntegration {
   /// Who is told what happens.
   private(set) var sinks: [any LifecycleSink] = []

@@ -60,8 +60,8 @@ public struct LifecycleConfiguration: Sendable {
   ///
   /// A process that is killed leaves it behind. The next launch begins by removing it; one that another living
   /// process holds is not touched. Nor is anything that is not such a file (a directory, a link, another user's
-  /// file, other content): then there is a warning, the daemon goes on, and probes find it not ready. What is wrong with
-  /// the path is reported when the daemon starts.
+  /// file, other content): then there is a warning, the daemon goes on, and probes find it not ready. What is wrong
+  /// with the path is reported when the daemon starts.
   ///
   /// One that can't be made or removed, because the disk is full or the process has no descriptor left, is tried
   /// again until it works, at most two seconds apart. What the first one needs is reserved before the launch.
@@ -77,10 +77,10 @@ public struct LifecycleConfiguration: Sendable {
   ///     // livenessProbe: { exec: { command: [sh, -c,
   ///     //   'test $(($(date +%s) - $(stat -c %Y /run/mydaemon/alive))) -lt 60'] } }
   ///
-  /// More than twice in each ``livenessPeriod``, Swift's global executor, the main actor (where anything runs on it) and
-  /// the observers' `checkHealth` hooks are asked, and when all have answered that they are well, the file's time becomes
-  /// now. It is made when the launch has ended. A daemon that is paused is as alive as any other. While it terminates,
-  /// the file is touched without asking: the stop has a limit of its own.
+  /// More than twice in each ``livenessPeriod``, Swift's global executor, the main actor (where anything runs on it)
+  /// and the observers' `checkHealth` hooks are asked, and when all have answered that they are well, the file's time
+  /// becomes now. It is made when the launch has ended. A daemon that is paused is as alive as any other. While it
+  /// terminates, the file is touched without asking: the stop has a limit of its own.
   ///
   /// The file has no content, and stays behind at the end: only its age counts. Let the probe be patient, twice the
   /// period and more, since a container is ended for it. Like ``readinessFile`` it must be on a local file system.

@@ -37,9 +37,9 @@ public struct SystemdConfiguration: Sendable {
   /// active: `["postgresql.service"]`. Default none.
   public var watchedUnits: [String] = []
   /// The resources whose pressure is reported. Default `nil`: those for which systemd has set a variable
-  /// (`MemoryPressureWatch=`; from 261 also `CPUPressureWatch=` and `IOPressureWatch=`). Of a set, those for which it has
-  /// set none are watched in the process's control group, else on the whole machine; those that it has switched off are
-  /// not watched.
+  /// (`MemoryPressureWatch=`; from 261 also `CPUPressureWatch=` and `IOPressureWatch=`). Of a set, those for which it
+  /// has set none are watched in the process's control group, else on the whole machine; those that it has switched
+  /// off are not watched.
   public var pressure: Set<DidReceivePressure.Resource>?
   /// Whether transitions and problems go to the journal, with fields, where standard error does. Default
   /// true; else problems are lines on standard error, as they are without a journal.

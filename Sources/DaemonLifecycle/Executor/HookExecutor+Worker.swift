@@ -64,8 +64,8 @@ extension HookExecutor {
     state.running.append(worker)
   }
 
-  /// What a worker does next, after an item or as it starts. In one step with taking it off the runners, so that whoever
-  /// enqueues sees either a runner or a parked worker.
+  /// What a worker does next, after an item or as it starts. In one step with taking it off the runners, so that
+  /// whoever enqueues sees either a runner or a parked worker.
   func nextRole(_ me: Worker) -> Role {
     state.withLock { state in
       state.running.removeAll { $0 === me }

@@ -38,8 +38,8 @@ final class HookExecutor: TaskExecutor {
     func timerExpired()
     /// The calling thread listens from now on.
     func listenerChanged()
-    /// Descriptors of this process were closed by other code. The executor's own are restored if `failure` is `nil`; the
-    /// client's may be gone. Not `isRepaired`: none of the executor's was missing.
+    /// Descriptors of this process were closed by other code. The executor's own are restored if `failure` is `nil`;
+    /// the client's may be gone. Not `isRepaired`: none of the executor's was missing.
     func descriptorsWereLost(isRepaired: Bool, failure: LifecycleError?)
   }
 

@@ -1,16 +1,17 @@
 import Synchronization
 
-/// Tells whether the main actor runs what it is given: a class's hook that waits may be waiting for it, and Swift has no
-/// way to ask.
+/// Tells whether the main actor runs what it is given: a class's hook that waits may be waiting for it, and Swift has
+/// no way to ask.
 ///
-/// A beacon is a job on the main actor, enqueued before the hook: while it is unanswered, a hook that is isolated to the
-/// main actor can't have begun. At most one is on its way.
+/// A beacon is a job on the main actor, enqueued before the hook: while it is unanswered, a hook that is isolated to
+/// the main actor can't have begun. At most one is on its way.
 final class MainActorBeacon: Sendable {
   private struct State {
     /// The number of the last beacon; one more than `answered` while it is on its way.
     var sent: UInt64 = 0
     var answered: UInt64 = 0
-    /// What the last caller is to be told when the beacon that is on its way is answered; earlier callers have given up.
+    /// What the last caller is to be told when the beacon that is on its way is answered; earlier callers have given
+    /// up.
     var waiting: (@Sendable () -> Void)?
   }
   private let state = Mutex(State())

@@ -1,7 +1,7 @@
 import DaemonSystemd
 
-/// Why the registry's transition under way happens, and what has ended so far. There is one exactly while the registry is in a
-/// transition that has begun.
+/// Why the registry's transition under way happens, and what has ended so far. There is one exactly while the
+/// registry is in a transition that has begun.
 struct ActiveTransition: Sendable {
   /// How often a service manager is told.
   static let progressInterval = Duration.seconds(1)

@@ -37,11 +37,11 @@ struct Call: Sendable {
   private(set) var progress: Progress
   private(set) var limit = Limit.deadline
   /// Its index in its delivery's `running`.
-  var slot = 0
+  var runningIndex = 0
 
   init(
     of constants: Delivery.Constants, in delivery: DeliveryID, _ subscriber: Subscriber?,
-    began: MonotonicTime, time: TimeSlot, progress: Progress = .enqueued
+    began: MonotonicTime, time: CallTime, progress: Progress = .enqueued
   ) {
     self.delivery = delivery
     self.constants = constants
@@ -102,7 +102,7 @@ struct Call: Sendable {
 }
 
 /// When a call is cancelled, and how long it then has.
-struct TimeSlot: Sendable {
+struct CallTime: Sendable {
   let deadline: MonotonicTime
   let grace: Duration
 }

@@ -62,7 +62,7 @@ struct Calls: Sendable {
 
   mutating func begin(_ call: Call) -> CallID {
     let id = calls.insert(call)
-    calls[id].slot = self[call.delivery].add(id, next: call.next)
+    calls[id].runningIndex = self[call.delivery].add(id, next: call.next)
     if call.subscriber == nil { body = id }
     return id
   }
@@ -100,8 +100,8 @@ struct Calls: Sendable {
   }
 
   private mutating func leave(_ call: Call) {
-    if let moved = self[call.delivery].remove(slot: call.slot) {
-      calls[moved].slot = call.slot
+    if let moved = self[call.delivery].remove(slot: call.runningIndex) {
+      calls[moved].runningIndex = call.runningIndex
     }
   }
 

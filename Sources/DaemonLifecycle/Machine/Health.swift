@@ -54,7 +54,7 @@ struct Health: Sendable {
     lastHealthy = now
   }
 
-  /// The process was stalled from outside. DaemonSystemd's patience may be used up already, so one that was well before is
+  /// The process was stalled from outside. systemd's patience may be used up already, so one that was well before is
   /// pinged for at once; true if it was. The stall counts neither against it nor in its favour.
   mutating func forgive(_ stall: Duration, at now: MonotonicTime) -> Bool {
     guard let period else { return false }

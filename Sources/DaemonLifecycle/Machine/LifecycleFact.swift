@@ -1,6 +1,6 @@
 import DaemonSystemd
 
-/// What a core tells of itself.
+/// A fact that the core publishes to its sinks.
 enum LifecycleFact: Sendable {
   /// A transition begins, at this time: before any of its hooks, and after what asked for it.
   case began(LifecycleTransition, LifecycleCause, at: MonotonicTime)

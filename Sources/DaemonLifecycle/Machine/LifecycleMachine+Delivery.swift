@@ -15,7 +15,7 @@ extension LifecycleMachine {
     }
   }
 
-  private mutating func begin(
+  mutating func begin(
     _ plan: LifecycleRegistry.Plan, at now: MonotonicTime, _ effects: inout Effects
   ) {
     if transition == nil { beginTransition(plan, at: now, &effects) }
@@ -58,7 +58,7 @@ extension LifecycleMachine {
       outer: .init(deadline: outer.deadline, budgetStep: delivery.budgetStep), at: now, &effects)
   }
 
-  private mutating func open(
+  mutating func open(
     _ plan: LifecycleRegistry.Plan, post: PostID?, outer: Delivery.Outer?, at now: MonotonicTime
   ) -> DeliveryID {
     let planned = planCalls(of: plan, isNested: outer != nil)
@@ -67,13 +67,13 @@ extension LifecycleMachine {
   }
 
   /// The hooks to call: of each group those for the type, then those for all.
-  private mutating func planCalls(
+  mutating func planCalls(
     of plan: LifecycleRegistry.Plan, isNested: Bool
   ) -> LifecycleAudience<Delivery.PlannedCall> {
     var planned = LifecycleAudience<Delivery.PlannedCall>()
     guard let type = plan.step.type.map({ ObjectIdentifier($0) }) else { return planned }
     // A health check is a question to those who can answer it, and no news.
-    let tellsAll = !plan.step.isHealthCheck
+    let includesWildcards = !plan.step.isHealthCheck
     planned.reserve(plan.audience.members.count)
     var wildcards: [Delivery.PlannedCall] = []
     var start = 0
@@ -87,7 +87,7 @@ extension LifecycleMachine {
           planned.append(.init(observer: id, hook: own), together: segment.isConcurrent && !isFirst)
           isFirst = false
         }
-        if tellsAll, let wildcard {
+        if includesWildcards, let wildcard {
           let call = Delivery.PlannedCall(observer: id, hook: wildcard)
           if segment.isConcurrent { wildcards.append(call) } else { planned.append(call) }
         }
@@ -99,8 +99,7 @@ extension LifecycleMachine {
     return planned
   }
 
-  private func hooks(of id: ObserverID, for type: ObjectIdentifier) -> (own: Int?, wildcard: Int?)?
-  {
+  func hooks(of id: ObserverID, for type: ObjectIdentifier) -> (own: Int?, wildcard: Int?)? {
     guard let subscriber = subscribers[id] else { return nil }
     return (subscriber.hook(for: type), subscriber.hook(for: nil))
   }
@@ -116,12 +115,12 @@ extension LifecycleMachine {
     }
   }
 
-  private func isOvertaken(_ id: DeliveryID) -> Bool {
+  func isOvertaken(_ id: DeliveryID) -> Bool {
     registry.termination != nil && !calls[id].isOfTermination && !calls[id].isNested
       && calls[id].step.yieldsToTermination
   }
 
-  private mutating func skipOvertaken(in id: DeliveryID) {
+  mutating func skipOvertaken(in id: DeliveryID) {
     for planned in calls[id].waiting {
       guard let name = subscribers[planned.observer]?.name else { continue }
       calls[id].record(.skipped(.overtaken), of: name, planned.observer)
@@ -130,7 +129,7 @@ extension LifecycleMachine {
     calls[id].skipWaiting()
   }
 
-  private mutating func beginCall(
+  mutating func beginCall(
     _ index: Int, in id: DeliveryID, at now: MonotonicTime, _ effects: inout Effects
   ) {
     let constants = calls[id].constants
@@ -141,7 +140,7 @@ extension LifecycleMachine {
     let isBusy = calls.isBusy(observer, for: step)
     // As a busy one, it may save; else it would be suspended, say, without having been paused.
     let isPostponed = !isNested && !step.isSave && sleep.postponed.contains(observer)
-    let slot = isBusy || isPostponed ? nil : slot(in: id, at: now)
+    let slot = isBusy || isPostponed ? nil : callTime(in: id, at: now)
     // Whoever can't be called now is notified as soon as that is possible, unless there is no later.
     if !isNested, slot != nil || isTerminating { registry.reached(observer) }
     guard let slot else {
@@ -154,7 +153,7 @@ extension LifecycleMachine {
   }
 
   /// There was no time for it: it receives what it has missed when the budget no longer counts, and not before.
-  private mutating func postpone(_ observer: ObserverID) {
+  mutating func postpone(_ observer: ObserverID) {
     guard registry.termination == nil, sleep.postpone(observer) else { return }
     registry.setBusy(observer, true)
   }
@@ -176,7 +175,7 @@ extension LifecycleMachine {
     advance(call.delivery, at: now, &effects)
   }
 
-  private mutating func record(
+  mutating func record(
     _ end: CallEnd, of call: Call, at now: MonotonicTime, _ effects: inout Effects
   ) {
     let (outcome, text): (LifecycleReport.Outcome, String?)
@@ -192,7 +191,7 @@ extension LifecycleMachine {
     record(call.isCancelled ? .timedOut : outcome, of: call, text, at: now)
   }
 
-  private mutating func record(
+  mutating func record(
     _ outcome: LifecycleReport.Outcome, of call: Call, _ text: String? = nil,
     at now: MonotonicTime
   ) {
@@ -203,7 +202,7 @@ extension LifecycleMachine {
   }
 
   /// An observer that could not launch is not asked to save: that would destroy what it could not restore.
-  private mutating func noteLaunch(of call: Call, _ outcome: LifecycleReport.Outcome) {
+  mutating func noteLaunch(of call: Call, _ outcome: LifecycleReport.Outcome) {
     guard call.step.kind == .didFinishLaunching, let observer = call.observer, outcome.severity > 0,
       configuration.terminatesWhenLaunchFails
     else { return }
@@ -211,7 +210,7 @@ extension LifecycleMachine {
   }
 
   /// A hook that had been abandoned has ended after all: its observer can be notified again.
-  private mutating func endedLate(
+  mutating func endedLate(
     _ call: Call, at now: MonotonicTime, _ effects: inout Effects
   ) {
     if let observer = call.observer, calls.unfinished[observer] == nil,
@@ -237,147 +236,15 @@ extension LifecycleMachine {
   }
 
   /// Those that have gone away since the last report.
-  private mutating func recordDepartures(in id: DeliveryID) {
+  mutating func recordDepartures(in id: DeliveryID) {
     guard !departures.isEmpty, !calls[id].step.isPost, calls[id].type != nil else { return }
     for (name, count) in departures.counts { calls[id].recordGone(name, count) }
     departures = Departures()
   }
 
-  // MARK: Time
-
-  /// Less than this is no time to do anything in.
-  private static let leastNanoseconds: Int64 = 1_000_000
-
-  /// The time of a call that begins now; `nil`: there is none for it.
-  private func slot(in id: DeliveryID, at now: MonotonicTime) -> TimeSlot? {
-    let own = now.advanced(byNanoseconds: policy.hookNanoseconds)
-    let outer = calls[id].constants.outer?.deadline ?? .distantFuture
-    guard let budget = limit(of: id, at: now) else {
-      guard now.advanced(byNanoseconds: Self.leastNanoseconds) <= outer else { return nil }
-      return TimeSlot(deadline: min(own, outer), grace: configuration.cancellationGrace)
-    }
-    let limit = min(budget.cancel, outer)
-    guard now.advanced(byNanoseconds: Self.leastNanoseconds) <= limit else { return nil }
-    return TimeSlot(deadline: min(own, limit), grace: budget.grace)
-  }
-
-  /// What the budget leaves for the group under way, or the next. `nil` unless terminating, or suspending while logind
-  /// waits.
-  func limit(of id: DeliveryID, at now: MonotonicTime) -> BudgetLimit? {
-    // A health check stands beside a suspend, and has its own deadline.
-    if stop.budget == nil, sleep.budget == nil { return nil }
-    let sleepBudget = calls[id].step.isHealthCheck ? nil : sleep.budget
-    guard let budget = stop.budget ?? sleepBudget else { return nil }
-    let groups = calls[id].waitingGroups + 1
-    let share = budget.share(of: calls[id].budgetStep, among: groups, at: now)
-    let grace = min(configuration.cancellationGrace, share / 4)
-    return BudgetLimit(
-      cancel: now.advanced(by: share - grace), grace: grace, end: now.advanced(by: share))
-  }
-
-  /// What runs keeps its deadline, unless the budget ends before.
-  mutating func limitRunning(at now: MonotonicTime) {
-    for id in calls.order {
-      guard let limit = limit(of: id, at: now) else { continue }
-      for call in calls[id].running { calls.update(call) { $0.limit(to: limit) } }
-    }
-  }
-
-  /// Cancels the calls whose deadline has come and abandons those that were cancelled before.
-  mutating func expire(
-    _ statuses: [CallID: LifecycleReport.Outcome.Progress], at now: MonotonicTime,
-    _ effects: inout Effects
-  ) {
-    for id in calls.order where calls.contains(id) && calls[id].earliest <= now {
-      for call in calls.due(in: id, at: now) {
-        if calls.find(call)?.isCancelled == true {
-          abandon(call, statuses[call] ?? .unknown, at: now)
-        } else {
-          cancel(call, at: now, &effects)
-        }
-      }
-      calls.findEarliest(in: id)
-      advance(id, at: now, &effects)
-    }
-  }
-
-  mutating func cancel(
-    _ id: CallID, grace: Duration? = nil, at now: MonotonicTime, _ effects: inout Effects
-  ) {
-    calls.update(id) { $0.cancel(at: now, grace: grace) }
-    effects.cancels.append(id)
-  }
-
-  /// - Parameter status: Where a hook that has begun is.
-  mutating func abandon(
-    _ id: CallID, _ status: LifecycleReport.Outcome.Progress, at now: MonotonicTime
-  ) {
-    let call = calls.abandon(id)
-    if let observer = call.observer {
-      registry.setBusy(observer, true)
-      // A hook that never begins has brought its observer nothing: it is notified again once it is free, if there is a later.
-      if call.progress < .begun, !calls[call.delivery].isNested {
-        registry.notReached(observer)
-      }
-    }
-    let outcome: LifecycleReport.Outcome =
-      switch call.progress {
-      case .enqueued: .skipped(.noThread)
-      case .driven: .abandoned(.waitingForExecutor)
-      case .begun: .abandoned(status)
-      }
-    // What was not called has taken no time.
-    if call.progress == .enqueued {
-      calls[call.delivery].record(outcome, of: call.name, call.observer, began: call.began)
-      noteLaunch(of: call, outcome)
-    } else {
-      record(outcome, of: call, at: now)
-    }
-  }
-
-  mutating func extend(
-    _ id: CallID, by extra: Duration, at now: MonotonicTime, _ effects: inout Effects
-  ) {
-    guard let call = calls.find(id), !call.isCancelled else { return }
-    var deadline = call.deadline.advanced(by: extra)
-    var grace: Duration?
-    // The service manager is told, so the stop may take that much longer.
-    if !policy.hasServiceManager || !stop.extend(by: extra),
-      let limit = limit(of: call.delivery, at: now)
-    {
-      deadline = min(deadline, limit.cancel)
-      grace = limit.grace
-    }
-    if let outer = calls[call.delivery].outer { deadline = min(deadline, outer.deadline) }
-    calls.update(id) { $0.extend(to: deadline, grace: grace) }
-    if let call = calls.find(id) {
-      tellExtended(until: call.deadline.advanced(by: call.grace), at: now, &effects)
-    }
-  }
-
-  /// What the service manager is asked for beyond the time that a hook has got.
-  private static let margin = Duration.seconds(1)
-
-  /// The service manager's timers run while the daemon starts, reloads or stops. At other times the message would only
-  /// weaken the watchdog.
-  private mutating func tellExtended(
-    until end: MonotonicTime, at now: MonotonicTime, _ effects: inout Effects
-  ) {
-    let until: MonotonicTime
-    if let budget = stop.budget {
-      until = budget.end.advanced(by: budget.exitGrace + Self.margin)
-    } else if let kind = transition?.kind, kind == .launch || kind == .reload {
-      until = end.advanced(by: Self.margin)
-    } else {
-      return
-    }
-    transition.update { $0.askedUntil = until }
-    effects.publish(.extended(now.duration(to: until)))
-  }
-
   // MARK: Ends
 
-  private mutating func finish(
+  mutating func finish(
     _ id: DeliveryID, at now: MonotonicTime, _ effects: inout Effects
   ) {
     guard let delivery = calls.close(id) else { return }
@@ -394,93 +261,16 @@ extension LifecycleMachine {
   }
 
   /// A post in a hook, or a health check, of which only problems are news.
-  private mutating func finishOutOfBand(
+  mutating func finishOutOfBand(
     _ step: LifecycleStep, _ report: LifecycleReport, at now: MonotonicTime,
     _ effects: inout Effects
   ) {
     let problems = report.problems
     if step.isHealthCheck {
       let ill = problems.filter { $0.outcome.severity > 0 }.map(\.description)
-      if health.isChecking { tell(health.observersAnswered(ill, at: now), &effects) }
+      if health.isChecking { publish(health.observersAnswered(ill, at: now), &effects) }
     }
     effects.messages.append(.reported(report, isHealthCheck: step.isHealthCheck))
     if !step.isHealthCheck, !problems.isEmpty { effects.publish(.problems(problems)) }
-  }
-
-  // MARK: Transitions
-
-  private mutating func beginTransition(
-    _ plan: LifecycleRegistry.Plan, at now: MonotonicTime, _ effects: inout Effects
-  ) {
-    var new = ActiveTransition(plan, at: now)
-    if plan.kind == .suspend { sleep.suspendBegins(at: now) }
-    // Without somebody to tell, nobody is woken for it.
-    if policy.hasServiceManager {
-      new.progressDeadline = now.advanced(by: ActiveTransition.progressInterval)
-    }
-    transition = new
-    effects.publish(.began(plan.kind, plan.cause, at: now))
-  }
-
-  private mutating func finishTransition(at now: MonotonicTime, _ effects: inout Effects) {
-    guard let ended = transition.take() else { return }
-    if ended.kind == .suspend || ended.kind == .termination {
-      sleep.suspendEnded()
-      releasePostponed()
-    }
-    var report = LifecycleReport(cause: ended.cause, entries: ended.entries)
-    report.isOvertaken = ended.isOvertaken
-    report.span = stop.span(of: ended, to: now)
-    effects.publish(.ended(ended.kind, report, ended.began.duration(to: now), snapshot))
-    effects.messages.append(.reported(report, isHealthCheck: false))
-    if case .launch = ended.cause.origin { launchEnded(report, at: now, &effects) }
-    if registry.state == .terminated { conclude(report, at: now, &effects) }
-  }
-
-  /// Says how far the transition has come when it is time to.
-  mutating func tellProgress(at now: MonotonicTime, _ effects: inout Effects) {
-    guard let current = transition, current.progressDeadline <= now else { return }
-    transition.update { $0.progressDeadline = now.advanced(by: ActiveTransition.progressInterval) }
-    effects.publish(.progress(progress(of: current, at: now)))
-    // Said again, since `systemctl daemon-reload` makes systemd forget what it was asked for.
-    if let until = current.askedUntil, until > now {
-      effects.publish(.extended(now.duration(to: until)))
-    }
-  }
-
-  private func progress(of transition: ActiveTransition, at now: MonotonicTime) -> LifecycleProgress
-  {
-    var (done, waiting, names) = (transition.entries.count, 0, [ObserverName]())
-    for id in calls.order where !calls[id].isNested {
-      done += calls[id].entries.count
-      waiting += calls[id].waiting.count
-      names += calls[id].running.compactMap { calls.find($0)?.name }
-    }
-    let planned = registry.remainingAudience.reduce(0) { sum, next in
-      guard let type = next.step.type.map({ ObjectIdentifier($0) }) else { return sum }
-      return next.members.reduce(sum) { $0 + (subscribers[$1]?.hookCount(for: type) ?? 0) }
-    }
-    return LifecycleProgress(
-      transition: transition.kind, done: done, total: done + names.count + waiting + planned,
-      waitingFor: names, elapsed: transition.began.duration(to: now))
-  }
-
-  /// Tells of an event that has changed why the daemon is in the background, while it stays there.
-  mutating func tellReasons(
-    _ cause: LifecycleCause, unless before: Set<BackgroundReason>, _ effects: inout Effects
-  ) {
-    guard registry.state == .background, registry.termination == nil,
-      !registry.backgroundReasons.isEmpty, registry.backgroundReasons != before
-    else { return }
-    effects.publish(.reasonsChanged(cause, snapshot))
-  }
-
-  /// Once what a sleep asked for has been done; at once where there is nothing to do. A termination that overtakes it
-  /// saves in its place, so the machine waits for its end.
-  mutating func tellReadyToSleep(_ effects: inout Effects) {
-    guard sleep.isAwaited, stop.exit != nil || registry.isSleepSettled, sleep.takeAwaited() else {
-      return
-    }
-    effects.publish(.readyToSleep)
   }
 }

@@ -27,7 +27,8 @@ extension LifecycleMachine {
     guard !stop.isDraining else {
       if event.cause.asksForEnd, event.cause.signal == nil { return true }
       endDrain(at: now, &effects)
-      // The second signal: it has cut the delay short, and that is all. The third one ends the process.
+      // A signal during the drain only ends the drain. It counts all the same: the next one expedites the stop, or ends
+      // the process.
       if event.cause.signal != nil { _ = registry.receive(event) }
       return true
     }
@@ -76,7 +77,7 @@ extension LifecycleMachine {
     case .running(let cancelled):
       let began = cancelled ?? now
       let limit = limit(of: id, at: now)
-      let slot = TimeSlot(
+      let slot = CallTime(
         deadline: min(
           began.advanced(by: configuration.hookDeadline), limit?.cancel ?? .distantFuture),
         grace: limit?.grace ?? configuration.cancellationGrace)

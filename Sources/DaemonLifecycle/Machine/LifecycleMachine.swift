@@ -1,8 +1,8 @@
 import DaemonSystemd
 
-/// What happens to a daemon, as a value: inputs go in, effects come out, and `deadline` says when the clock has something
-/// to do. No lock, clock, thread, task or reference to an observer in here: subject, mock and simulation drive the
-/// same machine.
+/// What happens to a daemon, as a value: inputs go in, effects come out, and `deadline` says when the clock has
+/// something to do. No lock, clock, thread, task or reference to an observer in here: subject, mock and simulation
+/// drive the same machine.
 ///
 /// The registry says which step is next and who receives it; this says what happens to the step: calls, their
 /// deadlines, reports, the stop. Each thing it is made of keeps its own rules; what needs several of them is here:
@@ -15,7 +15,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     let configuration: LifecycleConfiguration
     /// `hookDeadline`, worked out once.
     let hookNanoseconds: Int64
-    /// One receives of progress and of extended deadlines, and allows for them.
+    /// A service manager receives progress and extended deadlines, and allows for them.
     let hasServiceManager: Bool
     /// How long it waits for a ping; `nil`: it does not.
     let watchdogPeriod: Duration?
@@ -96,7 +96,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   mutating func handle(_ input: consuming Input, at now: MonotonicTime, _ effects: inout Effects) {
     take(input, at: now, &effects)
     pump(at: now, &effects)
-    tellReadyToSleep(&effects)
+    publishReadyToSleep(&effects)
   }
 
   private mutating func take(
@@ -116,15 +116,15 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case .bodyBegan: body = .running(cancelled: nil)
     case .bodyEnded(let failure): bodyEnded(failure, at: now, &effects)
     case .runWaits:
-      stop.await()
+      stop.runWaits()
       stop.expectExit(configuration, at: now)
     case .stopTimeout(let timeout): allowStop(timeout, at: now)
-    case .sleepDelay(let delay): sleep.isDelayed(until: now.advanced(by: delay))
+    case .sleepDelay(let delay): sleep.delay(until: now.advanced(by: delay))
     case .watchdogTick(let stall, let asks): watchdogTick(stall, asks, at: now, &effects)
     case .checkHealth(let cause, let asks): checkHealth(cause, asks, at: now, &effects)
     case .healthAsked(let round): health.asked(round)
     case .healthAnswer(let answer, let round):
-      tell(health.receive(answer, round: round, at: now), &effects)
+      publish(health.receive(answer, round: round, at: now), &effects)
     case .armed: health.arm(at: now)
     case .close: close(&effects)
     }
@@ -135,10 +135,14 @@ struct LifecycleMachine: ~Copyable, Sendable {
     _ event: LifecycleEvent, post: PostID? = nil, at now: MonotonicTime, _ effects: inout Effects
   ) {
     let reasons = registry.backgroundReasons
-    if case .suspend = event.kind { sleep.isAnnounced() }
+    switch event.kind {
+    case .suspend: sleep.announce()
+    case .resume: sleep.forgetDelay()
+    default: break
+    }
     if !drains(event, at: now, &effects) {
       switch registry.receive(event, postID: post) {
-      case .none, .checkHealth: break
+      case .none: break
       case .refused: refuse(event, post, at: now, &effects)
       case .terminate: beginTermination(at: now, &effects)
       case .expedite: expedite(at: now, &effects)
@@ -147,7 +151,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
       // A pause or a suspend ends the serving that the drain is for.
       if stop.isDraining, !registry.isServing { endDrain(at: now, &effects) }
     }
-    tellReasons(event.cause, unless: reasons, &effects)
+    publishReasons(event.cause, unless: reasons, &effects)
   }
 
   // MARK: What can't wait for effects
@@ -163,7 +167,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var deadline: MonotonicTime {
     var deadline = min(calls.deadline, stop.deadline)
     if let transition { deadline = min(deadline, transition.progressDeadline) }
-    return health.isChecking ? min(deadline, health.deadline) : deadline
+    return min(deadline, health.deadline)
   }
 
   /// Which calls the clock would abandon: whoever can looks where they are.
@@ -175,8 +179,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
   ) {
     if case .draining(_, let end) = stop.phase, end <= now { endDrain(at: now, &effects) }
     expire(statuses, at: now, &effects)
-    tellProgress(at: now, &effects)
-    tell(health.timePassed(at: now), &effects)
+    publishProgress(at: now, &effects)
+    publish(health.timePassed(at: now), &effects)
     if stop.isOverdue(at: now) { effects.isOverdue = true }
   }
 
@@ -233,7 +237,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     if stall > .zero, health.forgive(stall, at: now) { effects.publish(.healthy) }
     if health.isChecking {
       effects.healthRound = health.unasked
-      if stall == .zero { tell(health.silence(), &effects) }
+      if stall == .zero { publish(health.silence(), &effects) }
       return
     }
     checkHealth(LifecycleCause(.watchdog), asksMainActor, at: now, &effects)
@@ -250,12 +254,12 @@ struct LifecycleMachine: ~Copyable, Sendable {
     effects.healthRound = number
     let patience = health.period.map { $0 / 2 } ?? configuration.hookDeadline
     beginOutOfBand(
-      registry.audience(of: .kind(.checkHealth), cause: LifecycleCause(.watchdog)), post: nil,
+      registry.audience(of: .kind(.checkHealth), cause: cause), post: nil,
       outer: .init(deadline: now.advanced(by: patience), budgetStep: .kind(.checkHealth)), at: now,
       &effects)
   }
 
-  func tell(_ verdict: Health.Verdict?, _ effects: inout Effects) {
+  func publish(_ verdict: Health.Verdict?, _ effects: inout Effects) {
     switch verdict {
     case .healthy: effects.publish(.healthy)
     case .unhealthy(let reason): effects.publish(.unhealthy(reason))

@@ -1,4 +1,4 @@
-/// Hears what the lifecycle does: how systemd and the journal come to know of it.
+/// Receives each fact of the lifecycle, for systemd, the journal or a probe.
 ///
 /// Called in the order of the facts, by one thread at a time, under no lock of the core's, and possibly on
 /// the listening thread: it must not wait, and runs no code of the user's.

@@ -4,7 +4,8 @@ import DaemonSystemd
 struct Sleep: Sendable {
   /// A sleep was announced, and nobody has been notified yet that the machine may sleep.
   private(set) var isAwaited = false
-  /// When logind stops waiting for a suspend that has been announced. Used once: the next may be one that nobody delays.
+  /// When logind stops waiting for a suspend that has been announced. Used once: the next may be one that nobody
+  /// delays.
   private(set) var end: MonotonicTime?
   /// Set while a suspend is delivered that logind waits for.
   private(set) var budget: StopBudget?
@@ -12,8 +13,10 @@ struct Sleep: Sendable {
   /// termination has begun.
   private(set) var postponed: Set<ObserverID> = []
 
-  mutating func isAnnounced() { isAwaited = true }
-  mutating func isDelayed(until end: MonotonicTime) { self.end = end }
+  mutating func announce() { isAwaited = true }
+  mutating func delay(until end: MonotonicTime) { self.end = end }
+  /// The machine is awake again, or never slept: the next suspend may be one that nobody delays.
+  mutating func forgetDelay() { end = nil }
 
   /// Half of the time is for the save.
   mutating func suspendBegins(at now: MonotonicTime) {

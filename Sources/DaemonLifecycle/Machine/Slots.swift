@@ -1,4 +1,5 @@
-/// Elements with handles that go stale: the handle of a removed element names nothing, although its place is used again.
+/// Elements with handles that go stale: the handle of a removed element names nothing, although its place is used
+/// again.
 struct Slots<Element: Sendable>: Sendable {
   struct Handle: Hashable, Sendable {
     let index: Int
@@ -15,13 +16,12 @@ struct Slots<Element: Sendable>: Sendable {
 
   /// Without gaps, in no order, so that none is ever copied for being optional.
   private var elements: [Element] = []
-  /// Whose each of `elements` is.
+  /// The place that owns each element.
   private var owners: [Int] = []
   private var places: [Place] = []
   private var firstFree = -1
 
   var count: Int { elements.count }
-  var isEmpty: Bool { elements.isEmpty }
 
   mutating func insert(_ element: Element) -> Handle {
     var index = firstFree

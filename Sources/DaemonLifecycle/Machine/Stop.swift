@@ -31,6 +31,7 @@ struct Stop: Sendable {
   /// `run` waits for the end, so the exit grace applies to what comes after it.
   private(set) var isAwaited = false
   /// When the process is ended because it has not ended by itself.
+  /// The distant future unless it has ended.
   private(set) var exitDeadline = MonotonicTime.distantFuture
 
   var exit: LifecycleExit? { if case .ended(let exit, _) = phase { exit } else { nil } }
@@ -51,7 +52,7 @@ struct Stop: Sendable {
 
   // MARK: The drain
 
-  /// How long a daemon that is asked to end serves on: not at all, then this changes nothing.
+  /// Begins the drain and returns its length; zero, and nothing changes, if there is no time for one.
   mutating func drain(
     _ event: LifecycleEvent, _ configuration: LifecycleConfiguration, at now: MonotonicTime
   ) -> Duration {
@@ -107,7 +108,7 @@ struct Stop: Sendable {
     return true
   }
 
-  mutating func await() { isAwaited = true }
+  mutating func runWaits() { isAwaited = true }
 
   /// Somebody waits for the end, which has come: the process has the exit grace to end by itself.
   mutating func expectExit(_ configuration: LifecycleConfiguration, at now: MonotonicTime) {

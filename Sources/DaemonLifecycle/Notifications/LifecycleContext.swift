@@ -68,8 +68,9 @@ public struct LifecycleContext: Sendable {
 
   /// Asks for more time, as iOS's background-task assertion does.
   ///
-  /// While the daemon terminates, the deadline never passes what is left of the stop budget. Does nothing
-  /// for a hook that was abandoned, and nothing outside of a delivery.
+  /// While the daemon terminates without a service manager, the deadline never passes the stop budget. With one, the
+  /// stop is extended, unless a second signal came. Does nothing for a hook that was cancelled or abandoned, and
+  /// nothing outside of a delivery.
   public func extendDeadline(by extra: Duration) {
     guard case .hook(let call) = source else { return }
     call.extendDeadline(by: extra)

@@ -1,5 +1,5 @@
-/// The notifications that the package delivers. What is particular to one of them is in this file: its row, and the call
-/// of its hook.
+/// The notifications that the package delivers. What is particular to one of them is in this file: its row, and the
+/// call of its hook.
 package enum NotificationKind: Int, CaseIterable, Sendable {
   case didFinishLaunching, willEnterForeground, didEnterBackground, shouldSaveState, shouldReload
   case willSuspend, didResume, didReceivePressure, checkHealth, willTerminate

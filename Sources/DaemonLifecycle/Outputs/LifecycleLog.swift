@@ -2,7 +2,8 @@ import DaemonSystemd
 import Synchronization
 
 /// Writes down what happens: every transition and problem in the journal, with fields, where standard error
-/// is the journal's; elsewhere a line on standard error for each problem. A termination ends with its timeline, in both.
+/// is the journal's; elsewhere a line on standard error for each problem. A termination ends with its timeline, in
+/// both.
 ///
 /// ```sh
 /// journalctl -u mydaemon LIFECYCLE_EVENT=background
@@ -71,8 +72,8 @@ final class LifecycleLog: LifecycleSink {
 
   // MARK: Entries
 
-  /// A line for each; one for all that have gone away. That is usual where observers come and go, so what posts and late
-  /// observers find waits for the next transition.
+  /// A line for each; one for all that have gone away. That is usual where observers come and go, so what posts and
+  /// late observers find waits for the next transition.
   private func write(_ problems: [LifecycleReport.Entry], of transition: LifecycleTransition) {
     var new = Departures()
     for problem in problems {

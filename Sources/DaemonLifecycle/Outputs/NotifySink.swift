@@ -4,9 +4,9 @@ import Synchronization
 
 /// Tells systemd what the lifecycle does, over the notify socket.
 ///
-/// On a subject it never waits: what can't be sent at once, because the service manager's queue is full or the process has no
-/// descriptor or memory left, stays in a queue in order and is tried again until it is sent, by a timer of the listening
-/// thread. In a mock, which has no such thread, it waits for the fake service manager to read.
+/// On a subject it never waits: what can't be sent at once, because the service manager's queue is full or the
+/// process has no descriptor or memory left, stays in a queue in order and is tried again until it is sent, by a
+/// timer of the listening thread. In a mock, which has no such thread, it waits for the fake service manager to read.
 final class NotifySink: LifecycleSink, RetryTimer.Client {
   private struct State {
     var status: ServiceStatus

@@ -11,7 +11,8 @@ enum DispatchThreads {
   /// When work of ours was last done by one of its threads, or a thread could be had; in nanoseconds.
   private static let lastHad = Atomic<Int64>(.min)
 
-  /// As far as anybody can know: another may take the last thread in this moment. Makes a thread at most once in a while.
+  /// As far as anybody can know: another may take the last thread in this moment. Makes a thread at most once in a
+  /// while.
   static var canBeHad: Bool {
     let last = MonotonicTime(nanoseconds: lastHad.load(ordering: .relaxed))
     if last.duration(to: .now()) < keeps { return true }

@@ -10,8 +10,8 @@ import CLinux
 public struct UnixSignal: RawRepresentable, Hashable, Sendable {
   public let rawValue: Int32
 
-  /// A signal by its number; `nil` for SIGKILL, SIGSTOP, the signals between the standard and the real-time ones, and numbers that
-  /// are no signals.
+  /// A signal by its number; `nil` for SIGKILL, SIGSTOP, the signals between the standard and the real-time ones, and
+  /// numbers that are no signals.
   public init?(rawValue: Int32) {
     let isStandard = Self.standardNames[rawValue] != nil
     let isRealTime = (clinux_sigrtmin()...clinux_sigrtmax()).contains(rawValue)

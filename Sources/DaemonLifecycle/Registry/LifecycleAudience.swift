@@ -33,9 +33,6 @@ struct LifecycleAudience<Member: Sendable>: Sendable {
     }
   }
 
-  /// The segment that the member at `index` is in.
-  func segment(at index: Int) -> Segment? { segments.first { $0.end > index } }
-
   /// How many groups there are from `index` on, which is the first of its group.
   func groupCount(from index: Int) -> Int {
     var (count, start) = (0, index)
@@ -44,16 +41,5 @@ struct LifecycleAudience<Member: Sendable>: Sendable {
       start = segment.end
     }
     return count
-  }
-
-  /// As lists.
-  var groups: [[Member]] {
-    var (groups, start): ([[Member]], Int) = ([], 0)
-    for segment in segments {
-      let part = members[start..<segment.end]
-      groups += segment.isConcurrent ? [Array(part)] : part.map { [$0] }
-      start = segment.end
-    }
-    return groups
   }
 }

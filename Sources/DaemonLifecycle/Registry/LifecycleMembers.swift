@@ -1,5 +1,5 @@
-/// The observers as the registry sees them, in the order in which they receive on the way up: by phase, then by id, which
-/// grows with each addition.
+/// The observers as the registry sees them, in the order in which they receive on the way up: by phase, then by id,
+/// which grows with each addition.
 ///
 /// Adding and removing take the same time however many there are, up to a search; so does finding the neighbour
 /// of the last one found, which is how a delivery goes through them, and those few who are behind the others.

@@ -44,8 +44,6 @@ struct LifecycleRegistry: Sendable {
     case expedite
     /// The third signal.
     case exitNow
-    /// A health check, which stands beside the transition under way.
-    case checkHealth
   }
 
   /// Changes at the beginning of a `Did…` step and at the end of a `Will…` one.
@@ -67,10 +65,10 @@ struct LifecycleRegistry: Sendable {
   private(set) var transitionKind = LifecycleTransition.launch
   /// The step being delivered; `next()` gives none meanwhile.
   private(set) var current: Plan? {
-    didSet { news = current?.step.change ?? .nothing }
+    didSet { changeOfCurrentStep = current?.step.change ?? .nothing }
   }
   /// What whoever is reached by the current step then knows.
-  private var news = NotificationKind.Change.nothing
+  private var changeOfCurrentStep = NotificationKind.Change.nothing
   /// The termination has taken steps from the transition that was under way.
   private(set) var hasCutTransition = false
   /// How many signals asked for an end: only signals escalate.
@@ -89,7 +87,6 @@ struct LifecycleRegistry: Sendable {
   /// Takes one fact in. `postID` names a posted notification to its poster.
   mutating func receive(_ event: LifecycleEvent, postID: PostID? = nil) -> Effect {
     if case .terminate = event.kind { return terminate(event.cause) }
-    if case .checkHealth = event.kind { return state == .terminated ? .refused : .checkHealth }
     guard termination == nil, state != .terminated else { return .refused }
     switch event.kind {
     case .launch: requests.enqueueLaunch(event.cause)
@@ -134,7 +131,7 @@ struct LifecycleRegistry: Sendable {
     transitionNumber += 1
     transitionKind = .termination
     // A daemon that was never launched has nothing to take down.
-    let isLaunched = state != .launching || current != nil
+    let isLaunched = state != .launching
     steps = isLaunched ? [.bodyEnds, .kind(.shouldSaveState), .kind(.willTerminate)] : []
     if !isLaunched { state = .terminated }
     return .terminate
@@ -156,12 +153,12 @@ struct LifecycleRegistry: Sendable {
 
   /// Who will receive the rest of the transition under way, step by step, as far as that is known now.
   var remainingAudience: [(step: LifecycleStep, members: [ObserverID])] {
-    var hearing: [ObserverID] = []
-    let isHearing = { (progress: LifecycleMembers.ObserverProgress) in
+    var receivers: [ObserverID] = []
+    let isReceiver = { (progress: LifecycleMembers.ObserverProgress) in
       progress.reachedState != .launching || state == .launching
     }
-    members.forEach(where: isHearing) { hearing.append($0.id) }
-    return steps.map { ($0, hearing) }
+    members.forEach(where: isReceiver) { receivers.append($0.id) }
+    return steps.map { ($0, receivers) }
   }
 
   // MARK: Members
@@ -186,15 +183,15 @@ struct LifecycleRegistry: Sendable {
 
   /// The delivery under way has got to this member: it is being notified now.
   mutating func reached(_ id: ObserverID) {
-    switch news {
+    switch changeOfCurrentStep {
     case .state(let state, _): members.update(id) { $0.reachedState = state }
     case .suspended(let isSuspended): members.update(id) { $0.isSuspended = isSuspended }
     case .nothing: break
     }
   }
 
-  /// The hook that the member was reached with never began, so it knows no more than before. It is notified again when it
-  /// is neither busy nor where the daemon is; but not of the pause while terminating, when there is no later.
+  /// The hook that the member was reached with never began, so it knows no more than before. It is notified again
+  /// when it is neither busy nor where the daemon is; but not of the pause while terminating, when there is no later.
   mutating func notReached(_ id: ObserverID) {
     guard let step = current?.step, termination == nil || !step.isPause else { return }
     members.update(id) { member in

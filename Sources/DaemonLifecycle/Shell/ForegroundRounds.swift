@@ -16,6 +16,8 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
 
   private struct State {
     var round = Round.none
+    /// Grows with each round, so that a late task is not taken for that of another.
+    var number = 0
     /// The foreground came back while the last round's body was still overdue.
     var startsAgain = false
     /// No round begins after this; the caller returns when the one that runs has ended.
@@ -30,6 +32,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
       startsAgain = false
       guard case .none = round, !isClosing else { return false }
       round = .running(nil, isCancelled: false)
+      number += 1
       return true
     }
   }
@@ -94,6 +97,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
   }
 
   private func runBody() {
+    let number = state.withLock(\.number)
     // Detached: a hook's task-local values must not mark what the body does as part of the hook.
     let task = Task.detached {
       do {
@@ -104,7 +108,10 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
       }
     }
     let isCancelled = state.withLock { state in
-      guard case .running(_, let isCancelled) = state.round else { return false }
+      // It may have ended by now, and another may have begun.
+      guard state.number == number, case .running(_, let isCancelled) = state.round else {
+        return false
+      }
       state.round = .running(task, isCancelled: isCancelled)
       return isCancelled
     }

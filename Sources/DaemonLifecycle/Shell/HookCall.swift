@@ -66,8 +66,8 @@ final class HookCall: Sendable {
     }
   }
 
-  /// In the isolation of the hook: once this has begun it is on its actor, and one that was abandoned while it waited for
-  /// its actor does not begin.
+  /// In the isolation of the hook: once this has begun it is on its actor, and one that was abandoned while it waited
+  /// for its actor does not begin.
   private func call(
     on _: isolated any Actor, _ target: any AnyObject & Sendable
   ) async throws {

@@ -1,6 +1,7 @@
 import Synchronization
 
-/// A task that awaits the hooks of a transition, one after another, on the subject's executor.
+/// A task that awaits hooks, one after another, on the subject's executor. It takes the next one that begins when its
+/// own ends.
 ///
 /// A hook can't be abandoned by structured means, since a parent waits for its children; so a hook is
 /// abandoned by abandoning its driver, which stays cancelled, and another driver goes on.

@@ -138,7 +138,7 @@ extension LifecycleCore {
   func perform(_ work: inout Work) {
     if work.isOverdue { endProcess() }
     if let (isReady, number) = work.readiness { readiness?.set(isReady, number: number) }
-    if work.hasMessages { tell() }
+    if work.hasMessages { sendOutbox() }
     if let round = work.healthRound { sendBeacons(of: round) }
     // Cancellation handlers and deinits are the user's code.
     // One item each: a handler that blocks must not keep the others from being cancelled.
@@ -174,7 +174,7 @@ extension LifecycleCore {
   }
 
   /// Empties the outbox, unless another thread is about it already.
-  private func tell() {
+  private func sendOutbox() {
     var messages: [@Sendable () -> Void] = state.withLock { state in
       guard !state.isDelivering else { return [] }
       return Self.takeOutbox(&state)

@@ -36,14 +36,14 @@ extension LifecycleCore {
     case .unitJob(let job): unitJobIsKnown(job)
     case .watchdogTick(let stall):
       handle(.watchdogTick(stall: stall, asksMainActor: beacon.hasEverAnswered))
-    case .unmappedReload(let cause): tell(.unmappedReload(cause, at: .now()))
-    case .warning(let text): tell(.warning(text))
-    case .statusNote(let statusNote, let text): tell(.statusNote(statusNote, text))
+    case .unmappedReload(let cause): publish(.unmappedReload(cause, at: .now()))
+    case .warning(let text): publish(.warning(text))
+    case .statusNote(let statusNote, let text): publish(.statusNote(statusNote, text))
     }
   }
 
   /// Tells the sinks what concerns them alone.
-  private func tell(_ fact: LifecycleFact) { change { state, _ in state.effects.publish(fact) } }
+  private func publish(_ fact: LifecycleFact) { change { state, _ in state.effects.publish(fact) } }
 }
 
 extension LifecycleCore: HookExecutor.Client {

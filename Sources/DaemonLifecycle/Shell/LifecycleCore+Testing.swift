@@ -132,7 +132,3 @@ extension LifecycleMachine {
     return pending
   }
 }
-
-extension LifecycleStep {
-  var name: String { type.map { String(describing: $0) } ?? "the body's end" }
-}

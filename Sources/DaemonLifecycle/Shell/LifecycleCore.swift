@@ -2,12 +2,12 @@ import CLinux
 import DaemonSystemd
 import Synchronization
 
-/// What a subject is inside: the machine, and beside it what a machine can't hold (observers, tasks, continuations), under
-/// one lock.
+/// What a subject is inside: the machine, and beside it what a machine can't hold (observers, tasks, continuations),
+/// under one lock.
 ///
 /// Data goes one way: a source's input enters with `handle`, the machine decides, and its effects are bound to entries,
-/// drivers and continuations while the lock is held, and performed once it is free. Nothing of the user's runs under the
-/// lock, and nothing here decides anything about a call.
+/// drivers and continuations while the lock is held, and performed once it is free. Nothing of the user's runs under
+/// the lock, and nothing here decides anything about a call.
 @_documentation(visibility: internal)
 public final class LifecycleCore: TimeKeeper, Sendable {
   /// Access only while holding `state`'s lock.
@@ -173,8 +173,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   // MARK: The critical section
 
-  /// Changes the state, and does afterwards what must not be done under the lock. `driver` asks for its next call, which
-  /// is its own to make.
+  /// Changes the state, and does afterwards what must not be done under the lock. `driver` asks for its next call,
+  /// which is its own to make.
   @discardableResult
   func change<T: Sendable>(
     for driver: HookDriver? = nil,

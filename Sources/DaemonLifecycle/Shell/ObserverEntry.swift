@@ -1,12 +1,8 @@
-import Synchronization
-
-/// One registration of an observer: immutable, but for a flag; what changes about it is kept by the core.
+/// One registration of an observer: immutable; what changes about it is kept by the machine.
 final class ObserverEntry: Sendable {
   let id: ObserverID
   let phase: LifecyclePhase
   let hooks: [Hook]
-  /// What each of the hooks is for: beside them, so that looking for one touches no other.
-  private let kinds: [ObjectIdentifier?]
   let name: ObserverName
   /// The object that `removeObserver` names, by address; compared only while `target` is alive or the
   /// caller holds the object.
@@ -17,12 +13,6 @@ final class ObserverEntry: Sendable {
   weak let target: (any AnyObject & Sendable)?
   /// The observer as the actor that it is, without looking for that each time.
   let asActor: (@Sendable (any AnyObject & Sendable) -> any Actor)?
-  /// Set by the core, under its lock, when it was removed or is busy: a driver must ask before it calls its hook.
-  var needsCore: Bool {
-    get { asks.load(ordering: .acquiring) }
-    set { asks.store(newValue, ordering: .releasing) }
-  }
-  private let asks = Atomic<Bool>(false)
   /// Keeps the target of a closure without an owner alive as long as its entry is.
   private let anchor: Anchor?
 
@@ -31,7 +21,6 @@ final class ObserverEntry: Sendable {
     self.id = id
     self.phase = phase
     hooks = Hook.hooks(of: observer)
-    kinds = hooks.map(\.notification)
     self.name = name ?? .type(type(of: observer))
     ownerID = ObjectIdentifier(observer)
     isObserver = true
@@ -52,7 +41,6 @@ final class ObserverEntry: Sendable {
     self.id = id
     self.phase = phase
     hooks = closures
-    kinds = hooks.map(\.notification)
     self.name = name
     ownerID = owner.map { ObjectIdentifier($0) }
     isObserver = false
@@ -60,21 +48,6 @@ final class ObserverEntry: Sendable {
     self.anchor = anchor
     target = owner ?? anchor
     asActor = nil
-  }
-
-  /// Stands for the body of `run` in reports; nobody registers or calls it.
-  static let body = ObserverEntry(
-    id: ObserverID(value: 0), closures: [.none],
-    owner: nil, phase: .standard, name: .body)
-
-  /// The hook for notifications of `type`, of which an observer has one at most; or, for `nil`, for all.
-  func hook(for type: ObjectIdentifier?) -> Hook? {
-    for index in kinds.indices where kinds[index] == type { return hooks[index] }
-    return nil
-  }
-  /// How many calls a notification of `type` makes.
-  func hookCount(for type: ObjectIdentifier) -> Int {
-    hooks.count { $0.notification == type || $0.notification == nil }
   }
 
   private final class Anchor: Sendable {}

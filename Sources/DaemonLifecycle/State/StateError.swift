@@ -5,7 +5,8 @@ public import DaemonSystemd
 public enum StateError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The environment does not tell of a state directory, or not properly.
   case noStateDirectory(SystemdError?)
-  /// The name, the directory, a file or a store that was closed can't be used: a sentence that says why, and what to do about it.
+  /// The name, the directory, a file or a store that was closed can't be used: a sentence that says why, and what to
+  /// do about it.
   case unusable(String)
   /// Another store has the state, in this process or another; which process, where that is known and it still runs.
   case inUse(String, pid: Int32?)

@@ -42,8 +42,8 @@ final class StateLock: Sendable {
     } catch { throw .cause(purpose, error) }
   }
 
-  /// Not only by closing: a child that is being spawned right now has the file open until it executes something. Only by
-  /// closing in a child, where unlocking would take the lock from the parent.
+  /// Not only by closing: a child that is being spawned right now has the file open until it executes something. Only
+  /// by closing in a child, where unlocking would take the lock from the parent.
   deinit { if file.files.processID == owner { file.files.unlock(file.number) } }
 
   /// Whether whoever asks for the lock now still meets this one.

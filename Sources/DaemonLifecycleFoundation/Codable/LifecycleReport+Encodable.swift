@@ -22,7 +22,8 @@ public import DaemonLifecycle
 ///
 /// - `isOvertaken`: a termination came between, and not all was done.
 /// - `span`: what the report is of, as the timeline has it; not for a post. `budgetNanoseconds`: of a termination.
-///   `isHurried`: a second signal cut it short. `prelude`: what came before the first hook, a drain or, by name, what was
+///   `isHurried`: a second signal cut it short. `prelude`: what came before the first hook, a drain or, by name, what
+/// was
 ///   under way: `{"overtaken": "reload", "offsetNanoseconds": 0, "durationNanoseconds": 1000000}`.
 /// - Offsets are from the report's beginning. Hooks of one `registration` are of one observer.
 /// - `notification` is missing for the body of `run`.

@@ -7,8 +7,8 @@ final class BusPoll: Sendable {
   /// Readable when the session has something to do; the same number for the session's whole life.
   let descriptor: Int32
   private let timer: Int32
-  /// Freed by the deinit; what is behind it are atomics. No eventfd, since other code of the process may close it, and a
-  /// wake-up would go into whatever file has its number then.
+  /// Freed by the deinit; what is behind it are atomics. No eventfd, since other code of the process may close it,
+  /// and a wake-up would go into whatever file has its number then.
   nonisolated(unsafe) private let waker = clinux_waker_make()!
   /// Why one of the descriptors could not be had; the session is then unavailable for ever.
   let failure: BusError?

@@ -3,8 +3,8 @@ import Synchronization
 
 /// How long systemd waits for a stop of this service.
 ///
-/// Asked until systemd has answered, since a stop without the answer may end in SIGKILL before state is saved; and again
-/// after a re-execution of systemd, which reads the unit again.
+/// Asked until systemd has answered, since a stop without the answer may end in SIGKILL before state is saved; and
+/// again after a re-execution of systemd, which reads the unit again.
 final class StopTimeoutReader: BusFollower {
   private struct State {
     var connections: BusWatch?

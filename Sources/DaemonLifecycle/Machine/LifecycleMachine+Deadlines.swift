@@ -1,0 +1,137 @@
+import DaemonSystemd
+
+// When a call is cancelled, when it is abandoned, and what may change that.
+extension LifecycleMachine {
+  /// Less than this is no time to do anything in.
+  private static let leastNanoseconds: Int64 = 1_000_000
+
+  /// The time of a call that begins now; `nil`: there is none for it.
+  func callTime(in id: DeliveryID, at now: MonotonicTime) -> CallTime? {
+    let own = now.advanced(byNanoseconds: policy.hookNanoseconds)
+    let outer = calls[id].constants.outer?.deadline ?? .distantFuture
+    guard let budget = limit(of: id, at: now) else {
+      guard now.advanced(byNanoseconds: Self.leastNanoseconds) <= outer else { return nil }
+      return CallTime(deadline: min(own, outer), grace: configuration.cancellationGrace)
+    }
+    let limit = min(budget.cancel, outer)
+    guard now.advanced(byNanoseconds: Self.leastNanoseconds) <= limit else { return nil }
+    return CallTime(deadline: min(own, limit), grace: budget.grace)
+  }
+
+  /// What the budget leaves for the group under way, or the next. `nil` unless draining, terminating, or suspending
+  /// while logind waits.
+  func limit(of id: DeliveryID, at now: MonotonicTime) -> BudgetLimit? {
+    // A health check stands beside a suspend, and has its own deadline.
+    if stop.budget == nil, sleep.budget == nil { return nil }
+    let sleepBudget = calls[id].budgetStep.isHealthCheck ? nil : sleep.budget
+    guard let budget = stop.budget ?? sleepBudget else { return nil }
+    let groups = calls[id].waitingGroups + 1
+    let share = budget.share(of: calls[id].budgetStep, among: groups, at: now)
+    let grace = min(configuration.cancellationGrace, share / 4)
+    return BudgetLimit(
+      cancel: now.advanced(by: share - grace), grace: grace, end: now.advanced(by: share))
+  }
+
+  /// What runs keeps its deadline, unless the budget ends before.
+  mutating func limitRunning(at now: MonotonicTime) {
+    for id in calls.order {
+      guard let limit = limit(of: id, at: now) else { continue }
+      for call in calls[id].running { calls.update(call) { $0.limit(to: limit) } }
+    }
+  }
+
+  /// Cancels the calls whose deadline has come and abandons those that were cancelled before.
+  mutating func expire(
+    _ statuses: [CallID: LifecycleReport.Outcome.Progress], at now: MonotonicTime,
+    _ effects: inout Effects
+  ) {
+    for id in calls.order where calls.contains(id) && calls[id].earliest <= now {
+      for call in calls.due(in: id, at: now) {
+        if calls.find(call)?.isCancelled == true {
+          abandon(call, statuses[call] ?? .unknown, at: now)
+        } else {
+          cancel(call, at: now, &effects)
+        }
+      }
+      calls.findEarliest(in: id)
+      advance(id, at: now, &effects)
+    }
+  }
+
+  mutating func cancel(
+    _ id: CallID, grace: Duration? = nil, at now: MonotonicTime, _ effects: inout Effects
+  ) {
+    calls.update(id) { $0.cancel(at: now, grace: grace) }
+    effects.cancels.append(id)
+  }
+
+  /// - Parameter status: Where a hook that has begun is.
+  mutating func abandon(
+    _ id: CallID, _ status: LifecycleReport.Outcome.Progress, at now: MonotonicTime
+  ) {
+    let call = calls.abandon(id)
+    if let observer = call.observer {
+      registry.setBusy(observer, true)
+      // A hook that never begins has brought its observer nothing: it is notified again once it is free, if there is
+      // a later.
+      if call.progress < .begun, !calls[call.delivery].isNested {
+        registry.notReached(observer)
+      }
+    }
+    let outcome: LifecycleReport.Outcome =
+      switch call.progress {
+      case .enqueued: .skipped(.noThread)
+      case .driven: .abandoned(.waitingForExecutor)
+      case .begun: .abandoned(status)
+      }
+    // What was not called has taken no time.
+    if call.progress == .enqueued {
+      calls[call.delivery].record(outcome, of: call.name, call.observer, began: call.began)
+      noteLaunch(of: call, outcome)
+    } else {
+      record(outcome, of: call, at: now)
+    }
+  }
+
+  mutating func extend(
+    _ id: CallID, by extra: Duration, at now: MonotonicTime, _ effects: inout Effects
+  ) {
+    guard let call = calls.find(id), !call.isCancelled else { return }
+    let outer = calls[call.delivery].outer?.deadline ?? .distantFuture
+    var deadline = min(call.deadline.advanced(by: extra), outer)
+    let gain = call.deadline.duration(to: deadline)
+    guard gain > .zero else { return }
+    var grace: Duration?
+    // The service manager is told, so the stop may take that much longer.
+    if !policy.hasServiceManager || !stop.extend(by: gain),
+      let limit = limit(of: call.delivery, at: now)
+    {
+      deadline = min(deadline, limit.cancel)
+      grace = limit.grace
+    }
+    calls.update(id) { $0.extend(to: deadline, grace: grace) }
+    if let call = calls.find(id) {
+      publishExtension(until: call.deadline.advanced(by: call.grace), at: now, &effects)
+    }
+  }
+
+  /// What the service manager is asked for beyond the time that a hook has got.
+  private static let margin = Duration.seconds(1)
+
+  /// The service manager's timers run while the daemon starts, reloads or stops. At other times the message would only
+  /// weaken the watchdog.
+  mutating func publishExtension(
+    until end: MonotonicTime, at now: MonotonicTime, _ effects: inout Effects
+  ) {
+    let until: MonotonicTime
+    if let budget = stop.budget {
+      until = budget.end.advanced(by: budget.exitGrace + Self.margin)
+    } else if let kind = transition?.kind, kind == .launch || kind == .reload {
+      until = end.advanced(by: Self.margin)
+    } else {
+      return
+    }
+    transition.update { $0.askedUntil = until }
+    effects.publish(.extended(now.duration(to: until)))
+  }
+}

@@ -1,0 +1,78 @@
+import DaemonSystemd
+
+// The beginning and the end of a transition, and what is published of it.
+extension LifecycleMachine {
+  mutating func beginTransition(
+    _ plan: LifecycleRegistry.Plan, at now: MonotonicTime, _ effects: inout Effects
+  ) {
+    var new = ActiveTransition(plan, at: now)
+    if plan.kind == .suspend { sleep.suspendBegins(at: now) }
+    // Without somebody to tell, nobody is woken for it.
+    if policy.hasServiceManager {
+      new.progressDeadline = now.advanced(by: ActiveTransition.progressInterval)
+    }
+    transition = new
+    effects.publish(.began(plan.kind, plan.cause, at: now))
+  }
+
+  mutating func finishTransition(at now: MonotonicTime, _ effects: inout Effects) {
+    guard let ended = transition.take() else { return }
+    if ended.kind == .suspend || ended.kind == .termination {
+      sleep.suspendEnded()
+      releasePostponed()
+    }
+    var report = LifecycleReport(cause: ended.cause, entries: ended.entries)
+    report.isOvertaken = ended.isOvertaken
+    report.span = stop.span(of: ended, to: now)
+    effects.publish(.ended(ended.kind, report, ended.began.duration(to: now), snapshot))
+    effects.messages.append(.reported(report, isHealthCheck: false))
+    if case .launch = ended.cause.origin { launchEnded(report, at: now, &effects) }
+    if registry.state == .terminated { conclude(report, at: now, &effects) }
+  }
+
+  /// Says how far the transition has come when it is time to.
+  mutating func publishProgress(at now: MonotonicTime, _ effects: inout Effects) {
+    guard let current = transition, current.progressDeadline <= now else { return }
+    transition.update { $0.progressDeadline = now.advanced(by: ActiveTransition.progressInterval) }
+    effects.publish(.progress(progress(of: current, at: now)))
+    // Said again, since `systemctl daemon-reload` makes systemd forget what it was asked for.
+    if let until = current.askedUntil, until > now {
+      effects.publish(.extended(now.duration(to: until)))
+    }
+  }
+
+  func progress(of transition: ActiveTransition, at now: MonotonicTime) -> LifecycleProgress {
+    var (done, waiting, names) = (transition.entries.count, 0, [ObserverName]())
+    for id in calls.order where !calls[id].isNested {
+      done += calls[id].entries.count
+      waiting += calls[id].waiting.count
+      names += calls[id].running.compactMap { calls.find($0)?.name }
+    }
+    let planned = registry.remainingAudience.reduce(0) { sum, next in
+      guard let type = next.step.type.map({ ObjectIdentifier($0) }) else { return sum }
+      return next.members.reduce(sum) { $0 + (subscribers[$1]?.hookCount(for: type) ?? 0) }
+    }
+    return LifecycleProgress(
+      transition: transition.kind, done: done, total: done + names.count + waiting + planned,
+      waitingFor: names, elapsed: transition.began.duration(to: now))
+  }
+
+  /// Tells of an event that has changed why the daemon is in the background, while it stays there.
+  mutating func publishReasons(
+    _ cause: LifecycleCause, unless before: Set<BackgroundReason>, _ effects: inout Effects
+  ) {
+    guard registry.state == .background, registry.termination == nil,
+      !registry.backgroundReasons.isEmpty, registry.backgroundReasons != before
+    else { return }
+    effects.publish(.reasonsChanged(cause, snapshot))
+  }
+
+  /// Once what a sleep asked for has been done; at once where there is nothing to do. A termination that overtakes it
+  /// saves in its place, so the machine waits for its end.
+  mutating func publishReadyToSleep(_ effects: inout Effects) {
+    guard sleep.isAwaited, stop.exit != nil || registry.isSleepSettled, sleep.takeAwaited() else {
+      return
+    }
+    effects.publish(.readyToSleep)
+  }
+}
