@@ -388,7 +388,10 @@ struct MachineModel {
     if shared.machine.transition != nil, !shared.machine.registry.isInTransition {
       fail("a transition that is over goes on")
     }
-    if exit != nil, !openPosts.isEmpty { fail("a post has no answer at the end") }
+    // A hook that has not waited for its post may leave that under way.
+    if exit != nil, shared.machine.calls.order.isEmpty, !openPosts.isEmpty {
+      fail("a post has no answer at the end")
+    }
     if exit != nil, isSleepAwaited { fail("logind waits for the end") }
   }
 
