@@ -18,6 +18,8 @@ final class EventPoll: Sendable {
   /// Written by `init` and by `repair`; -1: there is none.
   private let epoll = Atomic<Int32>(-1)
   let waker = Waker()
+  /// A pressure file is in the set: to ask whether such a set is ready takes the file's event.
+  private let holdsPressure = Atomic<Bool>(false)
   private struct Alarm {
     /// The timerfd; -1: there is none.
     var timer: Int32 = -1
@@ -103,6 +105,11 @@ final class EventPoll: Sendable {
   private var holdsTimer: Bool { holds(alarm.withLock { $0.timer }) }
 
   func add(_ descriptor: PolledDescriptor) throws(LifecycleError) {
+    if descriptor.events & UInt32(POLLPRI) != 0 {
+      holdsPressure.store(true, ordering: .releasing)
+      // A wait that has begun with poll(2) would take the event.
+      wake()
+    }
     guard control(EPOLL_CTL_ADD, descriptor) else {
       throw .system("watch file descriptor \(descriptor.number)", errno: clinux_errno())
     }
@@ -171,8 +178,9 @@ final class EventPoll: Sendable {
     let timeout = isSet && !waker.isLost ? milliseconds : 0
     var ready = Ready()
     withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: 16) { events in
-      var count = takeEvents(into: events)
-      if count == 0, timeout != 0 {
+      let isDirect = holdsPressure.load(ordering: .acquiring)
+      var count = takeEvents(into: events, within: isDirect ? timeout : 0)
+      if !isDirect, count == 0, timeout != 0 {
         ready.isLost = !waitForEvents(timeout)
         count = takeEvents(into: events)
       }
@@ -183,17 +191,21 @@ final class EventPoll: Sendable {
     return ready
   }
 
-  /// Without waiting; negative when the set is not ours any more.
-  private func takeEvents(into events: UnsafeMutableBufferPointer<epoll_event>) -> Int {
-    Int(
-      epoll_wait(
-        epoll.load(ordering: .relaxed), events.baseAddress!, Int32(events.count), 0))
+  /// Negative when the set is not ours any more.
+  private func takeEvents(
+    into events: UnsafeMutableBufferPointer<epoll_event>, within milliseconds: Int32 = 0
+  ) -> Int {
+    let count = epoll_wait(
+      epoll.load(ordering: .relaxed), events.baseAddress!, Int32(events.count), milliseconds)
+    // A signal handler may end it early.
+    return count < 0 && clinux_errno() == EINTR ? 0 : Int(count)
   }
 
   /// Waits until the set has events; false when descriptors of the process were closed meanwhile.
   ///
   /// poll(2) holds the files that it waits for until it returns, closed or not; epoll_wait(2) does not. So when other
-  /// code closes every descriptor of the process, the waker's end that is waited for hangs up and ends the wait.
+  /// code closes every descriptor of the process, the waker's end that is waited for hangs up and ends the wait. Not with
+  /// a pressure file in the set, whose event poll(2) would take: then such a loss is seen at the next signal.
   private func waitForEvents(_ milliseconds: Int32) -> Bool {
     withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 2) { files in
       files[0] = pollfd(fd: epoll.load(ordering: .relaxed), events: Int16(POLLIN), revents: 0)
