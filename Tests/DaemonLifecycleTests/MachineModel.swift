@@ -45,15 +45,10 @@ struct MachineModel {
     case clock
   }
 
-  /// What an observer's hooks have seen.
   struct Observer: Sendable {
     enum Presence: Int, Sendable { case expected, present, removed }
     var presence = Presence.expected
-    var isLaunched = false
-    var isInForeground = false
-    var isSuspended = false
-    var launchFailed = false
-    var isTerminated = false
+    var history = ObserverHistory()
   }
 
   /// Shared by all states that have come to be from it; never changed once it is in one.
@@ -283,7 +278,7 @@ struct MachineModel {
   }
 
   private mutating func noteFailedLaunch(_ index: Int) {
-    if setup.launchMayFail { observers[index].launchFailed = true }
+    if setup.launchMayFail { observers[index].history.hasLaunchFailed = true }
   }
 
   // MARK: Hooks
@@ -297,34 +292,8 @@ struct MachineModel {
     if !isNested, !call.step.isSave, shared.machine.calls.unfinished[call.observer] != nil {
       fail("\(call.step.name) beside an abandoned hook of the same observer")
     }
-    if !isNested, observers[index].isTerminated { fail("\(call.step.name) after the end") }
-    var observer = observers[index]
-    receive(call.step, &observer)
-    observers[index] = observer
-  }
-
-  private mutating func receive(_ step: LifecycleStep, _ observer: inout Observer) {
-    switch step.kind {
-    case .didFinishLaunching:
-      if observer.isLaunched { fail("launched twice") }
-      observer.isLaunched = true
-    case .willEnterForeground:
-      if !observer.isLaunched || observer.isInForeground { fail("in the foreground from nowhere") }
-      observer.isInForeground = true
-    case .didEnterBackground:
-      if !observer.isInForeground { fail("left a foreground that it was not in") }
-      observer.isInForeground = false
-    case .willSuspend:
-      if observer.isSuspended || observer.isInForeground { fail("suspended at the wrong time") }
-      observer.isSuspended = true
-    case .didResume:
-      if !observer.isSuspended { fail("resumed without having been suspended") }
-      observer.isSuspended = false
-    case .willTerminate: observer.isTerminated = true
-    case .shouldSaveState:
-      if !observer.isLaunched || observer.launchFailed { fail("saves what it never restored") }
-    default: break
-    }
+    if !isNested, observers[index].history.isTerminated { fail("\(call.step.name) after the end") }
+    if let problem = observers[index].history.receive(call.step) { fail(problem) }
   }
 
   private mutating func end(_ id: CallID, _ end: LifecycleMachine.CallEnd) {
@@ -433,12 +402,15 @@ struct MachineModel {
     if !registry.isIdle { fail("at rest with something to do") }
     if registry.termination != nil { fail("at rest instead of at its end") }
     if isSleepAwaited { fail("at rest, and logind waits") }
-    for observer in observers where observer.presence == .present && !observer.launchFailed {
-      if !observer.isLaunched { fail("never launched") }
-      if observer.isInForeground != (registry.state == .foreground) {
+    for observer in observers
+    where observer.presence == .present && !observer.history.hasLaunchFailed {
+      if !observer.history.isLaunched { fail("never launched") }
+      if observer.history.isInForeground != (registry.state == .foreground) {
         fail("at rest an observer is not where the daemon is")
       }
-      if observer.isSuspended, !registry.isSuspended { fail("at rest an observer sleeps on") }
+      if observer.history.isSuspended, !registry.isSuspended {
+        fail("at rest an observer sleeps on")
+      }
     }
   }
 }
@@ -468,11 +440,11 @@ extension MachineModel: ExplorableModel {
     var key = StateKey()
     for observer in observers {
       key.add(observer.presence.rawValue)
-      key.add(observer.isLaunched)
-      key.add(observer.isInForeground)
-      key.add(observer.isSuspended)
-      key.add(observer.launchFailed)
-      key.add(observer.isTerminated)
+      key.add(observer.history.isLaunched)
+      key.add(observer.history.isInForeground)
+      key.add(observer.history.isSuspended)
+      key.add(observer.history.hasLaunchFailed)
+      key.add(observer.history.isTerminated)
     }
     for bit in [
       isSleepAwaited, isLaunched, hasBodyBegun, isBodyRunning, isRunAwaited, poolRound != nil,

@@ -30,11 +30,7 @@ struct MachineSimulation: ~Copyable {
   private struct Observer {
     let id: ObserverID
     let phase: LifecyclePhase
-    var isLaunched = false
-    var isInForeground = false
-    var isSuspended = false
-    var hasLaunchFailed = false
-    var isTerminated = false
+    var history = ObserverHistory()
   }
 
   private struct Note: LifecycleNotification {}
@@ -264,7 +260,7 @@ struct MachineSimulation: ~Copyable {
 
   private mutating func noteFailedLaunch(_ id: ObserverID) {
     guard machine.configuration.terminatesWhenLaunchFails else { return }
-    change(id) { $0.hasLaunchFailed = true }
+    change(id) { $0.history.hasLaunchFailed = true }
   }
 
   private mutating func change(_ id: ObserverID, _ body: (inout Observer) -> Void) {
@@ -346,34 +342,10 @@ struct MachineSimulation: ~Copyable {
     if !hook.isNested, !hook.step.isSave, !others.isEmpty {
       fail("\(hook.step.name) beside another hook of the same observer")
     }
-    if !hook.isNested, observers[index].isTerminated { fail("\(hook.step.name) after the end") }
-    var observer = observers[index]
-    hear(hook.step, &observer)
-    observers[index] = observer
-  }
-
-  private mutating func hear(_ step: LifecycleStep, _ observer: inout Observer) {
-    switch step.kind {
-    case .didFinishLaunching:
-      if observer.isLaunched { fail("launched twice") }
-      observer.isLaunched = true
-    case .willEnterForeground:
-      if !observer.isLaunched || observer.isInForeground { fail("in the foreground from nowhere") }
-      observer.isInForeground = true
-    case .didEnterBackground:
-      if !observer.isInForeground { fail("left a foreground that it was not in") }
-      observer.isInForeground = false
-    case .willSuspend:
-      if observer.isSuspended || observer.isInForeground { fail("suspended at the wrong time") }
-      observer.isSuspended = true
-    case .didResume:
-      if !observer.isSuspended { fail("resumed without having been suspended") }
-      observer.isSuspended = false
-    case .willTerminate: observer.isTerminated = true
-    case .shouldSaveState:
-      if !observer.isLaunched || observer.hasLaunchFailed { fail("saves what it never restored") }
-    default: break
+    if !hook.isNested, observers[index].history.isTerminated {
+      fail("\(hook.step.name) after the end")
     }
+    if let problem = observers[index].history.receive(hook.step) { fail(problem) }
   }
 
   // MARK: Effects
@@ -582,9 +554,9 @@ struct MachineSimulation: ~Copyable {
     guard machine.isIdle, hooks.isEmpty, machine.registry.isIdle else {
       return fail("at rest something is under way")
     }
-    for observer in observers where !observer.hasLaunchFailed {
-      if !observer.isLaunched { fail("never launched") }
-      if observer.isInForeground != (machine.registry.state == .foreground) {
+    for observer in observers where !observer.history.hasLaunchFailed {
+      if !observer.history.isLaunched { fail("never launched") }
+      if observer.history.isInForeground != (machine.registry.state == .foreground) {
         fail("at rest an observer is not where the daemon is")
       }
     }
@@ -609,7 +581,8 @@ struct MachineSimulation: ~Copyable {
       fail("\(started - withdrawn - vanished) calls, and \(recorded) entries")
     }
     if awaitedSleeps > 0 { fail("logind waits for the end") }
-    for observer in observers where observer.isInForeground && !observer.hasLaunchFailed {
+    for observer in observers
+    where observer.history.isInForeground && !observer.history.hasLaunchFailed {
       trace.add("left in the foreground", observer.id.value)
     }
   }

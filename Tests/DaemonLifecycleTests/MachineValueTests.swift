@@ -368,3 +368,7 @@ private func constants(
     #expect(!body.isRunning && body.failure?.error is CancellationError && !body.cancel(at: at(3)))
   }
 }
+
+extension Body {
+  fileprivate var isRunning: Bool { if case .running = self { true } else { false } }
+}

@@ -8,8 +8,6 @@ enum Body: Sendable {
   /// With what it threw, if it threw.
   case ended(Failure?)
 
-  var isRunning: Bool { if case .running = self { true } else { false } }
-
   var failure: Failure? { if case .ended(let failure) = self { failure } else { nil } }
 
   /// True when it runs, and had not been cancelled before.

@@ -4,7 +4,7 @@ import DaemonSystemd
 struct Calls: Sendable {
   /// The oldest first, so sorted by id. At most one is not nested.
   private(set) var deliveries: [Delivery] = []
-  /// Each is in exactly one of its delivery's `running` and `unfinished`; its `slot` is its index in the former.
+  /// Each is in exactly one of its delivery's `running` and `unfinished`; its `runningIndex` is its index in the former.
   private var calls = Slots<Call>()
   private var lastDelivery: UInt64 = 0
   /// Abandoned calls that have not ended, by observer; the body's by `nil`. No list is empty.
@@ -100,7 +100,7 @@ struct Calls: Sendable {
   }
 
   private mutating func leave(_ call: Call) {
-    if let moved = self[call.delivery].remove(slot: call.runningIndex) {
+    if let moved = self[call.delivery].remove(at: call.runningIndex) {
       calls[moved].runningIndex = call.runningIndex
     }
   }

@@ -101,19 +101,19 @@ struct Delivery: Sendable {
 
   // MARK: What runs
 
-  /// The slot that the call gets.
+  /// Returns the call's index in `running`.
   mutating func add(_ call: CallID, next: MonotonicTime) -> Int {
     running.append(call)
     note(next)
     return running.count - 1
   }
 
-  /// The call that takes the slot: the last one, so that a big group takes no longer for each.
-  mutating func remove(slot: Int) -> CallID? {
+  /// Returns the call that takes the index: the last one, so that a big group takes no longer for each.
+  mutating func remove(at index: Int) -> CallID? {
     let last = running.removeLast()
     if running.isEmpty { earliest = .distantFuture }
-    guard slot < running.count else { return nil }
-    running[slot] = last
+    guard index < running.count else { return nil }
+    running[index] = last
     return last
   }
 

@@ -9,20 +9,17 @@ extension LifecycleMachine {
   func callTime(in id: DeliveryID, at now: MonotonicTime) -> CallTime? {
     let own = now.advanced(byNanoseconds: policy.hookNanoseconds)
     let outer = calls[id].constants.outer?.deadline ?? .distantFuture
-    guard let budget = limit(of: id, at: now) else {
-      guard now.advanced(byNanoseconds: Self.leastNanoseconds) <= outer else { return nil }
-      return CallTime(deadline: min(own, outer), grace: configuration.cancellationGrace)
-    }
-    let limit = min(budget.cancel, outer)
+    let budget = limit(of: id, at: now)
+    let limit = min(budget?.cancel ?? .distantFuture, outer)
     guard now.advanced(byNanoseconds: Self.leastNanoseconds) <= limit else { return nil }
-    return CallTime(deadline: min(own, limit), grace: budget.grace)
+    return CallTime(
+      deadline: min(own, limit), grace: budget?.grace ?? configuration.cancellationGrace)
   }
 
   /// What the budget leaves for the group under way, or the next. `nil` unless draining, terminating, or suspending
   /// while logind waits.
   func limit(of id: DeliveryID, at now: MonotonicTime) -> BudgetLimit? {
     // A health check stands beside a suspend, and has its own deadline.
-    if stop.budget == nil, sleep.budget == nil { return nil }
     let sleepBudget = calls[id].budgetStep.isHealthCheck ? nil : sleep.budget
     guard let budget = stop.budget ?? sleepBudget else { return nil }
     let groups = calls[id].waitingGroups + 1

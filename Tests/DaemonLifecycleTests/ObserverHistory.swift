@@ -1,0 +1,39 @@
+@testable import DaemonLifecycle
+
+/// What an observer's hooks have seen of the daemon, and which hook must not follow: the oracle of simulation and
+/// explorer.
+struct ObserverHistory: Sendable {
+  private(set) var isLaunched = false
+  private(set) var isInForeground = false
+  private(set) var isSuspended = false
+  private(set) var isTerminated = false
+  /// Set by whoever sees how the hook of the launch ended.
+  var hasLaunchFailed = false
+
+  /// A hook was called; what is wrong with that.
+  mutating func receive(_ step: LifecycleStep) -> String? {
+    switch step.kind {
+    case .didFinishLaunching:
+      defer { isLaunched = true }
+      return isLaunched ? "launched twice" : nil
+    case .willEnterForeground:
+      defer { isInForeground = true }
+      return !isLaunched || isInForeground ? "in the foreground from nowhere" : nil
+    case .didEnterBackground:
+      defer { isInForeground = false }
+      return isInForeground ? nil : "left a foreground that it was not in"
+    case .willSuspend:
+      defer { isSuspended = true }
+      return isSuspended || isInForeground ? "suspended at the wrong time" : nil
+    case .didResume:
+      defer { isSuspended = false }
+      return isSuspended ? nil : "resumed without having been suspended"
+    case .willTerminate:
+      isTerminated = true
+      return nil
+    case .shouldSaveState:
+      return !isLaunched || hasLaunchFailed ? "saves what it never restored" : nil
+    default: return nil
+    }
+  }
+}
