@@ -8,7 +8,7 @@ import Foundation
 ///     printf 'one\ntwo\n' | nc -N 127.0.0.1 7777
 ///
 /// Under systemd (`systemd/echod.socket`, `systemd/echod.service`) the socket is a socket unit's, so that nobody is
-/// refused while no daemon runs, and each connection is kept in systemd's store from the moment it is accepted.
+/// refused while no daemon runs, and each connection is kept in systemd's store once it has lasted a second.
 ///
 /// | what happens | to the connections |
 /// | --- | --- |
@@ -17,7 +17,7 @@ import Foundation
 /// | `systemctl stop` | every line that has come is answered, then each gets its end |
 /// | SIGUSR1 | nobody is accepted; each is answered, and ends once a quarter of a second was silent and no half line waits; SIGUSR2 goes on |
 /// | SIGTERM by hand | what has come is answered, then as a restart: `Restart=always` makes it one |
-/// | SIGKILL, a crash | they stay, but what was read and not answered, and answers not sent, are lost |
+/// | SIGKILL, a crash | those kept stay, but what was read and not answered, and answers not sent, are lost |
 ///
 /// For load balancers: while it drains, the listening socket stays, so a check that only connects sees no difference. Let
 /// it send a line and wait for the answer, or look for `--ready-file`, which goes before the first connection ends. An end

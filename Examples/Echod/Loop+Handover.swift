@@ -11,8 +11,8 @@ extension Loop {
     var unkept = Ending()
   }
 
-  /// Leaves every connection to the next run: the sockets, which systemd has since they were accepted, and what is half
-  /// said on them. Those that systemd has no place for are finished.
+  /// Leaves every connection to the next run: the sockets, most of which systemd has already, and what is half said on
+  /// them. Those that systemd has no place for are finished.
   ///
   /// From here on nothing is read: what has not been read waits in the sockets, for the next run.
   ///
@@ -33,7 +33,8 @@ extension Loop {
     var kept: [Connection] = []
     // For all of them together: a systemd that does not answer now must not take the time that saving needs.
     let end = ContinuousClock.now + .seconds(2)
-    for connection in connections.values {
+    // Who came first is kept first.
+    for connection in connections.values.sorted(by: { $0.id < $1.id }) {
       guard connection.flush(settings), !connection.endIfOver(at: .now) else {
         self.end(connection)
         continue

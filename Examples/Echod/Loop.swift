@@ -121,7 +121,7 @@ final class Loop {
   private func passTime() {
     let now = ContinuousClock.now
     let leaving = leaving
-    keeping.retry(connections, at: now)
+    keeping.work(connections, at: now)
     for connection in connections.values {
       if let due = connection.due(leaving), due <= now { advance(connection) }
     }
@@ -155,8 +155,8 @@ final class Loop {
         let connection = Connection(id: nextID, socket: socket, isPreserved: false)
         nextID += 1
         connections[connection.id] = connection
-        // Now, and not at the end: so it outlives a crash too.
-        keeping.keep(connection)
+        // Soon, and not at the end: so it outlives a crash too.
+        keeping.add(connection)
         if !limit.isForClients(socket) { return count + 1 }
       } catch {
         say("\(error) Nobody is accepted for a second.")

@@ -13,7 +13,7 @@ import Synchronization
 /// try preservation.forget(named: "state")      // it is in use now: a crash must not bring it back
 /// try preservation.closeUnknown()              // what another version has left
 /// …
-/// try preservation.preserve(peer.rawValue, named: "c17")  // when it is accepted: then a crash keeps it too
+/// try preservation.preserve(peer.rawValue, named: "c17")  // once it has lasted a second: then a crash keeps it too
 /// …
 /// try preservation.preserve(bytes, named: "state")        // at the end
 /// try preservation.barrier()                              // and only then exit
@@ -26,6 +26,9 @@ import Synchronization
 ///
 /// Give each descriptor a name of its own, for good: the manager forgets names, not descriptors, and its order is not
 /// to be relied on.
+///
+/// Each call is a message to the service manager, which hears messages before everything else, and pays about half a
+/// millisecond for one: preserve what lasts, and not each client that comes and goes.
 ///
 /// To end a connection that is preserved: take it out of your epoll, ``forget(named:timeout:)``, close. As long as
 /// the manager has its duplicate, closing neither hangs up on the peer nor takes it out of an epoll.

@@ -73,42 +73,99 @@ import Testing
     #expect(hasPeerEnded)
   }
 
+  /// So long after now, everybody has lasted.
+  private func later(_ duration: Duration = Keeping.probation) -> ContinuousClock.Instant {
+    .now + duration
+  }
+
   @Test func whatSystemdCouldNotBeToldIsToldLater() throws {
     try fillQueue()
     keeping.giveUp(connection(7, isPreserved: true))
     let due = try #require(keeping.due)
     _ = takeAll()
-    keeping.retry([:], at: due)
+    keeping.work([:], at: due)
     let told = takeAll()
     #expect(told.count == 1 && told[0].contains("FDSTOREREMOVE=1") && told[0].contains("c7"))
     #expect(keeping.due == nil)
   }
 
+  @Test func aConnectionIsKeptOnceItHasLasted() throws {
+    let connection = connection(8)
+    keeping.add(connection)
+    let due = try #require(keeping.due)
+    #expect(due <= later())
+    keeping.work([8: connection], at: connection.accepted + Keeping.probation / 2)
+    #expect(!connection.isPreserved && keeping.due != nil)
+    keeping.work([8: connection], at: later())
+    #expect(connection.isPreserved && keeping.due == nil)
+    #expect(takeAll().filter { $0.contains("FDSTORE=1") && $0.contains("c8") }.count == 1)
+  }
+
+  /// Each message costs systemd's process 1 time, and it hears them before everything else.
+  @Test func whoOnlyConnectsIsNothingToTellSystemd() throws {
+    for id in 1...1000 {
+      let connection = connection(id)
+      keeping.add(connection)
+      keeping.giveUp(connection)
+    }
+    #expect(keeping.due == nil && takeAll().isEmpty)
+  }
+
+  /// The queue here holds fewer than that: what it does not take is not lost.
+  @Test func systemdIsToldOfSoManyInASecondAndNoMore() throws {
+    let store = DescriptorStore(notify: try NotifySocket(address: path), limit: 4096)
+    let keeping = Keeping(
+      Preservation(passed: try PassedDescriptors(duplicating: []), store: store))
+    let connections = Dictionary(uniqueKeysWithValues: (1...200).map { ($0, connection($0)) })
+    for connection in connections.values { keeping.add(connection) }
+    var rounds: [Int] = []
+    while let due = keeping.due {
+      keeping.work(connections, at: max(due, later()))
+      rounds.append(takeAll().count)
+    }
+    #expect(rounds.allSatisfy { $0 <= Keeping.batch } && rounds.reduce(0, +) == 200)
+    #expect(connections.values.filter(\.isPreserved).count == 200)
+  }
+
   @Test func aConnectionThatCouldNotBeKeptIsKeptLater() throws {
     try fillQueue()
     let connection = connection(8)
-    #expect(!keeping.keep(connection) && !connection.isPreserved)
-    let due = try #require(keeping.due)
+    keeping.add(connection)
+    keeping.work([8: connection], at: later())
+    #expect(!connection.isPreserved && keeping.due != nil)
     _ = takeAll()
-    keeping.retry([8: connection], at: due)
+    keeping.work([8: connection], at: later(.seconds(10)))
     #expect(connection.isPreserved && keeping.due == nil)
     #expect(takeAll().contains { $0.contains("FDSTORE=1") && $0.contains("c8") })
+  }
+
+  /// As at the end of a run, which can't wait.
+  @Test func aYoungConnectionIsKeptAtTheEnd() throws {
+    let connection = connection(8)
+    keeping.add(connection)
+    let isKept = keeping.keep(connection, timeout: .zero)
+    #expect(isKept && connection.isPreserved && keeping.due == nil)
   }
 
   /// 4 places, of which one is the state's.
   @Test func aPlaceThatBecomesFreeIsUsed() throws {
     let connections = (1...4).map { connection($0) }
-    #expect(connections.map { keeping.keep($0) } == [true, true, true, false])
+    let known = Dictionary(uniqueKeysWithValues: connections.map { ($0.id, $0) })
+    for connection in connections { keeping.add(connection) }
+    keeping.work(known, at: later())
+    #expect(connections.map(\.isPreserved) == [true, true, true, false])
     #expect(keeping.due == nil)
     keeping.giveUp(connections[0])
-    let due = try #require(keeping.due)
-    keeping.retry([2: connections[1], 3: connections[2], 4: connections[3]], at: due)
+    #expect(keeping.due != nil)
+    keeping.work(known, at: later(.seconds(10)))
     #expect(connections[3].isPreserved && keeping.due == nil)
   }
 
   @Test func aConnectionThatHasEndedIsNotKept() throws {
     let connections = (1...4).map { connection($0) }
-    for connection in connections { keeping.keep(connection) }
+    let known = Dictionary(uniqueKeysWithValues: connections.map { ($0.id, $0) })
+    for connection in connections { keeping.add(connection) }
+    keeping.work(known, at: later())
     keeping.giveUp(connections[3])
     keeping.giveUp(connections[0])
     #expect(keeping.due == nil)

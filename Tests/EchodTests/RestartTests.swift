@@ -55,7 +55,7 @@ import Testing
 
     let second = try await run()
     #expect(peer.hears("two\n") && other.hears("hello\n"))
-    #expect(stored() == ["c1", "c2", "own-listener"])
+    try await eventually { self.stored() == ["c1", "c2", "own-listener"] }
     await end(second, .tryRestart)
     let third = try await run()
     peer.send("ee\n")
@@ -116,6 +116,10 @@ import Testing
       #expect(peer.hearsTheEnd)
     }
     #expect(stored() == ["own-listener"])
+    let lasting = try Peer(path)
+    try await eventually { self.stored() == ["c21", "own-listener"] }
+    lasting.endSending()
+    #expect(lasting.hearsTheEnd && stored() == ["own-listener"])
     await end(first, .stop)
     #expect(manager.violations == [])
   }
@@ -128,7 +132,7 @@ import Testing
       peer.send("one\n")
       #expect(peer.hears("one\n"))
     }
-    #expect(stored().count == 15)
+    try await eventually { self.stored().count == 15 }
     await end(first, .restart)
     #expect(stored().count == 16 && manager.violations == [])
     let second = try await run()

@@ -85,7 +85,11 @@ import Testing
   func aKillKeepsTheConnections(_ release: Release) async throws {
     try await release.test { machine in
       let echod = try await machine.echod()
-      let kill = "systemctl kill --kill-whom=main --signal=KILL \(echod.service.name)"
+      // All that have lasted are kept: systemd has them soon.
+      let kept = "until [ $(systemctl show -P NFileDescriptorStore \(echod.service.name)) = 50 ]"
+      let kill =
+        "\(kept); do sleep .05; done;"
+        + " systemctl kill --kill-whom=main --signal=KILL \(echod.service.name)"
       let counts = try await machine.load(
         echod, ["--clients=50", "--quiesce", "--do=\(kill)", "--do=\(kill)"])
       #expect(counts["dropped"] == 0 && counts["bad"] == 0 && counts["refused"] == 0)
