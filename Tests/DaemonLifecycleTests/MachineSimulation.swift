@@ -40,6 +40,8 @@ struct MachineSimulation: ~Copyable {
   private var now = MonotonicTime(nanoseconds: 0)
   private let lie: MachineLie?
   private var lieCount = 0
+  /// Whom the report of the transition under way must name, by the notification's type.
+  private var expected: [ObjectIdentifier: Set<ObserverID>] = [:]
 
   private var hooks: [CallID: Hook] = [:]
   private var observers: [Observer] = []
@@ -398,6 +400,9 @@ struct MachineSimulation: ~Copyable {
       if let call = begunHook(), lies(lie) {
         machine.calls.update(call) { $0.extend(to: .distantFuture, grace: nil) }
       }
+    case .skipsTheRest:
+      let waiting = machine.calls.deliveries.first { !$0.isNested && !$0.waiting.isEmpty }
+      if let id = waiting?.id, lies(lie) { machine.calls[id].skipWaiting() }
     case .forgetsTheStop where machine.registry.termination == nil && lies(lie):
       machine.registry.abort()
     default: break
@@ -508,10 +513,40 @@ struct MachineSimulation: ~Copyable {
     case .fact(.readyToSleep):
       if awaitedSleeps == 0 { fail("ready for a sleep that nobody announced") }
       if !lies(.forgetsTheSleep) { awaitedSleeps = 0 }
+    case .announced(let step, _): expectEntries(of: step)
     case .fact(.ended(let transition, let report, let elapsed, _)):
+      checkEntries(of: report)
       trace.add(transition.event, UInt64(report.entries.count))
       if elapsed < .zero { fail("\(transition.event) took less than no time") }
     default: break
+    }
+  }
+
+  /// Whom a report must name, whatever has become of their hooks.
+  private mutating func expectEntries(of step: LifecycleStep) {
+    let kinds: [NotificationKind?] = [.shouldReload, .shouldSaveState, .willTerminate]
+    guard kinds.contains(step.kind), let type = step.type else { return }
+    expected[ObjectIdentifier(type)] = Set(
+      observers.filter { $0.history.isLaunched && !$0.history.hasLaunchFailed }.map(\.id))
+  }
+
+  private mutating func checkEntries(of report: LifecycleReport) {
+    for (type, ids) in expected {
+      let named = Set(
+        report.entries.filter { $0.notification.map { ObjectIdentifier($0) } == type }
+          .map(\.registration))
+      for observer in observers where ids.contains(observer.id) {
+        if !named.contains(observer.id.value) { fail("a report leaves an observer out") }
+      }
+    }
+    expected = [:]
+    // Known from the report, since the next step may be announced before its hook has ended.
+    for entry in report.entries
+    where entry.notification == DidFinishLaunching.self && entry.outcome.severity > 0 {
+      if case .skipped = entry.outcome { continue }
+      if let id = observers.first(where: { $0.id.value == entry.registration })?.id {
+        noteFailedLaunch(id)
+      }
     }
   }
 
@@ -604,7 +639,7 @@ enum MachineLie: CaseIterable {
   case losesACancel, losesARemoval, losesTheClock, turnsTheClockBack, forgetsTheSleep, endsWell
   // The machine itself: as if one of its rules were missing.
   case takesForReached, forgetsAReached, forgetsAnObserver, launchesAgain
-  case forgetsACall, abandonsEarly, losesADeadline, forgetsTheStop, refusesAMove
+  case forgetsACall, abandonsEarly, losesADeadline, skipsTheRest, forgetsTheStop, refusesAMove
 }
 
 /// What has happened, as a number: the same for the same story.
