@@ -531,15 +531,6 @@ struct MachineSimulation: ~Copyable {
   }
 
   private mutating func checkEntries(of report: LifecycleReport) {
-    for (type, ids) in expected {
-      let named = Set(
-        report.entries.filter { $0.notification.map { ObjectIdentifier($0) } == type }
-          .map(\.registration))
-      for observer in observers where ids.contains(observer.id) {
-        if !named.contains(observer.id.value) { fail("a report leaves an observer out") }
-      }
-    }
-    expected = [:]
     // Known from the report, since the next step may be announced before its hook has ended.
     for entry in report.entries
     where entry.notification == DidFinishLaunching.self && entry.outcome.severity > 0 {
@@ -548,6 +539,16 @@ struct MachineSimulation: ~Copyable {
         noteFailedLaunch(id)
       }
     }
+    for (type, ids) in expected {
+      let named = Set(
+        report.entries.filter { $0.notification.map { ObjectIdentifier($0) } == type }
+          .map(\.registration))
+      for observer in observers
+      where ids.contains(observer.id) && !observer.history.hasLaunchFailed {
+        if !named.contains(observer.id.value) { fail("a report leaves an observer out") }
+      }
+    }
+    expected = [:]
   }
 
   private mutating func note(_ entry: LifecycleReport.Entry) {
