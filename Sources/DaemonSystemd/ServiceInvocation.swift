@@ -5,10 +5,7 @@ extension ServiceEnvironment {
   public var invocationID: String? {
     get throws(SystemdError) {
       guard let id = variables["INVOCATION_ID"] else { return nil }
-      let valid = id.utf8.allSatisfy { byte in
-        byte.isDigit || byte >= 0x61 && byte <= 0x66 || byte >= 0x41 && byte <= 0x46
-      }
-      guard valid, id.utf8.count == 32 else {
+      guard id.utf8.allSatisfy(\.isHexDigit), id.utf8.count == 32 else {
         throw malformed("INVOCATION_ID", "is not 32 hexadecimal digits")
       }
       return id

@@ -181,7 +181,8 @@ final class Lines: Sendable {
     #expect(after[0].contains(.init(name: "DROPPED_ENTRIES", value: Array("2".utf8))))
     #expect(after[0].contains(.init(name: "PRIORITY", value: Array("4".utf8))))
     #expect(
-      after[0].contains(.init(name: "MESSAGE_ID", value: Array(Journal.droppedMessageID.utf8))))
+      after[0].contains(
+        .init(name: "MESSAGE_ID", value: Array(Journal.droppedMessageID.description.utf8))))
     #expect(after[1].first == .init(name: "MESSAGE", value: Array("after".utf8)))
     #expect(lines.all.isEmpty)
   }
@@ -320,6 +321,6 @@ final class Lines: Sendable {
   }
 
   @Test func theIDOfDroppedEntriesIsOne() throws {
-    #expect(try MessageID(Journal.droppedMessageID).description == Journal.droppedMessageID)
+    #expect(try MessageID("\(Journal.droppedMessageID)") == Journal.droppedMessageID)
   }
 }
