@@ -146,8 +146,8 @@ import Testing
     let (granted, end) = try grant()
     defer { close(end) }
     answerInhibit(with: granted)
-    let lock = DelayLock.sleep()
-    lock.begin(Login1(session), inbox)
+    let lock = DelayLock(.sleep, .delayLock, consequence: "")
+    lock.begin(on: session, inbox)
     #expect(pump(session, peer) { lock.isHeld })
     peer.setOwner(of: Login1.service, to: ":1.7")
     let isOver = BusLog<Bool>()

@@ -45,7 +45,7 @@ package final class BusConnection {
   ) -> Int32 {
     var result = library.call(\.bus_new) { $0(&bus) }
     guard result >= 0, let bus else { return result }
-    result = address.withCString { text in library.call(\.bus_set_address) { $0(bus, text) } }
+    result = library.call(\.bus_set_address) { $0(bus, address) }
     guard result >= 0 else { return result }
     result = library.call(\.bus_set_bus_client) { $0(bus, 1) }
     guard result >= 0 else { return result }
@@ -120,7 +120,7 @@ package final class BusConnection {
 
   /// Calls a method. The completion gets the reply's values, or why there are none; `timeout` is how long to
   /// wait for the reply, at least 1 µs, at most a year.
-  package func call(
+  func call(
     _ method: BusMethod, arguments: [String] = [], timeout: Duration = .seconds(25),
     completion: @escaping @Sendable (Result<[BusValue], BusError>) -> Void
   ) {
@@ -168,10 +168,8 @@ package final class BusConnection {
       guard !text.utf8.contains(0) else {
         throw .invalidArgument("A string with a zero byte can't be sent over the bus.")
       }
-      let result = text.withCString { text in
-        library.call(\.bus_message_append_basic) {
-          $0(message, CChar(bitPattern: UInt8(ascii: "s")), text)
-        }
+      let result = library.call(\.bus_message_append_basic) {
+        $0(message, CChar(bitPattern: UInt8(ascii: "s")), text)
       }
       guard result >= 0 else { throw failure(result, "send \"\(text)\"") }
     }
@@ -195,14 +193,11 @@ package final class BusConnection {
   }
 
   /// Reads one property.
-  package func property(
-    _ name: String, of object: BusObject, timeout: Duration = .seconds(25),
+  func property(
+    _ name: String, of object: BusObject,
     completion: @escaping @Sendable (Result<BusValue, BusError>) -> Void
   ) {
-    call(
-      object.method("Get", interface: BusObject.properties),
-      arguments: [object.interface, name], timeout: timeout
-    ) { reply in
+    call(object.properties.method("Get"), arguments: [object.interface, name]) { reply in
       completion(
         reply.flatMap { values in
           guard values.count == 1, case .variant(let value) = values[0] else {
@@ -215,14 +210,11 @@ package final class BusConnection {
   }
 
   /// Reads all properties of an object's interface in one answer.
-  package func properties(
-    of object: BusObject, timeout: Duration = .seconds(25),
+  func properties(
+    of object: BusObject,
     completion: @escaping @Sendable (Result<[String: BusValue], BusError>) -> Void
   ) {
-    call(
-      object.method("GetAll", interface: BusObject.properties),
-      arguments: [object.interface], timeout: timeout
-    ) { reply in
+    call(object.properties.method("GetAll"), arguments: [object.interface]) { reply in
       completion(
         reply.flatMap { values in
           guard values.count == 1, let properties = values[0].dictionary else {
@@ -238,10 +230,10 @@ package final class BusConnection {
   /// Listens to a signal until `cancel` or the end of the connection; `installed` says once whether the bus
   /// has agreed. What is read after that call was made is not older than the first signal.
   ///
-  /// With a well-known name as sender only the owner of that name is heard: any program may send any signal
-  /// straight to another one, and the bus lets it through.
+  /// Only the owner of the sender's name is heard: any program may send any signal straight to another one, and the bus
+  /// lets it through.
   @discardableResult
-  package func match(
+  func match(
     _ rule: BusMatchRule,
     installed: @escaping @Sendable (Result<Void, BusError>) -> Void = { _ in },
     handler: @escaping @Sendable (Result<BusSignal, BusError>) -> Void
@@ -260,7 +252,7 @@ package final class BusConnection {
   }
 
   /// Ends a match; does nothing for one of another connection.
-  package func cancel(_ match: BusMatch) {
+  func cancel(_ match: BusMatch) {
     guard !forget(match.id) else { return }
     for name in owners.keys { owners[name]?.listeners[match.id] = nil }
   }
@@ -282,12 +274,10 @@ package final class BusConnection {
         answer(reader.error(in: BusMethod.addMatch).map { .failure($0) } ?? .success(()))
       },
       ended: { unanswered.take()?(.failure($0)) })
-    let result = text.withCString { text in
-      library.call(\.bus_add_match_async) {
-        $0(
-          bus, &callback.slot, text, BusCallback.onMessage, BusCallback.onInstalled,
-          callback.pointer)
-      }
+    let result = library.call(\.bus_add_match_async) {
+      $0(
+        bus, &callback.slot, text, BusCallback.onMessage, BusCallback.onInstalled,
+        callback.pointer)
     }
     // 1 on some versions, 0 on others.
     guard result >= 0 else { throw failure(result, "listen to \(text)") }
@@ -298,7 +288,7 @@ package final class BusConnection {
 
   /// Calls `handler` whenever the name gets another owner: its service has started (again).
   @discardableResult
-  package func onNewOwner(
+  func onNewOwner(
     of name: String, _ handler: @escaping @Sendable (BusConnection) -> Void
   ) -> BusMatch {
     track(name)
@@ -343,10 +333,11 @@ package final class BusConnection {
   }
 
   private func isGenuine(_ message: OpaquePointer, _ rule: BusMatchRule) -> Bool {
-    guard let expected = rule.sender else { return true }
     guard let sender = library.functions.bus_message_get_sender?(message) else { return false }
-    let unique = rule.wellKnownSender == nil ? expected : owners[expected]?.unique
-    return String(cString: sender) == unique
+    guard let name = rule.wellKnownSender else {
+      return String(cString: sender) == rule.sender
+    }
+    return String(cString: sender) == owners[name]?.unique
   }
 
   // MARK: Slots

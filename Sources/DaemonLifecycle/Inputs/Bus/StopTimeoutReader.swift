@@ -23,7 +23,7 @@ final class StopTimeoutReader: BusFollower {
     let connections = session.observe(
       BusSessionObserver(
         connected: { _ in }, disconnected: { [weak self] in self?.report($0, inbox) }))
-    let inquiry = manager.inquiry { [weak self] settled in
+    let inquiry = BusInquiry(Systemd1.service, on: session) { [weak self] settled in
       self?.willAsk()
       manager.timeoutStop { [weak self] answer in
         self?.take(answer, inbox)
