@@ -190,9 +190,7 @@ final class ResultBox<Value: Sendable>: Sendable {
   }
 
   func wait() -> Result<Value, SystemdError> {
-    while true {
-      if let result = result.withLock({ $0 }) { return result }
-      ready.wait()
-    }
+    ready.wait()
+    return result.withLock { $0! }
   }
 }

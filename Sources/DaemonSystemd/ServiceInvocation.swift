@@ -17,7 +17,13 @@ extension ServiceEnvironment {
   package var journalStream: FileIdentity? {
     get throws(SystemdError) {
       guard let text = variables["JOURNAL_STREAM"] else { return nil }
-      return try FileIdentity(journalStream: text)
+      let parts = text.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+        .map { decimal($0, as: UInt64.self) }
+      guard parts.count == 2, let device = parts[0], let inode = parts[1] else {
+        throw malformed(
+          "JOURNAL_STREAM", "is not a device and an inode number with a colon between")
+      }
+      return FileIdentity(device: device, inode: inode)
     }
   }
 }

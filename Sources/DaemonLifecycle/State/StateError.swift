@@ -85,15 +85,6 @@ public enum StateError: Error, Sendable, Equatable, CustomStringConvertible {
 
   // MARK: Causes
 
-  /// No descriptor or no memory for another open file.
-  var isShortage: Bool {
-    if case .system(_, let number) = self {
-      SystemCallError(number: number).isShortage
-    } else {
-      false
-    }
-  }
-
   /// The error of a step that makes calls and throws errors of its own.
   static func cause(_ purpose: String, _ error: any Error) -> StateError {
     switch error {

@@ -41,8 +41,8 @@ public final class StateStore: Sendable {
     /// What is on disk has been read without an error, or was written by us: a save destroys nothing that nobody has
     /// seen.
     var isChecked = false
-    /// What the last load or save has left on disk; `nil` when that is not certain.
-    var saved: Fingerprint?
+    /// The fingerprint of what the last load or save has left on disk; `nil` when that is not certain.
+    var saved: Int?
     /// Somebody has asked for a save unless nothing has changed.
     var compares = false
     /// Saves so far: whether there was one while the mutex was let go of.
@@ -178,7 +178,7 @@ public final class StateStore: Sendable {
       state.isChecked = true
       // A file beside it that is broken is worth a save.
       if let stored, state.saves == saves, stored.version == version, stored.broken.isEmpty {
-        state.saved = Fingerprint(stored.bytes)
+        state.saved = StateStore.fingerprint(stored.bytes)
       }
     }
     return stored
@@ -236,7 +236,7 @@ public final class StateStore: Sendable {
       state.compares = state.compares || unlessUnchanged
       return state.compares
     }
-    let fingerprint = compares ? Fingerprint(bytes) : nil
+    let fingerprint = compares ? StateStore.fingerprint(bytes) : nil
     while true {
       let didSave = try state.withLock { state throws(StateError) -> Bool? in
         try state.prepare()
@@ -258,7 +258,9 @@ public final class StateStore: Sendable {
   /// What can't be read can't be replaced: so where no file can be opened, the reserve is given up for reading.
   private func loadForSave() throws(StateError) {
     do throws(StateError) { _ = try load() } catch {
-      guard error.isShortage, state.withLock({ $0.files.releaseSpare() }) else { throw error }
+      guard case .system(_, let errno) = error, SystemdError.isShortage(errno),
+        state.withLock({ $0.files.releaseSpare() })
+      else { throw error }
       _ = try load()
     }
   }
@@ -293,15 +295,10 @@ public final class StateStore: Sendable {
   }
 
   /// A keyed hash, so that nobody who has a say in the state can make two that look alike.
-  private struct Fingerprint: Equatable {
-    private let hash: Int
-    private let count: Int
-
-    init(_ bytes: [UInt8]) {
-      var hasher = Hasher()
-      bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
-      hash = hasher.finalize()
-      count = bytes.count
-    }
+  private static func fingerprint(_ bytes: [UInt8]) -> Int {
+    var hasher = Hasher()
+    hasher.combine(bytes.count)
+    bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+    return hasher.finalize()
   }
 }
