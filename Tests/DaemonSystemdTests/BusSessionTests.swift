@@ -191,9 +191,7 @@ import Testing
       guard case .success(let connection) = connection else { return }
       let rule = BusMatchRule.signal(
         "Z", of: BusObject(destination: "a'b", path: "/", interface: "x.y"))
-      connection.match(
-        rule, installed: { if case .failure(let error) = $0 { errors.append(error) } }
-      ) { _ in }
+      connection.match(rule) { if case .failure(let error) = $0 { errors.append(error) } }
     }
     #expect(pump(session, peer) { errors.all.count == 3 })
     for case let error in errors.all {

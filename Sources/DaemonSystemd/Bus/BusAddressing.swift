@@ -140,13 +140,10 @@ extension BusMessageReader {
       pointer.map { String(cString: $0) } ?? ""
     }
     let functions = library.functions
-    do throws(BusError) {
-      return .success(
-        BusSignal(
-          sender: text(functions.bus_message_get_sender?(message)),
-          member: text(functions.bus_message_get_member?(message)), arguments: try readAll()))
-    } catch {
-      return .failure(error)
+    return Result { () throws(BusError) in
+      BusSignal(
+        sender: text(functions.bus_message_get_sender?(message)),
+        member: text(functions.bus_message_get_member?(message)), arguments: try readAll())
     }
   }
 

@@ -180,7 +180,7 @@ package final class BusConnection {
   ) -> Result<[BusValue], BusError> {
     let reader = BusMessageReader(library: library, message: reply)
     guard let error = reader.error(in: method) else {
-      do throws(BusError) { return .success(try reader.readAll()) } catch { return .failure(error) }
+      return Result { () throws(BusError) in try reader.readAll() }
     }
     // sd-bus answers for a peer that is gone, and for one that is late.
     if let bus, library.call(\.bus_is_open, { $0(bus) }) <= 0 {
@@ -227,26 +227,27 @@ package final class BusConnection {
 
   // MARK: Signals
 
-  /// Listens to a signal until `cancel` or the end of the connection; `installed` says once whether the bus
-  /// has agreed. What is read after that call was made is not older than the first signal.
+  /// Listens to a signal until `cancel` or the end of the connection. What is read after that call was made is not older
+  /// than the first signal.
   ///
   /// Only the owner of the sender's name is heard: any program may send any signal straight to another one, and the bus
   /// lets it through.
+  ///
+  /// - Parameter handler: Gets each signal, and why there will be none when the bus refuses.
   @discardableResult
   func match(
-    _ rule: BusMatchRule,
-    installed: @escaping @Sendable (Result<Void, BusError>) -> Void = { _ in },
-    handler: @escaping @Sendable (Result<BusSignal, BusError>) -> Void
+    _ rule: BusMatchRule, handler: @escaping @Sendable (Result<BusSignal, BusError>) -> Void
   ) -> BusMatch {
     if let name = rule.wellKnownSender { track(name) }
     let id = newID()
+    let refused = { (error: BusError) in handler(.failure(error)) }
     do throws(BusError) {
-      try addMatch(id, rule, installed) { [weak self] message in
+      try addMatch(id, rule, refused) { [weak self] message in
         guard let self, self.isGenuine(message, rule) else { return }
         handler(BusMessageReader(library: self.library, message: message).signal())
       }
     } catch {
-      installed(.failure(error))
+      refused(error)
     }
     return BusMatch(id: id)
   }
@@ -258,22 +259,17 @@ package final class BusConnection {
   }
 
   private func addMatch(
-    _ id: UInt64, _ rule: BusMatchRule,
-    _ installed: @escaping @Sendable (Result<Void, BusError>) -> Void,
+    _ id: UInt64, _ rule: BusMatchRule, _ refused: @escaping (BusError) -> Void,
     _ handler: @escaping (OpaquePointer) -> Void
   ) throws(BusError) {
     let bus = try open()
     let text = try rule.text()
-    // Cleared by the answer: at the end of the connection only those without one are told.
-    var unanswered: (@Sendable (Result<Void, BusError>) -> Void)? = installed
     let callback = BusCallback(
       message: handler,
-      installed: { [weak self] reply in
-        guard let self, let answer = unanswered.take() else { return }
-        let reader = BusMessageReader(library: self.library, message: reply)
-        answer(reader.error(in: BusMethod.addMatch).map { .failure($0) } ?? .success(()))
-      },
-      ended: { unanswered.take()?(.failure($0)) })
+      installed: { [library] reply in
+        let reader = BusMessageReader(library: library, message: reply)
+        if let error = reader.error(in: BusMethod.addMatch) { refused(error) }
+      })
     let result = library.call(\.bus_add_match_async) {
       $0(
         bus, &callback.slot, text, BusCallback.onMessage, BusCallback.onInstalled,
@@ -302,7 +298,7 @@ package final class BusConnection {
   private func track(_ name: String) {
     guard owners[name] == nil, (try? open()) != nil else { return }
     owners[name] = BusNameOwner()
-    let ignore: @Sendable (Result<Void, BusError>) -> Void = { _ in }
+    let ignore = { (_: BusError) in }
     try? addMatch(newID(), .nameOwnerChanged(of: name), ignore) { [weak self] message in
       guard let self else { return }
       let signal = BusMessageReader(library: self.library, message: message).signal()
@@ -334,10 +330,8 @@ package final class BusConnection {
 
   private func isGenuine(_ message: OpaquePointer, _ rule: BusMatchRule) -> Bool {
     guard let sender = library.functions.bus_message_get_sender?(message) else { return false }
-    guard let name = rule.wellKnownSender else {
-      return String(cString: sender) == rule.sender
-    }
-    return String(cString: sender) == owners[name]?.unique
+    let expected = rule.wellKnownSender.map { owners[$0]?.unique } ?? rule.sender
+    return String(cString: sender) == expected
   }
 
   // MARK: Slots

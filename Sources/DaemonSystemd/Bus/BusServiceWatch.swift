@@ -76,9 +76,7 @@ final class BusServiceWatch<Value: Equatable & Sendable>: Sendable {
     _ rule: BusMatchRule, on connection: BusConnection,
     handler: @escaping @Sendable (BusSignal) -> Void
   ) {
-    let match = connection.match(rule) { [self] result in
-      if case .failure(let error) = result { emit(.failure(error)) }
-    } handler: { [self] signal in
+    let match = connection.match(rule) { [self] signal in
       switch signal {
       case .success(let signal): handler(signal)
       case .failure(let error): emit(.failure(error))

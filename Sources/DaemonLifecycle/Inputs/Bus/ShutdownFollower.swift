@@ -13,14 +13,12 @@ final class ShutdownFollower: BusFollower {
   }
 
   private let save = Mutex(Save.none)
-  private let watch = Mutex<BusWatch?>(nil)
   private let lock = DelayLock(
     .shutdown, .shutdownLock, consequence: "a shutdown does not wait for the save")
 
-  func begin(on session: BusSession, _ inbox: BusInbox) {
+  func begin(on session: BusSession, _ inbox: BusInbox) -> [any Sendable] {
     lock.begin(on: session, inbox)
-    let shutdowns = Login1(session).watchShutdown { [weak self] event in self?.take(event, inbox) }
-    watch.withLock { $0 = shutdowns }
+    return [Login1(session).watchShutdown { [weak self] event in self?.take(event, inbox) }]
   }
 
   private func take(_ event: Result<ShutdownEvent, BusError>, _ inbox: BusInbox) {

@@ -10,22 +10,20 @@ final class SleepFollower: BusFollower {
     /// From the announcement of a sleep until the machine is awake again.
     var isAsleep = false
     var delay = Duration.seconds(5)
-    var watch: BusWatch?
-    var delays: BusInquiry?
   }
 
   private let state = Mutex(State())
   private let lock = DelayLock(
     .sleep, .delayLock, consequence: "a suspend does not wait for the hooks")
 
-  func begin(on session: BusSession, _ inbox: BusInbox) {
+  func begin(on session: BusSession, _ inbox: BusInbox) -> [any Sendable] {
     let login = Login1(session)
     lock.begin(on: session, inbox)
     let delays = BusInquiry(Login1.service, on: session) { [weak self] settled in
       login.inhibitDelayMax { [weak self] answer in settled(self?.take(answer) ?? true) }
     }
     let sleeps = login.watchSleep { [weak self] event in self?.take(event, inbox) }
-    state.withLock { ($0.watch, $0.delays) = (sleeps, delays) }
+    return [sleeps, delays]
   }
 
   /// Whether the delay is known now.

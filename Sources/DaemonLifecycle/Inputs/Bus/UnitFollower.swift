@@ -9,14 +9,14 @@ final class UnitFollower: BusFollower {
   private static let up = ["active", "reloading", "refreshing"]
 
   private let names: [String]
-  private let watches = Mutex<[BusWatch]>([])
   /// What is wrong, by unit.
   private let problems = Mutex<[String: String]>([:])
 
   init(_ names: [String]) { self.names = names }
 
-  func begin(on session: BusSession, _ inbox: BusInbox) {
+  func begin(on session: BusSession, _ inbox: BusInbox) -> [any Sendable] {
     let manager = Systemd1(session)
+    var watches: [any Sendable] = []
     var invalid: [String: String] = [:]
     for name in names {
       guard let unit = try? UnitName(name) else {
@@ -26,9 +26,10 @@ final class UnitFollower: BusFollower {
       let watch = manager.watchActiveState(of: unit) { [weak self] state in
         self?.take(state, of: name, inbox)
       }
-      watches.withLock { $0.append(watch) }
+      watches.append(watch)
     }
     note(invalid, inbox)
+    return watches
   }
 
   private func take(
