@@ -66,9 +66,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     by manager: FakeServiceManager
   ) -> Result<PassedDescriptors, SystemdError> {
     manager.willRestart()
-    do throws(SystemdError) { return .success(try manager.storedDuplicates()) } catch {
-      return .failure(error)
-    }
+    return Result { () throws(SystemdError) in try manager.storedDuplicates() }
   }
 
   // MARK: Making things happen
