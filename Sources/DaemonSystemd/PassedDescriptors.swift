@@ -121,7 +121,8 @@ public final class PassedDescriptors: Sendable {
     let number = entries.withLock { entries in
       entries.firstIndex(where: matches).map { entries.remove(at: $0).number }
     }
-    return if let number { OwnedDescriptor(owning: number) } else { nil }
+    guard let number else { return nil }
+    return OwnedDescriptor(owning: number)
   }
 
   /// Takes one back that was handed out, as it was; it comes first.
