@@ -12,13 +12,6 @@
 
 _Static_assert(CLINUX_DESCRIPTORS_MAX == 253, "SCM_MAX_FD of the kernel");
 
-// Closes without touching errno, which is the reason to be told.
-static void close_quietly(int fd) {
-  int saved = errno;
-  close(fd);
-  errno = saved;
-}
-
 // MARK: Memory files and pipes
 
 int clinux_memfd(const char *name) { return memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING); }
@@ -36,18 +29,38 @@ int clinux_fill_and_seal(int fd, const void *bytes, size_t count) {
   return lseek(fd, 0, SEEK_SET) < 0 || fcntl(fd, F_ADD_SEALS, seals) < 0 ? -1 : 0;
 }
 
-int clinux_sealed_memfd(const char *name, const void *bytes, size_t count) {
-  int fd = clinux_memfd(name);
-  if (fd >= 0 && clinux_fill_and_seal(fd, bytes, count) < 0) {
-    close_quietly(fd);
-    return -1;
-  }
-  return fd;
-}
-
 int clinux_seals(int fd) { return fcntl(fd, F_GET_SEALS); }
 
 int clinux_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
+
+// MARK: Addresses
+
+static socklen_t unix_address(struct sockaddr_un *address, const char *name, size_t count,
+                              bool abstract) {
+  if (count + (abstract ? 1 : 0) > sizeof address->sun_path) {
+    errno = E2BIG;
+    return 0;
+  }
+  memset(address, 0, sizeof *address);
+  address->sun_family = AF_UNIX;
+  memcpy(address->sun_path + (abstract ? 1 : 0), name, count);
+  // The length counts in an abstract name: sizeof would make it a different one, padded with NULs.
+  return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + count + (abstract ? 1 : 0));
+}
+
+int clinux_connect_unix(int socket, const char *name, size_t count, bool abstract) {
+  struct sockaddr_un address;
+  socklen_t length = unix_address(&address, name, count, abstract);
+  if (length == 0) return -1;
+  return connect(socket, (struct sockaddr *)&address, length);
+}
+
+int clinux_bind_unix(int socket, const char *name, size_t count, bool abstract) {
+  struct sockaddr_un address;
+  socklen_t length = unix_address(&address, name, count, abstract);
+  if (length == 0) return -1;
+  return bind(socket, (struct sockaddr *)&address, length);
+}
 
 // MARK: Messages with descriptors
 
@@ -58,8 +71,10 @@ typedef union {
              CMSG_SPACE(sizeof(int))];
 } control_buffer;
 
-ssize_t clinux_send_descriptors(int socket, const void *bytes, size_t count, const int *descriptors,
-                                size_t descriptor_count, bool with_credentials) {
+// To `address`, or over a connected socket without one.
+static ssize_t send_message(int socket, const struct sockaddr_un *address, socklen_t length,
+                            const void *bytes, size_t count, const int *descriptors,
+                            size_t descriptor_count, bool with_credentials, int flags) {
   if (descriptor_count > CLINUX_DESCRIPTORS_MAX) {
     errno = E2BIG;
     return -1;
@@ -67,7 +82,11 @@ ssize_t clinux_send_descriptors(int socket, const void *bytes, size_t count, con
   control_buffer control;
   memset(&control, 0, sizeof control);
   struct iovec part = {.iov_base = (void *)bytes, .iov_len = count};
-  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control.bytes};
+  struct msghdr message = {.msg_name = (void *)address,
+                           .msg_namelen = length,
+                           .msg_iov = &part,
+                           .msg_iovlen = 1,
+                           .msg_control = control.bytes};
   size_t used = 0;
   if (descriptor_count > 0) {
     size_t size = sizeof(int) * descriptor_count;
@@ -88,9 +107,40 @@ ssize_t clinux_send_descriptors(int socket, const void *bytes, size_t count, con
   message.msg_controllen = used;
   if (used == 0) message.msg_control = NULL;
   ssize_t sent;
-  do sent = sendmsg(socket, &message, MSG_NOSIGNAL);
+  do sent = sendmsg(socket, &message, MSG_NOSIGNAL | flags);
   while (sent < 0 && errno == EINTR);
   return sent;
+}
+
+ssize_t clinux_send_descriptors(int socket, const void *bytes, size_t count, const int *descriptors,
+                                size_t descriptor_count, bool with_credentials) {
+  return send_message(socket, NULL, 0, bytes, count, descriptors, descriptor_count,
+                      with_credentials, 0);
+}
+
+int clinux_journal_send(int socket, const char *path, size_t path_count, const void *bytes,
+                        size_t count, int memory_file, bool wait) {
+  struct sockaddr_un address;
+  socklen_t length = unix_address(&address, path, path_count, false);
+  if (length == 0) return errno;
+  ssize_t sent = send_message(socket, &address, length, bytes, count, &memory_file,
+                              memory_file >= 0, false, wait ? 0 : MSG_DONTWAIT);
+  if (sent < 0) return errno;
+  return (size_t)sent == count ? 0 : EIO;
+}
+
+int clinux_journal_socket(int buffer_size) {
+  int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  // The kernel caps it; what is missing then goes in a memory file, so a refusal is no failure.
+  if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer_size, sizeof buffer_size);
+  return fd;
+}
+
+bool clinux_journal_answers(const char *path, size_t path_count) {
+  int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  bool connected = fd >= 0 && clinux_connect_unix(fd, path, path_count, false) == 0;
+  if (fd >= 0) close(fd);
+  return connected;
 }
 
 ssize_t clinux_receive_descriptors(int socket, void *bytes, size_t capacity,
@@ -147,43 +197,12 @@ int clinux_same_file_description(int a, int b) {
   return left.st_dev == right.st_dev && left.st_ino == right.st_ino;
 }
 
-// MARK: Addresses
-
-static socklen_t unix_address(struct sockaddr_un *address, const char *name, size_t count,
-                              bool abstract) {
-  if (count + (abstract ? 1 : 0) > sizeof address->sun_path) {
-    errno = E2BIG;
-    return 0;
-  }
-  memset(address, 0, sizeof *address);
-  address->sun_family = AF_UNIX;
-  memcpy(address->sun_path + (abstract ? 1 : 0), name, count);
-  // The length counts in an abstract name: sizeof would make it a different one, padded with NULs.
-  return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + count + (abstract ? 1 : 0));
-}
-
-int clinux_connect_unix(int socket, const char *name, size_t count, bool abstract) {
-  struct sockaddr_un address;
-  socklen_t length = unix_address(&address, name, count, abstract);
-  if (length == 0) return -1;
-  return connect(socket, (struct sockaddr *)&address, length);
-}
-
-int clinux_bind_unix(int socket, const char *name, size_t count, bool abstract) {
-  struct sockaddr_un address;
-  socklen_t length = unix_address(&address, name, count, abstract);
-  if (length == 0) return -1;
-  return bind(socket, (struct sockaddr *)&address, length);
-}
-
 // MARK: What a descriptor is
 
 int clinux_set_close_on_exec(int fd) {
   int flags = fcntl(fd, F_GETFD);
   return flags < 0 ? -1 : fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
 }
-
-int clinux_duplicate_from(int fd, int lowest) { return fcntl(fd, F_DUPFD_CLOEXEC, lowest); }
 
 int clinux_own_pidfd_inode(uint64_t *inode) {
 #ifdef SYS_pidfd_open

@@ -66,9 +66,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     by manager: FakeServiceManager
   ) -> Result<PassedDescriptors, SystemdError> {
     manager.willRestart()
-    do throws(SystemdError) { return .success(try manager.storedDuplicates()) } catch {
-      return .failure(error)
-    }
+    return Result { () throws(SystemdError) in try manager.storedDuplicates() }
   }
 
   // MARK: Making things happen
@@ -83,7 +81,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     _ signal: UnixSignal, fromPID pid: Int32 = 1, uid: UInt32 = 0
   ) async -> LifecycleReport {
     await core.untilIdle()
-    let before = recorder.reportCount
+    let before = recorder.current.reports.count
     inject(signal, fromPID: pid, uid: uid)
     return await report(since: before, cause: Self.cause(signal, pid, uid))
   }
@@ -98,7 +96,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     _ event: Event, cause: LifecycleCause = LifecycleCause(.other("a test"))
   ) async -> LifecycleReport {
     await core.untilIdle()
-    let before = recorder.reportCount
+    let before = recorder.current.reports.count
     inject(event, cause: cause)
     return await report(since: before, cause: cause)
   }
@@ -183,7 +181,8 @@ public final class MockLifecycleSubject: LifecycleObservable {
     -> LifecycleReport
   {
     await core.untilIdle()
-    return LifecycleReport(cause: cause, entries: recorder.entries(since: count))
+    return LifecycleReport(
+      cause: cause, entries: recorder.current.reports.dropFirst(count).flatMap(\.entries))
   }
 
   private static func cause(_ signal: UnixSignal, _ pid: Int32, _ uid: UInt32) -> LifecycleCause {
@@ -223,7 +222,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   }
 
   /// The calls so far, in order.
-  public var calls: [Call] { recorder.calls }
+  public var calls: [Call] { recorder.current.calls }
 
   /// Whether `addObserver` was called.
   public var addObserverWasCalled: Bool {
@@ -247,16 +246,16 @@ public final class MockLifecycleSubject: LifecycleObservable {
   }
 
   /// The notifications delivered so far, in order; each once, however many observers heard it.
-  public var delivered: [any LifecycleNotification] { recorder.delivered }
+  public var delivered: [any LifecycleNotification] { recorder.current.delivered }
 
   /// The reports so far, in order: one for each event that had something to deliver.
-  public var reports: [LifecycleReport] { recorder.reports }
+  public var reports: [LifecycleReport] { recorder.current.reports }
 
   /// How the run ended, once WillTerminate has been delivered.
   public var exit: LifecycleExit? { core.exit }
 
   /// The status with which the process would have been ended at once, by a third signal.
-  public var immediateExitCode: Int32? { recorder.exitCode }
+  public var immediateExitCode: Int32? { recorder.current.exitCode }
 
   // MARK: At the end of a test
 

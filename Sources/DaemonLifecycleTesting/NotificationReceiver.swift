@@ -88,15 +88,10 @@ final class NotificationReceiver: Sendable {
   }
 
   func duplicates() throws(SystemdError) -> PassedDescriptors {
-    let result: Result<PassedDescriptors, SystemdError> = update { state in
-      do throws(SystemdError) {
-        return .success(
-          try PassedDescriptors(duplicating: state.store.descriptors.map { ($0.number, $0.name) }))
-      } catch {
-        return .failure(error)
-      }
-    }
-    return try result.get()
+    try update { state in
+      let stored = state.store.descriptors.map { ($0.number, $0.name) }
+      return Result { () throws(SystemdError) in try PassedDescriptors(duplicating: stored) }
+    }.get()
   }
 
   // MARK: Receiving
@@ -190,9 +185,7 @@ final class ResultBox<Value: Sendable>: Sendable {
   }
 
   func wait() -> Result<Value, SystemdError> {
-    while true {
-      if let result = result.withLock({ $0 }) { return result }
-      ready.wait()
-    }
+    ready.wait()
+    return result.withLock { $0! }
   }
 }

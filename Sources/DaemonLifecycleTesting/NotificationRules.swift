@@ -15,13 +15,11 @@ package struct NotificationRules: Sendable {
   /// Another process speaks from now on.
   mutating func beginRun() { service = FakeServiceManager.ServiceState() }
 
-  /// What is to be done with the descriptors of a message.
   package enum Action: Sendable, Hashable {
     /// As always without `FDSTORE=1`.
     case close
     /// Closing is the answer to the barrier.
     case closeAndCountBarrier
-    /// Keep them.
     case store(name: String, polled: Bool)
   }
 

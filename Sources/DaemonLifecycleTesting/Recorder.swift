@@ -1,7 +1,6 @@
 import DaemonLifecycle
 import Synchronization
 
-/// What went in and out of a mock.
 final class Recorder: LifecycleRecorder {
   struct Record {
     var calls: [MockLifecycleSubject.Call] = []
@@ -14,15 +13,7 @@ final class Recorder: LifecycleRecorder {
 
   func change(_ body: (inout Record) -> Void) { record.withLock { body(&$0) } }
 
-  var calls: [MockLifecycleSubject.Call] { record.withLock { $0.calls } }
-  var delivered: [any LifecycleNotification] { record.withLock { $0.delivered } }
-  var reports: [LifecycleReport] { record.withLock { $0.reports } }
-  var exitCode: Int32? { record.withLock { $0.exitCode } }
-  var reportCount: Int { record.withLock { $0.reports.count } }
-
-  func entries(since count: Int) -> [LifecycleReport.Entry] {
-    record.withLock { $0.reports.dropFirst(count).flatMap(\.entries) }
-  }
+  var current: Record { record.withLock { $0 } }
 
   func didAdd(_ observer: any LifecycleObserver) {
     change { $0.calls.append(.addObserver(type(of: observer))) }

@@ -95,7 +95,7 @@ public enum ChildProcess {
     let (next, overflow) = (descriptors.keys.max() ?? 2).addingReportingOverflow(1)
     let lowest = overflow ? Int32.max : max(3, next)
     for (target, source) in descriptors.sorted(by: { $0.key < $1.key }) {
-      let copy = target < 0 ? -1 : clinux_duplicate_from(source, lowest)
+      let copy = target < 0 ? -1 : clinux_duplicate(source, lowest)
       guard copy >= 0 else {
         let code = target < 0 ? EBADF : clinux_errno()
         for (copy, _) in copies { close(copy) }

@@ -67,10 +67,13 @@ public struct Credentials: Sendable {
       throw .system(purpose, errno: clinux_errno())
     }
     let file = OwnedDescriptor(owning: number)
-    guard case .file = try DescriptorKind(of: file.rawValue) else {
+    guard try DescriptorKind(of: file.rawValue).use == .file else {
       throw .malformedInput("The credential \(name) is not a regular file.")
     }
-    return try Credentials.read(file.rawValue, name, purpose)
+    guard let bytes = try file.bytesToEnd(limit: Self.maximumSize, purpose: purpose) else {
+      throw .malformedInput("The credential \(name) is larger than \(Self.maximumSize) bytes.")
+    }
+    return bytes
   }
 
   /// The text of a credential; `nil` when there is none of this name. A line break at its end stays.
@@ -85,29 +88,8 @@ public struct Credentials: Sendable {
     return text
   }
 
-  // MARK: Reading
-
   private static func isValid(_ name: String) -> Bool {
     !name.isEmpty && name != "." && name != ".." && !name.utf8.contains(UInt8(ascii: "/"))
       && DescriptorName.isValid(name.utf8)
-  }
-
-  private static func read(
-    _ file: Int32, _ name: String, _ purpose: String
-  ) throws(SystemdError) -> [UInt8] {
-    var bytes: [UInt8] = []
-    var chunk = [UInt8](repeating: 0, count: 16 * 1024)
-    while true {
-      let count = CLinux.read(file, &chunk, chunk.count)
-      if count == 0 { return bytes }
-      if count < 0 {
-        if clinux_errno() == EINTR { continue }
-        throw .system(purpose, errno: clinux_errno())
-      }
-      bytes.append(contentsOf: chunk[..<count])
-      guard bytes.count <= maximumSize else {
-        throw .malformedInput("The credential \(name) is larger than \(maximumSize) bytes.")
-      }
-    }
   }
 }

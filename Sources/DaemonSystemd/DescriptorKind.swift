@@ -1,104 +1,68 @@
 import CLinux
 
 /// What the file behind a descriptor is.
-package enum DescriptorKind: Sendable, Hashable, CustomStringConvertible {
-  /// A socket that accepts streams, as of `ListenStream=`.
-  case listeningStream(Family)
-  /// A socket that accepts connections of whole packets, as of `ListenSequentialPacket=`.
-  case listeningPackets(Family)
-  /// One connection that is a stream.
-  case stream(Family)
-  /// One connection of whole packets.
-  case packets(Family)
-  /// As of `ListenDatagram=`.
-  case datagram(Family)
-  /// Any other socket.
-  case otherSocket(Family)
-  /// As of `ListenFIFO=`; a pipe too.
-  case fifo
-  /// A file of memory without a name (memfd_create(2)); sealed if nobody can change it any more.
-  case memoryFile(isSealed: Bool)
-  /// A regular file.
-  case file
-  /// A directory.
-  case directory
-  /// As of `ListenSpecial=`.
-  case device
-  /// Anything else: an epoll, a pidfd and so on.
-  case other
+package struct DescriptorKind: Sendable, Hashable, CustomStringConvertible {
+  /// What it can be required for; `nil` for what nobody asks for: devices, memory that can still be changed and so on.
+  let use: DescriptorUse?
+  /// As in "listening unix stream socket".
+  package let description: String
 
-  /// The address family of a socket.
-  package enum Family: Sendable, Hashable {
-    /// Local; IPv4; IPv6; between a virtual machine and its host; to the kernel.
-    case unix, inet, inet6, vsock, netlink
-    /// Any other, by its number.
-    case other(Int32)
-
-    init(_ number: Int32) {
-      switch number {
-      case AF_UNIX: self = .unix
-      case AF_INET: self = .inet
-      case AF_INET6: self = .inet6
-      case CLINUX_AF_VSOCK: self = .vsock
-      case AF_NETLINK: self = .netlink
-      default: self = .other(number)
-      }
-    }
+  private init(_ use: DescriptorUse?, _ description: String) {
+    (self.use, self.description) = (use, description)
   }
 
-  package var description: String {
-    switch self {
-    case .listeningStream(let family): "listening \(family) stream socket"
-    case .listeningPackets(let family): "listening \(family) packet socket"
-    case .stream(let family): "\(family) stream connection"
-    case .packets(let family): "\(family) packet connection"
-    case .datagram(let family): "\(family) datagram socket"
-    case .otherSocket(let family): "\(family) socket"
-    case .fifo: "FIFO"
-    case .memoryFile(let isSealed): isSealed ? "sealed memory file" : "memory file"
-    case .file: "file"
-    case .directory: "directory"
-    case .device: "device"
-    case .other: "other descriptor"
-    }
-  }
+  private init(_ use: DescriptorUse) { self.init(use, use.description) }
 
-  // MARK: Asking the kernel
+  /// A file of memory without a name (memfd_create(2)) that nobody can change any more.
+  static let sealedMemory = DescriptorKind(.memory)
 
   /// Looks at an open descriptor.
-  ///
-  /// - Throws: `system` when it is not open.
   package init(of number: Int32) throws(SystemdError) {
     var status = stat()
     guard fstat(number, &status) == 0 else {
       throw .system("look at file descriptor \(number)", errno: clinux_errno())
     }
-    switch status.st_mode & mode_t(0o170000) {  // S_IFMT
-    case mode_t(0o140000): self = try DescriptorKind.socket(number)
-    case mode_t(0o010000): self = .fifo
-    case mode_t(0o040000): self = .directory
-    case mode_t(0o020000), mode_t(0o060000): self = .device
-    case mode_t(0o100000):
+    switch Int32(truncatingIfNeeded: status.st_mode) & S_IFMT {
+    case S_IFSOCK: self = try DescriptorKind.socket(number)
+    case S_IFIFO: self.init(.fifo)
+    case S_IFDIR: self.init(.directory)
+    case S_IFCHR, S_IFBLK: self.init(nil, "device")
+    case S_IFREG:
       let seals = clinux_seals(number)
       // Only files of memory have seals, and one from memfd_create(2) has no link in any directory.
       guard seals >= 0, status.st_nlink == 0 else {
-        self = .file
+        self.init(.file)
         return
       }
-      let fixed = CLINUX_SEALS_FIXED
-      self = .memoryFile(isSealed: seals & fixed == fixed)
-    default: self = .other
+      let isSealed = seals & CLINUX_SEALS_FIXED == CLINUX_SEALS_FIXED
+      self = isSealed ? .sealedMemory : DescriptorKind(nil, "memory file")
+    // An epoll, a pidfd and so on.
+    default: self.init(nil, "other descriptor")
     }
   }
 
   private static func socket(_ number: Int32) throws(SystemdError) -> DescriptorKind {
-    let family = Family(try option(SO_DOMAIN, of: number))
+    let family = name(ofFamily: try option(SO_DOMAIN, of: number))
     let isListening = try option(SO_ACCEPTCONN, of: number) != 0
-    switch try option(SO_TYPE, of: number) {
-    case CLINUX_SOCK_STREAM: return isListening ? .listeningStream(family) : .stream(family)
-    case CLINUX_SOCK_SEQPACKET: return isListening ? .listeningPackets(family) : .packets(family)
-    case CLINUX_SOCK_DGRAM: return .datagram(family)
-    default: return .otherSocket(family)
+    return switch (try option(SO_TYPE, of: number), isListening) {
+    case (CLINUX_SOCK_STREAM, true): .init(.listeningStream, "listening \(family) stream socket")
+    case (CLINUX_SOCK_STREAM, false): .init(.stream, "\(family) stream connection")
+    case (CLINUX_SOCK_SEQPACKET, true):
+      .init(.listeningPackets, "listening \(family) packet socket")
+    case (CLINUX_SOCK_SEQPACKET, false): .init(.packets, "\(family) packet connection")
+    case (CLINUX_SOCK_DGRAM, _): .init(.datagram, "\(family) datagram socket")
+    default: .init(nil, "\(family) socket")
+    }
+  }
+
+  private static func name(ofFamily number: Int32) -> String {
+    switch number {
+    case AF_UNIX: "unix"
+    case AF_INET: "inet"
+    case AF_INET6: "inet6"
+    case CLINUX_AF_VSOCK: "vsock"
+    case AF_NETLINK: "netlink"
+    default: "other(\(number))"
     }
   }
 

@@ -21,17 +21,7 @@ public enum DescriptorUse: Sendable, Hashable, CustomStringConvertible {
   /// Anything: what it is is for the caller to find out.
   case any
 
-  /// Whether a descriptor of this kind is good for it.
-  func admits(_ kind: DescriptorKind) -> Bool {
-    switch (self, kind) {
-    case (.listeningStream, .listeningStream), (.listeningPackets, .listeningPackets),
-      (.stream, .stream), (.packets, .packets), (.datagram, .datagram),
-      (.memory, .memoryFile(isSealed: true)), (.fifo, .fifo), (.file, .file),
-      (.directory, .directory), (.any, _):
-      true
-    default: false
-    }
-  }
+  func admits(_ kind: DescriptorKind) -> Bool { self == .any || self == kind.use }
 
   /// As in "listening stream socket".
   public var description: String {

@@ -14,17 +14,4 @@ package struct FileIdentity: Hashable, Sendable {
     guard fstat(number, &status) == 0 else { return nil }
     self.init(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
   }
-
-  /// The value of `JOURNAL_STREAM`: device and inode in decimal, with a colon between. Throws `malformedVariable`.
-  init(journalStream value: String) throws(SystemdError) {
-    let parts = value.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
-    guard parts.count == 2, let device = decimal(parts[0], as: UInt64.self),
-      let inode = decimal(parts[1], as: UInt64.self)
-    else {
-      throw .malformedVariable(
-        name: "JOURNAL_STREAM", value: value,
-        reason: "is not a device and an inode number with a colon between")
-    }
-    self.init(device: device, inode: inode)
-  }
 }

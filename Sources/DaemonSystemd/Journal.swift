@@ -18,7 +18,6 @@ import Synchronization
 /// counted, and said by an entry in front of the next one that gets through. Source: systemd's "Native
 /// Journal Protocol", sd-daemon(3).
 public final class Journal: Sendable {
-  /// Where entries go.
   package enum Destination: Sendable, Hashable {
     /// Structured entries to the journal's socket.
     case native
@@ -33,7 +32,7 @@ public final class Journal: Sendable {
   }
 
   /// The kind of the entry that says how many were dropped; its field DROPPED_ENTRIES has the number.
-  package static let droppedMessageID = "0f1fcd4ac4d0457c9a2f8f2ac3cd1ad3"
+  package static let droppedMessageID = MessageID(known: "0f1fcd4ac4d0457c9a2f8f2ac3cd1ad3")
 
   /// How entries reach standard error; another thing only in tests.
   typealias LineWriter = @Sendable (String) -> Bool
@@ -45,26 +44,7 @@ public final class Journal: Sendable {
   private let writeLine: LineWriter
   /// Whether the last try to reach the socket failed. Every entry tries anew.
   private let isUnreachable: Atomic<Bool>
-  /// Dropped and not yet said.
   private let dropped = Atomic<Int>(0)
-
-  /// Finds out whether standard error is the journal's; sends nothing.
-  ///
-  /// - Parameters:
-  ///   - stream: What `JOURNAL_STREAM` says; nil when it is unset.
-  ///   - identifier: What the journal shows in front of the message (SYSLOG_IDENTIFIER); by default the name
-  ///     by which the program was started. Nil sends none.
-  ///   - linesElsewhere: Whether to write plain lines when standard error is not the journal's.
-  ///   - socketPath: The journal's socket; another one for a journal namespace, or for tests.
-  package convenience init(
-    stream: FileIdentity?, identifier: String? = Journal.programName, linesElsewhere: Bool = true,
-    socketPath: String = "/run/systemd/journal/socket"
-  ) {
-    let isJournal = stream.map { $0 == FileIdentity(of: STDERR_FILENO) } ?? false
-    self.init(
-      socket: isJournal ? JournalSocket(path: socketPath) : nil, identifier: identifier,
-      linesElsewhere: linesElsewhere, writeLine: { StandardError.writeText($0) })
-  }
 
   /// Finds out whether standard error is the journal's; sends nothing.
   ///
@@ -83,6 +63,17 @@ public final class Journal: Sendable {
       linesElsewhere: linesElsewhere)
   }
 
+  /// - Parameter stream: What `JOURNAL_STREAM` says; `nil` when it is unset.
+  convenience init(
+    stream: FileIdentity?, identifier: String? = Journal.programName, linesElsewhere: Bool = true,
+    socketPath: String = "/run/systemd/journal/socket"
+  ) {
+    let isJournal = stream.map { $0 == FileIdentity(of: STDERR_FILENO) } ?? false
+    self.init(
+      socket: isJournal ? JournalSocket(path: socketPath) : nil, identifier: identifier,
+      linesElsewhere: linesElsewhere, writeLine: { StandardError.writeText($0) })
+  }
+
   init(
     socket: JournalSocket?, identifier: String?, linesElsewhere: Bool,
     writeLine: @escaping LineWriter
@@ -94,7 +85,6 @@ public final class Journal: Sendable {
     isUnreachable = Atomic(socket.map { !$0.answers } ?? true)
   }
 
-  /// The name by which this program was started, without its folder.
   package static var programName: String { String(cString: clinux_program_name()) }
 
   /// Where entries go at present: the native socket is tried anew with every entry, so `prefixed` may become
@@ -104,7 +94,6 @@ public final class Journal: Sendable {
     return isUnreachable.load(ordering: .relaxed) ? .prefixed : .native
   }
 
-  /// How many entries were dropped and not yet said.
   package var droppedEntries: Int { dropped.load(ordering: .relaxed) }
 
   // MARK: Writing
@@ -157,11 +146,10 @@ public final class Journal: Sendable {
   private func drop(_ count: Int) { dropped.add(count, ordering: .relaxed) }
 
   private static func notice(of count: Int) -> JournalEntry {
-    var notice = JournalEntry(
+    JournalEntry(
       "\(count) log \(count == 1 ? "entry was" : "entries were") dropped before this one, "
-        + "since the log did not take \(count == 1 ? "it" : "them") in time.", .warning)
-    notice.messageID = try? MessageID(droppedMessageID)
-    notice.fields = [JournalField(known: "DROPPED_ENTRIES", String(count))]
-    return notice
+        + "since the log did not take \(count == 1 ? "it" : "them") in time.", .warning,
+      messageID: droppedMessageID,
+      fields: [JournalField(known: "DROPPED_ENTRIES", String(count))])
   }
 }

@@ -30,9 +30,7 @@ public struct JournalEntry: Sendable, Hashable {
   public init(
     _ message: String, _ priority: JournalPriority = .info, messageID: MessageID? = nil
   ) {
-    self.message = message
-    self.priority = priority
-    self.messageID = messageID
+    self.init(message, priority, messageID: messageID, fields: [])
   }
 
   package init(

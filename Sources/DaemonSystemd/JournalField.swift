@@ -5,7 +5,6 @@
 package struct JournalField: Sendable, Hashable {
   /// 1 to 64 of A–Z, 0–9 and _, beginning with a letter.
   package let name: String
-  /// Any bytes, sent as they are.
   package let value: [UInt8]
 
   /// Throws ``SystemdError/invalidArgument(_:)`` for a name that the journal would drop.
@@ -17,7 +16,6 @@ package struct JournalField: Sendable, Hashable {
     value = bytes
   }
 
-  /// A text value.
   package init(_ name: String, _ value: String) throws(SystemdError) {
     try self.init(name, bytes: Array(value.utf8))
   }

@@ -6,14 +6,7 @@
 enum JournalLines {
   /// `<N>` and the line, for each line; without a newline at the end.
   static func prefixed(_ entry: JournalEntry) -> String {
-    let prefix = "<\(entry.priority.level)>"
-    var text = ""
-    for (index, line) in lines(of: entry.message).enumerated() {
-      if index > 0 { text += "\n" }
-      text += prefix
-      text += line
-    }
-    return text
+    lines(of: entry.message).map { "<\(entry.priority.level)>\($0)" }.joined(separator: "\n")
   }
 
   /// The message, without a newline at the end.

@@ -15,15 +15,7 @@ public struct MessageID: Sendable, Hashable, CustomStringConvertible {
   /// - Parameter text: 32 hexadecimal digits.
   /// - Throws: ``SystemdError/invalidArgument(_:)`` for anything else.
   public init(_ text: String) throws(SystemdError) {
-    let isHex = text.utf8.allSatisfy { byte in
-      switch byte {
-      case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "f"),
-        UInt8(ascii: "A")...UInt8(ascii: "F"):
-        true
-      default: false
-      }
-    }
-    guard isHex, text.utf8.count == 32 else {
+    guard text.utf8.allSatisfy(\.isHexDigit), text.utf8.count == 32 else {
       throw .invalidArgument(
         "The message ID \"\(text)\" is not 32 hexadecimal digits without dashes; "
           + "systemd-id128 new prints one.")

@@ -23,7 +23,6 @@ public enum JournalPriority: Sendable {
   /// 7: for those who debug.
   case debug
 
-  /// syslog(3)'s number.
   package var level: Int {
     switch self {
     case .emergency: 0

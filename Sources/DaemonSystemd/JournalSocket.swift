@@ -9,8 +9,8 @@ final class JournalSocket: Sendable {
     case taken
     /// The journal does not keep up, and the caller would have to wait.
     case full
-    /// errno: no journal there, or it can't have this entry.
-    case failed(Int32)
+    /// No journal there, or it can't have this entry.
+    case failed
   }
 
   private let path: String
@@ -25,34 +25,26 @@ final class JournalSocket: Sendable {
 
   deinit { if let descriptor { close(descriptor) } }
 
-  /// Whether somebody listens there now.
   var answers: Bool {
     descriptor != nil && clinux_journal_answers(path, path.utf8.count)
   }
 
   func send(_ bytes: [UInt8], waiting: Bool) -> Outcome {
-    guard let descriptor else { return .failed(EMFILE) }
-    let failure = clinux_journal_send(
-      descriptor, path, path.utf8.count, bytes, bytes.count, -1, waiting)
-    switch failure {
-    case 0: return .taken
+    guard let descriptor else { return .failed }
+    let count = path.utf8.count
+    var failure = clinux_journal_send(
+      descriptor, path, count, bytes, bytes.count, -1, waiting)
     // EAGAIN: perhaps only our own buffer is full, and a datagram without payload still fits.
-    case EMSGSIZE, ENOBUFS, EAGAIN:
-      return sendMemoryFile(bytes, on: descriptor, waiting: waiting)
-    default: return .failed(failure)
+    if [EMSGSIZE, ENOBUFS, EAGAIN].contains(failure) {
+      guard let file = try? OwnedDescriptor.memory(named: "journal-entry", bytes) else {
+        return .failed
+      }
+      failure = clinux_journal_send(descriptor, path, count, nil, 0, file.rawValue, waiting)
     }
-  }
-
-  private func sendMemoryFile(_ bytes: [UInt8], on descriptor: Int32, waiting: Bool) -> Outcome {
-    let file = clinux_sealed_memfd("journal-entry", bytes, bytes.count)
-    guard file >= 0 else { return .failed(clinux_errno()) }
-    defer { close(file) }
-    let failure = clinux_journal_send(
-      descriptor, path, path.utf8.count, nil, 0, file, waiting)
-    switch failure {
-    case 0: return .taken
-    case EAGAIN, ENOBUFS: return .full
-    default: return .failed(failure)
+    return switch failure {
+    case 0: .taken
+    case EAGAIN, ENOBUFS: .full
+    default: .failed
     }
   }
 }

@@ -27,18 +27,18 @@ extension OwnedDescriptor {
       throw .invalidArgument(
         "\"\(name)\" can't name a memory file: at most 249 bytes without NUL.")
     }
-    let number = clinux_sealed_memfd(name, bytes, bytes.count)
-    guard number >= 0 else {
-      throw .system(
-        "make a memory file \"\(name)\" of \(bytes.count) bytes", errno: clinux_errno())
-    }
-    return OwnedDescriptor(owning: number)
+    let memory = try emptyMemory(named: name)
+    try memory.fillAndSeal(bytes)
+    return memory
   }
 
-  /// An empty file of memory, to be filled and sealed later; `nil` when none can be made now.
-  static func emptyMemory(named name: String) -> OwnedDescriptor? {
+  /// An empty file of memory, to be filled and sealed later.
+  static func emptyMemory(named name: String) throws(SystemdError) -> OwnedDescriptor {
     let number = clinux_memfd(name)
-    return number < 0 ? nil : OwnedDescriptor(owning: number)
+    guard number >= 0 else {
+      throw .system("make a memory file \"\(name)\"", errno: clinux_errno())
+    }
+    return OwnedDescriptor(owning: number)
   }
 
   /// Puts bytes into a file of `emptyMemory(named:)` and seals it.
@@ -58,7 +58,7 @@ extension OwnedDescriptor {
   ///   `system`.
   public func memoryBytes(limit: Int = memoryLimit) throws(SystemdError) -> [UInt8] {
     let kind = try DescriptorKind(of: rawValue)
-    guard kind == .memoryFile(isSealed: true) else {
+    guard kind == .sealedMemory else {
       throw .malformedInput(
         "File descriptor \(rawValue) is not a sealed memory file but: \(kind). It was not read.")
     }

@@ -28,28 +28,26 @@ final class NotifyConnection: Sendable {
 
   static let purpose = "notify the service manager"
 
-  /// The number of the kept socket.
   var numberForTesting: Int32? { kept.withLock { $0?.number } }
 
   // MARK: Sending
 
-  /// - Parameter waits: Whether it waits, until the deadline, for room in the manager's queue.
+  /// - Parameter deadline: Until when it waits for room in the manager's queue; `nil`: not at all.
   func send(
-    _ bytes: [UInt8], descriptors: [Int32], deadline: MonotonicTime, waits: Bool
+    _ bytes: [UInt8], descriptors: [Int32], deadline: MonotonicTime?
   ) throws(SystemdError) {
     let socket = try socket()
     do throws(SystemdError) {
-      try write(bytes, descriptors, to: socket, deadline, waits: waits)
+      try write(bytes, descriptors, to: socket, deadline)
     } catch {
       guard error.meansDisconnected else { throw error }
       try connect(socket)
-      try write(bytes, descriptors, to: socket, deadline, waits: waits)
+      try write(bytes, descriptors, to: socket, deadline)
     }
   }
 
   private func write(
-    _ bytes: [UInt8], _ descriptors: [Int32], to socket: KeptSocket, _ deadline: MonotonicTime,
-    waits: Bool
+    _ bytes: [UInt8], _ descriptors: [Int32], to socket: KeptSocket, _ deadline: MonotonicTime?
   ) throws(SystemdError) {
     // The kernel adds the effective ids; with others the manager may not know the sender.
     var withCredentials = getuid() != geteuid() || getgid() != getegid()
@@ -63,7 +61,7 @@ final class NotifyConnection: Sendable {
       }
       let code = clinux_errno()
       if code == EAGAIN {
-        guard waits else { throw .system(Self.purpose, errno: code) }
+        guard let deadline else { throw .system(Self.purpose, errno: code) }
         let events = try deadline.wait(for: socket.number, events: POLLOUT, purpose: Self.purpose)
         guard events != 0 else { throw .timedOut("\(Self.purpose), whose queue is full,") }
       } else if withCredentials {
@@ -74,7 +72,6 @@ final class NotifyConnection: Sendable {
     }
   }
 
-  /// The kept socket; another one where somebody has closed it.
   private func socket() throws(SystemdError) -> KeptSocket {
     try kept.withLock { kept throws(SystemdError) in
       if let socket = kept, socket.isOurs { return socket }
@@ -86,17 +83,14 @@ final class NotifyConnection: Sendable {
 
   /// A datagram socket may be connected as often as one likes, also while other threads send.
   private func connect(_ socket: KeptSocket) throws(SystemdError) {
-    var (name, isAbstract) =
+    let (name, isAbstract) =
       switch address {
       case .path(let path): (path, false)
       case .abstract(let name): (name, true)
       }
-    let result = name.withUTF8 { bytes in
-      bytes.withMemoryRebound(to: CChar.self) {
-        clinux_connect_unix(socket.number, $0.baseAddress, $0.count, isAbstract)
-      }
+    guard clinux_connect_unix(socket.number, name, name.utf8.count, isAbstract) == 0 else {
+      throw .system(Self.purpose, errno: clinux_errno())
     }
-    guard result == 0 else { throw .system(Self.purpose, errno: clinux_errno()) }
   }
 
   // MARK: Barriers
@@ -131,8 +125,8 @@ final class NotifyConnection: Sendable {
     let pipe = try takePipe()
     // Alone in its message, as systemd wants it.
     try send(
-      Array("BARRIER=1".utf8), descriptors: [pipe.writeEnd.rawValue], deadline: deadline,
-      waits: timeout > .zero)
+      Array("BARRIER=1".utf8), descriptors: [pipe.writeEnd.rawValue],
+      deadline: timeout > .zero ? deadline : nil)
     let readEnd = pipe.closingWriteEnd()
     let purpose = "wait until the service manager has read the notifications"
     let events = try deadline.wait(for: readEnd.rawValue, events: 0, purpose: purpose)
@@ -140,7 +134,6 @@ final class NotifyConnection: Sendable {
   }
 }
 
-/// The pipe of one barrier.
 private struct BarrierPipe: ~Copyable {
   private let readEnd: OwnedDescriptor
   let writeEnd: OwnedDescriptor

@@ -79,13 +79,4 @@ public enum NotifyAccess: Sendable, Hashable {
   case exec
   /// Every process's in the unit's control group.
   case all
-
-  var word: String {
-    switch self {
-    case .none: "none"
-    case .main: "main"
-    case .exec: "exec"
-    case .all: "all"
-    }
-  }
 }

@@ -13,14 +13,13 @@ package struct NotifyMessage {
     guard !fields.isEmpty else {
       throw .invalidArgument("A notification needs at least one field.")
     }
-    try NotifyMessage.checkTogether(fields)
+    var lines: [NotifyField.Line] = []
+    for field in fields { lines += try field.lines() }
+    try NotifyMessage.checkTogether(lines.map(\.name))
     try NotifyMessage.checkDescriptors(fields, count: descriptorCount)
     var bytes: [UInt8] = []
-    for field in fields {
-      if case .status = field { continue }
-      for (name, value) in try field.lines() {
-        bytes.append(contentsOf: "\(name)=\(value)\n".utf8)
-      }
+    for line in lines where line.name != "STATUS" {
+      bytes.append(contentsOf: "\(line.name)=\(line.value)\n".utf8)
     }
     for case .status(let text) in fields {  // at most one, last, with the room that is left
       bytes.append(contentsOf: "STATUS=".utf8)
@@ -43,14 +42,12 @@ package struct NotifyMessage {
 
   // MARK: Rules between fields
 
-  private static func checkTogether(_ fields: [NotifyField]) throws(SystemdError) {
+  private static func checkTogether(_ all: [String]) throws(SystemdError) {
     var names: Set<String> = []
-    for field in fields {
-      for name in field.names where !names.insert(name).inserted {
-        throw .invalidArgument(
-          "The notification has \(name)= twice, of which the service manager would read one."
-            + " Send two messages.")
-      }
+    for name in all where !names.insert(name).inserted {
+      throw .invalidArgument(
+        "The notification has \(name)= twice, of which the service manager would read one."
+          + " Send two messages.")
     }
     if names.contains("STOPPING"), names.contains("READY") || names.contains("RELOADING") {
       throw .invalidArgument("STOPPING=1 is final: READY=1 or RELOADING=1 can't go with it.")
@@ -95,89 +92,71 @@ package struct NotifyMessage {
 // MARK: - Fields as lines
 
 extension NotifyField {
-  /// The names that this field puts into a message.
-  var names: [String] {
-    switch self {
-    case .ready: ["READY"]
-    case .stopping: ["STOPPING"]
-    case .reloading: ["RELOADING", "MONOTONIC_USEC"]
-    case .status: ["STATUS"]
-    case .extendTimeout: ["EXTEND_TIMEOUT_USEC"]
-    case .watchdog, .watchdogTrigger: ["WATCHDOG"]
-    case .watchdogPeriod: ["WATCHDOG_USEC"]
-    case .errno: ["ERRNO"]
-    case .busError: ["BUSERROR"]
-    case .varlinkError: ["VARLINKERROR"]
-    case .exitStatus: ["EXIT_STATUS"]
-    case .notifyAccess: ["NOTIFYACCESS"]
-    case .restartReset: ["RESTART_RESET"]
-    case .mainPID: ["MAINPID"]
-    case .mainPIDFDID: ["MAINPIDFDID"]
-    case .mainPIDFD: ["MAINPIDFD"]
-    case .storeDescriptors(_, let polled):
-      polled ? ["FDSTORE", "FDNAME"] : ["FDSTORE", "FDNAME", "FDPOLL"]
-    case .removeDescriptors: ["FDSTOREREMOVE", "FDNAME"]
-    case .custom(let name, _): [name]
-    }
-  }
+  typealias Line = (name: String, value: String)
 
-  /// All names of sd_notify(3).
   package static let knownNames: Set<String> = [
     "READY", "RELOADING", "STOPPING", "MONOTONIC_USEC", "STATUS", "NOTIFYACCESS", "ERRNO",
-    "BUSERROR",
-    "VARLINKERROR", "EXIT_STATUS", "MAINPID", "MAINPIDFDID", "MAINPIDFD", "WATCHDOG",
-    "WATCHDOG_USEC",
-    "EXTEND_TIMEOUT_USEC", "RESTART_RESET", "FDSTORE", "FDSTOREREMOVE", "FDNAME", "FDPOLL",
-    "BARRIER",
+    "BUSERROR", "VARLINKERROR", "EXIT_STATUS", "MAINPID", "MAINPIDFDID", "MAINPIDFD", "WATCHDOG",
+    "WATCHDOG_USEC", "EXTEND_TIMEOUT_USEC", "RESTART_RESET", "FDSTORE", "FDSTOREREMOVE", "FDNAME",
+    "FDPOLL", "BARRIER",
   ]
 
   /// The lines of this field, its values checked.
-  func lines() throws(SystemdError) -> [(String, String)] {
-    let values: [String] =
-      switch self {
-      case .ready, .stopping, .watchdog, .mainPIDFD, .restartReset: ["1"]
-      case .watchdogTrigger: ["trigger"]
-      case .reloading(let time): ["1", String(time)]
-      case .status(let text): [StatusText.string(text)]
-      case .extendTimeout(let time): [try time.microseconds(for: "EXTEND_TIMEOUT_USEC", least: 1)]
-      case .watchdogPeriod(let time): [try time.microseconds(for: "WATCHDOG_USEC", least: 0)]
-      case .errno(let number): [try checked(number, in: 0...4095)]
-      case .exitStatus(let number): [try checked(number, in: 0...255)]
-      case .mainPID(let pid): [try checked(pid, in: 2...Int32.max)]  // 1 is the service manager
-      case .mainPIDFDID(let inode): [String(inode)]
-      case .notifyAccess(let access): [access.word]
-      case .busError(let name), .varlinkError(let name): [try checkedErrorName(name)]
-      case .storeDescriptors(let name, let polled):
-        ["1", try DescriptorName.checked(name)] + (polled ? [] : ["0"])
-      case .removeDescriptors(let name): ["1", try DescriptorName.checked(name)]
-      case .custom(let name, let value): [try checkedCustom(name, value)]
-      }
-    return Array(zip(names, values))
+  func lines() throws(SystemdError) -> [Line] {
+    switch self {
+    case .ready: [("READY", "1")]
+    case .stopping: [("STOPPING", "1")]
+    case .reloading(let time): [("RELOADING", "1"), ("MONOTONIC_USEC", String(time))]
+    case .status(let text): [("STATUS", text)]
+    case .extendTimeout(let time): [try Self.line("EXTEND_TIMEOUT_USEC", time, least: 1)]
+    case .watchdog: [("WATCHDOG", "1")]
+    case .watchdogTrigger: [("WATCHDOG", "trigger")]
+    case .watchdogPeriod(let time): [try Self.line("WATCHDOG_USEC", time, least: 0)]
+    case .errno(let number): [try Self.line("ERRNO", number, in: 0...4095)]
+    case .busError(let name): [try Self.line("BUSERROR", errorName: name)]
+    case .varlinkError(let name): [try Self.line("VARLINKERROR", errorName: name)]
+    case .exitStatus(let number): [try Self.line("EXIT_STATUS", number, in: 0...255)]
+    // The cases are systemd's words.
+    case .notifyAccess(let access): [("NOTIFYACCESS", "\(access)")]
+    case .restartReset: [("RESTART_RESET", "1")]
+    // 1 is the service manager.
+    case .mainPID(let pid): [try Self.line("MAINPID", pid, in: 2...Int32.max)]
+    case .mainPIDFDID(let inode): [("MAINPIDFDID", String(inode))]
+    case .mainPIDFD: [("MAINPIDFD", "1")]
+    case .storeDescriptors(let name, let polled):
+      [("FDSTORE", "1"), ("FDNAME", try DescriptorName.checked(name))]
+        + (polled ? [] : [("FDPOLL", "0")])
+    case .removeDescriptors(let name):
+      [("FDSTOREREMOVE", "1"), ("FDNAME", try DescriptorName.checked(name))]
+    case .custom(let name, let value): [(name, try checkedCustom(name, value))]
+    }
   }
 
-  private func checked(_ number: Int32, in range: ClosedRange<Int32>) throws(SystemdError) -> String
-  {
+  private static func line(
+    _ name: String, _ number: Int32, in range: ClosedRange<Int32>
+  ) throws(SystemdError) -> Line {
     guard range.contains(number) else {
       throw .invalidArgument(
-        "\(names[0])=\(number) can't be: it is between \(range.lowerBound) and \(range.upperBound)."
-      )
+        "\(name)=\(number) can't be: it is between \(range.lowerBound) and \(range.upperBound).")
     }
-    return String(number)
+    return (name, String(number))
   }
 
-  private func checkedErrorName(_ name: String) throws(SystemdError) -> String {
-    let parts = name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+  private static func line(
+    _ name: String, errorName text: String
+  ) throws(SystemdError) -> Line {
+    let parts = text.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
     let valid = parts.allSatisfy { part in
       !part.isEmpty
         && part.allSatisfy {
           $0.isLetter || $0.isDigit || $0 == UInt8(ascii: "_") || $0 == UInt8(ascii: "-")
         }
     }
-    guard valid, parts.count >= 2, name.utf8.count <= 255 else {
+    guard valid, parts.count >= 2, text.utf8.count <= 255 else {
       throw .invalidArgument(
-        "\(names[0])= takes a name such as org.example.Error.Failed, not \"\(name)\".")
+        "\(name)= takes a name such as org.example.Error.Failed, not \"\(text)\".")
     }
-    return name
+    return (name, text)
   }
 
   private func checkedCustom(_ name: String, _ value: String) throws(SystemdError) -> String {
@@ -194,22 +173,22 @@ extension NotifyField {
     }
     return value
   }
-}
 
-extension Duration {
-  /// As decimal microseconds, rounded up so that something never becomes nothing.
-  func microseconds(for name: String, least: UInt64) throws(SystemdError) -> String {
-    let (seconds, attoseconds) = components
+  /// In microseconds, rounded up so that something never becomes nothing.
+  private static func line(
+    _ name: String, _ time: Duration, least: UInt64
+  ) throws(SystemdError) -> Line {
+    let (seconds, attoseconds) = time.components
     let fraction = (attoseconds + 999_999_999_999) / 1_000_000_000_000
-    guard self >= .zero else {
-      throw .invalidArgument("\(name)= can't be negative, as \(self) is.")
+    guard time >= .zero else {
+      throw .invalidArgument("\(name)= can't be negative, as \(time) is.")
     }
     let (scaled, overflow) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000)
     let (sum, overflow2) = scaled.addingReportingOverflow(UInt64(fraction))
     guard !overflow, !overflow2, sum < .max else {  // the highest means infinity in systemd
-      throw .invalidArgument("\(name)= can't be \(self): that is more than 2^64 microseconds.")
+      throw .invalidArgument("\(name)= can't be \(time): that is more than 2^64 microseconds.")
     }
     guard sum >= least else { throw .invalidArgument("\(name)= can't be zero.") }
-    return String(sum)
+    return (name, String(sum))
   }
 }

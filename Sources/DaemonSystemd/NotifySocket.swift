@@ -17,7 +17,6 @@
 /// manager that was restarted is found again at the same address, and a forked child sends as itself. Sources:
 /// sd_notify(3), systemd 261.
 public struct NotifySocket: Sendable {
-  /// `nil`: there is no service manager.
   private let connection: NotifyConnection?
 
   /// What became of a message.
@@ -37,11 +36,7 @@ public struct NotifySocket: Sendable {
       connection = nil
       return
     }
-    switch NotifyAddress.parse(address) {
-    case .success(let parsed): connection = NotifyConnection(to: parsed)
-    case .failure(let reason):
-      throw .malformedVariable(name: "NOTIFY_SOCKET", value: address, reason: reason.text)
-    }
+    connection = NotifyConnection(to: try NotifyAddress(address))
   }
 
   /// The socket of this process's service manager, if it has one.
@@ -54,7 +49,6 @@ public struct NotifySocket: Sendable {
   /// Whether there is somebody to send to.
   public var hasServiceManager: Bool { connection != nil }
 
-  /// The number of the socket that it keeps.
   var numberForTesting: Int32? { connection?.numberForTesting }
 
   /// Sends all fields in one message.
@@ -76,8 +70,8 @@ public struct NotifySocket: Sendable {
     let message = try NotifyMessage(fields, descriptorCount: descriptors.count)
     guard let connection else { return .noServiceManager }
     try connection.send(
-      message.bytes, descriptors: descriptors, deadline: .after(timeout),
-      waits: timeout > .zero)
+      message.bytes, descriptors: descriptors,
+      deadline: timeout > .zero ? .after(timeout) : nil)
     return .sent
   }
 

@@ -29,10 +29,24 @@ public struct OwnedDescriptor: ~Copyable, Sendable {
   ///
   /// - Throws: `system` when there is no descriptor left.
   public func duplicate() throws(SystemdError) -> OwnedDescriptor {
-    let number = clinux_duplicate(rawValue)
+    let number = clinux_duplicate(rawValue, 3)
     guard number >= 0 else {
       throw .system("duplicate file descriptor \(rawValue)", errno: clinux_errno())
     }
     return OwnedDescriptor(owning: number)
+  }
+
+  /// Everything up to its end, of files that have no size to ask for; `nil` when that is more than `limit` bytes.
+  func bytesToEnd(limit: Int, purpose: String) throws(SystemdError) -> [UInt8]? {
+    var bytes: [UInt8] = []
+    var chunk = [UInt8](repeating: 0, count: 16 * 1024)
+    while bytes.count <= limit {
+      let count = read(rawValue, &chunk, chunk.count)
+      if count == 0 { return bytes }
+      if count < 0, clinux_errno() == EINTR { continue }
+      guard count > 0 else { throw .system(purpose, errno: clinux_errno()) }
+      bytes.append(contentsOf: chunk[..<count])
+    }
+    return nil
   }
 }

@@ -17,7 +17,6 @@ import Synchronization
 ///
 /// Source: sd_listen_fds(3). Safe to use from any thread.
 public final class PassedDescriptors: Sendable {
-  /// A descriptor that nobody has taken yet.
   package struct Description: Sendable, Hashable {
     /// Its name: of `FileDescriptorName=` or the socket unit, of `FDNAME=`, "unknown", "connection" or "stored".
     package let name: String
@@ -91,7 +90,7 @@ public final class PassedDescriptors: Sendable {
   ) throws(SystemdError) {
     self.init([])
     for (number, name) in descriptors {
-      let copy = clinux_duplicate(number)
+      let copy = clinux_duplicate(number, 3)
       guard copy >= 0 else {
         throw .system("duplicate file descriptor \(number)", errno: clinux_errno())
       }
@@ -104,7 +103,6 @@ public final class PassedDescriptors: Sendable {
 
   // MARK: What is there
 
-  /// What nobody has taken yet, in order.
   package var descriptions: [Description] { entries.withLock { $0 } }
   /// The names of the descriptors that nobody has taken yet, each once, in order.
   public var names: [String] {
@@ -117,18 +115,14 @@ public final class PassedDescriptors: Sendable {
   /// Hands out the first descriptor of this name; `nil` when there is none left. Whoever takes it owns it.
   public func take(named name: String) -> OwnedDescriptor? { takeFirst { $0.name == name } }
 
-  /// The first one for which `matches` is true, as one of a certain kind; `nil` when there is none left.
+  /// The first one for which `matches` is true, as one of a certain kind; `nil` when there is none left. Asked under a
+  /// lock.
   func takeFirst(where matches: (Description) -> Bool) -> OwnedDescriptor? {
-    // Asked without the lock, since it is the caller's code; then taken only if it is still there.
-    for entry in descriptions where matches(entry) {
-      let isThere = entries.withLock { entries in
-        guard let index = entries.firstIndex(of: entry) else { return false }
-        entries.remove(at: index)
-        return true
-      }
-      if isThere { return OwnedDescriptor(owning: entry.number) }
+    let number = entries.withLock { entries in
+      entries.firstIndex(where: matches).map { entries.remove(at: $0).number }
     }
-    return nil
+    guard let number else { return nil }
+    return OwnedDescriptor(owning: number)
   }
 
   /// Takes one back that was handed out, as it was; it comes first.

@@ -49,7 +49,6 @@ public final class Preservation: Sendable {
   private struct Account {
     /// How many descriptors of each name the manager has at most; no zeros.
     private var held: [String: Int] = [:]
-    /// Their sum.
     private(set) var count = 0
     /// The names of which one was handed out.
     var taken: Set<String> = []
@@ -178,7 +177,7 @@ public final class Preservation: Sendable {
 
   private func refillMemory() {
     spareMemory.withLock { spare in
-      if spare == nil { spare = OwnedDescriptor.emptyMemory(named: "preserved") }
+      if spare == nil { spare = try? OwnedDescriptor.emptyMemory(named: "preserved") }
     }
   }
 
@@ -257,7 +256,7 @@ public final class Preservation: Sendable {
     do throws(SystemdError) {
       return try memory.memoryBytes(limit: limit)
     } catch {
-      passed.giveBack(memory, named: name, kind: .memoryFile(isSealed: true))
+      passed.giveBack(memory, named: name, kind: .sealedMemory)
       throw error
     }
   }
@@ -287,7 +286,7 @@ extension DescriptorKind {
   /// Whether one that was passed comes from the store. What socket units listen on looks like this and does not; it
   /// is what a store rarely has.
   fileprivate var needsPlace: Bool {
-    switch self {
+    switch use {
     case .listeningStream, .listeningPackets, .datagram: false
     default: true
     }

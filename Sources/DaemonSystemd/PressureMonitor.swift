@@ -11,7 +11,6 @@ import Synchronization
 ///
 /// Any thread may call it, one at a time. Source: systemd's "Resource Pressure Handling", the kernel's "PSI".
 package final class PressureMonitor: Sendable {
-  /// What ``consume()`` has found.
   package enum Outcome: Sendable, Hashable {
     /// There is pressure: free what can be had again.
     case pressure
@@ -23,10 +22,8 @@ package final class PressureMonitor: Sendable {
 
   enum Form: Equatable { case file, fifo, socket }
 
-  /// What was opened.
   package let watch: PressureWatch
   let form: Form
-  /// Closed with this object.
   private let descriptor: OwnedDescriptor
   /// What was written into a FIFO, which comes back to whoever reads it first; empty once something was read.
   private let echo: Mutex<[UInt8]>
@@ -38,14 +35,12 @@ package final class PressureMonitor: Sendable {
   package var pollEvents: UInt32 { UInt32(form == .file ? POLLPRI : POLLIN) }
 
   /// Opens what `watch` names, and writes its bytes at once.
-  ///
-  /// Throws a ``SystemdError`` whose sentence says what to do. Does not wait.
   package init(_ watch: PressureWatch) throws(SystemdError) {
     guard !watch.isOff else {
       throw .invalidArgument(
         "Watching for pressure is switched off (\(watch.path)); do not open it.")
     }
-    let opened = try PressureOpening(watch).open()
+    let opened = try PressureOpening(watch: watch).open()
     self.watch = watch
     form = opened.form
     descriptor = OwnedDescriptor(owning: opened.number)

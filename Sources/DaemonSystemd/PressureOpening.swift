@@ -4,8 +4,6 @@ import CLinux
 struct PressureOpening {
   let watch: PressureWatch
 
-  init(_ watch: PressureWatch) { self.watch = watch }
-
   /// The number is the caller's to close.
   func open() throws(SystemdError) -> (form: PressureMonitor.Form, number: Int32) {
     var status = stat()

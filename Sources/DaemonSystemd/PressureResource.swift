@@ -1,4 +1,3 @@
-/// What a machine or a control group can run short of.
 package enum PressureResource: String, Sendable, Hashable, CaseIterable {
   /// As in /proc/pressure.
   case memory, cpu, io
@@ -17,15 +16,5 @@ package struct PressureWatch: Sendable, Hashable {
     self.write = write
   }
 
-  /// Whether watching is switched off for this service.
   package var isOff: Bool { path == "/dev/null" }
-}
-
-extension ServiceEnvironment {
-  /// `MEMORY_PRESSURE_WATCH` and `MEMORY_PRESSURE_WRITE` (254), or those of cpu and io (261); `nil` when unset: then
-  /// the manager leaves it to the service what to watch.
-  package func pressureWatch(for resource: PressureResource) throws(SystemdError) -> PressureWatch?
-  {
-    try PressureWatch.configured(for: resource, variables: variables)
-  }
 }

@@ -19,7 +19,6 @@ import CLinux
 public struct ServiceEnvironment: Sendable {
   /// All variables by name, the first one where a name is there twice.
   public let variables: [String: String]
-  /// The process that the variables are for.
   package let processID: Int32
   /// The inode of its pidfd; `nil` where the kernel (before 6.9) has none.
   package let processInode: UInt64?
@@ -29,7 +28,6 @@ public struct ServiceEnvironment: Sendable {
   /// There are no ``variables`` then, for children neither, and the process runs as if there were no service manager. A
   /// service that needs privileges gets them from its unit instead, with `User=` and `AmbientCapabilities=`.
   public let isWithheld: Bool
-  /// The names of variables whose value is not UTF-8.
   private var notText: [String] = []
 
   /// The environment that this process was started with, read at the first use.
@@ -105,7 +103,7 @@ public struct ServiceEnvironment: Sendable {
   public var notifySocket: String? {
     get throws(SystemdError) {
       guard let address = variables["NOTIFY_SOCKET"], !address.isEmpty else { return nil }
-      _ = try NotifySocket(address: address)
+      _ = try NotifyAddress(address)
       return address
     }
   }

@@ -5,10 +5,7 @@ extension ServiceEnvironment {
   public var invocationID: String? {
     get throws(SystemdError) {
       guard let id = variables["INVOCATION_ID"] else { return nil }
-      let valid = id.utf8.allSatisfy { byte in
-        byte.isDigit || byte >= 0x61 && byte <= 0x66 || byte >= 0x41 && byte <= 0x46
-      }
-      guard valid, id.utf8.count == 32 else {
+      guard id.utf8.allSatisfy(\.isHexDigit), id.utf8.count == 32 else {
         throw malformed("INVOCATION_ID", "is not 32 hexadecimal digits")
       }
       return id
@@ -20,7 +17,13 @@ extension ServiceEnvironment {
   package var journalStream: FileIdentity? {
     get throws(SystemdError) {
       guard let text = variables["JOURNAL_STREAM"] else { return nil }
-      return try FileIdentity(journalStream: text)
+      let parts = text.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+        .map { decimal($0, as: UInt64.self) }
+      guard parts.count == 2, let device = parts[0], let inode = parts[1] else {
+        throw malformed(
+          "JOURNAL_STREAM", "is not a device and an inode number with a colon between")
+      }
+      return FileIdentity(device: device, inode: inode)
     }
   }
 }

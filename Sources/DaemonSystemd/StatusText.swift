@@ -3,10 +3,6 @@ package enum StatusText {
   /// What systemd keeps of a status.
   package static let maximumSize = 16 * 1024
 
-  static func string(_ text: String) -> String {
-    String(decoding: line(text, maximumSize: maximumSize), as: UTF8.self)
-  }
-
   /// As many whole characters as fit, as ``VisibleText/line(_:)`` shows them.
   static func line(_ text: String, maximumSize: Int) -> [UInt8] {
     var bytes: [UInt8] = []

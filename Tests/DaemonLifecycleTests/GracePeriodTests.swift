@@ -26,15 +26,6 @@ import Testing
     #expect(try taken("3600") == .seconds(3598))
   }
 
-  @Test func readsTimesAsSystemdWritesThem() throws {
-    #expect(try taken("30s") == .seconds(28))
-    #expect(try taken(" 030 ") == .seconds(28))
-    #expect(try taken("1min 30s") == .seconds(88))
-    #expect(try taken("1m30s") == .seconds(88))
-    #expect(try taken("2h 1 minute") == .seconds(7258))
-    #expect(try taken("5 seconds") == .milliseconds(4500))
-  }
-
   @Test func preStopIsPartOfIt() throws {
     #expect(try taken("30", preStop: .seconds(5)) == .seconds(23))
     #expect(try taken("30", preStop: .seconds(-5)) == .seconds(28))
@@ -51,22 +42,19 @@ import Testing
   }
 
   @Test(arguments: [
-    "", " ", "soon", "-30", "+30", "30.5", "1e3", "30 40", "30s 5", "5 30s", "s", "30x", "30,",
-    "0x1e", "30\n",
-    "٣٠", "30 S", "1min30",
+    "", " ", "soon", "-30", "+30", "30.5", "1e3", "30 40", "30s", "1min 30s", " 30", "0x1e", "30\n",
+    "٣٠", "99999999999999999999999999",
   ])
   func whatIsNoTimeIsRefused(value: String) {
     let error = #expect(throws: LifecycleError.self) { try taken(value) }
     #expect(
       error?.description
-        == "The grace period in $\(Self.name), \"\(value)\", is not a whole number of seconds, nor a time such as"
-        + " 1min 30s: set it to the seconds between SIGTERM and SIGKILL.")
+        == "The grace period in $\(Self.name), \"\(value)\", is not a whole number of seconds:"
+        + " set it to the seconds between SIGTERM and SIGKILL.")
   }
 
   @Test(arguments: [
-    ("0", "no time at all"), ("0min 0s", "no time at all"), ("31622401", "more than a year"),
-    ("99999999999999999999999999", "more than a year"), ("4294967295h", "more than a year"),
-    ("4294967295h 4294967295h 1s", "more than a year"), ("5", "no more than the 5.0 s"),
+    ("0", "no time at all"), ("31622401", "more than a year"), ("5", "no more than the 5.0 s"),
   ])
   func whatCanNotBeIsRefused(value: String, reason: String) {
     let error = #expect(throws: LifecycleError.self) { try taken(value, preStop: .seconds(5)) }

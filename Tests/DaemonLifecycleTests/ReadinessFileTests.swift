@@ -131,7 +131,7 @@ import Testing
     mkdir(folder.path("run"), 0o700)
     let marker = marker(folder.path("run/ready"))
     marker.set(true, number: 1)
-    _ = clinux_rename_at(AT_FDCWD, folder.path("run"), folder.path("moved"))
+    _ = rename(folder.path("run"), folder.path("moved"))
     marker.set(false, number: 2)
     #expect(!exists(folder.path("moved/ready")) && log.all == [])
   }
@@ -240,6 +240,11 @@ private final class BreakingFileSystem: StateFileSystem {
   var hasBroken: Bool { left.withLock { $0 } < 0 }
   var userID: UInt32 { base.userID }
   var processID: Int32 { base.processID }
+  func isRunning(_ process: Int32) -> Bool { true }
+  func openUnnamed(in directory: Int32) throws(SystemCallError) -> Int32 {
+    throw SystemCallError(number: EOPNOTSUPP)
+  }
+  func link(_ file: Int32, as name: String, in directory: Int32) throws(SystemCallError) {}
 
   private func call() throws(SystemCallError) {
     let isIt = left.withLock { left in

@@ -1,11 +1,13 @@
+import CLinux
 import Testing
 
 @testable import DaemonLifecycle
 
 @Suite struct UnixSignalTests {
   @Test func everySignalSurvivesItsName() {
-    #expect(UnixSignal.all.count > 50)
-    for signal in UnixSignal.all { #expect(UnixSignal(signal.description) == signal) }
+    let all = (1...clinux_sigrtmax()).compactMap { UnixSignal(rawValue: $0) }
+    #expect(all.count > 50)
+    for signal in all { #expect(UnixSignal(signal.description) == signal) }
   }
 
   @Test(arguments: [

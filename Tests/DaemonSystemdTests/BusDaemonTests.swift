@@ -63,15 +63,14 @@ struct BusDaemonTests {
     let watch = session.observe(
       BusSessionObserver { connection in
         connections.append(true)
-        connection.match(
-          .signal("NameOwnerChanged", of: BusObject.bus),
-          installed: { if case .success = $0 { installed.append(true) } },
-          handler: { signal in
-            guard case .success(let signal) = signal,
-              case .string(let name)? = signal.arguments.first
-            else { return }
-            names.append(name)
-          })
+        connection.match(.signal("NameOwnerChanged", of: BusObject.bus)) { signal in
+          guard case .success(let signal) = signal,
+            case .string(let name)? = signal.arguments.first
+          else { return }
+          names.append(name)
+        }
+        // Answered in order.
+        connection.call(BusObject.bus.method("GetId")) { _ in installed.append(true) }
       })
     for round in 1...2 {
       #expect(pump(session, nil) { installed.all.count == round })

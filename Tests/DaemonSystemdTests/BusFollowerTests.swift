@@ -41,25 +41,25 @@ import Testing
   @Test func stopTimeoutIsLearntThoughSystemdWasAway() {
     peer.answer = { _ in Self.away }
     let reader = StopTimeoutReader()
-    reader.begin(on: session, inbox)
+    let watches = reader.begin(on: session, inbox)
     #expect(pump(session, peer) { peer.calls.count >= 3 })
     peer.answer = { _ in .reply([.variant(.uint64(6_000_000))]) }
     let inputs = inputs { if case .stopTimeout(.seconds(6)) = $0 { true } else { false } }
     // It was over so soon that nobody needs to know.
     #expect(inputs.count == 1)
-    withExtendedLifetime(reader) {}
+    withExtendedLifetime((reader, watches)) {}
     session.close()
   }
 
   @Test func stopTimeoutIsReadFromAManagerThatWasReexecuted() {
     peer.answer = { _ in .reply([.variant(.uint64(6_000_000))]) }
     let reader = StopTimeoutReader()
-    reader.begin(on: session, inbox)
+    let watches = reader.begin(on: session, inbox)
     _ = inputs { if case .stopTimeout(.seconds(6)) = $0 { true } else { false } }
     peer.answer = { _ in .reply([.variant(.uint64(9_000_000))]) }
     peer.setOwner(of: Systemd1.service, to: ":1.7")
     _ = inputs { if case .stopTimeout(.seconds(9)) = $0 { true } else { false } }
-    withExtendedLifetime(reader) {}
+    withExtendedLifetime((reader, watches)) {}
     session.close()
   }
 
@@ -67,14 +67,14 @@ import Testing
   @Test func aStopTimeoutThatStaysUnknownIsReported() {
     peer.answer = { _ in Self.away }
     let reader = StopTimeoutReader()
-    reader.begin(on: session, inbox)
+    let watches = reader.begin(on: session, inbox)
     let inputs = inputs(until: isComplaint)
     guard case .warning(let text)? = inputs.last else { return }
     #expect(text.hasSuffix("The daemon goes on without: TimeoutStopSec=."))
     let count = peer.calls.count
     #expect(pump(session, peer) { peer.calls.count >= count + 3 })
     #expect(inbox.take().isEmpty)
-    withExtendedLifetime(reader) {}
+    withExtendedLifetime((reader, watches)) {}
     session.close()
   }
 
@@ -107,7 +107,7 @@ import Testing
     let (statusNote, make, text) = Self.followers[index]
     answerInhibit(with: Self.away)
     let follower = make()
-    follower.begin(on: session, inbox)
+    let watches = follower.begin(on: session, inbox)
     var inputs = inputs(until: isRemark(statusNote, text))
     #expect(pump(session, peer) { inhibits() >= 3 })
     let (granted, end) = try grant()
@@ -117,7 +117,7 @@ import Testing
     // Said once, however often it was asked.
     #expect(inputs.count(where: isRemark(statusNote, text)) == 1)
     #expect(inputs.count(where: isComplaint) == 1)
-    withExtendedLifetime(follower) {}
+    withExtendedLifetime((follower, watches)) {}
     session.close()
   }
 
@@ -126,7 +126,7 @@ import Testing
     answerInhibit(with: .error("org.freedesktop.DBus.Error.AccessDenied", "Permission denied"))
     let (statusNote, make, text) = Self.followers[0]
     let follower = make()
-    follower.begin(on: session, inbox)
+    let watches = follower.begin(on: session, inbox)
     _ = inputs(until: isRemark(statusNote, text))
     let isOver = BusLog<Bool>()
     session.perform(after: .milliseconds(100)) { _ in isOver.append(true) }
@@ -137,7 +137,7 @@ import Testing
     answerInhibit(with: granted)
     peer.setOwner(of: Login1.service, to: ":1.7")
     _ = inputs(until: isRemark(statusNote, nil))
-    withExtendedLifetime(follower) {}
+    withExtendedLifetime((follower, watches)) {}
     session.close()
   }
 
@@ -146,8 +146,8 @@ import Testing
     let (granted, end) = try grant()
     defer { close(end) }
     answerInhibit(with: granted)
-    let lock = DelayLock.sleep()
-    lock.begin(Login1(session), inbox)
+    let lock = DelayLock(.sleep, .delayLock, consequence: "")
+    lock.begin(on: session, inbox)
     #expect(pump(session, peer) { lock.isHeld })
     peer.setOwner(of: Login1.service, to: ":1.7")
     let isOver = BusLog<Bool>()

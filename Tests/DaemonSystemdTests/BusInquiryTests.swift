@@ -21,7 +21,7 @@ import Testing
 
   private func inquiry(_ session: BusSession) -> BusInquiry {
     let manager = Systemd1(session)
-    return manager.inquiry { [answers] settled in
+    return BusInquiry(Systemd1.service, on: session) { [answers] settled in
       manager.timeoutStop { answer in
         if case .success(let timeout) = answer { answers.append(timeout) }
         settled((try? answer.get()) != nil)
@@ -73,7 +73,7 @@ import Testing
     peer.answer = { _ in .silence }
     let session = session(firstDelay: .seconds(3600))
     let settlements = BusLog<@Sendable (Bool) -> Void>()
-    let inquiry = Systemd1(session).inquiry { settlements.append($0) }
+    let inquiry = BusInquiry(Systemd1.service, on: session) { settlements.append($0) }
     #expect(pump(session, peer) { settlements.all.count == 1 })
     // So that the bus has said who owns the name.
     #expect(settle(session))

@@ -190,10 +190,8 @@ final class BusPeer {
     _ object: BusObject, from sender: String, _ values: [String: BusValue],
     invalidated: [String] = []
   ) {
-    let properties = BusObject(
-      destination: object.destination, path: object.path, interface: BusObject.properties)
     signal(
-      "PropertiesChanged", of: properties, from: sender,
+      "PropertiesChanged", of: object.properties, from: sender,
       [
         .string(object.interface), .properties(values),
         .array(of: "s", invalidated.map { .string($0) }),

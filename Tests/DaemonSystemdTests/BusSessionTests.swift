@@ -189,10 +189,9 @@ import Testing
     session.call(echo.method("no method"), completion: note)
     session.perform { connection in
       guard case .success(let connection) = connection else { return }
-      let rule = BusMatchRule(sender: "a'b", path: nil, interface: "x.y", member: "Z")
-      connection.match(
-        rule, installed: { if case .failure(let error) = $0 { errors.append(error) } }
-      ) { _ in }
+      let rule = BusMatchRule.signal(
+        "Z", of: BusObject(destination: "a'b", path: "/", interface: "x.y"))
+      connection.match(rule) { if case .failure(let error) = $0 { errors.append(error) } }
     }
     #expect(pump(session, peer) { errors.all.count == 3 })
     for case let error in errors.all {
@@ -232,10 +231,11 @@ import Testing
     let session = BusSession(.address(peer.address), options: options)
     let heard = BusLog<BusSignal>()
     let echo = echo
+    peer.setOwner(of: echo.destination, to: ":1.5")
     session.start()
     session.perform { connection in
       guard case .success(let connection) = connection else { return }
-      connection.match(.init(sender: nil, path: nil, interface: echo.interface, member: "Tick")) {
+      connection.match(.signal("Tick", of: echo)) {
         if case .success(let signal) = $0 { heard.append(signal) }
       }
     }

@@ -63,7 +63,10 @@ import Testing
 
   @Test func hangingManagerTimesOutAndHoldsNothingUp() {
     let heard = BusLog<BusError>()
-    session.property("TimeoutStopUSec", of: Systemd1.ownService, timeout: .milliseconds(20)) {
+    session.call(
+      Systemd1.ownService.properties.method("Get"),
+      arguments: [Systemd1.ownService.interface, "TimeoutStopUSec"], timeout: .milliseconds(20)
+    ) {
       if case .failure(let error) = $0 { heard.append(error) }
     }
     #expect(pump(session, peer) { !heard.all.isEmpty })
@@ -117,25 +120,25 @@ import Testing
 
   @Test func statesWithoutRepeats() throws {
     peer.answer = { $0.member == "GetAll" ? Self.unitProperties("loaded", "active") : .reply([]) }
-    let heard = BusLog<Result<UnitActiveState, BusError>>()
+    let heard = BusLog<Result<String, BusError>>()
     let watch = manager.watchActiveState(of: try UnitName("db.service")) { heard.append($0) }
-    #expect(pump(session, peer) { heard.all == [.success(.active)] })
+    #expect(pump(session, peer) { heard.all == [.success("active")] })
     #expect(peer.calls.map(\.member) == ["Subscribe", "GetAll"])
     for word in ["active", "deactivating", "deactivating", "inactive", "inactive", "novel"] {
       peer.changed(unit, from: ":1.1", ["ActiveState": .string(word), "SubState": .string("x")])
     }
     peer.changed(unit, from: ":1.1", ["SubState": .string("y")])
     #expect(pump(session, peer) { heard.all.count == 4 })
-    #expect(heard.all == [.active, .deactivating, .inactive, .other("novel")].map { .success($0) })
+    #expect(heard.all == ["active", "deactivating", "inactive", "novel"].map { .success($0) })
     peer.changed(unit, from: ":1.1", [:], invalidated: ["ActiveState"])
     #expect(pump(session, peer) { heard.all.count == 5 })
-    #expect(heard.all.last == .success(.active))
+    #expect(heard.all.last == .success("active"))
     watch.cancel()
   }
 
   @Test func stateSurvivesTheBus() throws {
     peer.answer = { $0.member == "GetAll" ? Self.unitProperties("loaded", "active") : .reply([]) }
-    let heard = BusLog<Result<UnitActiveState, BusError>>()
+    let heard = BusLog<Result<String, BusError>>()
     let watch = manager.watchActiveState(of: try UnitName("db.service")) { heard.append($0) }
     #expect(pump(session, peer) { heard.all.count == 1 })
     // A unit that was there and is unloaded is inactive, not mistyped.
@@ -146,7 +149,7 @@ import Testing
     #expect(pump(session, peer) { heard.all.count == 3 })
     #expect(
       heard.all == [
-        .success(.active), .failure(.disconnected(errno: ECONNRESET)), .success(.inactive),
+        .success("active"), .failure(.disconnected(errno: ECONNRESET)), .success("inactive"),
       ])
     watch.cancel()
   }
@@ -155,7 +158,7 @@ import Testing
     peer.answer = {
       $0.member == "GetAll" ? Self.unitProperties("not-found", "inactive") : .reply([])
     }
-    let heard = BusLog<Result<UnitActiveState, BusError>>()
+    let heard = BusLog<Result<String, BusError>>()
     let watch = manager.watchActiveState(of: try UnitName("db.service")) { heard.append($0) }
     #expect(pump(session, peer) { !heard.all.isEmpty })
     #expect(heard.all == [.failure(.noSuchUnit("db.service"))])
@@ -168,7 +171,7 @@ import Testing
   ])
   func malformedUnit(body: [BusValue]) throws {
     peer.answer = { $0.member == "GetAll" ? .reply(body) : .reply([]) }
-    let heard = BusLog<Result<UnitActiveState, BusError>>()
+    let heard = BusLog<Result<String, BusError>>()
     let watch = manager.watchActiveState(of: try UnitName("db.service")) { heard.append($0) }
     #expect(pump(session, peer) { !heard.all.isEmpty })
     guard case .failure(.malformedReply) = heard.all[0] else {
@@ -181,7 +184,7 @@ import Testing
   /// What is watched and asked holds the connection's callbacks, never the session.
   @Test func watchesDoNotKeepTheSession() throws {
     peer.answer = { $0.member == "GetAll" ? Self.unitProperties("loaded", "active") : .silence }
-    let heard = BusLog<Result<UnitActiveState, BusError>>()
+    let heard = BusLog<Result<String, BusError>>()
     weak var gone: BusSession?
     var watches: [BusWatch] = []
     do {

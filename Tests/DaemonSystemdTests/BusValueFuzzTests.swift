@@ -58,11 +58,11 @@ import Testing
       check(value.asString("x"))
       check(value.asMicroseconds("x"))
       let signal = BusSignal(
-        sender: ":1.1", path: "/x", interface: "x.y", member: "PrepareForSleep",
+        sender: ":1.1", member: "PrepareForSleep",
         arguments: [value, self.value(&random), self.value(&random)])
       check(signal.flag)
       if signal.changedProperties != nil { read += 1 }
-      if ShutdownKind(metadata: signal) != nil { read += 1 }
+      if signal.shutdownKind != nil { read += 1 }
     }
     #expect(read > 1000 && refused > 1000, "the generator meets both good and bad")
   }

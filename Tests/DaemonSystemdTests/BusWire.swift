@@ -233,3 +233,28 @@ struct BusWireMessage {
     return message
   }
 }
+
+extension BusValue {
+  /// The D-Bus signature of this value.
+  var signature: String {
+    switch self {
+    case .byte: "y"
+    case .bool: "b"
+    case .int16: "n"
+    case .uint16: "q"
+    case .int32: "i"
+    case .uint32: "u"
+    case .int64: "x"
+    case .uint64: "t"
+    case .double: "d"
+    case .string: "s"
+    case .objectPath: "o"
+    case .signature: "g"
+    case .descriptor: "h"
+    case .array(let element, _): "a" + element
+    case .entry(let key, let value): "{" + key.signature + value.signature + "}"
+    case .structure(let members): "(" + members.map(\.signature).joined() + ")"
+    case .variant: "v"
+    }
+  }
+}

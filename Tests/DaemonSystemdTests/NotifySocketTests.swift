@@ -237,9 +237,7 @@ import Testing
 
 /// A sealed memory file, to be closed by the caller.
 func memory(_ text: String) throws -> Int32 {
-  let number = clinux_sealed_memfd("test", text, text.utf8.count)
-  try #require(number >= 0)
-  return number
+  try OwnedDescriptor.memory(named: "test", Array(text.utf8)).release()
 }
 
 extension String {

@@ -78,7 +78,7 @@ private final class ScratchGroup {
   private var isThere = true
 
   init?() throws {
-    guard let own = try PressureCgroup.folder() else { return nil }
+    guard let own = try PressureCgroup.folders().first else { return nil }
     path = "\(own)/pressure-test-\(getpid())"
     guard mkdir(path, 0o755) == 0 else { return nil }
     guard access(path + "/cpu.pressure", W_OK) == 0 else {

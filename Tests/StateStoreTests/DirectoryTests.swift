@@ -34,7 +34,7 @@ import Testing
   }
 
   private func move(_ from: String, _ to: String) {
-    #expect(clinux_rename_at(AT_FDCWD, from, to) == 0)
+    #expect(rename(from, to) == 0)
   }
 
   private func write(_ bytes: [UInt8], _ name: String) throws {

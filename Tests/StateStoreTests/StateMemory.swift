@@ -242,3 +242,16 @@ final class MemoryFileSystem: StateFileSystem {
     }
   }
 }
+
+/// A file system on which every file has a name, and whose processes all run.
+extension StateFileSystem {
+  func isRunning(_ process: Int32) -> Bool { true }
+
+  func openUnnamed(in directory: Int32) throws(SystemCallError) -> Int32 {
+    throw SystemCallError(number: EOPNOTSUPP)
+  }
+
+  func link(_ file: Int32, as name: String, in directory: Int32) throws(SystemCallError) {
+    throw SystemCallError(number: EOPNOTSUPP)
+  }
+}

@@ -14,10 +14,12 @@
 #include <spawn.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -123,7 +125,8 @@ uint64_t clinux_signal_count(void);
 static const uint32_t CLINUX_EPOLLIN = EPOLLIN;
 
 static inline int clinux_open(const char *path, int flags) { return open(path, flags); }  // variadic
-static inline int clinux_duplicate(int fd) { return fcntl(fd, F_DUPFD_CLOEXEC, 3); }  // variadic
+/// The lowest free number that is at least `lowest`.
+static inline int clinux_duplicate(int fd, int lowest) { return fcntl(fd, F_DUPFD_CLOEXEC, lowest); }  // variadic
 static inline int clinux_descriptor_flags(int fd) { return fcntl(fd, F_GETFD); }
 static inline int clinux_errno(void) { return errno; }
 static inline int clinux_sigrtmin(void) { return SIGRTMIN; }
@@ -131,6 +134,9 @@ static inline int clinux_sigrtmax(void) { return SIGRTMAX; }
 /// pthread_setname_np(3) and gettid(2) need _GNU_SOURCE, which Swift's importer does not define.
 void clinux_name_this_thread(const char *name);
 bool clinux_is_main_thread(void);
+int32_t clinux_thread_id(void);
+/// The name this program was started by, without folders.
+const char *clinux_program_name(void);
 
 /// pthread_self(3), whose type differs between C libraries. Not reused while the thread lives, never 0.
 static inline uintptr_t clinux_this_thread(void) { return (uintptr_t)pthread_self(); }
@@ -146,11 +152,9 @@ ssize_t clinux_write(int fd, const void *bytes, size_t count);
 /// What one message may carry (SCM_MAX_FD of the kernel).
 #define CLINUX_DESCRIPTORS_MAX 253
 
-/// A memory file of exactly these bytes that nobody can change any more, close-on-exec, read from its
-/// beginning; -1 and errno.
-int clinux_sealed_memfd(const char *name, const void *bytes, size_t count);
-/// The same in two steps: an empty memory file; then the bytes and the seals, 0, or -1 and errno.
+/// An empty memory file, close-on-exec; -1 and errno.
 int clinux_memfd(const char *name);
+/// Gives it its bytes, which nobody can change from then on: 0, or -1 and errno.
 int clinux_fill_and_seal(int fd, const void *bytes, size_t count);
 int clinux_seals(int fd);
 static const int CLINUX_SEALS_FIXED = 0x0002 | 0x0004 | 0x0008;  // F_SEAL_SHRINK, _GROW, _WRITE; need _GNU_SOURCE
@@ -195,8 +199,6 @@ static const int CLINUX_SHUT_WR = SHUT_WR;
 static const int CLINUX_AF_VSOCK = AF_VSOCK;
 
 int clinux_set_close_on_exec(int fd);
-/// F_DUPFD_CLOEXEC: the lowest free number that is at least `lowest`.
-int clinux_duplicate_from(int fd, int lowest);
 /// The inode of this process's pidfd, which no other process of this boot has had. 0, or an errno value where the
 /// kernel (before 6.9) or a filter does not offer it.
 int clinux_own_pidfd_inode(uint64_t *inode);
@@ -208,7 +210,7 @@ char **clinux_environment(void);
 /// How many descriptors this process may have at most, if it raises its limit (the hard limit of RLIMIT_NOFILE).
 uint64_t clinux_descriptor_limit(void);
 
-// MARK: journal.c: what the journal's native protocol asks for
+// What the journal's native protocol asks for.
 
 /// A datagram socket for the journal, close-on-exec, with a send buffer as near to `buffer_size` as the
 /// kernel allows; -1 and errno.
@@ -219,9 +221,6 @@ int clinux_journal_send(int socket, const char *path, size_t path_count, const v
                         size_t count, int memory_file, bool wait);
 /// Whether a datagram socket is bound at `path` and lets this process in; sends nothing.
 bool clinux_journal_answers(const char *path, size_t path_count);
-int32_t clinux_thread_id(void);
-/// The name this program was started by, without folders.
-const char *clinux_program_name(void);
 
 // MARK: pressure.c
 
@@ -243,12 +242,6 @@ int clinux_open_at(int directory, const char *name, int flags, mode_t mode);
 int clinux_open_unnamed_at(int directory, mode_t mode);
 /// Gives a file of `clinux_open_unnamed_at` a name in an open directory: 0, or -1 and errno.
 int clinux_link_at(int fd, int directory, const char *name);
-/// renameat(2) within one directory.
-int clinux_rename_at(int directory, const char *from, const char *to);
-/// flock(2), exclusive, without waiting: 0, or -1 and errno.
-int clinux_lock_file(int fd);
-/// Ends the lock for a child too that has been forked and has not executed anything yet.
-void clinux_unlock_file(int fd);
 
 // MARK: fork.c: descriptors that a forked child does not get
 

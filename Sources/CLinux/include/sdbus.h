@@ -47,8 +47,6 @@ typedef int (*sd_bus_message_handler_t)(sd_bus_message *message, void *userdata,
   F(int, bus_message_get_errno, (sd_bus_message *))                                                      \
   F(const sd_bus_error *, bus_message_get_error, (sd_bus_message *))                                     \
   F(const char *, bus_message_get_sender, (sd_bus_message *))                                            \
-  F(const char *, bus_message_get_path, (sd_bus_message *))                                              \
-  F(const char *, bus_message_get_interface, (sd_bus_message *))                                         \
   F(const char *, bus_message_get_member, (sd_bus_message *))
 
 /// The functions of one loaded libsystemd; none is NULL after `clinux_sdbus_load` has succeeded.

@@ -87,9 +87,10 @@ struct ServiceIntegration {
     for resource in DidReceivePressure.Resource.allCases
     where systemd.pressure?.contains(resource) ?? true {
       do throws(SystemdError) {
-        let watch = try PressureWatch.resolve(
-          for: resource.kind, variables: systemd.environment.variables,
-          fallsBack: systemd.pressure != nil)
+        // The same in systemd's module, which knows nothing of notifications.
+        let kind = PressureResource(rawValue: resource.rawValue)!
+        let watch = try systemd.environment.pressureWatch(
+          for: kind, fallsBack: systemd.pressure != nil)
         if let watch, !watch.isOff { sources.append(PressureSource(resource, watch)) }
       } catch {
         // A malformed variable was found before.
@@ -157,16 +158,5 @@ struct ServiceIntegration {
       "\(name) is \(period), and the shortest that this process supports is \(shortest): make it longer."
     )
     return shortest
-  }
-}
-
-extension DidReceivePressure.Resource {
-  /// The same in systemd's module, which knows nothing of notifications.
-  fileprivate var kind: PressureResource {
-    switch self {
-    case .memory: .memory
-    case .cpu: .cpu
-    case .io: .io
-    }
   }
 }

@@ -52,7 +52,6 @@ public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
     set { actions[signal] = newValue }
   }
 
-  /// The signals in the map, in number order.
   var signals: [UnixSignal] { actions.keys.sorted { $0.rawValue < $1.rawValue } }
 
   func validate() throws(LifecycleError) {

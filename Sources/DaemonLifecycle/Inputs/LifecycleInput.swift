@@ -1,6 +1,5 @@
 import DaemonSystemd
 
-/// What a source reports to the core.
 enum LifecycleInput: Sendable {
   /// A fact for the registry.
   case event(LifecycleEvent)

@@ -16,9 +16,7 @@ final class RetryTimer: LifecycleSource {
 
   private struct State {
     var timer: Int32 = -1
-    /// How long the next interval is.
     var delay: Duration
-    /// The timer will go off.
     var isArmed = false
   }
 
@@ -36,14 +34,8 @@ final class RetryTimer: LifecycleSource {
 
   deinit { close() }
 
-  /// Sees to it that the client tries again. False when the timer is not open: then nobody will.
-  @discardableResult func begin() -> Bool {
-    state.withLock { state in
-      guard state.timer >= 0 else { return false }
-      if !state.isArmed { arm(&state) }
-      return true
-    }
-  }
+  /// Sees to it that the client tries again; nobody will while the timer is not open.
+  func begin() { state.withLock { if $0.timer >= 0, !$0.isArmed { arm(&$0) } } }
 
   private func arm(_ state: inout State) {
     state.isArmed = true

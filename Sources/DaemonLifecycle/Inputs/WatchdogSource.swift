@@ -12,7 +12,6 @@ import Synchronization
 final class WatchdogSource: LifecycleSource {
   private struct State {
     var timer: Int32 = -1
-    /// When the timer is set to go off.
     var expected = MonotonicTime.distantFuture
     var counters = ScheduleFile()
     /// What the listening thread's counters were when it began to listen, or at the last tick; `nil`
@@ -108,18 +107,15 @@ struct Schedule: Sendable, Equatable {
   let ran: Int64
   /// For how long it could have run, and others did.
   let waited: Int64
+}
 
-  init(ran: Int64, waited: Int64) {
-    self.ran = ran
-    self.waited = waited
-  }
-
+extension Schedule {
   /// `12345 678 9`: time run, time waited, number of turns.
   init?(parsing text: some Sequence<UInt8>) {
     let numbers = String(decoding: Array(text), as: UTF8.self).split(whereSeparator: \.isWhitespace)
       .prefix(2).compactMap { Int64($0) }
     guard numbers.count == 2, numbers.allSatisfy({ $0 >= 0 }) else { return nil }
-    (ran, waited) = (numbers[0], numbers[1])
+    self.init(ran: numbers[0], waited: numbers[1])
   }
 }
 

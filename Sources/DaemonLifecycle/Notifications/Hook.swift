@@ -46,7 +46,6 @@ package final class Hook: Sendable {
 
   // MARK: Methods
 
-  /// All hooks that `observer` has adopted.
   static func hooks(of observer: some LifecycleObserver) -> [Hook] {
     var hooks = NotificationKind.allCases.compactMap { kind in
       kind.row.method(observer).map { Hook($0, for: kind.row.type) }
@@ -73,7 +72,6 @@ package final class Hook: Sendable {
     return Hook(call, for: type)
   }
 
-  /// A closure of its own.
   static func closure<N: LifecycleNotification>(
     for type: N.Type, _ body: @escaping @Sendable (N) async throws -> Void
   ) -> Hook {
@@ -84,7 +82,6 @@ package final class Hook: Sendable {
     return Hook(call, for: type)
   }
 
-  /// A closure for every notification.
   static func wildcard(
     _ body: @escaping @Sendable (any LifecycleNotification) async throws -> Void
   ) -> Hook {
@@ -95,6 +92,5 @@ package final class Hook: Sendable {
     return Hook(call, for: nil)
   }
 
-  /// Is never called.
   static let none = Hook(.closure { _, _, _ in }, for: nil)
 }

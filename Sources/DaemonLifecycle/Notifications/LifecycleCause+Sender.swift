@@ -26,7 +26,6 @@ extension LifecycleCause {
       }
     }
 
-    /// What the kernel's record of a signal says.
     init(_ record: clinux_signal_record) {
       switch record.origin {
       case CLINUX_SENDER_KERNEL: self = .kernel

@@ -24,7 +24,6 @@ extension _PackageNotification {
 
 /// The daemon has been started: open what you need. The first of all notifications.
 public struct DidFinishLaunching: _PackageNotification {
-  /// Why this happens, and how long its hook has.
   public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -32,7 +31,6 @@ public struct DidFinishLaunching: _PackageNotification {
 
 /// The daemon is about to do its work (again).
 public struct WillEnterForeground: _PackageNotification {
-  /// Why this happens, and how long its hook has.
   public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -40,7 +38,6 @@ public struct WillEnterForeground: _PackageNotification {
 
 /// The daemon must pause: an operator asked, the machine will sleep, or it is about to terminate.
 public struct DidEnterBackground: _PackageNotification {
-  /// Why this happens, and how long its hook has.
   public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -48,7 +45,6 @@ public struct DidEnterBackground: _PackageNotification {
 
 /// Whatever must outlive the process should be on disk when the hook returns.
 public struct ShouldSaveState: _PackageNotification {
-  /// Why this happens, and how long its hook has.
   public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -56,7 +52,6 @@ public struct ShouldSaveState: _PackageNotification {
 
 /// The configuration should be read again; throw to say that it was rejected and the old one stays.
 public struct ShouldReload: _PackageNotification {
-  /// Why this happens, and how long its hook has.
   public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -64,7 +59,6 @@ public struct ShouldReload: _PackageNotification {
 
 /// The machine is about to sleep; the daemon is in the background and has saved.
 public struct WillSuspend: _PackageNotification {
-  /// Why this happens, and how long its hook has.
   public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -72,7 +66,6 @@ public struct WillSuspend: _PackageNotification {
 
 /// The machine has woken up: clocks have jumped, connections are stale.
 public struct DidResume: _PackageNotification {
-  /// Why this happens, and how long its hook has.
   public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -94,7 +87,6 @@ public struct DidReceivePressure: _PackageNotification {
 
   /// What is short.
   public let resource: Resource
-  /// Why this happens, and how long its hook has.
   public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(resource: Resource, context: LifecycleContext = LifecycleContext()) {
@@ -105,7 +97,6 @@ public struct DidReceivePressure: _PackageNotification {
 
 /// The watchdog asks whether all is well: throw, or do not return in time, to have the ping withheld.
 public struct CheckHealth: _PackageNotification {
-  /// Why this happens, and how long its hook has.
   public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -113,7 +104,6 @@ public struct CheckHealth: _PackageNotification {
 
 /// The last notification: close what is open. State has been saved already.
 public struct WillTerminate: _PackageNotification {
-  /// Why this happens, and how long its hook has.
   public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }

@@ -15,7 +15,6 @@ enum LifecycleStep: Sendable {
     }
   }
 
-  /// Whether observers receive in reverse.
   var isDownward: Bool { kind?.row.direction == .down }
 
   /// Whether a termination leaves the rest of this delivery out.
@@ -84,7 +83,6 @@ struct PostID: Hashable, Sendable { let value: UInt64 }
 /// A notification that was posted. An object, so that a step, which goes through many hands, is one word.
 final class LifecyclePost: Sendable {
   let notification: any LifecycleNotification
-  /// What its poster is found by.
   let id: PostID
 
   init(_ notification: any LifecycleNotification, id: PostID) {

@@ -156,7 +156,6 @@ extension Hook {
 }
 
 extension NotificationKind {
-  /// In which order observers receive it.
   package enum Direction: Sendable {
     /// Lower phases first.
     case up

@@ -7,7 +7,6 @@ enum ObserverName: Sendable {
   /// Several that have one name, in a report where one entry stands for all of them.
   indirect case several(ObserverName, Int)
 
-  /// One more of them.
   func adding(_ count: Int) -> ObserverName {
     if case .several(let name, let others) = self { return .several(name, others + count) }
     return .several(self, 1 + count)

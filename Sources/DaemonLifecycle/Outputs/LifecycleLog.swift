@@ -32,8 +32,7 @@ final class LifecycleLog: LifecycleSink {
 
   private static func journal(_ environment: ServiceEnvironment) -> Journal? {
     // A malformed variable is complained of with all others.
-    guard let stream = try? environment.journalStream else { return nil }
-    let journal = Journal(stream: stream, linesElsewhere: false)
+    guard let journal = try? Journal(environment, linesElsewhere: false) else { return nil }
     return journal.destination == .nothing ? nil : journal
   }
 
@@ -50,13 +49,17 @@ final class LifecycleLog: LifecycleSink {
     case .endedLate(let text), .warning(let text): warn(text)
     case .unhealthy(let reason): warn("the watchdog is not pinged: \(reason)")
     case .statusNote(_, let text?): warn(text)
-    case .draining(let cause, let delay): write(cause, delay)
-    case .terminating(let cause): write(cause)
+    case .draining(let cause, let delay):
+      note(
+        "Serving on for \(delay.inSeconds) s, then stopping (\(cause))", .notice,
+        LifecycleMessageID.draining, fields(.termination, cause))
+    case .terminating(let cause):
+      note(
+        "Stopping (\(cause))", .notice, LifecycleMessageID.stopping, fields(.termination, cause))
     default: break
     }
   }
 
-  /// Says a sentence that an operator should read.
   func warn(_ text: String) {
     write(JournalEntry(line: text, .warning, messageID: LifecycleMessageID.statusNote))
   }
@@ -110,16 +113,15 @@ final class LifecycleLog: LifecycleSink {
     _ transition: LifecycleTransition, _ report: LifecycleReport, _ elapsed: Duration,
     _ snapshot: LifecycleSnapshot
   ) {
-    guard let journal, transition != .post, transition != .catchUp else { return }
-    if report.isOvertaken { return writeOvertaken(transition, report.cause, elapsed) }
-    let failed = report.problems.count { $0.outcome.severity > 0 }
+    if transition == .post || transition == .catchUp { return }
+    if report.isOvertaken { return noteOvertaken(transition, report.cause, elapsed) }
+    let failed = report.failures.count
     let problems = failed == 0 ? "" : ", \(failed) of \(report.entries.count) hooks failed"
-    journal.write(
-      JournalEntry(
-        line:
-          "\(transition.sentence(isRejected: failed > 0)) in \(elapsed.inSeconds) s (\(report.cause))\(problems)",
-        failed == 0 ? transition.priority : .warning, messageID: LifecycleMessageID.of(transition),
-        fields: fields(transition, report.cause) + fields(snapshot, elapsed, problems: failed)))
+    let sentence = transition.sentence(isRejected: failed > 0)
+    note(
+      "\(sentence) in \(elapsed.inSeconds) s (\(report.cause))\(problems)",
+      failed == 0 ? transition.priority : .warning, LifecycleMessageID.of(transition),
+      fields(transition, report.cause) + fields(snapshot) + fields(elapsed, problems: failed))
   }
 
   /// The end of a termination: its timeline, one write or one entry, which is dropped rather than waited for.
@@ -130,15 +132,40 @@ final class LifecycleLog: LifecycleSink {
       StandardError.writeText("lifecycle: \(timeline)")
       return
     }
-    let fields =
-      fields(.termination, report.cause)
-      + fields(snapshot, timeline.duration, problems: timeline.problemCount) + fields(timeline)
+    let isClean = timeline.problemCount == 0
     journal.write(
       JournalEntry(
-        timeline.description,
-        timeline.problemCount == 0 ? LifecycleTransition.termination.priority : .warning,
-        messageID: LifecycleMessageID.of(.termination), fields: fields))
+        timeline.description, isClean ? LifecycleTransition.termination.priority : .warning,
+        messageID: LifecycleMessageID.of(.termination),
+        fields: fields(.termination, report.cause) + fields(snapshot)
+          + fields(timeline.duration, problems: timeline.problemCount) + fields(timeline)))
   }
+
+  private func write(_ cause: LifecycleCause, _ snapshot: LifecycleSnapshot) {
+    let reasons = snapshot.reasons.map(\.name).joined(separator: ", ")
+    note(
+      "Stays in the background: \(reasons) (\(cause))", .info, LifecycleMessageID.of(.background),
+      fields(.background, cause) + fields(snapshot))
+  }
+
+  /// It did not happen, so it is not found by the transition's MESSAGE_ID.
+  private func noteOvertaken(
+    _ transition: LifecycleTransition, _ cause: LifecycleCause, _ elapsed: Duration
+  ) {
+    note(
+      "The stop has overtaken \(transition.gerund), after \(elapsed.inSeconds) s (\(cause))", .info,
+      LifecycleMessageID.problem,
+      fields(transition, cause) + [JournalField(known: "LIFECYCLE_OUTCOME", "overtaken")])
+  }
+
+  /// An entry in the journal, and nothing elsewhere.
+  private func note(
+    _ line: String, _ priority: JournalPriority, _ id: MessageID?, _ fields: [JournalField]
+  ) {
+    journal?.write(JournalEntry(line: line, priority, messageID: id, fields: fields))
+  }
+
+  // MARK: Fields
 
   /// What to compare over many stops.
   private func fields(_ timeline: LifecycleTimeline) -> [JournalField] {
@@ -154,58 +181,19 @@ final class LifecycleLog: LifecycleSink {
     return fields
   }
 
-  private func fields(
-    _ snapshot: LifecycleSnapshot, _ elapsed: Duration, problems: Int
-  ) -> [JournalField] {
-    [
+  private func fields(_ snapshot: LifecycleSnapshot) -> [JournalField] {
+    let reasons = snapshot.reasons.map(\.name).joined(separator: " ")
+    return [
       JournalField(known: "LIFECYCLE_STATE", "\(snapshot.state)"),
-      JournalField(
-        known: "LIFECYCLE_REASONS",
-        VisibleText.line(snapshot.reasons.map(\.name).joined(separator: " "))),
-      JournalField(known: "LIFECYCLE_DURATION_USEC", elapsed.inMicroseconds),
-      JournalField(known: "LIFECYCLE_PROBLEMS", "\(problems)"),
+      JournalField(known: "LIFECYCLE_REASONS", VisibleText.line(reasons)),
     ]
   }
 
-  private func write(_ cause: LifecycleCause, _ snapshot: LifecycleSnapshot) {
-    let reasons = snapshot.reasons.map(\.name)
-    journal?.write(
-      JournalEntry(
-        line: "Stays in the background: \(reasons.joined(separator: ", ")) (\(cause))", .info,
-        messageID: LifecycleMessageID.of(.background),
-        fields: fields(.background, cause) + [
-          JournalField(known: "LIFECYCLE_STATE", "\(snapshot.state)"),
-          JournalField(
-            known: "LIFECYCLE_REASONS", VisibleText.line(reasons.joined(separator: " "))),
-        ]))
-  }
-
-  /// It did not happen, so it is not found by the transition's MESSAGE_ID.
-  private func writeOvertaken(
-    _ transition: LifecycleTransition, _ cause: LifecycleCause, _ elapsed: Duration
-  ) {
-    journal?.write(
-      JournalEntry(
-        line:
-          "The stop has overtaken \(transition.gerund), after \(elapsed.inSeconds) s (\(cause))",
-        .info,
-        messageID: LifecycleMessageID.problem,
-        fields: fields(transition, cause) + [JournalField(known: "LIFECYCLE_OUTCOME", "overtaken")])
-    )
-  }
-
-  private func write(_ cause: LifecycleCause, _ delay: Duration) {
-    journal?.write(
-      JournalEntry(
-        line: "Serving on for \(delay.inSeconds) s, then stopping (\(cause))", .notice,
-        messageID: LifecycleMessageID.draining, fields: fields(.termination, cause)))
-  }
-
-  private func write(_ cause: LifecycleCause) {
-    journal?.write(
-      JournalEntry(
-        line: "Stopping (\(cause))", .notice, messageID: LifecycleMessageID.stopping,
-        fields: fields(.termination, cause)))
+  private func fields(_ elapsed: Duration, problems: Int) -> [JournalField] {
+    [
+      JournalField(known: "LIFECYCLE_DURATION_USEC", elapsed.inMicroseconds),
+      JournalField(known: "LIFECYCLE_PROBLEMS", "\(problems)"),
+    ]
   }
 
   private func fields(_ transition: LifecycleTransition, _ cause: LifecycleCause) -> [JournalField]
@@ -216,13 +204,13 @@ final class LifecycleLog: LifecycleSink {
     ]
     if case .signal(let signal, let sender, _) = cause.origin {
       fields.append(JournalField(known: "LIFECYCLE_SIGNAL", signal.description))
-      fields += Self.fields(sender)
+      fields += self.fields(sender)
     }
     return fields
   }
 
   /// What is only claimed has other names, so that no filter takes it for the sender.
-  private static func fields(_ sender: LifecycleCause.Sender) -> [JournalField] {
+  private func fields(_ sender: LifecycleCause.Sender) -> [JournalField] {
     switch sender {
     case .kernel: fields(.process(pid: 0, uid: 0))
     case .process(let pid, let uid):

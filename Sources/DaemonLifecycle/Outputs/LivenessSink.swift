@@ -1,14 +1,12 @@
 import CLinux
 import Synchronization
 
-/// Touches the liveness file when the daemon is well.
 final class LivenessSink: LifecycleSink {
   private let path: String
   private let warn: @Sendable (String) -> Void
   /// What went wrong last, so that it is said once.
   private let lastError = Mutex<Int32>(0)
 
-  /// - Parameter warn: Gets a sentence when the file can't be touched.
   init(_ path: String, warn: @escaping @Sendable (String) -> Void) {
     self.path = path
     self.warn = warn

@@ -10,7 +10,6 @@ import Synchronization
 final class NotifySink: LifecycleSink, RetryTimer.Client {
   private struct State {
     var status: ServiceStatus
-    /// What has not been sent.
     var queue = NotifyQueue()
     /// Since when nothing could be sent; `nil` while it can.
     var stuckSince: MonotonicTime?
@@ -28,9 +27,7 @@ final class NotifySink: LifecycleSink, RetryTimer.Client {
   /// Tries again; a source of the subject's.
   let retries = RetryTimer(longest: .seconds(1))
 
-  /// - Parameters:
-  ///   - waits: Whether it waits for a service manager whose queue is full.
-  ///   - warn: Gets a sentence when the service manager can't be told.
+  /// - Parameter waits: Whether it waits for a service manager whose queue is full.
   init(
     _ socket: NotifySocket, sendsStatus: Bool, waits: Bool = false,
     warn: @escaping @Sendable (String) -> Void

@@ -18,16 +18,12 @@ final class ReadinessMarker: RetryTimer.Client {
     var directory: StateHandle?
     /// Made in that directory before the launch, for a process that can't make a file.
     var spare = SpareFile()
-    /// The file that is there; `nil` while there is none of ours.
     var made: Made?
     /// What went wrong last, so that it is said once.
     var lastError: ReadinessError?
 
     /// The file is there exactly if the daemon is ready, or its path is none at all.
-    var isSettled: Bool {
-      if case .notAPath = lastError { return true }
-      return (made != nil) == isReady
-    }
+    var isSettled: Bool { lastError?.isForGood == true || (made != nil) == isReady }
   }
 
   /// A file of ours. Open, so that nobody else's gets its inode, and locked, so that nobody takes it for a
@@ -63,7 +59,7 @@ final class ReadinessMarker: RetryTimer.Client {
     _ = attempt { state throws(ReadinessError) in
       guard state.made == nil else { return }
       let place = try openPlace(&state)
-      state.spare.refill(files, in: place.directory)
+      state.spare.refill(in: place.directory)
       try place.sweep(place.name)
     }
   }
@@ -81,7 +77,6 @@ final class ReadinessMarker: RetryTimer.Client {
     if !isSettled { retries.begin() }
   }
 
-  /// The timer says that it is time to.
   func tryAgain() -> Bool {
     attempt { state throws(ReadinessError) in
       if !state.isSettled { try settle(&state) }
@@ -106,7 +101,7 @@ final class ReadinessMarker: RetryTimer.Client {
 
   private func settle(_ state: inout State) throws(ReadinessError) {
     // The descriptor of a file that was removed is free by then.
-    defer { if let directory = state.directory { state.spare.refill(files, in: directory) } }
+    defer { if let directory = state.directory { state.spare.refill(in: directory) } }
     if state.isReady { try make(&state) } else { try remove(&state) }
   }
 

@@ -7,14 +7,10 @@ import DaemonSystemd
 /// - RELOADING carries the time, taken after the signal, and is always answered: by READY, or by STOPPING.
 /// - STOPPING is sent once.
 struct ServiceStatus {
-  /// Whether STATUS= is sent along.
   let sendsStatus: Bool
 
-  /// READY has been sent.
   private var isReady = false
-  /// RELOADING has been sent, and READY not yet.
   private var isReloading = false
-  /// STOPPING has been sent.
   private var stopping: LifecycleCause?
   /// The daemon still serves, for so long: STOPPING has been sent for it.
   private var drainDelay: Duration?
@@ -161,7 +157,7 @@ struct ServiceStatus {
   }
 
   private mutating func terminated(_ exit: LifecycleExit) -> [NotifyField] {
-    let problems = exit.report.problems.filter { $0.outcome.severity > 0 }
+    let problems = exit.report.failures
     let text = problems.isEmpty ? "" : "; \(Self.text(of: problems))"
     defer { isOver = true }
     return [.exitStatus(exit.code)]
@@ -196,17 +192,12 @@ struct ServiceStatus {
   }
 
   private static func verdict(on report: LifecycleReport, at clock: String) -> String {
-    let rejections = report.problems.filter { $0.outcome.severity > 0 }
-    return rejections.isEmpty
-      ? "reloaded \(clock)" : "reload rejected \(clock): \(reasons(of: rejections))"
-  }
-
-  /// Shorter than `text(of:)`, since it stays until the next reload.
-  private static func reasons(of entries: [LifecycleReport.Entry]) -> String {
-    let reasons = entries.map { entry in
+    if report.failures.isEmpty { return "reloaded \(clock)" }
+    // Shorter than `text(of:)`, since it stays until the next reload.
+    let reasons = report.failures.prefix(3).map { entry in
       entry.errorText.map { "\(entry.observer): \($0)" } ?? entry.description
     }
-    return reasons.prefix(3).joined(separator: "; ")
+    return "reload rejected \(clock): \(reasons.joined(separator: "; "))"
   }
 
   private static func text(of entries: [LifecycleReport.Entry]) -> String {

@@ -1,7 +1,6 @@
 import CLinux
 import DaemonSystemd
 
-/// The kernel's files.
 final class LinuxFileSystem: StateFileSystem {
   static let shared = LinuxFileSystem()
 
@@ -21,6 +20,12 @@ final class LinuxFileSystem: StateFileSystem {
     return number
   }
 
+  private func status(_ call: (inout stat) -> Int32) throws(SystemCallError) -> FileStatus {
+    var found = stat()
+    try check(call(&found))
+    return FileStatus(found)
+  }
+
   // MARK: Directories
 
   func openDirectory(_ path: String, followingLink: Bool) throws(SystemCallError) -> Int32 {
@@ -29,9 +34,7 @@ final class LinuxFileSystem: StateFileSystem {
   }
 
   func status(ofPath path: String, followingLink: Bool) throws(SystemCallError) -> FileStatus {
-    var found = stat()
-    try check(fstatat(AT_FDCWD, path, &found, followingLink ? 0 : AT_SYMLINK_NOFOLLOW))
-    return FileStatus(found)
+    try status { fstatat(AT_FDCWD, path, &$0, followingLink ? 0 : AT_SYMLINK_NOFOLLOW) }
   }
 
   func names(in directory: Int32) throws(SystemCallError) -> [String] {
@@ -73,15 +76,11 @@ final class LinuxFileSystem: StateFileSystem {
   }
 
   func status(of file: Int32) throws(SystemCallError) -> FileStatus {
-    var found = stat()
-    try check(fstat(file, &found))
-    return FileStatus(found)
+    try status { fstat(file, &$0) }
   }
 
   func status(of name: String, in directory: Int32) throws(SystemCallError) -> FileStatus {
-    var found = stat()
-    try check(fstatat(directory, name, &found, AT_SYMLINK_NOFOLLOW))
-    return FileStatus(found)
+    try status { fstatat(directory, name, &$0, AT_SYMLINK_NOFOLLOW) }
   }
 
   func read(_ file: Int32, _ count: Int) throws(SystemCallError) -> [UInt8] {
@@ -108,16 +107,16 @@ final class LinuxFileSystem: StateFileSystem {
   func rename(
     _ name: String, to newName: String, in directory: Int32
   ) throws(SystemCallError) {
-    try check(clinux_rename_at(directory, name, newName))
+    try check(renameat(directory, name, directory, newName))
   }
 
   func remove(_ name: String, in directory: Int32) throws(SystemCallError) {
     try check(unlinkat(directory, name, 0))
   }
 
-  func lock(_ file: Int32) throws(SystemCallError) { try check(clinux_lock_file(file)) }
+  func lock(_ file: Int32) throws(SystemCallError) { try check(flock(file, LOCK_EX | LOCK_NB)) }
 
-  func unlock(_ file: Int32) { clinux_unlock_file(file) }
+  func unlock(_ file: Int32) { flock(file, LOCK_UN) }
 
   func close(_ file: Int32) { clinux_close_unshared(file) }
 }

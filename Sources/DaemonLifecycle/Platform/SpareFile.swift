@@ -13,11 +13,11 @@ struct SpareFile {
   private var isOffered = true
 
   /// Opens one unless there is one: where that fails, nothing is kept in reserve, and the next call tries again.
-  mutating func refill(_ files: any StateFileSystem, in directory: StateHandle) {
+  mutating func refill(in directory: StateHandle) {
     guard file == nil, isOffered else { return }
     do throws(SystemCallError) {
-      let number = try retrying(files.openUnnamed(in: directory.number))
-      file = StateHandle(files, number)
+      let number = try retrying(directory.files.openUnnamed(in: directory.number))
+      file = StateHandle(directory.files, number)
     } catch {
       // What can pass is tried again. EISDIR is the answer of kernels that do not know the flag.
       isOffered = ![EOPNOTSUPP, EISDIR, ENOSYS, EINVAL].contains(error.number)
@@ -26,12 +26,9 @@ struct SpareFile {
 
   /// A new file of this name in the same directory, open for writing: the spare one if no other can be opened.
   mutating func create(
-    _ name: String, _ files: any StateFileSystem, in directory: StateHandle
+    _ name: String, in directory: StateHandle
   ) throws(SystemCallError) -> StateHandle {
-    do throws(SystemCallError) {
-      let number = try retrying(files.open(name, in: directory.number, .create))
-      return StateHandle(files, number)
-    } catch {
+    do throws(SystemCallError) { return try directory.open(name, .create) } catch {
       guard error.isShortage, let file else { throw error }
       try named(file, name, in: directory, insteadOf: error)
       self.file = nil

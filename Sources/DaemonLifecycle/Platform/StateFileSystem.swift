@@ -1,14 +1,12 @@
 import CLinux
 import DaemonSystemd
 
-/// Every system call that a store makes: the kernel's, the one in memory, or one that a test breaks.
+/// Every system call that a store makes: the kernel's, or those of a test.
 ///
 /// Each method is one call, and nothing is tried again in here: what to do about EINTR or a short write is the store's
 /// business, so that a test can see it do the right thing. Names are names in a directory, never paths.
 protocol StateFileSystem: AnyObject, Sendable {
-  /// The effective user of this process.
   var userID: UInt32 { get }
-  /// This process, as written into a lock file.
   var processID: Int32 { get }
   /// Whether there is a process of this number, as far as this one can see.
   func isRunning(_ process: Int32) -> Bool
@@ -41,19 +39,6 @@ protocol StateFileSystem: AnyObject, Sendable {
   /// For descriptors that a child has inherited too.
   func unlock(_ file: Int32)
   func close(_ file: Int32)
-}
-
-/// A file system on which every file has a name, and whose processes all run.
-extension StateFileSystem {
-  func isRunning(_ process: Int32) -> Bool { true }
-
-  func openUnnamed(in directory: Int32) throws(SystemCallError) -> Int32 {
-    throw SystemCallError(number: EOPNOTSUPP)
-  }
-
-  func link(_ file: Int32, as name: String, in directory: Int32) throws(SystemCallError) {
-    throw SystemCallError(number: EOPNOTSUPP)
-  }
 }
 
 enum FileMode {
@@ -90,17 +75,4 @@ func retrying<Result>(
       if error.number != EINTR { throw error }
     }
   }
-}
-
-/// An open file, closed with its last reference.
-final class StateHandle: Sendable {
-  let files: any StateFileSystem
-  let number: Int32
-
-  init(_ files: any StateFileSystem, _ number: Int32) {
-    self.files = files
-    self.number = number
-  }
-
-  deinit { files.close(number) }
 }

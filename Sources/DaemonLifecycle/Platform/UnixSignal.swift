@@ -48,10 +48,6 @@ public struct UnixSignal: RawRepresentable, Hashable, Sendable {
     return UnixSignal(known: clinux_sigrtmin() + Int32(offset))
   }
 
-  /// Every signal that can be caught, in number order.
-  package static let all: [UnixSignal] =
-    (1...clinux_sigrtmax()).compactMap { UnixSignal(rawValue: $0) }
-
   /// The signals that report a fault of the instruction being executed: returning from a handler that
   /// does not mend the fault repeats it for ever.
   var isFault: Bool { [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS].contains(rawValue) }

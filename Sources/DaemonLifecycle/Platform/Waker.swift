@@ -19,7 +19,6 @@ final class Waker: Sendable {
   /// Readable once it was woken; -1: there is none.
   var descriptor: Int32 { clinux_waker_read_end(pointer) }
 
-  /// Both descriptors are its own still.
   var isIntact: Bool { clinux_waker_is_intact(pointer) }
 
   /// A descriptor of the listening thread was found not to be its own any more.
@@ -27,7 +26,6 @@ final class Waker: Sendable {
 
   func wake() { clinux_waker_wake(pointer) }
   func drain() { clinux_waker_drain(pointer) }
-  /// The calling thread is the one that listens.
   func listen() { clinux_waker_listen(pointer) }
   /// Tells the listening thread, wherever it waits, to look whether its descriptors are its own.
   func reportLoss() { clinux_waker_lost(pointer) }

@@ -88,7 +88,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   /// A termination has overtaken what this reports on: not all of it was done.
   package internal(set) var isOvertaken = false
   /// What the report is of, as a whole; `nil` where it was put together from others.
-  var span: LifecycleSpan?
+  package var span: LifecycleSpan?
 
   package init(cause: LifecycleCause, entries: [Entry]) {
     self.cause = cause
@@ -97,6 +97,9 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
   /// The entries that are not `completed`.
   public var problems: [Entry] { entries.filter { !$0.outcome.isCompleted } }
+
+  /// Those that failed, did not end in time, or could not be called.
+  var failures: [Entry] { entries.filter { $0.outcome.severity > 0 } }
 
   /// The report as plain text for operators: a title, then a line for each observer with a bar, the time of its hooks
   /// and what they did. Rendered at each access.
@@ -109,6 +112,13 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   /// A subject that terminates logs its own: see ``LifecycleConfiguration/logsTimeline``.
   public var timeline: String { LifecycleTimeline(self).description }
 
+  /// When each entry's call began, from the report's beginning.
+  package var offsets: [Duration] {
+    let times = entries.map(\.began)
+    guard let beginning = span?.began ?? times.min() else { return [] }
+    return times.map { beginning.duration(to: $0) }
+  }
+
   var severity: Int { entries.map(\.outcome.severity).max() ?? 0 }
 
   /// The cause, and a line for each entry.
@@ -118,7 +128,6 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 }
 
 extension LifecycleReport.Outcome {
-  /// Whether it is `completed`.
   package var isCompleted: Bool { if case .completed = self { true } else { false } }
 
   /// How bad it is for an exit status: 0 well, 1 failed, 2 did not end in time.

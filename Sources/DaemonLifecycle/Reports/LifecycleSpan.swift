@@ -1,19 +1,18 @@
-import DaemonSystemd
+package import DaemonSystemd
 
 /// What a report is of, as a whole: from when to when, and what there was beside hooks.
 ///
 /// A class, since reports are passed on by many hands that do not look at it.
-final class LifecycleSpan: Sendable {
-  /// What it is called: `terminate`.
-  let event: String
-  let began: MonotonicTime
-  let ended: MonotonicTime
+package final class LifecycleSpan: Sendable {
+  package let event: String
+  package let began: MonotonicTime
+  package let ended: MonotonicTime
   /// What a termination could take, its exit grace included.
-  let budget: Duration?
+  package let budget: Duration?
   /// A second signal has made the budget what it is.
-  let isHurried: Bool
+  package let isHurried: Bool
   /// What came before the first hook.
-  let prelude: [Prelude]
+  package let prelude: [Prelude]
 
   init(
     event: String, began: MonotonicTime, ended: MonotonicTime, budget: Duration? = nil,
@@ -27,8 +26,8 @@ final class LifecycleSpan: Sendable {
     self.prelude = prelude
   }
 
-  struct Prelude: Sendable {
-    enum Activity: Sendable {
+  package struct Prelude: Sendable {
+    package enum Activity: Sendable {
       /// The daemon was asked to end, and served on: ``LifecycleConfiguration/drainDelay``.
       case drain
       /// The transition under way when the end was asked for, by its name in the journal (`reload`): the part of it
@@ -36,8 +35,8 @@ final class LifecycleSpan: Sendable {
       case overtaken(String)
     }
 
-    let activity: Activity
-    let began: MonotonicTime
-    let ended: MonotonicTime
+    package let activity: Activity
+    package let began: MonotonicTime
+    package let ended: MonotonicTime
   }
 }

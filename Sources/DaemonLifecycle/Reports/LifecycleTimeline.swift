@@ -5,7 +5,6 @@ import DaemonSystemd
 /// Its description is plain text: a title, and a line for each row, those with problems and the slowest if there are
 /// more than twelve. Texts come from type names and errors, so control characters in them are escaped.
 struct LifecycleTimeline: Sendable, CustomStringConvertible {
-  /// One thing that an observer did.
   struct Segment {
     /// For the end of the thing, and for its failure: `saved`, `save`.
     let words: (done: String, act: String)
@@ -14,7 +13,6 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
     /// Zero when it was skipped.
     let duration: Duration
     let outcome: LifecycleReport.Outcome
-    /// The text of a failed hook's error.
     let errorText: String?
 
     /// It failed, did not end in time, or could not be called.
@@ -23,7 +21,6 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
     var isUnfinished: Bool { if case .abandoned = outcome { true } else { false } }
   }
 
-  /// Everything that one observer did.
   struct Row {
     let observer: String
     /// False for what came before the first hook.
@@ -49,30 +46,22 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
     }
   }
 
-  private let event: String
-  private let cause: LifecycleCause
+  private let report: LifecycleReport
   /// From the moment when it was asked for to the end of the last hook.
   let duration: Duration
-  /// The time that a termination could take, its exit grace included.
-  let budget: Duration?
-  private let isHurried: Bool
   /// One for each observer, in the order in which their first hooks ended.
   private(set) var rows: [Row] = []
-  private let hookCount: Int
-  let problemCount: Int
 
+  /// The time that a termination could take, its exit grace included.
+  var budget: Duration? { report.span?.budget }
+  var problemCount: Int { report.failures.count }
   /// The observer, or the body, whose hooks took the longest.
   var slowest: Row? { rows.filter(\.isObserver).max { $0.duration < $1.duration } }
 
   init(_ report: LifecycleReport) {
+    self.report = report
     let (began, ended) = Self.extent(of: report)
-    event = report.span?.event ?? "delivered"
-    cause = report.cause
     duration = began.duration(to: ended)
-    budget = report.span?.budget
-    isHurried = report.span?.isHurried ?? false
-    hookCount = report.entries.count
-    problemCount = report.entries.count { $0.outcome.severity > 0 }
     rows = (report.span?.prelude ?? []).map { Row($0, since: began) }
     var places: [UInt64: Int] = [:]
     for entry in report.entries {
@@ -100,10 +89,13 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
 
   /// `terminate (SIGTERM from pid 1 uid 0) in 312 ms of 90 s, 1 of 6 hooks failed`.
   private var title: String {
-    var title = "\(event.shown(40)) (\(cause.description.shown(100))) in \(duration.forReading)"
+    let event = report.span?.event ?? "delivered"
+    var title =
+      "\(event.shown(40)) (\(report.cause.description.shown(100))) in \(duration.forReading)"
     if let budget { title += " of \(budget.forReading)" }
-    if isHurried { title += ", hurried by a second signal" }
-    if problemCount > 0 { title += ", \(problemCount) of \(hookCount) hooks failed" }
+    if report.span?.isHurried == true { title += ", hurried by a second signal" }
+    let failed = problemCount
+    if failed > 0 { title += ", \(failed) of \(report.entries.count) hooks failed" }
     return title
   }
 

@@ -74,46 +74,16 @@ public enum StateError: Error, Sendable, Equatable, CustomStringConvertible {
   static func noDirectory(_ path: String) -> StateError {
     .unusable("There is no directory \(path): make it, or name another.")
   }
-  static func notADirectory(_ path: String) -> StateError {
-    .unusable("\(path) is not a directory: name another.")
-  }
-  static func foreignLink(_ path: String, uid: UInt32) -> StateError {
-    .unusable(
-      "\(path) is a symbolic link that belongs to user \(uid), who could lead it anywhere: name the directory itself."
-    )
-  }
-  static func foreignDirectory(_ path: String, uid: UInt32) -> StateError {
-    .unusable(
-      "The directory \(path) belongs to user \(uid), who could replace the state: run as that user, or give the directory"
-        + " to this one.")
-  }
-  static func unprotectedDirectory(_ path: String) -> StateError {
-    .unusable(
-      "Every user may replace what is in \(path): keep the state in a directory of its own below it, or take the"
-        + " permission away (chmod o-w).")
-  }
   static func directoryReplaced(_ path: String) -> StateError {
     .unusable(
       "\(path) is not the directory any more that was opened: nothing is saved there before a restart."
     )
-  }
-  static func closed(_ path: String) -> StateError {
-    .unusable("The store of the state in \(path) was closed: open another.")
   }
   static func foreignOwner(_ path: String, uid: UInt32) -> StateError {
     .unusable("\(path) belongs to user \(uid): run as that user, or give the file to this one.")
   }
 
   // MARK: Causes
-
-  /// No descriptor or no memory for another open file.
-  var isShortage: Bool {
-    if case .system(_, let number) = self {
-      SystemCallError(number: number).isShortage
-    } else {
-      false
-    }
-  }
 
   /// The error of a step that makes calls and throws errors of its own.
   static func cause(_ purpose: String, _ error: any Error) -> StateError {

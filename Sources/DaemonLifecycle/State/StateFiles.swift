@@ -9,11 +9,11 @@ import DaemonSystemd
 /// and the file that a rename puts in place has been synced, so it is whole wherever its name turns up.
 struct StateFiles {
   let directory: StateDirectory
+  private let folder: StateHandle
   let name: String
   let limit: Int
   /// States of this size and less are written together with their header; to copy more takes longer than another call.
   private let onePiece: Int
-  /// No lock is taken any more.
   private var isClosed = false
   /// `nil` on a file system that was read-only when it was wanted, and after it was taken from us.
   private(set) var lock: StateLock?
@@ -36,6 +36,7 @@ struct StateFiles {
     self.name = name
     self.onePiece = onePiece
     self.directory = directory
+    folder = directory.handle
     self.limit = limit
     do throws(StateError) { _ = try takeLock() } catch {
       // Nobody else can write here either; loading is possible, and a save takes the lock first.
@@ -49,7 +50,9 @@ struct StateFiles {
 
   /// Has the lock when it returns; true when it had not, and others may have saved meanwhile.
   mutating func takeLock() throws(StateError) -> Bool {
-    if isClosed { throw .closed(directory.path) }
+    if isClosed {
+      throw .unusable("The store of the state in \(directory.path) was closed: open another.")
+    }
     if let lock {
       do throws(SystemCallError) {
         if try lock.isStill(in: directory) { return false }
@@ -59,7 +62,7 @@ struct StateFiles {
     durableSlot = nil
     lock = try StateLock("\(name).lock", in: directory)
     sweep()
-    spare.refill(directory.files, in: directory.handle)
+    spare.refill(in: directory.handle)
     return true
   }
 
@@ -81,18 +84,18 @@ struct StateFiles {
     let start = ".\(name)."
     guard candidate.hasPrefix(start), candidate.hasSuffix(".new") else { return false }
     let digits = candidate.utf8.dropFirst(start.utf8.count).dropLast(4)
-    return digits.count == 16 && digits.allSatisfy { $0.isDigit || $0 >= 0x61 && $0 <= 0x66 }
+    return digits.count == 16 && digits.allSatisfy { $0.isHexDigit && !$0.isUppercase }
   }
 
   /// Removes what a save that was killed has left: files with our names, of this user, while we have the lock. What
   /// can't be removed does no harm, and is tried again.
   private func sweep() {
-    guard lock != nil, let names = try? directory.names() else { return }
+    guard lock != nil, let names = try? folder.names() else { return }
     for name in names where isTemporary(name) {
-      guard let status = try? directory.status(of: name), status.kind == .file,
-        status.owner == directory.files.userID
+      guard let status = try? folder.status(of: name), status.kind == .file,
+        status.owner == folder.files.userID
       else { continue }
-      try? directory.remove(name)
+      try? folder.remove(name)
     }
   }
 
@@ -110,7 +113,7 @@ struct StateFiles {
   /// The newest state that is whole, and from now on durable; `nil` when there are no files.
   mutating func load() throws(StateError) -> Found? {
     durableSlot = nil
-    defer { spare.refill(directory.files, in: directory.handle) }
+    defer { spare.refill(in: folder) }
     var newest: (slot: Int, record: StateRecord)?
     var broken: [String] = []
     for slot in 0...1 {
@@ -118,7 +121,7 @@ struct StateFiles {
       newestSlot = slot
       switch try read(slot) {
       case nil: continue
-      case .broken(let damage): broken.append(damage.sentence(path))
+      case .broken(let damage): broken.append("\(path) \(damage)")
       case .newerFormat(let format): throw .newerFormat(path, found: format)
       case .whole(let record):
         if newest.map({ $0.record.generation < record.generation }) ?? true {
@@ -140,10 +143,14 @@ struct StateFiles {
     let name = slotName(slot)
     let path = directory.path(of: name)
     do {
-      guard let file = try openSlot(name) else { return nil }
-      let status = try directory.status(of: file)
+      let file: StateHandle
+      do throws(SystemCallError) { file = try folder.open(name, .read) } catch {
+        if error.number == ENOENT { return nil }
+        throw error
+      }
+      let status = try file.status
       guard status.kind == .file else { throw StateError.notAFile(path) }
-      guard status.owner == directory.files.userID else {
+      guard status.owner == folder.files.userID else {
         throw StateError.foreignOwner(path, uid: status.owner)
       }
       return try read(file, size: status.size, path)
@@ -152,18 +159,11 @@ struct StateFiles {
     } catch { throw .cause("read \(path)", error) }
   }
 
-  private func openSlot(_ name: String) throws(SystemCallError) -> StateHandle? {
-    do throws(SystemCallError) { return try directory.open(name, .read) } catch {
-      if error.number == ENOENT { return nil }
-      throw error
-    }
-  }
-
   private func read(
     _ file: StateHandle, size: Int, _ path: String
   ) throws -> StateRecord.Reading {
     do {
-      let header = try directory.read(file, StateRecord.headerSize)
+      let header = try file.read(StateRecord.headerSize)
       // What is no state may be of any size: its beginning is enough to say so.
       guard let length = StateRecord.length(inHeader: header) else {
         return StateRecord.read(header)
@@ -171,15 +171,12 @@ struct StateFiles {
       // Neither a header nor a file can make us read more than is allowed.
       let payload = max(0, size - header.count)
       guard payload <= limit else {
-        if length != UInt64(payload) {
-          let expected = Int(clamping: length.addingReportingOverflow(40).partialValue)
-          return .broken(.wrongLength(found: size, expected: expected))
-        }
+        if length != UInt64(payload) { return .wrongLength(size, payload: length) }
         throw StateError.tooLong(path, count: length, limit: limit)
       }
-      return StateRecord.read(header + (try directory.read(file, payload + 1)))
+      return StateRecord.read(header + (try file.read(payload + 1)))
     } catch let error as SystemCallError where error.number == EIO {
-      return .broken(.unreadable)
+      return .broken("can't be read from the disk")
     }
   }
 
@@ -188,10 +185,10 @@ struct StateFiles {
   private mutating func makeDurable(_ slot: Int) throws(StateError) {
     let name = slotName(slot)
     do throws(SystemCallError) {
-      let file = try directory.open(name, .read)
-      inPlace = try directory.status(of: file).identity
-      try directory.sync(file)
-      try directory.syncNames()
+      let file = try folder.open(name, .read)
+      inPlace = try file.status.identity
+      try file.sync()
+      try folder.syncNames()
     } catch {
       // Nothing waits to be written to what can't be written to.
       guard error.number == EROFS || error.number == EINVAL else {
@@ -206,7 +203,7 @@ struct StateFiles {
   /// Whether the file that was loaded or saved last is still the one of its name.
   var isInPlace: Bool {
     guard let durableSlot, let inPlace else { return false }
-    return (try? directory.status(of: slotName(durableSlot)))?.identity == inPlace
+    return (try? folder.status(of: slotName(durableSlot)))?.identity == inPlace
   }
 
   /// Returns when the state is on disk. The caller has the lock and has loaded.
@@ -224,12 +221,12 @@ struct StateFiles {
     do throws(SystemCallError) {
       let (temporary, identity) = try writeTemporary(record)
       // At once: the number of the file that was written is free, and not for long in a flood.
-      spare.refill(directory.files, in: directory.handle)
-      do throws(SystemCallError) { try directory.rename(temporary, to: slotName(slot)) } catch {
+      spare.refill(in: folder)
+      do throws(SystemCallError) { try folder.rename(temporary, to: slotName(slot)) } catch {
         remove(temporary)
         throw error
       }
-      try directory.syncNames()
+      try folder.syncNames()
       inPlace = identity
     } catch {
       if error.number == EISDIR || error.number == ENOTEMPTY {
@@ -244,17 +241,18 @@ struct StateFiles {
   private mutating func writeTemporary(
     _ record: StateRecord
   ) throws(SystemCallError) -> (String, FileIdentity) {
-    let (name, file) = try createTemporary()
+    let name = temporaryName()
+    let file = try spare.create(name, in: folder)
     do throws(SystemCallError) {
-      let identity = try directory.status(of: file).identity
+      let identity = try file.status.identity
       if record.bytes.count <= onePiece {
-        try directory.write(record.encoded, to: file)
+        try file.write(record.encoded)
       } else {
-        try directory.write(record.header, to: file)
-        try directory.write(record.bytes, to: file)
+        try file.write(record.header)
+        try file.write(record.bytes)
       }
       // Once: after an error the kernel may call pages clean that were never written (so a new file next time).
-      try directory.sync(file)
+      try file.sync()
       return (name, identity)
     } catch {
       remove(name)
@@ -262,25 +260,12 @@ struct StateFiles {
     }
   }
 
-  private mutating func createTemporary() throws(SystemCallError) -> (String, StateHandle) {
-    var attempts = 0
-    while true {
-      let name = temporaryName()
-      do throws(SystemCallError) {
-        return (name, try spare.create(name, directory.files, in: directory.handle))
-      } catch {
-        attempts += 1
-        guard error.number == EEXIST, attempts < 16 else { throw error }
-      }
-    }
-  }
-
   private mutating func remove(_ temporary: String) {
-    if (try? directory.remove(temporary)) == nil { leftovers.append(temporary) }
+    if (try? folder.remove(temporary)) == nil { leftovers.append(temporary) }
   }
 
   private mutating func removeLeftovers() {
-    leftovers.removeAll { (try? directory.remove($0)) != nil }
+    leftovers.removeAll { (try? folder.remove($0)) != nil }
   }
 
   // MARK: Setting aside
@@ -293,10 +278,10 @@ struct StateFiles {
     durableSlot = nil
     var paths: [String] = []
     do throws(SystemCallError) {
-      for slot in [1 - newest, newest] where try directory.status(of: slotName(slot)) != nil {
+      for slot in [1 - newest, newest] where try folder.status(of: slotName(slot)) != nil {
         let name = try freeName(for: slotName(slot))
-        try directory.rename(slotName(slot), to: name)
-        try directory.syncNames()
+        try folder.rename(slotName(slot), to: name)
+        try folder.syncNames()
         paths.append(directory.path(of: name))
       }
     } catch { throw .failed("set the state in \(directory.path) aside", error) }
@@ -307,7 +292,7 @@ struct StateFiles {
   private func freeName(for name: String) throws(SystemCallError) -> String {
     for number in 1...1000 {
       let candidate = number == 1 ? "\(name).bad" : "\(name).bad.\(number)"
-      if try directory.status(of: candidate) == nil { return candidate }
+      if try folder.status(of: candidate) == nil { return candidate }
     }
     throw SystemCallError(number: EEXIST)
   }

@@ -18,21 +18,21 @@ final class StateLock: Sendable {
     do {
       // Somebody may remove or replace the file between our opening and locking it; but not for ever.
       for _ in 0..<100 {
-        let file = try directory.open(name, .lock)
-        let status = try directory.status(of: file)
+        let file = try directory.handle.open(name, .lock)
+        let status = try file.status
         if status.links == 0 { continue }
         guard status.kind == .file, status.links == 1 else {
           throw StateError.notAFile(directory.path(of: name))
         }
-        guard status.owner == directory.files.userID else {
+        guard status.owner == file.files.userID else {
           throw StateError.foreignOwner(directory.path(of: name), uid: status.owner)
         }
         try StateLock.lock(file, in: directory)
-        guard try directory.status(of: name)?.identity == status.identity else { continue }
-        StateLock.sign(file, in: directory)
+        guard try directory.handle.status(of: name)?.identity == status.identity else { continue }
+        StateLock.sign(file)
         self.file = file
         self.name = name
-        owner = directory.files.processID
+        owner = file.files.processID
         identity = status.identity
         return
       }
@@ -48,8 +48,8 @@ final class StateLock: Sendable {
 
   /// Whether whoever asks for the lock now still meets this one.
   func isStill(in directory: StateDirectory) throws(SystemCallError) -> Bool {
-    guard directory.files.processID == owner else { return false }
-    return try directory.status(of: name)?.identity == identity
+    guard file.files.processID == owner else { return false }
+    return try directory.handle.status(of: name)?.identity == identity
   }
 
   private static func lock(_ file: StateHandle, in directory: StateDirectory) throws {
@@ -57,7 +57,7 @@ final class StateLock: Sendable {
       try retrying(file.files.lock(file.number))
     } catch {
       guard error.number == EWOULDBLOCK else { throw error }
-      let text = (try? directory.read(file, 32)) ?? []
+      let text = (try? file.read(32)) ?? []
       // Whoever has signed may have ended, with a child that still has the lock, or be in another container.
       let pid = decimal(text.prefix { $0 != 0x0a }, as: Int32.self)
       throw StateError.inUse(
@@ -66,8 +66,8 @@ final class StateLock: Sendable {
   }
 
   /// Says who has it, for the error of the next. Not worth an error: the disk may be full, and the lock holds.
-  private static func sign(_ file: StateHandle, in directory: StateDirectory) {
-    guard (try? directory.files.truncate(file.number)) != nil else { return }
-    try? directory.write(Array("\(directory.files.processID)\n".utf8), to: file)
+  private static func sign(_ file: StateHandle) {
+    guard (try? file.files.truncate(file.number)) != nil else { return }
+    try? file.write(Array("\(file.files.processID)\n".utf8))
   }
 }

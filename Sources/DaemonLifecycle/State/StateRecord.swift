@@ -26,7 +26,6 @@ struct StateRecord: Equatable {
 
   var encoded: [UInt8] { header + bytes }
 
-  /// What comes before the bytes.
   var header: [UInt8] {
     var file = StateRecord.magic
     file.reserveCapacity(StateRecord.headerSize)
@@ -49,37 +48,20 @@ struct StateRecord: Equatable {
 
   // MARK: Decode
 
-  /// Why a file can't be used.
-  enum Damage: Equatable {
-    /// It has no bytes, as after a power cut on a file that nobody has synced.
-    case empty
-    /// It does not begin as a state does, or its header is not one.
-    case notAState
-    /// It is shorter or longer than its header says.
-    case wrongLength(found: Int, expected: Int)
-    /// Its bytes are not those that were written.
-    case wrongChecksum
-    /// The disk does not give it back (EIO).
-    case unreadable
-
-    func sentence(_ path: String) -> String {
-      switch self {
-      case .empty: "\(path) is empty"
-      case .notAState: "\(path) is not a state"
-      case .wrongLength(let found, let expected):
-        "\(path) has \(found) bytes instead of \(expected)"
-      case .wrongChecksum: "\(path) does not have the checksum of what was written"
-      case .unreadable: "\(path) can't be read from the disk"
-      }
-    }
-  }
-
-  /// A file's content.
   enum Reading: Equatable {
     case whole(StateRecord)
     /// Whole, of a format that a later release has brought.
     case newerFormat(UInt32)
-    case broken(Damage)
+    /// It can't be used: what is wrong, in words that follow its path.
+    case broken(String)
+
+    static let notAState = Reading.broken("is not a state")
+
+    /// It is shorter or longer than its header says, which may say anything.
+    static func wrongLength(_ found: Int, payload: UInt64) -> Reading {
+      let expected = Int(min(payload, UInt64(Int.max - headerSize))) + headerSize
+      return .broken("has \(found) bytes instead of \(expected)")
+    }
   }
 
   /// The length that the header tells, before anything is known to be right; `nil` for what is no header.
@@ -89,29 +71,24 @@ struct StateRecord: Equatable {
   }
 
   static func read(_ file: [UInt8]) -> Reading {
-    if file.isEmpty { return .broken(.empty) }
-    guard file.starts(with: magic.prefix(file.count)) else { return .broken(.notAState) }
-    guard file.count >= headerSize else {
-      return .broken(.wrongLength(found: file.count, expected: headerSize))
-    }
+    // As after a power cut on a file that nobody has synced.
+    if file.isEmpty { return .broken("is empty") }
+    guard file.starts(with: magic.prefix(file.count)) else { return .notAState }
+    guard file.count >= headerSize else { return .wrongLength(file.count, payload: 0) }
     let length = file.littleEndian(at: 24, as: UInt64.self)
     let payload = file[headerSize...]
     let checksum = checksum(header: file[..<checksumOffset], payload)
     guard file.littleEndian(at: checksumOffset, as: UInt64.self) == checksum else {
-      guard length == UInt64(payload.count) else {
-        let expected = Int(clamping: length).addingReportingOverflow(headerSize)
-        return .broken(
-          .wrongLength(
-            found: file.count, expected: expected.overflow ? .max : expected.partialValue))
-      }
-      return .broken(.wrongChecksum)
+      return length == UInt64(payload.count)
+        ? .broken("does not have the checksum of what was written")
+        : .wrongLength(file.count, payload: length)
     }
     let format = file.littleEndian(at: 8, as: UInt32.self)
     guard format <= StateRecord.format else { return .newerFormat(format) }
     let generation = file.littleEndian(at: 16, as: UInt64.self)
     // With a checksum that fits it was made by hand.
     guard format == StateRecord.format, length == UInt64(payload.count), generation < .max else {
-      return .broken(.notAState)
+      return .notAState
     }
     let version = file.littleEndian(at: 12, as: UInt32.self)
     return .whole(StateRecord(version: version, generation: generation, bytes: Array(payload)))

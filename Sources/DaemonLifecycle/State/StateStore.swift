@@ -41,8 +41,8 @@ public final class StateStore: Sendable {
     /// What is on disk has been read without an error, or was written by us: a save destroys nothing that nobody has
     /// seen.
     var isChecked = false
-    /// What the last load or save has left on disk; `nil` when that is not certain.
-    var saved: Fingerprint?
+    /// The fingerprint of what the last load or save has left on disk; `nil` when that is not certain.
+    var saved: Int?
     /// Somebody has asked for a save unless nothing has changed.
     var compares = false
     /// Saves so far: whether there was one while the mutex was let go of.
@@ -81,8 +81,7 @@ public final class StateStore: Sendable {
   ///   - environment: Where to look for the variable.
   ///   - migrate: Brings the bytes of an earlier version up to this one, in memory: the files stay until the next save.
   ///     Called by `load()`, on its thread; what it throws is in that error.
-  /// - Throws: `noStateDirectory`, `inUse`, and whatever is wrong with the directory. Files that a crash has left in
-  /// the
+  /// - Throws: `noStateDirectory`, `inUse`, and whatever is wrong with the directory. Files that a crash has left in the
   ///   middle of a save are removed.
   public convenience init(
     name: String = "state", version: UInt32 = 1, limit: Int = 64 << 20,
@@ -153,8 +152,7 @@ public final class StateStore: Sendable {
   /// Look at ``StoredState/broken``: if a file that should have been whole is not, this may be the state before the
   /// last.
   ///
-  /// - Throws: `allBroken`, `newerVersion`, `newerFormat`, `notMigrated`, `unusable`, `notAFile`, `tooLong`, or a
-  /// failed
+  /// - Throws: `allBroken`, `newerVersion`, `newerFormat`, `notMigrated`, `unusable`, `notAFile`, `tooLong`, or a failed
   ///   call. Nothing is changed then, and ``save(_:)`` refuses with the same error until it is mended or set aside.
   public func load() throws(StateError) -> StoredState? {
     let (found, saves, epoch) = try state.withLock { state throws(StateError) in
@@ -180,7 +178,7 @@ public final class StateStore: Sendable {
       state.isChecked = true
       // A file beside it that is broken is worth a save.
       if let stored, state.saves == saves, stored.version == version, stored.broken.isEmpty {
-        state.saved = Fingerprint(stored.bytes)
+        state.saved = StateStore.fingerprint(stored.bytes)
       }
     }
     return stored
@@ -194,23 +192,15 @@ public final class StateStore: Sendable {
     }
     var bytes = record.bytes
     if record.version < version {
-      let reason: String
-      do {
-        guard let migrate else { throw NoMigration() }
-        bytes = try migrate(record.version, bytes)
-        reason = ""
-      } catch { reason = "\(error)" }
-      guard reason.isEmpty else {
-        throw .notMigrated(path, from: record.version, to: version, reason: reason)
+      func failure(_ reason: String) -> StateError {
+        .notMigrated(path, from: record.version, to: version, reason: reason)
       }
+      guard let migrate else { throw failure("The store has no migration.") }
+      do { bytes = try migrate(record.version, bytes) } catch { throw failure("\(error)") }
     }
     return StoredState(
       bytes: bytes, version: record.version, generation: record.generation, path: path,
       broken: found.broken)
-  }
-
-  private struct NoMigration: Error, CustomStringConvertible {
-    let description = "The store has no migration."
   }
 
   // MARK: Save
@@ -221,8 +211,7 @@ public final class StateStore: Sendable {
   ///
   /// - Parameter bytes: The new state.
   /// - Throws: What `load()` throws in that case; `noSpace`, `readOnly`, `tooLong`, `unusable`, `inUse` when the
-  ///   lock was removed and another has it, or a failed call. The old state is still there. Only when the last step
-  /// fails,
+  ///   lock was removed and another has it, or a failed call. The old state is still there. Only when the last step fails,
   ///   making the file's name durable, the new one may be what the next `load()` finds.
   public func save(_ bytes: [UInt8]) throws(StateError) {
     _ = try save(bytes, unlessUnchanged: false)
@@ -247,7 +236,7 @@ public final class StateStore: Sendable {
       state.compares = state.compares || unlessUnchanged
       return state.compares
     }
-    let fingerprint = compares ? Fingerprint(bytes) : nil
+    let fingerprint = compares ? StateStore.fingerprint(bytes) : nil
     while true {
       let didSave = try state.withLock { state throws(StateError) -> Bool? in
         try state.prepare()
@@ -269,7 +258,9 @@ public final class StateStore: Sendable {
   /// What can't be read can't be replaced: so where no file can be opened, the reserve is given up for reading.
   private func loadForSave() throws(StateError) {
     do throws(StateError) { _ = try load() } catch {
-      guard error.isShortage, state.withLock({ $0.files.releaseSpare() }) else { throw error }
+      guard case .system(_, let errno) = error, SystemdError.isShortage(errno),
+        state.withLock({ $0.files.releaseSpare() })
+      else { throw error }
       _ = try load()
     }
   }
@@ -304,15 +295,10 @@ public final class StateStore: Sendable {
   }
 
   /// A keyed hash, so that nobody who has a say in the state can make two that look alike.
-  private struct Fingerprint: Equatable {
-    private let hash: Int
-    private let count: Int
-
-    init(_ bytes: [UInt8]) {
-      var hasher = Hasher()
-      bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
-      hash = hasher.finalize()
-      count = bytes.count
-    }
+  private static func fingerprint(_ bytes: [UInt8]) -> Int {
+    var hasher = Hasher()
+    hasher.combine(bytes.count)
+    bytes.withUnsafeBytes { hasher.combine(bytes: $0) }
+    return hasher.finalize()
   }
 }

@@ -6,7 +6,6 @@ public struct StoredState: Sendable {
   public let version: UInt32
   /// The number of the save: more than any before it.
   package let generation: UInt64
-  /// The file that it comes from.
   package let path: String
   /// A sentence for each file that should have been whole and is not. If there are any, this may be the state before
   /// the last: log them.

@@ -1,6 +1,5 @@
 import Synchronization
 
-/// One sleep on the subject's clock.
 final class Sleeper: Sendable {
   private enum State {
     /// Becomes `waiting`, or `ended` when it is cancelled before.

@@ -20,7 +20,6 @@ enum TimeSource: Sendable {
 final class VirtualTime: Sendable {
   private let nanoseconds = Atomic<Int64>(0)
   var now: MonotonicTime { MonotonicTime(nanoseconds: nanoseconds.load(ordering: .acquiring)) }
-  /// Never goes back.
   func advance(to time: MonotonicTime) {
     nanoseconds.max(time.nanoseconds, ordering: .acquiringAndReleasing)
   }

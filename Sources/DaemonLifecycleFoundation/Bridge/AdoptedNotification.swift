@@ -64,8 +64,6 @@ extension LifecycleObservable {
 }
 
 /// Something to adopt has been posted: the delivery in which it is decoded.
-///
-/// Reports name it.
 struct NotificationArrival<Adopted: AdoptedNotification>: LifecycleNotification {
   /// What the notification carries, or why that can't be adopted.
   let payload: Result<Adopted.Payload, NotificationAdoptionError>
@@ -74,7 +72,6 @@ struct NotificationArrival<Adopted: AdoptedNotification>: LifecycleNotification 
   let name: String
 }
 
-/// One adoption.
 final class NotificationAdopter: Sendable {
   private weak let core: LifecycleCore?
 

@@ -102,7 +102,6 @@ private protocol BridgePart: AnyObject, Sendable {
   var poster: NotificationPoster { get }
 }
 
-/// One type's bridge.
 final class NotificationBridge: BridgePart {
   let poster: NotificationPoster
   init(_ poster: NotificationPoster) { self.poster = poster }

@@ -46,7 +46,6 @@ extension Notification.Name {
 // MARK: Types
 
 extension NotificationKind {
-  /// What a bridge posts for it, and under which name.
   var bridged: (type: any BridgedNotification.Type, name: Notification.Name) {
     switch self {
     case .didFinishLaunching: (DidFinishLaunching.self, .daemonDidFinishLaunching)

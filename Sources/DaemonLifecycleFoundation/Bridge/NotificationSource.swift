@@ -107,7 +107,6 @@ extension NotificationSource where Payload: NotificationCenter.MainActorMessage 
 
 // MARK: Checks
 
-/// A value of the type that is wanted, taken from a notification.
 private func value<Value: Sendable>(
   _ found: Any?, _ place: String, _ name: Notification.Name, as _: Value.Type = Value.self
 ) throws(NotificationAdoptionError) -> Value {
@@ -122,7 +121,6 @@ private func value<Value: Sendable>(
   return value
 }
 
-/// A message that may come in.
 private func checked<Payload>(_ message: Payload) -> Result<Payload, NotificationAdoptionError> {
   Result { () throws(NotificationAdoptionError) in
     try refuseOutward(message, "\(Payload.self)")

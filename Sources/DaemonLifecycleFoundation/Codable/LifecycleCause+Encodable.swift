@@ -20,7 +20,6 @@ extension LifecycleCause: Encodable {
     case origin, signal, pid, uid, claimedPID, claimedUID, coalesced, fact, resource, error, text
   }
 
-  /// Encodes the origin and what belongs to it.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: Key.self)
     let word: String
@@ -42,13 +41,8 @@ extension LifecycleCause: Encodable {
     case .other(let text):
       word = "other"
       try container.encode(text, forKey: .text)
-    case .launch: word = "launch"
-    case .api: word = "api"
-    case .watchdog: word = "watchdog"
-    case .bodyReturned: word = "bodyReturned"
-    case .callerCancelled: word = "callerCancelled"
-    case .launchFailed: word = "launchFailed"
-    case .lateObserver: word = "lateObserver"
+    case .launch, .api, .watchdog, .bodyReturned, .callerCancelled, .launchFailed, .lateObserver:
+      word = "\(origin)"
     }
     try container.encode(word, forKey: .origin)
   }
@@ -83,27 +77,17 @@ struct RecordedError: Encodable {
 
 /// As its name: `"foreground"`.
 extension LifecycleState: Encodable {
-  /// Encodes the name.
   public func encode(to encoder: any Encoder) throws {
-    let word =
-      switch self {
-      case .launching: "launching"
-      case .background: "background"
-      case .foreground: "foreground"
-      case .terminated: "terminated"
-      }
-    try word.encode(to: encoder)
+    try "\(self)".encode(to: encoder)
   }
 }
 
 /// As its name: `"operator"`.
 extension BackgroundReason: Encodable {
-  /// Encodes the name.
   public func encode(to encoder: any Encoder) throws { try name.encode(to: encoder) }
 }
 
 /// As its name, which means the same on every machine, where its number does not: `"SIGTERM"`, `"SIGRTMIN+3"`.
 extension UnixSignal: Encodable {
-  /// Encodes the name.
   public func encode(to encoder: any Encoder) throws { try description.encode(to: encoder) }
 }

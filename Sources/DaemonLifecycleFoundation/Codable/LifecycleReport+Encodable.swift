@@ -1,4 +1,5 @@
 public import DaemonLifecycle
+import DaemonSystemd
 
 // MARK: Report
 
@@ -22,8 +23,7 @@ public import DaemonLifecycle
 ///
 /// - `isOvertaken`: a termination came between, and not all was done.
 /// - `span`: what the report is of, as the timeline has it; not for a post. `budgetNanoseconds`: of a termination.
-///   `isHurried`: a second signal cut it short. `prelude`: what came before the first hook, a drain or, by name, what
-/// was
+///   `isHurried`: a second signal cut it short. `prelude`: what came before the first hook, a drain or, by name, what was
 ///   under way: `{"overtaken": "reload", "offsetNanoseconds": 0, "durationNanoseconds": 1000000}`.
 /// - Offsets are from the report's beginning. Hooks of one `registration` are of one observer.
 /// - `notification` is missing for the body of `run`.
@@ -32,7 +32,6 @@ public import DaemonLifecycle
 extension LifecycleReport: Encodable {
   private enum Key: String, CodingKey { case cause, entries, isOvertaken, span }
 
-  /// Encodes the cause, the entries and the span.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: Key.self)
     try container.encode(cause, forKey: .cause)
@@ -40,10 +39,10 @@ extension LifecycleReport: Encodable {
     for (entry, offset) in zip(entries, offsets) {
       var one = list.nestedContainer(keyedBy: EntryKey.self)
       try entry.encode(to: &one)
-      try one.encode(offset.wholeNanoseconds, forKey: .offsetNanoseconds)
+      try one.encode(offset.saturatedNanoseconds, forKey: .offsetNanoseconds)
     }
     try container.encode(isOvertaken, forKey: .isOvertaken)
-    guard let span = recordedSpan else { return }
+    guard let span else { return }
     var one = container.nestedContainer(keyedBy: SpanKey.self, forKey: .span)
     try span.encode(to: &one)
   }
@@ -56,18 +55,21 @@ private enum SpanKey: String, CodingKey {
   case offsetNanoseconds
 }
 
-extension LifecycleReport.RecordedSpan {
+extension LifecycleSpan {
   fileprivate func encode(to container: inout KeyedEncodingContainer<SpanKey>) throws {
     try container.encode(event, forKey: .event)
-    try container.encode(duration.wholeNanoseconds, forKey: .durationNanoseconds)
-    try container.encodeIfPresent(budget?.wholeNanoseconds, forKey: .budgetNanoseconds)
+    let duration = began.duration(to: ended)
+    try container.encode(duration.saturatedNanoseconds, forKey: .durationNanoseconds)
+    try container.encodeIfPresent(budget?.saturatedNanoseconds, forKey: .budgetNanoseconds)
     try container.encode(isHurried, forKey: .isHurried)
     var list = container.nestedUnkeyedContainer(forKey: .prelude)
     for part in prelude {
       var one = list.nestedContainer(keyedBy: SpanKey.self)
-      try one.encodeIfPresent(part.overtaken, forKey: .overtaken)
-      try one.encode(part.offset.wholeNanoseconds, forKey: .offsetNanoseconds)
-      try one.encode(part.duration.wholeNanoseconds, forKey: .durationNanoseconds)
+      if case .overtaken(let event) = part.activity { try one.encode(event, forKey: .overtaken) }
+      let offset = began.duration(to: part.began)
+      let duration = part.began.duration(to: part.ended)
+      try one.encode(offset.saturatedNanoseconds, forKey: .offsetNanoseconds)
+      try one.encode(duration.saturatedNanoseconds, forKey: .durationNanoseconds)
     }
   }
 }
@@ -85,7 +87,7 @@ extension LifecycleReport.Entry {
     try container.encode(observer, forKey: .observer)
     try container.encode(registration, forKey: .registration)
     try container.encodeIfPresent(notification.map(Self.name), forKey: .notification)
-    try container.encode(duration.wholeNanoseconds, forKey: .durationNanoseconds)
+    try container.encode(duration.saturatedNanoseconds, forKey: .durationNanoseconds)
     switch outcome {
     case .completed: try container.encode("completed", forKey: .outcome)
     case .failed(let error):
@@ -94,10 +96,10 @@ extension LifecycleReport.Entry {
     case .timedOut: try container.encode("timedOut", forKey: .outcome)
     case .abandoned(let progress):
       try container.encode("abandoned", forKey: .outcome)
-      try container.encode(progress.word, forKey: .progress)
+      try container.encode("\(progress)", forKey: .progress)
     case .skipped(let reason):
       try container.encode("skipped", forKey: .outcome)
-      try container.encode(reason.word, forKey: .reason)
+      try container.encode("\(reason)", forKey: .reason)
     }
   }
 
@@ -107,28 +109,6 @@ extension LifecycleReport.Entry {
       "\($0.row.type)" == "\(type)" && $0.row.type != type
     }
     return isMistakable ? String(reflecting: type) : "\(type)"
-  }
-}
-
-extension LifecycleReport.Outcome.Progress {
-  fileprivate var word: String {
-    switch self {
-    case .waitingForExecutor: "waitingForExecutor"
-    case .running: "running"
-    case .unknown: "unknown"
-    }
-  }
-}
-
-extension LifecycleReport.Outcome.Reason {
-  fileprivate var word: String {
-    switch self {
-    case .gone: "gone"
-    case .busy: "busy"
-    case .outOfTime: "outOfTime"
-    case .noThread: "noThread"
-    case .overtaken: "overtaken"
-    }
   }
 }
 
@@ -143,7 +123,6 @@ extension LifecycleReport.Outcome.Reason {
 extension LifecycleExit: Encodable {
   private enum Key: String, CodingKey { case code, cause, report, failedLaunch, error }
 
-  /// Encodes the status, why, and the reports.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: Key.self)
     try container.encode(code, forKey: .code)
@@ -151,15 +130,5 @@ extension LifecycleExit: Encodable {
     try container.encode(report, forKey: .report)
     try container.encodeIfPresent(failedLaunch, forKey: .failedLaunch)
     try container.encodeIfPresent(error.map { RecordedError($0) }, forKey: .error)
-  }
-}
-
-extension Duration {
-  /// Rounded down, and at most what an `Int64` holds: 292 years.
-  fileprivate var wholeNanoseconds: Int64 {
-    let (seconds, attoseconds) = components
-    let (nanoseconds, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-    let (sum, overflows) = nanoseconds.addingReportingOverflow(attoseconds / 1_000_000_000)
-    return overflow || overflows ? (seconds < 0 ? .min : .max) : sum
   }
 }

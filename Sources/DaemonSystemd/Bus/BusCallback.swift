@@ -15,7 +15,7 @@ final class BusCallback {
   init(
     message: @escaping (OpaquePointer) -> Void,
     installed: @escaping (OpaquePointer) -> Void = { _ in },
-    ended: @escaping (BusError) -> Void
+    ended: @escaping (BusError) -> Void = { _ in }
   ) {
     self.message = message
     self.installed = installed

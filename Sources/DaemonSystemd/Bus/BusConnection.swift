@@ -45,7 +45,7 @@ package final class BusConnection {
   ) -> Int32 {
     var result = library.call(\.bus_new) { $0(&bus) }
     guard result >= 0, let bus else { return result }
-    result = address.withCString { text in library.call(\.bus_set_address) { $0(bus, text) } }
+    result = library.call(\.bus_set_address) { $0(bus, address) }
     guard result >= 0 else { return result }
     result = library.call(\.bus_set_bus_client) { $0(bus, 1) }
     guard result >= 0 else { return result }
@@ -120,7 +120,7 @@ package final class BusConnection {
 
   /// Calls a method. The completion gets the reply's values, or why there are none; `timeout` is how long to
   /// wait for the reply, at least 1 µs, at most a year.
-  package func call(
+  func call(
     _ method: BusMethod, arguments: [String] = [], timeout: Duration = .seconds(25),
     completion: @escaping @Sendable (Result<[BusValue], BusError>) -> Void
   ) {
@@ -168,10 +168,8 @@ package final class BusConnection {
       guard !text.utf8.contains(0) else {
         throw .invalidArgument("A string with a zero byte can't be sent over the bus.")
       }
-      let result = text.withCString { text in
-        library.call(\.bus_message_append_basic) {
-          $0(message, CChar(bitPattern: UInt8(ascii: "s")), text)
-        }
+      let result = library.call(\.bus_message_append_basic) {
+        $0(message, CChar(bitPattern: UInt8(ascii: "s")), text)
       }
       guard result >= 0 else { throw failure(result, "send \"\(text)\"") }
     }
@@ -182,7 +180,7 @@ package final class BusConnection {
   ) -> Result<[BusValue], BusError> {
     let reader = BusMessageReader(library: library, message: reply)
     guard let error = reader.error(in: method) else {
-      do throws(BusError) { return .success(try reader.readAll()) } catch { return .failure(error) }
+      return Result { () throws(BusError) in try reader.readAll() }
     }
     // sd-bus answers for a peer that is gone, and for one that is late.
     if let bus, library.call(\.bus_is_open, { $0(bus) }) <= 0 {
@@ -195,14 +193,11 @@ package final class BusConnection {
   }
 
   /// Reads one property.
-  package func property(
-    _ name: String, of object: BusObject, timeout: Duration = .seconds(25),
+  func property(
+    _ name: String, of object: BusObject,
     completion: @escaping @Sendable (Result<BusValue, BusError>) -> Void
   ) {
-    call(
-      object.method("Get", interface: BusObject.properties),
-      arguments: [object.interface, name], timeout: timeout
-    ) { reply in
+    call(object.properties.method("Get"), arguments: [object.interface, name]) { reply in
       completion(
         reply.flatMap { values in
           guard values.count == 1, case .variant(let value) = values[0] else {
@@ -215,14 +210,11 @@ package final class BusConnection {
   }
 
   /// Reads all properties of an object's interface in one answer.
-  package func properties(
-    of object: BusObject, timeout: Duration = .seconds(25),
+  func properties(
+    of object: BusObject,
     completion: @escaping @Sendable (Result<[String: BusValue], BusError>) -> Void
   ) {
-    call(
-      object.method("GetAll", interface: BusObject.properties),
-      arguments: [object.interface], timeout: timeout
-    ) { reply in
+    call(object.properties.method("GetAll"), arguments: [object.interface]) { reply in
       completion(
         reply.flatMap { values in
           guard values.count == 1, let properties = values[0].dictionary else {
@@ -235,59 +227,53 @@ package final class BusConnection {
 
   // MARK: Signals
 
-  /// Listens to a signal until `cancel` or the end of the connection; `installed` says once whether the bus
-  /// has agreed. What is read after that call was made is not older than the first signal.
+  /// Listens to a signal until `cancel` or the end of the connection. What is read after that call was made is not older
+  /// than the first signal.
   ///
-  /// With a well-known name as sender only the owner of that name is heard: any program may send any signal
-  /// straight to another one, and the bus lets it through.
+  /// Only the owner of the sender's name is heard: any program may send any signal straight to another one, and the bus
+  /// lets it through.
+  ///
+  /// - Parameter handler: Gets each signal, and why there will be none when the bus refuses.
   @discardableResult
-  package func match(
-    _ rule: BusMatchRule,
-    installed: @escaping @Sendable (Result<Void, BusError>) -> Void = { _ in },
-    handler: @escaping @Sendable (Result<BusSignal, BusError>) -> Void
+  func match(
+    _ rule: BusMatchRule, handler: @escaping @Sendable (Result<BusSignal, BusError>) -> Void
   ) -> BusMatch {
     if let name = rule.wellKnownSender { track(name) }
     let id = newID()
+    let refused = { (error: BusError) in handler(.failure(error)) }
     do throws(BusError) {
-      try addMatch(id, rule, installed) { [weak self] message in
+      try addMatch(id, rule, refused) { [weak self] message in
         guard let self, self.isGenuine(message, rule) else { return }
         handler(BusMessageReader(library: self.library, message: message).signal())
       }
     } catch {
-      installed(.failure(error))
+      refused(error)
     }
     return BusMatch(id: id)
   }
 
   /// Ends a match; does nothing for one of another connection.
-  package func cancel(_ match: BusMatch) {
+  func cancel(_ match: BusMatch) {
     guard !forget(match.id) else { return }
     for name in owners.keys { owners[name]?.listeners[match.id] = nil }
   }
 
   private func addMatch(
-    _ id: UInt64, _ rule: BusMatchRule,
-    _ installed: @escaping @Sendable (Result<Void, BusError>) -> Void,
+    _ id: UInt64, _ rule: BusMatchRule, _ refused: @escaping (BusError) -> Void,
     _ handler: @escaping (OpaquePointer) -> Void
   ) throws(BusError) {
     let bus = try open()
     let text = try rule.text()
-    // Cleared by the answer: at the end of the connection only those without one are told.
-    var unanswered: (@Sendable (Result<Void, BusError>) -> Void)? = installed
     let callback = BusCallback(
       message: handler,
-      installed: { [weak self] reply in
-        guard let self, let answer = unanswered.take() else { return }
-        let reader = BusMessageReader(library: self.library, message: reply)
-        answer(reader.error(in: BusMethod.addMatch).map { .failure($0) } ?? .success(()))
-      },
-      ended: { unanswered.take()?(.failure($0)) })
-    let result = text.withCString { text in
-      library.call(\.bus_add_match_async) {
-        $0(
-          bus, &callback.slot, text, BusCallback.onMessage, BusCallback.onInstalled,
-          callback.pointer)
-      }
+      installed: { [library] reply in
+        let reader = BusMessageReader(library: library, message: reply)
+        if let error = reader.error(in: BusMethod.addMatch) { refused(error) }
+      })
+    let result = library.call(\.bus_add_match_async) {
+      $0(
+        bus, &callback.slot, text, BusCallback.onMessage, BusCallback.onInstalled,
+        callback.pointer)
     }
     // 1 on some versions, 0 on others.
     guard result >= 0 else { throw failure(result, "listen to \(text)") }
@@ -298,7 +284,7 @@ package final class BusConnection {
 
   /// Calls `handler` whenever the name gets another owner: its service has started (again).
   @discardableResult
-  package func onNewOwner(
+  func onNewOwner(
     of name: String, _ handler: @escaping @Sendable (BusConnection) -> Void
   ) -> BusMatch {
     track(name)
@@ -312,7 +298,7 @@ package final class BusConnection {
   private func track(_ name: String) {
     guard owners[name] == nil, (try? open()) != nil else { return }
     owners[name] = BusNameOwner()
-    let ignore: @Sendable (Result<Void, BusError>) -> Void = { _ in }
+    let ignore = { (_: BusError) in }
     try? addMatch(newID(), .nameOwnerChanged(of: name), ignore) { [weak self] message in
       guard let self else { return }
       let signal = BusMessageReader(library: self.library, message: message).signal()
@@ -343,10 +329,9 @@ package final class BusConnection {
   }
 
   private func isGenuine(_ message: OpaquePointer, _ rule: BusMatchRule) -> Bool {
-    guard let expected = rule.sender else { return true }
     guard let sender = library.functions.bus_message_get_sender?(message) else { return false }
-    let unique = rule.wellKnownSender == nil ? expected : owners[expected]?.unique
-    return String(cString: sender) == unique
+    let expected = rule.wellKnownSender.map { owners[$0]?.unique } ?? rule.sender
+    return String(cString: sender) == expected
   }
 
   // MARK: Slots

@@ -15,7 +15,6 @@ final class BusEngine {
     case waiting(until: MonotonicTime, BusError)
     /// There is no libsystemd, nor will there be; next: closed.
     case absent(BusError)
-    /// For ever.
     case closed
   }
 
@@ -75,7 +74,6 @@ final class BusEngine {
     if getpid() == maker { poll.arm(at: nil) }
   }
 
-  /// Whether `close` is through.
   var isClosed: Bool { if case .closed = state { true } else { false } }
 
   private var connection: BusConnection? {

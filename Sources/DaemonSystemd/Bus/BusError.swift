@@ -9,15 +9,11 @@ package enum BusError: Error, Sendable, Hashable, CustomStringConvertible {
   case unavailable(String)
   /// The connection was up and is lost; `ECONNRESET` when the bus hung up.
   case disconnected(errno: Int32)
-  /// The connection was closed by its owner.
   case closed
-  /// The process is a fork of the one that opened the connection, and can't use it.
   case afterFork
   /// The other side answered with an error; `name` is the error's name on the bus.
   case call(method: String, name: String, message: String, errno: Int32)
-  /// The other side did not answer in time.
   case timedOut(method: String)
-  /// systemd knows of no unit with this name.
   case noSuchUnit(String)
   /// An answer or a signal is not of the type that its interface says.
   case malformedReply(String)
@@ -26,7 +22,6 @@ package enum BusError: Error, Sendable, Hashable, CustomStringConvertible {
   /// A call into libsystemd or the kernel failed: what it was for, and the `errno` value.
   case system(String, errno: Int32)
 
-  /// One sentence, for a log or a status line.
   package var description: String {
     switch self {
     case .unavailable(let reason): "There is no bus: \(reason)."

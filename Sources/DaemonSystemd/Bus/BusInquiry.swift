@@ -39,7 +39,7 @@ package final class BusInquiry: Sendable {
   /// Weak: the session's observers hold what asks.
   private weak let session: BusSession?
 
-  init(_ service: String, on session: BusSession, _ question: @escaping Question) {
+  package init(_ service: String, on session: BusSession, _ question: @escaping Question) {
     self.question = question
     self.session = session
     state = Mutex(State(backOff: session.backOff))
@@ -98,19 +98,5 @@ package final class BusInquiry: Sendable {
       return isConnected
     }
     if asks { question { [weak self] in self?.settled($0) } }
-  }
-}
-
-extension Systemd1 {
-  /// Asks the service manager until it has answered, and again after it was re-executed.
-  package func inquiry(_ question: @escaping BusInquiry.Question) -> BusInquiry {
-    BusInquiry(Self.service, on: session, question)
-  }
-}
-
-extension Login1 {
-  /// Asks logind until it has answered, and again after it was restarted.
-  package func inquiry(_ question: @escaping BusInquiry.Question) -> BusInquiry {
-    BusInquiry(Self.service, on: session, question)
   }
 }

@@ -8,7 +8,6 @@ struct BusMessageReader {
   /// Lent by sd-bus for the time of the callback in which the reader is used.
   let message: OpaquePointer
 
-  /// All values of the body.
   func readAll() throws(BusError) -> [BusValue] {
     var values: [BusValue] = []
     while let value = try readNext() { values.append(value) }
@@ -104,7 +103,7 @@ struct BusMessageReader {
   /// The one in the message is closed with the message: keep a duplicate.
   private func descriptor(_ code: UInt8) throws(BusError) -> BusDescriptor {
     let number: Int32 = try number(code)
-    let copy = clinux_duplicate(number)
+    let copy = clinux_duplicate(number, 3)
     guard copy >= 0 else {
       throw .system("duplicate a file descriptor from the bus", errno: clinux_errno())
     }

@@ -18,7 +18,7 @@ extension BusValue {
   }
 
   func wrongType<Value>(_ name: String, _ expected: String) -> Result<Value, BusError> {
-    .failure(.malformedReply("\(name) should be \(expected), but its type is \"\(signature)\"."))
+    .failure(.malformedReply("\(name) should be \(expected), and is \(self)."))
   }
 }
 
@@ -44,7 +44,7 @@ extension BusSignal {
 
 extension BusSession {
   /// `BusConnection.call` from any thread.
-  package func call(
+  func call(
     _ method: BusMethod, arguments: [String] = [], timeout: Duration = .seconds(25),
     completion: @escaping @Sendable (Result<[BusValue], BusError>) -> Void
   ) {
@@ -58,15 +58,15 @@ extension BusSession {
   }
 
   /// `BusConnection.property` from any thread.
-  package func property(
-    _ name: String, of object: BusObject, timeout: Duration = .seconds(25),
+  func property(
+    _ name: String, of object: BusObject,
     completion: @escaping @Sendable (Result<BusValue, BusError>) -> Void
   ) {
     perform { connection in
       switch connection {
       case .failure(let error): completion(.failure(error))
       case .success(let connection):
-        connection.property(name, of: object, timeout: timeout, completion: completion)
+        connection.property(name, of: object, completion: completion)
       }
     }
   }

@@ -29,7 +29,6 @@ final class BusPoll: Sendable {
     clinux_waker_free(waker)
   }
 
-  /// Makes the descriptor readable.
   func wake() { clinux_waker_wake(waker) }
 
   /// What made the descriptor readable is seen to from here on. Before the work, so that a wake-up that

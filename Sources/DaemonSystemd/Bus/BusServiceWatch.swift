@@ -5,26 +5,31 @@ import Synchronization
 /// For each connection first `listen` makes the matches, then `read` fetches what is so now; the bus keeps
 /// that order, so nothing falls between the two. `read` is called again whenever the service has a new
 /// process, since what the old one said last may be outdated.
-final class BusServiceWatch<Event: Sendable>: Sendable {
-  typealias Step = @Sendable (BusConnection, BusServiceWatch<Event>) -> Void
+final class BusServiceWatch<Value: Equatable & Sendable>: Sendable {
+  typealias Step = @Sendable (BusConnection, BusServiceWatch<Value>) -> Void
 
   private struct State {
     var isCancelled = false
     /// Made on the present connection.
     var matches: [BusMatch] = []
+    /// What was said last, to tell changes from repeats.
+    var last: Value?
   }
 
   private let service: String
-  private let state = Mutex(State())
-  private let handler: @Sendable (Result<Event, BusError>) -> Void
+  private let state: Mutex<State>
+  private let handler: @Sendable (Result<Value, BusError>) -> Void
   private let listen: Step
   private let read: Step
 
+  /// - Parameter first: What need not be said at first.
   init(
-    _ service: String, handler: @escaping @Sendable (Result<Event, BusError>) -> Void,
+    _ service: String, first: Value? = nil,
+    handler: @escaping @Sendable (Result<Value, BusError>) -> Void,
     listen: @escaping Step, read: @escaping Step
   ) {
     self.service = service
+    state = Mutex(State(last: first))
     self.handler = handler
     self.listen = listen
     self.read = read
@@ -67,27 +72,17 @@ final class BusServiceWatch<Event: Sendable>: Sendable {
   // MARK: For `listen` and `read`
 
   /// Listens to a signal for as long as this watch lasts; a refusal is reported.
-  @discardableResult
   func match(
     _ rule: BusMatchRule, on connection: BusConnection,
     handler: @escaping @Sendable (BusSignal) -> Void
-  ) -> BusMatch {
-    let match = connection.match(rule) { [self] result in
-      if case .failure(let error) = result { emit(.failure(error)) }
-    } handler: { [self] signal in
+  ) {
+    let match = connection.match(rule) { [self] signal in
       switch signal {
       case .success(let signal): handler(signal)
       case .failure(let error): emit(.failure(error))
       }
     }
     keep(match, of: connection)
-    return match
-  }
-
-  /// Ends one match before the watch ends.
-  func cancel(_ match: BusMatch, on connection: BusConnection) {
-    state.withLock { $0.matches.removeAll { $0 == match } }
-    connection.cancel(match)
   }
 
   private func keep(_ match: BusMatch, of connection: BusConnection) {
@@ -98,25 +93,16 @@ final class BusServiceWatch<Event: Sendable>: Sendable {
     if isCancelled { connection.cancel(match) }
   }
 
-  /// Passes an event on, unless the watch was cancelled.
-  func emit(_ event: Result<Event, BusError>) {
-    if !state.withLock(\.isCancelled) { handler(event) }
-  }
-}
-
-/// Remembers a value to tell changes from repeats.
-final class BusMemory<Value: Equatable & Sendable>: Sendable {
-  private let value: Mutex<Value>
-
-  init(_ value: Value) { self.value = Mutex(value) }
-
-  /// Whether that is something new.
-  func change(to new: Value) -> Bool {
-    value.withLock { value in
-      defer { value = new }
-      return value != new
+  /// Passes on what is new, and every failure, unless the watch was cancelled.
+  func emit(_ result: Result<Value, BusError>) {
+    let isNews = state.withLock { state in
+      guard !state.isCancelled else { return false }
+      guard case .success(let value) = result else { return true }
+      defer { state.last = value }
+      return value != state.last
     }
+    if isNews { handler(result) }
   }
 
-  var current: Value { value.withLock { $0 } }
+  var last: Value? { state.withLock(\.last) }
 }

@@ -7,7 +7,6 @@ import Synchronization
 /// lost connection is made again, after 0.1 s at first and 30 s at last, for ever. Callbacks run inside
 /// `process`, on the thread that calls it, which may be another one each time, one at a time.
 package final class BusSession: Sendable {
-  /// What may be tuned.
   package struct Options: Sendable {
     /// Before the first attempt to connect again; 0.1 s. It doubles with each attempt.
     package var firstDelay = Duration.milliseconds(100)
@@ -20,7 +19,6 @@ package final class BusSession: Sendable {
     /// Messages handled in one `process`, so that a storm of signals leaves room for other work.
     var stepsAtOnce = 128
 
-    /// The defaults named above.
     package init() {}
   }
 
@@ -43,7 +41,6 @@ package final class BusSession: Sendable {
   /// Who made the session; any other process is a fork.
   private let maker = getpid()
 
-  /// A session for a bus; connects to nothing yet.
   package init(_ address: BusAddress, options: Options = Options()) {
     engine = BusEngine(address, options, poll)
     backOff = BusBackOff(first: options.firstDelay, longest: options.longestDelay)
@@ -96,7 +93,6 @@ package final class BusSession: Sendable {
     wake()
   }
 
-  /// Whether `close` was called.
   package var isClosed: Bool { shared.withLock(\.isClosed) }
 
   private func endTurn() {
@@ -166,7 +162,6 @@ package struct BusSessionObserver: Sendable {
   /// It is lost, or none can be had: once, however many attempts follow. With `closed`: for ever.
   package let disconnected: @Sendable (BusError) -> Void
 
-  /// An observer made of two closures.
   package init(
     connected: @escaping @Sendable (BusConnection) -> Void,
     disconnected: @escaping @Sendable (BusError) -> Void = { _ in }
@@ -195,7 +190,6 @@ enum BusRequest: Sendable {
 }
 
 extension Array {
-  /// All elements, leaving none.
   mutating func takeAll() -> [Element] {
     defer { self = [] }
     return self

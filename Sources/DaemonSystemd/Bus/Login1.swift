@@ -4,14 +4,13 @@
 /// after it (systemd's INHIBITOR_LOCKS). Handlers run inside `BusSession.process`. A failure is passed on and
 /// ends nothing: the watch goes on when the bus or logind is back. All from org.freedesktop.login1(5).
 package struct Login1: Sendable {
-  static let service = "org.freedesktop.login1"
+  package static let service = "org.freedesktop.login1"
   static let manager = BusObject(
     destination: service, path: "/org/freedesktop/login1",
     interface: "org.freedesktop.login1.Manager")
 
   let session: BusSession
 
-  /// Asks over this session, which somebody has to process.
   package init(_ session: BusSession) { self.session = session }
 
   // MARK: Inhibitor locks
@@ -28,12 +27,6 @@ package struct Login1: Sendable {
   ///
   /// Without root and polkit the answer is a `BusError` with `isAccessDenied`: go on without. A lock whose asker is
   /// gone by then is released.
-  ///
-  /// - Parameters:
-  ///   - operation: What is held back.
-  ///   - who: The program, for people who list the locks.
-  ///   - why: What it has to do.
-  ///   - completion: Gets the lock, or why there is none.
   package func inhibit(
     _ operation: Operation, who: String, why: String,
     completion: @escaping @Sendable (Result<BusDescriptor, BusError>) -> Void
@@ -64,27 +57,18 @@ package struct Login1: Sendable {
 
   // MARK: Sleep and shutdown
 
-  /// Hears of each sleep and each wake-up, once. A sleep that began before the watch, or while the bus was
-  /// away, is made up for.
+  /// Hears of each sleep (true) and each wake-up (false), once. A sleep that began before the watch, or while the bus was
+  /// away, is made up for. A sleep that does not come about ends as one that does.
   package func watchSleep(
-    _ handler: @escaping @Sendable (Result<SleepEvent, BusError>) -> Void
+    _ handler: @escaping @Sendable (Result<Bool, BusError>) -> Void
   ) -> BusWatch {
-    let isAsleep = BusMemory(false)
-    let hear: @Sendable (Result<Bool, BusError>, BusServiceWatch<SleepEvent>) -> Void = {
-      value, watch in
-      switch value {
-      case .failure(let error): watch.emit(.failure(error))
-      case .success(let new):
-        if isAsleep.change(to: new) { watch.emit(.success(new ? .willSleep : .didWake)) }
-      }
-    }
-    return BusServiceWatch(Self.service, handler: handler) { connection, watch in
+    BusServiceWatch(Self.service, first: false, handler: handler) { connection, watch in
       watch.match(.signal("PrepareForSleep", of: Self.manager), on: connection) { signal in
-        hear(signal.flag, watch)
+        watch.emit(signal.flag)
       }
     } read: { connection, watch in
       connection.property("PreparingForSleep", of: Self.manager) { value in
-        hear(value.flatMap { $0.asBool("PreparingForSleep") }, watch)
+        watch.emit(value.flatMap { $0.asBool("PreparingForSleep") })
       }
     }.start(on: session)
   }
@@ -94,26 +78,23 @@ package struct Login1: Sendable {
   package func watchShutdown(
     _ handler: @escaping @Sendable (Result<ShutdownEvent, BusError>) -> Void
   ) -> BusWatch {
-    let isComing = BusMemory(false)
-    let hear:
-      @Sendable (Result<Bool, BusError>, ShutdownKind?, BusServiceWatch<ShutdownEvent>) -> Void = {
-        value, kind, watch in
-        switch value {
-        case .failure(let error): watch.emit(.failure(error))
-        case .success(let new):
-          if isComing.change(to: new) {
-            watch.emit(.success(new ? .willShutDown(kind) : .calledOff))
-          }
-        }
+    let hear: @Sendable (Result<Bool, BusError>, String?, BusServiceWatch<ShutdownEvent>) -> Void =
+      {
+        isComing, kind, watch in
+        watch.emit(
+          isComing.map { isComing in
+            guard isComing else { return .calledOff }
+            // The one with metadata comes before the plain one, which is a repeat then.
+            guard case .willShutDown(let known)? = watch.last else { return .willShutDown(kind) }
+            return .willShutDown(known)
+          })
       }
-    return BusServiceWatch(Self.service, handler: handler) { connection, watch in
-      // The one with metadata comes before the plain one, which is a repeat then.
+    return BusServiceWatch(Self.service, first: .calledOff, handler: handler) { connection, watch in
       watch.match(.signal("PrepareForShutdownWithMetadata", of: Self.manager), on: connection) {
-        signal in
-        hear(signal.flag, ShutdownKind(metadata: signal), watch)
+        hear($0.flag, $0.shutdownKind, watch)
       }
-      watch.match(.signal("PrepareForShutdown", of: Self.manager), on: connection) { signal in
-        hear(signal.flag, nil, watch)
+      watch.match(.signal("PrepareForShutdown", of: Self.manager), on: connection) {
+        hear($0.flag, nil, watch)
       }
     } read: { connection, watch in
       connection.property("PreparingForShutdown", of: Self.manager) { value in
@@ -123,55 +104,17 @@ package struct Login1: Sendable {
   }
 }
 
-/// What logind says of a suspend or hibernation.
-package enum SleepEvent: Sendable, Hashable {
-  /// About to sleep; a delay lock holds it back.
-  case willSleep
-  /// Awake again, or the sleep did not come about.
-  case didWake
-}
-
-/// What logind says of a shutdown.
 package enum ShutdownEvent: Sendable, Hashable {
-  /// About to shut down; the kind is `nil` where systemd is older than 255.
-  case willShutDown(ShutdownKind?)
-  /// It was called off.
+  /// About to shut down; logind's word for how is `nil` where systemd is older than 255.
+  case willShutDown(String?)
   case calledOff
 }
 
-/// How the machine goes down; the words are logind's.
-package enum ShutdownKind: Sendable, Hashable {
-  /// The machine is switched off.
-  case powerOff
-  /// The machine is started anew.
-  case reboot
-  /// The machine is stopped and stays on.
-  case halt
-  /// Another kernel takes over, without the firmware.
-  case kexec
-  /// Only what runs on the kernel is started anew.
-  case softReboot
-  /// One that was added to systemd later.
-  case other(String)
-
-  init(_ word: String) {
-    self =
-      switch word {
-      // The first is what logind 257 sends, the second what its man page says.
-      case "poweroff", "power-off": .powerOff
-      case "reboot": .reboot
-      case "halt": .halt
-      case "kexec": .kexec
-      case "soft-reboot": .softReboot
-      default: .other(word)
-      }
-  }
-
+extension BusSignal {
   /// `nil` when it is not there: the shutdown counts, not its metadata.
-  init?(metadata signal: BusSignal) {
-    guard signal.arguments.count > 1,
-      case .string(let word)? = signal.arguments[1].dictionary?["type"]
+  var shutdownKind: String? {
+    guard arguments.count > 1, case .string(let word)? = arguments[1].dictionary?["type"]
     else { return nil }
-    self.init(word)
+    return word
   }
 }

@@ -4,7 +4,7 @@
 /// process belongs to; reading needs no privileges. Completions and handlers run inside
 /// `BusSession.process`. All from org.freedesktop.systemd1(5).
 package struct Systemd1: Sendable {
-  static let service = "org.freedesktop.systemd1"
+  package static let service = "org.freedesktop.systemd1"
   static let manager = BusObject(
     destination: service, path: "/org/freedesktop/systemd1",
     interface: "org.freedesktop.systemd1.Manager")
@@ -17,7 +17,6 @@ package struct Systemd1: Sendable {
 
   let session: BusSession
 
-  /// Asks over this session, which somebody has to process.
   package init(_ session: BusSession) { self.session = session }
 
   // MARK: The own unit
@@ -71,41 +70,32 @@ package struct Systemd1: Sendable {
 
   // MARK: Other units
 
-  /// Hears of a unit's state: what it is now, then each change, without repeats, whatever restarts
+  /// Hears of a unit's state, by systemd's word for it: what it is now, then each change, without repeats, whatever restarts
   /// meanwhile. A unit that systemd does not know is a failure with `BusError.noSuchUnit`, unless it was
   /// there before, as a transient unit that is gone: that one is inactive.
   package func watchActiveState(
-    of unit: UnitName, _ handler: @escaping @Sendable (Result<UnitActiveState, BusError>) -> Void
+    of unit: UnitName, _ handler: @escaping @Sendable (Result<String, BusError>) -> Void
   ) -> BusWatch {
     let object = BusObject(
       destination: Self.service, path: unit.objectPath, interface: Self.ownUnit.interface)
-    let last = BusMemory<UnitActiveState?>(nil)
-    let hear: @Sendable (Result<String, BusError>, BusServiceWatch<UnitActiveState>) -> Void = {
-      word, watch in
-      switch word {
-      case .failure(let error): watch.emit(.failure(error))
-      case .success(let word):
-        let state = UnitActiveState(word)
-        if last.change(to: state) { watch.emit(.success(state)) }
-      }
-    }
     weak let weakSession = session  // the watch must not keep it
-    let read: BusServiceWatch<UnitActiveState>.Step = { connection, watch in
+    let read: BusServiceWatch<String>.Step = { connection, watch in
       Self.subscribe(connection, watch)
       connection.properties(of: object) { properties in
-        hear(
-          properties.flatMap { Self.activeState(in: $0, of: unit, wasThere: last.current != nil) },
-          watch)
+        watch.emit(
+          properties.flatMap { Self.activeState(in: $0, of: unit, wasThere: watch.last != nil) })
       }
     }
     return BusServiceWatch(Self.service, handler: handler) { connection, watch in
-      watch.match(.propertiesChanged(of: object), on: connection) { signal in
+      let rule = BusMatchRule.propertiesChanged(
+        of: object.interface, from: object.destination, at: object.path)
+      watch.match(rule, on: connection) { signal in
         guard let changed = signal.changedProperties else {
-          return hear(.failure(.malformedReply("A PropertiesChanged of \(unit) is none.")), watch)
+          return watch.emit(.failure(.malformedReply("A PropertiesChanged of \(unit) is none.")))
         }
         guard changed.names.contains("ActiveState") else { return }
         if let value = changed.values["ActiveState"] {
-          return hear(value.asString("ActiveState"), watch)
+          return watch.emit(value.asString("ActiveState"))
         }
         weakSession?.perform { connection in
           if case .success(let connection) = connection { read(connection, watch) }
@@ -129,9 +119,7 @@ package struct Systemd1: Sendable {
   }
 
   /// Without it systemd sends almost no signals. Asking again is allowed, and needed after it restarted.
-  private static func subscribe(
-    _ connection: BusConnection, _ watch: BusServiceWatch<UnitActiveState>
-  ) {
+  private static func subscribe(_ connection: BusConnection, _ watch: BusServiceWatch<String>) {
     connection.call(manager.method("Subscribe")) { reply in
       guard case .failure(let error) = reply else { return }
       if case .call(_, "org.freedesktop.systemd1.AlreadySubscribed", _, _) = error { return }

@@ -9,6 +9,8 @@ final class BusSource: LifecycleSource, LifecycleSink {
   private let session: BusSession
   private let followers: [any BusFollower]
   private let inbox = BusInbox()
+  /// What keeps the followers going.
+  private let watches = Mutex<[any Sendable]>([])
 
   init(_ address: BusAddress, followers: [any BusFollower]) {
     // Where there is no bus at all, as in a container, an idle daemon is woken every ten minutes for it.
@@ -24,7 +26,7 @@ final class BusSource: LifecycleSource, LifecycleSink {
   }
 
   func open() throws(LifecycleError) {
-    for follower in followers { follower.begin(on: session, inbox) }
+    watches.withLock { $0 = followers.flatMap { $0.begin(on: session, inbox) } }
     session.start()
   }
 
@@ -49,8 +51,9 @@ final class BusSource: LifecycleSource, LifecycleSink {
 
 /// Follows one matter over a session.
 protocol BusFollower: AnyObject, Sendable {
-  /// Asks for what it needs. Answers and signals come on the listening thread and go into the inbox.
-  func begin(on session: BusSession, _ inbox: BusInbox)
+  /// Asks for what it needs. Answers and signals come on the listening thread and go into the inbox, as long as what is
+  /// returned is kept.
+  func begin(on session: BusSession, _ inbox: BusInbox) -> [any Sendable]
   /// Receives what the lifecycle does; on any thread.
   func receive(_ fact: LifecycleFact)
 }

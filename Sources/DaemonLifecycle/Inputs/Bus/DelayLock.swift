@@ -21,35 +21,21 @@ final class DelayLock: Sendable {
   private let statusNote: StatusNote
   /// What comes of having none, in `STATUS=`.
   private let consequence: String
-  /// What the daemon does without, in the log.
-  private let matter: String
   private let state = Mutex(State())
 
-  private init(
-    _ operation: Login1.Operation, _ statusNote: StatusNote, consequence: String,
-    matter: String
-  ) {
-    (self.operation, self.statusNote) = (operation, statusNote)
-    (self.consequence, self.matter) = (consequence, matter)
+  init(_ operation: Login1.Operation, _ statusNote: StatusNote, consequence: String) {
+    (self.operation, self.statusNote, self.consequence) = (operation, statusNote, consequence)
   }
 
-  static func sleep() -> DelayLock {
-    DelayLock(
-      .sleep, .delayLock, consequence: "a suspend does not wait for the hooks",
-      matter: "a delay lock for the sleep")
-  }
-
-  static func shutdown() -> DelayLock {
-    DelayLock(
-      .shutdown, .shutdownLock, consequence: "a shutdown does not wait for the save",
-      matter: "a delay lock for the shutdown")
-  }
+  /// What the daemon does without, in the log.
+  private var matter: String { "a delay lock for the \(operation)" }
 
   var isHeld: Bool { state.withLock { $0.lock != nil } }
 
   /// Takes the lock as soon as logind grants it. Answers come on the listening thread.
-  func begin(_ login: Login1, _ inbox: BusInbox) {
-    let inquiry = login.inquiry { [weak self] settled in
+  func begin(on session: BusSession, _ inbox: BusInbox) {
+    let login = Login1(session)
+    let inquiry = BusInquiry(Login1.service, on: session) { [weak self] settled in
       guard let self, isWanted else { return settled(true) }
       login.inhibit(operation, who: Journal.programName, why: "Saves its state") {
         [weak self] answer in
@@ -62,7 +48,6 @@ final class DelayLock: Sendable {
   /// The sleep or shutdown has been announced: from here on no lock is taken.
   func setAnnounced() { state.withLock { $0.isAnnounced = true } }
 
-  /// The sleep or shutdown is over: the lock is taken for the next one.
   func setOver() {
     let inquiry = state.withLock { state in
       state.isAnnounced = false
@@ -71,7 +56,6 @@ final class DelayLock: Sendable {
     inquiry?.ask()
   }
 
-  /// Lets go of it, if it is held.
   func release() {
     let lock = state.withLock { $0.lock.take() }
     lock?.close()

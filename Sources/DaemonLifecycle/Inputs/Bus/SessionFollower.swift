@@ -1,12 +1,9 @@
 import DaemonSystemd
-import Synchronization
 
 /// A user service's session: the daemon is in the background while its user has none, or it is not the
 /// active one, or locked.
 final class SessionFollower: BusFollower {
-  private let watch = Mutex<BusWatch?>(nil)
-
-  func begin(on session: BusSession, _ inbox: BusInbox) {
+  func begin(on session: BusSession, _ inbox: BusInbox) -> [any Sendable] {
     let watch = Login1(session).watchUserSession { state in
       switch state {
       case .success(let state):
@@ -17,7 +14,7 @@ final class SessionFollower: BusFollower {
       case .failure(let error): inbox.warn(error, without: "the user's session")
       }
     }
-    self.watch.withLock { $0 = watch }
+    return [watch]
   }
 
   private static func phrase(_ state: UserSessionState) -> String {

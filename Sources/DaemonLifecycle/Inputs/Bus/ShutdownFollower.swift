@@ -13,14 +13,12 @@ final class ShutdownFollower: BusFollower {
   }
 
   private let save = Mutex(Save.none)
-  private let watch = Mutex<BusWatch?>(nil)
-  private let lock = DelayLock.shutdown()
+  private let lock = DelayLock(
+    .shutdown, .shutdownLock, consequence: "a shutdown does not wait for the save")
 
-  func begin(on session: BusSession, _ inbox: BusInbox) {
-    let login = Login1(session)
-    lock.begin(login, inbox)
-    let shutdowns = login.watchShutdown { [weak self] event in self?.take(event, inbox) }
-    watch.withLock { $0 = shutdowns }
+  func begin(on session: BusSession, _ inbox: BusInbox) -> [any Sendable] {
+    lock.begin(on: session, inbox)
+    return [Login1(session).watchShutdown { [weak self] event in self?.take(event, inbox) }]
   }
 
   private func take(_ event: Result<ShutdownEvent, BusError>, _ inbox: BusInbox) {
@@ -37,14 +35,15 @@ final class ShutdownFollower: BusFollower {
     }
   }
 
-  private static func phrase(_ kind: ShutdownKind?) -> String {
+  private static func phrase(_ kind: String?) -> String {
     switch kind {
-    case .powerOff: "power off"
-    case .reboot: "reboot"
-    case .halt: "halt"
-    case .kexec: "start another kernel"
-    case .softReboot: "restart its user space"
-    case .other(let word): "shut down (\(word))"
+    // The first is what logind 257 sends, the second what its man page says.
+    case "poweroff", "power-off": "power off"
+    case "reboot": "reboot"
+    case "halt": "halt"
+    case "kexec": "start another kernel"
+    case "soft-reboot": "restart its user space"
+    case let word?: "shut down (\(word))"
     case nil: "shut down"
     }
   }

@@ -10,21 +10,20 @@ final class SleepFollower: BusFollower {
     /// From the announcement of a sleep until the machine is awake again.
     var isAsleep = false
     var delay = Duration.seconds(5)
-    var watch: BusWatch?
-    var delays: BusInquiry?
   }
 
   private let state = Mutex(State())
-  private let lock = DelayLock.sleep()
+  private let lock = DelayLock(
+    .sleep, .delayLock, consequence: "a suspend does not wait for the hooks")
 
-  func begin(on session: BusSession, _ inbox: BusInbox) {
+  func begin(on session: BusSession, _ inbox: BusInbox) -> [any Sendable] {
     let login = Login1(session)
-    lock.begin(login, inbox)
-    let delays = login.inquiry { [weak self] settled in
+    lock.begin(on: session, inbox)
+    let delays = BusInquiry(Login1.service, on: session) { [weak self] settled in
       login.inhibitDelayMax { [weak self] answer in settled(self?.take(answer) ?? true) }
     }
     let sleeps = login.watchSleep { [weak self] event in self?.take(event, inbox) }
-    state.withLock { ($0.watch, $0.delays) = (sleeps, delays) }
+    return [sleeps, delays]
   }
 
   /// Whether the delay is known now.
@@ -34,9 +33,9 @@ final class SleepFollower: BusFollower {
     return true
   }
 
-  private func take(_ event: Result<SleepEvent, BusError>, _ inbox: BusInbox) {
+  private func take(_ event: Result<Bool, BusError>, _ inbox: BusInbox) {
     switch event {
-    case .success(.willSleep):
+    case .success(true):
       lock.setAnnounced()
       let delay = state.withLock { state in
         state.isAsleep = true
@@ -45,7 +44,7 @@ final class SleepFollower: BusFollower {
       // A tenth is kept for the way back to logind.
       if lock.isHeld { inbox.put(.sleepDelay(delay - delay / 10)) }
       inbox.put(.event(Self.event(.suspend, "the machine is about to sleep")))
-    case .success(.didWake):
+    case .success(false):
       state.withLock { $0.isAsleep = false }
       inbox.put(.event(Self.event(.resume, "the machine has woken up")))
       lock.setOver()

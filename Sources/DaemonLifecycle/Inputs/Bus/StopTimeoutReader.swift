@@ -7,8 +7,6 @@ import Synchronization
 /// again after a re-execution of systemd, which reads the unit again.
 final class StopTimeoutReader: BusFollower {
   private struct State {
-    var connections: BusWatch?
-    var inquiry: BusInquiry?
     var isKnown = false
     /// When the first question that was not answered was asked; `nil` once one is.
     var askingSince: MonotonicTime?
@@ -18,19 +16,19 @@ final class StopTimeoutReader: BusFollower {
   /// A restart of systemd that is over so soon is not worth a line in the log.
   private static let patience = Duration.seconds(2)
 
-  func begin(on session: BusSession, _ inbox: BusInbox) {
+  func begin(on session: BusSession, _ inbox: BusInbox) -> [any Sendable] {
     let manager = Systemd1(session)
     let connections = session.observe(
       BusSessionObserver(
         connected: { _ in }, disconnected: { [weak self] in self?.report($0, inbox) }))
-    let inquiry = manager.inquiry { [weak self] settled in
+    let inquiry = BusInquiry(Systemd1.service, on: session) { [weak self] settled in
       self?.willAsk()
       manager.timeoutStop { [weak self] answer in
         self?.take(answer, inbox)
         settled((try? answer.get()) != nil)
       }
     }
-    state.withLock { ($0.connections, $0.inquiry) = (connections, inquiry) }
+    return [connections, inquiry]
   }
 
   private func willAsk() {

@@ -5,15 +5,18 @@ import Synchronization
 ///
 /// Until systemd has said how a unit is, it is no reason, so that the launch waits for nobody.
 final class UnitFollower: BusFollower {
+  /// systemd's words for a unit that does its work; one that reloads does.
+  private static let up = ["active", "reloading", "refreshing"]
+
   private let names: [String]
-  private let watches = Mutex<[BusWatch]>([])
   /// What is wrong, by unit.
   private let problems = Mutex<[String: String]>([:])
 
   init(_ names: [String]) { self.names = names }
 
-  func begin(on session: BusSession, _ inbox: BusInbox) {
+  func begin(on session: BusSession, _ inbox: BusInbox) -> [any Sendable] {
     let manager = Systemd1(session)
+    var watches: [any Sendable] = []
     var invalid: [String: String] = [:]
     for name in names {
       guard let unit = try? UnitName(name) else {
@@ -23,20 +26,21 @@ final class UnitFollower: BusFollower {
       let watch = manager.watchActiveState(of: unit) { [weak self] state in
         self?.take(state, of: name, inbox)
       }
-      watches.withLock { $0.append(watch) }
+      watches.append(watch)
     }
     note(invalid, inbox)
+    return watches
   }
 
   private func take(
-    _ state: Result<UnitActiveState, BusError>, of name: String, _ inbox: BusInbox
+    _ state: Result<String, BusError>, of name: String, _ inbox: BusInbox
   ) {
     switch state {
     case .success(let state):
       note([name: nil], inbox)
       let reason = BackgroundReason(name)
       let kind: LifecycleEvent.Kind =
-        state.isUp ? .enterForeground(reason) : .enterBackground(reason)
+        Self.up.contains(state) ? .enterForeground(reason) : .enterBackground(reason)
       let cause = LifecycleCause(.bus("\(name) is \(state)"))
       inbox.put(.event(LifecycleEvent(kind, cause: cause)))
     case .failure(.noSuchUnit): note([name: "there is no unit \(name)"], inbox)
@@ -56,15 +60,5 @@ final class UnitFollower: BusFollower {
       return .some(all.isEmpty ? nil : "not watched: " + all.joined(separator: ", "))
     }
     if let text { inbox.put(.statusNote(.watched, text)) }
-  }
-}
-
-extension UnitActiveState {
-  /// Whether it does its work; one that reloads does.
-  fileprivate var isUp: Bool {
-    switch self {
-    case .active, .reloading, .refreshing: true
-    default: false
-    }
   }
 }

@@ -1,0 +1,26 @@
+@testable import DaemonLifecycle
+
+/// What `unusable` says, for comparison.
+extension StateError {
+  static func notADirectory(_ path: String) -> StateError {
+    .unusable("\(path) is not a directory: name another.")
+  }
+  static func foreignLink(_ path: String, uid: UInt32) -> StateError {
+    .unusable(
+      "\(path) is a symbolic link that belongs to user \(uid), who could lead it anywhere: name the directory"
+        + " itself.")
+  }
+  static func foreignDirectory(_ path: String, uid: UInt32) -> StateError {
+    .unusable(
+      "The directory \(path) belongs to user \(uid), who could replace the state: run as that user, or give the"
+        + " directory to this one.")
+  }
+  static func unprotectedDirectory(_ path: String) -> StateError {
+    .unusable(
+      "Every user may replace what is in \(path): keep the state in a directory of its own below it, or take the"
+        + " permission away (chmod o-w).")
+  }
+  static func closed(_ path: String) -> StateError {
+    .unusable("The store of the state in \(path) was closed: open another.")
+  }
+}
