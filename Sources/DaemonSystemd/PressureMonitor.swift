@@ -4,8 +4,9 @@ import Synchronization
 /// An open watch for pressure: a descriptor for an event loop.
 ///
 /// Two traps of the kernel's pressure files:
-/// - Asking whether it is ready *takes* the event. The descriptor must be in one epoll set, which is waited on
-///   directly: in a set within a set, the outer one's question takes the event and the inner one finds nothing.
+/// - Asking whether it is ready *takes* the event. The descriptor must be polled directly, or be in one epoll set that is
+///   waited on directly: in a set within a set, or one that is polled, the outer question takes the event and the inner
+///   one finds nothing.
 /// - When the control group is removed, the descriptor is ready with EPOLLERR for ever. An event loop gets no
 ///   peace until it has removed it, so `consume()` must be called and `.gone` be acted on.
 ///

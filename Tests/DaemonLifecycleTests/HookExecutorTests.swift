@@ -119,6 +119,26 @@ import Testing
     try await eventually { core.executor.threadCount == 0 }
   }
 
+  /// Else each thread that seemed blocked, since it had to wait for a processor, brings more of them for good.
+  @Test func aThreadLeavesTheItemsToAnotherThatIsFree() {
+    let executor = HookExecutor()
+    let (worker, other) = (HookExecutor.Worker(), HookExecutor.Worker())
+    executor.state.withLock { state in
+      state.leader = HookExecutor.Worker()
+      state.ready.append(.work {})
+      for worker in [worker, other] { HookExecutor.markRunning(worker, &state) }
+    }
+    guard case .park = executor.nextRole(worker) else {
+      Issue.record("the other one will take the item")
+      return
+    }
+    executor.state.withLock { _ in other.isStalled = true }
+    guard case .run = executor.nextRole(worker) else {
+      Issue.record("the other one is blocked")
+      return
+    }
+  }
+
   @Test(.timeLimit(.minutes(1))) func anIdleSubjectHasTwoThreadsAndNoTimer() async throws {
     let subject = LifecycleSubject(configuration)
     let listener = Listener("a", Log())

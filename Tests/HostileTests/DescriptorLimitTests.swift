@@ -20,6 +20,21 @@ final class DescriptorLimitTests: XCTestCase {
     XCTAssertEqual(try daemon.wait(), .status(0))
   }
 
+  /// poll(2) refuses more files than the limit.
+  func testItDoesNotSpin() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["log"])
+    try daemon.expect("foreground")
+    allowDescriptors(0, daemon)
+    daemon.send(SIGUSR1)
+    try daemon.expect("save")
+    let before = try daemon.processorTime()
+    usleep(1_000_000)  // what is measured, and not a wait
+    // One that spins has all that a busy machine leaves it.
+    XCTAssertLessThan(try daemon.processorTime() - before, 0.15)
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
   /// Dispatch ends the process when it can't make a descriptor: it must have all of them before.
   func testNothingOfDispatchIsMadeLate() throws {
     let daemon = try ChildProcess(built("ProbeDaemon"), ["late-uses"])

@@ -13,9 +13,12 @@ final class DescriptorLossTests: XCTestCase {
 
   override func tearDown() { unlink(path) }
 
-  private func robbed(_ place: String, _ kind: String) throws -> ChildProcess {
+  private func robbed(
+    _ place: String, _ kind: String, environment: [String: String] = [:]
+  ) throws -> ChildProcess {
     let daemon = try ChildProcess(
-      built("ProbeDaemon"), ["robbed", place, kind, path], stderrToStdout: true)
+      built("ProbeDaemon"), ["robbed", place, kind, path], environment: environment,
+      stderrToStdout: true)
     try daemon.expect("foreground")
     daemon.send(SIGUSR1)
     try daemon.expect("robbed")
@@ -54,6 +57,23 @@ final class DescriptorLossTests: XCTestCase {
     }
   }
 
+  /// Without a signal, also when the thread that listens waits for a pressure file.
+  func testALossBesideAPressureFileIsNoticed() throws {
+    let file = "/proc/pressure/cpu"
+    try XCTSkipUnless(access(file, W_OK) == 0, "\(file) can't be written to")
+    // 200 ms in 2 s, as systemd has it.
+    let environment = [
+      "CPU_PRESSURE_WATCH": file, "CPU_PRESSURE_WRITE": "c29tZSAyMDAwMDAgMjAwMDAwMAA=",
+    ]
+    for kind in ["files", "sockets", "eventfds"] {
+      let daemon = try robbed("pressure", kind, environment: environment)
+      try daemon.expect("ticking")
+      try endsWell(daemon)
+      let output = daemon.output.joined(separator: "\n")
+      XCTAssertTrue(output.contains("PressureSource has lost its descriptors too"), output)
+    }
+  }
+
   /// The signal may come before the loss is known.
   func testATerminationAtOnceIsObeyed() throws {
     for _ in 0..<5 {
@@ -63,16 +83,19 @@ final class DescriptorLossTests: XCTestCase {
 
   func testItDoesNotSpin() throws {
     let daemon = try robbed("thread", "files")
-    let before = try processorTime(of: daemon)
+    let before = try daemon.processorTime()
     usleep(2_000_000)  // what is measured, and not a wait
     // One that spins has all that a busy machine leaves it.
-    XCTAssertLessThan(try processorTime(of: daemon) - before, 0.3)
+    XCTAssertLessThan(try daemon.processorTime() - before, 0.3)
     try endsWell(daemon)
   }
 
+}
+
+extension ChildProcess {
   /// Seconds.
-  private func processorTime(of process: ChildProcess) throws -> Double {
-    let text = try String(contentsOfFile: "/proc/\(process.pid)/stat", encoding: .utf8)
+  func processorTime() throws -> Double {
+    let text = try String(contentsOfFile: "/proc/\(pid)/stat", encoding: .utf8)
     let fields = text[(text.lastIndex(of: ")") ?? text.startIndex)...].split(separator: " ")
     let ticks = fields[12...13].compactMap { Double($0) }.reduce(0, +)
     return ticks / Double(sysconf(Int32(_SC_CLK_TCK)))

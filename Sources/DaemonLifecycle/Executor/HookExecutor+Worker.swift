@@ -66,10 +66,13 @@ extension HookExecutor {
 
   /// What a worker does next, after an item or as it starts. In one step with taking it off the runners, so that
   /// whoever enqueues sees either a runner or a parked worker.
+  ///
+  /// A free runner will take the items. Were both to, the threads that a busy machine made seem blocked, and those that
+  /// were started for them, would take the processors and the lock from each other.
   func nextRole(_ me: Worker) -> Role {
     state.withLock { state in
       state.running.removeAll { $0 === me }
-      if let item = state.ready.popFirst() {
+      if !state.hasFreeRunner || state.isClosed, let item = state.ready.popFirst() {
         Self.markRunning(me, &state)
         return .run(item)
       }

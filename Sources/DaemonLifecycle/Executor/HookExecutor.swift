@@ -12,10 +12,11 @@ import Synchronization
 /// `listen` starts two threads, a leader and a follower, which stay until the executor is closed. All other threads
 /// end after `parkingSeconds` without work. An idle executor sets no timer: both threads sleep until something happens.
 ///
-/// A thread that runs items takes one after another. The leader checks on these threads every few milliseconds, as long
-/// as there are any: one that is still in the same item after `stallTime` is stalled. For each stalled thread, up to
-/// `spawnsPerStall` ready items get a thread of their own per check. So the number of threads follows the number of
-/// hooks that block, not the amount of work, and a hundred hooks that block at once all run after four checks.
+/// A thread that runs items takes one after another, unless another thread does. The leader checks on these threads every
+/// few milliseconds, as long as there are any: one that is still in the same item after `stallTime` is stalled. For each
+/// stalled thread, up to `spawnsPerStall` ready items get a thread of their own per check. So the number of threads
+/// follows the number of hooks that block, not the amount of work, and a hundred hooks that block at once all run after
+/// four checks.
 ///
 /// *Urgent* items, among them the beginning of each hook, always get a thread in this way. The others, such as a hook's
 /// child tasks, get one while there are no more threads than unfinished hooks and busy serial executors, plus two;

@@ -7,7 +7,7 @@ import DaemonSystemd
 /// or wait.
 protocol LifecycleSource: AnyObject, Sendable {
   /// What the listening thread polls, from `open` to `close`. A source may close one of them earlier, and
-  /// leaves it out then: the kernel drops closed descriptors from the poll.
+  /// leaves it out then: the poll drops what was closed.
   var descriptors: [PolledDescriptor] { get }
   /// Whether it is one of them; as `descriptors` says unless a source knows it sooner.
   func polls(_ descriptor: Int32) -> Bool

@@ -13,7 +13,7 @@ final class PressureSource: LifecycleSource {
     self.watch = watch
   }
 
-  /// In the listening thread's own poll set: a pressure file gives its event to whoever asks first.
+  /// Polled by the listening thread and nobody else: a pressure file gives its event to whoever asks first.
   var descriptors: [PolledDescriptor] {
     monitor.withLock { monitor in
       monitor.map { [PolledDescriptor(number: $0.fileDescriptor, events: $0.pollEvents)] } ?? []
@@ -34,7 +34,7 @@ final class PressureSource: LifecycleSource {
         let cause = LifecycleCause(.pressure(resource))
         return [.event(LifecycleEvent(.pressure(resource), cause: cause))]
       case .gone:
-        monitor = nil  // closes the descriptor, and with it leaves the poll set
+        monitor = nil  // closes the descriptor, and with it leaves the poll
         return [.warning("\(resource) pressure is not reported any more: \(watch.path) is gone")]
       case .quiet, nil: return []
       }

@@ -6,9 +6,14 @@ import Synchronization
 struct PolledDescriptor: Sendable {
   let number: Int32
   var events = CLINUX_EPOLLIN
+
+  /// A pressure file of the kernel's. Asking whether it has an event takes the event, and so does polling a set that it
+  /// is in: it is polled directly.
+  var isPressure: Bool { events & UInt32(POLLPRI) != 0 }
 }
 
-/// What the listening thread waits on: an epoll set with a waker and a timerfd for the next deadline.
+/// What the listening thread waits on: an epoll set with a waker and a timerfd for the next deadline, and the pressure
+/// files beside it.
 ///
 /// Other code of the process may close any of these descriptors, and be given their numbers. `wait` says so as soon as
 /// it is known (`Ready.isLost`), and `repair` makes new ones.
@@ -18,8 +23,14 @@ final class EventPoll: Sendable {
   /// Written by `init` and by `repair`; -1: there is none.
   private let epoll = Atomic<Int32>(-1)
   let waker = Waker()
-  /// A pressure file is in the set: to ask whether such a set is ready takes the file's event.
-  private let holdsPressure = Atomic<Bool>(false)
+  /// A file beside the set, and what tells it from another one that is given its number.
+  private struct PressureFile {
+    let descriptor: PolledDescriptor
+    let identity: FileIdentity
+
+    var isOurs: Bool { FileIdentity(of: descriptor.number) == identity }
+  }
+  private let pressureFiles = Mutex<[PressureFile]>([])
   private struct Alarm {
     /// The timerfd; -1: there is none.
     var timer: Int32 = -1
@@ -39,6 +50,8 @@ final class EventPoll: Sendable {
     var descriptors: [PolledDescriptor] = []
     /// A descriptor may not be ours any more: time for `repair`.
     var isLost = false
+
+    var isEmpty: Bool { !timerExpired && descriptors.isEmpty && !isLost }
   }
 
   private let incomplete = Mutex<LifecycleError?>(nil)
@@ -95,7 +108,14 @@ final class EventPoll: Sendable {
 
   /// Whether the number still names the descriptor that was added. The set goes by the open file and not by the number
   /// alone, so a stranger's descriptor under one of our numbers is not in it, nor ours in a stranger's set.
-  func holds(_ number: Int32, events: UInt32 = CLINUX_EPOLLIN) -> Bool {
+  func holds(_ descriptor: PolledDescriptor) -> Bool {
+    guard descriptor.isPressure else { return holds(descriptor.number, descriptor.events) }
+    return pressureFiles.withLock { files in
+      files.contains { $0.descriptor.number == descriptor.number && $0.isOurs }
+    }
+  }
+
+  private func holds(_ number: Int32, _ events: UInt32 = CLINUX_EPOLLIN) -> Bool {
     number >= 0 && control(EPOLL_CTL_MOD, PolledDescriptor(number: number, events: events))
   }
 
@@ -105,17 +125,31 @@ final class EventPoll: Sendable {
   private var holdsTimer: Bool { holds(alarm.withLock { $0.timer }) }
 
   func add(_ descriptor: PolledDescriptor) throws(LifecycleError) {
-    if descriptor.events & UInt32(POLLPRI) != 0 {
-      holdsPressure.store(true, ordering: .releasing)
-      // A wait that has begun with poll(2) would take the event.
-      wake()
-    }
-    guard control(EPOLL_CTL_ADD, descriptor) else {
+    let isAdded =
+      descriptor.isPressure ? addPressureFile(descriptor) : control(EPOLL_CTL_ADD, descriptor)
+    guard isAdded else {
       throw .system("watch file descriptor \(descriptor.number)", errno: clinux_errno())
     }
   }
 
-  func remove(_ descriptor: Int32) { control(EPOLL_CTL_DEL, PolledDescriptor(number: descriptor)) }
+  private func addPressureFile(_ descriptor: PolledDescriptor) -> Bool {
+    guard let identity = FileIdentity(of: descriptor.number) else { return false }
+    pressureFiles.withLock { $0.append(PressureFile(descriptor: descriptor, identity: identity)) }
+    // A wait under way does not know of it.
+    wake()
+    return true
+  }
+
+  /// A descriptor that was closed needs not be removed.
+  func remove(_ descriptor: PolledDescriptor) {
+    guard descriptor.isPressure else {
+      control(EPOLL_CTL_DEL, descriptor)
+      return
+    }
+    pressureFiles.withLock { $0.removeAll { $0.descriptor.number == descriptor.number } }
+    // A wait under way holds the file open.
+    wake()
+  }
 
   /// Makes new descriptors for those that are not ours any more, which are left to whoever has their numbers now.
   /// False when nothing was missing.
@@ -174,45 +208,64 @@ final class EventPoll: Sendable {
       alarm.isWaiting = true
       return settle(&alarm)
     }
-    // A loss that is reported from here on comes with a signal, which ends the wait.
-    let timeout = isSet && !waker.isLost ? milliseconds : 0
-    var ready = Ready()
-    withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: 16) { events in
-      let isDirect = holdsPressure.load(ordering: .acquiring)
-      var count = takeEvents(into: events, within: isDirect ? timeout : 0)
-      if !isDirect, count == 0, timeout != 0 {
-        ready.isLost = !waitForEvents(timeout)
-        count = takeEvents(into: events)
-      }
-      alarm.withLock { $0.isWaiting = false }
-      if count < 0 || !isSet || waker.isLost { ready.isLost = true }
-      for event in events.prefix(max(0, count)) { take(event, &ready) }
-    }
+    // poll(2) would wait for whatever has one of these numbers. A loss that is reported from here on comes with a
+    // signal, which ends the wait.
+    let isIntact = isSet && holds(waker.descriptor) && !waker.isLost
+    var ready = waitForFiles(isIntact ? milliseconds : 0)
+    alarm.withLock { $0.isWaiting = false }
+    if !isIntact || waker.isLost { ready.isLost = true }
     return ready
   }
 
-  /// Negative when the set is not ours any more.
-  private func takeEvents(
-    into events: UnsafeMutableBufferPointer<epoll_event>, within milliseconds: Int32 = 0
-  ) -> Int {
-    let count = epoll_wait(
-      epoll.load(ordering: .relaxed), events.baseAddress!, Int32(events.count), milliseconds)
-    // A signal handler may end it early.
-    return count < 0 && clinux_errno() == EINTR ? 0 : Int(count)
+  /// poll(2) waits for a file until it returns, closed or not; epoll_wait(2) does not. So when other code closes every
+  /// descriptor of the process, the waker's end that is waited for hangs up. The set's number is invalid then, or that
+  /// of another file, which can be written to as a rule. A set can't be.
+  private func waitForFiles(_ milliseconds: Int32) -> Ready {
+    let beside = openPressureFiles()
+    return withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 2 + beside.count) { files in
+      files[0] = pollfd(
+        fd: epoll.load(ordering: .relaxed), events: Int16(POLLIN | POLLOUT), revents: 0)
+      files[1] = pollfd(fd: waker.descriptor, events: 0, revents: 0)
+      for (index, file) in beside.enumerated() {
+        files[2 + index] = pollfd(
+          fd: file.descriptor.number, events: Int16(file.descriptor.events), revents: 0)
+      }
+      var ready = Ready()
+      let count = poll(files.baseAddress, nfds_t(files.count), milliseconds)
+      // More than the limit on descriptors, which was lowered: then the set has to do.
+      if count < 0, clinux_errno() == EINVAL { takeEvents(&ready, within: milliseconds) }
+      // A signal handler may end it early, and a time-out leaves all as they are.
+      guard count > 0 else { return ready }
+      if files[0].revents & ~Int16(POLLIN) != 0 || files[1].revents != 0 {
+        ready.isLost = true
+      } else if files[0].revents != 0 {
+        takeEvents(&ready, within: 0)
+        // Another thread has taken the signal that there was, and has recorded it or is about to.
+        if ready.isEmpty { ready.descriptors.append(PolledDescriptor(number: waker.descriptor)) }
+      }
+      // A stranger's, if the file was closed meanwhile and its number given away.
+      for (file, polled) in zip(beside, files[2...]) where polled.revents != 0 && file.isOurs {
+        ready.descriptors.append(file.descriptor)
+      }
+      return ready
+    }
   }
 
-  /// Waits until the set has events; false when descriptors of the process were closed meanwhile.
-  ///
-  /// poll(2) holds the files that it waits for until it returns, closed or not; epoll_wait(2) does not. So when other
-  /// code closes every descriptor of the process, the waker's end that is waited for hangs up and ends the wait. Not with
-  /// a pressure file in the set, whose event poll(2) would take: then such a loss is seen at the next signal.
-  private func waitForEvents(_ milliseconds: Int32) -> Bool {
-    withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 2) { files in
-      files[0] = pollfd(fd: epoll.load(ordering: .relaxed), events: Int16(POLLIN), revents: 0)
-      files[1] = pollfd(fd: waker.descriptor, events: 0, revents: 0)
-      // A signal handler may end it early, and a time-out leaves both as they are.
-      guard poll(files.baseAddress, 2, milliseconds) > 0 else { return true }
-      return files[0].revents & ~Int16(POLLIN) == 0 && files[1].revents == 0
+  /// Without those that were closed, as the set forgets its own.
+  private func openPressureFiles() -> [PressureFile] {
+    pressureFiles.withLock { files in
+      if !files.isEmpty { files.removeAll { !$0.isOurs } }
+      return files
+    }
+  }
+
+  private func takeEvents(_ ready: inout Ready, within milliseconds: Int32) {
+    withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: 16) { events in
+      let count = epoll_wait(
+        epoll.load(ordering: .relaxed), events.baseAddress!, Int32(events.count), milliseconds)
+      // Else the number is that of another file.
+      if count < 0, clinux_errno() != EINTR { ready.isLost = true }
+      for event in events.prefix(max(0, Int(count))) { take(event, &ready) }
     }
   }
 

@@ -23,7 +23,7 @@ extension LifecycleCore {
       return sources.filter(isClosed)
     }
     for source in closing {
-      for descriptor in source.descriptors { executor.poll.remove(descriptor.number) }
+      for descriptor in source.descriptors { executor.poll.remove(descriptor) }
       for input in source.close() { receive(input) }
     }
   }
@@ -65,21 +65,18 @@ extension LifecycleCore: HookExecutor.Client {
         ))
     }
     if isRepaired { receive(.warning("\(what): it has made new ones.")) }
-    for source in sources.withLock({ $0 }) where !source.descriptors.allSatisfy(isPolled) {
+    for source in sources.withLock({ $0 }) where !source.descriptors.allSatisfy(executor.poll.holds)
+    {
       repair(source)
     }
     // What the handlers have recorded meanwhile.
     descriptorsAreReady([PolledDescriptor(number: executor.poll.waker.descriptor)])
   }
 
-  private func isPolled(_ descriptor: PolledDescriptor) -> Bool {
-    executor.poll.holds(descriptor.number, events: descriptor.events)
-  }
-
   private func repair(_ source: any LifecycleSource) {
     do throws(LifecycleError) {
       try source.reopen()
-      for descriptor in source.descriptors where !isPolled(descriptor) {
+      for descriptor in source.descriptors where !executor.poll.holds(descriptor) {
         try executor.poll.add(descriptor)
       }
     } catch {

@@ -5,17 +5,22 @@ import Glibc
 
 /// Closes, at SIGUSR1, all descriptors but those of the test, and opens others that get their numbers.
 ///
-/// Arguments: `hook` or `thread`, which says where; `files`, `sockets` or `eventfds`, which says what gets the numbers;
-/// and the path of a file. In the end it says `untouched`, or which of them somebody has used.
+/// Arguments: `hook` or `thread`, which says where, or `pressure`, which is a thread while the environment's pressure
+/// file is watched; `files`, `sockets` or `eventfds`, which says what gets the numbers; and the path of a file. In the
+/// end it says `untouched`, or which of them somebody has used.
 let robbed: @Sendable ([String]) async throws -> Void = { arguments in
   guard arguments.count == 3 else { exit(64) }
-  let lifecycle = LifecycleSubject()
+  var configuration = LifecycleConfiguration()
+  if arguments[0] == "pressure" { configuration.systemd.pressure = [.cpu] }
+  let lifecycle = LifecycleSubject(configuration)
   let logger = Logger()
   lifecycle.addObserver(logger)
   let robbery = Robbery(of: arguments[1], arguments[2])
   let token = lifecycle.observe(DidEnterBackground.self) { _ in
     if arguments[0] == "hook" { return robbery.commit() }
     Thread.detach {
+      // From then on the thread that listens does not wake before the next tick.
+      if arguments[0] == "pressure" { robbery.waitForTick() }
       lifecycleThreadsSleep()
       robbery.commit()
     }
@@ -24,7 +29,7 @@ let robbed: @Sendable ([String]) async throws -> Void = { arguments in
   let result = try await lifecycle.run {
     // Whether its timer goes on.
     for try await _ in lifecycle.ticks(every: .milliseconds(100)) {
-      if robbery.isCommitted { robbery.sayTicking() }
+      robbery.noteTick()
     }
   }
   withExtendedLifetime((logger, token, ending)) {}
@@ -37,7 +42,8 @@ final class Robbery: @unchecked Sendable {  // `mutex` guards what changes
   private let path: String
   private var mutex = pthread_mutex_t()
   private var taken: [Int32] = []
-  private var hasTicked = false
+  private var ticks = 0
+  private var hasSaidTicking = false
 
   init(of kind: String, _ path: String) {
     self.kind = kind
@@ -61,8 +67,9 @@ final class Robbery: @unchecked Sendable {  // `mutex` guards what changes
       let numbers = (Int32(3)..<256).filter { $0 != 9 && fcntl($0, F_GETFD) >= 0 }
       for number in numbers { close(number) }
       while (taken.last ?? 0) <= (numbers.last ?? 0) { taken += opened() }
+      // Before anybody can say that it goes on all the same.
+      say("robbed")
     }
-    say("robbed")
   }
 
   /// Glibc's module has no eventfd(2).
@@ -80,12 +87,19 @@ final class Robbery: @unchecked Sendable {  // `mutex` guards what changes
     }
   }
 
-  func sayTicking() {
-    let isFirst = locked {
-      defer { hasTicked = true }
-      return !hasTicked
+  /// Says the first one after the robbery.
+  func noteTick() {
+    locked {
+      ticks += 1
+      guard !taken.isEmpty, !hasSaidTicking else { return }
+      hasSaidTicking = true
+      say("ticking")
     }
-    if isFirst { say("ticking") }
+  }
+
+  func waitForTick() {
+    let before = locked { ticks }
+    while locked({ ticks }) == before { usleep(1000) }
   }
 
   /// Closed, read from or written to.
