@@ -68,7 +68,7 @@ extension HookExecutor {
   /// whoever enqueues sees either a runner or a parked worker.
   func nextRole(_ me: Worker) -> Role {
     state.withLock { state in
-      state.running.removeAll { $0 === me }
+      state.markStopped(me)
       if let item = state.ready.popFirst() {
         Self.markRunning(me, &state)
         return .run(item)
