@@ -164,15 +164,16 @@ private func constants(
     let id = calls.open(constants(.kind(.shouldReload)))
     let call = begin(1, in: id, deadline: 9)
     let observer = ObserverID(value: 1, slot: 0)
-    #expect(!calls.isBusy(observer, for: .kind(.shouldReload)))
+    #expect(!calls.isBusy(observer, for: constants(.kind(.shouldReload))))
     _ = calls.abandon(call)
     #expect(
       !calls.isCurrent(call) && calls[id].running.isEmpty && calls.unfinished[observer] == [call])
-    #expect(calls.isBusy(observer, for: .kind(.shouldReload)))
+    #expect(calls.isBusy(observer, for: constants(.kind(.shouldReload))))
     // A save may stand beside it.
-    #expect(!calls.isBusy(observer, for: .kind(.shouldSaveState)))
+    #expect(!calls.isBusy(observer, for: constants(.kind(.shouldSaveState))))
     #expect(calls.end(call)?.isAbandoned == true)
-    #expect(calls.unfinished.isEmpty && !calls.isBusy(observer, for: .kind(.shouldReload)))
+    #expect(
+      calls.unfinished.isEmpty && !calls.isBusy(observer, for: constants(.kind(.shouldReload))))
   }
 
   @Test mutating func whatHasBegunIsNotWithdrawn() {

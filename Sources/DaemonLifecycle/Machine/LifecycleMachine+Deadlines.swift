@@ -6,9 +6,11 @@ extension LifecycleMachine {
   private static let leastNanoseconds: Int64 = 1_000_000
 
   /// The time of a call that begins now; `nil`: there is none for it.
-  func callTime(in id: DeliveryID, at now: MonotonicTime) -> CallTime? {
+  func callTime(
+    in id: DeliveryID, of constants: Delivery.Constants, at now: MonotonicTime
+  ) -> CallTime? {
     let own = now.advanced(byNanoseconds: policy.hookNanoseconds)
-    let outer = calls[id].constants.outer?.deadline ?? .distantFuture
+    let outer = constants.outer?.deadline ?? .distantFuture
     let budget = limit(of: id, at: now)
     let limit = min(budget?.cancel ?? .distantFuture, outer)
     guard now.advanced(byNanoseconds: Self.leastNanoseconds) <= limit else { return nil }
@@ -19,6 +21,7 @@ extension LifecycleMachine {
   /// What the budget leaves for the group under way, or the next. `nil` unless draining, terminating, or suspending
   /// while logind waits.
   func limit(of id: DeliveryID, at now: MonotonicTime) -> BudgetLimit? {
+    guard stop.budget != nil || sleep.budget != nil else { return nil }
     // A health check stands beside a suspend, and has its own deadline.
     let sleepBudget = calls[id].budgetStep.isHealthCheck ? nil : sleep.budget
     guard let budget = stop.budget ?? sleepBudget else { return nil }
