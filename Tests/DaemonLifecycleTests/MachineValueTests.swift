@@ -176,6 +176,16 @@ private func constants(
       calls.unfinished.isEmpty && !calls.isBusy(observer, for: constants(.kind(.shouldReload))))
   }
 
+  /// Where its last one was called is nothing to go by.
+  @Test mutating func aDriverKnowsWhereItsCurrentCallIs() {
+    let id = calls.open(constants())
+    let (first, second) = (begin(1, in: id, deadline: 9), begin(2, in: id, deadline: 9))
+    let driver = HookDriver(LifecycleCore(configuration: LifecycleConfiguration()))
+    driver.note(.init(call: first, item: WorkItemToken(HookExecutor.Worker()), beacon: 1))
+    #expect(driver.site(of: first)?.beacon == 1)
+    #expect(driver.site(of: second) == nil)
+  }
+
   @Test mutating func whatHasBegunIsNotWithdrawn() {
     let id = calls.open(constants())
     let call = begin(1, in: id, deadline: 9)

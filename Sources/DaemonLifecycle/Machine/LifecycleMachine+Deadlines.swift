@@ -11,7 +11,8 @@ extension LifecycleMachine {
   ) -> CallTime? {
     let own = now.advanced(byNanoseconds: policy.hookNanoseconds)
     let outer = constants.outer?.deadline ?? .distantFuture
-    let budget = limit(of: id, at: now)
+    // Nearly always there is none.
+    let budget = stop.budget != nil || sleep.budget != nil ? limit(of: id, at: now) : nil
     let limit = min(budget?.cancel ?? .distantFuture, outer)
     guard now.advanced(byNanoseconds: Self.leastNanoseconds) <= limit else { return nil }
     return CallTime(
@@ -21,7 +22,6 @@ extension LifecycleMachine {
   /// What the budget leaves for the group under way, or the next. `nil` unless draining, terminating, or suspending
   /// while logind waits.
   func limit(of id: DeliveryID, at now: MonotonicTime) -> BudgetLimit? {
-    guard stop.budget != nil || sleep.budget != nil else { return nil }
     // A health check stands beside a suspend, and has its own deadline.
     let sleepBudget = calls[id].budgetStep.isHealthCheck ? nil : sleep.budget
     guard let budget = stop.budget ?? sleepBudget else { return nil }

@@ -23,7 +23,9 @@ final class HookDriver: TaskExecutor {
   /// Begins with `call` and goes on as long as the core has more.
   func start(with call: HookCall) {
     // Detached: neither the priority nor the task-local values of whoever caused it belong to the hooks.
-    let task = Task.detached(executorPreference: self) { [core] in
+    let task = Task.detached(executorPreference: self) {
+      // Held once: the core is referenced weakly, which makes each retain slow.
+      let core = call.core
       var next: HookCall? = call
       while let call = next { next = core.ended(call, await call.run()) }
     }

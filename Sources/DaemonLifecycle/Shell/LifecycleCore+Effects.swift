@@ -48,7 +48,7 @@ extension LifecycleCore {
     let hasMore = state.effects.hasMoreThanStarts
     if hasMore { bindEndings(&state, &work) }
     // Taken from the end, since what is taken is not copied.
-    state.effects.starts.reverse()
+    if state.effects.starts.count > 1 { state.effects.starts.reverse() }
     while let start = state.effects.starts.popLast() { bind(start, &state, &work) }
     if hasMore {
       bindCancellations(&state, &work)
