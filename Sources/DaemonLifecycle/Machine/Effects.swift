@@ -45,6 +45,7 @@ struct Effects: ~Copyable, Sendable {
   /// The process still lives, and is to be ended with its exit.
   var isOverdue = false
 
+  /// Whether anything but `starts` is to be done, which is rare.
   var hasMoreThanStarts: Bool {
     !messages.isEmpty || !withdrawn.isEmpty || !removed.isEmpty || !released.isEmpty
       || !cancels.isEmpty || cancelsBody || healthRound != nil || isOverdue || exitsWith != nil

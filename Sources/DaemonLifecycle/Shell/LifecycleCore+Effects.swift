@@ -9,7 +9,7 @@ extension LifecycleCore {
     var reusable: HookDriver?
     /// The call for that driver.
     var next: HookCall?
-    /// All else. `nil` after nearly every end of a hook: made when it is needed, since lists cost something when empty.
+    /// All else, made when it is needed. `nil` after nearly every end of a hook; even empty lists would cost something.
     private(set) var rest: Chores?
 
     init(reusable: HookDriver?) { self.reusable = reusable }
@@ -23,7 +23,7 @@ extension LifecycleCore {
     }
   }
 
-  /// What is seldom to be done.
+  /// What is rarely to be done.
   final class Chores {
     /// Calls for new drivers.
     var calls: [HookCall] = []
@@ -57,7 +57,7 @@ extension LifecycleCore {
     if state.machine.stop.exitDeadline != .distantFuture { state.keptAlive = self }
   }
 
-  /// What is over, and who is told: before anything begins, which may take the places of calls that are over.
+  /// What is over, and what is sent: before any call begins, which may take the place of one that is over.
   private func bindEndings(_ state: inout State, _ work: inout Work) {
     if let code = state.effects.exitsWith { exitProcess(code) }
     for id in state.effects.removed {

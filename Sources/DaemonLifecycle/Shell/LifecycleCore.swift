@@ -35,7 +35,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     /// What is to be sent outside of the lock, in order; one thread at a time sends.
     var outbox: [@Sendable () -> Void] = []
     var isDelivering = false
-    /// The deadline that the executor knows. Not after the next one, but when no hook runs.
+    /// The deadline that the executor was given. While a driver goes on it may be earlier than the next, never later.
     var armedDeadline = MonotonicTime.distantFuture
     /// Grows with each critical section that has something to show to probes.
     var readinessNumber: UInt64 = 0
@@ -59,7 +59,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
       return call
     }
 
-    /// One that its driver holds.
+    /// For one that has ended: its driver still holds it, so it is not let go of here.
     mutating func remove(_ call: HookCall) {
       if hookCalls[call.id.index] === call { hookCalls[call.id.index] = nil }
     }
@@ -205,8 +205,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   /// Under the lock, so that a later deadline can't overwrite an earlier one computed after it.
   ///
-  /// - Parameter goesOn: A driver goes on with its next call. A later deadline waits for its end then, or for the timer to
-  ///   go off too early, which is seldom.
+  /// - Parameter goesOn: A driver goes on with its next call. A later deadline then waits for that to end, or for the
+  ///   timer to go off too early, which is rare.
   private func arm(_ state: inout State, goesOn: Bool) -> Bool {
     guard time.isMonotonic else { return false }
     let deadline = nextDeadline(state)
