@@ -2,8 +2,10 @@ import CLinux
 
 /// A point in time: nanoseconds of `CLOCK_MONOTONIC`, the clock that timerfd, sd-bus, systemd's timers and every
 /// deadline here share. In a virtual clock the same type counts virtual nanoseconds.
-@frozen package struct MonotonicTime: Comparable, Hashable, Sendable {
-  package var nanoseconds: Int64
+///
+/// `@usableFromInline`: without it the compiler inlines none of the members into other modules, `@inlinable` or not.
+@usableFromInline @frozen package struct MonotonicTime: Comparable, Hashable, Sendable {
+  @usableFromInline package var nanoseconds: Int64
 
   @inlinable @inline(__always) package static var distantFuture: MonotonicTime {
     MonotonicTime(nanoseconds: .max)

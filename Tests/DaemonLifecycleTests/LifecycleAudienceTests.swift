@@ -32,20 +32,21 @@ import Testing
     }
     // Without gaps, none empty, none concurrent that has but one member.
     var start = 0
-    for segment in audience.segments {
-      guard segment.end > start, !segment.isConcurrent || segment.end - start > 1 else {
-        return false
-      }
-      start = segment.end
+    for (number, segment) in audience.segments.enumerated() {
+      let range = audience.range(of: number)
+      guard range.lowerBound == start, !range.isEmpty, !segment.isConcurrent || range.count > 1
+      else { return false }
+      start = range.upperBound
     }
-    guard start == audience.members.count, audience.segment(at: start) == nil,
-      audience.groupCount(from: start) == 0
-    else { return false }
+    guard start == audience.members.count, audience.groupCount(from: start) == 0 else {
+      return false
+    }
     // From the first of each group, as a delivery asks.
     var first = 0
     for (number, group) in groups.enumerated() {
-      guard let segment = audience.segment(at: first), segment.isConcurrent == (group.count > 1),
-        group.count == 1 || segment.end == first + group.count,
+      guard let segment = audience.segments.lastIndex(where: { $0.start <= first }),
+        audience.segments[segment].isConcurrent == (group.count > 1),
+        group.count == 1 || audience.range(of: segment) == first..<first + group.count,
         audience.groupCount(from: first) == groups.count - number
       else { return false }
       first += group.count
@@ -55,17 +56,11 @@ import Testing
 }
 
 extension LifecycleAudience {
-  /// The segment that the member at `index` is in.
-  func segment(at index: Int) -> Segment? { segments.first { $0.end > index } }
-
   /// As lists.
   var groups: [[Member]] {
-    var (groups, start): ([[Member]], Int) = ([], 0)
-    for segment in segments {
-      let part = members[start..<segment.end]
-      groups += segment.isConcurrent ? [Array(part)] : part.map { [$0] }
-      start = segment.end
+    segments.indices.flatMap { segment in
+      let part = members[range(of: segment)]
+      return segments[segment].isConcurrent ? [Array(part)] : part.map { [$0] }
     }
-    return groups
   }
 }

@@ -164,15 +164,26 @@ private func constants(
     let id = calls.open(constants(.kind(.shouldReload)))
     let call = begin(1, in: id, deadline: 9)
     let observer = ObserverID(value: 1, slot: 0)
-    #expect(!calls.isBusy(observer, for: .kind(.shouldReload)))
+    #expect(!calls.isBusy(observer, for: constants(.kind(.shouldReload))))
     _ = calls.abandon(call)
     #expect(
       !calls.isCurrent(call) && calls[id].running.isEmpty && calls.unfinished[observer] == [call])
-    #expect(calls.isBusy(observer, for: .kind(.shouldReload)))
+    #expect(calls.isBusy(observer, for: constants(.kind(.shouldReload))))
     // A save may stand beside it.
-    #expect(!calls.isBusy(observer, for: .kind(.shouldSaveState)))
+    #expect(!calls.isBusy(observer, for: constants(.kind(.shouldSaveState))))
     #expect(calls.end(call)?.isAbandoned == true)
-    #expect(calls.unfinished.isEmpty && !calls.isBusy(observer, for: .kind(.shouldReload)))
+    #expect(
+      calls.unfinished.isEmpty && !calls.isBusy(observer, for: constants(.kind(.shouldReload))))
+  }
+
+  /// Where its last one was called is nothing to go by.
+  @Test mutating func aDriverKnowsWhereItsCurrentCallIs() {
+    let id = calls.open(constants())
+    let (first, second) = (begin(1, in: id, deadline: 9), begin(2, in: id, deadline: 9))
+    let driver = HookDriver(LifecycleCore(configuration: LifecycleConfiguration()))
+    driver.note(.init(call: first, item: WorkItemToken(HookExecutor.Worker()), beacon: 1))
+    #expect(driver.site(of: first)?.beacon == 1)
+    #expect(driver.site(of: second) == nil)
   }
 
   @Test mutating func whatHasBegunIsNotWithdrawn() {

@@ -26,7 +26,7 @@ extension HookExecutor {
         return .run(item)
       case .start(let worker, let item):
         start(worker) { state in
-          state.running.removeAll { $0 === worker }
+          state.markStopped(worker)
           state.ready.prepend(item)
           state.couldNotSpawn = true
         }

@@ -71,7 +71,7 @@ extension HookExecutor {
   /// were started for them, would take the processors and the lock from each other.
   func nextRole(_ me: Worker) -> Role {
     state.withLock { state in
-      state.running.removeAll { $0 === me }
+      state.markStopped(me)
       if !state.hasFreeRunner || state.isClosed, let item = state.ready.popFirst() {
         Self.markRunning(me, &state)
         return .run(item)

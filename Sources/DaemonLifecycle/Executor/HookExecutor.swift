@@ -69,6 +69,10 @@ final class HookExecutor: TaskExecutor {
     var waitingSince: MonotonicTime?
 
     var hasFreeRunner: Bool { running.contains { !$0.isStalled } }
+
+    mutating func markStopped(_ worker: Worker) {
+      if let index = running.firstIndex(where: { $0 === worker }) { running.remove(at: index) }
+    }
   }
 
   static let stallTime = Duration.milliseconds(2)

@@ -42,7 +42,7 @@ struct Calls: Sendable {
   }
 
   /// It is under way, and nothing in it runs.
-  func mayAdvance(_ id: DeliveryID) -> Bool {
+  @inline(__always) func mayAdvance(_ id: DeliveryID) -> Bool {
     index(of: id).map { deliveries[$0].running.isEmpty } ?? false
   }
 
@@ -52,18 +52,16 @@ struct Calls: Sendable {
   var count: Int { calls.count }
   func find(_ id: CallID) -> Call? { calls.find(id) }
 
-  /// The observer, and what is delivered to it, of a call that is known.
-  func whatIsCalled(by id: CallID) -> (ObserverID?, Delivery.Constants) {
-    (calls[id].observer, calls[id].constants)
-  }
-
   /// Neither ended nor abandoned.
   func isCurrent(_ id: CallID) -> Bool { calls.contains(id) && !calls[id].isAbandoned }
 
-  mutating func begin(_ call: Call) -> CallID {
+  mutating func begin(_ call: consuming Call) -> CallID {
+    let delivery = index(of: call.delivery)!
+    let (next, isBody) = (call.next, call.subscriber == nil)
+    call.runningIndex = deliveries[delivery].running.count
     let id = calls.insert(call)
-    calls[id].runningIndex = self[call.delivery].add(id, next: call.next)
-    if call.subscriber == nil { body = id }
+    deliveries[delivery].add(id, next: next)
+    if isBody { body = id }
     return id
   }
 
@@ -136,9 +134,9 @@ struct Calls: Sendable {
   // MARK: Observers
 
   /// An observer with an abandoned hook is called for nothing but, once, to save.
-  func isBusy(_ observer: ObserverID, for step: LifecycleStep) -> Bool {
+  func isBusy(_ observer: ObserverID, for delivery: Delivery.Constants) -> Bool {
     guard !unfinished.isEmpty, let calls = unfinished[observer] else { return false }
-    return !step.isSave || calls.contains { self.calls[$0].step.isSave }
+    return !delivery.isSave || calls.contains { self.calls[$0].constants.isSave }
   }
 
   /// What the observer's hooks are about to be called for: an observer has one call at a time in a delivery.

@@ -26,6 +26,7 @@ struct Delivery: Sendable {
     let plan: LifecycleRegistry.Plan
     /// The notification's type.
     let type: (any LifecycleNotification.Type)?
+    let isSave: Bool
     let began: MonotonicTime
     /// All calls, in order.
     let calls: LifecycleAudience<PlannedCall>
@@ -40,6 +41,7 @@ struct Delivery: Sendable {
     ) {
       self.plan = plan
       type = plan.step.type
+      isSave = plan.step.isSave
       self.began = began
       self.calls = calls
       self.post = post
@@ -89,10 +91,11 @@ struct Delivery: Sendable {
 
   /// The calls of the next group, which begin now; `nil`: none is left.
   mutating func takeGroup() -> Range<Int>? {
-    while segment < calls.segments.count, calls.segments[segment].end <= nextCall { segment += 1 }
-    guard segment < calls.segments.count else { return nil }
+    guard nextCall < calls.members.count else { return nil }
+    while calls.range(of: segment).upperBound <= nextCall { segment += 1 }
     let first = nextCall
-    nextCall = calls.segments[segment].isConcurrent ? calls.segments[segment].end : first + 1
+    let isConcurrent = calls.segments[segment].isConcurrent
+    nextCall = isConcurrent ? calls.range(of: segment).upperBound : first + 1
     return first..<nextCall
   }
 
@@ -101,11 +104,9 @@ struct Delivery: Sendable {
 
   // MARK: What runs
 
-  /// Returns the call's index in `running`.
-  mutating func add(_ call: CallID, next: MonotonicTime) -> Int {
+  mutating func add(_ call: CallID, next: MonotonicTime) {
     running.append(call)
     note(next)
-    return running.count - 1
   }
 
   /// Returns the call that takes the index: the last one, so that a big group takes no longer for each.

@@ -21,8 +21,10 @@ struct Effects: ~Copyable, Sendable {
   /// A hook to call: the first may go to the driver that asks for its next.
   struct Start: Sendable {
     let call: CallID
+    let observer: ObserverID
     /// Its place among the observer's hooks.
     let hook: Int
+    let delivery: Delivery.Constants
   }
 
   /// At once, under the lock: the third signal.
@@ -42,6 +44,12 @@ struct Effects: ~Copyable, Sendable {
   var released: [any Sendable] = []
   /// The process still lives, and is to be ended with its exit.
   var isOverdue = false
+
+  /// Whether anything but `starts` is to be done, which is rare.
+  var hasMoreThanStarts: Bool {
+    !messages.isEmpty || !withdrawn.isEmpty || !removed.isEmpty || !released.isEmpty
+      || !cancels.isEmpty || cancelsBody || healthRound != nil || isOverdue || exitsWith != nil
+  }
 
   mutating func publish(_ fact: LifecycleFact) { messages.append(.fact(fact)) }
 

@@ -6,10 +6,13 @@ extension LifecycleMachine {
   private static let leastNanoseconds: Int64 = 1_000_000
 
   /// The time of a call that begins now; `nil`: there is none for it.
-  func callTime(in id: DeliveryID, at now: MonotonicTime) -> CallTime? {
+  func callTime(
+    in id: DeliveryID, of constants: Delivery.Constants, at now: MonotonicTime
+  ) -> CallTime? {
     let own = now.advanced(byNanoseconds: policy.hookNanoseconds)
-    let outer = calls[id].constants.outer?.deadline ?? .distantFuture
-    let budget = limit(of: id, at: now)
+    let outer = constants.outer?.deadline ?? .distantFuture
+    // Nearly always there is none.
+    let budget = stop.budget != nil || sleep.budget != nil ? limit(of: id, at: now) : nil
     let limit = min(budget?.cancel ?? .distantFuture, outer)
     guard now.advanced(byNanoseconds: Self.leastNanoseconds) <= limit else { return nil }
     return CallTime(

@@ -76,10 +76,9 @@ extension LifecycleMachine {
     let includesWildcards = !plan.step.isHealthCheck
     planned.reserve(plan.audience.members.count)
     var wildcards: [Delivery.PlannedCall] = []
-    var start = 0
-    for segment in plan.audience.segments {
+    for (number, segment) in plan.audience.segments.enumerated() {
       var isFirst = true
-      for id in plan.audience.members[start..<segment.end] {
+      for id in plan.audience.members[plan.audience.range(of: number)] {
         guard let (own, wildcard) = hooks(of: id, for: type) else { continue }
         // Members without a hook for it are reached in no time.
         if own == nil, wildcard == nil, !isNested { registry.reached(id) }
@@ -94,7 +93,6 @@ extension LifecycleMachine {
       }
       for (index, call) in wildcards.enumerated() { planned.append(call, together: index > 0) }
       wildcards = []
-      start = segment.end
     }
     return planned
   }
@@ -115,7 +113,7 @@ extension LifecycleMachine {
     }
   }
 
-  func isOvertaken(_ id: DeliveryID) -> Bool {
+  @inline(__always) func isOvertaken(_ id: DeliveryID) -> Bool {
     registry.termination != nil && !calls[id].isOfTermination && !calls[id].isNested
       && calls[id].step.yieldsToTermination
   }
@@ -134,13 +132,13 @@ extension LifecycleMachine {
   ) {
     let constants = calls[id].constants
     let planned = constants.calls.members[index]
-    let (step, isNested, observer) = (constants.step, constants.isNested, planned.observer)
+    let (isNested, observer) = (constants.isNested, planned.observer)
     // It may have been removed since the delivery began.
     guard let subscriber = subscribers[observer] else { return }
-    let isBusy = calls.isBusy(observer, for: step)
+    let isBusy = calls.isBusy(observer, for: constants)
     // As a busy one, it may save; else it would be suspended, say, without having been paused.
-    let isPostponed = !isNested && !step.isSave && sleep.postponed.contains(observer)
-    let slot = isBusy || isPostponed ? nil : callTime(in: id, at: now)
+    let isPostponed = !isNested && !constants.isSave && sleep.postponed.contains(observer)
+    let slot = isBusy || isPostponed ? nil : callTime(in: id, of: constants, at: now)
     // Whoever can't be called now is notified as soon as that is possible, unless there is no later.
     if !isNested, slot != nil || isTerminating { registry.reached(observer) }
     guard let slot else {
@@ -148,8 +146,10 @@ extension LifecycleMachine {
       if !isBusy, !isNested { postpone(observer) }
       return
     }
-    let call = calls.begin(Call(of: constants, in: id, subscriber, began: now, time: slot))
-    effects.starts.append(.init(call: call, hook: planned.hook))
+    let call = calls.begin(
+      Call(of: constants, in: id, consume subscriber, began: now, time: slot))
+    effects.starts.append(
+      .init(call: call, observer: observer, hook: planned.hook, delivery: constants))
   }
 
   /// There was no time for it: it receives what it has missed when the budget no longer counts, and not before.
@@ -203,7 +203,7 @@ extension LifecycleMachine {
 
   /// An observer that could not launch is not asked to save: that would destroy what it could not restore.
   mutating func noteLaunch(of call: Call, _ outcome: LifecycleReport.Outcome) {
-    guard call.step.kind == .didFinishLaunching, let observer = call.observer, outcome.severity > 0,
+    guard outcome.severity > 0, call.step.kind == .didFinishLaunching, let observer = call.observer,
       configuration.terminatesWhenLaunchFails
     else { return }
     registry.launchFailed(observer)

@@ -6,58 +6,55 @@ struct Slots<Element: Sendable>: Sendable {
     fileprivate let generation: UInt32
   }
 
+  private struct Item: Sendable {
+    var element: Element
+    /// The place that owns it.
+    let place: Int
+  }
+
   private struct Place: Sendable {
-    /// Where its element is; for a free place the next free one, or -1.
+    /// Where its item is; for a free place the next free one, or -1.
     var position: Int
-    /// Grows with each removal.
+    /// Grows with each removal, so the handle of a removed element never fits.
     var generation: UInt32 = 0
-    var isFree = false
   }
 
   /// Without gaps, in no order, so that none is ever copied for being optional.
-  private var elements: [Element] = []
-  /// The place that owns each element.
-  private var owners: [Int] = []
+  private var items: [Item] = []
   private var places: [Place] = []
   private var firstFree = -1
 
-  var count: Int { elements.count }
+  var count: Int { items.count }
 
-  mutating func insert(_ element: Element) -> Handle {
+  mutating func insert(_ element: consuming Element) -> Handle {
     var index = firstFree
     if index < 0 {
       index = places.count
-      places.append(Place(position: elements.count))
+      places.append(Place(position: items.count))
     } else {
       firstFree = places[index].position
-      places[index].position = elements.count
-      places[index].isFree = false
+      places[index].position = items.count
     }
-    elements.append(element)
-    owners.append(index)
+    items.append(Item(element: element, place: index))
     return Handle(index: index, generation: places[index].generation)
   }
 
-  /// The last of `elements` takes the place of the one that is removed.
+  /// The last item takes the position of the one that is removed.
   @discardableResult mutating func remove(_ handle: Handle) -> Element? {
     guard contains(handle) else { return nil }
-    let position = places[handle.index].position
-    let last = elements.count - 1
-    elements.swapAt(position, last)
-    owners.swapAt(position, last)
-    places[owners[position]].position = position
+    let (position, last) = (places[handle.index].position, items.count - 1)
+    if position < last {
+      items.swapAt(position, last)
+      places[items[position].place].position = position
+    }
     places[handle.index].position = firstFree
     places[handle.index].generation &+= 1
-    places[handle.index].isFree = true
     firstFree = handle.index
-    owners.removeLast()
-    return elements.removeLast()
+    return items.removeLast().element
   }
 
   func contains(_ handle: Handle) -> Bool {
-    guard handle.index < places.count else { return false }
-    let place = places[handle.index]
-    return place.generation == handle.generation && !place.isFree
+    handle.index < places.count && places[handle.index].generation == handle.generation
   }
 
   /// The element, if the handle still names one.
@@ -65,7 +62,7 @@ struct Slots<Element: Sendable>: Sendable {
 
   /// The element of a handle that is known to be current, changed in place.
   subscript(handle: Handle) -> Element {
-    get { elements[places[handle.index].position] }
-    _modify { yield &elements[places[handle.index].position] }
+    get { items[places[handle.index].position].element }
+    _modify { yield &items[places[handle.index].position].element }
   }
 }

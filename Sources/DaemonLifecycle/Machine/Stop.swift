@@ -44,9 +44,9 @@ struct Stop: Sendable {
     }
   }
 
-  /// When the clock has something to do.
+  /// When the clock has something to do. A drain has a budget: nearly always there is none, and no event to be copied.
   var deadline: MonotonicTime {
-    if case .draining(_, let end) = phase { return end }
+    if budget != nil, case .draining(_, let end) = phase { return end }
     return exitDeadline
   }
 

@@ -22,6 +22,8 @@ struct Deque<Element> {
 
   mutating func popFirst() -> Element? {
     guard head < elements.count else { return nil }
+    // The only one, as nearly always: nothing to be tidied up.
+    if elements.count == 1 { return elements.removeLast() }
     let element = elements[head].take()
     head += 1
     if head == elements.count {

@@ -2,7 +2,7 @@
 struct LifecycleAudience<Member: Sendable>: Sendable {
   /// Consecutive members: of a concurrent segment all receive together, of any other one after another.
   struct Segment: Sendable {
-    fileprivate(set) var end: Int
+    let start: Int
     let isConcurrent: Bool
   }
 
@@ -15,30 +15,35 @@ struct LifecycleAudience<Member: Sendable>: Sendable {
   /// Adds a member that receives after those that are there; or `together` with the last of them, and with all that
   /// receive together with that.
   mutating func append(_ member: Member, together isTogether: Bool = false) {
+    if let last = segments.last {
+      if last.isConcurrent != isTogether { change(from: last) }
+    } else {
+      segments.append(Segment(start: 0, isConcurrent: false))
+    }
     members.append(member)
-    guard isTogether, members.count > 1 else { return extend(isConcurrent: false) }
-    if segments[segments.endIndex - 1].isConcurrent { return extend(isConcurrent: true) }
-    // The last one was alone until now.
-    segments[segments.endIndex - 1].end -= 1
-    let isEmpty = segments.last?.end == (segments.dropLast().last?.end ?? 0)
-    if isEmpty { segments.removeLast() }
-    segments.append(Segment(end: members.count, isConcurrent: true))
   }
 
-  private mutating func extend(isConcurrent: Bool) {
-    if let last = segments.last, last.isConcurrent == isConcurrent {
-      segments[segments.endIndex - 1].end = members.count
-    } else {
-      segments.append(Segment(end: members.count, isConcurrent: isConcurrent))
-    }
+  /// Begins a segment of the other kind. A concurrent one takes the last member with it, which was alone until now.
+  private mutating func change(from last: Segment) {
+    let start = members.count - (last.isConcurrent ? 0 : 1)
+    if last.start == start { segments.removeLast() }
+    segments.append(Segment(start: start, isConcurrent: !last.isConcurrent))
+  }
+
+  /// Which members a segment has, by its number.
+  func range(of segment: Int) -> Range<Int> {
+    let end = segment + 1 < segments.count ? segments[segment + 1].start : members.count
+    return segments[segment].start..<end
   }
 
   /// How many groups there are from `index` on, which is the first of its group.
   func groupCount(from index: Int) -> Int {
     var (count, start) = (0, index)
-    for segment in segments where segment.end > start {
-      count += segment.isConcurrent ? 1 : segment.end - start
-      start = segment.end
+    for segment in segments.indices {
+      let end = range(of: segment).upperBound
+      guard end > start else { continue }
+      count += segments[segment].isConcurrent ? 1 : end - start
+      start = end
     }
     return count
   }

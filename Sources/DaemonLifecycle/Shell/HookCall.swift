@@ -1,5 +1,4 @@
 import DaemonSystemd
-import Synchronization
 
 /// One call of one hook, as its driver sees it: what to call, and where it is called.
 final class HookCall: Sendable {
@@ -7,7 +6,8 @@ final class HookCall: Sendable {
   @TaskLocal static var current: HookCall?
 
   /// Where a hook was called that may go on elsewhere.
-  private struct CallSite: Sendable {
+  struct Site: Sendable {
+    let call: CallID
     let item: WorkItemToken
     /// The beacon that went to the main actor before the call.
     let beacon: UInt64
@@ -21,15 +21,13 @@ final class HookCall: Sendable {
   private let delivery: Delivery.Constants
   /// Whether it was marked as begun together with the end of its driver's last call.
   private let hasBegun: Bool
-  private let callSite = Mutex<CallSite?>(nil)
 
   init(
-    _ start: Effects.Start, _ delivery: Delivery.Constants, _ entry: ObserverEntry,
-    _ driver: HookDriver, hasBegun: Bool
+    _ start: Effects.Start, _ entry: ObserverEntry, _ driver: HookDriver, hasBegun: Bool
   ) {
     id = start.call
     index = start.hook
-    self.delivery = delivery
+    delivery = start.delivery
     self.entry = entry
     self.driver = driver
     self.hasBegun = hasBegun
@@ -41,20 +39,20 @@ final class HookCall: Sendable {
 
   // MARK: Calling
 
-  /// Calls the hook; the call that its driver is to go on with, if there is one.
-  func run() async -> HookCall? {
-    let end = await Self.$current.withValue(self) { await call() }
-    return core.ended(self, end)
+  /// Calls the hook, as the current call of its task. How it has ended.
+  func run() async -> LifecycleMachine.CallEnd {
+    await Self.$current.withValue(self) { await call() }
   }
 
   nonisolated(nonsending) private func call() async -> LifecycleMachine.CallEnd {
     guard let target = entry.target else { return .gone }
+    let hook = hook
     do {
       if let asActor = entry.asActor, hook.isMethod {
         if hasBegun || core.move(id, to: .driven) { try await call(on: asActor(target), target) }
       } else if hook.completesSynchronously {
         if hasBegun || core.move(id, to: .begun) {
-          try await hook.call(target, step, LifecycleContext(self))
+          try await hook.call(consume target, step, LifecycleContext(self))
         }
       } else {
         try await callNotingSite(target)
@@ -69,7 +67,7 @@ final class HookCall: Sendable {
   /// In the isolation of the hook: once this has begun it is on its actor, and one that was abandoned while it waited
   /// for its actor does not begin.
   private func call(
-    on _: isolated any Actor, _ target: any AnyObject & Sendable
+    on _: isolated any Actor, _ target: consuming any AnyObject & Sendable
   ) async throws {
     guard core.move(id, to: .begun) else { return }
     try await hook.call(target, step, LifecycleContext(self))
@@ -81,8 +79,7 @@ final class HookCall: Sendable {
   ) async throws {
     let item = core.executor.currentItem
     if let item {
-      let beacon = core.beacon.send()
-      callSite.withLock { $0 = CallSite(item: item, beacon: beacon) }
+      driver.note(Site(call: id, item: item, beacon: core.beacon.send()))
     }
     guard hasBegun || core.move(id, to: .begun) else { return }
     try await hook.call(target, step, LifecycleContext(self))
@@ -94,8 +91,8 @@ final class HookCall: Sendable {
   /// Where a hook that has begun, as far as its driver can tell, really is: a class's hook may be isolated to the main
   /// actor.
   var executionStatus: LifecycleReport.Outcome.Progress {
-    guard let callSite = callSite.withLock({ $0 }) else { return .running }
-    if callSite.item.isRunning || core.beacon.isAnswered(callSite.beacon) { return .running }
+    guard let site = driver.site(of: id) else { return .running }
+    if site.item.isRunning || core.beacon.isAnswered(site.beacon) { return .running }
     return core.beacon.hasEverAnswered ? .waitingForExecutor : .unknown
   }
 }

@@ -9,6 +9,22 @@ extension LifecycleCore {
     var reusable: HookDriver?
     /// The call for that driver.
     var next: HookCall?
+    /// All else, made when it is needed. `nil` after nearly every end of a hook; even empty lists would cost something.
+    private(set) var rest: Chores?
+
+    init(reusable: HookDriver?) { self.reusable = reusable }
+
+    var chores: Chores {
+      mutating get {
+        let chores = rest ?? Chores()
+        rest = chores
+        return chores
+      }
+    }
+  }
+
+  /// What is rarely to be done.
+  final class Chores {
     /// Calls for new drivers.
     var calls: [HookCall] = []
     /// Drivers and the body, to be cancelled.
@@ -24,50 +40,66 @@ extension LifecycleCore {
     /// The process still lives, and should not.
     var isOverdue = false
     var hasMessages = false
-
-    init(reusable: HookDriver?) { self.reusable = reusable }
   }
 
   // MARK: Under the lock
 
   func bind(_ state: inout State, _ work: inout Work) {
-    if let code = state.effects.exitsWith { exitProcess(code) }
-    for id in state.effects.removed {
-      if let entry = state.observers.remove(id) { work.garbage.append(entry) }
+    let hasMore = state.effects.hasMoreThanStarts
+    if hasMore { bindEndings(&state, &work) }
+    // Taken from the end, since what is taken is not copied.
+    if state.effects.starts.count > 1 { state.effects.starts.reverse() }
+    while let start = state.effects.starts.popLast() { bind(start, &state, &work) }
+    if hasMore {
+      bindCancellations(&state, &work)
+      state.effects.removeAll()
     }
-    for id in state.effects.withdrawn {
-      if let call = state.removeHookCall(id) { work.garbage.append(call) }
-    }
-    if !state.effects.released.isEmpty { work.garbage += state.effects.released }
-    for message in state.effects.messages { bind(message, &state, &work) }
-    for start in state.effects.starts { bind(start, &state, &work) }
-    for id in state.effects.cancels {
-      guard let driver = state.hookCall(id)?.driver else { continue }
-      driver.markCancelled()
-      work.cancelled.append(driver)
-    }
-    if state.effects.cancelsBody { work.cancelsBody = state.bodyTask }
-    work.healthRound = state.effects.healthRound
-    work.isOverdue = state.effects.isOverdue
     if state.machine.stop.exitDeadline != .distantFuture { state.keptAlive = self }
   }
 
-  private func bind(_ start: Effects.Start, _ state: inout State, _ work: inout Work) {
-    // Withdrawn again by the same input.
-    guard state.machine.calls.isCurrent(start.call) else { return }
-    let (id, delivery) = state.machine.calls.whatIsCalled(by: start.call)
-    guard let id, let entry = state.observers[id] else { return }
-    guard let driver = work.reusable.take(), !driver.isCancelled else {
-      let call = HookCall(start, delivery, entry, HookDriver(self), hasBegun: false)
+  /// What is over, and what is sent: before any call begins, which may take the place of one that is over.
+  private func bindEndings(_ state: inout State, _ work: inout Work) {
+    if let code = state.effects.exitsWith { exitProcess(code) }
+    for id in state.effects.removed {
+      if let entry = state.observers.remove(id) { work.chores.garbage.append(entry) }
+    }
+    for id in state.effects.withdrawn {
+      if let call = state.removeHookCall(id) { work.chores.garbage.append(call) }
+    }
+    if !state.effects.released.isEmpty { work.chores.garbage += state.effects.released }
+    for message in state.effects.messages { bind(message, &state, &work) }
+  }
+
+  private func bindCancellations(_ state: inout State, _ work: inout Work) {
+    for id in state.effects.cancels {
+      guard let driver = state.hookCall(id)?.driver else { continue }
+      driver.markCancelled()
+      work.chores.cancelled.append(driver)
+    }
+    if state.effects.cancelsBody { work.chores.cancelsBody = state.bodyTask }
+    if let round = state.effects.healthRound { work.chores.healthRound = round }
+    if state.effects.isOverdue { work.chores.isOverdue = true }
+  }
+
+  /// Does nothing for a call that was withdrawn again by the same input.
+  private func bind(
+    _ start: consuming Effects.Start, _ state: inout State, _ work: inout Work
+  ) {
+    guard let entry = state.observers[start.observer] else { return }
+    guard work.reusable?.isCancelled == false else {
+      guard state.machine.calls.isCurrent(start.call) else { return }
+      let call = HookCall(start, entry, HookDriver(self), hasBegun: false)
       state.insert(call)
-      return work.calls.append(call)
+      return work.chores.calls.append(call)
     }
     // It is on its way: what a new driver would ask for is granted here.
     let isOnActor = entry.asActor != nil && entry.hooks[start.hook].isMethod
-    _ = state.machine.move(start.call, to: isOnActor ? .driven : .begun)
-    let call = HookCall(start, delivery, entry, driver, hasBegun: true)
+    guard state.machine.move(start.call, to: isOnActor ? .driven : .begun),
+      let driver = work.reusable.take()
+    else { return }
+    let call = HookCall(start, consume entry, consume driver, hasBegun: true)
     state.insert(call)
-    work.next = call
+    work.next = consume call
   }
 
   private func bind(_ message: Effects.Message, _ state: inout State, _ work: inout Work) {
@@ -126,7 +158,7 @@ extension LifecycleCore {
     let (waiters, streams) = (state.exitWaiters, state.streams.values.map(\.finish))
     state.exitWaiters = []
     state.streams = [:]
-    work.endedRounds = Array(state.rounds.values)
+    work.chores.endedRounds = Array(state.rounds.values)
     state.outbox.append {
       for finish in streams { finish() }
       for waiter in waiters { waiter.resume(returning: exit) }
@@ -135,7 +167,7 @@ extension LifecycleCore {
 
   // MARK: Outside
 
-  func perform(_ work: inout Work) {
+  func perform(_ work: Chores) {
     if work.isOverdue { endProcess() }
     if let (isReady, number) = work.readiness { readiness?.set(isReady, number: number) }
     if work.hasMessages { sendOutbox() }

@@ -35,6 +35,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     /// What is to be sent outside of the lock, in order; one thread at a time sends.
     var outbox: [@Sendable () -> Void] = []
     var isDelivering = false
+    /// The deadline that the executor was given. While a driver goes on it may be earlier than the next, never later.
+    var armedDeadline = MonotonicTime.distantFuture
     /// Grows with each critical section that has something to show to probes.
     var readinessNumber: UInt64 = 0
     var lastID: UInt64 = 0
@@ -55,6 +57,11 @@ public final class LifecycleCore: TimeKeeper, Sendable {
       guard hookCalls.indices.contains(id.index), let call = hookCalls[id.index], call.id == id
       else { return nil }
       return call
+    }
+
+    /// For one that has ended: its driver still holds it, so it is not let go of here.
+    mutating func remove(_ call: HookCall) {
+      if hookCalls[call.id.index] === call { hookCalls[call.id.index] = nil }
     }
 
     mutating func insert(_ call: HookCall) {
@@ -140,8 +147,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// A hook has ended, or was not called: the call that its driver is to go on with.
   func ended(_ call: HookCall, _ end: LifecycleMachine.CallEnd) -> HookCall? {
     change(for: call.driver) { state, now in
-      // Its driver holds it.
-      _ = state.removeHookCall(call.id)
+      state.remove(call)
       state.handle(.ended(call.id, end), at: now)
     }.next
   }
@@ -185,22 +191,27 @@ public final class LifecycleCore: TimeKeeper, Sendable {
       let now = now
       let result = body(&state, now)
       bind(&state, &work)
-      state.effects.removeAll()
       noteReadiness(&state, &work)
-      noteIdle(&state)
-      work.hasMessages = !state.outbox.isEmpty
+      if !state.idleWaiters.isEmpty { noteIdle(&state) }
+      if !state.outbox.isEmpty { work.chores.hasMessages = true }
       executor.unfinishedHooks.store(state.machine.calls.count, ordering: .relaxed)
-      return (result, arm(state))
+      return (result, arm(&state, goesOn: work.next != nil))
     }
     if hasDeadline { executor.listenIfMissing() }
-    perform(&work)
-    return (result, work.next)
+    let next = work.next.take()
+    if let chores = work.rest { perform(chores) }
+    return (result, next)
   }
 
   /// Under the lock, so that a later deadline can't overwrite an earlier one computed after it.
-  private func arm(_ state: borrowing State) -> Bool {
+  ///
+  /// - Parameter goesOn: A driver goes on with its next call. A later deadline then waits for that to end, or for the
+  ///   timer to go off too early, which is rare.
+  private func arm(_ state: inout State, goesOn: Bool) -> Bool {
     guard time.isMonotonic else { return false }
     let deadline = nextDeadline(state)
+    if goesOn, let deadline, state.armedDeadline <= deadline { return true }
+    state.armedDeadline = deadline ?? .distantFuture
     executor.poll.arm(at: deadline)
     return deadline != nil
   }
@@ -216,11 +227,11 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   private func noteReadiness(_ state: inout State, _ work: inout Work) {
     guard readiness != nil else { return }
     state.readinessNumber += 1
-    work.readiness = (state.machine.isReady, state.readinessNumber)
+    work.chores.readiness = (state.machine.isReady, state.readinessNumber)
   }
 
   private func noteIdle(_ state: inout State) {
-    guard !state.idleWaiters.isEmpty, state.machine.isIdle else { return }
+    guard state.machine.isIdle else { return }
     for waiter in state.idleWaiters { state.outbox.append { waiter.resume() } }
     state.idleWaiters = []
   }
