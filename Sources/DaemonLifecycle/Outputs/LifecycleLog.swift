@@ -117,9 +117,9 @@ final class LifecycleLog: LifecycleSink {
     if report.isOvertaken { return noteOvertaken(transition, report.cause, elapsed) }
     let failed = report.failures.count
     let problems = failed == 0 ? "" : ", \(failed) of \(report.entries.count) hooks failed"
-    let sentence = transition.sentence(isRejected: failed > 0)
     note(
-      "\(sentence) in \(elapsed.inSeconds) s (\(report.cause))\(problems)",
+      transition.sentence(isRejected: failed > 0)
+        + " in \(elapsed.inSeconds) s (\(report.cause))\(problems)",
       failed == 0 ? transition.priority : .warning, LifecycleMessageID.of(transition),
       fields(transition, report.cause) + fields(snapshot) + fields(elapsed, problems: failed))
   }
@@ -142,9 +142,9 @@ final class LifecycleLog: LifecycleSink {
   }
 
   private func write(_ cause: LifecycleCause, _ snapshot: LifecycleSnapshot) {
-    let reasons = snapshot.reasons.map(\.name).joined(separator: ", ")
     note(
-      "Stays in the background: \(reasons) (\(cause))", .info, LifecycleMessageID.of(.background),
+      "Stays in the background: \(snapshot.reasons.map(\.name).joined(separator: ", ")) (\(cause))",
+      .info, LifecycleMessageID.of(.background),
       fields(.background, cause) + fields(snapshot))
   }
 
@@ -158,11 +158,12 @@ final class LifecycleLog: LifecycleSink {
       fields(transition, cause) + [JournalField(known: "LIFECYCLE_OUTCOME", "overtaken")])
   }
 
-  /// An entry in the journal, and nothing elsewhere.
+  /// An entry in the journal, and nothing elsewhere: there its text would cost as much as a delivery, for nobody.
   private func note(
-    _ line: String, _ priority: JournalPriority, _ id: MessageID?, _ fields: [JournalField]
+    _ line: @autoclosure () -> String, _ priority: JournalPriority, _ id: MessageID?,
+    _ fields: @autoclosure () -> [JournalField]
   ) {
-    journal?.write(JournalEntry(line: line, priority, messageID: id, fields: fields))
+    journal?.write(JournalEntry(line: line(), priority, messageID: id, fields: fields()))
   }
 
   // MARK: Fields
