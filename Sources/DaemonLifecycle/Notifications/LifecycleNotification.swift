@@ -24,6 +24,7 @@ extension _PackageNotification {
 
 /// The daemon has been started: open what you need. The first of all notifications.
 public struct DidFinishLaunching: _PackageNotification {
+  /// Why this happens, and how long its hook has.
   public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -31,6 +32,7 @@ public struct DidFinishLaunching: _PackageNotification {
 
 /// The daemon is about to do its work (again).
 public struct WillEnterForeground: _PackageNotification {
+  /// Why this happens, and how long its hook has.
   public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -38,6 +40,7 @@ public struct WillEnterForeground: _PackageNotification {
 
 /// The daemon must pause: an operator asked, the machine will sleep, or it is about to terminate.
 public struct DidEnterBackground: _PackageNotification {
+  /// Why this happens, and how long its hook has.
   public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -45,6 +48,7 @@ public struct DidEnterBackground: _PackageNotification {
 
 /// Whatever must outlive the process should be on disk when the hook returns.
 public struct ShouldSaveState: _PackageNotification {
+  /// Why this happens, and how long its hook has.
   public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -52,6 +56,7 @@ public struct ShouldSaveState: _PackageNotification {
 
 /// The configuration should be read again; throw to say that it was rejected and the old one stays.
 public struct ShouldReload: _PackageNotification {
+  /// Why this happens, and how long its hook has.
   public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -59,6 +64,7 @@ public struct ShouldReload: _PackageNotification {
 
 /// The machine is about to sleep; the daemon is in the background and has saved.
 public struct WillSuspend: _PackageNotification {
+  /// Why this happens, and how long its hook has.
   public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -66,6 +72,7 @@ public struct WillSuspend: _PackageNotification {
 
 /// The machine has woken up: clocks have jumped, connections are stale.
 public struct DidResume: _PackageNotification {
+  /// Why this happens, and how long its hook has.
   public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -87,6 +94,7 @@ public struct DidReceivePressure: _PackageNotification {
 
   /// What is short.
   public let resource: Resource
+  /// Why this happens, and how long its hook has.
   public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(resource: Resource, context: LifecycleContext = LifecycleContext()) {
@@ -97,6 +105,7 @@ public struct DidReceivePressure: _PackageNotification {
 
 /// The watchdog asks whether all is well: throw, or do not return in time, to have the ping withheld.
 public struct CheckHealth: _PackageNotification {
+  /// Why this happens, and how long its hook has.
   public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -104,6 +113,7 @@ public struct CheckHealth: _PackageNotification {
 
 /// The last notification: close what is open. State has been saved already.
 public struct WillTerminate: _PackageNotification {
+  /// Why this happens, and how long its hook has.
   public var context: LifecycleContext
   /// For calling a hook by hand, in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
