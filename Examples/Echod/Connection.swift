@@ -7,7 +7,7 @@ final class Connection {
   let socket: Int32
   var conversation: Conversation
   /// When this run has got it.
-  let accepted: ContinuousClock.Instant
+  let accepted = ContinuousClock.now
   /// systemd has a duplicate: it has to be told before the socket is closed.
   var isPreserved: Bool
   /// Our side has ended, and what comes is read and dropped until then, or until the peer is silent: closing a socket
@@ -23,11 +23,7 @@ final class Connection {
   /// It has not taken its answers yet, when we last wanted it to end.
   private var isBehind = false
 
-  init(
-    id: Int, socket: Int32, conversation: Conversation = Conversation(), isPreserved: Bool,
-    accepted: ContinuousClock.Instant = .now
-  ) {
-    self.accepted = accepted
+  init(id: Int, socket: Int32, conversation: Conversation = Conversation(), isPreserved: Bool) {
     self.id = id
     self.socket = socket
     self.conversation = conversation

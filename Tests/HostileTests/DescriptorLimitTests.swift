@@ -10,43 +10,45 @@ final class DescriptorLimitTests: XCTestCase {
     XCTAssertEqual(limits_set_soft(daemon.pid, Int32(RLIMIT_NOFILE.rawValue), count), 0)
   }
 
-  func testPauseAndStopNeedNoNewDescriptor() throws {
-    let daemon = try ChildProcess(built("ProbeDaemon"), ["log"])
+  /// A daemon that may have none more from its foreground on, and that is asked to pause then.
+  private func pausing(_ scenario: String) throws -> ChildProcess {
+    let daemon = try ChildProcess(built("ProbeDaemon"), [scenario])
     try daemon.expect("foreground")
     allowDescriptors(0, daemon)
     daemon.send(SIGUSR1)
-    try daemon.expect("save")
+    return daemon
+  }
+
+  private func stops(_ daemon: ChildProcess, line: UInt = #line) throws {
     daemon.send(SIGTERM)
-    XCTAssertEqual(try daemon.wait(), .status(0))
+    XCTAssertEqual(try daemon.wait(), .status(0), line: line)
+  }
+
+  func testPauseAndStopNeedNoNewDescriptor() throws {
+    let daemon = try pausing("log")
+    try daemon.expect("save")
+    try stops(daemon)
   }
 
   /// poll(2) refuses more files than the limit.
   func testItDoesNotSpin() throws {
-    let daemon = try ChildProcess(built("ProbeDaemon"), ["log"])
-    try daemon.expect("foreground")
-    allowDescriptors(0, daemon)
-    daemon.send(SIGUSR1)
+    let daemon = try pausing("log")
     try daemon.expect("save")
     let before = try daemon.processorTime()
     usleep(1_000_000)  // what is measured, and not a wait
     // One that spins has all that a busy machine leaves it.
     XCTAssertLessThan(try daemon.processorTime() - before, 0.15)
-    daemon.send(SIGTERM)
-    XCTAssertEqual(try daemon.wait(), .status(0))
+    try stops(daemon)
   }
 
   /// Dispatch ends the process when it can't make a descriptor: it must have all of them before.
   func testNothingOfDispatchIsMadeLate() throws {
-    let daemon = try ChildProcess(built("ProbeDaemon"), ["late-uses"])
-    try daemon.expect("foreground")
-    allowDescriptors(0, daemon)
-    daemon.send(SIGUSR1)
+    let daemon = try pausing("late-uses")
     for use in ["task slept", "suspending clock slept", "main actor", "pool", "lifecycle clock"] {
       try daemon.expect(use)
     }
     try daemon.expect("save")
-    daemon.send(SIGTERM)
-    XCTAssertEqual(try daemon.wait(), .status(0))
+    try stops(daemon)
   }
 
   /// Its checks go over Swift's pool and the main actor.
