@@ -53,7 +53,8 @@ let package = Package(
     .testTarget(
       name: "DaemonSystemdTests",
       dependencies: [
-        "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport",
+        "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleTesting", "ProbeService",
+        "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(

@@ -310,46 +310,4 @@ import Testing
     #expect(group.wait(timeout: .now() + 20) == .success)
     #expect(Set(results.all.compactMap { try? $0.get().first }).count == 200)
   }
-
-  // MARK: Fork
-
-  /// The child does everything with its copy; the parent goes on undisturbed.
-  @Test func forkIsRefused() throws {
-    peer.answer = { .reply($0.body) }
-    let session = BusSession(.address(peer.address), options: BusTests.options)
-    let results = BusLog<BusError>()
-    let kept = BusKeptConnection()
-    session.start()
-    session.perform { kept.connection = try? $0.get() }
-    #expect(pump(session, peer) { kept.connection != nil })
-    let fork = try #require(dlsym(dlopen(nil, RTLD_NOW), "fork"))
-    let child = unsafeBitCast(fork, to: (@convention(c) () -> pid_t).self)()
-    if child == 0 {
-      kept.connection?.call(BusObject.bus.method("GetId")) {
-        if case .failure(let error) = $0 { results.append(error) }
-      }
-      session.perform { if case .failure(let error) = $0 { results.append(error) } }
-      session.process()
-      session.close()
-      _exit(results.all == [.afterFork, .afterFork] ? 0 : 1)
-    }
-    var status: Int32 = -1
-    let deadline = MonotonicTime.after(.seconds(20))
-    while waitpid(child, &status, WNOHANG) == 0, MonotonicTime.now() < deadline {
-      _ = poll(nil, 0, 5)
-    }
-    if status == -1 { kill(child, SIGKILL) }
-    #expect(status == 0)
-    let answers = BusLog<[BusValue]>()
-    session.call(echo.method("Say"), arguments: ["on"]) {
-      if case .success(let values) = $0 { answers.append(values) }
-    }
-    #expect(pump(session, peer) { answers.all == [[.string("on")]] })
-    kept.connection = nil
-  }
-}
-
-/// Only the thread of the one test that uses it touches it.
-private final class BusKeptConnection: @unchecked Sendable {
-  var connection: BusConnection?
 }

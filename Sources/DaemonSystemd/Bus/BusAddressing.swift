@@ -19,16 +19,16 @@ package enum BusAddress: Sendable, Hashable, CustomStringConvertible {
 }
 
 /// An object of a service, seen by one of its interfaces.
-struct BusObject: Sendable, Hashable, CustomStringConvertible {
+package struct BusObject: Sendable, Hashable, CustomStringConvertible {
   /// The service's name on the bus.
   let destination: String
   let path: String
   let interface: String
 
   /// As in "org.example.Echo at /echo".
-  var description: String { "\(interface) at \(path)" }
+  package var description: String { "\(interface) at \(path)" }
 
-  func method(_ member: String) -> BusMethod { BusMethod(object: self, member: member) }
+  package func method(_ member: String) -> BusMethod { BusMethod(object: self, member: member) }
 
   /// The same object, seen as what has properties.
   var properties: BusObject {
@@ -36,18 +36,18 @@ struct BusObject: Sendable, Hashable, CustomStringConvertible {
       destination: destination, path: path, interface: "org.freedesktop.DBus.Properties")
   }
 
-  static let bus = BusObject(
+  package static let bus = BusObject(
     destination: "org.freedesktop.DBus", path: "/org/freedesktop/DBus",
     interface: "org.freedesktop.DBus")
 }
 
 /// A method of an object.
-struct BusMethod: Sendable, Hashable, CustomStringConvertible {
+package struct BusMethod: Sendable, Hashable, CustomStringConvertible {
   let object: BusObject
   let member: String
 
   /// As in "org.example.Echo.Say".
-  var description: String { "\(object.interface).\(member)" }
+  package var description: String { "\(object.interface).\(member)" }
 
   static let addMatch = BusObject.bus.method("AddMatch")
 

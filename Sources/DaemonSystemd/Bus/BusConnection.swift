@@ -120,7 +120,7 @@ package final class BusConnection {
 
   /// Calls a method. The completion gets the reply's values, or why there are none; `timeout` is how long to
   /// wait for the reply, at least 1 µs, at most a year.
-  func call(
+  package func call(
     _ method: BusMethod, arguments: [String] = [], timeout: Duration = .seconds(25),
     completion: @escaping @Sendable (Result<[BusValue], BusError>) -> Void
   ) {

@@ -4,7 +4,7 @@ import Synchronization
 /// A value as it goes over the bus, with its type.
 ///
 /// The names are those of the D-Bus specification's types.
-indirect enum BusValue: Sendable, Hashable {
+package indirect enum BusValue: Sendable, Hashable {
   case byte(UInt8)
   case bool(Bool)
   case int16(Int16)

@@ -21,8 +21,9 @@ import Glibc
         arguments.dropFirst(2).joined(separator: " "))
     case "flood": try await FloodProbe(Options(arguments)).run()
     case "credential": try readCredentials(arguments)
+    case "bus-fork": forkBesideABus(arguments.first ?? "")
     default:
-      say("usage: ProbeService lifecycle|echo|child|mirror|load|crowd|flood|credential …")
+      say("usage: ProbeService lifecycle|echo|child|mirror|load|crowd|flood|credential|bus-fork …")
       exit(64)
     }
   }
