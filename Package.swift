@@ -80,7 +80,8 @@ let package = Package(
       name: "ProcessTests",
       dependencies: [
         "ProbeDaemon", "ProbeSyncMain", "ProbeTopLevel", "ProbeService", "Pollerd", "Echod",
-        "Standby", "Clockd", "DaemonLifecycleTesting", "TestSupport",
+        "Standby", "Clockd", "DaemonLifecycleTesting", "TestLimits",
+        "TestSupport",
       ],
       swiftSettings: strict),
     // Floods, thread limits, full disks, refused system calls: what a bad day brings, in child processes.

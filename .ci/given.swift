@@ -16,7 +16,7 @@ public nonisolated(unsafe) var token: ObservationToken?
 public let report: LifecycleReport = some()
 public let result: LifecycleExit = some()
 public func work() async throws {}
-public struct RotateLogs: LifecycleNotification { public init() {} }
+public struct RotateLogs: CustomNotification { public init() {} }
 public func handOver() {}
 public func stopPolling() {}
 public func save() async throws {}
@@ -37,6 +37,17 @@ public let poller = Poller()
 public actor Server: LifecycleObserver {
   public init(_ lifecycle: any LifecycleObservable) { lifecycle.addObserver(self) }
 }
+public struct Client: Sendable {
+  public let requests: AsyncStream<String>
+  public func answer(_ request: String, close: Bool) async throws {}
+}
+public struct Listener: Sendable {
+  public let clients: AsyncStream<Client>
+  public func close() {}
+}
+public struct Job: Sendable { public func run() async throws {} }
+public actor Queue { public func next() async throws -> Job? { nil } }
+@Sendable public func serve(_ client: Client, _ round: ForegroundRound) async {}
 public let database: Server = some()
 public let worker: Server = some()
 
@@ -132,7 +143,7 @@ public struct CacheInvalidated: AdoptedNotification {
   public static let source = NotificationSource<Void>.name(Notification.Name("CacheInvalidated"))
   public init(adopting: Void) {}
 }
-public struct CacheDropped: BridgedNotification {}
+public struct CacheDropped: BridgedNotification, CustomNotification {}
 public struct LimitMessage: NotificationCenter.AsyncMessage {
   public typealias Subject = NSObject
 }

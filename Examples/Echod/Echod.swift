@@ -46,7 +46,7 @@ import Foundation
   private static func serve(_ options: Options) async throws -> Never {
     var configuration = LifecycleConfiguration()
     configuration.readinessFile = options.readyFile
-    let lifecycle = LifecycleSubject(configuration)
+    let lifecycle = LifecycleSubject(configuration: configuration)
     let service = EchoService(lifecycle, options)
     let result = try await lifecycle.run()
     withExtendedLifetime(service) {}

@@ -10,7 +10,7 @@ struct Options: Equatable {
   var givenStateDirectory: String?
   var readyFile: String?
   var aliveFile: String?
-  var drainDelay = Duration.zero
+  var stopDelay = Duration.zero
 
   static let usage = """
     Usage: pollerd [--interval SECONDS] [--source SOURCE] [--config FILE] [--state DIR]
@@ -72,7 +72,7 @@ extension Options {
       case "--config": configFile = try Self.value(of: name, attached, &rest)
       case "--ready-file": readyFile = try Self.value(of: name, attached, &rest)
       case "--alive-file": aliveFile = try Self.value(of: name, attached, &rest)
-      case "--drain": drainDelay = try Self.seconds(Self.value(of: name, attached, &rest), name)
+      case "--drain": stopDelay = try Self.seconds(Self.value(of: name, attached, &rest), name)
       case "--state": givenStateDirectory = try Self.value(of: name, attached, &rest)
       case _ where name.hasPrefix("-"): throw UsageError("There is no option \(name)")
       default: throw UsageError("\"\(argument)\" belongs to no option")
@@ -101,10 +101,10 @@ extension Options {
   /// What the lifecycle is told; the grace period is the container's.
   func lifecycle(_ environment: ServiceEnvironment) throws(LifecycleError) -> LifecycleConfiguration
   {
-    var configuration = LifecycleConfiguration(drainDelay: drainDelay)
+    var configuration = LifecycleConfiguration(stopDelay: stopDelay)
     configuration.readinessFile = readyFile
     configuration.livenessFile = aliveFile
-    try configuration.takeStopBudget(
+    try configuration.takeStopTimeout(
       fromEnvironment: "TERMINATION_GRACE_PERIOD_SECONDS", in: environment)
     return configuration
   }

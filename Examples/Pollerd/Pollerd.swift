@@ -44,7 +44,7 @@ import Foundation
 
     let token = try Credentials(.current).string(named: "pollerd.token")
 
-    let lifecycle = LifecycleSubject(try options.lifecycle(.current))
+    let lifecycle = LifecycleSubject(configuration: try options.lifecycle(.current))
     let poller = Poller(
       lifecycle: lifecycle, state: state, store: store, settings: settings,
       configuration: configuration, console: Console(.standardOutput, clock: lifecycle.clock),

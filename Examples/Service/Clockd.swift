@@ -1,21 +1,21 @@
 import DaemonLifecycle
 import Foundation
 
-/// Answers lines with the time: an example of how a server that is one async loop gets a lifecycle.
+/// Answers lines with the time: an example of how a server that is one async loop gets a lifecycle, and loses no request
+/// that it has begun to answer.
 ///
 ///     swift build --product clockd; .build/debug/clockd & sleep 1
 ///     printf 'time\nwait 2\n' | nc -N 127.0.0.1 7070
 ///     kill -USR1 %1; sleep 1; kill -USR2 %1; sleep 1; kill %1
 ///
-/// What it takes is in `serve` below: three lines, and no observer. `Server` is the loop, which knows nothing of
-/// signals, systemd or the lifecycle; that it stands cancellation is all that is asked of it. `Socket` is what a library
-/// for servers would bring.
+/// What it takes is in `serve` below, and the round that `Server` is given: it says when to take nothing new. `Socket` is
+/// what a library for servers would bring.
 ///
 /// | what happens | to the clients |
 /// | --- | --- |
-/// | SIGUSR1 | the request under way is answered, then the connection ends; who comes meanwhile waits for SIGUSR2 |
+/// | SIGUSR1 | who is idle hears the end; a request under way is answered first; who comes meanwhile waits for SIGUSR2 |
 /// | SIGTERM | the same, and the process ends |
-/// | an answer that takes longer than five seconds then | is given up, within the deadline of the hook that waits for it |
+/// | an answer that takes longer than 20 s then | is cut off, and the daemon ends with status 124, as the report says |
 @main struct Clockd {
   static func main() async {
     let arguments = CommandLine.arguments.dropFirst()
@@ -41,7 +41,7 @@ import Foundation
     say("serving 127.0.0.1:\(server.listener.port)")
 
     let result = try await lifecycle.run {
-      try await lifecycle.foreground { try await server.serve() }
+      try await lifecycle.foreground(draining: .seconds(20)) { try await server.serve($0) }
     }
     exit(result.code)
   }

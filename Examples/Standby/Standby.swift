@@ -31,10 +31,10 @@ import Foundation
   private static func serve(_ options: Options) async throws -> Never {
     var configuration = LifecycleConfiguration()
     configuration.systemd.watchedUnits = options.unit.map { [$0] } ?? []
-    let lifecycle = LifecycleSubject(configuration)
+    let lifecycle = LifecycleSubject(configuration: configuration)
     // Given before the launch, a reason launches the daemon in the background. This one is taken back when
     // systemd says that the unit is active, or by SIGUSR2; until then, and without a bus, it stands by.
-    lifecycle.enterBackground(for: options.unit.map { BackgroundReason($0) } ?? .operator)
+    lifecycle.pause(for: options.unit.map { BackgroundReason($0) } ?? .operator)
 
     let replica = try Replica(name: options.name, ledger: options.ledger, say: say)
     let result = try await lifecycle.run {

@@ -12,6 +12,7 @@ typedef struct {
   _Atomic uintptr_t waker;    // a clinux_waker; 0 = not claimed, GIVEN_UP = not any more, but nobody else may claim it
   _Atomic uint32_t count;     // deliveries not yet taken
   _Atomic uint64_t sender;    // of the last delivery, see pack_sender
+  _Atomic bool from_kernel;   // one of them was the kernel's own
   _Atomic uint64_t sequence;  // of the last delivery
   _Atomic int inside;         // handlers that may still use the waker
   _Atomic int nudges;         // sent with this signal and not arrived yet: see clinux_nudge
@@ -58,6 +59,7 @@ static inline void record(slot *s, int code, pid_t pid, uid_t uid) {
   uint64_t seen = atomic_load(&s->sequence);
   while (seen < mine && !atomic_compare_exchange_weak(&s->sequence, &seen, mine)) {}
   atomic_store(&s->sender, sender);
+  if (sender >> 62 == CLINUX_SENDER_KERNEL) atomic_store(&s->from_kernel, true);
   atomic_fetch_add(&s->count, 1);
 }
 
@@ -166,6 +168,7 @@ int clinux_signal_listen(int signo, clinux_waker *waker, bool keep_ignored) {
   uintptr_t unclaimed = 0;
   if (!atomic_compare_exchange_strong(&s->waker, &unclaimed, (uintptr_t)waker)) return EBUSY;
   atomic_store(&s->count, 0);
+  atomic_store(&s->from_kernel, false);
   atomic_store(&owner, getpid());
 
   int error = 0;
@@ -209,6 +212,8 @@ bool clinux_signal_take(int signo, clinux_signal_record *record) {
   uint32_t count = atomic_exchange(&s->count, 0);
   if (count == 0) return false;
   uint64_t sender = atomic_load(&s->sender);
+  // A key that was pressed is not to be hidden by a wrapper that relays it.
+  if (atomic_exchange(&s->from_kernel, false)) sender = pack_sender(CLINUX_SENDER_KERNEL, 0, 0);
   *record = (clinux_signal_record){
       .count = count,
       .origin = (clinux_sender_origin)(sender >> 62),

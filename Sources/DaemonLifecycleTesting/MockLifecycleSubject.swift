@@ -251,9 +251,6 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// The reports so far, in order: one for each event that had something to deliver.
   public var reports: [LifecycleReport] { recorder.current.reports }
 
-  /// How the run ended, once WillTerminate has been delivered.
-  public var exit: LifecycleExit? { core.exit }
-
   /// The status with which the process would have been ended at once, by a third signal.
   public var immediateExitCode: Int32? { recorder.current.exitCode }
 

@@ -12,7 +12,7 @@ import Testing
   @Test func theLaunchEndsInTheBackground() async throws {
     let listener = Listener("a", log)
     mock.addObserver(listener)
-    mock.enterBackground(for: unit)
+    mock.pause(for: unit)
     let report = await mock.launch()
     #expect(report.problems.isEmpty)
     #expect(log.all == ["a launch"])
@@ -25,7 +25,7 @@ import Testing
   @Test func theUnitBringsItToTheForeground() async throws {
     let listener = Listener("a", log)
     mock.addObserver(listener)
-    mock.enterBackground(for: unit)
+    mock.pause(for: unit)
     await mock.launch()
     await mock.send(.sigusr2)
     #expect(mock.state == .background, "an operator's resume takes back no reason of a unit's")
@@ -37,8 +37,8 @@ import Testing
   }
 
   @Test func withoutAReasonLeftItLaunchesInTheForeground() async throws {
-    mock.enterBackground(for: unit)
-    mock.enterForeground(for: unit)
+    mock.pause(for: unit)
+    mock.resume(for: unit)
     await mock.launch()
     #expect(mock.state == .foreground)
   }

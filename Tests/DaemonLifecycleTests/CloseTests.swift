@@ -5,7 +5,7 @@ import Testing
 
 /// A subject that goes away leaves nobody waiting.
 @Suite struct CloseTests {
-  private struct Note: LifecycleNotification {}
+  private struct Note: CustomNotification {}
 
   @Test(.timeLimit(.minutes(1))) func whoeverPostsIsAnswered() async throws {
     let mock = MockLifecycleSubject()

@@ -13,7 +13,7 @@ import Testing
     _ configuration: LifecycleConfiguration, _ observers: [Scripted] = []
   ) async -> ObservedCore {
     let observed = ObservedCore(configuration)
-    for observer in observers { observed.core.add(observer, phase: .standard) }
+    for observer in observers { observed.core.add(observer) }
     _ = await observed.core.launch()
     return observed
   }
@@ -22,7 +22,7 @@ import Testing
     _ drain: Duration, budget: Duration? = .seconds(20), exitGrace: Duration? = nil
   ) -> LifecycleConfiguration {
     LifecycleConfiguration(
-      stopBudget: budget, exitGrace: exitGrace, drainDelay: drain, logsProblems: false)
+      stopTimeout: budget, exitGrace: exitGrace, stopDelay: drain, logsProblems: false)
   }
 
   /// Seconds from now until the end of the drain, in a configuration with nothing known from systemd.

@@ -13,7 +13,7 @@ import Testing
     serviceManager: FakeServiceManager? = nil,
     change: (inout LifecycleConfiguration) -> Void = { _ in }
   ) -> MockLifecycleSubject {
-    var configuration = LifecycleConfiguration(drainDelay: delay, logsProblems: false)
+    var configuration = LifecycleConfiguration(stopDelay: delay, logsProblems: false)
     configuration.readinessFile = folder.path("ready")
     change(&configuration)
     return MockLifecycleSubject(
@@ -58,7 +58,7 @@ import Testing
   }
 
   @Test func allElseGoesOnMeanwhile() async {
-    struct ProgressUpdate: LifecycleNotification {}
+    struct ProgressUpdate: CustomNotification {}
     let mock = mock()
     let listener = await listener(of: mock)
     let token = mock.observe(ProgressUpdate.self) { [log] _ in log.add("news") }
@@ -116,7 +116,9 @@ import Testing
     let stuck = mock.observe(DidEnterBackground.self) { _ in await gate.wait() }
     await mock.settled()
     mock.inject(.sigterm)
+    await mock.advance(by: .seconds(1))
     mock.inject(.sigterm)
+    await mock.advance(by: .seconds(1))
     #expect(mock.immediateExitCode == nil)
     mock.inject(.sigterm)
     #expect(mock.immediateExitCode == 143 && !isReady)

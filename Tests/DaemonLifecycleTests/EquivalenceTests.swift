@@ -14,7 +14,7 @@ import Testing
     var told = 0
     for seed in 0..<UInt64(Self.schedules) {
       let onMock = await Schedule(seed: seed).play(on: MockLifecycleSubject(state: .launching))
-      let subject = LifecycleSubject(.init(signals: .none, logsProblems: false))
+      let subject = LifecycleSubject(configuration: .init(signals: .none, logsProblems: false))
       let onSubject = await Schedule(seed: seed).play(on: subject)
       #expect(onMock == onSubject, "seed \(seed)")
       if onMock != onSubject { return }
@@ -36,7 +36,7 @@ private final class Schedule: Sendable {
     case throwError
   }
 
-  struct Note: LifecycleNotification { let number: Int }
+  struct Note: CustomNotification { let number: Int }
 
   private struct State {
     var log: [String] = []

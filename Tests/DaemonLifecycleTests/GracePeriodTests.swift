@@ -11,12 +11,12 @@ import Testing
   private func taken(
     _ value: String?, preStop: Duration = .zero, before: Duration? = nil
   ) throws(LifecycleError) -> Duration? {
-    var configuration = LifecycleConfiguration(stopBudget: before)
+    var configuration = LifecycleConfiguration(stopTimeout: before)
     let environment = ServiceEnvironment(value.map { [Self.name: $0] } ?? [:])
-    let budget = try configuration.takeStopBudget(
+    let budget = try configuration.takeStopTimeout(
       fromEnvironment: Self.name, preStop: preStop, in: environment)
-    if let budget { #expect(configuration.stopBudget == budget) }
-    return configuration.stopBudget
+    if let budget { #expect(configuration.stopTimeout == budget) }
+    return configuration.stopTimeout
   }
 
   @Test func leavesAMargin() throws {
@@ -62,11 +62,11 @@ import Testing
   }
 
   @Test func aBadOneChangesNothing() {
-    var configuration = LifecycleConfiguration(stopBudget: .seconds(3))
+    var configuration = LifecycleConfiguration(stopTimeout: .seconds(3))
     let environment = ServiceEnvironment([Self.name: "x"])
     #expect(throws: LifecycleError.self) {
-      try configuration.takeStopBudget(fromEnvironment: Self.name, in: environment)
+      try configuration.takeStopTimeout(fromEnvironment: Self.name, in: environment)
     }
-    #expect(configuration.stopBudget == .seconds(3))
+    #expect(configuration.stopTimeout == .seconds(3))
   }
 }

@@ -26,7 +26,7 @@ import Testing
 
   private func launched(_ patient: Patient) async -> ObservedCore {
     let observed = ObservedCore(LifecycleConfiguration(logsProblems: false))
-    observed.core.add(patient, phase: .standard)
+    observed.core.add(patient)
     _ = await observed.core.launch()
     return observed
   }
@@ -73,7 +73,7 @@ import Testing
       }
     }
     let stuck = Stuck(core)
-    core.add(stuck, phase: .standard)
+    core.add(stuck)
     await core.untilIdle()
     core.receive(.watchdogTick(stall: .zero))
     await core.advance(by: .seconds(1))
@@ -143,7 +143,7 @@ import Testing
     let slow = Scripted(save: { _ in
       try await core.clockForTesting.sleep(for: .seconds(100))
     })
-    core.add(slow, phase: .standard)
+    core.add(slow)
     await core.untilIdle()
     core.receive(.sleepDelay(.seconds(4)))
     core.receive(LifecycleEvent(.suspend))
@@ -176,7 +176,7 @@ import Testing
     let observed = await launched(patient)
     let heard = Log()
     let id = observed.core.add(
-      closures: [.wildcard { heard.add("\(type(of: $0))") }], owner: nil, phase: .standard,
+      closures: [.wildcard { heard.add("\(type(of: $0))") }], owner: nil, .init(),
       name: .closure(file: "", line: 0))
     await observed.core.untilIdle()
     heard.clear()

@@ -7,7 +7,7 @@ import Testing
 
 /// What a task that a hook has started knows of the hook: its own call for ever, and never a later one.
 @Suite struct HookCallTests {
-  struct Ping: LifecycleNotification {}
+  struct Ping: CustomNotification {}
 
   /// Where a task says it is, and whether that is still the case.
   private static func place() -> String {
@@ -115,7 +115,7 @@ import Testing
 
   /// A leftover task does nothing in the name of a hook that has ended: its post is one of its own.
   @Test(.timeLimit(.minutes(1))) func aLeftoverTaskPostsForItself() async throws {
-    struct Pong: LifecycleNotification {}
+    struct Pong: CustomNotification {}
     let mock = MockLifecycleSubject()
     let log = Log()
     let (gate, posts) = (Gate(), Gate())

@@ -37,7 +37,7 @@ import Testing
     let core = LifecycleCore(configuration: configuration, executor: executor(allowed))
     let log = Log()
     let observer = Listener("a", log)
-    core.add(observer, phase: .standard)
+    core.add(observer)
     try core.executor.listen()
     var reports = reports(of: core)
     core.receive(LifecycleEvent(.launch, cause: LifecycleCause(.launch)))
@@ -60,8 +60,8 @@ import Testing
     let release = Semaphore()
     let blocking = Scripted(background: { _ in release.wait() })
     let observer = Listener("a", log)
-    core.add(observer, phase: .standard)
-    core.add(blocking, phase: .standard)
+    core.add(observer)
+    core.add(blocking)
     try core.executor.listen()
     var reports = reports(of: core)
     core.receive(LifecycleEvent(.launch, cause: LifecycleCause(.launch)))
@@ -102,8 +102,8 @@ import Testing
     let count = 6
     let blocking = (0..<count).map { _ in Scripted(background: { _ in release.wait() }) }
     let healthy = Listener("healthy", Log())
-    core.add(healthy, phase: .standard)
-    for observer in blocking { core.add(observer, phase: .standard) }
+    core.add(healthy)
+    for observer in blocking { core.add(observer) }
     var reports = reports(of: core)
     core.receive(LifecycleEvent(.launch, cause: LifecycleCause(.launch)))
     _ = await reports.next()
@@ -140,7 +140,7 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(1))) func anIdleSubjectHasTwoThreadsAndNoTimer() async throws {
-    let subject = LifecycleSubject(configuration)
+    let subject = LifecycleSubject(configuration: configuration)
     // Several: a driver that goes on leaves the deadline of the hook before.
     let listeners = ["a", "b", "c"].map { Listener($0, Log()) }
     for listener in listeners { subject.addObserver(listener) }
@@ -158,7 +158,7 @@ import Testing
         await gate.wait()
         ended.open()
       })
-      core.add(stuck, phase: .standard)
+      core.add(stuck)
       var reports = reports(of: core)
       core.receive(LifecycleEvent(.launch, cause: LifecycleCause(.launch)))
       _ = await reports.next()
@@ -180,7 +180,7 @@ import Testing
     let configuration = configuration
     weak var isAlive: LifecycleCore?
     func start() async throws -> [AnyObject] {
-      let subject = LifecycleSubject(configuration)
+      let subject = LifecycleSubject(configuration: configuration)
       holder.subject.withLock { $0 = subject }
       isAlive = subject.core
       let token = subject.observe(DidEnterBackground.self) { _ in
@@ -195,7 +195,7 @@ import Testing
       return [token]
     }
     let tokens = try await start()
-    holder.subject.withLock { $0 }?.enterBackground()
+    holder.subject.withLock { $0 }?.pause()
     await dropped.wait()
     try await eventually { isAlive == nil }
     withExtendedLifetime(tokens) {}

@@ -62,7 +62,7 @@ private final class Doorbell: LifecycleSource {
     let core = LifecycleCore(configuration: configuration)
     let doorbell = Doorbell()
     try core.listen(to: doorbell)
-    for observer in observers { core.add(observer, phase: .standard) }
+    for observer in observers { core.add(observer) }
     var reports = core.stream(of: .reports, bufferingNewest: 64, as: LifecycleReport.self)
       .makeAsyncIterator()
     doorbell.ring(.launch)
@@ -169,7 +169,7 @@ private final class Doorbell: LifecycleSource {
   /// never more threads than there may be.
   @Test(.timeLimit(.minutes(2)), arguments: [1, 30, 100, 1000])
   func handingOverAtAnyMoment(microseconds: Int) async throws {
-    struct Ping: LifecycleNotification { let number: Int }
+    struct Ping: CustomNotification { let number: Int }
     let mostThreads = Atomic<Int>(0)
     let (core, doorbell, reports) = try await core([], patient)
     let heard = Mutex<[Int]>([])
@@ -180,7 +180,7 @@ private final class Doorbell: LifecycleSource {
       heard.withLock { $0.append(ping.number) }
     }
     let id = core.add(
-      closures: [hook], owner: nil, phase: .standard, name: .closure(file: #fileID, line: #line))
+      closures: [hook], owner: nil, .init(), name: .closure(file: #fileID, line: #line))
     let count = 150
     await withTaskGroup(of: Void.self) { group in
       group.addTask {

@@ -5,7 +5,7 @@ import Testing
 
 /// What the machine's parts do together, step by step: single rules that a simulated life seldom comes to.
 @Suite struct LifecycleMachineTests {
-  private struct Note: LifecycleNotification {}
+  private struct Note: CustomNotification {}
 
   private static let observer = Subscriber(
     id: ObserverID(value: 1, slot: 0), phase: .standard, name: .type(Int.self),

@@ -65,7 +65,7 @@ import Testing
 
   /// Being killed for a blocked pool would cost the save.
   @Test func aStopIsNotAskedNorADrain() async {
-    var configuration = LifecycleConfiguration(drainDelay: .seconds(5), logsProblems: false)
+    var configuration = LifecycleConfiguration(stopDelay: .seconds(5), logsProblems: false)
     configuration.livenessFile = path
     let mock = MockLifecycleSubject(configuration: configuration)
     mock.inject(.sigterm)

@@ -57,7 +57,7 @@ struct MachineModel {
     init(_ machine: consuming LifecycleMachine) { self.machine = machine }
   }
 
-  private struct Note: LifecycleNotification {}
+  private struct Note: CustomNotification {}
 
   private static let ordinaryPost = PostID(value: 1)
   private static let postInHook = PostID(value: 2)
@@ -82,10 +82,10 @@ struct MachineModel {
   init(_ setup: Setup) {
     self.setup = setup
     var configuration = LifecycleConfiguration(
-      hookDeadline: .seconds(10), cancellationGrace: .seconds(1), stopBudget: .seconds(40),
+      hookDeadline: .seconds(10), cancellationGrace: .seconds(1), stopTimeout: .seconds(40),
       saveReserve: .seconds(5), exitGrace: .seconds(2), logsProblems: false)
     configuration.terminatesWhenLaunchFails = setup.launchMayFail
-    if setup.drains { configuration.drainDelay = .seconds(3) }
+    if setup.drains { configuration.stopDelay = .seconds(3) }
     shared = Shared(LifecycleMachine(.init(configuration: configuration)))
     observers = Array(repeating: Observer(), count: setup.observers)
     if !setup.joinsLate {

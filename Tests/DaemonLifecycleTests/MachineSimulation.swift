@@ -33,7 +33,7 @@ struct MachineSimulation: ~Copyable {
     var history = ObserverHistory()
   }
 
-  private struct Note: LifecycleNotification {}
+  private struct Note: CustomNotification {}
 
   private var random: SeededGenerator
   private var machine: LifecycleMachine
@@ -80,11 +80,11 @@ struct MachineSimulation: ~Copyable {
     var configuration = LifecycleConfiguration(
       hookDeadline: .seconds(random.below(10) + 1),
       cancellationGrace: .milliseconds(random.below(2000)),
-      stopBudget: random.chance(70) ? .seconds(random.below(40) + 1) : nil,
+      stopTimeout: random.chance(70) ? .seconds(random.below(40) + 1) : nil,
       saveReserve: .seconds(random.below(8)), exitGrace: random.chance(50) ? .seconds(2) : nil,
       logsProblems: false)
     configuration.terminatesWhenLaunchFails = random.chance(30)
-    if random.chance(30) { configuration.drainDelay = .seconds(random.below(5)) }
+    if random.chance(30) { configuration.stopDelay = .seconds(random.below(5)) }
     machine = LifecycleMachine(
       .init(
         configuration: configuration, hasServiceManager: random.chance(50),

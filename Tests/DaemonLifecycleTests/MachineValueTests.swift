@@ -221,8 +221,8 @@ private func constants(
 @Suite struct StopTests {
   private let configuration: LifecycleConfiguration = {
     var configuration = LifecycleConfiguration(
-      stopBudget: .seconds(30), saveReserve: .seconds(5), exitGrace: .seconds(2))
-    configuration.drainDelay = .seconds(3)
+      stopTimeout: .seconds(30), saveReserve: .seconds(5), exitGrace: .seconds(2))
+    configuration.stopDelay = .seconds(3)
     return configuration
   }()
   private let event = LifecycleEvent(.terminate)

@@ -82,7 +82,8 @@ import Testing
     configuration.systemd = .off
     configuration.systemd.environment = ServiceEnvironment(manager.environment)
     #expect(
-      try LifecycleSubject(configuration).preservation.preserve([1], named: "state") == .noStore)
+      try LifecycleSubject(configuration: configuration).preservation.preserve([1], named: "state")
+        == .noStore)
     #expect(manager.messages == [])
   }
 }

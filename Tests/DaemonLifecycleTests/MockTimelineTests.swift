@@ -94,7 +94,7 @@ import Testing
 
   @Test func theDrainIsPartOfIt() async throws {
     let mock = MockLifecycleSubject(
-      configuration: LifecycleConfiguration(drainDelay: .seconds(5), logsProblems: false))
+      configuration: LifecycleConfiguration(stopDelay: .seconds(5), logsProblems: false))
     let observer = Sleeper(mock, save: .seconds(5))
     mock.addObserver(observer)
     await mock.settled()

@@ -30,7 +30,7 @@ import Testing
       guard table.hasObserver(ObjectIdentifier(object)) == isThere else { return false }
       if !isThere {
         owners[index].observer = insert {
-          ObserverEntry(id: $0, observer: object, phase: .standard, name: nil)
+          ObserverEntry(id: $0, observer: object, isOwned: false, .init())
         }
       }
       return true
@@ -39,7 +39,7 @@ import Testing
     mutating func addClosure(_ index: Int) {
       guard let object = owners[index].object else { return }
       let id = insert {
-        ObserverEntry(id: $0, closures: [.none], owner: object, phase: .standard, name: .body)
+        ObserverEntry(id: $0, closures: [.none], owner: object, .init(), name: .body)
       }
       owners[index].closures.insert(id)
     }
@@ -88,7 +88,7 @@ import Testing
       case 2: if let index { model.addClosure(index) }
       case 3:
         _ = model.insert {
-          ObserverEntry(id: $0, closures: [.none], owner: nil, phase: .standard, name: .body)
+          ObserverEntry(id: $0, closures: [.none], owner: nil, .init(), name: .body)
         }
       case 4:
         // Dies with all that it has registered; its address is free for another.
@@ -137,7 +137,7 @@ import Testing
       let address = ObjectIdentifier(observer)
       #expect(!table.hasObserver(address))
       let id = table.nextID(UInt64(value))
-      table.insert(ObserverEntry(id: id, observer: observer, phase: .standard, name: nil))
+      table.insert(ObserverEntry(id: id, observer: observer, isOwned: false, .init()))
       #expect(table.hasObserver(address))
       if let dead = seen[address] {
         wasReused = true

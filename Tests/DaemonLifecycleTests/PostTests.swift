@@ -7,7 +7,7 @@ import Testing
 @Suite struct PostTests {
   let log = Log()
 
-  struct CacheInvalidated: LifecycleNotification, Equatable { let region: String }
+  struct CacheInvalidated: CustomNotification, Equatable { let region: String }
 
   @Test func notificationsOfOnesOwn() async throws {
     let mock = MockLifecycleSubject()

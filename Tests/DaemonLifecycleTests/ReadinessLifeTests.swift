@@ -61,10 +61,10 @@ import Testing
 
   @Test func aLaunchInTheBackgroundIsNotReady() async {
     let mock = mock(.launching)
-    mock.enterBackground()
+    mock.pause()
     await mock.launch()
     #expect(!isReady)
-    mock.enterForeground()
+    mock.resume()
     await mock.settled()
     #expect(isReady)
   }
@@ -133,12 +133,12 @@ import Testing
   @Test func eachReasonMustGo() async {
     let mock = mock()
     let other = BackgroundReason("no database")
-    mock.enterBackground(for: other)
-    mock.enterBackground()
-    mock.enterForeground(for: other)
+    mock.pause(for: other)
+    mock.pause()
+    mock.resume(for: other)
     await mock.settled()
     #expect(!isReady)
-    mock.enterForeground()
+    mock.resume()
     await mock.settled()
     #expect(isReady)
   }
@@ -169,16 +169,16 @@ import Testing
         group.addTask {
           let reason = BackgroundReason("\(number)")
           for _ in 0..<100 {
-            mock.enterBackground(for: reason)
+            mock.pause(for: reason)
             #expect(!exists(path), "its reason is there")
-            mock.enterForeground(for: reason)
+            mock.resume(for: reason)
           }
         }
       }
     }
     await mock.settled()
     #expect(mock.state == .foreground && isReady)
-    mock.enterBackground()
+    mock.pause()
     await mock.settled()
     #expect(!isReady)
   }

@@ -125,7 +125,7 @@ struct Simulation {
     }
   }
 
-  private struct Posted: LifecycleNotification {}
+  private struct Posted: CustomNotification {}
 
   private mutating func receive(_ kind: LifecycleEvent.Kind) {
     trace.append("event \(kind)")

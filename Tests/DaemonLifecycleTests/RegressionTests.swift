@@ -15,10 +15,10 @@ import Testing
 
   /// A transition's last step was no longer wanted, and whoever waited for the transition waited for ever.
   @Test(.timeLimit(.minutes(1))) func aPauseBeforeTheLaunchDoesNotHoldItUp() async throws {
-    let subject = LifecycleSubject(configuration)
+    let subject = LifecycleSubject(configuration: configuration)
     let listener = Listener("a", log)
     subject.addObserver(listener)
-    subject.enterBackground()
+    subject.pause()
     try await subject.start()
     #expect(subject.state == .background)
     #expect(log.all == ["a launch"])
@@ -61,7 +61,7 @@ import Testing
   }
 
   @Test(.timeLimit(.minutes(1))) func aSleepOnTheClockOfASubjectThatGoesAway() async throws {
-    var subject: LifecycleSubject? = LifecycleSubject(configuration)
+    var subject: LifecycleSubject? = LifecycleSubject(configuration: configuration)
     try await subject?.start()
     let core = try #require(subject).core
     let task = Task { try await LifecycleClock(keeper: core).sleep(until: .distantFuture) }
@@ -178,7 +178,7 @@ import Testing
   @Test(.timeLimit(.minutes(1)), arguments: [LifecycleState.launching, .background, .foreground])
   func foregroundEndsWithTheDaemon(_ state: LifecycleState) async throws {
     let configuration = LifecycleConfiguration(
-      stopBudget: .seconds(2), saveReserve: .seconds(1), exitGrace: nil, logsProblems: false)
+      stopTimeout: .seconds(2), saveReserve: .seconds(1), exitGrace: nil, logsProblems: false)
     let mock = MockLifecycleSubject(state: state, configuration: configuration)
     let gate = Gate()
     let stuck = Scripted(save: { _ in await gate.wait() })
@@ -194,7 +194,7 @@ import Testing
   }
 
   @Test func aPostInASaveHasTheSavesTime() async throws {
-    struct Note: LifecycleNotification {}
+    struct Note: CustomNotification {}
     let mock = MockLifecycleSubject()
     let log = log
     let (began, goesOn) = (Gate(), Gate())
@@ -297,7 +297,7 @@ import Testing
   }
 
   @Test func aNestedPostEndsWithItsHook() async throws {
-    struct Note: LifecycleNotification {}
+    struct Note: CustomNotification {}
     let mock = MockLifecycleSubject()
     let gate = Gate()
     let log = log
@@ -338,7 +338,7 @@ import Testing
       }
       func answer() {}
     }
-    let subject = LifecycleSubject(configuration)
+    let subject = LifecycleSubject(configuration: configuration)
     try await subject.start()
     let (blocked, free) = (Lane(subject), Lane(subject))
     await free.answer()  // a thread is parked, or on its way
@@ -354,7 +354,7 @@ import Testing
   /// Observers that block in the pause and in the save, and one whose hook's children block.
   @Test(.timeLimit(.minutes(1)), arguments: [false, true])
   func blockedHooksLeaveAThreadForTheHealthy(inChildren: Bool) async throws {
-    let subject = LifecycleSubject(configuration)
+    let subject = LifecycleSubject(configuration: configuration)
     let release = Blocker()
     let healthy = Listener("healthy", log)
     let blocking = (0..<3).map { _ in

@@ -232,7 +232,7 @@ import Testing
         if number == 150 { while !Task.isCancelled { await Task.yield() } }
       }
     }
-    for member in members { core.add(member, phase: .standard) }
+    for member in members { core.add(member) }
     var reports = core.stream(of: .reports, bufferingNewest: 64, as: LifecycleReport.self)
       .makeAsyncIterator()
     core.receive(LifecycleEvent(.launch, cause: LifecycleCause(.launch)))

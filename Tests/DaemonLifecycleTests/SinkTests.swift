@@ -34,6 +34,8 @@ final class FactLog: LifecycleSink {
       case .readyToSleep: "ready to sleep"
       case .closed: "closed"
       case .warning(let text): "warning \(text)"
+      case .remark(let text): "remark: \(text)"
+      case .recovered: "recovered"
       case .terminated(let exit): "terminated \(exit.code)"
       }
     }
@@ -140,8 +142,8 @@ struct ObservedCore {
       try await core.clockForTesting.sleep(for: .milliseconds(1500))
     })
     let quick = Scripted()
-    core.add(slow, phase: LifecyclePhase(order: 1))
-    core.add(quick, phase: LifecyclePhase(order: 0))
+    core.add(slow, .init(phase: LifecyclePhase(order: 1)))
+    core.add(quick, .init(phase: LifecyclePhase(order: 0)))
     await core.untilIdle()
     core.receive(LifecycleEvent(.terminate))
     await core.advance(by: .seconds(5))
@@ -154,14 +156,14 @@ struct ObservedCore {
 
   @Test func moreTimeIsAskedForWhereSystemdWaits() async {
     let observed = ObservedCore(
-      LifecycleConfiguration(hookDeadline: .seconds(10), stopBudget: .seconds(20), exitGrace: nil))
+      LifecycleConfiguration(hookDeadline: .seconds(10), stopTimeout: .seconds(20), exitGrace: nil))
     let core = observed.core
     _ = await core.launch()
     let long = Scripted(background: { notification in
       notification.context.extendDeadline(by: .seconds(60))
       try await core.clockForTesting.sleep(for: .seconds(50))
     })
-    core.add(long, phase: .standard)
+    core.add(long)
     await core.untilIdle()
     core.receive(LifecycleEvent(.terminate))
     await core.advance(by: .seconds(100))
@@ -177,7 +179,7 @@ struct ObservedCore {
   @Test func withoutAServiceManagerTheBudgetIsTheLimit() async {
     let observed = ObservedCore(
       LifecycleConfiguration(
-        hookDeadline: .seconds(10), stopBudget: .seconds(20), exitGrace: nil, logsProblems: false),
+        hookDeadline: .seconds(10), stopTimeout: .seconds(20), exitGrace: nil, logsProblems: false),
       isServiceManager: false)
     let core = observed.core
     _ = await core.launch()
@@ -185,7 +187,7 @@ struct ObservedCore {
       notification.context.extendDeadline(by: .seconds(60))
       try await core.clockForTesting.sleep(for: .seconds(50))
     })
-    core.add(long, phase: .standard)
+    core.add(long)
     await core.untilIdle()
     core.receive(LifecycleEvent(.terminate))
     await core.advance(by: .seconds(100))
@@ -198,7 +200,7 @@ struct ObservedCore {
     let core = observed.core
     _ = await core.launch()
     let long = Scripted(background: { $0.context.extendDeadline(by: .seconds(60)) })
-    core.add(long, phase: .standard)
+    core.add(long)
     await observed.send(.enterBackground(.operator))
     #expect(!observed.log.names.contains { $0.hasPrefix("extended") })
   }
@@ -208,7 +210,7 @@ struct ObservedCore {
     (.seconds(5), .seconds(60), 5.0), (.seconds(60), .seconds(10), 9.0), (.seconds(7), nil, 7.0),
   ])
   func theStopBudgetIsWhatIsAllowed(configured: Duration?, allowed: Duration?, seconds: Double) {
-    let configuration = LifecycleConfiguration(stopBudget: configured, exitGrace: nil)
+    let configuration = LifecycleConfiguration(stopTimeout: configured, exitGrace: nil)
     let start = MonotonicTime(nanoseconds: 0)
     let budget = StopBudget(configuration, allowed: allowed, from: start)
     #expect(start.duration(to: budget.end) == .seconds(seconds))
@@ -237,7 +239,7 @@ struct ObservedCore {
     let stuck = Scripted(
       background: { _ in try await core.clockForTesting.sleep(for: .seconds(100)) },
       save: { _ in saved.withLock { $0 = true } })
-    core.add(stuck, phase: .standard)
+    core.add(stuck)
     await core.untilIdle()
     core.receive(.sleepDelay(.seconds(4)))
     core.receive(.event(LifecycleEvent(.suspend)))
@@ -265,14 +267,14 @@ struct ObservedCore {
     let late = Mutex<Listener?>(nil)
     let gate = Gate()
     let unpaused = Listener("unpaused", log)
-    core.add(unpaused, phase: LifecyclePhase(order: -1))
+    core.add(unpaused, .init(phase: LifecyclePhase(order: -1)))
     let stuck = Scripted(background: { _ in
       let listener = Listener("late", log)
       late.withLock { $0 = listener }
-      core.add(listener, phase: .standard)
+      core.add(listener)
       await gate.wait()
     })
-    core.add(stuck, phase: .standard)
+    core.add(stuck)
     await core.untilIdle()
     log.clear()
     core.receive(.sleepDelay(.seconds(4)))
@@ -362,7 +364,7 @@ struct ObservedCore {
     _ core: LifecycleCore, _ type: N.Type, _ body: @escaping @Sendable (N) async throws -> Void
   ) -> ObservationToken {
     let id = core.add(
-      closures: [.closure(for: type, body)], owner: nil, phase: .standard,
+      closures: [.closure(for: type, body)], owner: nil, .init(),
       name: .closure(file: "SinkTests.swift", line: 0))
     return ObservationToken { core.remove(id) }
   }

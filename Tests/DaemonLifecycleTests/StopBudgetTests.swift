@@ -7,7 +7,7 @@ import Testing
   private func stopping(_ observer: Scripted) async -> ObservedCore {
     let observed = ObservedCore(
       LifecycleConfiguration(hookDeadline: .seconds(100), exitGrace: nil, logsProblems: false))
-    observed.core.add(observer, phase: .standard)
+    observed.core.add(observer)
     _ = await observed.core.launch()
     observed.core.receive(Self.sigterm)
     return observed
@@ -33,6 +33,7 @@ import Testing
     let gate = Gate()
     let obedient = Scripted(background: { _ in await gate.wait() })
     let observed = await stopping(obedient)
+    await observed.core.advance(by: .seconds(1))
     observed.core.receive(Self.sigterm)
     await observed.core.advance(by: .milliseconds(100))
     gate.open()

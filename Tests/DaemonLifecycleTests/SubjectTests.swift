@@ -10,7 +10,7 @@ import Testing
     signals: .none, exitGrace: nil, logsProblems: false)
 
   @Test func startsOnce() async throws {
-    let subject = LifecycleSubject(configuration)
+    let subject = LifecycleSubject(configuration: configuration)
     try await subject.start()
     #expect(subject.state == .foreground)
     await #expect(throws: LifecycleError.alreadyStarted) { try await subject.start() }
@@ -18,7 +18,7 @@ import Testing
   }
 
   @Test func runsItsBodyAndEnds() async throws {
-    let subject = LifecycleSubject(configuration)
+    let subject = LifecycleSubject(configuration: configuration)
     let log = Log()
     let listener = Listener("a", log)
     subject.addObserver(listener)
@@ -31,13 +31,13 @@ import Testing
   }
 
   @Test func aBodyThatThrows() async throws {
-    let result = try await LifecycleSubject(configuration).run { throw Failure() }
+    let result = try await LifecycleSubject(configuration: configuration).run { throw Failure() }
     #expect(result.code == 1)
     #expect(result.error is Failure)
   }
 
   @Test func terminatedBeforeItRuns() async throws {
-    let subject = LifecycleSubject(configuration)
+    let subject = LifecycleSubject(configuration: configuration)
     let log = Log()
     let listener = Listener("a", log)
     subject.addObserver(listener)
@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test func theCallersCancellationTerminates() async throws {
-    let subject = LifecycleSubject(configuration)
+    let subject = LifecycleSubject(configuration: configuration)
     let foregrounds = subject.notifications(of: WillEnterForeground.self)
     let task = Task { try await subject.run() }
     for await _ in foregrounds { break }
@@ -58,7 +58,7 @@ import Testing
   }
 
   @Test func anEventInTheLaunchComesAfterIt() async throws {
-    let subject = LifecycleSubject(configuration)
+    let subject = LifecycleSubject(configuration: configuration)
     let log = Log()
     let listener = Listener("a", log)
     let token = subject.observe(DidFinishLaunching.self) { [unowned subject] _ in subject.reload() }
@@ -77,7 +77,7 @@ import Testing
     for goesOn in [false, true] {
       var configuration = configuration
       configuration.terminatesWhenLaunchFails = !goesOn
-      let subject = LifecycleSubject(configuration)
+      let subject = LifecycleSubject(configuration: configuration)
       let token = subject.observe(DidFinishLaunching.self) { _ in throw Failure() }
       let report = try await subject.start()
       #expect(report.problems.count == 1)
@@ -89,7 +89,7 @@ import Testing
   }
 
   @Test func theClockSleepsAndIsCancelled() async throws {
-    let subject = LifecycleSubject(configuration)
+    let subject = LifecycleSubject(configuration: configuration)
     let clock = subject.clock
     let before = clock.now
     try await clock.sleep(for: .milliseconds(20))
@@ -102,13 +102,13 @@ import Testing
   @Test func extremeDurationsDoNotTrap() async throws {
     let extreme = LifecycleConfiguration(
       signals: .none, hookDeadline: .seconds(Int64.max), cancellationGrace: .seconds(Int64.max),
-      stopBudget: .seconds(Int64.max), saveReserve: .seconds(Int64.max), exitGrace: nil,
+      stopTimeout: .seconds(Int64.max), saveReserve: .seconds(Int64.max), exitGrace: nil,
       logsProblems: false)
     let nothing = LifecycleConfiguration(
-      signals: .none, hookDeadline: .zero, cancellationGrace: .zero, stopBudget: .zero,
+      signals: .none, hookDeadline: .zero, cancellationGrace: .zero, stopTimeout: .zero,
       saveReserve: .zero, exitGrace: nil, logsProblems: false)
     for configuration in [extreme, nothing] {
-      let subject = LifecycleSubject(configuration)
+      let subject = LifecycleSubject(configuration: configuration)
       let listener = Listener("a", Log())
       subject.addObserver(listener)
       let result = try await subject.run {}

@@ -16,7 +16,7 @@ import Testing
 
   private func configuration(budget: Duration, reserve: Duration) -> LifecycleConfiguration {
     LifecycleConfiguration(
-      hookDeadline: .seconds(30), stopBudget: budget, saveReserve: reserve, exitGrace: nil,
+      hookDeadline: .seconds(30), stopTimeout: budget, saveReserve: reserve, exitGrace: nil,
       logsProblems: false)
   }
 
@@ -122,7 +122,9 @@ import Testing
     mock.addObserver(stuck)
     await mock.settled()
     mock.inject(.sigterm)
+    await mock.advance(by: .seconds(1))
     mock.inject(.sigint)
+    await mock.advance(by: .seconds(1))
     #expect(mock.immediateExitCode == nil)
     mock.inject(.sigint)
     #expect(mock.immediateExitCode == 130)

@@ -39,7 +39,7 @@ import Testing
 
   @Test(arguments: [UnixSignal("CONT")!, UnixSignal("SEGV")!, UnixSignal("FPE")!])
   func whatCannotBeMappedIsRefused(_ signal: UnixSignal) async throws {
-    let subject = LifecycleSubject(.init(signals: [signal: .saveState]))
+    let subject = LifecycleSubject(configuration: .init(signals: [signal: .saveState]))
     await #expect(throws: LifecycleError.self) { try await subject.start() }
     do { try await subject.start() } catch LifecycleError.signalNotMappable(let named, let reason) {
       #expect(named == signal)

@@ -6,7 +6,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-private struct CacheDropped: BridgedNotification {
+private struct CacheDropped: BridgedNotification, CustomNotification {
   static let name = Notification.Name("CacheDropped")
   let count: Int
   static func makeNotification(_ message: Self) -> Notification {
@@ -17,11 +17,11 @@ private struct CacheDropped: BridgedNotification {
 }
 
 /// Its name is the one that Foundation gives to its messages.
-private struct Misnamed: BridgedNotification {
+private struct Misnamed: BridgedNotification, CustomNotification {
   static var name: Notification.Name { Notification.Name(_typeName(Misnamed.self)) }
 }
 
-private struct PlainlyBridged: BridgedNotification {}
+private struct PlainlyBridged: BridgedNotification, CustomNotification {}
 
 /// Notes what it hears.
 private final class Listener: BackgroundObserver, StateObserver, ForegroundObserver {
@@ -269,8 +269,9 @@ private let packageNames: [Notification.Name] = [
   @Test func aRealSubjectBridgesToo() async throws {
     let center = NotificationCenter()
     let subject = LifecycleSubject(
-      LifecycleConfiguration(
-        signals: .none, exitGrace: nil, logsProblems: false, systemd: .off))
+      configuration:
+        LifecycleConfiguration(
+          signals: .none, exitGrace: nil, logsProblems: false, systemd: .off))
     let notes = Notes<String>()
     let removals = packageNames.map { name in
       center.note(name) { _ in notes.add("\(name.rawValue) on \(threadName())") }

@@ -11,8 +11,8 @@ private struct DiskFull: Error, CustomStringConvertible {
 }
 
 /// Called like one of the package's.
-private struct WillSuspend: LifecycleNotification {}
-private struct CacheDropped: LifecycleNotification {}
+private struct WillSuspend: CustomNotification {}
+private struct CacheDropped: CustomNotification {}
 private enum Poller {}
 private enum Database {}
 private enum Cache {}

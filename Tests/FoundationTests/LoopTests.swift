@@ -7,7 +7,7 @@ import Testing
 
 // What crosses once crosses no second time. That no type goes both ways is the compiler's to check.
 
-private struct Ping: BridgedNotification {
+private struct Ping: BridgedNotification, CustomNotification {
   static let name = Notification.Name("Ping")
   let number: Int
 }

@@ -113,14 +113,14 @@ final class KubernetesTests: XCTestCase {
     XCTAssertNil(StopBudget.drainProblem(configuration))
     let grace = Duration.seconds(try number("terminationGracePeriodSeconds"))
     let needed =
-      configuration.drainDelay + configuration.hookDeadline + configuration.cancellationGrace
+      configuration.stopDelay + configuration.hookDeadline + configuration.cancellationGrace
       + configuration.saveReserve + (configuration.exitGrace ?? .zero)
-    XCTAssertLessThan(needed, try XCTUnwrap(configuration.stopBudget))
-    XCTAssertLessThan(try XCTUnwrap(configuration.stopBudget), grace)
+    XCTAssertLessThan(needed, try XCTUnwrap(configuration.stopTimeout))
+    XCTAssertLessThan(try XCTUnwrap(configuration.stopTimeout), grace)
     let found =
       try number("periodSeconds", after: "readinessProbe")
       * number("failureThreshold", after: "readinessProbe")
-    XCTAssertGreaterThan(configuration.drainDelay, .seconds(found))
+    XCTAssertGreaterThan(configuration.stopDelay, .seconds(found))
   }
 
   // MARK: The image and the guide

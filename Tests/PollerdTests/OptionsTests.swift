@@ -16,7 +16,7 @@ final class OptionsTests: XCTestCase {
     expected.givenStateDirectory = "d"
     expected.readyFile = "/r"
     expected.aliveFile = "/a"
-    expected.drainDelay = .milliseconds(1500)
+    expected.stopDelay = .milliseconds(1500)
     let spaced = [
       "--interval", "0.25", "--source", "/x", "--config", "c", "--state", "d", "--ready-file", "/r",
       "--alive-file", "/a",
@@ -88,11 +88,11 @@ final class OptionsTests: XCTestCase {
     let none = try options.lifecycle(ServiceEnvironment([:]))
     XCTAssertEqual(none.readinessFile, "/run/r")
     XCTAssertEqual(none.livenessFile, "/run/a")
-    XCTAssertEqual(none.drainDelay, .seconds(2))
-    XCTAssertNil(none.stopBudget)
+    XCTAssertEqual(none.stopDelay, .seconds(2))
+    XCTAssertNil(none.stopTimeout)
     let name = "TERMINATION_GRACE_PERIOD_SECONDS"
     let container = try options.lifecycle(ServiceEnvironment([name: "30"]))
-    XCTAssertEqual(container.stopBudget, .seconds(28))
+    XCTAssertEqual(container.stopTimeout, .seconds(28))
     XCTAssertThrowsError(try options.lifecycle(ServiceEnvironment([name: "-1"])))
   }
 

@@ -97,8 +97,11 @@ final class ContainerTests: XCTestCase {
 
   func testASecondSignalEndsTheDrain() throws {
     let container = try pollerd(["--drain", "30"])
+    let began = now()
     container.send(SIGTERM)
     try eventually("it is not ready") { !isReady }
+    // Sooner it would be the same stop again.
+    try eventually("another signal means more") { now() > began + 2 }
     let polls = container.process.output.filter { $0.hasPrefix("poll ") }.count
     try container.process.expect("poll \(polls + 3) ")
     container.send(SIGTERM)

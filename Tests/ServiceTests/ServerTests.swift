@@ -18,7 +18,9 @@ import Testing
   }
 
   private func run() -> Task<Void, any Error> {
-    Task { [mock, server] in try await mock.foreground { try await server.serve() } }
+    Task { [mock, server] in
+      try await mock.foreground(draining: .seconds(20)) { try await server.serve($0) }
+    }
   }
 
   /// Peers block, which the few threads of Swift's pool are not for.
@@ -41,8 +43,6 @@ import Testing
     }
     await mock.untilSleeping()
     mock.inject(.sigusr1)
-    // The answer and the limit of its grace: neither is over.
-    await mock.untilSleeping(2)
     await mock.advance(by: .seconds(3))
     #expect(try await heard == "waited 3 s\n")
     let report = await mock.settled()
@@ -52,8 +52,22 @@ import Testing
     try await serving.value
   }
 
-  /// It would keep the pause waiting for a minute.
-  @Test func anAnswerThatTakesTooLongIsGivenUp() async throws {
+  @Test func whoIsIdleEndsAtOnce() async throws {
+    let serving = run()
+    async let heard = peer { peer in
+      peer.send("wait 1\n")
+      return peer.receive(1000)
+    }
+    await mock.untilSleeping()
+    await mock.advance(by: .seconds(1))
+    await mock.send(.sigterm)
+    #expect(try await heard == "waited 1 s\n")
+    #expect(mock.exit?.code == 0)
+    try await serving.value
+  }
+
+  /// It would keep the stop waiting for a minute.
+  @Test func anAnswerThatTakesTooLongIsCutOffAndSaid() async throws {
     let serving = run()
     async let heard = peer { peer in
       peer.send("wait 60\n")
@@ -61,11 +75,10 @@ import Testing
     }
     await mock.untilSleeping()
     mock.inject(.sigterm)
-    await mock.untilSleeping(2)
-    await mock.advance(by: .seconds(5))
+    await mock.advance(by: .seconds(20))
     #expect(try await heard == "")
     await mock.settled()
-    #expect(mock.exit?.code == 0)
+    #expect(mock.exit?.code == 124)
     try await serving.value
   }
 

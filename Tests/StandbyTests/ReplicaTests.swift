@@ -26,7 +26,7 @@ import Testing
       let (sayings, sink) = AsyncStream.makeStream(of: String.self)
       self.sayings = sayings
       let replica = try Replica(name: name, ledger: path) { sink.yield($0) }
-      mock.enterBackground()
+      mock.pause()
       work = Task { [mock] in
         defer { sink.finish() }
         try await replica.work(every: .seconds(1), in: mock)

@@ -21,10 +21,11 @@ package final class ChildProcess {
   /// - Parameter ignoring: signals that the child starts with ignored, as nohup(1) does for SIGHUP.
   /// - Parameter blocking: signals that it starts with blocked, as children of Dispatch's threads do.
   /// - Parameter stderr: the path of what its standard error is; by default it is ours.
+  /// - Parameter terminal: the path of the terminal that it controls, as the leader of a session of its own.
   package init(
     _ executable: String, _ arguments: [String], environment: [String: String] = [:],
     ignoring: [Int32] = [], blocking: [Int32] = [], stderrToStdout: Bool = false,
-    stderr: String? = nil
+    stderr: String? = nil, terminal: String? = nil
   ) throws {
     var out: [Int32] = [0, 0]
     var life: [Int32] = [0, 0]
@@ -33,7 +34,8 @@ package final class ChildProcess {
     for descriptor in out + life { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
-    posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0)
+    // The first terminal that the leader of a session opens is the session's.
+    posix_spawn_file_actions_addopen(&actions, 0, terminal ?? "/dev/null", O_RDWR, 0)
     posix_spawn_file_actions_adddup2(&actions, out[1], 1)
     if stderrToStdout { posix_spawn_file_actions_adddup2(&actions, out[1], 2) }
     if let stderr {
@@ -42,7 +44,8 @@ package final class ChildProcess {
     posix_spawn_file_actions_adddup2(&actions, life[1], 9)
     var attributes = posix_spawnattr_t()
     posix_spawnattr_init(&attributes)
-    Self.set(&attributes, ignoring: ignoring, blocking: blocking)
+    Self.set(
+      &attributes, ignoring: ignoring, blocking: blocking, ownSession: terminal != nil)
     let argv = ([executable] + arguments).map { strdup($0) } + [nil]
     let envp = Self.withInherited(environment).map { strdup("\($0)=\($1)") } + [nil]
     defer {
@@ -66,7 +69,7 @@ package final class ChildProcess {
 
   /// A group of its own; these signals ignored or blocked, the others as they are by default.
   private static func set(
-    _ attributes: inout posix_spawnattr_t, ignoring: [Int32], blocking: [Int32]
+    _ attributes: inout posix_spawnattr_t, ignoring: [Int32], blocking: [Int32], ownSession: Bool
   ) {
     var mask = sigset_t()
     var defaults = sigset_t()
@@ -76,9 +79,10 @@ package final class ChildProcess {
     for signal in ignoring { sigdelset(&defaults, signal) }
     posix_spawnattr_setsigmask(&attributes, &mask)
     posix_spawnattr_setsigdefault(&attributes, &defaults)
+    // POSIX_SPAWN_SETSID, which is not imported; a session begins with a group.
+    let group = ownSession ? 0x80 : POSIX_SPAWN_SETPGROUP
     posix_spawnattr_setflags(
-      &attributes,
-      Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP))
+      &attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | group))
   }
 
   /// With what a child needs of ours.

@@ -40,9 +40,9 @@ typedef enum {
 /// What has been recorded of one signal since it was last taken.
 typedef struct {
   uint32_t count;               ///< Deliveries recorded, 1 or more.
-  clinux_sender_origin origin;  ///< What `pid` and `uid`, the sender of the last one, are worth.
+  clinux_sender_origin origin;  ///< The kernel, if one was its own; else of the last.
   int32_t pid;                  ///< -1 when the kernel says that it is outside of our pid namespace.
-  uint32_t uid;                 ///< The sender's real user.
+  uint32_t uid;                 ///< The real user of who sent the last one.
   uint64_t sequence;  ///< Grows with each delivery of any signal: which came last.
 } clinux_signal_record;
 

@@ -24,25 +24,68 @@ extension LifecycleObservable {
   /// The clock of deadlines: the system's monotonic one, or that of a mock. Use it for sleeps in hooks too.
   public var clock: LifecycleClock { LifecycleClock(keeper: core) }
 
+  /// What the daemon says of itself, beside its state, in `systemctl status`. Default `nil`: nothing.
+  ///
+  ///     lifecycle.status = "42 clients"  // foreground since 2026-11-21 12:01:07 (launch); 42 clients
+  ///
+  /// On one line, with control characters escaped, of at most 200 bytes. Sent when it has changed, at most once a second:
+  /// the last one counts. It stays over a pause.
+  public var status: String? {
+    get { core.state.withLock { $0.machine.status.text } }
+    set { core.handle(.status(newValue)) }
+  }
+
+  /// How the daemon has ended; `nil` until then.
+  public var exit: LifecycleExit? { core.state.withLock { $0.machine.stop.exit } }
+
   // MARK: Observers
 
-  /// Adds an observer with all the hooks that it has adopted, and holds it weakly.
+  /// Adds an observer with all the hooks that it has adopted, and keeps it: until it is removed, or the daemon has ended.
+  ///
+  ///     lifecycle.addObserver(Saver())
+  ///     lifecycle.addObserver(orders, name: "orders", deadline: .seconds(30))
   ///
   /// A late observer receives what the others have: the launch, then the foreground, if that is where the daemon is.
-  /// Adding an observer twice does nothing.
+  /// Adding an observer twice does nothing. One that has no hook fails its launch, since it would receive nothing.
   ///
   /// - Parameters:
   ///   - observer: A class or an actor that adopts the protocols of its hooks.
+  ///   - name: What reports and logs call it. Default: its type.
   ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
-  public func addObserver(_ observer: some LifecycleObserver, phase: LifecyclePhase = .standard) {
-    core.add(observer, phase: phase)
+  ///   - deadline: How long each of its hooks may take. Default: its phase's, else
+  ///     ``LifecycleConfiguration/hookDeadline``. A stop cuts it to what there is.
+  public func addObserver(
+    _ observer: some LifecycleObserver, name: String? = nil, phase: LifecyclePhase = .standard,
+    deadline: Duration? = nil
+  ) {
+    core.add(
+      observer, .init(phase: phase, name: name.map { .given($0) }, deadline: deadline))
+  }
+
+  /// As ``addObserver(_:name:phase:deadline:)``, for what comes and goes while the daemon lives: held weakly, so somebody
+  /// else must own it.
+  ///
+  /// One that has gone away without being removed is `skipped` (gone) in the next report.
+  ///
+  /// - Parameters:
+  ///   - observer: A class or an actor that adopts the protocols of its hooks.
+  ///   - name: What reports and logs call it. Default: its type.
+  ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
+  ///   - deadline: How long each of its hooks may take. Default: as the phase or the configuration says.
+  public func addObserver(
+    weakly observer: some LifecycleObserver, name: String? = nil,
+    phase: LifecyclePhase = .standard, deadline: Duration? = nil
+  ) {
+    core.add(
+      observer, isOwned: false,
+      .init(phase: phase, name: name.map { .given($0) }, deadline: deadline))
   }
 
   /// Removes everything that an observer, or an owner, has registered. Sends nothing: no hook of it begins
   /// after this returns, and one that runs goes on to its end.
   ///
   /// - Parameter observerOrOwner: An observer that was added, or an owner that was given to
-  ///   ``observe(_:owner:phase:_:)``.
+  ///   ``observe(_:owner:name:phase:deadline:_:)``.
   public func removeObserver(_ observerOrOwner: AnyObject) { core.remove(owner: observerOrOwner) }
 
   /// Calls `body` for every notification of one type, as long as the token lives.
@@ -51,17 +94,23 @@ extension LifecycleObservable {
   ///
   /// - Parameters:
   ///   - type: The type of the notification.
+  ///   - name: What reports and logs call the closure. Default: its place in the source.
   ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
-  ///   - file: Names the closure in reports, together with `line`.
-  ///   - line: Names the closure in reports.
+  ///   - deadline: How long it may take. Default: as the phase or the configuration says.
+  ///   - file: Names a closure without a name, together with `line`.
+  ///   - line: Names a closure without a name.
   ///   - body: A hook like any other: it has a deadline, and what it throws is in the report. Called in its own
   ///     isolation, or on the subject's threads.
   /// - Returns: Ends the observation when it goes away, or is cancelled.
   public func observe<N: LifecycleNotification>(
-    _ type: N.Type, phase: LifecyclePhase = .standard, file: StaticString = #fileID,
-    line: UInt = #line, _ body: @escaping @Sendable (N) async throws -> Void
+    _ type: N.Type, name: String? = nil, phase: LifecyclePhase = .standard,
+    deadline: Duration? = nil, file: StaticString = #fileID, line: UInt = #line,
+    _ body: @escaping @Sendable (N) async throws -> Void
   ) -> ObservationToken {
-    token(.closure(for: type, body), phase, .closure(file: file, line: line))
+    token(
+      .closure(for: type, body),
+      .init(phase: phase, name: name.map { .given($0) }, deadline: deadline),
+      .closure(file: file, line: line))
   }
 
   /// Calls `body` for every notification of one type, as long as `owner` lives; it is held weakly and
@@ -70,31 +119,39 @@ extension LifecycleObservable {
   /// - Parameters:
   ///   - type: The type of the notification.
   ///   - owner: Ends the observation when it goes away, or is removed.
+  ///   - name: What reports and logs call the closure. Default: the owner's type.
   ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
-  ///   - body: As in ``observe(_:phase:file:line:_:)``, with the owner first.
+  ///   - deadline: How long it may take. Default: as the phase or the configuration says.
+  ///   - body: As in ``observe(_:name:phase:deadline:file:line:_:)``, with the owner first.
   public func observe<N: LifecycleNotification, Owner: AnyObject & Sendable>(
-    _ type: N.Type, owner: Owner, phase: LifecyclePhase = .standard,
-    _ body: @escaping @Sendable (Owner, N) async throws -> Void
+    _ type: N.Type, owner: Owner, name: String? = nil, phase: LifecyclePhase = .standard,
+    deadline: Duration? = nil, _ body: @escaping @Sendable (Owner, N) async throws -> Void
   ) {
     let hook = Hook.closure(for: type, owner: Owner.self, body)
-    core.add(closures: [hook], owner: owner, phase: phase)
+    _ = core.add(
+      closures: [hook], owner: owner,
+      .init(phase: phase, name: name.map { .given($0) }, deadline: deadline),
+      name: .type(Owner.self))
   }
 
   /// Calls `body` for every notification of any type, as long as the token lives.
   ///
-  /// Parameters and result are those of ``observe(_:phase:file:line:_:)``.
+  /// Parameters and result are those of ``observe(_:name:phase:deadline:file:line:_:)``.
   public func observeAll(
-    phase: LifecyclePhase = .standard, file: StaticString = #fileID, line: UInt = #line,
+    name: String? = nil, phase: LifecyclePhase = .standard, deadline: Duration? = nil,
+    file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable (any LifecycleNotification) async throws -> Void
   ) -> ObservationToken {
-    token(.wildcard(body), phase, .closure(file: file, line: line))
+    token(
+      .wildcard(body), .init(phase: phase, name: name.map { .given($0) }, deadline: deadline),
+      .closure(file: file, line: line))
   }
 
-  private func token(_ hook: Hook, _ phase: LifecyclePhase, _ name: ObserverName)
-    -> ObservationToken
-  {
+  private func token(
+    _ hook: Hook, _ options: ObserverEntry.Options, _ name: ObserverName
+  ) -> ObservationToken {
     let core = core
-    let id = core.add(closures: [hook], owner: nil, phase: phase, name: name)
+    let id = core.add(closures: [hook], owner: nil, options, name: name)
     return ObservationToken { [weak core] in core?.remove(id) }
   }
 
@@ -130,7 +187,7 @@ extension LifecycleObservable {
   /// - Parameter notification: A value of a type of your own.
   /// - Returns: What each hook did.
   @discardableResult
-  nonisolated(nonsending) public func post(_ notification: some LifecycleNotification) async
+  nonisolated(nonsending) public func post(_ notification: some CustomNotification) async
     -> LifecycleReport
   {
     await core.post(notification)
@@ -141,21 +198,27 @@ extension LifecycleObservable {
   /// Given before the launch, it launches the daemon in the background:
   ///
   ///     configuration.systemd.watchedUnits = ["standby-a.target"]
-  ///     let lifecycle = LifecycleSubject(configuration)
+  ///     let lifecycle = LifecycleSubject(configuration: configuration)
   ///     // Until systemd says that the unit is active, and for good if nobody can say so.
-  ///     lifecycle.enterBackground(for: BackgroundReason("standby-a.target"))
+  ///     lifecycle.pause(for: BackgroundReason("standby-a.target"))
   ///
   /// - Parameter reason: Its name. Default ``BackgroundReason/operator``.
-  public func enterBackground(for reason: BackgroundReason = .operator) {
+  public func pause(for reason: BackgroundReason = .operator) {
     core.receive(LifecycleEvent(.enterBackground(reason)))
   }
 
   /// Removes a reason for being in the background; when none is left, the daemon enters the foreground.
   ///
   /// - Parameter reason: Its name. Default ``BackgroundReason/operator``.
-  public func enterForeground(for reason: BackgroundReason = .operator) {
+  public func resume(for reason: BackgroundReason = .operator) {
     core.receive(LifecycleEvent(.enterForeground(reason)))
   }
+
+  @available(*, deprecated, renamed: "pause(for:)")
+  public func enterBackground(for reason: BackgroundReason = .operator) { pause(for: reason) }
+
+  @available(*, deprecated, renamed: "resume(for:)")
+  public func enterForeground(for reason: BackgroundReason = .operator) { resume(for: reason) }
 
   /// Requests ShouldSaveState, and returns at once.
   public func saveState() { core.receive(LifecycleEvent(.saveState)) }
@@ -220,20 +283,102 @@ extension LifecycleObservable {
   /// before the next resume. Returns when the daemon terminates.
   ///
   /// - Parameters:
+  ///   - name: What reports and logs call the body. Default: its place in the source.
   ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
-  ///   - file: Names the body in reports, together with `line`.
-  ///   - line: Names the body in reports.
+  ///   - file: Names a body without a name, together with `line`.
+  ///   - line: Names a body without a name.
   ///   - body: The work, in a task of its own for each round.
   /// - Throws: What the body throws, except the `CancellationError` of a pause; `CancellationError` when the calling
   ///   task is cancelled otherwise.
   nonisolated(nonsending) public func foreground(
-    phase: LifecyclePhase = .standard, file: StaticString = #fileID, line: UInt = #line,
+    name: String? = nil, phase: LifecyclePhase = .standard, file: StaticString = #fileID,
+    line: UInt = #line, _ body: @escaping @Sendable @isolated(any) () async throws -> Void
+  ) async throws {
+    let place = ObserverName.foreground(file: file, line: line)
+    try await run(
+      ForegroundRounds { _ in try await body() },
+      .init(phase: phase, name: name.map { .given($0) } ?? place))
+  }
+
+  /// Runs `body` while the daemon is in the foreground, and lets it finish what it has begun: for servers.
+  ///
+  ///     try await lifecycle.foreground(draining: .seconds(20)) { round in
+  ///       try await withThrowingDiscardingTaskGroup { connections in
+  ///         for try await client in listener.clients.untilEnding(of: round) {
+  ///           connections.addTask { await serve(client, round) }
+  ///         }
+  ///       }
+  ///     }
+  ///
+  /// A pause, a suspend or a stop ends the round, in the turn of its DidEnterBackground, and waits for the body: end who
+  /// is idle, answer who is busy (``ForegroundRound/untilEnding(_:)``, ``RoundElements``). What still runs when the limit
+  /// is over is cancelled, and has ``LifecycleConfiguration/cancellationGrace``; the report names it, and a stop's status
+  /// is 124. A second signal that counts cancels it at once.
+  ///
+  /// A resume meanwhile waits: the round ends first, then a new one begins. Cancelling the calling task cancels the body
+  /// without letting it finish.
+  ///
+  /// - Parameters:
+  ///   - limit: How long the body may take to finish, in place of ``LifecycleConfiguration/hookDeadline``. A stop cuts it
+  ///     to what its time leaves before the save, and a sleep to what logind grants; one that can't fit is logged when it
+  ///     is known.
+  ///   - name: What reports and logs call the body. Default: its place in the source.
+  ///   - phase: Its place in the order; the servers of one concurrent phase finish together. Default
+  ///     ``LifecyclePhase/standard``.
+  ///   - file: Names a body without a name, together with `line`.
+  ///   - line: Names a body without a name.
+  ///   - body: The work, in a task of its own for each round.
+  /// - Throws: What the body throws, except the `CancellationError` of an end; `CancellationError` when the calling task
+  ///   is cancelled otherwise.
+  nonisolated(nonsending) public func foreground(
+    draining limit: Duration, name: String? = nil, phase: LifecyclePhase = .standard,
+    file: StaticString = #fileID, line: UInt = #line,
+    _ body: @escaping @Sendable @isolated(any) (ForegroundRound) async throws -> Void
+  ) async throws {
+    let place = ObserverName.foreground(file: file, line: line)
+    try await run(
+      ForegroundRounds(drains: true, body),
+      .init(phase: phase, name: name.map { .given($0) } ?? place, deadline: limit))
+  }
+
+  /// As ``foreground(name:phase:file:line:_:)``, for a part that may fail: a body that throws is run again after a while, and
+  /// the other parts of the daemon are left alone.
+  ///
+  ///     try await lifecycle.foreground(restarting: .backoff(intensity: 5, within: .seconds(60))) {
+  ///       try await consumer.run()
+  ///     }
+  ///
+  /// Each failure is logged. One more than the policy survives within its period is thrown, which in the body of `run`
+  /// ends the daemon with status 1, so that systemd's `Restart=` has its turn. Once the body has run for that period
+  /// without failing, the past is forgotten, and systemd 258 and later are told to forget their restarts as well
+  /// (`RESTART_RESET=1`).
+  ///
+  /// - Parameters:
+  ///   - policy: The delays, and when to give up. On a mock's clock delays are not shortened at random.
+  ///   - name: What reports and logs call the body. Default: its place in the source.
+  ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
+  ///   - file: Names a body without a name, together with `line`.
+  ///   - line: Names a body without a name.
+  ///   - body: The work, in a task of its own for each round.
+  /// - Throws: The error that was one too many; `CancellationError` when the calling task is cancelled.
+  nonisolated(nonsending) public func foreground(
+    restarting policy: RestartPolicy, name: String? = nil, phase: LifecyclePhase = .standard,
+    file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable @isolated(any) () async throws -> Void
+  ) async throws {
+    let place = name.map { ObserverName.given($0) } ?? .foreground(file: file, line: line)
+    let supervisor = RestartingBody(core, policy, place, body)
+    try await run(
+      ForegroundRounds { _ in try await supervisor.run() }, .init(phase: phase, name: place))
+  }
+
+  /// Returns when no more rounds begin.
+  nonisolated(nonsending) private func run(
+    _ rounds: ForegroundRounds, _ options: ObserverEntry.Options
   ) async throws {
     let core = core
     guard !core.isTerminating else { return }
-    let rounds = ForegroundRounds(body)
-    core.addRounds(rounds, phase: phase, name: .foreground(file: file, line: line))
+    core.addRounds(rounds, options)
     // Cut off by the end it stays, and hears what all hear, so that the report does not depend on who was
     // quicker; with the end it goes.
     defer { if !core.isTerminating { core.removeRounds(rounds) } }

@@ -37,15 +37,23 @@ public final class LifecycleSubject: LifecycleObservable {
   private let integration: ServiceIntegration
 
   /// Makes a subject that changes nothing in the process until `start()` or `run`.
-  public init(_ configuration: LifecycleConfiguration = LifecycleConfiguration()) {
+  ///
+  /// - Parameter configuration: Its settings. Default: what suits a service.
+  public init(configuration: LifecycleConfiguration = LifecycleConfiguration()) {
     integration = ServiceIntegration(configuration)
     core = LifecycleCore(
-      configuration: configuration, sinks: integration.sinks,
+      configuration: configuration.settled(on: integration.platform), sinks: integration.sinks,
       readiness: integration.readiness, watchdogPeriod: integration.watchdogPeriod,
       asksForUnitJob: integration.asksForUnitJob)
     signals = SignalSource(
       map: configuration.signals, isSupervised: integration.isSupervised,
       waker: core.executor.poll.waker)
+  }
+
+  /// Makes a subject that changes nothing in the process until `start()` or `run`.
+  @available(*, deprecated, renamed: "init(configuration:)")
+  public convenience init(_ configuration: LifecycleConfiguration) {
+    self.init(configuration: configuration)
   }
 
   deinit { core.close() }
@@ -72,11 +80,35 @@ public final class LifecycleSubject: LifecycleObservable {
     await core.untilTerminated()
   }
 
-  /// Puts back the dispositions found by `start()`: signals mean again what they meant before.
+  /// As the other ``start()``, for a plain thread, which it blocks until the launch is over.
   ///
-  /// Sends nothing. Deliveries that have begun go on, and so does everything else: only signals no longer
-  /// arrive.
-  public func stop() { core.closeSources { $0 is SignalSource } }
+  /// `@MainActor` hooks can't run while the main thread is blocked: they are reported so.
+  ///
+  /// - Returns: The report of the launch.
+  /// - Throws: `LifecycleError` when it could not start; then nothing has been changed.
+  @available(*, noasync)
+  @discardableResult
+  public func start() throws -> LifecycleReport {
+    try listen()
+    return core.blocking { [core] in await core.launch() }
+  }
+
+  /// Blocks a plain thread until the daemon has terminated: as the other ``waitUntilTerminated()``.
+  @available(*, noasync)
+  public func waitUntilTerminated() -> LifecycleExit {
+    core.blocking { [core] in await core.untilTerminated() }
+  }
+
+  /// Gives the signals back: they mean again what they meant before `start()`. Ends nothing.
+  ///
+  /// Deliveries that have begun go on, and so does everything else: only signals no longer arrive.
+  public func restoreSignals() { core.closeSources { $0 is SignalSource } }
+
+  @available(
+    *, unavailable,
+    message: "to end the daemon: terminate(); to give its signals back: restoreSignals()"
+  )
+  public func stop() { restoreSignals() }
 
   private func listen() throws(LifecycleError) {
     try core.markStarted()
@@ -86,6 +118,7 @@ public final class LifecycleSubject: LifecycleObservable {
     }
     DispatchPreparation.prepare()
     for problem in integration.problems { integration.warn(problem) }
+    integration.notePlatform()
     // A daemon that lacks one of these does its work all the same.
     for source in integration.sources {
       do { try core.listen(to: source) } catch { integration.warn("\(error)") }
@@ -152,14 +185,14 @@ public final class LifecycleSubject: LifecycleObservable {
     Task.detached(executorPreference: core.callerExecutor) {
       do {
         let result = try await self.run(body)
-        exit(result.code)
+        endProcess(result.code)
       } catch {
         StandardError.writeLine("\(error)")
-        exit(71)
+        endProcess(71)
       }
     }
     if clinux_is_main_thread() { dispatchMain() }
-    while true { pause() }
+    while true { sleep(.max) }
   }
 }
 
@@ -174,3 +207,6 @@ extension LifecycleCore {
 
   func markStopped() { state.withLock { $0.isStarted = false } }
 }
+
+/// exit(3), where `exit` is how the daemon has ended.
+private func endProcess(_ code: Int32) -> Never { exit(code) }

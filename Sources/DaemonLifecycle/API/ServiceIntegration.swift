@@ -1,3 +1,4 @@
+import CLinux
 import DaemonSystemd
 
 /// What a subject has of systemd, and of whatever else supervises it, decided once from its configuration and the
@@ -14,6 +15,9 @@ struct ServiceIntegration {
   private(set) var isSupervised = false
   /// One of the sources finds out what systemd is doing with the service that terminates.
   private(set) var asksForUnitJob = false
+
+  /// Who runs the daemon where systemd does not, if how long a stop may take is to be taken from that.
+  private(set) var platform: HostingPlatform?
 
   /// What the environment has wrong: said at the start, and done without.
   private(set) var problems: [String] = []
@@ -40,7 +44,12 @@ struct ServiceIntegration {
       ReadinessMarker($0) { log.warn($0) }
     }
     if let readiness { sources.append(readiness.retries) }
-    if let problem = StopBudget.drainProblem(configuration) { problems.append(problem) }
+    if !isSupervised, configuration.stopTimeout == nil {
+      platform = .current(systemd.environment, isProcessOne: getpid() == 1)
+    }
+    if let problem = StopBudget.drainProblem(configuration.settled(on: platform)) {
+      problems.append(problem)
+    }
     if let alive = configuration.livenessFile, alive == configuration.readinessFile {
       problems.append(
         "\(alive) is the readiness file and the liveness file, so a daemon that is paused would look ready:"
@@ -50,6 +59,9 @@ struct ServiceIntegration {
 
   /// Says what went wrong with an interface that the daemon does without.
   func warn(_ sentence: String) { log.warn(sentence) }
+
+  /// Says what was found out about where the daemon runs.
+  func notePlatform() { if let platform { log.remark(platform.sentence) } }
 
   private mutating func claimService(_ systemd: SystemdConfiguration) {
     claim = ServiceManagerLease.take()

@@ -5,13 +5,13 @@ extension LifecycleConfiguration {
   /// SIGTERM and its SIGKILL, which a process can't see by itself.
   ///
   ///     var configuration = LifecycleConfiguration()
-  ///     try configuration.takeStopBudget(fromEnvironment: "TERMINATION_GRACE_PERIOD_SECONDS")
+  ///     try configuration.takeStopTimeout(fromEnvironment: "TERMINATION_GRACE_PERIOD_SECONDS")
   ///
   /// In a pod's manifest the variable repeats `terminationGracePeriodSeconds`, since the downward API does not
   /// offer that field; for `docker stop` it repeats `--stop-timeout`.
   ///
   /// The budget is what the variable says, less `preStop`, less a margin of a tenth, at most 2 s: the grace period
-  /// is counted by somebody else, who began before us. A ``stopBudget`` that is there already counts where it is
+  /// is counted by somebody else, who began before us. A ``stopTimeout`` that is there already counts where it is
   /// less, and so does systemd's `TimeoutStopSec=`.
   ///
   /// - Parameters:
@@ -23,7 +23,7 @@ extension LifecycleConfiguration {
   /// - Throws: ``LifecycleError/invalidGracePeriod(_:_:reason:)`` when it says anything else, nothing at all, no
   ///   time, more than a year, or no more than `preStop`; nothing is changed then.
   @discardableResult
-  public mutating func takeStopBudget(
+  public mutating func takeStopTimeout(
     fromEnvironment name: String, preStop: Duration = .zero,
     in environment: ServiceEnvironment = .current
   ) throws(LifecycleError) -> Duration? {
@@ -41,7 +41,7 @@ extension LifecycleConfiguration {
       throw invalid("no more than the \(preStop.inSeconds) s that the preStop hook takes of it")
     }
     let budget = ours - min(.seconds(2), ours / 10)
-    stopBudget = min(stopBudget ?? budget, budget)
-    return stopBudget
+    stopTimeout = min(stopTimeout ?? budget, budget)
+    return stopTimeout
   }
 }

@@ -1,3 +1,5 @@
+public import DaemonSystemd
+
 /// The settings of a subject; every value has a default that suits a service.
 public struct LifecycleConfiguration: Sendable {
   /// The meaning of each signal. Default: ``SignalMap/standard``.
@@ -7,41 +9,56 @@ public struct LifecycleConfiguration: Sendable {
   /// How long a cancelled hook may take to end until the delivery goes on without it. Default 1 s.
   public var cancellationGrace: Duration
   /// How long the whole termination may take, `exitGrace` included. Default `nil`: what systemd allows
-  /// (`TimeoutStopSec=`, read over the bus) less a margin of a tenth, at most 1 s; else 90 s, as its
-  /// `DefaultTimeoutStopSec=`. Where systemd allows less than a value given here, the less counts; in a
-  /// container, give a value below its grace period.
-  public var stopBudget: Duration?
+  /// (`TimeoutStopSec=`, read over the bus) less a margin of a tenth, at most 1 s. Where systemd allows less than a value
+  /// given here, the less counts.
+  ///
+  /// Elsewhere the default is what is usual on the platform, as far as its environment shows which that is, less a margin
+  /// of a tenth, at most 2 s: Fly.io and Nomad 5 s, Cloud Run and process 1 of a container 10 s, Amazon ECS, Heroku and
+  /// Kubernetes 30 s; the log says at the start which. Where nobody knows, 90 s. Hooks and the save reserve shrink with it,
+  /// so that a pause that hangs does not cost the save. Give a value where the daemon is given another time, or see
+  /// ``takeStopTimeout(fromEnvironment:preStop:in:)``.
+  public var stopTimeout: Duration?
   /// The part of the stop budget that is kept for ShouldSaveState, at most half. Default 10 s. After a second
   /// signal it is all that is left.
   public var saveReserve: Duration
   /// How long the process may go on after the last hook of a `run` until `_exit(code)` ends it; `nil`:
   /// for ever. Default 2 s; at most half of the stop budget.
   public var exitGrace: Duration?
+  /// How long after a terminating signal another one means more. Default 1 s. `.zero`: each signal counts. `nil`: none
+  /// after the first does.
+  ///
+  /// One stop often arrives as several signals: a wrapper relays what systemd sends to the whole control group, and
+  /// Ctrl-C reaches all that run in the terminal. A signal that comes sooner than this after the last one that counted is
+  /// the same stop; the log says so. The second that counts hurries, the third ends the process.
+  ///
+  /// A second press of Ctrl-C hurries at once. A third counts only when the delay is over, so that a key that is held
+  /// does not end the process before the state is saved.
+  public var escalationDelay: Duration?
   /// How long a daemon that is asked to end goes on serving, in the foreground, before it is taken down, so
   /// that those who send it work hear of its end first. Default 0.
   ///
-  ///     configuration.drainDelay = .seconds(5)  // a period of the readiness probe, and some for the news to spread
+  ///     configuration.stopDelay = .seconds(5)  // a period of the readiness probe, and some for the news to spread
   ///
   /// Meanwhile ``readinessFile`` is gone, systemd has been told STOPPING, the body of `run` goes on, and hooks
   /// of anything but the end are called as ever. A second terminating signal ends the delay, and so does
   /// whatever ends the serving: a pause, a suspend, the end of the body. A third ends the process.
   ///
-  /// It is part of ``stopBudget``, and never takes what is kept for saving, nor, before that, the time of one
+  /// It is part of ``stopTimeout``, and never takes what is kept for saving, nor, before that, the time of one
   /// hook, or half of what there is if that is less. Where it does not fit it is shorter, and a warning says
   /// so. There is none for a daemon that was not serving: one in the background, or whose body has ended.
   ///
   /// With a mock, its clock must be moved: `inject(.sigterm)`, then `advance(by:)`.
-  public var drainDelay: Duration
+  public var stopDelay: Duration
   /// Whether the daemon terminates when a hook of the launch throws or does not end. Default true.
   public var terminatesWhenLaunchFails: Bool
   /// Whether a line on standard error names each hook that did not complete. Default true.
   public var logsProblems: Bool
-  /// Whether a termination logs its ``LifecycleReport/timeline``, for operators: who did what, and who was slow.
-  /// Default true.
+  /// When a termination logs its ``LifecycleReport/timeline``, for operators: who did what, and who was slow. Default
+  /// ``TimelineLogging/always``.
   ///
   /// In one entry where standard error is the journal's, else on standard error. Nothing waits for it: a pipe that is
   /// full loses it. A mock logs none: see `exit?.report.timeline`.
-  public var logsTimeline: Bool
+  public var timelineLogging: TimelineLogging
   /// The absolute path of a file that is there exactly while the daemon is ready: launched, in the foreground, and not
   /// about to leave it. For a container's readiness probe, or a load balancer's check. Default none.
   ///
@@ -51,7 +68,7 @@ public struct LifecycleConfiguration: Sendable {
   /// - It appears when every hook of the launch has ended, and again whenever the daemon is back in the
   ///   foreground. A launch that fails makes none.
   /// - It goes at once when a pause, a suspend or a termination is requested: before any hook is called, also
-  ///   while a hook of something else still runs, and at the beginning of ``drainDelay``. A pause that is taken
+  ///   while a hook of something else still runs, and at the beginning of ``stopDelay``. A pause that is taken
   ///   back before it was delivered brings it back.
   /// - A reload, a save and pressure leave it where it is.
   ///
@@ -96,13 +113,14 @@ public struct LifecycleConfiguration: Sendable {
     signals: SignalMap = .standard,
     hookDeadline: Duration = .seconds(10),
     cancellationGrace: Duration = .seconds(1),
-    stopBudget: Duration? = nil,
+    stopTimeout: Duration? = nil,
     saveReserve: Duration = .seconds(10),
     exitGrace: Duration? = .seconds(2),
-    drainDelay: Duration = .zero,
+    escalationDelay: Duration? = .seconds(1),
+    stopDelay: Duration = .zero,
     terminatesWhenLaunchFails: Bool = true,
     logsProblems: Bool = true,
-    logsTimeline: Bool = true,
+    timelineLogging: TimelineLogging = .always,
     readinessFile: String? = nil,
     livenessFile: String? = nil,
     livenessPeriod: Duration = .seconds(30),
@@ -111,16 +129,54 @@ public struct LifecycleConfiguration: Sendable {
     self.signals = signals
     self.hookDeadline = hookDeadline
     self.cancellationGrace = cancellationGrace
-    self.stopBudget = stopBudget
+    self.stopTimeout = stopTimeout
     self.saveReserve = saveReserve
     self.exitGrace = exitGrace
-    self.drainDelay = drainDelay
+    self.escalationDelay = escalationDelay
+    self.stopDelay = stopDelay
     self.terminatesWhenLaunchFails = terminatesWhenLaunchFails
     self.logsProblems = logsProblems
-    self.logsTimeline = logsTimeline
+    self.timelineLogging = timelineLogging
     self.readinessFile = readinessFile
     self.livenessFile = livenessFile
     self.livenessPeriod = livenessPeriod
     self.systemd = systemd
+  }
+}
+
+/// Which terminations log their timeline.
+public enum TimelineLogging: Sendable, Hashable {
+  case always, never
+  /// Those with a hook that did not complete, that a second signal has hurried, or that took longer than this.
+  case problemsOrSlower(than: Duration)
+}
+
+// The names of 0.1.
+extension LifecycleConfiguration {
+  @available(*, deprecated, renamed: "stopTimeout")
+  public var stopBudget: Duration? {
+    get { stopTimeout }
+    set { stopTimeout = newValue }
+  }
+
+  @available(*, deprecated, renamed: "stopDelay")
+  public var drainDelay: Duration {
+    get { stopDelay }
+    set { stopDelay = newValue }
+  }
+
+  @available(*, deprecated, message: "timelineLogging says it, and more")
+  public var logsTimeline: Bool {
+    get { timelineLogging != .never }
+    set { timelineLogging = newValue ? .always : .never }
+  }
+
+  @available(*, deprecated, renamed: "takeStopTimeout(fromEnvironment:preStop:in:)")
+  @discardableResult
+  public mutating func takeStopBudget(
+    fromEnvironment name: String, preStop: Duration = .zero,
+    in environment: ServiceEnvironment = .current
+  ) throws(LifecycleError) -> Duration? {
+    try takeStopTimeout(fromEnvironment: name, preStop: preStop, in: environment)
   }
 }

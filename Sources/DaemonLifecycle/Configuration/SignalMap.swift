@@ -9,7 +9,7 @@ public enum SignalAction: Sendable {
   /// Terminate; the second such signal hurries, the third exits at once.
   case terminate
   /// Post a notification of your own; its cause names the signal and its sender.
-  case post(any LifecycleNotification)
+  case post(any CustomNotification)
 
   /// Save state, then reload the configuration.
   public static let reload = Self.errand(.reload)
@@ -22,7 +22,7 @@ public enum SignalAction: Sendable {
 ///     var signals = SignalMap.standard
 ///     signals[.sigusr1] = nil                            // back to the system's own meaning
 ///     signals[.realTime(0)!] = .post(RotateLogs())
-///     let lifecycle = LifecycleSubject(.init(signals: signals))
+///     let lifecycle = LifecycleSubject(configuration: .init(signals: signals))
 ///
 /// SIGCONT can't be mapped, since systemd sends it along with every other signal; nor can signals that
 /// report a fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS). `start()` throws for these.
@@ -50,6 +50,19 @@ public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
   public subscript(signal: UnixSignal) -> SignalAction? {
     get { actions[signal] }
     set { actions[signal] = newValue }
+  }
+
+  /// The action of a signal by its number, as in `signals[SIGUSR1] = .saveState`; `nil`: it is not handled.
+  ///
+  /// - Precondition: To set one, the number is that of a signal that can be caught.
+  public subscript(number: Int32) -> SignalAction? {
+    get { UnixSignal(rawValue: number).flatMap { actions[$0] } }
+    set {
+      guard let signal = UnixSignal(rawValue: number) else {
+        preconditionFailure("\(number) is no signal that can be caught.")
+      }
+      actions[signal] = newValue
+    }
   }
 
   var signals: [UnixSignal] { actions.keys.sorted { $0.rawValue < $1.rawValue } }

@@ -8,7 +8,7 @@ public import DaemonSystemd
 ///     var configuration = LifecycleConfiguration()
 ///     configuration.systemd.watchedUnits = ["postgresql.service"]
 ///     configuration.systemd.suspend = false
-///     let lifecycle = LifecycleSubject(configuration)
+///     let lifecycle = LifecycleSubject(configuration: configuration)
 public struct SystemdConfiguration: Sendable {
   /// Whether READY, RELOADING, STOPPING and EXTEND_TIMEOUT_USEC are sent. Default true. See sd_notify(3).
   public var notifies = true

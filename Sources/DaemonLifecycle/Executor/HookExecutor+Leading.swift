@@ -20,7 +20,16 @@ extension HookExecutor {
     client?.listenerChanged()
     while true {
       switch state.withLock({ decide(me, &$0) }) {
-      case .listen(let milliseconds): listen(milliseconds: milliseconds)
+      case .listen(let milliseconds):
+        guard endsWhenIdle, milliseconds < 0 else {
+          listen(milliseconds: milliseconds)
+          continue
+        }
+        if !listen(milliseconds: Int32(Self.parkingSeconds) * 1000),
+          state.withLock({ leave(me, &$0) })
+        {
+          return .end
+        }
       case .handOver(let successor, let item):
         successor.parking.signal()
         return .run(item)
@@ -69,14 +78,27 @@ extension HookExecutor {
     return state.ready.isEmpty ? Self.stallCheckMilliseconds * 5 : Self.stallCheckMilliseconds
   }
 
-  private func listen(milliseconds: Int32) {
+  /// Nobody leads from now on; false when there is something to do after all.
+  private func leave(_ me: Worker, _ state: inout State) -> Bool {
+    guard state.ready.isEmpty, state.running.isEmpty, !poll.isArmed, !state.isClosed else {
+      return false
+    }
+    state.leader = nil
+    state.threads -= 1
+    return true
+  }
+
+  /// False when nothing has happened.
+  @discardableResult private func listen(milliseconds: Int32) -> Bool {
     let isWatchful = isWatchful
     let ready = poll.wait(
       milliseconds: isWatchful ? Self.shorter(milliseconds, Self.watchMilliseconds) : milliseconds)
     if ready.isLost || isWatchful { repairDescriptors() }
-    guard let client else { return }
-    if !ready.descriptors.isEmpty { client.descriptorsAreReady(ready.descriptors) }
-    if ready.timerExpired { client.timerExpired() }
+    if let client {
+      if !ready.descriptors.isEmpty { client.descriptorsAreReady(ready.descriptors) }
+      if ready.timerExpired { client.timerExpired() }
+    }
+    return ready.timerExpired || !ready.descriptors.isEmpty
   }
 
   // MARK: How many threads there are

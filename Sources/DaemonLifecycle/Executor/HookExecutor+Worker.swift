@@ -85,7 +85,7 @@ extension HookExecutor {
         return .lead
       }
       state.parked.append(me)
-      return .park(mayEnd: state.parked.count > 1)
+      return .park(mayEnd: endsWhenIdle || state.parked.count > 1)
     }
   }
 

@@ -92,16 +92,25 @@ final class HookExecutor: TaskExecutor {
   let busySerialExecutors = Atomic<Int>(0)
   /// Until when the leader checks for further lost descriptors; nanoseconds, 0: there was no loss.
   let watchfulUntil = Atomic<Int64>(0)
+  /// Nothing but an item can happen, and that starts a thread: so all end that have nothing to do. For mocks, of which
+  /// tests make hundreds and close none.
+  let endsWhenIdle: Bool
   private let startThread: @Sendable (StaticString, @escaping @Sendable () -> Void) -> Bool
 
   /// Makes an executor without threads.
   ///
-  /// - Parameter startThread: A seam for tests that limit the number of threads. False when there is none to be had.
+  /// - Parameters:
+  ///   - endsWhenIdle: It is never told to listen.
+  ///   - startThread: A seam for tests that limit the number of threads. False when there is none to be had.
   init(
+    endsWhenIdle: Bool = false,
     startThread: @escaping @Sendable (StaticString, @escaping @Sendable () -> Void) -> Bool = {
       Thread.spawn(named: $0, $1)
     }
-  ) { self.startThread = startThread }
+  ) {
+    self.endsWhenIdle = endsWhenIdle
+    self.startThread = startThread
+  }
 
   /// Threads that exist now.
   var threadCount: Int { state.withLock { $0.threads } }
@@ -192,7 +201,7 @@ final class HookExecutor: TaskExecutor {
   ///
   /// - Returns: False when there is no thread to be had.
   @discardableResult func listenIfMissing() -> Bool {
-    if wasListening.load(ordering: .acquiring) { return true }
+    if !endsWhenIdle, wasListening.load(ordering: .acquiring) { return true }
     let leader = state.withLock { state in
       state.leader == nil && !state.isClosed ? addLeader(&state) : nil
     }

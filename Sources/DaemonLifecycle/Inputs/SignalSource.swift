@@ -98,6 +98,9 @@ final class SignalSource: LifecycleSource {
       for signal in signals where clinux_signal_take(signal.rawValue, &record) {
         if let index = taken.firstIndex(where: { $0.signal == signal }) {
           record.count += taken[index].record.count
+          if taken[index].record.origin == CLINUX_SENDER_KERNEL {
+            record.origin = CLINUX_SENDER_KERNEL
+          }
           taken[index].record = record
         } else {
           taken.append((signal, record))

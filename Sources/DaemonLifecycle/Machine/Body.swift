@@ -3,7 +3,7 @@ import DaemonSystemd
 /// The body of `run`.
 enum Body: Sendable {
   case none
-  /// It runs; once the termination has begun it is cancelled, at the time named.
+  /// It runs; once a termination has paused everybody it is cancelled, at the time named.
   case running(cancelled: MonotonicTime?)
   /// With what it threw, if it threw.
   case ended(Failure?)

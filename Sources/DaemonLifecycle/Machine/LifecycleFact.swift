@@ -32,6 +32,10 @@ enum LifecycleFact: Sendable {
   case statusNote(StatusNote, String?)
   /// Something that an operator may want to find in the log.
   case warning(String)
+  /// A part that had failed has been well for a while: restarts so far no longer count.
+  case recovered
+  /// Something that explains what was seen, and is no problem.
+  case remark(String)
   /// Hooks of a delivery beside the transitions did not complete.
   case problems([LifecycleReport.Entry])
   /// The subject is gone before its end; nothing more is told.

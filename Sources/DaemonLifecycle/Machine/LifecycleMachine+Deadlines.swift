@@ -7,9 +7,12 @@ extension LifecycleMachine {
 
   /// The time of a call that begins now; `nil`: there is none for it.
   func callTime(
-    in id: DeliveryID, of constants: Delivery.Constants, at now: MonotonicTime
+    of subscriber: Subscriber, in id: DeliveryID, of constants: Delivery.Constants,
+    at now: MonotonicTime
   ) -> CallTime? {
-    let own = now.advanced(byNanoseconds: policy.hookNanoseconds)
+    let own =
+      subscriber.deadline.map { now.advanced(by: $0) }
+      ?? now.advanced(byNanoseconds: policy.hookNanoseconds)
     let outer = constants.outer?.deadline ?? .distantFuture
     // Nearly always there is none.
     let budget = stop.budget != nil || sleep.budget != nil ? limit(of: id, at: now) : nil

@@ -23,7 +23,7 @@ extension LifecycleMachine {
     if case .posted(let posted) = plan.step { post = posted.id }
     let delivery = open(plan, post: post, outer: nil, at: now)
     recordDepartures(in: delivery)
-    if case .bodyEnds = plan.step { awaitBody(in: delivery, at: now) }
+    if case .bodyEnds = plan.step { awaitBody(in: delivery, at: now, &effects) }
     effects.messages.append(.announced(plan.step, plan.cause))
     advance(delivery, at: now, &effects)
   }
@@ -41,7 +41,7 @@ extension LifecycleMachine {
   /// A notification that a hook posts is delivered at once: the step that the hook is part of can't go on before the
   /// hook, and the hook may wait for its post. One that has ended posts as anybody does.
   mutating func post(
-    _ notification: any LifecycleNotification, _ id: PostID, _ inside: CallID?,
+    _ notification: any CustomNotification, _ id: PostID, _ inside: CallID?,
     at now: MonotonicTime, _ effects: inout Effects
   ) {
     guard !isClosed else {
@@ -138,7 +138,8 @@ extension LifecycleMachine {
     let isBusy = calls.isBusy(observer, for: constants)
     // As a busy one, it may save; else it would be suspended, say, without having been paused.
     let isPostponed = !isNested && !constants.isSave && sleep.postponed.contains(observer)
-    let slot = isBusy || isPostponed ? nil : callTime(in: id, of: constants, at: now)
+    let slot =
+      isBusy || isPostponed ? nil : callTime(of: subscriber, in: id, of: constants, at: now)
     // Whoever can't be called now is notified as soon as that is possible, unless there is no later.
     if !isNested, slot != nil || isTerminating { registry.reached(observer) }
     guard let slot else {

@@ -17,6 +17,20 @@ extension LifecycleMachine {
       LifecycleEvent(.terminate, cause: LifecycleCause(.launchFailed)), at: now, &effects)
   }
 
+  // MARK: Signals
+
+  /// A signal that says again what an earlier one has said: it neither ends the drain nor hurries.
+  mutating func isSameStop(
+    _ event: LifecycleEvent, at now: MonotonicTime, _ effects: inout Effects
+  ) -> Bool {
+    guard case .terminate = event.kind, event.cause.signal != nil else { return false }
+    let verdict = stop.escalation.receive(
+      event.cause, delay: configuration.escalationDelay, at: now)
+    guard case .isSameStop(let remark) = verdict else { return false }
+    if let remark { effects.publish(.remark(remark)) }
+    return true
+  }
+
   // MARK: The drain
 
   /// Holds a terminating event back, or sees in it a reason to hold back no longer; true when it is dealt with.
@@ -32,11 +46,11 @@ extension LifecycleMachine {
       if event.cause.signal != nil { _ = registry.receive(event) }
       return true
     }
-    guard configuration.drainDelay > .zero, registry.isServing, event.cause.asksForEnd, !isClosed
+    guard configuration.stopDelay > .zero, registry.isServing, event.cause.asksForEnd, !isClosed
     else { return false }
     let delay = stop.drain(event, configuration, at: now)
     // What the configuration itself does not allow was said at the start.
-    if delay < configuration.drainDelay, StopBudget.drainProblem(configuration) == nil {
+    if delay < configuration.stopDelay, StopBudget.drainProblem(configuration) == nil {
       effects.publish(.warning(StopBudget.cut(configuration, delay)))
     }
     guard delay > .zero else { return false }
@@ -67,8 +81,12 @@ extension LifecycleMachine {
     if let call = calls.body { ended(call, end, at: now, &effects) }
   }
 
-  /// The termination waits for the body: its entry in the report is like a hook's.
-  mutating func awaitBody(in id: DeliveryID, at now: MonotonicTime) {
+  /// All have paused, and what they needed of the body they need no longer. The termination waits for it: its entry in
+  /// the report is like a hook's.
+  mutating func awaitBody(
+    in id: DeliveryID, at now: MonotonicTime, _ effects: inout Effects
+  ) {
+    effects.cancelsBody = body.cancel(at: now)
     switch body {
     case .none: break
     case .ended(let failure):
@@ -95,7 +113,6 @@ extension LifecycleMachine {
     if registry.hasCutTransition { transition.update { $0.isOvertaken = true } }
     releasePostponed()
     health.end()
-    effects.cancelsBody = body.cancel(at: now)
     for post in registry.takeOvertakenPosts() {
       refuse(post.notification, post.id, at: now, &effects)
     }
@@ -105,13 +122,18 @@ extension LifecycleMachine {
     limitRunning(at: now)
     // Never launched, nothing to take down.
     if registry.state == .terminated, let cause = registry.termination {
+      effects.cancelsBody = body.cancel(at: now)
       conclude(LifecycleReport(cause: cause, entries: []), at: now, &effects)
     }
   }
 
   /// The service manager has said what it allows; the stop may have begun.
-  mutating func allowStop(_ timeout: Duration, at now: MonotonicTime) {
+  mutating func allowStop(
+    _ timeout: Duration, at now: MonotonicTime, _ effects: inout Effects
+  ) {
+    let isNews = stop.allowed != timeout
     stop.allow(timeout, configuration)
+    if isNews { subscribers.forEach { warnUnlessFits($0, &effects) } }
     if stop.budget != nil { limitRunning(at: now) }
   }
 
@@ -162,7 +184,7 @@ extension LifecycleMachine {
 
   /// A post that came too late: its poster gets a report that says so for each who would have received.
   private mutating func refuse(
-    _ notification: any LifecycleNotification, _ id: PostID, at now: MonotonicTime,
+    _ notification: any CustomNotification, _ id: PostID, at now: MonotonicTime,
     _ effects: inout Effects
   ) {
     let step = LifecycleStep.posted(LifecyclePost(notification, id: id))

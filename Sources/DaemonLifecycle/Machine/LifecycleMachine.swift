@@ -40,6 +40,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var sleep = Sleep()
   var health: Health
   var body = Body.none
+  private(set) var status = DaemonStatus()
   /// Observers that have gone away, and that no report has named yet.
   var departures = Departures()
   /// The subject is gone: nothing more is delivered.
@@ -58,7 +59,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   enum Input {
     case event(LifecycleEvent)
     /// `inside`: the call of the hook that posts.
-    case post(any LifecycleNotification, PostID, inside: CallID?)
+    case post(any CustomNotification, PostID, inside: CallID?)
     case add(Subscriber)
     case remove([ObserverID])
     /// These have gone away without being removed.
@@ -80,6 +81,12 @@ struct LifecycleMachine: ~Copyable, Sendable {
     /// Swift's executors have been asked.
     case healthAsked(round: UInt64)
     case healthAnswer(Health.Answer, round: UInt64)
+    /// What the daemon says of itself.
+    case status(String?)
+    /// Something for operators, from beside the machine.
+    case warning(String)
+    /// A part that had failed has been well for a while.
+    case recovered
     /// READY was sent by others: a mock of a daemon at work.
     case armed
     case close
@@ -105,7 +112,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     switch consume input {
     case .event(let event): receive(event, at: now, &effects)
     case .post(let notification, let id, let call): post(notification, id, call, at: now, &effects)
-    case .add(let subscriber): add(subscriber)
+    case .add(let subscriber): add(subscriber, &effects)
     case .remove(let ids): remove(ids, at: now, &effects)
     case .gone(let ids): areGone(ids, at: now, &effects)
     case .hold: registry.hold()
@@ -118,13 +125,18 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case .runWaits:
       stop.runWaits()
       stop.expectExit(configuration, at: now)
-    case .stopTimeout(let timeout): allowStop(timeout, at: now)
+    case .stopTimeout(let timeout): allowStop(timeout, at: now, &effects)
     case .sleepDelay(let delay): sleep.delay(until: now.advanced(by: delay))
     case .watchdogTick(let stall, let asks): watchdogTick(stall, asks, at: now, &effects)
     case .checkHealth(let cause, let asks): checkHealth(cause, asks, at: now, &effects)
     case .healthAsked(let round): health.asked(round)
     case .healthAnswer(let answer, let round):
       publish(health.receive(answer, round: round, at: now), &effects)
+    case .status(let text):
+      status.set(text, at: now)
+      publishStatus(at: now, &effects)
+    case .warning(let text): effects.publish(.warning(text))
+    case .recovered: effects.publish(.recovered)
     case .armed: health.arm(at: now)
     case .close: close(&effects)
     }
@@ -140,7 +152,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case .resume: sleep.forgetDelay()
     default: break
     }
-    if !drains(event, at: now, &effects) {
+    if !isSameStop(event, at: now, &effects), !drains(event, at: now, &effects) {
       switch registry.receive(event, postID: post) {
       case .none: break
       case .refused: refuse(event, post, at: now, &effects)
@@ -167,7 +179,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var deadline: MonotonicTime {
     var deadline = min(calls.deadline, stop.deadline)
     if let transition { deadline = min(deadline, transition.progressDeadline) }
-    return min(deadline, health.deadline)
+    return min(deadline, min(health.deadline, status.deadline))
   }
 
   /// Which calls the clock would abandon: whoever can looks where they are.
@@ -181,7 +193,12 @@ struct LifecycleMachine: ~Copyable, Sendable {
     expire(statuses, at: now, &effects)
     publishProgress(at: now, &effects)
     publish(health.timePassed(at: now), &effects)
+    publishStatus(at: now, &effects)
     if stop.isOverdue(at: now) { effects.isOverdue = true }
+  }
+
+  private mutating func publishStatus(at now: MonotonicTime, _ effects: inout Effects) {
+    if let text = status.take(at: now) { effects.publish(.statusNote(.daemon, text)) }
   }
 
   // MARK: Where it is
@@ -199,9 +216,22 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   // MARK: Observers
 
-  private mutating func add(_ subscriber: Subscriber) {
+  private mutating func add(_ subscriber: Subscriber, _ effects: inout Effects) {
     subscribers.insert(subscriber)
     registry.add(subscriber.id, phase: subscriber.phase)
+    warnUnlessFits(subscriber, &effects)
+  }
+
+  /// A hook that may take longer than a stop is cut off there: said when that is known, and not when it happens.
+  func warnUnlessFits(_ subscriber: Subscriber, _ effects: inout Effects) {
+    guard let deadline = subscriber.deadline, !isTerminating else { return }
+    let free = StopBudget.timeBeforeSave(configuration, allowed: stop.allowed)
+    guard deadline > free else { return }
+    effects.publish(
+      .warning(
+        "\(subscriber.name): its limit of \(deadline.inSeconds) s does not fit into a stop, which leaves"
+          + " \(free.inSeconds) s before the save. Raise the stop's time (TimeoutStopSec=, a container's grace period),"
+          + " or lower the limit or the save reserve."))
   }
 
   mutating func remove(

@@ -1,5 +1,7 @@
 /// What a note for the operator is about: each kind has at most one at a time.
 enum StatusNote: Int, Sendable, Comparable {
+  /// What the daemon says of itself.
+  case daemon
   /// The verdict on the last reload.
   case reload
   /// Hooks that did not complete.

@@ -24,6 +24,8 @@ struct Stop: Sendable {
   private(set) var phase = Phase.serving
   /// From the drain on.
   private(set) var budget: StopBudget?
+  /// Signals that ask for the end, and which of them count.
+  var escalation = Escalation()
   /// What the service manager allows, once it has said so.
   private(set) var allowed: Duration?
   /// The launch's report, once it has ended the daemon.

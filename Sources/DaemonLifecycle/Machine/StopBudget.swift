@@ -19,7 +19,7 @@ struct StopBudget {
 
   /// - Parameter allowed: what the service manager allows for the stop, if it has said so.
   init(_ configuration: LifecycleConfiguration, allowed: Duration?, from now: MonotonicTime) {
-    let whole = Self.whole(configuration.stopBudget, allowed: allowed)
+    let whole = Self.whole(configuration.stopTimeout, allowed: allowed)
     exitGrace = min(configuration.exitGrace ?? .zero, whole / 2)
     let total = max(.zero, whole - exitGrace)
     began = now
@@ -62,7 +62,7 @@ struct StopBudget {
   func drainEnd(_ configuration: LifecycleConfiguration) -> MonotonicTime {
     let free = max(.zero, began.duration(to: end(of: .kind(.didEnterBackground))))
     let hook = max(.zero, configuration.hookDeadline + configuration.cancellationGrace)
-    return began.advanced(by: min(configuration.drainDelay, free - min(hook, free / 2)))
+    return began.advanced(by: min(configuration.stopDelay, free - min(hook, free / 2)))
   }
 
   mutating func extend(by extra: Duration) {
@@ -87,19 +87,28 @@ struct StopBudget {
 }
 
 extension StopBudget {
+  /// What a stop leaves for everything that comes before its save.
+  static func timeBeforeSave(_ configuration: LifecycleConfiguration, allowed: Duration?)
+    -> Duration
+  {
+    let zero = MonotonicTime(nanoseconds: 0)
+    let budget = StopBudget(configuration, allowed: allowed, from: zero)
+    return max(.zero, zero.duration(to: budget.end(of: .kind(.didEnterBackground))))
+  }
+
   /// What is wrong with the configured delay, if that can be seen without knowing what systemd allows.
   static func drainProblem(_ configuration: LifecycleConfiguration) -> String? {
-    guard configuration.drainDelay >= .zero else {
-      return "drainDelay is negative (\(configuration.drainDelay)): the daemon does not drain."
+    guard configuration.stopDelay >= .zero else {
+      return "stopDelay is negative (\(configuration.stopDelay)): the daemon does not drain."
     }
     let zero = MonotonicTime(nanoseconds: 0)
     let budget = StopBudget(configuration, allowed: nil, from: zero)
     let delay = zero.duration(to: budget.drainEnd(configuration))
-    return delay < configuration.drainDelay ? cut(configuration, delay) : nil
+    return delay < configuration.stopDelay ? cut(configuration, delay) : nil
   }
 
   static func cut(_ configuration: LifecycleConfiguration, _ delay: Duration) -> String {
-    "The drain delay of \(configuration.drainDelay.inSeconds) s does not fit into the stop budget beside the save"
+    "The drain delay of \(configuration.stopDelay.inSeconds) s does not fit into the stop budget beside the save"
       + " reserve and the hooks: \(delay.inSeconds) s do. Raise the one (in a container: its grace period), or lower"
       + " the others."
   }

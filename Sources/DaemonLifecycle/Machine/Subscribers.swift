@@ -5,9 +5,15 @@ final class Subscriber: Sendable {
   let name: ObserverName
   /// What each of its hooks is for; `nil`: for all notifications. It has at most one for each.
   let receives: [ObjectIdentifier?]
+  /// How long each of its hooks may take, where that is not as for all.
+  let deadline: Duration?
 
-  init(id: ObserverID, phase: LifecyclePhase, name: ObserverName, receives: [ObjectIdentifier?]) {
+  init(
+    id: ObserverID, phase: LifecyclePhase, name: ObserverName, receives: [ObjectIdentifier?],
+    deadline: Duration? = nil
+  ) {
     self.id = id
+    self.deadline = deadline ?? phase.deadline
     self.phase = phase
     self.name = name
     self.receives = receives
@@ -46,4 +52,8 @@ struct Subscribers: Sendable {
   }
 
   mutating func removeAll() { slots = [] }
+
+  func forEach(_ body: (Subscriber) -> Void) {
+    for subscriber in slots { if let subscriber { body(subscriber) } }
+  }
 }

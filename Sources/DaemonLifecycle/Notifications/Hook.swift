@@ -51,7 +51,12 @@ package final class Hook: Sendable {
       kind.row.method(observer).map { Hook($0, for: kind.row.type) }
     }
     if let observer = observer as? any WildcardObserver { hooks.append(wildcard(observer)) }
-    return hooks
+    return hooks.isEmpty ? [missing(type(of: observer))] : hooks
+  }
+
+  /// What an observer that has adopted no hook has in place of one: an error of its launch.
+  private static func missing(_ type: any LifecycleObserver.Type) -> Hook {
+    closure(for: DidFinishLaunching.self) { _ in throw LifecycleError.noHook("\(type)") }
   }
 
   private static func wildcard<O: WildcardObserver>(_: O) -> Hook {

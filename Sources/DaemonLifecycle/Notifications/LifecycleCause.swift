@@ -4,7 +4,8 @@ import DaemonSystemd
 public struct LifecycleCause: Sendable, CustomStringConvertible {
   /// Who or what asked for it.
   public enum Origin: Sendable {
-    /// A signal, the sender of the last delivery, and how many deliveries were taken together.
+    /// A signal, the sender of the last delivery, or the kernel if one of them was its own, and how many deliveries were
+    /// taken together.
     case signal(UnixSignal, from: Sender, coalesced: Int)
     /// `start()` or `run`.
     case launch

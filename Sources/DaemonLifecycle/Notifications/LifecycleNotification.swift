@@ -1,19 +1,28 @@
 /// What observers get: one type per kind of notification, the package's and your own.
 ///
-///     struct CacheInvalidated: LifecycleNotification { let region: String }
+/// Conform your own types to ``CustomNotification``.
+public protocol LifecycleNotification: Sendable {}
+
+/// A notification of your own: what ``LifecycleObservable/post(_:)`` and a signal map's `.post` deliver.
+///
+///     struct CacheInvalidated: CustomNotification { let region: String }
 ///
 ///     let token = lifecycle.observe(CacheInvalidated.self) { cache.drop($0.region) }
 ///     await lifecycle.post(CacheInvalidated(region: "eu"))
-public protocol LifecycleNotification: Sendable {}
+///
+/// The package's own types do not conform: what they say is true only when the lifecycle says it.
+public protocol CustomNotification: LifecycleNotification {}
 
-/// A notification of the package's; conform your own types to ``LifecycleNotification``.
+/// A notification of the package's; conform your own types to ``CustomNotification``.
 @_documentation(visibility: internal)
-public protocol _PackageNotification: LifecycleNotification {
+public protocol _PackageNotification: LifecycleNotification, CustomStringConvertible {
   /// What a hook can ask about the delivery that it is part of.
   var context: LifecycleContext { get set }
 }
 
 extension _PackageNotification {
+  /// Its type and its cause: `DidEnterBackground, SIGUSR1 from pid 4242 uid 0`.
+  public var description: String { "\(type(of: self)), \(cause)" }
   /// Why this happens.
   public var cause: LifecycleCause { context.cause }
   /// When the hook will be cancelled, on the subject's clock.

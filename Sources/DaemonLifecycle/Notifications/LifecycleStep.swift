@@ -47,12 +47,6 @@ enum LifecycleStep: Sendable {
 }
 
 extension LifecycleStep {
-  /// The notification, if it was posted; it is known to be of this type.
-  func posted<N: LifecycleNotification>() -> N? {
-    guard case .posted(let post) = self else { return nil }
-    return Self.same(post.notification)
-  }
-
   /// The notification, which is known to be of this type.
   func notification<N: LifecycleNotification>(_ context: LifecycleContext) -> N? {
     let notification: (any LifecycleNotification)? = notification(context)
@@ -82,10 +76,10 @@ struct PostID: Hashable, Sendable { let value: UInt64 }
 
 /// A notification that was posted. An object, so that a step, which goes through many hands, is one word.
 final class LifecyclePost: Sendable {
-  let notification: any LifecycleNotification
+  let notification: any CustomNotification
   let id: PostID
 
-  init(_ notification: any LifecycleNotification, id: PostID) {
+  init(_ notification: any CustomNotification, id: PostID) {
     self.notification = notification
     self.id = id
   }

@@ -124,28 +124,28 @@ extension Hook {
       switch self {
       case .didFinishLaunching(let cast):
         try await cast(target).didFinishLaunching(
-          step.posted() ?? DidFinishLaunching(context: context))
+          DidFinishLaunching(context: context))
       case .willEnterForeground(let cast):
         try await cast(target).willEnterForeground(
-          step.posted() ?? WillEnterForeground(context: context))
+          WillEnterForeground(context: context))
       case .didEnterBackground(let cast):
         try await cast(target).didEnterBackground(
-          step.posted() ?? DidEnterBackground(context: context))
+          DidEnterBackground(context: context))
       case .shouldSaveState(let cast):
-        try await cast(target).shouldSaveState(step.posted() ?? ShouldSaveState(context: context))
+        try await cast(target).shouldSaveState(ShouldSaveState(context: context))
       case .shouldReload(let cast):
-        try await cast(target).shouldReload(step.posted() ?? ShouldReload(context: context))
+        try await cast(target).shouldReload(ShouldReload(context: context))
       case .willSuspend(let cast):
-        try await cast(target).willSuspend(step.posted() ?? WillSuspend(context: context))
+        try await cast(target).willSuspend(WillSuspend(context: context))
       case .didResume(let cast):
-        try await cast(target).didResume(step.posted() ?? DidResume(context: context))
+        try await cast(target).didResume(DidResume(context: context))
       case .didReceivePressure(let cast):
         guard let notification: DidReceivePressure = step.notification(context) else { return }
         try await cast(target).didReceivePressure(notification)
       case .checkHealth(let cast):
-        try await cast(target).checkHealth(step.posted() ?? CheckHealth(context: context))
+        try await cast(target).checkHealth(CheckHealth(context: context))
       case .willTerminate(let cast):
-        try await cast(target).willTerminate(step.posted() ?? WillTerminate(context: context))
+        try await cast(target).willTerminate(WillTerminate(context: context))
       case .wildcard(let cast):
         guard let notification = step.notification(context) else { return }
         try await cast(target).didReceive(notification)

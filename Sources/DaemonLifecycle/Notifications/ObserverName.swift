@@ -1,6 +1,8 @@
 /// What a report calls whoever received something.
 enum ObserverName: Sendable {
   case type(any Any.Type)
+  /// What the user calls it.
+  case given(String)
   case closure(file: StaticString, line: UInt)
   case foreground(file: StaticString, line: UInt)
   case body
@@ -18,6 +20,7 @@ extension ObserverName: CustomStringConvertible {
   var description: String {
     switch self {
     case .type(let type): String(describing: type)
+    case .given(let name): name
     case .closure(let file, let line): "closure at \(file):\(line)"
     case .foreground(let file, let line): "foreground at \(file):\(line)"
     case .body: "body"
@@ -34,10 +37,15 @@ extension ObserverName: Hashable {
     case .closure(let file, let line): (1, UInt(bitPattern: file.utf8Start), line)
     case .foreground(let file, let line): (2, UInt(bitPattern: file.utf8Start), line)
     case .body: (3, 0, 0)
+    case .given(let name): (4, UInt(bitPattern: name.hashValue), 0)
     case .several(let name, _): name.identity
     }
   }
 
-  static func == (a: Self, b: Self) -> Bool { a.identity == b.identity }
+  static func == (a: Self, b: Self) -> Bool {
+    if case .given(let a) = a, case .given(let b) = b { return a == b }
+    return a.identity == b.identity
+  }
+
   func hash(into hasher: inout Hasher) { hasher.combine(identity.object ^ identity.line) }
 }

@@ -12,22 +12,22 @@ final class LifecycleLog: LifecycleSink {
   /// `nil` where standard error is not the journal's, or the journal is not wanted.
   private let journal: Journal?
   private let logsProblems: Bool
-  private let logsTimeline: Bool
+  private let timelineLogging: TimelineLogging
   /// Observers that have gone away since the last transition.
   private let departures = Mutex(Departures())
 
   init(_ configuration: LifecycleConfiguration) {
     logsProblems = configuration.logsProblems
-    logsTimeline = configuration.logsTimeline
+    timelineLogging = configuration.timelineLogging
     journal =
       configuration.systemd.journal ? Self.journal(configuration.systemd.environment) : nil
   }
 
   /// For tests.
-  init(journal: Journal?, logsProblems: Bool, logsTimeline: Bool = false) {
+  init(journal: Journal?, logsProblems: Bool, timelineLogging: TimelineLogging = .never) {
     self.journal = journal
     self.logsProblems = logsProblems
-    self.logsTimeline = logsTimeline
+    self.timelineLogging = timelineLogging
   }
 
   private static func journal(_ environment: ServiceEnvironment) -> Journal? {
@@ -42,13 +42,14 @@ final class LifecycleLog: LifecycleSink {
     switch fact {
     case .ended(let transition, let report, let elapsed, let snapshot):
       write(report.problems, of: transition)
-      if transition == .termination, logsTimeline { return write(report, snapshot) }
+      if transition == .termination, logsTimeline(of: report) { return write(report, snapshot) }
       write(transition, report, elapsed, snapshot)
     case .reasonsChanged(let cause, let snapshot): write(cause, snapshot)
     case .problems(let entries): write(entries, of: .post)
     case .endedLate(let text), .warning(let text): warn(text)
+    case .remark(let text): remark(text)
     case .unhealthy(let reason): warn("the watchdog is not pinged: \(reason)")
-    case .statusNote(_, let text?): warn(text)
+    case .statusNote(let kind, let text?): if kind != .daemon { warn(text) }
     case .draining(let cause, let delay):
       note(
         "Serving on for \(delay.inSeconds) s, then stopping (\(cause))", .notice,
@@ -60,8 +61,13 @@ final class LifecycleLog: LifecycleSink {
     }
   }
 
-  func warn(_ text: String) {
-    write(JournalEntry(line: text, .warning, messageID: LifecycleMessageID.statusNote))
+  func warn(_ text: String) { write(text, .warning) }
+
+  /// Says a sentence that explains what is seen.
+  func remark(_ text: String) { write(text, .info) }
+
+  private func write(_ text: String, _ priority: JournalPriority) {
+    write(JournalEntry(line: text, priority, messageID: LifecycleMessageID.statusNote))
   }
 
   /// In the journal, or as a line.
@@ -99,7 +105,7 @@ final class LifecycleLog: LifecycleSink {
   private func write(_ problem: LifecycleReport.Entry, of transition: LifecycleTransition) {
     write(
       JournalEntry(
-        line: problem.description, problem.outcome.severity > 0 ? .warning : .info,
+        line: problem.description, problem.outcome.priority,
         messageID: LifecycleMessageID.problem,
         fields: [
           JournalField(known: "LIFECYCLE_EVENT", transition.event),
@@ -122,6 +128,17 @@ final class LifecycleLog: LifecycleSink {
         + " in \(elapsed.inSeconds) s (\(report.cause))\(problems)",
       failed == 0 ? transition.priority : .warning, LifecycleMessageID.of(transition),
       fields(transition, report.cause) + fields(snapshot) + fields(elapsed, problems: failed))
+  }
+
+  private func logsTimeline(of report: LifecycleReport) -> Bool {
+    switch timelineLogging {
+    case .always: return true
+    case .never: return false
+    case .problemsOrSlower(let limit):
+      guard let span = report.span else { return true }
+      return !report.failures.isEmpty || span.isHurried
+        || span.began.duration(to: span.ended) > limit
+    }
   }
 
   /// The end of a termination: its timeline, one write or one entry, which is dropped rather than waited for.
@@ -282,6 +299,18 @@ extension LifecycleReport.Outcome {
     case .timedOut: "timed-out"
     case .abandoned: "abandoned"
     case .skipped: "skipped"
+    }
+  }
+}
+
+extension LifecycleReport.Outcome {
+  /// What hung is worse than what said what is wrong.
+  fileprivate var priority: JournalPriority {
+    switch self {
+    case .completed, .skipped(.gone), .skipped(.overtaken): .info
+    case .failed(let error): (error as? any PrioritizedError)?.journalPriority ?? .warning
+    case .timedOut, .abandoned: .error
+    case .skipped: .warning
     }
   }
 }

@@ -13,7 +13,7 @@ struct ServiceStatus {
   private var isReloading = false
   private var stopping: LifecycleCause?
   /// The daemon still serves, for so long: STOPPING has been sent for it.
-  private var drainDelay: Duration?
+  private var stopDelay: Duration?
   /// The exit status has been sent: no other status comes after it.
   private var isOver = false
   private var snapshot = LifecycleSnapshot(state: .launching, reasons: [])
@@ -42,12 +42,13 @@ struct ServiceStatus {
     case .unmappedReload(_, let time): unmappedReload(clock, time)
     case .extended(let duration): [.extendTimeout(duration)]
     case .healthy: healthy()
+    case .recovered: isReady && stopping == nil ? [.restartReset] : []
     case .unhealthy(let reason): statusNote(.health, "no watchdog ping: \(reason)")
     case .statusNote(let kind, let text): statusNote(kind, text)
     case .problems(let entries): statusNote(.problem, Self.text(of: entries))
     case .terminated(let exit): terminated(exit)
     case .closed: closed()
-    case .endedLate, .warning, .readyToSleep: []
+    case .endedLate, .warning, .remark, .readyToSleep: []
     }
   }
 
@@ -135,12 +136,12 @@ struct ServiceStatus {
   private mutating func draining(_ cause: LifecycleCause, _ delay: Duration) -> [NotifyField] {
     guard stopping == nil else { return [] }
     stopping = cause
-    drainDelay = delay
+    stopDelay = delay
     return [.stopping] + status()
   }
 
   private mutating func terminating(_ cause: LifecycleCause) -> [NotifyField] {
-    if drainDelay.take() != nil { return status() }
+    if stopDelay.take() != nil { return status() }
     guard stopping == nil else { return [] }
     stopping = cause
     return [.stopping] + status()
@@ -168,7 +169,7 @@ struct ServiceStatus {
 
   /// The state, since when, by whom, and the statusNotes; nothing when that was said already.
   private mutating func status() -> [NotifyField] {
-    let draining = drainDelay.map { " after serving on for \($0.inSeconds) s" } ?? ""
+    let draining = stopDelay.map { " after serving on for \($0.inSeconds) s" } ?? ""
     let state = stopping.map { "stopping\(draining): \($0)" } ?? phrase
     let notes = statusNotes.sorted { $0.key < $1.key }.map { "; \($0.value)" }
     return status(state + notes.joined())

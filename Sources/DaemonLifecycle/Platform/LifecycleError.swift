@@ -9,6 +9,8 @@ public enum LifecycleError: Error, Sendable, Hashable, CustomStringConvertible {
   case signalNotMappable(UnixSignal, reason: String)
   /// `start()` or `run` was called twice; a subject starts once.
   case alreadyStarted
+  /// An observer has adopted no hook: its type.
+  case noHook(String)
   /// The variable that should hold the grace period of a stop does not: its name, its value, and why not.
   case invalidGracePeriod(String, String, reason: String)
   /// Something that the daemon can do without is not to be had: a sentence.
@@ -25,6 +27,8 @@ public enum LifecycleError: Error, Sendable, Hashable, CustomStringConvertible {
       "\(signal) can't be in a signal map: \(reason)."
     case .alreadyStarted:
       "This LifecycleSubject was started before: call start() or run once."
+    case .noHook(let type):
+      "\(type) has no hook, so it receives nothing: adopt StateObserver, BackgroundObserver, or another of them."
     case .invalidGracePeriod(let name, let value, let reason):
       "The grace period in $\(name), \"\(value)\", is \(reason): set it to the seconds between SIGTERM and SIGKILL."
     case .unavailable(let sentence): sentence

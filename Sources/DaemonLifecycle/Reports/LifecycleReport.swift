@@ -98,6 +98,19 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   /// The entries that are not `completed`.
   public var problems: [Entry] { entries.filter { !$0.outcome.isCompleted } }
 
+  /// What the hook of an observer for a notification has done, the last time; `nil` if there is no such entry.
+  ///
+  ///     #expect(report["orders", ShouldSaveState.self]?.outcome == .completed)
+  ///
+  /// - Parameters:
+  ///   - observer: Its name: the one that it was given, or its type's.
+  ///   - notification: The type of the notification.
+  public subscript(
+    observer: String, notification: any LifecycleNotification.Type
+  ) -> Entry? {
+    entries.last { $0.notification == notification && $0.observer == observer }
+  }
+
   /// Those that failed, did not end in time, or could not be called.
   var failures: [Entry] { entries.filter { $0.outcome.severity > 0 } }
 
@@ -109,7 +122,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   ///     //   Poller    |###                    40 ms  paused
   ///     //   Database  |   #################  270 ms  saved
   ///
-  /// A subject that terminates logs its own: see ``LifecycleConfiguration/logsTimeline``.
+  /// A subject that terminates logs its own: see ``LifecycleConfiguration/timelineLogging``.
   public var timeline: String { LifecycleTimeline(self).description }
 
   /// When each entry's call began, from the report's beginning.
@@ -127,7 +140,18 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   }
 }
 
-extension LifecycleReport.Outcome {
+extension LifecycleReport.Outcome: Equatable {
+  /// Errors are the same when their types and what they say of themselves are.
+  public static func == (a: Self, b: Self) -> Bool {
+    switch (a, b) {
+    case (.completed, .completed), (.timedOut, .timedOut): true
+    case (.failed(let a), .failed(let b)): type(of: a) == type(of: b) && "\(a)" == "\(b)"
+    case (.abandoned(let a), .abandoned(let b)): a == b
+    case (.skipped(let a), .skipped(let b)): a == b
+    default: false
+    }
+  }
+
   package var isCompleted: Bool { if case .completed = self { true } else { false } }
 
   /// How bad it is for an exit status: 0 well, 1 failed, 2 did not end in time.

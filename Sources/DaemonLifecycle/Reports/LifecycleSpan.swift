@@ -28,7 +28,7 @@ package final class LifecycleSpan: Sendable {
 
   package struct Prelude: Sendable {
     package enum Activity: Sendable {
-      /// The daemon was asked to end, and served on: ``LifecycleConfiguration/drainDelay``.
+      /// The daemon was asked to end, and served on: ``LifecycleConfiguration/stopDelay``.
       case drain
       /// The transition under way when the end was asked for, by its name in the journal (`reload`): the part of it
       /// that had begun had to end first.

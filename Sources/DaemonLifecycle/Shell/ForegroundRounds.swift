@@ -5,19 +5,25 @@ import Synchronization
 /// Rounds never overlap: a resume waits for a body that is overdue. The hooks wait for the body within
 /// their own deadline, like anybody's.
 final class ForegroundRounds: ForegroundObserver, BackgroundObserver, TerminationObserver {
-  private enum Round {
+  /// A body that runs, or is about to.
+  private struct Run {
+    let round = ForegroundRound()
+    /// `nil` until it has begun.
+    var task: Task<Void, Never>?
+    var isCancelled = false
+  }
+
+  private enum Phase {
     /// Becomes `running` with the foreground.
     case none
     /// Becomes `none` when the body ends, or `over`.
-    case running(Task<Void, Never>?, isCancelled: Bool)
+    case running(Run)
     /// The body threw, the daemon ended, or the caller was cancelled: no more rounds.
     case over((any Error)?)
   }
 
   private struct State {
-    var round = Round.none
-    /// Grows with each round, so that a late task is not taken for that of another.
-    var number = 0
+    var phase = Phase.none
     /// The foreground came back while the last round's body was still overdue.
     var startsAgain = false
     /// No round begins after this; the caller returns when the one that runs has ended.
@@ -27,36 +33,46 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
     var waiting: [Sleeper] = []
     var caller: CheckedContinuation<Void, any Error>?
 
-    /// False when a round runs, or no more may.
-    mutating func begin() -> Bool {
+    var run: Run? { if case .running(let run) = phase { run } else { nil } }
+
+    /// The round that begins; `nil` when one runs, or no more may.
+    mutating func begin() -> ForegroundRound? {
       startsAgain = false
-      guard case .none = round, !isClosing else { return false }
-      round = .running(nil, isCancelled: false)
-      number += 1
-      return true
+      guard case .none = phase, !isClosing else { return nil }
+      let run = Run()
+      phase = .running(run)
+      return run.round
     }
   }
 
-  private let state = Mutex(State())
-  private let body: @Sendable @isolated(any) () async throws -> Void
+  typealias Body = @Sendable @isolated(any) (ForegroundRound) async throws -> Void
 
-  init(_ body: @escaping @Sendable @isolated(any) () async throws -> Void) { self.body = body }
+  private let state = Mutex(State())
+  /// The end of the foreground cancels nothing: the body has the hook's time to finish what it has begun.
+  private let drains: Bool
+  private let body: Body
+
+  init(drains: Bool = false, _ body: @escaping Body) {
+    self.drains = drains
+    self.body = body
+  }
 
   // MARK: Hooks
 
   func willEnterForeground(_ notification: WillEnterForeground) async throws {
     // An overdue round starts the next one as it ends; the hook waits for that end, and for no other.
     let overdueEnds = state.withLock { state -> Sleeper? in
-      guard case .running(_, true) = state.round else { return nil }
+      guard let run = state.run, run.isCancelled || run.round.isEnding else { return nil }
       state.startsAgain = true
       return Self.waiter(&state)
     }
-    if let overdueEnds { try await Self.wait(for: overdueEnds) } else { start() }
+    if let overdueEnds { try await wait(for: overdueEnds, cancelsBody: false) } else { start() }
   }
 
   func didEnterBackground(_ notification: DidEnterBackground) async throws {
-    cancelRound()
-    if let end = state.withLock({ Self.waiter(&$0) }) { try await Self.wait(for: end) }
+    endRound()
+    let end = state.withLock { Self.waiter(&$0) }
+    if let end { try await wait(for: end, cancelsBody: drains) }
   }
 
   func willTerminate(_ notification: WillTerminate) { close() }
@@ -67,7 +83,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
   nonisolated(nonsending) func untilOver() async throws {
     try await withCheckedThrowingContinuation { continuation in
       let result: Result<Void, any Error>? = state.withLock { state in
-        if case .over(let error) = state.round {
+        if case .over(let error) = state.phase {
           return error.map { .failure($0) } ?? .success(())
         }
         state.caller = continuation
@@ -80,7 +96,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
   /// The daemon has ended.
   func close() {
     state.withLock { $0.isClosing = true }
-    cancelRound()
+    cancelBody()
     endIfIdle()
   }
 
@@ -93,15 +109,14 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
   // MARK: Rounds
 
   private func start() {
-    if state.withLock({ $0.begin() }) { runBody() }
+    if let round = state.withLock({ $0.begin() }) { runBody(round) }
   }
 
-  private func runBody() {
-    let number = state.withLock(\.number)
+  private func runBody(_ round: ForegroundRound) {
     // Detached: a hook's task-local values must not mark what the body does as part of the hook.
     let task = Task.detached {
       do {
-        try await self.body()
+        try await self.body(round)
         self.ended(nil)
       } catch {
         self.ended(error)
@@ -109,51 +124,60 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
     }
     let isCancelled = state.withLock { state in
       // It may have ended by now, and another may have begun.
-      guard state.number == number, case .running(_, let isCancelled) = state.round else {
-        return false
-      }
-      state.round = .running(task, isCancelled: isCancelled)
-      return isCancelled
+      guard var run = state.run, run.round === round else { return false }
+      run.task = task
+      state.phase = .running(run)
+      return run.isCancelled
     }
     if isCancelled { task.cancel() }
   }
 
-  private func cancelRound() {
-    let task = state.withLock { state -> Task<Void, Never>? in
+  /// The foreground is over: what drains hears so, everything else is cancelled.
+  private func endRound() {
+    let round = state.withLock { state in
       state.startsAgain = false
-      guard case .running(let task, _) = state.round else { return nil }
-      state.round = .running(task, isCancelled: true)
-      return task
+      return state.run?.round
     }
-    task?.cancel()
+    if drains { round?.end() } else { cancelBody() }
+  }
+
+  private func cancelBody() {
+    let cancelled = state.withLock { state -> Run? in
+      state.startsAgain = false
+      guard var run = state.run else { return nil }
+      run.isCancelled = true
+      state.phase = .running(run)
+      return run
+    }
+    cancelled?.round.end()
+    cancelled?.task?.cancel()
   }
 
   private func ended(_ error: (any Error)?) {
-    // In one step, so that a pause finds either no round and no request for one, or a round to cancel.
-    let (waiting, begins) = state.withLock { state in
-      var wasCancelled = false
-      if case .running(_, let isCancelled) = state.round { wasCancelled = isCancelled }
-      state.round = .none
+    // In one step, so that a pause finds either no round and no request for one, or a round to end.
+    let (waiting, next) = state.withLock { state in
+      let wasEnding = state.run.map { $0.isCancelled || $0.round.isEnding } ?? false
+      state.phase = .none
       // The CancellationError of a pause is what the pause asked for; any other ends the rounds.
-      if let error, !(wasCancelled && error is CancellationError) { state.round = .over(error) }
+      if let error, !(wasEnding && error is CancellationError) { state.phase = .over(error) }
       defer { state.waiting = [] }
-      return (state.waiting, state.startsAgain && state.begin())
+      return (state.waiting, state.startsAgain ? state.begin() : nil)
     }
     for sleeper in waiting { sleeper.end() }
-    if begins { runBody() }
+    if let next { runBody(next) }
     endIfIdle()
   }
 
   private func endIfIdle() {
     let (caller, error) = state.withLock {
       state -> (CheckedContinuation<Void, any Error>?, (any Error)?) in
-      switch state.round {
+      switch state.phase {
       case .running: return (nil, nil)
       case .none where !state.isClosing: return (nil, nil)
-      case .none: state.round = .over(state.callerIsCancelled ? CancellationError() : nil)
+      case .none: state.phase = .over(state.callerIsCancelled ? CancellationError() : nil)
       case .over: break
       }
-      guard case .over(let error) = state.round else { return (nil, nil) }
+      guard case .over(let error) = state.phase else { return (nil, nil) }
       defer { state.caller = nil }
       return (state.caller, error)
     }
@@ -162,18 +186,19 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
 
   /// Ends with the round that runs; `nil` when none does.
   private static func waiter(_ state: inout State) -> Sleeper? {
-    guard case .running = state.round else { return nil }
+    guard state.run != nil else { return nil }
     let sleeper = Sleeper()
     state.waiting.append(sleeper)
     return sleeper
   }
 
-  /// Throws when the hook is cancelled meanwhile.
-  private static func wait(for sleeper: Sleeper) async throws {
+  /// - Parameter cancelsBody: A hook that is cancelled cancels the body, and goes on waiting for its end. Otherwise it
+  ///   throws then.
+  private func wait(for sleeper: Sleeper, cancelsBody: Bool) async throws {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { _ = sleeper.wait($0) }
     } onCancel: {
-      sleeper.end(throwing: CancellationError())
+      if cancelsBody { cancelBody() } else { sleeper.end(throwing: CancellationError()) }
     }
   }
 }

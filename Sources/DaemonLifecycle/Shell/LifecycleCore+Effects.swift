@@ -159,6 +159,8 @@ extension LifecycleCore {
     state.exitWaiters = []
     state.streams = [:]
     work.chores.endedRounds = Array(state.rounds.values)
+    // Nobody receives anything any more: an observer that holds its lifecycle is a cycle only until now.
+    for entry in state.observers.removeAll() { work.chores.garbage.append(entry) }
     state.outbox.append {
       for finish in streams { finish() }
       for waiter in waiters { waiter.resume(returning: exit) }

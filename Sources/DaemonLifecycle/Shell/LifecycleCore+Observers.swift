@@ -3,16 +3,19 @@ import Synchronization
 
 // Observers come, and go.
 extension LifecycleCore {
+  /// - Parameter isOwned: Held until it is removed, or the daemon has ended; else weakly.
   func add(
-    _ observer: some LifecycleObserver, phase: LifecyclePhase, name: ObserverName? = nil
+    _ observer: some LifecycleObserver, isOwned: Bool = true,
+    _ options: ObserverEntry.Options = .init()
   ) {
-    // An observer of the package's own has a name; the record is of the user's calls.
-    if name == nil { recorder?.didAdd(observer) }
+    if !(observer is ForegroundRounds) { recorder?.didAdd(observer) }
     let candidates = change { state, now in
       let owner = ObjectIdentifier(observer)
       guard !state.observers.hasObserver(owner) else { return Candidates(nil, nil) }
       let id = state.observers.nextID(state.newID())
-      let entry = ObserverEntry(id: id, observer: observer, phase: phase, name: name)
+      // Where nothing comes any more there is nobody to let go of it.
+      let isOwned = isOwned && state.machine.stop.exit == nil && !state.machine.isClosed
+      let entry = ObserverEntry(id: id, observer: observer, isOwned: isOwned, options)
       return self.insert(entry, &state, now)
     }.result
     reap(candidates)
@@ -22,17 +25,17 @@ extension LifecycleCore {
   package func add<Owner: AnyObject & Sendable>(
     closures: [Hook], owner: Owner, phase: LifecyclePhase
   ) {
-    _ = add(closures: closures, owner: owner, phase: phase, name: .type(Owner.self))
+    _ = add(closures: closures, owner: owner, .init(phase: phase), name: .type(Owner.self))
   }
 
   func add(
-    closures: [Hook], owner: (any AnyObject & Sendable)?, phase: LifecyclePhase,
+    closures: [Hook], owner: (any AnyObject & Sendable)?, _ options: ObserverEntry.Options,
     name: ObserverName
   ) -> ObserverID {
-    recorder?.didObserve(name.description)
+    recorder?.didObserve((options.name ?? name).description)
     let (id, candidates) = change { state, now in
       let id = state.observers.nextID(state.newID())
-      let entry = ObserverEntry(id: id, closures: closures, owner: owner, phase: phase, name: name)
+      let entry = ObserverEntry(id: id, closures: closures, owner: owner, options, name: name)
       return (id, self.insert(entry, &state, now))
     }.result
     reap(candidates)
@@ -46,7 +49,8 @@ extension LifecycleCore {
   ) -> Candidates {
     state.observers.insert(entry)
     let subscriber = Subscriber(
-      id: entry.id, phase: entry.phase, name: entry.name, receives: entry.hooks.map(\.notification))
+      id: entry.id, phase: entry.options.phase, name: entry.name,
+      receives: entry.hooks.map(\.notification), deadline: entry.options.deadline)
     state.handle(.add(subscriber), at: now)
     return state.observers.candidates()
   }
@@ -60,8 +64,8 @@ extension LifecycleCore {
   }
 
   /// Adds the rounds of a `foreground { … }`, or ends them when the daemon has ended.
-  func addRounds(_ rounds: ForegroundRounds, phase: LifecyclePhase, name: ObserverName) {
-    add(rounds, phase: phase, name: name)
+  func addRounds(_ rounds: ForegroundRounds, _ options: ObserverEntry.Options) {
+    add(rounds, options)
     let isOver = state.withLock { state in
       let isOver = state.machine.stop.exit != nil || state.machine.isClosed
       if !isOver { state.rounds[ObjectIdentifier(rounds)] = rounds }

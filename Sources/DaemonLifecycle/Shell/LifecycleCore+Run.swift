@@ -1,3 +1,5 @@
+import Synchronization
+
 // The beginning and the end, for those who wait: launch, body, exit; and posts.
 extension LifecycleCore {
   /// Delivers the launch and returns its report; at once, with an empty one, when there is nothing to launch
@@ -57,7 +59,14 @@ extension LifecycleCore {
     }
   }
 
-  nonisolated(nonsending) func post(_ notification: any LifecycleNotification) async
+  /// Waits for `operation` on a plain thread. It runs on the executor's threads, since Swift's pool may be blocked.
+  func blocking<T: Sendable>(_ operation: @escaping @Sendable () async -> T) -> T {
+    let result = BlockingResult<T>()
+    Task.detached(executorPreference: callerExecutor) { result.set(await operation()) }
+    return result.wait()
+  }
+
+  nonisolated(nonsending) func post(_ notification: any CustomNotification) async
     -> LifecycleReport
   {
     recorder?.didPost(notification)
@@ -80,4 +89,20 @@ final class RunBody: Sendable {
   init(_ body: sending @escaping @isolated(any) () async throws -> Void) { self.body = body }
 
   func run() async throws { try await body() }
+}
+
+/// What a plain thread waits for.
+private final class BlockingResult<T: Sendable>: Sendable {
+  private let value = Mutex<T?>(nil)
+  private let isThere = Semaphore()
+
+  func set(_ result: T) {
+    value.withLock { $0 = result }
+    isThere.signal()
+  }
+
+  func wait() -> T {
+    isThere.wait()
+    return value.withLock { $0! }
+  }
 }

@@ -23,6 +23,7 @@ extension LifecycleCore {
     }
     self.init(
       configuration: configuration, initialState: initialState, time: .virtual(VirtualTime()),
+      executor: HookExecutor(endsWhenIdle: true),
       recorder: recorder, sinks: sinks,
       readiness: configuration.readinessFile.map { ReadinessMarker($0) { log.warn($0) } },
       preservation: PreservationSlot(preservation),

@@ -144,7 +144,7 @@ public final class SavedState: StateObserver {
 }
 
 /// The interval of a ``SavedState`` is over.
-private struct SaveIsDue: LifecycleNotification {
+private struct SaveIsDue: CustomNotification {
   let state: ObjectIdentifier
 }
 

@@ -13,7 +13,8 @@ public import Foundation
 ///     let token = lifecycle.observe(CacheInvalidated.self) { cache.drop($0.region) }
 ///
 /// What is adopted can't be bridged: the compiler refuses a type that is a ``BridgedNotification`` too.
-public protocol AdoptedNotification: _DirectedNotification where _Direction == _Inward {
+public protocol AdoptedNotification: _DirectedNotification, CustomNotification
+where _Direction == _Inward {
   /// What the notification carries, as it leaves the poster's thread.
   associatedtype Payload: Sendable
 
@@ -64,7 +65,7 @@ extension LifecycleObservable {
 }
 
 /// Something to adopt has been posted: the delivery in which it is decoded.
-struct NotificationArrival<Adopted: AdoptedNotification>: LifecycleNotification {
+struct NotificationArrival<Adopted: AdoptedNotification>: CustomNotification {
   /// What the notification carries, or why that can't be adopted.
   let payload: Result<Adopted.Payload, NotificationAdoptionError>
   /// Who adopts it: another one may, of another centre.
@@ -92,7 +93,7 @@ final class NotificationAdopter: Sendable {
     post(try N(adopting: arrival.payload.get()), from: arrival.name)
   }
 
-  private func post(_ notification: some LifecycleNotification, from name: String) {
+  private func post(_ notification: some CustomNotification, from name: String) {
     core?.send(
       LifecycleEvent(.post(notification), cause: LifecycleCause(.other("notification \(name)"))))
   }

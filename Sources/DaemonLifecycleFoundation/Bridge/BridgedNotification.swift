@@ -4,7 +4,7 @@ public import Foundation
 /// A notification of the lifecycle that `bridge` posts to a `NotificationCenter` as well: all of the package's, and
 /// yours.
 ///
-///     struct CacheDropped: BridgedNotification {
+///     struct CacheDropped: BridgedNotification, CustomNotification {
 ///       static let name = Notification.Name("CacheDroppedNotification")
 ///       let count: Int
 ///     }

@@ -8,7 +8,7 @@ public import DaemonLifecycle
 /// <!-- swift: not compiled, since the compiler refuses it -->
 ///
 /// ```swift
-/// struct Echo: BridgedNotification, AdoptedNotification { … }   // does not compile
+/// struct Echo: BridgedNotification, CustomNotification, AdoptedNotification { … }   // does not compile
 /// ```
 ///
 /// That is why the two never make a loop. What came in has no way out, as its type is not a bridged one; what went

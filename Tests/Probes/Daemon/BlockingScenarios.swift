@@ -22,7 +22,8 @@ let blocked: @Sendable ([String]) async throws -> Void = { arguments in
 
 nonisolated(nonsending) func blockedAnywhere(_ arguments: [String]) async throws {
   let lifecycle = LifecycleSubject(
-    .init(hookDeadline: .seconds(1), cancellationGrace: .milliseconds(300)))
+    configuration:
+      .init(hookDeadline: .seconds(1), cancellationGrace: .milliseconds(300)))
   let observers = Observers(lifecycle, stuck: arguments.contains("stuck"))
   try await lifecycle.start()
   if arguments.contains("stuck") { observers.stick() }
@@ -117,7 +118,8 @@ func blockDispatch() {
 /// A main actor that is blocked, and a class observer that is not.
 let blockedMain: @Sendable ([String]) async throws -> Void = { arguments in
   let lifecycle = LifecycleSubject(
-    .init(hookDeadline: .milliseconds(500), cancellationGrace: .milliseconds(300)))
+    configuration:
+      .init(hookDeadline: .milliseconds(500), cancellationGrace: .milliseconds(300)))
   let onMain = MainObserver()
   let plain = Logger("class")
   lifecycle.addObserver(plain)
@@ -148,9 +150,10 @@ let blockedMain: @Sendable ([String]) async throws -> Void = { arguments in
 /// More observers that block their thread than any pool has threads, then one that saves.
 let blockers: @Sendable ([String]) async throws -> Void = { arguments in
   let lifecycle = LifecycleSubject(
-    .init(
-      hookDeadline: .milliseconds(100), cancellationGrace: .milliseconds(50),
-      stopBudget: .seconds(60)))
+    configuration:
+      .init(
+        hookDeadline: .milliseconds(100), cancellationGrace: .milliseconds(50),
+        stopTimeout: .seconds(60)))
   let count = Int(arguments.first ?? "") ?? 20
   let healthy = Logger("healthy")
   let all = (0..<count).map { _ in BlockingObserver() }
@@ -166,12 +169,54 @@ final class BlockingObserver: BackgroundObserver {
   func didEnterBackground(_ notification: DidEnterBackground) { sleep(60) }
 }
 
+/// Its pause never ends, and it says when it has saved.
+let hosted: @Sendable ([String]) async throws -> Void = { _ in
+  let lifecycle = LifecycleSubject()
+  let hanging = HangingObserver(blocks: false)
+  lifecycle.addObserver(hanging)
+  let token = lifecycle.observe(ShouldSaveState.self) { _ in say("saved") }
+  try await lifecycle.start()
+  say("started")
+  let result = await lifecycle.waitUntilTerminated()
+  withExtendedLifetime(token) {}
+  finish(result)
+}
+
+/// Its pause takes two seconds, unless it is cut short, and its save a while.
+let escalation: @Sendable ([String]) async throws -> Void = { _ in
+  let lifecycle = LifecycleSubject(configuration: .init(hookDeadline: .seconds(20)))
+  let tokens = [
+    lifecycle.observe(DidEnterBackground.self) { notification in
+      say("pausing: \(notification.cause)")
+      do {
+        try await lifecycle.clock.sleep(for: .seconds(2))
+        say("finished")
+      } catch {
+        say("cut short")
+        throw error
+      }
+    },
+    lifecycle.observe(ShouldSaveState.self) { _ in
+      say("saving")
+      try await lifecycle.clock.sleep(for: .milliseconds(500))
+      say("saved")
+    },
+  ]
+  try await lifecycle.start()
+  say("started")
+  let result = await lifecycle.waitUntilTerminated()
+  withExtendedLifetime(tokens) {}
+  finish(result)
+}
+
 /// A hook that never returns: `async`, suspended for ever, or `blocking`.
 let hang: @Sendable ([String]) async throws -> Void = { arguments in
   let lifecycle = LifecycleSubject(
-    .init(
-      hookDeadline: arguments.contains("slow") ? .seconds(20) : .milliseconds(300),
-      cancellationGrace: .milliseconds(200), stopBudget: .seconds(60)))
+    configuration:
+      .init(
+        hookDeadline: arguments.contains("slow") ? .seconds(20) : .milliseconds(300),
+        cancellationGrace: .milliseconds(200), stopTimeout: .seconds(60),
+        escalationDelay: .zero))
   let saver = Logger("saver")
   let hanging = HangingObserver(blocks: arguments.contains("blocking"))
   lifecycle.addObserver(saver)

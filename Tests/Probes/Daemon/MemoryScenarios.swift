@@ -5,7 +5,7 @@ import Glibc
 /// all of that three times; says what is resident after each: `posts 8123 kB`.
 let memory: @Sendable ([String]) async throws -> Void = { arguments in
   let count = Int(arguments.first ?? "") ?? 100_000
-  let lifecycle = LifecycleSubject(LifecycleConfiguration(logsProblems: false))
+  let lifecycle = LifecycleSubject(configuration: LifecycleConfiguration(logsProblems: false))
   let counter = Counter()
   lifecycle.addObserver(counter)
   let load = MemoryLoad(lifecycle: lifecycle)
@@ -39,9 +39,9 @@ private struct MemoryLoad: Sendable {
   func toggle(_ count: Int) async {
     for number in 0..<count {
       if number.isMultiple(of: 2) {
-        lifecycle.enterBackground()
+        lifecycle.pause()
       } else {
-        lifecycle.enterForeground()
+        lifecycle.resume()
       }
       // Delivered after what was asked for before.
       await lifecycle.post(Marker())

@@ -21,7 +21,7 @@ import Glibc
     "broken-stderr": brokenStderr, "alive": alive,
     "storm": storm, "send": sendStorm, "memory": memory, "state": keepState,
     "hostile-error": hostileError, "robbed": robbed, "late-uses": lateUses,
-    "threadless": threadless,
+    "threadless": threadless, "escalation": escalation, "hosted": hosted,
   ]
 }
 

@@ -6,7 +6,7 @@ import Glibc
 let log: @Sendable ([String]) async throws -> Void = { arguments in
   var configuration = LifecycleConfiguration()
   if arguments.contains("rt") { configuration.signals[.realTime(3)!] = .saveState }
-  let lifecycle = LifecycleSubject(configuration)
+  let lifecycle = LifecycleSubject(configuration: configuration)
   let logger = Logger()
   lifecycle.addObserver(logger)
   if arguments.contains("body") {
@@ -27,9 +27,9 @@ let log: @Sendable ([String]) async throws -> Void = { arguments in
 
 /// Two subjects in one process: one claims what the other has.
 let twoSubjects: @Sendable ([String]) async throws -> Void = { _ in
-  let first = LifecycleSubject(.init(signals: [.sigusr1: .saveState]))
+  let first = LifecycleSubject(configuration: .init(signals: [.sigusr1: .saveState]))
   let second = LifecycleSubject()
-  let third = LifecycleSubject(.init(signals: [.sigusr2: .terminate]))
+  let third = LifecycleSubject(configuration: .init(signals: [.sigusr2: .terminate]))
   try await first.start()
   do {
     try await second.start()
@@ -51,12 +51,12 @@ let stopListening: @Sendable ([String]) async throws -> Void = { _ in
   let logger = Logger()
   lifecycle.addObserver(logger)
   try await lifecycle.start()
-  lifecycle.stop()
+  lifecycle.restoreSignals()
   var found = sigaction()
   sigaction(SIGUSR2, nil, &found)
   let isIgnored = unsafeBitCast(found.__sigaction_handler.sa_handler, to: Int.self) == 1
   say("stopped, SIGUSR2 is \(isIgnored ? "ignored" : "not ignored") again")
-  lifecycle.enterBackground()
+  lifecycle.pause()
   while true { pause() }
 }
 
@@ -100,7 +100,7 @@ let spawnFromHook: @Sendable ([String]) async throws -> Void = { _ in
 
 /// stdout is a pipe that nobody reads: exit(3) hangs as it flushes, so `exitGrace` must end it.
 let fullStdout: @Sendable ([String]) async throws -> Void = { _ in
-  let lifecycle = LifecycleSubject(.init(exitGrace: .milliseconds(500)))
+  let lifecycle = LifecycleSubject(configuration: .init(exitGrace: .milliseconds(500)))
   let filler = String(repeating: "x", count: 1000)
   let result = try await lifecycle.run {
     let flags = fcntl(1, F_GETFL)
@@ -116,7 +116,7 @@ let fullStdout: @Sendable ([String]) async throws -> Void = { _ in
 
 /// Still alive after the last hook: ended by `_exit` with the code.
 let exitGrace: @Sendable ([String]) async throws -> Void = { arguments in
-  let lifecycle = LifecycleSubject(.init(exitGrace: .milliseconds(300)))
+  let lifecycle = LifecycleSubject(configuration: .init(exitGrace: .milliseconds(300)))
   let token = lifecycle.observe(WillEnterForeground.self) { _ in
     if arguments.contains("says") { say("started") }
   }
@@ -154,7 +154,8 @@ final class Orphan: LaunchObserver, StateObserver {
 /// Bodies that return, throw, or ignore their cancellation.
 let body: @Sendable ([String]) async throws -> Void = { arguments in
   let lifecycle = LifecycleSubject(
-    .init(hookDeadline: .milliseconds(300), cancellationGrace: .milliseconds(200)))
+    configuration:
+      .init(hookDeadline: .milliseconds(300), cancellationGrace: .milliseconds(200)))
   let logger = Logger()
   lifecycle.addObserver(logger)
   let kind = arguments.first ?? ""
@@ -189,7 +190,7 @@ let launchFails: @Sendable ([String]) async throws -> Void = { _ in
 
 /// A launch that takes its time: what comes meanwhile waits. The path of a readiness file may be given.
 let slowLaunch: @Sendable ([String]) async throws -> Void = { arguments in
-  let lifecycle = LifecycleSubject(.init(readinessFile: arguments.first))
+  let lifecycle = LifecycleSubject(configuration: .init(readinessFile: arguments.first))
   let logger = Logger()
   let token = lifecycle.observe(DidFinishLaunching.self, phase: .init(order: -1)) { notification in
     say("launching")

@@ -4,7 +4,7 @@ import Glibc
 import Synchronization
 
 /// Posted by SIGRTMIN: what was taken in before it has been delivered when it is heard.
-struct Marker: LifecycleNotification {}
+struct Marker: CustomNotification {}
 
 /// Says each hook with the times of its begin and end, `class save 123 456`, and after each marker the
 /// state, `taken in: foreground`. `storm MICROSECONDS`: how long each hook takes.
@@ -12,7 +12,7 @@ let storm: @Sendable ([String]) async throws -> Void = { arguments in
   // The grace is for the test to read what is still to be said; how long that took is the test's to judge.
   var configuration = LifecycleConfiguration(exitGrace: .seconds(10))
   configuration.signals[.realTime(0)!] = .post(Marker())
-  let lifecycle = LifecycleSubject(configuration)
+  let lifecycle = LifecycleSubject(configuration: configuration)
   let printer = Printer()
   let log = HookLog(
     printer: printer, clock: lifecycle.clock,

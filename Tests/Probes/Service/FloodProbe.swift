@@ -12,8 +12,8 @@ import Synchronization
 ///     --gate=FILE         the end waits until the file is there
 ///     --preserve          at the end, has the service manager keep bytes and waits until it has them
 final class FloodProbe: StateObserver, ReloadObserver, TerminationObserver {
-  struct Flood: LifecycleNotification {}
-  struct Ebb: LifecycleNotification {}
+  struct Flood: CustomNotification {}
+  struct Ebb: CustomNotification {}
 
   private let lifecycle: LifecycleSubject
   private let store: StateStore
@@ -29,7 +29,7 @@ final class FloodProbe: StateObserver, ReloadObserver, TerminationObserver {
     configuration.readinessFile = options["--ready"]
     configuration.livenessFile = options["--alive"]
     configuration.livenessPeriod = .seconds(1)
-    lifecycle = LifecycleSubject(configuration)
+    lifecycle = LifecycleSubject(configuration: configuration)
     store = try StateStore(directory: options["--state"] ?? ".")
     if !options.has("--unloaded") { _ = try store.load() }
     preservation = options.has("--preserve") ? try Preservation() : nil

@@ -22,8 +22,8 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
   ReloadObserver, SuspendObserver, ResumeObserver, PressureObserver, HealthObserver,
   TerminationObserver
 {
-  struct BlockPool: LifecycleNotification {}
-  struct BlockMain: LifecycleNotification {}
+  struct BlockPool: CustomNotification {}
+  struct BlockMain: CustomNotification {}
 
   private let options: Options
   private let lifecycle: LifecycleSubject
@@ -36,7 +36,7 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     configuration.signals[.realTime(2)!] = .post(BlockMain())
     if options.has("--empty-map") { configuration.signals = [.sigterm: .terminate] }
     if let deadline = options.seconds("--deadline") { configuration.hookDeadline = deadline }
-    configuration.stopBudget = options.seconds("--budget")
+    configuration.stopTimeout = options.seconds("--budget")
     if options.has("--quiet-systemd") { configuration.systemd = .off }
     configuration.systemd.watchedUnits = options.all("--watch")
     configuration.systemd.session = options.has("--session")
@@ -44,7 +44,7 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     if options.has("--pressure") {
       configuration.systemd.pressure = [.memory, .cpu, .io]
     }
-    lifecycle = LifecycleSubject(configuration)
+    lifecycle = LifecycleSubject(configuration: configuration)
   }
 
   func run() async throws {

@@ -7,5 +7,8 @@
 /// Sets a soft limit of a running process, as prlimit(2) does, which Swift can't see. 0, or an errno value.
 int limits_set_soft(pid_t pid, int resource, uint64_t soft);
 
+/// A terminal whose keys the caller presses, by writing: the descriptor for that, or -1 and errno; and its path.
+int terminal_open(char *path, size_t size);
+
 /// Queues a signal whose sender lies about who it is: rt_sigqueueinfo(2). 0, or an errno value.
 int forge_signal(pid_t pid, int signo, int code, pid_t claimed_pid, uid_t claimed_uid);

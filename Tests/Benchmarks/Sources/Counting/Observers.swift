@@ -38,6 +38,6 @@ package final class Counter: Sendable {
   package init() {}
 }
 
-package struct Ping: LifecycleNotification {
+package struct Ping: CustomNotification {
   package init() {}
 }

@@ -5,7 +5,7 @@ import Glibc
 package func startedSubject() async -> LifecycleSubject {
   var configuration = LifecycleConfiguration(signals: .none, hookDeadline: .seconds(3600))
   configuration.systemd = .off
-  let lifecycle = LifecycleSubject(configuration)
+  let lifecycle = LifecycleSubject(configuration: configuration)
   do { try await lifecycle.start() } catch { check(false, "\(error)") }
   return lifecycle
 }

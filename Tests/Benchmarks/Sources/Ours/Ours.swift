@@ -8,8 +8,8 @@ import Stamping
   static func main() async throws {
     let arguments = Array(CommandLine.arguments.dropFirst())
     var configuration = LifecycleConfiguration()
-    configuration.logsTimeline = arguments.last != "silent"
-    let lifecycle = LifecycleSubject(configuration)
+    configuration.timelineLogging = arguments.last == "silent" ? .never : .always
+    let lifecycle = LifecycleSubject(configuration: configuration)
     let observers = observers(arguments, lifecycle.clock)
     let phase = arguments.first?.hasPrefix("sleep") == true ? LifecyclePhase.together : .standard
     for observer in observers { lifecycle.addObserver(observer, phase: phase) }

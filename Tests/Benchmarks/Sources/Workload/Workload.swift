@@ -54,7 +54,7 @@ import Synchronization
   private static func signals(_ count: Int) async {
     var configuration = LifecycleConfiguration(hookDeadline: .seconds(3600))
     configuration.systemd = .off
-    let lifecycle = LifecycleSubject(configuration)
+    let lifecycle = LifecycleSubject(configuration: configuration)
     let waiter = WaitingActor()
     lifecycle.addObserver(waiter)
     do { try await lifecycle.start() } catch { check(false, "\(error)") }

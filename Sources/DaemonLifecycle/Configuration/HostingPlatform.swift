@@ -1,0 +1,63 @@
+import DaemonSystemd
+
+/// Who runs the daemon where systemd does not, and how long that lets it end: what is between its SIGTERM and its
+/// SIGKILL unless it was told otherwise. A process can't see that time; it can see where it is.
+struct HostingPlatform: Sendable {
+  let name: String
+  /// Documented to be set there, and nowhere else.
+  let marker: String
+  /// The platform's default.
+  let gracePeriod: Duration
+
+  /// The more particular come first: what runs on Kubernetes has its marker, too.
+  static let all = [
+    // Fly.io, "kill_timeout": default 5 s. The Machine Runtime Environment.
+    HostingPlatform(name: "Fly.io", marker: "FLY_MACHINE_ID", gracePeriod: .seconds(5)),
+    // Nomad, job specification, task, "kill_timeout": default 5 s. Runtime environment settings.
+    HostingPlatform(name: "Nomad", marker: "NOMAD_ALLOC_ID", gracePeriod: .seconds(5)),
+    // Cloud Run, container runtime contract: 10 s from SIGTERM to SIGKILL.
+    HostingPlatform(name: "Cloud Run", marker: "K_SERVICE", gracePeriod: .seconds(10)),
+    // Amazon ECS, task definition parameters, "stopTimeout": default 30 s. Task metadata endpoint version 4.
+    HostingPlatform(
+      name: "Amazon ECS", marker: "ECS_CONTAINER_METADATA_URI_V4", gracePeriod: .seconds(30)),
+    // Heroku, Dyno Manager, shutdown: 30 s. Dynos, local environment variables.
+    HostingPlatform(name: "Heroku", marker: "DYNO", gracePeriod: .seconds(30)),
+    // Kubernetes, pod lifecycle, "terminationGracePeriodSeconds": default 30 s. Service environment variables.
+    HostingPlatform(
+      name: "Kubernetes", marker: "KUBERNETES_SERVICE_HOST", gracePeriod: .seconds(30)),
+  ]
+
+  /// `docker stop`, and Podman's: 10 s. Their processes have no marker, but are process 1, or its child under an init.
+  static let container = HostingPlatform(
+    name: "a container", marker: "", gracePeriod: .seconds(10))
+
+  /// Where this process runs; `nil`: nobody knows.
+  ///
+  /// - Parameter isProcessOne: Nobody but an init is process 1, and a daemon that is it runs in a container.
+  static func current(_ environment: ServiceEnvironment, isProcessOne: Bool) -> HostingPlatform? {
+    let variables = environment.variables
+    return all.first { variables[$0.marker]?.isEmpty == false }
+      ?? (isProcessOne ? container : nil)
+  }
+
+  /// What a stop may take: somebody else counts, and began before us.
+  var stopTimeout: Duration { gracePeriod - min(.seconds(2), gracePeriod / 10) }
+
+  /// For the log, at the start.
+  var sentence: String {
+    let reason = marker.isEmpty ? "the daemon is process 1" : "$\(marker) is set"
+    return
+      "Runs on \(name), since \(reason): a stop may take \(stopTimeout.inSeconds) s of the"
+      + " \(gracePeriod.inSeconds) s that are usual there. Set stopTimeout if it is given another time."
+  }
+}
+
+extension LifecycleConfiguration {
+  /// With the platform's time, where neither the configuration nor a service manager says how long a stop may take.
+  func settled(on platform: HostingPlatform?) -> LifecycleConfiguration {
+    guard stopTimeout == nil, let platform else { return self }
+    var settled = self
+    settled.stopTimeout = platform.stopTimeout
+    return settled
+  }
+}

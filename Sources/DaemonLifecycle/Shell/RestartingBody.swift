@@ -1,0 +1,64 @@
+import DaemonSystemd
+import Synchronization
+
+/// Runs a body again when it has thrown, as its policy says.
+final class RestartingBody: Sendable {
+  private let core: LifecycleCore
+  private let name: ObserverName
+  private let body: @Sendable @isolated(any) () async throws -> Void
+  /// Over all rounds: a pause makes no failure forgotten.
+  private let history: Mutex<RestartHistory>
+
+  init(
+    _ core: LifecycleCore, _ policy: RestartPolicy, _ name: ObserverName,
+    _ body: @escaping @Sendable @isolated(any) () async throws -> Void
+  ) {
+    self.core = core
+    self.name = name
+    self.body = body
+    history = Mutex(RestartHistory(policy))
+  }
+
+  private var clock: LifecycleClock { LifecycleClock(keeper: core) }
+
+  /// One round: returns when the body does.
+  func run() async throws {
+    while true {
+      let watch = watchForHealth()
+      defer { watch?.cancel() }
+      do { return try await body() } catch {
+        // A pause has cancelled it, and that is no failure.
+        if Task.isCancelled { throw error }
+        try await clock.sleep(for: delay(after: error))
+      }
+    }
+  }
+
+  /// Throws the error when it is one too many.
+  private func delay(after error: any Error) throws -> Duration {
+    let now = clock.now
+    // Many instances of a daemon that fail together should not come back together.
+    let share = core.time.isMonotonic ? Double.random(in: 0.5...1) : 1
+    guard let (delay, number) = history.withLock({ $0.failed(at: now, share: share) }) else {
+      throw error
+    }
+    let limit = history.withLock { $0.policy.intensity }
+    core.handle(
+      .warning(
+        "\(name) has failed: \(error). It is run again in \(delay.inSeconds) s (\(number) of \(limit))."
+      ))
+    return delay
+  }
+
+  /// Tells the service manager when the body has been well for as long as failures count; `nil`: nothing has failed.
+  private func watchForHealth() -> Task<Void, Never>? {
+    let (period, isForgotten) = history.withLock {
+      ($0.policy.period, $0.isForgotten(at: clock.now))
+    }
+    if isForgotten { return nil }
+    return Task.detached { [weak core, clock] in
+      guard (try? await clock.sleep(for: period)) != nil else { return }
+      core?.handle(.recovered)
+    }
+  }
+}

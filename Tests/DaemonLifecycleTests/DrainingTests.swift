@@ -1,0 +1,313 @@
+import DaemonLifecycleTesting
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DaemonLifecycle
+
+/// `foreground(draining:)`: a server finishes what it has begun.
+@Suite(.timeLimit(.minutes(1))) struct DrainingTests {
+  private let log = Log()
+
+  private static func configuration(
+    stop: Duration = .seconds(90), service: Duration = .seconds(10)
+  ) -> LifecycleConfiguration {
+    LifecycleConfiguration(hookDeadline: service, stopTimeout: stop, logsProblems: false)
+  }
+
+  /// A server whose request in flight takes `busy`, with idle connections beside it.
+  private func serve(
+    _ mock: MockLifecycleSubject, draining limit: Duration = .seconds(20), name: String = "server",
+    phase: LifecyclePhase = .standard, busy: Duration?
+  ) -> Task<Void, Never> {
+    let log = log
+    return Task {
+      do {
+        try await mock.foreground(draining: limit, name: name, phase: phase) { round in
+          log.add("\(name) serves")
+          if let busy {
+            try await round.untilEnding()
+            log.add("\(name) finishes")
+            try await mock.clock.sleep(for: busy)
+            log.add("\(name) has answered")
+          } else {
+            try await round.untilEnding()
+            log.add("\(name) was idle")
+          }
+        }
+        log.add("\(name) returned")
+      } catch { log.add("\(name) threw \(type(of: error))") }
+    }
+  }
+
+  private func untilServing(_ names: String...) async throws {
+    try await eventually { names.allSatisfy { log.all.contains("\($0) serves") } }
+    log.clear()
+  }
+
+  @Test func whoIsIdleEndsAtOnce() async throws {
+    let mock = MockLifecycleSubject()
+    let task = serve(mock, busy: nil)
+    try await untilServing("server")
+    let report = await mock.send(.sigterm)
+    await task.value
+    #expect(report.problems.isEmpty && mock.exit?.code == 0)
+    #expect(log.all == ["server was idle", "server returned"])
+  }
+
+  /// For longer than any other hook may take.
+  @Test func whoIsBusyIsAnswered() async throws {
+    let mock = MockLifecycleSubject()
+    let task = serve(mock, busy: .seconds(19))
+    try await untilServing("server")
+    mock.inject(.sigterm)
+    try await eventually { log.all == ["server finishes"] }
+    await mock.advance(by: .seconds(19))
+    await mock.settled()
+    await task.value
+    #expect(mock.exit?.code == 0)
+    #expect(log.all == ["server finishes", "server has answered", "server returned"])
+  }
+
+  @Test func whatTakesLongerIsCutAndNamed() async throws {
+    let mock = MockLifecycleSubject()
+    let task = serve(mock, busy: .seconds(1000))
+    try await untilServing("server")
+    mock.inject(.sigterm)
+    try await eventually { log.all == ["server finishes"] }
+    await mock.advance(by: .milliseconds(19_999))
+    #expect(mock.exit == nil)
+    await mock.advance(by: .milliseconds(1))
+    await mock.settled()
+    await task.value
+    let entry = try #require(
+      mock.exit?.report.entries.first { $0.notification == DidEnterBackground.self })
+    #expect(entry.observer == "server")
+    guard case .timedOut = entry.outcome else {
+      Issue.record("\(entry)")
+      return
+    }
+    #expect(mock.exit?.code == 124)
+    #expect(log.all == ["server finishes", "server returned"])
+  }
+
+  @Test func aSecondSignalCutsItAtOnce() async throws {
+    let mock = MockLifecycleSubject()
+    let task = serve(mock, busy: .seconds(1000))
+    try await untilServing("server")
+    mock.inject(.sigterm)
+    try await eventually { log.all == ["server finishes"] }
+    await mock.advance(by: .seconds(1))
+    mock.inject(.sigterm)
+    await mock.settled()
+    await task.value
+    #expect(mock.exit?.code == 124)
+    #expect(!log.all.contains("server has answered"))
+  }
+
+  @Test func aPauseDrainsAndAResumeIsANewRound() async throws {
+    let mock = MockLifecycleSubject()
+    let task = serve(mock, busy: .seconds(3))
+    try await untilServing("server")
+    mock.inject(.sigusr1)
+    try await eventually { log.all == ["server finishes"] }
+    // It waits: rounds never overlap.
+    mock.inject(.sigusr2)
+    await mock.advance(by: .seconds(2))
+    #expect(log.all == ["server finishes"])
+    await mock.advance(by: .seconds(1))
+    let report = await mock.settled()
+    #expect(report.problems.isEmpty)
+    try await eventually { log.all.contains("server serves") }
+    #expect(log.all == ["server finishes", "server has answered", "server serves"])
+    mock.inject(.sigterm)
+    await mock.advance(by: .seconds(3))
+    await mock.settled()
+    await task.value
+    #expect(mock.exit?.code == 0)
+  }
+
+  /// Cut to what the stop leaves before the save: 20 s less 2 s for the exit and 9 s for the save, and a grace.
+  @Test func aStopDuringAPausesDrainGoesOnWithItWithinItsTime() async throws {
+    let mock = MockLifecycleSubject(configuration: Self.configuration(stop: .seconds(20)))
+    let task = serve(mock, draining: .seconds(60), busy: .seconds(1000))
+    try await untilServing("server")
+    mock.inject(.sigusr1)
+    try await eventually { log.all == ["server finishes"] }
+    await mock.advance(by: .seconds(30))
+    #expect(log.all == ["server finishes"])
+    mock.inject(.sigterm)
+    await mock.advance(by: .seconds(10))
+    await mock.settled()
+    await task.value
+    #expect(mock.exit != nil && log.all.last == "server returned")
+    // It was the pause's to finish, so its report names who was cut off.
+    let paused = try #require(mock.reports.first { $0.cause.signal == .sigusr1 })
+    #expect(paused.problems.map(\.observer) == ["server"])
+  }
+
+  @Test func aSuspendDrains() async throws {
+    let mock = MockLifecycleSubject()
+    let task = serve(mock, busy: .seconds(2))
+    try await untilServing("server")
+    mock.inject(.suspend)
+    try await eventually { log.all == ["server finishes"] }
+    await mock.advance(by: .seconds(2))
+    let report = await mock.settled()
+    #expect(report.problems.isEmpty && log.all.last == "server has answered")
+    await mock.send(.sigterm)
+    await task.value
+  }
+
+  @Test func serversEndOneAfterAnother() async throws {
+    let mock = MockLifecycleSubject()
+    let first = serve(mock, name: "a", busy: .seconds(1))
+    try await untilServing("a")
+    let second = serve(mock, name: "b", busy: .seconds(1))
+    try await untilServing("b")
+    mock.inject(.sigterm)
+    try await eventually { log.all == ["b finishes"] }
+    await mock.advance(by: .seconds(1))
+    try await eventually { log.all.contains("a finishes") }
+    #expect(Array(log.all.prefix(2)) == ["b finishes", "b has answered"])
+    await mock.advance(by: .seconds(1))
+    await mock.settled()
+    await first.value
+    await second.value
+    #expect(mock.exit?.code == 0)
+  }
+
+  @Test func serversOfAConcurrentPhaseEndTogether() async throws {
+    let mock = MockLifecycleSubject()
+    let phase = LifecyclePhase(order: 0, concurrent: true)
+    let tasks = ["a", "b"].map { serve(mock, name: $0, phase: phase, busy: .seconds(15)) }
+    try await untilServing("a", "b")
+    mock.inject(.sigterm)
+    try await eventually { log.all.count == 2 }
+    await mock.advance(by: .seconds(15))
+    await mock.settled()
+    for task in tasks { await task.value }
+    #expect(mock.exit?.code == 0)
+    #expect(log.all.filter { $0.hasSuffix("has answered") }.count == 2)
+  }
+
+  @Test func aCancelledCallerDoesNotDrain() async throws {
+    let mock = MockLifecycleSubject()
+    let task = serve(mock, busy: .seconds(5))
+    try await untilServing("server")
+    task.cancel()
+    await task.value
+    #expect(!log.all.contains("server has answered"))
+    #expect(log.all.last == "server threw CancellationError")
+  }
+
+  @Test func aBodyThatThrowsWhileEndingEndsTheRounds() async throws {
+    let mock = MockLifecycleSubject()
+    let log = log
+    let task = Task {
+      do {
+        try await mock.foreground(draining: .seconds(20)) { round in
+          log.add("server serves")
+          try await round.untilEnding()
+          throw Failure()
+        }
+      } catch { log.add("threw \(type(of: error))") }
+    }
+    try await untilServing("server")
+    await mock.send(.sigusr1)
+    await task.value
+    #expect(log.all == ["threw Failure"])
+    await mock.send(.sigusr2)
+    #expect(log.all == ["threw Failure"])
+  }
+
+  // MARK: Limits
+
+  @Test func aLimitThatDoesNotFitIsSaid() async throws {
+    let observed = ObservedCore(Self.configuration(stop: .seconds(20)))
+    observed.core.add(
+      Scripted(), .init(name: .given("server"), deadline: .seconds(60)))
+    let warning = try #require(observed.log.names.first { $0.hasPrefix("warning") })
+    #expect(warning.contains("server: its limit of 60.0 s does not fit into a stop"), "\(warning)")
+    #expect(warning.contains("leaves 9.0 s"), "\(warning)")
+  }
+
+  @Test func itIsSaidToowhenTheServiceManagerAllowsLess() async throws {
+    let observed = ObservedCore(LifecycleConfiguration(logsProblems: false))
+    observed.core.add(
+      Scripted(), .init(name: .given("server"), deadline: .seconds(60)))
+    #expect(!observed.log.names.contains { $0.hasPrefix("warning") })
+    observed.core.receive(.stopTimeout(.seconds(30)))
+    #expect(observed.log.names.contains { $0.contains("server: its limit of 60.0 s") })
+  }
+
+  @Test func aHooksOwnDeadlineIsItsOwn() async throws {
+    let mock = MockLifecycleSubject()
+    let gate = Gate()
+    let slow = Scripted(background: { _ in await gate.wait() })
+    let other = Scripted(background: { _ in await gate.wait() })
+    mock.addObserver(other, name: "other")
+    mock.addObserver(slow, name: "slow", deadline: .seconds(30))
+    await mock.settled()
+    mock.inject(.sigusr1)
+    await mock.advance(by: .seconds(30))
+    gate.open()
+    let report = await mock.settled()
+    #expect(report.problems.map(\.observer) == ["slow"])
+  }
+
+  @Test func aPhasesDeadlineIsItsMembers() async throws {
+    let mock = MockLifecycleSubject()
+    let gate = Gate()
+    let quick = LifecyclePhase(order: 1, deadline: .seconds(2))
+    mock.addObserver(
+      Scripted(background: { _ in await gate.wait() }), name: "quick", phase: quick)
+    mock.addObserver(
+      Scripted(background: { _ in await gate.wait() }), name: "own", phase: quick,
+      deadline: .seconds(5))
+    await mock.settled()
+    mock.inject(.sigusr1)
+    await mock.advance(by: .seconds(5))
+    #expect(mock.pendingNames.isEmpty == false)
+    await mock.advance(by: .seconds(1 + 2 + 1))
+    let report = await mock.settled()
+    gate.open()
+    #expect(report.problems.map(\.observer) == ["own", "quick"])
+    #expect(report.problems.map { Int($0.duration / .seconds(1)) } == [6, 3])
+  }
+
+  // MARK: The body of run
+
+  /// Requests may need what runs beside them, a database client for one.
+  @Test func whatRunsInTheBodyOutlivesTheDrain() async throws {
+    let observed = ObservedCore(LifecycleConfiguration(exitGrace: nil, logsProblems: false))
+    let (core, log) = (observed.core, log)
+    let gate = Gate()
+    core.add(
+      Scripted(background: { _ in
+        log.add("drains")
+        await gate.wait()
+        log.add("drained")
+      }))
+    _ = await core.launch()
+    core.start(
+      body: RunBody {
+        do { try await LifecycleClock(keeper: core).sleep(for: .seconds(1000)) } catch {
+          log.add("body cancelled")
+          throw error
+        }
+      })
+    core.receive(LifecycleEvent(.terminate))
+    try await eventually { log.all == ["drains"] }
+    gate.open()
+    try await eventually { log.all.count == 3 }
+    #expect(log.all == ["drains", "drained", "body cancelled"])
+  }
+}
+
+extension MockLifecycleSubject {
+  fileprivate var pendingNames: [String] {
+    do { try checkNothingPending() } catch { return error.pending }
+    return []
+  }
+}

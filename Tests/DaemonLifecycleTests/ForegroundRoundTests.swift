@@ -1,0 +1,183 @@
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DaemonLifecycle
+
+/// What a server can do with the end of its round, without a lifecycle.
+@Suite(.timeLimit(.minutes(1))) struct ForegroundRoundTests {
+  private let round = ForegroundRound()
+  private let log = Log()
+
+  @Test func itEndsOnceAndForGood() {
+    #expect(!round.isEnding)
+    round.end()
+    round.end()
+    #expect(round.isEnding)
+  }
+
+  @Test func whoWaitsForTheEndGoesOn() async throws {
+    let task = Task { [round] in try await round.untilEnding() }
+    round.end()
+    try await task.value
+    try await round.untilEnding()
+  }
+
+  @Test func aCancelledWaitForTheEndThrows() async {
+    let task = Task { [round] in try await round.untilEnding() }
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
+  }
+
+  // MARK: Waits
+
+  @Test func theEndCancelsTheWaitItWasGiven() async throws {
+    let gate = Gate()
+    let task = Task { [round] in
+      try await round.untilEnding { () -> Int? in
+        gate.open()
+        try await Task.sleep(for: .seconds(1000))
+        return 1
+      }
+    }
+    await gate.wait()
+    round.end()
+    #expect(try await task.value == nil)
+  }
+
+  @Test func whatWasTakenInTheMomentOfTheEndIsReturned() async throws {
+    let (began, goesOn) = (Gate(), Gate())
+    let task = Task { [round] in
+      try await round.untilEnding { () -> Int? in
+        began.open()
+        await goesOn.wait()
+        return 7
+      }
+    }
+    await began.wait()
+    round.end()
+    goesOn.open()
+    #expect(try await task.value == 7)
+  }
+
+  @Test func noWaitBeginsInAnEndingRound() async throws {
+    round.end()
+    let value = try await round.untilEnding { [log] () -> Int? in
+      log.add("began")
+      return 1
+    }
+    #expect(value == nil && log.all.isEmpty)
+  }
+
+  @Test func anErrorOfTheWaitIsTheCallers() async {
+    await #expect(throws: Failure.self) {
+      try await round.untilEnding { () -> Int? in throw Failure() }
+    }
+    // Nobody has ended anything: it is the operation's own.
+    await #expect(throws: CancellationError.self) {
+      try await round.untilEnding { () -> Int? in throw CancellationError() }
+    }
+  }
+
+  @Test func aCancelledCallerCancelsTheWait() async {
+    let task = Task { [round] in
+      try await round.untilEnding { () -> Int? in
+        try await Task.sleep(for: .seconds(1000))
+        return 1
+      }
+    }
+    task.cancel()
+    await #expect(throws: CancellationError.self) { try await task.value }
+  }
+
+  // MARK: Handlers
+
+  @Test func aHandlerIsCalledOnceAndTheOperationGoesOn() async {
+    let log = log
+    await round.withEndingHandler {
+      round.end()
+      round.end()
+      log.add("goes on")
+    } onEnding: {
+      log.add("ending")
+    }
+    #expect(log.all == ["ending", "goes on"])
+  }
+
+  @Test func aHandlerWhoseOperationIsOverIsNotCalled() async {
+    let log = log
+    await round.withEndingHandler {
+    } onEnding: {
+      log.add("ending")
+    }
+    round.end()
+    #expect(log.all.isEmpty)
+  }
+
+  @Test func inAnEndingRoundTheHandlerIsCalledAtOnce() async {
+    let log = log
+    round.end()
+    await round.withEndingHandler {
+      log.add("operation")
+    } onEnding: {
+      log.add("ending")
+    }
+    #expect(log.all == ["ending", "operation"])
+  }
+
+  /// Where a lock were held, this would never return.
+  @Test func aHandlerMayUseTheRound() async {
+    let round = round
+    await round.withEndingHandler {
+      round.end()
+    } onEnding: {
+      round.end()
+      _ = round.isEnding
+    }
+  }
+
+  // MARK: Sequences
+
+  @Test func theLoopEndsAndWhatIsBufferedIsNotTaken() async throws {
+    let (stream, continuation) = AsyncStream<Int>.makeStream()
+    for number in 1...3 { continuation.yield(number) }
+    for try await number in stream.untilEnding(of: round) {
+      log.add("\(number)")
+      if number == 2 { round.end() }
+    }
+    #expect(log.all == ["1", "2"])
+  }
+
+  @Test func anIdleLoopEndsAtOnce() async throws {
+    let (stream, continuation) = AsyncStream<Int>.makeStream()
+    let task = Task { [round, log] in
+      for try await number in stream.untilEnding(of: round) { log.add("\(number)") }
+      log.add("over")
+    }
+    continuation.yield(1)
+    try await eventually { log.all == ["1"] }
+    round.end()
+    try await task.value
+    #expect(log.all == ["1", "over"])
+  }
+
+  @Test func theEndAndTheErrorsOfASequenceAreItsOwn() async throws {
+    let finished = AsyncStream<Int> { $0.finish() }
+    for try await _ in finished.untilEnding(of: round) { log.add("element") }
+    #expect(log.all.isEmpty)
+    let failing = AsyncThrowingStream<Int, any Error> { $0.finish(throwing: Failure()) }
+    await #expect(throws: Failure.self) {
+      for try await _ in failing.untilEnding(of: round) {}
+    }
+  }
+
+  /// In the isolation of its caller, as any loop.
+  @Test @MainActor func itCanBeUsedOnAnActor() async throws {
+    let (stream, continuation) = AsyncStream<Int>.makeStream()
+    continuation.yield(1)
+    continuation.finish()
+    var sum = 0
+    for try await number in stream.untilEnding(of: round) { sum += number }
+    #expect(sum == 1)
+  }
+}

@@ -1,0 +1,117 @@
+import DaemonLifecycleTesting
+import TestSupport
+import Testing
+
+@testable import DaemonLifecycle
+
+/// Who keeps an observer, and for how long.
+@Suite(.timeLimit(.minutes(1))) struct ObserverOwnershipTests {
+  private let log = Log()
+
+  private final class Saver: StateObserver {
+    private let log: Log
+    private let lifecycle: (any LifecycleObservable)?
+    init(_ log: Log, _ lifecycle: (any LifecycleObservable)? = nil) {
+      self.log = log
+      self.lifecycle = lifecycle
+    }
+    deinit { log.add("gone") }
+    func shouldSaveState(_ notification: ShouldSaveState) { log.add("saved") }
+  }
+
+  @Test func anObserverThatNobodyElseOwnsSaves() async {
+    let mock = MockLifecycleSubject()
+    mock.addObserver(Saver(log))
+    await mock.send(.sigterm)
+    #expect(log.all == ["saved", "gone"] && mock.exit?.code == 0)
+  }
+
+  /// As a component that is given its lifecycle does.
+  @Test func anObserverThatHoldsItsLifecycleIsLetGoOfAtTheEnd() async {
+    weak var gone: MockLifecycleSubject?
+    do {
+      let mock = MockLifecycleSubject()
+      gone = mock
+      mock.addObserver(Saver(log, mock))
+      await mock.send(.sigterm)
+    }
+    #expect(log.all == ["saved", "gone"] && gone == nil)
+  }
+
+  @Test func oneThatIsRemovedIsLetGoOf() async {
+    let mock = MockLifecycleSubject()
+    do {
+      let saver = Saver(log)
+      mock.addObserver(saver)
+      await mock.settled()
+      mock.removeObserver(saver)
+    }
+    await mock.settled()
+    #expect(log.all == ["gone"])
+  }
+
+  @Test func itGoesWithItsSubject() async {
+    do {
+      let mock = MockLifecycleSubject()
+      mock.addObserver(Saver(log))
+      await mock.settled()
+    }
+    #expect(log.all == ["gone"])
+  }
+
+  /// That is what was asked for, and no failure.
+  @Test func oneThatIsHeldWeaklyMayGo() async throws {
+    let mock = MockLifecycleSubject()
+    do {
+      let saver = Saver(log)
+      mock.addObserver(weakly: saver)
+      await mock.settled()
+    }
+    let report = await mock.send(.sigterm)
+    #expect(log.all == ["gone"] && mock.exit?.code == 0)
+    #expect(report["Saver", ShouldSaveState.self] == nil || report.problems.count == 1)
+  }
+
+  @Test func oneThatComesAfterTheEndIsNotKept() async {
+    let mock = MockLifecycleSubject()
+    await mock.send(.sigterm)
+    mock.addObserver(Saver(log))
+    #expect(log.all == ["gone"])
+  }
+
+  // MARK: Without a hook
+
+  private final class Forgetful: LifecycleObserver {}
+
+  @Test func anObserverWithoutAHookFailsTheLaunch() async throws {
+    let mock = MockLifecycleSubject(state: .launching)
+    mock.addObserver(Forgetful())
+    let report = await mock.launch()
+    let problem = try #require(report.problems.first)
+    #expect("\(problem)".contains("Forgetful has no hook, so it receives nothing"))
+    await mock.settled()
+    #expect(mock.exit?.code == 70)
+  }
+
+  @Test func aLateOneIsAProblemOfItsCatchUp() async throws {
+    let mock = MockLifecycleSubject()
+    mock.addObserver(Forgetful())
+    let report = await mock.settled()
+    #expect(report.problems.count == 1 && mock.exit == nil)
+  }
+
+  // MARK: Threads
+
+  /// Tests make hundreds and end none.
+  @Test func mocksThatAreIdleHaveNoThreads() async throws {
+    let mocks = (0..<50).map { _ in MockLifecycleSubject() }
+    for mock in mocks {
+      mock.addObserver(Saver(log))
+      await mock.settled()
+    }
+    try await eventually { mocks.allSatisfy { $0.core.executor.threadCount == 0 } }
+    // And they go on where they were.
+    for mock in mocks { await mock.send(.sigusr1) }
+    #expect(log.all.count == 50)
+  }
+}

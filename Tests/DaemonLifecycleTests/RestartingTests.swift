@@ -1,0 +1,117 @@
+import DaemonLifecycleTesting
+import DaemonSystemd
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DaemonLifecycle
+
+/// `foreground(restarting:)`: a part that fails is run again, and the others go on.
+@Suite(.timeLimit(.minutes(1))) struct RestartingTests {
+  private let log = Log()
+
+  private func at(_ seconds: Double) -> LifecycleClock.Instant {
+    LifecycleClock.Instant(MonotonicTime(nanoseconds: Int64(seconds * 1e9)))
+  }
+
+  // MARK: The schedule
+
+  @Test func delaysDoubleUpToTheLongest() {
+    var history = RestartHistory(
+      .backoff(initial: .seconds(1), maximum: .seconds(5), intensity: 5, within: .seconds(60)))
+    let delays = (1...6).map { history.failed(at: at(Double($0)), share: 1)?.delay }
+    #expect(delays == [.seconds(1), .seconds(2), .seconds(4), .seconds(5), .seconds(5), nil])
+  }
+
+  @Test func aFailureOlderThanThePeriodDoesNotCount() {
+    var history = RestartHistory(.backoff(intensity: 2, within: .seconds(10)))
+    #expect(history.failed(at: at(0), share: 1)?.number == 1)
+    #expect(history.failed(at: at(5), share: 1)?.number == 2)
+    #expect(history.failed(at: at(10), share: 1)?.number == 2)
+    #expect(history.failed(at: at(11), share: 1) == nil)
+  }
+
+  @Test func aShareOfTheDelayIsWaitedFor() {
+    var history = RestartHistory(.backoff(initial: .seconds(2)))
+    #expect(history.failed(at: at(0), share: 0.5)?.delay == .seconds(1))
+  }
+
+  // MARK: In a daemon
+
+  private static let policy = RestartPolicy.backoff(
+    initial: .seconds(1), maximum: .seconds(8), intensity: 3, within: .seconds(60))
+
+  private func run(
+    _ mock: MockLifecycleSubject, _ body: @escaping @Sendable (Int) async throws -> Void
+  ) -> Task<Void, Never> {
+    let log = log
+    let count = Mutex(0)
+    return Task {
+      do {
+        try await mock.foreground(restarting: Self.policy, name: "part") {
+          let number = count.withLock { count in
+            count += 1
+            return count
+          }
+          log.add("run \(number)")
+          try await body(number)
+        }
+        log.add("returned")
+      } catch { log.add("threw \(type(of: error))") }
+    }
+  }
+
+  @Test func itIsRunAgainAfterEachDelayAndThenGivenUp() async throws {
+    let mock = MockLifecycleSubject()
+    let task = run(mock) { _ in throw Failure() }
+    for (delay, runs) in [(1, 1), (2, 2), (4, 3)] {
+      await mock.untilSleeping()
+      #expect(log.all.count == runs)
+      await mock.advance(by: .seconds(delay) - .milliseconds(1))
+      #expect(log.all.count == runs)
+      await mock.advance(by: .milliseconds(1))
+    }
+    await task.value
+    #expect(log.all == ["run 1", "run 2", "run 3", "run 4", "threw Failure"])
+  }
+
+  @Test func aPauseIsNoFailure() async throws {
+    let mock = MockLifecycleSubject()
+    let task = run(mock) { _ in try await mock.clock.sleep(for: .seconds(1000)) }
+    await mock.untilSleeping()
+    await mock.send(.sigusr1)
+    await mock.send(.sigusr2)
+    await mock.untilSleeping()
+    await mock.send(.sigterm)
+    await task.value
+    #expect(log.all == ["run 1", "run 2", "returned"] && mock.exit?.code == 0)
+  }
+
+  @Test func aPauseEndsTheWaitForTheNextRun() async throws {
+    let mock = MockLifecycleSubject()
+    let task = run(mock) { _ in throw Failure() }
+    await mock.untilSleeping()
+    let report = await mock.send(.sigusr1)
+    #expect(report.problems.isEmpty && log.all == ["run 1"])
+    await mock.send(.sigterm)
+    await task.value
+    #expect(log.all == ["run 1", "returned"])
+  }
+
+  @Test func onceItHasBeenWellTheServiceManagerForgetsRestarts() async throws {
+    let manager = try FakeServiceManager()
+    let mock = MockLifecycleSubject(serviceManager: manager)
+    let task = run(mock) { number in
+      if number == 1 { throw Failure() }
+      try await mock.clock.sleep(for: .seconds(1000))
+    }
+    await mock.untilSleeping()
+    await mock.advance(by: .seconds(1))
+    await mock.untilSleeping(2)
+    await mock.advance(by: .seconds(60))
+    try await eventually { manager.messages.contains { "\($0)".contains("RESTART_RESET") } }
+    await mock.send(.sigterm)
+    await task.value
+    #expect(manager.violations == [])
+  }
+}

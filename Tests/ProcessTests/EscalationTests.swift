@@ -1,0 +1,120 @@
+import Glibc
+import TestLimits
+import TestSupport
+import XCTest
+
+/// One stop that arrives as several signals, sent as shells, terminals and supervisors send them.
+final class EscalationTests: XCTestCase {
+  /// Its hook takes two seconds, and says whether it was cut short.
+  private static let daemon = ["escalation"]
+
+  private func finishes(
+    _ daemon: ChildProcess, _ status: Int32 = 0, line: UInt = #line
+  ) throws {
+    try daemon.expect("finished", line: line)
+    try daemon.expect("saved", line: line)
+    XCTAssertEqual(try daemon.wait(), .status(status), line: line)
+    XCTAssertFalse(daemon.output.contains("cut short"), line: line)
+  }
+
+  /// A shell that relays a signal to the daemon, in one process group with it.
+  private func wrapped(_ signal: String, terminal: String? = nil) throws -> ChildProcess {
+    let script = #"trap 'kill -\#(signal) $C' \#(signal); "$@" & C=$!; wait $C; wait $C"#
+    let arguments = ["-c", script, "sh", built("ProbeDaemon")] + Self.daemon
+    let shell = try ChildProcess(
+      "/bin/sh", arguments, stderrToStdout: true, terminal: terminal)
+    try shell.expect("started")
+    return shell
+  }
+
+  /// As systemd's `KillMode=control-group`.
+  func testAWrapperThatRelaysWhatTheGroupGetsHurriesNobody() throws {
+    let shell = try wrapped("TERM")
+    kill(-shell.pid, SIGTERM)
+    try finishes(shell)
+    XCTAssertTrue(shell.output.contains { $0.contains("taken as the same stop") })
+  }
+
+  func testAWrapperThatRelaysCtrlCHurriesNobody() throws {
+    let terminal = try Terminal()
+    let shell = try wrapped("INT", terminal: terminal.path)
+    terminal.press("\u{3}")
+    try finishes(shell)
+  }
+
+  func testTimeoutSendsOneStop() throws {
+    let daemon = try ChildProcess(
+      "/usr/bin/timeout", ["3", built("ProbeDaemon")] + Self.daemon, stderrToStdout: true)
+    // The status of timeout(1) when the time was over.
+    try finishes(daemon, 124)
+  }
+
+  private func onATerminal() throws -> (daemon: ChildProcess, terminal: Terminal) {
+    let terminal = try Terminal()
+    let daemon = try ChildProcess(
+      built("ProbeDaemon"), Self.daemon, stderrToStdout: true, terminal: terminal.path)
+    try daemon.expect("started")
+    return (daemon, terminal)
+  }
+
+  /// As foreman and honcho: the terminal's signal, then their own.
+  func testCtrlCAndTheParentsSignalAreOneStop() throws {
+    let (daemon, terminal) = try onATerminal()
+    terminal.press("\u{3}")
+    try daemon.expect("pausing: SIGINT from the kernel")
+    daemon.send(SIGTERM)
+    try finishes(daemon)
+  }
+
+  func testASecondCtrlCHurriesAtOnce() throws {
+    let (daemon, terminal) = try onATerminal()
+    terminal.press("\u{3}")
+    try daemon.expect("pausing")
+    terminal.press("\u{3}")
+    try daemon.expect("cut short")
+    XCTAssertEqual(try daemon.wait(), .status(124))
+  }
+
+  func testAHeldKeyDoesNotCostTheSave() throws {
+    let (daemon, terminal) = try onATerminal()
+    terminal.press("\u{3}")
+    try daemon.expect("pausing")
+    terminal.press("\u{3}")
+    try daemon.expect("saving")
+    terminal.press("\u{3}")
+    try daemon.expect("saved")
+    XCTAssertEqual(try daemon.wait(), .status(124))
+  }
+
+  /// As systemd ends a session scope.
+  func testSIGHUPAndSIGCONTAfterSIGTERMChangeNothing() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), Self.daemon, stderrToStdout: true)
+    try daemon.expect("started")
+    daemon.send(SIGTERM)
+    daemon.send(SIGHUP)
+    daemon.send(SIGCONT)
+    try finishes(daemon)
+  }
+}
+
+/// A terminal whose keys the test presses.
+private final class Terminal {
+  private let keyboard: Int32
+  let path: String
+
+  init() throws {
+    var name = [CChar](repeating: 0, count: 64)
+    keyboard = terminal_open(&name, name.count)
+    guard keyboard >= 0 else {
+      throw TestFailure("no terminal: \(String(cString: strerror(errno)))")
+    }
+    path = name.withUnsafeBufferPointer { String(cString: $0.baseAddress!) }
+  }
+
+  deinit { close(keyboard) }
+
+  func press(_ keys: String) {
+    var keys = keys
+    keys.withUTF8 { _ = write(keyboard, $0.baseAddress, $0.count) }
+  }
+}
