@@ -120,7 +120,7 @@ private let outcomeWords = [
     #expect((exit["cause"] as? [String: Any])?["signal"] as? String == "SIGTERM")
     #expect(exit["report"] != nil && exit["failedLaunch"] == nil && exit["error"] == nil)
     let subject = LifecycleSubject(
-      LifecycleConfiguration(
+      configuration: LifecycleConfiguration(
         signals: .none, exitGrace: nil, logsProblems: false, systemd: .off))
     let failed = try object(try await subject.run { throw DiskFull() })
     #expect(failed["code"] as? Int == 1)

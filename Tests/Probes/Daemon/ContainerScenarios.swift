@@ -4,7 +4,7 @@ import DaemonLifecycle
 let alive: @Sendable ([String]) async throws -> Void = { arguments in
   let path = arguments.first ?? ""
   let lifecycle = LifecycleSubject(
-    .init(livenessFile: path, livenessPeriod: .milliseconds(400)))
+    configuration: .init(livenessFile: path, livenessPeriod: .milliseconds(400)))
   let logger = Logger()
   let token = lifecycle.observe(ShouldReload.self) { _ in blockPool() }
   lifecycle.addObserver(logger)

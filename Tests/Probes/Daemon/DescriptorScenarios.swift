@@ -143,7 +143,7 @@ func lifecycleThreadsSleep() {
 /// blocks its thread for ever; with `body`, there is a body, which needs a thread of Swift's pool to end.
 let threadless: @Sendable ([String]) async throws -> Void = { arguments in
   let lifecycle = LifecycleSubject(
-    .init(hookDeadline: arguments.isEmpty ? .seconds(10) : .milliseconds(500)))
+    configuration: .init(hookDeadline: arguments.isEmpty ? .seconds(10) : .milliseconds(500)))
   let logger = Logger()
   let hanging = HangingObserver(blocks: true)
   lifecycle.addObserver(logger)

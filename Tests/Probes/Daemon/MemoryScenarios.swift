@@ -30,7 +30,7 @@ private struct MemoryLoad: Sendable {
 
   func comeAndGo(_ count: Int) async {
     for number in 0..<count {
-      lifecycle.addObserver(Counter())
+      lifecycle.addObserver(weakly: Counter())
       if number % 100 == 0 { await lifecycle.post(Marker()) }
     }
     await lifecycle.post(Marker())
