@@ -1,18 +1,22 @@
 // Teaches the thread sanitizer what Swift's Mutex does when it has to wait.
 //
-// The fast path of Synchronization.Mutex is compiled into our code, so the sanitizer sees it. The slow
-// path is in libswiftSynchronization, which is not instrumented: a lock handed over under contention
-// looks like no lock at all, and what it guards like a race. These stand in front of the three slow
-// functions and tell the sanitizer of the hand-over; nothing else is changed and nothing is suppressed.
+// The fast path of Synchronization.Mutex is compiled into whatever uses it, so the sanitizer sees it. The slow path is in
+// libswiftSynchronization, which is not instrumented: a lock handed over under contention looks like no lock at all, and
+// what it guards like a race. These stand in front of the three slow functions and tell the sanitizer of the hand-over;
+// nothing else is changed and nothing is suppressed.
 //
-// Preloaded by .ci/run into the tests only; in a process without the sanitizer it does nothing.
+// Only a build for the thread sanitizer has them (`swift test --sanitize=thread`), the tests of those who use this
+// package included: their own Mutexes are seen then as well.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdbool.h>
 #include <stdint.h>
 
-__attribute__((weak)) void __tsan_acquire(void *address);
-__attribute__((weak)) void __tsan_release(void *address);
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+
+void __tsan_acquire(void *address);
+void __tsan_release(void *address);
 
 #define SWIFT __attribute__((swiftcall))
 #define SELF __attribute__((swift_context))
@@ -28,13 +32,13 @@ SWIFT void lock_slow(uint32_t thread, SELF void *mutex) __asm__(LOCK);
 SWIFT void lock_slow(uint32_t thread, SELF void *mutex) {
   SWIFT void (*real)(uint32_t, SELF void *) = dlsym(RTLD_NEXT, LOCK);
   real(thread, mutex);
-  if (__tsan_acquire) __tsan_acquire(mutex);
+  __tsan_acquire(mutex);
 }
 
 SWIFT void unlock_slow(SELF void *mutex) __asm__(UNLOCK);
 SWIFT void unlock_slow(SELF void *mutex) {
   SWIFT void (*real)(SELF void *) = dlsym(RTLD_NEXT, UNLOCK);
-  if (__tsan_release) __tsan_release(mutex);
+  __tsan_release(mutex);
   real(mutex);
 }
 
@@ -42,6 +46,9 @@ SWIFT bool try_lock_slow(SELF void *mutex) __asm__(TRY_LOCK);
 SWIFT bool try_lock_slow(SELF void *mutex) {
   SWIFT bool (*real)(SELF void *) = dlsym(RTLD_NEXT, TRY_LOCK);
   bool locked = real(mutex);
-  if (locked && __tsan_acquire) __tsan_acquire(mutex);
+  if (locked) __tsan_acquire(mutex);
   return locked;
 }
+
+#endif
+#endif
