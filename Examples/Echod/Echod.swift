@@ -47,9 +47,7 @@ import Foundation
     var configuration = LifecycleConfiguration()
     configuration.readinessFile = options.readyFile
     let lifecycle = LifecycleSubject(configuration: configuration)
-    let service = EchoService(lifecycle, options)
-    let result = try await lifecycle.run()
-    withExtendedLifetime(service) {}
-    exit(result.code)
+    _ = EchoService(lifecycle, options)
+    exit(try await lifecycle.run().code)
   }
 }
