@@ -43,13 +43,16 @@ extension EchoService: ForegroundObserver, BackgroundObserver {
     await loop?.enter(.serving)
   }
 
-  /// An operator's pause drains. What else leads to the background, the end among it, needs connections to stay.
+  /// An operator's pause drains, for as long as a hook may take. What else leads to the background, the end among it, needs
+  /// connections to stay.
   func didEnterBackground(_ notification: DidEnterBackground) async throws {
     guard let loop else { return }
     await loop.enter(.quiet)
     guard notification.cause.signal == .sigusr1 else { return }
     say("draining \(await loop.count) connections")
-    try check(await loop.endAll(.whenIdle))
+    await loop.letAllLeave(.whenIdle)
+    // Who is left is cut off, unless systemd has begun to end this run: then `willTerminate` sees to them.
+    if await lifecycle.unitJob() == nil { try check(late: await loop.cutOff()) }
   }
 }
 
@@ -70,19 +73,21 @@ extension EchoService: TerminationObserver {
     self.loop = nil
     let job = await lifecycle.unitJob()
     if try lifecycle.preservation.limit > 0, job?.isRestart ?? true,
-      let unkept = await loop.handOver(answersFirst: job == nil)
+      let late = await loop.handOver(answersFirst: job == nil)
     {
-      return try check(unkept)
+      return try check(late: late)
     }
     await loop.acceptTheLast()
-    let ending = await loop.endAll(.soon(within: notification.context.timeRemaining))
-    say("finished \(ending.finished) connections")
-    try check(ending)
+    let count = await loop.count
+    await loop.letAllLeave(.soon(within: notification.context.timeRemaining))
+    let late = await loop.cutOff()
+    say("finished \(count - late) connections")
+    try check(late: late)
   }
 
-  private func check(_ ending: Loop.Ending) throws {
-    guard ending.cutOff > 0 else { return }
-    let error = SystemError("end \(ending.cutOff) connections in order", code: ETIMEDOUT)
+  private func check(late: Int) throws {
+    guard late > 0 else { return }
+    let error = SystemError("end \(late) connections in order", code: ETIMEDOUT)
     say("\(error)")
     throw error
   }

@@ -9,8 +9,8 @@ extension Loop {
   /// From here on nothing is read: what has not been read waits in the sockets, for the next run.
   ///
   /// - Parameter answersFirst: Whether to answer what has come, for the case that there is no next run.
-  /// - Returns: How those without a place have ended; `nil` when the state could not be stored: then all go on.
-  func handOver(answersFirst: Bool) async -> Ending? {
+  /// - Returns: How many of those without a place were cut off; `nil` when the state could not be stored: then all go on.
+  func handOver(answersFirst: Bool) async -> Int? {
     enter(.quiet)
     if answersFirst {
       acceptTheLast()
@@ -42,6 +42,7 @@ extension Loop {
     for connection in kept { leave(connection) }
     let bytes = handover.conversations.values.map { $0.input.count + $0.output.count }.reduce(0, +)
     say("handed over \(kept.count) connections, \(bytes) bytes")
-    return await endAll(.soon(within: .seconds(2)), within: .seconds(2))
+    await letAllLeave(.soon(within: .seconds(2)), within: .seconds(2))
+    return cutOff()
   }
 }

@@ -30,13 +30,9 @@ actor Loop {
   private let listensItself: Bool
   private var buffer = [UInt8](repeating: 0, count: 16 * 1024)
 
-  /// How connections have ended: in order, or before they took all of their answers.
-  typealias Ending = (finished: Int, cutOff: Int)
-  private var ending: Ending = (0, 0)
-  /// Waits in `endAll` for the last connection.
-  private var whenEmpty: CheckedContinuation<Ending, Never>?
-  /// Who is left then is cut off.
-  private var cutOffTime: ContinuousClock.Instant?
+  /// Waits for the end of the last connection, and for how long.
+  private var departure: CheckedContinuation<Void, Never>?
+  private var departureEnd: ContinuousClock.Instant?
 
   private let thread: LoopThread
   nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
@@ -75,7 +71,8 @@ actor Loop {
       sockets.append(pollfd(fd: reader, events: Int16(POLLIN), revents: 0))
     }
     let leaving = leaving
-    let all = connections.values.map { $0.due(leaving) } + [acceptsAgain, cutOffTime, keeping.due]
+    let all =
+      connections.values.map { $0.due(leaving) } + [acceptsAgain, departureEnd, keeping.due]
     guard let due = all.compactMap(\.self).min() else { return (sockets, -1) }
     let milliseconds = (max(.zero, due - now) / .milliseconds(1)).rounded(.up)
     return (sockets, Int32(clamping: Int(milliseconds)))
@@ -104,7 +101,7 @@ actor Loop {
     for connection in connections.values {
       if let due = connection.due(leaving), due <= now { advance(connection) }
     }
-    if let cutOffTime, now >= cutOffTime { cutOff() }
+    if let departureEnd, now >= departureEnd { endDeparture() }
   }
 
   // MARK: Connections
@@ -170,7 +167,7 @@ actor Loop {
     keeping.giveUp(connection)
     close(connection.socket)
     if hasSaidCrowded { acceptsAgain = nil }
-    replyIfEmpty()
+    if connections.isEmpty { endDeparture() }
   }
 
   // MARK: What the lifecycle asks for
@@ -188,37 +185,33 @@ actor Loop {
     }
   }
 
-  /// Answers what has come, sends what is to be sent, and ends all connections. Who is left when the calling task is
-  /// cancelled, or the limit is over, is cut off.
-  func endAll(_ leaving: Connection.Leaving, within limit: Duration? = nil) async -> Ending {
-    whenEmpty?.resume(returning: ending)
-    whenEmpty = nil
-    ending = (connections.count, 0)
-    cutOffTime = limit.map { .now + $0 }
+  /// Answers what has come, and lets each connection end when it may: returns when all have ended, the limit is over, or
+  /// the calling task is cancelled.
+  func letAllLeave(_ leaving: Connection.Leaving, within limit: Duration? = nil) async {
+    endDeparture()
+    departureEnd = limit.map { .now + $0 }
     enter(.leaving(leaving))
-    return await withTaskCancellationHandler {
+    await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        whenEmpty = continuation
-        replyIfEmpty()
+        departure = continuation
+        if connections.isEmpty { endDeparture() }
       }
     } onCancel: {
-      Task { await cutOff() }
+      Task { await endDeparture() }
     }
   }
 
-  private func cutOff() {
-    cutOffTime = nil
-    // Late, nobody is to be cut off any more.
-    guard whenEmpty != nil else { return }
-    let late = connections.values.count { $0.lingerEnd == nil }
-    ending = (ending.finished - late, late)
-    for connection in connections.values { end(connection) }
+  private func endDeparture() {
+    departureEnd = nil
+    departure?.resume()
+    departure = nil
   }
 
-  private func replyIfEmpty() {
-    guard connections.isEmpty else { return }
-    whenEmpty?.resume(returning: ending)
-    whenEmpty = nil
+  /// Ends all connections now: how many have not got all of their answers.
+  func cutOff() -> Int {
+    let late = connections.values.count { $0.lingerEnd == nil }
+    for connection in connections.values { end(connection) }
+    return late
   }
 
   /// Accepts who waits behind a socket that goes with this run; a socket unit's keeps them for the next.
