@@ -1,7 +1,7 @@
 import DaemonSystemd
 import Foundation
 
-/// Serves all clients on one thread with poll(2).
+/// Serves all clients on one thread (`LoopThread`) with poll(2).
 ///
 /// poll, since it asks anew each time: an epoll goes on reporting a socket that was closed here as long as systemd has
 /// a duplicate of it, so there one has to be taken out before it is closed.
@@ -30,13 +30,13 @@ actor Loop {
   private let listensItself: Bool
   private var buffer = [UInt8](repeating: 0, count: 16 * 1024)
 
-  /// Waits for the end of the last connection, and for how long.
+  /// `letAllLeave` waits: it goes on when the last connection has ended, or at this time.
   private var departure: CheckedContinuation<Void, Never>?
   private var departureEnd: ContinuousClock.Instant?
 
   private let thread: LoopThread
   nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
-  /// Whom the thread waits for.
+  /// Whom the thread waits for; from `nextWait` to `serve` none of them is closed.
   private var awaited: (connections: [Connection], listeners: [Int32]) = ([], [])
 
   init(
@@ -67,7 +67,7 @@ actor Loop {
     let accepts = if case .serving = phase { acceptsAgain == nil } else { false }
     awaited = (Array(connections.values), accepts ? listeners : [])
     var sockets = awaited.connections.map { pollfd(fd: $0.socket, events: $0.events, revents: 0) }
-    for reader in awaited.listeners + [thread.wake] {
+    for reader in awaited.listeners + [thread.wake.rawValue] {
       sockets.append(pollfd(fd: reader, events: Int16(POLLIN), revents: 0))
     }
     let leaving = leaving

@@ -1,12 +1,13 @@
+import DaemonSystemd
 import Foundation
 import Synchronization
 
-/// The thread that the loop is an actor on, and nobody else: Swift's pool is not for waiting in poll(2).
+/// The executor of the actor `Loop`: a thread of its own, since Swift's pool is not for waiting in poll(2).
 ///
-/// It does what is asked of the loop, waits for sockets, and lets the loop see to them, until the loop is gone.
+/// In turn it runs what hooks ask of the loop, waits for sockets, and has the loop serve them, until the loop is gone.
 final class LoopThread: SerialExecutor {
-  /// Readable while something is asked, or the loop is gone; and the other end.
-  let wake, waker: Int32
+  /// A pipe that ends the wait: readable when something is asked, or the loop is gone.
+  let wake, waker: OwnedDescriptor
   private let jobs = Mutex<[UnownedJob]>([])
   /// On the thread: itself.
   @TaskLocal private static var current: LoopThread?
@@ -15,12 +16,8 @@ final class LoopThread: SerialExecutor {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { throw SystemError("make a pipe") }
     for end in ends { Sockets.makeReady(end) }
-    (wake, waker) = (ends[0], ends[1])
-  }
-
-  deinit {
-    close(wake)
-    close(waker)
+    wake = OwnedDescriptor(owning: ends[0])
+    waker = OwnedDescriptor(owning: ends[1])
   }
 
   /// - Parameter loop: Whom it is for; `nil` when it is gone.
@@ -45,7 +42,7 @@ final class LoopThread: SerialExecutor {
   private func runJobs() {
     // First, so that nothing is missed that is asked from now on.
     var bytes = [UInt8](repeating: 0, count: 256)
-    while read(wake, &bytes, bytes.count) > 0 {}
+    while read(wake.rawValue, &bytes, bytes.count) > 0 {}
     let asked = jobs.withLock { jobs in
       defer { jobs = [] }
       return jobs
@@ -53,7 +50,7 @@ final class LoopThread: SerialExecutor {
     for job in asked { job.runSynchronously(on: asUnownedSerialExecutor()) }
   }
 
-  func endWait() { _ = write(waker, "!", 1) }  // full means that it is awake
+  func endWait() { _ = write(waker.rawValue, "!", 1) }  // full means that it is awake
 
   // MARK: SerialExecutor
 

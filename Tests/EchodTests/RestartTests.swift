@@ -203,6 +203,10 @@ import Testing
     await run.mock.settled()
     let exit = try #require(run.mock.exit)
     #expect(exit.code == 124 && exit.report.problems.map(\.observer) == ["EchoService"], "\(exit)")
+    guard case .timedOut = exit.report.problems.first?.outcome else {
+      Issue.record("\(exit)")
+      return
+    }
     #expect(stored() == ["own-listener"])
   }
 
