@@ -58,7 +58,6 @@ struct Options: Equatable {
 
 /// The command line can't be understood.
 struct UsageError: Error, CustomStringConvertible {
-  private let problem: String
-  init(_ problem: String) { self.problem = problem }
-  var description: String { problem + " (see echod --help)." }
+  let description: String
+  init(_ problem: String) { description = problem + " (see echod --help)." }
 }

@@ -135,21 +135,17 @@ enum Sockets {
   static func address(of socket: Int32) -> String {
     var storage = sockaddr_storage()
     var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
-    return withUnsafeMutablePointer(to: &storage) { storage in
-      storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        guard getsockname(socket, address, &size) == 0 else { return "?" }
-        if address.pointee.sa_family == sa_family_t(AF_UNIX) {
-          return address.withMemoryRebound(to: sockaddr_un.self, capacity: 1) { path in
-            withUnsafeBytes(of: path.pointee.sun_path) {
-              String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
-          }
-        }
-        var (host, port) = ([CChar](repeating: 0, count: 64), [CChar](repeating: 0, count: 16))
-        getnameinfo(address, size, &host, 64, &port, 16, NI_NUMERICHOST | NI_NUMERICSERV)
-        let (name, number) = (text(host), text(port))
-        return name.contains(":") ? "[\(name)]:\(number)" : "\(name):\(number)"
+    return withUnsafeMutableBytes(of: &storage) { bytes in
+      let address = bytes.assumingMemoryBound(to: sockaddr.self).baseAddress!
+      guard getsockname(socket, address, &size) == 0 else { return "?" }
+      if address.pointee.sa_family == sa_family_t(AF_UNIX) {
+        let path = bytes.dropFirst(MemoryLayout<sa_family_t>.size)
+        return String(decoding: path.prefix { $0 != 0 }, as: UTF8.self)
       }
+      var (host, port) = ([CChar](repeating: 0, count: 64), [CChar](repeating: 0, count: 16))
+      getnameinfo(address, size, &host, 64, &port, 16, NI_NUMERICHOST | NI_NUMERICSERV)
+      let (name, number) = (text(host), text(port))
+      return name.contains(":") ? "[\(name)]:\(number)" : "\(name):\(number)"
     }
   }
 
