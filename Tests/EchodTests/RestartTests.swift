@@ -173,6 +173,21 @@ import Testing
     #expect(late.hearsTheEnd)
   }
 
+  /// And a restart from there hands them over, as from the foreground.
+  @Test func aSuspendLeavesWhoIsThere() async throws {
+    let (first, idle, busy) = try await runWithHalfALine()
+    first.mock.inject(.suspend)
+    await first.mock.settled()
+    #expect(first.mock.state == .background)
+    idle.send("three\n")
+    #expect(idle.hears("three\n"))
+    await end(first, .restart)
+    let second = try await self.run()
+    busy.send(" a line\n")
+    #expect(busy.hears("half a line\n"))
+    await end(second, .stop)
+  }
+
   /// It waits for the drain, and then hands over who is left.
   @Test func aRestartWhileItDrainsLosesNothing() async throws {
     let (first, idle, busy) = try await runWithHalfALine()
