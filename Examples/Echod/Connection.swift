@@ -92,6 +92,11 @@ final class Connection {
     /// When it is silent; half lines are dropped. Who is never silent is heard for a second, who has more to say than
     /// can be read at once until the last call.
     case soon(lastCall: ContinuousClock.Instant)
+
+    /// What is left of the time after the last call is for taking the answers.
+    static func soon(within time: Duration) -> Leaving {
+      .soon(lastCall: .now + max(time / 2, time - .seconds(2)))
+    }
   }
 
   /// Ends the conversation once all that has been sent has come, as far as one can know, and is answered.

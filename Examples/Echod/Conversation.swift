@@ -16,10 +16,8 @@ struct Conversation: Equatable, Sendable {
   /// Who has so much unread is not read from, until there is room again.
   static let outputLimit = 256 * 1024
 
-  init() {}
-
-  /// As it was when another run has handed it over.
-  init(input: [UInt8], output: [UInt8], isOver: Bool) {
+  /// A new one, or as it was when another run has handed it over.
+  init(input: [UInt8] = [], output: [UInt8] = [], isOver: Bool = false) {
     self.input = input
     self.output = output
     self.isOver = isOver

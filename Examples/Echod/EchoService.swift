@@ -1,5 +1,6 @@
 import DaemonLifecycle
 import DaemonSystemd
+import Foundation
 
 /// What the lifecycle asks of the daemon, said to its server.
 ///
@@ -7,10 +8,8 @@ import DaemonSystemd
 actor EchoService {
   private let lifecycle: any LifecycleObservable
   private let options: Options
-  private var server: Server?
-  private var limit = 0
-  /// Where it listens, once it does.
-  private(set) var addresses: [String] = []
+  /// From the launch until the end has begun.
+  private var loop: Loop?
 
   init(_ lifecycle: any LifecycleObservable, _ options: Options) {
     self.lifecycle = lifecycle
@@ -26,32 +25,34 @@ extension EchoService: LaunchObserver, ReloadObserver {
   func didFinishLaunching(_ notification: DidFinishLaunching) throws {
     let settings = try Settings.load(options.configFile)
     let restored = try Restored(lifecycle, listenAt: options.listen)
-    addresses = restored.listeners.map(Sockets.address)
-    limit = try lifecycle.preservation.limit
-    server = try Server(restored, settings, lifecycle.preservation)
-    say(
-      "serving \(addresses.joined(separator: " ")), \(restored.connections.count) connections go on"
-    )
+    let addresses = restored.listeners.map(Sockets.address).joined(separator: " ")
+    let count = restored.connections.count
+    loop = try Loop(restored, settings, lifecycle.preservation)
+    say("serving \(addresses), \(count) connections go on")
   }
 
-  func shouldReload(_ notification: ShouldReload) throws {
-    server?.apply(try Settings.load(options.configFile))
+  func shouldReload(_ notification: ShouldReload) async throws {
+    await loop?.apply(try Settings.load(options.configFile))
   }
 }
 
 // MARK: - Pause and resume
 
 extension EchoService: ForegroundObserver, BackgroundObserver {
-  func willEnterForeground(_ notification: WillEnterForeground) { server?.serve() }
+  func willEnterForeground(_ notification: WillEnterForeground) async {
+    await loop?.enter(.serving)
+  }
 
-  /// An operator's pause drains. What else leads to the background, the end among it, needs connections to stay.
-  func didEnterBackground(_ notification: DidEnterBackground) async {
-    guard notification.cause.signal == .sigusr1 else {
-      server?.stopAccepting()
-      return
-    }
-    let count = await server?.drain() ?? 0
-    say("draining \(count) connections")
+  /// An operator's pause drains, for as long as a hook may take. What else leads to the background, the end among it, needs
+  /// connections to stay.
+  func didEnterBackground(_ notification: DidEnterBackground) async throws {
+    guard let loop else { return }
+    await loop.enter(.quiet)
+    guard notification.cause.signal == .sigusr1 else { return }
+    say("draining \(await loop.count) connections")
+    await loop.letAllLeave(.whenIdle)
+    // Who is left is cut off, unless systemd has begun to end this run: then `willTerminate` sees to them.
+    if await lifecycle.unitJob() == nil { try check(late: await loop.cutOff()) }
   }
 }
 
@@ -59,7 +60,7 @@ extension EchoService: ForegroundObserver, BackgroundObserver {
 
 extension EchoService: HealthObserver {
   /// The loop turns, or this does not return in time, and the watchdog's ping is not sent.
-  func checkHealth(_ notification: CheckHealth) async { _ = await server?.count() }
+  func checkHealth(_ notification: CheckHealth) async { _ = await loop?.count }
 }
 
 // MARK: - The end
@@ -68,38 +69,26 @@ extension EchoService: TerminationObserver {
   /// A restart hands over, a stop finishes. When systemd did not ask for the end, or does not say why, there may be a
   /// next run or not: what has come is answered, and what is left is handed over, which loses nothing either way.
   func willTerminate(_ notification: WillTerminate) async throws {
-    guard let server else { return }
+    guard let loop else { return }
+    self.loop = nil
     let job = await lifecycle.unitJob()
-    if limit > 0, job?.isRestart ?? true,
-      let handed = await handOver(server, answersFirst: job == nil)
+    if try lifecycle.preservation.limit > 0, job?.isRestart ?? true,
+      let late = await loop.handOver(answersFirst: job == nil)
     {
-      return try check(handed.unkept)
+      return try check(late: late)
     }
-    // A second of the hook's time for saying so.
-    let time = max(.milliseconds(100), notification.context.timeRemaining - .seconds(1))
-    let ending = await server.finish(within: time)
-    say("finished \(ending.finished) connections")
-    try check(ending)
+    await loop.acceptTheLast()
+    let count = await loop.count
+    await loop.letAllLeave(.soon(within: notification.context.timeRemaining))
+    let late = await loop.cutOff()
+    say("finished \(count - late) connections")
+    try check(late: late)
   }
 
-  /// `nil` when they could not be handed over: the server goes on then.
-  private func handOver(_ server: Server, answersFirst: Bool) async -> Loop.Handed? {
-    do {
-      let handed = try await server.handOver(answersFirst: answersFirst)
-      say("handed over \(handed.connections) connections, \(handed.bytes) bytes")
-      return handed
-    } catch {
-      say("\(error) So the connections are finished instead.")
-      return nil
-    }
-  }
-
-  private func check(_ ending: Loop.Ending) throws {
-    if ending.cutOff > 0 { throw CutOff(count: ending.cutOff) }
-  }
-
-  struct CutOff: Error, CustomStringConvertible {
-    let count: Int
-    var description: String { "\(count) connections did not take all of their answers in time" }
+  private func check(late: Int) throws {
+    guard late > 0 else { return }
+    let error = SystemError("end \(late) connections in order", code: ETIMEDOUT)
+    say("\(error)")
+    throw error
   }
 }

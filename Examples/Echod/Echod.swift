@@ -2,7 +2,8 @@ import DaemonLifecycle
 import DaemonSystemd
 import Foundation
 
-/// Answers each line with the line: an example of a server whose restart no client notices.
+/// Answers each line with the line: an example of a server whose restart no client notices. No connection is dropped, and
+/// no byte lost or doubled.
 ///
 ///     swift run echod
 ///     printf 'one\ntwo\n' | nc -N 127.0.0.1 7777
@@ -15,7 +16,7 @@ import Foundation
 /// | `systemctl restart` | they are handed over with their half lines and unsent answers: not a byte is lost |
 /// | `systemctl reload` | nothing; answers begin with the new prefix |
 /// | `systemctl stop` | every line that has come is answered, then each gets its end |
-/// | SIGUSR1 | nobody is accepted; each is answered, and ends once a quarter of a second was silent and no half line waits; SIGUSR2 goes on |
+/// | SIGUSR1 | nobody is accepted; each is answered, and ends once a quarter of a second was silent and no half line waits; who is not over after 10 s is cut off, and the report says so; SIGUSR2 goes on |
 /// | SIGTERM by hand | what has come is answered, then as a restart: `Restart=always` makes it one |
 /// | SIGKILL, a crash | those kept stay, but what was read and not answered, and answers not sent, are lost |
 ///
@@ -24,9 +25,12 @@ import Foundation
 /// after the last answer means that lines without one were not handled, and may be sent again elsewhere.
 ///
 /// From top to bottom: `Conversation` is what is said on one connection, `Connection` puts a socket to it, `Loop` serves
-/// all of them on a thread, with `DescriptorLimit` for crowds and `Keeping` for what systemd keeps, `Loop+Handover` and
-/// `Restored` are the two sides of a restart, `Server` is the thread as others see it, and `EchoService` is where the
-/// lifecycle is used.
+/// all of them, an actor on a thread of its own (`LoopThread`), with `DescriptorLimit` for crowds and `Keeping` for what
+/// systemd keeps, `Loop+Handover` and `Restored` are the two sides of a restart, and `EchoService` is where the lifecycle
+/// is used.
+///
+/// It drains in its hooks, which know why they are called and how long they may take. Connections that are child tasks
+/// drain in `foreground(draining:)`: see Clockd.
 @main struct Echod {
   static func main() async {
     signal(SIGPIPE, SIG_IGN)
@@ -47,9 +51,7 @@ import Foundation
     var configuration = LifecycleConfiguration()
     configuration.readinessFile = options.readyFile
     let lifecycle = LifecycleSubject(configuration: configuration)
-    let service = EchoService(lifecycle, options)
-    let result = try await lifecycle.run()
-    withExtendedLifetime(service) {}
-    exit(result.code)
+    _ = EchoService(lifecycle, options)
+    exit(try await lifecycle.run().code)
   }
 }

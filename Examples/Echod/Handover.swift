@@ -10,21 +10,19 @@ struct Handover: Codable, Equatable, Sendable {
 }
 
 extension Conversation: Codable {
-  private enum Key: String, CodingKey { case input, output, isOver }
+  /// Bytes in base 64: as an array they would be a list of numbers.
+  private struct Coded: Codable {
+    let input, output: Data
+    let isOver: Bool
+  }
 
   init(from decoder: any Decoder) throws {
-    let values = try decoder.container(keyedBy: Key.self)
-    self.init(
-      input: [UInt8](try values.decode(Data.self, forKey: .input)),
-      output: [UInt8](try values.decode(Data.self, forKey: .output)),
-      isOver: try values.decode(Bool.self, forKey: .isOver))
+    let coded = try Coded(from: decoder)
+    self.init(input: [UInt8](coded.input), output: [UInt8](coded.output), isOver: coded.isOver)
   }
 
   func encode(to encoder: any Encoder) throws {
-    var values = encoder.container(keyedBy: Key.self)
-    try values.encode(Data(input), forKey: .input)
-    try values.encode(Data(output), forKey: .output)
-    try values.encode(isOver, forKey: .isOver)
+    try Coded(input: Data(input), output: Data(output), isOver: isOver).encode(to: encoder)
   }
 }
 

@@ -1,28 +1,23 @@
 import DaemonSystemd
 import Foundation
 
-/// Serves all clients on one thread with poll(2). Everything here belongs to that thread.
+/// Serves all clients on one thread (`LoopThread`) with poll(2).
 ///
 /// poll, since it asks anew each time: an epoll goes on reporting a socket that was closed here as long as systemd has
 /// a duplicate of it, so there one has to be taken out before it is closed.
-final class Loop {
+actor Loop {
   enum Phase {
     /// Serves whom it has, and accepts nobody.
     case quiet
     case serving
-    /// As quiet, and each connection ends when it is idle.
-    case draining
-    /// As draining, and half lines are not waited for; what is not over at the end is cut off.
-    case finishing(lastCall: ContinuousClock.Instant, until: ContinuousClock.Instant)
-    case ended
+    /// As quiet, and each connection ends.
+    case leaving(Connection.Leaving)
   }
 
-  private(set) var phase = Phase.quiet
+  private var phase = Phase.quiet
   var settings: Settings
-  var connections: [Int: Connection] = [:]
+  var connections: [Int: Connection]
   private(set) var nextID: Int
-  /// Told once all connections have ended in `finishing`.
-  private var whenFinished: (@Sendable (Ending) -> Void)?
   /// After a failure, or without a descriptor to spare: nobody is accepted until then, or until a connection ends. The
   /// listener would be ready all the time.
   private var acceptsAgain: ContinuousClock.Instant?
@@ -33,89 +28,70 @@ final class Loop {
   private let listeners: [Int32]
   /// They are ours alone: who waits behind them waits for this run.
   private let listensItself: Bool
-  private let mailbox: Mailbox
   private var buffer = [UInt8](repeating: 0, count: 16 * 1024)
 
-  /// How the connections have ended.
-  struct Ending: Sendable {
-    var finished = 0
-    /// Those that did not take all of their answers in time.
-    var cutOff = 0
-  }
-  private var ending = Ending()
+  /// `letAllLeave` waits: it goes on when the last connection has ended, or at this time.
+  private var departure: CheckedContinuation<Void, Never>?
+  private var departureEnd: ContinuousClock.Instant?
 
-  init(_ restored: Restored, _ settings: Settings, _ preservation: Preservation, _ mailbox: Mailbox)
-  {
+  private let thread: LoopThread
+  nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
+  /// Whom the thread waits for; from `nextWait` to `serve` none of them is closed.
+  private var awaited: (connections: [Connection], listeners: [Int32]) = ([], [])
+
+  init(
+    _ restored: sending Restored, _ settings: Settings, _ preservation: Preservation
+  ) throws(SystemError) {
+    thread = try LoopThread()
     listeners = restored.listeners
     listensItself = restored.listensItself
     nextID = restored.nextID
+    connections = restored.connections
     self.settings = settings
     keeping = Keeping(preservation)
-    self.mailbox = mailbox
-    for kept in restored.connections {
-      Sockets.makeReady(kept.socket)
-      connections[kept.id] = Connection(
-        id: kept.id, socket: kept.socket, conversation: kept.conversation, isPreserved: true)
-    }
+    thread.start { [weak self] in self }
   }
 
+  /// All connections have ended by now, or the process does.
   deinit {
-    for connection in connections.values { close(connection.socket) }
     for listener in listeners { close(listener) }
+    thread.endWait()
   }
 
-  // MARK: The loop
+  // MARK: Waiting, for the thread
 
-  func run() {
-    // Another run may have left answers, or lines for which there was no room.
-    for connection in connections.values { advance(connection) }
-    while true {
-      for command in mailbox.take() { command.run(self) }
-      if case .ended = phase { return }
-      round()
-    }
-  }
-
-  private func round() {
+  /// Whom to wait for, and until something is due; -1: nothing is.
+  func nextWait() -> (sockets: [pollfd], milliseconds: Int32) {
     let now = ContinuousClock.now
     if let again = acceptsAgain, now >= again { acceptsAgain = nil }
-    let heard = acceptsAgain == nil && isServing ? listeners : []
-    let polled = Array(connections.values)
-    var polls = [pollfd(fd: mailbox.wake, events: Int16(POLLIN), revents: 0)]
-    polls += heard.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-    polls += polled.map { pollfd(fd: $0.socket, events: $0.events, revents: 0) }
-    guard poll(&polls, nfds_t(polls.count), timeout(now)) >= 0 else { return }
-    if polls[0].revents != 0 { mailbox.drain() }
-    // Connections first: their numbers are those that were polled.
-    for (connection, poll) in zip(polled, polls.dropFirst(1 + heard.count)) where poll.revents != 0
-    {
-      serve(connection, poll.revents)
+    let accepts = if case .serving = phase { acceptsAgain == nil } else { false }
+    awaited = (Array(connections.values), accepts ? listeners : [])
+    var sockets = awaited.connections.map { pollfd(fd: $0.socket, events: $0.events, revents: 0) }
+    for reader in awaited.listeners + [thread.wake.rawValue] {
+      sockets.append(pollfd(fd: reader, events: Int16(POLLIN), revents: 0))
     }
-    for (listener, poll) in zip(heard, polls.dropFirst()) where poll.revents != 0 {
+    let leaving = leaving
+    let all =
+      connections.values.map { $0.due(leaving) } + [acceptsAgain, departureEnd, keeping.due]
+    guard let due = all.compactMap(\.self).min() else { return (sockets, -1) }
+    let milliseconds = (max(.zero, due - now) / .milliseconds(1)).rounded(.up)
+    return (sockets, Int32(clamping: Int(milliseconds)))
+  }
+
+  func serve(_ sockets: [pollfd]) {
+    // Connections first: their numbers are those that were polled.
+    for (connection, socket) in zip(awaited.connections, sockets) where socket.revents != 0 {
+      serve(connection, socket.revents)
+    }
+    let rest = sockets.dropFirst(awaited.connections.count)
+    for (listener, socket) in zip(awaited.listeners, rest) where socket.revents != 0 {
       accept(from: listener)
     }
     passTime()
   }
 
-  private var isServing: Bool { if case .serving = phase { true } else { false } }
-
   private var leaving: Connection.Leaving? {
-    switch phase {
-    case .draining: .whenIdle
-    case .finishing(let lastCall, _): .soon(lastCall: lastCall)
-    case .quiet, .serving, .ended: nil
-    }
-  }
-
-  /// Milliseconds until something is due; -1: nothing is.
-  private func timeout(_ now: ContinuousClock.Instant) -> Int32 {
-    let leaving = leaving
-    var due = connections.values.compactMap { $0.due(leaving) }.min()
-    if let again = acceptsAgain { due = min(due ?? again, again) }
-    if case .finishing(_, let end) = phase { due = min(due ?? end, end) }
-    if let again = keeping.due { due = min(due ?? again, again) }
-    guard let due else { return -1 }
-    return Int32(clamping: Int((max(.zero, due - now) / .milliseconds(1)).rounded(.up)))
+    if case .leaving(let leaving) = phase { leaving } else { nil }
   }
 
   private func passTime() {
@@ -125,14 +101,7 @@ final class Loop {
     for connection in connections.values {
       if let due = connection.due(leaving), due <= now { advance(connection) }
     }
-    guard case .finishing(_, let end) = phase else { return }
-    if now >= end {
-      for connection in connections.values {
-        if connection.lingerEnd == nil { ending.cutOff += 1 }
-        self.end(connection)
-      }
-    }
-    if connections.isEmpty { endFinishing() }
+    if let departureEnd, now >= departureEnd { endDeparture() }
   }
 
   // MARK: Connections
@@ -198,9 +167,15 @@ final class Loop {
     keeping.giveUp(connection)
     close(connection.socket)
     if hasSaidCrowded { acceptsAgain = nil }
+    if connections.isEmpty { endDeparture() }
   }
 
-  // MARK: Commands
+  // MARK: What the lifecycle asks for
+
+  /// How many clients there are: an answer means that the loop turns.
+  var count: Int { connections.count }
+
+  func apply(_ settings: Settings) { self.settings = settings }
 
   func enter(_ phase: Phase) {
     self.phase = phase
@@ -210,27 +185,38 @@ final class Loop {
     }
   }
 
-  /// Answers what has come, sends what is to be sent, and ends all connections, or cuts them off at the end.
-  func finish(by end: ContinuousClock.Instant, _ reply: @escaping @Sendable (Ending) -> Void) {
-    whenFinished = reply
-    ending = Ending(finished: connections.count)
-    // What is left is for taking the answers.
-    let now = ContinuousClock.now
-    let lastCall = max(now + (end - now) / 2, end - .seconds(2))
-    enter(.finishing(lastCall: lastCall, until: end))
-    if connections.isEmpty { endFinishing() }
+  /// Answers what has come, and lets each connection end when it may: returns when all have ended, the limit is over, or
+  /// the calling task is cancelled.
+  func letAllLeave(_ leaving: Connection.Leaving, within limit: Duration? = nil) async {
+    endDeparture()
+    departureEnd = limit.map { .now + $0 }
+    enter(.leaving(leaving))
+    await withTaskCancellationHandler {
+      await withCheckedContinuation { continuation in
+        departure = continuation
+        if connections.isEmpty { endDeparture() }
+      }
+    } onCancel: {
+      Task { await endDeparture() }
+    }
+  }
+
+  private func endDeparture() {
+    departureEnd = nil
+    departure?.resume()
+    departure = nil
+  }
+
+  /// Ends all connections now: how many have not got all of their answers.
+  func cutOff() -> Int {
+    let late = connections.values.count { $0.lingerEnd == nil }
+    for connection in connections.values { end(connection) }
+    return late
   }
 
   /// Accepts who waits behind a socket that goes with this run; a socket unit's keeps them for the next.
   func acceptTheLast() {
     if listensItself { for listener in listeners { while accept(from: listener) == 64 {} } }
-  }
-
-  private func endFinishing() {
-    phase = .ended
-    ending.finished -= ending.cutOff
-    whenFinished?(ending)
-    whenFinished = nil
   }
 
   /// Answers what has come, once.
@@ -248,6 +234,4 @@ final class Loop {
     connections[connection.id] = nil
     close(connection.socket)
   }
-
-  func stop() { phase = .ended }
 }

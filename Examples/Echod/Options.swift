@@ -22,7 +22,7 @@ struct Options: Equatable {
 
     Signals: SIGUSR1 drains (no new connections; the others end when they are idle), SIGUSR2 goes on, SIGHUP
     reads the settings again. SIGTERM: when systemd restarts the service, connections are handed to the next run with
-    all that was half said; when it stops it, they are drained.
+    all that was half said; when it stops it, they are drained. A drain has 10 s; who is not over then is cut off.
 
     Exit status: 0 all well, 64 bad arguments, 70 it could not begin, or not every answer could be sent; 124 something
     was not over in time.
@@ -37,20 +37,20 @@ struct Options: Equatable {
       // `--name=value` is `--name value`.
       let parts = argument.split(separator: "=", maxSplits: 1).map(String.init)
       let name = parts.first ?? ""
-      if name == "--help" || name == "-h" {
-        wantsHelp = true
-        return
-      }
-      guard ["--listen", "--config", "--ready-file"].contains(name) else {
-        throw UsageError("There is no option \"\(argument)\"")
-      }
-      guard let value = parts.count > 1 ? parts[1] : rest.popFirst(), !value.isEmpty else {
-        throw UsageError("\(name) needs a value")
+      func value() throws(UsageError) -> String {
+        guard let value = parts.count > 1 ? parts[1] : rest.popFirst(), !value.isEmpty else {
+          throw UsageError("\(name) needs a value")
+        }
+        return value
       }
       switch name {
-      case "--listen": listen = value
-      case "--config": configFile = value
-      default: readyFile = value
+      case "--help", "-h":
+        wantsHelp = true
+        return
+      case "--listen": listen = try value()
+      case "--config": configFile = try value()
+      case "--ready-file": readyFile = try value()
+      default: throw UsageError("There is no option \"\(argument)\"")
       }
     }
   }
@@ -58,7 +58,6 @@ struct Options: Equatable {
 
 /// The command line can't be understood.
 struct UsageError: Error, CustomStringConvertible {
-  private let problem: String
-  init(_ problem: String) { self.problem = problem }
-  var description: String { problem + " (see echod --help)." }
+  let description: String
+  init(_ problem: String) { description = problem + " (see echod --help)." }
 }

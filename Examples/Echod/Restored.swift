@@ -3,18 +3,12 @@ import DaemonLifecycleFoundation
 import DaemonSystemd
 
 /// What this run begins with: sockets to listen on, and the connections of the run before.
-struct Restored: Sendable {
-  /// One connection that goes on.
-  struct Kept: Sendable {
-    let id: Int
-    let socket: Int32
-    let conversation: Conversation
-  }
-
+struct Restored {
   var listeners: [Int32] = []
   /// The listener was bound here, and not by systemd.
   var listensItself = false
-  var connections: [Kept] = []
+  /// Those that go on, by number.
+  var connections: [Int: Connection] = [:]
   var nextID = 1
 
   /// Takes everything over that systemd has passed; what this version does not know is closed and forgotten.
@@ -51,9 +45,10 @@ struct Restored: Sendable {
       guard let id = StoredName.id(name) else { continue }
       do throws(SystemdError) {
         guard let socket = try preservation.preserved(named: name, as: .stream) else { continue }
-        let conversation = handover?.conversations[id] ?? Conversation()
-        connections.append(
-          Kept(id: id, socket: socket.release(), conversation: conversation))
+        Sockets.makeReady(socket.rawValue)
+        connections[id] = Connection(
+          id: id, socket: socket.release(),
+          conversation: handover?.conversations[id] ?? Conversation(), isPreserved: true)
         nextID = max(nextID, id + 1)
       } catch {
         say("\(error)")  // it is closed with what is unknown

@@ -24,29 +24,30 @@ extension Settings {
   init(parsing text: String) throws(SettingsError) {
     let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
     for (index, line) in lines.enumerated() {
-      let content = line.trimmingCharacters(in: .whitespaces)
-      if content.isEmpty || content.hasPrefix("#") { continue }
-      let parts = content.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         .map { $0.trimmingCharacters(in: .whitespaces) }
-      guard parts.count == 2 else {
-        throw SettingsError("line \(index + 1): \"\(content)\" is no setting; write key = value")
-      }
-      switch parts[0] {
-      case "prefix":
-        guard parts[1].utf8.count <= 64 else {
-          throw SettingsError("line \(index + 1): a prefix has at most 64 bytes")
-        }
-        prefix = parts[1]
-      case "line-limit":
-        guard let limit = Int(parts[1]), (1...1 << 20).contains(limit) else {
-          throw SettingsError("line \(index + 1): line-limit is a number from 1 to \(1 << 20)")
-        }
-        lineLimit = limit
-      default:
-        throw SettingsError(
-          "line \(index + 1): there is no setting \"\(parts[0])\", only prefix and line-limit")
+      if parts == [""] || parts[0].hasPrefix("#") { continue }
+      if let problem = set(parts[0], parts.dropFirst().first) {
+        throw SettingsError("line \(index + 1): \(problem)")
       }
     }
+  }
+
+  /// What is wrong with it; `nil`: nothing is.
+  private mutating func set(_ key: String, _ value: String?) -> String? {
+    guard let value else { return "\"\(key)\" is no setting; write key = value" }
+    switch key {
+    case "prefix":
+      guard value.utf8.count <= 64 else { return "a prefix has at most 64 bytes" }
+      prefix = value
+    case "line-limit":
+      guard let limit = Int(value), (1...1 << 20).contains(limit) else {
+        return "line-limit is a number from 1 to \(1 << 20)"
+      }
+      lineLimit = limit
+    default: return "there is no setting \"\(key)\", only prefix and line-limit"
+    }
+    return nil
   }
 }
 

@@ -14,18 +14,16 @@ enum Sockets {
   /// Listens at `127.0.0.1:7777`, `[::1]:7777` or a path.
   static func listen(_ address: String) throws(SystemError) -> Int32 {
     let purpose = "listen at \(address)"
-    let socket =
-      try address.hasPrefix("/") ? bindPath(address, purpose) : bindHost(address, purpose)
-    guard Foundation.listen(socket, SOMAXCONN) == 0 else {
-      let error = SystemError(purpose)
-      close(socket)
-      throw error
-    }
-    makeReady(socket)
-    return socket
+    let isPath = address.hasPrefix("/")
+    let socket = isPath ? try bindPath(address, purpose) : try bindHost(address, purpose)
+    guard Foundation.listen(socket.rawValue, SOMAXCONN) == 0 else { throw SystemError(purpose) }
+    makeReady(socket.rawValue)
+    return socket.release()
   }
 
-  private static func bindPath(_ path: String, _ purpose: String) throws(SystemError) -> Int32 {
+  private static func bindPath(
+    _ path: String, _ purpose: String
+  ) throws(SystemError) -> OwnedDescriptor {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     let fits = withUnsafeMutableBytes(of: &address.sun_path) { space in
@@ -35,20 +33,21 @@ enum Sockets {
     }
     guard fits else { throw SystemError(purpose, code: ENAMETOOLONG) }
     let socket = try make(AF_UNIX, purpose)
+    let number = socket.rawValue
     let size = socklen_t(MemoryLayout<sockaddr_un>.size)
     let isBound = withUnsafePointer(to: &address) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        if bind(socket, address, size) == 0 { return true }
+        if bind(number, address, size) == 0 { return true }
         // What a killed run has left refuses, and goes; a socket that somebody listens on, and what is none, stays.
         guard errno == EADDRINUSE else { return false }
         guard isLeftOver(path, address, size), unlink(path) == 0 else {
           errno = EADDRINUSE
           return false
         }
-        return bind(socket, address, size) == 0
+        return bind(number, address, size) == 0
       }
     }
-    guard isBound else { throw failed(purpose, socket) }
+    guard isBound else { throw SystemError(purpose) }
     return socket
   }
 
@@ -64,7 +63,9 @@ enum Sockets {
     return connect(client, address, size) != 0 && errno == ECONNREFUSED
   }
 
-  private static func bindHost(_ address: String, _ purpose: String) throws(SystemError) -> Int32 {
+  private static func bindHost(
+    _ address: String, _ purpose: String
+  ) throws(SystemError) -> OwnedDescriptor {
     guard let colon = address.lastIndex(of: ":") else {
       throw SystemError(purpose + ", which is no HOST:PORT", code: EINVAL)
     }
@@ -81,23 +82,19 @@ enum Sockets {
     defer { freeaddrinfo(found) }
     let socket = try make(info.pointee.ai_family, purpose)
     var on: Int32 = 1
-    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, 4)
-    guard bind(socket, info.pointee.ai_addr, info.pointee.ai_addrlen) == 0 else {
-      throw failed(purpose, socket)
+    setsockopt(socket.rawValue, SOL_SOCKET, SO_REUSEADDR, &on, 4)
+    guard bind(socket.rawValue, info.pointee.ai_addr, info.pointee.ai_addrlen) == 0 else {
+      throw SystemError(purpose)
     }
     return socket
   }
 
-  private static func make(_ family: Int32, _ purpose: String) throws(SystemError) -> Int32 {
+  private static func make(
+    _ family: Int32, _ purpose: String
+  ) throws(SystemError) -> OwnedDescriptor {
     let socket = Foundation.socket(family, stream | closeOnExec, 0)
     guard socket >= 0 else { throw SystemError(purpose) }
-    return socket
-  }
-
-  private static func failed(_ purpose: String, _ socket: Int32) -> SystemError {
-    let error = SystemError(purpose)
-    close(socket)
-    return error
+    return OwnedDescriptor(owning: socket)
   }
 
   /// Never waits, and no child has it.
@@ -138,21 +135,17 @@ enum Sockets {
   static func address(of socket: Int32) -> String {
     var storage = sockaddr_storage()
     var size = socklen_t(MemoryLayout<sockaddr_storage>.size)
-    return withUnsafeMutablePointer(to: &storage) { storage in
-      storage.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
-        guard getsockname(socket, address, &size) == 0 else { return "?" }
-        if address.pointee.sa_family == sa_family_t(AF_UNIX) {
-          return address.withMemoryRebound(to: sockaddr_un.self, capacity: 1) { path in
-            withUnsafeBytes(of: path.pointee.sun_path) {
-              String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self)
-            }
-          }
-        }
-        var (host, port) = ([CChar](repeating: 0, count: 64), [CChar](repeating: 0, count: 16))
-        getnameinfo(address, size, &host, 64, &port, 16, NI_NUMERICHOST | NI_NUMERICSERV)
-        let (name, number) = (text(host), text(port))
-        return name.contains(":") ? "[\(name)]:\(number)" : "\(name):\(number)"
+    return withUnsafeMutableBytes(of: &storage) { bytes in
+      let address = bytes.assumingMemoryBound(to: sockaddr.self).baseAddress!
+      guard getsockname(socket, address, &size) == 0 else { return "?" }
+      if address.pointee.sa_family == sa_family_t(AF_UNIX) {
+        let path = bytes.dropFirst(MemoryLayout<sa_family_t>.size)
+        return String(decoding: path.prefix { $0 != 0 }, as: UTF8.self)
       }
+      var (host, port) = ([CChar](repeating: 0, count: 64), [CChar](repeating: 0, count: 16))
+      getnameinfo(address, size, &host, 64, &port, 16, NI_NUMERICHOST | NI_NUMERICSERV)
+      let (name, number) = (text(host), text(port))
+      return name.contains(":") ? "[\(name)]:\(number)" : "\(name):\(number)"
     }
   }
 

@@ -4,7 +4,7 @@ import DaemonSystemd
 import Foundation
 
 /// Polls a source, counts the polls, and goes on counting where it stopped: an example of a daemon that
-/// can be paused, resumed, reloaded and restarted at any moment without losing or repeating a number.
+/// works for itself. Paused, resumed, reloaded or restarted at any moment, it loses no number and repeats none.
 ///
 ///     swift build --product pollerd; .build/debug/pollerd --state /tmp/pollerd & sleep 3
 ///     kill -USR1 %1; sleep 1; kill -USR2 %1; sleep 1; kill -HUP %1; sleep 1; kill %1
@@ -49,7 +49,6 @@ import Foundation
       lifecycle: lifecycle, state: state, store: store, settings: settings,
       configuration: configuration, console: Console(.standardOutput, clock: lifecycle.clock),
       read: { try await $0.read(token: token?.trimmingCharacters(in: .whitespacesAndNewlines)) })
-    // The body owns the poller, which the lifecycle holds weakly.
     let result = try await lifecycle.run { try await poller.work(in: lifecycle) }
     if let error = result.error { warn("\(error)") }
     exit(result.code)

@@ -1,8 +1,8 @@
 import DaemonLifecycle
 import Foundation
 
-/// Answers lines with the time: an example of how a server that is one async loop gets a lifecycle, and loses no request
-/// that it has begun to answer.
+/// Answers lines with the time: an example of a server whose connections are child tasks. A pause or a stop
+/// loses no request that has begun, up to a limit, and waits for no client that is idle.
 ///
 ///     swift build --product clockd; .build/debug/clockd & sleep 1
 ///     printf 'time\nwait 2\n' | nc -N 127.0.0.1 7070
@@ -13,27 +13,29 @@ import Foundation
 ///
 /// | what happens | to the clients |
 /// | --- | --- |
-/// | SIGUSR1 | who is idle hears the end; a request under way is answered first; who comes meanwhile waits for SIGUSR2 |
+/// | SIGUSR1 | who is idle hears the end at once; a request under way is answered first; who comes meanwhile waits for SIGUSR2 |
 /// | SIGTERM | the same, and the process ends |
-/// | an answer that takes longer than 20 s then | is cut off, and the daemon ends with status 124, as the report says |
+/// | an answer that takes longer than 20 s then | is cut off, and the report says whose: "clients"; a stop ends with status 124 |
 @main struct Clockd {
   static func main() async {
     let arguments = CommandLine.arguments.dropFirst()
-    let port = arguments.isEmpty ? 7070 : UInt16(arguments.first ?? "")
-    guard arguments.count <= 1, let port else {
+    let numbers = arguments.compactMap { UInt16($0) }
+    guard arguments.count <= 2, numbers.count == arguments.count else {
       let isHelp = ["--help", "-h"].contains(arguments.first)
       say(
-        "usage: clockd [PORT]; lines are \"time\" or \"wait SECONDS\", the port is 7070 unless said"
+        "usage: clockd [PORT [LIMIT]]; lines are \"time\" or \"wait SECONDS\"; the port is 7070 and a drain's limit 20 s"
+          + " unless said"
       )
       exit(isHelp ? 0 : 64)
     }
-    do { try await serve(port) } catch {
+    let limit = Duration.seconds(numbers.dropFirst().first ?? 20)
+    do { try await serve(numbers.first ?? 7070, draining: limit) } catch {
       say("\(error)")
       exit(71)
     }
   }
 
-  private static func serve(_ port: UInt16) async throws -> Never {
+  private static func serve(_ port: UInt16, draining limit: Duration) async throws -> Never {
     let lifecycle = LifecycleSubject()
     // Made once, before the launch: so a port that is taken is an error at once, and who comes during a
     // pause waits in the listener's queue.
@@ -41,7 +43,9 @@ import Foundation
     say("serving 127.0.0.1:\(server.listener.port)")
 
     let result = try await lifecycle.run {
-      try await lifecycle.foreground(draining: .seconds(20)) { try await server.serve($0) }
+      try await lifecycle.foreground(draining: limit, name: "clients") { round in
+        try await server.serve(round)
+      }
     }
     exit(result.code)
   }

@@ -2,7 +2,8 @@ import DaemonLifecycle
 import Foundation
 
 /// A hot standby: two instances of one daemon, of which one works, and the other knows all that it knows and
-/// takes over within a moment. The background is where a standby lives, and the foreground is the work.
+/// takes over within a moment. Whichever of them is stopped or killed, no number of the ledger is lost or written twice.
+/// The background is where a standby lives, and the foreground is the work.
 ///
 ///     swift build
 ///     .build/debug/standby --name a /tmp/ledger & .build/debug/standby --name b /tmp/ledger &

@@ -36,7 +36,6 @@ import Testing
     run.mock.setUnitJob(job)
     let report = try await run.mock.send(.sigterm)
     #expect(report.problems.isEmpty, "\(report)")
-    withExtendedLifetime(run.service) {}
   }
 
   private func stored() -> [String] { manager.storedDescriptors.map(\.name).sorted() }
@@ -144,6 +143,88 @@ import Testing
     try await end(second, .stop)
   }
 
+  // MARK: Limits
+
+  /// A run with a client that is idle, and one with half a line.
+  private func runWithHalfALine() async throws -> (
+    run: (mock: MockLifecycleSubject, service: EchoService), idle: Peer, busy: Peer
+  ) {
+    let run = try await run()
+    let (idle, busy) = (try Peer(path), try Peer(path))
+    idle.send("one\n")
+    busy.send("two\nhalf")
+    #expect(idle.hears("one\n") && busy.hears("two\n"))
+    return (run, idle, busy)
+  }
+
+  @Test func whoIsNotOverInAPausesTimeIsCutOffAndSaid() async throws {
+    let (run, idle, busy) = try await runWithHalfALine()
+    run.mock.inject(.sigusr1)
+    #expect(idle.hearsTheEnd)
+    await run.mock.advance(by: .seconds(10))
+    let report = try await run.mock.settled()
+    #expect(report.problems.map(\.observer) == ["EchoService"], "\(report)")
+    #expect(busy.hearsTheEnd)
+    try await run.mock.send(.sigusr2)
+    let late = try Peer(path)
+    late.send("three\n")
+    #expect(late.hears("three\n"))
+    try await end(run, .stop)
+    #expect(late.hearsTheEnd)
+  }
+
+  /// And a restart from there hands them over, as from the foreground.
+  @Test func aSuspendLeavesWhoIsThere() async throws {
+    let (first, idle, busy) = try await runWithHalfALine()
+    first.mock.inject(.suspend)
+    try await first.mock.settled()
+    #expect(first.mock.state == .background)
+    idle.send("three\n")
+    #expect(idle.hears("three\n"))
+    try await end(first, .restart)
+    let second = try await self.run()
+    busy.send(" a line\n")
+    #expect(busy.hears("half a line\n"))
+    try await end(second, .stop)
+  }
+
+  /// It waits for the drain, and then hands over who is left.
+  @Test func aRestartWhileItDrainsLosesNothing() async throws {
+    let (first, idle, busy) = try await runWithHalfALine()
+    first.mock.inject(.sigusr1)
+    #expect(idle.hearsTheEnd)
+    first.mock.setUnitJob(.restart)
+    first.mock.inject(.sigterm)
+    await first.mock.advance(by: .seconds(10))
+    try await first.mock.settled()
+    let second = try await self.run()
+    busy.send(" a line\n")
+    #expect(busy.hears("half a line\n"))
+    try await end(second, .stop)
+  }
+
+  /// The reader has taken none of its answers.
+  @Test func whoIsNotOverInAStopsTimeIsCutOffAndSaid() async throws {
+    let run = try await run()
+    let (idle, slow) = (try Peer(path), try Peer(path))
+    idle.send("one\n")
+    #expect(idle.hears("one\n"))
+    let line = [UInt8](repeating: UInt8(ascii: "x"), count: 999) + [UInt8(ascii: "\n")]
+    #expect(slow.sendUntilFull(line) > Conversation.outputLimit)
+    run.mock.setUnitJob(.stop)
+    run.mock.inject(.sigterm)
+    #expect(idle.hearsTheEnd)
+    await run.mock.advance(by: .seconds(10))
+    try await run.mock.settled()
+    let exit = try #require(run.mock.exit)
+    #expect(exit.code == 124 && exit.report.problems.map(\.observer) == ["EchoService"], "\(exit)")
+    guard case .timedOut = exit.report.problems.first?.outcome else {
+      Issue.record("\(exit)")
+      return
+    }
+    #expect(stored() == ["own-listener"])
+  }
+
   /// Of a version of tomorrow, which was gone back from.
   @Test func aHandoverThatIsNoneLosesNoConnection() async throws {
     let first = try await run()
@@ -169,11 +250,10 @@ import Testing
     let wrong = try OwnedDescriptor.memory(named: "x", [])
     try store.store(wrong.rawValue, named: "listener")
     let mock = MockLifecycleSubject(state: .launching, serviceManager: manager)
-    let service = EchoService(mock, Options())
+    _ = EchoService(mock, Options())
     let report = try await mock.launch()
     #expect(report.problems.count == 1)
     #expect("\(report)".contains("\"listener\" is a sealed memory file and not a listening stream"))
     #expect(stored() == ["listener"])
-    withExtendedLifetime(service) {}
   }
 }

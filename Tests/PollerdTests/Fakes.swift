@@ -153,7 +153,7 @@ struct TestDaemon {
   init(
     in directory: TemporaryDirectory, config: String? = nil,
     overrides: PartialSettings = PartialSettings(), _ behaviour: FakeSource.Behaviour = .answer
-  ) throws {
+  ) async throws {
     store = try PollStore(directory: directory.path + "/state")
     let configuration = Configuration(file: config, overrides: overrides)
     let (mock, source) = (mock, source)
@@ -164,6 +164,7 @@ struct TestDaemon {
       configuration: configuration, console: console, read: { try await source.read($0) })
     self.poller = poller
     work = Task { try await poller.work(in: mock) }
+    try await mock.settled()
   }
 
   /// Ends it as systemd does, and checks that it leaves nothing behind.

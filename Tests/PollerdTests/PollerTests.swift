@@ -18,7 +18,7 @@ final class PollerTests: XCTestCase {
   // MARK: Polling
 
   func testPollsAtOnceAndThenEveryInterval() async throws {
-    let daemon = try TestDaemon(in: directory)
+    let daemon = try await TestDaemon(in: directory)
     try await daemon.console.line("poll 1")
     await daemon.mock.advance(by: .milliseconds(999))
     XCTAssertEqual(daemon.console.polls, ["poll 1 value 1"])
@@ -30,7 +30,7 @@ final class PollerTests: XCTestCase {
   }
 
   func testAFailedPollIsCountedAndKeepsTheLastValue() async throws {
-    let daemon = try TestDaemon(in: directory)
+    let daemon = try await TestDaemon(in: directory)
     try await daemon.console.line("poll 1")
     daemon.source.behaviour = .fail
     await daemon.mock.advance(by: .seconds(1))
@@ -41,7 +41,7 @@ final class PollerTests: XCTestCase {
   }
 
   func testWithoutRoomForItsLineAPollIsNotCounted() async throws {
-    let daemon = try TestDaemon(in: directory, .hang)
+    let daemon = try await TestDaemon(in: directory, .hang)
     await daemon.source.isAsked()
     try await daemon.mock.send(.sigusr1)
     daemon.source.behaviour = .answer
@@ -61,7 +61,7 @@ final class PollerTests: XCTestCase {
   }
 
   func testWaitingForRoomIsNoIllness() async throws {
-    let daemon = try TestDaemon(in: directory)
+    let daemon = try await TestDaemon(in: directory)
     try await daemon.console.line("poll 1")
     daemon.console.hasRoom = false
     await daemon.mock.advance(by: .seconds(1))
@@ -75,7 +75,7 @@ final class PollerTests: XCTestCase {
 
   func testAShorterIntervalIsNoIllness() async throws {
     let config = try directory.write("interval=3600\nsource=/first\n", to: "pollerd.conf")
-    let daemon = try TestDaemon(in: directory, config: config)
+    let daemon = try await TestDaemon(in: directory, config: config)
     try await daemon.console.line("poll 1")
     await daemon.mock.advance(by: .seconds(1800))
     try directory.write("interval=1\nsource=/first\n", to: "pollerd.conf")
@@ -87,7 +87,7 @@ final class PollerTests: XCTestCase {
   }
 
   func testAPollWaitsForRoom() async throws {
-    let daemon = try TestDaemon(in: directory)
+    let daemon = try await TestDaemon(in: directory)
     try await daemon.console.line("poll 1")
     daemon.console.hasRoom = false
     await daemon.mock.advance(by: .seconds(1))
@@ -105,7 +105,7 @@ final class PollerTests: XCTestCase {
   // MARK: Pause and resume
 
   func testNoPollIsPrintedWhilePaused() async throws {
-    let daemon = try TestDaemon(in: directory)
+    let daemon = try await TestDaemon(in: directory)
     try await daemon.console.line("poll 1")
     let report = try await daemon.mock.send(.sigusr1, fromPID: 4242)
     XCTAssertTrue(report.problems.isEmpty, "\(report)")
@@ -127,7 +127,7 @@ final class PollerTests: XCTestCase {
   }
 
   func testAPollThatThePauseCutsOffIsNotCounted() async throws {
-    let daemon = try TestDaemon(in: directory, .hang)
+    let daemon = try await TestDaemon(in: directory, .hang)
     await daemon.source.isAsked()
     let report = try await daemon.mock.send(.sigusr1)
     XCTAssertTrue(report.problems.isEmpty, "\(report)")
@@ -139,7 +139,7 @@ final class PollerTests: XCTestCase {
   }
 
   func testAPollThatComesLateIsDropped() async throws {
-    let daemon = try TestDaemon(in: directory, .ignoreCancellation)
+    let daemon = try await TestDaemon(in: directory, .ignoreCancellation)
     await daemon.source.isAsked()
     daemon.mock.inject(.sigusr1)
     await daemon.mock.advance(by: .seconds(10))  // the hook deadline: the poll is not waited for
@@ -156,7 +156,7 @@ final class PollerTests: XCTestCase {
   }
 
   func testWhatIsReadWhilePausedIsDroppedEvenIfNothingIsCancelled() async throws {
-    let daemon = try TestDaemon(in: directory, .ignoreCancellation)
+    let daemon = try await TestDaemon(in: directory, .ignoreCancellation)
     await daemon.source.isAsked()
     await daemon.poller.didEnterBackground(DidEnterBackground())
     daemon.source.behaviour = .answer
@@ -173,7 +173,7 @@ final class PollerTests: XCTestCase {
   // MARK: Save and restart
 
   func testTheCountIsOnDiskAfterPauseReloadAndEnd() async throws {
-    let daemon = try TestDaemon(in: directory)
+    let daemon = try await TestDaemon(in: directory)
     try await daemon.console.line("poll 1")
     try await daemon.mock.send(.sigusr1)
     XCTAssertEqual(try daemon.store.load(), PollState(count: 1, lastValue: "value 1"))
@@ -190,7 +190,7 @@ final class PollerTests: XCTestCase {
 
   func testARestartGoesOnCounting() async throws {
     for round in 1...3 {
-      let daemon = try TestDaemon(in: directory)
+      let daemon = try await TestDaemon(in: directory)
       try await daemon.console.line("poll \(round) value 1")
       XCTAssertEqual(daemon.console.polls.count, 1)
       try await daemon.terminate()
@@ -200,7 +200,7 @@ final class PollerTests: XCTestCase {
   }
 
   func testAFailedSaveIsReportedAndEndsWithStatus70() async throws {
-    let daemon = try TestDaemon(in: directory)
+    let daemon = try await TestDaemon(in: directory)
     try await daemon.console.line("poll 1")
     try FileManager.default.removeItem(atPath: daemon.store.store.directory)
     let report = try await daemon.terminate()
@@ -216,7 +216,7 @@ final class PollerTests: XCTestCase {
 
   func testAReloadTakesEffectInTheMiddleOfALongWait() async throws {
     let config = try directory.write("interval = 3600\nsource = /first", to: "config")
-    let daemon = try TestDaemon(in: directory, config: config)
+    let daemon = try await TestDaemon(in: directory, config: config)
     try await daemon.console.line("poll 1")
     try directory.write("interval = 0.5\nsource = /second", to: "config")
     let report = try await daemon.mock.send(.sighup)
@@ -231,7 +231,7 @@ final class PollerTests: XCTestCase {
 
   func testTheCommandLineWinsAtAReloadToo() async throws {
     let config = try directory.write("source = /first", to: "config")
-    let daemon = try TestDaemon(
+    let daemon = try await TestDaemon(
       in: directory, config: config, overrides: PartialSettings(source: second))
     try await daemon.console.line("poll 1")
     try await daemon.mock.send(.sighup)
@@ -243,7 +243,7 @@ final class PollerTests: XCTestCase {
 
   func testABadReloadKeepsTheOldSettings() async throws {
     let config = try directory.write("source = /second", to: "config")
-    let daemon = try TestDaemon(in: directory, config: config)
+    let daemon = try await TestDaemon(in: directory, config: config)
     try await daemon.console.line("poll 1")
     try directory.write("source = /first\nintervall = 5", to: "config")
     let report = try await daemon.mock.send(.sighup)
@@ -261,7 +261,7 @@ final class PollerTests: XCTestCase {
 
   func testAReloadOfAFileThatIsGoneIsRejected() async throws {
     let config = try directory.write("", to: "config")
-    let daemon = try TestDaemon(in: directory, config: config)
+    let daemon = try await TestDaemon(in: directory, config: config)
     try await daemon.console.line("poll 1")
     try FileManager.default.removeItem(atPath: config)
     let report = try await daemon.mock.send(.sighup)
@@ -272,7 +272,7 @@ final class PollerTests: XCTestCase {
   }
 
   func testWithoutAConfigurationFileAReloadSaysSo() async throws {
-    let daemon = try TestDaemon(in: directory)
+    let daemon = try await TestDaemon(in: directory)
     try await daemon.console.line("poll 1")
     let report = try await daemon.mock.send(.sighup)
     XCTAssertTrue(report.problems.isEmpty, "\(report)")
@@ -288,7 +288,7 @@ final class PollerTests: XCTestCase {
   // MARK: What is printed
 
   func testEachNotificationIsALineWithItsCause() async throws {
-    let daemon = try TestDaemon(in: directory)
+    let daemon = try await TestDaemon(in: directory)
     try await daemon.console.line("poll 1")
     try await daemon.terminate()
     XCTAssertEqual(

@@ -4,8 +4,8 @@ import XCTest
 
 /// The async server as a process.
 final class ServiceProcessTests: XCTestCase {
-  private func started() throws -> (daemon: ChildProcess, address: String) {
-    let daemon = try ChildProcess(built("clockd"), ["0"], stderrToStdout: true)
+  private func started(_ limit: String...) throws -> (daemon: ChildProcess, address: String) {
+    let daemon = try ChildProcess(built("clockd"), ["0"] + limit, stderrToStdout: true)
     let line = try daemon.expect("clockd: serving ")
     return (daemon, String(line.split(separator: " ")[2]))
   }
@@ -27,17 +27,13 @@ final class ServiceProcessTests: XCTestCase {
   /// An idle connection ends, an answer under way is sent before the end, and who comes waits.
   func testAPauseDrainsAndAResumeGoesOn() throws {
     let (daemon, address) = try started()
-    let (idle, busy) = (try Peer(address), try Peer(address))
-    idle.send("wait 0\n")
-    XCTAssertTrue(idle.hears("waited 0 s\n"))
-    // The first answer shows that it is served, the third line that nothing new is begun.
-    busy.send("wait 0\nwait 0.5\ntime\n")
-    XCTAssertTrue(busy.hears("waited 0 s\n"))
+    // Its second line shows that nothing new is begun.
+    let (idle, busy) = try idleAndBusy(daemon, address, "wait 0.5\ntime\n")
     daemon.send(SIGUSR1)
     XCTAssertTrue(idle.hearsTheEnd)
     let late = try Peer(address)
     late.send("wait 0\n")
-    _ = busy.receive(100)
+    XCTAssertTrue(busy.hears("waited 0.5 s\n") && busy.hearsTheEnd)
     daemon.send(SIGUSR2)
     XCTAssertTrue(late.hears("waited 0 s\n"))
     daemon.send(SIGTERM)
@@ -47,6 +43,65 @@ final class ServiceProcessTests: XCTestCase {
     XCTAssertTrue(
       daemon.output.dropFirst().first?.hasPrefix("lifecycle: terminate (SIGTERM") == true)
     XCTAssertEqual(daemon.output.filter { !$0.hasPrefix(" ") }.count, 2, "\(daemon.output)")
+  }
+
+  /// A stop does not wait for who is idle, and an answer under way is sent before the end.
+  func testAStopAnswersWhoIsBusy() throws {
+    let (daemon, address) = try started()
+    let (idle, busy) = try idleAndBusy(daemon, address, "wait 1\ntime\n")
+    daemon.send(SIGTERM)
+    XCTAssertTrue(idle.hearsTheEnd)
+    XCTAssertTrue(busy.hears("waited 1 s\n") && busy.hearsTheEnd)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
+  /// An answer that takes a minute, and a limit of one second: who is idle does not wait for it, and it is named.
+  func testAPausesLimitCutsAndNames() throws {
+    let (daemon, address) = try started("1")
+    let (idle, busy) = try idleAndBusy(daemon, address, "wait 60\n")
+    daemon.send(SIGUSR1)
+    XCTAssertTrue(idle.hearsTheEnd)
+    XCTAssertTrue(busy.hearsTheEnd)
+    try daemon.line { $0.contains("clients") && $0.contains("timed out") }
+    daemon.send(SIGUSR2)
+    let late = try Peer(address)
+    late.send("wait 0\n")
+    XCTAssertTrue(late.hears("waited 0 s\n"))
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
+  func testAStopsLimitCutsAndNames() throws {
+    let (daemon, address) = try started("1")
+    let (idle, busy) = try idleAndBusy(daemon, address, "wait 60\n")
+    daemon.send(SIGTERM)
+    XCTAssertTrue(idle.hearsTheEnd)
+    XCTAssertTrue(busy.hearsTheEnd)
+    XCTAssertEqual(try daemon.wait(), .status(124))
+    XCTAssertTrue(daemon.output.contains { $0.contains("clients") && $0.contains("timed out") })
+  }
+
+  /// A client that has its answer, and one whose first line is being answered.
+  private func idleAndBusy(
+    _ daemon: ChildProcess, _ address: String, _ lines: String
+  ) throws -> (idle: Peer, busy: Peer) {
+    let (idle, busy) = (try Peer(address), try Peer(address))
+    busy.send("wait 0\n" + lines)
+    XCTAssertTrue(busy.hears("waited 0 s\n"))
+    idle.send("wait 0\n")
+    XCTAssertTrue(idle.hears("waited 0 s\n"))
+    // Nothing else shows that it is being answered: then all threads sleep.
+    try eventually("it has nothing to run") { hasNothingToRun(daemon.pid) }
+    return (idle, busy)
+  }
+
+  private func hasNothingToRun(_ pid: pid_t) -> Bool {
+    let tasks = "/proc/\(pid)/task"
+    let threads = (try? FileManager.default.contentsOfDirectory(atPath: tasks)) ?? []
+    return threads.allSatisfy { thread in
+      let status = try? String(contentsOfFile: "\(tasks)/\(thread)/stat", encoding: .utf8)
+      return status?.contains(") S ") == true
+    }
   }
 
   /// Who is served is served on, and who comes waits until one leaves.
@@ -68,7 +123,9 @@ final class ServiceProcessTests: XCTestCase {
   }
 
   func testArguments() throws {
-    for (arguments, status) in [(["x"], 64), (["1", "2"], 64), (["--help"], 0)]
+    for (arguments, status) in [
+      (["x"], 64), (["1", "x"], 64), (["1", "2", "3"], 64), (["--help"], 0),
+    ]
       as [([String], Int32)]
     {
       let daemon = try ChildProcess(built("clockd"), arguments, stderrToStdout: true)

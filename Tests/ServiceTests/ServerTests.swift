@@ -19,7 +19,9 @@ import Testing
 
   private func run() -> Task<Void, any Error> {
     Task { [mock, server] in
-      try await mock.foreground(draining: .seconds(20)) { try await server.serve($0) }
+      try await mock.foreground(draining: .seconds(20), name: "clients") { round in
+        try await server.serve(round)
+      }
     }
   }
 
@@ -78,7 +80,8 @@ import Testing
     await mock.advance(by: .seconds(20))
     #expect(try await heard == "")
     try await mock.settled()
-    #expect(mock.exit?.code == 124)
+    let exit = try #require(mock.exit)
+    #expect(exit.code == 124 && exit.report.problems.map(\.observer) == ["clients"], "\(exit)")
     try await serving.value
   }
 

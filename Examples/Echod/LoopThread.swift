@@ -1,0 +1,64 @@
+import DaemonSystemd
+import Foundation
+import Synchronization
+
+/// The executor of the actor `Loop`: a thread of its own, since Swift's pool is not for waiting in poll(2).
+///
+/// In turn it runs what hooks ask of the loop, waits for sockets, and has the loop serve them, until the loop is gone.
+final class LoopThread: SerialExecutor {
+  /// A pipe that ends the wait: readable when something is asked, or the loop is gone.
+  let wake, waker: OwnedDescriptor
+  private let jobs = Mutex<[UnownedJob]>([])
+  /// On the thread: itself.
+  @TaskLocal private static var current: LoopThread?
+
+  init() throws(SystemError) {
+    var ends: [Int32] = [-1, -1]
+    guard pipe(&ends) == 0 else { throw SystemError("make a pipe") }
+    for end in ends { Sockets.makeReady(end) }
+    wake = OwnedDescriptor(owning: ends[0])
+    waker = OwnedDescriptor(owning: ends[1])
+  }
+
+  /// - Parameter loop: Whom it is for; `nil` when it is gone.
+  func start(_ loop: @escaping @Sendable () -> Loop?) {
+    let thread = Thread { [self] in
+      Self.$current.withValue(self) { while turn(loop) {} }
+    }
+    thread.name = "echod-loop"
+    thread.start()
+  }
+
+  private func turn(_ loop: () -> Loop?) -> Bool {
+    runJobs()
+    // The loop is not held while this waits: when it goes, it ends the wait.
+    guard let wait = loop()?.assumeIsolated({ $0.nextWait() }) else { return false }
+    var sockets = wait.sockets
+    poll(&sockets, nfds_t(sockets.count), wait.milliseconds)
+    loop()?.assumeIsolated { $0.serve(sockets) }
+    return true
+  }
+
+  private func runJobs() {
+    // First, so that nothing is missed that is asked from now on.
+    var bytes = [UInt8](repeating: 0, count: 256)
+    while read(wake.rawValue, &bytes, bytes.count) > 0 {}
+    let asked = jobs.withLock { jobs in
+      defer { jobs = [] }
+      return jobs
+    }
+    for job in asked { job.runSynchronously(on: asUnownedSerialExecutor()) }
+  }
+
+  func endWait() { _ = write(waker.rawValue, "!", 1) }  // full means that it is awake
+
+  // MARK: SerialExecutor
+
+  func enqueue(_ job: consuming ExecutorJob) {
+    let job = UnownedJob(job)
+    jobs.withLock { $0.append(job) }
+    endWait()
+  }
+
+  func checkIsolated() { precondition(Self.current === self) }
+}
