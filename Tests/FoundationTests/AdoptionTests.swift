@@ -141,6 +141,7 @@ private struct Numbered: AdoptedNotification {
       mock.adopt(CacheInvalidated.self, from: center),
       mock.observe(CacheInvalidated.self) { notes.add($0.region) },
     ]
+    try await mock.settled()
     var reports = mock.reports().makeAsyncIterator()
     center.post(name: CacheInvalidated.name, object: nil, userInfo: region.map { ["region": $0] })
     let problem = try #require(await reports.next()?.problems.first)

@@ -17,8 +17,9 @@ import Testing
     address = "127.0.0.1:\(server.listener.port)"
   }
 
-  private func run() -> Task<Void, any Error> {
-    Task { [mock, server] in
+  private func run() async throws -> Task<Void, any Error> {
+    try await mock.settled()
+    return Task { [mock, server] in
       try await mock.foreground(draining: .seconds(20), name: "clients") { round in
         try await server.serve(round)
       }
@@ -38,7 +39,7 @@ import Testing
   }
 
   @Test func anAnswerUnderWayIsFinishedAndNoOtherBegun() async throws {
-    let serving = run()
+    let serving = try await run()
     async let heard = peer { peer in
       peer.send("wait 3\nwait 4\n")
       return peer.receive(1000)
@@ -55,7 +56,7 @@ import Testing
   }
 
   @Test func whoIsIdleEndsAtOnce() async throws {
-    let serving = run()
+    let serving = try await run()
     async let heard = peer { peer in
       peer.send("wait 1\n")
       return peer.receive(1000)
@@ -70,7 +71,7 @@ import Testing
 
   /// It would keep the stop waiting for a minute.
   @Test func anAnswerThatTakesTooLongIsCutOffAndSaid() async throws {
-    let serving = run()
+    let serving = try await run()
     async let heard = peer { peer in
       peer.send("wait 60\n")
       return peer.receive(1000)
@@ -87,7 +88,7 @@ import Testing
 
   @Test func whoComesDuringAPauseIsServedAfterIt() async throws {
     try await mock.send(.sigusr1)
-    let serving = run()
+    let serving = try await run()
     async let heard = peer { peer in
       peer.send("wait 0\n")
       peer.endSending()
@@ -100,7 +101,7 @@ import Testing
   }
 
   @Test func aLineThatIsTooLongEndsItsConnectionOnly() async throws {
-    let serving = run()
+    let serving = try await run()
     let heard = try await peer { peer in
       peer.send([UInt8](repeating: UInt8(ascii: "x"), count: 5000))
       return peer.receive(1000)
