@@ -41,12 +41,23 @@ public struct Client: Sendable {
   public let requests: AsyncStream<String>
   public func answer(_ request: String, close: Bool) async throws {}
 }
+public let clients: AsyncStream<Client> = some()
 public struct Listener: Sendable {
   public let clients: AsyncStream<Client>
   public func close() {}
 }
 public struct Job: Sendable { public func run() async throws {} }
 public actor Queue { public func next() async throws -> Job? { nil } }
+public let queue = Queue()
+public let round: ForegroundRound = some()
+public func work(on job: Job) async {}
+public final class Saver: StateObserver {
+  public init() {}
+  public func shouldSaveState(_ notification: ShouldSaveState) {}
+}
+public let orders = Saver()
+public struct Consumer: Sendable { public func run() async throws {} }
+public let consumer: Consumer = some()
 @Sendable public func serve(_ client: Client, _ round: ForegroundRound) async {}
 public let database: Server = some()
 public let worker: Server = some()

@@ -304,7 +304,7 @@ extension LifecycleObservable {
   ///
   ///     try await lifecycle.foreground(draining: .seconds(20)) { round in
   ///       try await withThrowingDiscardingTaskGroup { connections in
-  ///         for try await client in listener.clients.untilEnding(of: round) {
+  ///         for try await client in clients.untilEnding(of: round) {
   ///           connections.addTask { await serve(client, round) }
   ///         }
   ///       }

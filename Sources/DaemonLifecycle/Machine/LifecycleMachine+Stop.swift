@@ -133,7 +133,7 @@ extension LifecycleMachine {
   ) {
     let isNews = stop.allowed != timeout
     stop.allow(timeout, configuration)
-    if isNews { subscribers.forEach { warnUnlessFits($0, &effects) } }
+    if isNews { for subscriber in subscribers.all { warnUnlessFits(subscriber, &effects) } }
     if stop.budget != nil { limitRunning(at: now) }
   }
 

@@ -53,7 +53,5 @@ struct Subscribers: Sendable {
 
   mutating func removeAll() { slots = [] }
 
-  func forEach(_ body: (Subscriber) -> Void) {
-    for subscriber in slots { if let subscriber { body(subscriber) } }
-  }
+  var all: [Subscriber] { slots.compactMap { $0 } }
 }

@@ -5,7 +5,7 @@ import Synchronization
 /// ```swift
 /// try await lifecycle.foreground(draining: .seconds(20)) { round in
 ///   try await withThrowingDiscardingTaskGroup { connections in
-///     for try await client in listener.clients.untilEnding(of: round) {  // takes nobody new
+///     for try await client in clients.untilEnding(of: round) {  // takes nobody new
 ///       connections.addTask { await serve(client, round) }
 ///     }
 ///   }  // waits for who is being served
