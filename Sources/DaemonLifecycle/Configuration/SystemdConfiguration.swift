@@ -23,6 +23,25 @@ public struct SystemdConfiguration: Sendable {
   /// Whether systemd is asked over the bus, when the termination begins, if it is a restart or a stop: see
   /// `unitJob(within:)`. Default true.
   public var readsUnitJob = true
+  /// Whether a SIGTERM that the service manager has not sent, and for which it has no job that stops the service, makes
+  /// the daemon end with status 143, so that `Restart=on-failure` starts it again after a stray kill(1). Default false:
+  /// status 0, after which systemd leaves it down.
+  ///
+  ///     configuration.systemd.exitsWithFailureWhenKilled = true
+  ///
+  /// All else is as in a stop: the drain, the hooks, the report. A failure of these keeps its own status. No kills are
+  /// `systemctl stop`, `systemctl kill`, the signals of a parent that wraps the daemon or of the daemon itself, SIGINT,
+  /// SIGHUP, a call of `terminate()`, and the end of the body; nor is anything where systemd has not started the process.
+  /// A second SIGTERM that is systemd's makes a stop of a kill.
+  ///
+  /// An `ExecStop=` that kills is told from others by systemd's job, which is asked for over the bus when the last hook
+  /// has ended: for at most a second of what the stop has left. Where the bus does not answer, or ``readsUnitJob`` is off,
+  /// the sender alone decides, and it is a kill: a stop that ends with 143 leaves the unit down and marked as failed, a
+  /// kill that ends with 0 leaves the service dead.
+  ///
+  /// A sender outside of the process's pid namespace (`PrivatePIDs=`, a container) may be the service manager, and counts
+  /// as it. In a mock process 1 is: `send(.sigterm, fromPID: 4242)` is a kill, unless `setUnitJob(.stop)` was called.
+  public var exitsWithFailureWhenKilled = false
   /// Whether a suspend of the machine is heard of, and delayed until the hooks have ended where logind
   /// grants a delay lock, which takes root or polkit. Default true.
   public var suspend = true
@@ -53,7 +72,7 @@ public struct SystemdConfiguration: Sendable {
   /// Whether anything is used of which a process has but one.
   var usesService: Bool {
     notifies || watchdog || readsStopTimeout || readsUnitJob || suspend || shutdown || session
-      || pressure == nil
+      || pressure == nil || exitsWithFailureWhenKilled
   }
 
   /// A configuration in which nothing of systemd is used.

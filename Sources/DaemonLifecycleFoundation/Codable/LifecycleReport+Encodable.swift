@@ -119,9 +119,10 @@ extension LifecycleReport.Entry {
 ///     {"cause":{…},"code":0,"report":{…}}
 ///     {"cause":{…},"code":70,"error":{…},"failedLaunch":{…},"report":{…}}
 ///
-/// `failedLaunch` is the report of a launch that ended the daemon, `error` what the body of `run` threw.
+/// `failedLaunch` is the report of a launch that ended the daemon, `error` what the body of `run` threw. `wasKilled` is
+/// there, and true, when the status is 143 for a kill.
 extension LifecycleExit: Encodable {
-  private enum Key: String, CodingKey { case code, cause, report, failedLaunch, error }
+  private enum Key: String, CodingKey { case code, cause, report, failedLaunch, error, wasKilled }
 
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: Key.self)
@@ -130,5 +131,6 @@ extension LifecycleExit: Encodable {
     try container.encode(report, forKey: .report)
     try container.encodeIfPresent(failedLaunch, forKey: .failedLaunch)
     try container.encodeIfPresent(error.map { RecordedError($0) }, forKey: .error)
+    if wasKilled { try container.encode(true, forKey: .wasKilled) }
   }
 }
