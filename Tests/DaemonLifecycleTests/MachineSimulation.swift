@@ -631,7 +631,11 @@ struct MachineSimulation: ~Copyable {
         fail("ended \(end.duration(to: time)) after its budget")
       }
     }
-    if lie == .endsWell { checkCode(exit, says: 0) } else { checkCode(exit, says: exit.code) }
+    switch lie {
+    case .endsWell: checkCode(exit, says: 0)
+    case .takesAKillForAStop: checkCode(exit, says: exit.wasKilled ? 0 : exit.code)
+    default: checkCode(exit, says: exit.code)
+    }
     if !posts.isEmpty { fail("\(posts.count) posts are not answered") }
     if machine.calls.count != 0 || !machine.calls.unfinished.isEmpty || !machine.calls.order.isEmpty
     {
@@ -664,6 +668,7 @@ enum MachineLie: CaseIterable {
   // What passes between machine and world.
   case losesAStart, startsTwice, losesAnEnd, grantsEveryMove, losesAnAnswer, answersTwice
   case losesACancel, losesARemoval, losesTheClock, turnsTheClockBack, forgetsTheSleep, endsWell
+  case takesAKillForAStop
   // The machine itself: as if one of its rules were missing.
   case takesForReached, forgetsAReached, forgetsAnObserver, launchesAgain
   case forgetsACall, abandonsEarly, losesADeadline, skipsTheRest, forgetsTheStop, refusesAMove

@@ -163,8 +163,7 @@ import Testing
       try await machine.expect("systemctl", "log-level", "debug")
       let (probe, pid) = try await started(machine, "--part=3")
       try await machine.expect("sh", "-c", "kill -KILL \(pid)")
-      try await probe.wait("NRestarts", is: "1")
-      try await probe.wait("ActiveState", is: "active")
+      try await probe.waitForEntry { $0.message.contains("restart counter is at 1") }
       try await machine.waitForJournal("_PID=1", "UNIT=\(probe.name)") {
         $0.message.contains("Got notification message") && $0.message.contains("RESTART_RESET=1")
       }

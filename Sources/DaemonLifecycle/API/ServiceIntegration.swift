@@ -180,8 +180,8 @@ struct ServiceIntegration {
 }
 
 extension ServiceEnvironment {
-  /// Who may end the daemon. systemd is process 1 or, for a user's service, the process that MANAGERPID names; mostly it is
-  /// the parent, too. Where that is a wrapper, it passes on what it was sent. And the daemon may end itself.
+  /// Who may end the daemon. systemd is process 1 or, for a user's service, the process that MANAGERPID names. Mostly
+  /// it is the parent, too; where that is a wrapper, it passes on what it was sent. And the daemon may end itself.
   func superiors(parent: Int32) -> Set<Int32> {
     let manager = variables["MANAGERPID"].flatMap { Int32($0) }
     return Set([1, manager ?? 0, parent, processID].filter { $0 > 0 })

@@ -29,18 +29,19 @@ public struct SystemdConfiguration: Sendable {
   ///
   ///     configuration.systemd.exitsWithFailureWhenKilled = true
   ///
-  /// All else is as in a stop: the drain, the hooks, the report. A failure of these keeps its own status. No kills are
-  /// `systemctl stop`, `systemctl kill`, the signals of a parent that wraps the daemon or of the daemon itself, SIGINT,
-  /// SIGHUP, a call of `terminate()`, and the end of the body; nor is anything where systemd has not started the process.
-  /// A second SIGTERM that is systemd's makes a stop of a kill.
+  /// All else is as in a stop: the drain, the hooks, the report. A hook or body that fails keeps its own status.
+  /// These are not kills: `systemctl stop` and `systemctl kill`, a signal of the parent or of the daemon itself,
+  /// SIGINT, SIGHUP, a call of `terminate()`, the end of the body. A signal from systemd after a kill turns it into a
+  /// stop. Where systemd has not started the process, nothing is a kill.
   ///
-  /// An `ExecStop=` that kills is told from others by systemd's job, which is asked for over the bus when the last hook
-  /// has ended: for at most a second of what the stop has left. Where the bus does not answer, or ``readsUnitJob`` is off,
-  /// the sender alone decides, and it is a kill: a stop that ends with 143 leaves the unit down and marked as failed, a
-  /// kill that ends with 0 leaves the service dead.
+  /// `ExecStop=` may kill, too. So systemd is asked over the bus for its job when the last hook has ended; the exit
+  /// waits for the answer for at most a second of what the stop has left. If there is none, or ``readsUnitJob`` is
+  /// off, the sender alone decides, and it was a kill: a stop that ends with 143 leaves the unit down but marked as
+  /// failed, while a kill that ends with 0 leaves the service dead.
   ///
-  /// A sender outside of the process's pid namespace (`PrivatePIDs=`, a container) may be the service manager, and counts
-  /// as it. In a mock process 1 is: `send(.sigterm, fromPID: 4242)` is a kill, unless `setUnitJob(.stop)` was called.
+  /// A sender outside of the process's pid namespace (`PrivatePIDs=`, a container) may be the service manager, so it
+  /// counts as that. In a mock, process 1 is the service manager: `send(.sigterm, fromPID: 4242)` is a kill, unless
+  /// `setUnitJob(.stop)` was called.
   public var exitsWithFailureWhenKilled = false
   /// Whether a suspend of the machine is heard of, and delayed until the hooks have ended where logind
   /// grants a delay lock, which takes root or polkit. Default true.

@@ -19,7 +19,7 @@ struct KillRule: Sendable {
     return superiors.contains(pid)
   }
 
-  /// A SIGTERM of somebody else. A sender that can't be seen may be the service manager, and has the benefit of the doubt.
+  /// A SIGTERM of somebody else. A sender that can't be seen may be the service manager, so its signal is no kill.
   func isKill(_ cause: LifecycleCause) -> Bool {
     guard case .signal(.sigterm, let sender, _) = cause.origin, let pid = sender.knownPID else {
       return false
@@ -29,8 +29,8 @@ struct KillRule: Sendable {
 }
 
 extension LifecycleCause.Sender {
-  /// `nil` for the kernel, for a process outside of this one's pid namespace, and where nobody is named. A claim counts:
-  /// whoever lies gets no more than the status of a stop.
+  /// `nil` for the kernel, for a process outside of this one's pid namespace, and where nobody is named. A claim
+  /// counts: whoever lies gets no more than the status of a stop.
   fileprivate var knownPID: Int32? {
     switch self {
     case .process(let pid, _) where pid > 0: pid

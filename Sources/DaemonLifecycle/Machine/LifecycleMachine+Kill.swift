@@ -2,13 +2,13 @@ import DaemonSystemd
 
 // A kill is not a stop: the service manager starts again what somebody else has ended.
 extension LifecycleMachine {
-  /// Whether the termination is the doing of neither the service manager nor the daemon, as far as that is known.
+  /// Whether neither the service manager nor the daemon wanted the termination, as far as is known.
   var isKilled: Bool {
     guard let rule = policy.killRule, let cause = registry.termination else { return false }
     return rule.isKill(cause) && !stop.isOrdered
   }
 
-  /// The service manager may also speak after the kill: from then on the end is what it wants.
+  /// A signal from the service manager, even after a kill, makes the end a stop.
   mutating func noteOrder(
     _ cause: LifecycleCause, at now: MonotonicTime, _ effects: inout Effects
   ) {
@@ -25,8 +25,8 @@ extension LifecycleMachine {
     endQuestion(at: now, &effects)
   }
 
-  /// Asks the service manager, once, before the end is taken for a kill: an `ExecStop=` may have sent the signal, and a
-  /// stop that was requested since sends none to a daemon that is stopping already. False: there is nobody to ask, or no
+  /// Asks the service manager, once, before the end is taken for a kill: an `ExecStop=` may have sent the signal, and
+  /// for a stop requested since, systemd sends none to a daemon that is stopping already. False: nobody to ask, or no
   /// time.
   mutating func asksForJob(
     _ report: LifecycleReport, at now: MonotonicTime, _ effects: inout Effects
@@ -36,7 +36,7 @@ extension LifecycleMachine {
     return true
   }
 
-  /// With what is known now.
+  /// Ends the daemon, if only the answer was missing, by what is known now.
   mutating func endQuestion(at now: MonotonicTime, _ effects: inout Effects) {
     if case .asking(let report, _, _) = stop.phase { conclude(report, at: now, &effects) }
   }

@@ -10,7 +10,7 @@ struct Stop: Sendable {
     case draining(LifecycleEvent, until: MonotonicTime)
     /// The termination has begun. So it has in the registry.
     case stopping(Start)
-    /// WillTerminate has been delivered, and the end looks like a kill: the service manager is asked, at most until then.
+    /// WillTerminate has been delivered, and the end looks like a kill: the service manager is asked, until then.
     case asking(LifecycleReport, Start, until: MonotonicTime)
     /// WillTerminate has been delivered.
     case ended(LifecycleExit, Start)

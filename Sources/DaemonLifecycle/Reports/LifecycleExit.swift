@@ -6,7 +6,7 @@
 /// | 1 | the body of `run` threw |
 /// | 70 (EX_SOFTWARE) | a hook of the launch or of the termination threw |
 /// | 124 (as timeout(1)) | one of these hooks, or the body, did not end in time or could not be called |
-/// | 143 (128 + SIGTERM) | the daemon was killed rather than stopped, and ``SystemdConfiguration/exitsWithFailureWhenKilled`` is set |
+/// | 143 (128 + SIGTERM) | it was killed, and ``SystemdConfiguration/exitsWithFailureWhenKilled`` is set |
 /// | 128 + n | a third signal *n* cut the termination short |
 ///
 /// The first that applies, in the order 128 + n, 1, 124, 70, 143. An observer that is gone is no failure.

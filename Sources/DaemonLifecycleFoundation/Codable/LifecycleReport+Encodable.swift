@@ -119,8 +119,8 @@ extension LifecycleReport.Entry {
 ///     {"cause":{…},"code":0,"report":{…}}
 ///     {"cause":{…},"code":70,"error":{…},"failedLaunch":{…},"report":{…}}
 ///
-/// `failedLaunch` is the report of a launch that ended the daemon, `error` what the body of `run` threw. `wasKilled` is
-/// there, and true, when the status is 143 for a kill.
+/// `failedLaunch` is the report of a launch that ended the daemon, `error` what the body of `run` threw.
+/// `"wasKilled":true` is there only for a kill that counts as a failure.
 extension LifecycleExit: Encodable {
   private enum Key: String, CodingKey { case code, cause, report, failedLaunch, error, wasKilled }
 
