@@ -8,11 +8,17 @@ import Synchronization
 ///     @Test func savesWhenPaused() async throws {
 ///       let mock = MockLifecycleSubject()
 ///       let poller = Poller(lifecycle: mock)              // takes `any LifecycleObservable`
-///       let report = await mock.send(.sigusr1)            // returns when every hook has ended
+///       let report = try await mock.send(.sigusr1)        // returns when every hook has ended
 ///       #expect(report.problems.isEmpty)
 ///       #expect(mock.addObserverWasCalled)
 ///       try mock.checkNothingPending()
 ///     }
+///
+/// A mock of a daemon at work delivers nothing until its test asks for something: then all that was added hears the
+/// launch and the foreground, together and in order. `send`, `inject`, `post`, `settled`, `advance`, `untilSleeping` and
+/// calls such as `pause()` ask. A test that waits by its own means asks first: `try await mock.settled()`.
+///
+/// No wait of a mock is for ever: what it waits for in vain is thrown, in a sentence (``PendingError``).
 ///
 /// Works in XCTest and Swift Testing alike and keeps no state outside of itself, so tests may run in
 /// parallel. Safe to use from any thread.
@@ -20,18 +26,19 @@ public final class MockLifecycleSubject: LifecycleObservable {
   public var _core: LifecycleCore { core }
   package let core: LifecycleCore
   private let recorder: Recorder
+  private let patience: Duration
 
   /// A subject in `state`: in the foreground, as a daemon at work, unless said otherwise. A mock that is
   /// `.launching` goes on with `launch()`.
   ///
-  /// Observers that are added to a mock that is not launching are late ones: they are told of the launch,
-  /// and of the foreground, before anything else.
+  /// Observers that are added to a mock that is not launching are told of the launch, and of the foreground, before
+  /// anything else.
   ///
   /// A service manager is told what systemd would be, beginning with READY=1 of a daemon at work:
   ///
   ///     let manager = try FakeServiceManager()
   ///     let mock = MockLifecycleSubject(serviceManager: manager)
-  ///     await mock.send(.sighup)
+  ///     try await mock.send(.sighup)
   ///     #expect(manager.service.reloadsEnded == 1)
   ///     #expect(manager.violations.isEmpty)
   ///
@@ -40,12 +47,19 @@ public final class MockLifecycleSubject: LifecycleObservable {
   ///     try MockLifecycleSubject(serviceManager: manager).preservation.preserve(bytes, named: "state")
   ///     let restarted = MockLifecycleSubject(serviceManager: manager)
   ///     #expect(try restarted.preservation.preservedBytes(named: "state") == bytes)
+  ///
+  /// - Parameters:
+  ///   - state: Where the daemon is. Default: in the foreground.
+  ///   - configuration: As a subject's. By default problems are not logged.
+  ///   - serviceManager: What systemd would be. Default: there is none.
+  ///   - patience: For how long of real time no hook may begin or end while a test waits. Default 10 s.
   public init(
     state: LifecycleState = .foreground,
     configuration: LifecycleConfiguration = LifecycleConfiguration(logsProblems: false),
-    serviceManager: FakeServiceManager? = nil
+    serviceManager: FakeServiceManager? = nil, patience: Duration = .seconds(10)
   ) {
     let recorder = Recorder()
+    self.patience = patience
     self.recorder = recorder
     let passed = serviceManager.map(Self.passed)
     core = LifecycleCore(
@@ -76,14 +90,13 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// What came before is delivered first: observers just added have heard of the launch.
   /// An empty report when the signal is not in the signal map, or asks for what is already so. A hook that
   /// does not end needs its deadline: use `inject(_:)`, `advance(by:)` and `settled()`.
+  ///
+  /// - Throws: ``PendingError``, when it waits in vain or is cancelled.
   @discardableResult
   nonisolated(nonsending) public func send(
     _ signal: UnixSignal, fromPID pid: Int32 = 1, uid: UInt32 = 0
-  ) async -> LifecycleReport {
-    await core.untilIdle()
-    let before = recorder.current.reports.count
-    inject(signal, fromPID: pid, uid: uid)
-    return await report(since: before, cause: Self.cause(signal, pid, uid))
+  ) async throws(PendingError) -> LifecycleReport {
+    try await report(of: Self.cause(signal, pid, uid)) { inject(signal, fromPID: pid, uid: uid) }
   }
 
   /// Acts as if the event had happened, and returns what every hook did when the last of them has ended.
@@ -91,14 +104,12 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// - Parameters:
   ///   - event: A fact from outside, or a request.
   ///   - cause: The cause that hooks and the report see.
+  /// - Throws: ``PendingError``, when it waits in vain or is cancelled.
   @discardableResult
   nonisolated(nonsending) public func send(
     _ event: Event, cause: LifecycleCause = LifecycleCause(.other("a test"))
-  ) async -> LifecycleReport {
-    await core.untilIdle()
-    let before = recorder.current.reports.count
-    inject(event, cause: cause)
-    return await report(since: before, cause: cause)
+  ) async throws(PendingError) -> LifecycleReport {
+    try await report(of: cause) { inject(event, cause: cause) }
   }
 
   /// Acts as if the signal had come, without waiting for the hooks.
@@ -151,16 +162,28 @@ public final class MockLifecycleSubject: LifecycleObservable {
   }
 
   /// Launches a mock that was made `.launching`.
+  ///
+  /// - Throws: ``PendingError``, when it waits in vain or is cancelled.
   @discardableResult
-  nonisolated(nonsending) public func launch() async -> LifecycleReport {
-    await core.launchForTesting()
+  nonisolated(nonsending) public func launch() async throws(PendingError) -> LifecycleReport {
+    let cause = LifecycleCause(.launch)
+    let before = recorder.current.reports.count
+    core.requestLaunch()
+    try await untilIdle()
+    let reports = recorder.current.reports.dropFirst(before).filter {
+      if case .launch = $0.cause.origin { true } else { false }
+    }
+    return LifecycleReport(cause: cause, entries: reports.flatMap(\.entries))
   }
 
   /// Returns when every hook has ended and nothing waits to be delivered, with all that was reported so
   /// far. What is held back is not waited for.
+  ///
+  /// - Throws: ``PendingError``, when it waits in vain or is cancelled.
   @discardableResult
-  nonisolated(nonsending) public func settled() async -> LifecycleReport {
-    await report(since: 0, cause: LifecycleCause(.other("a test")))
+  nonisolated(nonsending) public func settled() async throws(PendingError) -> LifecycleReport {
+    try await untilIdle()
+    return report(since: 0, LifecycleCause(.other("a test")))
   }
 
   /// Lets the mock's time pass: hooks reach their deadlines, sleeps on `clock` end, ticks tick, one after
@@ -173,15 +196,31 @@ public final class MockLifecycleSubject: LifecycleObservable {
   }
 
   /// Returns when `count` tasks or more sleep on the mock's clock: the fact to wait for before `advance`.
-  nonisolated(nonsending) public func untilSleeping(_ count: Int = 1) async {
-    await core.untilSleeping(count)
+  ///
+  /// - Throws: ``PendingError``, when it waits in vain or is cancelled.
+  nonisolated(nonsending) public func untilSleeping(_ count: Int = 1) async throws(PendingError) {
+    do {
+      try await core.untilSleeping(count, patience: patience)
+    } catch { throw PendingError(error) }
   }
 
-  nonisolated(nonsending) private func report(since count: Int, cause: LifecycleCause) async
-    -> LifecycleReport
-  {
-    await core.untilIdle()
-    return LifecycleReport(
+  /// What `event` leads to, when what came before has been delivered.
+  nonisolated(nonsending) private func report(
+    of cause: LifecycleCause, _ event: () -> Void
+  ) async throws(PendingError) -> LifecycleReport {
+    try await untilIdle()
+    let before = recorder.current.reports.count
+    event()
+    try await untilIdle()
+    return report(since: before, cause)
+  }
+
+  nonisolated(nonsending) private func untilIdle() async throws(PendingError) {
+    do { try await core.untilIdle(patience: patience) } catch { throw PendingError(error) }
+  }
+
+  private func report(since count: Int, _ cause: LifecycleCause) -> LifecycleReport {
+    LifecycleReport(
       cause: cause, entries: recorder.current.reports.dropFirst(count).flatMap(\.entries))
   }
 
@@ -260,13 +299,27 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// Throws when something has not come to its end: a hook, a sleep, a hold, an event.
   public func checkNothingPending() throws(PendingError) {
     let pending = core.pending
-    if !pending.isEmpty { throw PendingError(pending: pending) }
+    if !pending.isEmpty { throw PendingError(reason: nil, pending: pending) }
   }
 
-  /// What `checkNothingPending()` throws.
+  /// What has not come to its end: thrown by `checkNothingPending()`, and by whatever waited for it in vain.
   public struct PendingError: Error, CustomStringConvertible {
+    /// Why a wait has ended; `nil`: nothing waited.
+    let reason: String?
     /// A sentence for each.
     public let pending: [String]
-    public var description: String { "Still pending: " + pending.joined(separator: "; ") + "." }
+
+    public var description: String {
+      let rest =
+        pending.isEmpty
+        ? "Nothing is pending." : "Still pending: \(pending.joined(separator: "; "))."
+      return [reason, rest].compactMap { $0 }.joined(separator: " ")
+    }
+  }
+}
+
+extension MockLifecycleSubject.PendingError {
+  fileprivate init(_ error: ImpatienceError) {
+    self.init(reason: error.reason, pending: error.pending)
   }
 }

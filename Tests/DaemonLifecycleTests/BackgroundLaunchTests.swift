@@ -13,7 +13,7 @@ import Testing
     let listener = Listener("a", log)
     mock.addObserver(listener)
     mock.pause(for: unit)
-    let report = await mock.launch()
+    let report = try await mock.launch()
     #expect(report.problems.isEmpty)
     #expect(log.all == ["a launch"])
     #expect(mock.state == .background)
@@ -26,12 +26,12 @@ import Testing
     let listener = Listener("a", log)
     mock.addObserver(listener)
     mock.pause(for: unit)
-    await mock.launch()
-    await mock.send(.sigusr2)
+    try await mock.launch()
+    try await mock.send(.sigusr2)
     #expect(mock.state == .background, "an operator's resume takes back no reason of a unit's")
-    await mock.send(.enterForeground(unit))
+    try await mock.send(.enterForeground(unit))
     #expect(mock.state == .foreground)
-    await mock.send(.enterBackground(unit))
+    try await mock.send(.enterBackground(unit))
     #expect(log.all == ["a launch", "a foreground", "a background", "a save"])
     withExtendedLifetime(listener) {}
   }
@@ -39,7 +39,7 @@ import Testing
   @Test func withoutAReasonLeftItLaunchesInTheForeground() async throws {
     mock.pause(for: unit)
     mock.resume(for: unit)
-    await mock.launch()
+    try await mock.launch()
     #expect(mock.state == .foreground)
   }
 }

@@ -14,8 +14,8 @@ import Testing
     let (a, b) = (Listener("a", log), Listener("b", log))
     mock.addObserver(a)
     mock.addObserver(b)
-    await mock.launch()
-    await mock.send(.sigusr1)
+    try await mock.launch()
+    try await mock.send(.sigusr1)
     #expect(
       log.all == [
         "a launch", "b launch", "a foreground", "b foreground", "b background", "a background",
@@ -29,8 +29,8 @@ import Testing
     let (late, early) = (Listener("late", log), Listener("early", log))
     mock.addObserver(late, phase: LifecyclePhase(order: 1))
     mock.addObserver(early, phase: LifecyclePhase(order: -1))
-    await mock.launch()
-    await mock.send(.sigusr1)
+    try await mock.launch()
+    try await mock.send(.sigusr1)
     #expect(
       log.all == [
         "early launch", "late launch", "early foreground", "late foreground", "late background",
@@ -53,7 +53,7 @@ import Testing
     })
     mock.addObserver(a, phase: phase)
     mock.addObserver(b, phase: phase)
-    let report = await mock.send(.sigusr1)
+    let report = try await mock.send(.sigusr1)
     #expect(report.problems.isEmpty)
     #expect(report.entries.filter { $0.notification is DidEnterBackground.Type }.count == 2)
   }
@@ -62,14 +62,14 @@ import Testing
     let mock = MockLifecycleSubject(state: .launching)
     let a = Listener("a", log)
     mock.addObserver(a)
-    await mock.launch()
+    try await mock.launch()
     #expect(mock.state == .foreground)
-    await mock.send(.sighup)
-    await mock.send(.suspend)
+    try await mock.send(.sighup)
+    try await mock.send(.suspend)
     #expect(mock.state == .background)
-    await mock.send(.resume)
-    await mock.send(.pressure(.memory))
-    await mock.send(.sigterm)
+    try await mock.send(.resume)
+    try await mock.send(.pressure(.memory))
+    try await mock.send(.sigterm)
     #expect(mock.state == .terminated)
     #expect(
       log.all.map { $0.dropFirst(2) } == [
@@ -85,11 +85,11 @@ import Testing
     let mock = MockLifecycleSubject()
     let a = Listener("a", log)
     mock.addObserver(a)
-    await mock.send(.sigusr1)
-    await mock.send(.suspend)
-    await mock.send(.resume)
+    try await mock.send(.sigusr1)
+    try await mock.send(.suspend)
+    try await mock.send(.resume)
     #expect(mock.state == .background)
-    await mock.send(.sigusr2)
+    try await mock.send(.sigusr2)
     #expect(mock.state == .foreground)
     #expect(
       log.all.map { $0.dropFirst(2) } == [
@@ -101,14 +101,14 @@ import Testing
     let mock = MockLifecycleSubject()
     let a = Listener("a", log)
     mock.addObserver(a)
-    await mock.settled()
+    try await mock.settled()
     log.clear()
     let hold = mock.holdDeliveries()
     mock.inject(.sigusr1)
     mock.inject(.sigusr2)
     mock.inject(.sighup)
     hold.cancel()
-    await mock.settled()
+    try await mock.settled()
     #expect(log.all == ["a save", "a reload"])
   }
 
@@ -118,7 +118,7 @@ import Testing
     let mock = MockLifecycleSubject()
     let a = Listener("a", log)
     mock.addObserver(a)
-    await mock.settled()
+    try await mock.settled()
     log.clear()
     let (outer, inner) = (mock.holdDeliveries(), mock.holdDeliveries())
     mock.inject(.sighup)
@@ -128,7 +128,7 @@ import Testing
     #expect(throws: MockLifecycleSubject.PendingError.self) { try mock.checkNothingPending() }
     #expect(log.all.isEmpty)
     inner.cancel()
-    await mock.settled()
+    try await mock.settled()
     #expect(log.all == ["a save", "a reload", "a background", "a save"])
   }
 
@@ -136,9 +136,9 @@ import Testing
     let mock = MockLifecycleSubject()
     let a = Listener("a", log)
     mock.addObserver(a)
-    await mock.settled()
+    try await mock.settled()
     let hold = mock.holdDeliveries()
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     #expect(mock.state == .terminated)
     hold.cancel()
   }

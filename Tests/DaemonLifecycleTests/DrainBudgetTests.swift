@@ -69,7 +69,7 @@ import Testing
     await observed.core.advance(by: .milliseconds(4999))
     #expect(!observed.log.names.contains("terminating"))
     await observed.core.advance(by: .seconds(15))
-    await observed.core.untilIdle()
+    try await observed.core.untilIdle()
     #expect(saved.all == ["save"])
     #expect(began.duration(to: observed.core.now) < .seconds(20))
     #expect(observed.log.names.last == "terminated 124")
@@ -78,7 +78,7 @@ import Testing
   }
 
   /// The bus may answer after the drain has begun.
-  @Test func aLimitThatIsLearntLateCounts() async {
+  @Test func aLimitThatIsLearntLateCounts() async throws {
     let observed = await serving(configuration(.seconds(30), budget: nil))
     observed.core.receive(Self.sigterm)
     await observed.core.advance(by: .seconds(1))
@@ -87,23 +87,23 @@ import Testing
     await observed.core.advance(by: .milliseconds(1200))
     #expect(!observed.log.names.contains("terminating"))
     await observed.core.advance(by: .milliseconds(100))
-    await observed.core.untilIdle()
+    try await observed.core.untilIdle()
     #expect(observed.log.names.last == "terminated 0")
   }
 
-  @Test func aLimitThatIsKnownIsSaid() async {
+  @Test func aLimitThatIsKnownIsSaid() async throws {
     let observed = await serving(configuration(.seconds(30), budget: nil))
     observed.core.receive(.stopTimeout(.seconds(10)))
     observed.core.receive(Self.sigterm)
     #expect(observed.log.names.contains { $0.hasPrefix("warning The drain delay of 30.0 s") })
     await observed.core.advance(by: .seconds(3))
-    await observed.core.untilIdle()
+    try await observed.core.untilIdle()
     #expect(observed.log.names.last == "terminated 0")
   }
 
   // MARK: Body
 
-  @Test func theBodyServesThroughIt() async {
+  @Test func theBodyServesThroughIt() async throws {
     let observed = await serving(configuration(.seconds(4)))
     let core = observed.core
     let log = Log()
@@ -113,12 +113,12 @@ import Testing
           log.add("cancelled")
         }
       })
-    await core.untilSleeping(1)
+    try await core.untilSleeping(1)
     core.receive(Self.sigterm)
     await core.advance(by: .milliseconds(3999))
     #expect(log.all == [])
     await core.advance(by: .milliseconds(1))
-    await core.untilIdle()
+    try await core.untilIdle()
     #expect(log.all == ["cancelled"])
     #expect(observed.log.names.last == "terminated 0")
   }
@@ -151,7 +151,7 @@ import Testing
   // MARK: Promise 3
 
   /// Whatever comes meanwhile, whoever is stuck: the end comes within the budget, and the save is asked for.
-  @Test(arguments: 1...60) func everyEndComesInTime(seed: UInt64) async {
+  @Test(arguments: 1...60) func everyEndComesInTime(seed: UInt64) async throws {
     var random = SeededGenerator(seed: seed)
     let gate = Gate()
     let saved = Log()
@@ -183,7 +183,7 @@ import Testing
     }
     let left = began!.advanced(by: .seconds(20))
     await core.advance(by: core.now.duration(to: left))
-    await core.untilIdle()
+    try await core.untilIdle()
     let exit = core.exit
     #expect(exit != nil, "seed \(seed)")
     // A third signal ends the process instead.

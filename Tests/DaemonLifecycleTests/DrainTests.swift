@@ -20,10 +20,10 @@ import Testing
       state: state, configuration: configuration, serviceManager: serviceManager)
   }
 
-  private func listener(of mock: MockLifecycleSubject) async -> Listener {
+  private func listener(of mock: MockLifecycleSubject) async throws -> Listener {
     let listener = Listener("it", log)
     mock.addObserver(listener)
-    await mock.settled()
+    try await mock.settled()
     log.clear()
     return listener
   }
@@ -34,7 +34,7 @@ import Testing
 
   @Test func servesOnAndThenEnds() async throws {
     let mock = mock()
-    let listener = await listener(of: mock)
+    let listener = try await listener(of: mock)
     #expect(isReady)
     mock.inject(.sigterm)
     #expect(!isReady, "at once")
@@ -42,49 +42,49 @@ import Testing
     #expect(mock.state == .foreground && log.all == [] && mock.exit == nil)
     #expect(throws: MockLifecycleSubject.PendingError.self) { try mock.checkNothingPending() }
     await mock.advance(by: .milliseconds(1))
-    await mock.settled()
+    try await mock.settled()
     #expect(log.all == Self.down)
     #expect(mock.exit?.code == 0 && mock.exit?.cause.signal == .sigterm)
     try mock.checkNothingPending()
     withExtendedLifetime(listener) {}
   }
 
-  @Test func withoutADelayNothingIsDifferent() async {
+  @Test func withoutADelayNothingIsDifferent() async throws {
     let mock = mock(delay: .zero)
-    let listener = await listener(of: mock)
-    await mock.send(.sigterm)
+    let listener = try await listener(of: mock)
+    try await mock.send(.sigterm)
     #expect(log.all == Self.down && mock.exit?.code == 0)
     withExtendedLifetime(listener) {}
   }
 
-  @Test func allElseGoesOnMeanwhile() async {
+  @Test func allElseGoesOnMeanwhile() async throws {
     struct ProgressUpdate: CustomNotification {}
     let mock = mock()
-    let listener = await listener(of: mock)
+    let listener = try await listener(of: mock)
     let token = mock.observe(ProgressUpdate.self) { [log] _ in log.add("news") }
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sigterm)
-    await mock.send(.sighup)
+    try await mock.send(.sighup)
     let report = await mock.post(ProgressUpdate())
     #expect(report.problems.isEmpty)
-    await mock.send(.checkHealth)
-    await mock.send(.sigusr2)
+    try await mock.send(.checkHealth)
+    try await mock.send(.sigusr2)
     #expect(log.all == ["it save", "it reload", "news"] && mock.exit == nil && !isReady)
     await mock.advance(by: .seconds(5))
-    await mock.settled()
+    try await mock.settled()
     #expect(log.all.suffix(3) == Self.down)
     withExtendedLifetime((listener, token)) {}
   }
 
-  @Test func aReloadThatHangsIsOvertakenAtItsEnd() async {
+  @Test func aReloadThatHangsIsOvertakenAtItsEnd() async throws {
     let mock = mock()
     let gate = Gate()
     let token = mock.observe(ShouldReload.self) { _ in await gate.wait() }
-    let listener = await listener(of: mock)
+    let listener = try await listener(of: mock)
     mock.inject(.sighup)
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(30))
-    await mock.settled()
+    try await mock.settled()
     #expect(log.all.suffix(3) == Self.down && mock.exit != nil)
     gate.open()
     withExtendedLifetime((listener, token)) {}
@@ -92,29 +92,29 @@ import Testing
 
   // MARK: What ends it early
 
-  @Test func aSecondSignalEndsItAndHurriesNobody() async {
+  @Test func aSecondSignalEndsItAndHurriesNobody() async throws {
     let mock = mock()
-    let listener = await listener(of: mock)
+    let listener = try await listener(of: mock)
     let slow = mock.observe(DidEnterBackground.self) { [log, clock = mock.clock] _ in
       try await clock.sleep(for: .seconds(3))
       log.add("slow")
     }
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(1))
     mock.inject(.sigint)
     await mock.advance(by: .seconds(3))
-    await mock.settled()
+    try await mock.settled()
     #expect(log.all == ["slow"] + Self.down)
     #expect(mock.exit?.code == 0 && mock.exit?.cause.signal == .sigterm)
     withExtendedLifetime((listener, slow)) {}
   }
 
-  @Test func aThirdSignalEndsTheProcess() async {
+  @Test func aThirdSignalEndsTheProcess() async throws {
     let mock = mock()
     let gate = Gate()
     let stuck = mock.observe(DidEnterBackground.self) { _ in await gate.wait() }
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(1))
     mock.inject(.sigterm)
@@ -126,69 +126,69 @@ import Testing
     withExtendedLifetime(stuck) {}
   }
 
-  @Test func aCallDrainsToo() async {
+  @Test func aCallDrainsToo() async throws {
     let mock = mock()
-    let listener = await listener(of: mock)
+    let listener = try await listener(of: mock)
     mock.terminate()
     mock.terminate()
     await mock.advance(by: .seconds(4))
     #expect(!isReady && log.all == [])
     mock.inject(.sigterm)
-    await mock.settled()
+    try await mock.settled()
     #expect(log.all == Self.down && mock.exit?.code == 0)
     withExtendedLifetime(listener) {}
   }
 
   @Test(arguments: [MockLifecycleSubject.Event.enterBackground(.operator), .suspend])
-  func whatEndsTheServingEndsTheDelay(kind: MockLifecycleSubject.Event) async {
+  func whatEndsTheServingEndsTheDelay(kind: MockLifecycleSubject.Event) async throws {
     let mock = mock()
-    let listener = await listener(of: mock)
+    let listener = try await listener(of: mock)
     mock.inject(.sigterm)
     mock.inject(kind)
-    await mock.settled()
+    try await mock.settled()
     #expect(log.all == Self.down && mock.exit?.cause.signal == .sigterm)
     withExtendedLifetime(listener) {}
   }
 
   // MARK: When there is none
 
-  @Test func aDaemonInTheBackgroundEndsAtOnce() async {
+  @Test func aDaemonInTheBackgroundEndsAtOnce() async throws {
     let mock = mock(.background)
-    let listener = await listener(of: mock)
-    await mock.send(.sigterm)
+    let listener = try await listener(of: mock)
+    try await mock.send(.sigterm)
     #expect(mock.exit?.code == 0)
     withExtendedLifetime(listener) {}
   }
 
-  @Test func soDoesOneThatIsLaunching() async {
+  @Test func soDoesOneThatIsLaunching() async throws {
     let mock = mock(.launching)
     let token = mock.observe(DidFinishLaunching.self) { [weak mock] _ in mock?.inject(.sigterm) }
-    await mock.launch()
-    await mock.settled()
+    try await mock.launch()
+    try await mock.settled()
     #expect(mock.exit?.code == 0 && !isReady)
     withExtendedLifetime(token) {}
   }
 
-  @Test func soDoesOneWhoseLaunchFailed() async {
+  @Test func soDoesOneWhoseLaunchFailed() async throws {
     let mock = mock(.launching)
     let token = mock.observe(WillEnterForeground.self) { _ in throw Failure() }
-    await mock.launch()
-    await mock.settled()
+    try await mock.launch()
+    try await mock.settled()
     #expect(mock.exit?.code == 70)
     withExtendedLifetime(token) {}
   }
 
-  @Test func soDoesOneThatIsAboutToPause() async {
+  @Test func soDoesOneThatIsAboutToPause() async throws {
     let mock = mock()
     let gate = Gate()
     let token = mock.observe(ShouldReload.self) { _ in await gate.wait() }
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sighup)
     await mock.advance(by: .zero)
     mock.inject(.sigusr1)
     mock.inject(.sigterm)
     gate.open()
-    await mock.settled()
+    try await mock.settled()
     #expect(mock.exit?.code == 0)
     withExtendedLifetime(token) {}
   }
@@ -209,7 +209,7 @@ import Testing
     let stopping = try await manager.next { $0["STOPPING"] == "1" }
     #expect(
       stopping["STATUS"] == "stopping after serving on for 5.0 s: SIGTERM from pid 1 uid 0")
-    await mock.send(.sighup)
+    try await mock.send(.sighup)
     await mock.advance(by: .seconds(5))
     _ = try await manager.next {
       $0["STATUS"]?.hasPrefix("stopping: SIGTERM from pid 1 uid 0") == true

@@ -21,6 +21,7 @@ import Testing
     phase: LifecyclePhase = .standard, busy: Duration?
   ) -> Task<Void, Never> {
     let log = log
+    mock.core.endSetUp()
     return Task {
       do {
         try await mock.foreground(draining: limit, name: name, phase: phase) { round in
@@ -49,7 +50,7 @@ import Testing
     let mock = MockLifecycleSubject()
     let task = serve(mock, busy: nil)
     try await untilServing("server")
-    let report = await mock.send(.sigterm)
+    let report = try await mock.send(.sigterm)
     await task.value
     #expect(report.problems.isEmpty && mock.exit?.code == 0)
     #expect(log.all == ["server was idle", "server returned"])
@@ -63,7 +64,7 @@ import Testing
     mock.inject(.sigterm)
     try await eventually { log.all == ["server finishes"] }
     await mock.advance(by: .seconds(19))
-    await mock.settled()
+    try await mock.settled()
     await task.value
     #expect(mock.exit?.code == 0)
     #expect(log.all == ["server finishes", "server has answered", "server returned"])
@@ -78,7 +79,7 @@ import Testing
     await mock.advance(by: .milliseconds(19_999))
     #expect(mock.exit == nil)
     await mock.advance(by: .milliseconds(1))
-    await mock.settled()
+    try await mock.settled()
     await task.value
     let entry = try #require(
       mock.exit?.report.entries.first { $0.notification == DidEnterBackground.self })
@@ -99,7 +100,7 @@ import Testing
     try await eventually { log.all == ["server finishes"] }
     await mock.advance(by: .seconds(1))
     mock.inject(.sigterm)
-    await mock.settled()
+    try await mock.settled()
     await task.value
     #expect(mock.exit?.code == 124)
     #expect(!log.all.contains("server has answered"))
@@ -116,13 +117,13 @@ import Testing
     await mock.advance(by: .seconds(2))
     #expect(log.all == ["server finishes"])
     await mock.advance(by: .seconds(1))
-    let report = await mock.settled()
+    let report = try await mock.settled()
     #expect(report.problems.isEmpty)
     try await eventually { log.all.contains("server serves") }
     #expect(log.all == ["server finishes", "server has answered", "server serves"])
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(3))
-    await mock.settled()
+    try await mock.settled()
     await task.value
     #expect(mock.exit?.code == 0)
   }
@@ -138,7 +139,7 @@ import Testing
     #expect(log.all == ["server finishes"])
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(10))
-    await mock.settled()
+    try await mock.settled()
     await task.value
     #expect(mock.exit != nil && log.all.last == "server returned")
     // It was the pause's to finish, so its report names who was cut off.
@@ -153,9 +154,9 @@ import Testing
     mock.inject(.suspend)
     try await eventually { log.all == ["server finishes"] }
     await mock.advance(by: .seconds(2))
-    let report = await mock.settled()
+    let report = try await mock.settled()
     #expect(report.problems.isEmpty && log.all.last == "server has answered")
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     await task.value
   }
 
@@ -171,7 +172,7 @@ import Testing
     try await eventually { log.all.contains("a finishes") }
     #expect(Array(log.all.prefix(2)) == ["b finishes", "b has answered"])
     await mock.advance(by: .seconds(1))
-    await mock.settled()
+    try await mock.settled()
     await first.value
     await second.value
     #expect(mock.exit?.code == 0)
@@ -185,7 +186,7 @@ import Testing
     mock.inject(.sigterm)
     try await eventually { log.all.count == 2 }
     await mock.advance(by: .seconds(15))
-    await mock.settled()
+    try await mock.settled()
     for task in tasks { await task.value }
     #expect(mock.exit?.code == 0)
     #expect(log.all.filter { $0.hasSuffix("has answered") }.count == 2)
@@ -204,6 +205,7 @@ import Testing
   @Test func aBodyThatThrowsWhileEndingEndsTheRounds() async throws {
     let mock = MockLifecycleSubject()
     let log = log
+    mock.core.endSetUp()
     let task = Task {
       do {
         try await mock.foreground(draining: .seconds(20)) { round in
@@ -214,10 +216,10 @@ import Testing
       } catch { log.add("threw \(type(of: error))") }
     }
     try await untilServing("server")
-    await mock.send(.sigusr1)
+    try await mock.send(.sigusr1)
     await task.value
     #expect(log.all == ["threw Failure"])
-    await mock.send(.sigusr2)
+    try await mock.send(.sigusr2)
     #expect(log.all == ["threw Failure"])
   }
 
@@ -248,11 +250,11 @@ import Testing
     let other = Scripted(background: { _ in await gate.wait() })
     mock.addObserver(other, name: "other")
     mock.addObserver(slow, name: "slow", deadline: .seconds(30))
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sigusr1)
     await mock.advance(by: .seconds(30))
     gate.open()
-    let report = await mock.settled()
+    let report = try await mock.settled()
     #expect(report.problems.map(\.observer) == ["slow"])
   }
 
@@ -265,12 +267,12 @@ import Testing
     mock.addObserver(
       Scripted(background: { _ in await gate.wait() }), name: "own", phase: quick,
       deadline: .seconds(5))
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sigusr1)
     await mock.advance(by: .seconds(5))
     #expect(mock.pendingNames.isEmpty == false)
     await mock.advance(by: .seconds(1 + 2 + 1))
-    let report = await mock.settled()
+    let report = try await mock.settled()
     gate.open()
     #expect(report.problems.map(\.observer) == ["own", "quick"])
     #expect(report.problems.map { Int($0.duration / .seconds(1)) } == [6, 3])

@@ -13,9 +13,9 @@ import Testing
   @Test func mockAndSubjectTellTheSameStory() async throws {
     var told = 0
     for seed in 0..<UInt64(Self.schedules) {
-      let onMock = await Schedule(seed: seed).play(on: MockLifecycleSubject(state: .launching))
+      let onMock = try await Schedule(seed: seed).play(on: MockLifecycleSubject(state: .launching))
       let subject = LifecycleSubject(configuration: .init(signals: .none, logsProblems: false))
-      let onSubject = await Schedule(seed: seed).play(on: subject)
+      let onSubject = try await Schedule(seed: seed).play(on: subject)
       #expect(onMock == onSubject, "seed \(seed)")
       if onMock != onSubject { return }
       told += onMock.count
@@ -81,20 +81,20 @@ private final class Schedule: Sendable {
     }
   }
 
-  func play(on subject: some LifecycleObservable) async -> [String] {
+  func play(on subject: some LifecycleObservable) async throws -> [String] {
     for observer in observers { observer.play.withLock { $0 = (self, subject) } }
     await make(.add(0), subject)
     await make(.add(1), subject)
     await make(.event(.launch), subject)
-    await subject.core.untilIdle()
+    try await subject.core.untilIdle()
     for move in moves {
       await make(move, subject)
-      await subject.core.untilIdle()
+      try await subject.core.untilIdle()
     }
     state.withLock { $0.hold }?.cancel()
-    await subject.core.untilIdle()
+    try await subject.core.untilIdle()
     await make(.event(.terminate), subject)
-    await subject.core.untilIdle()
+    try await subject.core.untilIdle()
     for observer in observers { observer.play.withLock { $0 = nil } }
     return state.withLock { $0.log }
   }

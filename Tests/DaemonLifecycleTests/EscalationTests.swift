@@ -97,24 +97,24 @@ import Testing
 
   // MARK: In a stop
 
-  @Test func aDuplicateDoesNotEndTheDrain() async {
+  @Test func aDuplicateDoesNotEndTheDrain() async throws {
     let mock = MockLifecycleSubject(configuration: .init(stopDelay: .seconds(20)))
     mock.inject(.sigterm)
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(19))
     #expect(mock.state == .foreground && mock.exit == nil)
     mock.inject(.sigterm)
-    await mock.settled()
+    try await mock.settled()
     #expect(mock.exit?.code == 0)
   }
 
   /// The first signal of a stop that a call has begun is the first signal all the same.
-  @Test func aCallIsNoSignal() async {
+  @Test func aCallIsNoSignal() async throws {
     let mock = MockLifecycleSubject()
     let gate = Gate()
     let stuck = Scripted(background: { _ in await gate.wait() })
     mock.addObserver(stuck)
-    await mock.settled()
+    try await mock.settled()
     mock.terminate()
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(1))

@@ -20,9 +20,9 @@ import Testing
 
   @Test func aLifeInMessages() async throws {
     manager.willRequestReload()
-    await mock.send(.sighup)
-    await mock.send(.checkHealth)
-    await mock.send(.sigterm)
+    try await mock.send(.sighup)
+    try await mock.send(.checkHealth)
+    try await mock.send(.sigterm)
     _ = try await manager.next(containing: "EXIT_STATUS")
     #expect(
       fields() == [
@@ -35,7 +35,7 @@ import Testing
     let manager = try FakeServiceManager()
     let mock = MockLifecycleSubject(state: .launching, serviceManager: manager)
     mock.inject(.sighup)
-    await mock.launch()
+    try await mock.launch()
     _ = try await manager.next { $0["READY"] == "1" && $0["STATUS"]?.contains("reloaded") == true }
     #expect(manager.messages.first?["STATUS"] == "launching")
     #expect(manager.service.reloadsBegun == 1 && manager.service.reloadsEnded == 1)
@@ -43,14 +43,14 @@ import Testing
   }
 
   @Test func theStatusNamesWhoAndWhy() async throws {
-    await mock.send(.sigusr1, fromPID: 42, uid: 7)
+    try await mock.send(.sigusr1, fromPID: 42, uid: 7)
     let status = try await manager.next { $0["STATUS"]?.hasPrefix("background, operator,") == true }
     #expect(status["STATUS"]?.hasSuffix("(SIGUSR1 from pid 42 uid 7)") == true)
   }
 
   @Test func aRejectedReloadIsReadyAllTheSame() async throws {
     let token = mock.observe(ShouldReload.self) { _ in throw TextError(text: "no such feed") }
-    await mock.send(.sighup)
+    try await mock.send(.sighup)
     let verdict = try await manager.next {
       $0["READY"] == "1" && $0["STATUS"]?.contains("no such feed") == true
     }
@@ -64,7 +64,7 @@ import Testing
     }
     let ill = Ill()
     mock.addObserver(ill)
-    await mock.send(.checkHealth)
+    try await mock.send(.checkHealth)
     _ = try await manager.next { $0["STATUS"]?.contains("no watchdog ping") == true }
     #expect(manager.service.watchdogPings == 0)
     withExtendedLifetime(ill) {}
@@ -77,7 +77,7 @@ import Testing
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(3))
     _ = try await manager.next { $0["STATUS"]?.hasPrefix("stopping: 0 of 3 done, waiting") == true }
-    await mock.settled()
+    try await mock.settled()
     #expect(manager.violations == [])
   }
 }

@@ -14,6 +14,7 @@ import Testing
     _ mock: MockLifecycleSubject, _ body: @escaping @Sendable () async throws -> Void
   ) -> Task<Void, Never> {
     let log = log
+    mock.core.endSetUp()
     return Task {
       do {
         try await mock.foreground { try await body() }
@@ -34,13 +35,13 @@ import Testing
   @Test func roundsBeginAndEndWithTheForeground() async throws {
     let mock = MockLifecycleSubject()
     let task = run(mock, sleeping(mock))
-    await mock.untilSleeping()
-    let paused = await mock.send(.sigusr1)
+    try await mock.untilSleeping()
+    let paused = try await mock.send(.sigusr1)
     #expect(paused.problems.isEmpty)
     #expect(log.all == ["begins", "ends"], "a pause waits for the body to end")
-    await mock.send(.sigusr2)
-    await mock.untilSleeping()
-    await mock.send(.sigterm)
+    try await mock.send(.sigusr2)
+    try await mock.untilSleeping()
+    try await mock.send(.sigterm)
     await task.value
     #expect(log.all == ["begins", "ends", "begins", "ends", "returned"])
     try mock.checkNothingPending()
@@ -50,12 +51,12 @@ import Testing
     let mock = MockLifecycleSubject(state: .background)
     let task = run(mock, sleeping(mock))
     try await eventually { !mock.core.state.withLock { $0.observers.isEmpty } }
-    await mock.settled()
+    try await mock.settled()
     #expect(log.all.isEmpty)
-    await mock.send(.sigusr2)
-    await mock.untilSleeping()
+    try await mock.send(.sigusr2)
+    try await mock.untilSleeping()
     #expect(log.all == ["begins"])
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     await task.value
   }
 
@@ -63,7 +64,7 @@ import Testing
     let mock = MockLifecycleSubject()
     await run(mock) { throw Failure() }.value
     #expect(log.all == ["threw Failure"])
-    await mock.settled()
+    try await mock.settled()
     try mock.checkNothingPending()
   }
 
@@ -72,10 +73,10 @@ import Testing
     let log = log
     let task = run(mock) { log.add("round") }
     try await eventually { !log.all.isEmpty }
-    await mock.send(.sigusr1)
-    await mock.send(.sigusr2)
+    try await mock.send(.sigusr1)
+    try await mock.send(.sigusr2)
     try await eventually { log.all.count >= 2 }
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     await task.value
     #expect(log.all == ["round", "round", "returned"])
   }
@@ -83,11 +84,11 @@ import Testing
   @Test func cancellingTheCallerEndsIt() async throws {
     let mock = MockLifecycleSubject()
     let task = run(mock, sleeping(mock))
-    await mock.untilSleeping()
+    try await mock.untilSleeping()
     task.cancel()
     await task.value
     #expect(log.all == ["begins", "ends", "threw CancellationError"])
-    await mock.send(.sigusr1)
+    try await mock.send(.sigusr1)
     #expect(log.all.count == 3)
   }
 
@@ -109,23 +110,23 @@ import Testing
     // The body ignores the pause: it is overdue.
     mock.inject(.sigusr1)
     await mock.advance(by: .seconds(11))
-    let paused = await mock.settled()
+    let paused = try await mock.settled()
     #expect(paused.problems.count == 1)
     mock.inject(.sigusr2)
     await mock.advance(by: .seconds(1))
     #expect(log.all == ["begins"])
     gate.open()
-    await mock.settled()
-    await mock.untilSleeping()
+    try await mock.settled()
+    try await mock.untilSleeping()
     #expect(log.all == ["begins", "ends", "begins"])
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     await task.value
     #expect(log.all == ["begins", "ends", "begins", "ends", "returned"])
   }
 
   @Test func returnsAtOnceAfterTheEnd() async throws {
     let mock = MockLifecycleSubject()
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     await run(mock, sleeping(mock)).value
     #expect(log.all == ["returned"])
   }
@@ -136,10 +137,10 @@ import Testing
     let task = run(mock) {
       for try await tick in mock.ticks(every: .seconds(1)) { log.add("\(tick)") }
     }
-    await mock.untilSleeping()
+    try await mock.untilSleeping()
     await mock.advance(by: .seconds(3))
     #expect(log.all == ["0", "1", "2", "3"])
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     await task.value
     #expect(log.all.last == "returned")
   }

@@ -31,38 +31,38 @@ import Testing
     return observed
   }
 
-  private func tick(_ observed: ObservedCore, stall: Duration = .zero) async {
+  private func tick(_ observed: ObservedCore, stall: Duration = .zero) async throws {
     observed.core.receive(.watchdogTick(stall: stall))
-    await observed.core.untilIdle()
+    try await observed.core.untilIdle()
   }
 
-  @Test func aHealthyDaemonIsPinged() async {
+  @Test func aHealthyDaemonIsPinged() async throws {
     let patient = Patient()
     let observed = await launched(patient)
-    await tick(observed)
+    try await tick(observed)
     #expect(observed.log.names.last == "healthy")
     #expect(patient.checks.load(ordering: .relaxed) == 1)
   }
 
-  @Test func noPingBeforeTheLaunch() async {
+  @Test func noPingBeforeTheLaunch() async throws {
     let observed = ObservedCore()
-    await tick(observed)
+    try await tick(observed)
     #expect(observed.log.names == [])
   }
 
-  @Test func aFailedCheckWithholdsThePing() async {
+  @Test func aFailedCheckWithholdsThePing() async throws {
     let patient = Patient()
     let observed = await launched(patient)
     patient.illness.withLock { $0 = "no feed for an hour" }
-    await tick(observed)
+    try await tick(observed)
     #expect(observed.log.names.last?.hasPrefix("unhealthy: Patient, CheckHealth: failed") == true)
     #expect(observed.log.names.last?.hasSuffix("no feed for an hour") == true)
     patient.illness.withLock { $0 = nil }
-    await tick(observed)
+    try await tick(observed)
     #expect(observed.log.names.last == "healthy")
   }
 
-  @Test func aCheckThatDoesNotEndWithholdsThePing() async {
+  @Test func aCheckThatDoesNotEndWithholdsThePing() async throws {
     let observed = await launched(Patient())
     let core = observed.core
     final class Stuck: HealthObserver {
@@ -74,7 +74,7 @@ import Testing
     }
     let stuck = Stuck(core)
     core.add(stuck)
-    await core.untilIdle()
+    try await core.untilIdle()
     core.receive(.watchdogTick(stall: .zero))
     await core.advance(by: .seconds(1))
     core.receive(.watchdogTick(stall: .zero))
@@ -83,7 +83,7 @@ import Testing
       observed.log.names.last == "unhealthy: an observer's checkHealth does not answer")
     // Its deadline is half the period.
     await core.advance(by: .seconds(1))
-    await core.untilIdle()
+    try await core.untilIdle()
     #expect(observed.log.names.last?.hasPrefix("unhealthy: Stuck, CheckHealth: timed out") == true)
     #expect(!observed.log.names.contains("healthy"))
   }
@@ -97,10 +97,10 @@ import Testing
     try await eventually { observed.log.names.contains("healthy") }
     #expect(!observed.log.names.contains("ended background in background"))
     gate.open()
-    await observed.core.untilIdle()
+    try await observed.core.untilIdle()
   }
 
-  @Test func whileItStopsItIsPingedUnasked() async {
+  @Test func whileItStopsItIsPingedUnasked() async throws {
     let gate = Gate()
     let patient = Patient(inBackground: { await gate.wait() })
     let observed = await launched(patient)
@@ -109,30 +109,30 @@ import Testing
     #expect(observed.log.names.last == "healthy")
     #expect(patient.checks.load(ordering: .relaxed) == 0)
     gate.open()
-    await observed.core.untilIdle()
+    try await observed.core.untilIdle()
   }
 
-  @Test func aStallIsForgivenAtOnceToOneThatWasWell() async {
+  @Test func aStallIsForgivenAtOnceToOneThatWasWell() async throws {
     let patient = Patient()
     let observed = await launched(patient)
-    await tick(observed)
+    try await tick(observed)
     observed.time.advance(to: MonotonicTime(nanoseconds: 9_000_000_000))
     // The ping does not wait for the checks: they come after it.
     patient.illness.withLock { $0 = "too busy" }
-    await tick(observed, stall: .seconds(7))
+    try await tick(observed, stall: .seconds(7))
     #expect(observed.log.names.suffix(2).first == "healthy")
     #expect(observed.log.names.last?.hasPrefix("unhealthy") == true)
   }
 
-  @Test func aStallDoesNotHelpOneThatWasStuck() async {
+  @Test func aStallDoesNotHelpOneThatWasStuck() async throws {
     let patient = Patient()
     let observed = await launched(patient)
-    await tick(observed)
+    try await tick(observed)
     patient.illness.withLock { $0 = "stuck" }
     observed.time.advance(to: MonotonicTime(nanoseconds: 12_000_000_000))
     let before = observed.log.names.filter { $0 == "healthy" }.count
     // 12 s since all was well, of which 7 were a stall: 5 s, and the period is 4.
-    await tick(observed, stall: .seconds(7))
+    try await tick(observed, stall: .seconds(7))
     #expect(observed.log.names.filter { $0 == "healthy" }.count == before)
   }
 
@@ -144,7 +144,7 @@ import Testing
       try await core.clockForTesting.sleep(for: .seconds(100))
     })
     core.add(slow)
-    await core.untilIdle()
+    try await core.untilIdle()
     core.receive(.sleepDelay(.seconds(4)))
     core.receive(LifecycleEvent(.suspend))
     // Half of the delay is kept for the save, which is under way.
@@ -156,7 +156,7 @@ import Testing
     #expect(observed.log.names.contains("healthy"))
     #expect(!observed.log.names.contains { $0.hasPrefix("unhealthy") })
     await core.advance(by: .seconds(5))
-    await core.untilIdle()
+    try await core.untilIdle()
   }
 
   /// Where nothing drains the main queue, no round waits for it, and none may leave anything behind.
@@ -171,16 +171,16 @@ import Testing
     #expect(first == nil)
   }
 
-  @Test func wildcardsAndStreamsAreSparedTheQuestion() async {
+  @Test func wildcardsAndStreamsAreSparedTheQuestion() async throws {
     let patient = Patient()
     let observed = await launched(patient)
     let heard = Log()
     let id = observed.core.add(
       closures: [.wildcard { heard.add("\(type(of: $0))") }], owner: nil, .init(),
       name: .closure(file: "", line: 0))
-    await observed.core.untilIdle()
+    try await observed.core.untilIdle()
     heard.clear()
-    await tick(observed)
+    try await tick(observed)
     #expect(heard.all == [])
     observed.core.remove(id)
   }

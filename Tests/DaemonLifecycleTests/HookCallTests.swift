@@ -83,7 +83,7 @@ import Testing
           }
         }
       }
-      await mock.settled()
+      try await mock.settled()
       _ = await mock.post(Ping())
       #expect(said.all == ["3 false"])
       #expect(own.all == (0..<10).flatMap { ["\($0) true", "\($0) true"] })
@@ -107,7 +107,7 @@ import Testing
         said.add(await Task.detached { Self.place() }.value)
       }
     }
-    await mock.settled()
+    try await mock.settled()
     _ = await mock.post(Ping())
     #expect(said.all == (0..<5).flatMap { ["\($0) true", "\($0) true", "\($0) true", "nowhere"] })
     withExtendedLifetime(tokens) {}
@@ -134,7 +134,7 @@ import Testing
       },
       mock.observe(Pong.self) { _ in log.add("pong") },
     ]
-    await mock.settled()
+    try await mock.settled()
     _ = await mock.post(Ping())
     try await eventually { log.all.count >= 2 }
     #expect(log.all == ["ping ends", "pong"])

@@ -256,7 +256,7 @@ import Testing
     for observer in observers {
       mock.addObserver(observer, phase: LifecyclePhase(order: 1, concurrent: true))
     }
-    let report = await mock.send(.sigusr1)
+    let report = try await mock.send(.sigusr1)
     #expect(report.problems.isEmpty)
     #expect(report.entries.count == 2 * count)
   }

@@ -198,7 +198,7 @@ private final class Doorbell: LifecycleSource {
         for _ in 0..<count { doorbell.ring(.saveState) }
       }
     }
-    await core.untilIdle()
+    try await core.untilIdle()
     #expect(heard.withLock { $0.sorted() } == Array(0..<3 * count))
     // One hook, and the drivers of a call that has just ended.
     #expect(mostThreads.load(ordering: .relaxed) <= 4)

@@ -30,27 +30,27 @@ import Testing
     return stat(path, &status) == 0 && status.st_mtim.tv_sec < time(nil) - 3600
   }
 
-  @Test func itAppearsWhenTheLaunchHasEnded() async {
+  @Test func itAppearsWhenTheLaunchHasEnded() async throws {
     let mock = mock(.launching)
     let token = mock.observe(WillEnterForeground.self) { [path] _ in #expect(!exists(path)) }
-    await mock.launch()
+    try await mock.launch()
     #expect(exists(path))
     withExtendedLifetime(token) {}
   }
 
-  @Test func oneThatIsWellIsTouchedAlsoWhilePaused() async {
+  @Test func oneThatIsWellIsTouchedAlsoWhilePaused() async throws {
     let mock = mock()
     for _ in 1...2 {
       age()
       #expect(isOld)
-      await mock.send(.checkHealth)
+      try await mock.send(.checkHealth)
       await mock.advance(by: .zero)
       #expect(!isOld)
-      await mock.send(.sigusr1)
+      try await mock.send(.sigusr1)
     }
   }
 
-  @Test func oneThatIsSickIsNot() async {
+  @Test func oneThatIsSickIsNot() async throws {
     final class Sick: HealthObserver {
       func checkHealth(_ notification: CheckHealth) throws { throw Failure() }
     }
@@ -58,7 +58,7 @@ import Testing
     let sick = Sick()
     mock.addObserver(sick)
     age()
-    await mock.send(.checkHealth)
+    try await mock.send(.checkHealth)
     #expect(isOld)
     withExtendedLifetime(sick) {}
   }

@@ -47,7 +47,7 @@ import Testing
       let mock = MockLifecycleSubject(serviceManager: manager)
       let counter = try Counter(mock, accepted: run == 0 ? ends[0] : nil)
       #expect(send(ends[1], "ab", 2, 0) == 2)
-      let report = await mock.send(.sigterm)
+      let report = try await mock.send(.sigterm)
       #expect(report.problems.isEmpty)
       withExtendedLifetime(counter) {}
     }

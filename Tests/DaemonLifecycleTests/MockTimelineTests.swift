@@ -38,19 +38,19 @@ import Testing
     let first = Sleeper(mock, pause: .milliseconds(40), save: .milliseconds(200))
     let second = Sleeper(mock, save: .milliseconds(60))
     for observer in [first, second] { mock.addObserver(observer) }
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sigterm)
     for time in [40, 60, 200] {
-      await mock.untilSleeping()
+      try await mock.untilSleeping()
       await mock.advance(by: .milliseconds(time))
     }
-    await mock.settled()
+    try await mock.settled()
     let timeline = LifecycleTimeline(try #require(mock.exit?.report))
     #expect(
       timeline.description == """
         terminate (SIGTERM from pid 1 uid 0) in 300 ms of 90 s
-          Sleeper  |   ####                60 ms  paused, saved
-          Sleeper  |###    #############  240 ms  paused, saved (200 ms)
+          Sleeper 2  |   ####                60 ms  paused, saved
+          Sleeper    |###    #############  240 ms  paused, saved (200 ms)
         """)
     #expect(timeline.budget == .seconds(90))
     withExtendedLifetime((first, second)) {}
@@ -62,11 +62,11 @@ import Testing
     let slow = Sleeper(mock, save: .milliseconds(100))
     let quick = Sleeper(mock, save: .milliseconds(50))
     for observer in [slow, quick] { mock.addObserver(observer, phase: phase) }
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sigterm)
-    await mock.untilSleeping(2)
+    try await mock.untilSleeping(2)
     await mock.advance(by: .milliseconds(100))
-    await mock.settled()
+    try await mock.settled()
     let timeline = LifecycleTimeline(try #require(mock.exit?.report))
     #expect(timeline.duration == .milliseconds(100))
     #expect(Set(timeline.rows.map(\.duration)) == [.milliseconds(50), .milliseconds(100)])
@@ -83,7 +83,7 @@ import Testing
     mock.addObserver(stuck)
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(11))
-    await mock.settled()
+    try await mock.settled()
     #expect(
       mock.exit?.report.timeline == """
         terminate (SIGTERM from pid 1 uid 0) in 11 s of 90 s, 2 of 3 hooks failed
@@ -97,12 +97,12 @@ import Testing
       configuration: LifecycleConfiguration(stopDelay: .seconds(5), logsProblems: false))
     let observer = Sleeper(mock, save: .seconds(5))
     mock.addObserver(observer)
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(5))
-    await mock.untilSleeping()
+    try await mock.untilSleeping()
     await mock.advance(by: .seconds(5))
-    await mock.settled()
+    try await mock.settled()
     #expect(
       mock.exit?.report.timeline == """
         terminate (SIGTERM from pid 1 uid 0) in 10 s of 90 s
@@ -117,13 +117,13 @@ import Testing
     let mock = MockLifecycleSubject(state: .background)
     let observer = Sleeper(mock)
     mock.addObserver(observer)
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sighup)
-    await mock.untilSleeping()
+    try await mock.untilSleeping()
     await mock.advance(by: .seconds(1))
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(2))
-    await mock.settled()
+    try await mock.settled()
     #expect(
       mock.exit?.report.timeline == """
         terminate (SIGTERM from pid 1 uid 0) in 2 s of 90 s
@@ -138,12 +138,12 @@ import Testing
       configuration: LifecycleConfiguration(hookDeadline: .seconds(60), logsProblems: false))
     let observer = Sleeper(mock, pause: .seconds(50))
     mock.addObserver(observer)
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sigterm)
-    await mock.untilSleeping()
+    try await mock.untilSleeping()
     await mock.advance(by: .seconds(2))
     mock.inject(.sigterm)
-    await mock.settled()
+    try await mock.settled()
     #expect(
       mock.exit?.report.timeline == """
         terminate (SIGTERM from pid 1 uid 0) in 2 s of 14 s, hurried by a second signal, 1 of 2 hooks failed
@@ -152,28 +152,28 @@ import Testing
     withExtendedLifetime(observer) {}
   }
 
-  @Test func nobodyToTakeDown() async {
+  @Test func nobodyToTakeDown() async throws {
     let mock = MockLifecycleSubject()
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     #expect(
       mock.exit?.report.timeline
         == "terminate (SIGTERM from pid 1 uid 0) in 0 ms of 90 s")
   }
 
   /// A driver that goes from hook to hook by itself takes the times; they are in order all the same.
-  @Test func ofAPauseOfMany() async {
+  @Test func ofAPauseOfMany() async throws {
     let mock = MockLifecycleSubject()
     let observers = (0..<300).map { index in
       Sleeper(mock, pause: index % 100 == 50 ? .milliseconds(10) : .zero)
     }
     for observer in observers { mock.addObserver(observer) }
-    await mock.settled()
-    let report = Task { await mock.send(.sigusr1) }
+    try await mock.settled()
+    let report = Task { try await mock.send(.sigusr1) }
     for _ in 0..<3 {
-      await mock.untilSleeping()
+      try await mock.untilSleeping()
       await mock.advance(by: .milliseconds(10))
     }
-    let timeline = LifecycleTimeline(await report.value)
+    let timeline = LifecycleTimeline(try await report.value)
     #expect(timeline.duration == .milliseconds(30) && timeline.rows.count == 300)
     // In reverse: 250 is the 50th to hear.
     let slow = timeline.rows.filter { $0.duration == .milliseconds(10) }

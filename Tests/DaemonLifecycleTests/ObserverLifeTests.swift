@@ -19,7 +19,7 @@ import Testing
     let mock = MockLifecycleSubject()
     let a = Listener("a", log)
     mock.addObserver(a)
-    let report = await mock.settled()
+    let report = try await mock.settled()
     #expect(log.all == ["a launch", "a foreground"])
     #expect(report.entries.count == 2)
   }
@@ -29,25 +29,25 @@ import Testing
     let a = Listener("a", log)
     mock.addObserver(a)
     mock.addObserver(a)
-    await mock.send(.saveState)
+    try await mock.send(.saveState)
     #expect(log.all == ["a launch", "a foreground", "a save"])
   }
 
   @Test func anObserverThatIsGoneIsSkippedOnce() async throws {
     let mock = MockLifecycleSubject()
-    func addAndForget() { mock.addObserver(Listener("gone", log)) }
+    func addAndForget() { mock.addObserver(weakly: Listener("gone", log)) }
     // Else its first hook may be called before it is gone.
     let hold = mock.holdDeliveries()
     addAndForget()
     hold.cancel()
     let stays = Listener("stays", log)
     mock.addObserver(stays)
-    let first = await mock.settled()
+    let first = try await mock.settled()
     #expect(
       outcomes(first).filter { $0.contains("gone") } == [
         "DidFinishLaunching skipped(DaemonLifecycle.LifecycleReport.Outcome.Reason.gone)"
       ])
-    let second = await mock.send(.sigterm)
+    let second = try await mock.send(.sigterm)
     #expect(second.problems.isEmpty)
     #expect(mock.exit?.code == 0)
     #expect(!log.all.contains { $0.hasPrefix("gone") })
@@ -56,11 +56,11 @@ import Testing
   @Test func observersThatComeAndGoAreLetGoOf() async throws {
     let mock = MockLifecycleSubject()
     let hold = mock.holdDeliveries()
-    func addAndForget() { mock.addObserver(Listener("gone", log)) }
+    func addAndForget() { mock.addObserver(weakly: Listener("gone", log)) }
     for _ in 0..<1000 { addAndForget() }
     #expect(mock.core.state.withLock { $0.observers.count } < 10)
     hold.cancel()
-    let report = await mock.settled()
+    let report = try await mock.settled()
     // One entry for all of them.
     #expect(report.entries.count == 1)
     #expect(report.entries.first?.observer.hasPrefix("Listener (×") == true, "\(report)")
@@ -80,10 +80,10 @@ import Testing
     let a = Listener("a", log)
     mock.addObserver(a)
     mock.observe(ShouldSaveState.self, owner: a) { owner, _ in owner.log.add("closure") }
-    await mock.settled()
+    try await mock.settled()
     log.clear()
     mock.removeObserver(a)
-    await mock.send(.sigusr1)
+    try await mock.send(.sigusr1)
     #expect(log.all.isEmpty)
   }
 
@@ -99,9 +99,9 @@ import Testing
       log.add("\(mock.state)")
     })
     mock.addObserver(meddler)
-    await mock.settled()
+    try await mock.settled()
     log.clear()
-    await mock.send(.sigusr1)
+    try await mock.send(.sigusr1)
     // Down comes the meddler first; its victim hears nothing more, and the late one is launched between the
     // background and the save.
     #expect(log.all == ["meddler", "background", "late launch", "late save"])
@@ -118,7 +118,7 @@ import Testing
         log.add("drops")
         dropped?.cancel()
       })
-    let report = await mock.send(.saveState)
+    let report = try await mock.send(.saveState)
     #expect(log.all == ["drops"])
     #expect(report.entries.count == 1)
     withExtendedLifetime((tokens, dropped)) {}
@@ -127,29 +127,29 @@ import Testing
   @Test func aClosureEndsWithItsToken() async throws {
     let mock = MockLifecycleSubject()
     let log = log
-    func observe() async {
+    func observe() async throws {
       let token = mock.observe(ShouldSaveState.self) { _ in log.add("heard") }
-      await mock.send(.saveState)
+      try await mock.send(.saveState)
       withExtendedLifetime(token) {}
     }
-    await observe()
-    await mock.send(.saveState)
+    try await observe()
+    try await mock.send(.saveState)
     #expect(log.all == ["heard"])
   }
 
   @Test func aClosureEndsWithItsOwner() async throws {
     let mock = MockLifecycleSubject()
     let log = log
-    func own() async {
+    func own() async throws {
       let owner = Listener("owner", log)
       mock.observe(ShouldSaveState.self, owner: owner) { owner, _ in
         owner.log.add("heard by \(owner.name)")
       }
-      await mock.send(.saveState)
+      try await mock.send(.saveState)
       withExtendedLifetime(owner) {}
     }
-    await own()
-    let report = await mock.send(.saveState)
+    try await own()
+    let report = try await mock.send(.saveState)
     #expect(log.all == ["heard by owner"])
     #expect(report.problems.count == 1)
   }
@@ -167,7 +167,7 @@ import Testing
       mock.observe(ShouldReload.self) { @MainActor _ in throw CancellationError() },
     ]
     mock.observe(ShouldReload.self, owner: window) { @MainActor window, _ in window.reload() }
-    let report = await mock.send(.sighup)
+    let report = try await mock.send(.sighup)
     #expect(await window.reloads == 2)
     #expect(report.problems.count == 1)
     withExtendedLifetime(tokens) {}
@@ -179,9 +179,9 @@ import Testing
     let quitter = Scripted(save: { [unowned mock] _ in mock.terminate() })
     mock.addObserver(other)
     mock.addObserver(quitter)
-    await mock.settled()
+    try await mock.settled()
     log.clear()
-    await mock.send(.sighup)
+    try await mock.send(.sighup)
     #expect(log.all == ["other save", "other background", "other save", "other terminate"])
     #expect(mock.state == .terminated)
     #expect(mock.exit?.code == 0)
@@ -198,12 +198,12 @@ import Testing
         log.add("ended")
       }, save: { _ in log.add("saved") })
     mock.addObserver(slow)
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sigusr1)
     await began.wait()
     mock.removeObserver(slow)
     ends.open()
-    let report = await mock.settled()
+    let report = try await mock.settled()
     #expect(log.all == ["ended"])
     #expect(report.entries.last?.outcome.isCompleted == true)
   }

@@ -19,42 +19,42 @@ import Testing
     func shouldSaveState(_ notification: ShouldSaveState) { log.add("saved") }
   }
 
-  @Test func anObserverThatNobodyElseOwnsSaves() async {
+  @Test func anObserverThatNobodyElseOwnsSaves() async throws {
     let mock = MockLifecycleSubject()
     mock.addObserver(Saver(log))
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     #expect(log.all == ["saved", "gone"] && mock.exit?.code == 0)
   }
 
   /// As a component that is given its lifecycle does.
-  @Test func anObserverThatHoldsItsLifecycleIsLetGoOfAtTheEnd() async {
+  @Test func anObserverThatHoldsItsLifecycleIsLetGoOfAtTheEnd() async throws {
     weak var gone: MockLifecycleSubject?
     do {
       let mock = MockLifecycleSubject()
       gone = mock
       mock.addObserver(Saver(log, mock))
-      await mock.send(.sigterm)
+      try await mock.send(.sigterm)
     }
     #expect(log.all == ["saved", "gone"] && gone == nil)
   }
 
-  @Test func oneThatIsRemovedIsLetGoOf() async {
+  @Test func oneThatIsRemovedIsLetGoOf() async throws {
     let mock = MockLifecycleSubject()
     do {
       let saver = Saver(log)
       mock.addObserver(saver)
-      await mock.settled()
+      try await mock.settled()
       mock.removeObserver(saver)
     }
-    await mock.settled()
+    try await mock.settled()
     #expect(log.all == ["gone"])
   }
 
-  @Test func itGoesWithItsSubject() async {
+  @Test func itGoesWithItsSubject() async throws {
     do {
       let mock = MockLifecycleSubject()
       mock.addObserver(Saver(log))
-      await mock.settled()
+      try await mock.settled()
     }
     #expect(log.all == ["gone"])
   }
@@ -65,16 +65,16 @@ import Testing
     do {
       let saver = Saver(log)
       mock.addObserver(weakly: saver)
-      await mock.settled()
+      try await mock.settled()
     }
-    let report = await mock.send(.sigterm)
+    let report = try await mock.send(.sigterm)
     #expect(log.all == ["gone"] && mock.exit?.code == 0)
     #expect(report["Saver", ShouldSaveState.self] == nil || report.problems.count == 1)
   }
 
-  @Test func oneThatComesAfterTheEndIsNotKept() async {
+  @Test func oneThatComesAfterTheEndIsNotKept() async throws {
     let mock = MockLifecycleSubject()
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     mock.addObserver(Saver(log))
     #expect(log.all == ["gone"])
   }
@@ -86,17 +86,17 @@ import Testing
   @Test func anObserverWithoutAHookFailsTheLaunch() async throws {
     let mock = MockLifecycleSubject(state: .launching)
     mock.addObserver(Forgetful())
-    let report = await mock.launch()
+    let report = try await mock.launch()
     let problem = try #require(report.problems.first)
     #expect("\(problem)".contains("Forgetful has no hook, so it receives nothing"))
-    await mock.settled()
+    try await mock.settled()
     #expect(mock.exit?.code == 70)
   }
 
   @Test func aLateOneIsAProblemOfItsCatchUp() async throws {
     let mock = MockLifecycleSubject()
     mock.addObserver(Forgetful())
-    let report = await mock.settled()
+    let report = try await mock.settled()
     #expect(report.problems.count == 1 && mock.exit == nil)
   }
 
@@ -107,11 +107,11 @@ import Testing
     let mocks = (0..<50).map { _ in MockLifecycleSubject() }
     for mock in mocks {
       mock.addObserver(Saver(log))
-      await mock.settled()
+      try await mock.settled()
     }
     try await eventually { mocks.allSatisfy { $0.core.executor.threadCount == 0 } }
     // And they go on where they were.
-    for mock in mocks { await mock.send(.sigusr1) }
+    for mock in mocks { try await mock.send(.sigusr1) }
     #expect(log.all.count == 50)
   }
 }

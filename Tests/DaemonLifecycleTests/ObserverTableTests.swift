@@ -30,7 +30,7 @@ import Testing
       guard table.hasObserver(ObjectIdentifier(object)) == isThere else { return false }
       if !isThere {
         owners[index].observer = insert {
-          ObserverEntry(id: $0, observer: object, isOwned: false, .init())
+          ObserverEntry(id: $0, observer: object, isOwned: false, number: 1, .init())
         }
       }
       return true
@@ -137,7 +137,7 @@ import Testing
       let address = ObjectIdentifier(observer)
       #expect(!table.hasObserver(address))
       let id = table.nextID(UInt64(value))
-      table.insert(ObserverEntry(id: id, observer: observer, isOwned: false, .init()))
+      table.insert(ObserverEntry(id: id, observer: observer, isOwned: false, number: 1, .init()))
       #expect(table.hasObserver(address))
       if let dead = seen[address] {
         wasReused = true

@@ -14,7 +14,7 @@ import Testing
     let thrower = Scripted(background: { _ in throw Failure() })
     mock.addObserver(other)
     mock.addObserver(thrower)
-    let report = await mock.send(.sigterm)
+    let report = try await mock.send(.sigterm)
     #expect(log.all.suffix(3) == ["other background", "other save", "other terminate"])
     #expect(report.problems.map(\.observer) == ["Scripted"])
     #expect(mock.exit?.code == 70)
@@ -26,11 +26,11 @@ import Testing
       try await mock.clock.sleep(for: .seconds(60))
     })
     mock.addObserver(slow)
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sigusr1)
-    await mock.untilSleeping()
+    try await mock.untilSleeping()
     await mock.advance(by: .seconds(10))
-    let report = await mock.settled()
+    let report = try await mock.settled()
     let entry = try #require(report.entries.first { $0.notification is DidEnterBackground.Type })
     guard case .timedOut = entry.outcome else { throw Failure() }
     #expect(entry.duration == .seconds(10))
@@ -48,7 +48,7 @@ import Testing
     let other = Listener("other", log)
     mock.addObserver(other)
     mock.addObserver(stuck)
-    await mock.settled()
+    try await mock.settled()
     log.clear()
     mock.inject(.sigusr1)
     await mock.advance(by: .seconds(10))
@@ -56,10 +56,10 @@ import Testing
     // The main actor has answered, or nobody could say that the hook does not wait for it.
     await MainActor.run {}
     await mock.advance(by: .seconds(1))
-    await mock.settled()
+    try await mock.settled()
     // It is asked to save all the same, once.
     #expect(log.all == ["other background", "stuck saves", "other save"])
-    let report = await mock.settled()
+    let report = try await mock.settled()
     #expect(
       report.problems.map(\.description) == [
         "Scripted, DidEnterBackground: abandoned after 11.0 s (running)"
@@ -67,7 +67,7 @@ import Testing
     #expect(throws: MockLifecycleSubject.PendingError.self) { try mock.checkNothingPending() }
 
     // Its other hooks are skipped while it is busy, and it hears what it missed when it is free.
-    let resumed = await mock.send(.sigusr2)
+    let resumed = try await mock.send(.sigusr2)
     #expect(
       resumed.problems.map(\.description) == ["Scripted, WillEnterForeground: skipped (busy)"])
     let reports = mock.reports()
@@ -86,11 +86,11 @@ import Testing
       try await mock.clock.sleep(for: .seconds(25))
     })
     mock.addObserver(slow)
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sigusr1)
-    await mock.untilSleeping()
+    try await mock.untilSleeping()
     await mock.advance(by: .seconds(25))
-    let report = await mock.settled()
+    let report = try await mock.settled()
     #expect(report.problems.isEmpty)
   }
 
@@ -130,7 +130,7 @@ import Testing
     let mock = MockLifecycleSubject()
     let busy = BusyActor(log)
     mock.addObserver(busy)
-    await mock.settled()
+    try await mock.settled()
     let report = Log()
     // On a thread of its own: the pool's are few, and other tests need them.
     let thread = HookExecutor()
@@ -138,7 +138,7 @@ import Testing
     await busy.isIn.wait()
     mock.inject(.sigusr1)
     await mock.advance(by: .seconds(11))
-    let problems = await mock.settled().problems.map(\.description)
+    let problems = try await mock.settled().problems.map(\.description)
     report.add("done")
     await occupation.value
     thread.close()
@@ -147,7 +147,7 @@ import Testing
     // What was enqueued on the actor before this is through when this runs; its driver is then on its way back.
     await busy.run {}
     while log.all.isEmpty, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
-    await mock.settled()
+    try await mock.settled()
     // The hook never began, so the actor has missed the pause: it is notified again, once, by a call of its own.
     #expect(log.all == ["began"])
   }

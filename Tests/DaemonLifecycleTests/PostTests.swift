@@ -32,7 +32,7 @@ import Testing
       log.add("after \(report.entries.count)")
     })
     mock.addObserver(poster)
-    let report = await mock.send(.sigusr1)
+    let report = try await mock.send(.sigusr1)
     #expect(log.all == ["before", "post heard", "after 1"])
     #expect(report.problems.isEmpty)
     withExtendedLifetime(token) {}
@@ -51,11 +51,11 @@ import Testing
       for entry in report.entries { log.add("\(entry.outcome)".suffix(after: "Reason.")) }
     })
     mock.addObserver(poster)
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sigusr1)
     await mock.advance(by: .seconds(11))
     gate.open()
-    await mock.settled()
+    try await mock.settled()
     #expect(Array(log.all.suffix(3)) == ["outOfTime)", "outOfTime)", "outOfTime)"])
     #expect(!log.all.contains { $0.hasPrefix("called") })
     withExtendedLifetime((stuck, others)) {}
@@ -64,7 +64,7 @@ import Testing
   @Test func aPostAfterTheEndSaysSo() async throws {
     let mock = MockLifecycleSubject()
     let token = mock.observe(CacheInvalidated.self) { _ in }
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     let report = await mock.post(CacheInvalidated(region: "eu"))
     #expect(report.problems.count == 1)
     withExtendedLifetime(token) {}
@@ -84,9 +84,9 @@ import Testing
     let log = log
     let token = mock.observeAll { notification in log.add("closure \(type(of: notification))") }
     mock.addObserver(everything)
-    await mock.settled()
+    try await mock.settled()
     log.clear()
-    await mock.send(.saveState)
+    try await mock.send(.saveState)
     await mock.post(CacheInvalidated(region: "eu"))
     #expect(
       log.all == [
@@ -100,8 +100,8 @@ import Testing
     let mock = MockLifecycleSubject()
     let saves = mock.notifications(of: ShouldSaveState.self, bufferingNewest: 2)
     let reports = mock.reports()
-    for _ in 0..<3 { await mock.send(.saveState) }
-    await mock.send(.sigterm)
+    for _ in 0..<3 { try await mock.send(.saveState) }
+    try await mock.send(.sigterm)
     var (saved, reported) = (0, 0)
     for await _ in saves { saved += 1 }
     for await _ in reports { reported += 1 }

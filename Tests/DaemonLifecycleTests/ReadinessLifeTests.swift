@@ -29,15 +29,15 @@ import Testing
     let mock = mock(.launching)
     let token = observe(mock)
     #expect(!isReady)
-    await mock.launch()
+    try await mock.launch()
     #expect(isReady)
-    await mock.send(.sighup)
+    try await mock.send(.sighup)
     #expect(isReady)
-    await mock.send(.sigusr1)
+    try await mock.send(.sigusr1)
     #expect(!isReady)
-    await mock.send(.sigusr2)
+    try await mock.send(.sigusr2)
     #expect(isReady)
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     #expect(!isReady && folder.names == [])
     #expect(
       log.all == [
@@ -59,32 +59,32 @@ import Testing
     withExtendedLifetime(mock) {}
   }
 
-  @Test func aLaunchInTheBackgroundIsNotReady() async {
+  @Test func aLaunchInTheBackgroundIsNotReady() async throws {
     let mock = mock(.launching)
     mock.pause()
-    await mock.launch()
+    try await mock.launch()
     #expect(!isReady)
     mock.resume()
-    await mock.settled()
+    try await mock.settled()
     #expect(isReady)
   }
 
-  @Test func aLaunchThatFailsNeverIs() async {
+  @Test func aLaunchThatFailsNeverIs() async throws {
     let mock = mock(.launching)
     let token = mock.observe(DidFinishLaunching.self) { _ in throw Failure() }
     let watch = observe(mock)
-    await mock.launch()
-    await mock.settled()
+    try await mock.launch()
+    try await mock.settled()
     #expect(mock.exit?.code == 70)
     #expect(!log.all.contains { $0.hasSuffix(" ready") && !$0.hasSuffix("not ready") })
     #expect(!isReady)
     withExtendedLifetime((token, watch)) {}
   }
 
-  @Test func aFailedLaunchThatIsToleratedIs() async {
+  @Test func aFailedLaunchThatIsToleratedIs() async throws {
     let mock = mock(.launching) { $0.terminatesWhenLaunchFails = false }
     let token = mock.observe(DidFinishLaunching.self) { _ in throw Failure() }
-    await mock.launch()
+    try await mock.launch()
     #expect(isReady)
     withExtendedLifetime(token) {}
   }
@@ -92,7 +92,7 @@ import Testing
   // MARK: At once
 
   @Test(arguments: [UnixSignal.sigusr1, .sigterm])
-  func itGoesWhileAnotherHookStillRuns(signal: UnixSignal) async {
+  func itGoesWhileAnotherHookStillRuns(signal: UnixSignal) async throws {
     let mock = mock()
     let gate = Gate()
     let token = mock.observe(ShouldReload.self) { [log] _ in
@@ -105,12 +105,12 @@ import Testing
     mock.inject(signal)
     #expect(!isReady, "before the reload has ended")
     gate.open()
-    await mock.settled()
+    try await mock.settled()
     #expect(!isReady)
     withExtendedLifetime(token) {}
   }
 
-  @Test func aPauseThatIsTakenBackBringsItBack() async {
+  @Test func aPauseThatIsTakenBackBringsItBack() async throws {
     let mock = mock()
     let gate = Gate()
     let token = mock.observe(ShouldReload.self) { _ in await gate.wait() }
@@ -124,31 +124,31 @@ import Testing
       #expect(isReady)
     }
     gate.open()
-    await mock.settled()
+    try await mock.settled()
     #expect(isReady)
     #expect(!log.all.contains { $0.hasPrefix("DidEnterBackground") })
     withExtendedLifetime((token, watch)) {}
   }
 
-  @Test func eachReasonMustGo() async {
+  @Test func eachReasonMustGo() async throws {
     let mock = mock()
     let other = BackgroundReason("no database")
     mock.pause(for: other)
     mock.pause()
     mock.resume(for: other)
-    await mock.settled()
+    try await mock.settled()
     #expect(!isReady)
     mock.resume()
-    await mock.settled()
+    try await mock.settled()
     #expect(isReady)
   }
 
-  @Test func aSuspendTakesItAndAResumeBringsItBack() async {
+  @Test func aSuspendTakesItAndAResumeBringsItBack() async throws {
     let mock = mock()
     let token = observe(mock)
-    await mock.send(.suspend)
+    try await mock.send(.suspend)
     #expect(!isReady)
-    await mock.send(.resume)
+    try await mock.send(.resume)
     #expect(isReady)
     #expect(!log.all.contains("WillSuspend ready") && !log.all.contains("DidResume ready"))
     withExtendedLifetime(token) {}
@@ -162,7 +162,7 @@ import Testing
   }
 
   /// Threads that pause and resume at the same time: what the file says in the end is what is so.
-  @Test func itAgreesWithTheStateUnderContention() async {
+  @Test func itAgreesWithTheStateUnderContention() async throws {
     let mock = mock()
     await withTaskGroup(of: Void.self) { group in
       for number in 0..<4 {
@@ -176,10 +176,10 @@ import Testing
         }
       }
     }
-    await mock.settled()
+    try await mock.settled()
     #expect(mock.state == .foreground && isReady)
     mock.pause()
-    await mock.settled()
+    try await mock.settled()
     #expect(!isReady)
   }
 }

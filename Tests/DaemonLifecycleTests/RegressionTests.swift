@@ -31,9 +31,9 @@ import Testing
       mock.inject(.resume)
     }
     mock.addObserver(listener)
-    await mock.settled()
+    try await mock.settled()
     log.clear()
-    await mock.send(.suspend)
+    try await mock.send(.suspend)
     #expect(log.all == ["a background", "a save", "a foreground"])
     #expect(mock.reports.suffix(2).map(\.entries.count) == [3, 1])
     withExtendedLifetime(token) {}
@@ -52,6 +52,7 @@ import Testing
     let stream = try #require(mock).reports()
     mock?.addObserver(slow)
     mock?.addObserver(other)
+    mock?.core.endSetUp()
     await began.wait()
     mock = nil
     ends.open()
@@ -65,7 +66,7 @@ import Testing
     try await subject?.start()
     let core = try #require(subject).core
     let task = Task { try await LifecycleClock(keeper: core).sleep(until: .distantFuture) }
-    await core.untilSleeping(1)
+    try await core.untilSleeping(1)
     subject = nil
     await #expect(throws: CancellationError.self) { try await task.value }
     await #expect(throws: CancellationError.self) {
@@ -81,7 +82,7 @@ import Testing
     let stuck = Scripted(save: { _ in await gate.wait() })
     mock.addObserver(healthy)
     mock.addObserver(stuck)
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sigterm)
     await mock.advance(by: .milliseconds(1))
     mock.inject(.sigterm)
@@ -99,7 +100,7 @@ import Testing
     let stuck = Scripted(background: { _ in await gate.wait() })
     mock.addObserver(healthy)
     mock.addObserver(stuck)
-    await mock.settled()
+    try await mock.settled()
     mock.core.start(
       body: RunBody {
         began.open()
@@ -121,12 +122,12 @@ import Testing
     let listener = Listener("a", log)
     mock.addObserver(listener)
     let hold = mock.holdDeliveries()
-    await mock.launch()
+    try await mock.launch()
     mock.inject(.sighup)
-    await mock.settled()
+    try await mock.settled()
     #expect(log.all == ["a launch", "a foreground"])
     hold.cancel()
-    await mock.settled()
+    try await mock.settled()
     #expect(log.all.suffix(2) == ["a save", "a reload"])
   }
 
@@ -143,8 +144,8 @@ import Testing
     let (broken, healthy) = (Broken(log), Listener("healthy", log))
     mock.addObserver(broken)
     mock.addObserver(healthy)
-    await mock.launch()
-    await mock.settled()
+    try await mock.launch()
+    try await mock.settled()
     #expect(
       log.all == [
         "healthy launch", "healthy foreground", "healthy background", "healthy save",
@@ -163,8 +164,8 @@ import Testing
       throw Failure()
     })
     mock.addObserver(holds)
-    await mock.send(.sigusr1)
-    await mock.send(.terminate)
+    try await mock.send(.sigusr1)
+    try await mock.send(.terminate)
     #expect(mock.exit?.code == 0)
     #expect(mock.exit?.report.problems.isEmpty == true)
     #expect(
@@ -185,7 +186,7 @@ import Testing
     mock.addObserver(stuck)
     let task = Task { try await mock.foreground {} }
     try await eventually { !mock.core.state.withLock { $0.rounds.isEmpty } }
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.terminate)
     await mock.advance(by: .seconds(3))
     try await task.value
@@ -205,12 +206,12 @@ import Testing
       await mock.post(Note())
     })
     mock.addObserver(saver)
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sigterm)
     await began.wait()
     mock.inject(.sigterm)
     goesOn.open()
-    await mock.settled()
+    try await mock.settled()
     #expect(log.all == ["note"])
     withExtendedLifetime(token) {}
   }
@@ -242,10 +243,10 @@ import Testing
     let mock = MockLifecycleSubject()
     let sleeper = Sleeper(log)
     mock.addObserver(sleeper)
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.suspend)
     await mock.advance(by: .seconds(11))
-    await mock.send(.resume)
+    try await mock.send(.resume)
     #expect(log.all.isEmpty)
     let reports = mock.reports()
     sleeper.gate.open()
@@ -271,7 +272,7 @@ import Testing
     })
     mock.addObserver(next)
     mock.addObserver(strays)
-    await mock.send(.sigusr1)
+    try await mock.send(.sigusr1)
     #expect(log.all == ["none"])
   }
 
@@ -280,14 +281,14 @@ import Testing
     let mock = MockLifecycleSubject()
     let busy = BusyActor(log)
     mock.addObserver(busy)
-    await mock.settled()
+    try await mock.settled()
     let removed = Log()
     let thread = HookExecutor()
     let occupation = Task(executorPreference: thread) { await busy.occupy { !removed.all.isEmpty } }
     await busy.isIn.wait()
     mock.inject(.sigusr1)
     mock.removeObserver(busy)
-    await mock.settled()
+    try await mock.settled()
     removed.add("removed")
     await occupation.value
     await busy.run {}
@@ -311,18 +312,18 @@ import Testing
       await gate.wait()
     }
     mock.addObserver(poster)
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sigusr1)
-    await mock.untilSleeping()
+    try await mock.untilSleeping()
     await mock.advance(by: .seconds(11))
-    await mock.settled()
+    try await mock.settled()
     #expect(log.all == ["6.0 seconds"])
     gate.open()
     withExtendedLifetime(token) {}
   }
 
   @Test(.timeLimit(.minutes(1))) func launchingAMockThatIsLaunchedReturns() async throws {
-    let report = await MockLifecycleSubject().launch()
+    let report = try await MockLifecycleSubject().launch()
     #expect(report.entries.isEmpty)
   }
 

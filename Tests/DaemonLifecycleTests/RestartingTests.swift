@@ -65,7 +65,7 @@ import Testing
     let mock = MockLifecycleSubject()
     let task = run(mock) { _ in throw Failure() }
     for (delay, runs) in [(1, 1), (2, 2), (4, 3)] {
-      await mock.untilSleeping()
+      try await mock.untilSleeping()
       #expect(log.all.count == runs)
       await mock.advance(by: .seconds(delay) - .milliseconds(1))
       #expect(log.all.count == runs)
@@ -78,11 +78,11 @@ import Testing
   @Test func aPauseIsNoFailure() async throws {
     let mock = MockLifecycleSubject()
     let task = run(mock) { _ in try await mock.clock.sleep(for: .seconds(1000)) }
-    await mock.untilSleeping()
-    await mock.send(.sigusr1)
-    await mock.send(.sigusr2)
-    await mock.untilSleeping()
-    await mock.send(.sigterm)
+    try await mock.untilSleeping()
+    try await mock.send(.sigusr1)
+    try await mock.send(.sigusr2)
+    try await mock.untilSleeping()
+    try await mock.send(.sigterm)
     await task.value
     #expect(log.all == ["run 1", "run 2", "returned"] && mock.exit?.code == 0)
   }
@@ -90,10 +90,10 @@ import Testing
   @Test func aPauseEndsTheWaitForTheNextRun() async throws {
     let mock = MockLifecycleSubject()
     let task = run(mock) { _ in throw Failure() }
-    await mock.untilSleeping()
-    let report = await mock.send(.sigusr1)
+    try await mock.untilSleeping()
+    let report = try await mock.send(.sigusr1)
     #expect(report.problems.isEmpty && log.all == ["run 1"])
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     await task.value
     #expect(log.all == ["run 1", "returned"])
   }
@@ -105,12 +105,12 @@ import Testing
       if number == 1 { throw Failure() }
       try await mock.clock.sleep(for: .seconds(1000))
     }
-    await mock.untilSleeping()
+    try await mock.untilSleeping()
     await mock.advance(by: .seconds(1))
-    await mock.untilSleeping(2)
+    try await mock.untilSleeping(2)
     await mock.advance(by: .seconds(60))
     try await eventually { manager.messages.contains { "\($0)".contains("RESTART_RESET") } }
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     await task.value
     #expect(manager.violations == [])
   }

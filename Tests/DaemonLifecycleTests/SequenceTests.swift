@@ -31,15 +31,15 @@ import Testing
 
   private let log = Log()
 
-  /// A mock that is in the background, and whose members call `up` in the order of their numbers.
+  /// A mock that is in the background, and whose members, which the caller owns, call `up` in the order of their numbers.
   private func mock(
     _ count: Int, _ configuration: LifecycleConfiguration = LifecycleConfiguration(),
     _ up: @escaping Member.Body
-  ) async -> (MockLifecycleSubject, [Member]) {
+  ) async throws -> (MockLifecycleSubject, [Member]) {
     let mock = MockLifecycleSubject(state: .background, configuration: configuration)
     let members = (0..<count).map { Member($0, log, up) }
-    for member in members { mock.addObserver(member) }
-    await mock.settled()
+    for member in members { mock.addObserver(weakly: member) }
+    try await mock.settled()
     log.clear()
     return (mock, members)
   }
@@ -60,16 +60,16 @@ import Testing
   // MARK: In order
 
   @Test func aLongSequenceIsHeardInOrderAndReportedWhole() async throws {
-    let (mock, members) = await mock(Self.many) { _, context in
+    let (mock, members) = try await mock(Self.many) { _, context in
       #expect(context.isCurrent)
       #expect(context.timeRemaining == .seconds(10))
     }
-    let report = await mock.send(.sigusr2)
+    let report = try await mock.send(.sigusr2)
     #expect(log.all == numbers(0..<Self.many))
     #expect(outcomes(report.entries) == Array(repeating: "completed", count: Self.many))
     log.clear()
     // All have been told of the foreground, and so all hear of its end.
-    await mock.send(.sigusr1)
+    try await mock.send(.sigusr1)
     #expect(
       log.all == numbers((0..<Self.many).reversed().map { -$0 }).map { $0 == "0" ? "-0" : $0 })
     withExtendedLifetime(members) {}
@@ -78,7 +78,7 @@ import Testing
   /// The core is busy with something else in the midst of it, from a hook and from a thread of its own.
   @Test func interruptedAtAnyIndex() async throws {
     let core = Mutex<LifecycleCore?>(nil)
-    let (mock, members) = await mock(Self.many) { number, _ in
+    let (mock, members) = try await mock(Self.many) { number, _ in
       if number % 7 == 0 { core.withLock { $0 }?.change { _, _ in } }
     }
     core.withLock { $0 = mock.core }
@@ -91,11 +91,11 @@ import Testing
       }
     }
     for _ in 0..<20 {
-      let up = await mock.send(.sigusr2)
+      let up = try await mock.send(.sigusr2)
       #expect(outcomes(up.entries) == Array(repeating: "completed", count: Self.many))
       #expect(log.all == numbers(0..<Self.many))
       log.clear()
-      let down = await mock.send(.sigusr1)
+      let down = try await mock.send(.sigusr1)
       #expect(outcomes(down.entries) == Array(repeating: "completed", count: Self.many))
       #expect(log.all.count == Self.many)
       log.clear()
@@ -114,7 +114,7 @@ import Testing
     // Itself, one that has heard already, the next, and the last but one.
     let removed = Set(
       [index - 1, index, index + 1, Self.many - 2].filter { (0..<Self.many) ~= $0 })
-    let (mock, members) = await mock(Self.many) { number, _ in
+    let (mock, members) = try await mock(Self.many) { number, _ in
       guard number == index, let subject = subject.withLock({ $0 }) else { return }
       let members = all.withLock { $0 }
       for number in removed { subject.removeObserver(members[number]) }
@@ -122,19 +122,19 @@ import Testing
     all.withLock { $0 = members }
     subject.withLock { $0 = mock }
     defer { subject.withLock { $0 = nil } }
-    let report = await mock.send(.sigusr2)
+    let report = try await mock.send(.sigusr2)
     let heard = (0..<Self.many).filter { $0 <= index || !removed.contains($0) }
     #expect(log.all == numbers(heard))
     #expect(outcomes(report.entries) == heard.map { _ in "completed" })
     log.clear()
-    await mock.send(.sigusr1)
+    try await mock.send(.sigusr1)
     #expect(log.all.count == Self.many - removed.count)
     #expect(mock.core.state.withLock { $0.machine.calls.count } == 0)
   }
 
   @Test(arguments: indices) func vanishedInTheMidst(index: Int) async throws {
     let owned = Mutex<[Member]>([])
-    let (mock, members) = await mock(Self.many) { number, _ in
+    let (mock, members) = try await mock(Self.many) { number, _ in
       guard number == 0 else { return }
       owned.withLock { if index > 0, !$0.isEmpty { $0[index] = $0[0] } }
     }
@@ -143,12 +143,12 @@ import Testing
     drop(members)
     if index == 0 { owned.withLock { $0[0] = $0[1] } }
     _ = consume members
-    let report = await mock.send(.sigusr2)
+    let report = try await mock.send(.sigusr2)
     #expect(log.all == numbers((0..<Self.many).filter { $0 != index }))
     #expect(report.entries.count == Self.many)
     #expect(outcomes([report.entries[index]]) == ["gone"])
     #expect(report.problems.count == 1)
-    #expect(await mock.send(.sigusr1).problems.isEmpty)
+    #expect(try await mock.send(.sigusr1).problems.isEmpty)
     owned.withLock { $0 = [] }
   }
 
@@ -156,13 +156,13 @@ import Testing
     let subject = Mutex<MockLifecycleSubject?>(nil)
     let log = log
     let late = Member(999, log) { _, _ in }
-    let (mock, members) = await mock(20) { number, _ in
+    let (mock, members) = try await mock(20) { number, _ in
       if number == 9 { subject.withLock { $0 }?.addObserver(late) }
     }
     subject.withLock { $0 = mock }
     defer { subject.withLock { $0 = nil } }
-    await mock.send(.sigusr2)
-    await mock.settled()
+    try await mock.send(.sigusr2)
+    try await mock.settled()
     #expect(log.all == numbers(0..<20) + ["999"])
     withExtendedLifetime(members) {}
   }
@@ -171,13 +171,13 @@ import Testing
 
   @Test(arguments: indices) func aTerminationOvertakesAtAnyIndex(index: Int) async throws {
     let subject = Mutex<MockLifecycleSubject?>(nil)
-    let (mock, members) = await mock(Self.many) { number, _ in
+    let (mock, members) = try await mock(Self.many) { number, _ in
       if number == index { subject.withLock { $0 }?.inject(.sigterm) }
     }
     subject.withLock { $0 = mock }
     defer { subject.withLock { $0 = nil } }
-    let report = await mock.send(.sigusr2)
-    await mock.settled()
+    let report = try await mock.send(.sigusr2)
+    try await mock.settled()
     // Who was told of the foreground is told of its end, and nobody else.
     #expect(log.all == numbers(0...index) + (0...index).reversed().map { "-\($0)" })
     let entries = mock.reports.first { !$0.entries.isEmpty && $0.entries.count == Self.many }?
@@ -195,7 +195,7 @@ import Testing
     let gates = (0..<3).map { _ in Gate() }
     let entered = (0..<4).map { _ in Gate() }
     let clock = Mutex<LifecycleClock?>(nil)
-    let (mock, members) = await mock(6) { number, _ in
+    let (mock, members) = try await mock(6) { number, _ in
       if number < 4 { entered[number].open() }
       if number < 3 { await gates[number].wait() }
       if number == 3 { try await clock.withLock { $0 }?.sleep(for: .seconds(100)) }
@@ -209,11 +209,11 @@ import Testing
       gates[number].open()
     }
     await entered[3].wait()
-    await mock.untilSleeping()
+    try await mock.untilSleeping()
     await mock.advance(by: .seconds(9))
     #expect(log.all == numbers(0..<4))
     await mock.advance(by: .seconds(1))
-    let report = await mock.settled()
+    let report = try await mock.settled()
     #expect(log.all == numbers(0..<6))
     #expect(outcomes(report.problems) == ["timedOut"])
     #expect(report.entries.map(\.duration) == [6, 6, 6, 10, 0, 0].map { .seconds($0) })
@@ -246,7 +246,7 @@ import Testing
   @Test func aLaterHookGetsMoreTime() async throws {
     let gate = Gate()
     let clock = Mutex<LifecycleClock?>(nil)
-    let (mock, members) = await mock(6) { number, context in
+    let (mock, members) = try await mock(6) { number, context in
       guard number == 3 else { return }
       context.extendDeadline(by: .seconds(20))
       #expect(context.timeRemaining == .seconds(30))
@@ -256,9 +256,9 @@ import Testing
     clock.withLock { $0 = mock.clock }
     defer { clock.withLock { $0 = nil } }
     mock.inject(.sigusr2)
-    await mock.untilSleeping()
+    try await mock.untilSleeping()
     await mock.advance(by: .seconds(29))
-    let report = await mock.settled()
+    let report = try await mock.settled()
     #expect(report.problems.isEmpty)
     #expect(report.entries.map(\.duration) == [0, 0, 0, 29, 0, 0].map { .seconds($0) })
     withExtendedLifetime(members) {}
@@ -268,11 +268,11 @@ import Testing
   @Test func deadlinesDoNotOverflow() async throws {
     var configuration = LifecycleConfiguration()
     configuration.hookDeadline = .seconds(Int64.max)
-    let (mock, members) = await mock(5, configuration) { _, context in
+    let (mock, members) = try await mock(5, configuration) { _, context in
       #expect(context.timeRemaining > .seconds(1_000_000))
     }
     await mock.advance(by: .seconds(5))
-    let report = await mock.send(.sigusr2)
+    let report = try await mock.send(.sigusr2)
     #expect(report.problems.isEmpty && report.entries.count == 5)
     withExtendedLifetime(members) {}
   }
@@ -284,7 +284,7 @@ import Testing
     let gate = Gate()
     let late = Gate()
     let stale = Mutex<LifecycleContext?>(nil)
-    let (mock, members) = await mock(40) { number, context in
+    let (mock, members) = try await mock(40) { number, context in
       guard number == 17, stale.withLock({ $0 == nil }) else { return }
       stale.withLock { $0 = context }
       await gate.wait()
@@ -296,35 +296,35 @@ import Testing
     // The main actor has answered: until it has, nobody can say that the hook does not wait for it.
     await MainActor.run {}
     await mock.advance(by: .seconds(20))
-    let report = await mock.settled()
+    let report = try await mock.settled()
     #expect(log.all == numbers(0..<40))
     #expect(outcomes(report.problems) == ["running"])
     #expect(mock.core.state.withLock { $0.machine.calls.count } == 1)
     log.clear()
-    let down = await mock.send(.sigusr1)
+    let down = try await mock.send(.sigusr1)
     #expect(log.all == (0..<40).reversed().filter { $0 != 17 }.map { "-\($0)" })
     #expect(outcomes(down.problems) == ["busy"])
     gate.open()
     await late.wait()
     try await eventually { mock.core.state.withLock { $0.machine.calls.count } == 0 }
-    await mock.settled()
+    try await mock.settled()
     // It is told now what it has missed, and is one of them again.
     #expect(log.all.last == "-17")
     log.clear()
-    #expect(await mock.send(.sigusr2).problems.isEmpty)
+    #expect(try await mock.send(.sigusr2).problems.isEmpty)
     #expect(log.all == numbers(0..<40))
     withExtendedLifetime(members) {}
   }
 
   @Test func aContextIsOfItsOwnHook() async throws {
     let last = Mutex<LifecycleContext?>(nil)
-    let (mock, members) = await mock(Self.many) { _, context in
+    let (mock, members) = try await mock(Self.many) { _, context in
       if let last = last.withLock({ $0 }) { #expect(!last.isCurrent) }
       last.withLock { $0 = context }
       #expect(context.isCurrent)
       #expect(LifecycleContext.current?.isCurrent == true)
     }
-    await mock.send(.sigusr2)
+    try await mock.send(.sigusr2)
     #expect(last.withLock { $0?.isCurrent } == false)
     withExtendedLifetime(members) {}
   }
@@ -338,15 +338,15 @@ import Testing
         await gate.wait()
       }
     }
-    let (mock, members) = await mock(3) { _, _ in }
+    let (mock, members) = try await mock(3) { _, _ in }
     let waiting = Waiting()
     mock.addObserver(waiting)
-    await mock.settled()
+    try await mock.settled()
     mock.core.beacon.seemBusy()
     mock.inject(.sigusr2)
     await waiting.isIn.wait()
     await mock.advance(by: .seconds(11))
-    let report = await mock.settled()
+    let report = try await mock.settled()
     #expect(outcomes(report.problems) == ["running"])
     waiting.gate.open()
     withExtendedLifetime(members) {}

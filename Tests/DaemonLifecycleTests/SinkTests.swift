@@ -59,9 +59,9 @@ struct ObservedCore {
       watchdogPeriod: watchdogPeriod, exitProcess: { _ in })
   }
 
-  func send(_ kind: LifecycleEvent.Kind) async {
+  func send(_ kind: LifecycleEvent.Kind) async throws {
     core.receive(LifecycleEvent(kind))
-    await core.untilIdle()
+    try await core.untilIdle()
   }
 }
 
@@ -69,12 +69,12 @@ struct ObservedCore {
 @Suite struct SinkTests {
   private let bad = Failure()
 
-  @Test func aLifeInFacts() async {
+  @Test func aLifeInFacts() async throws {
     let observed = ObservedCore()
     _ = await observed.core.launch()
-    await observed.send(.enterBackground(.operator))
-    await observed.send(.reload)
-    await observed.send(.terminate)
+    try await observed.send(.enterBackground(.operator))
+    try await observed.send(.reload)
+    try await observed.send(.terminate)
     #expect(
       observed.log.names == [
         "began launch", "ended launch in foreground", "launched",
@@ -85,13 +85,13 @@ struct ObservedCore {
   }
 
   /// No hook has anything to do then, but an operator reads why the daemon pauses.
-  @Test func anotherReasonForTheBackgroundIsTold() async {
+  @Test func anotherReasonForTheBackgroundIsTold() async throws {
     let observed = ObservedCore()
     _ = await observed.core.launch()
-    for _ in 0..<2 { await observed.send(.enterBackground(.operator)) }
-    await observed.send(.enterBackground(.session))
-    await observed.send(.enterForeground(.operator))
-    await observed.send(.enterForeground(.session))
+    for _ in 0..<2 { try await observed.send(.enterBackground(.operator)) }
+    try await observed.send(.enterBackground(.session))
+    try await observed.send(.enterForeground(.operator))
+    try await observed.send(.enterForeground(.session))
     #expect(
       observed.log.names.dropFirst(3) == [
         "began background", "ended background in background",
@@ -100,34 +100,34 @@ struct ObservedCore {
       ])
   }
 
-  @Test func aFailedLaunchIsNeverReady() async {
+  @Test func aFailedLaunchIsNeverReady() async throws {
     let observed = ObservedCore(LifecycleConfiguration(logsProblems: false))
     let token = observe(observed.core, DidFinishLaunching.self) { _ in throw Failure() }
     _ = await observed.core.launch()
-    await observed.core.untilIdle()
+    try await observed.core.untilIdle()
     #expect(!observed.log.names.contains("launched"))
     #expect(observed.log.names.last == "terminated 70")
     token.cancel()
   }
 
-  @Test func aTerminationDuringTheLaunchIsNeverReady() async {
+  @Test func aTerminationDuringTheLaunchIsNeverReady() async throws {
     let observed = ObservedCore()
     let core = observed.core
     let token = observe(core, DidFinishLaunching.self) { _ in
       core.receive(LifecycleEvent(.terminate))
     }
     _ = await core.launch()
-    await core.untilIdle()
+    try await core.untilIdle()
     #expect(!observed.log.names.contains("launched"))
     token.cancel()
   }
 
-  @Test func aReloadOvertakenByTheEndIsToldAfterIt() async {
+  @Test func aReloadOvertakenByTheEndIsToldAfterIt() async throws {
     let observed = ObservedCore()
     let core = observed.core
     _ = await core.launch()
     let token = observe(core, ShouldReload.self) { _ in core.receive(LifecycleEvent(.terminate)) }
-    await observed.send(.reload)
+    try await observed.send(.reload)
     let names = observed.log.names
     let terminating = names.firstIndex(of: "terminating")
     let ended = names.firstIndex { $0.hasPrefix("ended reload") }
@@ -135,7 +135,7 @@ struct ObservedCore {
     token.cancel()
   }
 
-  @Test func slowTransitionsTellHowFarTheyAre() async {
+  @Test func slowTransitionsTellHowFarTheyAre() async throws {
     let observed = ObservedCore()
     let core = observed.core
     _ = await core.launch()
@@ -145,17 +145,17 @@ struct ObservedCore {
     let quick = Scripted()
     core.add(slow, .init(phase: LifecyclePhase(order: 1)))
     core.add(quick, .init(phase: LifecyclePhase(order: 0)))
-    await core.untilIdle()
+    try await core.untilIdle()
     core.receive(LifecycleEvent(.terminate))
     await core.advance(by: .seconds(5))
-    await core.untilIdle()
+    try await core.untilIdle()
     // Both pause, both save, both hear of the end.
     #expect(
       observed.log.names.filter { $0.hasPrefix("stopping") }
         == ["stopping: 0 of 6 done, waiting for Scripted, 1.0 s"])
   }
 
-  @Test func moreTimeIsAskedForWhereSystemdWaits() async {
+  @Test func moreTimeIsAskedForWhereSystemdWaits() async throws {
     let observed = ObservedCore(
       LifecycleConfiguration(hookDeadline: .seconds(10), stopTimeout: .seconds(20), exitGrace: nil))
     let core = observed.core
@@ -165,10 +165,10 @@ struct ObservedCore {
       try await core.clockForTesting.sleep(for: .seconds(50))
     })
     core.add(long)
-    await core.untilIdle()
+    try await core.untilIdle()
     core.receive(LifecycleEvent(.terminate))
     await core.advance(by: .seconds(100))
-    await core.untilIdle()
+    try await core.untilIdle()
     // 20 s of budget, 60 s more, and a second of margin.
     // systemd forgets it at a daemon-reload, so it is said each second.
     let asked = observed.log.names.filter { $0.hasPrefix("extended") }
@@ -177,7 +177,7 @@ struct ObservedCore {
     #expect(observed.log.names.last == "terminated 0")
   }
 
-  @Test func withoutAServiceManagerTheBudgetIsTheLimit() async {
+  @Test func withoutAServiceManagerTheBudgetIsTheLimit() async throws {
     let observed = ObservedCore(
       LifecycleConfiguration(
         hookDeadline: .seconds(10), stopTimeout: .seconds(20), exitGrace: nil, logsProblems: false),
@@ -189,20 +189,20 @@ struct ObservedCore {
       try await core.clockForTesting.sleep(for: .seconds(50))
     })
     core.add(long)
-    await core.untilIdle()
+    try await core.untilIdle()
     core.receive(LifecycleEvent(.terminate))
     await core.advance(by: .seconds(100))
-    await core.untilIdle()
+    try await core.untilIdle()
     #expect(observed.log.names.last == "terminated 124")
   }
 
-  @Test func anExtensionAtOtherTimesIsNotTold() async {
+  @Test func anExtensionAtOtherTimesIsNotTold() async throws {
     let observed = ObservedCore()
     let core = observed.core
     _ = await core.launch()
     let long = Scripted(background: { $0.context.extendDeadline(by: .seconds(60)) })
     core.add(long)
-    await observed.send(.enterBackground(.operator))
+    try await observed.send(.enterBackground(.operator))
     #expect(!observed.log.names.contains { $0.hasPrefix("extended") })
   }
 
@@ -232,7 +232,7 @@ struct ObservedCore {
     #expect(budget.share(of: .kind(.shouldSaveState), among: 3, at: start) > .seconds(1_000_000))
   }
 
-  @Test func aSuspendThatLogindDelaysHasThatLong() async {
+  @Test func aSuspendThatLogindDelaysHasThatLong() async throws {
     let observed = ObservedCore(LifecycleConfiguration(logsProblems: false))
     let core = observed.core
     _ = await core.launch()
@@ -241,26 +241,26 @@ struct ObservedCore {
       background: { _ in try await core.clockForTesting.sleep(for: .seconds(100)) },
       save: { _ in saved.withLock { $0 = true } })
     core.add(stuck)
-    await core.untilIdle()
+    try await core.untilIdle()
     core.receive(.sleepDelay(.seconds(4)))
     core.receive(.event(LifecycleEvent(.suspend)))
     await core.advance(by: .seconds(4))
-    await core.untilIdle()
+    try await core.untilIdle()
     #expect(saved.withLock { $0 }, "saved before the machine sleeps, though the pause was stuck")
     #expect(observed.log.names.contains("ended suspend in background"))
     // The next one that nobody delays has the usual deadlines again.
     core.receive(.event(LifecycleEvent(.resume)))
-    await core.untilIdle()
+    try await core.untilIdle()
     saved.withLock { $0 = false }
     core.receive(.event(LifecycleEvent(.suspend)))
     await core.advance(by: .seconds(30))
-    await core.untilIdle()
+    try await core.untilIdle()
     #expect(saved.withLock { $0 }, "the end of the first one's time is not that of the second")
   }
 
   /// One for whom a suspend left no time counted as told: never launched, it was resumed, and saved what it had never
   /// restored.
-  @Test func whoeverASuspendHadNoTimeForIsToldLater() async {
+  @Test func whoeverASuspendHadNoTimeForIsToldLater() async throws {
     let observed = ObservedCore(LifecycleConfiguration(logsProblems: false))
     let core = observed.core
     _ = await core.launch()
@@ -276,23 +276,23 @@ struct ObservedCore {
       await gate.wait()
     })
     core.add(stuck)
-    await core.untilIdle()
+    try await core.untilIdle()
     log.clear()
     core.receive(.sleepDelay(.seconds(4)))
     core.receive(.event(LifecycleEvent(.suspend)))
     await core.advance(by: .seconds(4))
-    await core.untilIdle()
+    try await core.untilIdle()
     #expect(log.all.suffix(2) == ["late launch", "unpaused background"])
-    await observed.send(.resume)
+    try await observed.send(.resume)
     #expect(!log.all.contains("late suspend") && !log.all.contains("late resume"))
     #expect(log.all.suffix(2) == ["unpaused foreground", "late foreground"])
     gate.open()
   }
 
-  @Test func theMachineMaySleepOnceAllIsDone() async {
+  @Test func theMachineMaySleepOnceAllIsDone() async throws {
     let observed = ObservedCore()
     _ = await observed.core.launch()
-    await observed.send(.suspend)
+    try await observed.send(.suspend)
     let names = observed.log.names.suffix(3)
     #expect(
       Array(names) == ["began suspend", "ended suspend in background", "ready to sleep"])
@@ -300,38 +300,38 @@ struct ObservedCore {
 
   /// Asleep, awake and asleep again behind one long delivery: the second sleep asks for nothing more, and the
   /// machine must not wait for it.
-  @Test func aSleepThatAsksForNothingIsAnsweredToo() async {
+  @Test func aSleepThatAsksForNothingIsAnsweredToo() async throws {
     let observed = ObservedCore()
     let core = observed.core
     _ = await core.launch()
-    await observed.send(.suspend)
+    try await observed.send(.suspend)
     let gate = Gate()
     let token = observe(core, ShouldReload.self) { _ in await gate.wait() }
     core.receive(LifecycleEvent(.reload))
     core.receive(LifecycleEvent(.resume))
     core.receive(LifecycleEvent(.suspend))
     gate.open()
-    await core.untilIdle()
+    try await core.untilIdle()
     #expect(observed.log.names.count { $0 == "ready to sleep" } == 2)
     token.cancel()
   }
 
-  @Test func aStopInASuspendKeepsTheMachineAwakeUntilItsEnd() async {
+  @Test func aStopInASuspendKeepsTheMachineAwakeUntilItsEnd() async throws {
     let observed = ObservedCore()
     let core = observed.core
     _ = await core.launch()
     let token = observe(core, WillSuspend.self) { _ in core.receive(LifecycleEvent(.terminate)) }
-    await observed.send(.suspend)
+    try await observed.send(.suspend)
     let names = observed.log.names
     #expect(names.suffix(2) == ["terminated 0", "ready to sleep"])
     token.cancel()
   }
 
-  @Test func aReasonThatChangesMeanwhileIsToldAsItsOwn() async {
+  @Test func aReasonThatChangesMeanwhileIsToldAsItsOwn() async throws {
     let observed = ObservedCore()
     let core = observed.core
     _ = await core.launch()
-    await observed.send(.enterBackground(.operator))
+    try await observed.send(.enterBackground(.operator))
     let gate = Gate()
     let token = observe(core, ShouldReload.self) { _ in await gate.wait() }
     core.receive(LifecycleEvent(.reload))
@@ -341,7 +341,7 @@ struct ObservedCore {
         cause: LifecycleCause(.bus("db.service is failed"))))
     #expect(observed.log.names.last == #"reasons ["db.service", "operator"]"#)
     gate.open()
-    await core.untilIdle()
+    try await core.untilIdle()
     token.cancel()
   }
 

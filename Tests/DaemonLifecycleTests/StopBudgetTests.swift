@@ -17,13 +17,13 @@ import Testing
     .terminate, cause: LifecycleCause(.signal(.sigterm, pid: 1, uid: 0, coalesced: 1)))
 
   /// The bus may answer after the stop has begun.
-  @Test func aLimitThatIsLearntLateCounts() async {
+  @Test func aLimitThatIsLearntLateCounts() async throws {
     let gate = Gate()
     let stuck = Scripted(background: { _ in await gate.wait() })
     let observed = await stopping(stuck)
     observed.core.receive(.stopTimeout(.seconds(20)))
     await observed.core.advance(by: .seconds(20))
-    await observed.core.untilIdle()
+    try await observed.core.untilIdle()
     #expect(observed.log.names.last == "terminated 124")
     gate.open()
   }
@@ -37,7 +37,7 @@ import Testing
     observed.core.receive(Self.sigterm)
     await observed.core.advance(by: .milliseconds(100))
     gate.open()
-    await observed.core.untilIdle()
+    try await observed.core.untilIdle()
     guard case .terminated(let exit) = try #require(observed.log.all.last) else { return }
     let outcome = try #require(exit.report.entries.first?.outcome)
     guard case .timedOut = outcome else {

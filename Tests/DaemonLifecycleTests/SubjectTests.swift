@@ -133,7 +133,7 @@ import Testing
       ])
     #expect(mock.addObserverWasCalled && mock.observeWasCalled && mock.removeObserverWasCalled)
     #expect(mock.postWasCalled && mock.terminateWasCalled)
-    await mock.settled()
+    try await mock.settled()
     #expect(mock.delivered.contains { $0 is WillTerminate })
   }
 
@@ -142,7 +142,7 @@ import Testing
     let gate = Gate()
     let stuck = Scripted(background: { _ in await gate.wait() })
     mock.addObserver(stuck)
-    await mock.settled()
+    try await mock.settled()
     try mock.checkNothingPending()
     mock.inject(.sigusr1)
     do {
@@ -150,10 +150,12 @@ import Testing
       Issue.record("nothing was pending")
     } catch {
       #expect(
-        error.description == "Still pending: Scripted is still in its hook for DidEnterBackground.")
+        error.description
+          == "Still pending: Scripted is still in its hook for DidEnterBackground (SIGUSR1 from pid 1 uid 0), after"
+          + " 0.000 s of the mock's time; its deadline is 10.0 s from now.")
     }
     gate.open()
-    await mock.settled()
+    try await mock.settled()
     try mock.checkNothingPending()
   }
 }
@@ -192,7 +194,7 @@ import Testing
         if isLast { tokens.clear() }
       })
     observe()
-    await mock.send(signal)
+    try await mock.send(signal)
     try await eventually { !log.all.isEmpty }
     #expect(log.all.count == 1)
   }

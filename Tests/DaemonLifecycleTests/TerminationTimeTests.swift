@@ -20,6 +20,9 @@ import Testing
       logsProblems: false)
   }
 
+  private static let everySignalCounts = LifecycleConfiguration(
+    escalationDelay: .zero, logsProblems: false)
+
   @Test func theSaveReserveIsKept() async throws {
     let mock = MockLifecycleSubject(
       configuration: configuration(budget: .seconds(20), reserve: .seconds(8)))
@@ -28,11 +31,11 @@ import Testing
     let saver = Listener("saver", log)
     mock.addObserver(saver)
     for observer in stuck { mock.addObserver(observer) }
-    await mock.settled()
+    try await mock.settled()
     log.clear()
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(12))
-    let report = await mock.settled()
+    let report = try await mock.settled()
     #expect(log.all.contains("saver save"))
     #expect(outcomes(report).filter { $0.contains("outOfTime") }.count == 3, "\(report)")
     #expect(mock.exit?.code == 124)
@@ -47,28 +50,28 @@ import Testing
     let stuck = Scripted(save: { _ in await gate.wait() })
     mock.addObserver(saver)
     mock.addObserver(stuck)
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(9))
-    await mock.settled()
+    try await mock.settled()
     #expect(log.all.contains("saver save"))
     #expect(mock.state == .terminated)
     gate.open()
   }
 
   @Test func aSecondSignalLeavesTheSaveReserveOnly() async throws {
-    let mock = MockLifecycleSubject()
+    let mock = MockLifecycleSubject(configuration: Self.everySignalCounts)
     let gate = Gate()
     let first = Listener("first", log)
     let stuck = Scripted(background: { _ in await gate.wait() })
     mock.addObserver(first)
     mock.addObserver(stuck)
-    await mock.settled()
+    try await mock.settled()
     log.clear()
     mock.inject(.sigterm)
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(1))
-    let report = await mock.settled()
+    let report = try await mock.settled()
     #expect(log.all == ["first save", "first terminate"])
     #expect(
       outcomes(report).contains {
@@ -89,12 +92,12 @@ import Testing
       await gate.wait()
     })
     mock.addObserver(stuck)
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(4))
     #expect(mock.exit?.code == 124)
     gate.open()
-    await mock.settled()
+    try await mock.settled()
   }
 
   @Test func noHookIsCalledWithLessThanAMillisecondLeft() async throws {
@@ -105,26 +108,24 @@ import Testing
     let slow = Scripted(background: { _ in await gate.wait() })
     mock.addObserver(late)
     mock.addObserver(slow)
-    await mock.settled()
+    try await mock.settled()
     log.clear()
     mock.inject(.sigterm)
     await mock.advance(by: .microseconds(3_999_500))
     gate.open()
-    let report = await mock.settled()
+    let report = try await mock.settled()
     #expect(log.all.isEmpty)
     #expect(outcomes(report).count { $0.contains("outOfTime") } >= 3, "\(report)")
   }
 
   @Test func aThirdSignalExitsAtOnce() async throws {
-    let mock = MockLifecycleSubject()
+    let mock = MockLifecycleSubject(configuration: Self.everySignalCounts)
     let gate = Gate()
     let stuck = Scripted(background: { _ in await gate.wait() })
     mock.addObserver(stuck)
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sigterm)
-    await mock.advance(by: .seconds(1))
     mock.inject(.sigint)
-    await mock.advance(by: .seconds(1))
     #expect(mock.immediateExitCode == nil)
     mock.inject(.sigint)
     #expect(mock.immediateExitCode == 130)
@@ -137,10 +138,10 @@ import Testing
     let mock = MockLifecycleSubject()
     let saver = Listener("saver", log)
     mock.addObserver(saver)
-    await mock.settled()
+    try await mock.settled()
     log.clear()
     for _ in 0..<5 { mock.terminate() }
-    await mock.send(.sigterm)  // the first signal
+    try await mock.send(.sigterm)  // the first signal
     #expect(log.all == ["saver background", "saver save", "saver terminate"])
     #expect(mock.exit?.code == 0)
   }
@@ -160,7 +161,7 @@ import Testing
     await began.wait()
     mock.inject(.sigterm)
     ends.open()
-    let report = await mock.settled()
+    let report = try await mock.settled()
     #expect(log.all.isEmpty)
     #expect(outcomes(report).filter { $0.contains("overtaken") }.count == 1)
     #expect(mock.exit?.code == 0)

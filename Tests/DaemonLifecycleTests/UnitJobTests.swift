@@ -28,58 +28,58 @@ import Testing
     init(_ core: LifecycleCore) { _core = core }
   }
 
-  private func asked() async -> (core: LifecycleCore, time: VirtualTime, asker: Asker) {
+  private func asked() async throws -> (core: LifecycleCore, time: VirtualTime, asker: Asker) {
     let time = VirtualTime()
     let core = LifecycleCore(
       configuration: LifecycleConfiguration(logsProblems: false), time: .virtual(time),
       asksForUnitJob: true, exitProcess: { _ in })
     let asker = Asker(Subject(core))
-    await core.launchForTesting()
+    _ = await core.launch()
     core.receive(LifecycleEvent(.terminate))
-    await core.untilSleeping(1)
+    try await core.untilSleeping(1)
     return (core, time, asker)
   }
 
-  @Test func aHookWaitsForTheAnswer() async {
-    let (core, _, asker) = await asked()
+  @Test func aHookWaitsForTheAnswer() async throws {
+    let (core, _, asker) = try await asked()
     #expect(asker.answer == nil)
     core.unitJobIsKnown(.restart)
-    await core.untilIdle()
+    try await core.untilIdle()
     #expect(asker.answer == .some(.restart))
     #expect(core.pending.isEmpty)
     core.close()
   }
 
-  @Test func itDoesNotWaitForEver() async {
-    let (core, _, asker) = await asked()
+  @Test func itDoesNotWaitForEver() async throws {
+    let (core, _, asker) = try await asked()
     await core.advance(by: .seconds(1))
-    await core.untilIdle()
+    try await core.untilIdle()
     #expect(asker.answer == .some(nil))
     core.close()
   }
 
-  @Test func noAnswerIsNone() async {
-    let (core, _, asker) = await asked()
+  @Test func noAnswerIsNone() async throws {
+    let (core, _, asker) = try await asked()
     core.unitJobIsKnown(nil)
-    await core.untilIdle()
+    try await core.untilIdle()
     #expect(asker.answer == .some(nil))
     core.close()
   }
 
-  @Test func aMockSaysWhatItIsTold() async {
+  @Test func aMockSaysWhatItIsTold() async throws {
     let mock = MockLifecycleSubject()
     let asker = Asker(mock)
     #expect(await mock.unitJob() == nil)
     mock.setUnitJob(.stop)
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     #expect(asker.answer == .some(.stop))
     #expect(UnitJob.stop.isRestart == false && UnitJob.restart.isRestart)
   }
 
-  @Test func withNobodyToAskItIsNoneAtOnce() async {
+  @Test func withNobodyToAskItIsNoneAtOnce() async throws {
     let mock = MockLifecycleSubject()
     let asker = Asker(mock)
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     #expect(asker.answer == .some(nil))
   }
 }

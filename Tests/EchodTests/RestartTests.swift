@@ -25,16 +25,16 @@ import Testing
     var options = Options()
     options.listen = path
     let service = EchoService(mock, options)
-    let report = await mock.launch()
+    let report = try await mock.launch()
     try #require(report.problems.isEmpty, "\(report)")
     return (mock, service)
   }
 
   private func end(
     _ run: (mock: MockLifecycleSubject, service: EchoService), _ job: UnitJob?
-  ) async {
+  ) async throws {
     run.mock.setUnitJob(job)
-    let report = await run.mock.send(.sigterm)
+    let report = try await run.mock.send(.sigterm)
     #expect(report.problems.isEmpty, "\(report)")
     withExtendedLifetime(run.service) {}
   }
@@ -46,7 +46,7 @@ import Testing
     let peer = try Peer(path)
     peer.send("one\ntw")
     #expect(peer.hears("one\n"))
-    await end(first, .restart)
+    try await end(first, .restart)
     #expect(stored() == ["c1", "own-listener", "state"])
     // Nobody is there, and nobody is refused.
     peer.send("o\nthr")
@@ -56,11 +56,11 @@ import Testing
     let second = try await run()
     #expect(peer.hears("two\n") && other.hears("hello\n"))
     try await eventually { self.stored() == ["c1", "c2", "own-listener"] }
-    await end(second, .tryRestart)
+    try await end(second, .tryRestart)
     let third = try await run()
     peer.send("ee\n")
     #expect(peer.hears("three\n"))
-    await end(third, .stop)
+    try await end(third, .stop)
     #expect(peer.hearsTheEnd && other.hearsTheEnd)
     #expect(manager.violations == [])
   }
@@ -73,21 +73,21 @@ import Testing
     let sent = peer.sendUntilFull(line)
     // Both sockets and the output are full.
     #expect(sent > Conversation.outputLimit)
-    await end(first, .restart)
+    try await end(first, .restart)
     let second = try await run()
     peer.endSending()
     let answers = peer.receive(sent + 2000)
     // The last line was cut off by the full socket; it is a line all the same.
     #expect(answers.utf8.count == sent + (sent % 1000 == 0 ? 0 : 1))
     #expect(answers.split(separator: "\n").dropLast().allSatisfy { $0.utf8.count == 999 })
-    await end(second, .stop)
+    try await end(second, .stop)
   }
 
   @Test func aStopAnswersAndEnds() async throws {
     let first = try await run()
     let peer = try Peer(path)
     peer.send("one\ntwo\nhalf")
-    await end(first, .stop)
+    try await end(first, .stop)
     #expect(peer.hears("one\ntwo\n") && peer.hearsTheEnd)
     #expect(stored() == ["own-listener"])
     #expect(manager.violations == [])
@@ -98,12 +98,12 @@ import Testing
     let first = try await run()
     let peer = try Peer(path)
     peer.send("one\ntwo\nha")
-    await end(first, nil)
+    try await end(first, nil)
     #expect(peer.hears("one\ntwo\n"))
     let second = try await run()
     peer.send("lf\n")
     #expect(peer.hears("half\n"))
-    await end(second, .stop)
+    try await end(second, .stop)
   }
 
   @Test func whoHasLeftIsForgotten() async throws {
@@ -120,7 +120,7 @@ import Testing
     try await eventually { self.stored() == ["c21", "own-listener"] }
     lasting.endSending()
     #expect(lasting.hearsTheEnd && stored() == ["own-listener"])
-    await end(first, .stop)
+    try await end(first, .stop)
     #expect(manager.violations == [])
   }
 
@@ -133,7 +133,7 @@ import Testing
       #expect(peer.hears("one\n"))
     }
     try await eventually { self.stored().count == 15 }
-    await end(first, .restart)
+    try await end(first, .restart)
     #expect(stored().count == 16 && manager.violations == [])
     let second = try await run()
     for peer in peers[..<14] {
@@ -141,7 +141,7 @@ import Testing
       #expect(peer.hears("two\n"))
     }
     for peer in peers[14...] { #expect(peer.hearsTheEnd) }
-    await end(second, .stop)
+    try await end(second, .stop)
   }
 
   /// Of a version of tomorrow, which was gone back from.
@@ -150,7 +150,7 @@ import Testing
     let peer = try Peer(path)
     peer.send("one\n")
     #expect(peer.hears("one\n"))
-    await end(first, .restart)
+    try await end(first, .restart)
     let store = try DescriptorStore(ServiceEnvironment(manager.environment))
     let unknown = try OwnedDescriptor.memory(named: "x", Array("not ours".utf8))
     try store.remove(named: "state")
@@ -161,7 +161,7 @@ import Testing
     peer.send("two\n")
     #expect(peer.hears("two\n"))
     #expect(stored() == ["c1", "own-listener"])
-    await end(second, .stop)
+    try await end(second, .stop)
   }
 
   @Test func aListenerOfTheWrongKindIsSaid() async throws {
@@ -170,7 +170,7 @@ import Testing
     try store.store(wrong.rawValue, named: "listener")
     let mock = MockLifecycleSubject(state: .launching, serviceManager: manager)
     let service = EchoService(mock, Options())
-    let report = await mock.launch()
+    let report = try await mock.launch()
     #expect(report.problems.count == 1)
     #expect("\(report)".contains("\"listener\" is a sealed memory file and not a listening stream"))
     #expect(stored() == ["listener"])

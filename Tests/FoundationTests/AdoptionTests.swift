@@ -98,7 +98,7 @@ private struct Numbered: AdoptedNotification {
     center.post(name: FileGrew.name, object: nil, userInfo: ["path": "/x", "size": 9])
     center.post(name: ClockChanged.name, object: nil)
     center.post(name: CacheInvalidated.name, object: nil, userInfo: ["region": "eu"])
-    let report = await mock.settled()
+    let report = try await mock.settled()
     #expect(notes.all == ["7", "/x 9", "clock", "eu"])
     #expect(report.problems.isEmpty)
     #expect(mock.reports.map(\.cause.description).contains("notification CacheInvalidated"))
@@ -118,7 +118,7 @@ private struct Numbered: AdoptedNotification {
       for theme in ["dark", "light"] { center.post(ThemeMessage(theme: theme)) }
     }
     // Taken while they are posted: nothing more to wait for.
-    await mock.settled()
+    try await mock.settled()
     #expect(notes.all == ["4", "dark", "light"])
     withExtendedLifetime(tokens) {}
   }
@@ -153,7 +153,7 @@ private struct Numbered: AdoptedNotification {
     #expect("\(error)" == sentence)
     #expect(error is BadRegion || error is NotificationAdoptionError)
     center.post(name: CacheInvalidated.name, object: nil, userInfo: ["region": "us"])
-    await mock.settled()
+    try await mock.settled()
     #expect(notes.all == ["us"])
     withExtendedLifetime(tokens) {}
   }
@@ -166,7 +166,7 @@ private struct Numbered: AdoptedNotification {
     for number in 0..<100 {
       Guarded.lock.withLock { _ in center.post(name: Guarded.name, object: number) }
     }
-    await mock.settled()
+    try await mock.settled()
     #expect(notes.all == Array(0..<100))
     withExtendedLifetime(tokens) {}
   }
@@ -194,7 +194,7 @@ private struct Numbered: AdoptedNotification {
         }.start()
       }
     }
-    let report = await mock.settled()
+    let report = try await mock.settled()
     #expect(report.problems.isEmpty)
     for thread in 0..<threads {
       #expect(notes.all.filter { $0.0 == thread }.map(\.1) == Array(0..<count))
@@ -207,10 +207,10 @@ private struct Numbered: AdoptedNotification {
     let observation = mock.observe(LimitChanged.self) { notes.add($0.limit) }
     let adoption = mock.adopt(LimitChanged.self, from: center)
     center.post(name: LimitChanged.name, object: 1)
-    await mock.settled()
+    try await mock.settled()
     adoption.cancel()
     center.post(name: LimitChanged.name, object: 2)
-    await mock.settled()
+    try await mock.settled()
     #expect(notes.all == [1])
     withExtendedLifetime(observation) {}
   }
@@ -224,8 +224,8 @@ private struct Numbered: AdoptedNotification {
       mock.observe(WillEnterForeground.self) { _ in notes.add("foreground") },
     ]
     center.post(name: LimitChanged.name, object: 3)
-    await mock.launch()
-    await mock.settled()
+    try await mock.launch()
+    try await mock.settled()
     #expect(notes.all == ["foreground", "3"])
     withExtendedLifetime(tokens) {}
   }
@@ -239,9 +239,9 @@ private struct Numbered: AdoptedNotification {
         center.post(name: LimitChanged.name, object: 1)
       },
     ]
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     center.post(name: LimitChanged.name, object: 2)
-    await mock.settled()
+    try await mock.settled()
     #expect(notes.all.isEmpty)
     #expect(mock.exit?.code == 0)
     withExtendedLifetime(tokens) {}
@@ -256,7 +256,7 @@ private struct Numbered: AdoptedNotification {
     ]
     center.post(name: LimitChanged.name, object: 1)
     other.post(name: LimitChanged.name, object: 2)
-    await mock.settled()
+    try await mock.settled()
     #expect(notes.all == [1, 2])
     withExtendedLifetime(tokens) {}
   }
@@ -270,8 +270,8 @@ private struct Numbered: AdoptedNotification {
         center.post(name: LimitChanged.name, object: 5)
       },
     ]
-    await mock.send(.sigusr1)
-    await mock.settled()
+    try await mock.send(.sigusr1)
+    try await mock.settled()
     #expect(notes.all == [5])
     withExtendedLifetime(tokens) {}
   }

@@ -41,16 +41,16 @@ private let packageNames: [Notification.Name] = [
 
 @Suite struct BridgeTests {
   /// A whole life.
-  private func live(_ mock: MockLifecycleSubject) async {
-    await mock.launch()
-    await mock.send(.sigusr1)
-    await mock.send(.sigusr2)
-    await mock.send(.sighup)
-    await mock.send(.suspend)
-    await mock.send(.resume)
-    await mock.send(.pressure(.io))
-    await mock.send(.checkHealth)
-    await mock.send(.sigterm)
+  private func live(_ mock: MockLifecycleSubject) async throws {
+    try await mock.launch()
+    try await mock.send(.sigusr1)
+    try await mock.send(.sigusr2)
+    try await mock.send(.sighup)
+    try await mock.send(.suspend)
+    try await mock.send(.resume)
+    try await mock.send(.pressure(.io))
+    try await mock.send(.checkHealth)
+    try await mock.send(.sigterm)
   }
 
   @Test func postsWhatIsDeliveredUnderItsName() async throws {
@@ -65,7 +65,7 @@ private let packageNames: [Notification.Name] = [
       }
     }
     let bridge = mock.bridge(to: center)
-    await live(mock)
+    try await live(mock)
     // All but the health check, each once and in order.
     let delivered = mock.delivered.filter { !($0 is CheckHealth) }.map { "\(type(of: $0))" }
     #expect(notes.all == delivered)
@@ -93,9 +93,9 @@ private let packageNames: [Notification.Name] = [
         notes.add("other \($0.resource)")
       },
     ]
-    await mock.send(.pressure(.memory))
+    try await mock.send(.pressure(.memory))
     try await eventually { notes.all.count == 2 }
-    await other.send(.pressure(.cpu), cause: LifecycleCause(.pressure(.cpu)))
+    try await other.send(.pressure(.cpu), cause: LifecycleCause(.pressure(.cpu)))
     try await eventually { notes.all.count == 4 }
     #expect(
       notes.all.sorted() == [
@@ -119,12 +119,12 @@ private let packageNames: [Notification.Name] = [
         foregrounds.add(message.cause.signal)
       }
     }
-    await mock.send(.sigusr1)
+    try await mock.send(.sigusr1)
     try await eventually { heard == ["typed"] }
     // When it begins to observe nobody can see from outside: some time.
     while !foregrounds.all.contains(.sigusr2) {
-      await mock.send(.sigusr2)
-      await mock.send(.sigusr1)
+      try await mock.send(.sigusr2)
+      try await mock.send(.sigusr1)
       try await Task.sleep(for: .milliseconds(1))
     }
     sequence.cancel()
@@ -145,8 +145,8 @@ private let packageNames: [Notification.Name] = [
       center.note(.daemonShouldSaveState) { _ in notes.add("center save") },
       center.note(.daemonWillEnterForeground) { _ in notes.add("center foreground") },
     ]
-    await mock.launch()
-    await mock.send(.sigusr1)
+    try await mock.launch()
+    try await mock.send(.sigusr1)
     #expect(
       notes.all == [
         "low foreground", "high foreground", "center foreground",
@@ -167,7 +167,7 @@ private let packageNames: [Notification.Name] = [
       #expect(LifecycleContext.current?.deadline == context?.deadline)
       notes.add(threadName())
     }
-    await mock.send(.sigusr1)
+    try await mock.send(.sigusr1)
     #expect(notes.all == ["lifecycle"])
     withExtendedLifetime(bridge) { remove() }
   }
@@ -184,18 +184,18 @@ private let packageNames: [Notification.Name] = [
       center.note(.daemonDidEnterBackground) { _ in release.wait() },
       center.note(.daemonShouldSaveState) { _ in notes.add("center save") },
     ]
-    await mock.settled()
+    try await mock.settled()
     mock.inject(.sigusr1)
     try await eventually { notes.all.last == "mine background" }
     await mock.advance(by: .seconds(60))
-    let report = await mock.settled()
+    let report = try await mock.settled()
     #expect(notes.all.suffix(3) == ["mine background", "mine save", "center save"])
     #expect(
       report.problems.map { "\($0.observer) \($0.outcome)" } == [
         "NotificationsOnTheWayDown abandoned(DaemonLifecycle.LifecycleReport.Outcome.Progress.running)"
       ])
     release.signal()
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     #expect(mock.exit != nil)
     withExtendedLifetime((bridge, mine)) { for remove in removals { remove() } }
   }
@@ -206,11 +206,11 @@ private let packageNames: [Notification.Name] = [
     let notes = Notes<String>()
     let remove = center.note(.daemonDidEnterBackground) { _ in notes.add("background") }
     var bridge: ObservationToken? = mock.bridge(to: center)
-    await mock.send(.sigusr1)
-    await mock.send(.sigusr2)
+    try await mock.send(.sigusr1)
+    try await mock.send(.sigusr2)
     _ = bridge
     bridge = nil
-    await mock.send(.sigusr1)
+    try await mock.send(.sigusr1)
     #expect(notes.all == ["background"])
     #expect(mock.removeObserverWasCalled)
     remove()
@@ -240,7 +240,7 @@ private let packageNames: [Notification.Name] = [
     #expect(report.entries.map(\.observer) == ["NotificationBridge"])
     try await eventually { notes.all.count == 2 }
     #expect(notes.all.sorted() == ["dropped 3", "typed 3"])
-    await mock.send(.checkHealth)
+    try await mock.send(.checkHealth)
     await mock.post(PlainlyBridged())
     #expect(notes.all.suffix(2) == ["health", "true"])
     withExtendedLifetime((bridges, token)) { for remove in removals { remove() } }
@@ -252,7 +252,7 @@ private let packageNames: [Notification.Name] = [
     let notes = Notes<String>()
     let removals = packageNames.map { name in center.note(name) { notes.add($0.name.rawValue) } }
     let bridge = mock.bridge(to: center)
-    await mock.settled()
+    try await mock.settled()
     #expect(
       notes.all == [
         "DaemonDidFinishLaunchingNotification", "DaemonWillEnterForegroundNotification",
@@ -300,7 +300,7 @@ private let packageNames: [Notification.Name] = [
       }
       let bridges = mocks.map { $0.bridge(to: center) }
       for mock in mocks { mock.inject(.sigusr1) }
-      for mock in mocks { await mock.settled() }
+      for mock in mocks { try await mock.settled() }
       try await eventually { heard.load(ordering: .relaxed) == count }
       withExtendedLifetime((bridges, token)) {}
     }

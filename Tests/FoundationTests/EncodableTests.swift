@@ -88,8 +88,8 @@ private let outcomeWords = [
     let tokens = [
       mock.observe(CacheDropped.self) { _ in }, mock.observe(WillSuspend.self) { _ in },
     ]
-    await mock.settled()
-    await mock.send(.sigusr1)
+    try await mock.settled()
+    try await mock.send(.sigusr1)
     let report = try object(try #require(mock.reports.last))
     let entries = try #require(report["entries"] as? [[String: Any]])
     #expect(
@@ -114,7 +114,7 @@ private let outcomeWords = [
     let mock = MockLifecycleSubject()
     let failing = Failing()
     mock.addObserver(failing)
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     let exit = try object(try #require(mock.exit))
     #expect(exit["code"] as? Int == 70)
     #expect((exit["cause"] as? [String: Any])?["signal"] as? String == "SIGTERM")
@@ -142,8 +142,8 @@ private let outcomeWords = [
     let mock = MockLifecycleSubject()
     let failing = Failing()
     mock.addObserver(failing)
-    await mock.settled()
-    let report = await mock.send(.sigusr1)
+    try await mock.settled()
+    let report = try await mock.send(.sigusr1)
     let encoder = JSONEncoder()
     encoder.keyEncodingStrategy = .convertToSnakeCase
     let snakes = String(decoding: try encoder.encode(report), as: UTF8.self)

@@ -65,8 +65,8 @@ private struct PingMessage: AdoptedNotification {
       mock.adopt(PingAgain.self, from: center), mock.adopt(BackgroundAgain.self, from: center),
     ]
     await mock.post(Ping(number: 1))
-    await mock.send(.sigusr1)
-    await mock.settled()
+    try await mock.send(.sigusr1)
+    try await mock.settled()
     #expect(
       failures(mock) == [
         .crossesAgain("Ping", type: "Ping"),
@@ -90,7 +90,7 @@ private struct PingMessage: AdoptedNotification {
       }
     }
     await mock.post(Ping(number: 1))
-    for lifecycle in [mock, other] { await lifecycle.settled() }
+    for lifecycle in [mock, other] { try await lifecycle.settled() }
     for lifecycle in [mock, other] {
       #expect(count(PingAgain.self, lifecycle) == 0)
       #expect(
@@ -117,7 +117,7 @@ private struct PingMessage: AdoptedNotification {
     }
     await mock.post(Ping(number: 1))
     center.post(name: Incoming.name, object: 7)
-    await mock.settled()
+    try await mock.settled()
     #expect(
       failures(mock) == [
         .crossesAgain("Reposted", type: "Ping"), .crossesAgain("Inside", type: "Ping"),
@@ -148,8 +148,8 @@ private struct PingMessage: AdoptedNotification {
     ]
     mock.inject(.sigusr1)
     other.inject(.sigusr1)
-    for lifecycle in [mock, other] { await lifecycle.settled() }
-    for lifecycle in [mock, other, mock, other] { await lifecycle.settled() }
+    for lifecycle in [mock, other] { try await lifecycle.settled() }
+    for lifecycle in [mock, other, mock, other] { try await lifecycle.settled() }
     for lifecycle in [mock, other] {
       #expect(count(DidEnterBackground.self, lifecycle) == 1)
       #expect(count(BackgroundAgain.self, lifecycle) == 0)

@@ -62,7 +62,7 @@ private final class EveryHook: LaunchObserver, ForegroundObserver, BackgroundObs
 
   /// Each under a name of its own, by a bridge of its type, in a life that delivers them all.
   @Test(arguments: NotificationKind.allCases)
-  func aRowIsBridged(_ kind: NotificationKind) async {
+  func aRowIsBridged(_ kind: NotificationKind) async throws {
     let center = NotificationCenter()
     let mock = MockLifecycleSubject(state: .launching)
     func bridge<N: BridgedNotification>(_ type: N.Type) -> (ObservationToken, Notification.Name) {
@@ -76,26 +76,26 @@ private final class EveryHook: LaunchObserver, ForegroundObserver, BackgroundObs
     #expect(name.rawValue == "Daemon\(kind.row.type)Notification")
     let notes = Notes<String>()
     let remove = center.note(name) { notes.add($0.object.map { "\(type(of: $0))" } ?? "nothing") }
-    await mock.launch()
+    try await mock.launch()
     for event in [.reload, .suspend, .resume, .pressure(.io), .checkHealth, .terminate]
       as [MockLifecycleSubject.Event]
     {
-      await mock.send(event)
+      try await mock.send(event)
     }
     #expect(Set(notes.all) == ["\(kind.row.type)"])
     withExtendedLifetime(token) { remove() }
   }
 
   @Test(arguments: LifecycleErrand.allCases)
-  func anErrandDeliversItsSteps(_ errand: LifecycleErrand) async {
+  func anErrandDeliversItsSteps(_ errand: LifecycleErrand) async throws {
     let observer = EveryHook()
     var signals = SignalMap.standard
     signals[.sigalrm] = .errand(errand)
     let mock = MockLifecycleSubject(configuration: LifecycleConfiguration(signals: signals))
     mock.addObserver(observer)
-    await mock.settled()
+    try await mock.settled()
     _ = observer.take()
-    let report = await mock.send(.sigalrm)
+    let report = try await mock.send(.sigalrm)
     #expect(report.problems.isEmpty)
     #expect(
       observer.take().map { "\($0)" } == errand.row.steps.compactMap(\.type).map { "\($0)" })

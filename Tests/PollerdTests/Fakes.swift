@@ -168,7 +168,7 @@ struct TestDaemon {
 
   /// Ends it as systemd does, and checks that it leaves nothing behind.
   @discardableResult func terminate() async throws -> LifecycleReport {
-    let report = await mock.send(.sigterm)
+    let report = try await mock.send(.sigterm)
     try await work.value
     try mock.checkNothingPending()
     return report

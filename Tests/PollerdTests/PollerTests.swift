@@ -43,18 +43,18 @@ final class PollerTests: XCTestCase {
   func testWithoutRoomForItsLineAPollIsNotCounted() async throws {
     let daemon = try TestDaemon(in: directory, .hang)
     await daemon.source.isAsked()
-    await daemon.mock.send(.sigusr1)
+    try await daemon.mock.send(.sigusr1)
     daemon.source.behaviour = .answer
     daemon.console.hasRoom = false
-    await daemon.mock.send(.sigusr2)
+    try await daemon.mock.send(.sigusr2)
     try await daemon.console.pollIsRefused()
     // Neither the pause nor the save waits for room.
-    let report = await daemon.mock.send(.sigusr1)
+    let report = try await daemon.mock.send(.sigusr1)
     XCTAssertTrue(report.problems.isEmpty, "\(report)")
     XCTAssertEqual(try daemon.store.load()?.count, 0)
 
     daemon.console.hasRoom = true
-    await daemon.mock.send(.sigusr2)
+    try await daemon.mock.send(.sigusr2)
     try await daemon.console.line("poll 1")
     try await daemon.terminate()
     XCTAssertEqual(daemon.console.polls.count, 1)
@@ -67,7 +67,7 @@ final class PollerTests: XCTestCase {
     await daemon.mock.advance(by: .seconds(1))
     try await daemon.console.pollIsRefused()
     await daemon.mock.advance(by: .seconds(100))
-    let report = await daemon.mock.send(.checkHealth)
+    let report = try await daemon.mock.send(.checkHealth)
     XCTAssertTrue(report.problems.isEmpty, "\(report)")
     daemon.console.hasRoom = true
     try await daemon.terminate()
@@ -80,8 +80,8 @@ final class PollerTests: XCTestCase {
     await daemon.mock.advance(by: .seconds(1800))
     try directory.write("interval=1\nsource=/first\n", to: "pollerd.conf")
     daemon.source.behaviour = .hang
-    await daemon.mock.send(.sighup)
-    let report = await daemon.mock.send(.checkHealth)
+    try await daemon.mock.send(.sighup)
+    let report = try await daemon.mock.send(.checkHealth)
     XCTAssertTrue(report.problems.isEmpty, "\(report)")
     try await daemon.terminate()
   }
@@ -107,7 +107,7 @@ final class PollerTests: XCTestCase {
   func testNoPollIsPrintedWhilePaused() async throws {
     let daemon = try TestDaemon(in: directory)
     try await daemon.console.line("poll 1")
-    let report = await daemon.mock.send(.sigusr1, fromPID: 4242)
+    let report = try await daemon.mock.send(.sigusr1, fromPID: 4242)
     XCTAssertTrue(report.problems.isEmpty, "\(report)")
     await daemon.mock.advance(by: .seconds(60))
     XCTAssertEqual(
@@ -118,7 +118,7 @@ final class PollerTests: XCTestCase {
       ])
     XCTAssertEqual(daemon.source.asked.count, 1)
 
-    await daemon.mock.send(.sigusr2, fromPID: 4243)
+    try await daemon.mock.send(.sigusr2, fromPID: 4243)
     try await daemon.console.line("poll 2")
     XCTAssertEqual(
       Array(daemon.console.lines.suffix(2)),
@@ -129,11 +129,11 @@ final class PollerTests: XCTestCase {
   func testAPollThatThePauseCutsOffIsNotCounted() async throws {
     let daemon = try TestDaemon(in: directory, .hang)
     await daemon.source.isAsked()
-    let report = await daemon.mock.send(.sigusr1)
+    let report = try await daemon.mock.send(.sigusr1)
     XCTAssertTrue(report.problems.isEmpty, "\(report)")
     XCTAssertEqual(daemon.console.polls, [])
     daemon.source.behaviour = .answer
-    await daemon.mock.send(.sigusr2)
+    try await daemon.mock.send(.sigusr2)
     try await daemon.console.line("poll 1 value 2")
     try await daemon.terminate()
   }
@@ -143,7 +143,7 @@ final class PollerTests: XCTestCase {
     await daemon.source.isAsked()
     daemon.mock.inject(.sigusr1)
     await daemon.mock.advance(by: .seconds(10))  // the hook deadline: the poll is not waited for
-    let report = await daemon.mock.settled()
+    let report = try await daemon.mock.settled()
     XCTAssertEqual(report.problems.count, 1, "\(report)")
     try await daemon.console.line("background")
 
@@ -175,11 +175,11 @@ final class PollerTests: XCTestCase {
   func testTheCountIsOnDiskAfterPauseReloadAndEnd() async throws {
     let daemon = try TestDaemon(in: directory)
     try await daemon.console.line("poll 1")
-    await daemon.mock.send(.sigusr1)
+    try await daemon.mock.send(.sigusr1)
     XCTAssertEqual(try daemon.store.load(), PollState(count: 1, lastValue: "value 1"))
-    await daemon.mock.send(.sigusr2)
+    try await daemon.mock.send(.sigusr2)
     try await daemon.console.line("poll 2")
-    await daemon.mock.send(.sighup)
+    try await daemon.mock.send(.sighup)
     XCTAssertEqual(try daemon.store.load(), PollState(count: 2, lastValue: "value 2"))
     await daemon.mock.advance(by: .seconds(1))
     try await daemon.console.line("poll 3")
@@ -219,7 +219,7 @@ final class PollerTests: XCTestCase {
     let daemon = try TestDaemon(in: directory, config: config)
     try await daemon.console.line("poll 1")
     try directory.write("interval = 0.5\nsource = /second", to: "config")
-    let report = await daemon.mock.send(.sighup)
+    let report = try await daemon.mock.send(.sighup)
     XCTAssertTrue(report.problems.isEmpty, "\(report)")
     await daemon.mock.advance(by: .milliseconds(500))
     try await daemon.console.line("poll 2")
@@ -234,7 +234,7 @@ final class PollerTests: XCTestCase {
     let daemon = try TestDaemon(
       in: directory, config: config, overrides: PartialSettings(source: second))
     try await daemon.console.line("poll 1")
-    await daemon.mock.send(.sighup)
+    try await daemon.mock.send(.sighup)
     await daemon.mock.advance(by: .seconds(1))
     try await daemon.console.line("poll 2")
     XCTAssertEqual(daemon.source.asked, [second, second])
@@ -246,7 +246,7 @@ final class PollerTests: XCTestCase {
     let daemon = try TestDaemon(in: directory, config: config)
     try await daemon.console.line("poll 1")
     try directory.write("source = /first\nintervall = 5", to: "config")
-    let report = await daemon.mock.send(.sighup)
+    let report = try await daemon.mock.send(.sighup)
     let sentence =
       "\(config), line 2: there is no setting \"intervall\", only interval and source."
     XCTAssertEqual(report.problems.count, 1, "\(report)")
@@ -264,7 +264,7 @@ final class PollerTests: XCTestCase {
     let daemon = try TestDaemon(in: directory, config: config)
     try await daemon.console.line("poll 1")
     try FileManager.default.removeItem(atPath: config)
-    let report = await daemon.mock.send(.sighup)
+    let report = try await daemon.mock.send(.sighup)
     XCTAssertEqual(report.problems.count, 1, "\(report)")
     try await daemon.console.line(
       "reload rejected: Could not read \(config): No such file or directory.")
@@ -274,7 +274,7 @@ final class PollerTests: XCTestCase {
   func testWithoutAConfigurationFileAReloadSaysSo() async throws {
     let daemon = try TestDaemon(in: directory)
     try await daemon.console.line("poll 1")
-    let report = await daemon.mock.send(.sighup)
+    let report = try await daemon.mock.send(.sighup)
     XCTAssertTrue(report.problems.isEmpty, "\(report)")
     XCTAssertEqual(
       Array(daemon.console.lines.suffix(2)),

@@ -295,6 +295,7 @@ final class TerminationTests: XCTestCase {
     try ends(daemon, .status(0))
     XCTAssertTrue(daemon.output.contains { $0.hasPrefix("owned save") })
     XCTAssertTrue(daemon.output.contains { $0.hasPrefix("owned terminate") })
+    XCTAssertTrue(daemon.output.contains("saver save"), "the lifecycle holds it")
     XCTAssertEqual(daemon.output.filter { $0.contains("Orphan") }.count, 1, "once, then no more")
   }
 

@@ -41,14 +41,14 @@ import Testing
       peer.send("wait 3\nwait 4\n")
       return peer.receive(1000)
     }
-    await mock.untilSleeping()
+    try await mock.untilSleeping()
     mock.inject(.sigusr1)
     await mock.advance(by: .seconds(3))
     #expect(try await heard == "waited 3 s\n")
-    let report = await mock.settled()
+    let report = try await mock.settled()
     #expect(report.problems.isEmpty, "\(report)")
     #expect(mock.state == .background)
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     try await serving.value
   }
 
@@ -58,9 +58,9 @@ import Testing
       peer.send("wait 1\n")
       return peer.receive(1000)
     }
-    await mock.untilSleeping()
+    try await mock.untilSleeping()
     await mock.advance(by: .seconds(1))
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     #expect(try await heard == "waited 1 s\n")
     #expect(mock.exit?.code == 0)
     try await serving.value
@@ -73,26 +73,26 @@ import Testing
       peer.send("wait 60\n")
       return peer.receive(1000)
     }
-    await mock.untilSleeping()
+    try await mock.untilSleeping()
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(20))
     #expect(try await heard == "")
-    await mock.settled()
+    try await mock.settled()
     #expect(mock.exit?.code == 124)
     try await serving.value
   }
 
   @Test func whoComesDuringAPauseIsServedAfterIt() async throws {
-    await mock.send(.sigusr1)
+    try await mock.send(.sigusr1)
     let serving = run()
     async let heard = peer { peer in
       peer.send("wait 0\n")
       peer.endSending()
       return peer.receive(1000)
     }
-    await mock.send(.sigusr2)
+    try await mock.send(.sigusr2)
     #expect(try await heard == "waited 0 s\n")
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     try await serving.value
   }
 
@@ -108,7 +108,7 @@ import Testing
         $0.send("wait 0\n")
         return $0.receive(11)
       } == "waited 0 s\n")
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     try await serving.value
   }
 

@@ -12,7 +12,7 @@ import Testing
   /// Launched as `Standby` does it, and at work until `end()`.
   private func instance(_ name: String) async throws -> Instance {
     let instance = try Instance(name, path)
-    await instance.mock.launch()
+    try await instance.mock.launch()
     #expect(instance.mock.state == .background)
     return instance
   }
@@ -43,7 +43,7 @@ import Testing
     func pass(_ seconds: Int) async { await mock.advance(by: .seconds(seconds)) }
 
     func end() async throws {
-      await mock.send(.sigterm)
+      try await mock.send(.sigterm)
       // The daemon's end cancels the body of `run`.
       work.cancel()
       do { try await work.value } catch is CancellationError {}
@@ -61,7 +61,7 @@ import Testing
   @Test func launchedInTheBackgroundItWritesNothing() async throws {
     let a = try await instance("a")
     #expect(await a.says("a stands by at 0"))
-    await a.mock.untilSleeping()
+    try await a.mock.untilSleeping()
     await a.pass(10)
     #expect(try ledger() == "")
     try await a.end()
@@ -71,17 +71,17 @@ import Testing
     let (a, b) = (try await instance("a"), try await instance("b"))
     #expect(await a.says("a stands by at 0"))
     #expect(await b.says("b stands by at 0"))
-    await a.mock.send(.sigusr2)
+    try await a.mock.send(.sigusr2)
     #expect(await a.says("a leads from 1"))
-    await a.mock.untilSleeping(2)
+    try await a.mock.untilSleeping(2)
     await a.pass(2)
     #expect(try ledger() == "1 a\n2 a\n3 a\n")
 
-    await a.mock.send(.sigusr1)
+    try await a.mock.send(.sigusr1)
     #expect(await a.says("a stands by at 3"))
-    await b.mock.send(.sigusr2)
+    try await b.mock.send(.sigusr2)
     #expect(await b.says("b leads from 4"))
-    await b.mock.untilSleeping(2)
+    try await b.mock.untilSleeping(2)
     await b.pass(1)
     #expect(try ledger() == "1 a\n2 a\n3 a\n4 b\n5 b\n")
     try await a.end()
@@ -91,16 +91,16 @@ import Testing
   /// Both were told to lead: the second waits for the first.
   @Test func neverDoBothLead() async throws {
     let a = try await instance("a")
-    await a.mock.send(.sigusr2)
+    try await a.mock.send(.sigusr2)
     #expect(await a.says("a leads from 1"))
-    await a.mock.untilSleeping(2)
+    try await a.mock.untilSleeping(2)
     let b = try await instance("b")
     #expect(await b.says("b stands by at 1"))
-    await b.mock.send(.sigusr2)
-    await b.mock.untilSleeping(2)
+    try await b.mock.send(.sigusr2)
+    try await b.mock.untilSleeping(2)
     await b.pass(10)
     #expect(try ledger() == "1 a\n")
-    await a.mock.send(.sigusr1)
+    try await a.mock.send(.sigusr1)
     await b.pass(1)
     #expect(await b.says("b leads from 2"))
     try await a.end()
@@ -109,9 +109,9 @@ import Testing
 
   @Test func aTerminationEndsTheLead() async throws {
     let a = try await instance("a")
-    await a.mock.send(.sigusr2)
+    try await a.mock.send(.sigusr2)
     #expect(await a.says("a leads from 1"))
-    let report = await a.mock.send(.sigterm)
+    let report = try await a.mock.send(.sigterm)
     #expect(report.problems.isEmpty, "\(report)")
     #expect(await a.says("a stands by at 1"))
     try await a.end()
@@ -122,9 +122,9 @@ import Testing
     try "1 a\n2 ".write(toFile: path, atomically: true, encoding: .utf8)
     let b = try await instance("b")
     #expect(await b.says("b stands by at 1"))
-    await b.mock.send(.sigusr2)
+    try await b.mock.send(.sigusr2)
     #expect(await b.says("b leads from 2"))
-    await b.mock.untilSleeping(2)
+    try await b.mock.untilSleeping(2)
     #expect(try ledger() == "1 a\n2 b\n")
     try await b.end()
   }
@@ -139,7 +139,7 @@ import Testing
   @Test func anotherFileIsNotTruncated() async throws {
     try "half".write(toFile: path, atomically: true, encoding: .utf8)
     let a = try await instance("a")
-    await a.mock.send(.sigusr2)
+    try await a.mock.send(.sigusr2)
     #expect(await a.failure() == "\(path) is no ledger: line 1 is \"half\".")
     #expect(try ledger() == "half")
   }

@@ -42,13 +42,13 @@ import Testing
 
   @Test func savesWhenTheLifecycleSaysSo() async throws {
     let saved = try saved()
-    await mock.send(.sigusr1)
+    try await mock.send(.sigusr1)
     #expect(try saved.store.load()?.bytes == [1])
     value.byte = 2
-    await mock.send(.sighup)
+    try await mock.send(.sighup)
     #expect(try saved.store.load()?.bytes == [2])
     value.byte = 3
-    let report = await mock.send(.sigterm)
+    let report = try await mock.send(.sigterm)
     #expect(report.problems.isEmpty)
     #expect(try saved.store.load()?.bytes == [3])
     #expect(try generation(saved) == 3)
@@ -57,25 +57,25 @@ import Testing
 
   @Test func whatHasNotChangedIsNotSavedAgain() async throws {
     let saved = try saved()
-    for _ in 0..<4 { await mock.send(.sighup) }
+    for _ in 0..<4 { try await mock.send(.sighup) }
     #expect(value.asked == 4)
     #expect(try generation(saved) == 1)
   }
 
   @Test func savesEveryIntervalOnTheSubjectsClock() async throws {
     let saved = try saved(every: .seconds(60))
-    await mock.untilSleeping()
+    try await mock.untilSleeping()
     await mock.advance(by: .seconds(59))
     #expect(value.asked == 0)
     await mock.advance(by: .seconds(1))
-    await mock.settled()
+    try await mock.settled()
     #expect(try saved.store.load()?.bytes == [1])
     value.byte = 2
-    await mock.untilSleeping()
+    try await mock.untilSleeping()
     await mock.advance(by: .seconds(60))
-    await mock.settled()
+    try await mock.settled()
     #expect(try saved.store.load()?.bytes == [2])
-    await mock.send(.sigterm)
+    try await mock.send(.sigterm)
     // The timer has ended with the daemon.
     try await eventually { (try? mock.checkNothingPending()) != nil }
     withExtendedLifetime(saved) {}
@@ -83,15 +83,15 @@ import Testing
 
   @Test func withoutAnIntervalThereIsNoTimer() async throws {
     let saved = try saved()
-    await mock.settled()
+    try await mock.settled()
     try mock.checkNothingPending()
     withExtendedLifetime(saved) {}
   }
 
-  @Test func anObserverThatIsGoneEndsItsTimer() async throws {
+  @Test func oneThatIsRemovedEndsItsTimer() async throws {
     var saved: SavedState? = try saved(every: .seconds(60))
-    await mock.untilSleeping()
-    _ = saved
+    try await mock.untilSleeping()
+    if let saved { mock.removeObserver(saved) }
     saved = nil
     try await eventually { (try? mock.checkNothingPending()) != nil }
     // And lets go of the lock.
@@ -101,7 +101,7 @@ import Testing
   @Test func aFailureIsInTheReport() async throws {
     let saved = try saved()
     memory.failure = ENOSPC
-    let report = await mock.send(.sigterm)
+    let report = try await mock.send(.sigterm)
     #expect(report.problems.count == 1)
     #expect("\(report)".contains("Could not save the state in (memory): No space left on device."))
     #expect(mock.exit?.code == 70)
@@ -113,7 +113,7 @@ import Testing
     let store = try StateStore(memory: memory)
     try store.save([9])
     let saved = SavedState(lifecycle: mock, store: store) { throw NotNow() }
-    let report = await mock.send(.sigusr1)
+    let report = try await mock.send(.sigusr1)
     #expect(report.problems.count == 1)
     #expect(try store.load()?.bytes == [9])
     withExtendedLifetime(saved) {}

@@ -50,7 +50,7 @@ extension LifecycleObservable {
   ///
   /// - Parameters:
   ///   - observer: A class or an actor that adopts the protocols of its hooks.
-  ///   - name: What reports and logs call it. Default: its type.
+  ///   - name: What reports and logs call it. Default: its type, and a number from the second of a type on (`Saver 2`).
   ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
   ///   - deadline: How long each of its hooks may take. Default: its phase's, else
   ///     ``LifecycleConfiguration/hookDeadline``. A stop cuts it to what there is.

@@ -91,7 +91,7 @@ extension HookExecutor {
 
   private func park(_ me: Worker, mayEnd: Bool) -> Role {
     if !mayEnd { me.parking.wait() }
-    while mayEnd, !me.parking.wait(seconds: Self.parkingSeconds) {
+    while mayEnd, !me.parking.wait(for: .seconds(Self.parkingSeconds)) {
       let ends = state.withLock { state in
         // Otherwise it has just been given a role, and the signal is on its way.
         guard me.role == nil else { return false }

@@ -1,6 +1,7 @@
 /// What a report calls whoever received something.
 enum ObserverName: Sendable {
-  case type(any Any.Type)
+  /// `number`: which of its type it is, from the second on.
+  case type(any Any.Type, number: Int = 1)
   /// What the user calls it.
   case given(String)
   case closure(file: StaticString, line: UInt)
@@ -19,7 +20,8 @@ extension ObserverName: CustomStringConvertible {
   /// Rendered when a report is read, not when it is made: naming a type takes half a microsecond.
   var description: String {
     switch self {
-    case .type(let type): String(describing: type)
+    case .type(let type, 1): String(describing: type)
+    case .type(let type, let number): "\(type) \(number)"
     case .given(let name): name
     case .closure(let file, let line): "closure at \(file):\(line)"
     case .foreground(let file, let line): "foreground at \(file):\(line)"
@@ -33,7 +35,7 @@ extension ObserverName: Hashable {
   /// What makes two names the same: without rendering either.
   private var identity: (kind: Int, object: UInt, line: UInt) {
     switch self {
-    case .type(let type): (0, UInt(bitPattern: ObjectIdentifier(type)), 0)
+    case .type(let type, let number): (0, UInt(bitPattern: ObjectIdentifier(type)), UInt(number))
     case .closure(let file, let line): (1, UInt(bitPattern: file.utf8Start), line)
     case .foreground(let file, let line): (2, UInt(bitPattern: file.utf8Start), line)
     case .body: (3, 0, 0)

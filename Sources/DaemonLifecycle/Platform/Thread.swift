@@ -64,10 +64,13 @@ package final class Semaphore: Sendable {
   }
 
   /// False when the time ran out. The wall clock may jump: use it for what need not be exact.
-  func wait(seconds: Int) -> Bool {
+  package func wait(for duration: Duration) -> Bool {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
-    time.tv_sec += seconds
+    let (seconds, attoseconds) = duration.components
+    let nanoseconds = Int(time.tv_nsec) + Int(attoseconds / 1_000_000_000)
+    time.tv_sec += Int(seconds) + nanoseconds / 1_000_000_000
+    time.tv_nsec = nanoseconds % 1_000_000_000
     while sem_timedwait(pointer, &time) != 0 {
       if clinux_errno() != EINTR { return false }
     }

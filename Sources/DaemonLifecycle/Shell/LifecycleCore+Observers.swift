@@ -15,7 +15,9 @@ extension LifecycleCore {
       let id = state.observers.nextID(state.newID())
       // Where nothing comes any more there is nobody to let go of it.
       let isOwned = isOwned && state.machine.stop.exit == nil && !state.machine.isClosed
-      let entry = ObserverEntry(id: id, observer: observer, isOwned: isOwned, options)
+      let number = state.observers.nextNumber(of: type(of: observer))
+      let entry = ObserverEntry(
+        id: id, observer: observer, isOwned: isOwned, number: number, options)
       return self.insert(entry, &state, now)
     }.result
     reap(candidates)

@@ -69,7 +69,10 @@ extension LifecycleCore {
   nonisolated(nonsending) func post(_ notification: any CustomNotification) async
     -> LifecycleReport
   {
-    recorder?.didPost(notification)
+    if let recorder {
+      recorder.didPost(notification)
+      endSetUp()
+    }
     let inside = HookCall.current.flatMap { $0.core === self ? $0.id : nil }
     return await withCheckedContinuation { continuation in
       change { state, now in

@@ -34,8 +34,20 @@ extension LifecycleCore {
     // A daemon at work has said that it is ready.
     guard initialState != .launching else { return }
     change { state, now in
+      state.isInSetUp = true
+      state.handle(.hold, at: now)
       state.handle(.armed, at: now)
       state.effects.publish(.launched(state.machine.snapshot))
+    }
+  }
+
+  /// What was added before a test asks for something receives the launch and the foreground together, in order. In a
+  /// step of its own, before what is asked for: a termination would overtake it.
+  func endSetUp() {
+    change { state, now in
+      guard state.isInSetUp else { return }
+      state.isInSetUp = false
+      state.handle(.release, at: now)
     }
   }
 
@@ -45,36 +57,61 @@ extension LifecycleCore {
     configuration.signals[signal]?.event(cause: cause)
   }
 
-  @discardableResult
-  package nonisolated(nonsending) func launchForTesting() async -> LifecycleReport {
-    await launch()
+  package func requestLaunch() {
+    readiness?.prepare()
+    receive(LifecycleEvent(.launch, cause: LifecycleCause(.launch)))
   }
 
   package func shutDown() { close() }
 
   package var exit: LifecycleExit? { state.withLock { $0.machine.stop.exit } }
 
-  /// Returns when nothing is being delivered and nothing waits to be, except behind a hold.
-  package nonisolated(nonsending) func untilIdle() async {
-    await withCheckedContinuation { continuation in
-      self.change { state, _ in state.idleWaiters.append(continuation) }
+  /// Returns when nothing is being delivered and nothing waits to be, except behind a hold. Throws as `wait`.
+  package nonisolated(nonsending) func untilIdle(patience: Duration = .seconds(10))
+    async throws(ImpatienceError)
+  {
+    endSetUp()
+    try await wait(patience) { state, waiter in state.idleWaiters.append(waiter) }
+  }
+
+  /// Returns when `count` tasks or more sleep on the clock. Throws as `wait`.
+  package nonisolated(nonsending) func untilSleeping(
+    _ count: Int, patience: Duration = .seconds(10)
+  ) async throws(ImpatienceError) {
+    endSetUp()
+    try await wait(patience) { state, waiter in
+      state.timerWaiters.append((count, waiter))
+      self.wakeTimerWaiters(&state)
     }
   }
 
-  /// Returns when `count` tasks or more sleep on the clock.
-  package nonisolated(nonsending) func untilSleeping(_ count: Int) async {
-    await withCheckedContinuation { continuation in
-      self.change { state, _ in
-        state.timerWaiters.append((count, continuation))
-        self.wakeTimerWaiters(&state)
+  /// Returns when the waiter is ended. Throws when no hook begins or ends for `patience` of real time meanwhile, or when
+  /// the task is cancelled.
+  private nonisolated(nonsending) func wait(
+    _ patience: Duration, for register: @Sendable (inout State, Sleeper) -> Void
+  ) async throws(ImpatienceError) {
+    let waiter = Sleeper()
+    change { state, _ in register(&state, waiter) }
+    if waiter.hasEnded { return }
+    let alarm = PatienceAlarm(patience, self, waiter)
+    defer { alarm.cancel() }
+    do {
+      try await withTaskCancellationHandler {
+        try await withCheckedThrowingContinuation { _ = waiter.wait($0) }
+      } onCancel: {
+        waiter.end(throwing: CancellationError())
       }
+    } catch let error as ImpatienceError {
+      throw error
+    } catch {
+      throw ImpatienceError(after: nil, pending: pending)
     }
   }
 
   func wakeTimerWaiters(_ state: inout State) {
     let count = state.timers.count
     for waiter in state.timerWaiters where waiter.count <= count {
-      state.outbox.append { waiter.continuation.resume() }
+      state.outbox.append { waiter.waiter.end() }
     }
     state.timerWaiters.removeAll { $0.count <= count }
   }
@@ -82,6 +119,7 @@ extension LifecycleCore {
   /// Moves the virtual clock from timer to timer, letting what each wakes run before the next.
   package nonisolated(nonsending) func advance(by duration: Duration) async {
     guard case .virtual(let time) = time else { return }
+    endSetUp()
     let target = time.now.advanced(by: duration)
     await untilQuiet(sleeping: sleeping)
     while let next = state.withLock({ nextDeadline($0) }), next <= target {
@@ -112,25 +150,47 @@ extension LifecycleCore {
 
   /// A sentence for each thing that has not come to its end.
   package var pending: [String] {
-    state.withLock { state in
-      var pending = state.machine.pending
+    let now = now
+    return state.withLock { state in
+      var pending = state.machine.pending(at: now, isHeld: !state.isInSetUp) { call in
+        guard case .given = call.name, let id = call.observer, let entry = state.observers[id]
+        else { return call.name.description }
+        return entry.type.map { "\(call.name) (\($0))" } ?? call.name.description
+      }
       if state.timers.count > 0 { pending.append("\(state.timers.count) sleeping on the clock") }
       return pending
     }
   }
+
+  /// Changes when a hook begins or ends.
+  var hooksUnderWay: Set<CallID> { state.withLock { $0.machine.hooksUnderWay } }
 }
 
 extension LifecycleMachine {
-  fileprivate var pending: [String] {
+  fileprivate var hooksUnderWay: Set<CallID> {
+    Set(calls.order.flatMap { calls[$0].running }).union(calls.unfinished.values.joined())
+  }
+
+  fileprivate func pending(
+    at now: MonotonicTime, isHeld: Bool, name: (Call) -> String
+  ) -> [String] {
     var pending: [String] = []
-    for call in calls.order.flatMap({ calls[$0].running }).compactMap({ calls.find($0) }) {
-      pending.append("\(call.name) is still in its hook for \(call.step.name)")
+    for delivery in calls.order {
+      for call in calls[delivery].running.compactMap({ calls.find($0) }) {
+        pending.append(
+          "\(name(call)) is still in its hook for \(call.step.name) (\(calls[delivery].cause)), after"
+            + " \(call.began.duration(to: now).inSeconds) s of the mock's time; "
+            + (call.isCancelled
+              ? "it was cancelled and is given up"
+              : "its deadline is") + " \(now.duration(to: call.next).inSeconds) s from now")
+      }
     }
     for call in calls.unfinished.values.joined().compactMap({ calls.find($0) }) {
       pending.append(
-        "\(call.name) has not ended its hook for \(call.step.name), which was abandoned")
+        "\(name(call)) has not ended its hook for \(call.step.name), which was abandoned")
     }
-    if stop.isDraining { pending.append("the drain delay is not over") }
+    if stop.isDraining { pending.append("the stop delay is not over") }
+    guard isHeld else { return pending }
     if registry.isHeld { pending.append("deliveries are held back") }
     if !registry.isIdle, calls.order.isEmpty { pending.append("an event has not been delivered") }
     return pending

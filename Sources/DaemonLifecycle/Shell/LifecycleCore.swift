@@ -29,9 +29,12 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var unitJob = UnitJobAnswer.notAsked
     var launchWaiters: [CheckedContinuation<LifecycleReport, Never>] = []
     var exitWaiters: [CheckedContinuation<LifecycleExit, Never>] = []
-    var idleWaiters: [CheckedContinuation<Void, Never>] = []
+    /// A mock of a daemon at work: deliveries are held until its test asks for something.
+    var isInSetUp = false
+    /// Tests that wait until nothing is being delivered.
+    var idleWaiters: [Sleeper] = []
     /// Tests that wait until so many tasks sleep on the clock.
-    var timerWaiters: [(count: Int, continuation: CheckedContinuation<Void, Never>)] = []
+    var timerWaiters: [(count: Int, waiter: Sleeper)] = []
     /// What is to be sent outside of the lock, in order; one thread at a time sends.
     var outbox: [@Sendable () -> Void] = []
     var isDelivering = false
@@ -140,6 +143,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   /// Takes one fact in; from any thread.
   func receive(_ event: LifecycleEvent) {
+    if recorder != nil { endSetUp() }
     guard case .checkHealth = event.kind else { return handle(.event(event)) }
     handle(.checkHealth(event.cause, asksMainActor: beacon.hasEverAnswered))
   }
@@ -232,7 +236,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   private func noteIdle(_ state: inout State) {
     guard state.machine.isIdle else { return }
-    for waiter in state.idleWaiters { state.outbox.append { waiter.resume() } }
+    for waiter in state.idleWaiters { state.outbox.append { waiter.end() } }
     state.idleWaiters = []
   }
 

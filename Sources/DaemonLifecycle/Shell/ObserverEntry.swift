@@ -13,6 +13,8 @@ final class ObserverEntry: Sendable {
   let options: Options
   let hooks: [Hook]
   let name: ObserverName
+  /// An observer's; `nil`: a closure.
+  let type: (any Any.Type)?
   /// The object that `removeObserver` names, by address; compared only while `target` is alive or the
   /// caller holds the object.
   let ownerID: ObjectIdentifier?
@@ -26,16 +28,28 @@ final class ObserverEntry: Sendable {
   /// without one.
   private let owned: (any AnyObject & Sendable)?
 
-  init(id: ObserverID, observer: some LifecycleObserver, isOwned: Bool, _ options: Options) {
+  /// - Parameter number: Which of its type it is, where it is owned and the options have no name.
+  init(
+    id: ObserverID, observer: some LifecycleObserver, isOwned: Bool, number: Int,
+    _ options: Options
+  ) {
     self.id = id
     self.options = options
     hooks = Hook.hooks(of: observer)
-    name = options.name ?? .type(type(of: observer))
+    let type = Swift.type(of: observer)
+    self.type = type
+    name = options.name ?? .type(type, number: isOwned ? number : 1)
     ownerID = ObjectIdentifier(observer)
     isObserver = true
     target = observer
     owned = isOwned ? observer : nil
     asActor = (observer as? any Actor).map { Self.actor($0) }
+  }
+
+  /// The type that this one is named after, and its number.
+  var numberedType: (ObjectIdentifier, number: Int)? {
+    guard isObserver, owned != nil, case .type(let type, let number) = name else { return nil }
+    return (ObjectIdentifier(type), number)
   }
 
   /// The cast is free: the target is the object whose type was opened here.
@@ -52,6 +66,7 @@ final class ObserverEntry: Sendable {
     self.options = options
     hooks = closures
     self.name = options.name ?? name
+    type = nil
     ownerID = owner.map { ObjectIdentifier($0) }
     isObserver = false
     owned = owner == nil ? Anchor() : nil

@@ -6,6 +6,9 @@ struct ObserverTable: Sendable {
   /// Observers by address. One that is gone may have had the same address as another that is there, which is
   /// then the one named here; the other stays in its slot, to be reported.
   private var observers: [ObjectIdentifier: ObserverID] = [:]
+  /// Of the observers that are named after their type: how many of it there are, and the number of the last one. Those
+  /// that are held weakly, which come and go, have no number.
+  private var ofType: [ObjectIdentifier: (count: Int, last: Int)] = [:]
   /// The slot that is looked at next for one that has gone away.
   private var cursor = 0
   /// Closures by the address of their owner.
@@ -26,7 +29,13 @@ struct ObserverTable: Sendable {
     ObserverID(value: value, slot: free.last ?? slots.endIndex)
   }
 
+  /// What tells the next observer of a type from those that are there.
+  func nextNumber(of type: any Any.Type) -> Int { (ofType[ObjectIdentifier(type)]?.last ?? 0) + 1 }
+
   mutating func insert(_ entry: ObserverEntry) {
+    if let (type, number) = entry.numberedType {
+      ofType[type] = ((ofType[type]?.count ?? 0) + 1, number)
+    }
     if entry.id.slot == free.last { free.removeLast() }
     if entry.id.slot == slots.endIndex { slots.append(nil) }
     slots[entry.id.slot] = entry
@@ -42,6 +51,7 @@ struct ObserverTable: Sendable {
     guard let entry = self[id] else { return nil }
     slots[id.slot] = nil
     free.append(id.slot)
+    if let (type, _) = entry.numberedType { forget(type) }
     guard let ownerID = entry.ownerID else { return entry }
     if entry.isObserver {
       if observers[ownerID] == id { observers[ownerID] = nil }
@@ -50,6 +60,11 @@ struct ObserverTable: Sendable {
       if closures[ownerID]?.isEmpty == true { closures[ownerID] = nil }
     }
     return entry
+  }
+
+  private mutating func forget(_ type: ObjectIdentifier) {
+    guard let (count, last) = ofType[type] else { return }
+    ofType[type] = count > 1 ? (count - 1, last) : nil
   }
 
   /// Two entries to look at: each addition looks at two, so those that have gone away are never more than half.

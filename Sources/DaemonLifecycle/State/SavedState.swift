@@ -8,7 +8,7 @@ import Synchronization
 /// as asked for besides. Bytes that are on disk already are not saved again. Requests that come while a save is on its
 /// way share one save that begins after it. A save that fails is in the report of its delivery.
 ///
-/// The subject holds it weakly, as every observer: own it. It holds the store, and so the store's lock, and what the
+/// The subject holds it, as every observer, until it is removed or the daemon has ended. It holds the store, and so the store's lock, and what the
 /// closure captures. The closure runs and the disk is waited for in the hook, on the subject's threads, except where
 /// the closure is isolated elsewhere. Safe to use from any thread.
 public final class SavedState: StateObserver {

@@ -131,7 +131,7 @@ let ownership: @Sendable ([String]) async throws -> Void = { _ in
   let lifecycle = LifecycleSubject()
   let poller = Logger("owned")
   lifecycle.addObserver(poller)
-  addOrphan(to: lifecycle)
+  addObservers(to: lifecycle)
   let result = try await lifecycle.run {
     try await lifecycle.foreground {
       for try await tick in lifecycle.ticks(every: .milliseconds(20)) {
@@ -142,8 +142,14 @@ let ownership: @Sendable ([String]) async throws -> Void = { _ in
   finish(result)
 }
 
-@inline(never) func addOrphan(to lifecycle: LifecycleSubject) {
-  lifecycle.addObserver(Orphan())
+/// Nobody but the lifecycle holds them when this has returned.
+@inline(never) func addObservers(to lifecycle: LifecycleSubject) {
+  lifecycle.addObserver(Saver())
+  lifecycle.addObserver(weakly: Orphan())
+}
+
+final class Saver: StateObserver {
+  func shouldSaveState(_ notification: ShouldSaveState) { say("saver save") }
 }
 
 final class Orphan: LaunchObserver, StateObserver {

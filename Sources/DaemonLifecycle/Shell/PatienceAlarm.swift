@@ -1,0 +1,80 @@
+import CLinux
+import DaemonSystemd
+import Synchronization
+
+/// A test has waited in vain.
+package struct ImpatienceError: Error {
+  /// How long nothing has happened; `nil`: the waiting task was cancelled.
+  package let duration: Duration?
+  /// A sentence for each thing that has not come to its end.
+  package let pending: [String]
+
+  init(after duration: Duration?, pending: [String]) {
+    (self.duration, self.pending) = (duration, pending)
+  }
+
+  /// Why the wait has ended.
+  package var reason: String {
+    duration.map { "For \($0.inSeconds) s of real time no hook has begun or ended." }
+      ?? "The task that waited was cancelled."
+  }
+}
+
+/// Ends a test's wait when nothing happens for a while.
+///
+/// On a thread of its own: what a test is stuck on may be Swift's cooperative pool, or Dispatch. The time starts anew
+/// whenever a hook has begun or ended, and while the pool is so busy with other tests that nothing gets its turn, up to ten
+/// times: a slow machine is no fault.
+final class PatienceAlarm: Sendable {
+  /// Signalled when the wait is over and the test goes on.
+  private let isOver = Semaphore()
+
+  init(_ patience: Duration, _ core: LifecycleCore, _ waiter: Sleeper) {
+    let isOver = isOver
+    let isRunning = Thread.spawn(named: "lifecycle-test") {
+      guard let waited = Self.untilPatienceEnds(patience, core, isOver) else { return }
+      let error = ImpatienceError(after: waited, pending: core.pending)
+      if waiter.end(throwing: error), !isOver.wait(for: .seconds(2)) {
+        Self.say(
+          error.reason + " Its test can't go on: Swift's thread pool is blocked. Still pending: "
+            + error.pending.joined(separator: "; "))
+      }
+    }
+    if !isRunning { Self.say("There is no thread that could end a wait for what never happens.") }
+  }
+
+  func cancel() { isOver.signal() }
+
+  /// How long nothing has happened; `nil`: the wait is over.
+  private static func untilPatienceEnds(
+    _ patience: Duration, _ core: LifecycleCore, _ isOver: Semaphore
+  ) -> Duration? {
+    var (seen, rounds) = (core.hooksUnderWay, 0)
+    while true {
+      let turn = PoolTurn()
+      if isOver.wait(for: patience) { return nil }
+      let now = core.hooksUnderWay
+      rounds = now == seen ? rounds + 1 : 0
+      seen = now
+      if rounds > 0, rounds == 10 || turn.came(within: patience / 4) { return patience * rounds }
+    }
+  }
+
+  /// On standard error, where a test's runner shows it.
+  private static func say(_ sentence: String) {
+    var line = "lifecycle: " + sentence + "\n"
+    line.withUTF8 { _ = write(2, $0.baseAddress, $0.count) }
+  }
+}
+
+/// Asks Swift's cooperative pool for a turn.
+private final class PoolTurn: Sendable {
+  private let asked = MonotonicTime.now()
+  private let answered = Mutex<MonotonicTime?>(nil)
+
+  init() { Task.detached { self.answered.withLock { $0 = .now() } } }
+
+  func came(within limit: Duration) -> Bool {
+    answered.withLock { $0.map { asked.duration(to: $0) <= limit } ?? false }
+  }
+}

@@ -1,0 +1,177 @@
+import DaemonLifecycleTesting
+import Dispatch
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DaemonLifecycle
+
+/// No wait of a mock is for ever, and its set-up is quiet.
+@Suite(.timeLimit(.minutes(1))) struct PatienceTests {
+  /// Stays in its save until the gate opens.
+  private actor Stuck: StateObserver {
+    let gate = Gate()
+    func shouldSaveState(_ notification: ShouldSaveState) async { await gate.wait() }
+  }
+
+  typealias Wait =
+    @Sendable (MockLifecycleSubject) async throws(MockLifecycleSubject.PendingError)
+    -> Void
+
+  static let waits: [(String, Wait)] = [
+    ("send", { mock throws(MockLifecycleSubject.PendingError) in try await mock.send(.sigusr1) }),
+    (
+      "settled",
+      { mock throws(MockLifecycleSubject.PendingError) in
+        mock.inject(.sigusr1)
+        try await mock.settled()
+      }
+    ),
+    (
+      "untilSleeping",
+      { mock throws(MockLifecycleSubject.PendingError) in
+        mock.inject(.sigusr1)
+        try await mock.untilSleeping()
+      }
+    ),
+  ]
+
+  // MARK: Waiting in vain
+
+  @Test(arguments: waits.indices) func whatIsPendingIsNamed(_ index: Int) async throws {
+    let mock = MockLifecycleSubject(patience: .milliseconds(200))
+    let stuck = Stuck()
+    mock.addObserver(stuck, name: "orders")
+    try await mock.settled()
+    let error = await #expect(throws: MockLifecycleSubject.PendingError.self) {
+      try await Self.waits[index].1(mock)
+    }
+    let text = try #require(error?.description)
+    #expect(text.contains(" s of real time no hook has begun or ended. Still pending: "))
+    #expect(
+      text.contains(
+        "orders (Stuck) is still in its hook for ShouldSaveState (SIGUSR1 from pid 1 uid 0), after 0.000 s of the"
+          + " mock's time; its deadline is 10.0 s from now"), "\(text)")
+    stuck.gate.open()
+    try await mock.settled()
+    try mock.checkNothingPending()
+  }
+
+  @Test func aLaunchThatHangsIsNamed() async throws {
+    let mock = MockLifecycleSubject(state: .launching, patience: .milliseconds(200))
+    let gate = Gate()
+    let token = mock.observe(DidFinishLaunching.self, name: "restore") { _ in await gate.wait() }
+    let error = await #expect(throws: MockLifecycleSubject.PendingError.self) {
+      try await mock.launch()
+    }
+    #expect(error?.pending.first?.hasPrefix("restore is still in its hook") == true)
+    gate.open()
+    #expect(try await mock.settled().problems.isEmpty)
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func whoNeverSleepsIsSaid() async throws {
+    let mock = MockLifecycleSubject(patience: .milliseconds(100))
+    let error = await #expect(throws: MockLifecycleSubject.PendingError.self) {
+      try await mock.untilSleeping()
+    }
+    #expect(error?.description.hasSuffix("no hook has begun or ended. Nothing is pending.") == true)
+  }
+
+  /// As a test that has reached its time limit.
+  @Test(arguments: waits.indices) func oneThatIsCancelledSaysWhatWasPending(_ index: Int)
+    async throws
+  {
+    let mock = MockLifecycleSubject(patience: .seconds(3600))
+    let stuck = Stuck()
+    mock.addObserver(stuck)
+    let test = Task { try await Self.waits[index].1(mock) }
+    try await eventually { !mock.core.pending.isEmpty }
+    test.cancel()
+    let error = await #expect(throws: MockLifecycleSubject.PendingError.self) {
+      try await test.value
+    }
+    #expect(error?.description.hasPrefix("The task that waited was cancelled. Still") == true)
+    stuck.gate.open()
+  }
+
+  /// The alarm needs no thread of the pool, so a wait ends although all of them are blocked.
+  @Test func aBlockedPoolEndsAWaitToo() async throws {
+    let mock = MockLifecycleSubject()
+    let waiter = Sleeper()
+    let freed = DispatchSemaphore(value: 0)
+    let width = 64
+    await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
+      _ = Thread.spawn(named: "test") {
+        for _ in 0..<width { Task.detached { Self.block(freed) } }
+        let alarm = PatienceAlarm(.milliseconds(50), mock.core, waiter)
+        try? eventually { waiter.hasEnded }
+        alarm.cancel()
+        for _ in 0..<width { freed.signal() }
+        done.resume()
+      }
+    }
+    #expect(waiter.hasEnded)
+  }
+
+  private static func block(_ semaphore: DispatchSemaphore) { semaphore.wait() }
+
+  /// The time starts anew with each: hooks that take longer together than anybody waits.
+  @Test func aSlowMachineIsNoFault() async throws {
+    let mock = MockLifecycleSubject(patience: .milliseconds(900))
+    let tokens = (0..<4).map { _ in
+      mock.observe(ShouldSaveState.self) { _ in
+        // Real time is what this is about: nothing is waited for.
+        _ = Semaphore().wait(for: .milliseconds(600))
+      }
+    }
+    let report = try await mock.send(.sigusr1)
+    #expect(report.entries.filter { $0.outcome == .completed }.count == 4)
+    withExtendedLifetime(tokens) {}
+  }
+
+  // MARK: Setting up
+
+  /// Each hears the launch before any hears the foreground, whatever the machine does meanwhile.
+  @Test func whatWasAddedHearsOfItTogether() async throws {
+    for _ in 0..<1000 {
+      let (mock, log) = (MockLifecycleSubject(), Log())
+      for number in 0..<3 { mock.addObserver(Arriving("\(number)", log)) }
+      #expect(log.all.isEmpty && mock.reports.isEmpty)
+      try mock.checkNothingPending()
+      try await mock.send(.sigusr2)
+      try #require(
+        log.all == [
+          "0 launch", "1 launch", "2 launch", "0 foreground", "1 foreground", "2 foreground",
+        ])
+    }
+  }
+
+  private final class Arriving: LaunchObserver, ForegroundObserver {
+    private let (name, log): (String, Log)
+    init(_ name: String, _ log: Log) { (self.name, self.log) = (name, log) }
+    func didFinishLaunching(_ notification: DidFinishLaunching) { log.add("\(name) launch") }
+    func willEnterForeground(_ notification: WillEnterForeground) { log.add("\(name) foreground") }
+  }
+
+  @Test(arguments: ["inject", "post", "pause", "advance", "untilSleeping", "terminate"])
+  func whateverIsAskedForEndsTheSetUp(_ what: String) async throws {
+    let (mock, log) = (MockLifecycleSubject(), Log())
+    mock.addObserver(Arriving("it", log))
+    switch what {
+    case "inject": mock.inject(.sighup)
+    case "post": await mock.post(Marker())
+    case "pause": mock.pause()
+    case "advance": await mock.advance(by: .seconds(1))
+    case "terminate": mock.terminate()
+    default:
+      let sleeping = Task { try await mock.clock.sleep(for: .seconds(1)) }
+      try await mock.untilSleeping()
+      sleeping.cancel()
+    }
+    try await eventually { log.all.first == "it launch" }
+    try await mock.settled()
+  }
+
+  private struct Marker: CustomNotification {}
+}
