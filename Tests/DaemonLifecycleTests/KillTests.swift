@@ -74,90 +74,90 @@ import Testing
 
   // MARK: What comes of it
 
-  @Test func aKillEndsInOrderAndWithAFailure() async {
+  @Test func aKillEndsInOrderAndWithAFailure() async throws {
     let mock = MockLifecycleSubject(configuration: Self.configuration)
     let listener = Listener("a", log)
     mock.addObserver(listener)
-    await mock.settled()
+    try await mock.settled()
     log.clear()
-    let report = await mock.send(.sigterm, fromPID: 4242)
+    let report = try await mock.send(.sigterm, fromPID: 4242)
     #expect(log.all == ["a background", "a save", "a terminate"])
     #expect(report.problems.isEmpty)
-    let exit = mock.core.exit
+    let exit = mock.exit
     #expect(exit?.code == 143 && exit?.wasKilled == true)
     let reason = "killed by SIGTERM from pid 4242 uid 0, not stopped by the service manager"
     #expect(exit?.description.hasPrefix("exit status 143: \(reason)\n") == true)
   }
 
-  @Test func unlessItIsAskedForAKillIsAStop() async {
+  @Test func unlessItIsAskedForAKillIsAStop() async throws {
     let mock = MockLifecycleSubject()
-    await mock.send(.sigterm, fromPID: 4242)
-    #expect(mock.core.exit?.code == 0 && mock.core.exit?.wasKilled == false)
+    try await mock.send(.sigterm, fromPID: 4242)
+    #expect(mock.exit?.code == 0 && mock.exit?.wasKilled == false)
   }
 
-  @Test func theServiceManagersSignalIsAStop() async {
+  @Test func theServiceManagersSignalIsAStop() async throws {
     let mock = MockLifecycleSubject(configuration: Self.configuration)
-    await mock.send(.sigterm)
-    #expect(mock.core.exit?.code == 0)
+    try await mock.send(.sigterm)
+    #expect(mock.exit?.code == 0)
   }
 
-  @Test func otherReasonsToEndAreNoKills() async {
+  @Test func otherReasonsToEndAreNoKills() async throws {
     let called = MockLifecycleSubject(configuration: Self.configuration)
-    await called.send(.terminate, cause: LifecycleCause(.api))
+    try await called.send(.terminate, cause: LifecycleCause(.api))
     let interrupted = MockLifecycleSubject(configuration: Self.configuration)
-    await interrupted.send(.sigint, fromPID: 4242)
-    #expect(called.core.exit?.code == 0 && interrupted.core.exit?.code == 0)
+    try await interrupted.send(.sigint, fromPID: 4242)
+    #expect(called.exit?.code == 0 && interrupted.exit?.code == 0)
   }
 
   /// The first counts: a daemon that ends already is not killed.
-  @Test func aKillDuringAStopIsNone() async {
+  @Test func aKillDuringAStopIsNone() async throws {
     var configuration = Self.configuration
     configuration.stopDelay = .seconds(5)
     let mock = MockLifecycleSubject(configuration: configuration)
     mock.inject(.terminate, cause: LifecycleCause(.api))
     mock.inject(.sigterm, fromPID: 4242)
     await mock.advance(by: .seconds(5))
-    #expect(mock.core.exit?.code == 0)
+    #expect(mock.exit?.code == 0)
   }
 
   /// Too soon after the first to count for anything else.
-  @Test func aSignalOfTheServiceManagersMakesAStopOfAKill() async {
+  @Test func aSignalOfTheServiceManagersMakesAStopOfAKill() async throws {
     var configuration = Self.configuration
     configuration.stopDelay = .seconds(5)
     let mock = MockLifecycleSubject(configuration: configuration)
     mock.inject(.sigterm, fromPID: 4242)
     mock.inject(.sigterm, fromPID: 1)
-    #expect(mock.core.exit == nil)
+    #expect(mock.exit == nil)
     await mock.advance(by: .seconds(5))
-    #expect(mock.core.exit?.code == 0 && mock.core.exit?.wasKilled == false)
+    #expect(mock.exit?.code == 0 && mock.exit?.wasKilled == false)
   }
 
   @Test(arguments: [UnitJob.stop, .restart, .tryRestart])
-  func aJobThatStopsMakesAStopOfAKill(_ job: UnitJob) async {
+  func aJobThatStopsMakesAStopOfAKill(_ job: UnitJob) async throws {
     let mock = MockLifecycleSubject(configuration: Self.configuration)
     mock.setUnitJob(job)
-    await mock.send(.sigterm, fromPID: 4242)
-    #expect(mock.core.exit?.code == 0)
+    try await mock.send(.sigterm, fromPID: 4242)
+    #expect(mock.exit?.code == 0)
   }
 
   /// systemd waits for a reload, or for READY=1: it does not want the end.
   @Test(arguments: [UnitJob.start, .reload, .other("verify-active"), nil])
-  func aJobThatDoesNotStopIsNoReason(_ job: UnitJob?) async {
+  func aJobThatDoesNotStopIsNoReason(_ job: UnitJob?) async throws {
     let mock = MockLifecycleSubject(configuration: Self.configuration)
     mock.setUnitJob(.stop)
     mock.setUnitJob(job)
-    await mock.send(.sigterm, fromPID: 4242)
-    #expect(mock.core.exit?.code == 143)
+    try await mock.send(.sigterm, fromPID: 4242)
+    #expect(mock.exit?.code == 143)
   }
 
   // MARK: Other failures
 
-  @Test func afterAHookThatFailsTheStatusIsThatFailures() async {
+  @Test func afterAHookThatFailsTheStatusIsThatFailures() async throws {
     let mock = MockLifecycleSubject(configuration: Self.configuration)
     let failing = Scripted(save: { _ in throw Failure() })
     mock.addObserver(failing)
-    await mock.send(.sigterm, fromPID: 4242)
-    #expect(mock.core.exit?.code == 70 && mock.core.exit?.wasKilled == false)
+    try await mock.send(.sigterm, fromPID: 4242)
+    #expect(mock.exit?.code == 70 && mock.exit?.wasKilled == false)
   }
 
   @Test func aBodyThatThrowsHasItsOwnStatus() {
@@ -173,17 +173,17 @@ import Testing
     #expect(exit?.code == 1 && exit?.wasKilled == false)
   }
 
-  @Test func aThirdSignalIsNoKill() async {
+  @Test func aThirdSignalIsNoKill() async throws {
     var configuration = Self.configuration
     configuration.escalationDelay = .zero
     let mock = MockLifecycleSubject(configuration: configuration)
     let gate = Gate()
     let stuck = Scripted(save: { _ in await gate.wait() })
     mock.addObserver(stuck)
-    await mock.settled()
+    try await mock.settled()
     for _ in 1...3 { mock.inject(.sigterm, fromPID: 4242) }
     #expect(mock.immediateExitCode == 143)
-    #expect(mock.core.exit?.code == 143 && mock.core.exit?.wasKilled == false)
+    #expect(mock.exit?.code == 143 && mock.exit?.wasKilled == false)
     gate.open()
   }
 
@@ -192,42 +192,42 @@ import Testing
   /// A daemon that was killed, and whose hooks have ended: systemd is being asked.
   private func asking(
     _ configuration: LifecycleConfiguration = Self.configuration
-  ) async -> (core: LifecycleCore, facts: FactLog) {
+  ) async throws -> (core: LifecycleCore, facts: FactLog) {
     let facts = FactLog()
     let core = LifecycleCore(
       configuration: configuration, time: .virtual(VirtualTime()), sinks: [facts],
       killRule: KillRule(superiors: [1], asksForJob: true), exitProcess: { _ in })
-    await core.launchForTesting()
+    _ = await core.launch()
     core.receive(LifecycleEvent(.terminate, cause: Self.cause(.process(pid: 4242, uid: 0))))
-    await core.untilIdle()
+    try await core.untilIdle()
     #expect(core.exit == nil && facts.names.last == "seems killed")
     return (core, facts)
   }
 
-  @Test func theExitWaitsForTheAnswer() async {
-    let (core, facts) = await asking()
+  @Test func theExitWaitsForTheAnswer() async throws {
+    let (core, facts) = try await asking()
     core.unitJobIsKnown(nil)
     #expect(core.exit?.code == 143 && facts.names.last == "terminated 143")
     core.close()
   }
 
-  @Test func aStopThatWasRequestedMeanwhileIsOne() async {
-    let (core, facts) = await asking()
+  @Test func aStopThatWasRequestedMeanwhileIsOne() async throws {
+    let (core, facts) = try await asking()
     core.unitJobIsKnown(.stop)
     #expect(core.exit?.code == 0 && facts.names.last == "terminated 0")
     core.close()
   }
 
-  @Test func aSignalOfTheServiceManagersIsAnAnswer() async {
-    let (core, _) = await asking()
+  @Test func aSignalOfTheServiceManagersIsAnAnswer() async throws {
+    let (core, _) = try await asking()
     core.receive(LifecycleEvent(.terminate, cause: Self.cause(.process(pid: 1, uid: 0))))
     #expect(core.exit?.code == 0)
     core.close()
   }
 
   /// Once.
-  @Test func withoutAnAnswerItIsAKillAfterASecond() async {
-    let (core, facts) = await asking()
+  @Test func withoutAnAnswerItIsAKillAfterASecond() async throws {
+    let (core, facts) = try await asking()
     await core.advance(by: .milliseconds(999))
     #expect(core.exit == nil)
     await core.advance(by: .milliseconds(1))
@@ -238,26 +238,26 @@ import Testing
     core.close()
   }
 
-  @Test func theStopHasNoMoreTimeForThat() async {
+  @Test func theStopHasNoMoreTimeForThat() async throws {
     var configuration = Self.configuration
     configuration.stopTimeout = .milliseconds(600)
-    let (core, _) = await asking(configuration)
+    let (core, _) = try await asking(configuration)
     // The other half is for the process's end.
     await core.advance(by: .milliseconds(300))
     #expect(core.exit?.code == 143)
     core.close()
   }
 
-  @Test func whoEndsByAJobIsNotAskedAboutAgain() async {
+  @Test func whoEndsByAJobIsNotAskedAboutAgain() async throws {
     let facts = FactLog()
     let core = LifecycleCore(
       configuration: Self.configuration, time: .virtual(VirtualTime()), sinks: [facts],
       killRule: KillRule(superiors: [1], asksForJob: true), exitProcess: { _ in })
     let early = Scripted(save: { _ in core.unitJobIsKnown(.stop) })
     core.add(early)
-    await core.launchForTesting()
+    _ = await core.launch()
     core.receive(LifecycleEvent(.terminate, cause: Self.cause(.process(pid: 4242, uid: 0))))
-    await core.untilIdle()
+    try await core.untilIdle()
     #expect(core.exit?.code == 0 && !facts.names.contains("seems killed"))
     core.close()
   }
@@ -267,7 +267,7 @@ import Testing
   @Test func systemdIsToldWhy() async throws {
     let manager = try FakeServiceManager()
     let mock = MockLifecycleSubject(configuration: Self.configuration, serviceManager: manager)
-    await mock.send(.sigterm, fromPID: 4242)
+    try await mock.send(.sigterm, fromPID: 4242)
     let last = try await manager.next(containing: "EXIT_STATUS")
     #expect(last["EXIT_STATUS"] == "143")
     #expect(

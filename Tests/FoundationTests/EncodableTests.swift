@@ -133,7 +133,7 @@ private let outcomeWords = [
     var configuration = LifecycleConfiguration(logsProblems: false)
     configuration.systemd.exitsWithFailureWhenKilled = true
     let mock = MockLifecycleSubject(configuration: configuration)
-    await mock.send(.sigterm, fromPID: 4242)
+    try await mock.send(.sigterm, fromPID: 4242)
     let exit = try object(try #require(mock.exit))
     #expect(exit["code"] as? Int == 143 && exit["wasKilled"] as? Bool == true)
   }
