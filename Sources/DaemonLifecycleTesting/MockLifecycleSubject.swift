@@ -228,7 +228,8 @@ public final class MockLifecycleSubject: LifecycleObservable {
     LifecycleCause(.signal(signal, pid: pid, uid: uid, coalesced: 1))
   }
 
-  /// Says what systemd is doing with the service: what `unitJob(within:)` answers from now on. `nil` until then.
+  /// Says what systemd is doing with the service: what `unitJob(within:)` answers from now on. `nil` until then. With
+  /// `SystemdConfiguration.exitsWithFailureWhenKilled`, a job that stops makes any SIGTERM a stop.
   public func setUnitJob(_ job: UnitJob?) { core.unitJobIsKnown(job) }
 
   // MARK: The record

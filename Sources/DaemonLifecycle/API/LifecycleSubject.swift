@@ -44,7 +44,7 @@ public final class LifecycleSubject: LifecycleObservable {
     core = LifecycleCore(
       configuration: configuration.settled(on: integration.platform), sinks: integration.sinks,
       readiness: integration.readiness, watchdogPeriod: integration.watchdogPeriod,
-      asksForUnitJob: integration.asksForUnitJob)
+      asksForUnitJob: integration.asksForUnitJob, killRule: integration.killRule)
     signals = SignalSource(
       map: configuration.signals, isSupervised: integration.isSupervised,
       waker: core.executor.poll.waker)

@@ -15,6 +15,8 @@ struct ServiceIntegration {
   private(set) var isSupervised = false
   /// One of the sources finds out what systemd is doing with the service that terminates.
   private(set) var asksForUnitJob = false
+  /// What is a kill rather than a stop, if that is to make a difference.
+  private(set) var killRule: KillRule?
 
   /// Who runs the daemon where systemd does not, if how long a stop may take is to be taken from that.
   private(set) var platform: HostingPlatform?
@@ -38,6 +40,10 @@ struct ServiceIntegration {
     if isSupervised, systemd.notifies { addNotifications(systemd) }
     addPressure(systemd)
     addBuses(systemd)
+    if isSupervised, systemd.exitsWithFailureWhenKilled {
+      let superiors = systemd.environment.superiors(parent: getppid())
+      killRule = KillRule(superiors: superiors, asksForJob: asksForUnitJob)
+    }
     if let file = configuration.livenessFile { addLiveness(file, configuration.livenessPeriod) }
     sinks.append(log)
     readiness = configuration.readinessFile.map { [log] in
@@ -170,5 +176,14 @@ struct ServiceIntegration {
       "\(name) is \(period), and the shortest that this process supports is \(shortest): make it longer."
     )
     return shortest
+  }
+}
+
+extension ServiceEnvironment {
+  /// Who may end the daemon. systemd is process 1 or, for a user's service, the process that MANAGERPID names. Mostly
+  /// it is the parent, too; where that is a wrapper, it passes on what it was sent. And the daemon may end itself.
+  func superiors(parent: Int32) -> Set<Int32> {
+    let manager = variables["MANAGERPID"].flatMap { Int32($0) }
+    return Set([1, manager ?? 0, parent, processID].filter { $0 > 0 })
   }
 }

@@ -23,6 +23,26 @@ public struct SystemdConfiguration: Sendable {
   /// Whether systemd is asked over the bus, when the termination begins, if it is a restart or a stop: see
   /// `unitJob(within:)`. Default true.
   public var readsUnitJob = true
+  /// Whether a SIGTERM that the service manager has not sent, and for which it has no job that stops the service, makes
+  /// the daemon end with status 143, so that `Restart=on-failure` starts it again after a stray kill(1). Default false:
+  /// status 0, after which systemd leaves it down.
+  ///
+  ///     configuration.systemd.exitsWithFailureWhenKilled = true
+  ///
+  /// All else is as in a stop: the drain, the hooks, the report. A hook or body that fails keeps its own status.
+  /// These are not kills: `systemctl stop` and `systemctl kill`, a signal of the parent or of the daemon itself,
+  /// SIGINT, SIGHUP, a call of `terminate()`, the end of the body. A signal from systemd after a kill turns it into a
+  /// stop. Where systemd has not started the process, nothing is a kill.
+  ///
+  /// `ExecStop=` may kill, too. So systemd is asked over the bus for its job when the last hook has ended; the exit
+  /// waits for the answer for at most a second of what the stop has left. If there is none, or ``readsUnitJob`` is
+  /// off, the sender alone decides, and it was a kill: a stop that ends with 143 leaves the unit down but marked as
+  /// failed, while a kill that ends with 0 leaves the service dead.
+  ///
+  /// A sender outside of the process's pid namespace (`PrivatePIDs=`, a container) may be the service manager, so it
+  /// counts as that. In a mock, process 1 is the service manager: `send(.sigterm, fromPID: 4242)` is a kill, unless
+  /// `setUnitJob(.stop)` was called.
+  public var exitsWithFailureWhenKilled = false
   /// Whether a suspend of the machine is heard of, and delayed until the hooks have ended where logind
   /// grants a delay lock, which takes root or polkit. Default true.
   public var suspend = true
@@ -53,7 +73,7 @@ public struct SystemdConfiguration: Sendable {
   /// Whether anything is used of which a process has but one.
   var usesService: Bool {
     notifies || watchdog || readsStopTimeout || readsUnitJob || suspend || shutdown || session
-      || pressure == nil
+      || pressure == nil || exitsWithFailureWhenKilled
   }
 
   /// A configuration in which nothing of systemd is used.

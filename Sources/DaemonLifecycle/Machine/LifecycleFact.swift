@@ -40,6 +40,8 @@ enum LifecycleFact: Sendable {
   case problems([LifecycleReport.Entry])
   /// The subject is gone before its end; nothing more is told.
   case closed
+  /// The daemon seems to be killed rather than stopped: does the service manager want the end? The exit waits for that.
+  case seemsKilled
   /// All is over; the process ends with this.
   case terminated(LifecycleExit)
 }

@@ -203,7 +203,7 @@ extension LifecycleMachine {
 
   // MARK: The exit
 
-  /// WillTerminate has been delivered: whoever waits for the end gets it.
+  /// WillTerminate has been delivered: whoever waits for the end gets it, unless the service manager is asked first.
   mutating func conclude(
     _ report: LifecycleReport, code: Int32? = nil, at now: MonotonicTime,
     _ effects: inout Effects
@@ -212,9 +212,12 @@ extension LifecycleMachine {
     let error = body.failure?.error
     // A hook that threw is counted as failed, a body that threw by its own code.
     let severity = max(stop.failedLaunch?.severity ?? 0, report.severity)
+    let code = code ?? LifecycleExit.code(bodyFailed: error != nil, severity: severity)
+    let wasKilled = code == 0 && isKilled
+    if wasKilled, asksForJob(report, at: now, &effects) { return }
     let exit = LifecycleExit(
-      code: code ?? LifecycleExit.code(bodyFailed: error != nil, severity: severity),
-      cause: cause, report: report, failedLaunch: stop.failedLaunch, error: error)
+      code: wasKilled ? LifecycleExit.killedCode : code, cause: cause, report: report,
+      failedLaunch: stop.failedLaunch, error: error, wasKilled: wasKilled)
     guard stop.end(exit) else { return }
     effects.publish(.terminated(exit))
     effects.messages.append(.exited(exit))

@@ -19,15 +19,18 @@ struct LifecycleMachine: ~Copyable, Sendable {
     let hasServiceManager: Bool
     /// How long it waits for a ping; `nil`: it does not.
     let watchdogPeriod: Duration?
+    /// What is a kill rather than a stop; `nil`: nothing is.
+    let killRule: KillRule?
 
     init(
       configuration: LifecycleConfiguration, hasServiceManager: Bool = false,
-      watchdogPeriod: Duration? = nil
+      watchdogPeriod: Duration? = nil, killRule: KillRule? = nil
     ) {
       self.configuration = configuration
       hookNanoseconds = configuration.hookDeadline.saturatedNanoseconds
       self.hasServiceManager = hasServiceManager
       self.watchdogPeriod = watchdogPeriod
+      self.killRule = killRule
     }
   }
 
@@ -74,6 +77,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
     /// `run` waits for the end.
     case runWaits
     case stopTimeout(Duration)
+    /// What the service manager is doing with the service; `nil`: nothing, or it could not be asked.
+    case unitJob(UnitJob?)
     /// How long logind waits for a delay lock.
     case sleepDelay(Duration)
     case watchdogTick(stall: Duration, asksMainActor: Bool)
@@ -126,6 +131,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
       stop.runWaits()
       stop.expectExit(configuration, at: now)
     case .stopTimeout(let timeout): allowStop(timeout, at: now, &effects)
+    case .unitJob(let job): unitJobIsKnown(job, at: now, &effects)
     case .sleepDelay(let delay): sleep.delay(until: now.advanced(by: delay))
     case .watchdogTick(let stall, let asks): watchdogTick(stall, asks, at: now, &effects)
     case .checkHealth(let cause, let asks): checkHealth(cause, asks, at: now, &effects)
@@ -150,6 +156,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     switch event.kind {
     case .suspend: sleep.announce()
     case .resume: sleep.forgetDelay()
+    case .terminate: noteOrder(event.cause, at: now, &effects)
     default: break
     }
     if !isSameStop(event, at: now, &effects), !drains(event, at: now, &effects) {
@@ -190,6 +197,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     _ effects: inout Effects
   ) {
     if case .draining(_, let end) = stop.phase, end <= now { endDrain(at: now, &effects) }
+    if case .asking(_, _, let end) = stop.phase, end <= now { endQuestion(at: now, &effects) }
     expire(statuses, at: now, &effects)
     publishProgress(at: now, &effects)
     publish(health.timePassed(at: now), &effects)

@@ -10,6 +10,8 @@ struct Stop: Sendable {
     case draining(LifecycleEvent, until: MonotonicTime)
     /// The termination has begun. So it has in the registry.
     case stopping(Start)
+    /// WillTerminate has been delivered, and the end looks like a kill: the service manager is asked, until then.
+    case asking(LifecycleReport, Start, until: MonotonicTime)
     /// WillTerminate has been delivered.
     case ended(LifecycleExit, Start)
   }
@@ -28,6 +30,10 @@ struct Stop: Sendable {
   var escalation = Escalation()
   /// What the service manager allows, once it has said so.
   private(set) var allowed: Duration?
+  /// The service manager has sent a signal to end the daemon, the first one or a later one.
+  private var hasBeenOrdered = false
+  /// What the service manager was doing with the service when it was last asked; `nil`: nothing, or it was not asked.
+  var job: UnitJob?
   /// The launch's report, once it has ended the daemon.
   var failedLaunch: LifecycleReport?
   /// `run` waits for the end, so the exit grace applies to what comes after it.
@@ -42,14 +48,21 @@ struct Stop: Sendable {
   var start: Start? {
     switch phase {
     case .serving, .draining: nil
-    case .stopping(let start), .ended(_, let start): start
+    case .stopping(let start), .asking(_, let start, _), .ended(_, let start): start
     }
   }
 
-  /// When the clock has something to do. A drain has a budget: nearly always there is none, and no event to be copied.
+  /// The service manager wants the end.
+  var isOrdered: Bool { hasBeenOrdered || job?.stopsUnit == true }
+
+  /// When the clock has something to do. All but serving has a budget: nearly always there is none, and nothing of the
+  /// phase to be copied.
   var deadline: MonotonicTime {
-    if budget != nil, case .draining(_, let end) = phase { return end }
-    return exitDeadline
+    guard budget != nil else { return exitDeadline }
+    switch phase {
+    case .draining(_, let end), .asking(_, _, let end): return end
+    case .serving, .stopping, .ended: return exitDeadline
+    }
   }
 
   // MARK: The drain
@@ -98,6 +111,19 @@ struct Stop: Sendable {
   mutating func extend(by extra: Duration) -> Bool {
     guard let budget, !budget.isHurried else { return false }
     self.budget.update { $0.extend(by: extra) }
+    return true
+  }
+
+  // MARK: A kill
+
+  mutating func order() { hasBeenOrdered = true }
+
+  /// Holds the exit back, once, for the service manager's answer; false when there is no time for one.
+  mutating func ask(_ report: LifecycleReport, at now: MonotonicTime) -> Bool {
+    guard case .stopping(let start) = phase, let budget else { return false }
+    let end = min(now.advanced(by: KillRule.patience), budget.end)
+    guard end > now else { return false }
+    phase = .asking(report, start, until: end)
     return true
   }
 

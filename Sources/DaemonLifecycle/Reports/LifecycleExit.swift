@@ -6,9 +6,10 @@
 /// | 1 | the body of `run` threw |
 /// | 70 (EX_SOFTWARE) | a hook of the launch or of the termination threw |
 /// | 124 (as timeout(1)) | one of these hooks, or the body, did not end in time or could not be called |
+/// | 143 (128 + SIGTERM) | it was killed, and ``SystemdConfiguration/exitsWithFailureWhenKilled`` is set |
 /// | 128 + n | a third signal *n* cut the termination short |
 ///
-/// The first that applies, in the order 128 + n, 1, 124, 70. An observer that is gone is no failure.
+/// The first that applies, in the order 128 + n, 1, 124, 70, 143. An observer that is gone is no failure.
 public struct LifecycleExit: Sendable, CustomStringConvertible {
   /// The status for exit(3).
   public let code: Int32
@@ -20,23 +21,36 @@ public struct LifecycleExit: Sendable, CustomStringConvertible {
   public let failedLaunch: LifecycleReport?
   /// The error of the body of `run`, if that ended the run.
   public let error: (any Error)?
+  /// Whether the daemon has ended with status 143 because somebody other than the service manager killed it, where
+  /// ``SystemdConfiguration/exitsWithFailureWhenKilled`` is set. ``cause`` says who.
+  public let wasKilled: Bool
 
   package init(
     code: Int32, cause: LifecycleCause, report: LifecycleReport, failedLaunch: LifecycleReport?,
-    error: (any Error)?
+    error: (any Error)?, wasKilled: Bool = false
   ) {
     self.code = code
     self.cause = cause
     self.report = report
     self.failedLaunch = failedLaunch
     self.error = error
+    self.wasKilled = wasKilled
   }
 
-  /// The code, then the reports.
+  /// The code, and the kill if it was one, then the reports.
   public var description: String {
     let launch = failedLaunch.map { ["\($0)"] } ?? []
-    return (["exit status \(code)"] + launch + ["\(report)"]).joined(separator: "\n")
+    let status = "exit status \(code)" + (wasKilled ? ": \(reason)" : "")
+    return ([status] + launch + ["\(report)"]).joined(separator: "\n")
   }
+
+  /// The cause, and what is wrong with it.
+  var reason: String {
+    wasKilled ? "killed by \(cause), not stopped by the service manager" : "\(cause)"
+  }
+
+  /// As a shell has it for what SIGTERM has ended.
+  static let killedCode: Int32 = 143
 
   static func code(bodyFailed: Bool, severity: Int) -> Int32 {
     if bodyFailed { return 1 }

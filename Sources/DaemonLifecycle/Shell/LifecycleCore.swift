@@ -106,7 +106,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     time: TimeSource = .monotonic, executor: HookExecutor = HookExecutor(),
     recorder: (any LifecycleRecorder)? = nil,
     sinks: [any LifecycleSink] = [], readiness: ReadinessMarker? = nil,
-    watchdogPeriod: Duration? = nil, asksForUnitJob: Bool = false,
+    watchdogPeriod: Duration? = nil, asksForUnitJob: Bool = false, killRule: KillRule? = nil,
     preservation: PreservationSlot? = nil,
     exitProcess: @escaping @Sendable (Int32) -> Void = { _exit($0) }
   ) {
@@ -123,7 +123,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     self.exitProcess = exitProcess
     let policy = LifecycleMachine.Policy(
       configuration: configuration, hasServiceManager: sinks.contains { $0.isServiceManager },
-      watchdogPeriod: watchdogPeriod)
+      watchdogPeriod: watchdogPeriod, killRule: killRule)
     state = Mutex(State(machine: LifecycleMachine(policy, state: initialState)))
     executor.client = self
   }

@@ -120,8 +120,9 @@ extension LifecycleReport.Entry {
 ///     {"cause":{…},"code":70,"error":{…},"failedLaunch":{…},"report":{…}}
 ///
 /// `failedLaunch` is the report of a launch that ended the daemon, `error` what the body of `run` threw.
+/// `"wasKilled":true` is there only for a kill that counts as a failure.
 extension LifecycleExit: Encodable {
-  private enum Key: String, CodingKey { case code, cause, report, failedLaunch, error }
+  private enum Key: String, CodingKey { case code, cause, report, failedLaunch, error, wasKilled }
 
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: Key.self)
@@ -130,5 +131,6 @@ extension LifecycleExit: Encodable {
     try container.encode(report, forKey: .report)
     try container.encodeIfPresent(failedLaunch, forKey: .failedLaunch)
     try container.encodeIfPresent(error.map { RecordedError($0) }, forKey: .error)
+    if wasKilled { try container.encode(true, forKey: .wasKilled) }
   }
 }

@@ -15,7 +15,8 @@ import Synchronization
 ///     --sick=FILE            checkHealth throws while the file exists
 ///     --state=FILE           a save appends a line, on disk when the hook returns
 ///     --watch=UNIT  --session  --shutdown  --pressure  --empty-map  --quiet-systemd
-///     --deadline=SECONDS  --budget=SECONDS
+///     --deadline=SECONDS  --budget=SECONDS  --revive
+///     --part=SECONDS         a part of it fails once, and is well again after so long
 ///
 /// SIGRTMIN+1 blocks every thread of Swift's pool, SIGRTMIN+2 the main actor, for good.
 final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver,
@@ -41,6 +42,7 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     configuration.systemd.watchedUnits = options.all("--watch")
     configuration.systemd.session = options.has("--session")
     configuration.systemd.shutdown = options.has("--shutdown")
+    configuration.systemd.exitsWithFailureWhenKilled = options.has("--revive")
     if options.has("--pressure") {
       configuration.systemd.pressure = [.memory, .cpu, .io]
     }
@@ -61,11 +63,29 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
         }
       },
     ]
-    let result = try await lifecycle.run()
+    let result = try await runParts()
     withExtendedLifetime(tokens) {}
     for entry in result.report.entries { say("entry \(entry)") }
     say("exit \(result.code)")
     exit(options.has("--sum") ? Int32(sum.load(ordering: .relaxed)) : result.code)
+  }
+
+  private func runParts() async throws -> LifecycleExit {
+    guard let period = options.seconds("--part") else { return try await lifecycle.run() }
+    let lifecycle = lifecycle
+    let hasFailed = Mutex(false)
+    return try await lifecycle.run {
+      try await lifecycle.foreground(
+        restarting: .backoff(initial: .milliseconds(10), within: period), name: "part"
+      ) {
+        let isFirst = hasFailed.withLock { hasFailed in
+          defer { hasFailed = true }
+          return !hasFailed
+        }
+        if isFirst { throw Rejection(description: "the part fails") }
+        try await lifecycle.clock.sleep(for: .seconds(86_400))
+      }
+    }
   }
 
   // MARK: Hooks
