@@ -77,7 +77,8 @@ private final class EveryHook: LaunchObserver, ForegroundObserver, BackgroundObs
     let notes = Notes<String>()
     let remove = center.note(name) { notes.add($0.object.map { "\(type(of: $0))" } ?? "nothing") }
     try await mock.launch()
-    for event in [.reload, .suspend, .resume, .pressure(.io), .checkHealth, .terminate]
+    for errand in LifecycleErrand.allCases { mock.core.receive(LifecycleEvent(.errand(errand))) }
+    for event in [.suspend, .resume, .pressure(.io), .checkHealth, .terminate]
       as [MockLifecycleSubject.Event]
     {
       try await mock.send(event)
