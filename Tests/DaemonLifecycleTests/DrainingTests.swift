@@ -142,9 +142,10 @@ import Testing
     try await mock.settled()
     await task.value
     #expect(mock.exit != nil && log.all.last == "server returned")
-    // It was the pause's to finish, so its report names who was cut off.
-    let paused = try #require(mock.reports.first { $0.cause.signal == .sigusr1 })
-    #expect(paused.problems.map(\.observer) == ["server"])
+    // It was the pause's to finish, so its report names who was cut off; and the stop's to wait for it.
+    let paused = try #require(mock.exit?.overtakenPause)
+    #expect(paused.cause.signal == .sigusr1 && paused.problems.map(\.observer) == ["server"])
+    #expect(mock.exit?.code == 124)
   }
 
   @Test func aSuspendDrains() async throws {

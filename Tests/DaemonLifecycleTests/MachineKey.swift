@@ -66,6 +66,7 @@ extension LifecycleMachine {
     key.add(left(until: stop.exitDeadline, from: now))
     key.add(stop.isAwaited)
     key.add(stop.failedLaunch?.severity ?? -1)
+    key.add(stop.overtakenPause?.severity ?? -1)
     guard let budget = stop.budget else { return key.add(-1) }
     key.add(left(until: budget.end, from: now))
     key.add(left(until: budget.end(of: .kind(.didEnterBackground)), from: now))

@@ -25,6 +25,8 @@ struct ActiveTransition: Sendable {
     began = now
   }
 
+  var isPause: Bool { kind == .background || kind == .suspend }
+
   /// The first entries are taken as they are, not copied.
   mutating func add(_ new: [LifecycleReport.Entry]) {
     if entries.isEmpty { entries = new } else { entries += new }

@@ -211,13 +211,15 @@ extension LifecycleMachine {
     guard let cause = registry.termination else { return }
     let error = body.failure?.error
     // A hook that threw is counted as failed, a body that threw by its own code.
-    let severity = max(stop.failedLaunch?.severity ?? 0, report.severity)
+    let severity = max(
+      stop.failedLaunch?.severity ?? 0, stop.overtakenPause?.severity ?? 0, report.severity)
     let code = code ?? LifecycleExit.code(bodyFailed: error != nil, severity: severity)
     let wasKilled = code == 0 && isKilled
     if wasKilled, asksForJob(report, at: now, &effects) { return }
     let exit = LifecycleExit(
       code: wasKilled ? LifecycleExit.killedCode : code, cause: cause, report: report,
-      failedLaunch: stop.failedLaunch, error: error, wasKilled: wasKilled)
+      failedLaunch: stop.failedLaunch, overtakenPause: stop.overtakenPause, error: error,
+      wasKilled: wasKilled)
     guard stop.end(exit) else { return }
     effects.publish(.terminated(exit))
     effects.messages.append(.exited(exit))

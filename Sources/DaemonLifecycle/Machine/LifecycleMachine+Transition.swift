@@ -24,6 +24,7 @@ extension LifecycleMachine {
     var report = LifecycleReport(cause: ended.cause, entries: ended.entries)
     report.isOvertaken = ended.isOvertaken
     report.span = stop.span(of: ended, to: now)
+    if ended.isPause { stop.noteOvertakenPause(report) }
     effects.publish(.ended(ended.kind, report, ended.began.duration(to: now), snapshot))
     effects.messages.append(.reported(report, isHealthCheck: false))
     if case .launch = ended.cause.origin { launchEnded(report, at: now, &effects) }

@@ -36,6 +36,8 @@ struct Stop: Sendable {
   var job: UnitJob?
   /// The launch's report, once it has ended the daemon.
   var failedLaunch: LifecycleReport?
+  /// The report of a pause that the termination has overtaken, once that has cut off what it waited for.
+  private(set) var overtakenPause: LifecycleReport?
   /// `run` waits for the end, so the exit grace applies to what comes after it.
   private(set) var isAwaited = false
   /// When the process is ended because it has not ended by itself.
@@ -125,6 +127,13 @@ struct Stop: Sendable {
     guard end > now else { return false }
     phase = .asking(report, start, until: end)
     return true
+  }
+
+  /// A pause has ended: kept if the termination has cut off what it waited for.
+  mutating func noteOvertakenPause(_ report: LifecycleReport) {
+    guard let start else { return }
+    let wasCut = report.entries.contains { $0.outcome.severity > 1 && $0.ended >= start.time }
+    if wasCut { overtakenPause = report }
   }
 
   // MARK: The exit

@@ -119,10 +119,10 @@ extension LifecycleReport.Entry {
 ///     {"cause":{…},"code":0,"report":{…}}
 ///     {"cause":{…},"code":70,"error":{…},"failedLaunch":{…},"report":{…}}
 ///
-/// `failedLaunch` is the report of a launch that ended the daemon, `error` what the body of `run` threw.
+/// `failedLaunch` is the report of a launch that ended the daemon, `overtakenPause` that of a pause that the stop cut off, `error` what the body of `run` threw.
 /// `"wasKilled":true` is there only for a kill that counts as a failure.
 extension LifecycleExit: Encodable {
-  private enum Key: String, CodingKey { case code, cause, report, failedLaunch, error, wasKilled }
+  private enum Key: String, CodingKey { case code, cause, report, failedLaunch, overtakenPause, error, wasKilled }
 
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: Key.self)
@@ -130,6 +130,7 @@ extension LifecycleExit: Encodable {
     try container.encode(cause, forKey: .cause)
     try container.encode(report, forKey: .report)
     try container.encodeIfPresent(failedLaunch, forKey: .failedLaunch)
+    try container.encodeIfPresent(overtakenPause, forKey: .overtakenPause)
     try container.encodeIfPresent(error.map { RecordedError($0) }, forKey: .error)
     if wasKilled { try container.encode(true, forKey: .wasKilled) }
   }
