@@ -122,7 +122,9 @@ extension LifecycleReport.Entry {
 /// `failedLaunch` is the report of a launch that ended the daemon, `overtakenPause` that of a pause that the stop cut off, `error` what the body of `run` threw.
 /// `"wasKilled":true` is there only for a kill that counts as a failure.
 extension LifecycleExit: Encodable {
-  private enum Key: String, CodingKey { case code, cause, report, failedLaunch, overtakenPause, error, wasKilled }
+  private enum Key: String, CodingKey {
+    case code, cause, report, failedLaunch, overtakenPause, error, wasKilled
+  }
 
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: Key.self)
