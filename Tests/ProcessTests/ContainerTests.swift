@@ -2,6 +2,8 @@ import Foundation
 import TestSupport
 import XCTest
 
+@testable import DaemonLifecycle
+
 /// A daemon as process 1, without an init: what a container runs.
 final class ContainerTests: XCTestCase {
   private var directory = ""
@@ -144,6 +146,20 @@ final class ContainerTests: XCTestCase {
     container.send(SIGTERM)
     XCTAssertEqual(try container.process.wait(within: 15), .status(124))
     XCTAssertTrue(container.process.output.contains { $0.hasPrefix("saver save") })
+  }
+
+  /// `docker stop` has no marker but this, and ten seconds.
+  func testAHangingPauseOfProcessOneDoesNotCostTheSave() throws {
+    let container = try Container(
+      "ProbeDaemon", ["hosted"], until: "started", stderrToStdout: true)
+    let killed = now() + HostingPlatform.container.gracePeriod / .seconds(1)
+    container.send(SIGTERM)
+    try container.process.expect("saved", within: killed - now())
+    XCTAssertEqual(try container.process.wait(within: killed - now()), .status(124))
+    XCTAssertTrue(
+      container.process.output.contains {
+        $0.contains("Runs on a container, since the daemon is process 1")
+      })
   }
 
   /// What it leaves behind goes before the next one's launch.

@@ -1,7 +1,7 @@
 import Testing
 
 /// A kill is not a stop: `--revive` is `exitsWithFailureWhenKilled`.
-@Suite("kills", .machines, .describesUnits) struct KillTests {
+@Suite("kills", .machines, .describesUnits) struct KilledDaemonTests {
   private static let restarts = ["Restart=on-failure", "RestartSec=0"]
   /// Kills, and is not done before the daemon is: else systemd sends a SIGTERM of its own right behind.
   private static let killingStop =

@@ -8,7 +8,7 @@ import Testing
 @testable import DaemonLifecycle
 
 /// A kill is not a stop: `exitsWithFailureWhenKilled`.
-@Suite(.timeLimit(.minutes(1))) struct KillTests {
+@Suite(.timeLimit(.minutes(1))) struct KilledDaemonTests {
   private static var configuration: LifecycleConfiguration {
     var configuration = LifecycleConfiguration(logsProblems: false)
     configuration.systemd.exitsWithFailureWhenKilled = true
