@@ -214,9 +214,11 @@ extension LifecycleObservable {
     core.receive(LifecycleEvent(.enterForeground(reason)))
   }
 
+  /// The name of 0.1 for ``pause(for:)``.
   @available(*, deprecated, renamed: "pause(for:)")
   public func enterBackground(for reason: BackgroundReason = .operator) { pause(for: reason) }
 
+  /// The name of 0.1 for ``resume(for:)``.
   @available(*, deprecated, renamed: "resume(for:)")
   public func enterForeground(for reason: BackgroundReason = .operator) { resume(for: reason) }
 

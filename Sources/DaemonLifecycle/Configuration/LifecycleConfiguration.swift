@@ -146,31 +146,38 @@ public struct LifecycleConfiguration: Sendable {
 
 /// Which terminations log their timeline.
 public enum TimelineLogging: Sendable, Hashable {
-  case always, never
+  /// Each one.
+  case always
+  /// None.
+  case never
   /// Those with a hook that did not complete, that a second signal has hurried, or that took longer than this.
   case problemsOrSlower(than: Duration)
 }
 
 // The names of 0.1.
 extension LifecycleConfiguration {
+  /// The name of 0.1 for ``stopTimeout``.
   @available(*, deprecated, renamed: "stopTimeout")
   public var stopBudget: Duration? {
     get { stopTimeout }
     set { stopTimeout = newValue }
   }
 
+  /// The name of 0.1 for ``stopDelay``.
   @available(*, deprecated, renamed: "stopDelay")
   public var drainDelay: Duration {
     get { stopDelay }
     set { stopDelay = newValue }
   }
 
+  /// What 0.1 had in place of ``timelineLogging``.
   @available(*, deprecated, message: "timelineLogging says it, and more")
   public var logsTimeline: Bool {
     get { timelineLogging != .never }
     set { timelineLogging = newValue ? .always : .never }
   }
 
+  /// The name of 0.1 for ``takeStopTimeout(fromEnvironment:preStop:in:)``.
   @available(*, deprecated, renamed: "takeStopTimeout(fromEnvironment:preStop:in:)")
   @discardableResult
   public mutating func takeStopBudget(
