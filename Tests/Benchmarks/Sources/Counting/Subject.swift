@@ -16,3 +16,26 @@ package func check(_ isTrue: Bool, _ sentence: @autoclosure () -> String) {
   print("\(sentence())")
   exit(70)
 }
+
+/// Saves, one after another, each with its report.
+package struct Saves {
+  private let lifecycle: LifecycleSubject
+  private var reports: AsyncStream<LifecycleReport>.Iterator
+
+  package init(_ lifecycle: LifecycleSubject) {
+    self.lifecycle = lifecycle
+    reports = lifecycle.reports().makeAsyncIterator()
+  }
+
+  /// Returns when every hook has ended.
+  package mutating func next() async -> LifecycleReport {
+    lifecycle.saveState()
+    while let report = await reports.next() {
+      if !report.entries.isEmpty, report.entries[0].notification == ShouldSaveState.self {
+        return report
+      }
+    }
+    check(false, "the subject is gone")
+    exit(1)
+  }
+}

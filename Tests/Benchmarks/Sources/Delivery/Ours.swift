@@ -11,8 +11,9 @@ func subject<O: CountingObserver>(count: Int, of _: O.Type, concurrent: Bool) as
   let observers = (0..<count).map { _ in O() }
   let phase = LifecyclePhase(order: 0, concurrent: concurrent)
   for observer in observers { lifecycle.addObserver(observer, phase: phase) }
+  var saves = Saves(lifecycle)
   await report(count: count) {
-    let report = await lifecycle.post(ShouldSaveState())
+    let report = await saves.next()
     check(report.entries.count == count, "\(report.entries.count) entries for \(count) observers")
   }
   await checkCounts(observers)

@@ -36,7 +36,8 @@ import Synchronization
     let all = (0..<observers).map { _ in O() }
     let phase = LifecyclePhase(order: 0, concurrent: concurrent)
     for observer in all { lifecycle.addObserver(observer, phase: phase) }
-    await count(deliveries) { await lifecycle.post(ShouldSaveState()) }
+    var saves = Saves(lifecycle)
+    await count(deliveries) { await saves.next() }
     await checkCounts(all)
   }
 
