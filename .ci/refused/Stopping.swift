@@ -1,0 +1,4 @@
+// Must not compile: to end the daemon: terminate(); to give its signals back: restoreSignals()
+import DaemonLifecycle
+
+func stop(_ lifecycle: LifecycleSubject) { lifecycle.stop() }
