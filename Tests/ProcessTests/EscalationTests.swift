@@ -27,15 +27,12 @@ final class EscalationTests: XCTestCase {
     return shell
   }
 
-  /// As systemd's `KillMode=control-group`.
+  /// As systemd's `KillMode=control-group`. Where the second comes before the first was taken up, the kernel makes one
+  /// of them, and nobody hears of it.
   func testAWrapperThatRelaysWhatTheGroupGetsHurriesNobody() throws {
     let shell = try wrapped("TERM")
     kill(-shell.pid, SIGTERM)
     try finishes(shell)
-    // One that comes before the first was taken up is counted with it.
-    XCTAssertTrue(
-      shell.output.contains { $0.contains("taken as the same stop") || $0.contains("(2 times)") },
-      shell.output.joined(separator: "\n"))
   }
 
   func testAWrapperThatRelaysCtrlCHurriesNobody() throws {

@@ -66,7 +66,8 @@ final class TimelineTests: XCTestCase {
     daemon.send(SIGTERM)
     XCTAssertEqual(try daemon.wait(), .status(0))
     let lines = timeline([try String(contentsOfFile: path, encoding: .utf8)])
-    XCTAssertEqual(lines.count, 2, "\(lines)")
+    // The launch may still have to end first: its last hook is what the test has seen.
+    XCTAssertEqual(lines.filter { !$0.contains("(launch)") }.count, 2, "\(lines)")
   }
 
   func testPollerdShowsWhoWasSlow() throws {
