@@ -101,7 +101,7 @@ import Testing
   func theSecondSignalHurries(_ release: Release) async throws {
     try await release.test { machine in
       let probe = try await machine.lifecycle(
-        "--stuck=background --deadline=3600", "TimeoutStopSec=600")
+        "--stuck=background --deadline=3600 --escalation=0", "TimeoutStopSec=600")
       try await probe.start()
       try await probe.kill("TERM")
       try await probe.waitForMessage("background: SIGTERM")
@@ -116,7 +116,7 @@ import Testing
   func theThirdSignalEnds(_ release: Release) async throws {
     try await release.test { machine in
       let probe = try await machine.lifecycle(
-        "--stuck=background --stuck=save --deadline=3600", "TimeoutStopSec=600")
+        "--stuck=background --stuck=save --deadline=3600 --escalation=0", "TimeoutStopSec=600")
       try await probe.start()
       try await probe.kill("TERM")
       try await probe.waitForMessage("background: SIGTERM")

@@ -15,7 +15,7 @@ import Synchronization
 ///     --sick=FILE            checkHealth throws while the file exists
 ///     --state=FILE           a save appends a line, on disk when the hook returns
 ///     --watch=UNIT  --session  --shutdown  --pressure  --empty-map  --quiet-systemd
-///     --deadline=SECONDS  --budget=SECONDS  --revive
+///     --deadline=SECONDS  --budget=SECONDS  --escalation=SECONDS  --revive
 ///     --part=SECONDS         a part of it fails once, and is well again after so long
 ///
 /// SIGRTMIN+1 blocks every thread of Swift's pool, SIGRTMIN+2 the main actor, for good.
@@ -37,6 +37,7 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     configuration.signals[.realTime(2)!] = .post(BlockMain())
     if options.has("--empty-map") { configuration.signals = [.sigterm: .terminate] }
     if let deadline = options.seconds("--deadline") { configuration.hookDeadline = deadline }
+    if let delay = options.seconds("--escalation") { configuration.escalationDelay = delay }
     configuration.stopTimeout = options.seconds("--budget")
     if options.has("--quiet-systemd") { configuration.systemd = .off }
     configuration.systemd.watchedUnits = options.all("--watch")
