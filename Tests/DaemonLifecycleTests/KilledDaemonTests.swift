@@ -248,6 +248,15 @@ import Testing
     core.close()
   }
 
+  /// Found by a simulated life: systemd says what it allows while it is being asked.
+  @Test func norIfThatIsLearntMeanwhile() async throws {
+    let (core, _) = try await asking()
+    core.handle(.stopTimeout(.milliseconds(600)))
+    await core.advance(by: .milliseconds(300))
+    #expect(core.exit?.code == 143)
+    core.close()
+  }
+
   @Test func whoEndsByAJobIsNotAskedAboutAgain() async throws {
     let facts = FactLog()
     let core = LifecycleCore(

@@ -102,8 +102,13 @@ struct Stop: Sendable {
   mutating func allow(_ timeout: Duration, _ configuration: LifecycleConfiguration) {
     allowed = timeout
     budget.update { $0.limit(configuration, allowed: timeout) }
-    if case .draining(let event, let end) = phase, let budget {
+    guard let budget else { return }
+    switch phase {
+    case .draining(let event, let end):
       phase = .draining(event, until: min(end, budget.drainEnd(configuration)))
+    case .asking(let report, let start, let end):
+      phase = .asking(report, start, until: min(end, budget.end))
+    case .serving, .stopping, .ended: break
     }
   }
 
