@@ -269,7 +269,15 @@ private func constants(
     stop.begin(configuration, overtaking: nil, at: at(0))
     stop.expedite(at: at(1))
     #expect(stop.budget?.end == at(6))
-    #expect(!stop.extend(by: .seconds(10)) && stop.budget?.end == at(6))
+    #expect(!stop.extend(by: .seconds(10), at: at(5)) && stop.budget?.end == at(6))
+  }
+
+  /// Found by a simulated life: systemd allows less than what has passed, and a hook asks for more.
+  @Test mutating func whereNothingIsLeftMoreTimeCountsFromNow() throws {
+    stop.begin(configuration, overtaking: nil, at: at(0))
+    let over = try #require(stop.budget?.end).advanced(by: .seconds(2))
+    #expect(stop.extend(by: .seconds(10), at: over))
+    #expect(stop.budget?.end == over.advanced(by: .seconds(15)))  // and the reserve of five
   }
 }
 

@@ -106,7 +106,7 @@ extension LifecycleMachine {
     guard gain > .zero else { return }
     var grace: Duration?
     // The service manager is told, so the stop may take that much longer.
-    if !policy.hasServiceManager || !stop.extend(by: gain),
+    if !policy.hasServiceManager || !stop.extend(by: gain, at: now),
       let limit = limit(of: call.delivery, at: now)
     {
       deadline = min(deadline, limit.cancel)

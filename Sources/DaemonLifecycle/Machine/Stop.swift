@@ -115,9 +115,9 @@ struct Stop: Sendable {
   mutating func expedite(at now: MonotonicTime) { budget.update { $0.expedite(at: now) } }
 
   /// The service manager allows for more time. Not after a second signal.
-  mutating func extend(by extra: Duration) -> Bool {
+  mutating func extend(by extra: Duration, at now: MonotonicTime) -> Bool {
     guard let budget, !budget.isHurried else { return false }
-    self.budget.update { $0.extend(by: extra) }
+    self.budget.update { $0.extend(by: extra, at: now) }
     return true
   }
 

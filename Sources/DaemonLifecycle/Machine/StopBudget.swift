@@ -65,7 +65,9 @@ struct StopBudget {
     return began.advanced(by: min(configuration.stopDelay, free - min(hook, free / 2)))
   }
 
-  mutating func extend(by extra: Duration) {
+  /// Where nothing was left any more, the time counts from now, and the reserve is there again.
+  mutating func extend(by extra: Duration, at now: MonotonicTime) {
+    if end <= now { end = now.advanced(by: reserve) }
     end = end.advanced(by: max(.zero, extra))
     isExtended = true
   }
