@@ -229,7 +229,7 @@ import Testing
   @Test func aLimitThatDoesNotFitIsSaid() async throws {
     let observed = ObservedCore(Self.configuration(stop: .seconds(20)))
     observed.core.add(
-      Scripted(), .init(name: .given("server"), deadline: .seconds(60)))
+      Scripted(), .init(name: "server", deadline: .seconds(60)))
     let warning = try #require(observed.log.names.first { $0.hasPrefix("warning") })
     #expect(warning.contains("server: its limit of 60.0 s does not fit into a stop"), "\(warning)")
     #expect(warning.contains("leaves 9.0 s"), "\(warning)")
@@ -238,7 +238,7 @@ import Testing
   @Test func itIsSaidToowhenTheServiceManagerAllowsLess() async throws {
     let observed = ObservedCore(LifecycleConfiguration(logsProblems: false))
     observed.core.add(
-      Scripted(), .init(name: .given("server"), deadline: .seconds(60)))
+      Scripted(), .init(name: "server", deadline: .seconds(60)))
     #expect(!observed.log.names.contains { $0.hasPrefix("warning") })
     observed.core.receive(.stopTimeout(.seconds(30)))
     #expect(observed.log.names.contains { $0.contains("server: its limit of 60.0 s") })

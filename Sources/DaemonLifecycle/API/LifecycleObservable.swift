@@ -36,7 +36,7 @@ extension LifecycleObservable {
   }
 
   /// How the daemon has ended; `nil` until then.
-  public var exit: LifecycleExit? { core.state.withLock { $0.machine.stop.exit } }
+  public var exit: LifecycleExit? { core.exit }
 
   // MARK: Observers
 
@@ -59,7 +59,7 @@ extension LifecycleObservable {
     deadline: Duration? = nil
   ) {
     core.add(
-      observer, .init(phase: phase, name: name.map { .given($0) }, deadline: deadline))
+      observer, .init(name: name, phase: phase, deadline: deadline))
   }
 
   /// As ``addObserver(_:name:phase:deadline:)``, for what comes and goes while the daemon lives: held weakly, so somebody
@@ -78,7 +78,7 @@ extension LifecycleObservable {
   ) {
     core.add(
       observer, isOwned: false,
-      .init(phase: phase, name: name.map { .given($0) }, deadline: deadline))
+      .init(name: name, phase: phase, deadline: deadline))
   }
 
   /// Removes everything that an observer, or an owner, has registered. Sends nothing: no hook of it begins
@@ -109,7 +109,7 @@ extension LifecycleObservable {
   ) -> ObservationToken {
     token(
       .closure(for: type, body),
-      .init(phase: phase, name: name.map { .given($0) }, deadline: deadline),
+      .init(name: name, phase: phase, deadline: deadline),
       .closure(file: file, line: line))
   }
 
@@ -130,7 +130,7 @@ extension LifecycleObservable {
     let hook = Hook.closure(for: type, owner: Owner.self, body)
     _ = core.add(
       closures: [hook], owner: owner,
-      .init(phase: phase, name: name.map { .given($0) }, deadline: deadline),
+      .init(name: name, phase: phase, deadline: deadline),
       name: .type(Owner.self))
   }
 
@@ -143,7 +143,7 @@ extension LifecycleObservable {
     _ body: @escaping @Sendable (any LifecycleNotification) async throws -> Void
   ) -> ObservationToken {
     token(
-      .wildcard(body), .init(phase: phase, name: name.map { .given($0) }, deadline: deadline),
+      .wildcard(body), .init(name: name, phase: phase, deadline: deadline),
       .closure(file: file, line: line))
   }
 
@@ -299,7 +299,7 @@ extension LifecycleObservable {
     let place = ObserverName.foreground(file: file, line: line)
     try await run(
       ForegroundRounds { _ in try await body() },
-      .init(phase: phase, name: name.map { .given($0) } ?? place))
+      .init(name: name, orElse: place, phase: phase))
   }
 
   /// Runs `body` while the daemon is in the foreground, and lets it finish what it has begun: for servers.
@@ -340,7 +340,7 @@ extension LifecycleObservable {
     let place = ObserverName.foreground(file: file, line: line)
     try await run(
       ForegroundRounds(drains: true, body),
-      .init(phase: phase, name: name.map { .given($0) } ?? place, deadline: limit))
+      .init(name: name, orElse: place, phase: phase, deadline: limit))
   }
 
   /// As ``foreground(name:phase:file:line:_:)``, for a part that may fail: a body that throws is run again after a while, and
@@ -371,7 +371,7 @@ extension LifecycleObservable {
     let place = name.map { ObserverName.given($0) } ?? .foreground(file: file, line: line)
     let supervisor = RestartingBody(core, policy, place, body)
     try await run(
-      ForegroundRounds { _ in try await supervisor.run() }, .init(phase: phase, name: place))
+      ForegroundRounds { _ in try await supervisor.run() }, .init(orElse: place, phase: phase))
   }
 
   /// Returns when no more rounds begin.

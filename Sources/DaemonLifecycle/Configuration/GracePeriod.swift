@@ -40,8 +40,13 @@ extension LifecycleConfiguration {
     guard ours > .zero else {
       throw invalid("no more than the \(preStop.inSeconds) s that the preStop hook takes of it")
     }
-    let budget = ours - min(.seconds(2), ours / 10)
+    let budget = Self.stopTimeout(within: ours)
     stopTimeout = min(stopTimeout ?? budget, budget)
     return stopTimeout
+  }
+
+  /// What a stop may take of a grace period: somebody else counts that, and began before us.
+  static func stopTimeout(within gracePeriod: Duration) -> Duration {
+    gracePeriod - min(.seconds(2), gracePeriod / 10)
   }
 }

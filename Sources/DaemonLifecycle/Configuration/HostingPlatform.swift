@@ -40,8 +40,8 @@ struct HostingPlatform: Sendable {
       ?? (isProcessOne ? container : nil)
   }
 
-  /// What a stop may take: somebody else counts, and began before us.
-  var stopTimeout: Duration { gracePeriod - min(.seconds(2), gracePeriod / 10) }
+  /// What a stop may take.
+  var stopTimeout: Duration { LifecycleConfiguration.stopTimeout(within: gracePeriod) }
 
   /// For the log, at the start.
   var sentence: String {

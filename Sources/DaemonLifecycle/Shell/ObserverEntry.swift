@@ -2,11 +2,21 @@
 final class ObserverEntry: Sendable {
   /// What the user says of an observer beside the observer itself.
   struct Options: Sendable {
-    var phase = LifecyclePhase.standard
+    var phase: LifecyclePhase
     /// `nil`: named after its type, or its place in the source.
     var name: ObserverName?
     /// How long each of its hooks may take; `nil`: as the phase or the configuration says.
     var deadline: Duration?
+
+    /// - Parameter place: The name of what the user gives none.
+    init(
+      name: String? = nil, orElse place: ObserverName? = nil,
+      phase: LifecyclePhase = .standard, deadline: Duration? = nil
+    ) {
+      self.name = name.map { .given($0) } ?? place
+      self.phase = phase
+      self.deadline = deadline
+    }
   }
 
   let id: ObserverID

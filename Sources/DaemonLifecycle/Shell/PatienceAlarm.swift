@@ -1,4 +1,3 @@
-import CLinux
 import DaemonSystemd
 import Synchronization
 
@@ -35,12 +34,16 @@ final class PatienceAlarm: Sendable {
       guard let waited = Self.untilPatienceEnds(patience, core, isOver) else { return }
       let error = ImpatienceError(after: waited, pending: core.pending)
       if waiter.end(throwing: error), !isOver.wait(for: .seconds(2)) {
-        Self.say(
-          error.reason + " Its test can't go on: Swift's thread pool is blocked. Still pending: "
+        StandardError.writeLine(
+          "lifecycle: " + error.reason
+            + " Its test can't go on: Swift's thread pool is blocked. Still pending: "
             + error.pending.joined(separator: "; "))
       }
     }
-    if !isRunning { Self.say("There is no thread that could end a wait for what never happens.") }
+    if !isRunning {
+      StandardError.writeLine(
+        "lifecycle: There is no thread that could end a wait for what never happens.")
+    }
   }
 
   func cancel() { isOver.signal() }
@@ -58,12 +61,6 @@ final class PatienceAlarm: Sendable {
       seen = now
       if rounds > 0, rounds == 10 || turn.came(within: patience / 4) { return patience * rounds }
     }
-  }
-
-  /// On standard error, where a test's runner shows it.
-  private static func say(_ sentence: String) {
-    var line = "lifecycle: " + sentence + "\n"
-    line.withUTF8 { _ = write(2, $0.baseAddress, $0.count) }
   }
 }
 

@@ -5,6 +5,7 @@ import Synchronization
 final class RestartingBody: Sendable {
   private let core: LifecycleCore
   private let name: ObserverName
+  private let policy: RestartPolicy
   private let body: @Sendable @isolated(any) () async throws -> Void
   /// Over all rounds: a pause makes no failure forgotten.
   private let history: Mutex<RestartHistory>
@@ -15,6 +16,7 @@ final class RestartingBody: Sendable {
   ) {
     self.core = core
     self.name = name
+    self.policy = policy
     self.body = body
     history = Mutex(RestartHistory(policy))
   }
@@ -42,22 +44,18 @@ final class RestartingBody: Sendable {
     guard let (delay, number) = history.withLock({ $0.failed(at: now, share: share) }) else {
       throw error
     }
-    let limit = history.withLock { $0.policy.intensity }
     core.handle(
       .warning(
-        "\(name) has failed: \(error). It is run again in \(delay.inSeconds) s (\(number) of \(limit))."
+        "\(name) has failed: \(error). It is run again in \(delay.inSeconds) s (\(number) of \(policy.intensity))."
       ))
     return delay
   }
 
   /// Tells the service manager when the body has been well for as long as failures count; `nil`: nothing has failed.
   private func watchForHealth() -> Task<Void, Never>? {
-    let (period, isForgotten) = history.withLock {
-      ($0.policy.period, $0.isForgotten(at: clock.now))
-    }
-    if isForgotten { return nil }
-    return Task.detached { [weak core, clock] in
-      guard (try? await clock.sleep(for: period)) != nil else { return }
+    if history.withLock({ $0.isForgotten(at: clock.now) }) { return nil }
+    return Task.detached { [weak core, clock, policy] in
+      guard (try? await clock.sleep(for: policy.period)) != nil else { return }
       core?.handle(.recovered)
     }
   }
