@@ -62,7 +62,8 @@ import Testing
     let task = serve(mock, busy: .seconds(19))
     try await untilServing("server")
     mock.inject(.sigterm)
-    try await eventually { log.all == ["server finishes"] }
+    try await mock.untilSleeping()
+    #expect(log.all == ["server finishes"])
     await mock.advance(by: .seconds(19))
     try await mock.settled()
     await task.value
@@ -75,7 +76,8 @@ import Testing
     let task = serve(mock, busy: .seconds(1000))
     try await untilServing("server")
     mock.inject(.sigterm)
-    try await eventually { log.all == ["server finishes"] }
+    try await mock.untilSleeping()
+    #expect(log.all == ["server finishes"])
     await mock.advance(by: .milliseconds(19_999))
     #expect(mock.exit == nil)
     await mock.advance(by: .milliseconds(1))
@@ -97,7 +99,8 @@ import Testing
     let task = serve(mock, busy: .seconds(1000))
     try await untilServing("server")
     mock.inject(.sigterm)
-    try await eventually { log.all == ["server finishes"] }
+    try await mock.untilSleeping()
+    #expect(log.all == ["server finishes"])
     await mock.advance(by: .seconds(1))
     mock.inject(.sigterm)
     try await mock.settled()
@@ -111,7 +114,8 @@ import Testing
     let task = serve(mock, busy: .seconds(3))
     try await untilServing("server")
     mock.inject(.sigusr1)
-    try await eventually { log.all == ["server finishes"] }
+    try await mock.untilSleeping()
+    #expect(log.all == ["server finishes"])
     // It waits: rounds never overlap.
     mock.inject(.sigusr2)
     await mock.advance(by: .seconds(2))
@@ -122,6 +126,7 @@ import Testing
     try await eventually { log.all.contains("server serves") }
     #expect(log.all == ["server finishes", "server has answered", "server serves"])
     mock.inject(.sigterm)
+    try await mock.untilSleeping()
     await mock.advance(by: .seconds(3))
     try await mock.settled()
     await task.value
@@ -134,7 +139,8 @@ import Testing
     let task = serve(mock, draining: .seconds(60), busy: .seconds(1000))
     try await untilServing("server")
     mock.inject(.sigusr1)
-    try await eventually { log.all == ["server finishes"] }
+    try await mock.untilSleeping()
+    #expect(log.all == ["server finishes"])
     await mock.advance(by: .seconds(30))
     #expect(log.all == ["server finishes"])
     mock.inject(.sigterm)
@@ -153,7 +159,8 @@ import Testing
     let task = serve(mock, busy: .seconds(2))
     try await untilServing("server")
     mock.inject(.suspend)
-    try await eventually { log.all == ["server finishes"] }
+    try await mock.untilSleeping()
+    #expect(log.all == ["server finishes"])
     await mock.advance(by: .seconds(2))
     let report = try await mock.settled()
     #expect(report.problems.isEmpty && log.all.last == "server has answered")
@@ -168,9 +175,11 @@ import Testing
     let second = serve(mock, name: "b", busy: .seconds(1))
     try await untilServing("b")
     mock.inject(.sigterm)
-    try await eventually { log.all == ["b finishes"] }
+    try await mock.untilSleeping()
+    #expect(log.all == ["b finishes"])
     await mock.advance(by: .seconds(1))
     try await eventually { log.all.contains("a finishes") }
+    try await mock.untilSleeping()
     #expect(Array(log.all.prefix(2)) == ["b finishes", "b has answered"])
     await mock.advance(by: .seconds(1))
     try await mock.settled()
@@ -185,7 +194,7 @@ import Testing
     let tasks = ["a", "b"].map { serve(mock, name: $0, phase: phase, busy: .seconds(15)) }
     try await untilServing("a", "b")
     mock.inject(.sigterm)
-    try await eventually { log.all.count == 2 }
+    try await mock.untilSleeping(2)
     await mock.advance(by: .seconds(15))
     try await mock.settled()
     for task in tasks { await task.value }

@@ -137,15 +137,20 @@ extension LifecycleCore {
   /// Hooks have run as far as they can, and what was woken sleeps again, as a loop does.
   ///
   /// What else a woken task does on the cooperative pool can't be seen: it is given turns, and up to a
-  /// fifth of a second to sleep again. A hook that blocks its thread is given as long.
+  /// fifth of a second to sleep again; longer when the pool has other work, since each turn waits behind it. A hook
+  /// that blocks its thread is given as long.
   private nonisolated(nonsending) func untilQuiet(sleeping count: Int) async {
-    let patience = MonotonicTime.now().advanced(by: .milliseconds(200))
+    for _ in 0..<20 { await Self.giveTurn(.background) }
     var turns = 0
-    while turns < 20 || !executor.isQuiet || sleeping < count {
-      if turns >= 20, MonotonicTime.now() > patience { return }
-      await Task.detached(priority: .background) { await Task.yield() }.value
+    while !executor.isQuiet || sleeping < count, turns < 50 {
+      try? await Task.sleep(for: .milliseconds(4))
+      await Self.giveTurn(.medium)
       turns += 1
     }
+  }
+
+  private static nonisolated(nonsending) func giveTurn(_ priority: TaskPriority) async {
+    await Task.detached(priority: priority) { await Task.yield() }.value
   }
 
   /// A sentence for each thing that has not come to its end.
