@@ -135,3 +135,10 @@ let package = Package(
       swiftSettings: strict),
   ]
 )
+
+// For scripts: TEST_TARGETS=DaemonLifecycleTests,StateStoreTests builds no other tests.
+if let kept = Context.environment["TEST_TARGETS"]?.split(separator: ",") {
+  package.targets.removeAll { target in
+    target.type == .test && !kept.contains { $0 == target.name }
+  }
+}
