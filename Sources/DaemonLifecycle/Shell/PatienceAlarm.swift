@@ -21,9 +21,9 @@ package struct ImpatienceError: Error {
 
 /// Ends a test's wait when nothing happens for a while.
 ///
-/// On a thread of its own: what a test is stuck on may be Swift's cooperative pool, or Dispatch. The time starts anew
-/// whenever a hook has begun or ended, and while the pool is so busy with other tests that nothing gets its turn, up to ten
-/// times: a slow machine is no fault.
+/// On a thread of its own: what a test is stuck on may be Swift's cooperative pool, or Dispatch. The time starts again
+/// whenever a hook has begun or ended. A slow machine is no fault: where the pool is so busy with other tests that nothing
+/// gets its turn at once, the time does not count, until ten times as much has passed.
 final class PatienceAlarm: Sendable {
   /// Signalled when the wait is over and the test goes on.
   private let isOver = Semaphore()
@@ -52,14 +52,20 @@ final class PatienceAlarm: Sendable {
   private static func untilPatienceEnds(
     _ patience: Duration, _ core: LifecycleCore, _ isOver: Semaphore
   ) -> Duration? {
-    var (seen, rounds) = (core.hooksUnderWay, 0)
+    let slice = patience / 10
+    var seen = core.hooksUnderWay
+    var (slices, promptSlices) = (0, 0)
     while true {
       let turn = PoolTurn()
-      if isOver.wait(for: patience) { return nil }
+      if isOver.wait(for: slice) { return nil }
       let now = core.hooksUnderWay
-      rounds = now == seen ? rounds + 1 : 0
-      seen = now
-      if rounds > 0, rounds == 10 || turn.came(within: patience / 4) { return patience * rounds }
+      guard now == seen else {
+        (seen, slices, promptSlices) = (now, 0, 0)
+        continue
+      }
+      slices += 1
+      if turn.came(within: slice / 5) { promptSlices += 1 }
+      if promptSlices == 10 || slices == 100 { return slice * slices }
     }
   }
 }
