@@ -37,7 +37,7 @@ extension MachineTest {
   /// Waits for an entry, of those chosen, that `matches`; old ones count.
   @discardableResult
   func waitForJournal(
-    _ choice: String..., within limit: Duration = .seconds(20),
+    _ choice: String..., within limit: Duration = .seconds(60),
     at location: SourceLocation = #_sourceLocation,
     where matches: @escaping @Sendable (JournalEntry) -> Bool
   ) async throws -> JournalEntry {

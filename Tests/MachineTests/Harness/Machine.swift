@@ -54,7 +54,7 @@ final class Machine: Sendable {
   }
 
   /// Waits until it is off, after `systemctl poweroff`; what it has left is in `share`.
-  func waitUntilOff(within limit: Duration = .seconds(30)) async throws {
+  func waitUntilOff(within limit: Duration = .seconds(60)) async throws {
     let deadline = ContinuousClock.now + limit
     while FileManager.default.fileExists(atPath: "/proc/\(leader)") {
       guard ContinuousClock.now < deadline else {

@@ -45,7 +45,7 @@ extension Service {
   /// Waits until `STATUS=` is one that `matches`.
   @discardableResult
   func waitForStatus(
-    within limit: Duration = .seconds(20), at location: SourceLocation = #_sourceLocation,
+    within limit: Duration = .seconds(60), at location: SourceLocation = #_sourceLocation,
     where matches: @escaping @Sendable (String) -> Bool
   ) async throws -> String {
     try await wait("StatusText", within: limit, at: location, where: matches)
@@ -53,7 +53,7 @@ extension Service {
 
   /// Waits until the watchdog has been pinged so many times more.
   func waitForPings(
-    _ count: Int, within limit: Duration = .seconds(30),
+    _ count: Int, within limit: Duration = .seconds(60),
     at location: SourceLocation = #_sourceLocation
   ) async throws {
     let seen = Mutex(0)

@@ -29,7 +29,7 @@ extension MachineTest {
 
   /// Waits until a shell script succeeds, asking again and again; its arguments are $1, $2…
   func wait(
-    until script: String, _ arguments: String..., within limit: Duration = .seconds(20)
+    until script: String, _ arguments: String..., within limit: Duration = .seconds(60)
   ) async throws {
     let loop = "until (\(script)) >/dev/null 2>&1; do sleep .05; done; echo done"
     guard try await machine.firstLine(of: loop, arguments, within: limit, where: { $0 }) != nil

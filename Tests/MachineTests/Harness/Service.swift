@@ -41,7 +41,7 @@ struct Service: Sendable {
 
   /// Waits until a property has a value.
   func wait(
-    _ property: String, is value: String, within limit: Duration = .seconds(20),
+    _ property: String, is value: String, within limit: Duration = .seconds(60),
     at location: SourceLocation = #_sourceLocation
   ) async throws {
     try await wait(property, within: limit, at: location) { $0 == value }
@@ -50,7 +50,7 @@ struct Service: Sendable {
   /// Waits until a property has a value that `matches`, and returns it.
   @discardableResult
   func wait(
-    _ property: String, within limit: Duration = .seconds(20),
+    _ property: String, within limit: Duration = .seconds(60),
     at location: SourceLocation = #_sourceLocation,
     where matches: @escaping @Sendable (String) -> Bool
   ) async throws -> String {
@@ -87,7 +87,7 @@ struct Service: Sendable {
   /// `after` another entry if there is one.
   @discardableResult
   func waitForMessage(
-    _ prefix: String, after earlier: JournalEntry? = nil, within limit: Duration = .seconds(20),
+    _ prefix: String, after earlier: JournalEntry? = nil, within limit: Duration = .seconds(60),
     at location: SourceLocation = #_sourceLocation
   ) async throws -> JournalEntry {
     try await waitForEntry(after: earlier, within: limit, at: location) {
@@ -98,7 +98,7 @@ struct Service: Sendable {
   /// As `waitForMessage`, for an entry that `matches`.
   @discardableResult
   func waitForEntry(
-    after earlier: JournalEntry? = nil, within limit: Duration = .seconds(20),
+    after earlier: JournalEntry? = nil, within limit: Duration = .seconds(60),
     at location: SourceLocation = #_sourceLocation,
     where matches: @escaping @Sendable (JournalEntry) -> Bool
   ) async throws -> JournalEntry {
