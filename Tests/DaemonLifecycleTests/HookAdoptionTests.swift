@@ -52,6 +52,23 @@ extension Saver {
 private actor SavingActor: Saver { let received = ReceivedHooks() }
 @MainActor private final class SavingView: Saver { let received = ReceivedHooks() }
 
+private final class Everything: LaunchObserver, ForegroundObserver, BackgroundObserver,
+  StateObserver, ReloadObserver, SuspendObserver, ResumeObserver, PressureObserver, HealthObserver,
+  TerminationObserver, WildcardObserver
+{
+  func didFinishLaunching(_ notification: DidFinishLaunching) {}
+  func willEnterForeground(_ notification: WillEnterForeground) {}
+  func didEnterBackground(_ notification: DidEnterBackground) {}
+  func shouldSaveState(_ notification: ShouldSaveState) {}
+  func shouldReload(_ notification: ShouldReload) {}
+  func willSuspend(_ notification: WillSuspend) {}
+  func didResume(_ notification: DidResume) {}
+  func didReceivePressure(_ notification: DidReceivePressure) {}
+  func checkHealth(_ notification: CheckHealth) {}
+  func willTerminate(_ notification: WillTerminate) {}
+  func didReceive(_ notification: any LifecycleNotification) {}
+}
+
 @Suite struct HookAdoptionTests {
   private let launchAndSave = ["DidFinishLaunching", "ShouldSaveState"]
 
@@ -121,7 +138,20 @@ private actor SavingActor: Saver { let received = ReceivedHooks() }
   @Test func aHookIsInAnExtensionOrAProtocolOfTheUsers() async throws {
     #expect(kinds(try await life(of: Split())) == launchAndSave)
     #expect(kinds(try await life(of: SavingActor())) == ["ShouldSaveState", "WillTerminate"])
-    #expect(kinds(try await life(of: await SavingView())) == ["ShouldSaveState", "WillTerminate"])
+    #expect(kinds(try await life(of: SavingView())) == ["ShouldSaveState", "WillTerminate"])
+  }
+
+  /// What is declared is not searched for.
+  @Test func whatATypeDeclaresIsKnown() {
+    func declared(by type: any LifecycleObserver.Type) -> Set<ObjectIdentifier?> {
+      Set(Hook.declared(by: type).map(\.notification))
+    }
+    let kinds = NotificationKind.allCases.map { ObjectIdentifier($0.row.type) }
+    #expect(declared(by: Everything.self) == Set(kinds + [nil]))
+    #expect(declared(by: Split.self).count == 2 && declared(by: SavingActor.self).count == 2)
+    #expect(declared(by: Box<Int>.self).count == 1)
+    #expect(Split._actorCast == nil && SavingView._actorCast == nil)
+    #expect(SavingActor._actorCast != nil && ForeignActor._actorCast != nil)
   }
 
   @Test func onlyAnObserverWithoutAnyHookIsAnError() async throws {
