@@ -67,17 +67,18 @@ public struct ServiceEnvironment: Sendable {
       guard let sign = bytes.firstIndex(of: UInt8(ascii: "=")) else { continue }
       let name = String(decoding: UnsafeRawBufferPointer(rebasing: bytes[..<sign]), as: UTF8.self)
       let value = UnsafeRawBufferPointer(rebasing: bytes[(sign + 1)...])
-      if String(validating: bytes, as: UTF8.self) == nil,
-        !entries.contains(where: { $0.name == name })
-      {
-        notText.append(name)
-      }
+      if !Self.isText(bytes), !entries.contains(where: { $0.name == name }) { notText.append(name) }
       entries.append(Variable(name: name, value: String(decoding: value, as: UTF8.self)))
     }
     self.entries = entries
     self.isWithheld = isWithheld
     processID = getpid()
     processInode = ServiceEnvironment.ownInode()
+  }
+
+  private static func isText(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    // Nearly always ASCII, which takes far less to find out.
+    bytes.allSatisfy { $0 < 0x80 } || String(validating: bytes, as: UTF8.self) != nil
   }
 
   private static func ownInode() -> UInt64? {
