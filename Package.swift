@@ -48,8 +48,8 @@ let package = Package(
     // Raises the limit of descriptors for the tests that run beside each other.
     .target(name: "TestLimits", path: "Tests/TestLimits"),
     .target(
-      name: "TestSupport", dependencies: ["CLinux", "TestLimits"], path: "Tests/TestSupport",
-      swiftSettings: strict),
+      name: "TestSupport", dependencies: ["CLinux", "DaemonLifecycle", "TestLimits"],
+      path: "Tests/TestSupport", swiftSettings: strict),
     .testTarget(
       name: "DaemonSystemdTests",
       dependencies: [

@@ -27,23 +27,31 @@ static void ring(void *context) {
 static void ignore(void *context) { (void)context; }
 #define YEAR (365ll * 86400 * 1000000000)
 
-bool clinux_prepare_dispatch(int milliseconds) {
-  if (!dispatch_time || !dispatch_after_f || !dispatch_get_global_queue) return true;
+static bool is_being_prepared;
+
+void clinux_begin_dispatch(void) {
+  if (!dispatch_time || !dispatch_after_f || !dispatch_get_global_queue) return;
   if (_dispatch_get_main_queue_handle_4CF) _dispatch_get_main_queue_handle_4CF();
   sem_init(&rung, 0, 0);
+  is_being_prepared = true;
   void *queue = dispatch_get_global_queue(0, OVERCOMMIT);
   // A time that is over when Dispatch looks at it, on a busy machine, needs no timer: one a year from now does.
   for (size_t i = 0; i < CLOCKS; i++) dispatch_after_f(dispatch_time(clocks[i], YEAR), queue, NULL, ignore);
-  for (size_t i = 0; i < CLOCKS; i++) dispatch_after_f(dispatch_time(clocks[i], 1000000), queue, NULL, ring);
+  // Dispatch takes them in, one after another, and then sets all clocks; so the last one to be taken in rings for all.
+  // The shorter its time, the sooner READY, and the more often it is over too soon: then Dispatch rings just before it
+  // sets the clocks.
+  dispatch_after_f(dispatch_time(clocks[0], 250000), queue, NULL, ring);
+}
+
+bool clinux_await_dispatch(int milliseconds) {
+  if (!is_being_prepared) return true;
   struct timespec end;
   clock_gettime(CLOCK_REALTIME, &end);
   end.tv_nsec += milliseconds % 1000 * 1000000L;
   end.tv_sec += milliseconds / 1000;
   end.tv_sec += end.tv_nsec / 1000000000;
   end.tv_nsec %= 1000000000;
-  for (size_t i = 0; i < CLOCKS; i++) {
-    while (sem_timedwait(&rung, &end) != 0)
-      if (errno != EINTR) return false;
-  }
+  while (sem_timedwait(&rung, &end) != 0)
+    if (errno != EINTR) return false;
   return true;
 }

@@ -8,7 +8,7 @@ extension ServiceEnvironment {
     let prefix = "\(resource.rawValue.uppercased())_PRESSURE_"
     guard let path = try absolutePath(in: prefix + "WATCH") else { return nil }
     let watch = PressureWatch(path: path)
-    guard !watch.isOff, let text = variables[prefix + "WRITE"] else { return watch }
+    guard !watch.isOff, let text = self[prefix + "WRITE"] else { return watch }
     guard let bytes = decodeBase64(text.utf8) else {
       throw malformed(prefix + "WRITE", "is not Base64")
     }

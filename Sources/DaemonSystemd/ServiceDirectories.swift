@@ -44,7 +44,7 @@ extension ServiceEnvironment {
 
   /// A list separated by ':', which a path of these can't have in it.
   func directories(in name: String) throws(SystemdError) -> [String] {
-    guard let list = variables[name] else { return [] }
+    guard let list = self[name] else { return [] }
     guard !list.utf8.contains(0) else { throw malformed(name, "has a NUL byte in it") }
     let parts = list.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
     for part in parts where part.first != UInt8(ascii: "/") {

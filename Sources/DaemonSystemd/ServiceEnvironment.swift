@@ -17,8 +17,12 @@ import CLinux
 ///
 /// Source: systemd.exec(5) of systemd 261. Safe to use from any thread.
 public struct ServiceEnvironment: Sendable {
-  /// All variables by name, the first one where a name is there twice.
-  public let variables: [String: String]
+  /// In their order. A list, since a daemon looks for few of them, and a dictionary takes longer to make than that.
+  private let entries: [Variable]
+  private struct Variable {
+    let name: String
+    let value: String
+  }
   package let processID: Int32
   /// The inode of its pidfd; `nil` where the kernel (before 6.9) has none.
   package let processInode: UInt64?
@@ -45,7 +49,7 @@ public struct ServiceEnvironment: Sendable {
 
   /// The environment of another process, for tests.
   package init(_ variables: [String: String], processID: Int32, processInode: UInt64?) {
-    self.variables = variables
+    entries = variables.map { Variable(name: $0.key, value: $0.value) }
     self.processID = processID
     self.processInode = processInode
     isWithheld = false
@@ -54,7 +58,7 @@ public struct ServiceEnvironment: Sendable {
   init(
     reading start: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, isWithheld: Bool = false
   ) {
-    var variables: [String: String] = [:]
+    var entries: [Variable] = []
     var next = start
     while let pointer = next, let entry = pointer.pointee {
       // Read right away: the C library owns the text.
@@ -62,15 +66,19 @@ public struct ServiceEnvironment: Sendable {
       next = pointer + 1
       guard let sign = bytes.firstIndex(of: UInt8(ascii: "=")) else { continue }
       let name = String(decoding: UnsafeRawBufferPointer(rebasing: bytes[..<sign]), as: UTF8.self)
-      guard variables[name] == nil else { continue }
       let value = UnsafeRawBufferPointer(rebasing: bytes[(sign + 1)...])
-      variables[name] = String(decoding: value, as: UTF8.self)
-      if String(validating: bytes, as: UTF8.self) == nil { notText.append(name) }
+      if !Self.isText(bytes), !entries.contains(where: { $0.name == name }) { notText.append(name) }
+      entries.append(Variable(name: name, value: String(decoding: value, as: UTF8.self)))
     }
-    self.variables = variables
+    self.entries = entries
     self.isWithheld = isWithheld
     processID = getpid()
     processInode = ServiceEnvironment.ownInode()
+  }
+
+  private static func isText(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    // Nearly always ASCII, which takes far less to find out.
+    bytes.allSatisfy { $0 < 0x80 } || String(validating: bytes, as: UTF8.self) != nil
   }
 
   private static func ownInode() -> UInt64? {
@@ -78,15 +86,25 @@ public struct ServiceEnvironment: Sendable {
     return clinux_own_pidfd_inode(&inode) == 0 ? inode : nil
   }
 
+  // MARK: Variables
+
+  /// All variables by name, the first one where a name is there twice. Made at each use.
+  public var variables: [String: String] {
+    Dictionary(entries.map { ($0.name, $0.value) }) { first, _ in first }
+  }
+
+  /// The variable of a name.
+  package subscript(name: String) -> String? { entries.first { $0.name == name }?.value }
+
   // MARK: Supervision
 
   /// Whether a service manager has started this very process and watches it.
   ///
   /// True with `NOTIFY_SOCKET`, and with an `INVOCATION_ID` that is not one inherited from a parent.
   public var isSupervised: Bool {
-    if let address = variables["NOTIFY_SOCKET"], !address.isEmpty { return true }
-    guard variables["INVOCATION_ID"] != nil else { return false }
-    guard let pid = variables["SYSTEMD_EXEC_PID"] else { return true }  // before systemd 248
+    if let address = self["NOTIFY_SOCKET"], !address.isEmpty { return true }
+    guard self["INVOCATION_ID"] != nil else { return false }
+    guard let pid = self["SYSTEMD_EXEC_PID"] else { return true }  // before systemd 248
     return decimal(pid.utf8, as: Int32.self) == processID
   }
 
@@ -102,7 +120,7 @@ public struct ServiceEnvironment: Sendable {
   /// - Throws: `malformedVariable`.
   public var notifySocket: String? {
     get throws(SystemdError) {
-      guard let address = variables["NOTIFY_SOCKET"], !address.isEmpty else { return nil }
+      guard let address = self["NOTIFY_SOCKET"], !address.isEmpty else { return nil }
       _ = try NotifyAddress(address)
       return address
     }
@@ -138,7 +156,7 @@ public struct ServiceEnvironment: Sendable {
   /// What is wrong with the variables, an error for each one that is malformed.
   public var problems: [SystemdError] {
     var found = notText.sorted().map {
-      SystemdError.malformedVariable(name: $0, value: variables[$0] ?? "", reason: "is not UTF-8")
+      SystemdError.malformedVariable(name: $0, value: self[$0] ?? "", reason: "is not UTF-8")
     }
     func check(_ read: () throws(SystemdError) -> Void) {
       do { try read() } catch { found.append(error) }
@@ -163,13 +181,13 @@ public struct ServiceEnvironment: Sendable {
   // MARK: Reading
 
   func malformed(_ name: String, _ reason: String) -> SystemdError {
-    .malformedVariable(name: name, value: variables[name] ?? "", reason: reason)
+    .malformedVariable(name: name, value: self[name] ?? "", reason: reason)
   }
 
   func number<Number: FixedWidthInteger>(in name: String, as: Number.Type) throws(SystemdError)
     -> Number?
   {
-    guard let text = variables[name] else { return nil }
+    guard let text = self[name] else { return nil }
     guard let number = decimal(text.utf8, as: Number.self) else {
       throw malformed(name, "is not a decimal number up to \(Number.max)")
     }
@@ -177,7 +195,7 @@ public struct ServiceEnvironment: Sendable {
   }
 
   func processID(in name: String) throws(SystemdError) -> Int32? {
-    guard let text = variables[name] else { return nil }
+    guard let text = self[name] else { return nil }
     guard let number = decimal(text.utf8, as: Int32.self), number > 0 else {
       throw malformed(name, "is not the number of a process")
     }
@@ -185,7 +203,7 @@ public struct ServiceEnvironment: Sendable {
   }
 
   func absolutePath(in name: String) throws(SystemdError) -> String? {
-    guard let path = variables[name] else { return nil }
+    guard let path = self[name] else { return nil }
     guard path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0) else {
       throw malformed(name, "is not an absolute path")
     }

@@ -4,7 +4,7 @@ extension ServiceEnvironment {
   /// - Throws: `malformedVariable`.
   public var invocationID: String? {
     get throws(SystemdError) {
-      guard let id = variables["INVOCATION_ID"] else { return nil }
+      guard let id = self["INVOCATION_ID"] else { return nil }
       guard id.utf8.allSatisfy(\.isHexDigit), id.utf8.count == 32 else {
         throw malformed("INVOCATION_ID", "is not 32 hexadecimal digits")
       }
@@ -16,7 +16,7 @@ extension ServiceEnvironment {
   /// fstat(2) of the descriptor: a shell may have redirected it.
   package var journalStream: FileIdentity? {
     get throws(SystemdError) {
-      guard let text = variables["JOURNAL_STREAM"] else { return nil }
+      guard let text = self["JOURNAL_STREAM"] else { return nil }
       let parts = text.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
         .map { decimal($0, as: UInt64.self) }
       guard parts.count == 2, let device = parts[0], let inode = parts[1] else {

@@ -18,7 +18,7 @@ extension ServiceEnvironment {
           "LISTEN_FDS", "is more than the \(most) descriptors this process may have (RLIMIT_NOFILE)"
         )
       }
-      guard let list = variables["LISTEN_FDNAMES"] else {
+      guard let list = self["LISTEN_FDNAMES"] else {
         return Array(repeating: "unknown", count: Int(count))
       }
       let parts = list.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)

@@ -73,6 +73,79 @@ import Testing
     #expect(machine.sleep.budget?.end == at(5))
   }
 
+  // MARK: Newcomers
+
+  private func newcomer(_ types: [any LifecycleNotification.Type]) -> Subscriber {
+    Subscriber(
+      id: ObserverID(value: 2, slot: 1), phase: .standard, name: .type(String.self),
+      receives: types.map { ObjectIdentifier($0) })
+  }
+
+  private func progress(
+    _ machine: borrowing LifecycleMachine, _ id: UInt64
+  ) -> LifecycleMembers.ObserverProgress? {
+    var progress: LifecycleMembers.ObserverProgress?
+    machine.registry.members.forEach { _ in
+      true
+    } _: {
+      if $0.id.value == id { progress = $0.progress }
+    }
+    return progress
+  }
+
+  @Test(arguments: [LifecycleState.foreground, .background])
+  func aNewcomerWithoutAHookForWhatItHasMissedIsSentNothing(_ state: LifecycleState) {
+    var machine = LifecycleMachine(.init(configuration: .init()), state: state)
+    var effects = Effects()
+    machine.handle(
+      .add(newcomer([ShouldSaveState.self, DidEnterBackground.self])), at: at(0), &effects)
+    #expect(effects.messages.isEmpty && effects.starts.isEmpty)
+    #expect(progress(machine, 2)?.reachedState == state)
+    let calls = starts(.event(.init(.terminate)), &machine)
+    #expect(calls.count == 1)
+  }
+
+  /// As one that was there before: it is where it would be had it waited for its turn.
+  @Test(arguments: [LifecycleState.foreground, .background])
+  func aNewcomerIsWhereItsTurnWouldHaveLeftIt(_ state: LifecycleState) {
+    var skips = LifecycleMachine(.init(configuration: .init()), state: state)
+    _ = starts(.add(newcomer([ShouldSaveState.self])), &skips)
+    var waits = LifecycleMachine(.init(configuration: .init()), state: state)
+    _ = starts(.hold, &waits)
+    _ = starts(.add(newcomer([ShouldSaveState.self])), &waits)
+    #expect(progress(waits, 2)?.reachedState == .launching)
+    _ = starts(.release, &waits)
+    #expect(progress(skips, 2) == progress(waits, 2))
+  }
+
+  @Test func aNewcomerWithAHookCatchesUp() {
+    var machine = machine()
+    let launch = starts(.add(newcomer([DidFinishLaunching.self])), &machine)
+    #expect(launch.count == 1)
+  }
+
+  /// The others go on: who comes in the midst of a step waits for its turn.
+  @Test func aNewcomerInTheMidstOfAStepWaits() throws {
+    var machine = machine()
+    let save = try #require(starts(.event(.init(.saveState)), &machine).first)
+    _ = starts(.add(newcomer([ShouldSaveState.self])), &machine)
+    #expect(progress(machine, 2)?.reachedState == .launching)
+    _ = starts(.ended(save, .completed), &machine)
+    #expect(progress(machine, 2)?.reachedState == .foreground)
+  }
+
+  /// The report of a newcomer's turn names those that have gone away, if there are any.
+  @Test func departuresAreReportedAsBefore() {
+    var machine = machine()
+    _ = starts(.gone([ObserverID(value: 1, slot: 0)]), &machine)
+    var effects = Effects()
+    machine.handle(.add(newcomer([ShouldSaveState.self])), at: at(0), &effects)
+    let entries = effects.messages.flatMap { message in
+      if case .reported(let report, _) = message { report.entries } else { [] }
+    }
+    #expect(entries.count == 1)
+  }
+
   @Test func whoAsksForAHealthCheckIsItsCause() {
     var machine = machine()
     var effects = Effects()

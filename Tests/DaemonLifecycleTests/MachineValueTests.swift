@@ -211,10 +211,10 @@ private func constants(
 
   @Test func aHookForTheTypeAndOneForAllAreTwoCalls() {
     let subscriber = subscriber(1)
-    #expect(subscriber.hookCount(for: ObjectIdentifier(ShouldSaveState.self)) == 2)
-    #expect(subscriber.hookCount(for: ObjectIdentifier(ShouldReload.self)) == 1)
-    #expect(subscriber.hook(for: ObjectIdentifier(ShouldReload.self)) == nil)
-    #expect(subscriber.hook(for: nil) == 1)
+    #expect(subscriber.hookCount(for: .kind(.shouldSaveState)) == 2)
+    #expect(subscriber.hookCount(for: .kind(.shouldReload)) == 1)
+    #expect(subscriber.hook(for: ObjectIdentifier(ShouldReload.self), .shouldReload) == nil)
+    #expect(subscriber.wildcard == 1)
   }
 }
 

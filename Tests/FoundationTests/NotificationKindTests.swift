@@ -40,8 +40,8 @@ private final class EveryHook: LaunchObserver, ForegroundObserver, BackgroundObs
   func aRowFindsItsHookAndCallsIt(_ kind: NotificationKind) async throws {
     let observer = EveryHook()
     #expect(type(of: kind.row.make(LifecycleContext())) == kind.row.type)
-    let hook = try #require(
-      Hook.hooks(of: observer).first { $0.notification == ObjectIdentifier(kind.row.type) })
+    let hook = try #require(Hook.search(EveryHook.self, for: kind))
+    #expect(hook.notification == ObjectIdentifier(kind.row.type))
     #expect(hook.isMethod)
     try await hook.call(
       observer, kind == .didReceivePressure ? .pressure(.io) : .kind(kind), LifecycleContext())
@@ -49,8 +49,10 @@ private final class EveryHook: LaunchObserver, ForegroundObserver, BackgroundObs
     #expect(NotificationKind(kind.row.type) == kind)
   }
 
-  @Test func aHookHasARow() {
-    #expect(Hook.hooks(of: EveryHook()).count == NotificationKind.allCases.count)
+  @Test func whatATypeDoesNotAdoptIsNotFound() {
+    actor Saver: StateObserver { func shouldSaveState(_ notification: ShouldSaveState) {} }
+    let found = NotificationKind.allCases.filter { Hook.search(Saver.self, for: $0) != nil }
+    #expect(found == [.shouldSaveState])
   }
 
   @Test func wordsAreWithinATimeline() {

@@ -230,8 +230,10 @@ int clinux_is_pressure_file(int fd);
 // MARK: dispatch.c
 
 /// Has Dispatch make all the descriptors that it makes late otherwise, which ends the process where none is left. Once a
-/// process. False when they were not all made after so long; they will be.
-bool clinux_prepare_dispatch(int milliseconds);
+/// process; a thread of Dispatch's does it.
+void clinux_begin_dispatch(void);
+/// Waits for that, once. False when it was not done after so long; it will be.
+bool clinux_await_dispatch(int milliseconds);
 
 // MARK: state.c: files by name in a directory that is open
 

@@ -90,7 +90,7 @@ public final class LifecycleSubject: LifecycleObservable {
   @discardableResult
   public func start() throws -> LifecycleReport {
     try listen()
-    return core.blocking { [core] in await core.launch() }
+    return core.launchBlocking()
   }
 
   /// Blocks a plain thread until the daemon has terminated: as the other ``waitUntilTerminated()``.
@@ -112,17 +112,18 @@ public final class LifecycleSubject: LifecycleObservable {
 
   private func listen() throws(LifecycleError) {
     try core.markStarted()
+    DispatchPreparation.begin()
     do { try core.listen(to: signals) } catch {
       core.markStopped()
       throw error
     }
-    DispatchPreparation.prepare()
     for problem in integration.problems { integration.warn(problem) }
     integration.notePlatform()
     // A daemon that lacks one of these does its work all the same.
     for source in integration.sources {
       do { try core.listen(to: source) } catch { integration.warn("\(error)") }
     }
+    DispatchPreparation.finish()
   }
 
   // MARK: Run

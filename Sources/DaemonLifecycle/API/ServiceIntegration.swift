@@ -81,7 +81,7 @@ struct ServiceIntegration {
 
   private mutating func findProblems(_ environment: ServiceEnvironment) {
     problems += environment.problems.map(\.description)
-    guard let pid = environment.variables["SYSTEMD_EXEC_PID"],
+    guard let pid = environment["SYSTEMD_EXEC_PID"],
       (try? environment.isMainProcess) == false
     else { return }
     problems.append(
@@ -183,7 +183,7 @@ extension ServiceEnvironment {
   /// Who may end the daemon. systemd is process 1 or, for a user's service, the process that MANAGERPID names. Mostly
   /// it is the parent, too; where that is a wrapper, it passes on what it was sent. And the daemon may end itself.
   func superiors(parent: Int32) -> Set<Int32> {
-    let manager = variables["MANAGERPID"].flatMap { Int32($0) }
+    let manager = self["MANAGERPID"].flatMap { Int32($0) }
     return Set([1, manager ?? 0, parent, processID].filter { $0 > 0 })
   }
 }

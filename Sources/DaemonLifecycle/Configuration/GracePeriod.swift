@@ -27,7 +27,7 @@ extension LifecycleConfiguration {
     fromEnvironment name: String, preStop: Duration = .zero,
     in environment: ServiceEnvironment = .current
   ) throws(LifecycleError) -> Duration? {
-    guard let text = environment.variables[name] else { return nil }
+    guard let text = environment[name] else { return nil }
     func invalid(_ reason: String) -> LifecycleError {
       .invalidGracePeriod(name, text, reason: reason)
     }

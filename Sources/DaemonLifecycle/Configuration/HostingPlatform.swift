@@ -35,9 +35,7 @@ struct HostingPlatform: Sendable {
   ///
   /// - Parameter isProcessOne: Nobody but an init is process 1, and a daemon that is it runs in a container.
   static func current(_ environment: ServiceEnvironment, isProcessOne: Bool) -> HostingPlatform? {
-    let variables = environment.variables
-    return all.first { variables[$0.marker]?.isEmpty == false }
-      ?? (isProcessOne ? container : nil)
+    all.first { environment[$0.marker]?.isEmpty == false } ?? (isProcessOne ? container : nil)
   }
 
   /// What a stop may take.

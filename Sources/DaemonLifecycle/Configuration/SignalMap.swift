@@ -30,11 +30,16 @@ public enum SignalAction: Sendable {
 /// Signals of several kinds that are pending together arrive in the order in which the kernel handed
 /// them to this process: number order as a rule, not the order in which they were sent.
 public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
-  private(set) var actions: [UnixSignal: SignalAction]
+  /// By the numbers of the signals, of which there are few.
+  private var entries: [Entry] = []
+  private struct Entry {
+    let signal: UnixSignal
+    let action: SignalAction
+  }
 
   /// A map with these signals and no others; of two entries for one signal, the last counts.
   public init(dictionaryLiteral elements: (UnixSignal, SignalAction)...) {
-    actions = Dictionary(elements) { _, last in last }
+    for (signal, action) in elements { self[signal] = action }
   }
 
   /// SIGUSR1 pauses, SIGUSR2 resumes, SIGHUP reloads, SIGTERM and SIGINT terminate.
@@ -48,24 +53,29 @@ public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
 
   /// The action of a signal; `nil`: it is not handled.
   public subscript(signal: UnixSignal) -> SignalAction? {
-    get { actions[signal] }
-    set { actions[signal] = newValue }
+    get { entries.first { $0.signal == signal }?.action }
+    set {
+      entries.removeAll { $0.signal == signal }
+      guard let newValue else { return }
+      let place = entries.firstIndex { $0.signal.rawValue > signal.rawValue } ?? entries.endIndex
+      entries.insert(Entry(signal: signal, action: newValue), at: place)
+    }
   }
 
   /// The action of a signal by its number, as in `signals[SIGUSR1] = .saveState`; `nil`: it is not handled.
   ///
   /// - Precondition: To set one, the number is that of a signal that can be caught.
   public subscript(number: Int32) -> SignalAction? {
-    get { UnixSignal(rawValue: number).flatMap { actions[$0] } }
+    get { UnixSignal(rawValue: number).flatMap { self[$0] } }
     set {
       guard let signal = UnixSignal(rawValue: number) else {
         preconditionFailure("\(number) is no signal that can be caught.")
       }
-      actions[signal] = newValue
+      self[signal] = newValue
     }
   }
 
-  var signals: [UnixSignal] { actions.keys.sorted { $0.rawValue < $1.rawValue } }
+  var signals: [UnixSignal] { entries.map { $0.signal } }
 
   func validate() throws(LifecycleError) {
     for signal in signals {

@@ -74,19 +74,22 @@ extension LifecycleMachine {
     guard let type = plan.step.type.map({ ObjectIdentifier($0) }) else { return planned }
     // A health check is a question to those who can answer it, and no news.
     let includesWildcards = !plan.step.isHealthCheck
+    let kind = plan.step.kind
     planned.reserve(plan.audience.members.count)
     var wildcards: [Delivery.PlannedCall] = []
     for (number, segment) in plan.audience.segments.enumerated() {
       var isFirst = true
       for id in plan.audience.members[plan.audience.range(of: number)] {
-        guard let (own, wildcard) = hooks(of: id, for: type) else { continue }
+        guard let subscriber = subscribers[id] else { continue }
+        let own = subscriber.hook(for: type, kind)
+        let wildcard = includesWildcards ? subscriber.wildcard : nil
         // Members without a hook for it are reached in no time.
         if own == nil, wildcard == nil, !isNested { registry.reached(id) }
         if let own {
           planned.append(.init(observer: id, hook: own), together: segment.isConcurrent && !isFirst)
           isFirst = false
         }
-        if includesWildcards, let wildcard {
+        if let wildcard {
           let call = Delivery.PlannedCall(observer: id, hook: wildcard)
           if segment.isConcurrent { wildcards.append(call) } else { planned.append(call) }
         }
@@ -95,11 +98,6 @@ extension LifecycleMachine {
       wildcards = []
     }
     return planned
-  }
-
-  func hooks(of id: ObserverID, for type: ObjectIdentifier) -> (own: Int?, wildcard: Int?)? {
-    guard let subscriber = subscribers[id] else { return nil }
-    return (subscriber.hook(for: type), subscriber.hook(for: nil))
   }
 
   // MARK: Calls

@@ -188,9 +188,8 @@ extension LifecycleMachine {
     _ effects: inout Effects
   ) {
     let step = LifecycleStep.posted(LifecyclePost(notification, id: id))
-    let type = ObjectIdentifier(type(of: notification))
     let members = registry.audience(of: step, cause: LifecycleCause(.api)).audience.members
-    let skipped = members.compactMap { subscribers[$0] }.filter { $0.hookCount(for: type) > 0 }
+    let skipped = members.compactMap { subscribers[$0] }.filter { $0.hookCount(for: step) > 0 }
       .map {
         LifecycleReport.Entry(
           notification: step.type, outcome: .skipped(.overtaken), duration: .zero, name: $0.name,

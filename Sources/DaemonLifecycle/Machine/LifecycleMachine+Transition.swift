@@ -50,8 +50,7 @@ extension LifecycleMachine {
       names += calls[id].running.compactMap { calls.find($0)?.name }
     }
     let planned = registry.remainingAudience.reduce(0) { sum, next in
-      guard let type = next.step.type.map({ ObjectIdentifier($0) }) else { return sum }
-      return next.members.reduce(sum) { $0 + (subscribers[$1]?.hookCount(for: type) ?? 0) }
+      next.members.reduce(sum) { $0 + (subscribers[$1]?.hookCount(for: next.step) ?? 0) }
     }
     return LifecycleProgress(
       transition: transition.kind, done: done, total: done + names.count + waiting + planned,

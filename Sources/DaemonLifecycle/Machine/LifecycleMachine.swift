@@ -227,6 +227,11 @@ struct LifecycleMachine: ~Copyable, Sendable {
   private mutating func add(_ subscriber: Subscriber, _ effects: inout Effects) {
     subscribers.insert(subscriber)
     registry.add(subscriber.id, phase: subscriber.phase)
+    if let missed = registry.missedByNewcomers, departures.isEmpty,
+      !missed.contains(where: { subscriber.hookCount(for: .kind($0)) > 0 })
+    {
+      registry.skipCatchUp(of: subscriber.id)
+    }
     warnUnlessFits(subscriber, &effects)
   }
 

@@ -3,30 +3,43 @@ final class Subscriber: Sendable {
   let id: ObserverID
   let phase: LifecyclePhase
   let name: ObserverName
-  /// What each of its hooks is for; `nil`: for all notifications. It has at most one for each.
-  let receives: [ObjectIdentifier?]
+  /// What each of its hooks is for, by its place; `nil`: for all notifications. It has at most one for each.
+  private let receives: [ObjectIdentifier?]
+  /// Finds the hooks that are not known beforehand.
+  private let late: LateHooks?
   /// How long each of its hooks may take, where that is not as for all.
   let deadline: Duration?
 
   init(
     id: ObserverID, phase: LifecyclePhase, name: ObserverName, receives: [ObjectIdentifier?],
-    deadline: Duration? = nil
+    late: LateHooks? = nil, deadline: Duration? = nil
   ) {
     self.id = id
     self.deadline = deadline ?? phase.deadline
     self.phase = phase
     self.name = name
     self.receives = receives
+    self.late = late
   }
 
-  /// The hook for notifications of `type`, or, for `nil`, for all: its place among its hooks.
-  func hook(for type: ObjectIdentifier?) -> Int? {
+  /// The place of the hook for notifications of `type`, which are of this kind; `nil`: they are a user's own.
+  func hook(for type: ObjectIdentifier, _ kind: NotificationKind?) -> Int? {
     for index in receives.indices where receives[index] == type { return index }
-    return nil
+    return kind.flatMap { late?.place(of: $0) }
   }
 
-  /// How many calls a notification of `type` makes.
-  func hookCount(for type: ObjectIdentifier) -> Int { receives.count { $0 == type || $0 == nil } }
+  /// The place of the hook for all notifications.
+  var wildcard: Int? {
+    for index in receives.indices where receives[index] == nil { return index }
+    return late?.place(of: nil)
+  }
+
+  /// How many calls a step makes.
+  func hookCount(for step: LifecycleStep) -> Int {
+    guard let type = step.type.map({ ObjectIdentifier($0) }) else { return 0 }
+    let own = hook(for: type, step.kind) == nil ? 0 : 1
+    return own + (wildcard == nil ? 0 : 1)
+  }
 }
 
 /// The subscribers by the slot of their id.

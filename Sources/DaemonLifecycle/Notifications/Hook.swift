@@ -1,6 +1,6 @@
 import Synchronization
 
-/// One observer's hook for one notification type, found once, when the observer is added.
+/// One observer's hook for one notification type: see `ObserverHooks` for how it is found.
 package final class Hook: Sendable {
   /// The target as what it is; the cast is free and can't fail, since the target is the very object whose type was
   /// opened when the hook was made (`ObserverEntry.target`).
@@ -46,21 +46,29 @@ package final class Hook: Sendable {
 
   // MARK: Methods
 
-  static func hooks(of observer: some LifecycleObserver) -> [Hook] {
-    var hooks = NotificationKind.allCases.compactMap { kind in
-      kind.row.method(observer).map { Hook($0, for: kind.row.type) }
+  /// Those that the type declares.
+  static func declared(by type: any LifecycleObserver.Type) -> [Hook] {
+    var hooks: [Hook] = []
+    for kind in NotificationKind.allCases {
+      let row = kind.row
+      if let hook = row.declared(type) { hooks.append(Hook(hook.method, for: row.type)) }
     }
-    if let observer = observer as? any WildcardObserver { hooks.append(wildcard(observer)) }
-    return hooks.isEmpty ? [missing(type(of: observer))] : hooks
+    if let wildcard = type._wildcardHook { hooks.append(Hook(wildcard.method, for: nil)) }
+    return hooks
+  }
+
+  /// The hook for a kind or, for `nil`, for all, however it was adopted: takes long.
+  static func search(_ type: any LifecycleObserver.Type, for kind: NotificationKind?) -> Hook? {
+    let method =
+      if let kind { kind.row.search(type) } else {
+        (type as? any WildcardObserver.Type)?.wildcardHook
+      }
+    return method.map { Hook($0, for: kind?.row.type) }
   }
 
   /// What an observer that has adopted no hook has in place of one: an error of its launch.
-  private static func missing(_ type: any LifecycleObserver.Type) -> Hook {
+  static func missing(_ type: any LifecycleObserver.Type) -> Hook {
     closure(for: DidFinishLaunching.self) { _ in throw LifecycleError.noHook("\(type)") }
-  }
-
-  private static func wildcard<O: WildcardObserver>(_: O) -> Hook {
-    Hook(.wildcard { unsafeDowncast($0, to: O.self) }, for: nil)
   }
 
   // MARK: Closures

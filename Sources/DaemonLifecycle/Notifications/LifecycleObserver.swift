@@ -10,7 +10,22 @@
 /// No hook has a default, so a misspelt one does not compile. Classes, actors and `@MainActor` types
 /// conform; a hook may be synchronous, isolated, or neither throw nor wait. A class's hook runs on the
 /// subject's own thread, an actor's in the actor. A subject holds its observers weakly: own them.
-public protocol LifecycleObserver: AnyObject, Sendable {}
+public protocol LifecycleObserver: AnyObject, Sendable {
+  // Which hooks a type has, as far as that is known where it adopts this protocol: `DeclaredHooks.swift` has all of the
+  // answers, and nobody else is to give one.
+  static var _launchHook: _DeclaredHook? { get }
+  static var _foregroundHook: _DeclaredHook? { get }
+  static var _backgroundHook: _DeclaredHook? { get }
+  static var _stateHook: _DeclaredHook? { get }
+  static var _reloadHook: _DeclaredHook? { get }
+  static var _suspendHook: _DeclaredHook? { get }
+  static var _resumeHook: _DeclaredHook? { get }
+  static var _pressureHook: _DeclaredHook? { get }
+  static var _healthHook: _DeclaredHook? { get }
+  static var _terminationHook: _DeclaredHook? { get }
+  static var _wildcardHook: _DeclaredHook? { get }
+  static var _actorCast: _ActorCast? { get }
+}
 
 /// Hears that the daemon was launched.
 public protocol LaunchObserver: LifecycleObserver {

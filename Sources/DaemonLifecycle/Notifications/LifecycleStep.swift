@@ -25,7 +25,7 @@ enum LifecycleStep: Sendable {
   /// What whoever is told of it then is.
   var change: NotificationKind.Change { kind?.row.change ?? .nothing }
 
-  var name: String { type.map { String(describing: $0) } ?? "the body's end" }
+  var name: String { type.map { String(nameOf: $0) } ?? "the body's end" }
   var isHealthCheck: Bool { kind == .checkHealth }
   var isPause: Bool { kind == .didEnterBackground }
   var isPost: Bool { if case .posted = self { true } else { false } }

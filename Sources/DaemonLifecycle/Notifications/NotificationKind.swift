@@ -9,89 +9,65 @@ package enum NotificationKind: Int, CaseIterable, Sendable {
     case .didFinishLaunching:
       return Row(
         DidFinishLaunching.init, done: "launched", act: "launch",
-        changes: .state(.background, from: .launching)
-      ) { observer in
-        func method<O: LaunchObserver>(_: O) -> Hook.Method {
-          .didFinishLaunching { unsafeDowncast($0, to: O.self) }
-        }
-        return (observer as? any LaunchObserver).map { method($0) }
+        changes: .state(.background, from: .launching), declared: { $0._launchHook }
+      ) {
+        ($0 as? any LaunchObserver.Type)?.launchHook
       }
     case .willEnterForeground:
       return Row(
         WillEnterForeground.init, done: "in the foreground", act: "foreground",
-        changes: .state(.foreground, from: .background)
-      ) { observer in
-        func method<O: ForegroundObserver>(_: O) -> Hook.Method {
-          .willEnterForeground { unsafeDowncast($0, to: O.self) }
-        }
-        return (observer as? any ForegroundObserver).map { method($0) }
+        changes: .state(.foreground, from: .background), declared: { $0._foregroundHook }
+      ) {
+        ($0 as? any ForegroundObserver.Type)?.foregroundHook
       }
     case .didEnterBackground:
       return Row(
         DidEnterBackground.init, .down, yields: false, done: "paused", act: "pause",
-        changes: .state(.background, from: .foreground)
-      ) { observer in
-        func method<O: BackgroundObserver>(_: O) -> Hook.Method {
-          .didEnterBackground { unsafeDowncast($0, to: O.self) }
-        }
-        return (observer as? any BackgroundObserver).map { method($0) }
+        changes: .state(.background, from: .foreground), declared: { $0._backgroundHook }
+      ) {
+        ($0 as? any BackgroundObserver.Type)?.backgroundHook
       }
     case .shouldSaveState:
-      return Row(ShouldSaveState.init, .down, yields: false, done: "saved", act: "save") {
-        observer in
-        func method<O: StateObserver>(_: O) -> Hook.Method {
-          .shouldSaveState { unsafeDowncast($0, to: O.self) }
-        }
-        return (observer as? any StateObserver).map { method($0) }
+      return Row(
+        ShouldSaveState.init, .down, yields: false, done: "saved", act: "save",
+        declared: { $0._stateHook }
+      ) {
+        ($0 as? any StateObserver.Type)?.stateHook
       }
     case .shouldReload:
-      return Row(ShouldReload.init, done: "reloaded", act: "reload") { observer in
-        func method<O: ReloadObserver>(_: O) -> Hook.Method {
-          .shouldReload { unsafeDowncast($0, to: O.self) }
-        }
-        return (observer as? any ReloadObserver).map { method($0) }
+      return Row(ShouldReload.init, done: "reloaded", act: "reload", declared: { $0._reloadHook }) {
+        ($0 as? any ReloadObserver.Type)?.reloadHook
       }
     case .willSuspend:
       return Row(
         WillSuspend.init, .down, done: "ready to sleep", act: "suspend",
-        changes: .suspended(true)
-      ) { observer in
-        func method<O: SuspendObserver>(_: O) -> Hook.Method {
-          .willSuspend { unsafeDowncast($0, to: O.self) }
-        }
-        return (observer as? any SuspendObserver).map { method($0) }
+        changes: .suspended(true), declared: { $0._suspendHook }
+      ) {
+        ($0 as? any SuspendObserver.Type)?.suspendHook
       }
     case .didResume:
-      return Row(DidResume.init, done: "resumed", act: "resume", changes: .suspended(false)) {
-        observer in
-        func method<O: ResumeObserver>(_: O) -> Hook.Method {
-          .didResume { unsafeDowncast($0, to: O.self) }
-        }
-        return (observer as? any ResumeObserver).map { method($0) }
+      return Row(
+        DidResume.init, done: "resumed", act: "resume", changes: .suspended(false),
+        declared: { $0._resumeHook }
+      ) {
+        ($0 as? any ResumeObserver.Type)?.resumeHook
       }
     case .didReceivePressure:
       // Which resource is short is in the step.
       let make = { @Sendable in DidReceivePressure(resource: .memory, context: $0) }
-      return Row(make, done: "pressure relieved", act: "pressure") { observer in
-        func method<O: PressureObserver>(_: O) -> Hook.Method {
-          .didReceivePressure { unsafeDowncast($0, to: O.self) }
-        }
-        return (observer as? any PressureObserver).map { method($0) }
+      return Row(make, done: "pressure relieved", act: "pressure", declared: { $0._pressureHook }) {
+        ($0 as? any PressureObserver.Type)?.pressureHook
       }
     case .checkHealth:
-      return Row(CheckHealth.init, done: "well", act: "check") { observer in
-        func method<O: HealthObserver>(_: O) -> Hook.Method {
-          .checkHealth { unsafeDowncast($0, to: O.self) }
-        }
-        return (observer as? any HealthObserver).map { method($0) }
+      return Row(CheckHealth.init, done: "well", act: "check", declared: { $0._healthHook }) {
+        ($0 as? any HealthObserver.Type)?.healthHook
       }
     case .willTerminate:
-      return Row(WillTerminate.init, .down, yields: false, done: "terminated", act: "terminate") {
-        observer in
-        func method<O: TerminationObserver>(_: O) -> Hook.Method {
-          .willTerminate { unsafeDowncast($0, to: O.self) }
-        }
-        return (observer as? any TerminationObserver).map { method($0) }
+      return Row(
+        WillTerminate.init, .down, yields: false, done: "terminated", act: "terminate",
+        declared: { $0._terminationHook }
+      ) {
+        ($0 as? any TerminationObserver.Type)?.terminationHook
       }
     }
   }
@@ -184,13 +160,16 @@ extension NotificationKind {
     let act: String
     /// The notification, with a context.
     package let make: @Sendable (LifecycleContext) -> any LifecycleNotification
-    /// The hook of an observer; `nil` when it has not adopted the protocol.
-    let method: @Sendable (any LifecycleObserver) -> Hook.Method?
+    /// The hook that an observer's type declares; `nil` where it is to be searched for.
+    let declared: @Sendable (any LifecycleObserver.Type) -> _DeclaredHook?
+    /// Searches for the hook, which takes long: `nil` when the type has not adopted the protocol.
+    let search: @Sendable (any LifecycleObserver.Type) -> Hook.Method?
 
     fileprivate init<N: _PackageNotification>(
       _ make: @escaping @Sendable (LifecycleContext) -> N, _ direction: Direction = .up,
       yields: Bool = true, done: String, act: String, changes change: Change = .nothing,
-      method: @escaping @Sendable (any LifecycleObserver) -> Hook.Method?
+      declared: @escaping @Sendable (any LifecycleObserver.Type) -> _DeclaredHook? = { _ in nil },
+      search: @escaping @Sendable (any LifecycleObserver.Type) -> Hook.Method?
     ) {
       type = N.self
       self.direction = direction
@@ -199,7 +178,8 @@ extension NotificationKind {
       self.done = done
       self.act = act
       self.make = make
-      self.method = method
+      self.declared = declared
+      self.search = search
     }
   }
 

@@ -20,7 +20,7 @@ extension ObserverName: CustomStringConvertible {
   /// Rendered when a report is read, not when it is made: naming a type takes half a microsecond.
   var description: String {
     switch self {
-    case .type(let type, 1): String(describing: type)
+    case .type(let type, 1): String(nameOf: type)
     case .type(let type, let number): "\(type) \(number)"
     case .given(let name): name
     case .closure(let file, let line): "closure at \(file):\(line)"

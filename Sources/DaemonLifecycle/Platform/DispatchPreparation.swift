@@ -8,9 +8,13 @@ import CLinux
 /// early enough. A server whose clients have taken all descriptors by then is lost. So the subject has them made
 /// before the daemon is ready, a timer on each clock by ringing once.
 enum DispatchPreparation {
-  /// Once a process. Returns when they are made; never waits for long, since there may be no thread left for them, and
-  /// then they are made when there is one.
-  static func prepare() { _ = once }
+  /// Once a process: a thread of Dispatch's begins to make them, while the caller goes on.
+  static func begin() { begun }
 
-  private static let once = clinux_prepare_dispatch(1000)
+  /// Returns when they are made; never waits for long, since there may be no thread left for them, and then they are
+  /// made when there is one.
+  static func finish() { _ = isDone }
+
+  private static let begun: Void = clinux_begin_dispatch()
+  private static let isDone = clinux_await_dispatch(1000)
 }

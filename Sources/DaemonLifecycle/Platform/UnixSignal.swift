@@ -13,7 +13,7 @@ public struct UnixSignal: RawRepresentable, Hashable, Sendable {
   /// A signal by its number; `nil` for SIGKILL, SIGSTOP, the signals between the standard and the real-time ones, and
   /// numbers that are no signals.
   public init?(rawValue: Int32) {
-    let isStandard = Self.standardNames[rawValue] != nil
+    let isStandard = Self.standardNames.contains { $0.number == rawValue }
     let isRealTime = (clinux_sigrtmin()...clinux_sigrtmax()).contains(rawValue)
     guard isStandard || isRealTime else { return nil }
     self.rawValue = rawValue
@@ -52,18 +52,18 @@ public struct UnixSignal: RawRepresentable, Hashable, Sendable {
   /// does not mend the fault repeats it for ever.
   var isFault: Bool { [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS].contains(rawValue) }
 
-  private static let standardNames: [Int32: String] = [
-    SIGHUP: "HUP", SIGINT: "INT", SIGQUIT: "QUIT", SIGILL: "ILL", SIGTRAP: "TRAP", SIGABRT: "ABRT",
-    SIGBUS: "BUS", SIGFPE: "FPE", SIGUSR1: "USR1", SIGSEGV: "SEGV", SIGUSR2: "USR2",
-    SIGPIPE: "PIPE", SIGALRM: "ALRM", SIGTERM: "TERM", SIGSTKFLT: "STKFLT", SIGCHLD: "CHLD",
-    SIGCONT: "CONT", SIGTSTP: "TSTP", SIGTTIN: "TTIN", SIGTTOU: "TTOU", SIGURG: "URG",
-    SIGXCPU: "XCPU", SIGXFSZ: "XFSZ", SIGVTALRM: "VTALRM", SIGPROF: "PROF", SIGWINCH: "WINCH",
-    SIGIO: "IO", SIGPWR: "PWR", SIGSYS: "SYS",
+  private static let standardNames: [(number: Int32, name: String)] = [
+    (SIGHUP, "HUP"), (SIGINT, "INT"), (SIGQUIT, "QUIT"), (SIGILL, "ILL"), (SIGTRAP, "TRAP"),
+    (SIGABRT, "ABRT"), (SIGBUS, "BUS"), (SIGFPE, "FPE"), (SIGUSR1, "USR1"), (SIGSEGV, "SEGV"),
+    (SIGUSR2, "USR2"), (SIGPIPE, "PIPE"), (SIGALRM, "ALRM"), (SIGTERM, "TERM"),
+    (SIGSTKFLT, "STKFLT"), (SIGCHLD, "CHLD"), (SIGCONT, "CONT"), (SIGTSTP, "TSTP"),
+    (SIGTTIN, "TTIN"), (SIGTTOU, "TTOU"), (SIGURG, "URG"), (SIGXCPU, "XCPU"), (SIGXFSZ, "XFSZ"),
+    (SIGVTALRM, "VTALRM"), (SIGPROF, "PROF"), (SIGWINCH, "WINCH"), (SIGIO, "IO"), (SIGPWR, "PWR"),
+    (SIGSYS, "SYS"),
   ]
-  private static let otherNames: [String: Int32] = ["IOT": SIGABRT, "CLD": SIGCHLD, "POLL": SIGIO]
-  private static let numbers = Dictionary(
-    uniqueKeysWithValues: standardNames.map { ($0.value, $0.key) }
-  ).merging(otherNames) { standard, _ in standard }
+  private static let otherNames: [(number: Int32, name: String)] = [
+    (SIGABRT, "IOT"), (SIGCHLD, "CLD"), (SIGIO, "POLL"),
+  ]
 }
 
 extension UnixSignal: LosslessStringConvertible {
@@ -75,8 +75,8 @@ extension UnixSignal: LosslessStringConvertible {
       return
     }
     if name.hasPrefix("SIG") { name.removeFirst(3) }
-    if let number = Self.numbers[name] {
-      self.init(rawValue: number)
+    if let known = (Self.standardNames + Self.otherNames).first(where: { $0.name == name }) {
+      self.init(rawValue: known.number)
     } else if name.hasPrefix("RTMIN") {
       self.init(offset: name.dropFirst(5), sign: "+", from: clinux_sigrtmin())
     } else if name.hasPrefix("RTMAX") {
@@ -100,7 +100,9 @@ extension UnixSignal: LosslessStringConvertible {
 
   /// `SIGTERM`, or `SIGRTMIN+3` for a real-time signal.
   public var description: String {
-    if let name = Self.standardNames[rawValue] { return "SIG" + name }
+    if let known = Self.standardNames.first(where: { $0.number == rawValue }) {
+      return "SIG" + known.name
+    }
     let offset = rawValue - clinux_sigrtmin()
     return offset == 0 ? "SIGRTMIN" : "SIGRTMIN+\(offset)"
   }

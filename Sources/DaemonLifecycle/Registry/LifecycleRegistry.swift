@@ -165,6 +165,19 @@ struct LifecycleRegistry: Sendable {
 
   mutating func add(_ id: ObserverID, phase: LifecyclePhase) { members.add(id, phase: phase) }
 
+  /// What a member that comes now would receive at once, to catch up; `nil` while that has to wait for anything else.
+  var missedByNewcomers: [NotificationKind]? {
+    guard !isInTransition, holds == 0, termination == nil else { return nil }
+    return switch state {
+    case .background: [.didFinishLaunching]
+    case .foreground: [.didFinishLaunching, .willEnterForeground]
+    case .launching, .terminated: nil
+    }
+  }
+
+  /// The new member has a hook for none of what it has missed: it is where it would be after that.
+  mutating func skipCatchUp(of id: ObserverID) { members.update(id) { $0.reachedState = state } }
+
   /// Sends nothing: what an observer does at its end is its owner's business.
   mutating func remove(_ id: ObserverID) { members.remove(id) }
   mutating func removeAll() { members.removeAll() }

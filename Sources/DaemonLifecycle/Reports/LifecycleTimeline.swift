@@ -63,7 +63,7 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
     let (began, ended) = Self.extent(of: report)
     duration = began.duration(to: ended)
     rows = (report.span?.prelude ?? []).map { Row($0, since: began) }
-    var places: [UInt64: Int] = [:]
+    var places = SmallDictionary<UInt64, Int>()
     for entry in report.entries {
       let segment = Segment(entry, since: began)
       if let place = places[entry.registration] {

@@ -109,10 +109,10 @@ extension LifecycleCore {
     case .reported(let report, let isHealthCheck): publish(report, isHealthCheck, &state)
     case .answered(let id, let report):
       guard let poster = state.posters.removeValue(forKey: id) else { return }
-      state.outbox.append { poster.resume(returning: report) }
+      state.outbox.append { poster(report) }
     case .launchEnded(let report):
-      for waiter in state.launchWaiters { state.outbox.append { waiter.resume(returning: report) } }
-      state.launchWaiters = []
+      for launch in state.launches { state.outbox.append { launch.end(report) } }
+      state.launches = []
     case .exited(let exit): bind(exit, &state, &work)
     }
   }

@@ -52,7 +52,8 @@ extension LifecycleCore {
     state.observers.insert(entry)
     let subscriber = Subscriber(
       id: entry.id, phase: entry.options.phase, name: entry.name,
-      receives: entry.hooks.map(\.notification), deadline: entry.options.deadline)
+      receives: entry.hooks.knownNotifications, late: entry.hooks.late,
+      deadline: entry.options.deadline)
     state.handle(.add(subscriber), at: now)
     return state.observers.candidates()
   }

@@ -5,20 +5,36 @@ extension LifecycleCore {
   /// Delivers the launch and returns its report; at once, with an empty one, when there is nothing to launch
   /// because the daemon was terminated before.
   nonisolated(nonsending) func launch() async -> LifecycleReport {
+    await report(of: beginLaunch())
+  }
+
+  /// As `launch()`, for a plain thread.
+  func launchBlocking() -> LifecycleReport {
+    let launch = beginLaunch()
+    return launch.report ?? blocking { await self.report(of: launch) }
+  }
+
+  private func beginLaunch() -> Launch {
     readiness?.prepare()
+    let launch = Launch()
+    change { state, now in
+      // Nothing to launch: terminated, or a mock that was made in a later state.
+      if state.machine.isTerminating || state.machine.registry.state != .launching {
+        launch.end(LifecycleReport(cause: LifecycleCause(.launch), entries: []))
+      } else {
+        state.launches.append(launch)
+      }
+      state.handle(.event(LifecycleEvent(.launch, cause: LifecycleCause(.launch))), at: now)
+    }
+    return launch
+  }
+
+  /// A launch that had no hook to wait for is over already: no other thread is woken for it.
+  private nonisolated(nonsending) func report(of launch: Launch) async -> LifecycleReport {
+    if let report = launch.report { return report }
     return await withTaskExecutorPreference(callerExecutor) {
       await withCheckedContinuation { continuation in
-        self.change { state, now in
-          // Nothing to launch: terminated, or a mock that was made in a later state.
-          if state.machine.isTerminating || state.machine.registry.state != .launching {
-            let report = LifecycleReport(cause: LifecycleCause(.launch), entries: [])
-            state.outbox.append { continuation.resume(returning: report) }
-          } else {
-            state.launchWaiters.append(continuation)
-          }
-          let launch = LifecycleEvent(.launch, cause: LifecycleCause(.launch))
-          state.handle(.event(launch), at: now)
-        }
+        launch.whenEnded { continuation.resume(returning: $0) }
       }
     }
   }
@@ -77,10 +93,44 @@ extension LifecycleCore {
     return await withCheckedContinuation { continuation in
       change { state, now in
         let id = PostID(value: state.newID())
-        state.posters[id] = continuation
+        state.posters[id] = { continuation.resume(returning: $0) }
         state.handle(.post(notification, id, inside: inside), at: now)
       }
     }
+  }
+}
+
+/// A launch that has begun.
+final class Launch: Sendable {
+  private enum State {
+    case underWay
+    case awaited(@Sendable (LifecycleReport) -> Void)
+    case ended(LifecycleReport)
+  }
+  private let state = Mutex(State.underWay)
+
+  /// `nil` until it has ended.
+  var report: LifecycleReport? {
+    state.withLock { if case .ended(let report) = $0 { report } else { nil } }
+  }
+
+  func end(_ report: LifecycleReport) {
+    let waiter = state.withLock { state -> (@Sendable (LifecycleReport) -> Void)? in
+      defer { state = .ended(report) }
+      if case .awaited(let waiter) = state { return waiter }
+      return nil
+    }
+    waiter?(report)
+  }
+
+  /// Calls `waiter` once it has ended; only one can wait.
+  func whenEnded(_ waiter: @escaping @Sendable (LifecycleReport) -> Void) {
+    let report = state.withLock { state -> LifecycleReport? in
+      if case .ended(let report) = state { return report }
+      state = .awaited(waiter)
+      return nil
+    }
+    if let report { waiter(report) }
   }
 }
 

@@ -22,12 +22,14 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     /// The body of `run`, from its beginning.
     var bodyTask: Task<Void, Never>?
     var streams: [UInt64: StreamSubscriber] = [:]
-    var posters: [PostID: CheckedContinuation<LifecycleReport, Never>] = [:]
+    /// Each resumes whoever has posted.
+    var posters: [PostID: @Sendable (LifecycleReport) -> Void] = [:]
     /// Those of `foreground { … }`, which end with the daemon whatever hooks they receive.
     var rounds: [ObjectIdentifier: ForegroundRounds] = [:]
     var timers = TimerQueue()
     var unitJob = UnitJobAnswer.notAsked
-    var launchWaiters: [CheckedContinuation<LifecycleReport, Never>] = []
+    /// Those that have not ended.
+    var launches: [Launch] = []
     var exitWaiters: [CheckedContinuation<LifecycleExit, Never>] = []
     /// A mock of a daemon at work: deliveries are held until its test asks for something.
     var isInSetUp = false
@@ -292,7 +294,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     for finish in streams { finish() }
     // Posts that waited for their turn: nobody receives them any more.
     let nobody = LifecycleReport(cause: LifecycleCause(.api), entries: [])
-    for poster in posters { poster.resume(returning: nobody) }
+    for poster in posters { poster(nobody) }
     for sleeper in sleepers { sleeper.end(throwing: CancellationError()) }
     if !isExiting { executor.close() }
   }

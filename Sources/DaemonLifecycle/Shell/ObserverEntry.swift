@@ -21,7 +21,7 @@ final class ObserverEntry: Sendable {
 
   let id: ObserverID
   let options: Options
-  let hooks: [Hook]
+  let hooks: ObserverHooks
   let name: ObserverName
   /// An observer's; `nil`: a closure.
   let type: (any Any.Type)?
@@ -45,26 +45,21 @@ final class ObserverEntry: Sendable {
   ) {
     self.id = id
     self.options = options
-    hooks = Hook.hooks(of: observer)
     let type = Swift.type(of: observer)
+    hooks = ObserverHooks(of: type)
     self.type = type
     name = options.name ?? .type(type, number: isOwned ? number : 1)
     ownerID = ObjectIdentifier(observer)
     isObserver = true
     target = observer
     owned = isOwned ? observer : nil
-    asActor = (observer as? any Actor).map { Self.actor($0) }
+    asActor = type._actorCast?.cast
   }
 
   /// The type that this one is named after, and its number.
   var numberedType: (ObjectIdentifier, number: Int)? {
     guard isObserver, owned != nil, case .type(let type, let number) = name else { return nil }
     return (ObjectIdentifier(type), number)
-  }
-
-  /// The cast is free: the target is the object whose type was opened here.
-  private static func actor<A: Actor>(_: A) -> @Sendable (any AnyObject & Sendable) -> any Actor {
-    { unsafeDowncast($0, to: A.self) }
   }
 
   /// - Parameter name: Where the options have none.
@@ -74,7 +69,7 @@ final class ObserverEntry: Sendable {
   ) {
     self.id = id
     self.options = options
-    hooks = closures
+    hooks = ObserverHooks(closures: closures)
     self.name = options.name ?? name
     type = nil
     ownerID = owner.map { ObjectIdentifier($0) }

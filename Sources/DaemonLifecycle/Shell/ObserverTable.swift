@@ -5,10 +5,10 @@ struct ObserverTable: Sendable {
   private var free: [Int] = []
   /// Observers by address. One that is gone may have had the same address as another that is there, which is
   /// then the one named here; the other stays in its slot, to be reported.
-  private var observers: [ObjectIdentifier: ObserverID] = [:]
+  private var observers = SmallDictionary<ObjectIdentifier, ObserverID>()
   /// Of the observers that are named after their type: how many of it there are, and the number of the last one. Those
   /// that are held weakly, which come and go, have no number.
-  private var ofType: [ObjectIdentifier: (count: Int, last: Int)] = [:]
+  private var ofType = SmallDictionary<ObjectIdentifier, (count: Int, last: Int)>()
   /// The slot that is looked at next for one that has gone away.
   private var cursor = 0
   /// Closures by the address of their owner.

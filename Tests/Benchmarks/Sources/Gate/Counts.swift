@@ -23,27 +23,39 @@ struct Counts {
     Program(path: "\(directory)/release/\(name)", arguments: arguments)
   }
 
-  // MARK: Per observer of a delivery
+  // MARK: Instructions
 
-  /// Of a delivery, for one observer, or of a signal: what twice as many deliveries take more, or so, so that the start
-  /// cancels out. The least of two, since a thread may have to wait for another in one and not in the other.
   private func instructions(_ kind: String) throws -> Double {
-    let (few, many) = kind == "signal" ? (100, 300) : (20, 40)
-    let counts = try [few, many].map { deliveries in
-      try (0..<2).map { _ in try callgrind(kind, deliveries) }.min() ?? 0
+    switch kind {
+    // Of the beginning and the end of a daemon, what a program after one task does not have, and what a daemon that is
+    // only started does not have.
+    case "start": try callgrind("start") - callgrind("task")
+    case "stop": try callgrind("stop") - callgrind("start")
+    case "signal", "adding": try instructions(kind, 100, 300)
+    default: try instructions(kind, 20, 40) / Self.observers
     }
-    let observers = kind == "signal" ? 1 : Self.observers
-    return (counts[1] - counts[0]) / Double(many - few) / observers
   }
 
-  private func callgrind(_ kind: String, _ deliveries: Int) throws -> Double {
+  /// Of a delivery, a signal or an addition: what twice as many take more, or so, so that the start cancels out.
+  private func instructions(_ kind: String, _ few: Int, _ many: Int) throws -> Double {
+    try (callgrind(kind, many) - callgrind(kind, few)) / Double(many - few)
+  }
+
+  /// The least of two, since a thread may have to wait for another in one and not in the other.
+  private func callgrind(_ kind: String, _ count: Int = 1) throws -> Double {
+    try (0..<2).map { _ in try callgrindOnce(kind, count) }.min() ?? 0
+  }
+
+  private func callgrindOnce(_ kind: String, _ count: Int) throws -> Double {
     let output = "\(directory)/callgrind.out"
     let copy = "\(directory)/workload"
     // Older releases of valgrind give up on the compiler's debugging information.
     try Tool.run("strip", "-g", "-o", copy, program("Workload").path)
+    // A start reads the environment: always the same one.
+    let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
     try Tool.run(
-      "valgrind", "--tool=callgrind", "--callgrind-out-file=\(output)", copy, kind,
-      "\(deliveries)")
+      "env", "-i", "PATH=\(path)", "LANG=C.UTF-8", "valgrind", "--tool=callgrind",
+      "--callgrind-out-file=\(output)", copy, kind, "\(count)")
     let text = try String(contentsOfFile: output, encoding: .utf8)
     for line in text.split(separator: "\n") where line.hasPrefix("summary: ") {
       if let count = Double(line.dropFirst(9)) { return count }

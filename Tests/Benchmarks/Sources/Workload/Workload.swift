@@ -5,7 +5,8 @@ import Glibc
 import Synchronization
 
 /// A fixed amount of work, to be counted rather than timed: `Workload KIND DELIVERIES`, to a hundred observers; or
-/// `Workload signal SIGNALS`, to one.
+/// `Workload signal SIGNALS`, to one; or the beginning and the end of a daemon: `Workload task|start|stop 1`; or
+/// `Workload adding OBSERVERS`, to one that was launched.
 /// Says the allocations of these deliveries on descriptor 3 where they are counted.
 @main struct Workload {
   static let observers = 100
@@ -21,6 +22,11 @@ import Synchronization
       case "concurrent": await hooks(of: ClassObserver.self, concurrent: true, deliveries)
       case "closures": await closures(deliveries)
       case "signal": await signals(deliveries)
+      // What `start` is measured against: one task on Swift's pool, which is this one.
+      case "task": break
+      case "start": await start()
+      case "stop": await stop()
+      case "adding": await adding(deliveries)
       default: exit(64)
       }
       exit(0)
@@ -65,6 +71,36 @@ import Synchronization
     }
   }
 
+  /// A daemon as `Minimal` is: with everything that is on by default.
+  private static func startedDaemon() async -> LifecycleSubject {
+    let lifecycle = LifecycleSubject()
+    lifecycle.addObserver(Idler())
+    do { try await lifecycle.start() } catch { check(false, "\(error)") }
+    return lifecycle
+  }
+
+  private static func start() async {
+    let lifecycle = await startedDaemon()
+    // Before the subject goes away.
+    withExtendedLifetime(lifecycle) { exit(0) }
+  }
+
+  private static func stop() async {
+    let lifecycle = await startedDaemon()
+    kill(getpid(), SIGTERM)
+    let result = await lifecycle.waitUntilTerminated()
+    check(result.code == 0, "\(result)")
+    withExtendedLifetime(lifecycle) { exit(0) }
+  }
+
+  /// Observers that have nothing to catch up with, added one by one.
+  private static func adding(_ count: Int) async {
+    let lifecycle = await startedSubject()
+    let all = (0..<count).map { _ in ClassObserver() }
+    for observer in all { lifecycle.addObserver(observer) }
+    withExtendedLifetime(lifecycle) { exit(0) }
+  }
+
   /// After a few deliveries, which fill caches and pools.
   private static func count(
     _ deliveries: Int, _ deliver: () async -> LifecycleReport
@@ -80,6 +116,12 @@ import Synchronization
   private static func allocations() -> UInt64? {
     bench_counts_allocations() != 0 ? bench_allocations() : nil
   }
+}
+
+/// Has two hooks, neither of which is called by a launch.
+actor Idler: BackgroundObserver, HealthObserver {
+  func didEnterBackground(_ notification: DidEnterBackground) async {}
+  func checkHealth(_ notification: CheckHealth) async {}
 }
 
 /// Says of each signal that it has come.

@@ -1,0 +1,163 @@
+import DaemonLifecycleTesting
+import TestSupport
+import Testing
+
+@testable import DaemonLifecycle
+
+// Every way in which a type can come to have a hook.
+
+// In a subclass: of this module's class, and of another's, which was given a hook here.
+// Unchecked: it has no state.
+private class Base: NotingObserver, LaunchObserver, @unchecked Sendable {
+  let received = ReceivedHooks()
+  func didFinishLaunching(_ notification: DidFinishLaunching) { received.add(notification) }
+}
+private class Derived: Base, StateObserver, @unchecked Sendable {
+  func shouldSaveState(_ notification: ShouldSaveState) { received.add(notification) }
+}
+private final class Last: Derived, TerminationObserver, @unchecked Sendable {
+  func willTerminate(_ notification: WillTerminate) { received.add(notification) }
+}
+private final class DerivedFromForeign: ForeignClass, TerminationObserver, @unchecked Sendable {
+  func willTerminate(_ notification: WillTerminate) { received.add(notification) }
+}
+/// Has no hook; its subclass has one.
+private class Bare: NotingObserver, @unchecked Sendable { let received = ReceivedHooks() }
+private final class DerivedFromBare: Bare, WildcardObserver, @unchecked Sendable {
+  func didReceive(_ notification: any LifecycleNotification) { received.add(notification) }
+}
+
+// For some types only, in this module.
+private final class Box<Element: Sendable>: NotingObserver, LaunchObserver {
+  let received = ReceivedHooks()
+  func didFinishLaunching(_ notification: DidFinishLaunching) { received.add(notification) }
+}
+extension Box: StateObserver where Element: Equatable {
+  func shouldSaveState(_ notification: ShouldSaveState) { received.add(notification) }
+}
+
+// Apart from the type, and by way of a protocol that is no hook's.
+private final class Split: NotingObserver { let received = ReceivedHooks() }
+extension Split: LaunchObserver {
+  func didFinishLaunching(_ notification: DidFinishLaunching) { received.add(notification) }
+}
+extension Split: StateObserver {
+  func shouldSaveState(_ notification: ShouldSaveState) { received.add(notification) }
+}
+private protocol Saver: NotingObserver, StateObserver, TerminationObserver {}
+extension Saver {
+  func shouldSaveState(_ notification: ShouldSaveState) { received.add(notification) }
+  func willTerminate(_ notification: WillTerminate) { received.add(notification) }
+}
+private actor SavingActor: Saver { let received = ReceivedHooks() }
+@MainActor private final class SavingView: Saver { let received = ReceivedHooks() }
+
+private final class Everything: LaunchObserver, ForegroundObserver, BackgroundObserver,
+  StateObserver, ReloadObserver, SuspendObserver, ResumeObserver, PressureObserver, HealthObserver,
+  TerminationObserver, WildcardObserver
+{
+  func didFinishLaunching(_ notification: DidFinishLaunching) {}
+  func willEnterForeground(_ notification: WillEnterForeground) {}
+  func didEnterBackground(_ notification: DidEnterBackground) {}
+  func shouldSaveState(_ notification: ShouldSaveState) {}
+  func shouldReload(_ notification: ShouldReload) {}
+  func willSuspend(_ notification: WillSuspend) {}
+  func didResume(_ notification: DidResume) {}
+  func didReceivePressure(_ notification: DidReceivePressure) {}
+  func checkHealth(_ notification: CheckHealth) {}
+  func willTerminate(_ notification: WillTerminate) {}
+  func didReceive(_ notification: any LifecycleNotification) {}
+}
+
+@Suite struct HookAdoptionTests {
+  private let launchAndSave = ["DidFinishLaunching", "ShouldSaveState"]
+
+  /// What it receives in a life that has a save, a reload, a sleep and everything else that has a hook.
+  private func life(of observer: some NotingObserver) async throws -> [String] {
+    let mock = MockLifecycleSubject(state: .launching)
+    mock.addObserver(observer)
+    try await mock.launch()
+    try await mock.send(.suspend)
+    try await mock.send(.resume)
+    for event in [.reload, .pressure(.io), .checkHealth, .terminate]
+      as [MockLifecycleSubject.Event]
+    {
+      try await mock.send(event)
+    }
+    #expect(mock.exit?.code == 0)
+    return observer.received.all
+  }
+
+  /// Each once, in the order in which they came first.
+  private func kinds(_ received: [String]) -> [String] {
+    received.reduce(into: []) { kinds, name in if !kinds.contains(name) { kinds.append(name) } }
+  }
+
+  @Test func anotherModuleGivesAClassAHook() async throws {
+    #expect(kinds(try await life(of: ForeignClass())) == launchAndSave)
+  }
+
+  @Test func anotherModuleGivesAnActorAHook() async throws {
+    #expect(kinds(try await life(of: ForeignActor())) == launchAndSave)
+  }
+
+  @Test func anotherModuleMakesATypeAnObserver() async throws {
+    #expect(kinds(try await life(of: ForeignStranger())) == ["WillTerminate"])
+  }
+
+  @Test func anotherModuleGivesAnObserverWithoutAHookAllOfThem() async throws {
+    let names = NotificationKind.allCases.map { "\($0.row.type)" }
+    #expect(Set(try await life(of: ForeignObserver())) == Set(names))
+  }
+
+  @Test func aHookIsThereForSomeTypesOnly() async throws {
+    struct Opaque {}
+    #expect(kinds(try await life(of: ForeignBox(7))) == launchAndSave)
+    #expect(kinds(try await life(of: ForeignBox(Opaque()))) == ["DidFinishLaunching"])
+    #expect(kinds(try await life(of: Box<Int>())) == launchAndSave)
+    #expect(kinds(try await life(of: Box<Opaque>())) == ["DidFinishLaunching"])
+  }
+
+  @Test func aSubclassAdopts() async throws {
+    #expect(kinds(try await life(of: Base())) == ["DidFinishLaunching"])
+    #expect(kinds(try await life(of: Derived())) == launchAndSave)
+    #expect(kinds(try await life(of: Last())) == launchAndSave + ["WillTerminate"])
+    #expect(kinds(try await life(of: DerivedFromForeign())) == launchAndSave + ["WillTerminate"])
+    #expect(Set(try await life(of: DerivedFromBare())).contains("ShouldReload"))
+  }
+
+  @Test func theStaticTypeSaysNothing() async throws {
+    let base: Base = Last()
+    #expect(kinds(try await life(of: base)) == launchAndSave + ["WillTerminate"])
+    let observer: any NotingObserver = Last()
+    #expect(kinds(try await life(of: observer)) == launchAndSave + ["WillTerminate"])
+    let launching: any LaunchObserver & NotingObserver = ForeignActor()
+    #expect(kinds(try await life(of: launching)) == launchAndSave)
+  }
+
+  @Test func aHookIsInAnExtensionOrAProtocolOfTheUsers() async throws {
+    #expect(kinds(try await life(of: Split())) == launchAndSave)
+    #expect(kinds(try await life(of: SavingActor())) == ["ShouldSaveState", "WillTerminate"])
+    #expect(kinds(try await life(of: SavingView())) == ["ShouldSaveState", "WillTerminate"])
+  }
+
+  /// What is declared is not searched for.
+  @Test func whatATypeDeclaresIsKnown() {
+    func declared(by type: any LifecycleObserver.Type) -> Set<ObjectIdentifier?> {
+      Set(Hook.declared(by: type).map(\.notification))
+    }
+    let kinds = NotificationKind.allCases.map { ObjectIdentifier($0.row.type) }
+    #expect(declared(by: Everything.self) == Set(kinds + [nil]))
+    #expect(declared(by: Split.self).count == 2 && declared(by: SavingActor.self).count == 2)
+    #expect(declared(by: Box<Int>.self).count == 1)
+    #expect(Split._actorCast == nil && SavingView._actorCast == nil)
+    #expect(SavingActor._actorCast != nil && ForeignActor._actorCast != nil)
+  }
+
+  @Test func onlyAnObserverWithoutAnyHookIsAnError() async throws {
+    let mock = MockLifecycleSubject(state: .launching)
+    mock.addObserver(Bare())
+    let report = try await mock.launch()
+    #expect(report.problems.map(\.errorText) == ["\(LifecycleError.noHook("Bare"))"])
+  }
+}

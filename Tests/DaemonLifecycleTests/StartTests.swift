@@ -1,0 +1,79 @@
+import CLinux
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DaemonLifecycle
+
+/// What a start and a stop do without.
+@Suite struct StartTests {
+  private enum Outer {
+    struct Nested {}
+    final class Box<Element> { struct Inner {} }
+  }
+  private struct Secret {}
+
+  /// The text of String(describing:), which takes ten times as long.
+  @Test func theNameOfAType() {
+    struct Local {}
+    let types: [any Any.Type] = [
+      Int.self, Outer.Nested.self, Outer.Box<Int>.self, Outer.Box<Outer.Nested>.Inner.self,
+      Secret.self, Local.self, Outer.Box<Secret>.self, [String: Int?].self, (Int, String).self,
+      (any Sendable).self, (() -> Void).self, ((any Error)?).self, Int.Type.self, Never.self,
+      Listener.self, BusyActor.self, ShouldSaveState.self,
+    ]
+    for type in types {
+      #expect(String(nameOf: type) == String(describing: type))
+      #expect(ObserverName.type(type).description == String(describing: type))
+    }
+  }
+
+  /// No thread is needed, and so none is woken, for a launch without hooks.
+  @Test func aLaunchWithoutHooksStaysOnItsThread() async throws {
+    let core = LifecycleCore(
+      configuration: .init(), executor: HookExecutor(startThread: { _, _ in false }))
+    let isLaunched = Atomic<Bool>(false)
+    let launch = Task {
+      _ = await core.launch()
+      isLaunched.store(true, ordering: .relaxed)
+    }
+    try await eventually { isLaunched.load(ordering: .relaxed) }
+    #expect(core.lifecycleState == .foreground)
+    core.close()
+    await launch.value
+  }
+
+  /// From few elements to many and back, beside a plain one.
+  @Test func aSmallDictionaryIsADictionary() {
+    var random = SeededGenerator(seed: 7)
+    for most in [3, 16, 17, 40] as [Int] {
+      var (small, plain) = (SmallDictionary<Int, Int>(), [Int: Int]())
+      for step in 0..<2000 {
+        let key = Int.random(in: 0..<most, using: &random)
+        let value = Int.random(in: 0...step, using: &random) % 3 == 0 ? nil : step
+        small[key] = value
+        plain[key] = value
+        let other = Int.random(in: 0..<most, using: &random)
+        guard small[key] == plain[key], small[other] == plain[other] else {
+          Issue.record("step \(step) of \(most) keys")
+          break
+        }
+      }
+      for key in 0..<most { small[key] = nil }
+      #expect((0..<most).allSatisfy { small[$0] == nil })
+    }
+  }
+
+  @Test func ofTwoActionsForASignalTheLastCounts() {
+    var map: SignalMap = [.sigterm: .reload, .sighup: .saveState, .sigterm: .terminate]
+    #expect(map.signals == [.sighup, .sigterm])
+    guard case .terminate = map[.sigterm] else {
+      Issue.record("\(map)")
+      return
+    }
+    map[.sighup] = nil
+    map[.sigint] = nil
+    map[.sigusr1] = .enterBackground
+    #expect(map.signals == [.sigusr1, .sigterm] && map[.sighup] == nil)
+  }
+}

@@ -1,0 +1,49 @@
+public import DaemonLifecycle
+import Synchronization
+
+// Observers as a module of their own may have them; tests of another module make them adopt more.
+
+/// What an observer has received, in order.
+public final class ReceivedHooks: Sendable {
+  private let names = Mutex<[String]>([])
+  public init() {}
+  public var all: [String] { names.withLock { $0 } }
+  public func add(_ notification: some LifecycleNotification) {
+    names.withLock { $0.append("\(type(of: notification))") }
+  }
+}
+
+/// An observer that notes what it receives.
+public protocol NotingObserver: LifecycleObserver { var received: ReceivedHooks { get } }
+
+/// Unchecked: subclasses have no state either.
+open class ForeignClass: NotingObserver, LaunchObserver, @unchecked Sendable {
+  public let received = ReceivedHooks()
+  public init() {}
+  public func didFinishLaunching(_ notification: DidFinishLaunching) { received.add(notification) }
+}
+
+public actor ForeignActor: NotingObserver, LaunchObserver {
+  public let received = ReceivedHooks()
+  public init() {}
+  public func didFinishLaunching(_ notification: DidFinishLaunching) { received.add(notification) }
+}
+
+public final class ForeignBox<Element: Sendable>: NotingObserver, LaunchObserver {
+  public let received = ReceivedHooks()
+  public let element: Element
+  public init(_ element: Element) { self.element = element }
+  public func didFinishLaunching(_ notification: DidFinishLaunching) { received.add(notification) }
+}
+
+/// An observer without a hook.
+public final class ForeignObserver: NotingObserver {
+  public let received = ReceivedHooks()
+  public init() {}
+}
+
+/// No observer.
+public final class ForeignStranger: Sendable {
+  public let received = ReceivedHooks()
+  public init() {}
+}
