@@ -66,10 +66,11 @@ struct Delivery: Sendable {
   /// No call in `running` has its `next` before this; it may be too early until the clock has come to it.
   private(set) var earliest = MonotonicTime.distantFuture
 
-  init(_ id: DeliveryID, _ constants: Constants) {
+  /// - Parameter room: An empty list that was used before.
+  init(_ id: DeliveryID, _ constants: Constants, room: consuming [CallID] = []) {
     self.id = id
     self.constants = constants
-    entries.reserveCapacity(constants.calls.members.count)
+    running = room
   }
 
   var step: LifecycleStep { constants.plan.step }
@@ -94,7 +95,7 @@ struct Delivery: Sendable {
     guard nextCall < calls.members.count else { return nil }
     while calls.range(of: segment).upperBound <= nextCall { segment += 1 }
     let first = nextCall
-    let isConcurrent = calls.segments[segment].isConcurrent
+    let isConcurrent = calls.segment(segment).isConcurrent
     nextCall = isConcurrent ? calls.range(of: segment).upperBound : first + 1
     return first..<nextCall
   }
@@ -118,6 +119,12 @@ struct Delivery: Sendable {
     return last
   }
 
+  /// It is over: nothing runs, and the list can be used again.
+  mutating func takeRoom() -> [CallID] {
+    defer { running = [] }
+    return running
+  }
+
   /// A call's next deadline may be nearer than before.
   mutating func note(_ next: MonotonicTime) { earliest = min(earliest, next) }
   mutating func set(earliest: MonotonicTime) { self.earliest = earliest }
@@ -129,6 +136,8 @@ struct Delivery: Sendable {
     _ outcome: LifecycleReport.Outcome, of name: ObserverName, _ observer: ObserverID?,
     began: MonotonicTime? = nil, duration: Duration = .zero, text: String? = nil
   ) {
+    // Not before: a hook begins the sooner.
+    if entries.isEmpty { entries.reserveCapacity(constants.calls.members.count) }
     entries.append(
       LifecycleReport.Entry(
         notification: type, outcome: outcome, duration: duration, name: name, errorText: text,

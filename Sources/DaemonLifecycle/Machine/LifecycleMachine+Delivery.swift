@@ -76,7 +76,8 @@ extension LifecycleMachine {
     let includesWildcards = !plan.step.isHealthCheck
     planned.reserve(plan.audience.members.count)
     var wildcards: [Delivery.PlannedCall] = []
-    for (number, segment) in plan.audience.segments.enumerated() {
+    for number in 0..<plan.audience.segmentCount {
+      let segment = plan.audience.segment(number)
       var isFirst = true
       for id in plan.audience.members[plan.audience.range(of: number)] {
         guard let (own, wildcard) = hooks(of: id, for: type) else { continue }

@@ -152,7 +152,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   mutating func receive(
     _ event: LifecycleEvent, post: PostID? = nil, at now: MonotonicTime, _ effects: inout Effects
   ) {
-    let reasons = registry.backgroundReasons
+    let reasons = registry.reasonChanges
     switch event.kind {
     case .suspend: sleep.announce()
     case .resume: sleep.forgetDelay()
@@ -170,7 +170,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
       // A pause or a suspend ends the serving that the drain is for.
       if stop.isDraining, !registry.isServing { endDrain(at: now, &effects) }
     }
-    publishReasons(event.cause, unless: reasons, &effects)
+    if registry.reasonChanges != reasons { publishReasons(event.cause, &effects) }
   }
 
   // MARK: What can't wait for effects

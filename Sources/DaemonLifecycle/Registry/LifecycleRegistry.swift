@@ -50,6 +50,8 @@ struct LifecycleRegistry: Sendable {
   private(set) var state: LifecycleState
   /// Foreground is wanted only while there is none. A suspend is one of them.
   private(set) var backgroundReasons: Set<BackgroundReason> = []
+  /// Grows as these change: to compare them, one would have to copy them.
+  private(set) var reasonChanges: UInt64 = 0
   /// WillSuspend was delivered and DidResume was not.
   private(set) var isSuspended = false
   /// Set by the first terminate, for good.
@@ -58,7 +60,7 @@ struct LifecycleRegistry: Sendable {
   private(set) var holds = 0
   private(set) var members = LifecycleMembers()
   /// The rest of the transition under way. Cleared by termination, which plans its own.
-  private(set) var steps: [LifecycleStep] = []
+  private(set) var steps: ArraySlice<LifecycleStep> = []
   private var transitionCause = LifecycleCause(.launch)
   private(set) var transitionNumber: UInt64 = 0
   /// What the transition under way, or the last one, is about.
@@ -91,18 +93,18 @@ struct LifecycleRegistry: Sendable {
     switch event.kind {
     case .launch: requests.enqueueLaunch(event.cause)
     case .enterBackground(let reason):
-      backgroundReasons.insert(reason)
+      add(reason)
       requests.enqueue(.state, event.cause)
     case .enterForeground(let reason):
-      backgroundReasons.remove(reason)
+      remove(reason)
       requests.enqueue(.state, event.cause)
     case .suspend:
-      backgroundReasons.insert(.suspend)
+      add(.suspend)
       wantsSleep = true
       requests.enqueue(.sleep, event.cause)
       requests.enqueue(.state, event.cause)
     case .resume:
-      backgroundReasons.remove(.suspend)
+      remove(.suspend)
       wantsSleep = false
       requests.enqueue(.sleep, event.cause)
       requests.enqueue(.state, event.cause)
@@ -114,6 +116,14 @@ struct LifecycleRegistry: Sendable {
     case .terminate, .checkHealth: break
     }
     return .none
+  }
+
+  private mutating func add(_ reason: BackgroundReason) {
+    if backgroundReasons.insert(reason).inserted { reasonChanges += 1 }
+  }
+
+  private mutating func remove(_ reason: BackgroundReason) {
+    if backgroundReasons.remove(reason) != nil { reasonChanges += 1 }
   }
 
   private mutating func terminate(_ cause: LifecycleCause) -> Effect {
@@ -252,7 +262,7 @@ struct LifecycleRegistry: Sendable {
     default: break
     }
     // A step that is no longer wanted must not keep its transition, and whoever waits for that, open.
-    if termination == nil { steps = Array(steps.drop { !isStillRequested($0) }) }
+    if termination == nil { steps = steps.drop { !isStillRequested($0) } }
     return steps.isEmpty
   }
 
@@ -341,7 +351,7 @@ struct LifecycleRegistry: Sendable {
       guard let cause = requests.takeLaunch() else { return false }
       transitionKind = .launch
       transitionCause = cause
-      steps = [.kind(.didFinishLaunching), .kind(.willEnterForeground)]
+      steps = Steps.launch
       return true
     }
     guard let (kind, cause) = requests.takeNext() else { return false }
@@ -352,25 +362,30 @@ struct LifecycleRegistry: Sendable {
 
   /// Empty where nothing is left to do.
   private func plannedTransition(for kind: PendingRequests.Kind) -> (
-    LifecycleTransition, [LifecycleStep]
+    LifecycleTransition, ArraySlice<LifecycleStep>
   ) {
     switch kind {
-    case .state where backgroundReasons.isEmpty: (.foreground, [.kind(.willEnterForeground)])
-    case .state:
-      (
-        .background,
-        state == .foreground ? [.kind(.didEnterBackground), .kind(.shouldSaveState)] : []
-      )
+    case .state where backgroundReasons.isEmpty: (.foreground, Steps.foreground)
+    case .state: (.background, state == .foreground ? Steps.background : [])
     case .sleep where wantsSleep == isSuspended: (wantsSleep ? .suspend : .resume, [])
-    case .sleep where wantsSleep:
-      (
-        .suspend,
-        [.kind(.didEnterBackground), .kind(.shouldSaveState), .kind(.willSuspend)]
-      )
-    case .sleep: (.resume, [.kind(.didResume)])
-    case .errand(let errand): (.errand(errand), errand.row.steps)
+    case .sleep where wantsSleep: (.suspend, Steps.suspend)
+    case .sleep: (.resume, Steps.resume)
+    case .errand(let errand): (.errand(errand), errand.row.steps[...])
     case .pressure(let resource): (.pressure, [.pressure(resource)])
     case .post(let post): (.post, [.posted(post)])
+    }
+  }
+
+  /// Of the transitions that happen most: made once, and taken from without a copy.
+  private enum Steps {
+    static let launch = steps(.didFinishLaunching, .willEnterForeground)
+    static let foreground = steps(.willEnterForeground)
+    static let background = steps(.didEnterBackground, .shouldSaveState)
+    static let suspend = steps(.didEnterBackground, .shouldSaveState, .willSuspend)
+    static let resume = steps(.didResume)
+
+    private static func steps(_ kinds: NotificationKind...) -> ArraySlice<LifecycleStep> {
+      kinds.map { .kind($0) }[...]
     }
   }
 
