@@ -43,7 +43,7 @@ struct Calls: Sendable {
 
   /// One that is under way.
   subscript(id: DeliveryID) -> Delivery {
-    get { deliveries[index(of: id)!] }
+    _read { yield deliveries[index(of: id)!] }
     _modify { yield &deliveries[index(of: id)!] }
   }
 

@@ -62,7 +62,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   enum Input {
     case event(LifecycleEvent)
     /// `inside`: the call of the hook that posts.
-    case post(any CustomNotification, PostID, inside: CallID?)
+    indirect case post(any CustomNotification, PostID, inside: CallID?)
     case add(Subscriber)
     case remove([ObserverID])
     /// These have gone away without being removed.
@@ -184,8 +184,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   /// When `.clock` has something to do; the distant future: nothing.
   var deadline: MonotonicTime {
-    var deadline = min(calls.deadline, stop.deadline)
-    if let transition { deadline = min(deadline, transition.progressDeadline) }
+    let deadline = min(
+      min(calls.deadline, stop.deadline), transition?.progressDeadline ?? .distantFuture)
     return min(deadline, min(health.deadline, status.deadline))
   }
 

@@ -10,7 +10,7 @@
 /// back while it waited, nothing is delivered: the registry converges on the latest state wanted.
 struct LifecycleRegistry: Sendable {
   /// A step to deliver, and the members that receive it.
-  final class Plan: Sendable {
+  struct Plan: Sendable {
     let step: LifecycleStep
     let cause: LifecycleCause
     let audience: LifecycleAudience<ObserverID>
@@ -20,17 +20,8 @@ struct LifecycleRegistry: Sendable {
     let kind: LifecycleTransition
     let isOfTermination: Bool
 
-    init(
-      step: LifecycleStep, cause: LifecycleCause, audience: LifecycleAudience<ObserverID>,
-      transition: UInt64, kind: LifecycleTransition, isOfTermination: Bool
-    ) {
-      self.step = step
-      self.cause = cause
-      self.audience = audience
-      self.transition = transition
-      self.kind = kind
-      self.isOfTermination = isOfTermination
-    }
+    /// For members that have missed it.
+    var isCatchUp: Bool { if case .lateObserver = cause.origin { true } else { false } }
   }
 
   /// What an event asks of the driver at once, beside asking for the next step.
@@ -66,11 +57,13 @@ struct LifecycleRegistry: Sendable {
   /// What the transition under way, or the last one, is about.
   private(set) var transitionKind = LifecycleTransition.launch
   /// The step being delivered; `next()` gives none meanwhile.
-  private(set) var current: Plan? {
-    didSet { changeOfCurrentStep = current?.step.change ?? .nothing }
+  private(set) var current: CurrentStep?
+  struct CurrentStep: Sendable {
+    let step: LifecycleStep
+    let isCatchUp: Bool
+    /// What whoever is reached by it then knows.
+    let change: NotificationKind.Change
   }
-  /// What whoever is reached by the current step then knows.
-  private var changeOfCurrentStep = NotificationKind.Change.nothing
   /// The termination has taken steps from the transition that was under way.
   private(set) var hasCutTransition = false
   /// How many signals asked for an end: only signals escalate.
@@ -193,10 +186,10 @@ struct LifecycleRegistry: Sendable {
 
   /// The delivery under way has got to this member: it is being notified now.
   mutating func reached(_ id: ObserverID) {
-    switch changeOfCurrentStep {
+    switch current?.change {
     case .state(let state, _): members.update(id) { $0.reachedState = state }
     case .suspended(let isSuspended): members.update(id) { $0.isSuspended = isSuspended }
-    case .nothing: break
+    case .nothing, nil: break
     }
   }
 
@@ -242,22 +235,24 @@ struct LifecycleRegistry: Sendable {
   /// and when there is nothing to do.
   mutating func next() -> Plan? {
     guard current == nil, state != .terminated else { return nil }
-    if termination != nil {
-      current = nextTerminationStep()
-      return current
-    }
+    guard let plan = plannedStep() else { return nil }
+    current = CurrentStep(
+      step: plan.step, isCatchUp: plan.isCatchUp, change: plan.step.change)
+    return plan
+  }
+
+  private mutating func plannedStep() -> Plan? {
+    if termination != nil { return nextTerminationStep() }
     let isLaunch = state == .launching || isLaunchTransition
     guard holds == 0 || isLaunch else { return nil }
-    current = (holds == 0 ? catchUp() : nil) ?? nextTransitionStep()
-    return current
+    return (holds == 0 ? catchUp() : nil) ?? nextTransitionStep()
   }
 
   /// The current step has ended, or was overtaken. Returns true when its transition is over too.
   @discardableResult mutating func finishStep() -> Bool {
-    guard let plan = current else { return true }
-    current = nil
-    switch plan.step.kind {
-    case .willEnterForeground where !isCatchUp(plan) && termination == nil: state = .foreground
+    guard let ended = current.take() else { return true }
+    switch ended.step.kind {
+    case .willEnterForeground where !ended.isCatchUp && termination == nil: state = .foreground
     case .willTerminate: state = .terminated
     default: break
     }
@@ -271,10 +266,6 @@ struct LifecycleRegistry: Sendable {
     current = nil
     steps = []
     state = .terminated
-  }
-
-  private func isCatchUp(_ plan: Plan) -> Bool {
-    if case .lateObserver = plan.cause.origin { true } else { false }
   }
 
   private mutating func nextTerminationStep() -> Plan? {

@@ -10,10 +10,10 @@ final class HookDriver: TaskExecutor {
   private weak let core: LifecycleCore?
   private let executor: HookExecutor
   private let task = Mutex<Task<Void, Never>?>(nil)
-  /// The call to begin with; `nil` once the task has it.
+  /// The call that a new task begins with, until it has: what a task captures it holds until it ends.
   private let first = Mutex<HookCall?>(nil)
-  /// Set while the task rests. It goes on where the value is true, and ends where it is false.
-  private let rest = Mutex<UnsafeContinuation<Bool, Never>?>(nil)
+  /// Set while the task rests: its next call, or `nil`: there will be none.
+  private let rest = Mutex<UnsafeContinuation<HookCall?, Never>?>(nil)
   /// Set before `cancelTask`: either that finds the task, or `start` finds this. A cancelled task can't be used for
   /// another hook.
   private let cancellation = Atomic<Bool>(false)
@@ -31,39 +31,43 @@ final class HookDriver: TaskExecutor {
 
   /// Begins with `call` and goes on as long as the core has more. Called for a new driver, or one that rests.
   func start(with call: HookCall) {
-    first.withLock { $0 = call }
     hasBegun.store(false, ordering: .relaxed)
-    if !end(goesOn: true) {
+    if !endRest(with: call) {
       // Detached: neither the priority nor the task-local values of whoever caused it belong to the hooks.
-      let task = Task.detached(executorPreference: self) {
-        repeat { await self.drive() } while await self.mayGoOn()
-      }
+      first.withLock { $0 = call }
+      let task = Task.detached(executorPreference: self) { await self.work() }
       self.task.withLock { $0 = task }
     }
     if isCancelled { cancelTask() }
   }
 
+  private nonisolated(nonsending) func work() async {
+    if let call = first.withLock({ $0.take() }) { await drive(call) }
+    while let call = await nextAfterRest() { await drive(call) }
+  }
+
   /// A function of its own, after which nothing holds the last call, its observer or the core.
-  private nonisolated(nonsending) func drive() async {
-    guard var next = first.withLock({ $0.take() }) else { return }
+  private nonisolated(nonsending) func drive(_ first: consuming HookCall) async {
     // Held once: the core is referenced weakly, which makes each retain slow.
-    let core = next.core
+    let core = first.core
+    var next = first
     while let call = core.ended(next, await next.run()) { next = call }
   }
 
-  /// Waits until there is another call; false where there will be none.
-  private nonisolated(nonsending) func mayGoOn() async -> Bool {
-    if isCancelled || Task.isCancelled { return false }
+  private nonisolated(nonsending) func nextAfterRest() async -> HookCall? {
+    if isCancelled || Task.isCancelled { return nil }
     return await withUnsafeContinuation { continuation in
       rest.withLock { $0 = continuation }
-      if core?.rest(self) != true { end() }
+      if core?.rest(self) != true { endRest(with: nil) }
     }
   }
 
-  /// Ends its rest, and the task with that, unless it `goesOn`. False if it does not rest.
-  @discardableResult func end(goesOn: Bool = false) -> Bool {
+  /// False if it does not rest.
+  ///
+  /// - Parameter call: `nil`: there will be none, so the task ends.
+  @discardableResult func endRest(with call: HookCall?) -> Bool {
     guard let continuation = rest.withLock({ $0.take() }) else { return false }
-    continuation.resume(returning: goesOn)
+    continuation.resume(returning: call)
     return true
   }
 

@@ -133,7 +133,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   }
 
   deinit {
-    for driver in takeRestingDrivers() { driver.end() }
+    for driver in takeRestingDrivers() { driver.endRest(with: nil) }
     executor.close()
   }
 
@@ -301,7 +301,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     let nobody = LifecycleReport(cause: LifecycleCause(.api), entries: [])
     for poster in posters { poster.resume(returning: nobody) }
     for sleeper in sleepers { sleeper.end(throwing: CancellationError()) }
-    for driver in takeRestingDrivers() { driver.end() }
+    for driver in takeRestingDrivers() { driver.endRest(with: nil) }
     if !isExiting { executor.close() }
   }
 }
