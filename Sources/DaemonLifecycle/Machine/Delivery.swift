@@ -23,7 +23,10 @@ struct Delivery: Sendable {
 
   /// What of it never changes: shared with its calls, so that neither is big.
   final class Constants: Sendable {
-    let plan: LifecycleRegistry.Plan
+    let step: LifecycleStep
+    let cause: LifecycleCause
+    /// It began after the termination had.
+    let isOfTermination: Bool
     /// The notification's type.
     let type: (any LifecycleNotification.Type)?
     let isSave: Bool
@@ -39,7 +42,9 @@ struct Delivery: Sendable {
       _ plan: LifecycleRegistry.Plan, calls: LifecycleAudience<PlannedCall>, post: PostID?,
       outer: Outer?, began: MonotonicTime
     ) {
-      self.plan = plan
+      step = plan.step
+      cause = plan.cause
+      isOfTermination = plan.isOfTermination
       type = plan.step.type
       isSave = plan.step.isSave
       self.began = began
@@ -48,7 +53,6 @@ struct Delivery: Sendable {
       self.outer = outer
     }
 
-    var step: LifecycleStep { plan.step }
     var isNested: Bool { outer != nil }
   }
 
@@ -73,13 +77,12 @@ struct Delivery: Sendable {
     running = room
   }
 
-  var step: LifecycleStep { constants.plan.step }
-  var cause: LifecycleCause { constants.plan.cause }
+  var step: LifecycleStep { constants.step }
+  var cause: LifecycleCause { constants.cause }
   var type: (any LifecycleNotification.Type)? { constants.type }
   var post: PostID? { constants.post }
   var outer: Outer? { constants.outer }
-  /// It began after the termination had.
-  var isOfTermination: Bool { constants.plan.isOfTermination }
+  var isOfTermination: Bool { constants.isOfTermination }
   var isNested: Bool { constants.isNested }
   var budgetStep: LifecycleStep { outer?.budgetStep ?? step }
   private var calls: LifecycleAudience<PlannedCall> { constants.calls }

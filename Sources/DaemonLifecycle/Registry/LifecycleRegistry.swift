@@ -147,7 +147,7 @@ struct LifecycleRegistry: Sendable {
 
   /// Who receives a notification that is posted in a hook, and so delivered at once, beside the current step.
   func audience(of step: LifecycleStep, cause: LifecycleCause) -> Plan {
-    plan(step, cause: cause) { $0.shouldReceive(step) }
+    plan(step, cause: cause)
   }
 
   mutating func hold() { holds += 1 }
@@ -273,13 +273,13 @@ struct LifecycleRegistry: Sendable {
     if members.contains(where: { $0.reachedState == .foreground }) {
       state = .background
       let step = LifecycleStep.kind(.didEnterBackground)
-      return plan(step, cause: transitionCause) { $0.shouldReceive(step) }
+      return plan(step, cause: transitionCause)
     }
     guard !steps.isEmpty else { return nil }
     if state == .foreground { state = .background }
     let step = steps.removeFirst()
     if case .bodyEnds = step { return plan(step, cause: transitionCause) { _ in false } }
-    return plan(step, cause: transitionCause) { $0.shouldReceive(step) }
+    return plan(step, cause: transitionCause)
   }
 
   /// Members that came late, or were busy, receive what the others have received, step by step, before
@@ -290,13 +290,17 @@ struct LifecycleRegistry: Sendable {
       transitionNumber += 1
       transitionKind = .catchUp
     }
-    return plan(step, cause: LifecycleCause(.lateObserver)) { !$0.isBusy && $0.shouldReceive(step) }
+    let change = step.change
+    return plan(step, cause: LifecycleCause(.lateObserver)) {
+      !$0.isBusy && $0.shouldReceive(change)
+    }
   }
 
   /// The first step that somebody has missed who can receive it now.
   private func missed() -> NotificationKind? {
-    let isMissed = { (kind: NotificationKind) in
-      members.contains { !$0.isBusy && $0.shouldReceive(.kind(kind)) }
+    let isMissed = { (kind: NotificationKind) -> Bool in
+      let change = kind.row.change
+      return members.contains { !$0.isBusy && $0.shouldReceive(change) }
     }
     if isMissed(.didFinishLaunching) { return .didFinishLaunching }
     if !isSuspended, isMissed(.didResume) { return .didResume }
@@ -332,7 +336,7 @@ struct LifecycleRegistry: Sendable {
     case .didResume: isSuspended = false
     default: break
     }
-    return plan(step, cause: transitionCause) { $0.shouldReceive(step) }
+    return plan(step, cause: transitionCause)
   }
 
   /// Plans the transition for the request that has waited longest; false when there is none.
@@ -378,6 +382,12 @@ struct LifecycleRegistry: Sendable {
     private static func steps(_ kinds: NotificationKind...) -> ArraySlice<LifecycleStep> {
       kinds.map { .kind($0) }[...]
     }
+  }
+
+  /// The step with all that should receive it.
+  private func plan(_ step: LifecycleStep, cause: LifecycleCause) -> Plan {
+    let change = step.change
+    return plan(step, cause: cause) { $0.shouldReceive(change) }
   }
 
   /// The step with the members that receive it, in order, cut into groups.

@@ -100,7 +100,7 @@ final class HookCall: Sendable {
 }
 
 extension HookCall: RunningHook {
-  var cause: LifecycleCause { delivery.plan.cause }
+  var cause: LifecycleCause { delivery.cause }
   var time: MonotonicTime { delivery.began }
   var deadline: MonotonicTime? { core.deadline(of: id) }
   var now: MonotonicTime { core.now }

@@ -195,15 +195,19 @@ extension LifecycleCore {
   // MARK: Outside
 
   func perform(_ work: consuming Work) {
-    if work.rest?.isOverdue == true { endProcess() }
-    if let (isReady, number) = work.rest?.readiness { readiness?.set(isReady, number: number) }
-    if work.hasMessages { sendOutbox() }
-    if let chores = work.rest { perform(chores) }
+    if let chores = work.rest {
+      perform(chores, hasMessages: work.hasMessages)
+    } else if work.hasMessages {
+      sendOutbox()
+    }
     if let call = work.started { call.driver.start(with: call) }
     if work.startsWaiting { executor.enqueue(.work { self.startWaiting() }) }
   }
 
-  private func perform(_ work: Chores) {
+  private func perform(_ work: Chores, hasMessages: Bool) {
+    if work.isOverdue { endProcess() }
+    if let (isReady, number) = work.readiness { readiness?.set(isReady, number: number) }
+    if hasMessages { sendOutbox() }
     if let round = work.healthRound { sendBeacons(of: round) }
     // Cancellation handlers and deinits are the user's code.
     // One item each: a handler that blocks must not keep the others from being cancelled.
