@@ -278,18 +278,20 @@ struct LifecycleMachine: ~Copyable, Sendable {
       if stall == .zero { publish(health.silence(), &effects) }
       return
     }
-    checkHealth(LifecycleCause(.watchdog), asksMainActor, at: now, &effects)
+    let asksExecutors = health.nextTickAsks(after: stall)
+    checkHealth(
+      LifecycleCause(.watchdog), asksMainActor, asksExecutors: asksExecutors, at: now, &effects)
   }
 
   /// Asks the observers beside the transition under way, and has the shell ask Swift's executors.
   private mutating func checkHealth(
-    _ cause: LifecycleCause, _ asksMainActor: Bool, at now: MonotonicTime,
-    _ effects: inout Effects
+    _ cause: LifecycleCause, _ asksMainActor: Bool, asksExecutors: Bool = true,
+    at now: MonotonicTime, _ effects: inout Effects
   ) {
     guard !isTerminating, registry.state != .terminated,
-      let number = health.begin(at: now, asksMainActor: asksMainActor)
+      health.begin(at: now, asksMainActor: asksMainActor, asksExecutors: asksExecutors) != nil
     else { return }
-    effects.healthRound = number
+    effects.healthRound = health.unasked
     let patience = health.period.map { $0 / 2 } ?? configuration.hookDeadline
     beginOutOfBand(
       registry.audience(of: .kind(.checkHealth), cause: cause), post: nil,

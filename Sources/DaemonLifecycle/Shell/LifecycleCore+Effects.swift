@@ -30,6 +30,8 @@ extension LifecycleCore {
 
   /// What is rarely to be done.
   final class Chores {
+    /// Calls that have waited, each with a driver of its own.
+    var calls: [HookCall] = []
     /// Drivers and the body, to be cancelled.
     var cancelled: [HookDriver] = []
     var cancelsBody: Task<Void, Never>?
@@ -90,20 +92,24 @@ extension LifecycleCore {
     }
     if state.waitingStarts.isEmpty { return }
     if let driver = work.reusable, !driver.isCancelled {
-      work.next = nextCall(&state, goesOnWith: driver)
+      work.next = nextCall(&state, &work, goesOnWith: driver)
     }
-    if isNew, work.next == nil { work.started = nextCall(&state) }
+    if isNew, work.next == nil { work.started = nextCall(&state, &work) }
     if !state.waitingStarts.isEmpty, !state.willStartWaiting {
       state.willStartWaiting = true
       work.startsWaiting = true
     }
   }
 
-  /// The next call that waits, with a driver that has none. One that was withdrawn or abandoned waits no longer.
-  private func nextCall(_ state: inout State) -> HookCall? {
+  /// The next call that waits, with a driver that has none. One that was withdrawn or abandoned waits no longer, and
+  /// may be the last that holds what was posted.
+  private func nextCall(_ state: inout State, _ work: inout Work) -> HookCall? {
     while let start = state.waitingStarts.popFirst() {
       guard state.machine.calls.isCurrent(start.call), let entry = state.observers[start.observer]
-      else { continue }
+      else {
+        work.chores.garbage.append(start.delivery)
+        continue
+      }
       let driver = state.restingDrivers.popLast() ?? HookDriver(self)
       if state.machine.calls.isCancelled(start.call) { driver.markCancelled() }
       let call = HookCall(start, entry, self, driver, hasBegun: false)
@@ -114,12 +120,17 @@ extension LifecycleCore {
   }
 
   /// The same for a driver that is on its way: what another would ask for is granted here.
-  private func nextCall(_ state: inout State, goesOnWith driver: HookDriver) -> HookCall? {
+  private func nextCall(
+    _ state: inout State, _ work: inout Work, goesOnWith driver: HookDriver
+  ) -> HookCall? {
     while let start = state.waitingStarts.first, !state.machine.calls.isCancelled(start.call) {
       _ = state.waitingStarts.popFirst()
-      guard let entry = state.observers[start.observer] else { continue }
-      let isOnActor = entry.asActor != nil && entry.hooks[start.hook].isMethod
-      guard state.machine.move(start.call, to: isOnActor ? .driven : .begun) else { continue }
+      guard let entry = state.observers[start.observer],
+        state.machine.move(start.call, to: entry.isOnActor(start.hook) ? .driven : .begun)
+      else {
+        work.chores.garbage.append(start.delivery)
+        continue
+      }
       let call = HookCall(start, entry, self, driver, hasBegun: true)
       state.insert(call)
       return call
@@ -221,17 +232,17 @@ extension LifecycleCore {
       let garbage = Garbage(&work.garbage)
       executor.enqueue(.work { garbage.drop() })
     }
+    for call in work.calls { call.driver.start(with: call) }
   }
 
   /// A hook has suspended, or blocks its thread: the calls that wait behind it begin, each with a driver of its own.
   private func startWaiting() {
-    let calls = state.withLock { state in
+    var work = Work(reusable: nil)
+    state.withLock { state in
       state.willStartWaiting = false
-      var calls: [HookCall] = []
-      while let call = nextCall(&state) { calls.append(call) }
-      return calls
+      while let call = nextCall(&state, &work) { work.chores.calls.append(call) }
     }
-    for call in calls { call.driver.start(with: call) }
+    perform(work)
   }
 
   /// False where the driver is not needed: it is to end.

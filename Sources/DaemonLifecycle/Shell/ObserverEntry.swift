@@ -62,6 +62,9 @@ final class ObserverEntry: Sendable {
     return (ObjectIdentifier(type), number)
   }
 
+  /// Whether a hook, by its place, is isolated to the observer.
+  func isOnActor(_ hook: Int) -> Bool { asActor != nil && hooks[hook].isMethod }
+
   /// The cast is free: the target is the object whose type was opened here.
   private static func actor<A: Actor>(_: A) -> @Sendable (any AnyObject & Sendable) -> any Actor {
     { unsafeDowncast($0, to: A.self) }

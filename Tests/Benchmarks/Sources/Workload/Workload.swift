@@ -67,7 +67,7 @@ import Synchronization
       kill(getpid(), index % 2 == 0 ? SIGUSR1 : SIGUSR2)
       waiter.wait()
     }
-    guard bench_counts_to_hook() != 0 else { return }
+    guard bench_counts_to_hook() != 0, bench_counts_allocations() != 0 else { return }
     say("allocations \(bench_allocations_to_hook())")
   }
 
