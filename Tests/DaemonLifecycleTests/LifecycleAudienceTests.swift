@@ -64,3 +64,7 @@ extension LifecycleAudience {
     }
   }
 }
+
+extension LifecycleAudience {
+  fileprivate var segments: [Segment] { (0..<segmentCount).map { segment($0) } }
+}

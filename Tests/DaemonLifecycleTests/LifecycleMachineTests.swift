@@ -156,4 +156,29 @@ import Testing
     }
     #expect(causes == ["\(LifecycleCause(.api))"])
   }
+
+  /// Each costs context switches, in a daemon that has nothing else to do.
+  @Test func everySecondTickAsksSwiftsExecutors() {
+    let policy = LifecycleMachine.Policy(configuration: .init(), watchdogPeriod: .seconds(8))
+    var machine = LifecycleMachine(policy, state: .foreground)
+    var effects = Effects()
+    machine.handle(.armed, at: at(0), &effects)
+    var (asked, pings) = ([Bool](), 0)
+    for (tick, stall) in [0, 0, 0, 0, 5].enumerated() {
+      let now = at(Int64(3 * tick))
+      machine.handle(
+        .watchdogTick(stall: .seconds(stall), asksMainActor: true), at: now, &effects)
+      asked.append(effects.healthRound != nil)
+      if let round = effects.healthRound {
+        machine.handle(.healthAsked(round: round), at: now, &effects)
+        machine.handle(.healthAnswer(.pool, round: round), at: now, &effects)
+        machine.handle(.healthAnswer(.mainActor, round: round), at: now, &effects)
+      }
+      for case .fact(.healthy) in effects.messages { pings += 1 }
+      effects.removeAll()
+    }
+    // The last comes after a stall from outside, and is forgiven at once.
+    #expect(asked == [true, false, true, false, true])
+    #expect(pings == 6)
+  }
 }

@@ -125,8 +125,7 @@ extension LifecycleRegistry {
     key.add(steps.count)
     for step in steps { key.add(step.hashKey) }
     key.add(current?.step.hashKey ?? -1)
-    key.add(current?.cause.hashKey ?? -1)
-    key.add(current?.isOfTermination ?? false)
+    key.add(current?.isCatchUp ?? false)
     addRequests(to: &key)
     let all = { (_: LifecycleMembers.ObserverProgress) in true }
     members.forEach(where: all) { member in

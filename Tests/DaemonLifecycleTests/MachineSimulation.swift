@@ -486,7 +486,7 @@ struct MachineSimulation: ~Copyable {
     let step = call.step
     var isNested = step.isHealthCheck
     if case .posted(let post) = step { isNested = nestedPosts.contains(post.id) }
-    if machine.isTerminating, !call.constants.plan.isOfTermination, !isNested,
+    if machine.isTerminating, !call.constants.isOfTermination, !isNested,
       step.yieldsToTermination
     {
       fail("\(step.name) begins although a termination has overtaken it")

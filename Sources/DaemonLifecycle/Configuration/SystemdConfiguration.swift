@@ -17,6 +17,9 @@ public struct SystemdConfiguration: Sendable {
   public var sendsStatus = true
   /// Whether the watchdog of `WatchdogSec=` is pinged, as long as Swift's global executor, the main actor
   /// (where anything runs on it) and the observers' `checkHealth` hooks answer. Default true.
+  ///
+  /// The hooks are asked every three eighths of that time, the executors every second time: systemd ends a daemon whose
+  /// executors hang after at most one and a half times `WatchdogSec=`.
   public var watchdog = true
   /// Whether `TimeoutStopSec=` is read over the bus, for the stop budget. Default true.
   public var readsStopTimeout = true

@@ -22,10 +22,10 @@ extension HookExecutor {
       switch state.withLock({ decide(me, &$0) }) {
       case .listen(let milliseconds):
         guard endsWhenIdle, milliseconds < 0 else {
-          listen(milliseconds: milliseconds)
+          listen(milliseconds: milliseconds, &me.found)
           continue
         }
-        if !listen(milliseconds: Int32(Self.parkingSeconds) * 1000),
+        if !listen(milliseconds: Int32(Self.parkingSeconds) * 1000, &me.found),
           state.withLock({ leave(me, &$0) })
         {
           return .end
@@ -89,10 +89,13 @@ extension HookExecutor {
   }
 
   /// False when nothing has happened.
-  @discardableResult private func listen(milliseconds: Int32) -> Bool {
+  @discardableResult private func listen(
+    milliseconds: Int32, _ ready: inout EventPoll.Ready
+  ) -> Bool {
     let isWatchful = isWatchful
-    let ready = poll.wait(
-      milliseconds: isWatchful ? Self.shorter(milliseconds, Self.watchMilliseconds) : milliseconds)
+    poll.wait(
+      milliseconds: isWatchful ? Self.shorter(milliseconds, Self.watchMilliseconds) : milliseconds,
+      &ready)
     if ready.isLost || isWatchful { repairDescriptors() }
     if let client {
       if !ready.descriptors.isEmpty { client.descriptorsAreReady(ready.descriptors) }

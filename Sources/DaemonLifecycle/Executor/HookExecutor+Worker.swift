@@ -15,6 +15,8 @@ extension HookExecutor {
     /// What a parked or new worker is to do; `nil`: to go on waiting, or to find out itself. Guarded by the executor's
     /// lock.
     nonisolated(unsafe) var role: Role?
+    /// What it has found as the leader, kept so that to listen allocates nothing. Used by its own thread alone.
+    nonisolated(unsafe) var found = EventPoll.Ready()
     /// `itemsEnded` at the last stall check in this item; `nil`: there was none. Guarded by the executor's lock.
     nonisolated(unsafe) var itemsEndedAtCheck: Int?
     /// It was in the same item at the last two checks. Guarded by the executor's lock.

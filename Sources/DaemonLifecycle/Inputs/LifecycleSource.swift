@@ -18,11 +18,16 @@ protocol LifecycleSource: AnyObject, Sendable {
   /// Another thread listens from now on. Called on it.
   func listenerChanged()
   func read(_ ready: PolledDescriptor) -> [LifecycleInput]
+  /// The same, one after another, for a source that has something to gain by making no list.
+  func read(_ ready: PolledDescriptor, _ receive: (LifecycleInput) -> Void)
   /// Puts back everything that `open` changed, and returns what came before that; idempotent.
   @discardableResult func close() -> [LifecycleInput]
 }
 
 extension LifecycleSource {
+  func read(_ ready: PolledDescriptor, _ receive: (LifecycleInput) -> Void) {
+    for input in read(ready) { receive(input) }
+  }
   func listenerChanged() {}
   func reopen() throws(LifecycleError) { throw .unavailable("\(Self.self) can't open them again.") }
   func polls(_ descriptor: Int32) -> Bool { descriptors.contains { $0.number == descriptor } }

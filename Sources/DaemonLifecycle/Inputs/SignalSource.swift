@@ -21,9 +21,12 @@ final class SignalSource: LifecycleSource {
     var direct: Int32 = -1
   }
   private let opened = Mutex(Opened())
+  /// What is in the map: a handful, of which one is found without a hash.
+  private let actions: [(signal: UnixSignal, action: SignalAction)]
 
   init(map: SignalMap, isSupervised: Bool = false, waker: Waker = Waker()) {
     self.map = map
+    actions = map.actions.map { ($0, $1) }
     self.isSupervised = isSupervised
     self.waker = waker
   }
@@ -78,43 +81,41 @@ final class SignalSource: LifecycleSource {
     return [.sighup]
   }
 
-  /// Each signal at most once, in the order in which the last of its kind came.
   func read(_ ready: PolledDescriptor) -> [LifecycleInput] {
-    // Under the lock, so that `close` can't hand the descriptor's number to someone else meanwhile.
-    opened.withLock { opened in
-      // Drained before the records are taken, as the waker was: a signal between the two wakes us again, for nothing.
-      if ready.number >= 0, ready.number == opened.direct { clinux_signal_drain(opened.direct) }
-      return events(of: opened.signals)
+    var inputs: [LifecycleInput] = []
+    read(ready) { inputs.append($0) }
+    return inputs
+  }
+
+  /// Each signal at most once, in the order in which the last of its kind came.
+  func read(_ ready: PolledDescriptor, _ receive: (LifecycleInput) -> Void) {
+    withRoomForSignals { taken in
+      // Under the lock, so that `close` can't hand the descriptor's number to someone else meanwhile.
+      opened.withLock { opened in
+        // Drained before the records are taken, as the waker was: a signal between the two wakes us again, for nothing.
+        if ready.number >= 0, ready.number == opened.direct { clinux_signal_drain(opened.direct) }
+        taken.take(opened.signals)
+      }
+      taken.forEach { receive(input(of: $0, $1)) }
     }
   }
 
-  /// Looks again when something came while it looked: of two signals, the later may be in a slot that is
-  /// still ahead and the earlier in one that is behind. Bounded, since a storm may never let up.
-  private func events(of signals: [UnixSignal]) -> [LifecycleInput] {
-    var taken: [(signal: UnixSignal, record: clinux_signal_record)] = []
-    var record = clinux_signal_record()
-    for _ in 0..<64 {
-      let before = clinux_signal_count()
-      for signal in signals where clinux_signal_take(signal.rawValue, &record) {
-        if let index = taken.firstIndex(where: { $0.signal == signal }) {
-          record.count += taken[index].record.count
-          if taken[index].record.origin == CLINUX_SENDER_KERNEL {
-            record.origin = CLINUX_SENDER_KERNEL
-          }
-          taken[index].record = record
-        } else {
-          taken.append((signal, record))
-        }
-      }
-      if clinux_signal_count() == before { break }
+  private func withRoomForSignals(_ body: (inout TakenSignals) -> Void) {
+    // SIGHUP may be handled without being in the map.
+    let capacity = actions.count + 1
+    withUnsafeTemporaryAllocation(of: TakenSignals.Taken.self, capacity: capacity) { room in
+      var taken = TakenSignals(room)
+      body(&taken)
     }
-    if taken.count > 1 { taken.sort { $0.record.sequence < $1.record.sequence } }
-    return taken.map { signal, record in
-      let cause = LifecycleCause(
-        .signal(signal, from: LifecycleCause.Sender(record), coalesced: Int(record.count)))
-      guard let action = map[signal] else { return .unmappedReload(cause) }
-      return .event(action.event(cause: cause))
+  }
+
+  private func input(of signal: UnixSignal, _ record: clinux_signal_record) -> LifecycleInput {
+    let cause = LifecycleCause(
+      .signal(signal, from: LifecycleCause.Sender(record), coalesced: Int(record.count)))
+    guard let action = actions.first(where: { $0.signal == signal })?.action else {
+      return .unmappedReload(cause)
     }
+    return .event(action.event(cause: cause))
   }
 
   @discardableResult
@@ -127,6 +128,56 @@ final class SignalSource: LifecycleSource {
     clinux_close_signal_descriptor(closing.direct)
     // Before another source may have them: it would lose to this one what it is sent.
     defer { for signal in closing.signals { clinux_signal_release(signal.rawValue) } }
-    return events(of: closing.signals)
+    var inputs: [LifecycleInput] = []
+    withRoomForSignals { taken in
+      taken.take(closing.signals)
+      taken.forEach { inputs.append(input(of: $0, $1)) }
+    }
+    return inputs
+  }
+}
+
+/// Signals that were taken, in room that their taker has: a daemon that is woken allocates nothing for it.
+private struct TakenSignals: ~Copyable {
+  typealias Taken = (signal: UnixSignal, record: clinux_signal_record)
+
+  /// Of trivial values, the first `count` of which are there. Valid for as long as this is.
+  private let room: UnsafeMutableBufferPointer<Taken>
+  private var count = 0
+
+  init(_ room: UnsafeMutableBufferPointer<Taken>) { self.room = room }
+
+  /// Each of `signals` at most once, in the order in which the last of its kind came.
+  ///
+  /// Looks again when something came while it looked: of two signals, the later may be in a slot that is
+  /// still ahead and the earlier in one that is behind. Bounded, since a storm may never let up.
+  mutating func take(_ signals: [UnixSignal]) {
+    var record = clinux_signal_record()
+    for _ in 0..<64 {
+      let before = clinux_signal_count()
+      for signal in signals where clinux_signal_take(signal.rawValue, &record) {
+        add(signal, record)
+      }
+      if clinux_signal_count() == before { break }
+    }
+    if count > 1 {
+      var taken = room[..<count]
+      taken.sort { $0.record.sequence < $1.record.sequence }
+    }
+  }
+
+  private mutating func add(_ signal: UnixSignal, _ record: clinux_signal_record) {
+    guard let index = room[..<count].firstIndex(where: { $0.signal == signal }) else {
+      room.initializeElement(at: count, to: (signal, record))
+      return count += 1
+    }
+    let earlier = room[index].record
+    room[index].record = record
+    room[index].record.count += earlier.count
+    if earlier.origin == CLINUX_SENDER_KERNEL { room[index].record.origin = earlier.origin }
+  }
+
+  func forEach(_ body: (UnixSignal, clinux_signal_record) -> Void) {
+    for index in 0..<count { body(room[index].signal, room[index].record) }
   }
 }

@@ -7,6 +7,8 @@ struct Calls: Sendable {
   /// Each is in exactly one of its delivery's `running` and `unfinished`; its `runningIndex` is its index in the former.
   private var calls = Slots<Call>()
   private var lastDelivery: UInt64 = 0
+  /// The empty list of a delivery that is over, for the next.
+  private var room: [CallID] = []
   /// Abandoned calls that have not ended, by observer; the body's by `nil`. No list is empty.
   private(set) var unfinished: [ObserverID?: [CallID]] = [:]
   /// The wait for the body of `run`, until the body has ended.
@@ -17,12 +19,16 @@ struct Calls: Sendable {
   mutating func open(_ constants: Delivery.Constants) -> DeliveryID {
     lastDelivery += 1
     let id = DeliveryID(value: lastDelivery)
-    deliveries.append(Delivery(id, constants))
+    deliveries.append(Delivery(id, constants, room: room))
+    room = []
     return id
   }
 
   mutating func close(_ id: DeliveryID) -> Delivery? {
-    index(of: id).map { deliveries.remove(at: $0) }
+    guard let index = index(of: id) else { return nil }
+    var delivery = deliveries.remove(at: index)
+    room = delivery.takeRoom()
+    return delivery
   }
 
   /// The newest are asked for most, and there are few.
@@ -37,7 +43,7 @@ struct Calls: Sendable {
 
   /// One that is under way.
   subscript(id: DeliveryID) -> Delivery {
-    get { deliveries[index(of: id)!] }
+    _read { yield deliveries[index(of: id)!] }
     _modify { yield &deliveries[index(of: id)!] }
   }
 
@@ -54,6 +60,8 @@ struct Calls: Sendable {
 
   /// Neither ended nor abandoned.
   func isCurrent(_ id: CallID) -> Bool { calls.contains(id) && !calls[id].isAbandoned }
+
+  func isCancelled(_ id: CallID) -> Bool { calls.contains(id) && calls[id].isCancelled }
 
   mutating func begin(_ call: consuming Call) -> CallID {
     let delivery = index(of: call.delivery)!

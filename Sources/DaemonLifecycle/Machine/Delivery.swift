@@ -23,7 +23,10 @@ struct Delivery: Sendable {
 
   /// What of it never changes: shared with its calls, so that neither is big.
   final class Constants: Sendable {
-    let plan: LifecycleRegistry.Plan
+    let step: LifecycleStep
+    let cause: LifecycleCause
+    /// It began after the termination had.
+    let isOfTermination: Bool
     /// The notification's type.
     let type: (any LifecycleNotification.Type)?
     let isSave: Bool
@@ -39,7 +42,9 @@ struct Delivery: Sendable {
       _ plan: LifecycleRegistry.Plan, calls: LifecycleAudience<PlannedCall>, post: PostID?,
       outer: Outer?, began: MonotonicTime
     ) {
-      self.plan = plan
+      step = plan.step
+      cause = plan.cause
+      isOfTermination = plan.isOfTermination
       type = plan.step.type
       isSave = plan.step.isSave
       self.began = began
@@ -48,7 +53,6 @@ struct Delivery: Sendable {
       self.outer = outer
     }
 
-    var step: LifecycleStep { plan.step }
     var isNested: Bool { outer != nil }
   }
 
@@ -66,19 +70,19 @@ struct Delivery: Sendable {
   /// No call in `running` has its `next` before this; it may be too early until the clock has come to it.
   private(set) var earliest = MonotonicTime.distantFuture
 
-  init(_ id: DeliveryID, _ constants: Constants) {
+  /// - Parameter room: An empty list that was used before.
+  init(_ id: DeliveryID, _ constants: Constants, room: consuming [CallID] = []) {
     self.id = id
     self.constants = constants
-    entries.reserveCapacity(constants.calls.members.count)
+    running = room
   }
 
-  var step: LifecycleStep { constants.plan.step }
-  var cause: LifecycleCause { constants.plan.cause }
+  var step: LifecycleStep { constants.step }
+  var cause: LifecycleCause { constants.cause }
   var type: (any LifecycleNotification.Type)? { constants.type }
   var post: PostID? { constants.post }
   var outer: Outer? { constants.outer }
-  /// It began after the termination had.
-  var isOfTermination: Bool { constants.plan.isOfTermination }
+  var isOfTermination: Bool { constants.isOfTermination }
   var isNested: Bool { constants.isNested }
   var budgetStep: LifecycleStep { outer?.budgetStep ?? step }
   private var calls: LifecycleAudience<PlannedCall> { constants.calls }
@@ -94,7 +98,7 @@ struct Delivery: Sendable {
     guard nextCall < calls.members.count else { return nil }
     while calls.range(of: segment).upperBound <= nextCall { segment += 1 }
     let first = nextCall
-    let isConcurrent = calls.segments[segment].isConcurrent
+    let isConcurrent = calls.segment(segment).isConcurrent
     nextCall = isConcurrent ? calls.range(of: segment).upperBound : first + 1
     return first..<nextCall
   }
@@ -118,6 +122,12 @@ struct Delivery: Sendable {
     return last
   }
 
+  /// It is over: nothing runs, and the list can be used again.
+  mutating func takeRoom() -> [CallID] {
+    defer { running = [] }
+    return running
+  }
+
   /// A call's next deadline may be nearer than before.
   mutating func note(_ next: MonotonicTime) { earliest = min(earliest, next) }
   mutating func set(earliest: MonotonicTime) { self.earliest = earliest }
@@ -129,6 +139,8 @@ struct Delivery: Sendable {
     _ outcome: LifecycleReport.Outcome, of name: ObserverName, _ observer: ObserverID?,
     began: MonotonicTime? = nil, duration: Duration = .zero, text: String? = nil
   ) {
+    // Not before: a hook begins the sooner.
+    if entries.isEmpty { entries.reserveCapacity(constants.calls.members.count) }
     entries.append(
       LifecycleReport.Entry(
         notification: type, outcome: outcome, duration: duration, name: name, errorText: text,

@@ -9,13 +9,13 @@ struct Effects: ~Copyable, Sendable {
     /// A step begins: for streams and recorders.
     case announced(LifecycleStep, LifecycleCause)
     /// For streams and recorders; a health check's for recorders alone.
-    case reported(LifecycleReport, isHealthCheck: Bool)
+    indirect case reported(LifecycleReport, isHealthCheck: Bool)
     /// For whoever has posted.
-    case answered(PostID, LifecycleReport)
+    indirect case answered(PostID, LifecycleReport)
     /// For whoever has launched.
-    case launchEnded(LifecycleReport)
+    indirect case launchEnded(LifecycleReport)
     /// For whoever waits for the end.
-    case exited(LifecycleExit)
+    indirect case exited(LifecycleExit)
   }
 
   /// A hook to call: the first may go to the driver that asks for its next.

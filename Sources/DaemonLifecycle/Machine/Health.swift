@@ -13,9 +13,9 @@ struct Health: Sendable {
   /// One check, from its beginning until all have answered.
   private struct Round: Sendable {
     let number: UInt64
-    /// Swift's executors were asked; false where there was no thread for that to be had.
-    var isAsked = false
-    var waitsForPool = true
+    /// Swift's executors were asked, or need not be; false where there was no thread for that to be had.
+    var isAsked: Bool
+    var waitsForPool: Bool
     var waitsForMainActor: Bool
     var waitsForObservers = true
     /// What the observers have said that is wrong.
@@ -41,6 +41,8 @@ struct Health: Sendable {
   private var lastNumber: UInt64 = 0
   /// READY was sent, which is what arms systemd's watchdog.
   private(set) var isArmed = false
+  /// The check of the last tick has asked Swift's executors.
+  private var lastTickAsked = false
   /// When all was well, moved on by the time in which the process was stalled from outside.
   private var lastHealthy = MonotonicTime(nanoseconds: 0)
 
@@ -62,15 +64,27 @@ struct Health: Sendable {
     return lastHealthy.duration(to: now) < period
   }
 
+  /// Whether a tick's check asks Swift's executors. Every second one does, since each of them costs two context
+  /// switches: one that hangs after it has answered gets one ping more, and systemd ends it after at most one and a half
+  /// periods.
+  mutating func nextTickAsks(after stall: Duration) -> Bool {
+    lastTickAsked = !lastTickAsked || stall > .zero
+    return lastTickAsked
+  }
+
   /// The number of the new check; `nil` while one is under way.
   ///
-  /// - Parameter asksMainActor: False where the main actor has never answered: nothing drains its queue, so nobody
-  ///   uses it.
-  mutating func begin(at now: MonotonicTime, asksMainActor: Bool) -> UInt64? {
+  /// - Parameters:
+  ///   - asksMainActor: False where the main actor has never answered: nothing drains its queue, so nobody uses it.
+  ///   - asksExecutors: False where the observers alone are asked.
+  mutating func begin(
+    at now: MonotonicTime, asksMainActor: Bool, asksExecutors: Bool = true
+  ) -> UInt64? {
     guard round == nil else { return nil }
     lastNumber += 1
     round = Round(
-      number: lastNumber, waitsForMainActor: asksMainActor,
+      number: lastNumber, isAsked: !asksExecutors, waitsForPool: asksExecutors,
+      waitsForMainActor: asksExecutors && asksMainActor,
       silenceDeadline: period.map { now.advanced(by: $0 / 4) })
     return lastNumber
   }

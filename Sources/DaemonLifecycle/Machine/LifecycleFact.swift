@@ -1,13 +1,13 @@
 import DaemonSystemd
 
-/// A fact that the core publishes to its sinks.
+/// A fact that the core publishes to its sinks. The big ones are indirect, since a fact goes through many hands.
 enum LifecycleFact: Sendable {
   /// A transition begins, at this time: before any of its hooks, and after what asked for it.
   case began(LifecycleTransition, LifecycleCause, at: MonotonicTime)
   /// A transition has lasted a while: told every second.
-  case progress(LifecycleProgress)
+  indirect case progress(LifecycleProgress)
   /// A transition has ended, after so long, and where the daemon is now.
-  case ended(LifecycleTransition, LifecycleReport, Duration, LifecycleSnapshot)
+  indirect case ended(LifecycleTransition, LifecycleReport, Duration, LifecycleSnapshot)
   /// The daemon stays in the background, for other reasons than before: no transition tells of that.
   case reasonsChanged(LifecycleCause, LifecycleSnapshot)
   /// The launch is over, and the daemon goes on: it is ready.
@@ -43,5 +43,5 @@ enum LifecycleFact: Sendable {
   /// The daemon seems to be killed rather than stopped: does the service manager want the end? The exit waits for that.
   case seemsKilled
   /// All is over; the process ends with this.
-  case terminated(LifecycleExit)
+  indirect case terminated(LifecycleExit)
 }

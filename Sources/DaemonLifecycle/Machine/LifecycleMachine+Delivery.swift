@@ -5,12 +5,15 @@ extension LifecycleMachine {
   /// Begins steps until one has calls to wait for, or there is none.
   mutating func pump(at now: MonotonicTime, _ effects: inout Effects) {
     while !isClosed {
-      let plan = registry.next()
       // A transition may end without a last step: what was left of it is no longer wanted, or was replaced.
-      let isTransitionOver =
-        plan.map { $0.transition != transition?.number } ?? !registry.isInTransition
-      if isTransitionOver { finishTransition(at: now, &effects) }
-      guard let plan else { return }
+      guard let plan = registry.next() else {
+        if !registry.isInTransition { finishTransition(at: now, &effects) }
+        return
+      }
+      if plan.transition != transition?.number {
+        finishTransition(at: now, &effects)
+        beginTransition(plan, at: now, &effects)
+      }
       begin(plan, at: now, &effects)
     }
   }
@@ -18,7 +21,6 @@ extension LifecycleMachine {
   mutating func begin(
     _ plan: LifecycleRegistry.Plan, at now: MonotonicTime, _ effects: inout Effects
   ) {
-    if transition == nil { beginTransition(plan, at: now, &effects) }
     var post: PostID?
     if case .posted(let posted) = plan.step { post = posted.id }
     let delivery = open(plan, post: post, outer: nil, at: now)
@@ -77,7 +79,8 @@ extension LifecycleMachine {
     let kind = plan.step.kind
     planned.reserve(plan.audience.members.count)
     var wildcards: [Delivery.PlannedCall] = []
-    for (number, segment) in plan.audience.segments.enumerated() {
+    for number in 0..<plan.audience.segmentCount {
+      let segment = plan.audience.segment(number)
       var isFirst = true
       for id in plan.audience.members[plan.audience.range(of: number)] {
         guard let subscriber = subscribers[id] else { continue }

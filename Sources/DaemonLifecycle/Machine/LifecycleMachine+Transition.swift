@@ -58,11 +58,9 @@ extension LifecycleMachine {
   }
 
   /// Tells of an event that has changed why the daemon is in the background, while it stays there.
-  mutating func publishReasons(
-    _ cause: LifecycleCause, unless before: Set<BackgroundReason>, _ effects: inout Effects
-  ) {
+  mutating func publishReasons(_ cause: LifecycleCause, _ effects: inout Effects) {
     guard registry.state == .background, registry.termination == nil,
-      !registry.backgroundReasons.isEmpty, registry.backgroundReasons != before
+      !registry.backgroundReasons.isEmpty
     else { return }
     effects.publish(.reasonsChanged(cause, snapshot))
   }

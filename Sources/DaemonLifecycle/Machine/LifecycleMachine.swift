@@ -62,7 +62,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   enum Input {
     case event(LifecycleEvent)
     /// `inside`: the call of the hook that posts.
-    case post(any CustomNotification, PostID, inside: CallID?)
+    indirect case post(any CustomNotification, PostID, inside: CallID?)
     case add(Subscriber)
     case remove([ObserverID])
     /// These have gone away without being removed.
@@ -152,7 +152,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   mutating func receive(
     _ event: LifecycleEvent, post: PostID? = nil, at now: MonotonicTime, _ effects: inout Effects
   ) {
-    let reasons = registry.backgroundReasons
+    let reasons = registry.reasonChanges
     switch event.kind {
     case .suspend: sleep.announce()
     case .resume: sleep.forgetDelay()
@@ -170,7 +170,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
       // A pause or a suspend ends the serving that the drain is for.
       if stop.isDraining, !registry.isServing { endDrain(at: now, &effects) }
     }
-    publishReasons(event.cause, unless: reasons, &effects)
+    if registry.reasonChanges != reasons { publishReasons(event.cause, &effects) }
   }
 
   // MARK: What can't wait for effects
@@ -184,8 +184,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   /// When `.clock` has something to do; the distant future: nothing.
   var deadline: MonotonicTime {
-    var deadline = min(calls.deadline, stop.deadline)
-    if let transition { deadline = min(deadline, transition.progressDeadline) }
+    let deadline = min(
+      min(calls.deadline, stop.deadline), transition?.progressDeadline ?? .distantFuture)
     return min(deadline, min(health.deadline, status.deadline))
   }
 
@@ -283,18 +283,20 @@ struct LifecycleMachine: ~Copyable, Sendable {
       if stall == .zero { publish(health.silence(), &effects) }
       return
     }
-    checkHealth(LifecycleCause(.watchdog), asksMainActor, at: now, &effects)
+    let asksExecutors = health.nextTickAsks(after: stall)
+    checkHealth(
+      LifecycleCause(.watchdog), asksMainActor, asksExecutors: asksExecutors, at: now, &effects)
   }
 
   /// Asks the observers beside the transition under way, and has the shell ask Swift's executors.
   private mutating func checkHealth(
-    _ cause: LifecycleCause, _ asksMainActor: Bool, at now: MonotonicTime,
-    _ effects: inout Effects
+    _ cause: LifecycleCause, _ asksMainActor: Bool, asksExecutors: Bool = true,
+    at now: MonotonicTime, _ effects: inout Effects
   ) {
     guard !isTerminating, registry.state != .terminated,
-      let number = health.begin(at: now, asksMainActor: asksMainActor)
+      health.begin(at: now, asksMainActor: asksMainActor, asksExecutors: asksExecutors) != nil
     else { return }
-    effects.healthRound = number
+    effects.healthRound = health.unasked
     let patience = health.period.map { $0 / 2 } ?? configuration.hookDeadline
     beginOutOfBand(
       registry.audience(of: .kind(.checkHealth), cause: cause), post: nil,

@@ -62,7 +62,7 @@ struct Slots<Element: Sendable>: Sendable {
 
   /// The element of a handle that is known to be current, changed in place.
   subscript(handle: Handle) -> Element {
-    get { items[places[handle.index].position].element }
+    _read { yield items[places[handle.index].position].element }
     _modify { yield &items[places[handle.index].position].element }
   }
 }

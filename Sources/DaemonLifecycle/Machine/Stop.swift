@@ -11,9 +11,9 @@ struct Stop: Sendable {
     /// The termination has begun. So it has in the registry.
     case stopping(Start)
     /// WillTerminate has been delivered, and the end looks like a kill: the service manager is asked, until then.
-    case asking(LifecycleReport, Start, until: MonotonicTime)
+    indirect case asking(LifecycleReport, Start, until: MonotonicTime)
     /// WillTerminate has been delivered.
-    case ended(LifecycleExit, Start)
+    indirect case ended(LifecycleExit, Start)
   }
 
   /// How a termination began: at that time, after the drain if there was one.

@@ -31,22 +31,28 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     case other(String)
   }
 
+  /// Behind a reference, since a cause goes through many hands.
+  private final class Content: Sendable {
+    let origin: Origin
+    let errorText: String?
+
+    init(_ origin: Origin, _ errorText: String?) {
+      self.origin = origin
+      self.errorText = errorText
+    }
+  }
+  private let content: Content
+
   /// Who or what asked for it.
-  public let origin: Origin
+  public var origin: Origin { content.origin }
   /// What the error of `bodyFailed` says of itself, put into words where it was thrown.
-  package let errorText: String?
+  package var errorText: String? { content.errorText }
 
   /// A cause made by hand, for tests.
-  public init(_ origin: Origin) {
-    self.origin = origin
-    errorText = nil
-  }
+  public init(_ origin: Origin) { content = Content(origin, nil) }
 
   /// The body of `run` threw.
-  init(_ failure: Failure) {
-    origin = .bodyFailed(failure.error)
-    errorText = failure.text
-  }
+  init(_ failure: Failure) { content = Content(.bodyFailed(failure.error), failure.text) }
 
   /// The signal, when that was the cause.
   // Inlined where a hook compares it, it makes Swift 6.3.1 crash in a release build (CopyPropagation).

@@ -52,6 +52,13 @@ final class EventPoll: Sendable {
     var isLost = false
 
     var isEmpty: Bool { !timerExpired && descriptors.isEmpty && !isLost }
+
+    /// Nothing, with room for as many descriptors as there were.
+    mutating func removeAll() {
+      timerExpired = false
+      descriptors.removeAll(keepingCapacity: true)
+      isLost = false
+    }
   }
 
   private let incomplete = Mutex<LifecycleError?>(nil)
@@ -201,9 +208,12 @@ final class EventPoll: Sendable {
 
   /// Waits for a descriptor, the timer, a wake-up or the time-out (milliseconds, -1: none). Both of our
   /// own descriptors are drained here; the others are the caller's to read. A wake-up is among the descriptors.
-  func wait(milliseconds: Int32) -> Ready {
+  ///
+  /// - Parameter ready: What has happened, in place of what it was before.
+  func wait(milliseconds: Int32, _ ready: inout Ready) {
+    ready.removeAll()
     waker.listen()
-    guard failure == nil else { return waitWithoutDescriptors(milliseconds) }
+    guard failure == nil else { return waitWithoutDescriptors(milliseconds, &ready) }
     let isSet = alarm.withLock { alarm in
       alarm.isWaiting = true
       return settle(&alarm)
@@ -211,16 +221,15 @@ final class EventPoll: Sendable {
     // poll(2) would wait for whatever has one of these numbers. A loss that is reported from here on comes with a
     // signal, which ends the wait.
     let isIntact = isSet && holds(waker.descriptor) && !waker.isLost
-    var ready = waitForFiles(isIntact ? milliseconds : 0)
+    waitForFiles(isIntact ? milliseconds : 0, &ready)
     alarm.withLock { $0.isWaiting = false }
     if !isIntact || waker.isLost { ready.isLost = true }
-    return ready
   }
 
   /// poll(2) waits for a file until it returns, closed or not; epoll_wait(2) does not. So when other code closes every
   /// descriptor of the process, the waker's end that is waited for hangs up. The set's number is invalid then, or that
   /// of another file, which can be written to as a rule. A set can't be.
-  private func waitForFiles(_ milliseconds: Int32) -> Ready {
+  private func waitForFiles(_ milliseconds: Int32, _ ready: inout Ready) {
     let beside = openPressureFiles()
     return withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 2 + beside.count) { files in
       files[0] = pollfd(
@@ -230,12 +239,11 @@ final class EventPoll: Sendable {
         files[2 + index] = pollfd(
           fd: file.descriptor.number, events: Int16(file.descriptor.events), revents: 0)
       }
-      var ready = Ready()
       let count = poll(files.baseAddress, nfds_t(files.count), milliseconds)
       // More than the limit on descriptors, which was lowered: then the set has to do.
       if count < 0, clinux_errno() == EINVAL { takeEvents(&ready, within: milliseconds) }
       // A signal handler may end it early, and a time-out leaves all as they are.
-      guard count > 0 else { return ready }
+      guard count > 0 else { return }
       if files[0].revents & ~Int16(POLLIN) != 0 || files[1].revents != 0 {
         ready.isLost = true
       } else if files[0].revents != 0 {
@@ -247,7 +255,6 @@ final class EventPoll: Sendable {
       for (file, polled) in zip(beside, files[2...]) where polled.revents != 0 && file.isOurs {
         ready.descriptors.append(file.descriptor)
       }
-      return ready
     }
   }
 
@@ -291,9 +298,10 @@ final class EventPoll: Sendable {
   }
 
   /// As if all of them were ready; and it is time to try to have them again.
-  private func waitWithoutDescriptors(_ milliseconds: Int32) -> Ready {
+  private func waitWithoutDescriptors(_ milliseconds: Int32, _ ready: inout Ready) {
     poll(nil, 0, milliseconds < 0 ? 10 : min(milliseconds, 10))
-    return Ready(
-      timerExpired: true, descriptors: [PolledDescriptor(number: waker.descriptor)], isLost: true)
+    ready.timerExpired = true
+    ready.isLost = true
+    ready.descriptors.append(PolledDescriptor(number: waker.descriptor))
   }
 }

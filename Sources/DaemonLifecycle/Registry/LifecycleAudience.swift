@@ -7,42 +7,48 @@ struct LifecycleAudience<Member: Sendable>: Sendable {
   }
 
   private(set) var members: [Member] = []
-  /// Without gaps, and none of them empty.
-  private(set) var segments: [Segment] = []
+  /// All but the last, without gaps, and none of them empty: nearly always there is but one.
+  private var earlier: [Segment] = []
+  private var last: Segment?
 
   mutating func reserve(_ count: Int) { members.reserveCapacity(count) }
 
   /// Adds a member that receives after those that are there; or `together` with the last of them, and with all that
   /// receive together with that.
   mutating func append(_ member: Member, together isTogether: Bool = false) {
-    if let last = segments.last {
+    if let last {
       if last.isConcurrent != isTogether { change(from: last) }
     } else {
-      segments.append(Segment(start: 0, isConcurrent: false))
+      last = Segment(start: 0, isConcurrent: false)
     }
     members.append(member)
   }
 
   /// Begins a segment of the other kind. A concurrent one takes the last member with it, which was alone until now.
-  private mutating func change(from last: Segment) {
-    let start = members.count - (last.isConcurrent ? 0 : 1)
-    if last.start == start { segments.removeLast() }
-    segments.append(Segment(start: start, isConcurrent: !last.isConcurrent))
+  private mutating func change(from old: Segment) {
+    let start = members.count - (old.isConcurrent ? 0 : 1)
+    if old.start != start { earlier.append(old) }
+    last = Segment(start: start, isConcurrent: !old.isConcurrent)
   }
 
+  var segmentCount: Int { earlier.count + (last == nil ? 0 : 1) }
+
+  /// - Precondition: `number` is less than `segmentCount`.
+  func segment(_ number: Int) -> Segment { number < earlier.count ? earlier[number] : last! }
+
   /// Which members a segment has, by its number.
-  func range(of segment: Int) -> Range<Int> {
-    let end = segment + 1 < segments.count ? segments[segment + 1].start : members.count
-    return segments[segment].start..<end
+  func range(of number: Int) -> Range<Int> {
+    let end = number + 1 < segmentCount ? segment(number + 1).start : members.count
+    return segment(number).start..<end
   }
 
   /// How many groups there are from `index` on, which is the first of its group.
   func groupCount(from index: Int) -> Int {
     var (count, start) = (0, index)
-    for segment in segments.indices {
-      let end = range(of: segment).upperBound
+    for number in 0..<segmentCount {
+      let end = range(of: number).upperBound
       guard end > start else { continue }
-      count += segments[segment].isConcurrent ? 1 : end - start
+      count += segment(number).isConcurrent ? 1 : end - start
       start = end
     }
     return count

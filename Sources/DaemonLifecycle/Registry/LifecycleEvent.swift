@@ -17,7 +17,7 @@ package struct LifecycleEvent: Sendable {
     /// A resource is short.
     case pressure(DidReceivePressure.Resource)
     /// A notification of a user's own.
-    case post(any CustomNotification)
+    indirect case post(any CustomNotification)
     /// Ask the observers whether they are well, beside whatever is being delivered.
     case checkHealth
     /// End. A second and third one escalate when signals caused them.

@@ -18,8 +18,11 @@ struct LifecycleMembers: Sendable {
 
     /// Whether a step is for it: those that change where it is, only from there. One that was not notified of
     /// the launch has nothing to pause, save or close.
-    func shouldReceive(_ step: LifecycleStep) -> Bool {
-      switch step.change {
+    func shouldReceive(_ step: LifecycleStep) -> Bool { shouldReceive(step.change) }
+
+    /// The same for what a step changes, which takes some time to look up.
+    func shouldReceive(_ change: NotificationKind.Change) -> Bool {
+      switch change {
       case .state(_, let earlier):
         reachedState == earlier && (earlier != .launching || !launchFailed)
       // One that was busy when the others were paused may be free again by now.

@@ -10,7 +10,7 @@
 /// back while it waited, nothing is delivered: the registry converges on the latest state wanted.
 struct LifecycleRegistry: Sendable {
   /// A step to deliver, and the members that receive it.
-  final class Plan: Sendable {
+  struct Plan: Sendable {
     let step: LifecycleStep
     let cause: LifecycleCause
     let audience: LifecycleAudience<ObserverID>
@@ -20,17 +20,8 @@ struct LifecycleRegistry: Sendable {
     let kind: LifecycleTransition
     let isOfTermination: Bool
 
-    init(
-      step: LifecycleStep, cause: LifecycleCause, audience: LifecycleAudience<ObserverID>,
-      transition: UInt64, kind: LifecycleTransition, isOfTermination: Bool
-    ) {
-      self.step = step
-      self.cause = cause
-      self.audience = audience
-      self.transition = transition
-      self.kind = kind
-      self.isOfTermination = isOfTermination
-    }
+    /// For members that have missed it.
+    var isCatchUp: Bool { if case .lateObserver = cause.origin { true } else { false } }
   }
 
   /// What an event asks of the driver at once, beside asking for the next step.
@@ -50,6 +41,8 @@ struct LifecycleRegistry: Sendable {
   private(set) var state: LifecycleState
   /// Foreground is wanted only while there is none. A suspend is one of them.
   private(set) var backgroundReasons: Set<BackgroundReason> = []
+  /// Grows as these change: to compare them, one would have to copy them.
+  private(set) var reasonChanges: UInt64 = 0
   /// WillSuspend was delivered and DidResume was not.
   private(set) var isSuspended = false
   /// Set by the first terminate, for good.
@@ -58,17 +51,19 @@ struct LifecycleRegistry: Sendable {
   private(set) var holds = 0
   private(set) var members = LifecycleMembers()
   /// The rest of the transition under way. Cleared by termination, which plans its own.
-  private(set) var steps: [LifecycleStep] = []
+  private(set) var steps: ArraySlice<LifecycleStep> = []
   private var transitionCause = LifecycleCause(.launch)
   private(set) var transitionNumber: UInt64 = 0
   /// What the transition under way, or the last one, is about.
   private(set) var transitionKind = LifecycleTransition.launch
   /// The step being delivered; `next()` gives none meanwhile.
-  private(set) var current: Plan? {
-    didSet { changeOfCurrentStep = current?.step.change ?? .nothing }
+  private(set) var current: CurrentStep?
+  struct CurrentStep: Sendable {
+    let step: LifecycleStep
+    let isCatchUp: Bool
+    /// What whoever is reached by it then knows.
+    let change: NotificationKind.Change
   }
-  /// What whoever is reached by the current step then knows.
-  private var changeOfCurrentStep = NotificationKind.Change.nothing
   /// The termination has taken steps from the transition that was under way.
   private(set) var hasCutTransition = false
   /// How many signals asked for an end: only signals escalate.
@@ -91,18 +86,18 @@ struct LifecycleRegistry: Sendable {
     switch event.kind {
     case .launch: requests.enqueueLaunch(event.cause)
     case .enterBackground(let reason):
-      backgroundReasons.insert(reason)
+      add(reason)
       requests.enqueue(.state, event.cause)
     case .enterForeground(let reason):
-      backgroundReasons.remove(reason)
+      remove(reason)
       requests.enqueue(.state, event.cause)
     case .suspend:
-      backgroundReasons.insert(.suspend)
+      add(.suspend)
       wantsSleep = true
       requests.enqueue(.sleep, event.cause)
       requests.enqueue(.state, event.cause)
     case .resume:
-      backgroundReasons.remove(.suspend)
+      remove(.suspend)
       wantsSleep = false
       requests.enqueue(.sleep, event.cause)
       requests.enqueue(.state, event.cause)
@@ -114,6 +109,14 @@ struct LifecycleRegistry: Sendable {
     case .terminate, .checkHealth: break
     }
     return .none
+  }
+
+  private mutating func add(_ reason: BackgroundReason) {
+    if backgroundReasons.insert(reason).inserted { reasonChanges += 1 }
+  }
+
+  private mutating func remove(_ reason: BackgroundReason) {
+    if backgroundReasons.remove(reason) != nil { reasonChanges += 1 }
   }
 
   private mutating func terminate(_ cause: LifecycleCause) -> Effect {
@@ -144,7 +147,7 @@ struct LifecycleRegistry: Sendable {
 
   /// Who receives a notification that is posted in a hook, and so delivered at once, beside the current step.
   func audience(of step: LifecycleStep, cause: LifecycleCause) -> Plan {
-    plan(step, cause: cause) { $0.shouldReceive(step) }
+    plan(step, cause: cause)
   }
 
   mutating func hold() { holds += 1 }
@@ -196,10 +199,10 @@ struct LifecycleRegistry: Sendable {
 
   /// The delivery under way has got to this member: it is being notified now.
   mutating func reached(_ id: ObserverID) {
-    switch changeOfCurrentStep {
+    switch current?.change {
     case .state(let state, _): members.update(id) { $0.reachedState = state }
     case .suspended(let isSuspended): members.update(id) { $0.isSuspended = isSuspended }
-    case .nothing: break
+    case .nothing, nil: break
     }
   }
 
@@ -245,27 +248,29 @@ struct LifecycleRegistry: Sendable {
   /// and when there is nothing to do.
   mutating func next() -> Plan? {
     guard current == nil, state != .terminated else { return nil }
-    if termination != nil {
-      current = nextTerminationStep()
-      return current
-    }
+    guard let plan = plannedStep() else { return nil }
+    current = CurrentStep(
+      step: plan.step, isCatchUp: plan.isCatchUp, change: plan.step.change)
+    return plan
+  }
+
+  private mutating func plannedStep() -> Plan? {
+    if termination != nil { return nextTerminationStep() }
     let isLaunch = state == .launching || isLaunchTransition
     guard holds == 0 || isLaunch else { return nil }
-    current = (holds == 0 ? catchUp() : nil) ?? nextTransitionStep()
-    return current
+    return (holds == 0 ? catchUp() : nil) ?? nextTransitionStep()
   }
 
   /// The current step has ended, or was overtaken. Returns true when its transition is over too.
   @discardableResult mutating func finishStep() -> Bool {
-    guard let plan = current else { return true }
-    current = nil
-    switch plan.step.kind {
-    case .willEnterForeground where !isCatchUp(plan) && termination == nil: state = .foreground
+    guard let ended = current.take() else { return true }
+    switch ended.step.kind {
+    case .willEnterForeground where !ended.isCatchUp && termination == nil: state = .foreground
     case .willTerminate: state = .terminated
     default: break
     }
     // A step that is no longer wanted must not keep its transition, and whoever waits for that, open.
-    if termination == nil { steps = Array(steps.drop { !isStillRequested($0) }) }
+    if termination == nil { steps = steps.drop { !isStillRequested($0) } }
     return steps.isEmpty
   }
 
@@ -276,22 +281,18 @@ struct LifecycleRegistry: Sendable {
     state = .terminated
   }
 
-  private func isCatchUp(_ plan: Plan) -> Bool {
-    if case .lateObserver = plan.cause.origin { true } else { false }
-  }
-
   private mutating func nextTerminationStep() -> Plan? {
     // Members in the foreground, and not the state: an upward step may have been overtaken midway.
     if members.contains(where: { $0.reachedState == .foreground }) {
       state = .background
       let step = LifecycleStep.kind(.didEnterBackground)
-      return plan(step, cause: transitionCause) { $0.shouldReceive(step) }
+      return plan(step, cause: transitionCause)
     }
     guard !steps.isEmpty else { return nil }
     if state == .foreground { state = .background }
     let step = steps.removeFirst()
     if case .bodyEnds = step { return plan(step, cause: transitionCause) { _ in false } }
-    return plan(step, cause: transitionCause) { $0.shouldReceive(step) }
+    return plan(step, cause: transitionCause)
   }
 
   /// Members that came late, or were busy, receive what the others have received, step by step, before
@@ -302,13 +303,17 @@ struct LifecycleRegistry: Sendable {
       transitionNumber += 1
       transitionKind = .catchUp
     }
-    return plan(step, cause: LifecycleCause(.lateObserver)) { !$0.isBusy && $0.shouldReceive(step) }
+    let change = step.change
+    return plan(step, cause: LifecycleCause(.lateObserver)) {
+      !$0.isBusy && $0.shouldReceive(change)
+    }
   }
 
   /// The first step that somebody has missed who can receive it now.
   private func missed() -> NotificationKind? {
-    let isMissed = { (kind: NotificationKind) in
-      members.contains { !$0.isBusy && $0.shouldReceive(.kind(kind)) }
+    let isMissed = { (kind: NotificationKind) -> Bool in
+      let change = kind.row.change
+      return members.contains { !$0.isBusy && $0.shouldReceive(change) }
     }
     if isMissed(.didFinishLaunching) { return .didFinishLaunching }
     if !isSuspended, isMissed(.didResume) { return .didResume }
@@ -344,7 +349,7 @@ struct LifecycleRegistry: Sendable {
     case .didResume: isSuspended = false
     default: break
     }
-    return plan(step, cause: transitionCause) { $0.shouldReceive(step) }
+    return plan(step, cause: transitionCause)
   }
 
   /// Plans the transition for the request that has waited longest; false when there is none.
@@ -354,7 +359,7 @@ struct LifecycleRegistry: Sendable {
       guard let cause = requests.takeLaunch() else { return false }
       transitionKind = .launch
       transitionCause = cause
-      steps = [.kind(.didFinishLaunching), .kind(.willEnterForeground)]
+      steps = Steps.launch
       return true
     }
     guard let (kind, cause) = requests.takeNext() else { return false }
@@ -365,26 +370,37 @@ struct LifecycleRegistry: Sendable {
 
   /// Empty where nothing is left to do.
   private func plannedTransition(for kind: PendingRequests.Kind) -> (
-    LifecycleTransition, [LifecycleStep]
+    LifecycleTransition, ArraySlice<LifecycleStep>
   ) {
     switch kind {
-    case .state where backgroundReasons.isEmpty: (.foreground, [.kind(.willEnterForeground)])
-    case .state:
-      (
-        .background,
-        state == .foreground ? [.kind(.didEnterBackground), .kind(.shouldSaveState)] : []
-      )
+    case .state where backgroundReasons.isEmpty: (.foreground, Steps.foreground)
+    case .state: (.background, state == .foreground ? Steps.background : [])
     case .sleep where wantsSleep == isSuspended: (wantsSleep ? .suspend : .resume, [])
-    case .sleep where wantsSleep:
-      (
-        .suspend,
-        [.kind(.didEnterBackground), .kind(.shouldSaveState), .kind(.willSuspend)]
-      )
-    case .sleep: (.resume, [.kind(.didResume)])
-    case .errand(let errand): (.errand(errand), errand.row.steps)
+    case .sleep where wantsSleep: (.suspend, Steps.suspend)
+    case .sleep: (.resume, Steps.resume)
+    case .errand(let errand): (.errand(errand), errand.row.steps[...])
     case .pressure(let resource): (.pressure, [.pressure(resource)])
     case .post(let post): (.post, [.posted(post)])
     }
+  }
+
+  /// Of the transitions that happen most: made once, and taken from without a copy.
+  private enum Steps {
+    static let launch = steps(.didFinishLaunching, .willEnterForeground)
+    static let foreground = steps(.willEnterForeground)
+    static let background = steps(.didEnterBackground, .shouldSaveState)
+    static let suspend = steps(.didEnterBackground, .shouldSaveState, .willSuspend)
+    static let resume = steps(.didResume)
+
+    private static func steps(_ kinds: NotificationKind...) -> ArraySlice<LifecycleStep> {
+      kinds.map { .kind($0) }[...]
+    }
+  }
+
+  /// The step with all that should receive it.
+  private func plan(_ step: LifecycleStep, cause: LifecycleCause) -> Plan {
+    let change = step.change
+    return plan(step, cause: cause) { $0.shouldReceive(change) }
   }
 
   /// The step with the members that receive it, in order, cut into groups.

@@ -83,8 +83,12 @@ struct PendingRequests: Sendable {
     consider(.sleep, sleep)
     // A suspend enters the background on its way, and a resume is told before the foreground.
     if sleep == nil { consider(.state, state) }
-    for (errand, request) in errands { consider(.errand(errand), request) }
-    for (resource, request) in pressure { consider(.pressure(resource), request) }
+    if !errands.isEmpty {
+      for (errand, request) in errands { consider(.errand(errand), request) }
+    }
+    if !pressure.isEmpty {
+      for (resource, request) in pressure { consider(.pressure(resource), request) }
+    }
     if let (request, post) = posts.first { consider(.post(post), request) }
     return first
   }

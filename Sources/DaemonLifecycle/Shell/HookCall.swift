@@ -14,6 +14,7 @@ final class HookCall: Sendable {
   }
 
   let id: CallID
+  let core: LifecycleCore
   let driver: HookDriver
   let entry: ObserverEntry
   /// The place of the hook among the observer's.
@@ -23,24 +24,25 @@ final class HookCall: Sendable {
   private let hasBegun: Bool
 
   init(
-    _ start: Effects.Start, _ entry: ObserverEntry, _ driver: HookDriver, hasBegun: Bool
+    _ start: Effects.Start, _ entry: ObserverEntry, _ core: LifecycleCore, _ driver: HookDriver,
+    hasBegun: Bool
   ) {
     id = start.call
     index = start.hook
     delivery = start.delivery
     self.entry = entry
+    self.core = core
     self.driver = driver
     self.hasBegun = hasBegun
   }
 
-  var core: LifecycleCore { driver.core }
   var step: LifecycleStep { delivery.step }
   private var hook: Hook { entry.hooks[index] }
 
   // MARK: Calling
 
   /// Calls the hook, as the current call of its task. How it has ended.
-  func run() async -> LifecycleMachine.CallEnd {
+  nonisolated(nonsending) func run() async -> LifecycleMachine.CallEnd {
     await Self.$current.withValue(self) { await call() }
   }
 
@@ -98,7 +100,7 @@ final class HookCall: Sendable {
 }
 
 extension HookCall: RunningHook {
-  var cause: LifecycleCause { delivery.plan.cause }
+  var cause: LifecycleCause { delivery.cause }
   var time: MonotonicTime { delivery.began }
   var deadline: MonotonicTime? { core.deadline(of: id) }
   var now: MonotonicTime { core.now }

@@ -1,36 +1,74 @@
 import Synchronization
 
 /// A task that awaits hooks, one after another, on the subject's executor. It takes the next one that begins when its
-/// own ends.
+/// own ends, and rests while there is none: to go on costs a third of what a new task does.
 ///
 /// A hook can't be abandoned by structured means, since a parent waits for its children; so a hook is
 /// abandoned by abandoning its driver, which stays cancelled, and another driver goes on.
 final class HookDriver: TaskExecutor {
-  let core: LifecycleCore
+  /// Weak, so that a driver that rests does not keep it; a call does.
+  private weak let core: LifecycleCore?
+  private let executor: HookExecutor
   private let task = Mutex<Task<Void, Never>?>(nil)
+  /// The call that a new task begins with, until it has: what a task captures it holds until it ends.
+  private let first = Mutex<HookCall?>(nil)
+  /// Set while the task rests: its next call, or `nil`: there will be none.
+  private let rest = Mutex<UnsafeContinuation<HookCall?, Never>?>(nil)
   /// Set before `cancelTask`: either that finds the task, or `start` finds this. A cancelled task can't be used for
   /// another hook.
   private let cancellation = Atomic<Bool>(false)
   /// Where it called the last hook that might have gone on elsewhere.
   private let callSite = Mutex<HookCall.Site?>(nil)
-  /// The task has been enqueued for the first time.
+  /// The task has been enqueued since `start`.
   private let hasBegun = Atomic<Bool>(false)
 
-  init(_ core: LifecycleCore) { self.core = core }
+  init(_ core: LifecycleCore) {
+    self.core = core
+    executor = core.executor
+  }
 
   var isCancelled: Bool { cancellation.load(ordering: .relaxed) }
 
-  /// Begins with `call` and goes on as long as the core has more.
+  /// Begins with `call` and goes on as long as the core has more. Called for a new driver, or one that rests.
   func start(with call: HookCall) {
-    // Detached: neither the priority nor the task-local values of whoever caused it belong to the hooks.
-    let task = Task.detached(executorPreference: self) {
-      // Held once: the core is referenced weakly, which makes each retain slow.
-      let core = call.core
-      var next: HookCall? = call
-      while let call = next { next = core.ended(call, await call.run()) }
+    hasBegun.store(false, ordering: .relaxed)
+    if !endRest(with: call) {
+      // Detached: neither the priority nor the task-local values of whoever caused it belong to the hooks.
+      first.withLock { $0 = call }
+      let task = Task.detached(executorPreference: self) { await self.work() }
+      self.task.withLock { $0 = task }
     }
-    self.task.withLock { $0 = task }
-    if isCancelled { task.cancel() }
+    if isCancelled { cancelTask() }
+  }
+
+  private nonisolated(nonsending) func work() async {
+    if let call = first.withLock({ $0.take() }) { await drive(call) }
+    while let call = await nextAfterRest() { await drive(call) }
+  }
+
+  /// A function of its own, after which nothing holds the last call, its observer or the core.
+  private nonisolated(nonsending) func drive(_ first: consuming HookCall) async {
+    // Held once: the core is referenced weakly, which makes each retain slow.
+    let core = first.core
+    var next = first
+    while let call = core.ended(next, await next.run()) { next = call }
+  }
+
+  private nonisolated(nonsending) func nextAfterRest() async -> HookCall? {
+    if isCancelled || Task.isCancelled { return nil }
+    return await withUnsafeContinuation { continuation in
+      rest.withLock { $0 = continuation }
+      if core?.rest(self) != true { endRest(with: nil) }
+    }
+  }
+
+  /// False if it does not rest.
+  ///
+  /// - Parameter call: `nil`: there will be none, so the task ends.
+  @discardableResult func endRest(with call: HookCall?) -> Bool {
+    guard let continuation = rest.withLock({ $0.take() }) else { return false }
+    continuation.resume(returning: call)
+    return true
   }
 
   /// A flag first: the core cancels under its lock, and the task's handlers must not run there.
@@ -47,6 +85,6 @@ final class HookDriver: TaskExecutor {
   /// begins a hook, which is urgent.
   func enqueue(_ job: consuming ExecutorJob) {
     let isFirst = !hasBegun.exchange(true, ordering: .relaxed)
-    core.executor.enqueue(.job(UnownedJob(job), on: self, isUrgent: isFirst))
+    executor.enqueue(.job(UnownedJob(job), on: self, isUrgent: isFirst))
   }
 }

@@ -9,7 +9,12 @@ extension LifecycleCore {
     var reusable: HookDriver?
     /// The call for that driver.
     var next: HookCall?
-    /// All else, made when it is needed. `nil` after nearly every end of a hook; even empty lists would cost something.
+    /// The call for a driver that rests, or a new one.
+    var started: HookCall?
+    /// More calls wait for a driver.
+    var startsWaiting = false
+    var hasMessages = false
+    /// All else, made when it is needed, which is rare; even empty lists would cost something.
     private(set) var rest: Chores?
 
     init(reusable: HookDriver?) { self.reusable = reusable }
@@ -25,7 +30,7 @@ extension LifecycleCore {
 
   /// What is rarely to be done.
   final class Chores {
-    /// Calls for new drivers.
+    /// Calls that have waited, each with a driver of its own.
     var calls: [HookCall] = []
     /// Drivers and the body, to be cancelled.
     var cancelled: [HookDriver] = []
@@ -39,7 +44,6 @@ extension LifecycleCore {
     var endedRounds: [ForegroundRounds] = []
     /// The process still lives, and should not.
     var isOverdue = false
-    var hasMessages = false
   }
 
   // MARK: Under the lock
@@ -47,9 +51,7 @@ extension LifecycleCore {
   func bind(_ state: inout State, _ work: inout Work) {
     let hasMore = state.effects.hasMoreThanStarts
     if hasMore { bindEndings(&state, &work) }
-    // Taken from the end, since what is taken is not copied.
-    if state.effects.starts.count > 1 { state.effects.starts.reverse() }
-    while let start = state.effects.starts.popLast() { bind(start, &state, &work) }
+    bindStarts(&state, &work)
     if hasMore {
       bindCancellations(&state, &work)
       state.effects.removeAll()
@@ -81,25 +83,59 @@ extension LifecycleCore {
     if state.effects.isOverdue { work.chores.isOverdue = true }
   }
 
-  /// Does nothing for a call that was withdrawn again by the same input.
-  private func bind(
-    _ start: consuming Effects.Start, _ state: inout State, _ work: inout Work
-  ) {
-    guard let entry = state.observers[start.observer] else { return }
-    guard work.reusable?.isCancelled == false else {
-      guard state.machine.calls.isCurrent(start.call) else { return }
-      let call = HookCall(start, entry, HookDriver(self), hasBegun: false)
-      state.insert(call)
-      return work.chores.calls.append(call)
+  /// One driver takes the next call. The others wait for one that has nothing else to do, or for `startWaiting`.
+  private func bindStarts(_ state: inout State, _ work: inout Work) {
+    let isNew = !state.effects.starts.isEmpty
+    if isNew {
+      for start in state.effects.starts { state.waitingStarts.append(start) }
+      state.effects.starts.removeAll(keepingCapacity: true)
     }
-    // It is on its way: what a new driver would ask for is granted here.
-    let isOnActor = entry.asActor != nil && entry.hooks[start.hook].isMethod
-    guard state.machine.move(start.call, to: isOnActor ? .driven : .begun),
-      let driver = work.reusable.take()
-    else { return }
-    let call = HookCall(start, consume entry, consume driver, hasBegun: true)
-    state.insert(call)
-    work.next = consume call
+    if state.waitingStarts.isEmpty { return }
+    if let driver = work.reusable, !driver.isCancelled {
+      work.next = nextCall(&state, &work, goesOnWith: driver)
+    }
+    if isNew, work.next == nil { work.started = nextCall(&state, &work) }
+    if !state.waitingStarts.isEmpty, !state.willStartWaiting {
+      state.willStartWaiting = true
+      work.startsWaiting = true
+    }
+  }
+
+  /// The next call that waits, with a driver that has none. One that was withdrawn or abandoned waits no longer, and
+  /// may be the last that holds what was posted.
+  private func nextCall(_ state: inout State, _ work: inout Work) -> HookCall? {
+    while let start = state.waitingStarts.popFirst() {
+      guard state.machine.calls.isCurrent(start.call), let entry = state.observers[start.observer]
+      else {
+        work.chores.garbage.append(start.delivery)
+        continue
+      }
+      let driver = state.restingDrivers.popLast() ?? HookDriver(self)
+      if state.machine.calls.isCancelled(start.call) { driver.markCancelled() }
+      let call = HookCall(start, entry, self, driver, hasBegun: false)
+      state.insert(call)
+      return call
+    }
+    return nil
+  }
+
+  /// The same for a driver that is on its way: what another would ask for is granted here.
+  private func nextCall(
+    _ state: inout State, _ work: inout Work, goesOnWith driver: HookDriver
+  ) -> HookCall? {
+    while let start = state.waitingStarts.first, !state.machine.calls.isCancelled(start.call) {
+      _ = state.waitingStarts.popFirst()
+      guard let entry = state.observers[start.observer],
+        state.machine.move(start.call, to: entry.isOnActor(start.hook) ? .driven : .begun)
+      else {
+        work.chores.garbage.append(start.delivery)
+        continue
+      }
+      let call = HookCall(start, entry, self, driver, hasBegun: true)
+      state.insert(call)
+      return call
+    }
+    return nil
   }
 
   private func bind(_ message: Effects.Message, _ state: inout State, _ work: inout Work) {
@@ -125,7 +161,7 @@ extension LifecycleCore {
     if !time.isMonotonic, case .began(let transition, let cause, _) = fact {
       fact = .began(transition, cause, at: .now())
     }
-    state.outbox.append { [sinks, fact] in for sink in sinks { sink.receive(fact) } }
+    state.outbox.append(fact)
   }
 
   /// Streams and recorders see a step as it begins.
@@ -169,10 +205,20 @@ extension LifecycleCore {
 
   // MARK: Outside
 
-  func perform(_ work: Chores) {
+  func perform(_ work: consuming Work) {
+    if let chores = work.rest {
+      perform(chores, hasMessages: work.hasMessages)
+    } else if work.hasMessages {
+      sendOutbox()
+    }
+    if let call = work.started { call.driver.start(with: call) }
+    if work.startsWaiting { executor.enqueue(.work { self.startWaiting() }) }
+  }
+
+  private func perform(_ work: Chores, hasMessages: Bool) {
     if work.isOverdue { endProcess() }
     if let (isReady, number) = work.readiness { readiness?.set(isReady, number: number) }
-    if work.hasMessages { sendOutbox() }
+    if hasMessages { sendOutbox() }
     if let round = work.healthRound { sendBeacons(of: round) }
     // Cancellation handlers and deinits are the user's code.
     // One item each: a handler that blocks must not keep the others from being cancelled.
@@ -187,6 +233,37 @@ extension LifecycleCore {
       executor.enqueue(.work { garbage.drop() })
     }
     for call in work.calls { call.driver.start(with: call) }
+  }
+
+  /// A hook has suspended, or blocks its thread: the calls that wait behind it begin, each with a driver of its own.
+  private func startWaiting() {
+    var work = Work(reusable: nil)
+    state.withLock { state in
+      state.willStartWaiting = false
+      while let call = nextCall(&state, &work) { work.chores.calls.append(call) }
+    }
+    perform(work)
+  }
+
+  /// False where the driver is not needed: it is to end.
+  func rest(_ driver: HookDriver) -> Bool {
+    state.withLock { state in
+      guard !state.machine.isClosed, state.restingDrivers.count < Self.mostRestingDrivers else {
+        return false
+      }
+      state.restingDrivers.append(driver)
+      return true
+    }
+  }
+
+  /// Each takes 3 kB, and more than one are rarely needed at once.
+  private static var mostRestingDrivers: Int { 4 }
+
+  func takeRestingDrivers() -> [HookDriver] {
+    state.withLock { state in
+      defer { state.restingDrivers = [] }
+      return state.restingDrivers
+    }
   }
 
   /// Objects to be let go of elsewhere: nobody else holds them, this one not after `drop`.
@@ -209,21 +286,17 @@ extension LifecycleCore {
 
   /// Empties the outbox, unless another thread is about it already.
   private func sendOutbox() {
-    var messages: [@Sendable () -> Void] = state.withLock { state in
-      guard !state.isDelivering else { return [] }
-      return Self.takeOutbox(&state)
-    }
-    while !messages.isEmpty {
-      for message in messages { message() }
-      messages = state.withLock { Self.takeOutbox(&$0) }
-    }
-  }
-
-  /// What is to be sent next; nobody sends any more when that is nothing.
-  private static func takeOutbox(_ state: inout State) -> [@Sendable () -> Void] {
-    state.isDelivering = !state.outbox.isEmpty
-    defer { state.outbox = [] }
-    return state.outbox
+    var batch: [Outbox.Item] = []
+    guard state.withLock({ !$0.outbox.isDelivering && $0.outbox.take(into: &batch) }) else { return }
+    repeat {
+      for item in batch {
+        switch item {
+        case .fact(let fact): for sink in sinks { sink.receive(fact) }
+        case .call(let call): call()
+        }
+      }
+      batch.removeAll(keepingCapacity: true)
+    } while state.withLock { $0.outbox.take(into: &batch) }
   }
 
   /// Without a thread to be had, neither would answer: they are asked again at the next tick.

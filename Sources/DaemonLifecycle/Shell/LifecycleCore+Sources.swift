@@ -102,7 +102,7 @@ extension LifecycleCore: HookExecutor.Client {
         sources.first { $0.polls(ready.number) }
       }
       guard let source else { continue }
-      for input in source.read(ready) { receive(input) }
+      source.read(ready) { receive($0) }
     }
   }
 }

@@ -19,6 +19,12 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var observers = ObserverTable()
     /// By the index of their handles: the newest call of that index, or `nil` when that has ended.
     var hookCalls: [HookCall?] = []
+    /// Calls that wait for a driver: the first that has nothing else to do takes the next. See `startWaiting`, which
+    /// is on its way while there are any.
+    var waitingStarts = Deque<Effects.Start>()
+    var willStartWaiting = false
+    /// Drivers that have nothing to do; a few.
+    var restingDrivers: [HookDriver] = []
     /// The body of `run`, from its beginning.
     var bodyTask: Task<Void, Never>?
     var streams: [UInt64: StreamSubscriber] = [:]
@@ -37,9 +43,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var idleWaiters: [Sleeper] = []
     /// Tests that wait until so many tasks sleep on the clock.
     var timerWaiters: [(count: Int, waiter: Sleeper)] = []
-    /// What is to be sent outside of the lock, in order; one thread at a time sends.
-    var outbox: [@Sendable () -> Void] = []
-    var isDelivering = false
+    var outbox = Outbox()
     /// The deadline that the executor was given. While a driver goes on it may be earlier than the next, never later.
     var armedDeadline = MonotonicTime.distantFuture
     /// Grows with each critical section that has something to show to probes.
@@ -130,7 +134,10 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     executor.client = self
   }
 
-  deinit { executor.close() }
+  deinit {
+    for driver in takeRestingDrivers() { driver.endRest(with: nil) }
+    executor.close()
+  }
 
   var now: MonotonicTime { time.now }
   var lifecycleState: LifecycleState { state.withLock { $0.machine.registry.state } }
@@ -199,13 +206,13 @@ public final class LifecycleCore: TimeKeeper, Sendable {
       bind(&state, &work)
       noteReadiness(&state, &work)
       if !state.idleWaiters.isEmpty { noteIdle(&state) }
-      if !state.outbox.isEmpty { work.chores.hasMessages = true }
+      work.hasMessages = !state.outbox.isEmpty
       executor.unfinishedHooks.store(state.machine.calls.count, ordering: .relaxed)
       return (result, arm(&state, goesOn: work.next != nil))
     }
     if hasDeadline { executor.listenIfMissing() }
     let next = work.next.take()
-    if let chores = work.rest { perform(chores) }
+    perform(work)
     return (result, next)
   }
 
@@ -296,6 +303,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     let nobody = LifecycleReport(cause: LifecycleCause(.api), entries: [])
     for poster in posters { poster(nobody) }
     for sleeper in sleepers { sleeper.end(throwing: CancellationError()) }
+    for driver in takeRestingDrivers() { driver.endRest(with: nil) }
     if !isExiting { executor.close() }
   }
 }

@@ -5,10 +5,17 @@
 #include <stdint.h>
 
 static uint64_t count;
-static void one_more(void) { __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED); }
+// Not found by a call, which would allocate.
+static _Thread_local uint64_t count_of_thread __attribute__((tls_model("initial-exec")));
+static void one_more(void) {
+  __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
+  count_of_thread++;
+}
 
 // What bench.h declares, and a program without this library does not have.
 uint64_t bench_allocations(void) { return __atomic_load_n(&count, __ATOMIC_RELAXED); }
+// Those of the calling thread.
+uint64_t bench_thread_allocations(void) { return count_of_thread; }
 
 // glibc's own names for what these replace: no dlsym, which allocates itself.
 extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);

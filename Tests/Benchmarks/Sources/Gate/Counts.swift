@@ -3,13 +3,15 @@ import Measuring
 
 /// The values that have bounds, by the names that these have in the file.
 struct Counts {
-  /// Where the gate script has put things: `release` and `allocations.so`.
+  /// Where the gate script has put things: `release`, `allocations.so` and `wakeup.so`.
   let directory: String
   private static let observers = 100.0
 
   func value(of name: String) throws -> Double {
     let parts = name.split(separator: ".").map(String.init)
     switch (parts.first, parts.count) {
+    case ("instructions", 2) where parts[1] == "wakeup": return try instructionsToHook()
+    case ("allocations", 2) where parts[1] == "wakeup": return try allocationsToHook()
     case ("instructions", 2): return try instructions(parts[1])
     case ("allocations", 2): return try allocations(parts[1])
     case ("switches-per-signal", 1): return try switchesPerSignal()
@@ -48,19 +50,29 @@ struct Counts {
 
   private func callgrindOnce(_ kind: String, _ count: Int) throws -> Double {
     let output = "\(directory)/callgrind.out"
-    let copy = "\(directory)/workload"
-    // Older releases of valgrind give up on the compiler's debugging information.
-    try Tool.run("strip", "-g", "-o", copy, program("Workload").path)
     // A start reads the environment: always the same one.
     let path = ProcessInfo.processInfo.environment["PATH"] ?? ""
     try Tool.run(
       "env", "-i", "PATH=\(path)", "LANG=C.UTF-8", "valgrind", "--tool=callgrind",
-      "--callgrind-out-file=\(output)", copy, kind, "\(count)")
-    let text = try String(contentsOfFile: output, encoding: .utf8)
-    for line in text.split(separator: "\n") where line.hasPrefix("summary: ") {
-      if let count = Double(line.dropFirst(9)) { return count }
+      "--callgrind-out-file=\(output)", strippedWorkload(), kind, "\(count)")
+    guard let count = try summary(of: output) else {
+      throw HarnessError("callgrind has counted nothing")
     }
-    throw HarnessError("callgrind has counted nothing")
+    return count
+  }
+
+  /// Older releases of valgrind give up on the compiler's debugging information.
+  private func strippedWorkload() throws -> String {
+    let copy = "\(directory)/workload"
+    try Tool.run("strip", "-g", "-o", copy, program("Workload").path)
+    return copy
+  }
+
+  /// All that was counted in one of callgrind's files.
+  private func summary(of file: String) throws -> Double? {
+    let text = try String(contentsOfFile: file, encoding: .utf8)
+    return text.split(separator: "\n").first { $0.hasPrefix("summary: ") }
+      .flatMap { Double($0.dropFirst(9)) }
   }
 
   private func allocations(_ kind: String) throws -> Double {
@@ -75,6 +87,36 @@ struct Counts {
       return count / 50 / Self.observers
     }
     return counts.min() ?? 0
+  }
+
+  // MARK: From a wake-up to a hook
+
+  /// The median of some signals: each hook makes a dump, and so a file.
+  private func instructionsToHook() throws -> Double {
+    let folder = "\(directory)/wakeup"
+    try? FileManager.default.removeItem(atPath: folder)
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    try Tool.run(
+      "LD_PRELOAD=\(directory)/wakeup.so", "valgrind", "--tool=callgrind",
+      "--collect-atstart=no", "--callgrind-out-file=\(folder)/out", strippedWorkload(), "wakeup",
+      "30")
+    let files = try FileManager.default.contentsOfDirectory(atPath: folder)
+    // The first file is of what was counted after the last hook.
+    let counts = try files.filter { $0 != "out" }
+      .compactMap { try summary(of: "\(folder)/\($0)") }.sorted()
+    guard counts.count >= 20 else { throw HarnessError("\(counts.count) of 40 hooks were counted") }
+    return counts[counts.count / 2]
+  }
+
+  private func allocationsToHook() throws -> Double {
+    var workload = program("Workload", "wakeup", "30")
+    workload.environment = ["LD_PRELOAD": "\(directory)/allocations.so \(directory)/wakeup.so"]
+    let child = try Child(workload)
+    defer { child.end() }
+    guard let count = try child.values().first?.value else {
+      throw HarnessError("no allocations were counted")
+    }
+    return count
   }
 
   // MARK: Of an idle daemon

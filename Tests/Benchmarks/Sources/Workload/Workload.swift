@@ -5,8 +5,8 @@ import Glibc
 import Synchronization
 
 /// A fixed amount of work, to be counted rather than timed: `Workload KIND DELIVERIES`, to a hundred observers; or
-/// `Workload signal SIGNALS`, to one; or the beginning and the end of a daemon: `Workload task|start|stop 1`; or
-/// `Workload adding OBSERVERS`, to one that was launched.
+/// `Workload signal SIGNALS`, to one; or `Workload wakeup SIGNALS`, each to an idle daemon; or the beginning and the end of
+/// a daemon: `Workload task|start|stop 1`; or `Workload adding OBSERVERS`, to one that was launched.
 /// Says the allocations of these deliveries on descriptor 3 where they are counted.
 @main struct Workload {
   static let observers = 100
@@ -22,6 +22,7 @@ import Synchronization
       case "concurrent": await hooks(of: ClassObserver.self, concurrent: true, deliveries)
       case "closures": await closures(deliveries)
       case "signal": await signals(deliveries)
+      case "wakeup": await signals(deliveries, pause: 20_000)
       // What `start` is measured against: one task on Swift's pool, which is this one.
       case "task": break
       case "start": await start()
@@ -58,7 +59,9 @@ import Synchronization
   }
 
   /// From the handler to the end of the delivery, for one actor: what an idle daemon does for a signal.
-  private static func signals(_ count: Int) async {
+  ///
+  /// - Parameter pause: Microseconds before each signal, in which the last delivery ends.
+  private static func signals(_ count: Int, pause: UInt32 = 0) async {
     var configuration = LifecycleConfiguration(hookDeadline: .seconds(3600))
     configuration.systemd = .off
     let lifecycle = LifecycleSubject(configuration: configuration)
@@ -66,9 +69,12 @@ import Synchronization
     lifecycle.addObserver(waiter)
     do { try await lifecycle.start() } catch { check(false, "\(error)") }
     for index in 0..<count + 10 {
+      if pause > 0 { usleep(pause) }
       kill(getpid(), index % 2 == 0 ? SIGUSR1 : SIGUSR2)
       waiter.wait()
     }
+    guard bench_counts_to_hook() != 0, bench_counts_allocations() != 0 else { return }
+    say("allocations \(bench_allocations_to_hook())")
   }
 
   /// A daemon as `Minimal` is: with everything that is on by default.
@@ -109,7 +115,11 @@ import Synchronization
     let before = allocations()
     for _ in 0..<deliveries { _ = await deliver() }
     guard let before, let after = allocations() else { return }
-    var line = "allocations \(after - before)\n"
+    say("allocations \(after - before)")
+  }
+
+  private static func say(_ line: String) {
+    var line = line + "\n"
     line.withUTF8 { _ = write(Int32(BENCH_CHANNEL), $0.baseAddress, $0.count) }
   }
 
@@ -135,8 +145,12 @@ actor WaitingActor: BackgroundObserver, ForegroundObserver {
   }
 
   nonisolated func wait() { while sem_wait(semaphore) != 0 {} }
-  func didEnterBackground(_ notification: DidEnterBackground) { sem_post(semaphore) }
+  func didEnterBackground(_ notification: DidEnterBackground) {
+    bench_note_hook()
+    sem_post(semaphore)
+  }
   func willEnterForeground(_ notification: WillEnterForeground) {
+    bench_note_hook()
     if case .signal = notification.cause.origin { sem_post(semaphore) }
   }
 }

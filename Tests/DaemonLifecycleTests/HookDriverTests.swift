@@ -1,0 +1,106 @@
+import CLinux
+import DaemonLifecycleTesting
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DaemonLifecycle
+
+/// The tasks that hooks are called in: no more than are needed, and nothing is left in them.
+@Suite(.timeLimit(.minutes(1))) struct HookDriverTests {
+  private struct Ping: CustomNotification {}
+  private static let together = LifecyclePhase(order: 0, concurrent: true)
+
+  /// The drivers of the hooks that were called; held, so that no other gets an address that was one's.
+  private final class Drivers: Sendable {
+    private let all = Mutex<[HookDriver]>([])
+
+    func note() {
+      if let driver = HookCall.current?.driver { all.withLock { $0.append(driver) } }
+    }
+
+    /// Those since the last time.
+    func take() -> [HookDriver] {
+      all.withLock { drivers in
+        defer { drivers = [] }
+        return drivers
+      }
+    }
+  }
+
+  /// On a busy machine a thread may seem to block, and then the others begin beside it.
+  @Test func concurrentHooksThatDoNotWaitShareATask() async throws {
+    let mock = MockLifecycleSubject()
+    let drivers = Drivers()
+    let tokens = (0..<20).map { _ in
+      mock.observe(Ping.self, phase: Self.together) { _ in drivers.note() }
+    }
+    try await mock.settled()
+    var isShared = false
+    while !isShared {
+      _ = await mock.post(Ping())
+      let used = drivers.take()
+      #expect(used.count == 20)
+      isShared = used.allSatisfy { $0 === used[0] }
+    }
+    withExtendedLifetime(tokens) {}
+  }
+
+  @Test(arguments: [true, false])
+  func concurrentHooksWaitForEachOther(blocking: Bool) async throws {
+    let mock = MockLifecycleSubject()
+    let (drivers, gate) = (Drivers(), Gate())
+    let arrived = Atomic<Int>(0)
+    let tokens = (0..<10).map { _ in
+      mock.observe(Ping.self, phase: Self.together) { _ in
+        drivers.note()
+        if arrived.add(1, ordering: .relaxed).newValue == 10 { gate.open() }
+        if blocking {
+          while arrived.load(ordering: .relaxed) < 10 { usleep(1000) }
+        } else {
+          await gate.wait()
+        }
+      }
+    }
+    try await mock.settled()
+    let report = await mock.post(Ping())
+    #expect(report.problems.isEmpty && report.entries.count == 10)
+    #expect(Set(drivers.take().map { ObjectIdentifier($0) }).count == 10)
+    withExtendedLifetime(tokens) {}
+  }
+
+  @Test func aDriverGoesOnAfterARest() async throws {
+    let mock = MockLifecycleSubject()
+    let drivers = Drivers()
+    let token = mock.observe(Ping.self) { _ in drivers.note() }
+    try await mock.settled()
+    var last: HookDriver?
+    var isSame = false
+    // The report may be there before the driver rests.
+    while !isSame {
+      _ = await mock.post(Ping())
+      let driver = try #require(drivers.take().first)
+      isSame = driver === last
+      last = driver
+    }
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func aDriverThatRestsHoldsNothing() async throws {
+    final class Observer: StateObserver {
+      func shouldSaveState(_ notification: ShouldSaveState) {}
+    }
+    var mock: MockLifecycleSubject? = MockLifecycleSubject()
+    var observer: Observer? = Observer()
+    weak let core = mock?.core
+    weak let seen = observer
+    try await mock?.settled()
+    mock?.addObserver(observer!)
+    _ = try await mock?.send(.saveState)
+    mock?.removeObserver(observer!)
+    observer = nil
+    try await eventually { seen == nil }
+    mock = nil
+    try await eventually { core == nil }
+  }
+}
