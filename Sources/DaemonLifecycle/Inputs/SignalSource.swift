@@ -21,12 +21,9 @@ final class SignalSource: LifecycleSource {
     var direct: Int32 = -1
   }
   private let opened = Mutex(Opened())
-  /// What is in the map: a handful, of which one is found without a hash.
-  private let actions: [(signal: UnixSignal, action: SignalAction)]
 
   init(map: SignalMap, isSupervised: Bool = false, waker: Waker = Waker()) {
     self.map = map
-    actions = map.actions.map { ($0, $1) }
     self.isSupervised = isSupervised
     self.waker = waker
   }
@@ -102,7 +99,7 @@ final class SignalSource: LifecycleSource {
 
   private func withRoomForSignals(_ body: (inout TakenSignals) -> Void) {
     // SIGHUP may be handled without being in the map.
-    let capacity = actions.count + 1
+    let capacity = map.count + 1
     withUnsafeTemporaryAllocation(of: TakenSignals.Taken.self, capacity: capacity) { room in
       var taken = TakenSignals(room)
       body(&taken)
@@ -112,9 +109,7 @@ final class SignalSource: LifecycleSource {
   private func input(of signal: UnixSignal, _ record: clinux_signal_record) -> LifecycleInput {
     let cause = LifecycleCause(
       .signal(signal, from: LifecycleCause.Sender(record), coalesced: Int(record.count)))
-    guard let action = actions.first(where: { $0.signal == signal })?.action else {
-      return .unmappedReload(cause)
-    }
+    guard let action = map[signal] else { return .unmappedReload(cause) }
     return .event(action.event(cause: cause))
   }
 
