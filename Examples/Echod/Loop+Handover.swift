@@ -1,4 +1,4 @@
-import DaemonLifecycleFoundation
+import DaemonLifecycleCodable
 import DaemonSystemd
 import Foundation
 

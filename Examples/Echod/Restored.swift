@@ -1,5 +1,5 @@
 import DaemonLifecycle
-import DaemonLifecycleFoundation
+import DaemonLifecycleCodable
 import DaemonSystemd
 
 /// What this run begins with: sockets to listen on, and the connections of the run before.

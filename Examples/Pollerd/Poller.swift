@@ -1,5 +1,5 @@
 import DaemonLifecycle
-import DaemonLifecycleFoundation
+import DaemonLifecycleCodable
 
 /// Reads its source again and again while the daemon is in the foreground, and numbers what it reads.
 ///
