@@ -1,6 +1,5 @@
 import DaemonLifecycle
 import DaemonLifecycleCodable
-import Foundation
 
 /// What outlives the process.
 struct PollState: Codable, Equatable, Sendable {

@@ -84,6 +84,7 @@ import Testing
     has processes ls /proc/1/stat
     has cgroups mkdir /sys/fs/cgroup/here
     has devices ls /dev/kmsg
+    has network busybox httpd -p 127.0.0.1:8080
     systemd-notify --ready --status=done
     exec sleep infinity
     """#
