@@ -13,6 +13,7 @@ let package = Package(
   products: [
     .library(name: "DaemonSystemd", targets: ["DaemonSystemd"]),
     .library(name: "DaemonLifecycle", targets: ["DaemonLifecycle"]),
+    .library(name: "DaemonLifecycleCodable", targets: ["DaemonLifecycleCodable"]),
     .library(name: "DaemonLifecycleFoundation", targets: ["DaemonLifecycleFoundation"]),
     .library(name: "DaemonLifecycleTesting", targets: ["DaemonLifecycleTesting"]),
     .executable(name: "pollerd", targets: ["Pollerd"]),
@@ -25,6 +26,10 @@ let package = Package(
     .target(name: "DaemonSystemd", dependencies: ["CLinux"], swiftSettings: strict),
     .target(
       name: "DaemonLifecycle", dependencies: ["CLinux", "DaemonSystemd"], swiftSettings: strict),
+    // FoundationEssentials, and no more of Foundation: daemons that save values are to stay small.
+    .target(
+      name: "DaemonLifecycleCodable", dependencies: ["DaemonLifecycle", "DaemonSystemd"],
+      swiftSettings: strict),
     // The only library target that imports Foundation.
     .target(
       name: "DaemonLifecycleFoundation", dependencies: ["DaemonLifecycle"], swiftSettings: strict),
@@ -33,11 +38,11 @@ let package = Package(
       swiftSettings: strict),
     .executableTarget(
       name: "Pollerd",
-      dependencies: ["DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonSystemd"],
+      dependencies: ["DaemonLifecycle", "DaemonLifecycleCodable", "DaemonSystemd"],
       path: "Examples/Pollerd", swiftSettings: strict),
     .executableTarget(
       name: "Echod",
-      dependencies: ["DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonSystemd"],
+      dependencies: ["DaemonLifecycle", "DaemonLifecycleCodable", "DaemonSystemd"],
       path: "Examples/Echod", swiftSettings: strict),
     .executableTarget(
       name: "Standby", dependencies: ["DaemonLifecycle"], path: "Examples/Standby",
@@ -96,7 +101,7 @@ let package = Package(
     .testTarget(
       name: "PollerdTests",
       dependencies: [
-        "Pollerd", "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting",
+        "Pollerd", "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleTesting",
         "DaemonSystemd",
       ],
       path: "Tests/PollerdTests", swiftSettings: strict),
@@ -106,6 +111,12 @@ let package = Package(
         "Echod", "DaemonLifecycle", "DaemonLifecycleTesting", "DaemonSystemd", "TestSupport",
       ],
       path: "Tests/EchodTests", swiftSettings: strict),
+    .testTarget(
+      name: "CodableTests",
+      dependencies: [
+        "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleTesting",
+      ],
+      swiftSettings: strict),
     .testTarget(
       name: "FoundationTests",
       dependencies: [
@@ -125,7 +136,7 @@ let package = Package(
     .testTarget(
       name: "StateStoreTests",
       dependencies: [
-        "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleFoundation",
+        "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleCodable",
         "DaemonLifecycleTesting", "ProbeState", "TestSupport",
       ],
       swiftSettings: strict),

@@ -1,6 +1,7 @@
 // What the examples of documents and doc comments take for granted: a module that each of them imports, and that is
 // never run. What an example declares itself takes precedence.
 import DaemonLifecycle
+import DaemonLifecycleCodable
 import DaemonLifecycleFoundation
 import DaemonLifecycleTesting
 import DaemonSystemd

@@ -3,8 +3,9 @@
 //
 // An example is a block fenced as `swift`, or, in a doc comment, an indented one that does not begin with a brace, as
 // JSON does. One without imports gets those of all products, the C library and Testing, and, in what belongs to the
-// Foundation product, Foundation. What are not declarations become the body of a function. Names that the text takes
-// for granted are in `given.swift`. An ellipsis stands for code that is left out, and goes.
+// Foundation product, Foundation, to the Codable one FoundationEssentials. What are not declarations become the body of a
+// function. Names that the text takes for granted are in `given.swift`. An ellipsis stands for code that is left out, and
+// goes.
 //
 // A comment that readers don't see, on the line before a block, says what else holds for it:
 //
@@ -157,10 +158,11 @@ func source(of block: Block) -> String {
   var imports = text([.importing])
   if imports.isEmpty {
     imports = [
-      "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting", "Glibc",
-      "DaemonSystemd", "Testing",
+      "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleFoundation",
+      "DaemonLifecycleTesting", "Glibc", "DaemonSystemd", "Testing",
     ].map { "import \($0)\n" }.joined()
     if block.file.contains("DaemonLifecycleFoundation") { imports += "import Foundation\n" }
+    if block.file.contains("DaemonLifecycleCodable") { imports += "import FoundationEssentials\n" }
   }
   let hasStatements = all.contains { $0.kind == .statement }
   let body =

@@ -1,5 +1,3 @@
-import Foundation
-
 /// One client: its socket and what is said on it. Belongs to the loop's thread.
 final class Connection {
   /// Its number for life, over restarts too.

@@ -1,6 +1,5 @@
 import DaemonLifecycle
 import DaemonSystemd
-import Foundation
 
 /// What the lifecycle asks of the daemon, said to its server.
 ///

@@ -1,6 +1,5 @@
 import DaemonLifecycle
 import DaemonSystemd
-import Foundation
 
 /// Answers each line with the line: an example of a server whose restart no client notices. No connection is dropped, and
 /// no byte lost or doubled.

@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// What one run tells the next of its connections: the sockets travel beside it, each under its name.
 struct Handover: Codable, Equatable, Sendable {

@@ -1,5 +1,4 @@
 import DaemonSystemd
-import Foundation
 
 /// What systemd keeps of the connections. Belongs to the loop's thread, which waits for a systemd that does not answer
 /// once, and not again: from then on all that systemd is to be told is told later, until it has taken everything.

@@ -1,6 +1,5 @@
-import DaemonLifecycleFoundation
+import DaemonLifecycleCodable
 import DaemonSystemd
-import Foundation
 
 extension Loop {
   /// Leaves every connection to the next run: the sockets, most of which systemd has already, and what is half said on

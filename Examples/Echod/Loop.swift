@@ -1,5 +1,4 @@
 import DaemonSystemd
-import Foundation
 
 /// Serves all clients on one thread (`LoopThread`) with poll(2).
 ///
@@ -49,7 +48,7 @@ actor Loop {
     connections = restored.connections
     self.settings = settings
     keeping = Keeping(preservation)
-    thread.start { [weak self] in self }
+    try thread.start { [weak self] in self }
   }
 
   /// All connections have ended by now, or the process does.
@@ -117,7 +116,7 @@ actor Loop {
     }
     for count in 0..<64 {
       do throws(SystemError) {
-        guard let socket = try Sockets.accept(listener) else {
+        guard let socket = try Sockets.nextClient(of: listener) else {
           hasSaidCrowded = false
           return count
         }

@@ -1,5 +1,4 @@
 import DaemonSystemd
-import Foundation
 import Synchronization
 
 /// The executor of the actor `Loop`: a thread of its own, since Swift's pool is not for waiting in poll(2).
@@ -21,12 +20,30 @@ final class LoopThread: SerialExecutor {
   }
 
   /// - Parameter loop: Whom it is for; `nil` when it is gone.
-  func start(_ loop: @escaping @Sendable () -> Loop?) {
-    let thread = Thread { [self] in
-      Self.$current.withValue(self) { while turn(loop) {} }
+  func start(_ loop: @escaping @Sendable () -> Loop?) throws(SystemError) {
+    let body = Unmanaged.passRetained(
+      Body { [self] in
+        Self.$current.withValue(self) { while turn(loop) {} }
+      })
+    var thread = pthread_t()
+    let failure = pthread_create(
+      &thread, nil,
+      { body in
+        // The pointer is the one retained above; it is released exactly once, here.
+        Unmanaged<Body>.fromOpaque(body!).takeRetainedValue().run()
+        return nil
+      }, body.toOpaque())
+    guard failure == 0 else {
+      body.release()
+      throw SystemError("start a thread", code: failure)
     }
-    thread.name = "echod-loop"
-    thread.start()
+    pthread_detach(thread)
+  }
+
+  /// What the thread does, which pthread_create(3) takes as a pointer.
+  private final class Body: Sendable {
+    let run: @Sendable () -> Void
+    init(_ run: @escaping @Sendable () -> Void) { self.run = run }
   }
 
   private func turn(_ loop: () -> Loop?) -> Bool {

@@ -1,5 +1,5 @@
 import DaemonLifecycle
-import DaemonLifecycleFoundation
+import DaemonLifecycleCodable
 import DaemonSystemd
 
 /// What this run begins with: sockets to listen on, and the connections of the run before.
@@ -64,7 +64,7 @@ struct Restored {
       guard listeners.isEmpty else { break }
       listensItself = true
     }
-    if listeners.isEmpty { listeners = [try Sockets.listen(address)] }
+    if listeners.isEmpty { listeners = [try Sockets.listener(at: address)] }
     for listener in listeners { Sockets.makeReady(listener) }
     // So that nobody is refused during a restart, though no socket unit listens.
     if listensItself, preservation.limit > 0 {

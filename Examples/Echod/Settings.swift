@@ -1,4 +1,4 @@
-import Foundation
+import FoundationEssentials
 
 /// What a reload can change.
 struct Settings: Equatable, Sendable {
@@ -25,7 +25,7 @@ extension Settings {
     let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
     for (index, line) in lines.enumerated() {
       let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-        .map { $0.trimmingCharacters(in: .whitespaces) }
+        .map(\.trimmed)
       if parts == [""] || parts[0].hasPrefix("#") { continue }
       if let problem = set(parts[0], parts.dropFirst().first) {
         throw SettingsError("line \(index + 1): \(problem)")

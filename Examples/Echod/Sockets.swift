@@ -1,5 +1,4 @@
 import DaemonSystemd
-import Foundation
 
 /// The system calls that the daemon makes on sockets, with sentences for errors.
 enum Sockets {
@@ -12,11 +11,11 @@ enum Sockets {
   #endif
 
   /// Listens at `127.0.0.1:7777`, `[::1]:7777` or a path.
-  static func listen(_ address: String) throws(SystemError) -> Int32 {
+  static func listener(at address: String) throws(SystemError) -> Int32 {
     let purpose = "listen at \(address)"
     let isPath = address.hasPrefix("/")
     let socket = isPath ? try bindPath(address, purpose) : try bindHost(address, purpose)
-    guard Foundation.listen(socket.rawValue, SOMAXCONN) == 0 else { throw SystemError(purpose) }
+    guard listen(socket.rawValue, SOMAXCONN) == 0 else { throw SystemError(purpose) }
     makeReady(socket.rawValue)
     return socket.release()
   }
@@ -57,7 +56,7 @@ enum Sockets {
   ) -> Bool {
     var status = stat()
     guard stat(path, &status) == 0, status.st_mode & S_IFMT == S_IFSOCK else { return false }
-    let client = Foundation.socket(AF_UNIX, stream | closeOnExec | nonBlocking, 0)
+    let client = socket(AF_UNIX, stream | closeOnExec | nonBlocking, 0)
     guard client >= 0 else { return false }
     defer { close(client) }
     return connect(client, address, size) != 0 && errno == ECONNREFUSED
@@ -69,14 +68,17 @@ enum Sockets {
     guard let colon = address.lastIndex(of: ":") else {
       throw SystemError(purpose + ", which is no HOST:PORT", code: EINVAL)
     }
-    let host = address[..<colon].trimmingCharacters(in: CharacterSet(charactersIn: "[]"))
+    var host = address[..<colon]
+    if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
     var hints = addrinfo()
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE
     hints.ai_socktype = stream
     var found: UnsafeMutablePointer<addrinfo>?
     let port = String(address[address.index(after: colon)...])
     // getaddrinfo takes 65537 for 1.
-    guard UInt16(port) != nil, getaddrinfo(host, port, &hints, &found) == 0, let info = found else {
+    guard UInt16(port) != nil, getaddrinfo(String(host), port, &hints, &found) == 0,
+      let info = found
+    else {
       throw SystemError(purpose + ", which is no HOST:PORT of numbers", code: EINVAL)
     }
     defer { freeaddrinfo(found) }
@@ -92,9 +94,9 @@ enum Sockets {
   private static func make(
     _ family: Int32, _ purpose: String
   ) throws(SystemError) -> OwnedDescriptor {
-    let socket = Foundation.socket(family, stream | closeOnExec, 0)
-    guard socket >= 0 else { throw SystemError(purpose) }
-    return OwnedDescriptor(owning: socket)
+    let number = socket(family, stream | closeOnExec, 0)
+    guard number >= 0 else { throw SystemError(purpose) }
+    return OwnedDescriptor(owning: number)
   }
 
   /// Never waits, and no child has it.
@@ -104,9 +106,9 @@ enum Sockets {
   }
 
   /// The next client, ready for use; `nil` when none waits. Throws what should not go on at once, such as EMFILE.
-  static func accept(_ listener: Int32) throws(SystemError) -> Int32? {
+  static func nextClient(of listener: Int32) throws(SystemError) -> Int32? {
     while true {
-      let socket = Foundation.accept(listener, nil, nil)
+      let socket = accept(listener, nil, nil)
       if socket >= 0 {
         makeReady(socket)
         // Of no use, and refused, on Unix sockets. Answers are not to wait for more; who is gone is to be noticed.

@@ -1,6 +1,5 @@
 import DaemonLifecycle
 import DaemonSystemd
-import Foundation
 import Synchronization
 
 /// Where lines go. Neither function ever waits for a reader, so both may be called anywhere.
@@ -54,7 +53,7 @@ final class Console: LineOutput {
       writeWaiting(&state)
       guard state.waiting.isEmpty else { return false }
       let bytes = Self.bytes(line)
-      let count = write(bytes)
+      let count = writeNow(bytes)
       if count > 0, count < bytes.count { state.waiting = [bytes.dropFirst(count)] }
       return count > 0
     }
@@ -88,7 +87,7 @@ final class Console: LineOutput {
 
   private func writeWaiting(_ state: inout State) {
     while let line = state.waiting.first {
-      let count = write(line)
+      let count = writeNow(line)
       guard count == line.count else {
         state.waiting[0] = line.dropFirst(count)
         return
@@ -98,13 +97,11 @@ final class Console: LineOutput {
   }
 
   /// How much has been written: nothing when there is no room, all when there is nobody to read it.
-  private func write(_ bytes: ArraySlice<UInt8>) -> Int {
+  private func writeNow(_ bytes: ArraySlice<UInt8>) -> Int {
     while true {
       var look = pollfd(fd: descriptor.number, events: Int16(POLLOUT), revents: 0)
       if poll(&look, 1, 0) == 0 { return 0 }
-      let count = bytes.withUnsafeBytes {
-        Foundation.write(descriptor.number, $0.baseAddress, $0.count)
-      }
+      let count = bytes.withUnsafeBytes { write(descriptor.number, $0.baseAddress, $0.count) }
       if count >= 0 { return count }
       if errno == EAGAIN { return 0 }
       if errno != EINTR { return bytes.count }

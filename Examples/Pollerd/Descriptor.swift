@@ -1,5 +1,3 @@
-import Foundation
-
 /// A file descriptor: the system calls that the daemon makes, with sentences for errors.
 struct Descriptor: Sendable {
   static let standardOutput = Descriptor(number: 1)
@@ -13,15 +11,19 @@ struct Descriptor: Sendable {
   }
 
   /// The first bytes of a file. Never waits for what has no data yet, such as a FIFO.
-  static func read(_ path: String, limit: Int = 1 << 20) throws(SystemError) -> [UInt8] {
+  static func beginning(
+    of path: String, limit: Int = 1 << 20
+  ) throws(SystemError) -> [UInt8] {
     let descriptor = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)
     guard descriptor >= 0 else { throw SystemError("read \(path)") }
     defer { close(descriptor) }
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: min(limit, 16384))
     while bytes.count < limit {
-      let count = Foundation.read(descriptor, &buffer, buffer.count)
+      let count = read(descriptor, &buffer, buffer.count)
       if count < 0, errno == EINTR { continue }
+      // A FIFO's writer has no more to say for now.
+      if count < 0, errno == EAGAIN { break }
       guard count >= 0 else { throw SystemError("read \(path)") }
       if count == 0 { break }
       bytes += buffer.prefix(count)
@@ -32,7 +34,7 @@ struct Descriptor: Sendable {
   func writeAll(_ bytes: [UInt8]) throws(SystemError) {
     var rest = bytes[...]
     while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { Foundation.write(number, $0.baseAddress, $0.count) }
+      let count = rest.withUnsafeBytes { write(number, $0.baseAddress, $0.count) }
       if count < 0, errno == EINTR { continue }
       guard count >= 0 else { throw SystemError("write") }
       rest.removeFirst(count)

@@ -13,13 +13,13 @@ struct Options: Equatable {
   var stopDelay = Duration.zero
 
   static let usage = """
-    Usage: pollerd [--interval SECONDS] [--source SOURCE] [--config FILE] [--state DIR]
+    Usage: pollerd [--interval SECONDS] [--source FILE] [--config FILE] [--state DIR]
                    [--ready-file FILE] [--alive-file FILE] [--drain SECONDS]
 
-    Reads SOURCE every SECONDS and prints its first line, numbered; goes on counting after a restart.
+    Reads FILE every SECONDS and prints its first line, numbered; goes on counting after a restart.
 
       --interval SECONDS  time between two polls, above 0, such as 0.5 (default: 1)
-      --source SOURCE     a file's path or an http:// URL (default: /proc/loadavg)
+      --source FILE       what to poll; may be a FIFO or a device (default: /proc/loadavg)
       --config FILE       a file of settings, read at start and on SIGHUP
       --state DIR         where the count is kept (default: the first directory of $STATE_DIRECTORY,
                           else $XDG_STATE_HOME/pollerd, else ~/.local/state/pollerd)
@@ -38,8 +38,7 @@ struct Options: Equatable {
     The command line wins over the file, at start and on SIGHUP. A bad file is an error at start; on
     SIGHUP the old settings stay.
 
-    Under systemd it tells when it is ready, what it does and how it is; the credential pollerd.token, if
-    there is one, is sent to HTTP servers as a bearer token.
+    Under systemd it tells when it is ready, what it does and how it is.
 
     In a container, $TERMINATION_GRACE_PERIOD_SECONDS says how long a stop may take until SIGKILL.
 

@@ -1,6 +1,5 @@
 import DaemonLifecycle
-import DaemonLifecycleFoundation
-import Foundation
+import DaemonLifecycleCodable
 
 /// What outlives the process.
 struct PollState: Codable, Equatable, Sendable {

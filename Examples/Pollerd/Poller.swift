@@ -1,5 +1,5 @@
 import DaemonLifecycle
-import DaemonLifecycleFoundation
+import DaemonLifecycleCodable
 
 /// Reads its source again and again while the daemon is in the foreground, and numbers what it reads.
 ///
@@ -27,7 +27,7 @@ actor Poller {
   init(
     lifecycle: any LifecycleObservable, state: PollState, store: PollStore, settings: Settings,
     configuration: Configuration, console: any LineOutput,
-    read: @escaping Read = { try await $0.read() }
+    read: @escaping Read = { try $0.read() }
   ) {
     self.state = state
     self.settings = settings

@@ -1,9 +1,8 @@
 import DaemonLifecycle
-import DaemonLifecycleFoundation
+import DaemonLifecycleCodable
 import DaemonSystemd
-import Foundation
 
-/// Polls a source, counts the polls, and goes on counting where it stopped: an example of a daemon that
+/// Polls a file, counts the polls, and goes on counting where it stopped: an example of a daemon that
 /// works for itself. Paused, resumed, reloaded or restarted at any moment, it loses no number and repeats none.
 ///
 ///     swift build --product pollerd; .build/debug/pollerd --state /tmp/pollerd & sleep 3
@@ -42,13 +41,10 @@ import Foundation
       directory: options.stateDirectory(ServiceEnvironment.current.variables))
     let state = try store.loadOrSetAside { warn($0) } ?? PollState()
 
-    let token = try Credentials(.current).string(named: "pollerd.token")
-
     let lifecycle = LifecycleSubject(configuration: try options.lifecycle(.current))
     let poller = Poller(
       lifecycle: lifecycle, state: state, store: store, settings: settings,
-      configuration: configuration, console: Console(.standardOutput, clock: lifecycle.clock),
-      read: { try await $0.read(token: token?.trimmingCharacters(in: .whitespacesAndNewlines)) })
+      configuration: configuration, console: Console(.standardOutput, clock: lifecycle.clock))
     let result = try await lifecycle.run { try await poller.work(in: lifecycle) }
     if let error = result.error { warn("\(error)") }
     exit(result.code)
@@ -64,7 +60,7 @@ import Foundation
     case is UsageError: 64
     case is SettingsError: 78
     case is SystemError, is StateError: 73
-    case is SystemdError, LifecycleError.invalidGracePeriod: 78
+    case LifecycleError.invalidGracePeriod: 78
     default: 71
     }
   }

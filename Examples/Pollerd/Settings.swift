@@ -1,9 +1,7 @@
-import Foundation
-
 /// What the poller does.
 struct Settings: Equatable, Sendable {
   var interval = Duration.seconds(1)
-  var source = PollSource.file("/proc/loadavg")
+  var source = PollSource(path: "/proc/loadavg")
 }
 
 /// Settings of which some may not be given: what one place, the command line or a file, says.
@@ -52,7 +50,7 @@ struct Configuration: Sendable {
 
   private static func parse(_ path: String) throws(SettingsError) -> PartialSettings {
     let text: String
-    do { text = String(decoding: try Descriptor.read(path), as: UTF8.self) } catch {
+    do { text = String(decoding: try Descriptor.beginning(of: path), as: UTF8.self) } catch {
       throw SettingsError("\(error)")
     }
     var settings = PartialSettings()
@@ -68,18 +66,17 @@ struct Configuration: Sendable {
   private static func parse(
     _ line: Substring, into settings: inout PartialSettings
   ) throws(SettingsError) {
-    let content = withoutComment(line).trimmingCharacters(in: .whitespaces)
+    let content = withoutComment(line).trimmed
     if content.isEmpty { return }
     let parts = content.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
     guard parts.count == 2 else {
       throw SettingsError("\"\(content)\" is no setting; write key = value")
     }
     let (key, value) = (parts[0], parts[1])
-    try settings.set(
-      key.trimmingCharacters(in: .whitespaces), to: value.trimmingCharacters(in: .whitespaces))
+    try settings.set(key.trimmed, to: value.trimmed)
   }
 
-  /// A # within a word is part of it: URLs have them.
+  /// A # within a word is part of it: paths may have them.
   private static func withoutComment(_ line: Substring) -> Substring {
     var previous: Character = " "
     for index in line.indices {

@@ -1,5 +1,4 @@
 import DaemonLifecycle
-import Foundation
 
 /// Answers lines with the time: an example of a server whose connections are child tasks. A pause or a stop
 /// loses no request that has begun, up to a limit, and waits for no client that is idle.

@@ -1,5 +1,3 @@
-import Foundation
-
 /// The lines that a client sends.
 struct Lines: AsyncSequence, Sendable {
   private let socket: Socket

@@ -1,5 +1,4 @@
 import DaemonLifecycle
-import Foundation
 
 /// The server's loop: accepts until its round in the foreground is ending, with a child task for each connection.
 ///
@@ -28,7 +27,7 @@ struct Server: Sendable {
   private func nextClient() async throws -> Socket {
     while true {
       do {
-        if let client = try listener.accept() { return client }
+        if let client = try listener.nextClient() { return client }
         try await listener.wait(until: .readable)
       } catch let error as SystemError {
         // Out of descriptors, for instance, which those who leave will give back. No reason to end the others.
@@ -44,7 +43,7 @@ struct Server: Sendable {
       // What has come and is not answered, the client may send again elsewhere: it hears the end of the connection after
       // the last answer.
       for try await line in Lines(of: client).untilEnding(of: round) {
-        try await client.send(answer(to: line))
+        try await client.sendLine(answer(to: line))
       }
     } catch is CancellationError {
     } catch { say("\(error)") }
@@ -55,11 +54,21 @@ struct Server: Sendable {
   private func answer(to line: String) async throws -> String {
     let words = line.split(separator: " ")
     switch (words.first, words.dropFirst().first.flatMap { Double($0) }) {
-    case ("time", nil) where words.count == 1: return Date.now.formatted(.iso8601)
+    case ("time", nil) where words.count == 1: return Self.utcTime()
     case ("wait", let seconds?) where words.count == 2 && (0...60).contains(seconds):
       try await clock.sleep(for: .seconds(seconds))
       return "waited \(words[1]) s"
     default: return "error: say \"time\", or \"wait\" and a number of seconds up to 60"
+    }
+  }
+
+  /// As ISO 8601 has it: `2026-11-22T17:00:20Z`.
+  private static func utcTime() -> String {
+    var (now, parts) = (time(nil), tm())
+    gmtime_r(&now, &parts)
+    return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 32) { text in
+      strftime(text.baseAddress!, text.count, "%FT%TZ", &parts)
+      return String(cString: text.baseAddress!)
     }
   }
 }

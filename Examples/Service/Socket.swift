@@ -1,5 +1,4 @@
 import Dispatch
-import Foundation
 
 /// A socket that tasks can wait for, and stop waiting for when they are cancelled: what a library for servers brings.
 final class Socket: Sendable {
@@ -48,11 +47,11 @@ final class Socket: Sendable {
   }
 
   /// Sends a line.
-  func send(_ line: String) async throws {
+  func sendLine(_ line: String) async throws {
     var rest = Array((line + "\n").utf8)[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes {
-        Foundation.send(number, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+        send(number, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
       }
       if count >= 0 {
         rest = rest.dropFirst(count)
@@ -98,9 +97,9 @@ final class Socket: Sendable {
   #endif
 
   /// The next client; `nil` when none waits.
-  func accept() throws(SystemError) -> Socket? {
+  func nextClient() throws(SystemError) -> Socket? {
     while true {
-      let client = Foundation.accept(number, nil, nil)
+      let client = accept(number, nil, nil)
       if client >= 0 {
         _ = fcntl(client, F_SETFD, FD_CLOEXEC)
         _ = fcntl(client, F_SETFL, fcntl(client, F_GETFL) | O_NONBLOCK)

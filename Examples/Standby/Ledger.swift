@@ -1,5 +1,3 @@
-import Foundation
-
 /// The file that both instances share: numbered lines, which each of them reads and one of them writes.
 final class Ledger {
   private let path: String

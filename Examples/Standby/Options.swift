@@ -1,5 +1,3 @@
-import Foundation
-
 /// What the command line says.
 struct Options: Equatable {
   var wantsHelp = false

@@ -1,5 +1,4 @@
 import DaemonLifecycle
-import Foundation
 
 /// A hot standby: two instances of one daemon, of which one works, and the other knows all that it knows and
 /// takes over within a moment. Whichever of them is stopped or killed, no number of the ledger is lost or written twice.

@@ -9,24 +9,24 @@ import Testing
     "localhost:7777", "[::1:80]:70000",
   ])
   func whatIsNoAddressIsRefused(_ address: String) {
-    #expect(throws: SystemError.self) { try Sockets.listen(address) }
+    #expect(throws: SystemError.self) { try Sockets.listener(at: address) }
   }
 
   @Test func aSocketThatIsListenedOnStaysAndALeftOverGoes() throws {
     let path = "/tmp/echod-\(UUID().uuidString).sock"
     defer { unlink(path) }
-    let first = try Sockets.listen(path)
-    let error = #expect(throws: SystemError.self) { try Sockets.listen(path) }
+    let first = try Sockets.listener(at: path)
+    let error = #expect(throws: SystemError.self) { try Sockets.listener(at: path) }
     #expect(error?.code == EADDRINUSE)
     close(first)
-    close(try Sockets.listen(path))
+    close(try Sockets.listener(at: path))
   }
 
   @Test func aFileInTheWayStays() throws {
     let path = "/tmp/echod-\(UUID().uuidString)"
     defer { unlink(path) }
     try Data("mine".utf8).write(to: URL(filePath: path))
-    #expect(throws: SystemError.self) { try Sockets.listen(path) }
+    #expect(throws: SystemError.self) { try Sockets.listener(at: path) }
     #expect(try Data(contentsOf: URL(filePath: path)) == Data("mine".utf8))
   }
 }

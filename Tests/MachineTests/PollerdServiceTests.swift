@@ -60,34 +60,42 @@ import Testing
   }
 
   @Test(arguments: Release.selected)
-  func pollsHttp(_ release: Release) async throws {
+  func pollsAFile(_ release: Release) async throws {
     try await release.test { machine in
-      let port = 8000 + machine.number
-      try await machine.write("/srv/t\(machine.number)/index.html", "good day\n")
-      let server = try await machine.service(
-        "httpd", exec: "/bin/busybox httpd -f -p 127.0.0.1:\(port) -h /srv/t\(machine.number)")
-      try await server.start()
-      let config = "interval = 0.1\nsource = http://127.0.0.1:\(port)/"
-      let pollerd = try await machine.pollerd(config: config)
+      let file = "/srv/t\(machine.number)"
+      try await machine.write(file, "good day\n")
+      let pollerd = try await machine.pollerd(config: "interval = 0.1\nsource = \(file)")
       try await pollerd.start()
       try await pollerd.waitForEntry { $0.message.hasSuffix(" good day") }
+      try await machine.write(file, "good night\n")
+      try await pollerd.waitForEntry { $0.message.hasSuffix(" good night") }
+      try await machine.expect("rm", file)
+      try await pollerd.waitForEntry { $0.message.contains(" failed: Could not read \(file): No") }
     }
   }
 
-  /// Only what the unit allows: 127.0.0.2 is another address of the same machine.
+  /// Only what the unit allows: home folders are not, unless they are shown.
   @Test(arguments: Release.selected)
   func doesNotReachWhatIsNotAllowed(_ release: Release) async throws {
     try await release.test { machine in
-      let port = 8000 + machine.number
-      try await machine.write("/srv/t\(machine.number)/index.html", "good day\n")
-      let server = try await machine.service(
-        "httpd", exec: "/bin/busybox httpd -f -p 127.0.0.1:\(port) -h /srv/t\(machine.number)")
-      try await server.start()
-      let config = "interval = 0.1\nsource = http://127.0.0.1:\(port)/"
+      let file = "/home/t\(machine.number)/file"
+      try await machine.write(file, "good day\n")
+      let hidden = try await machine.pollerd(config: "interval = 0.1\nsource = \(file)")
+      try await hidden.start()
+      try await hidden.waitForMessage("poll 1 failed: Could not read \(file): ")
+    }
+  }
+
+  @Test(arguments: Release.selected)
+  func reachesWhatItIsShown(_ release: Release) async throws {
+    try await release.test { machine in
+      let file = "/home/t\(machine.number)/file"
+      let shown = "/run/shown-t\(machine.number)"
+      try await machine.write(file, "good day\n")
       let pollerd = try await machine.pollerd(
-        config: config, "IPAddressAllow=", "IPAddressAllow=127.0.0.2")
+        config: "interval = 0.1\nsource = \(shown)", "BindReadOnlyPaths=\(file):\(shown)")
       try await pollerd.start()
-      try await pollerd.waitForMessage("poll 1 failed: Could not get http", within: .seconds(30))
+      try await pollerd.waitForMessage("poll 1 good day")
     }
   }
 
@@ -146,22 +154,18 @@ import Testing
     }
   }
 
-  /// What the server answers with is what it was told.
+  /// A secret is a file that it alone can read.
   @Test(arguments: Release.selected)
-  func aCredentialIsItsToken(_ release: Release) async throws {
+  func pollsACredential(_ release: Release) async throws {
     try await release.test { machine in
-      let port = 8000 + machine.number
       let token = "/etc/token-t\(machine.number)"
       try await machine.write(token, "open sesame\n", mode: "600")
-      let server = try await machine.service(
-        "mirror", exec: "/opt/machine/bin/ProbeService mirror \(port)", type: "notify")
-      try await server.start()
-      let config = "interval = 0.1\nsource = http://127.0.0.1:\(port)/"
+      let unit = "pollerd@t\(machine.number).service"
+      let config = "interval = 0.1\nsource = /run/credentials/\(unit)/pollerd.token"
       let pollerd = try await machine.pollerd(
         config: config, "LoadCredential=pollerd.token:\(token)")
       try await pollerd.start()
-      let poll = try await pollerd.waitForMessage("poll 1 ")
-      #expect(poll.message == "poll 1 Authorization: Bearer open sesame")
+      try await pollerd.waitForMessage("poll 1 open sesame")
     }
   }
 }

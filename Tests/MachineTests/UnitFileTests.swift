@@ -34,7 +34,7 @@ import Testing
       try await machine.installStandbyFiles()
       try await machine.expect("systemctl", "daemon-reload")
       for (unit, most) in [
-        ("pollerd.service", 1.0), ("pollerd@one.service", 1.0), ("echod.service", 0.7),
+        ("pollerd.service", 0.3), ("pollerd@one.service", 0.3), ("echod.service", 0.7),
         ("standby@a.service", 0.7),
       ] {
         let said = try await machine.expect("systemd-analyze", "security", "--no-pager", unit)
@@ -84,6 +84,7 @@ import Testing
     has processes ls /proc/1/stat
     has cgroups mkdir /sys/fs/cgroup/here
     has devices ls /dev/kmsg
+    has network busybox httpd -p 127.0.0.1:8080
     systemd-notify --ready --status=done
     exec sleep infinity
     """#

@@ -1,5 +1,5 @@
 import DaemonLifecycle
-import DaemonLifecycleFoundation
+import DaemonLifecycleCodable
 import DaemonLifecycleTesting
 import Foundation
 import Synchronization

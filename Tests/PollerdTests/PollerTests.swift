@@ -1,5 +1,5 @@
 import DaemonLifecycle
-import DaemonLifecycleFoundation
+import DaemonLifecycleCodable
 import DaemonLifecycleTesting
 import Foundation
 import XCTest
@@ -13,7 +13,7 @@ final class PollerTests: XCTestCase {
   override func setUpWithError() throws { directory = try TemporaryDirectory() }
   override func tearDown() { directory = nil }
 
-  private let second = PollSource.file("/second")
+  private let second = PollSource(path: "/second")
 
   // MARK: Polling
 
@@ -225,7 +225,7 @@ final class PollerTests: XCTestCase {
     try await daemon.console.line("poll 2")
     await daemon.mock.advance(by: .milliseconds(500))
     try await daemon.console.line("poll 3")
-    XCTAssertEqual(daemon.source.asked, [.file("/first"), second, second])
+    XCTAssertEqual(daemon.source.asked, [PollSource(path: "/first"), second, second])
     try await daemon.terminate()
   }
 

@@ -17,23 +17,23 @@ final class SettingsTests: XCTestCase {
   }
 
   func testDefaults() throws {
-    let expected = Settings(interval: .seconds(1), source: .file("/proc/loadavg"))
+    let expected = Settings(interval: .seconds(1), source: PollSource(path: "/proc/loadavg"))
     XCTAssertEqual(try Configuration(file: nil, overrides: PartialSettings()).load(), expected)
     XCTAssertEqual(try load(""), expected)
   }
 
   func testTheFormat() throws {
-    let text = "# a comment\r\n\n  interval=0.5  # half a second\n\tsource = http://h/x#part = 1 \n"
+    let text = "# a comment\r\n\n  interval=0.5  # half a second\n\tsource = /srv/x#part = 1 \n"
     XCTAssertEqual(
       try load(text),
-      Settings(interval: .milliseconds(500), source: .http(URL(string: "http://h/x#part = 1")!)))
+      Settings(interval: .milliseconds(500), source: PollSource(path: "/srv/x#part = 1")))
   }
 
   func testTheCommandLineWins() throws {
     let overrides = PartialSettings(interval: .seconds(9))
     XCTAssertEqual(
       try load("interval = 2\nsource = /x", overrides: overrides),
-      Settings(interval: .seconds(9), source: .file("/x")))
+      Settings(interval: .seconds(9), source: PollSource(path: "/x")))
   }
 
   func testABadLineIsNamedWithWhatToDo() {
@@ -46,7 +46,10 @@ final class SettingsTests: XCTestCase {
         "line 2: interval \"never\" is not a number of seconds above 0 (and at most a year); "
           + "write 0.5, for instance."
       ),
-      ("source =", "line 1: source \"\" is neither a file's path nor an http:// URL."),
+      (
+        "source =",
+        "line 1: source \"\" is no file's path; write /proc/loadavg, for instance."
+      ),
     ]
     for (text, sentence) in cases {
       XCTAssertThrowsError(try load(text), text) {
@@ -61,38 +64,6 @@ final class SettingsTests: XCTestCase {
       try Configuration(file: path, overrides: PartialSettings()).load()
     ) {
       XCTAssertEqual("\($0)", "Could not read \(path): No such file or directory.")
-    }
-  }
-
-  // MARK: Sources
-
-  func testTheFirstLineIsRead() async throws {
-    for (text, line) in [("  a b \nc", "a b"), ("x\r\ny", "x"), ("", ""), ("\nz", "")] {
-      let path = try directory.write(text, to: "source")
-      let read = try await PollSource(path).read()
-      XCTAssertEqual(read, line)
-    }
-  }
-
-  func testALongLineIsCut() async throws {
-    let path = try directory.write(String(repeating: "x", count: 100_000), to: "source")
-    let read = try await PollSource(path).read()
-    XCTAssertEqual(read.count, 2000)
-  }
-
-  func testAFIFOWithoutAWriterIsNotWaitedFor() async throws {
-    let path = directory.path + "/fifo"
-    XCTAssertEqual(mkfifo(path, 0o600), 0)
-    let read = try await PollSource(path).read()
-    XCTAssertEqual(read, "")
-  }
-
-  func testAMissingSourceIsASentence() async throws {
-    do {
-      _ = try await PollSource("/no/file").read()
-      XCTFail("It was read.")
-    } catch {
-      XCTAssertEqual("\(error)", "Could not read /no/file: No such file or directory.")
     }
   }
 }

@@ -245,6 +245,35 @@ final class PollerdProcessTests: XCTestCase {
     }
   }
 
+  // MARK: The source
+
+  /// It is polled on, and what is printed of it is a line.
+  func testABadSourceIsPolledOn() throws {
+    let fifo = directory + "/fifo"
+    XCTAssertEqual(mkfifo(fifo, 0o600), 0)
+    for source in ["/dev/zero", "/proc/self/mem", fifo, directory, directory + "/none"] {
+      let daemon = try started(["--interval", "0.01", "--source", source])
+      for _ in 1...3 {
+        XCTAssertLessThan(try daemon.expect("poll ").utf8.count, Int(PIPE_BUF), source)
+      }
+      daemon.send(SIGTERM)
+      XCTAssertEqual(try daemon.wait(), .status(0), source)
+    }
+  }
+
+  /// It keeps values as JSON without ICU, libxml2 and libcurl, which all of Foundation would bring.
+  func testOfFoundationItHasTheEssentials() throws {
+    let daemon = try started()
+    let maps = try String(contentsOfFile: "/proc/\(daemon.pid)/maps", encoding: .utf8)
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    let libraries = Set(maps.split(whereSeparator: \.isWhitespace).filter { $0.hasPrefix("/") })
+    XCTAssertTrue(libraries.contains { $0.hasSuffix("/libFoundationEssentials.so") })
+    for name in ["Foundation.", "FoundationNetworking", "FoundationInternational", "curl", "xml2"] {
+      XCTAssertFalse(libraries.contains { $0.contains("/lib\(name)") }, name)
+    }
+  }
+
   // MARK: The configuration file
 
   private var configuration: String { directory + "/pollerd.conf" }

@@ -1,4 +1,4 @@
-import DaemonLifecycleFoundation
+import DaemonLifecycleCodable
 import Foundation
 import Testing
 

@@ -18,7 +18,7 @@ import Synchronization
 ///
 /// Safe to use from any thread. Calls wait for each other and for the disk, and block their thread meanwhile: a hook of
 /// a class is on one of the subject's own threads; elsewhere keep it off Swift's cooperative pool. For values there is
-/// `CodableStateStore` in `DaemonLifecycleFoundation`, for saving when the lifecycle says so ``SavedState``.
+/// `CodableStateStore` in `DaemonLifecycleCodable`, for saving when the lifecycle says so ``SavedState``.
 ///
 /// A store keeps three descriptors open. One of them is a file in reserve, without a name, so that a save succeeds when
 /// the process has no descriptor left: one at least, and each after it unless other threads take the number that the

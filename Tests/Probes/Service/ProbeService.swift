@@ -10,7 +10,6 @@ import Glibc
     case "echo": try EchoProbe().run()
     case "child": try await startChild(arguments.first ?? "")
     case "inherited": sayWhatIsInherited()
-    case "mirror": try mirror(port: UInt16(arguments.first ?? "") ?? 8000)
     case "load":
       LoadProbe(Options(Array(arguments.dropFirst())), port: UInt16(arguments.first ?? "") ?? 0)
         .run()
@@ -23,7 +22,7 @@ import Glibc
     case "credential": try readCredentials(arguments)
     case "bus-fork": forkBesideABus(arguments.first ?? "")
     default:
-      say("usage: ProbeService lifecycle|echo|child|mirror|load|crowd|flood|credential|bus-fork …")
+      say("usage: ProbeService lifecycle|echo|child|load|crowd|flood|credential|bus-fork …")
       exit(64)
     }
   }

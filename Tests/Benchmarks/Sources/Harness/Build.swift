@@ -6,7 +6,8 @@ import Measuring
 enum Build: Row {
   static let name = "build"
   private static let products = [
-    "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting",
+    "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleFoundation",
+    "DaemonLifecycleTesting",
   ]
 
   static func run(_ bench: Bench) throws {

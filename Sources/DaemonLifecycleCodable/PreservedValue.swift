@@ -1,5 +1,5 @@
 public import DaemonSystemd
-public import Foundation
+public import FoundationEssentials
 
 // Values that outlive a restart: what a daemon would rather not write to disk, since it is of no use after a stop.
 extension Preservation {

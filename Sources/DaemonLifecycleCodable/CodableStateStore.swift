@@ -1,5 +1,5 @@
 public import DaemonLifecycle
-public import Foundation
+public import FoundationEssentials
 import Synchronization
 
 /// Keeps a value on disk as `StateStore` keeps bytes: the old one or the new one, whatever happens.

@@ -1,4 +1,4 @@
-import DaemonLifecycleFoundation
+import DaemonLifecycleCodable
 import DaemonLifecycleTesting
 import DaemonSystemd
 import Foundation

@@ -1,0 +1,109 @@
+import Foundation
+import XCTest
+
+@testable import Pollerd
+
+/// What is polled may be anything: a poll takes the beginning of it, and waits for nobody.
+final class PollSourceTests: XCTestCase {
+  private var directory: TemporaryDirectory!
+  private var path: String { directory.path + "/source" }
+
+  override func setUpWithError() throws {
+    signal(SIGPIPE, SIG_IGN)
+    directory = try TemporaryDirectory()
+  }
+  override func tearDown() { directory = nil }
+
+  private func read() throws -> String { try PollSource(path: path).read() }
+
+  private func checkIsRefused(
+    _ path: String, _ reason: String, file: StaticString = #filePath, line: UInt = #line
+  ) {
+    XCTAssertThrowsError(try PollSource(path: path).read(), file: file, line: line) {
+      XCTAssertEqual("\($0)", "Could not read \(path): \(reason).", file: file, line: line)
+    }
+  }
+
+  // MARK: Files
+
+  func testTheFirstLineIsRead() throws {
+    for (text, line) in [("  a b \nc", "a b"), ("x\r\ny", "x"), ("", ""), ("\nz", "")] {
+      try directory.write(text, to: "source")
+      XCTAssertEqual(try read(), line)
+    }
+  }
+
+  func testALongLineIsCut() throws {
+    try directory.write(String(repeating: "x", count: 100_000), to: "source")
+    XCTAssertEqual(try read(), String(repeating: "x", count: 2000))
+  }
+
+  func testOfAHugeFileTheBeginningIsRead() throws {
+    try directory.write("first line\n", to: "source")
+    XCTAssertEqual(truncate(path, 1 << 40), 0)
+    XCTAssertEqual(try read(), "first line")
+  }
+
+  func testAFileMayGoAndComeBack() throws {
+    checkIsRefused(path, "No such file or directory")
+    try directory.write("there", to: "source")
+    XCTAssertEqual(try read(), "there")
+    XCTAssertEqual(unlink(path), 0)
+    checkIsRefused(path, "No such file or directory")
+    try directory.write("again", to: "source")
+    XCTAssertEqual(try read(), "again")
+  }
+
+  func testWhatCannotBeReadIsASentence() {
+    checkIsRefused(directory.path, "Is a directory")
+    checkIsRefused(directory.path + "/source/below", "No such file or directory")
+    // Root may open every file; this one can't be read at its beginning by anybody.
+    checkIsRefused("/proc/self/mem", "Input/output error")
+  }
+
+  // MARK: Devices and FIFOs
+
+  func testOfADeviceWithoutEndTheBeginningIsRead() throws {
+    XCTAssertEqual(
+      try PollSource(path: "/dev/zero").read(), String(repeating: "\0", count: 2000))
+  }
+
+  func testAFIFOWithoutAWriterIsNotWaitedFor() throws {
+    XCTAssertEqual(mkfifo(path, 0o600), 0)
+    XCTAssertEqual(try read(), "")
+  }
+
+  /// The writing end of a FIFO that nobody reads yet.
+  private func writer() throws -> FileHandle {
+    XCTAssertEqual(mkfifo(path, 0o600), 0)
+    // Without a reader it could not be opened for writing.
+    let reader = open(path, O_RDONLY | O_NONBLOCK)
+    defer { close(reader) }
+    let number = open(path, O_WRONLY | O_NONBLOCK)
+    XCTAssertGreaterThanOrEqual(number, 0)
+    return FileHandle(fileDescriptor: number, closeOnDealloc: true)
+  }
+
+  func testAFIFOWhoseWriterIsSilentIsNotWaitedFor() throws {
+    let writer = try writer()
+    XCTAssertEqual(try read(), "")
+    // Nor is it for more than there is.
+    let reader = open(path, O_RDONLY | O_NONBLOCK)
+    defer { close(reader) }
+    try writer.write(contentsOf: Data("first line\nhalf a".utf8))
+    XCTAssertEqual(try read(), "first line")
+  }
+
+  /// Of a writer that never stops; it gets to know that nobody reads any more.
+  func testOfAFIFOWithoutEndTheBeginningIsRead() throws {
+    let writer = try writer()
+    let reader = open(path, O_RDONLY | O_NONBLOCK)
+    var text = Array("first line\n".utf8) + [UInt8](repeating: 0x78, count: 4096)
+    while write(writer.fileDescriptor, text, text.count) > 0 { text = text.suffix(4096) }
+    XCTAssertEqual(errno, EAGAIN, "the FIFO is full")
+    XCTAssertEqual(try read(), "first line")
+    close(reader)
+    XCTAssertEqual(write(writer.fileDescriptor, text, text.count), -1)
+    XCTAssertEqual(errno, EPIPE)
+  }
+}
