@@ -9,66 +9,50 @@ package enum NotificationKind: Int, CaseIterable, Sendable {
     case .didFinishLaunching:
       return Row(
         DidFinishLaunching.init, done: "launched", act: "launch",
-        changes: .state(.background, from: .launching), declared: { $0._launchHook }
-      ) {
-        ($0 as? any LaunchObserver.Type)?.launchHook
-      }
+        changes: .state(.background, from: .launching), declared: { $0._launchHook },
+        search: { ($0 as? any LaunchObserver.Type)?.launchHook })
     case .willEnterForeground:
       return Row(
         WillEnterForeground.init, done: "in the foreground", act: "foreground",
-        changes: .state(.foreground, from: .background), declared: { $0._foregroundHook }
-      ) {
-        ($0 as? any ForegroundObserver.Type)?.foregroundHook
-      }
+        changes: .state(.foreground, from: .background), declared: { $0._foregroundHook },
+        search: { ($0 as? any ForegroundObserver.Type)?.foregroundHook })
     case .didEnterBackground:
       return Row(
         DidEnterBackground.init, .down, yields: false, done: "paused", act: "pause",
-        changes: .state(.background, from: .foreground), declared: { $0._backgroundHook }
-      ) {
-        ($0 as? any BackgroundObserver.Type)?.backgroundHook
-      }
+        changes: .state(.background, from: .foreground), declared: { $0._backgroundHook },
+        search: { ($0 as? any BackgroundObserver.Type)?.backgroundHook })
     case .shouldSaveState:
       return Row(
         ShouldSaveState.init, .down, yields: false, done: "saved", act: "save",
-        declared: { $0._stateHook }
-      ) {
-        ($0 as? any StateObserver.Type)?.stateHook
-      }
+        declared: { $0._stateHook }, search: { ($0 as? any StateObserver.Type)?.stateHook })
     case .shouldReload:
-      return Row(ShouldReload.init, done: "reloaded", act: "reload", declared: { $0._reloadHook }) {
-        ($0 as? any ReloadObserver.Type)?.reloadHook
-      }
+      return Row(
+        ShouldReload.init, done: "reloaded", act: "reload", declared: { $0._reloadHook },
+        search: { ($0 as? any ReloadObserver.Type)?.reloadHook })
     case .willSuspend:
       return Row(
         WillSuspend.init, .down, done: "ready to sleep", act: "suspend",
-        changes: .suspended(true), declared: { $0._suspendHook }
-      ) {
-        ($0 as? any SuspendObserver.Type)?.suspendHook
-      }
+        changes: .suspended(true), declared: { $0._suspendHook },
+        search: { ($0 as? any SuspendObserver.Type)?.suspendHook })
     case .didResume:
       return Row(
         DidResume.init, done: "resumed", act: "resume", changes: .suspended(false),
-        declared: { $0._resumeHook }
-      ) {
-        ($0 as? any ResumeObserver.Type)?.resumeHook
-      }
+        declared: { $0._resumeHook }, search: { ($0 as? any ResumeObserver.Type)?.resumeHook })
     case .didReceivePressure:
       // Which resource is short is in the step.
       let make = { @Sendable in DidReceivePressure(resource: .memory, context: $0) }
-      return Row(make, done: "pressure relieved", act: "pressure", declared: { $0._pressureHook }) {
-        ($0 as? any PressureObserver.Type)?.pressureHook
-      }
+      return Row(
+        make, done: "pressure relieved", act: "pressure", declared: { $0._pressureHook },
+        search: { ($0 as? any PressureObserver.Type)?.pressureHook })
     case .checkHealth:
-      return Row(CheckHealth.init, done: "well", act: "check", declared: { $0._healthHook }) {
-        ($0 as? any HealthObserver.Type)?.healthHook
-      }
+      return Row(
+        CheckHealth.init, done: "well", act: "check", declared: { $0._healthHook },
+        search: { ($0 as? any HealthObserver.Type)?.healthHook })
     case .willTerminate:
       return Row(
         WillTerminate.init, .down, yields: false, done: "terminated", act: "terminate",
-        declared: { $0._terminationHook }
-      ) {
-        ($0 as? any TerminationObserver.Type)?.terminationHook
-      }
+        declared: { $0._terminationHook },
+        search: { ($0 as? any TerminationObserver.Type)?.terminationHook })
     }
   }
 }
