@@ -13,6 +13,7 @@ let package = Package(
   products: [
     .library(name: "DaemonSystemd", targets: ["DaemonSystemd"]),
     .library(name: "DaemonLifecycle", targets: ["DaemonLifecycle"]),
+    .library(name: "DaemonLifecycleState", targets: ["DaemonLifecycleState"]),
     .library(name: "DaemonLifecycleFoundation", targets: ["DaemonLifecycleFoundation"]),
     .library(name: "DaemonLifecycleTesting", targets: ["DaemonLifecycleTesting"]),
     .executable(name: "pollerd", targets: ["Pollerd"]),
@@ -25,15 +26,22 @@ let package = Package(
     .target(name: "DaemonSystemd", dependencies: ["CLinux"], swiftSettings: strict),
     .target(
       name: "DaemonLifecycle", dependencies: ["CLinux", "DaemonSystemd"], swiftSettings: strict),
+    // An executable links a module whole: what is not every daemon's is a module of its own.
+    .target(
+      name: "DaemonLifecycleState", dependencies: ["CLinux", "DaemonSystemd", "DaemonLifecycle"],
+      swiftSettings: strict),
     // The only library target that imports Foundation.
     .target(
-      name: "DaemonLifecycleFoundation", dependencies: ["DaemonLifecycle"], swiftSettings: strict),
+      name: "DaemonLifecycleFoundation", dependencies: ["DaemonLifecycle", "DaemonLifecycleState"],
+      swiftSettings: strict),
     .target(
       name: "DaemonLifecycleTesting", dependencies: ["CLinux", "DaemonSystemd", "DaemonLifecycle"],
       swiftSettings: strict),
     .executableTarget(
       name: "Pollerd",
-      dependencies: ["DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonSystemd"],
+      dependencies: [
+        "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleState", "DaemonSystemd",
+      ],
       path: "Examples/Pollerd", swiftSettings: strict),
     .executableTarget(
       name: "Echod",
@@ -65,7 +73,8 @@ let package = Package(
       swiftSettings: strict),
     // Daemons for the process tests. Optimized, since that is what shortens the lives of observers.
     .executableTarget(
-      name: "ProbeDaemon", dependencies: ["DaemonLifecycle"], path: "Tests/Probes/Daemon",
+      name: "ProbeDaemon", dependencies: ["DaemonLifecycle", "DaemonLifecycleState"],
+      path: "Tests/Probes/Daemon",
       swiftSettings: strict + [.unsafeFlags(["-O"])]),
     .executableTarget(
       name: "ProbeSyncMain", dependencies: ["DaemonLifecycle"], path: "Tests/Probes/SyncMain",
@@ -74,7 +83,8 @@ let package = Package(
       name: "ProbeTopLevel", dependencies: ["DaemonLifecycle"], path: "Tests/Probes/TopLevel",
       swiftSettings: strict),
     .executableTarget(
-      name: "ProbeService", dependencies: ["DaemonLifecycle", "DaemonSystemd"],
+      name: "ProbeService",
+      dependencies: ["DaemonLifecycle", "DaemonLifecycleState", "DaemonSystemd"],
       path: "Tests/Probes/Service", swiftSettings: strict + [.unsafeFlags(["-O"])]),
     .testTarget(
       name: "ProcessTests",
@@ -89,15 +99,15 @@ let package = Package(
       name: "HostileTests",
       dependencies: [
         "ProbeDaemon", "ProbeService", "Pollerd", "Echod", "CLinux", "DaemonSystemd",
-        "DaemonLifecycle",
+        "DaemonLifecycle", "DaemonLifecycleState",
         "DaemonLifecycleTesting", "TestLimits", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(
       name: "PollerdTests",
       dependencies: [
-        "Pollerd", "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting",
-        "DaemonSystemd",
+        "Pollerd", "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleState",
+        "DaemonLifecycleTesting", "DaemonSystemd",
       ],
       path: "Tests/PollerdTests", swiftSettings: strict),
     .testTarget(
@@ -120,13 +130,14 @@ let package = Package(
       dependencies: ["Clockd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport"],
       swiftSettings: strict),
     .executableTarget(
-      name: "ProbeState", dependencies: ["CLinux", "DaemonLifecycle"], path: "Tests/Probes/State",
+      name: "ProbeState", dependencies: ["CLinux", "DaemonLifecycleState"],
+      path: "Tests/Probes/State",
       swiftSettings: strict + [.unsafeFlags(["-O"])]),
     .testTarget(
       name: "StateStoreTests",
       dependencies: [
-        "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleFoundation",
-        "DaemonLifecycleTesting", "ProbeState", "TestSupport",
+        "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleState",
+        "DaemonLifecycleFoundation", "DaemonLifecycleTesting", "ProbeState", "TestSupport",
       ],
       swiftSettings: strict),
     // On a real systemd; skipped unless MACHINE_SUITES says where. See Tests/Machine.

@@ -2,6 +2,7 @@
 // never run. What an example declares itself takes precedence.
 import DaemonLifecycle
 import DaemonLifecycleFoundation
+import DaemonLifecycleState
 import DaemonLifecycleTesting
 import DaemonSystemd
 import Foundation

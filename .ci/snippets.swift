@@ -157,8 +157,8 @@ func source(of block: Block) -> String {
   var imports = text([.importing])
   if imports.isEmpty {
     imports = [
-      "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting", "Glibc",
-      "DaemonSystemd", "Testing",
+      "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleState",
+      "DaemonLifecycleTesting", "DaemonSystemd", "Glibc", "Testing",
     ].map { "import \($0)\n" }.joined()
     if block.file.contains("DaemonLifecycleFoundation") { imports += "import Foundation\n" }
   }

@@ -1,5 +1,6 @@
 import DaemonLifecycle
 import DaemonLifecycleFoundation
+import DaemonLifecycleState
 import Foundation
 
 /// What outlives the process.

@@ -1,5 +1,6 @@
 import DaemonLifecycle
 import DaemonLifecycleFoundation
+import DaemonLifecycleState
 import DaemonSystemd
 import Foundation
 

@@ -1,5 +1,6 @@
 import DaemonLifecycle
 import DaemonLifecycleFoundation
+import DaemonLifecycleState
 import Foundation
 import XCTest
 
