@@ -1,5 +1,6 @@
 import DaemonLifecycle
 import DaemonLifecycleFoundation
+import DaemonLifecycleState
 import DaemonLifecycleTesting
 import Foundation
 import XCTest
