@@ -169,6 +169,7 @@ extension LifecycleCore {
 
   // MARK: Outside
 
+  @inline(never)
   func perform(_ work: Chores) {
     if work.isOverdue { endProcess() }
     if let (isReady, number) = work.readiness { readiness?.set(isReady, number: number) }
