@@ -13,6 +13,7 @@ let package = Package(
   products: [
     .library(name: "DaemonSystemd", targets: ["DaemonSystemd"]),
     .library(name: "DaemonLifecycle", targets: ["DaemonLifecycle"]),
+    .library(name: "DaemonLifecycleState", targets: ["DaemonLifecycleState"]),
     .library(name: "DaemonLifecycleCodable", targets: ["DaemonLifecycleCodable"]),
     .library(name: "DaemonLifecycleFoundation", targets: ["DaemonLifecycleFoundation"]),
     .library(name: "DaemonLifecycleTesting", targets: ["DaemonLifecycleTesting"]),
@@ -26,9 +27,14 @@ let package = Package(
     .target(name: "DaemonSystemd", dependencies: ["CLinux"], swiftSettings: strict),
     .target(
       name: "DaemonLifecycle", dependencies: ["CLinux", "DaemonSystemd"], swiftSettings: strict),
+    // An executable links a module whole: what is not every daemon's is a module of its own.
+    .target(
+      name: "DaemonLifecycleState", dependencies: ["CLinux", "DaemonSystemd", "DaemonLifecycle"],
+      swiftSettings: strict),
     // FoundationEssentials, and no more of Foundation: daemons that save values are to stay small.
     .target(
-      name: "DaemonLifecycleCodable", dependencies: ["DaemonLifecycle", "DaemonSystemd"],
+      name: "DaemonLifecycleCodable",
+      dependencies: ["DaemonLifecycle", "DaemonLifecycleState", "DaemonSystemd"],
       swiftSettings: strict),
     // The only library target that imports Foundation.
     .target(
@@ -38,7 +44,9 @@ let package = Package(
       swiftSettings: strict),
     .executableTarget(
       name: "Pollerd",
-      dependencies: ["DaemonLifecycle", "DaemonLifecycleCodable", "DaemonSystemd"],
+      dependencies: [
+        "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleState", "DaemonSystemd",
+      ],
       path: "Examples/Pollerd", swiftSettings: strict),
     .executableTarget(
       name: "Echod",
@@ -70,7 +78,8 @@ let package = Package(
       swiftSettings: strict),
     // Daemons for the process tests. Optimized, since that is what shortens the lives of observers.
     .executableTarget(
-      name: "ProbeDaemon", dependencies: ["DaemonLifecycle"], path: "Tests/Probes/Daemon",
+      name: "ProbeDaemon", dependencies: ["DaemonLifecycle", "DaemonLifecycleState"],
+      path: "Tests/Probes/Daemon",
       swiftSettings: strict + [.unsafeFlags(["-O"])]),
     .executableTarget(
       name: "ProbeSyncMain", dependencies: ["DaemonLifecycle"], path: "Tests/Probes/SyncMain",
@@ -79,7 +88,8 @@ let package = Package(
       name: "ProbeTopLevel", dependencies: ["DaemonLifecycle"], path: "Tests/Probes/TopLevel",
       swiftSettings: strict),
     .executableTarget(
-      name: "ProbeService", dependencies: ["DaemonLifecycle", "DaemonSystemd"],
+      name: "ProbeService",
+      dependencies: ["DaemonLifecycle", "DaemonLifecycleState", "DaemonSystemd"],
       path: "Tests/Probes/Service", swiftSettings: strict + [.unsafeFlags(["-O"])]),
     .testTarget(
       name: "ProcessTests",
@@ -94,15 +104,15 @@ let package = Package(
       name: "HostileTests",
       dependencies: [
         "ProbeDaemon", "ProbeService", "Pollerd", "Echod", "CLinux", "DaemonSystemd",
-        "DaemonLifecycle",
+        "DaemonLifecycle", "DaemonLifecycleState",
         "DaemonLifecycleTesting", "TestLimits", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(
       name: "PollerdTests",
       dependencies: [
-        "Pollerd", "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleTesting",
-        "DaemonSystemd",
+        "Pollerd", "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleState",
+        "DaemonLifecycleTesting", "DaemonSystemd",
       ],
       path: "Tests/PollerdTests", swiftSettings: strict),
     .testTarget(
@@ -131,13 +141,14 @@ let package = Package(
       dependencies: ["Clockd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport"],
       swiftSettings: strict),
     .executableTarget(
-      name: "ProbeState", dependencies: ["CLinux", "DaemonLifecycle"], path: "Tests/Probes/State",
+      name: "ProbeState", dependencies: ["CLinux", "DaemonLifecycleState"],
+      path: "Tests/Probes/State",
       swiftSettings: strict + [.unsafeFlags(["-O"])]),
     .testTarget(
       name: "StateStoreTests",
       dependencies: [
         "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleCodable",
-        "DaemonLifecycleTesting", "ProbeState", "TestSupport",
+        "DaemonLifecycleState", "DaemonLifecycleTesting", "ProbeState", "TestSupport",
       ],
       swiftSettings: strict),
     // On a real systemd; skipped unless MACHINE_SUITES says where. See Tests/Machine.

@@ -3,6 +3,7 @@
 import DaemonLifecycle
 import DaemonLifecycleCodable
 import DaemonLifecycleFoundation
+import DaemonLifecycleState
 import DaemonLifecycleTesting
 import DaemonSystemd
 import Foundation

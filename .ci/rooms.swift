@@ -7,7 +7,7 @@ import Foundation
 let order = [
   "Platform", "Time", "Notifications", "Registry", "Configuration", "Reports", "Machine", "Inputs",
   "Outputs",
-  "Executor", "Shell", "API", "State",
+  "Executor", "Shell", "API",
 ]
 let root = "Sources/DaemonLifecycle"
 

@@ -159,7 +159,7 @@ func source(of block: Block) -> String {
   if imports.isEmpty {
     imports = [
       "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleFoundation",
-      "DaemonLifecycleTesting", "Glibc", "DaemonSystemd", "Testing",
+      "DaemonLifecycleState", "DaemonLifecycleTesting", "DaemonSystemd", "Glibc", "Testing",
     ].map { "import \($0)\n" }.joined()
     if block.file.contains("DaemonLifecycleFoundation") { imports += "import Foundation\n" }
     if block.file.contains("DaemonLifecycleCodable") { imports += "import FoundationEssentials\n" }

@@ -1,5 +1,6 @@
 import DaemonLifecycle
 import DaemonLifecycleCodable
+import DaemonLifecycleState
 
 /// What outlives the process.
 struct PollState: Codable, Equatable, Sendable {

@@ -1,5 +1,6 @@
 import DaemonLifecycle
 import DaemonLifecycleCodable
+import DaemonLifecycleState
 import DaemonSystemd
 
 /// Polls a file, counts the polls, and goes on counting where it stopped: an example of a daemon that

@@ -1,4 +1,4 @@
-public import DaemonLifecycle
+public import DaemonLifecycleState
 public import FoundationEssentials
 import Synchronization
 

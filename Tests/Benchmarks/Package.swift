@@ -9,6 +9,7 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("MemberImportVisibility"),
   .enableUpcomingFeature("InternalImportsByDefault"),
 ]
+let state = Target.Dependency.product(name: "DaemonLifecycleState", package: "DaemonLifecycle")
 let lifecycle = Target.Dependency.product(name: "DaemonLifecycle", package: "DaemonLifecycle")
 
 let package = Package(
@@ -35,7 +36,7 @@ let package = Package(
       name: "Workload", dependencies: ["CBench", "Counting", lifecycle], swiftSettings: strict),
     .executableTarget(
       name: "Minimal", dependencies: ["CBench", lifecycle], swiftSettings: strict),
-    .executableTarget(name: "Save", dependencies: ["CBench", lifecycle], swiftSettings: strict),
+    .executableTarget(name: "Save", dependencies: ["CBench", state], swiftSettings: strict),
     .executableTarget(name: "Empty", dependencies: ["CBench"], swiftSettings: strict),
     .executableTarget(name: "OneTask", dependencies: ["CBench"], swiftSettings: strict),
     .executableTarget(name: "DispatchSignal", dependencies: ["CBench"], swiftSettings: strict),

@@ -1,3 +1,4 @@
+import DaemonLifecycleTesting
 import DaemonSystemd
 import Synchronization
 import TestSupport

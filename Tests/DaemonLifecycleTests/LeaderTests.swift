@@ -1,4 +1,5 @@
 import CLinux
+import DaemonLifecycleTesting
 import Synchronization
 import TestSupport
 import Testing

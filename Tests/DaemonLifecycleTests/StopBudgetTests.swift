@@ -1,3 +1,4 @@
+import DaemonLifecycleTesting
 import Testing
 
 @testable import DaemonLifecycle

@@ -1,5 +1,6 @@
 import CLinux
 import DaemonLifecycle
+import DaemonLifecycleState
 import DaemonLifecycleTesting
 import DaemonSystemd
 import TestLimits

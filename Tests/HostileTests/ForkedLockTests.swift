@@ -1,4 +1,4 @@
-import DaemonLifecycle
+import DaemonLifecycleState
 import Glibc
 import TestSupport
 import XCTest

@@ -1,5 +1,6 @@
 import DaemonLifecycle
 import DaemonLifecycleCodable
+import DaemonLifecycleState
 import Foundation
 import XCTest
 

@@ -3,6 +3,7 @@ import Foundation
 import Testing
 
 @testable import DaemonLifecycle
+@testable import DaemonLifecycleState
 
 @Suite("State: values") struct CodableStateStoreTests {
   private struct Progress: Codable, Equatable {

@@ -3,6 +3,7 @@ import DaemonSystemd
 import Synchronization
 
 @testable import DaemonLifecycle
+@testable import DaemonLifecycleState
 
 /// What a disk holds: the files of one directory.
 struct DiskImage: Hashable {

@@ -3,6 +3,7 @@ import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
+@testable import DaemonLifecycleState
 
 /// The store on real files: whose they are, what they are, and where they are.
 @Suite("State: real files") struct DirectoryTests {

@@ -2,6 +2,7 @@ import CLinux
 import DaemonSystemd
 
 @testable import DaemonLifecycle
+@testable import DaemonLifecycleState
 
 /// A file system of a test's own, mounted in a directory of its own as long as this lives.
 final class Disk {

@@ -1,6 +1,7 @@
 import CLinux
 
 @testable import DaemonLifecycle
+@testable import DaemonLifecycleState
 
 /// Saves under every fault at every call, and what is found afterwards under every way the disk may have taken it.
 struct FaultProof {

@@ -2,6 +2,7 @@ import CLinux
 import Testing
 
 @testable import DaemonLifecycle
+@testable import DaemonLifecycleState
 
 /// Promise 2: a save leaves the old state or the new, at every crash point, on every error.
 @Suite("State: faults") struct FaultTests {

@@ -4,6 +4,7 @@ import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
+@testable import DaemonLifecycleState
 
 /// Real children, killed at random moments of saving.
 @Suite("State: SIGKILL", .serialized) struct KillTests {

@@ -1,6 +1,7 @@
 import Synchronization
 
 @testable import DaemonLifecycle
+@testable import DaemonLifecycleState
 
 /// The kernel's files, with something done before each call.
 final class PassingFileSystem: StateFileSystem {

@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 
 @testable import DaemonLifecycle
+@testable import DaemonLifecycleState
 
 /// A real ext4 whose cable is pulled before each call of a save, in two ways: the image is copied as the disk has it
 /// at that moment, and the kernel is told to stop writing (EXT4_IOC_SHUTDOWN without a flush of the journal). Each is

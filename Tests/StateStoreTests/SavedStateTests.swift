@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
+@testable import DaemonLifecycleState
 
 /// The observer that saves, on the mock and its clock.
 @Suite("State: the observer") struct SavedStateTests {

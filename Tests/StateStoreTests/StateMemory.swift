@@ -3,6 +3,7 @@ import DaemonSystemd
 import Synchronization
 
 @testable import DaemonLifecycle
+@testable import DaemonLifecycleState
 
 /// The files of states in memory: what a store leaves here is there for the next, as on a disk.
 ///

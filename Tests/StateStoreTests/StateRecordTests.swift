@@ -2,6 +2,7 @@ import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
+@testable import DaemonLifecycleState
 
 /// The file format: what is written, and that no damage passes for a state.
 @Suite("State: the file") struct StateRecordTests {

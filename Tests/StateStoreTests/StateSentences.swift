@@ -1,4 +1,5 @@
 @testable import DaemonLifecycle
+@testable import DaemonLifecycleState
 
 /// What `unusable` says, for comparison.
 extension StateError {

@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import DaemonLifecycle
+@testable import DaemonLifecycleState
 
 /// What a store does with states, versions and other stores, on files in memory.
 @Suite("State: the store") struct StateStoreTests {

@@ -1,6 +1,7 @@
 import CLinux
 
 @testable import DaemonLifecycle
+@testable import DaemonLifecycleState
 
 /// A directory of a test's own, with files in it and no directories deeper than one.
 final class TemporaryDirectory: Sendable {

@@ -1,13 +1,13 @@
 import CLinux
 import DaemonSystemd
 
-final class LinuxFileSystem: StateFileSystem {
-  static let shared = LinuxFileSystem()
+package final class LinuxFileSystem: StateFileSystem {
+  package static let shared = LinuxFileSystem()
 
-  var userID: UInt32 { geteuid() }
-  var processID: Int32 { getpid() }
+  package var userID: UInt32 { geteuid() }
+  package var processID: Int32 { getpid() }
 
-  func isRunning(_ process: Int32) -> Bool {
+  package func isRunning(_ process: Int32) -> Bool {
     process > 0 && (kill(process, 0) == 0 || clinux_errno() != ESRCH)
   }
 
@@ -28,16 +28,18 @@ final class LinuxFileSystem: StateFileSystem {
 
   // MARK: Directories
 
-  func openDirectory(_ path: String, followingLink: Bool) throws(SystemCallError) -> Int32 {
+  package func openDirectory(_ path: String, followingLink: Bool) throws(SystemCallError) -> Int32 {
     let flags = O_RDONLY | O_DIRECTORY | (followingLink ? 0 : O_NOFOLLOW)
     return try opened(clinux_open_at(AT_FDCWD, path, flags, 0))
   }
 
-  func status(ofPath path: String, followingLink: Bool) throws(SystemCallError) -> FileStatus {
+  package func status(ofPath path: String, followingLink: Bool) throws(SystemCallError)
+    -> FileStatus
+  {
     try status { fstatat(AT_FDCWD, path, &$0, followingLink ? 0 : AT_SYMLINK_NOFOLLOW) }
   }
 
-  func names(in directory: Int32) throws(SystemCallError) -> [String] {
+  package func names(in directory: Int32) throws(SystemCallError) -> [String] {
     guard let stream = clinux_names_at(directory) else {
       throw SystemCallError(number: clinux_errno())
     }
@@ -55,7 +57,7 @@ final class LinuxFileSystem: StateFileSystem {
 
   // MARK: Files
 
-  func open(
+  package func open(
     _ name: String, in directory: Int32, _ mode: FileMode
   ) throws(SystemCallError) -> Int32 {
     let flags =
@@ -67,23 +69,23 @@ final class LinuxFileSystem: StateFileSystem {
     return try opened(clinux_open_unshared(directory, name, flags | O_NOFOLLOW, 0o600))
   }
 
-  func openUnnamed(in directory: Int32) throws(SystemCallError) -> Int32 {
+  package func openUnnamed(in directory: Int32) throws(SystemCallError) -> Int32 {
     try opened(clinux_open_unnamed_at(directory, 0o600))
   }
 
-  func link(_ file: Int32, as name: String, in directory: Int32) throws(SystemCallError) {
+  package func link(_ file: Int32, as name: String, in directory: Int32) throws(SystemCallError) {
     try check(clinux_link_at(file, directory, name))
   }
 
-  func status(of file: Int32) throws(SystemCallError) -> FileStatus {
+  package func status(of file: Int32) throws(SystemCallError) -> FileStatus {
     try status { fstat(file, &$0) }
   }
 
-  func status(of name: String, in directory: Int32) throws(SystemCallError) -> FileStatus {
+  package func status(of name: String, in directory: Int32) throws(SystemCallError) -> FileStatus {
     try status { fstatat(directory, name, &$0, AT_SYMLINK_NOFOLLOW) }
   }
 
-  func read(_ file: Int32, _ count: Int) throws(SystemCallError) -> [UInt8] {
+  package func read(_ file: Int32, _ count: Int) throws(SystemCallError) -> [UInt8] {
     var result = 0
     // The buffer is ours for the call, and only what the kernel has filled becomes part of the array.
     let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
@@ -94,31 +96,33 @@ final class LinuxFileSystem: StateFileSystem {
     return bytes
   }
 
-  func write(_ file: Int32, _ bytes: ArraySlice<UInt8>) throws(SystemCallError) -> Int {
+  package func write(_ file: Int32, _ bytes: ArraySlice<UInt8>) throws(SystemCallError) -> Int {
     let count = bytes.withUnsafeBytes { clinux_write(file, $0.baseAddress, $0.count) }
     if count < 0 { throw SystemCallError(number: clinux_errno()) }
     return count
   }
 
-  func truncate(_ file: Int32) throws(SystemCallError) { try check(ftruncate(file, 0)) }
+  package func truncate(_ file: Int32) throws(SystemCallError) { try check(ftruncate(file, 0)) }
 
-  func sync(_ file: Int32) throws(SystemCallError) { try check(fsync(file)) }
+  package func sync(_ file: Int32) throws(SystemCallError) { try check(fsync(file)) }
 
-  func rename(
+  package func rename(
     _ name: String, to newName: String, in directory: Int32
   ) throws(SystemCallError) {
     try check(renameat(directory, name, directory, newName))
   }
 
-  func remove(_ name: String, in directory: Int32) throws(SystemCallError) {
+  package func remove(_ name: String, in directory: Int32) throws(SystemCallError) {
     try check(unlinkat(directory, name, 0))
   }
 
-  func lock(_ file: Int32) throws(SystemCallError) { try check(flock(file, LOCK_EX | LOCK_NB)) }
+  package func lock(_ file: Int32) throws(SystemCallError) {
+    try check(flock(file, LOCK_EX | LOCK_NB))
+  }
 
-  func unlock(_ file: Int32) { flock(file, LOCK_UN) }
+  package func unlock(_ file: Int32) { flock(file, LOCK_UN) }
 
-  func close(_ file: Int32) { clinux_close_unshared(file) }
+  package func close(_ file: Int32) { clinux_close_unshared(file) }
 }
 
 extension FileStatus {

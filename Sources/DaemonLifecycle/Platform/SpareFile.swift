@@ -6,14 +6,16 @@ import DaemonSystemd
 /// A descriptor that is closed to make room is no reserve: a thread that accepts connections takes the number before
 /// openat(2) can. So the reserve is the file itself. Once it is used, the next one is opened right after the used one
 /// was closed, when its number is most likely free.
-struct SpareFile {
+package struct SpareFile {
   /// Empty and without a name; `nil` while there is none.
   private var file: StateHandle?
   /// The file system has files without names, as far as is known.
   private var isOffered = true
 
+  package init() {}
+
   /// Opens one unless there is one: where that fails, nothing is kept in reserve, and the next call tries again.
-  mutating func refill(in directory: StateHandle) {
+  package mutating func refill(in directory: StateHandle) {
     guard file == nil, isOffered else { return }
     do throws(SystemCallError) {
       let number = try retrying(directory.files.openUnnamed(in: directory.number))
@@ -25,7 +27,7 @@ struct SpareFile {
   }
 
   /// A new file of this name in the same directory, open for writing: the spare one if no other can be opened.
-  mutating func create(
+  package mutating func create(
     _ name: String, in directory: StateHandle
   ) throws(SystemCallError) -> StateHandle {
     do throws(SystemCallError) { return try directory.open(name, .create) } catch {
@@ -49,10 +51,10 @@ struct SpareFile {
   }
 
   /// Closes it, for a moment in which something else is needed more; whether there was one.
-  @discardableResult mutating func release() -> Bool { file.take() != nil }
+  @discardableResult package mutating func release() -> Bool { file.take() != nil }
 }
 
 extension SystemCallError {
   /// The process, or the machine, has no descriptor or no memory for another open file. It passes.
-  var isShortage: Bool { SystemdError.isShortage(number) }
+  package var isShortage: Bool { SystemdError.isShortage(number) }
 }

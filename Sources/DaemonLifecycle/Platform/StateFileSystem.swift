@@ -1,11 +1,11 @@
 import CLinux
-import DaemonSystemd
+package import DaemonSystemd
 
 /// Every system call that a store makes: the kernel's, or those of a test.
 ///
 /// Each method is one call, and nothing is tried again in here: what to do about EINTR or a short write is the store's
 /// business, so that a test can see it do the right thing. Names are names in a directory, never paths.
-protocol StateFileSystem: AnyObject, Sendable {
+package protocol StateFileSystem: AnyObject, Sendable {
   var userID: UInt32 { get }
   var processID: Int32 { get }
   /// Whether there is a process of this number, as far as this one can see.
@@ -41,7 +41,7 @@ protocol StateFileSystem: AnyObject, Sendable {
   func close(_ file: Int32)
 }
 
-enum FileMode {
+package enum FileMode {
   case read
   /// A new file, 0600; EEXIST when there is one.
   case create
@@ -49,25 +49,27 @@ enum FileMode {
   case lock
 }
 
-struct SystemCallError: Error, Equatable {
-  let number: Int32
+package struct SystemCallError: Error, Equatable {
+  package let number: Int32
+
+  package init(number: Int32) { self.number = number }
 }
 
-struct FileStatus: Equatable {
-  enum Kind { case file, directory, link, other }
+package struct FileStatus: Equatable {
+  package enum Kind { case file, directory, link, other }
 
   /// What stays the same as long as it is the same file.
-  let identity: FileIdentity
-  let kind: Kind
-  let owner: UInt32
-  let links: Int
-  let size: Int
+  package let identity: FileIdentity
+  package let kind: Kind
+  package let owner: UInt32
+  package let links: Int
+  package let size: Int
   /// Every user may write to it, and it is not sticky: anybody can replace what is in a directory.
-  var isOpenToAll = false
+  package var isOpenToAll = false
 }
 
 /// Makes a call again as long as a signal interrupts it.
-func retrying<Result>(
+package func retrying<Result>(
   _ call: @autoclosure () throws(SystemCallError) -> Result
 ) throws(SystemCallError) -> Result {
   while true {

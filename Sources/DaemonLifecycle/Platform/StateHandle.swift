@@ -1,24 +1,24 @@
 import CLinux
 
 /// An open file or directory, closed with its last reference. Calls that a signal interrupts are made again.
-final class StateHandle: Sendable {
-  let files: any StateFileSystem
-  let number: Int32
+package final class StateHandle: Sendable {
+  package let files: any StateFileSystem
+  package let number: Int32
 
-  init(_ files: any StateFileSystem, _ number: Int32) {
+  package init(_ files: any StateFileSystem, _ number: Int32) {
     self.files = files
     self.number = number
   }
 
   deinit { files.close(number) }
 
-  var status: FileStatus {
+  package var status: FileStatus {
     get throws(SystemCallError) { try retrying(files.status(of: number)) }
   }
 
-  func sync() throws(SystemCallError) { try retrying(files.sync(number)) }
+  package func sync() throws(SystemCallError) { try retrying(files.sync(number)) }
 
-  func write(_ bytes: [UInt8]) throws(SystemCallError) {
+  package func write(_ bytes: [UInt8]) throws(SystemCallError) {
     var rest = bytes[...]
     while !rest.isEmpty {
       let count = try retrying(files.write(number, rest))
@@ -28,7 +28,7 @@ final class StateHandle: Sendable {
     }
   }
 
-  func read(_ count: Int) throws(SystemCallError) -> [UInt8] {
+  package func read(_ count: Int) throws(SystemCallError) -> [UInt8] {
     var bytes: [UInt8] = []
     while bytes.count < count {
       let more = try retrying(files.read(number, count - bytes.count))
@@ -40,34 +40,34 @@ final class StateHandle: Sendable {
 
   // MARK: In a directory
 
-  func open(_ name: String, _ mode: FileMode) throws(SystemCallError) -> StateHandle {
+  package func open(_ name: String, _ mode: FileMode) throws(SystemCallError) -> StateHandle {
     let file = try retrying(files.open(name, in: number, mode))
     return StateHandle(files, file)
   }
 
   /// `nil` when there is nothing of this name.
-  func status(of name: String) throws(SystemCallError) -> FileStatus? {
+  package func status(of name: String) throws(SystemCallError) -> FileStatus? {
     do throws(SystemCallError) { return try retrying(files.status(of: name, in: number)) } catch {
       if error.number == ENOENT { return nil }
       throw error
     }
   }
 
-  func names() throws(SystemCallError) -> [String] { try retrying(files.names(in: number)) }
+  package func names() throws(SystemCallError) -> [String] { try retrying(files.names(in: number)) }
 
-  func rename(_ name: String, to newName: String) throws(SystemCallError) {
+  package func rename(_ name: String, to newName: String) throws(SystemCallError) {
     try retrying(files.rename(name, to: newName, in: number))
   }
 
   /// Fine when it has gone already.
-  func remove(_ name: String) throws(SystemCallError) {
+  package func remove(_ name: String) throws(SystemCallError) {
     do throws(SystemCallError) { try retrying(files.remove(name, in: number)) } catch {
       if error.number != ENOENT { throw error }
     }
   }
 
   /// Makes the names durable. EINVAL comes from a file system that has no such call and does what it can.
-  func syncNames() throws(SystemCallError) {
+  package func syncNames() throws(SystemCallError) {
     do throws(SystemCallError) { try sync() } catch { if error.number != EINVAL { throw error } }
   }
 }

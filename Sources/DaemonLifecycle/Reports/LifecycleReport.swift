@@ -166,7 +166,7 @@ extension LifecycleReport.Outcome: Equatable {
 
 extension Duration {
   /// With one decimal below ten seconds' worth of detail: `0.2`, `12.0`; three below a tenth.
-  var inSeconds: String {
+  package var inSeconds: String {
     let milliseconds = saturatedNanoseconds / 1_000_000
     let (whole, rest) = (milliseconds / 1000, milliseconds % 1000)
     if milliseconds < 100 { return "0." + String(1000 + rest).dropFirst() }

@@ -205,6 +205,7 @@ extension LifecycleCore {
 
   // MARK: Outside
 
+  @inline(never)
   func perform(_ work: consuming Work) {
     if let chores = work.rest {
       perform(chores, hasMessages: work.hasMessages)

@@ -28,6 +28,7 @@ extension LifecycleCore {
     }
   }
 
+  @inline(never)
   func receive(_ input: LifecycleInput) {
     switch input {
     case .event(let event): receive(event)

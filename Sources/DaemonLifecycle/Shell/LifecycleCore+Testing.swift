@@ -2,7 +2,7 @@ package import DaemonSystemd
 import Synchronization
 
 // What the test kit needs of a core. The mock is the same core with a clock that a test moves, no sources,
-// and no process to end.
+// and no process to end. How a test waits is the test kit's own: every daemon contains what is here.
 extension LifecycleCore {
   package convenience init(
     testing configuration: LifecycleConfiguration, initialState: LifecycleState,
@@ -43,7 +43,7 @@ extension LifecycleCore {
 
   /// What was added before a test asks for something receives the launch and the foreground together, in order. In a
   /// step of its own, before what is asked for: a termination would overtake it.
-  func endSetUp() {
+  package func endSetUp() {
     change { state, now in
       guard state.isInSetUp else { return }
       state.isInSetUp = false
@@ -66,45 +66,16 @@ extension LifecycleCore {
 
   package var exit: LifecycleExit? { state.withLock { $0.machine.stop.exit } }
 
-  /// Returns when nothing is being delivered and nothing waits to be, except behind a hold. Throws as `wait`.
-  package nonisolated(nonsending) func untilIdle(patience: Duration = .seconds(10))
-    async throws(ImpatienceError)
-  {
-    endSetUp()
-    try await wait(patience) { state, waiter in state.idleWaiters.append(waiter) }
+  /// Ends the waiter when nothing is being delivered and nothing waits to be, except behind a hold.
+  package func endWhenIdle(_ waiter: Sleeper) {
+    change { state, _ in state.idleWaiters.append(waiter) }
   }
 
-  /// Returns when `count` tasks or more sleep on the clock. Throws as `wait`.
-  package nonisolated(nonsending) func untilSleeping(
-    _ count: Int, patience: Duration = .seconds(10)
-  ) async throws(ImpatienceError) {
-    endSetUp()
-    try await wait(patience) { state, waiter in
+  /// Ends the waiter when `count` tasks or more sleep on the clock.
+  package func endWhenSleeping(_ count: Int, _ waiter: Sleeper) {
+    change { state, _ in
       state.timerWaiters.append((count, waiter))
       self.wakeTimerWaiters(&state)
-    }
-  }
-
-  /// Returns when the waiter is ended. Throws when no hook begins or ends for `patience` of real time meanwhile, or when
-  /// the task is cancelled.
-  private nonisolated(nonsending) func wait(
-    _ patience: Duration, for register: @Sendable (inout State, Sleeper) -> Void
-  ) async throws(ImpatienceError) {
-    let waiter = Sleeper()
-    change { state, _ in register(&state, waiter) }
-    if waiter.hasEnded { return }
-    let alarm = PatienceAlarm(patience, self, waiter)
-    defer { alarm.cancel() }
-    do {
-      try await withTaskCancellationHandler {
-        try await withCheckedThrowingContinuation { _ = waiter.wait($0) }
-      } onCancel: {
-        waiter.end(throwing: CancellationError())
-      }
-    } catch let error as ImpatienceError {
-      throw error
-    } catch {
-      throw ImpatienceError(after: nil, pending: pending)
     }
   }
 
@@ -116,41 +87,22 @@ extension LifecycleCore {
     state.timerWaiters.removeAll { $0.count <= count }
   }
 
-  /// Moves the virtual clock from timer to timer, letting what each wakes run before the next.
-  package nonisolated(nonsending) func advance(by duration: Duration) async {
-    guard case .virtual(let time) = time else { return }
-    endSetUp()
-    let target = time.now.advanced(by: duration)
-    await untilQuiet(sleeping: sleeping)
-    while let next = state.withLock({ nextDeadline($0) }), next <= target {
-      let sleeping = sleeping
-      time.advance(to: next)
-      timePassed()
-      await untilQuiet(sleeping: sleeping)
-    }
-    time.advance(to: target)
-    await untilQuiet(sleeping: sleeping)
+  package var timeNow: MonotonicTime { now }
+
+  /// How many tasks sleep on the clock.
+  package var sleeperCount: Int { state.withLock { $0.timers.count } }
+
+  /// Hooks have run as far as they can, as far as the executor knows.
+  package var isQuiet: Bool { executor.isQuiet }
+
+  /// What the virtual clock reaches next, up to `limit`.
+  package func nextDeadline(until limit: MonotonicTime) -> MonotonicTime? {
+    guard case .virtual = time else { return nil }
+    return state.withLock { nextDeadline($0) }.flatMap { $0 <= limit ? $0 : nil }
   }
 
-  private var sleeping: Int { state.withLock { $0.timers.count } }
-
-  /// Hooks have run as far as they can, and what was woken sleeps again, as a loop does.
-  ///
-  /// What else a woken task does on the cooperative pool can't be seen: it is given turns, and up to a
-  /// fifth of a second to sleep again; longer when the pool has other work, since each turn waits behind it. A hook
-  /// that blocks its thread is given as long.
-  private nonisolated(nonsending) func untilQuiet(sleeping count: Int) async {
-    for _ in 0..<20 { await Self.giveTurn(.background) }
-    var turns = 0
-    while !executor.isQuiet || sleeping < count, turns < 50 {
-      try? await Task.sleep(for: .milliseconds(4))
-      await Self.giveTurn(.medium)
-      turns += 1
-    }
-  }
-
-  private static nonisolated(nonsending) func giveTurn(_ priority: TaskPriority) async {
-    await Task.detached(priority: priority) { await Task.yield() }.value
+  package func moveClock(to instant: MonotonicTime) {
+    if case .virtual(let time) = time { time.advance(to: instant) }
   }
 
   /// A sentence for each thing that has not come to its end.
@@ -168,12 +120,18 @@ extension LifecycleCore {
   }
 
   /// Changes when a hook begins or ends.
-  var hooksUnderWay: Set<CallID> { state.withLock { $0.machine.hooksUnderWay } }
+  package struct HooksUnderWay: Equatable {
+    fileprivate let calls: [CallID]
+  }
+
+  package var hooksUnderWay: HooksUnderWay {
+    HooksUnderWay(calls: state.withLock { $0.machine.hooksUnderWay })
+  }
 }
 
 extension LifecycleMachine {
-  fileprivate var hooksUnderWay: Set<CallID> {
-    Set(calls.order.flatMap { calls[$0].running }).union(calls.unfinished.values.joined())
+  fileprivate var hooksUnderWay: [CallID] {
+    calls.order.flatMap { calls[$0].running } + calls.unfinished.values.joined()
   }
 
   fileprivate func pending(

@@ -145,12 +145,14 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   // MARK: Inputs
 
-  /// Takes one input in; from any thread.
+  /// Takes one input in; from any thread. Out of line: what is inlined here is the machine, and there are many callers.
+  @inline(never)
   func handle(_ input: LifecycleMachine.Input) {
     change { state, now in state.handle(input, at: now) }
   }
 
   /// Takes one fact in; from any thread.
+  @inline(never)
   func receive(_ event: LifecycleEvent) {
     if recorder != nil { endSetUp() }
     guard case .checkHealth = event.kind else { return handle(.event(event)) }
@@ -180,7 +182,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   }
 
   /// The deadline that was set has come.
-  func timePassed() {
+  package func timePassed() {
     let expired = change { state, now in
       var statuses: [CallID: LifecycleReport.Outcome.Progress] = [:]
       for id in state.machine.due(at: now) { statuses[id] = state.hookCall(id)?.executionStatus }
@@ -201,19 +203,25 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   ) -> (result: T, next: HookCall?) {
     var work = Work(reusable: driver)
     let (result, hasDeadline): (T, Bool) = state.withLock { state in
-      let now = now
       let result = body(&state, now)
-      bind(&state, &work)
-      noteReadiness(&state, &work)
-      if !state.idleWaiters.isEmpty { noteIdle(&state) }
-      work.hasMessages = !state.outbox.isEmpty
-      executor.unfinishedHooks.store(state.machine.calls.count, ordering: .relaxed)
-      return (result, arm(&state, goesOn: work.next != nil))
+      return (result, bindChange(&state, &work))
     }
     if hasDeadline { executor.listenIfMissing() }
     let next = work.next.take()
     perform(work)
     return (result, next)
+  }
+
+  /// The end of every critical section: what its effects come to, and whether there is a deadline. Out of line, since
+  /// `change` has a copy for each of its callers.
+  @inline(never)
+  private func bindChange(_ state: inout State, _ work: inout Work) -> Bool {
+    bind(&state, &work)
+    noteReadiness(&state, &work)
+    if !state.idleWaiters.isEmpty { noteIdle(&state) }
+    work.hasMessages = !state.outbox.isEmpty
+    executor.unfinishedHooks.store(state.machine.calls.count, ordering: .relaxed)
+    return arm(&state, goesOn: work.next != nil)
   }
 
   /// Under the lock, so that a later deadline can't overwrite an earlier one computed after it.

@@ -1,6 +1,6 @@
 import Synchronization
 
-final class Sleeper: Sendable {
+package final class Sleeper: Sendable {
   private enum State {
     /// Becomes `waiting`, or `ended` when it is cancelled before.
     case new
@@ -10,8 +10,10 @@ final class Sleeper: Sendable {
   }
   private let state = Mutex<State>(.new)
 
+  package init() {}
+
   /// False when it ended before it began.
-  func wait(_ continuation: CheckedContinuation<Void, any Error>) -> Bool {
+  package func wait(_ continuation: CheckedContinuation<Void, any Error>) -> Bool {
     let ended: (any Error)?? = state.withLock { state in
       if case .ended(let error) = state { return .some(error) }
       state = .waiting(continuation)
@@ -22,10 +24,10 @@ final class Sleeper: Sendable {
     return false
   }
 
-  var hasEnded: Bool { state.withLock { if case .ended = $0 { true } else { false } } }
+  package var hasEnded: Bool { state.withLock { if case .ended = $0 { true } else { false } } }
 
   /// True when it was waiting.
-  @discardableResult func end(throwing error: (any Error)? = nil) -> Bool {
+  @discardableResult package func end(throwing error: (any Error)? = nil) -> Bool {
     let continuation: CheckedContinuation<Void, any Error>? = state.withLock { state in
       switch state {
       case .new:

@@ -1,4 +1,5 @@
 import DaemonLifecycle
+import DaemonLifecycleState
 import Glibc
 
 /// Keeps a state in the directory given, and says how each save went; with `fork`, a child without exec outlives it.

@@ -1,4 +1,5 @@
 import DaemonLifecycle
+import DaemonLifecycleState
 import DaemonSystemd
 import Glibc
 import Synchronization

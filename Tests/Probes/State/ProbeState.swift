@@ -1,5 +1,5 @@
 import CLinux
-import DaemonLifecycle
+import DaemonLifecycleState
 
 /// Saves state after state in the directory given until it is killed, and tells of each save that has returned: its number,
 /// as 8 bytes on standard output.

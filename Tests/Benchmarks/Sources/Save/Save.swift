@@ -1,5 +1,5 @@
 import CBench
-import DaemonLifecycle
+import DaemonLifecycleState
 import Glibc
 
 /// StateStore.save: `Save DIRECTORY BYTES COUNT`. Says the time of each save, in nanoseconds.

@@ -1,4 +1,5 @@
 import CLinux
+import DaemonLifecycle
 import DaemonSystemd
 
 /// The directory of a state, opened once: all that follows is relative to it, so a path that is led elsewhere later

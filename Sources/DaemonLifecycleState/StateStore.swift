@@ -1,4 +1,5 @@
 import CLinux
+import DaemonLifecycle
 public import DaemonSystemd
 import Synchronization
 

@@ -1,4 +1,5 @@
 import CLinux
+import DaemonLifecycle
 import DaemonSystemd
 
 /// The files of one state in its directory, for one caller at a time. Not `Sendable`: a store has it in its mutex.

@@ -1,3 +1,4 @@
+public import DaemonLifecycle
 import Synchronization
 
 /// An observer that saves on ShouldSaveState, and at intervals.

@@ -1,19 +1,20 @@
+import DaemonLifecycle
 import DaemonSystemd
 import Synchronization
 
 /// A test has waited in vain.
 package struct ImpatienceError: Error {
   /// How long nothing has happened; `nil`: the waiting task was cancelled.
-  package let duration: Duration?
+  let duration: Duration?
   /// A sentence for each thing that has not come to its end.
-  package let pending: [String]
+  let pending: [String]
 
   init(after duration: Duration?, pending: [String]) {
     (self.duration, self.pending) = (duration, pending)
   }
 
   /// Why the wait has ended.
-  package var reason: String {
+  var reason: String {
     duration.map { "For \($0.inSeconds) s of real time no hook has begun or ended." }
       ?? "The task that waited was cancelled."
   }

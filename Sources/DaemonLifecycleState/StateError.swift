@@ -1,4 +1,5 @@
 import CLinux
+import DaemonLifecycle
 public import DaemonSystemd
 
 /// Why a state could not be opened, loaded or saved. What was on disk before is still there.

@@ -1,4 +1,5 @@
 import CLinux
+import DaemonLifecycle
 import DaemonSystemd
 
 /// The advisory lock on a state: a file beside it, locked with flock(2) as long as this value lives, and never removed.
