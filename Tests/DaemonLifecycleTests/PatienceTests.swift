@@ -1,10 +1,10 @@
-import DaemonLifecycleTesting
 import Dispatch
 import Synchronization
 import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
+@testable import DaemonLifecycleTesting
 
 /// No wait of a mock is for ever, and its set-up is quiet.
 @Suite(.timeLimit(.minutes(1))) struct PatienceTests {
