@@ -1,4 +1,5 @@
 import CLinux
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
@@ -8,7 +9,7 @@ import Testing
 ///
 /// EXPLORED_STATES says how many to look at for each setup; 0: all there are, which takes memory and hours for two
 /// observers. Unless it is set, so many that a debug build is through with them in a few seconds.
-@Suite(.serialized) struct ExplorationTests {
+@Suite(.serialized, .offThePool) struct ExplorationTests {
   private static let limit: Int = {
     guard let text = getenv("EXPLORED_STATES"), let number = Int(String(cString: text)) else {
       return 3000

@@ -1,10 +1,11 @@
 import CLinux
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
 
 /// Whole lives of a daemon in virtual time. MACHINE_SCHEDULES says how many; a hundred thousand in CI.
-@Suite struct MachineSimulationTests {
+@Suite(.offThePool) struct MachineSimulationTests {
   private static let schedules =
     getenv("MACHINE_SCHEDULES").flatMap { UInt64(String(cString: $0)) } ?? 2000
 

@@ -7,7 +7,7 @@ import Testing
 /// Seeded schedules of events through the pure registry, with every promise about it checked at each step.
 ///
 /// A failure names its seed: `Simulation(seed: …).run()` repeats it exactly.
-@Suite struct RegistrySimulationTests {
+@Suite(.offThePool) struct RegistrySimulationTests {
   /// It was busy when the others were paused, and free again when they were told of the machine's sleep.
   @Test func whoWasNotPausedIsNotSuspended() throws {
     var registry = LifecycleRegistry()

@@ -1,5 +1,6 @@
 import CLinux
 import Foundation
+import TestSupport
 import Testing
 
 @testable import DaemonSystemd
@@ -7,7 +8,7 @@ import Testing
 /// Against a real dbus-daemon on a socket of its own.
 @Suite(
   .enabled(if: BusTests.hasLibrary, "libsystemd.so.0 is not here"),
-  .enabled(if: BusDaemon.path != nil, "dbus-daemon is not installed"))
+  .enabled(if: BusDaemon.path != nil, "dbus-daemon is not installed"), .offThePool)
 struct BusDaemonTests {
   private let daemon: BusDaemon
   private let session: BusSession

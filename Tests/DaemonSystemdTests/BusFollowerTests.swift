@@ -1,11 +1,13 @@
 import CLinux
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
 @testable import DaemonSystemd
 
 /// What the lifecycle asks of systemd and logind, while these are away.
-@Suite(.enabled(if: BusTests.hasLibrary, "libsystemd.so.0 is not here")) struct BusFollowerTests {
+@Suite(.enabled(if: BusTests.hasLibrary, "libsystemd.so.0 is not here"), .offThePool)
+struct BusFollowerTests {
   private let peer = BusPeer()
   private let session: BusSession
   private let inbox = BusInbox()

@@ -1,10 +1,12 @@
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DaemonSystemd
 
 /// A question that is asked until it is answered, put to a bus of our own.
-@Suite(.enabled(if: BusTests.hasLibrary, "libsystemd.so.0 is not here")) struct BusInquiryTests {
+@Suite(.enabled(if: BusTests.hasLibrary, "libsystemd.so.0 is not here"), .offThePool)
+struct BusInquiryTests {
   private let peer = BusPeer()
   private let answers = BusLog<Duration?>()
   private static let away = BusPeer.Reaction.error(

@@ -1,10 +1,12 @@
 import CLinux
 import Foundation
+import TestSupport
 import Testing
 
 @testable import DaemonSystemd
 
-@Suite(.enabled(if: BusTests.hasLibrary, "libsystemd.so.0 is not here")) struct BusLogin1Tests {
+@Suite(.enabled(if: BusTests.hasLibrary, "libsystemd.so.0 is not here"), .offThePool)
+struct BusLogin1Tests {
   private let peer = BusPeer()
   private let session: BusSession
   private let login: Login1

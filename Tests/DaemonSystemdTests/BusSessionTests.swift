@@ -1,11 +1,13 @@
 import CLinux
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DaemonSystemd
 
-@Suite(.enabled(if: BusTests.hasLibrary, "libsystemd.so.0 is not here")) struct BusSessionTests {
+@Suite(.enabled(if: BusTests.hasLibrary, "libsystemd.so.0 is not here"), .offThePool)
+struct BusSessionTests {
   private let peer = BusPeer()
   private let heard = BusLog<String>()
   private let echo = BusObject(

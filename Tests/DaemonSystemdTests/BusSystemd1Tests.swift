@@ -1,9 +1,11 @@
 import CLinux
+import TestSupport
 import Testing
 
 @testable import DaemonSystemd
 
-@Suite(.enabled(if: BusTests.hasLibrary, "libsystemd.so.0 is not here")) struct BusSystemd1Tests {
+@Suite(.enabled(if: BusTests.hasLibrary, "libsystemd.so.0 is not here"), .offThePool)
+struct BusSystemd1Tests {
   private let peer = BusPeer()
   private let session: BusSession
   private let manager: Systemd1

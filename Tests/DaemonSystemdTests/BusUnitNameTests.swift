@@ -5,7 +5,7 @@ import Testing
 
 @testable import DaemonSystemd
 
-@Suite struct BusUnitNameTests {
+@Suite(.offThePool) struct BusUnitNameTests {
   @Test(arguments: [
     ("nginx.service", "nginx_2eservice"), ("getty@tty1.service", "getty_40tty1_2eservice"),
     ("1-a_b.timer", "_31_2da_5fb_2etimer"),

@@ -4,7 +4,7 @@ import Testing
 @testable import DaemonSystemd
 
 /// Whatever comes over the bus is read as what its interface promises, or refused with a sentence.
-@Suite struct BusValueFuzzTests {
+@Suite(.offThePool) struct BusValueFuzzTests {
   private static let words = [
     "", "active", "ActiveState", "LoadState", "loaded", "not-found", "type", "reboot", "Display",
     "/",

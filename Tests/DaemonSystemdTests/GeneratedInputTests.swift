@@ -1,11 +1,12 @@
 import DaemonLifecycleTesting
+import TestSupport
 import Testing
 
 @testable import DaemonSystemd
 
 /// Inputs made from a seed: no parser crashes, what it refuses it explains, what it takes it has understood. Five
 /// thousand each by default, a million each with `FUZZ_INPUTS=1000000`.
-@Suite struct GeneratedInputTests {
+@Suite(.offThePool) struct GeneratedInputTests {
   private func environment(_ variables: [String: String]) -> ServiceEnvironment {
     ServiceEnvironment(variables, processID: 100, processInode: 5000)
   }

@@ -105,7 +105,7 @@ private struct EntryGenerator {
   }
 }
 
-@Suite struct JournalFuzzTests {
+@Suite(.offThePool) struct JournalFuzzTests {
   private typealias Field = JournalParser.Field
 
   @Test func everyEntryIsReadBackAsItWas() throws {

@@ -1,11 +1,12 @@
 import CLinux
 import DaemonLifecycleTesting
+import TestSupport
 import Testing
 
 @testable import DaemonSystemd
 
 /// Two runs of a service, without one.
-@Suite struct PreservationTests {
+@Suite(.offThePool) struct PreservationTests {
   private let manager: FakeServiceManager
 
   init() throws { manager = try FakeServiceManager(descriptorStoreLimit: 4) }

@@ -1,12 +1,13 @@
 import CLinux
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DaemonSystemd
 
 /// Against the kernel's own pressure files, where this machine has them and lets this process write to them.
-@Suite struct PressureKernelTests {
+@Suite(.offThePool) struct PressureKernelTests {
   private static func canArm(_ resource: PressureResource) -> Bool {
     (try? PressureMonitor(.systemWide(for: resource))) != nil
   }

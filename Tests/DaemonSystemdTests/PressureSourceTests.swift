@@ -68,7 +68,7 @@ import Testing
 }
 
 /// Anything at all is read or refused with a sentence; nothing crashes.
-@Suite struct PressureFuzzTests {
+@Suite(.offThePool) struct PressureFuzzTests {
   private static func isSentence(_ error: SystemdError) -> Bool {
     error.description.hasSuffix(".") && error.description.utf8.count > 20
       && error.description.utf8.count < 2000

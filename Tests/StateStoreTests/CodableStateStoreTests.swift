@@ -1,11 +1,12 @@
 import DaemonLifecycleCodable
 import Foundation
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
 @testable import DaemonLifecycleState
 
-@Suite("State: values") struct CodableStateStoreTests {
+@Suite("State: values", .offThePool) struct CodableStateStoreTests {
   private struct Progress: Codable, Equatable {
     var count = 0
     var name: String?

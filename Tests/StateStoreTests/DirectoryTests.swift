@@ -6,7 +6,7 @@ import Testing
 @testable import DaemonLifecycleState
 
 /// The store on real files: whose they are, what they are, and where they are.
-@Suite("State: real files") struct DirectoryTests {
+@Suite("State: real files", .offThePool) struct DirectoryTests {
   private let directory: TemporaryDirectory
   private let one = Array("one".utf8)
   private let two = Array("two".utf8)

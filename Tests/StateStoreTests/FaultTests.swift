@@ -1,11 +1,12 @@
 import CLinux
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
 @testable import DaemonLifecycleState
 
 /// Promise 2: a save leaves the old state or the new, at every crash point, on every error.
-@Suite("State: faults") struct FaultTests {
+@Suite("State: faults", .offThePool) struct FaultTests {
   private static let first = Array("the first state".utf8)
   private static let second = Array("the second, a little longer".utf8)
   private static let third = Array("3".utf8)

@@ -1,5 +1,6 @@
 import CLinux
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
@@ -8,7 +9,7 @@ import Testing
 /// A real ext4 whose cable is pulled before each call of a save, in two ways: the image is copied as the disk has it
 /// at that moment, and the kernel is told to stop writing (EXT4_IOC_SHUTDOWN without a flush of the journal). Each is
 /// then mounted as after a power cut.
-@Suite("State: a real disk's power cut", .serialized) struct PowerCutTests {
+@Suite("State: a real disk's power cut", .serialized, .offThePool) struct PowerCutTests {
   /// `noauto_da_alloc`: without ext4's kindness to programs that forget to sync.
   /// All of them when STATE_KILLS asks for the long form of these tests.
   private static let mounts =

@@ -5,7 +5,7 @@ import Testing
 @testable import DaemonLifecycleState
 
 /// The file format: what is written, and that no damage passes for a state.
-@Suite("State: the file") struct StateRecordTests {
+@Suite("State: the file", .offThePool) struct StateRecordTests {
   private func checksum(_ text: String) -> UInt64 {
     var checksum = StateChecksum()
     checksum.update(Array(text.utf8)[...])
