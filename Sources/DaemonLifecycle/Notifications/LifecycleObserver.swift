@@ -7,6 +7,8 @@
 ///       func shouldSaveState(_ notification: ShouldSaveState) async throws { try await save() }
 ///     }
 ///
+/// A hook is found wherever it is adopted: by the type, in an extension, by a subclass, or in another module.
+///
 /// No hook has a default, so a misspelt one does not compile. Classes, actors and `@MainActor` types
 /// conform; a hook may be synchronous, isolated, or neither throw nor wait. A class's hook runs on the
 /// subject's own thread, an actor's in the actor. A subject holds its observers weakly: own them.
