@@ -21,12 +21,9 @@ final class SignalSource: LifecycleSource {
     var direct: Int32 = -1
   }
   private let opened = Mutex(Opened())
-  /// What is in the map: a handful, of which one is found without a hash.
-  private let actions: [(signal: UnixSignal, action: SignalAction)]
 
   init(map: SignalMap, isSupervised: Bool = false, waker: Waker = Waker()) {
     self.map = map
-    actions = map.actions.map { ($0, $1) }
     self.isSupervised = isSupervised
     self.waker = waker
   }
@@ -96,13 +93,13 @@ final class SignalSource: LifecycleSource {
         if ready.number >= 0, ready.number == opened.direct { clinux_signal_drain(opened.direct) }
         taken.take(opened.signals)
       }
-      taken.forEach { receive(input(of: $0, $1)) }
+      taken.visit { receive(input(of: $0, $1)) }
     }
   }
 
   private func withRoomForSignals(_ body: (inout TakenSignals) -> Void) {
     // SIGHUP may be handled without being in the map.
-    let capacity = actions.count + 1
+    let capacity = map.actions.count + 1
     withUnsafeTemporaryAllocation(of: TakenSignals.Taken.self, capacity: capacity) { room in
       var taken = TakenSignals(room)
       body(&taken)
@@ -112,9 +109,7 @@ final class SignalSource: LifecycleSource {
   private func input(of signal: UnixSignal, _ record: clinux_signal_record) -> LifecycleInput {
     let cause = LifecycleCause(
       .signal(signal, from: LifecycleCause.Sender(record), coalesced: Int(record.count)))
-    guard let action = actions.first(where: { $0.signal == signal })?.action else {
-      return .unmappedReload(cause)
-    }
+    guard let action = map[signal] else { return .unmappedReload(cause) }
     return .event(action.event(cause: cause))
   }
 
@@ -131,7 +126,7 @@ final class SignalSource: LifecycleSource {
     var inputs: [LifecycleInput] = []
     withRoomForSignals { taken in
       taken.take(closing.signals)
-      taken.forEach { inputs.append(input(of: $0, $1)) }
+      taken.visit { inputs.append(input(of: $0, $1)) }
     }
     return inputs
   }
@@ -169,7 +164,8 @@ private struct TakenSignals: ~Copyable {
   private mutating func add(_ signal: UnixSignal, _ record: clinux_signal_record) {
     guard let index = room[..<count].firstIndex(where: { $0.signal == signal }) else {
       room.initializeElement(at: count, to: (signal, record))
-      return count += 1
+      count += 1
+      return
     }
     let earlier = room[index].record
     room[index].record = record
@@ -177,7 +173,7 @@ private struct TakenSignals: ~Copyable {
     if earlier.origin == CLINUX_SENDER_KERNEL { room[index].record.origin = earlier.origin }
   }
 
-  func forEach(_ body: (UnixSignal, clinux_signal_record) -> Void) {
+  func visit(_ body: (UnixSignal, clinux_signal_record) -> Void) {
     for index in 0..<count { body(room[index].signal, room[index].record) }
   }
 }

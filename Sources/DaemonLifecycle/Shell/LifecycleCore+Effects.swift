@@ -287,7 +287,9 @@ extension LifecycleCore {
   /// Empties the outbox, unless another thread is about it already.
   private func sendOutbox() {
     var batch: [Outbox.Item] = []
-    guard state.withLock({ !$0.outbox.isDelivering && $0.outbox.take(into: &batch) }) else { return }
+    guard state.withLock({ !$0.outbox.isDelivering && $0.outbox.take(into: &batch) }) else {
+      return
+    }
     repeat {
       for item in batch {
         switch item {

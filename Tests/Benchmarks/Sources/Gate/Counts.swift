@@ -86,7 +86,8 @@ struct Counts {
     try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
     try Tool.run(
       "LD_PRELOAD=\(directory)/wakeup.so", "valgrind", "--tool=callgrind",
-      "--collect-atstart=no", "--callgrind-out-file=\(folder)/out", strippedWorkload(), "wakeup", "30")
+      "--collect-atstart=no", "--callgrind-out-file=\(folder)/out", strippedWorkload(), "wakeup",
+      "30")
     let files = try FileManager.default.contentsOfDirectory(atPath: folder)
     // The first file is of what was counted after the last hook.
     let counts = try files.filter { $0 != "out" }
