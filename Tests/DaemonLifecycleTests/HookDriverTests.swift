@@ -7,7 +7,7 @@ import Testing
 @testable import DaemonLifecycle
 
 /// The tasks that hooks are called in: no more than are needed, and nothing is left in them.
-@Suite(.timeLimit(.minutes(1))) struct HookDriverTests {
+@Suite(.timeLimit(.minutes(10))) struct HookDriverTests {
   private struct Ping: CustomNotification {}
   private static let together = LifecyclePhase(order: 0, concurrent: true)
 

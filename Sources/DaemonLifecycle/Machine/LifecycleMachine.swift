@@ -184,8 +184,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   /// When `.clock` has something to do; the distant future: nothing.
   var deadline: MonotonicTime {
-    let deadline = min(
-      min(calls.deadline, stop.deadline), transition?.progressDeadline ?? .distantFuture)
+    var deadline = min(calls.deadline, stop.deadline)
+    if let transition { deadline = min(deadline, transition.progressDeadline) }
     return min(deadline, min(health.deadline, status.deadline))
   }
 

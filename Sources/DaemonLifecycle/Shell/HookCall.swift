@@ -42,7 +42,7 @@ final class HookCall: Sendable {
   // MARK: Calling
 
   /// Calls the hook, as the current call of its task. How it has ended.
-  nonisolated(nonsending) func run() async -> LifecycleMachine.CallEnd {
+  func run() async -> LifecycleMachine.CallEnd {
     await Self.$current.withValue(self) { await call() }
   }
 

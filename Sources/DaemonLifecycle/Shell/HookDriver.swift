@@ -41,20 +41,20 @@ final class HookDriver: TaskExecutor {
     if isCancelled { cancelTask() }
   }
 
-  private nonisolated(nonsending) func work() async {
+  private func work() async {
     if let call = first.withLock({ $0.take() }) { await drive(call) }
     while let call = await nextAfterRest() { await drive(call) }
   }
 
   /// A function of its own, after which nothing holds the last call, its observer or the core.
-  private nonisolated(nonsending) func drive(_ first: consuming HookCall) async {
+  private func drive(_ first: consuming HookCall) async {
     // Held once: the core is referenced weakly, which makes each retain slow.
     let core = first.core
     var next = first
     while let call = core.ended(next, await next.run()) { next = call }
   }
 
-  private nonisolated(nonsending) func nextAfterRest() async -> HookCall? {
+  private func nextAfterRest() async -> HookCall? {
     if isCancelled || Task.isCancelled { return nil }
     return await withUnsafeContinuation { continuation in
       rest.withLock { $0 = continuation }

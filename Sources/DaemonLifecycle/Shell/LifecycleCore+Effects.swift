@@ -19,6 +19,9 @@ extension LifecycleCore {
 
     init(reusable: HookDriver?) { self.reusable = reusable }
 
+    /// There is something to do beside the call of that driver.
+    var isMore: Bool { rest != nil || started != nil || hasMessages || startsWaiting }
+
     var chores: Chores {
       mutating get {
         let chores = rest ?? Chores()
@@ -86,15 +89,14 @@ extension LifecycleCore {
   /// One driver takes the next call. The others wait for one that has nothing else to do, or for `startWaiting`.
   private func bindStarts(_ state: inout State, _ work: inout Work) {
     let isNew = !state.effects.starts.isEmpty
-    if isNew {
-      for start in state.effects.starts { state.waitingStarts.append(start) }
-      state.effects.starts.removeAll(keepingCapacity: true)
-    }
-    if state.waitingStarts.isEmpty { return }
+    guard isNew || !state.waitingStarts.isEmpty else { return }
+    // Taken from the end, since what is taken is not copied.
+    if state.effects.starts.count > 1 { state.effects.starts.reverse() }
     if let driver = work.reusable, !driver.isCancelled {
       work.next = nextCall(&state, &work, goesOnWith: driver)
     }
     if isNew, work.next == nil { work.started = nextCall(&state, &work) }
+    while let start = state.effects.starts.popLast() { state.waitingStarts.append(start) }
     if !state.waitingStarts.isEmpty, !state.willStartWaiting {
       state.willStartWaiting = true
       work.startsWaiting = true
@@ -104,7 +106,7 @@ extension LifecycleCore {
   /// The next call that waits, with a driver that has none. One that was withdrawn or abandoned waits no longer, and
   /// may be the last that holds what was posted.
   private func nextCall(_ state: inout State, _ work: inout Work) -> HookCall? {
-    while let start = state.waitingStarts.popFirst() {
+    while let start = state.takeStart() {
       guard state.machine.calls.isCurrent(start.call), let entry = state.observers[start.observer]
       else {
         work.chores.garbage.append(start.delivery)
@@ -123,8 +125,7 @@ extension LifecycleCore {
   private func nextCall(
     _ state: inout State, _ work: inout Work, goesOnWith driver: HookDriver
   ) -> HookCall? {
-    while let start = state.waitingStarts.first, !state.machine.calls.isCancelled(start.call) {
-      _ = state.waitingStarts.popFirst()
+    while !state.isNextCancelled, let start = state.takeStart() {
       guard let entry = state.observers[start.observer],
         state.machine.move(start.call, to: entry.isOnActor(start.hook) ? .driven : .begun)
       else {
@@ -288,7 +289,9 @@ extension LifecycleCore {
   /// Empties the outbox, unless another thread is about it already.
   private func sendOutbox() {
     var batch: [Outbox.Item] = []
-    guard state.withLock({ !$0.outbox.isDelivering && $0.outbox.take(into: &batch) }) else { return }
+    guard state.withLock({ !$0.outbox.isDelivering && $0.outbox.take(into: &batch) }) else {
+      return
+    }
     repeat {
       for item in batch {
         switch item {

@@ -57,6 +57,17 @@ public final class LifecycleCore: TimeKeeper, Sendable {
       machine.handle(input, at: now, &effects)
     }
 
+    /// Those that have waited are first; the new ones are in reverse.
+    mutating func takeStart() -> Effects.Start? {
+      waitingStarts.popFirst() ?? effects.starts.popLast()
+    }
+
+    /// The next was cancelled while it waited.
+    var isNextCancelled: Bool {
+      guard let start = waitingStarts.first else { return false }
+      return machine.calls.isCancelled(start.call)
+    }
+
     mutating func newID() -> UInt64 {
       lastID += 1
       return lastID
@@ -208,7 +219,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     }
     if hasDeadline { executor.listenIfMissing() }
     let next = work.next.take()
-    perform(work)
+    if work.isMore { perform(work) }
     return (result, next)
   }
 

@@ -101,7 +101,7 @@ struct Counts {
       "--collect-atstart=no", "--callgrind-out-file=\(folder)/out", strippedWorkload(), "wakeup",
       "30")
     let files = try FileManager.default.contentsOfDirectory(atPath: folder)
-    // The first file is of what was counted after the last hook.
+    // The file without a number is of what was counted after the last hook.
     let counts = try files.filter { $0 != "out" }
       .compactMap { try summary(of: "\(folder)/\($0)") }.sorted()
     guard counts.count >= 20 else { throw HarnessError("\(counts.count) of 40 hooks were counted") }
