@@ -13,7 +13,7 @@ public enum UnitJob: Sendable, Hashable {
   /// Another type, such as `verify-active`.
   case other(String)
 
-  init(_ word: String) {
+  package init(_ word: String) {
     self =
       switch word {
       case "start": .start

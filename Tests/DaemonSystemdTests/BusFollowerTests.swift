@@ -16,7 +16,17 @@ struct BusFollowerTests {
 
   init() {
     session = BusSession(.address(peer.address), options: BusTests.options)
+  }
+
+  private func begin(_ follower: any BusFollower) {
+    follower.begin(on: session, inbox)
     session.start()
+  }
+
+  /// Longer than the longest delay between two attempts.
+  private func waitAWhile() {
+    let end = MonotonicTime.after(.milliseconds(100))
+    #expect(pump(session, peer) { MonotonicTime.now() >= end })
   }
 
   /// All inputs up to the first that `matches`.
@@ -43,25 +53,25 @@ struct BusFollowerTests {
   @Test func stopTimeoutIsLearntThoughSystemdWasAway() {
     peer.answer = { _ in Self.away }
     let reader = StopTimeoutReader()
-    let watches = reader.begin(on: session, inbox)
+    begin(reader)
     #expect(pump(session, peer) { peer.calls.count >= 3 })
     peer.answer = { _ in .reply([.variant(.uint64(6_000_000))]) }
     let inputs = inputs { if case .stopTimeout(.seconds(6)) = $0 { true } else { false } }
     // It was over so soon that nobody needs to know.
     #expect(inputs.count == 1)
-    withExtendedLifetime((reader, watches)) {}
+    withExtendedLifetime(reader) {}
     session.close()
   }
 
   @Test func stopTimeoutIsReadFromAManagerThatWasReexecuted() {
     peer.answer = { _ in .reply([.variant(.uint64(6_000_000))]) }
     let reader = StopTimeoutReader()
-    let watches = reader.begin(on: session, inbox)
+    begin(reader)
     _ = inputs { if case .stopTimeout(.seconds(6)) = $0 { true } else { false } }
     peer.answer = { _ in .reply([.variant(.uint64(9_000_000))]) }
-    peer.setOwner(of: Systemd1.service, to: ":1.7")
+    peer.setOwner(of: BusObject.systemd.destination, to: ":1.7")
     _ = inputs { if case .stopTimeout(.seconds(9)) = $0 { true } else { false } }
-    withExtendedLifetime((reader, watches)) {}
+    withExtendedLifetime(reader) {}
     session.close()
   }
 
@@ -69,15 +79,65 @@ struct BusFollowerTests {
   @Test func aStopTimeoutThatStaysUnknownIsReported() {
     peer.answer = { _ in Self.away }
     let reader = StopTimeoutReader()
-    let watches = reader.begin(on: session, inbox)
+    begin(reader)
     let inputs = inputs(until: isComplaint)
     guard case .warning(let text)? = inputs.last else { return }
     #expect(text.hasSuffix("The daemon goes on without: TimeoutStopSec=."))
     let count = peer.calls.count
     #expect(pump(session, peer) { peer.calls.count >= count + 3 })
     #expect(inbox.take().isEmpty)
-    withExtendedLifetime((reader, watches)) {}
+    withExtendedLifetime(reader) {}
     session.close()
+  }
+
+  // MARK: Units, and the user's session
+
+  /// A unit that is not up is a reason for the background; one that is unknown is in STATUS=.
+  @Test func unitsAreReasons() {
+    peer.answer = { call in
+      guard call.member == "GetAll" else { return .reply([]) }
+      let isKnown = call.path.hasSuffix("/db_2eservice")
+      return .reply([
+        .properties([
+          "LoadState": .string(isKnown ? "loaded" : "not-found"),
+          "ActiveState": .string(isKnown ? "activating" : "inactive"),
+        ])
+      ])
+    }
+    let follower = UnitFollower(["db.service", "typo.service", "no unit"])
+    begin(follower)
+    let inputs = inputs(
+      until: isRemark(
+        .watched,
+        "not watched: \"no unit\" is not the name of a unit, there is no unit typo.service"))
+    let isPaused = inputs.contains {
+      guard case .event(let event) = $0, case .enterBackground(let reason) = event.kind else {
+        return false
+      }
+      return reason.name == "db.service"
+        && "\(event.cause)".contains("db.service is activating")
+    }
+    #expect(isPaused, "\(inputs)")
+    withExtendedLifetime(follower) {}
+    session.close()
+  }
+
+  /// What shares a reason makes one line, and is said once.
+  @Test func warningsAreSharedAndSaidOnce() {
+    let lost = BusError(.unavailable, "There is no bus: gone.")
+    for _ in 0..<2 { for matter in ["a", "b"] { inbox.warn(lost, without: matter) } }
+    inbox.warn(BusError(.other, "no"), without: "c")
+    let lines = inbox.take().map { if case .warning(let text) = $0 { text } else { "" } }
+    #expect(
+      lines == [
+        "There is no bus: gone. The daemon goes on without: a, b.",
+        "no. The daemon goes on without: c.",
+      ])
+    inbox.warn(lost, without: "a")
+    #expect(inbox.take().isEmpty)
+    inbox.settle("a")
+    inbox.warn(lost, without: "a")
+    #expect(inbox.take().count == 1)
   }
 
   // MARK: Delay locks
@@ -109,7 +169,7 @@ struct BusFollowerTests {
     let (statusNote, make, text) = Self.followers[index]
     answerInhibit(with: Self.away)
     let follower = make()
-    let watches = follower.begin(on: session, inbox)
+    begin(follower)
     var inputs = inputs(until: isRemark(statusNote, text))
     #expect(pump(session, peer) { inhibits() >= 3 })
     let (granted, end) = try grant()
@@ -119,7 +179,7 @@ struct BusFollowerTests {
     // Said once, however often it was asked.
     #expect(inputs.count(where: isRemark(statusNote, text)) == 1)
     #expect(inputs.count(where: isComplaint) == 1)
-    withExtendedLifetime((follower, watches)) {}
+    withExtendedLifetime(follower) {}
     session.close()
   }
 
@@ -128,18 +188,16 @@ struct BusFollowerTests {
     answerInhibit(with: .error("org.freedesktop.DBus.Error.AccessDenied", "Permission denied"))
     let (statusNote, make, text) = Self.followers[0]
     let follower = make()
-    let watches = follower.begin(on: session, inbox)
+    begin(follower)
     _ = inputs(until: isRemark(statusNote, text))
-    let isOver = BusLog<Bool>()
-    session.perform(after: .milliseconds(100)) { _ in isOver.append(true) }
-    #expect(pump(session, peer) { !isOver.all.isEmpty })
+    waitAWhile()
     #expect(inhibits() == 1)
     let (granted, end) = try grant()
     defer { close(end) }
     answerInhibit(with: granted)
-    peer.setOwner(of: Login1.service, to: ":1.7")
+    peer.setOwner(of: BusObject.logind.destination, to: ":1.7")
     _ = inputs(until: isRemark(statusNote, nil))
-    withExtendedLifetime((follower, watches)) {}
+    withExtendedLifetime(follower) {}
     session.close()
   }
 
@@ -150,11 +208,10 @@ struct BusFollowerTests {
     answerInhibit(with: granted)
     let lock = DelayLock(.sleep, .delayLock, consequence: "")
     lock.begin(on: session, inbox)
+    session.start()
     #expect(pump(session, peer) { lock.isHeld })
-    peer.setOwner(of: Login1.service, to: ":1.7")
-    let isOver = BusLog<Bool>()
-    session.perform(after: .milliseconds(100)) { _ in isOver.append(true) }
-    #expect(pump(session, peer) { !isOver.all.isEmpty })
+    peer.setOwner(of: BusObject.logind.destination, to: ":1.7")
+    waitAWhile()
     #expect(inhibits() == 1 && lock.isHeld)
     session.close()
   }

@@ -8,7 +8,8 @@ import Testing
 @Suite(.enabled(if: BusTests.hasLibrary, "libsystemd.so.0 is not here"), .offThePool)
 struct BusInquiryTests {
   private let peer = BusPeer()
-  private let answers = BusLog<Duration?>()
+  private let heard = BusLog<String>()
+  private static let systemd = BusObject.systemd.destination
   private static let away = BusPeer.Reaction.error(
     "org.freedesktop.DBus.Error.ServiceUnknown", "nobody has this name")
   private static let second = BusPeer.Reaction.reply([.variant(.uint64(1_000_000))])
@@ -16,27 +17,16 @@ struct BusInquiryTests {
   private func session(firstDelay: Duration = .milliseconds(1)) -> BusSession {
     var options = BusTests.options
     options.firstDelay = firstDelay
-    let session = BusSession(.address(peer.address), options: options)
-    session.start()
-    return session
+    return BusSession(.address(peer.address), options: options)
   }
 
-  private func inquiry(_ session: BusSession) -> BusInquiry {
-    let manager = Systemd1(session)
-    return BusInquiry(Systemd1.service, on: session) { [answers] settled in
-      manager.timeoutStop { answer in
-        if case .success(let timeout) = answer { answers.append(timeout) }
-        settled((try? answer.get()) != nil)
-      }
-    }
-  }
-
-  /// Until what has been asked so far is answered, and a while later.
+  /// Until what has been asked so far is answered, and for longer than the longest delay.
   private func settle(_ session: BusSession) -> Bool {
-    let done = Mutex(false)
-    session.perform(after: .milliseconds(50)) { _ in done.withLock { $0 = true } }
-    return pump(session, peer) { done.withLock { $0 } }
+    let end = MonotonicTime.after(.milliseconds(50))
+    return pump(session, peer) { MonotonicTime.now() >= end }
   }
+
+  private var answers: [String] { heard.all.filter { $0 != "other" } }
 
   @Test func askedUntilAnsweredAndNotAgain() {
     let peer = peer
@@ -46,87 +36,93 @@ struct BusInquiryTests {
       return refusals >= 0 ? Self.away : Self.second
     }
     let session = session()
-    let inquiry = inquiry(session)
-    #expect(pump(session, peer) { !answers.all.isEmpty })
+    session.note(.stopTimeout, in: heard)
+    session.start()
+    #expect(pump(session, peer) { !answers.isEmpty })
     #expect(settle(session))
-    #expect(answers.all == [.seconds(1)] && peer.calls.count == 6)
-    withExtendedLifetime(inquiry) {}
-    session.close()
+    #expect(answers == ["1.0 seconds"] && peer.calls.count == 6)
   }
 
   /// The next attempt would be in an hour.
   @Test func askedAtOnceWhenTheServiceHasANewOwner() {
     peer.answer = { _ in Self.away }
     let session = session(firstDelay: .seconds(3600))
-    let inquiry = inquiry(session)
-    #expect(pump(session, peer) { peer.calls.count == 1 })
-    #expect(settle(session))
+    session.note(.stopTimeout, in: heard)
+    session.start()
+    #expect(pump(session, peer) { heard.all.count == 1 })
+    #expect(settle(session) && peer.calls.count == 1)
     peer.answer = { _ in Self.second }
-    peer.setOwner(of: Systemd1.service, to: ":1.7")
-    #expect(pump(session, peer) { answers.all.count == 1 })
+    peer.setOwner(of: Self.systemd, to: ":1.7")
+    #expect(pump(session, peer) { answers.count == 1 })
     // The answer of a manager that was re-executed may be another one.
-    peer.setOwner(of: Systemd1.service, to: ":1.8")
-    #expect(pump(session, peer) { answers.all.count == 2 })
-    withExtendedLifetime(inquiry) {}
-    session.close()
+    peer.setOwner(of: Self.systemd, to: ":1.8")
+    #expect(pump(session, peer) { answers.count == 2 })
+    // A service that has only gone has nothing to say.
+    peer.setOwner(of: Self.systemd, to: "")
+    #expect(settle(session) && peer.calls.count == 3)
   }
 
   @Test func aNewOwnerOutdatesAnAnswerThatIsAwaited() {
+    let peer = peer
     peer.answer = { _ in .silence }
     let session = session(firstDelay: .seconds(3600))
-    let settlements = BusLog<@Sendable (Bool) -> Void>()
-    let inquiry = BusInquiry(Systemd1.service, on: session) { settlements.append($0) }
-    #expect(pump(session, peer) { settlements.all.count == 1 })
-    // So that the bus has said who owns the name.
-    #expect(settle(session))
-    peer.setOwner(of: Systemd1.service, to: ":1.7")
-    #expect(settle(session) && settlements.all.count == 1)
-    settlements.all[0](true)
-    #expect(settlements.all.count == 2)
-    settlements.all[1](true)
-    #expect(settle(session) && settlements.all.count == 2)
-    withExtendedLifetime(inquiry) {}
-    session.close()
+    session.note(.stopTimeout, in: heard)
+    session.note(.delayLimit, in: heard)
+    session.start()
+    #expect(pump(session, peer) { peer.calls.count == 2 })
+    peer.setOwner(of: Self.systemd, to: ":1.7")
+    #expect(settle(session) && peer.calls.count == 2)
+    // The answer to the first question comes late.
+    peer.answer = { _ in Self.second }
+    peer.reply(Self.second, to: peer.calls[0])
+    #expect(pump(session, peer) { heard.all == ["1.0 seconds", "1.0 seconds"] })
+    #expect(peer.calls.last?.strings.last == "TimeoutStopUSec")
+    #expect(settle(session) && peer.calls.count == 3)
   }
 
   @Test func askedAgainOnTheNextConnection() {
     peer.answer = { _ in .hangUp }
     let session = session()
-    let inquiry = inquiry(session)
+    session.note(.stopTimeout, in: heard)
+    session.start()
     #expect(pump(session, peer) { peer.connectionCount >= 3 })
     peer.answer = { _ in Self.second }
-    #expect(pump(session, peer) { !answers.all.isEmpty })
-    #expect(settle(session) && answers.all == [.seconds(1)])
-    withExtendedLifetime(inquiry) {}
-    session.close()
-  }
-
-  @Test func endsWithTheLastReference() {
-    peer.answer = { _ in Self.away }
-    let session = session()
-    var inquiry: BusInquiry? = inquiry(session)
-    #expect(pump(session, peer) { peer.calls.count >= 2 })
-    withExtendedLifetime(inquiry) {}
-    inquiry = nil
-    // One that was on its way may still arrive.
-    #expect(settle(session))
+    #expect(pump(session, peer) { heard.all.last == "1.0 seconds" })
     let count = peer.calls.count
     #expect(settle(session) && peer.calls.count == count)
-    session.close()
+    // It may be another one after a restart of the bus.
+    peer.dropClients()
+    #expect(pump(session, peer) { peer.calls.count == count + 1 })
   }
 
-  @Test func whatIsDelayedIsRefusedAtTheEnd() {
+  @Test func whatIsNotWantedIsNotAsked() {
+    peer.answer = { _ in Self.second }
     let session = session()
-    let errors = BusLog<BusError>()
-    session.perform(after: .seconds(3600)) {
-      if case .failure(let error) = $0 { errors.append(error) }
+    let isWanted = Mutex(false)
+    let item = session.follow(.stopTimeout) {
+      isWanted.withLock { $0 }
+    } _: { [heard] in
+      heard.append(word($0, .stopTimeout))
+      return true
     }
-    #expect(settle(session) && errors.all.isEmpty)
-    session.close()
-    #expect(errors.all == [.closed])
-    session.perform(after: .seconds(3600)) {
-      if case .failure(let error) = $0 { errors.append(error) }
-    }
-    #expect(errors.all == [.closed, .closed])
+    session.note(.delayLimit, in: heard)
+    session.start()
+    #expect(pump(session, peer) { !heard.all.isEmpty })
+    #expect(settle(session) && peer.calls.count == 1)
+    isWanted.withLock { $0 = true }
+    session.ask(item)
+    #expect(pump(session, peer) { heard.all.count == 2 })
+  }
+
+  /// One that waits for its next attempt is asked at once.
+  @Test func askingDoesNotWaitForTheNextAttempt() {
+    peer.answer = { _ in Self.away }
+    let session = session(firstDelay: .seconds(3600))
+    let item = session.note(.stopTimeout, in: heard)
+    session.start()
+    #expect(pump(session, peer) { heard.all == ["other"] })
+    peer.answer = { _ in Self.second }
+    session.ask(item)
+    #expect(pump(session, peer) { answers == ["1.0 seconds"] })
   }
 }

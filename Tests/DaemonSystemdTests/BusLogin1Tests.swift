@@ -9,132 +9,93 @@ import Testing
 struct BusLogin1Tests {
   private let peer = BusPeer()
   private let session: BusSession
-  private let login: Login1
+  private let heard = BusLog<String>()
   private static let logind = ":1.10"
 
   init() {
     session = BusSession(.address(peer.address), options: BusTests.options)
-    login = Login1(session)
     peer.answer = { _ in .reply([.variant(.bool(false))]) }
-    session.start()
   }
 
   private func announce(_ member: String, from sender: String = logind, _ body: [BusValue]) {
-    peer.signal(member, of: Login1.manager, from: sender, body)
+    peer.signal(member, of: .logind, from: sender, body)
   }
 
-  /// Until the watch has read the state of things.
-  private func settle(reads: Int = 1) -> Bool {
-    let done = BusLog<Bool>()
-    guard pump(session, peer, until: { peer.calls.count >= reads }) else { return false }
-    session.property("x", of: Login1.manager) { _ in done.append(true) }
-    return pump(session, peer) { !done.all.isEmpty }
+  /// Until the state of things was read.
+  private func follow(_ matter: BusMatter) -> Bool {
+    session.note(matter, in: heard)
+    session.start()
+    return pump(session, peer) { !peer.calls.isEmpty } && settle(session, peer)
   }
 
   // MARK: Sleep
 
   @Test func sleepAndWake() {
-    let heard = BusLog<Result<Bool, BusError>>()
-    let watch = login.watchSleep { heard.append($0) }
-    #expect(settle())
+    #expect(follow(.sleep))
     for asleep in [true, true, false, false, true] { announce("PrepareForSleep", [.bool(asleep)]) }
     #expect(pump(session, peer) { heard.all.count == 3 })
-    #expect(heard.all == [.success(true), .success(false), .success(true)])
-    watch.cancel()
+    #expect(heard.all == ["asleep", "awake", "asleep"])
   }
 
-  @Test func sleepThatBeganBeforeTheWatch() {
+  @Test func sleepThatBeganBefore() {
     peer.answer = { _ in .reply([.variant(.bool(true))]) }
-    let heard = BusLog<Result<Bool, BusError>>()
-    let watch = login.watchSleep { heard.append($0) }
-    #expect(pump(session, peer) { heard.all == [.success(true)] })
+    session.note(.sleep, in: heard)
+    session.start()
+    #expect(pump(session, peer) { heard.all == ["asleep"] })
     // It ends while the bus is away.
     peer.answer = { _ in .reply([.variant(.bool(false))]) }
     peer.dropClients()
-    #expect(pump(session, peer) { heard.all.count == 3 })
-    #expect(heard.all.last == .success(false))
-    watch.cancel()
+    #expect(pump(session, peer) { heard.all == ["asleep", "lost", "awake"] })
   }
 
   /// Any program may send any signal to another one; only the owner of logind's name is believed.
   @Test func signalOfAnImpostorIsNotHeard() {
-    let heard = BusLog<Result<Bool, BusError>>()
-    let watch = login.watchSleep { heard.append($0) }
-    #expect(settle())
+    #expect(follow(.sleep))
     announce("PrepareForSleep", from: ":1.66", [.bool(true)])
     announce("PrepareForSleep", [.bool(true)])
     announce("PrepareForSleep", from: ":1.66", [.bool(false)])
-    #expect(settle())
-    #expect(heard.all == [.success(true)])
+    #expect(settle(session, peer))
+    #expect(heard.all == ["asleep"])
     peer.answer = { _ in .reply([.variant(.bool(true))]) }
-    peer.setOwner(of: Login1.service, to: ":1.77")
-    #expect(settle())
+    peer.setOwner(of: BusObject.logind.destination, to: ":1.77")
+    #expect(settle(session, peer))
     announce("PrepareForSleep", [.bool(false)])  // from logind's former connection
-    #expect(settle())
-    #expect(heard.all == [.success(true)])
+    #expect(settle(session, peer))
+    #expect(heard.all == ["asleep"])
     announce("PrepareForSleep", from: ":1.77", [.bool(false)])
-    #expect(settle())
-    #expect(heard.all == [.success(true), .success(false)])
-    watch.cancel()
+    #expect(pump(session, peer) { heard.all == ["asleep", "awake"] })
   }
 
   @Test func newLogindIsAskedAnew() {
-    let heard = BusLog<Result<Bool, BusError>>()
-    let watch = login.watchSleep { heard.append($0) }
-    #expect(settle())
+    #expect(follow(.sleep))
     peer.answer = { _ in .reply([.variant(.bool(true))]) }
-    peer.setOwner(of: Login1.service, to: ":1.78")
-    #expect(pump(session, peer) { heard.all == [.success(true)] })
-    watch.cancel()
+    peer.setOwner(of: BusObject.logind.destination, to: ":1.78")
+    #expect(pump(session, peer) { heard.all == ["asleep"] })
   }
 
   @Test(arguments: [
     [], [BusValue.string("true")], [.variant(.bool(true))], [.array(of: "b", [.bool(true)])],
   ])
   func wrongTypesAreReported(body: [BusValue]) {
-    let heard = BusLog<Result<Bool, BusError>>()
-    let watch = login.watchSleep { heard.append($0) }
-    #expect(settle())
+    #expect(follow(.sleep))
     announce("PrepareForSleep", body)
     announce("PrepareForSleep", [.bool(true)])
     #expect(pump(session, peer) { heard.all.count == 2 })
-    guard case .failure(.malformedReply) = heard.all[0] else {
-      Issue.record("\(heard.all)")
-      return
-    }
-    #expect(heard.all[1] == .success(true))
-    watch.cancel()
-  }
-
-  @Test func cancelledWatchIsSilentAndLetsGoOfItsMatches() {
-    let heard = BusLog<Result<Bool, BusError>>()
-    let watch = login.watchSleep { heard.append($0) }
-    #expect(settle())
-    #expect(peer.matches.contains { $0.contains("PrepareForSleep") })
-    watch.cancel()
-    announce("PrepareForSleep", [.bool(true)])
-    #expect(pump(session, peer) { !peer.matches.contains { $0.contains("PrepareForSleep") } })
-    #expect(heard.all.isEmpty)
+    #expect(heard.all == ["malformed", "asleep"])
   }
 
   // MARK: Shutdown
 
   @Test(arguments: ["poweroff", "later"])
   func shutdownIsHeardOnce(word: String) {
-    let heard = BusLog<Result<ShutdownEvent, BusError>>()
-    let watch = login.watchShutdown { heard.append($0) }
-    #expect(settle())
+    #expect(follow(.shutdown))
     announce("PrepareForShutdownWithMetadata", [.bool(true), .properties(["type": .string(word)])])
     announce("PrepareForShutdown", [.bool(true)])
     announce("PrepareForShutdownWithMetadata", [.bool(false), .properties([:])])
     announce("PrepareForShutdown", [.bool(false)])
     announce("PrepareForShutdown", [.bool(true)])  // as an old systemd does
     #expect(pump(session, peer) { heard.all.count == 3 })
-    #expect(
-      heard.all == [
-        .success(.willShutDown(word)), .success(.calledOff), .success(.willShutDown(nil)),
-      ])
-    watch.cancel()
+    #expect(heard.all == ["shutdown \(word)", "called off", "shutdown somehow"])
   }
 
   @Test(arguments: [
@@ -142,13 +103,10 @@ struct BusLogin1Tests {
     [.bool(true), .properties(["type": .byte(1)])],
   ])
   func shutdownWithoutUsableMetadataCounts(body: [BusValue]) {
-    let heard = BusLog<Result<ShutdownEvent, BusError>>()
-    let watch = login.watchShutdown { heard.append($0) }
-    #expect(settle())
+    #expect(follow(.shutdown))
     announce("PrepareForShutdownWithMetadata", body)
     #expect(pump(session, peer) { !heard.all.isEmpty })
-    #expect(heard.all == [.success(.willShutDown(nil))])
-    watch.cancel()
+    #expect(heard.all == ["shutdown somehow"])
   }
 
   // MARK: Inhibitor locks
@@ -159,11 +117,15 @@ struct BusLogin1Tests {
     let sent = BusDescriptor(OwnedDescriptor(owning: ends[1]))
     peer.answer = { _ in .reply([.descriptor(sent)]) }
     let locks = BusLog<BusDescriptor>()
-    login.inhibit(.shutdown, who: "w", why: "y") {
-      if case .success(let lock) = $0 { locks.append(lock) }
+    session.follow(.delayLock(.shutdown)) { answer in
+      if case .success(let answer) = answer, let lock = answer.descriptor { locks.append(lock) }
+      return true
     }
+    session.start()
     #expect(pump(session, peer) { !locks.all.isEmpty })
-    #expect(peer.calls.first?.strings == ["shutdown", "w", "y", "delay"])
+    #expect(
+      peer.calls.first?.strings
+        == ["shutdown", Journal.programName, "Saves its state", "delay"])
     let lock = try #require(locks.all.first)
     sent.close()
     session.close()
@@ -186,33 +148,24 @@ struct BusLogin1Tests {
 
   @Test func deniedLockSaysSo() {
     peer.answer = { _ in .error("org.freedesktop.DBus.Error.AccessDenied", "Permission denied") }
-    let errors = BusLog<BusError>()
-    login.inhibit(.sleep, who: "w", why: "y") {
-      if case .failure(let error) = $0 { errors.append(error) }
-    }
-    #expect(pump(session, peer) { !errors.all.isEmpty })
-    #expect(errors.all[0].isAccessDenied)
+    session.note(.delayLock(.sleep), in: heard, settledByErrors: true)
+    session.start()
+    #expect(pump(session, peer) { heard.all == ["accessDenied"] })
   }
 
   @Test(arguments: [[], [BusValue.uint32(3)], [.string("fd")]])
   func lockThatIsNoneIsMalformed(body: [BusValue]) {
     peer.answer = { _ in .reply(body) }
-    let errors = BusLog<BusError>()
-    login.inhibit(.sleep, who: "w", why: "y") {
-      if case .failure(let error) = $0 { errors.append(error) }
-    }
-    #expect(pump(session, peer) { !errors.all.isEmpty })
-    guard case .malformedReply = errors.all[0] else {
-      Issue.record("\(errors.all)")
-      return
-    }
+    session.note(.delayLock(.sleep), in: heard, settledByErrors: true)
+    session.start()
+    #expect(pump(session, peer) { heard.all == ["malformed"] })
   }
 
   @Test func theLongestDelayIsRead() {
     peer.answer = { _ in .reply([.variant(.uint64(5_000_000))]) }
-    let delays = BusLog<Result<Duration, BusError>>()
-    login.inhibitDelayMax { delays.append($0) }
-    #expect(pump(session, peer) { delays.all == [.success(.seconds(5))] })
+    session.note(.delayLimit, in: heard)
+    session.start()
+    #expect(pump(session, peer) { heard.all == ["5.0 seconds"] })
     #expect(peer.calls.first?.strings.last == "InhibitDelayMaxUSec")
   }
 
@@ -220,11 +173,12 @@ struct BusLogin1Tests {
 
   @Test func sessionIsFollowed() {
     let user = BusObject(
-      destination: Login1.service, path: "/org/freedesktop/login1/user/_1000",
+      destination: BusObject.logind.destination, path: "/org/freedesktop/login1/user/_1000",
       interface: "org.freedesktop.login1.User")
     func object(_ path: String) -> BusObject {
       BusObject(
-        destination: Login1.service, path: path, interface: "org.freedesktop.login1.Session")
+        destination: BusObject.logind.destination, path: path,
+        interface: "org.freedesktop.login1.Session")
     }
     let facts = BusFacts()
     peer.answer = { call in
@@ -237,10 +191,10 @@ struct BusLogin1Tests {
       }
       return .reply([.properties(["Active": .bool(active), "LockedHint": .bool(locked)])])
     }
-    let heard = BusLog<Result<UserSessionState, BusError>>()
-    let watch = login.watchUserSession { heard.append($0) }
+    session.note(.userSession, in: heard)
+    session.start()
     func become(_ state: UserSessionState) -> Bool {
-      pump(session, peer) { heard.all.last == .success(state) }
+      pump(session, peer) { heard.all.last == "\(state)" }
     }
     #expect(become(.none))
     facts.sessions = ["/s/1": (true, false), "/s/2": (false, false)]
@@ -262,19 +216,33 @@ struct BusLogin1Tests {
     peer.changed(user, from: Self.logind, [:], invalidated: ["Display"])
     #expect(become(.none))
     #expect(heard.all.count == 6)
-    watch.cancel()
+    // What is about other properties is not read.
+    let count = peer.calls.count
+    peer.changed(user, from: Self.logind, ["State": .string("online")])
+    #expect(settle(session, peer) && peer.calls.count == count)
+  }
+
+  /// The session that is shown ends before it is read: there is another soon.
+  @Test func sessionThatIsGoneIsNoNews() {
+    peer.answer = { call in
+      call.path.hasSuffix("user/self")
+        ? .reply([.properties(["Display": .structure([.string("x"), .objectPath("/s/1")])])])
+        : .error("org.freedesktop.DBus.Error.UnknownObject", "gone")
+    }
+    session.note(.userSession, in: heard)
+    session.start()
+    #expect(pump(session, peer) { peer.calls.count == 2 })
+    #expect(settle(session, peer) && heard.all.isEmpty)
+    announce("SessionNew", [.string("1"), .objectPath("/s/1")])
+    #expect(pump(session, peer) { peer.calls.count == 4 })
   }
 
   @Test func serviceOfTheSystemHasNoSession() {
     peer.answer = { _ in .error("org.freedesktop.DBus.Error.UnknownObject", "no user") }
-    let heard = BusLog<Result<UserSessionState, BusError>>()
-    let watch = login.watchUserSession { heard.append($0) }
+    session.note(.userSession, in: heard)
+    session.start()
     #expect(pump(session, peer) { !heard.all.isEmpty })
-    guard case .failure(.call) = heard.all[0] else {
-      Issue.record("\(heard.all)")
-      return
-    }
-    watch.cancel()
+    #expect(heard.all == ["other"])
   }
 }
 

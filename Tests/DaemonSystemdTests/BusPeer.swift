@@ -81,6 +81,8 @@ final class BusPeer {
 
   var descriptors: [Int32] { clients.map(\.socket) + (listener >= 0 ? [listener] : []) }
 
+  var hasClients: Bool { !clients.isEmpty }
+
   // MARK: Working
 
   func step() {
@@ -155,6 +157,9 @@ final class BusPeer {
     }
     react(reaction, to: message, index)
   }
+
+  /// Answers a call of the first client that was left without an answer.
+  func reply(_ reaction: Reaction, to call: BusWireMessage) { react(reaction, to: call, 0) }
 
   private func react(_ reaction: Reaction, to message: BusWireMessage, _ index: Int) {
     switch reaction {
@@ -246,6 +251,35 @@ extension BusValue {
   }
 }
 
+/// What came of a matter, in a word or two.
+func word(_ result: Result<BusAnswer, BusError>, _ matter: BusMatter) -> String {
+  switch (result, matter) {
+  case (.failure(let error), _): "\(error.kind)"
+  case (.success(let answer), .stopTimeout), (.success(let answer), .delayLimit):
+    answer.duration.map { "\($0)" } ?? "infinity"
+  case (.success(let answer), .delayLock): answer.descriptor == nil ? "no lock" : "lock"
+  case (.success(let answer), .unitJob): answer.text ?? "no job"
+  case (.success(let answer), .sleep): answer.isOn ? "asleep" : "awake"
+  case (.success(let answer), .shutdown):
+    answer.isOn ? "shutdown \(answer.text ?? "somehow")" : "called off"
+  case (.success(let answer), .activeState): answer.text ?? ""
+  case (.success(let answer), .userSession): "\(answer.userSession)"
+  }
+}
+
+extension BusSession {
+  /// Follows a matter, and notes in words what comes of it. A question is settled by an answer.
+  @discardableResult
+  func note(
+    _ matter: BusMatter, in log: BusLog<String>, settledByErrors: Bool = false
+  ) -> Item {
+    follow(matter) { result in
+      log.append(word(result, matter))
+      return settledByErrors || (try? result.get()) != nil
+    }
+  }
+}
+
 /// What callbacks noted.
 final class BusLog<Element: Sendable>: Sendable {
   private let elements = Mutex<[Element]>([])
@@ -267,8 +301,17 @@ func pump(_ session: BusSession, _ peer: BusPeer?, until condition: () -> Bool) 
   return true
 }
 
+/// Lets them work until nothing is on the way any more: what was sent has been answered and brought.
+func settle(_ session: BusSession, _ peer: BusPeer, rounds: Int = 20) -> Bool {
+  for _ in 0..<rounds {
+    session.process()
+    peer.step()
+  }
+  return true
+}
+
 enum BusTests {
-  static let hasLibrary = (try? BusLibrary.load(BusLibrary.standardName)) != nil
+  static let hasLibrary = clinux_bus_library_problem(BusSession.Options().library) == nil
 
   /// Delays that do not hold a test up.
   static var options: BusSession.Options {

@@ -8,16 +8,13 @@ import Testing
 struct BusSystemd1Tests {
   private let peer = BusPeer()
   private let session: BusSession
-  private let manager: Systemd1
+  private let heard = BusLog<String>()
   private let unit = BusObject(
-    destination: Systemd1.service, path: "/org/freedesktop/systemd1/unit/db_2eservice",
+    destination: BusObject.systemd.destination,
+    path: "/org/freedesktop/systemd1/unit/db_2eservice",
     interface: "org.freedesktop.systemd1.Unit")
 
-  init() {
-    session = BusSession(.address(peer.address), options: BusTests.options)
-    manager = Systemd1(session)
-    session.start()
-  }
+  init() { session = BusSession(.address(peer.address), options: BusTests.options) }
 
   private static func unitProperties(_ load: String, _ active: String) -> BusPeer.Reaction {
     .reply([
@@ -25,27 +22,30 @@ struct BusSystemd1Tests {
     ])
   }
 
+  private func followUnit() throws {
+    session.note(.activeState(try UnitName("db.service")), in: heard)
+    session.start()
+  }
+
+  private func askForJob() {
+    let job = session.note(.unitJob, in: heard)
+    session.start()
+    session.ask(job)
+  }
+
   // MARK: The own unit
 
   @Test(arguments: [
-    (UInt64(90_000_000), Duration.seconds(90)), (1_500_001, .microseconds(1_500_001)),
+    (UInt64(90_000_000), "90.0 seconds"), (1_500_001, "1.500001 seconds"), (.max, "infinity"),
   ])
-  func timeoutStop(microseconds: UInt64, duration: Duration) {
+  func timeoutStop(microseconds: UInt64, duration: String) {
     peer.answer = { _ in .reply([.variant(.uint64(microseconds))]) }
-    let answers = BusLog<Result<Duration?, BusError>>()
-    manager.timeoutStop { answers.append($0) }
-    #expect(pump(session, peer) { !answers.all.isEmpty })
-    #expect(answers.all == [.success(duration)])
+    session.note(.stopTimeout, in: heard)
+    session.start()
+    #expect(pump(session, peer) { !heard.all.isEmpty })
+    #expect(heard.all == [duration])
     #expect(peer.calls[0].path == "/org/freedesktop/systemd1/unit/self")
     #expect(peer.calls[0].strings == ["org.freedesktop.systemd1.Service", "TimeoutStopUSec"])
-  }
-
-  @Test func timeoutStopMayBeInfinite() {
-    peer.answer = { _ in .reply([.variant(.uint64(.max))]) }
-    let answers = BusLog<Result<Duration?, BusError>>()
-    manager.timeoutStop { answers.append($0) }
-    #expect(pump(session, peer) { !answers.all.isEmpty })
-    #expect(answers.all == [.success(nil)])
   }
 
   @Test(arguments: [
@@ -53,32 +53,13 @@ struct BusSystemd1Tests {
   ])
   func wrongTypesAreMalformed(body: [BusValue]) {
     peer.answer = { _ in .reply(body) }
-    let errors = BusLog<BusError>()
-    manager.timeoutStop { if case .failure(let error) = $0 { errors.append(error) } }
-    manager.ownJob { if case .failure(let error) = $0 { errors.append(error) } }
-    #expect(pump(session, peer) { errors.all.count == 2 })
-    for error in errors.all {
-      if case .malformedReply = error { continue }
-      Issue.record("\(error)")
-    }
+    session.note(.stopTimeout, in: heard, settledByErrors: true)
+    askForJob()
+    #expect(pump(session, peer) { heard.all.count == 2 })
+    #expect(heard.all == ["malformed", "malformed"])
   }
 
-  @Test func hangingManagerTimesOutAndHoldsNothingUp() {
-    let heard = BusLog<BusError>()
-    session.call(
-      Systemd1.ownService.properties.method("Get"),
-      arguments: [Systemd1.ownService.interface, "TimeoutStopUSec"], timeout: .milliseconds(20)
-    ) {
-      if case .failure(let error) = $0 { heard.append(error) }
-    }
-    #expect(pump(session, peer) { !heard.all.isEmpty })
-    #expect(heard.all == [.timedOut(method: "org.freedesktop.DBus.Properties.Get")])
-  }
-
-  @Test(arguments: [
-    ("restart", UnitJob.restart), ("stop", .stop), ("verify-active", .other("verify-active")),
-  ])
-  func ownJob(word: String, job: UnitJob) {
+  @Test(arguments: ["restart", "stop", "verify-active"]) func unitJob(word: String) {
     peer.answer = { call in
       call.strings.last == "Job"
         ? .reply([
@@ -86,11 +67,11 @@ struct BusSystemd1Tests {
         ])
         : .reply([.variant(.string(word))])
     }
-    let answers = BusLog<Result<UnitJob?, BusError>>()
-    manager.ownJob { answers.append($0) }
-    #expect(pump(session, peer) { !answers.all.isEmpty })
-    #expect(answers.all == [.success(job)])
+    askForJob()
+    #expect(pump(session, peer) { !heard.all.isEmpty })
+    #expect(heard.all == [word])
     #expect(peer.calls[1].path == "/org/freedesktop/systemd1/job/7")
+    #expect(peer.calls[1].strings == ["org.freedesktop.systemd1.Job", "JobType"])
   }
 
   @Test func noJob() {
@@ -98,10 +79,9 @@ struct BusSystemd1Tests {
       call.strings.last == "Job"
         ? .reply([.variant(.structure([.uint32(0), .objectPath("/")]))]) : .silence
     }
-    let answers = BusLog<Result<UnitJob?, BusError>>()
-    manager.ownJob { answers.append($0) }
-    #expect(pump(session, peer) { !answers.all.isEmpty })
-    #expect(answers.all == [.success(nil)])
+    askForJob()
+    #expect(pump(session, peer) { !heard.all.isEmpty })
+    #expect(heard.all == ["no job"])
   }
 
   @Test func jobThatIsOverMeanwhile() {
@@ -112,36 +92,44 @@ struct BusSystemd1Tests {
         ])
         : .error("org.freedesktop.DBus.Error.UnknownObject", "gone")
     }
-    let answers = BusLog<Result<UnitJob?, BusError>>()
-    manager.ownJob { answers.append($0) }
-    #expect(pump(session, peer) { !answers.all.isEmpty })
-    #expect(answers.all == [.success(nil)])
+    askForJob()
+    #expect(pump(session, peer) { !heard.all.isEmpty })
+    #expect(heard.all == ["no job"])
+  }
+
+  /// It is asked for when it matters, and not before.
+  @Test func jobIsNotAskedForByItself() {
+    peer.answer = { _ in .reply([.variant(.uint64(1))]) }
+    session.note(.unitJob, in: heard)
+    session.note(.stopTimeout, in: heard)
+    session.start()
+    #expect(pump(session, peer) { !heard.all.isEmpty })
+    peer.setOwner(of: BusObject.systemd.destination, to: ":1.7")
+    #expect(settle(session, peer))
+    #expect(peer.calls.allSatisfy { $0.strings.last == "TimeoutStopUSec" })
   }
 
   // MARK: Other units
 
-  @Test func statesWithoutRepeats() throws {
+  @Test func stateAndChangesWithoutRepeats() throws {
     peer.answer = { $0.member == "GetAll" ? Self.unitProperties("loaded", "active") : .reply([]) }
-    let heard = BusLog<Result<String, BusError>>()
-    let watch = manager.watchActiveState(of: try UnitName("db.service")) { heard.append($0) }
-    #expect(pump(session, peer) { heard.all == [.success("active")] })
+    try followUnit()
+    #expect(pump(session, peer) { heard.all == ["active"] })
     #expect(peer.calls.map(\.member) == ["Subscribe", "GetAll"])
     for word in ["active", "deactivating", "deactivating", "inactive", "inactive", "novel"] {
       peer.changed(unit, from: ":1.1", ["ActiveState": .string(word), "SubState": .string("x")])
     }
     peer.changed(unit, from: ":1.1", ["SubState": .string("y")])
     #expect(pump(session, peer) { heard.all.count == 4 })
-    #expect(heard.all == ["active", "deactivating", "inactive", "novel"].map { .success($0) })
+    #expect(heard.all == ["active", "deactivating", "inactive", "novel"])
     peer.changed(unit, from: ":1.1", [:], invalidated: ["ActiveState"])
     #expect(pump(session, peer) { heard.all.count == 5 })
-    #expect(heard.all.last == .success("active"))
-    watch.cancel()
+    #expect(heard.all.last == "active")
   }
 
   @Test func stateSurvivesTheBus() throws {
     peer.answer = { $0.member == "GetAll" ? Self.unitProperties("loaded", "active") : .reply([]) }
-    let heard = BusLog<Result<String, BusError>>()
-    let watch = manager.watchActiveState(of: try UnitName("db.service")) { heard.append($0) }
+    try followUnit()
     #expect(pump(session, peer) { heard.all.count == 1 })
     // A unit that was there and is unloaded is inactive, not mistyped.
     peer.answer = {
@@ -149,22 +137,25 @@ struct BusSystemd1Tests {
     }
     peer.dropClients()
     #expect(pump(session, peer) { heard.all.count == 3 })
-    #expect(
-      heard.all == [
-        .success("active"), .failure(.disconnected(errno: ECONNRESET)), .success("inactive"),
-      ])
-    watch.cancel()
+    #expect(heard.all == ["active", "lost", "inactive"])
   }
 
   @Test func unknownUnitIsAnError() throws {
     peer.answer = {
       $0.member == "GetAll" ? Self.unitProperties("not-found", "inactive") : .reply([])
     }
-    let heard = BusLog<Result<String, BusError>>()
-    let watch = manager.watchActiveState(of: try UnitName("db.service")) { heard.append($0) }
+    try followUnit()
     #expect(pump(session, peer) { !heard.all.isEmpty })
-    #expect(heard.all == [.failure(.noSuchUnit("db.service"))])
-    watch.cancel()
+    #expect(heard.all == ["unknownUnit"])
+  }
+
+  @Test func theLongestNameIsFollowed() throws {
+    peer.answer = { $0.member == "GetAll" ? Self.unitProperties("loaded", "active") : .reply([]) }
+    let name = try UnitName(String(repeating: "-", count: 247) + ".service")
+    session.note(.activeState(name), in: heard)
+    session.start()
+    #expect(pump(session, peer) { heard.all == ["active"] })
+    #expect(peer.matches.contains { $0.contains("path='\(name.objectPath)',arg0=") })
   }
 
   @Test(arguments: [
@@ -173,36 +164,29 @@ struct BusSystemd1Tests {
   ])
   func malformedUnit(body: [BusValue]) throws {
     peer.answer = { $0.member == "GetAll" ? .reply(body) : .reply([]) }
-    let heard = BusLog<Result<String, BusError>>()
-    let watch = manager.watchActiveState(of: try UnitName("db.service")) { heard.append($0) }
+    try followUnit()
     #expect(pump(session, peer) { !heard.all.isEmpty })
-    guard case .failure(.malformedReply) = heard.all[0] else {
-      Issue.record("\(heard.all)")
-      return
-    }
-    watch.cancel()
+    #expect(heard.all == ["malformed"])
   }
 
-  /// What is watched and asked holds the connection's callbacks, never the session.
-  @Test func watchesDoNotKeepTheSession() throws {
-    peer.answer = { $0.member == "GetAll" ? Self.unitProperties("loaded", "active") : .silence }
-    let heard = BusLog<Result<String, BusError>>()
-    weak var gone: BusSession?
-    var watches: [BusWatch] = []
-    do {
-      let session = BusSession(.address(peer.address), options: BusTests.options)
-      gone = session
-      session.start()
-      Systemd1(session).ownJob { _ in }
-      watches = [
-        Systemd1(session).watchActiveState(of: try UnitName("db.service")) { heard.append($0) },
-        Login1(session).watchUserSession { _ in }, Login1(session).watchSleep { _ in },
-        Login1(session).watchShutdown { _ in },
-      ]
-      #expect(pump(session, peer) { !heard.all.isEmpty })
+  @Test func malformedChangeIsReported() throws {
+    peer.answer = { $0.member == "GetAll" ? Self.unitProperties("loaded", "active") : .reply([]) }
+    try followUnit()
+    #expect(pump(session, peer) { heard.all == ["active"] })
+    peer.signal("PropertiesChanged", of: unit.properties, from: ":1.1", [.string(unit.interface)])
+    #expect(pump(session, peer) { heard.all == ["active", "malformed"] })
+  }
+
+  /// systemd that refuses to send signals is reported; one that sends them already is not.
+  @Test(arguments: [
+    ("org.freedesktop.systemd1.AlreadySubscribed", ["active"]),
+    ("org.freedesktop.DBus.Error.AccessDenied", ["accessDenied", "active"]),
+  ])
+  func refusedSubscription(name: String, words: [String]) throws {
+    peer.answer = {
+      $0.member == "GetAll" ? Self.unitProperties("loaded", "active") : .error(name, "no")
     }
-    #expect(gone == nil)
-    #expect(heard.all.last == .failure(.closed))
-    for watch in watches { watch.cancel() }
+    try followUnit()
+    #expect(pump(session, peer) { heard.all == words })
   }
 }

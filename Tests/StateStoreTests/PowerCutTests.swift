@@ -1,4 +1,5 @@
 import CLinux
+import Glibc
 import Synchronization
 import TestSupport
 import Testing

@@ -27,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "sdbus.h"
+#include "bus.h"
 
 /// Where the sender of a signal is known from.
 typedef enum {

@@ -1,197 +1,194 @@
 import CLinux
 import Synchronization
 
-/// Keeps a connection to a bus up, on a thread of yours.
+package enum BusAddress: Sendable {
+  /// The machine's bus, where PID 1 and logind are; `DBUS_SYSTEM_BUS_ADDRESS` overrides its address.
+  case system
+  /// The user's own bus, found by `DBUS_SESSION_BUS_ADDRESS` or `XDG_RUNTIME_DIR`.
+  case user
+  /// Any other, for example `unix:path=/run/test/bus`.
+  case address(String)
+}
+
+/// Keeps a connection to a bus up, on a thread of yours, and asks and follows what it is told to.
 ///
-/// Nothing here waits: `start` only asks for a connection, and `process` does what can be done at once. A
-/// lost connection is made again, after 0.1 s at first and 30 s at last, for ever. Callbacks run inside
-/// `process`, on the thread that calls it, which may be another one each time, one at a time.
+/// Nothing here waits: `start` only asks for a connection, and `process` does what can be done at once. A lost
+/// connection is made again, after 0.1 s at first and 30 s at last, for ever. Handlers run inside `process`, on the
+/// thread that calls it, which may be another one each time, one at a time. In a fork nothing happens.
+///
+/// The work is in `CLinux/bus.c`; here is who may be in it.
 package final class BusSession: Sendable {
   package struct Options: Sendable {
-    /// Before the first attempt to connect again; 0.1 s. It doubles with each attempt.
+    /// Before the first attempt to connect again, or to ask again; 0.1 s. It doubles with each attempt.
     package var firstDelay = Duration.milliseconds(100)
     /// The longest delay between two attempts; 30 s.
     package var longestDelay = Duration.seconds(30)
     /// How long a bus may take to welcome us; 25 s, since activation of the bus itself takes time.
     package var connectTimeout = Duration.seconds(25)
-    /// The library to load, by dlopen(3)'s rules.
-    package var library = BusLibrary.standardName
+    /// How long an answer may take; 25 s.
+    package var callTimeout = Duration.seconds(25)
+    /// The library to load, by dlopen(3)'s rules. Any libsystemd since 240 has this name.
+    package var library = "libsystemd.so.0"
     /// Messages handled in one `process`, so that a storm of signals leaves room for other work.
-    var stepsAtOnce = 128
+    var stepsAtOnce: Int32 = 128
 
     package init() {}
   }
 
+  /// Something that is asked or followed.
+  package struct Item: Sendable {
+    fileprivate let number: Int32
+  }
+
+  /// Gets the answer, or why there is none; returns whether that settles the question, which is asked again otherwise.
+  package typealias Handler = @Sendable (Result<BusAnswer, BusError>) -> Bool
+
   private struct Shared {
     var isStarted = false
     var isClosed = false
-    /// Whether a thread is in the engine. Who finds this false sets it, and then owns the engine.
+    /// Whether a thread is in `bus`. Who finds this false sets it, and then owns it.
     var hasTurn = false
-    /// What the next turn sees to, in order.
-    var requests: [BusRequest] = []
-    var lastID: UInt64 = 0
+    /// What the next turn asks.
+    var asked: [Item] = []
   }
 
   private let shared = Mutex(Shared())
-  private let poll = BusPoll()
-  /// Touched only by the thread that has set `hasTurn`; the mutex orders one turn after the other.
-  nonisolated(unsafe) private let engine: BusEngine
-  /// How long to wait before something is tried again; the same delays as between two attempts to connect.
-  let backOff: BusBackOff
-  /// Who made the session; any other process is a fork.
-  private let maker = getpid()
+  private let items = Items()
+  /// Touched only by the thread that has set `hasTurn`, but for what is made for any; the mutex orders one turn after
+  /// the other. Freed by the deinit.
+  nonisolated(unsafe) private let bus: OpaquePointer
 
   package init(_ address: BusAddress, options: Options = Options()) {
-    engine = BusEngine(address, options, poll)
-    backOff = BusBackOff(first: options.firstDelay, longest: options.longestDelay)
+    func microseconds(_ time: Duration) -> UInt64 {
+      UInt64(max(1000, time.saturatedNanoseconds)) / 1000
+    }
+    // It holds on to no more than it has copied, and to the items, which this object holds as long.
+    let listener = clinux_bus_listener(
+      context: Unmanaged.passUnretained(items).toOpaque(),
+      is_wanted: { Items.at($0!).all[Int($1)].isWanted() },
+      hear: { Items.at($0!).all[Int($1)].hear($2!.pointee) })
+    var isUserBus = false
+    var path: String?
+    switch address {
+    case .system: break
+    case .user: isUserBus = true
+    case .address(let text): path = text
+    }
+    bus = options.library.withCString { library in
+      withOptionalCString(path) { path in
+        var made = clinux_bus_options(
+          library: library, address: path, is_user_bus: isUserBus,
+          first_delay: microseconds(options.firstDelay),
+          longest_delay: microseconds(options.longestDelay),
+          connect_timeout: microseconds(options.connectTimeout),
+          call_timeout: microseconds(options.callTimeout), steps: options.stepsAtOnce)
+        return clinux_bus_make(&made, listener)
+      }
+    }
   }
 
-  deinit { close() }
+  deinit { clinux_bus_free(bus) }
+
+  // MARK: Before it starts
+
+  /// Asks or follows from the start on.
+  ///
+  /// - Parameter isWanted: Whether an answer to the question is still of use; called before each attempt.
+  @discardableResult
+  package func follow(
+    _ matter: BusMatter, while isWanted: @escaping @Sendable () -> Bool = { true },
+    _ handler: @escaping Handler
+  ) -> Item {
+    precondition(!shared.withLock(\.isStarted))
+    items.all.append(Items.Entry(matter: matter, isWanted: isWanted, handler: handler))
+    return withOptionalCString(matter.argument) {
+      Item(number: clinux_bus_add(bus, matter.code, $0, Journal.programName))
+    }
+  }
 
   // MARK: For the owner's loop
 
   /// Readable when `process` should be called; the same number from `init` to the end of this object, -1
   /// when there was no descriptor left. Level-triggered; poll it, never read it.
-  package var fileDescriptor: Int32 { poll.descriptor }
+  package var fileDescriptor: Int32 { clinux_bus_descriptor(bus) }
 
   /// Asks for the connection. Returns at once; what comes of it is known after some `process`.
   package func start() {
     shared.withLock { $0.isStarted = true }
-    wake()
+    clinux_bus_wake(bus)
   }
 
-  /// Does what can be done now, and runs callbacks. Never waits; does nothing when another thread, or a
+  /// Does what can be done now, and calls handlers. Never waits; does nothing when another thread, or a
   /// caller further up on this one, is in it.
   ///
   /// The first call loads libsystemd (dlopen(3)).
   package func process() {
-    let turn = shared.withLock { shared -> (requests: [BusRequest], started: Bool)? in
-      guard !shared.hasTurn, !shared.isClosed else { return nil }
+    let asked = shared.withLock { shared -> [Item]? in
+      guard shared.isStarted, !shared.hasTurn, !shared.isClosed else { return nil }
       shared.hasTurn = true
-      return (shared.requests.takeAll(), shared.isStarted)
+      defer { shared.asked = [] }
+      return shared.asked
     }
-    guard let turn else { return }
-    if isFork {
-      for request in turn.requests { request.refuse(.afterFork) }
-    } else {
-      engine.run(turn.requests, started: turn.started) { shared.withLock(\.isClosed) }
+    guard let asked else { return }
+    for item in asked { clinux_bus_ask(bus, item.number) }
+    clinux_bus_process(bus)
+    // Who closes keeps the turn.
+    let isClosed = shared.withLock { shared in
+      shared.hasTurn = shared.isClosed
+      return shared.isClosed
     }
-    endTurn()
-  }
-
-  /// Ends the connection for good. Every call and request without an answer gets `BusError.closed`, every
-  /// observer hears of it, and no callback begins after that. Idempotent, from any thread; if another
-  /// thread is inside `process`, the ending is done there, as soon as its callback returns.
-  package func close() {
-    let mine = shared.withLock { shared in
-      shared.isClosed = true
-      guard !shared.hasTurn else { return false }
-      shared.hasTurn = true
-      return true
-    }
-    if mine { endTurn() }
-    wake()
-  }
-
-  package var isClosed: Bool { shared.withLock(\.isClosed) }
-
-  private func endTurn() {
-    while true {
-      let left = shared.withLock { shared -> [BusRequest]? in
-        guard shared.isClosed else {
-          shared.hasTurn = false
-          return nil
-        }
-        if shared.requests.isEmpty, engine.isClosed {
-          shared.hasTurn = false
-          return nil
-        }
-        return shared.requests.takeAll()
-      }
-      guard let left else { return }
-      engine.close(left, isFork ? .afterFork : .closed)
-    }
+    if isClosed { clinux_bus_close(bus) }
   }
 
   // MARK: From any thread
 
-  /// Runs `body` inside the next `process`, with the connection. While one is being made it waits for that;
-  /// when none can be had it gets the reason instead. It is called exactly once.
-  package func perform(_ body: @escaping @Sendable (Result<BusConnection, BusError>) -> Void) {
-    enqueue(.perform(body))
+  /// Asks now, or again as soon as the answer that is awaited has come. While there is no connection, one that is
+  /// followed or asked anyway waits for that; a unit's job is an error then.
+  package func ask(_ item: Item) {
+    shared.withLock { $0.asked.append(item) }
+    clinux_bus_wake(bus)
   }
 
-  /// Runs `body` as `perform` does, but not before the delay is over.
-  package func perform(
-    after delay: Duration, _ body: @escaping @Sendable (Result<BusConnection, BusError>) -> Void
-  ) {
-    enqueue(.performLater(.after(delay), body))
-  }
-
-  /// Tells `observer` of each connection, the present one included, until the watch is cancelled or gone.
-  package func observe(_ observer: BusSessionObserver) -> BusWatch {
-    let id = shared.withLock { shared in
-      shared.lastID += 1
-      return shared.lastID
+  /// Ends the connection for good; no handler is called after that. Idempotent; if another thread is inside `process`,
+  /// the ending is done there, as soon as its handler returns.
+  package func close() {
+    clinux_bus_end(bus)
+    let isMine = shared.withLock { shared in
+      shared.isClosed = true
+      defer { shared.hasTurn = true }
+      return !shared.hasTurn
     }
-    enqueue(.observe(id, observer))
-    return BusWatch { [weak self] in self?.enqueue(.forget(id)) }
+    if isMine { clinux_bus_close(bus) }
   }
 
-  private func enqueue(_ request: BusRequest) {
-    let tooLate = shared.withLock { shared in
-      // While a turn goes on, whoever has it takes the rest along.
-      if shared.isClosed, !shared.hasTurn { return true }
-      shared.requests.append(request)
-      return false
+  package var isClosed: Bool { shared.withLock(\.isClosed) }
+
+  /// `@unchecked`: changed before the start alone, read by the thread that has the turn.
+  private final class Items: @unchecked Sendable {
+    struct Entry {
+      let matter: BusMatter
+      let isWanted: @Sendable () -> Bool
+      let handler: Handler
+
+      func hear(_ word: clinux_bus_word) -> Bool {
+        handler(
+          word.outcome == CLINUX_BUS_ANSWERED
+            ? .success(BusAnswer(word)) : .failure(BusError(word, about: matter)))
+      }
     }
-    if tooLate { return request.refuse(isFork ? .afterFork : .closed) }
-    wake()
-  }
 
-  /// In a fork the eventfd is the parent's too: its thread is not to be woken for ours.
-  private func wake() { if !isFork { poll.wake() } }
+    var all: [Entry] = []
 
-  private var isFork: Bool { getpid() != maker }
-}
-
-/// Hears of a session's connections. Both functions run inside `BusSession.process`.
-package struct BusSessionObserver: Sendable {
-  /// A connection is up: make your matches and read what you need.
-  package let connected: @Sendable (BusConnection) -> Void
-  /// It is lost, or none can be had: once, however many attempts follow. With `closed`: for ever.
-  package let disconnected: @Sendable (BusError) -> Void
-
-  package init(
-    connected: @escaping @Sendable (BusConnection) -> Void,
-    disconnected: @escaping @Sendable (BusError) -> Void = { _ in }
-  ) {
-    self.connected = connected
-    self.disconnected = disconnected
-  }
-}
-
-/// What the owner's thread is asked to see to.
-enum BusRequest: Sendable {
-  case perform(@Sendable (Result<BusConnection, BusError>) -> Void)
-  /// Becomes a `perform` at that time.
-  case performLater(MonotonicTime, @Sendable (Result<BusConnection, BusError>) -> Void)
-  case observe(UInt64, BusSessionObserver)
-  case forget(UInt64)
-
-  /// It will not be done.
-  func refuse(_ error: BusError) {
-    switch self {
-    case .perform(let body), .performLater(_, let body): body(.failure(error))
-    case .observe(_, let observer): observer.disconnected(error)
-    case .forget: break
+    /// The object whose pointer the session has given away, and which it holds.
+    static func at(_ context: UnsafeMutableRawPointer) -> Items {
+      Unmanaged<Items>.fromOpaque(context).takeUnretainedValue()
     }
   }
 }
 
-extension Array {
-  mutating func takeAll() -> [Element] {
-    defer { self = [] }
-    return self
-  }
+private func withOptionalCString<Result>(
+  _ text: String?, _ body: (UnsafePointer<CChar>?) -> Result
+) -> Result {
+  guard let text else { return body(nil) }
+  return text.withCString(body)
 }

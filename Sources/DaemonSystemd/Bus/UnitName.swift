@@ -1,12 +1,12 @@
 /// The name of a unit, checked by systemd's rules (systemd.unit(5)): a mistyped one is an error at once and
 /// not a unit that is inactive for ever.
-package struct UnitName: Sendable, Hashable, CustomStringConvertible {
+package struct UnitName: Sendable, CustomStringConvertible {
   package let description: String
 
   /// Checks a full name, with its type. Templates (`getty@.service`) name no unit that could run.
   package init(_ name: String) throws(BusError) {
     if let reason = Self.flaw(in: name) {
-      throw .invalidArgument("\"\(name)\" is not the name of a unit: \(reason).")
+      throw BusError(.other, "\"\(name)\" is not the name of a unit: \(reason).")
     }
     description = name
   }

@@ -9,8 +9,6 @@ final class BusSource: LifecycleSource, LifecycleSink {
   private let session: BusSession
   private let followers: [any BusFollower]
   private let inbox = BusInbox()
-  /// What keeps the followers going.
-  private let watches = Mutex<[any Sendable]>([])
 
   init(_ address: BusAddress, followers: [any BusFollower]) {
     // Where there is no bus at all, as in a container, an idle daemon is woken every ten minutes for it.
@@ -18,6 +16,7 @@ final class BusSource: LifecycleSource, LifecycleSink {
     options.longestDelay = .seconds(600)
     session = BusSession(address, options: options)
     self.followers = followers
+    for follower in followers { follower.begin(on: session, inbox) }
   }
 
   var descriptors: [PolledDescriptor] {
@@ -26,7 +25,6 @@ final class BusSource: LifecycleSource, LifecycleSink {
   }
 
   func open() throws(LifecycleError) {
-    watches.withLock { $0 = followers.flatMap { $0.begin(on: session, inbox) } }
     session.start()
   }
 
@@ -51,9 +49,9 @@ final class BusSource: LifecycleSource, LifecycleSink {
 
 /// Follows one matter over a session.
 protocol BusFollower: AnyObject, Sendable {
-  /// Asks for what it needs. Answers and signals come on the listening thread and go into the inbox, as long as what is
-  /// returned is kept.
-  func begin(on session: BusSession, _ inbox: BusInbox) -> [any Sendable]
+  /// Says what it needs, before the session starts. Answers and signals come on the listening thread and go into the
+  /// inbox. What it gives the session must hold neither this object nor the session.
+  func begin(on session: BusSession, _ inbox: BusInbox)
   /// Receives what the lifecycle does; on any thread.
   func receive(_ fact: LifecycleFact)
 }
@@ -64,12 +62,15 @@ extension BusFollower {
 
 /// What the followers have found out and the core has not taken yet.
 final class BusInbox: Sendable {
+  /// A matter that the daemon does without, and why.
+  private typealias Lack = (matter: String, reason: String)
+
   private struct State {
     var inputs: [LifecycleInput] = []
-    /// What is done without, by the reason for it: several matters share a bus, and make one line.
-    var warnings: [BusError: [String]] = [:]
+    /// Not taken yet.
+    var warnings: [Lack] = []
     /// What was said of each matter last, so that it is said once.
-    var said: [String: BusError] = [:]
+    var said: [Lack] = []
   }
 
   private let state = Mutex(State())
@@ -78,27 +79,33 @@ final class BusInbox: Sendable {
 
   /// `matter` is what the daemon does without, as in "sleep of the machine".
   func warn(_ error: BusError, without matter: String) {
-    if case .closed = error { return }
+    let lack = (matter, error.description)
     state.withLock { state in
-      guard state.said[matter] != error else { return }
-      state.said[matter] = error
-      state.warnings[error, default: []].append(matter)
+      guard !state.said.contains(where: { $0 == lack }) else { return }
+      state.said.removeAll { $0.matter == matter }
+      state.said.append(lack)
+      state.warnings.append(lack)
     }
   }
 
   /// The daemon has what it did without: the next failure is reported again, whatever the reason.
-  func settle(_ matter: String) { state.withLock { $0.said[matter] = nil } }
+  func settle(_ matter: String) { state.withLock { $0.said.removeAll { $0.matter == matter } } }
 
   func take() -> [LifecycleInput] {
     state.withLock { state in
-      defer { (state.inputs, state.warnings) = ([], [:]) }
-      return state.inputs
-        + state.warnings.map { error, matters in
-          // What the other side has said may be no sentence.
-          let reason = "\(error)".hasSuffix(".") ? "\(error)" : "\(error)."
-          return .warning(
-            "\(reason) The daemon goes on without: \(matters.joined(separator: ", ")).")
-        }
+      defer { (state.inputs, state.warnings) = ([], []) }
+      return state.inputs + Self.lines(state.warnings).map { .warning($0) }
+    }
+  }
+
+  /// Several matters share a bus, and make one line.
+  private static func lines(_ warnings: [Lack]) -> [String] {
+    var reasons: [String] = []
+    for lack in warnings where !reasons.contains(lack.reason) { reasons.append(lack.reason) }
+    return reasons.map { reason in
+      let matters = warnings.filter { $0.reason == reason }.map(\.matter).joined(separator: ", ")
+      // What the other side has said may be no sentence.
+      return "\(reason)\(reason.hasSuffix(".") ? "" : ".") The daemon goes on without: \(matters)."
     }
   }
 }

@@ -8,7 +8,6 @@ import Synchronization
 /// `STATUS=` and the log say so.
 final class DelayLock: Sendable {
   private struct State {
-    var inquiry: BusInquiry?
     var lock: BusDescriptor?
     /// The sleep or shutdown has been announced: a lock that is granted only now could only delay what nobody
     /// waits for.
@@ -17,13 +16,20 @@ final class DelayLock: Sendable {
     var isReportedMissing = false
   }
 
-  private let operation: Login1.Operation
+  /// Where logind is asked, from `begin` on. Weak: the session holds what asks.
+  private struct Question {
+    weak var session: BusSession?
+    let item: BusSession.Item
+  }
+
+  private let question = Mutex<Question?>(nil)
+  private let operation: BusMatter.Operation
   private let statusNote: StatusNote
   /// What comes of having none, in `STATUS=`.
   private let consequence: String
   private let state = Mutex(State())
 
-  init(_ operation: Login1.Operation, _ statusNote: StatusNote, consequence: String) {
+  init(_ operation: BusMatter.Operation, _ statusNote: StatusNote, consequence: String) {
     (self.operation, self.statusNote, self.consequence) = (operation, statusNote, consequence)
   }
 
@@ -34,26 +40,21 @@ final class DelayLock: Sendable {
 
   /// Takes the lock as soon as logind grants it. Answers come on the listening thread.
   func begin(on session: BusSession, _ inbox: BusInbox) {
-    let login = Login1(session)
-    let inquiry = BusInquiry(Login1.service, on: session) { [weak self] settled in
-      guard let self, isWanted else { return settled(true) }
-      login.inhibit(operation, who: Journal.programName, why: "Saves its state") {
-        [weak self] answer in
-        settled(self?.take(answer, inbox) ?? true)
-      }
+    let item = session.follow(.delayLock(operation)) { [weak self] in
+      self?.isWanted ?? false
+    } _: { [weak self] answer in
+      self?.take(answer, inbox) ?? true
     }
-    state.withLock { $0.inquiry = inquiry }
+    question.withLock { $0 = Question(session: session, item: item) }
   }
 
   /// The sleep or shutdown has been announced: from here on no lock is taken.
   func setAnnounced() { state.withLock { $0.isAnnounced = true } }
 
   func setOver() {
-    let inquiry = state.withLock { state in
-      state.isAnnounced = false
-      return state.inquiry
-    }
-    inquiry?.ask()
+    state.withLock { $0.isAnnounced = false }
+    guard let question = question.withLock({ $0 }) else { return }
+    question.session?.ask(question.item)
   }
 
   func release() {
@@ -64,12 +65,11 @@ final class DelayLock: Sendable {
   private var isWanted: Bool { state.withLock { $0.lock == nil && !$0.isAnnounced } }
 
   /// Whether that is an answer: a lock, or that there will be none for this user.
-  private func take(_ answer: Result<BusDescriptor, BusError>, _ inbox: BusInbox) -> Bool {
+  private func take(_ answer: Result<BusAnswer, BusError>, _ inbox: BusInbox) -> Bool {
     switch answer {
-    case .success(let lock):
-      keep(lock, inbox)
+    case .success(let answer):
+      if let lock = answer.descriptor { keep(lock, inbox) }
       return true
-    case .failure(.closed): return true
     case .failure(let error):
       reportMissing(inbox)
       if error.isAccessDenied { return true }

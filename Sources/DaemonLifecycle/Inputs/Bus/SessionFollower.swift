@@ -3,18 +3,19 @@ import DaemonSystemd
 /// A user service's session: the daemon is in the background while its user has none, or it is not the
 /// active one, or locked.
 final class SessionFollower: BusFollower {
-  func begin(on session: BusSession, _ inbox: BusInbox) -> [any Sendable] {
-    let watch = Login1(session).watchUserSession { state in
+  func begin(on session: BusSession, _ inbox: BusInbox) {
+    session.follow(.userSession) { state in
       switch state {
-      case .success(let state):
+      case .success(let answer):
+        let state = answer.userSession
         let kind: LifecycleEvent.Kind =
           state == .active ? .enterForeground(.session) : .enterBackground(.session)
         let cause = LifecycleCause(.bus(Self.phrase(state)))
         inbox.put(.event(LifecycleEvent(kind, cause: cause)))
       case .failure(let error): inbox.warn(error, without: "the user's session")
       }
+      return true
     }
-    return [watch]
   }
 
   private static func phrase(_ state: UserSessionState) -> String {

@@ -16,19 +16,22 @@ final class ShutdownFollower: BusFollower {
   private let lock = DelayLock(
     .shutdown, .shutdownLock, consequence: "a shutdown does not wait for the save")
 
-  func begin(on session: BusSession, _ inbox: BusInbox) -> [any Sendable] {
+  func begin(on session: BusSession, _ inbox: BusInbox) {
     lock.begin(on: session, inbox)
-    return [Login1(session).watchShutdown { [weak self] event in self?.take(event, inbox) }]
+    session.follow(.shutdown) { [weak self] news in
+      self?.take(news, inbox)
+      return true
+    }
   }
 
-  private func take(_ event: Result<ShutdownEvent, BusError>, _ inbox: BusInbox) {
-    switch event {
-    case .success(.willShutDown(let kind)):
+  private func take(_ news: Result<BusAnswer, BusError>, _ inbox: BusInbox) {
+    switch news {
+    case .success(let shutdown) where shutdown.isOn:
       lock.setAnnounced()
       save.withLock { $0 = .wanted }
-      let fact = "the machine is about to \(Self.phrase(kind))"
+      let fact = "the machine is about to \(Self.phrase(shutdown.text))"
       inbox.put(.event(LifecycleEvent(.saveState, cause: LifecycleCause(.bus(fact)))))
-    case .success(.calledOff):
+    case .success:
       save.withLock { $0 = .none }
       lock.setOver()
     case .failure(let error): inbox.warn(error, without: "the machine's shutdown")

@@ -16,26 +16,25 @@ final class SleepFollower: BusFollower {
   private let lock = DelayLock(
     .sleep, .delayLock, consequence: "a suspend does not wait for the hooks")
 
-  func begin(on session: BusSession, _ inbox: BusInbox) -> [any Sendable] {
-    let login = Login1(session)
+  func begin(on session: BusSession, _ inbox: BusInbox) {
     lock.begin(on: session, inbox)
-    let delays = BusInquiry(Login1.service, on: session) { [weak self] settled in
-      login.inhibitDelayMax { [weak self] answer in settled(self?.take(answer) ?? true) }
+    session.follow(.delayLimit) { [weak self] answer in self?.take(limit: answer) ?? true }
+    session.follow(.sleep) { [weak self] news in
+      self?.take(news, inbox)
+      return true
     }
-    let sleeps = login.watchSleep { [weak self] event in self?.take(event, inbox) }
-    return [sleeps, delays]
   }
 
   /// Whether the delay is known now.
-  private func take(_ delay: Result<Duration, BusError>) -> Bool {
-    guard case .success(let delay) = delay else { return false }
-    state.withLock { $0.delay = delay }
+  private func take(limit answer: Result<BusAnswer, BusError>) -> Bool {
+    guard case .success(let answer) = answer else { return false }
+    state.withLock { $0.delay = answer.duration ?? .seconds(Int64.max) }
     return true
   }
 
-  private func take(_ event: Result<Bool, BusError>, _ inbox: BusInbox) {
-    switch event {
-    case .success(true):
+  private func take(_ news: Result<BusAnswer, BusError>, _ inbox: BusInbox) {
+    switch news {
+    case .success(let sleep) where sleep.isOn:
       lock.setAnnounced()
       let delay = state.withLock { state in
         state.isAsleep = true
@@ -44,7 +43,7 @@ final class SleepFollower: BusFollower {
       // A tenth is kept for the way back to logind.
       if lock.isHeld { inbox.put(.sleepDelay(delay - delay / 10)) }
       inbox.put(.event(Self.event(.suspend, "the machine is about to sleep")))
-    case .success(false):
+    case .success:
       state.withLock { $0.isAsleep = false }
       inbox.put(.event(Self.event(.resume, "the machine has woken up")))
       lock.setOver()

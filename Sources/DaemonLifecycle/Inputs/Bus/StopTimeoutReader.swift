@@ -16,19 +16,14 @@ final class StopTimeoutReader: BusFollower {
   /// A restart of systemd that is over so soon is not worth a line in the log.
   private static let patience = Duration.seconds(2)
 
-  func begin(on session: BusSession, _ inbox: BusInbox) -> [any Sendable] {
-    let manager = Systemd1(session)
-    let connections = session.observe(
-      BusSessionObserver(
-        connected: { _ in }, disconnected: { [weak self] in self?.report($0, inbox) }))
-    let inquiry = BusInquiry(Systemd1.service, on: session) { [weak self] settled in
+  func begin(on session: BusSession, _ inbox: BusInbox) {
+    session.follow(.stopTimeout) { [weak self] in
       self?.willAsk()
-      manager.timeoutStop { [weak self] answer in
-        self?.take(answer, inbox)
-        settled((try? answer.get()) != nil)
-      }
+      return true
+    } _: { [weak self] answer in
+      self?.take(answer, inbox)
+      return (try? answer.get()) != nil
     }
-    return [connections, inquiry]
   }
 
   private func willAsk() {
@@ -36,16 +31,16 @@ final class StopTimeoutReader: BusFollower {
     state.withLock { $0.askingSince = $0.askingSince ?? now }
   }
 
-  private func take(_ answer: Result<Duration?, BusError>, _ inbox: BusInbox) {
+  private func take(_ answer: Result<BusAnswer, BusError>, _ inbox: BusInbox) {
     switch answer {
-    case .success(let timeout):
+    case .success(let answer):
       state.withLock { ($0.isKnown, $0.askingSince) = (true, nil) }
-      inbox.put(.stopTimeout(timeout ?? .seconds(Int64.max)))
+      inbox.put(.stopTimeout(answer.duration ?? .seconds(Int64.max)))
       inbox.settle(Self.matter)
     case .failure(let error):
       let now = MonotonicTime.now()
       let since = state.withLock(\.askingSince) ?? now
-      if since.duration(to: now) >= Self.patience { report(error, inbox) }
+      if error.isAbsence || since.duration(to: now) >= Self.patience { report(error, inbox) }
     }
   }
 

@@ -14,38 +14,37 @@ final class UnitFollower: BusFollower {
 
   init(_ names: [String]) { self.names = names }
 
-  func begin(on session: BusSession, _ inbox: BusInbox) -> [any Sendable] {
-    let manager = Systemd1(session)
-    var watches: [any Sendable] = []
+  func begin(on session: BusSession, _ inbox: BusInbox) {
     var invalid: [String: String] = [:]
     for name in names {
       guard let unit = try? UnitName(name) else {
         invalid[name] = "\"\(name)\" is not the name of a unit"
         continue
       }
-      let watch = manager.watchActiveState(of: unit) { [weak self] state in
+      session.follow(.activeState(unit)) { [weak self] state in
         self?.take(state, of: name, inbox)
+        return true
       }
-      watches.append(watch)
     }
     note(invalid, inbox)
-    return watches
   }
 
   private func take(
-    _ state: Result<String, BusError>, of name: String, _ inbox: BusInbox
+    _ state: Result<BusAnswer, BusError>, of name: String, _ inbox: BusInbox
   ) {
     switch state {
-    case .success(let state):
+    case .success(let answer):
+      let state = answer.text ?? ""
       note([name: nil], inbox)
       let reason = BackgroundReason(name)
       let kind: LifecycleEvent.Kind =
         Self.up.contains(state) ? .enterForeground(reason) : .enterBackground(reason)
       let cause = LifecycleCause(.bus("\(name) is \(state)"))
       inbox.put(.event(LifecycleEvent(kind, cause: cause)))
-    case .failure(.noSuchUnit): note([name: "there is no unit \(name)"], inbox)
+    case .failure(let error) where error.isUnknownUnit:
+      note([name: "there is no unit \(name)"], inbox)
     case .failure(let error):
-      if case .unavailable = error { note([name: "no bus for \(name)"], inbox) }
+      if error.isUnavailable { note([name: "no bus for \(name)"], inbox) }
       inbox.warn(error, without: name)
     }
   }

@@ -1,5 +1,5 @@
 // sd-bus as it is found at run time in libsystemd.so.0: neither its headers nor a link to it are needed.
-// The declarations follow sd-bus(3). None of the functions is variadic, so that Swift can call them.
+// The declarations follow sd-bus(3).
 #pragma once
 
 #include <dlfcn.h>
@@ -40,7 +40,9 @@ typedef int (*sd_bus_message_handler_t)(sd_bus_message *message, void *userdata,
   F(sd_bus_message *, bus_message_unref, (sd_bus_message *))                                             \
   F(int, bus_message_append_basic, (sd_bus_message *, char, const void *))                               \
   F(int, bus_message_read_basic, (sd_bus_message *, char, void *))                                       \
-  F(int, bus_message_peek_type, (sd_bus_message *, char *, const char **))                               \
+  F(int, bus_message_read, (sd_bus_message *, const char *, ...))                                        \
+  F(int, bus_message_skip, (sd_bus_message *, const char *))                                             \
+  F(int, bus_message_at_end, (sd_bus_message *, int))                                                    \
   F(int, bus_message_enter_container, (sd_bus_message *, char, const char *))                            \
   F(int, bus_message_exit_container, (sd_bus_message *))                                                 \
   F(int, bus_message_is_method_error, (sd_bus_message *, const char *))                                  \

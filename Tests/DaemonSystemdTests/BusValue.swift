@@ -1,0 +1,49 @@
+@testable import DaemonSystemd
+
+/// A value as it goes over the bus, with its type.
+///
+/// The names are those of the D-Bus specification's types.
+indirect enum BusValue: Sendable {
+  case byte(UInt8)
+  case bool(Bool)
+  case int16(Int16)
+  case uint16(UInt16)
+  case int32(Int32)
+  case uint32(UInt32)
+  case int64(Int64)
+  case uint64(UInt64)
+  case double(Double)
+  case string(String)
+  case objectPath(String)
+  case signature(String)
+  case descriptor(BusDescriptor)
+  /// Elements that all have the signature given, which an empty array needs too.
+  case array(of: String, [BusValue])
+  /// A key and its value; an array of these is a dictionary.
+  case entry(BusValue, BusValue)
+  case structure([BusValue])
+  case variant(BusValue)
+}
+
+/// An object of a service, seen by one of its interfaces.
+struct BusObject: Sendable {
+  let destination: String
+  let path: String
+  let interface: String
+
+  static let bus = BusObject(
+    destination: "org.freedesktop.DBus", path: "/org/freedesktop/DBus",
+    interface: "org.freedesktop.DBus")
+  static let systemd = BusObject(
+    destination: "org.freedesktop.systemd1", path: "/org/freedesktop/systemd1",
+    interface: "org.freedesktop.systemd1.Manager")
+  static let logind = BusObject(
+    destination: "org.freedesktop.login1", path: "/org/freedesktop/login1",
+    interface: "org.freedesktop.login1.Manager")
+
+  /// The same object, seen as what has properties.
+  var properties: BusObject {
+    BusObject(
+      destination: destination, path: path, interface: "org.freedesktop.DBus.Properties")
+  }
+}
