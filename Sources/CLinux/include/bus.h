@@ -11,7 +11,7 @@
 /// are for any. In a fork all of them do nothing.
 typedef struct clinux_bus clinux_bus;
 
-/// What can be asked and followed: a row of `rows` in bus.c each.
+/// What can be asked and followed.
 typedef enum {
   // Questions: asked on each connection, of each new owner of the service, and when `clinux_bus_ask` says so; again and
   // again until the answer settles it.
