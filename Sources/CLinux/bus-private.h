@@ -67,7 +67,8 @@ typedef enum {
 struct clinux_bus {
   clinux_bus_options options;
   char *library;
-  char *address;
+  char *address;  // NULL: the system bus, or the user's
+  bool is_user_bus;
   clinux_bus_listener listener;
   clinux_sdbus sd;  // loaded before CONNECTING
   sd_bus *sd_bus;   // while CONNECTING or CONNECTED

@@ -22,7 +22,7 @@ const char *clinux_bus_library_problem(const char *library) {
 // MARK: Connecting
 
 static const char *place(const clinux_bus *bus) {
-  return bus->address ? bus->address : bus->options.is_user_bus ? "the user bus" : "the system bus";
+  return bus->address ? bus->address : bus->is_user_bus ? "the user bus" : "the system bus";
 }
 
 static void tell_absence(clinux_bus *bus) {
@@ -66,7 +66,7 @@ static void connect_to(clinux_bus *bus) {
     if (result >= 0) result = sd->bus_set_bus_client(bus->sd_bus, 1);
     if (result >= 0) result = sd->bus_start(bus->sd_bus);
   } else {
-    result = bus->options.is_user_bus ? sd->bus_open_user(&bus->sd_bus) : sd->bus_open_system(&bus->sd_bus);
+    result = bus->is_user_bus ? sd->bus_open_user(&bus->sd_bus) : sd->bus_open_system(&bus->sd_bus);
   }
   if (result < 0) {
     if (bus->sd_bus) sd->bus_unref(bus->sd_bus);
@@ -203,12 +203,14 @@ static bool poll_in(clinux_bus *bus, int descriptor) {
   return descriptor >= 0 && epoll_ctl(bus->poll, EPOLL_CTL_ADD, descriptor, &event) == 0;
 }
 
-clinux_bus *clinux_bus_make(const clinux_bus_options *options, clinux_bus_listener listener) {
+clinux_bus *clinux_bus_make(const clinux_bus_options *options, const char *library, const char *address,
+                            bool is_user_bus, clinux_bus_listener listener) {
   clinux_bus *bus = calloc(1, sizeof *bus);
   if (!bus) abort();
   bus->options = *options;
-  bus->library = copied(options->library);
-  bus->address = copied(options->address);
+  bus->library = copied(library);
+  bus->address = copied(address);
+  bus->is_user_bus = is_user_bus;
   bus->listener = listener;
   // A delay of nothing would be a loop that never rests.
   if (bus->options.first_delay < 1000) bus->options.first_delay = 1000;

@@ -66,9 +66,6 @@ typedef struct {
 } clinux_bus_listener;
 
 typedef struct {
-  const char *library;       ///< For dlopen(3).
-  const char *address;       ///< NULL: the system bus, or the user's.
-  bool is_user_bus;
   uint64_t first_delay;      ///< Before the first attempt to connect again, in µs; it doubles with each.
   uint64_t longest_delay;    ///< Between two attempts, in µs.
   uint64_t connect_timeout;  ///< How long the bus may take to welcome us, in µs.
@@ -76,7 +73,9 @@ typedef struct {
   int steps;                 ///< Messages handled at once, so that a storm of signals leaves room for other work.
 } clinux_bus_options;
 
-clinux_bus *clinux_bus_make(const clinux_bus_options *options, clinux_bus_listener listener);
+/// `library` is for dlopen(3); without an address it is the system bus, or the user's.
+clinux_bus *clinux_bus_make(const clinux_bus_options *options, const char *library, const char *address,
+                            bool is_user_bus, clinux_bus_listener listener);
 /// Closes the connection, if it is still open.
 void clinux_bus_free(clinux_bus *bus);
 
@@ -86,7 +85,8 @@ int clinux_bus_descriptor(const clinux_bus *bus);
 /// Makes the descriptor readable.
 void clinux_bus_wake(clinux_bus *bus);
 
-/// Adds something to ask or to follow, before the bus is first processed. Its number.
+/// Adds something to ask or to follow, before the bus is first processed. Its number, which counts from 0. `program` is
+/// who wants a delay lock.
 int clinux_bus_add(clinux_bus *bus, clinux_bus_matter matter, const char *argument, const char *program);
 /// Asks now, or again as soon as the answer that is awaited has come; once there is a connection, if one is being made.
 void clinux_bus_ask(clinux_bus *bus, int item);

@@ -74,17 +74,12 @@ package final class BusSession: Sendable {
     case .user: isUserBus = true
     case .address(let text): path = text
     }
-    bus = options.library.withCString { library in
-      withOptionalCString(path) { path in
-        var made = clinux_bus_options(
-          library: library, address: path, is_user_bus: isUserBus,
-          first_delay: microseconds(options.firstDelay),
-          longest_delay: microseconds(options.longestDelay),
-          connect_timeout: microseconds(options.connectTimeout),
-          call_timeout: microseconds(options.callTimeout), steps: options.stepsAtOnce)
-        return clinux_bus_make(&made, listener)
-      }
-    }
+    var made = clinux_bus_options(
+      first_delay: microseconds(options.firstDelay),
+      longest_delay: microseconds(options.longestDelay),
+      connect_timeout: microseconds(options.connectTimeout),
+      call_timeout: microseconds(options.callTimeout), steps: options.stepsAtOnce)
+    bus = clinux_bus_make(&made, options.library, path, isUserBus, listener)
   }
 
   deinit { clinux_bus_free(bus) }
@@ -101,9 +96,7 @@ package final class BusSession: Sendable {
   ) -> Item {
     precondition(!shared.withLock(\.isStarted))
     items.all.append(Items.Entry(matter: matter, isWanted: isWanted, handler: handler))
-    return withOptionalCString(matter.argument) {
-      Item(number: clinux_bus_add(bus, matter.code, $0, Journal.programName))
-    }
+    return Item(number: clinux_bus_add(bus, matter.code, matter.argument, Journal.programName))
   }
 
   // MARK: For the owner's loop
@@ -184,11 +177,4 @@ package final class BusSession: Sendable {
       Unmanaged<Items>.fromOpaque(context).takeUnretainedValue()
     }
   }
-}
-
-private func withOptionalCString<Result>(
-  _ text: String?, _ body: (UnsafePointer<CChar>?) -> Result
-) -> Result {
-  guard let text else { return body(nil) }
-  return text.withCString(body)
 }
