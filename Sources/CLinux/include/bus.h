@@ -1,5 +1,5 @@
 // What a daemon asks systemd and logind over D-Bus, and what it follows there; through sd-bus, which is found at run time
-// in libsystemd.so.0. In C, since it is in every daemon: in Swift it was twenty times as large.
+// in libsystemd.so.0. In C, since it is in every daemon, and much smaller than in Swift.
 #pragma once
 
 #include <stdbool.h>
