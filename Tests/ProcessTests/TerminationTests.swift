@@ -102,7 +102,7 @@ final class TerminationTests: XCTestCase {
   // MARK: Blocking and hanging hooks
 
   func testMoreBlockingObserversThanThreadsThenAHealthyOne() throws {
-    let daemon = try ChildProcess(built("ProbeDaemon"), ["blockers", "40"])
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["blockers", "24"])
     daemon.send(0)
     try daemon.expect("healthy foreground")
     daemon.send(SIGTERM)
@@ -111,9 +111,9 @@ final class TerminationTests: XCTestCase {
     XCTAssertTrue(daemon.output.contains { $0.hasPrefix("healthy terminate") })
     let threads = try XCTUnwrap(
       daemon.output.first { $0.hasPrefix("threads ") }.flatMap { Int($0.dropFirst(8)) })
-    XCTAssertLessThanOrEqual(threads, 40 + 2)
+    XCTAssertLessThanOrEqual(threads, 24 + 2)
     XCTAssertEqual(
-      daemon.output.filter { $0.contains("BlockingObserver") && $0.contains("(running)") }.count, 40
+      daemon.output.filter { $0.contains("BlockingObserver") && $0.contains("(running)") }.count, 24
     )
   }
 

@@ -93,7 +93,7 @@ final class SignalSource: LifecycleSource {
         if ready.number >= 0, ready.number == opened.direct { clinux_signal_drain(opened.direct) }
         taken.take(opened.signals)
       }
-      taken.forEach { receive(input(of: $0, $1)) }
+      taken.visit { receive(input(of: $0, $1)) }
     }
   }
 
@@ -126,7 +126,7 @@ final class SignalSource: LifecycleSource {
     var inputs: [LifecycleInput] = []
     withRoomForSignals { taken in
       taken.take(closing.signals)
-      taken.forEach { inputs.append(input(of: $0, $1)) }
+      taken.visit { inputs.append(input(of: $0, $1)) }
     }
     return inputs
   }
@@ -164,7 +164,8 @@ private struct TakenSignals: ~Copyable {
   private mutating func add(_ signal: UnixSignal, _ record: clinux_signal_record) {
     guard let index = room[..<count].firstIndex(where: { $0.signal == signal }) else {
       room.initializeElement(at: count, to: (signal, record))
-      return count += 1
+      count += 1
+      return
     }
     let earlier = room[index].record
     room[index].record = record
@@ -172,7 +173,7 @@ private struct TakenSignals: ~Copyable {
     if earlier.origin == CLINUX_SENDER_KERNEL { room[index].record.origin = earlier.origin }
   }
 
-  func forEach(_ body: (UnixSignal, clinux_signal_record) -> Void) {
+  func visit(_ body: (UnixSignal, clinux_signal_record) -> Void) {
     for index in 0..<count { body(room[index].signal, room[index].record) }
   }
 }

@@ -289,9 +289,7 @@ extension LifecycleCore {
   /// Empties the outbox, unless another thread is about it already.
   private func sendOutbox() {
     var batch: [Outbox.Item] = []
-    guard state.withLock({ !$0.outbox.isDelivering && $0.outbox.take(into: &batch) }) else {
-      return
-    }
+    guard takeOutbox(into: &batch, isFirst: true) else { return }
     repeat {
       for item in batch {
         switch item {
@@ -300,7 +298,22 @@ extension LifecycleCore {
         }
       }
       batch.removeAll(keepingCapacity: true)
-    } while state.withLock { $0.outbox.take(into: &batch) }
+    } while takeOutbox(into: &batch)
+  }
+
+  /// False when there is nothing to send, or, to begin with, when another thread sends. Probes are shown first what it
+  /// means: the thread that has put it there may not have come to that yet.
+  private func takeOutbox(into batch: inout [Outbox.Item], isFirst: Bool = false) -> Bool {
+    let (hasItems, shown): (Bool, (isReady: Bool, number: UInt64)?) = state.withLock { state in
+      guard !isFirst || !state.outbox.isDelivering, state.outbox.take(into: &batch) else {
+        return (false, nil)
+      }
+      guard readiness != nil else { return (true, nil) }
+      state.readinessNumber += 1
+      return (true, (state.machine.isReady, state.readinessNumber))
+    }
+    if let shown { readiness?.set(shown.isReady, number: shown.number) }
+    return hasItems
   }
 
   /// Without a thread to be had, neither would answer: they are asked again at the next tick.

@@ -152,7 +152,7 @@ let blockers: @Sendable ([String]) async throws -> Void = { arguments in
   let lifecycle = LifecycleSubject(
     configuration:
       .init(
-        hookDeadline: .milliseconds(100), cancellationGrace: .milliseconds(50),
+        hookDeadline: .milliseconds(250), cancellationGrace: .milliseconds(50),
         stopTimeout: .seconds(60)))
   let count = Int(arguments.first ?? "") ?? 20
   let healthy = Logger("healthy")
