@@ -63,16 +63,17 @@ extension LifecycleCore {
   /// fifth of a second to sleep again; longer when the pool has other work, since each turn waits behind it. A hook
   /// that blocks its thread is given as long.
   private nonisolated(nonsending) func untilQuiet(sleeping count: Int) async {
-    for _ in 0..<20 { await Self.giveTurn(.background) }
+    for _ in 0..<20 { await giveTurn(.background) }
     var turns = 0
     while !isQuiet || sleeperCount < count, turns < 50 {
       try? await Task.sleep(for: .milliseconds(4))
-      await Self.giveTurn(.medium)
+      await giveTurn(.medium)
       turns += 1
     }
   }
 
-  private static nonisolated(nonsending) func giveTurn(_ priority: TaskPriority) async {
+  private nonisolated(nonsending) func giveTurn(_ priority: TaskPriority) async {
+    noteStep()
     await Task.detached(priority: priority) { await Task.yield() }.value
   }
 }

@@ -23,8 +23,9 @@ package struct ImpatienceError: Error {
 /// Ends a test's wait when nothing happens for a while.
 ///
 /// On a thread of its own: what a test is stuck on may be Swift's cooperative pool, or Dispatch. The time starts again
-/// whenever a hook has begun or ended. A slow machine is no fault: where the pool is so busy with other tests that nothing
-/// gets its turn at once, the time does not count, until ten times as much has passed.
+/// whenever a hook has begun or ended, and while another task of the test moves the clock. A slow machine is no fault: where
+/// the pool is so busy with other tests that nothing gets its turn at once, the time does not count, until ten times as
+/// much has passed.
 final class PatienceAlarm: Sendable {
   /// Signalled when the wait is over and the test goes on.
   private let isOver = Semaphore()
@@ -54,12 +55,12 @@ final class PatienceAlarm: Sendable {
     _ patience: Duration, _ core: LifecycleCore, _ isOver: Semaphore
   ) -> Duration? {
     let slice = patience / 10
-    var seen = core.hooksUnderWay
+    var seen = core.progress
     var (slices, promptSlices) = (0, 0)
     while true {
       let turn = PoolTurn()
       if isOver.wait(for: slice) { return nil }
-      let now = core.hooksUnderWay
+      let now = core.progress
       guard now == seen else {
         (seen, slices, promptSlices) = (now, 0, 0)
         continue

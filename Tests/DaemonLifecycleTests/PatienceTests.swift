@@ -95,6 +95,17 @@ import Testing
     stuck.gate.open()
   }
 
+  @Test func aTestThatMovesTheClockHasNotStalled() async throws {
+    let mock = MockLifecycleSubject(patience: .milliseconds(300))
+    let stuck = Stuck()
+    mock.addObserver(stuck)
+    let report = Task { try await mock.send(.saveState) }
+    let end = ContinuousClock.now + .seconds(1)
+    while ContinuousClock.now < end { await mock.advance(by: .microseconds(1)) }
+    stuck.gate.open()
+    #expect(try await report.value.problems.isEmpty)
+  }
+
   /// The alarm needs no thread of the pool, so a wait ends although all of them are blocked.
   @Test func aBlockedPoolEndsAWaitToo() async throws {
     let mock = MockLifecycleSubject()

@@ -105,6 +105,11 @@ extension LifecycleCore {
     if case .virtual(let time) = time { time.advance(to: instant) }
   }
 
+  /// The test that moves the clock is still about it.
+  package func noteStep() {
+    if case .virtual(let time) = time { time.steps.add(1, ordering: .relaxed) }
+  }
+
   /// A sentence for each thing that has not come to its end.
   package var pending: [String] {
     let now = now
@@ -119,13 +124,16 @@ extension LifecycleCore {
     }
   }
 
-  /// Changes when a hook begins or ends.
-  package struct HooksUnderWay: Equatable {
+  /// Changes when a hook begins or ends, and while a test moves the clock.
+  package struct Progress: Equatable {
     fileprivate let calls: [CallID]
+    fileprivate let steps: UInt64
   }
 
-  package var hooksUnderWay: HooksUnderWay {
-    HooksUnderWay(calls: state.withLock { $0.machine.hooksUnderWay })
+  package var progress: Progress {
+    let calls = state.withLock { $0.machine.hooksUnderWay }
+    guard case .virtual(let time) = time else { return Progress(calls: calls, steps: 0) }
+    return Progress(calls: calls, steps: time.steps.load(ordering: .relaxed))
   }
 }
 

@@ -19,6 +19,8 @@ enum TimeSource: Sendable {
 /// Time that passes only when it is told to.
 final class VirtualTime: Sendable {
   private let nanoseconds = Atomic<Int64>(0)
+  /// Grows while a test moves the clock.
+  let steps = Atomic<UInt64>(0)
   var now: MonotonicTime { MonotonicTime(nanoseconds: nanoseconds.load(ordering: .acquiring)) }
   func advance(to time: MonotonicTime) {
     nanoseconds.max(time.nanoseconds, ordering: .acquiringAndReleasing)
