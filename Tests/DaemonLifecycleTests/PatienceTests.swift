@@ -78,6 +78,16 @@ import Testing
     #expect(error?.description.hasSuffix("no hook has begun or ended. Nothing is pending.") == true)
   }
 
+  @Test func aCheckThatIsNotAnsweredIsNamed() async throws {
+    let mock = MockLifecycleSubject(patience: .milliseconds(100))
+    try await mock.settled()
+    mock.core.beacon.seemBusy()
+    let error = await #expect(throws: MockLifecycleSubject.PendingError.self) {
+      try await mock.send(.checkHealth)
+    }
+    #expect(error?.pending == ["a check of health: the main actor does not answer"])
+  }
+
   /// As a test that has reached its time limit.
   @Test(arguments: waits.indices) func oneThatIsCancelledSaysWhatWasPending(_ index: Int)
     async throws

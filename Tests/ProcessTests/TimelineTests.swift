@@ -26,9 +26,11 @@ final class TimelineTests: XCTestCase {
     daemon.send(SIGTERM)
     XCTAssertEqual(try daemon.wait(), .status(0))
     let lines = timeline(daemon.output)
+    // The launch may still have to end first: its last hook is what the test has seen.
+    let row = lines.dropFirst().first { !$0.contains("(launch)") }
     XCTAssertNotNil(
-      withoutSlowest(lines.dropFirst().first)?.wholeMatch(
-        of: #/  Logger  \|[ #]{20}  \d+(\.\d)? m?s  paused, saved, terminated/#),
+      withoutSlowest(row)?.wholeMatch(
+        of: #/  Logger +\|[ #]{20}  \d+(\.\d)? m?s  paused, saved, terminated/#),
       "\(daemon.output)")
     // Before anything that the program says of its end: it is not late.
     XCTAssertTrue(lines.contains { $0.hasPrefix("exit 0") }, "\(daemon.output)")

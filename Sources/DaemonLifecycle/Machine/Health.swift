@@ -49,6 +49,8 @@ struct Health: Sendable {
   init(period: Duration?) { self.period = period }
 
   var isChecking: Bool { round != nil }
+  /// Who has not answered the check under way: "the main actor does not answer".
+  var unanswered: String? { round?.silence }
   var deadline: MonotonicTime { round?.silenceDeadline ?? .distantFuture }
 
   mutating func arm(at now: MonotonicTime) {

@@ -160,6 +160,7 @@ extension LifecycleMachine {
       pending.append(
         "\(name(call)) has not ended its hook for \(call.step.name), which was abandoned")
     }
+    if let unanswered = health.unanswered { pending.append("a check of health: " + unanswered) }
     if stop.isDraining { pending.append("the stop delay is not over") }
     guard isHeld else { return pending }
     if registry.isHeld { pending.append("deliveries are held back") }
