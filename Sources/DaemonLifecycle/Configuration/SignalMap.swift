@@ -75,7 +75,6 @@ public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
     }
   }
 
-  var count: Int { entries.count }
   var signals: [UnixSignal] { entries.map { $0.signal } }
 
   func validate() throws(LifecycleError) {

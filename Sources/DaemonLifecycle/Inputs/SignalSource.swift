@@ -19,6 +19,8 @@ final class SignalSource: LifecycleSource {
     var signals: [UnixSignal] = []
     /// The signalfd; -1: closed, or not to be had, and then the handlers take all.
     var direct: Int32 = -1
+    /// Empty: its room is used by each reading.
+    var taken = TakenSignals()
   }
   private let opened = Mutex(Opened())
 
@@ -86,24 +88,18 @@ final class SignalSource: LifecycleSource {
 
   /// Each signal at most once, in the order in which the last of its kind came.
   func read(_ ready: PolledDescriptor, _ receive: (LifecycleInput) -> Void) {
-    withRoomForSignals { taken in
-      // Under the lock, so that `close` can't hand the descriptor's number to someone else meanwhile.
-      opened.withLock { opened in
-        // Drained before the records are taken, as the waker was: a signal between the two wakes us again, for nothing.
-        if ready.number >= 0, ready.number == opened.direct { clinux_signal_drain(opened.direct) }
-        taken.take(opened.signals)
-      }
-      taken.visit { receive(input(of: $0, $1)) }
+    // Under the lock, so that `close` can't hand the descriptor's number to someone else meanwhile.
+    var taken = opened.withLock { opened in
+      // Drained before the records are taken, as the waker was: a signal between the two wakes us again, for nothing.
+      if ready.number >= 0, ready.number == opened.direct { clinux_signal_drain(opened.direct) }
+      var taken = TakenSignals()
+      swap(&taken, &opened.taken)
+      taken.take(opened.signals)
+      return taken
     }
-  }
-
-  private func withRoomForSignals(_ body: (inout TakenSignals) -> Void) {
-    // SIGHUP may be handled without being in the map.
-    let capacity = map.count + 1
-    withUnsafeTemporaryAllocation(of: TakenSignals.Taken.self, capacity: capacity) { room in
-      var taken = TakenSignals(room)
-      body(&taken)
-    }
+    taken.visit { receive(input(of: $0, $1)) }
+    taken.clear()
+    opened.withLock { swap(&taken, &$0.taken) }
   }
 
   private func input(of signal: UnixSignal, _ record: clinux_signal_record) -> LifecycleInput {
@@ -124,23 +120,16 @@ final class SignalSource: LifecycleSource {
     // Before another source may have them: it would lose to this one what it is sent.
     defer { for signal in closing.signals { clinux_signal_release(signal.rawValue) } }
     var inputs: [LifecycleInput] = []
-    withRoomForSignals { taken in
-      taken.take(closing.signals)
-      taken.visit { inputs.append(input(of: $0, $1)) }
-    }
+    var taken = TakenSignals()
+    taken.take(closing.signals)
+    taken.visit { inputs.append(input(of: $0, $1)) }
     return inputs
   }
 }
 
-/// Signals that were taken, in room that their taker has: a daemon that is woken allocates nothing for it.
-private struct TakenSignals: ~Copyable {
-  typealias Taken = (signal: UnixSignal, record: clinux_signal_record)
-
-  /// Of trivial values, the first `count` of which are there. Valid for as long as this is.
-  private let room: UnsafeMutableBufferPointer<Taken>
-  private var count = 0
-
-  init(_ room: UnsafeMutableBufferPointer<Taken>) { self.room = room }
+/// Signals that were taken. It keeps its room: a daemon that is woken allocates nothing for it.
+private struct TakenSignals {
+  private var all: [(signal: UnixSignal, record: clinux_signal_record)] = []
 
   /// Each of `signals` at most once, in the order in which the last of its kind came.
   ///
@@ -155,25 +144,23 @@ private struct TakenSignals: ~Copyable {
       }
       if clinux_signal_count() == before { break }
     }
-    if count > 1 {
-      var taken = room[..<count]
-      taken.sort { $0.record.sequence < $1.record.sequence }
-    }
+    if all.count > 1 { all.sort { $0.record.sequence < $1.record.sequence } }
   }
 
   private mutating func add(_ signal: UnixSignal, _ record: clinux_signal_record) {
-    guard let index = room[..<count].firstIndex(where: { $0.signal == signal }) else {
-      room.initializeElement(at: count, to: (signal, record))
-      count += 1
+    guard let index = all.firstIndex(where: { $0.signal == signal }) else {
+      all.append((signal, record))
       return
     }
-    let earlier = room[index].record
-    room[index].record = record
-    room[index].record.count += earlier.count
-    if earlier.origin == CLINUX_SENDER_KERNEL { room[index].record.origin = earlier.origin }
+    let earlier = all[index].record
+    all[index].record = record
+    all[index].record.count += earlier.count
+    if earlier.origin == CLINUX_SENDER_KERNEL { all[index].record.origin = earlier.origin }
   }
 
   func visit(_ body: (UnixSignal, clinux_signal_record) -> Void) {
-    for index in 0..<count { body(room[index].signal, room[index].record) }
+    for (signal, record) in all { body(signal, record) }
   }
+
+  mutating func clear() { all.removeAll(keepingCapacity: true) }
 }
