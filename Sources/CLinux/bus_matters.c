@@ -80,6 +80,12 @@ static bool is_error(item *item, sd_bus_message *message, clinux_bus_word *word)
   return true;
 }
 
+/// The error says that what was asked about is not there any more.
+static bool is_gone(const clinux_bus_word *word) {
+  const char *name = word->name ? word->name : "";
+  return strcmp(name, BUS ".Error.UnknownObject") == 0 || strcmp(name, BUS ".Error.UnknownMethod") == 0;
+}
+
 /// A call with texts as its arguments, the last of them NULL. A negative errno value where it can't be sent.
 static int send_call(clinux_bus *bus, sd_bus_slot **slot, const char *destination, const char *path,
                      const char *interface, const char *member, const char *const *texts,
@@ -177,9 +183,8 @@ static int on_job_type(sd_bus_message *reply, void *context, sd_bus_error *error
   drop_slot(item->bus, &item->call);
   clinux_bus_word word;
   if (is_error(item, reply, &word)) {
-    const char *name = word.name ? word.name : "";
-    // Over and gone between the two questions.
-    if (strcmp(name, BUS ".Error.UnknownObject") == 0 || strcmp(name, BUS ".Error.UnknownMethod") == 0)
+    // Between the two questions.
+    if (is_gone(&word))
       word = (clinux_bus_word){.outcome = CLINUX_BUS_ANSWERED, .descriptor = -1};
   } else {
     word = (clinux_bus_word){.outcome = CLINUX_BUS_ANSWERED, .descriptor = -1};
@@ -311,9 +316,8 @@ static int on_session(sd_bus_message *reply, void *context, sd_bus_error *error)
   drop_slot(item->bus, &item->call);
   clinux_bus_word word;
   if (is_error(item, reply, &word)) {
-    const char *name = word.name ? word.name : "";
     // It has ended, and Display will change.
-    if (strcmp(name, BUS ".Error.UnknownObject") == 0 || strcmp(name, BUS ".Error.UnknownMethod") == 0)
+    if (is_gone(&word))
       note(item, item->last, NULL, true);
     else
       conclude(item, &word);

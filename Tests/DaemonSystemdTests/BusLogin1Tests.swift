@@ -116,11 +116,7 @@ struct BusLogin1Tests {
     #expect(pipe(&ends) == 0)
     let sent = BusDescriptor(OwnedDescriptor(owning: ends[1]))
     peer.answer = { _ in .reply([.descriptor(sent)]) }
-    let locks = BusLog<BusDescriptor>()
-    session.follow(.delayLock(.shutdown)) { answer in
-      if case .success(let answer) = answer, let lock = answer.descriptor { locks.append(lock) }
-      return true
-    }
+    let locks = session.delayLocks(.shutdown)
     session.start()
     #expect(pump(session, peer) { !locks.all.isEmpty })
     #expect(

@@ -287,6 +287,18 @@ final class BusLog<Element: Sendable>: Sendable {
   var all: [Element] { elements.withLock { $0 } }
 }
 
+extension BusSession {
+  /// Follows a delay lock, and keeps each that is granted.
+  func delayLocks(_ operation: BusMatter.Operation) -> BusLog<BusDescriptor> {
+    let locks = BusLog<BusDescriptor>()
+    follow(.delayLock(operation)) { answer in
+      if case .success(let answer) = answer, let lock = answer.descriptor { locks.append(lock) }
+      return true
+    }
+    return locks
+  }
+}
+
 /// Lets a session and its peer work until something is so. False when that does not come about.
 func pump(_ session: BusSession, _ peer: BusPeer?, until condition: () -> Bool) -> Bool {
   let deadline = MonotonicTime.after(.seconds(20))

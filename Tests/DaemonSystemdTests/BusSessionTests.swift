@@ -163,11 +163,7 @@ struct BusSessionTests {
     let sent = BusDescriptor(OwnedDescriptor(owning: ends[1]))
     peer.answer = { _ in .reply([.descriptor(sent)]) }
     let session = session()
-    let locks = BusLog<BusDescriptor>()
-    session.follow(.delayLock(.sleep)) { answer in
-      if case .success(let answer) = answer, let lock = answer.descriptor { locks.append(lock) }
-      return true
-    }
+    let locks = session.delayLocks(.sleep)
     session.start()
     #expect(pump(session, peer) { !locks.all.isEmpty })
     let got = try #require(locks.all.first)

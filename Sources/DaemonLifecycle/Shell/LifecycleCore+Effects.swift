@@ -308,9 +308,7 @@ extension LifecycleCore {
       guard !isFirst || !state.outbox.isDelivering, state.outbox.take(into: &batch) else {
         return (false, nil)
       }
-      guard readiness != nil else { return (true, nil) }
-      state.readinessNumber += 1
-      return (true, (state.machine.isReady, state.readinessNumber))
+      return (true, nextReadiness(&state))
     }
     if let shown { readiness?.set(shown.isReady, number: shown.number) }
     return hasItems

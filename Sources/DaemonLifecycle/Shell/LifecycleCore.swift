@@ -257,9 +257,14 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// At the end of every critical section, so that no thread can start a hook before what that hook's event means for
   /// probes has been shown to them.
   private func noteReadiness(_ state: inout State, _ work: inout Work) {
-    guard readiness != nil else { return }
+    if let shown = nextReadiness(&state) { work.chores.readiness = shown }
+  }
+
+  /// What probes are to be shown now, and how new that is; `nil`: there is nothing that shows it.
+  func nextReadiness(_ state: inout State) -> (isReady: Bool, number: UInt64)? {
+    guard readiness != nil else { return nil }
     state.readinessNumber += 1
-    work.chores.readiness = (state.machine.isReady, state.readinessNumber)
+    return (state.machine.isReady, state.readinessNumber)
   }
 
   private func noteIdle(_ state: inout State) {

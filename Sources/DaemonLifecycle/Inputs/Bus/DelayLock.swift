@@ -16,13 +16,8 @@ final class DelayLock: Sendable {
     var isReportedMissing = false
   }
 
-  /// Where logind is asked, from `begin` on. Weak: the session holds what asks.
-  private struct Question {
-    weak var session: BusSession?
-    let item: BusSession.Item
-  }
-
-  private let question = Mutex<Question?>(nil)
+  /// Of logind, for the lock.
+  private let question = BusQuestion()
   private let operation: BusMatter.Operation
   private let statusNote: StatusNote
   /// What comes of having none, in `STATUS=`.
@@ -45,7 +40,7 @@ final class DelayLock: Sendable {
     } _: { [weak self] answer in
       self?.take(answer, inbox) ?? true
     }
-    question.withLock { $0 = Question(session: session, item: item) }
+    question.begin(item, on: session)
   }
 
   /// The sleep or shutdown has been announced: from here on no lock is taken.
@@ -53,8 +48,7 @@ final class DelayLock: Sendable {
 
   func setOver() {
     state.withLock { $0.isAnnounced = false }
-    guard let question = question.withLock({ $0 }) else { return }
-    question.session?.ask(question.item)
+    question.ask()
   }
 
   func release() {

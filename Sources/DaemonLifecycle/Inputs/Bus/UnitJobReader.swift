@@ -1,16 +1,9 @@
 import DaemonSystemd
-import Synchronization
 
 /// What systemd is about to do with this service, since only the job tells a restart from a stop: asked when the
 /// termination begins, and once more at its end when it looks like a kill.
 final class UnitJobReader: BusFollower {
-  /// Where systemd is asked, from `begin` on. Weak: the session holds what asks.
-  private struct Question {
-    weak var session: BusSession?
-    let item: BusSession.Item
-  }
-
-  private let question = Mutex<Question?>(nil)
+  private let question = BusQuestion()
 
   func begin(on session: BusSession, _ inbox: BusInbox) {
     let item = session.follow(.unitJob) { answer in
@@ -18,14 +11,12 @@ final class UnitJobReader: BusFollower {
       inbox.put(.unitJob((try? answer.get())?.text.map { UnitJob($0) }))
       return true
     }
-    question.withLock { $0 = Question(session: session, item: item) }
+    question.begin(item, on: session)
   }
 
   func receive(_ fact: LifecycleFact) {
     switch fact {
-    case .terminating, .seemsKilled:
-      guard let question = question.withLock({ $0 }) else { return }
-      question.session?.ask(question.item)
+    case .terminating, .seemsKilled: question.ask()
     default: break
     }
   }
