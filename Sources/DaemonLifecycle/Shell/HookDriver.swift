@@ -10,10 +10,12 @@ final class HookDriver: TaskExecutor {
   private weak let core: LifecycleCore?
   private let executor: HookExecutor
   private let task = Mutex<Task<Void, Never>?>(nil)
-  /// The call that a new task begins with, until it has: what a task captures it holds until it ends.
+  /// The call that the task begins with, or goes on with after its rest, until it has. `nil` ends it. Not captured by
+  /// the task, which would hold it until it ends, nor given to the continuation: one that is resumed before it is
+  /// awaited orders no memory that the thread sanitizer sees.
   private let first = Mutex<HookCall?>(nil)
-  /// Set while the task rests: its next call, or `nil`: there will be none.
-  private let rest = Mutex<UnsafeContinuation<HookCall?, Never>?>(nil)
+  /// Set while the task rests.
+  private let rest = Mutex<UnsafeContinuation<Void, Never>?>(nil)
   /// Set before `cancelTask`: either that finds the task, or `start` finds this. A cancelled task can't be used for
   /// another hook.
   private let cancellation = Atomic<Bool>(false)
@@ -32,9 +34,9 @@ final class HookDriver: TaskExecutor {
   /// Begins with `call` and goes on as long as the core has more. Called for a new driver, or one that rests.
   func start(with call: HookCall) {
     hasBegun.store(false, ordering: .relaxed)
-    if !endRest(with: call) {
+    first.withLock { $0 = call }
+    if !endRest() {
       // Detached: neither the priority nor the task-local values of whoever caused it belong to the hooks.
-      first.withLock { $0 = call }
       let task = Task.detached(executorPreference: self) { await self.work() }
       self.task.withLock { $0 = task }
     }
@@ -42,8 +44,11 @@ final class HookDriver: TaskExecutor {
   }
 
   private func work() async {
-    if let call = first.withLock({ $0.take() }) { await drive(call) }
-    while let call = await nextAfterRest() { await drive(call) }
+    while let call = first.withLock({ $0.take() }) {
+      await drive(call)
+      if isCancelled || Task.isCancelled { return }
+      await takeRest()
+    }
   }
 
   /// A function of its own, after which nothing holds the last call, its observer or the core.
@@ -54,20 +59,17 @@ final class HookDriver: TaskExecutor {
     while let call = core.ended(next, await next.run()) { next = call }
   }
 
-  private func nextAfterRest() async -> HookCall? {
-    if isCancelled || Task.isCancelled { return nil }
-    return await withUnsafeContinuation { continuation in
+  private func takeRest() async {
+    await withUnsafeContinuation { continuation in
       rest.withLock { $0 = continuation }
-      if core?.rest(self) != true { endRest(with: nil) }
+      if core?.rest(self) != true { endRest() }
     }
   }
 
-  /// False if it does not rest.
-  ///
-  /// - Parameter call: `nil`: there will be none, so the task ends.
-  @discardableResult func endRest(with call: HookCall?) -> Bool {
+  /// The task goes on with its next call, or ends. False if it does not rest.
+  @discardableResult func endRest() -> Bool {
     guard let continuation = rest.withLock({ $0.take() }) else { return false }
-    continuation.resume(returning: call)
+    continuation.resume()
     return true
   }
 

@@ -81,7 +81,10 @@ extension LifecycleCore {
       driver.markCancelled()
       work.chores.cancelled.append(driver)
     }
-    if state.effects.cancelsBody { work.chores.cancelsBody = state.bodyTask }
+    if state.effects.cancelsBody {
+      state.isBodyCancelled = true
+      work.chores.cancelsBody = state.bodyTask
+    }
     if let round = state.effects.healthRound { work.chores.healthRound = round }
     if state.effects.isOverdue { work.chores.isOverdue = true }
   }

@@ -42,20 +42,28 @@ extension LifecycleCore {
   /// Runs the body as a task of its own on the cooperative pool: it can be abandoned like a hook.
   ///
   /// Not when the daemon terminates already. In one step with looking, so that it either never begins or is
-  /// waited for.
+  /// waited for. The task is made after that: where Dispatch has no thread for it and can't get one, whoever makes it
+  /// waits for one, and must not hold the lock.
   func start(body: RunBody) {
-    change { state, now in
-      guard !state.machine.isTerminating else { return }
-      state.bodyTask = Task.detached {
-        do {
-          try await body.run()
-          self.handle(.bodyEnded(nil))
-        } catch {
-          self.handle(.bodyEnded(Failure(error)))
-        }
-      }
+    let begins = change { state, now in
+      guard !state.machine.isTerminating else { return false }
       state.handle(.bodyBegan, at: now)
+      return true
+    }.result
+    guard begins else { return }
+    let task = Task.detached {
+      do {
+        try await body.run()
+        self.handle(.bodyEnded(nil))
+      } catch {
+        self.handle(.bodyEnded(Failure(error)))
+      }
     }
+    let isCancelled = state.withLock { state in
+      state.bodyTask = task
+      return state.isBodyCancelled
+    }
+    if isCancelled { task.cancel() }
   }
 
   /// Returns on the executor's thread when its caller is not isolated: the caller then goes on without the

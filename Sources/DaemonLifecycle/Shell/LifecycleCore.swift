@@ -27,6 +27,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var restingDrivers: [HookDriver] = []
     /// The body of `run`, from its beginning.
     var bodyTask: Task<Void, Never>?
+    /// The body is to end: a task that is made for it only now is cancelled at once.
+    var isBodyCancelled = false
     var streams: [UInt64: StreamSubscriber] = [:]
     /// Each resumes whoever has posted.
     var posters: [PostID: @Sendable (LifecycleReport) -> Void] = [:]
@@ -146,7 +148,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   }
 
   deinit {
-    for driver in takeRestingDrivers() { driver.endRest(with: nil) }
+    for driver in takeRestingDrivers() { driver.endRest() }
     executor.close()
   }
 
@@ -327,7 +329,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     let nobody = LifecycleReport(cause: LifecycleCause(.api), entries: [])
     for poster in posters { poster(nobody) }
     for sleeper in sleepers { sleeper.end(throwing: CancellationError()) }
-    for driver in takeRestingDrivers() { driver.endRest(with: nil) }
+    for driver in takeRestingDrivers() { driver.endRest() }
     if !isExiting { executor.close() }
   }
 }
