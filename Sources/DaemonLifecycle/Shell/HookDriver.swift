@@ -44,19 +44,17 @@ final class HookDriver: TaskExecutor {
   }
 
   private func work() async {
-    while let call = first.withLock({ $0.take() }) {
-      await drive(call)
-      if isCancelled || Task.isCancelled { return }
-      await takeRest()
-    }
+    while await driveNext(), !isCancelled, !Task.isCancelled { await takeRest() }
   }
 
-  /// A function of its own, after which nothing holds the last call, its observer or the core.
-  private func drive(_ first: consuming HookCall) async {
+  /// A function of its own, after which nothing holds the last call, its observer or the core. False if there is no
+  /// next call.
+  private func driveNext() async -> Bool {
+    guard var next = first.withLock({ $0.take() }) else { return false }
     // Held once: the core is referenced weakly, which makes each retain slow.
-    let core = first.core
-    var next = first
+    let core = next.core
     while let call = core.ended(next, await next.run()) { next = call }
+    return true
   }
 
   private func takeRest() async {
