@@ -76,6 +76,18 @@ let package = Package(
         "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport",
       ],
       swiftSettings: strict),
+    // What calls hooks: the executor, drivers and calls. Run optimized too, since that is what shortens lives.
+    .testTarget(
+      name: "HookTests",
+      dependencies: [
+        "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport",
+      ],
+      swiftSettings: strict),
+    // The machine and the registry as values: without a thread, a clock or a signal.
+    .testTarget(
+      name: "ModelTests",
+      dependencies: ["CLinux", "DaemonSystemd", "DaemonLifecycle", "TestSupport"],
+      swiftSettings: strict),
     // Daemons for the process tests. Optimized, since that is what shortens the lives of observers.
     .executableTarget(
       name: "ProbeDaemon", dependencies: ["DaemonLifecycle", "DaemonLifecycleState"],

@@ -1,4 +1,5 @@
 import DaemonLifecycleTesting
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle

@@ -1,5 +1,6 @@
 import DaemonLifecycle
 import DaemonLifecycleTesting
+import TestSupport
 import Testing
 
 /// Not ready at once, serving on for a while, then the end.

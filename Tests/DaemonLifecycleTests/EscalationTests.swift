@@ -1,4 +1,5 @@
 import DaemonSystemd
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle

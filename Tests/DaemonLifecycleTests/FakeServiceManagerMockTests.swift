@@ -1,5 +1,6 @@
 import DaemonLifecycle
 import DaemonLifecycleTesting
+import TestSupport
 import Testing
 
 /// A mock tells a fake service manager what a daemon would tell systemd.

@@ -1,6 +1,7 @@
 import CLinux
 import DaemonLifecycleTesting
 import DaemonSystemd
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle

@@ -1,5 +1,6 @@
 import CLinux
 import DaemonSystemd
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle

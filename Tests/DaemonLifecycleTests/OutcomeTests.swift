@@ -1,5 +1,6 @@
 import CLinux
 import DaemonLifecycleTesting
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle

@@ -1,5 +1,6 @@
 import DaemonLifecycle
 import DaemonLifecycleTesting
+import TestSupport
 import Testing
 
 /// When the readiness file is there, and when it is not.

@@ -1,6 +1,7 @@
 import DaemonLifecycleTesting
 import DaemonSystemd
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle

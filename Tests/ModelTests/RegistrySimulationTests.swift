@@ -393,3 +393,6 @@ struct Simulation {
     }
   }
 }
+
+/// For the order in which a test expects them.
+extension LifecyclePhase: Comparable {}

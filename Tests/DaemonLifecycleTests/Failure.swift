@@ -1,0 +1,2 @@
+/// What a hook of a test throws.
+struct Failure: Error {}
