@@ -76,11 +76,12 @@ let package = Package(
         "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport",
       ],
       swiftSettings: strict),
-    // What calls hooks: the executor, drivers and calls. Run optimized too, since that is what shortens lives.
+    // What calls hooks: the executor, drivers and calls. CI optimizes it too, since that is what shortens lives.
     .testTarget(
       name: "HookTests",
       dependencies: [
-        "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport",
+        "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleTesting", "ProbeDaemon",
+        "TestSupport",
       ],
       swiftSettings: strict),
     // The machine and the registry as values: without a thread, a clock or a signal.
