@@ -6,7 +6,9 @@ extension LifecycleMachine {
   private static let leastNanoseconds: Int64 = 1_000_000
 
   /// The time of a call that begins now; `nil`: there is none for it.
-  func callTime(
+  ///
+  /// Inlined with what it calls, or the compiler copies the machine, which is 1.3 kB, for each call.
+  @inline(__always) func callTime(
     of subscriber: Subscriber, in id: DeliveryID, of constants: Delivery.Constants,
     at now: MonotonicTime
   ) -> CallTime? {
@@ -24,7 +26,7 @@ extension LifecycleMachine {
 
   /// What the budget leaves for the group under way, or the next. `nil` unless draining, terminating, or suspending
   /// while logind waits.
-  func limit(of id: DeliveryID, at now: MonotonicTime) -> BudgetLimit? {
+  @inline(__always) func limit(of id: DeliveryID, at now: MonotonicTime) -> BudgetLimit? {
     // A health check stands beside a suspend, and has its own deadline.
     let sleepBudget = calls[id].budgetStep.isHealthCheck ? nil : sleep.budget
     guard let budget = stop.budget ?? sleepBudget else { return nil }
