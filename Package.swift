@@ -80,7 +80,7 @@ let package = Package(
     .testTarget(
       name: "HookTests",
       dependencies: [
-        "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleTesting", "ProbeDaemon",
+        "CLinux", "DaemonLifecycle", "DaemonLifecycleTesting", "ProbeDaemon",
         "TestSupport",
       ],
       swiftSettings: strict),

@@ -86,8 +86,9 @@ import Testing
       try await mock.send(.checkHealth)
     }
     // On a busy machine Swift's pool may not have answered either.
-    let text = error?.pending.first ?? ""
-    #expect(text.hasPrefix("a check of health: ") && text.contains("the main actor"), "\(text)")
+    let silent = ["the main actor does", "Swift's global executor, the main actor do"]
+    let expected = silent.map { ["a check of health: \($0) not answer"] }
+    #expect(expected.contains(error?.pending ?? []), "\(error?.pending ?? [])")
   }
 
   /// As a test that has reached its time limit.

@@ -10,7 +10,7 @@ package final class Log: Sendable {
   package func clear() { lines.withLock { $0 = [] } }
 }
 
-/// Logs what it hears, with its name.
+/// Logs what it receives, with its name.
 package final class Listener: LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver,
   ReloadObserver, SuspendObserver, ResumeObserver, PressureObserver, TerminationObserver
 {

@@ -13,7 +13,7 @@ final class HookDriver: TaskExecutor {
   /// The call that the task begins with, or goes on with after its rest, until it has. `nil` ends it. Not captured by
   /// the task, which would hold it until it ends, nor given to the continuation: one that is resumed before it is
   /// awaited orders no memory that the thread sanitizer sees.
-  private let first = Mutex<HookCall?>(nil)
+  private let nextCall = Mutex<HookCall?>(nil)
   /// Set while the task rests.
   private let rest = Mutex<UnsafeContinuation<Void, Never>?>(nil)
   /// Set before `cancelTask`: either that finds the task, or `start` finds this. A cancelled task can't be used for
@@ -34,7 +34,7 @@ final class HookDriver: TaskExecutor {
   /// Begins with `call` and goes on as long as the core has more. Called for a new driver, or one that rests.
   func start(with call: HookCall) {
     hasBegun.store(false, ordering: .relaxed)
-    first.withLock { $0 = call }
+    nextCall.withLock { $0 = call }
     if !endRest() {
       // Detached: neither the priority nor the task-local values of whoever caused it belong to the hooks.
       let task = Task.detached(executorPreference: self) { await self.work() }
@@ -50,7 +50,7 @@ final class HookDriver: TaskExecutor {
   /// A function of its own, after which nothing holds the last call, its observer or the core. False if there is no
   /// next call.
   private func driveNext() async -> Bool {
-    guard var next = first.withLock({ $0.take() }) else { return false }
+    guard var next = nextCall.withLock({ $0.take() }) else { return false }
     // Held once: the core is referenced weakly, which makes each retain slow.
     let core = next.core
     while let call = core.ended(next, await next.run()) { next = call }

@@ -250,7 +250,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     return deadline != nil
   }
 
-  /// What the clock reaches next: a sleep, or something that the machine does. Inlined for the machine's sake.
+  /// What the clock reaches next: a sleep, or something that the machine does. Inlined like
+  /// `LifecycleMachine.deadline`.
   @inline(__always) func nextDeadline(_ state: borrowing State) -> MonotonicTime? {
     let next = min(state.timers.first ?? .distantFuture, state.machine.deadline)
     return next == .distantFuture ? nil : next
