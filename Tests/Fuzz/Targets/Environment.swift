@@ -1,0 +1,124 @@
+import CLinux
+
+@testable import DaemonSystemd
+
+extension FuzzTarget {
+  /// A block of variables as in `/proc/PID/environ`: what is read of it is what stands there, and each variable is
+  /// either understood or named in `problems`, never both.
+  static let environment = FuzzTarget(name: "environment") { input in
+    var entries: [[UInt8]] = []
+    while !input.isEmpty, entries.count < 64 { entries.append(input.part(endedBy: 0)) }
+    let read = environment(reading: entries)
+    var expected: [String: [UInt8]] = [:]
+    for entry in entries {
+      guard let sign = entry.firstIndex(of: UInt8(ascii: "=")) else { continue }
+      let name = String(decoding: entry[..<sign], as: UTF8.self)
+      if expected[name] == nil { expected[name] = Array(entry[(sign + 1)...]) }
+    }
+    let texts = expected.mapValues { String(decoding: $0, as: UTF8.self) }
+    require(read.variables == texts, "\(read.variables) was read of \(texts)")
+    for problem in read.problems { requireMalformed(problem, texts) }
+    let child = read.childEnvironment(adding: ["A": "B"])
+    require(
+      child["A"] == "B" && ServiceEnvironment.ownVariables.isDisjoint(with: child.keys),
+      "a child gets \(child)")
+    checkValues(ServiceEnvironment(texts, processID: 100, processInode: 5000), texts)
+  }
+
+  private static func environment(reading entries: [[UInt8]]) -> ServiceEnvironment {
+    var pointers: [UnsafeMutablePointer<CChar>?] = entries.map { entry in
+      strdup(entry.map { CChar(bitPattern: $0) } + [0])
+    }
+    pointers.append(nil)
+    defer { for pointer in pointers { free(pointer) } }
+    return pointers.withUnsafeMutableBufferPointer {
+      ServiceEnvironment(reading: $0.baseAddress)
+    }
+  }
+
+  private static func requireMalformed(_ problem: SystemdError, _ variables: [String: String]) {
+    guard case .malformedVariable(let name, let value, _) = problem else {
+      return require(false, "is no variable's problem: \(problem)")
+    }
+    require(variables[name] == value, "\(name)=\(value) is not what was given")
+    requireSentence(problem)
+  }
+
+  /// Whether it was understood; what was not is in `problems`.
+  private static func isRead(
+    _ name: String, _ environment: ServiceEnvironment, _ read: () throws(SystemdError) -> Bool
+  ) {
+    func isNamed(_ problem: SystemdError) -> Bool {
+      if case .malformedVariable(name: name, _, _) = problem { true } else { false }
+    }
+    do throws(SystemdError) {
+      require(try read(), "\(name)=\(environment[name] ?? "") was read as something else")
+    } catch {
+      require(environment.problems.contains(error), "\(error) is not among the problems")
+    }
+  }
+
+  private static func checkValues(_ environment: ServiceEnvironment, _ texts: [String: String]) {
+    func digits(_ name: String) -> String? { texts[name].flatMap { normalDigits($0.utf8) } }
+    for problem in environment.problems { requireMalformed(problem, texts) }
+    isRead("WATCHDOG_USEC", environment) { () throws(SystemdError) in
+      guard let period = try environment.watchdogPeriod else {
+        return digits("WATCHDOG_USEC") ?? "0" == "0" || digits("WATCHDOG_PID") ?? "100" != "100"
+      }
+      let (seconds, attoseconds) = period.components
+      return digits("WATCHDOG_USEC")
+        == String(UInt64(seconds) * 1_000_000 + UInt64(attoseconds / 1_000_000_000_000))
+    }
+    isRead("FDSTORE", environment) { () throws(SystemdError) in
+      try environment.fdStoreLimit.map(String.init) == digits("FDSTORE")
+    }
+    isRead("SYSTEMD_EXEC_PID", environment) { () throws(SystemdError) in
+      try environment.isMainProcess == (digits("SYSTEMD_EXEC_PID") == "100")
+    }
+    isRead("INVOCATION_ID", environment) { () throws(SystemdError) in
+      try environment.invocationID == texts["INVOCATION_ID"]
+    }
+    isRead("JOURNAL_STREAM", environment) { () throws(SystemdError) in
+      guard let stream = try environment.journalStream else {
+        return texts["JOURNAL_STREAM"] == nil
+      }
+      let parts = texts["JOURNAL_STREAM"]?.utf8.split(separator: UInt8(ascii: ":"))
+      return parts?.map { normalDigits($0) } == [String(stream.device), String(stream.inode)]
+    }
+    isRead("NOTIFY_SOCKET", environment) { () throws(SystemdError) in
+      try environment.notifySocket ?? "" == texts["NOTIFY_SOCKET"] ?? ""
+    }
+    require(
+      !environment.isSupervised || texts["NOTIFY_SOCKET"] != nil || texts["INVOCATION_ID"] != nil,
+      "nobody supervises it")
+    for name in ServiceEnvironment.directoryVariables {
+      isRead(name, environment) { () throws(SystemdError) in
+        let list = try environment.directories(in: name)
+        return list.allSatisfy { $0.utf8.first == UInt8(ascii: "/") }
+          && list.joined(separator: ":") == texts[name] ?? ""
+      }
+    }
+    isRead("STATE_DIRECTORY", environment) { () throws(SystemdError) in
+      try environment.stateDirectories == environment.directories(in: "STATE_DIRECTORY")
+    }
+    for (name, read) in directories {
+      isRead(name, environment) { () throws(SystemdError) in
+        try read(environment) == environment.directories(in: name)
+      }
+    }
+    isRead("CREDENTIALS_DIRECTORY", environment) { () throws(SystemdError) in
+      try environment.credentialsDirectory == texts["CREDENTIALS_DIRECTORY"]
+    }
+  }
+
+  private static let directories:
+    [(String, @Sendable (ServiceEnvironment) throws(SystemdError) -> [String])] = [
+      ("RUNTIME_DIRECTORY", { env throws(SystemdError) in try env.runtimeDirectories }),
+      ("CACHE_DIRECTORY", { env throws(SystemdError) in try env.cacheDirectories }),
+      ("LOGS_DIRECTORY", { env throws(SystemdError) in try env.logsDirectories }),
+      (
+        "CONFIGURATION_DIRECTORY",
+        { env throws(SystemdError) in try env.configurationDirectories }
+      ),
+    ]
+}

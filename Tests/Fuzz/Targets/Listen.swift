@@ -1,0 +1,56 @@
+import CFuzz
+
+@testable import DaemonSystemd
+
+extension FuzzTarget {
+  /// A line each for `LISTEN_PID`, `LISTEN_PIDFDID` and `LISTEN_FDS`, where `-` is a variable that is not set; the rest is
+  /// `LISTEN_FDNAMES`.
+  static let listen = FuzzTarget(name: "listen") { input in
+    var variables: [String: String] = [:]
+    for name in ["LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDS"] {
+      let value = input.lineText()
+      if value != "-" { variables[name] = value }
+    }
+    let list = input.allText()
+    if list != "-" { variables["LISTEN_FDNAMES"] = list }
+    // A number of names that fills memory is refused by the limit: it is lowered, so that this is tried.
+    lowerLimit
+    for inode in [UInt64(5000), nil] {
+      let environment = ServiceEnvironment(variables, processID: 100, processInode: inode)
+      checkNames(environment, variables, inode)
+    }
+  }
+
+  private static let lowerLimit: Void = fuzz_limit_descriptors(1000)
+
+  private static func checkNames(
+    _ environment: ServiceEnvironment, _ variables: [String: String], _ inode: UInt64?
+  ) {
+    func digits(_ name: String) -> String? { variables[name].flatMap { normalDigits($0.utf8) } }
+    let isOurs =
+      digits("LISTEN_PID") == "100"
+      && (variables["LISTEN_PIDFDID"] == nil || inode == nil || digits("LISTEN_PIDFDID") == "5000")
+    do throws(SystemdError) {
+      let names = try environment.passedDescriptorNames
+      require(names.isEmpty || isOurs, "\(names) are another process's")
+      require(
+        String(names.count) == (isOurs ? digits("LISTEN_FDS") ?? "0" : "0"),
+        "\(names) of \(variables)")
+      require(
+        names.allSatisfy { $0.utf8.count <= 255 && $0.utf8.allSatisfy { $0 >= 32 && $0 < 127 } },
+        "\(names) are no names")
+      guard !names.isEmpty, let list = variables["LISTEN_FDNAMES"] else { return }
+      require(names.joined(separator: ":") == list, "\(names) of \(list)")
+      for name in names where !name.isEmpty {
+        require((try? DescriptorName.checked(name)) == name, "\"\(name)\" can't be sent")
+      }
+    } catch {
+      requireSentence(error)
+      require(environment.problems.contains(error), "\(error) is not among the problems")
+    }
+    do throws(SystemdError) {
+      let name = variables["LISTEN_FDNAMES"] ?? ""
+      require(try DescriptorName.checked(name) == name, "\"\(name)\" was changed")
+    } catch { requireSentence(error) }
+  }
+}

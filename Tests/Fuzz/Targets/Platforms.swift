@@ -1,0 +1,56 @@
+@testable import DaemonLifecycle
+@testable import DaemonSystemd
+
+extension FuzzTarget {
+  /// Which markers of platforms are set, whether the daemon is process 1, the length of the `preStop` hook, and the
+  /// variable with the grace period.
+  static let platforms = FuzzTarget(name: "platforms") { input in
+    var variables: [String: String] = [:]
+    for platform in HostingPlatform.all {
+      if input.bool() { variables[platform.marker] = input.bool() ? "x" : "" }
+    }
+    let isProcessOne = input.bool()
+    let preStop = Duration.seconds(Int64(input.number(Int16.self)))
+    let text = input.allText()
+    variables["GRACE"] = text
+    let environment = ServiceEnvironment(variables, processID: 1, processInode: nil)
+    let platform = HostingPlatform.current(environment, isProcessOne: isProcessOne)
+    let isMarked = HostingPlatform.all.contains { variables[$0.marker] == "x" }
+    require(
+      (platform != nil) == (isMarked || isProcessOne), "\(platform as Any) in \(variables)")
+    if let platform { requireSentence(platform.sentence) }
+    checkGracePeriod(environment, text, preStop, platform)
+  }
+
+  private static func checkGracePeriod(
+    _ environment: ServiceEnvironment, _ text: String, _ preStop: Duration,
+    _ platform: HostingPlatform?
+  ) {
+    var configuration = LifecycleConfiguration()
+    require(
+      configuration.settled(on: platform).stopTimeout == platform?.stopTimeout,
+      "the platform does not count")
+    require(
+      (try? configuration.takeStopTimeout(fromEnvironment: "NONE", in: environment)) == .some(nil),
+      "there is no such variable")
+    do throws(LifecycleError) {
+      let budget = try configuration.takeStopTimeout(
+        fromEnvironment: "GRACE", preStop: preStop, in: environment)
+      let period = normalDigits(text.utf8).flatMap { Int64($0) }.map { Duration.seconds($0) }
+      guard let budget, let period else { return require(false, "\(text) is a number") }
+      let left = period - max(.zero, preStop)
+      require(
+        budget > .zero && budget < left && left - budget <= .seconds(2),
+        "\(budget) of \(text) seconds")
+      require(configuration.stopTimeout == budget, "it does not count")
+      require(configuration.settled(on: platform).stopTimeout == budget, "the platform counts")
+      configuration.stopTimeout = .milliseconds(1)
+      try configuration.takeStopTimeout(
+        fromEnvironment: "GRACE", preStop: preStop, in: environment)
+      require(configuration.stopTimeout == .milliseconds(1), "the shorter one does not count")
+    } catch {
+      require(configuration.stopTimeout == nil, "it is refused and counts")
+      requireSentence(error)
+    }
+  }
+}

@@ -1,0 +1,59 @@
+import CFuzz
+import DaemonLifecycle
+import DaemonSystemd
+import FoundationEssentials
+
+@testable import Pollerd
+
+extension FuzzTarget {
+  /// pollerd's command line, an argument a line; behind an empty line its configuration file, or its state.
+  static let pollerd = FuzzTarget(name: "pollerd") { input in
+    let isState = input.byte() == UInt8(ascii: "s")
+    var arguments: [String] = []
+    while !input.isEmpty, arguments.count < 32 {
+      let argument = input.lineText()
+      if argument.isEmpty { break }
+      arguments.append(argument)
+    }
+    let bytes = input.all()
+    let file = fuzz_file(bytes, bytes.count).map { String(cString: $0) }
+    checkState(bytes)
+    do throws(UsageError) {
+      let options = try Options(parsing: arguments)
+      require(options.stopDelay >= .zero && options.stopDelay <= .seconds(3600), "\(options)")
+      let variables = ["STATE_DIRECTORY", "XDG_STATE_HOME", "HOME"].filter { _ in isState }
+      let directory = try options.stateDirectory(
+        Dictionary(uniqueKeysWithValues: variables.map { ($0, arguments.first ?? "") }))
+      require(!directory.isEmpty, "no directory")
+      checkLifecycle(options, arguments.last ?? "")
+      checkSettings(Configuration(file: file, overrides: options.settings))
+    } catch {
+      requireSentence(error)
+      checkSettings(Configuration(file: file, overrides: PartialSettings()))
+    }
+  }
+
+  private static func checkLifecycle(_ options: Options, _ period: String) {
+    let environment = ServiceEnvironment(["TERMINATION_GRACE_PERIOD_SECONDS": period])
+    do throws(LifecycleError) {
+      let configuration = try options.lifecycle(environment)
+      require(configuration.readinessFile == options.readyFile, "another file")
+    } catch { requireSentence(error) }
+  }
+
+  private static func checkSettings(_ configuration: Configuration) {
+    do throws(SettingsError) {
+      let settings = try configuration.load()
+      require(
+        settings.interval > .zero && settings.interval <= .seconds(31_536_000), "\(settings)")
+      require(!settings.source.path.isEmpty, "no source")
+    } catch { require(error.description.contains(", line "), "no place: \(error)") }
+  }
+
+  private static func checkState(_ bytes: [UInt8]) {
+    guard let state = try? JSONDecoder().decode(PollState.self, from: Data(bytes)) else { return }
+    require((0..<Int.max / 2).contains(state.count), "\(state) is no state")
+    let again = try? JSONDecoder().decode(PollState.self, from: JSONEncoder().encode(state))
+    require(again == state, "\(state) became \(again as Any)")
+  }
+}

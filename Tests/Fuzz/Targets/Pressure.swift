@@ -1,0 +1,64 @@
+@testable import DaemonSystemd
+
+extension FuzzTarget {
+  /// A line each for `…_PRESSURE_WATCH` and `…_PRESSURE_WRITE`, then a file such as `/proc/self/cgroup`.
+  static let pressure = FuzzTarget(name: "pressure") { input in
+    let (path, write) = (input.lineText(), input.lineText())
+    for resource in PressureResource.allCases {
+      let prefix = "\(resource.rawValue.uppercased())_PRESSURE_"
+      checkWatch(["\(prefix)WATCH": path, "\(prefix)WRITE": write], resource, path, write)
+      checkWatch(["\(prefix)WATCH": path], resource, path, nil)
+    }
+    _ = try? ServiceEnvironment([:], processID: 1, processInode: nil)
+      .pressureWatch(for: .memory, fallsBack: write.isEmpty)
+    checkControlGroup(input.all())
+  }
+
+  private static func checkWatch(
+    _ variables: [String: String], _ resource: PressureResource, _ path: String, _ write: String?
+  ) {
+    let environment = ServiceEnvironment(variables, processID: 1, processInode: nil)
+    do throws(SystemdError) {
+      guard let watch = try environment.pressureWatch(for: resource, fallsBack: true) else {
+        return require(false, "\(variables) say nothing")
+      }
+      require(watch.path == path && path.hasPrefix("/"), "\(watch.path) was read of \(path)")
+      guard let write, !watch.isOff else {
+        return require(watch.write.isEmpty, "\(watch.write) is to be written to \(path)")
+      }
+      let compact = write.utf8.filter { $0 != 0x20 && !(0x09...0x0d).contains($0) }
+      require(base64(watch.write) == compact, "\(watch.write) was read of \(write)")
+    } catch { requireSentence(error) }
+  }
+
+  /// The path stands in the file, behind the hierarchy's number.
+  private static func checkControlGroup(_ file: [UInt8]) {
+    do throws(SystemdError) {
+      guard let path = try PressureCgroup.path(inCgroupFile: file) else { return }
+      let text = String(decoding: file, as: UTF8.self)
+      require(
+        path.hasPrefix("/") && !path.utf8.contains(10)
+          && text.utf8.split(separator: 10).contains { line in
+            let parts = line.split(
+              separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)
+            return normalDigits(parts[0]) == "0" && parts.count == 2
+              && parts[1].elementsEqual(":\(path)".utf8)
+          }, "\(path) is not in \(text)")
+    } catch { requireSentence(error) }
+  }
+
+  /// Another way round than the parser's, to judge it by.
+  static func base64(_ bytes: [UInt8]) -> [UInt8] {
+    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    var result: [UInt8] = []
+    for start in stride(from: 0, to: bytes.count, by: 3) {
+      let group = bytes[start..<min(start + 3, bytes.count)]
+      let bits = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
+      for digit in 0..<4 {
+        result.append(
+          digit > group.count ? UInt8(ascii: "=") : alphabet[bits >> (18 - 6 * digit) & 63])
+      }
+    }
+    return result
+  }
+}
