@@ -46,7 +46,9 @@ extension FuzzTarget {
   private static func checkNone(_ name: String, _ isName: Bool) {
     for directory in [nil, "\(folder)/none"] {
       let none = Credentials(directory: directory)
-      require((try? none.data(named: name)) == (isName ? .some(nil) : nil), "\(name) is there")
+      do throws(SystemdError) {
+        require(try none.data(named: name) == nil && isName, "\(name) is there")
+      } catch { require(!isName, "\(error)") }
       require((try? none.names) == (directory == nil ? [] : nil), "names are there")
     }
   }

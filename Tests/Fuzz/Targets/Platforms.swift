@@ -30,10 +30,9 @@ extension FuzzTarget {
     require(
       configuration.settled(on: platform).stopTimeout == platform?.stopTimeout,
       "the platform does not count")
-    require(
-      (try? configuration.takeStopTimeout(fromEnvironment: "NONE", in: environment)) == .some(nil),
-      "there is no such variable")
     do throws(LifecycleError) {
+      let none = try configuration.takeStopTimeout(fromEnvironment: "NONE", in: environment)
+      require(none == nil, "there is no such variable")
       let budget = try configuration.takeStopTimeout(
         fromEnvironment: "GRACE", preStop: preStop, in: environment)
       let period = normalDigits(text.utf8).flatMap { Int64($0) }.map { Duration.seconds($0) }
