@@ -7,7 +7,8 @@ struct FuzzTarget: Sendable {
 
   /// The program has all of them, so that it is built and linked once: `FUZZ_TARGET` says which is meant.
   static let all = [
-    environment, pressure, platforms, listen, notify, addresses, credentials, units, bus, journal,
+    bytes, environment, pressure, platforms, listen, notify, addresses, credentials, units, bus,
+    journal,
     records, store, memory, pollerd, echod, standby,
   ]
 

@@ -29,6 +29,10 @@
 
 #include "bus.h"
 
+#ifdef __cplusplus
+extern "C" {  // for Swift that is built with interoperability with C++
+#endif
+
 /// Where the sender of a signal is known from.
 typedef enum {
   CLINUX_SENDER_KERNEL,   ///< The kernel sent it; there is no pid and no uid.
@@ -256,3 +260,7 @@ void clinux_close_unshared(int fd);
 
 /// A stream of the names in an open directory, from the first; the directory stays open. NULL and errno.
 DIR *clinux_names_at(int directory);
+
+#ifdef __cplusplus
+}
+#endif

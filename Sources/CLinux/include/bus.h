@@ -5,6 +5,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {  // for Swift that is built with interoperability with C++
+#endif
+
 /// Keeps a connection to a bus up. Nothing here waits.
 ///
 /// One thread at a time may be in the functions that take one, except for `clinux_bus_wake` and `clinux_bus_end`, which
@@ -99,3 +103,7 @@ void clinux_bus_close(clinux_bus *bus);
 
 /// Whether the library is there, and has all that is needed: NULL, or why not, until the thread's next call.
 const char *clinux_bus_library_problem(const char *library);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,3 +1,5 @@
+import CFuzz
+
 @testable import Echod
 
 extension FuzzTarget {
@@ -13,14 +15,16 @@ extension FuzzTarget {
       let options = try Options(parsing: arguments)
       require(!options.listen.isEmpty, "nowhere to listen")
     } catch { requireSentence(error) }
-    let settings = settings(String(decoding: input.part(endedBy: 0), as: UTF8.self))
+    let settings = settings(input.part(endedBy: 0))
     checkNames(arguments)
     checkConversation(input.all(), settings)
   }
 
-  private static func settings(_ text: String) -> Settings {
+  private static func settings(_ text: [UInt8]) -> Settings {
     do throws(SettingsError) {
-      let settings = try Settings(parsing: text)
+      let settings = try Settings(parsing: String(decoding: text, as: UTF8.self))
+      let loaded = try Settings.load(fuzz_file(text, text.count).map { String(cString: $0) })
+      require(loaded == settings, "\(loaded) from the file, \(settings) from its text")
       require(
         settings.prefix.utf8.count <= 64 && (1...1 << 20).contains(settings.lineLimit),
         "\(settings)")
@@ -42,6 +46,7 @@ extension FuzzTarget {
   /// there.
   private static func checkConversation(_ bytes: [UInt8], _ settings: Settings) {
     var (whole, pieces) = (Conversation(), Conversation())
+    require(whole.wantsInput, "it wants nothing")
     whole.receive(bytes, settings)
     whole.receiveEnd(settings)
     for (index, byte) in bytes.enumerated() {

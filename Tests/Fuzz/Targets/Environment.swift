@@ -22,7 +22,12 @@ extension FuzzTarget {
     require(
       child["A"] == "B" && ServiceEnvironment.ownVariables.isDisjoint(with: child.keys),
       "a child gets \(child)")
-    checkValues(ServiceEnvironment(texts, processID: 100, processInode: 5000), texts)
+    // A byte 1 stands for a NUL, which a real environment can't have.
+    let values = texts.mapValues { text in
+      String(decoding: text.utf8.map { $0 == 1 ? 0 : $0 }, as: UTF8.self)
+    }
+    require(ServiceEnvironment(values).variables == values, "\(values) were changed")
+    checkValues(ServiceEnvironment(values, processID: 100, processInode: 5000), values)
   }
 
   private static func environment(reading entries: [[UInt8]]) -> ServiceEnvironment {

@@ -46,6 +46,7 @@ extension FuzzTarget {
       require(isSealed, "it can be changed")
       let again = try JSONDecoder().decode(Handover.self, from: JSONEncoder().encode(value))
       require(again == value, "\(value) became \(again)")
+      require(try preservation.preserve(value: value, named: "x") == .noStore, "there is no store")
     } catch { require("\(error)".utf8.count > 10, "no reason: \(error)") }
   }
 

@@ -46,7 +46,8 @@ extension FuzzTarget {
 
   private static func duration(_ input: inout FuzzInput) -> Duration {
     Duration(
-      secondsComponent: input.number(), attosecondsComponent: input.number() % 1_000_000_000_000_000_000)
+      secondsComponent: input.number(),
+      attosecondsComponent: input.number() % 1_000_000_000_000_000_000)
   }
 
   private static func field(_ input: inout FuzzInput) -> NotifyField {

@@ -6,9 +6,9 @@ import FoundationEssentials
 @testable import Pollerd
 
 extension FuzzTarget {
-  /// pollerd's command line, an argument a line; behind an empty line its configuration file, or its state.
+  /// Which variable says where the state is; pollerd's command line, an argument a line; behind an empty line its configuration file, or its state.
   static let pollerd = FuzzTarget(name: "pollerd") { input in
-    let isState = input.byte() == UInt8(ascii: "s")
+    let place = input.byte()
     var arguments: [String] = []
     while !input.isEmpty, arguments.count < 32 {
       let argument = input.lineText()
@@ -21,9 +21,10 @@ extension FuzzTarget {
     do throws(UsageError) {
       let options = try Options(parsing: arguments)
       require(options.stopDelay >= .zero && options.stopDelay <= .seconds(3600), "\(options)")
-      let variables = ["STATE_DIRECTORY", "XDG_STATE_HOME", "HOME"].filter { _ in isState }
-      let directory = try options.stateDirectory(
-        Dictionary(uniqueKeysWithValues: variables.map { ($0, arguments.first ?? "") }))
+      let variable = [
+        UInt8(ascii: "s"): "STATE_DIRECTORY", UInt8(ascii: "x"): "XDG_STATE_HOME",
+      ][place, default: "HOME"]
+      let directory = try options.stateDirectory([variable: arguments.last ?? "/home"])
       require(!directory.isEmpty, "no directory")
       checkLifecycle(options, arguments.last ?? "")
       checkSettings(Configuration(file: file, overrides: options.settings))

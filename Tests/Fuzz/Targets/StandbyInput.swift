@@ -19,6 +19,10 @@ extension FuzzTarget {
         options.interval >= .milliseconds(1) && options.interval <= .seconds(3600), "\(options)")
       require(!options.name.contains { $0.isNewline }, "its lines are no lines")
     } catch { requireSentence(error) }
+    do throws(SystemError) {
+      _ = try Ledger("/")
+      require(false, "a directory is no ledger")
+    } catch { requireSentence(error) }
     try checkLedger(input.part(endedBy: 0), input.all())
   }
 
@@ -34,6 +38,7 @@ extension FuzzTarget {
     require(
       lines == expected.map { String(decoding: $0, as: UTF8.self) }, "\(lines) were read of \(all)")
     require(try ledger.lock(), "it is locked")
+    require(try !Ledger(path).lock(), "two have it locked")
     try ledger.dropHalfLine()
     try ledger.append("x")
     require(try ledger.newLines() == ["x"] && ledger.halfLine().isEmpty, "it has another end")

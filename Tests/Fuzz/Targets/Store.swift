@@ -51,13 +51,16 @@ extension FuzzTarget {
     if kind == 0 { return nil }
     if kind == 1 { return input.counted() }
     let record = StateRecord(
-      version: UInt32(input.byte()), generation: input.bool() ? input.number() : UInt64(input.byte()),
+      version: UInt32(input.byte()),
+      generation: input.bool() ? input.number() : UInt64(input.byte()),
       bytes: input.counted())
     return kind == 2 ? record.encoded : record.encoded.dropLast(Int(input.byte()) % 41)
   }
 
   private static func remove(_ slot: Int) {
-    for suffix in ["", ".bad", ".bad.1", ".bad.2"] { fuzz_remove("\(folder)/state.\(slot)\(suffix)") }
+    for suffix in ["", ".bad", ".bad.1", ".bad.2"] {
+      fuzz_remove("\(folder)/state.\(slot)\(suffix)")
+    }
   }
 
   private static func checkSave(_ store: StateStore, _ version: UInt32) {
