@@ -1,4 +1,5 @@
 import CFuzz
+import FoundationEssentials
 
 @testable import Echod
 
@@ -17,7 +18,7 @@ extension FuzzTarget {
     } catch { requireSentence(error) }
     let settings = settings(input.part(endedBy: 0))
     checkNames(arguments)
-    checkConversation(input.all(), settings)
+    try checkConversation(input.all(), settings)
   }
 
   private static func settings(_ text: [UInt8]) -> Settings {
@@ -31,6 +32,9 @@ extension FuzzTarget {
       return settings
     } catch {
       require(error.description.hasPrefix("line "), "no place: \(error)")
+      let path = fuzz_file(text, text.count).map { String(cString: $0) }
+      require((try? Settings.load(path)) == nil, "the file is taken, its text is not")
+      require((try? Settings.load("/none")) == nil, "there is no such file")
       return Settings(prefix: "> ", lineLimit: 8)
     }
   }
@@ -44,7 +48,7 @@ extension FuzzTarget {
 
   /// Bytes that come in pieces are answered as those that come at once; a run that takes over goes on as if it had been
   /// there.
-  private static func checkConversation(_ bytes: [UInt8], _ settings: Settings) {
+  private static func checkConversation(_ bytes: [UInt8], _ settings: Settings) throws {
     var (whole, pieces) = (Conversation(), Conversation())
     require(whole.wantsInput, "it wants nothing")
     whole.receive(bytes, settings)
@@ -52,7 +56,7 @@ extension FuzzTarget {
     for (index, byte) in bytes.enumerated() {
       pieces.receive([byte], settings)
       guard index % 7 == 6 else { continue }
-      pieces = Conversation(input: pieces.input, output: pieces.output, isOver: pieces.isOver)
+      pieces = try handedOver(pieces)
     }
     pieces.receiveEnd(settings)
     require(whole.isOver && pieces.isOver, "it is not over")
@@ -68,5 +72,13 @@ extension FuzzTarget {
     let count = whole.output.count / 2
     whole.sent(count, settings)
     require(whole.output == Array(answers.dropFirst(count)), "other bytes are left")
+  }
+
+  /// As the next run has it.
+  private static func handedOver(_ conversation: Conversation) throws -> Conversation {
+    let bytes = try JSONEncoder().encode(Handover(nextID: 2, conversations: [1: conversation]))
+    let handover = try JSONDecoder().decode(Handover.self, from: bytes)
+    require(handover.nextID == 2, "\(handover)")
+    return handover.conversations[1] ?? Conversation()
   }
 }
