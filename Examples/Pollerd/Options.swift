@@ -9,12 +9,13 @@ struct Options: Equatable {
   var configFile: String?
   var givenStateDirectory: String?
   var readyFile: String?
+  var readyDescriptor: Int32?
   var aliveFile: String?
   var stopDelay = Duration.zero
 
   static let usage = """
     Usage: pollerd [--interval SECONDS] [--source FILE] [--config FILE] [--state DIR]
-                   [--ready-file FILE] [--alive-file FILE] [--drain SECONDS]
+                   [--ready-file FILE] [--ready-fd NUMBER] [--alive-file FILE] [--drain SECONDS]
 
     Reads FILE every SECONDS and prints its first line, numbered; goes on counting after a restart.
 
@@ -24,6 +25,8 @@ struct Options: Equatable {
       --state DIR         where the count is kept (default: the first directory of $STATE_DIRECTORY,
                           else $XDG_STATE_HOME/pollerd, else ~/.local/state/pollerd)
       --ready-file FILE   a file that is there exactly while it polls, for a container's readiness probe
+      --ready-fd NUMBER   a descriptor to write a newline to when it polls, for s6, OpenRC and Finit
+                          (default: $NOTIFY_FD, if there is one)
       --alive-file FILE   a file that is touched each 15 s while it is well, for a liveness probe
       --drain SECONDS     how long it goes on polling when it is asked to end, without that file (default: 0)
       --help              print this
@@ -70,6 +73,8 @@ extension Options {
         }
       case "--config": configFile = try Self.value(of: name, attached, &rest)
       case "--ready-file": readyFile = try Self.value(of: name, attached, &rest)
+      case "--ready-fd":
+        readyDescriptor = try Self.descriptor(Self.value(of: name, attached, &rest), name)
       case "--alive-file": aliveFile = try Self.value(of: name, attached, &rest)
       case "--drain": stopDelay = try Self.seconds(Self.value(of: name, attached, &rest), name)
       case "--state": givenStateDirectory = try Self.value(of: name, attached, &rest)
@@ -84,6 +89,13 @@ extension Options {
       throw UsageError("\(name) \"\(text)\" is not a number of seconds from 0 to 3600")
     }
     return .seconds(seconds)
+  }
+
+  private static func descriptor(_ text: String, _ name: String) throws(UsageError) -> Int32 {
+    guard let number = Int32(text), number > 2 else {
+      throw UsageError("\(name) \"\(text)\" is not the number of a descriptor above 2")
+    }
+    return number
   }
 
   private static func value(
@@ -102,6 +114,7 @@ extension Options {
   {
     var configuration = LifecycleConfiguration(stopDelay: stopDelay)
     configuration.readinessFile = readyFile
+    configuration.readinessDescriptor = readyDescriptor
     configuration.livenessFile = aliveFile
     try configuration.takeStopTimeout(
       fromEnvironment: "TERMINATION_GRACE_PERIOD_SECONDS", in: environment)

@@ -2,6 +2,7 @@ extension ServiceEnvironment {
   /// The variables that speak to this process alone, and that a child must not take for its own.
   ///
   /// - `NOTIFY_SOCKET`: a child that is a daemon itself would report its own readiness and end as the service's.
+  /// - `NOTIFY_FD`: the descriptor is not passed on, so in a child the number may be that of something else.
   /// - `LISTEN_PID`, `LISTEN_PIDFDID`, `LISTEN_FDS`, `LISTEN_FDNAMES`: the descriptors are not passed on.
   /// - `WATCHDOG_PID`, `WATCHDOG_USEC`: pings are owed by this process. (Without `WATCHDOG_PID` a child would ping.)
   /// - `FDSTORE`: the store belongs to the service, and without `NOTIFY_SOCKET` it can't be reached.
@@ -10,7 +11,7 @@ extension ServiceEnvironment {
   /// compares the stream with its own standard error. `SYSTEMD_EXEC_PID` names its process, so a child sees that it is
   /// not meant. Directories, credentials and the pressure of the control group are shared.
   package static let ownVariables: Set<String> = [
-    "NOTIFY_SOCKET", "LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDS", "LISTEN_FDNAMES",
+    "NOTIFY_SOCKET", "NOTIFY_FD", "LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDS", "LISTEN_FDNAMES",
     "WATCHDOG_PID", "WATCHDOG_USEC", "FDSTORE",
   ]
 

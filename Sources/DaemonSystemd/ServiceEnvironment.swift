@@ -100,9 +100,10 @@ public struct ServiceEnvironment: Sendable {
 
   /// Whether a service manager has started this very process and watches it.
   ///
-  /// True with `NOTIFY_SOCKET`, and with an `INVOCATION_ID` that is not one inherited from a parent.
+  /// True with a `NOTIFY_SOCKET` that is an address, and with an `INVOCATION_ID` that is not one inherited from a parent.
+  /// A `NOTIFY_SOCKET` that is none, such as the number that an old Finit sets, says nothing.
   public var isSupervised: Bool {
-    if let address = self["NOTIFY_SOCKET"], !address.isEmpty { return true }
+    if (try? notifySocket) != nil { return true }
     guard self["INVOCATION_ID"] != nil else { return false }
     guard let pid = self["SYSTEMD_EXEC_PID"] else { return true }  // before systemd 248
     return decimal(pid.utf8, as: Int32.self) == processID
@@ -162,6 +163,7 @@ public struct ServiceEnvironment: Sendable {
       do { try read() } catch { found.append(error) }
     }
     check { () throws(SystemdError) in _ = try notifySocket }
+    check { () throws(SystemdError) in _ = try readinessDescriptor }
     check { () throws(SystemdError) in _ = try isMainProcess }
     check { () throws(SystemdError) in _ = try watchdogPeriod }
     check { () throws(SystemdError) in _ = try fdStoreLimit }

@@ -194,7 +194,7 @@ import Testing
       + [
         "NOTIFY_SOCKET", "INVOCATION_ID", "JOURNAL_STREAM", "WATCHDOG_USEC", "FDSTORE",
         "LISTEN_PID", "CREDENTIALS_DIRECTORY", "CPU_PRESSURE_WATCH", "CPU_PRESSURE_WRITE",
-        "SYSTEMD_EXEC_PID",
+        "SYSTEMD_EXEC_PID", "NOTIFY_FD",
       ]
     for _ in 0..<ByteMutator.inputs / 20 {
       let variables = Dictionary(uniqueKeysWithValues: names.map { ($0, mutator.text()) })

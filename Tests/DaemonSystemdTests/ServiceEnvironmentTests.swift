@@ -62,10 +62,13 @@ import Testing
     #expect(environment(["INVOCATION_ID": id, "SYSTEMD_EXEC_PID": "100"]).isSupervised)
     #expect(environment(["INVOCATION_ID": id]).isSupervised)
     #expect(!environment(["NOTIFY_SOCKET": ""]).isSupervised)
+    #expect(!environment(["NOTIFY_SOCKET": "5"]).isSupervised)
+    #expect(environment(["NOTIFY_SOCKET": "5", "INVOCATION_ID": id]).isSupervised)
   }
 
   private static let malformed: [(String, [String])] = [
     ("NOTIFY_SOCKET", ["x", "@", "vsock:1"]),
+    ("NOTIFY_FD", ["1", "-1", "x", "4 "]),
     ("SYSTEMD_EXEC_PID", ["", "0", "-1", "1 ", "99999999999"]),
     ("WATCHDOG_PID", ["", "x", "+5"]),
     ("WATCHDOG_USEC", ["", "-1", "5s", "18446744073709551615", "18446744073709551616"]),

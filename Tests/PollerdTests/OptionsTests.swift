@@ -16,17 +16,18 @@ final class OptionsTests: XCTestCase {
     expected.configFile = "c"
     expected.givenStateDirectory = "d"
     expected.readyFile = "/r"
+    expected.readyDescriptor = 3
     expected.aliveFile = "/a"
     expected.stopDelay = .milliseconds(1500)
     let spaced = [
       "--interval", "0.25", "--source", "/x", "--config", "c", "--state", "d", "--ready-file", "/r",
-      "--alive-file", "/a",
+      "--ready-fd", "3", "--alive-file", "/a",
       "--drain", "1.5",
     ]
     XCTAssertEqual(try Options(parsing: spaced), expected)
     let attached = [
       "--interval=0.25", "--source=/x", "--config=c", "--state=d", "--ready-file=/r",
-      "--alive-file=/a", "--drain=1.5",
+      "--ready-fd=3", "--alive-file=/a", "--drain=1.5",
     ]
     XCTAssertEqual(try Options(parsing: attached), expected)
   }
@@ -40,8 +41,8 @@ final class OptionsTests: XCTestCase {
     XCTAssertTrue(try Options(parsing: ["--help"]).wantsHelp)
     XCTAssertTrue(try Options(parsing: ["-h", "whatever"]).wantsHelp)
     for option in [
-      "--interval", "--source", "--config", "--state", "--ready-file", "--alive-file", "--drain",
-      "--help",
+      "--interval", "--source", "--config", "--state", "--ready-file", "--ready-fd",
+      "--alive-file", "--drain", "--help",
     ] {
       XCTAssertTrue(Options.usage.contains("  \(option) "), option)
     }
@@ -63,6 +64,8 @@ final class OptionsTests: XCTestCase {
       (["--drain", "-1"], "--drain \"-1\" is not a number of seconds from 0 to 3600"),
       (["--drain", "nan"], "--drain \"nan\" is not a number of seconds from 0 to 3600"),
       (["--ready-file"], "--ready-file needs a value"),
+      (["--ready-fd", "x"], "--ready-fd \"x\" is not the number of a descriptor above 2"),
+      (["--ready-fd=1"], "--ready-fd \"1\" is not the number of a descriptor above 2"),
       (["--interval", "soon"], "interval \"soon\" \(number)"),
       (["--interval", "0"], "interval \"0\" \(number)"),
       (["--interval", "-1"], "interval \"-1\" \(number)"),
@@ -83,10 +86,11 @@ final class OptionsTests: XCTestCase {
 
   func testWhatTheLifecycleIsTold() throws {
     let options = try Options(parsing: [
-      "--ready-file", "/run/r", "--alive-file", "/run/a", "--drain", "2",
+      "--ready-file", "/run/r", "--ready-fd", "3", "--alive-file", "/run/a", "--drain", "2",
     ])
     let none = try options.lifecycle(ServiceEnvironment([:]))
     XCTAssertEqual(none.readinessFile, "/run/r")
+    XCTAssertEqual(none.readinessDescriptor, 3)
     XCTAssertEqual(none.livenessFile, "/run/a")
     XCTAssertEqual(none.stopDelay, .seconds(2))
     XCTAssertNil(none.stopTimeout)

@@ -132,6 +132,11 @@ static inline int clinux_open(const char *path, int flags) { return open(path, f
 /// The lowest free number that is at least `lowest`.
 static inline int clinux_duplicate(int fd, int lowest) { return fcntl(fd, F_DUPFD_CLOEXEC, lowest); }  // variadic
 static inline int clinux_descriptor_flags(int fd) { return fcntl(fd, F_GETFD); }
+/// Whether a descriptor is open for writing; false too where it is not open.
+static inline bool clinux_is_writable(int fd) {
+  int flags = fcntl(fd, F_GETFL);  // variadic
+  return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
+}
 static inline int clinux_errno(void) { return errno; }
 static inline int clinux_sigrtmin(void) { return SIGRTMIN; }
 static inline int clinux_sigrtmax(void) { return SIGRTMAX; }

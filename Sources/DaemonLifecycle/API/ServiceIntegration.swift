@@ -37,6 +37,7 @@ struct ServiceIntegration {
     }
     if systemd.usesService, systemd.environment.isSupervised { claimService(systemd) }
     if isSupervised { findProblems(systemd.environment) }
+    if systemd.usesService { findUnusableNotifySocket(systemd.environment) }
     if isSupervised, systemd.notifies { addNotifications(systemd) }
     addPressure(systemd)
     addBuses(systemd)
@@ -46,6 +47,7 @@ struct ServiceIntegration {
     }
     if let file = configuration.livenessFile { addLiveness(file, configuration.livenessPeriod) }
     sinks.append(log)
+    addReadinessDescriptor(configuration)
     readiness = configuration.readinessFile.map { [log] in
       ReadinessMarker($0) { log.warn($0) }
     }
@@ -88,6 +90,26 @@ struct ServiceIntegration {
       "systemd has started process \(pid), and this is \(environment.processID): with"
         + " NotifyAccess=main nothing that it says is heard. Start it with exec, or set NotifyAccess=all."
     )
+  }
+
+  /// Some inits other than systemd have set something else under this name.
+  private mutating func findUnusableNotifySocket(_ environment: ServiceEnvironment) {
+    if environment.isSupervised { return }
+    do throws(SystemdError) { _ = try environment.notifySocket } catch {
+      problems.append("\(error) It is ignored, and nobody is notified.")
+    }
+  }
+
+  private mutating func addReadinessDescriptor(_ configuration: LifecycleConfiguration) {
+    do throws(SystemdError) {
+      guard let descriptor = try configuration.takeReadinessDescriptor() else { return }
+      let sink = ReadinessPipeSink(descriptor.release()) { [log] in log.warn($0) }
+      sinks.append(sink)
+      sources.append(sink.retries)
+    } catch {
+      // A malformed variable may have been found before.
+      if !problems.contains("\(error)") { problems.append("\(error)") }
+    }
   }
 
   private mutating func addNotifications(_ systemd: SystemdConfiguration) {

@@ -87,6 +87,23 @@ public struct LifecycleConfiguration: Sendable {
   /// `emptyDir` or `/run`: the file is made and removed by the threads that deliver, which must not wait.
   /// Every subject needs a file of its own.
   public var readinessFile: String?
+  /// The number of a descriptor that this process has inherited, to write a newline to when the daemon becomes ready:
+  /// how s6, dinit, OpenRC and Finit learn that a service is up. Default `nil`: what the environment variable
+  /// `NOTIFY_FD` says, if the init sets one.
+  ///
+  ///     configuration.readinessDescriptor = 3  // s6: a file notification-fd with the line 3
+  ///
+  /// The newline is written once, when systemd would be sent `READY=1`: the hooks of the launch have ended. Then the
+  /// descriptor is closed. A launch that fails closes it without one.
+  ///
+  /// The subject owns the descriptor from its initializer on, which makes it close-on-exec, so no child inherits it;
+  /// nor does a child find `NOTIFY_FD` in `ServiceEnvironment.childEnvironment(adding:)`. Make the subject before
+  /// anything that might open a descriptor and be given that number.
+  ///
+  /// A number that can't be used is reported when the daemon starts, and the daemon goes on: one up to 2, which is a
+  /// standard stream, and one that is not open, not open for writing, or not inherited. ``SystemdConfiguration/off``
+  /// ignores `NOTIFY_FD`.
+  public var readinessDescriptor: Int32?
   /// The absolute path of a file that is touched as long as the daemon is well: systemd's watchdog, for a container's
   /// liveness probe. Default none.
   ///
@@ -122,6 +139,7 @@ public struct LifecycleConfiguration: Sendable {
     logsProblems: Bool = true,
     timelineLogging: TimelineLogging = .always,
     readinessFile: String? = nil,
+    readinessDescriptor: Int32? = nil,
     livenessFile: String? = nil,
     livenessPeriod: Duration = .seconds(30),
     systemd: SystemdConfiguration = SystemdConfiguration()
@@ -138,6 +156,7 @@ public struct LifecycleConfiguration: Sendable {
     self.logsProblems = logsProblems
     self.timelineLogging = timelineLogging
     self.readinessFile = readinessFile
+    self.readinessDescriptor = readinessDescriptor
     self.livenessFile = livenessFile
     self.livenessPeriod = livenessPeriod
     self.systemd = systemd

@@ -21,6 +21,13 @@ extension LifecycleCore {
     if let file = configuration.livenessFile {
       sinks.append(LivenessSink(file) { log.warn($0) })
     }
+    do throws(SystemdError) {
+      if configuration.readinessDescriptor != nil,
+        let descriptor = try configuration.takeReadinessDescriptor()
+      {
+        sinks.append(ReadinessPipeSink(descriptor.release()) { log.warn($0) })
+      }
+    } catch { log.warn("\(error)") }
     self.init(
       configuration: configuration, initialState: initialState, time: .virtual(VirtualTime()),
       executor: HookExecutor(endsWhenIdle: true),

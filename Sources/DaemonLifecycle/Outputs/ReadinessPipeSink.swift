@@ -1,0 +1,95 @@
+import CLinux
+import DaemonSystemd
+import Synchronization
+
+/// Writes a newline to a descriptor when the daemon is ready, and closes it: s6's readiness notification, which dinit,
+/// OpenRC and Finit understand too. Closed without one, it means that the start has failed.
+///
+/// It never waits. Where a byte can't be written at once, it is tried again by a timer of the listening thread; in a
+/// mock, with the next fact.
+final class ReadinessPipeSink: LifecycleSink, RetryTimer.Client {
+  private struct State {
+    /// Owned and open; -1 once it is closed, for there is nothing more to write.
+    var descriptor: Int32
+    /// The daemon has become ready, so a newline is owed.
+    var isReady = false
+  }
+
+  private let state: Mutex<State>
+  private let warn: @Sendable (String) -> Void
+  /// Tries again; a source of the subject's.
+  let retries = RetryTimer(longest: .seconds(1))
+
+  /// - Parameters:
+  ///   - descriptor: Open for writing; the sink owns it.
+  ///   - warn: Gets a sentence when something is wrong; called under no lock.
+  init(_ descriptor: Int32, warn: @escaping @Sendable (String) -> Void) {
+    state = Mutex(State(descriptor: descriptor))
+    self.warn = warn
+    retries.client = self
+  }
+
+  deinit { state.withLock { Self.close(&$0) } }
+
+  var isServiceManager: Bool { false }
+
+  func receive(_ fact: LifecycleFact) {
+    switch fact {
+    case .launched: state.withLock { $0.isReady = true }
+    // A daemon that was ready may still owe the newline.
+    case .terminating: state.withLock { if !$0.isReady { Self.close(&$0) } }
+    case .terminated, .closed:
+      _ = tryAgain()
+      return state.withLock { Self.close(&$0) }
+    default: break
+    }
+    if !tryAgain() { retries.begin() }
+  }
+
+  /// Whether nothing is left to be written.
+  func tryAgain() -> Bool {
+    let (isDone, error): (Bool, Int32) = state.withLock { state in
+      guard state.isReady, state.descriptor >= 0 else { return (true, 0) }
+      let error = Self.writeNewline(to: state.descriptor)
+      if error == EAGAIN { return (false, 0) }
+      Self.close(&state)
+      return (true, error)
+    }
+    if error != 0 {
+      let reason = "\(String(cString: strerror(error))) (errno \(error))"
+      warn("The init was not told that the daemon is ready: could not write a newline: \(reason).")
+    }
+    return isDone
+  }
+
+  /// `errno`, or 0; `EAGAIN` where it would have to wait. The open file may be shared with others, so it is not made
+  /// non-blocking, but asked first; a byte fits where there is room at all.
+  private static func writeNewline(to descriptor: Int32) -> Int32 {
+    var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+    if poll(&request, 1, 0) == 0 { return EAGAIN }
+    var newline = UInt8(ascii: "\n")
+    while clinux_write(descriptor, &newline, 1) != 1 {
+      let error = clinux_errno()
+      if error != EINTR { return error }
+    }
+    return 0
+  }
+
+  private static func close(_ state: inout State) {
+    if state.descriptor >= 0 { _ = CLinux.close(state.descriptor) }
+    state.descriptor = -1
+  }
+}
+
+extension LifecycleConfiguration {
+  /// The descriptor that readiness is written to, of the configuration or the environment; `nil` where neither has one.
+  func takeReadinessDescriptor() throws(SystemdError) -> OwnedDescriptor? {
+    if let number = readinessDescriptor {
+      return try OwnedDescriptor.takeInherited(number, from: "readinessDescriptor")
+    }
+    guard systemd.usesService, let number = try systemd.environment.readinessDescriptor else {
+      return nil
+    }
+    return try OwnedDescriptor.takeInherited(number, from: "NOTIFY_FD")
+  }
+}

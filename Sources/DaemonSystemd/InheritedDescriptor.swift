@@ -1,0 +1,47 @@
+import CLinux
+
+extension ServiceEnvironment {
+  /// The number of the descriptor to write a newline to when the daemon is ready (`NOTIFY_FD`); `nil` without one.
+  ///
+  /// The name is this package's. Inits that pass such a descriptor have no variable for it, or let the service's
+  /// definition choose the name: dinit's `ready-notification = pipevar:NOTIFY_FD`.
+  ///
+  /// - Throws: `malformedVariable`.
+  package var readinessDescriptor: Int32? {
+    get throws(SystemdError) {
+      guard let text = self["NOTIFY_FD"], !text.isEmpty else { return nil }
+      guard let number = decimal(text.utf8, as: Int32.self), number > 2 else {
+        throw malformed("NOTIFY_FD", "is not the number of a descriptor above 2")
+      }
+      return number
+    }
+  }
+}
+
+extension OwnedDescriptor {
+  /// Takes over a descriptor that this process was started with, to write readiness to. It is close-on-exec from now on.
+  ///
+  /// What is close-on-exec already did not come through execve(2): something in this process has opened it since, or it
+  /// was taken over before. It is left alone.
+  ///
+  /// - Parameter source: Where the number is from, for the error.
+  /// - Throws: `invalidArgument` for a number that is not such a descriptor.
+  package static func takeInherited(
+    _ number: Int32, from source: String
+  ) throws(SystemdError) -> OwnedDescriptor {
+    func unusable(_ reason: String) -> SystemdError {
+      .invalidArgument("Readiness is not reported to descriptor \(number) (\(source)): \(reason)")
+    }
+    guard number > 2 else {
+      throw unusable("it is a standard stream. Have the init pass another.")
+    }
+    let flags = clinux_descriptor_flags(number)
+    guard flags >= 0 else { throw unusable("it is not open. Have the init pass it.") }
+    guard flags & FD_CLOEXEC == 0 else {
+      throw unusable("it was not inherited, or is in use already. Have the init pass one.")
+    }
+    guard clinux_is_writable(number) else { throw unusable("it is not open for writing.") }
+    _ = clinux_set_close_on_exec(number)
+    return OwnedDescriptor(owning: number)
+  }
+}

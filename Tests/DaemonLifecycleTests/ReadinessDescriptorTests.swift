@@ -1,0 +1,184 @@
+import CLinux
+import DaemonLifecycleTesting
+import DaemonSystemd
+import TestSupport
+import Testing
+
+@testable import DaemonLifecycle
+
+/// The newline that s6, dinit, OpenRC and Finit wait for: when it is written, and what is said when it can't be.
+@Suite("Readiness by descriptor", .timeLimit(.minutes(1))) struct ReadinessDescriptorTests {
+  private let pipe = InheritedPipe()
+  private let log = Log()
+
+  private func mock() -> MockLifecycleSubject {
+    MockLifecycleSubject(
+      state: .launching,
+      configuration: LifecycleConfiguration(logsProblems: false, readinessDescriptor: pipe.writer))
+  }
+
+  private func integration(_ variables: [String: String]) -> ServiceIntegration {
+    var configuration = LifecycleConfiguration()
+    configuration.systemd.environment = ServiceEnvironment(variables)
+    return ServiceIntegration(configuration)
+  }
+
+  // MARK: When
+
+  @Test func aNewlineAndTheEndWhenTheLaunchHasEnded() async throws {
+    let mock = mock()
+    let token = mock.observe(WillEnterForeground.self) { [pipe] _ in #expect(pipe.read() == nil) }
+    try await mock.launch()
+    #expect(pipe.read() == "\n")
+    try await mock.send(.sighup)
+    try await mock.send(.sigusr1)
+    try await mock.send(.sigusr2)
+    #expect(pipe.read() == "")
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func theEndAloneWhenTheLaunchFails() async throws {
+    let mock = mock()
+    let token = mock.observe(DidFinishLaunching.self) { _ in throw Failure() }
+    try await mock.launch()
+    try await mock.settled()
+    #expect(pipe.read() == "")
+    withExtendedLifetime(token) {}
+  }
+
+  @Test func theEndWithASubjectThatNeverStarts() {
+    _ = LifecycleSubject(
+      configuration: LifecycleConfiguration(readinessDescriptor: pipe.writer, systemd: .off))
+    #expect(pipe.read() == "")
+  }
+
+  // MARK: What it is written to
+
+  @Test func aFullPipeIsTriedAgainAndNotWaitedFor() {
+    let filled = pipe.fill()
+    let sink = ReadinessPipeSink(pipe.writer) { [log] in log.add($0) }
+    sink.receive(.launched(LifecycleSnapshot(state: .foreground, reasons: [])))
+    #expect(!sink.tryAgain())
+    #expect(pipe.read()?.utf8.count == filled)
+    #expect(sink.tryAgain())
+    #expect(pipe.read() == "\n" && pipe.read() == "" && log.all == [])
+  }
+
+  @Test func aPipeThatNobodyReadsIsSaidOnce() {
+    pipe.closeReader()
+    let sink = ReadinessPipeSink(pipe.writer) { [log] in log.add($0) }
+    for _ in 1...2 {
+      sink.receive(.launched(LifecycleSnapshot(state: .foreground, reasons: [])))
+    }
+    #expect(
+      log.all == [
+        "The init was not told that the daemon is ready: could not write a newline: Broken pipe (errno 32)."
+      ])
+  }
+
+  @Test func theDescriptorIsOursFromTheBeginning() {
+    let integration = integration(["NOTIFY_FD": "\(pipe.writer)"])
+    #expect(integration.problems.isEmpty && !integration.isSupervised)
+    #expect(integration.sinks.contains { $0 is ReadinessPipeSink })
+    #expect(clinux_descriptor_flags(pipe.writer) & FD_CLOEXEC != 0)
+    // A second subject has the same environment.
+    #expect(
+      self.integration(["NOTIFY_FD": "\(pipe.writer)"]).problems == [
+        "Readiness is not reported to descriptor \(pipe.writer) (NOTIFY_FD): it was not inherited, or is in use"
+          + " already. Have the init pass one."
+      ])
+    #expect(pipe.read() == nil)
+    withExtendedLifetime(integration) {}
+  }
+
+  @Test(arguments: ["0", "1", "2", "-1", "x", "3 ", "99999999999"])
+  func whatIsNoNumberOfADescriptorIsSaid(_ text: String) {
+    let integration = integration(["NOTIFY_FD": text])
+    #expect(
+      integration.problems == [
+        "The environment variable NOTIFY_FD is \"\(text)\", which is not the number of a descriptor above 2."
+      ])
+    #expect(!integration.sinks.contains { $0 is ReadinessPipeSink })
+  }
+
+  @Test func aNumberThatCannotBeUsedIsSaid() {
+    let reader = dup(pipe.reader)
+    defer { close(reader) }
+    let cases: [(Int32, String)] = [
+      (1, "it is a standard stream. Have the init pass another."),
+      (-1, "it is a standard stream. Have the init pass another."),
+      (1_000_000, "it is not open. Have the init pass it."),
+      (reader, "it is not open for writing."),
+    ]
+    for (number, reason) in cases {
+      let configuration = LifecycleConfiguration(readinessDescriptor: number, systemd: .off)
+      #expect(
+        ServiceIntegration(configuration).problems == [
+          "Readiness is not reported to descriptor \(number) (readinessDescriptor): \(reason)"
+        ])
+    }
+  }
+
+  @Test func aSubjectWithoutSystemdLeavesTheVariableAlone() {
+    var configuration = LifecycleConfiguration(systemd: .off)
+    configuration.systemd.environment = ServiceEnvironment(["NOTIFY_FD": "\(pipe.writer)"])
+    #expect(!ServiceIntegration(configuration).sinks.contains { $0 is ReadinessPipeSink })
+    #expect(clinux_descriptor_flags(pipe.writer) & FD_CLOEXEC == 0)
+    close(pipe.writer)
+  }
+
+  // MARK: What other inits call NOTIFY_SOCKET
+
+  /// Finit's was the number of a descriptor once.
+  @Test(arguments: ["5", "nowhere", "vsock:2:1"])
+  func aNotifySocketThatIsNoAddressIsIgnored(_ text: String) {
+    let integration = integration(["NOTIFY_SOCKET": text, "WATCHDOG_USEC": "1000000"])
+    #expect(!integration.isSupervised && integration.watchdogPeriod == nil)
+    #expect(!integration.sinks.contains { $0 is NotifySink })
+    #expect(
+      integration.problems == [
+        "The environment variable NOTIFY_SOCKET is \"\(text)\", which begins neither with '/' nor '@'."
+          + " It is ignored, and nobody is notified."
+      ])
+  }
+}
+
+/// A pipe whose writing end is as an init passes it: not close-on-exec. Whoever is given the writer closes it.
+private final class InheritedPipe: Sendable {
+  let reader: Int32
+  let writer: Int32
+
+  init() {
+    var ends: [Int32] = [-1, -1]
+    clinux_pipe(&ends)
+    (reader, writer) = (ends[0], dup(ends[1]))
+    close(ends[1])
+  }
+
+  deinit { close(reader) }
+
+  /// Nobody can read any more: the other end of a pipe that is closed takes its place.
+  func closeReader() {
+    let other = InheritedPipe()
+    dup2(other.writer, reader)
+    close(other.writer)
+  }
+
+  /// What is in it; empty at its end, and `nil` as long as there is neither.
+  func read() -> String? {
+    var request = pollfd(fd: reader, events: Int16(POLLIN), revents: 0)
+    guard poll(&request, 1, 0) > 0 else { return nil }
+    var bytes = [UInt8](repeating: 0, count: 1 << 20)
+    let count = CLinux.read(reader, &bytes, bytes.count)
+    return String(decoding: bytes[..<max(count, 0)], as: UTF8.self)
+  }
+
+  /// Returns how many bytes it took.
+  func fill() -> Int {
+    var count = 0
+    var request = pollfd(fd: writer, events: Int16(POLLOUT), revents: 0)
+    let page = [UInt8](repeating: UInt8(ascii: "x"), count: 4096)
+    while poll(&request, 1, 0) > 0 { count += max(0, write(writer, page, page.count)) }
+    return count
+  }
+}
