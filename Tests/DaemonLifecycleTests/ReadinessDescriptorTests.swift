@@ -27,7 +27,7 @@ import Testing
 
   @Test func aNewlineAndTheEndWhenTheLaunchHasEnded() async throws {
     let mock = mock()
-    let token = mock.observe(WillEnterForeground.self) { [pipe] _ in #expect(pipe.read() == nil) }
+    let token = mock.observe(DidFinishLaunching.self) { [pipe] _ in #expect(pipe.read() == nil) }
     try await mock.launch()
     #expect(pipe.read() == "\n")
     try await mock.send(.sighup)
