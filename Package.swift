@@ -67,7 +67,7 @@ let package = Package(
       name: "DaemonSystemdTests",
       dependencies: [
         "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleTesting", "ProbeService",
-        "TestSupport",
+        "TestLimits", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(
