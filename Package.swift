@@ -67,7 +67,7 @@ let package = Package(
       name: "DaemonSystemdTests",
       dependencies: [
         "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleTesting", "ProbeService",
-        "TestSupport",
+        "TestLimits", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(
@@ -168,6 +168,9 @@ let package = Package(
     .testTarget(
       name: "MachineTests", dependencies: ["Pollerd", "Echod", "Standby", "ProbeService"],
       swiftSettings: strict),
+    // On other inits; skipped unless INITS says on which. See Tests/Inits.
+    .testTarget(
+      name: "InitTests", dependencies: ["Pollerd", "TestSupport"], swiftSettings: strict),
   ]
 )
 

@@ -24,16 +24,25 @@ extension OwnedDescriptor {
   /// What is close-on-exec already did not come through execve(2): something in this process has opened it since, or it
   /// was taken over before. It is left alone.
   ///
-  /// - Parameter source: Where the number is from, for the error.
+  /// Nor is one of `LISTEN_FDS`, which ``PassedDescriptors`` owns.
+  ///
+  /// - Parameters:
+  ///   - source: Where the number is from, for the error.
+  ///   - environment: What this process was started with.
   /// - Throws: `invalidArgument` for a number that is not such a descriptor.
   package static func takeInherited(
-    _ number: Int32, from source: String
+    _ number: Int32, from source: String, in environment: ServiceEnvironment
   ) throws(SystemdError) -> OwnedDescriptor {
     func unusable(_ reason: String) -> SystemdError {
       .invalidArgument("Readiness is not reported to descriptor \(number) (\(source)): \(reason)")
     }
     guard number > 2 else {
       throw unusable("it is a standard stream. Have the init pass another.")
+    }
+    // What is malformed there is reported with the variables.
+    let passed = (try? environment.passedDescriptorNames.count) ?? 0
+    guard number >= 3 + passed else {
+      throw unusable("it is one of the \(passed) of LISTEN_FDS. Have the init pass another.")
     }
     let flags = clinux_descriptor_flags(number)
     guard flags >= 0 else { throw unusable("it is not open. Have the init pass it.") }

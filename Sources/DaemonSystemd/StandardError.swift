@@ -15,32 +15,44 @@ package enum StandardError {
     var text = text + "\n"
     return text.withUTF8 { bytes in
       guard let base = bytes.baseAddress else { return true }
-      return write(base, bytes.count) == bytes.count
+      return write(base, bytes.count, to: 2) == bytes.count
     }
   }
 
-  private static func write(_ base: UnsafePointer<UInt8>, _ count: Int) -> Int {
+  /// Returns how much was taken; below zero when nothing could be. `descriptor` is another for tests.
+  static func write(_ base: UnsafePointer<UInt8>, _ count: Int, to descriptor: Int32) -> Int {
     // A socket (the journal) takes MSG_DONTWAIT.
     let flags = Int32(MSG_DONTWAIT) | Int32(bitPattern: UInt32(truncatingIfNeeded: MSG_NOSIGNAL))
-    let sent = send(2, base, count, flags)
+    let sent = send(descriptor, base, count, flags)
     if sent >= 0 || clinux_errno() != ENOTSOCK { return sent }
-    // A file has its position in the description that all writers share, and never makes one wait.
     var status = stat()
-    if fstat(2, &status) == 0, status.st_mode & mode_t(S_IFMT) == mode_t(S_IFREG) {
-      return clinux_write(2, base, count)
+    _ = fstat(descriptor, &status)
+    // A file has its position in the description that all writers share, and never makes one wait.
+    if status.st_mode & mode_t(S_IFMT) == mode_t(S_IFREG) {
+      return clinux_write(descriptor, base, count)
     }
-    // Anything else is opened anew, so that O_NONBLOCK is set on a description of our own and not on the
+    // Anything else is opened again, so that O_NONBLOCK is set on a description of our own and not on the
     // one that other processes share.
-    let own = clinux_open(
-      "/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_APPEND | O_NOCTTY | O_CLOEXEC)
+    let own = isTerminalMaster(status) ? -1 : reopen(descriptor)
     if own >= 0 {
       defer { close(own) }
       return clinux_write(own, base, count)
     }
-    var ready = pollfd(fd: 2, events: Int16(POLLOUT), revents: 0)
+    var ready = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
     if poll(&ready, 1, 0) == 1, ready.revents == Int16(POLLOUT) {
-      return clinux_write(2, base, count)
+      return clinux_write(descriptor, base, count)
     }
     return -1
+  }
+
+  private static func reopen(_ descriptor: Int32) -> Int32 {
+    clinux_open(
+      "/proc/self/fd/\(descriptor)", O_WRONLY | O_NONBLOCK | O_APPEND | O_NOCTTY | O_CLOEXEC)
+  }
+
+  /// The master of a pseudoterminal, which Finit gives its services as standard error. Opening it again makes another
+  /// terminal, which nobody reads. Its number is the same on every Linux: `/dev/ptmx` is 5, 2.
+  private static func isTerminalMaster(_ status: stat) -> Bool {
+    status.st_mode & mode_t(S_IFMT) == mode_t(S_IFCHR) && status.st_rdev == 5 << 8 | 2
   }
 }

@@ -119,6 +119,21 @@ import Testing
     }
   }
 
+  /// It would have two owners.
+  @Test func aPassedDescriptorIsRefused() {
+    let passed = pipe.writer - 2  // from 3 up to it
+    let integration = integration([
+      "NOTIFY_FD": "\(pipe.writer)", "LISTEN_FDS": "\(passed)", "LISTEN_PID": "\(getpid())",
+    ])
+    #expect(
+      integration.problems == [
+        "Readiness is not reported to descriptor \(pipe.writer) (NOTIFY_FD): it is one of the \(passed) of"
+          + " LISTEN_FDS. Have the init pass another."
+      ])
+    #expect(clinux_descriptor_flags(pipe.writer) & FD_CLOEXEC == 0)
+    close(pipe.writer)
+  }
+
   @Test func aSubjectWithoutSystemdLeavesTheVariableAlone() {
     var configuration = LifecycleConfiguration(systemd: .off)
     configuration.systemd.environment = ServiceEnvironment(["NOTIFY_FD": "\(pipe.writer)"])

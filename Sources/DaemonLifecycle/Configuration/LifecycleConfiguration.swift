@@ -101,8 +101,9 @@ public struct LifecycleConfiguration: Sendable {
   /// anything that might open a descriptor and be given that number.
   ///
   /// A number that can't be used is reported when the daemon starts, and the daemon goes on: one up to 2, which is a
-  /// standard stream, and one that is not open, not open for writing, or not inherited. ``SystemdConfiguration/off``
-  /// ignores `NOTIFY_FD`.
+  /// standard stream, one of `LISTEN_FDS`, and one that is not open, not open for writing, or not inherited.
+  /// ``SystemdConfiguration/off`` ignores `NOTIFY_FD`. <doc:RunningUnderOtherInits> has a service definition for each
+  /// init.
   public var readinessDescriptor: Int32?
   /// The absolute path of a file that is touched as long as the daemon is well: systemd's watchdog, for a container's
   /// liveness probe. Default none.

@@ -84,12 +84,11 @@ final class ReadinessPipeSink: LifecycleSink, RetryTimer.Client {
 extension LifecycleConfiguration {
   /// The descriptor that readiness is written to, of the configuration or the environment; `nil` where neither has one.
   func takeReadinessDescriptor() throws(SystemdError) -> OwnedDescriptor? {
+    let environment = systemd.environment
     if let number = readinessDescriptor {
-      return try OwnedDescriptor.takeInherited(number, from: "readinessDescriptor")
+      return try .takeInherited(number, from: "readinessDescriptor", in: environment)
     }
-    guard systemd.usesService, let number = try systemd.environment.readinessDescriptor else {
-      return nil
-    }
-    return try OwnedDescriptor.takeInherited(number, from: "NOTIFY_FD")
+    guard systemd.usesService, let number = try environment.readinessDescriptor else { return nil }
+    return try .takeInherited(number, from: "NOTIFY_FD", in: environment)
   }
 }

@@ -1,0 +1,86 @@
+import Foundation
+
+/// `RunningUnderOtherInits.md`, whose service definitions and commands the tests use as they stand there.
+enum Guide {
+  struct Section {
+    /// What the definition consists of, by path; a file whose path was not given whole is not installed.
+    var files: [String: String] = [:]
+    /// The commands, by the word that their comment begins with.
+    var commands: [String: String] = [:]
+  }
+
+  private static let path = "Sources/DaemonLifecycle/DaemonLifecycle.docc/RunningUnderOtherInits.md"
+
+  /// The part about an init.
+  static func section(of wanted: Init) throws -> Section {
+    var section = Section()
+    for block in try blocks(under: wanted.rawValue) {
+      if let file = block.file {
+        section.files[file] = block.text
+      } else {
+        try addCommands(block.text, to: &section)
+      }
+    }
+    return section
+  }
+
+  /// What is done before, whichever init it is.
+  static func preparation() throws -> String {
+    try blocks(under: "the user and its files").map(\.text).joined()
+  }
+
+  private static func addCommands(_ text: String, to section: inout Section) throws {
+    for line in text.split(separator: "\n") {
+      let parts = line.components(separatedBy: " # ")
+      guard parts.count == 2, let word = parts[1].split(separator: ":").first else {
+        throw GuideError("\(path): no comment says what \"\(line)\" is")
+      }
+      section.commands[String(word)] = parts[0]
+    }
+  }
+
+  private struct Block {
+    /// Of the paragraph before it, which begins with the name of a file.
+    var file: String?
+    var text = ""
+  }
+
+  /// The fenced blocks under a heading, in their order.
+  private static func blocks(under heading: String) throws -> [Block] {
+    let text = try String(contentsOfFile: Package.root + "/" + path, encoding: .utf8)
+    guard
+      let section = text.components(separatedBy: "\n### ").first(where: {
+        $0.lowercased().hasPrefix(heading + "\n")
+      })
+    else { throw GuideError("\(path) has no section \"\(heading)\"") }
+    // Outside and inside of fences by turns.
+    let parts = section.components(separatedBy: "\n```")
+    return stride(from: 1, to: parts.count, by: 2).map { index in
+      let code = parts[index].split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)
+      return Block(file: file(named: parts[index - 1]), text: code[1] + "\n")
+    }
+  }
+
+  /// The name in the last paragraph of a text, such as "`/etc/finit.d/pollerd.conf`:" and "The end of `Dockerfile`:".
+  private static func file(named text: String) -> String? {
+    guard let line = text.split(separator: "\n").last, line.contains("`:") || line.hasPrefix("`/")
+    else { return nil }
+    return line.split(separator: "`").dropFirst(line.hasPrefix("`") ? 0 : 1).first.map(String.init)
+  }
+}
+
+/// What the guide lacks for its tests.
+struct GuideError: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}
+
+/// Where things are on this side.
+enum Package {
+  static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .appendingPathComponent("../..").standardizedFileURL.path
+
+  /// What SwiftPM has built: this test is part of it.
+  static let products = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
+    .deletingLastPathComponent().path
+}

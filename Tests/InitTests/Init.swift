@@ -1,0 +1,82 @@
+import Foundation
+import Testing
+
+/// An init that the tests run, by the name of its section in the guide, lowercased.
+enum Init: String, CaseIterable, Sendable, CustomTestStringConvertible {
+  case s6, runit, openrc, finit, supervisord, tini
+
+  var testDescription: String { rawValue }
+
+  /// A shell command that becomes process 1.
+  func boot(_ section: Guide.Section) throws -> String {
+    switch self {
+    case .s6: "exec s6-svscan /service >>/var/log/pollerd.log 2>&1"
+    case .runit: "exec runsvdir -P /etc/service >>/var/log/pollerd.log 2>&1"
+    // Not the real one, which is to boot a machine: its services are started by hand.
+    case .openrc: "mkdir /run/openrc; touch /run/openrc/softlevel; exec tini -s -- sleep infinity"
+    // Without the services of a machine.
+    case .finit: "find /etc/finit.d -name '*.conf' ! -name pollerd.conf -delete; exec finit"
+    case .supervisord: "mkdir -p /var/log/supervisor; exec supervisord -n -u root"
+    case .tini: try Self.entryPoint(section.files["Dockerfile"] ?? "")
+    }
+  }
+
+  /// What a container's manager makes of an image's last lines.
+  private static func entryPoint(_ dockerfile: String) throws -> String {
+    var (user, variables, arguments) = ("root", "", [String]())
+    for line in dockerfile.replacing("\\\n", with: " ").split(separator: "\n") {
+      let words = line.split(separator: " ", maxSplits: 1).map(String.init)
+      switch words[0] {
+      case "USER": user = words[1]
+      case "ENV": variables = words[1]
+      case "ENTRYPOINT":
+        arguments = try JSONDecoder().decode([String].self, from: Data(words[1].utf8))
+      default: throw GuideError("Dockerfile: the tests do not know \(words[0])")
+      }
+    }
+    let identity = "--reuid=\(user) --regid=\(user) --init-groups"
+    let command = arguments.map { "'\($0)'" }.joined(separator: " ")
+    return "exec env \(variables) setpriv \(identity) \(command) >>/var/log/pollerd.log 2>&1"
+  }
+
+  // MARK: Which are wanted
+
+  /// Those that the environment variable INITS names; what it misspells is an error in `refusal`.
+  static let selected: [Init] =
+    names == ["all"] ? allCases : names.compactMap { Init(rawValue: $0) }
+
+  /// Those of them that read a newline from a descriptor.
+  static var readingDescriptors: [Init] { selected.filter { [.s6, .openrc, .finit].contains($0) } }
+
+  /// Those of them that can also be told as systemd is.
+  static var readingSockets: [Init] { selected.filter { [.openrc, .finit].contains($0) } }
+
+  private static let names = (ProcessInfo.processInfo.environment["INITS"] ?? "")
+    .split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
+
+  /// Why the environment's request can't be granted; `nil` if it can, or if there is none.
+  static var refusal: String? {
+    if let name = names.first(where: { Init(rawValue: $0) == nil && names != ["all"] }) {
+      let known = allCases.map(\.rawValue).joined(separator: ", ")
+      return "INITS names \"\(name)\"; there are all, or \(known)."
+    }
+    return names.isEmpty || geteuid() == 0 ? nil : "INITS is set, but containers need root."
+  }
+}
+
+extension Trait where Self == ConditionTrait {
+  /// Skips the tests, and says why, unless inits are wanted.
+  static var inits: Self {
+    .enabled(
+      if: !Init.selected.isEmpty,
+      """
+      These tests run real inits in containers. They need root and mmdebstrap, and are run by \
+      `INITS=all swift test --filter InitTests` (or a comma-separated list, such as s6,finit).
+      """)
+  }
+}
+
+/// Not skipped: a typing error in CI must not look like success.
+@Test func theWantedInitsExist() {
+  #expect(Init.refusal == nil)
+}
