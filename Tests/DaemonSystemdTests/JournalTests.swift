@@ -20,7 +20,8 @@ final class FakeJournal {
   init() throws {
     var template = Array("/tmp/journal-test-XXXXXX".utf8CString)
     try #require(mkdtemp(&template) != nil)
-    folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    folder = String(
+      decoding: template.dropLast().map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
     try listen()
   }
 

@@ -32,7 +32,7 @@ extension FuzzTarget {
 
   private static func environment(reading entries: [[UInt8]]) -> ServiceEnvironment {
     var pointers: [UnsafeMutablePointer<CChar>?] = entries.map { entry in
-      strdup(entry.map { CChar(bitPattern: $0) } + [0])
+      strdup(entry.map { CChar(truncatingIfNeeded: $0) } + [0])
     }
     pointers.append(nil)
     defer { for pointer in pointers { free(pointer) } }
