@@ -29,11 +29,11 @@ extension FuzzTarget {
     require(ServiceEnvironment(values).variables == values, "\(values) were changed")
     let environment = ServiceEnvironment(values, processID: 100, processInode: 5000)
     checkValues(environment, values)
-    checkInherited(try? environment.readinessDescriptor)
+    checkInherited(try? environment.readinessDescriptor, environment)
   }
 
   /// Only what is open for writing and was inherited is taken over.
-  private static func checkInherited(_ number: Int32?) {
+  private static func checkInherited(_ number: Int32?, _ environment: ServiceEnvironment) {
     var ends: [CInt] = [-1, -1]
     require(pipe(&ends) == 0, "no pipe")
     let (readOnly, inherited) = (ends[0], ends[1])
@@ -42,15 +42,17 @@ extension FuzzTarget {
     let others = number.map { $0 > 1000 ? [$0] : [] } ?? []
     for refused in [1, readOnly] + others {
       do throws(SystemdError) {
-        _ = try OwnedDescriptor.takeInherited(refused, from: "NOTIFY_FD")
+        _ = try OwnedDescriptor.takeInherited(refused, from: "NOTIFY_FD", in: environment)
         require(false, "\(refused) was taken over")
       } catch { requireSentence(error) }
     }
+    let alone = ServiceEnvironment([:], processID: 1, processInode: nil)
     do throws(SystemdError) {
-      let taken = try OwnedDescriptor.takeInherited(inherited, from: "NOTIFY_FD")
+      let taken = try OwnedDescriptor.takeInherited(inherited, from: "NOTIFY_FD", in: alone)
       require(taken.rawValue == inherited, "\(inherited) became \(taken.rawValue)")
       require(
-        (try? OwnedDescriptor.takeInherited(inherited, from: "x")) == nil, "it has two owners")
+        (try? OwnedDescriptor.takeInherited(inherited, from: "x", in: alone)) == nil,
+        "it has two owners")
     } catch { require(false, "\(error)") }
   }
 
