@@ -39,7 +39,7 @@ final class Container {
       stderrToStdout: true)
     // The root folder may have to be made first.
     leader = String(try holder.expect("leader ", within: 300).dropFirst("leader ".count))
-    try holder.expect("installed")
+    try holder.expect("installed", within: 60)
   }
 
   deinit { try? FileManager.default.removeItem(at: logs) }
