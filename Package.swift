@@ -15,7 +15,6 @@ let package = Package(
     .library(name: "DaemonLifecycle", targets: ["DaemonLifecycle"]),
     .library(name: "DaemonLifecycleState", targets: ["DaemonLifecycleState"]),
     .library(name: "DaemonLifecycleCodable", targets: ["DaemonLifecycleCodable"]),
-    .library(name: "DaemonLifecycleFoundation", targets: ["DaemonLifecycleFoundation"]),
     .library(name: "DaemonLifecycleTesting", targets: ["DaemonLifecycleTesting"]),
     .executable(name: "pollerd", targets: ["Pollerd"]),
     .executable(name: "echod", targets: ["Echod"]),
@@ -36,9 +35,6 @@ let package = Package(
       name: "DaemonLifecycleCodable",
       dependencies: ["DaemonLifecycle", "DaemonLifecycleState", "DaemonSystemd"],
       swiftSettings: strict),
-    // The only library target that imports Foundation.
-    .target(
-      name: "DaemonLifecycleFoundation", dependencies: ["DaemonLifecycle"], swiftSettings: strict),
     .target(
       name: "DaemonLifecycleTesting", dependencies: ["CLinux", "DaemonSystemd", "DaemonLifecycle"],
       swiftSettings: strict),
@@ -141,12 +137,6 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "FoundationTests",
-      dependencies: [
-        "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting", "TestSupport",
-      ],
-      swiftSettings: strict),
-    .testTarget(
       name: "StandbyTests", dependencies: ["Standby", "DaemonLifecycle", "DaemonLifecycleTesting"],
       swiftSettings: strict),
     .testTarget(
@@ -173,6 +163,23 @@ let package = Package(
       name: "InitTests", dependencies: ["Pollerd", "TestSupport"], swiftSettings: strict),
   ]
 )
+
+// The bridge is made of `NotificationCenter.AsyncMessage`, which Foundation has since Swift 6.3.
+#if compiler(>=6.3)
+  package.products.append(
+    .library(name: "DaemonLifecycleFoundation", targets: ["DaemonLifecycleFoundation"]))
+  package.targets += [
+    // The only library target that imports Foundation.
+    .target(
+      name: "DaemonLifecycleFoundation", dependencies: ["DaemonLifecycle"], swiftSettings: strict),
+    .testTarget(
+      name: "FoundationTests",
+      dependencies: [
+        "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting", "TestSupport",
+      ],
+      swiftSettings: strict),
+  ]
+#endif
 
 // For scripts: TEST_TARGETS=DaemonLifecycleTests,StateStoreTests builds no other tests.
 if let kept = Context.environment["TEST_TARGETS"]?.split(separator: ",") {

@@ -25,19 +25,20 @@ final class LoopThread: SerialExecutor {
       Body { [self] in
         Self.$current.withValue(self) { while turn(loop) {} }
       })
-    var thread = pthread_t()
-    let failure = pthread_create(
-      &thread, nil,
-      { body in
-        // The pointer is the one retained above; it is released exactly once, here.
-        Unmanaged<Body>.fromOpaque(body!).takeRetainedValue().run()
-        return nil
-      }, body.toOpaque())
+    let failure = withUnsafeTemporaryAllocation(of: CreatedThread.self, capacity: 1) { thread in
+      pthread_create(
+        thread.baseAddress!, nil,
+        { body in
+          pthread_detach(pthread_self())
+          // The pointer is the one retained above; it is released exactly once, here.
+          Unmanaged<Body>.fromOpaque(body!).takeRetainedValue().run()
+          return nil
+        }, body.toOpaque())
+    }
     guard failure == 0 else {
       body.release()
       throw SystemError("start a thread", code: failure)
     }
-    pthread_detach(thread)
   }
 
   /// What the thread does, which pthread_create(3) takes as a pointer.

@@ -78,6 +78,7 @@ void clinux_waker_listen(clinux_waker *waker) {
   // Asked for once a thread; a fork that goes on without exec listens to nothing.
   static _Thread_local int thread;
   if (thread == 0) thread = clinux_thread_id();
+  // Relaxed: whoever listened in between has handed over by a lock.
   if (atomic_load_explicit(&waker->listener, memory_order_relaxed) != thread)
     atomic_store(&waker->listener, thread);
 }
@@ -98,6 +99,8 @@ void clinux_waker_lost(clinux_waker *waker) {
   clinux_nudge(atomic_load(&waker->listener));
 }
 
-bool clinux_waker_is_lost(clinux_waker *waker) { return atomic_load_explicit(&waker->lost, memory_order_relaxed); }
+// Sequentially consistent, as the stores are: the listener says who it is and then looks here, others set this and then
+// look who listens. In any weaker order both may miss each other, and the listener waits on a set that is gone.
+bool clinux_waker_is_lost(clinux_waker *waker) { return atomic_load(&waker->lost); }
 
 void clinux_waker_found(clinux_waker *waker) { atomic_store(&waker->lost, false); }

@@ -42,7 +42,8 @@ public final class Journal: Sendable {
   private let socket: JournalSocket?
   private let elsewhere: Destination
   private let writeLine: LineWriter
-  /// Whether the last try to reach the socket failed. Every entry tries anew.
+  /// Whether the last try to reach the socket failed. Every entry tries anew. Relaxed, as `dropped` is: neither says
+  /// anything of other memory.
   private let isUnreachable: Atomic<Bool>
   private let dropped = Atomic<Int>(0)
 

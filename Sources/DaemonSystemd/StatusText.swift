@@ -12,7 +12,7 @@ package enum StatusText {
       for scalar in character.unicodeScalars {
         var shown = ""
         VisibleText.append(scalar, after: previous, to: &shown)
-        previous = scalar
+        previous = shown.unicodeScalars.last ?? previous
         // A single character may be longer than any message: then it is cut between its parts.
         if start == 0, bytes.count + shown.utf8.count > maximumSize { return bytes }
         bytes.append(contentsOf: shown.utf8)

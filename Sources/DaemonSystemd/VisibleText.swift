@@ -28,14 +28,13 @@ public enum VisibleText {
   ) -> String {
     if text.utf8.allSatisfy({ $0 >= 0x20 && $0 < 0x7f }) { return text }
     var result = ""
-    var previous: Unicode.Scalar = " "
     for scalar in text.unicodeScalars {
       if stays(scalar) {
         result.unicodeScalars.append(scalar)
       } else {
-        append(scalar, after: previous, to: &result)
+        // After what is shown of the one before: a joiner behind an escaped one has nothing to join.
+        append(scalar, after: result.unicodeScalars.last ?? " ", to: &result)
       }
-      previous = scalar
     }
     return result
   }

@@ -11,7 +11,8 @@ private final class Place {
   init() throws {
     var template = Array("/tmp/pressure-test-XXXXXX".utf8CString)
     try #require(mkdtemp(&template) != nil)
-    folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    folder = String(
+      decoding: template.dropLast().map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
   }
 
   deinit {

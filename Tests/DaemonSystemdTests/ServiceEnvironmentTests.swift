@@ -128,7 +128,8 @@ import Testing
       Array("A=1".utf8), Array("A=2".utf8), Array("NONE".utf8), Array("B=x=y".utf8),
       Array("C=".utf8) + [0xff],
     ]
-    var pointers = lines.map { line in strdup(line.map { CChar(bitPattern: $0) } + [0]) } + [nil]
+    var pointers =
+      lines.map { line in strdup(line.map { CChar(truncatingIfNeeded: $0) } + [0]) } + [nil]
     defer { for pointer in pointers { free(pointer) } }
     let environment = pointers.withUnsafeMutableBufferPointer {
       ServiceEnvironment(reading: $0.baseAddress)

@@ -12,6 +12,7 @@ import Testing
       #"\u{202a}\u{202e}\u{2066}\u{2069}\u{200e}\u{200f}\u{61c}"#
     ),
     ("a\u{200b}b\u{2060}c\u{feff}d\u{ad}", #"a\u{200b}b\u{2060}c\u{feff}d\u{ad}"#),
+    ("ro\u{200d}\u{200c}ot", "ro\\u{200d}\\u{200c}ot"),
     ("ro\u{200d}ot نامه\u{200c}ای", "ro\\u{200d}ot نامه\u{200c}ای"), (#"C:\new"#, #"C:\new"#),
   ])
   func whatMovesBreaksOrHidesIsEscaped(_ text: String, _ shown: String) {

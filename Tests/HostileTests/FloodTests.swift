@@ -16,7 +16,8 @@ final class FloodTests: XCTestCase {
   override func setUp() {
     var template = Array("/tmp/lifecycle-flood-XXXXXX".utf8CString)
     mkdtemp(&template)
-    folder = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    folder = String(
+      decoding: template.dropLast().map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
   }
 
   override func tearDown() {

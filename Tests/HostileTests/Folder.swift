@@ -8,7 +8,8 @@ final class Folder {
   init() throws {
     var template = Array("/tmp/hostile-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp") }
-    path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    path = String(
+      decoding: template.dropLast().map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
   }
 
   deinit { system("rm -rf \(path)") }

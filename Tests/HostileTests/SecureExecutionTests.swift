@@ -43,7 +43,7 @@ final class SecureExecutionTests: XCTestCase {
     var buffer = [CChar](repeating: 0, count: 4096)
     while fgets(&buffer, 4096, file) != nil {
       let line = String(
-        decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        decoding: buffer.prefix { $0 != 0 }.map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
       let words = line.split(whereSeparator: \.isWhitespace)
       if words.first == "Uid:", let real = Int(words[1]), let effective = Int(words[2]) {
         return (real, effective)

@@ -196,7 +196,7 @@ final class SignalTests: XCTestCase {
     var libraries = ""
     while fgets(&buffer, 4096, file) != nil {
       libraries += String(
-        decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        decoding: buffer.prefix { $0 != 0 }.map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
     }
     XCTAssertTrue(libraries.contains("ProbeDaemon"), "the maps were not read")
     XCTAssertFalse(libraries.contains("Foundation"), "Foundation is loaded")

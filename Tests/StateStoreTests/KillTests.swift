@@ -121,7 +121,8 @@ import Testing
   private static let probe: String = {
     var path = [CChar](repeating: 0, count: 4096)
     let length = readlink("/proc/self/exe", &path, path.count - 1)
-    let own = String(decoding: path[..<max(0, length)].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    let own = String(
+      decoding: path[..<max(0, length)].map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
     return own[..<(own.lastIndex(of: "/") ?? own.startIndex)] + "/ProbeState"
   }()
 

@@ -11,7 +11,8 @@ final class TemporaryDirectory: Sendable {
     let parent = parent ?? getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
     var template = Array("\(parent)/state-XXXXXX".utf8CString)
     guard mkdtemp(&template) != nil else { throw TestFailure("mkdtemp in \(parent)") }
-    path = String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    path = String(
+      decoding: template.dropLast().map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
   }
 
   deinit { Self.remove(path) }

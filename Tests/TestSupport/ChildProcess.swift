@@ -210,6 +210,7 @@ package func now() -> Double {
 package func built(_ name: String) -> String {
   var path = [CChar](repeating: 0, count: 4096)
   let length = readlink("/proc/self/exe", &path, path.count - 1)
-  let own = String(decoding: path[..<max(0, length)].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  let own = String(
+    decoding: path[..<max(0, length)].map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
   return own[..<(own.lastIndex(of: "/") ?? own.startIndex)] + "/" + name
 }

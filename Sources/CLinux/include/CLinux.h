@@ -150,6 +150,11 @@ const char *clinux_program_name(void);
 /// pthread_self(3), whose type differs between C libraries. Not reused while the thread lives, never 0.
 static inline uintptr_t clinux_this_thread(void) { return (uintptr_t)pthread_self(); }
 
+// MARK: thread.c: threads, whose type differs between C libraries
+
+/// Starts a detached thread. 0, or an errno value.
+int clinux_start_thread(void *(*body)(void *), void *context);
+
 // MARK: write.c: writes that can't end the process
 
 /// write(2) whose failures are errors and nothing else: neither SIGPIPE (EPIPE) nor SIGXFSZ (EFBIG) is raised by it,

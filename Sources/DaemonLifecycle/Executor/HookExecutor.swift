@@ -86,11 +86,13 @@ final class HookExecutor: TaskExecutor {
   let state = Mutex(State())
   /// A leader was started; there is one from then on, until the executor is closed.
   private let wasListening = Atomic<Bool>(false)
-  /// Hooks that have begun, or will, and have not ended: each may hold one thread.
+  /// Hooks that have begun, or will, and have not ended: each may hold one thread. Relaxed, as the next one is: whoever
+  /// adds to them then enqueues an item, under the lock.
   let unfinishedHooks = Atomic<Int>(0)
   /// Serial executors with work: each may hold one thread.
   let busySerialExecutors = Atomic<Int>(0)
   /// Until when the leader checks for further lost descriptors; nanoseconds, 0: there was no loss.
+  /// Used by the leader alone.
   let watchfulUntil = Atomic<Int64>(0)
   /// Nothing but an item can happen, and that starts a thread: so all end that have nothing to do. For mocks, of which
   /// tests make hundreds and close none.

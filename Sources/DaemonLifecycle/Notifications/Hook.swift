@@ -15,7 +15,7 @@ package final class Hook: Sendable {
   private let method: Method
   /// What the hook is for; `nil` for a wildcard.
   let notification: ObjectIdentifier?
-  /// What earlier calls have taught.
+  /// What earlier calls have taught: a hint. Relaxed, as it says nothing of other memory.
   private let completedInPlace = Atomic<Bool>(false)
 
   private init(_ method: Method, for type: (any LifecycleNotification.Type)?) {

@@ -10,6 +10,7 @@ final class LateHooks: Sendable {
   /// The place of the first: how many are declared.
   private let start: Int
   /// A bit for each kind without such a hook, once it was searched for; the last bit is that of the hook for all.
+  /// Relaxed: whoever misses a bit looks again under the lock.
   private let absent = Atomic<UInt32>(0)
   private let found = Mutex<[Hook]>([])
 

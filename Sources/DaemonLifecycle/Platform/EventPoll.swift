@@ -20,7 +20,7 @@ struct PolledDescriptor: Sendable {
 ///
 /// `wake`, `arm`, `add` and `remove` may be called from any thread; `wait` and `repair` by the listening thread only.
 final class EventPoll: Sendable {
-  /// Written by `init` and by `repair`; -1: there is none.
+  /// Written by `init` and by `repair`; -1: there is none. Relaxed on the listening thread, which calls `repair`.
   private let epoll = Atomic<Int32>(-1)
   let waker = Waker()
   /// A file beside the set, and what tells it from another one that is given its number.

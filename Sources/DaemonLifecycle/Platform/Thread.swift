@@ -11,13 +11,7 @@ package enum Thread {
   ) -> Bool {
     let context = Unmanaged.passRetained(
       Start(name: name, blocksSignals: blocksSignals, body: body))
-    var attributes = pthread_attr_t()
-    pthread_attr_init(&attributes)
-    defer { pthread_attr_destroy(&attributes) }
-    pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-    var thread = pthread_t()
-    let failure = pthread_create(
-      &thread, &attributes,
+    let failure = clinux_start_thread(
       { raw in
         // The pointer is the one retained above; it is released exactly once, here.
         let start = Unmanaged<Start>.fromOpaque(raw!).takeRetainedValue()

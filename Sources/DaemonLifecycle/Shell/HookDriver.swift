@@ -17,11 +17,11 @@ final class HookDriver: TaskExecutor {
   /// Set while the task rests.
   private let rest = Mutex<UnsafeContinuation<Void, Never>?>(nil)
   /// Set before `cancelTask`: either that finds the task, or `start` finds this. A cancelled task can't be used for
-  /// another hook.
+  /// another hook. Relaxed: the mutex of `task` orders the one before the other.
   private let cancellation = Atomic<Bool>(false)
   /// Where it called the last hook that might have gone on elsewhere.
   private let callSite = Mutex<HookCall.Site?>(nil)
-  /// The task has been enqueued since `start`.
+  /// The task has been enqueued since `start`. Relaxed: what resumes or makes the task comes in between.
   private let hasBegun = Atomic<Bool>(false)
 
   init(_ core: LifecycleCore) {

@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static char folder[64];
+static char folder[4096];
 
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place) {
   (void)status, (void)kind, (void)place;
@@ -21,8 +21,9 @@ static void remove_folder(void) { nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PH
 
 const char *fuzz_folder(void) {
   if (!*folder) {
-    strcpy(folder, access("/dev/shm", W_OK) == 0 ? "/dev/shm/fuzz.XXXXXX" : "/tmp/fuzz.XXXXXX");
-    if (!mkdtemp(folder)) abort();
+    const char *place = getenv("TMPDIR");
+    int length = snprintf(folder, sizeof folder, "%s/fuzz.XXXXXX", place ? place : "/tmp");
+    if (length >= (int)sizeof folder || !mkdtemp(folder)) abort();
     atexit(remove_folder);
   }
   return folder;
@@ -41,7 +42,7 @@ void fuzz_append(const char *path, const uint8_t *bytes, size_t count) { put(pat
 void fuzz_remove(const char *path) { remove(path); }
 
 const char *fuzz_file(const uint8_t *bytes, size_t count) {
-  static char path[96];
+  static char path[sizeof folder + 8];
   if (!count) return NULL;
   snprintf(path, sizeof path, "%s/file", fuzz_folder());
   fuzz_write(path, bytes, count);

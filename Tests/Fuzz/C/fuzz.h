@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Files, in memory where there is /dev/shm, since they are written as often as inputs are tried.
+// Files.
 
-/// A folder of this process's own, removed when it ends. Never NULL.
+/// A folder of this process's own below $TMPDIR, removed when it ends.
 const char *_Nonnull fuzz_folder(void);
 void fuzz_write(const char *_Nonnull path, const uint8_t *_Nullable bytes, size_t count);
 void fuzz_append(const char *_Nonnull path, const uint8_t *_Nullable bytes, size_t count);

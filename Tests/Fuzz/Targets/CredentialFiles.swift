@@ -54,7 +54,7 @@ extension FuzzTarget {
   }
 
   private static func make(_ path: String, _ kind: Int, _ content: [UInt8]) {
-    // 4: what opening would wait for; 5: a link in a circle; 6: a link to nothing that is there is none.
+    // 4: what opening would wait for; 5: a link in a circle. From 6 on it is a file like any other.
     if kind == 4 { return require(mkfifo(path, 0o600) == 0, "mkfifo") }
     if kind == 5 { return require(symlink(path, path) == 0, "symlink") }
     fuzz_write(path, content, content.count)

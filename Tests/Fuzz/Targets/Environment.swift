@@ -27,12 +27,38 @@ extension FuzzTarget {
       String(decoding: text.utf8.map { $0 == 1 ? 0 : $0 }, as: UTF8.self)
     }
     require(ServiceEnvironment(values).variables == values, "\(values) were changed")
-    checkValues(ServiceEnvironment(values, processID: 100, processInode: 5000), values)
+    let environment = ServiceEnvironment(values, processID: 100, processInode: 5000)
+    checkValues(environment, values)
+    checkInherited(try? environment.readinessDescriptor, environment)
+  }
+
+  /// Only what is open for writing and was inherited is taken over.
+  private static func checkInherited(_ number: Int32?, _ environment: ServiceEnvironment) {
+    var ends: [CInt] = [-1, -1]
+    require(pipe(&ends) == 0, "no pipe")
+    let (readOnly, inherited) = (ends[0], ends[1])
+    defer { close(readOnly) }
+    // Numbers below are this program's own.
+    let others = number.map { $0 > 1000 ? [$0] : [] } ?? []
+    for refused in [1, readOnly] + others {
+      do throws(SystemdError) {
+        _ = try OwnedDescriptor.takeInherited(refused, from: "NOTIFY_FD", in: environment)
+        require(false, "\(refused) was taken over")
+      } catch { requireSentence(error) }
+    }
+    let alone = ServiceEnvironment([:], processID: 1, processInode: nil)
+    do throws(SystemdError) {
+      let taken = try OwnedDescriptor.takeInherited(inherited, from: "NOTIFY_FD", in: alone)
+      require(taken.rawValue == inherited, "\(inherited) became \(taken.rawValue)")
+      require(
+        (try? OwnedDescriptor.takeInherited(inherited, from: "x", in: alone)) == nil,
+        "it has two owners")
+    } catch { require(false, "\(error)") }
   }
 
   private static func environment(reading entries: [[UInt8]]) -> ServiceEnvironment {
     var pointers: [UnsafeMutablePointer<CChar>?] = entries.map { entry in
-      strdup(entry.map { CChar(bitPattern: $0) } + [0])
+      strdup(entry.map { CChar(truncatingIfNeeded: $0) } + [0])
     }
     pointers.append(nil)
     defer { for pointer in pointers { free(pointer) } }
@@ -92,6 +118,9 @@ extension FuzzTarget {
     }
     isRead("NOTIFY_SOCKET", environment) { () throws(SystemdError) in
       try environment.notifySocket ?? "" == texts["NOTIFY_SOCKET"] ?? ""
+    }
+    isRead("NOTIFY_FD", environment) { () throws(SystemdError) in
+      try environment.readinessDescriptor.map(String.init) == digits("NOTIFY_FD")
     }
     require(
       !environment.isSupervised || texts["NOTIFY_SOCKET"] != nil || texts["INVOCATION_ID"] != nil,

@@ -63,7 +63,7 @@ private func residentMemory() -> Int {
   var line = [CChar](repeating: 0, count: 128)
   guard fgets(&line, Int32(line.count), file) != nil else { return 0 }
   let fields = String(
-    decoding: line.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self
+    decoding: line.prefix { $0 != 0 }.map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self
   )
   .split(separator: " ")
   return (Int(fields[1]) ?? 0) * sysconf(Int32(_SC_PAGESIZE)) / 1024
