@@ -32,14 +32,14 @@ final class Container {
     for (path, text) in section.files where path.hasPrefix("/") {
       steps.append(Self.writing(text, to: path))
     }
-    steps += ["echo installed", try kind.boot(section)]
+    steps += [kind.preparation, "echo installed", "exec \(try kind.command(section))"]
     holder = try ChildProcess(
       "/bin/bash", [Self.script, "hold", "sh", "-c", steps.joined(separator: "\n")],
       environment: Self.environment(with: ["PRODUCTS": Package.products, "LOGS": logs.path]),
       stderrToStdout: true)
     // The root folder may have to be made first.
     leader = String(try holder.expect("leader ", within: 300).dropFirst("leader ".count))
-    try holder.expect("installed")
+    try holder.expect("installed", within: 60)
   }
 
   deinit { try? FileManager.default.removeItem(at: logs) }
@@ -116,8 +116,12 @@ final class Container {
 
   func write(_ text: String, to path: String) throws { try run(Self.writing(text, to: path)) }
 
-  /// Waits until process 1 has ended, and everything with it.
-  func waitUntilEnded() throws { _ = try holder.wait(within: 60) }
+  /// Stops pollerd, and with it process 1, and so everything in the container.
+  func end() throws {
+    // The command may be killed like the rest.
+    try run(command("stop"))
+    _ = try holder.wait(within: 60)
+  }
 
   // MARK: What pollerd says
 

@@ -7,16 +7,26 @@ enum Init: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
   var testDescription: String { rawValue }
 
-  /// A shell command that becomes process 1.
-  func boot(_ section: Guide.Section) throws -> String {
+  /// A shell command for what a system that has booted with it would have.
+  var preparation: String {
     switch self {
-    case .s6: "exec s6-svscan /service >>/var/log/pollerd.log 2>&1"
-    case .runit: "exec runsvdir -P /etc/service >>/var/log/pollerd.log 2>&1"
+    case .s6, .runit, .tini: ":"
     // Not the real one, which is to boot a machine: its services are started by hand.
-    case .openrc: "mkdir /run/openrc; touch /run/openrc/softlevel; exec tini -s -- sleep infinity"
+    case .openrc: "mkdir /run/openrc; touch /run/openrc/softlevel"
     // Without the services of a machine.
-    case .finit: "find /etc/finit.d -name '*.conf' ! -name pollerd.conf -delete; exec finit"
-    case .supervisord: "mkdir -p /var/log/supervisor; exec supervisord -n -u root"
+    case .finit: "find /etc/finit.d -name '*.conf' ! -name pollerd.conf -delete"
+    case .supervisord: "mkdir -p /var/log/supervisor"
+    }
+  }
+
+  /// The shell command that process 1 becomes.
+  func command(_ section: Guide.Section) throws -> String {
+    switch self {
+    case .s6: "s6-svscan /service >>/var/log/pollerd.log 2>&1"
+    case .runit: "runsvdir -P /etc/service >>/var/log/pollerd.log 2>&1"
+    case .openrc: "tini -s -- sleep infinity"
+    case .finit: "finit"
+    case .supervisord: "supervisord -n -u root"
     case .tini: try Self.entryPoint(section.files["Dockerfile"] ?? "")
     }
   }
@@ -36,7 +46,7 @@ enum Init: String, CaseIterable, Sendable, CustomTestStringConvertible {
     }
     let identity = "--reuid=\(user) --regid=\(user) --init-groups"
     let command = arguments.map { "'\($0)'" }.joined(separator: " ")
-    return "exec env \(variables) setpriv \(identity) \(command) >>/var/log/pollerd.log 2>&1"
+    return "env \(variables) setpriv \(identity) \(command) >>/var/log/pollerd.log 2>&1"
   }
 
   // MARK: Which are wanted
