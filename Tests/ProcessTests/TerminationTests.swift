@@ -32,12 +32,21 @@ final class TerminationTests: XCTestCase {
     }
   }
 
+  /// With Swift 6.2, whose runtime takes the caller back to the pool, the exit grace ends the daemon instead.
+  private func callerWentOn(_ daemon: ChildProcess) {
+    let wentOn = daemon.output.contains("exit 0")
+    #if compiler(>=6.3)
+      XCTAssertTrue(wentOn, "the caller did not go on, the exit grace ended it")
+    #else
+      XCTAssertFalse(wentOn, "the caller went on: what `run` says of Swift 6.2 is not true here")
+    #endif
+  }
+
   func testBlockedPool() throws {
     let daemon = try blockedDaemon()
     try ends(daemon, .status(0))
     allSaved(daemon)
-    XCTAssertTrue(
-      daemon.output.contains("exit 0"), "the caller did not go on, the exit grace ended it")
+    callerWentOn(daemon)
   }
 
   func testBlockedPoolFromTheMainActor() throws {
@@ -50,8 +59,7 @@ final class TerminationTests: XCTestCase {
     let daemon = try blockedDaemon("dispatch")
     try ends(daemon, .status(0))
     allSaved(daemon)
-    XCTAssertTrue(
-      daemon.output.contains("exit 0"), "the caller did not go on, the exit grace ended it")
+    callerWentOn(daemon)
   }
 
   func testBlockedPoolAndDispatchFromTheMainActor() throws {
@@ -64,10 +72,13 @@ final class TerminationTests: XCTestCase {
     let daemon = try blockedDaemon("stuck")
     try ends(daemon, .status(124))
     allSaved(daemon)
-    XCTAssertTrue(
-      daemon.output.contains {
-        $0.contains("StuckActor, ShouldSaveState: abandoned") && $0.contains("(waitingForExecutor)")
-      }, daemon.output.joined(separator: "\n"))
+    #if compiler(>=6.3)  // The caller prints it: see `callerWentOn`.
+      XCTAssertTrue(
+        daemon.output.contains {
+          $0.contains("StuckActor, ShouldSaveState: abandoned")
+            && $0.contains("(waitingForExecutor)")
+        }, daemon.output.joined(separator: "\n"))
+    #endif
   }
 
   func testABlockedMainActorIsNamed() throws {
@@ -111,7 +122,8 @@ final class TerminationTests: XCTestCase {
     XCTAssertTrue(daemon.output.contains { $0.hasPrefix("healthy terminate") })
     let threads = try XCTUnwrap(
       daemon.output.first { $0.hasPrefix("threads ") }.flatMap { Int($0.dropFirst(8)) })
-    XCTAssertLessThanOrEqual(threads, 24 + 2)
+    // On a busy machine a thread that waits for a processor seems blocked, which may bring four more.
+    XCTAssertLessThanOrEqual(threads, 24 + 2 + 4)
     XCTAssertEqual(
       daemon.output.filter { $0.contains("BlockingObserver") && $0.contains("(running)") }.count, 24
     )

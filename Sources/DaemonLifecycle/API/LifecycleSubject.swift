@@ -137,6 +137,7 @@ public final class LifecycleSubject: LifecycleObservable {
   /// A caller that is not isolated goes on, after this returns, on the subject's own thread until it
   /// suspends again, so `exit(exit.code)` works even while Swift's cooperative pool is blocked. A process
   /// that still lives `exitGrace` later is ended with the same code.
+  /// With Swift 6.2 the caller goes on once the pool is free, or `exitGrace` ends the process.
   ///
   /// - Parameter body: The daemon's work, in its own isolation.
   /// - Returns: The status to exit with, and the report of the termination.
