@@ -1,3 +1,4 @@
+import CLinux
 import Synchronization
 import TestSupport
 import Testing
@@ -29,7 +30,9 @@ import Testing
     #expect(steps.last?.1 == false)
   }
 
-  static let schedules = 100_000
+  /// REGISTRY_SCHEDULES says how many.
+  static let schedules =
+    getenv("REGISTRY_SCHEDULES").flatMap { Int(String(cString: $0)) } ?? 100_000
 
   @Test(arguments: 0..<4) func everyScheduleKeepsEveryInvariant(part: Int) {
     let count = Self.schedules / 4

@@ -1,0 +1,70 @@
+/// Files whose mutants the same tests are to notice.
+struct Area {
+  /// A run of some tests.
+  struct Stage {
+    /// What `--filter` is given; `nil`: all that there are.
+    let filter: String?
+    var skip: String? = nil
+    var environment: [String: String] = [:]
+  }
+
+  let name: String
+  let module: String
+  /// Below the module's folder: files, or folders with all that is in them.
+  let sources: [String]
+  let testTargets: [String]
+  /// The shortest first: a later one is tried with what the earlier ones have not noticed.
+  let stages: [Stage]
+
+  static let all = [
+    Area(
+      name: "state", module: "DaemonLifecycleState", sources: [""],
+      testTargets: ["StateStoreTests"],
+      stages: [
+        Stage(
+          filter: "StateRecordTests|StateStoreTests/|SavedStateTests",
+          environment: ["FUZZ_INPUTS": "300"]),
+        Stage(
+          filter: "StateStoreTests\\.", skip: "PowerCutTests", environment: ["STATE_KILLS": "40"]),
+      ]),
+    Area(
+      name: "parsers", module: "DaemonSystemd",
+      sources: [
+        "Base64.swift", "Bus/UnitName.swift", "Bytes.swift", "ChildEnvironment.swift",
+        "Credentials.swift", "DescriptorName.swift", "JournalEncoding.swift", "JournalEntry.swift",
+        "JournalField.swift", "JournalLines.swift", "JournalMessageID.swift",
+        "JournalPriority.swift",
+        "MemoryFile.swift", "NotifyAddress.swift", "NotifyField.swift", "NotifyMessage.swift",
+        "PassedDescriptors.swift", "PressureCgroup.swift", "PressureEnvironment.swift",
+        "PressureResource.swift", "Preservation.swift", "ServiceDirectories.swift",
+        "ServiceEnvironment.swift", "ServiceInvocation.swift", "SocketActivation.swift",
+        "StatusText.swift", "UnitJob.swift", "VisibleText.swift",
+      ],
+      testTargets: ["DaemonSystemdTests"],
+      stages: [
+        Stage(
+          filter: "DaemonSystemdTests\\.",
+          skip: "Bus|Fuzz|Generated|Real|Kernel|ChildProcess|Pressure"),
+        Stage(
+          filter: "Fuzz|Generated|BusUnitName|ChildProcess|Pressure|BusSystemd1",
+          environment: ["FUZZ_INPUTS": "3000"]),
+      ]),
+    Area(
+      name: "registry", module: "DaemonLifecycle", sources: ["Registry/"],
+      testTargets: ["ModelTests"], stages: model),
+    Area(
+      name: "machine", module: "DaemonLifecycle", sources: ["Machine/"],
+      testTargets: ["ModelTests"], stages: model),
+  ]
+
+  private static let model = [
+    Stage(
+      filter: "ModelTests\\.", skip: "aLieIsFound|ExplorationTests",
+      environment: ["MACHINE_SCHEDULES": "150", "REGISTRY_SCHEDULES": "1000"]),
+    Stage(
+      filter: "SimulationTests|ExplorationTests",
+      environment: [
+        "MACHINE_SCHEDULES": "5000", "REGISTRY_SCHEDULES": "40000", "EXPLORED_STATES": "1000",
+      ]),
+  ]
+}
