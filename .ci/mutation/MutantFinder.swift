@@ -12,6 +12,8 @@ final class MutantFinder: SyntaxVisitor {
   private var nextNumber: Int
   private(set) var mutants: [Mutant] = []
   private var negated: Set<SyntaxIdentifier> = []
+  /// How many there are of each description, since lines may be alike.
+  private var counts: [String: Int] = [:]
 
   static func mutants(of text: String, _ path: String, from number: Int) -> [Mutant] {
     let parsed = Parser.parse(source: text)
@@ -33,11 +35,14 @@ final class MutantFinder: SyntaxVisitor {
 
   private func add(_ node: some SyntaxProtocol, _ change: String, _ edits: (Int) -> [Mutant.Edit]) {
     let declaration = enclosingDeclaration(node)
+    let count = counts["\(declaration.name): \(change)", default: 0] + 1
+    counts["\(declaration.name): \(change)"] = count
     mutants.append(
       Mutant(
         number: nextNumber, path: path,
         line: converter.location(for: node.positionAfterSkippingLeadingTrivia).line,
-        place: declaration.name, change: change, declaration: declaration.extent,
+        place: declaration.name, change: count > 1 ? "\(change), number \(count)" : change,
+        declaration: declaration.extent,
         edits: edits(nextNumber)))
     nextNumber += 1
   }
@@ -144,6 +149,8 @@ final class MutantFinder: SyntaxVisitor {
 
   override func visit(_ node: ConditionElementSyntax) -> SyntaxVisitorContinueKind {
     switch node.condition {
+    // What follows `while true` is never reached, and the compiler knows.
+    case .expression(let condition) where condition.trimmedDescription == "true": break
     case .expression(let condition): negate(condition)
     case .optionalBinding, .matchingPattern:
       add(node, "never `\(brief(node.condition))`") { number in
@@ -240,7 +247,7 @@ final class MutantFinder: SyntaxVisitor {
   override func visit(_ node: CodeBlockItemListSyntax) -> SyntaxVisitorContinueKind {
     let isValue = node.count == 1 && !isVoidBody(node)
     for item in node where !isValue {
-      guard case .expr(let expression) = item.item, !isKept(expression, in: node) else { continue }
+      guard case .expr(let expression) = item.item, !isKept(expression) else { continue }
       add(expression, "drop `\(brief(expression))`") { number in
         wrap(expression, "if mutantIsNot(\(number)) { ", " }")
       }
@@ -254,6 +261,9 @@ final class MutantFinder: SyntaxVisitor {
     if parent.is(ClosureExprSyntax.self) || parent.is(AccessorBlockSyntax.self) { return false }
     if let function = parent.parent?.as(FunctionDeclSyntax.self) {
       return function.signature.returnClause == nil
+    }
+    if let accessor = parent.parent?.as(AccessorDeclSyntax.self) {
+      return accessor.accessorSpecifier.text != "get"
     }
     if parent.is(SwitchCaseSyntax.self) || parent.parent?.is(IfExprSyntax.self) == true {
       return !isValueOfBranch(parent)
@@ -269,25 +279,48 @@ final class MutantFinder: SyntaxVisitor {
         guard let list = parent.parent?.as(CodeBlockItemListSyntax.self) else { return false }
         return list.count == 1 && !isVoidBody(list)
       }
-      if parent.is(InitializerClauseSyntax.self) || parent.is(ReturnStmtSyntax.self) { return true }
+      if parent.is(InitializerClauseSyntax.self) || parent.is(ReturnStmtSyntax.self)
+        || parent.is(InfixOperatorExprSyntax.self)
+      {
+        return true
+      }
       current = parent
     }
     return false
   }
 
   /// What a body does not compile without.
-  private func isKept(_ expression: ExprSyntax, in list: CodeBlockItemListSyntax) -> Bool {
+  private func isKept(_ expression: ExprSyntax) -> Bool {
     if expression.is(IfExprSyntax.self) || expression.is(SwitchExprSyntax.self) { return true }
-    if let call = expression.as(FunctionCallExprSyntax.self),
-      ["self.init", "super.init", "fatalError"].contains(call.calledExpression.trimmedDescription)
-    {
-      return true
+    if let inner = expression.as(TryExprSyntax.self)?.expression { return isKept(inner) }
+    if let call = expression.as(FunctionCallExprSyntax.self) {
+      return ["self.init", "super.init", "fatalError"].contains(
+        call.calledExpression.trimmedDescription)
     }
     guard let operation = expression.as(InfixOperatorExprSyntax.self),
       operation.operator.is(AssignmentExprSyntax.self)
     else { return false }
-    let isInitializer = list.parent?.parent?.is(InitializerDeclSyntax.self) == true
-    return isInitializer
+    return initializes(operation.leftOperand)
+  }
+
+  /// Whether an assignment may be the first: in an initializer, or to something that was declared without a value.
+  private func initializes(_ target: ExprSyntax) -> Bool {
+    let names = target.tokens(viewMode: .sourceAccurate).map(\.text)
+    var parent = target.parent
+    while let current = parent {
+      if current.is(InitializerDeclSyntax.self) { return true }
+      if let list = current.as(CodeBlockItemListSyntax.self) {
+        for case .decl(let declaration) in list.map(\.item) {
+          guard let bindings = declaration.as(VariableDeclSyntax.self)?.bindings else { continue }
+          for binding in bindings where binding.initializer == nil {
+            let declared = binding.pattern.tokens(viewMode: .sourceAccurate).map(\.text)
+            if declared.contains(where: { $0 != "(" && names.contains($0) }) { return true }
+          }
+        }
+      }
+      parent = current.parent
+    }
+    return false
   }
 
   // MARK: Bodies

@@ -77,7 +77,7 @@ for area in Area.all {
     let text = try String(contentsOfFile: path, encoding: .utf8)
     var mutants = MutantFinder.mutants(of: text, path, from: nextNumber)
     nextNumber += mutants.count
-    mutants.removeAll { refused.contains("\($0.number) \($0.key)") }
+    mutants.removeAll { refused.contains($0.key) }
     files.append(MutatedFile(path: path, text: Array(text.utf8), mutants: mutants))
   }
 }
@@ -109,7 +109,7 @@ func removeCulprits(_ log: String) -> Bool {
   }
   for index in files.indices {
     for mutant in files[index].mutants where wrong.contains(mutant.number) {
-      refused.insert("\(mutant.number) \(mutant.key)")
+      refused.insert(mutant.key)
     }
     files[index].mutants.removeAll { wrong.contains($0.number) }
   }
@@ -123,10 +123,10 @@ while true {
   try writeMutants()
   guard let log = try tree.compile() else { break }
   guard removeCulprits(log) else { fail("The mutants do not compile:\n\(log.suffix(3000))") }
+  try refused.sorted().joined(separator: "\n").write(
+    toFile: refusedPath, atomically: true, encoding: .utf8)
   say("The compiler refuses \(refused.count) so far.")
 }
-try refused.sorted().joined(separator: "\n").write(
-  toFile: refusedPath, atomically: true, encoding: .utf8)
 
 // MARK: Running
 
