@@ -25,7 +25,9 @@ struct Area {
           filter: "StateRecordTests|StateStoreTests/|SavedStateTests",
           environment: ["FUZZ_INPUTS": "300"]),
         Stage(
-          filter: "StateStoreTests\\.", skip: "PowerCutTests", environment: ["STATE_KILLS": "40"]),
+          filter: "StateStoreTests\\.", skip: "PowerCutTests|FaultTests",
+          environment: ["FUZZ_INPUTS": "300", "STATE_KILLS": "20"]),
+        Stage(filter: "FaultTests"),
       ]),
     Area(
       name: "parsers", module: "DaemonSystemd",
@@ -47,6 +49,7 @@ struct Area {
           skip: "Bus|Fuzz|Generated|Real|Kernel|ChildProcess|Pressure"),
         Stage(
           filter: "Fuzz|Generated|BusUnitName|ChildProcess|Pressure|BusSystemd1",
+          skip: "BusValueFuzz|PressureKernel",
           environment: ["FUZZ_INPUTS": "3000"]),
       ]),
     Area(
@@ -59,12 +62,16 @@ struct Area {
 
   private static let model = [
     Stage(
-      filter: "ModelTests\\.", skip: "aLieIsFound|ExplorationTests",
-      environment: ["MACHINE_SCHEDULES": "150", "REGISTRY_SCHEDULES": "1000"]),
-    Stage(
-      filter: "SimulationTests|ExplorationTests",
+      filter: "ModelTests\\.",
+      skip:
+        "aLieIsFound|theSameSeed|theSimulationNotices|asAListOfGroups|asASortedArray|asADictionary",
       environment: [
-        "MACHINE_SCHEDULES": "5000", "REGISTRY_SCHEDULES": "40000", "EXPLORED_STATES": "1000",
+        "MACHINE_SCHEDULES": "200", "REGISTRY_SCHEDULES": "1000", "EXPLORED_STATES": "200",
+      ]),
+    Stage(
+      filter: "ModelTests\\.", skip: "aLieIsFound|theSameSeed|theSimulationNotices",
+      environment: [
+        "MACHINE_SCHEDULES": "4000", "REGISTRY_SCHEDULES": "10000", "EXPLORED_STATES": "1000",
       ]),
   ]
 }

@@ -154,7 +154,7 @@ func timeLimit(of stage: Area.Stage) -> Duration {
     }
     let time = ContinuousClock.now - began
     say("  \(stage.filter ?? "all tests"): \(time) without a mutant")
-    return time * 4 + .seconds(10)
+    return time * 3 + .seconds(5)
   }
 }
 
