@@ -7,6 +7,10 @@ import Testing
     String(decoding: try NotifyMessage(fields, descriptorCount: descriptors).bytes, as: UTF8.self)
   }
 
+  /// One attosecond over 999,999 microseconds.
+  private static let nearlyASecond = Duration(
+    secondsComponent: 0, attosecondsComponent: 999_999_000_000_000_001)
+
   /// As long as one of D-Bus may be: 255 bytes.
   private static let longName = "a." + String(repeating: "x", count: 253)
 
@@ -22,7 +26,7 @@ import Testing
       .extendTimeout(.seconds(18_446_744_073_709) + .microseconds(551_614)),
       "EXTEND_TIMEOUT_USEC=18446744073709551614"
     ),
-    (.extendTimeout(.nanoseconds(999_999_001)), "EXTEND_TIMEOUT_USEC=1000000"),
+    (.extendTimeout(nearlyASecond), "EXTEND_TIMEOUT_USEC=1000000"),
     (.watchdog, "WATCHDOG=1"),
     (.watchdogTrigger, "WATCHDOG=trigger"),
     (.watchdogPeriod(.seconds(3)), "WATCHDOG_USEC=3000000"),
