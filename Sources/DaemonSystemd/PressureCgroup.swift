@@ -5,11 +5,13 @@ enum PressureCgroup {
   /// The folders that may be it, the likeliest first; none without a unified hierarchy. A container may see its own group
   /// as the root of all; elsewhere that is the whole machine, which is what is watched where the group can't be.
   static func folders() throws(SystemdError) -> [String] {
+    try folders(inCgroupFile: readProcFile("/proc/self/cgroup"))
+  }
+
+  static func folders(inCgroupFile bytes: [UInt8]) throws(SystemdError) -> [String] {
     let root = "/sys/fs/cgroup"
     // "/.." is where a control group outside of this process's namespace begins.
-    guard let path = try path(inCgroupFile: readProcFile("/proc/self/cgroup")),
-      !path.hasPrefix("/..")
-    else { return [] }
+    guard let path = try path(inCgroupFile: bytes), !path.hasPrefix("/..") else { return [] }
     return path == "/" ? [root] : [root + path, root]
   }
 

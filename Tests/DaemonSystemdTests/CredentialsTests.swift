@@ -38,10 +38,10 @@ import Testing
     try withDirectory { credentials, path in
       mkfifo(path + "/fifo", 0o600)
       mkdir(path + "/directory", 0o700)
-      let big = [UInt8](repeating: 1, count: Credentials.maximumSize)
+      let big = [UInt8](repeating: 1, count: 1_048_576)
       try Data(big).write(to: URL(fileURLWithPath: path + "/big"))
       try Data(big + [1]).write(to: URL(fileURLWithPath: path + "/huge"))
-      #expect(try credentials.data(named: "big")?.count == Credentials.maximumSize)
+      #expect(try credentials.data(named: "big") == big)
       for name in ["fifo", "directory", "huge"] {
         #expect(throws: SystemdError.self) { try credentials.data(named: name) }
       }

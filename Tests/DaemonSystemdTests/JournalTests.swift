@@ -164,6 +164,17 @@ final class Lines: Sendable {
     #expect(fields.last == JournalParser.Field(name: "FIELDS_OMITTED", value: Array("234".utf8)))
   }
 
+  @Test func asManyFieldsAsThereMayBeAreAllSent() throws {
+    let field = try JournalField("F", "")
+    let all = Array(repeating: field, count: JournalEntry.maximumFields)
+    let entry = JournalEntry("x", .info, fields: all)
+    let fields = try JournalParser.fields(of: JournalEncoding.bytes(of: entry, identifier: nil))
+    #expect(fields.map(\.name) == ["MESSAGE", "PRIORITY"] + all.map(\.name))
+    let longer = JournalEntry("x", .info, fields: all + [field])
+    let sent = try JournalParser.fields(of: JournalEncoding.bytes(of: longer, identifier: nil))
+    #expect(sent.last == JournalParser.Field(name: "FIELDS_OMITTED", value: Array("1".utf8)))
+  }
+
   // MARK: A journal that does not keep up, or is away
 
   @Test func aFullJournalIsNotWaitedForAndTheDroppedAreSaid() throws {

@@ -7,6 +7,13 @@ import Testing
     String(decoding: try NotifyMessage(fields, descriptorCount: descriptors).bytes, as: UTF8.self)
   }
 
+  /// One attosecond over 999,999 microseconds.
+  private static let nearlyASecond = Duration(
+    secondsComponent: 0, attosecondsComponent: 999_999_000_000_000_001)
+
+  /// As long as one of D-Bus may be: 255 bytes.
+  private static let longName = "a." + String(repeating: "x", count: 253)
+
   private static let lines: [(NotifyField, String)] = [
     (.ready, "READY=1"),
     (.stopping, "STOPPING=1"),
@@ -15,11 +22,17 @@ import Testing
     (.status(""), "STATUS="),
     (.extendTimeout(.milliseconds(1500)), "EXTEND_TIMEOUT_USEC=1500000"),
     (.extendTimeout(.nanoseconds(1)), "EXTEND_TIMEOUT_USEC=1"),
+    (
+      .extendTimeout(.seconds(18_446_744_073_709) + .microseconds(551_614)),
+      "EXTEND_TIMEOUT_USEC=18446744073709551614"
+    ),
+    (.extendTimeout(nearlyASecond), "EXTEND_TIMEOUT_USEC=1000000"),
     (.watchdog, "WATCHDOG=1"),
     (.watchdogTrigger, "WATCHDOG=trigger"),
     (.watchdogPeriod(.seconds(3)), "WATCHDOG_USEC=3000000"),
     (.watchdogPeriod(.zero), "WATCHDOG_USEC=0"),
-    (.errno(2), "ERRNO=2"),
+    (.errno(0), "ERRNO=0"),
+    (.errno(4095), "ERRNO=4095"),
     (
       .busError("org.freedesktop.DBus.Error.TimedOut"),
       "BUSERROR=org.freedesktop.DBus.Error.TimedOut"
@@ -28,10 +41,12 @@ import Testing
       .varlinkError("org.varlink.service.InvalidParameter"),
       "VARLINKERROR=org.varlink.service.InvalidParameter"
     ),
+    (.busError(longName), "BUSERROR=\(longName)"),
+    (.exitStatus(0), "EXIT_STATUS=0"),
     (.exitStatus(255), "EXIT_STATUS=255"),
     (.notifyAccess(.all), "NOTIFYACCESS=all"),
     (.restartReset, "RESTART_RESET=1"),
-    (.mainPID(4242), "MAINPID=4242"),
+    (.mainPID(2), "MAINPID=2"),
     (.removeDescriptors(name: "c1"), "FDSTOREREMOVE=1\nFDNAME=c1"),
     (.custom(name: "X_EXAMPLE_LEVEL", value: "a=b"), "X_EXAMPLE_LEVEL=a=b"),
   ]
@@ -83,15 +98,23 @@ import Testing
     ([.storeDescriptors(name: "ä", polled: true)], 1),
     ([.removeDescriptors(name: String(repeating: "x", count: 256))], 0),
     ([.errno(-1)], 0),
+    ([.errno(4096)], 0),
+    ([.exitStatus(-1)], 0),
     ([.exitStatus(256)], 0),
     ([.extendTimeout(.zero)], 0),
     ([.extendTimeout(.seconds(-1))], 0),
     ([.extendTimeout(.seconds(Int64.max))], 0),
+    // 2^64 - 1 microseconds, which systemd takes for infinity.
+    ([.extendTimeout(.seconds(18_446_744_073_709) + .microseconds(551_615))], 0),
     ([.busError("no dots")], 0),
+    ([.busError("nodots")], 0),
+    ([.busError("org..example")], 0),
+    ([.busError(longName + "x")], 0),
     ([.busError("org.example\nREADY=1")], 0),
     ([.varlinkError("")], 0),
     ([.custom(name: "X_A", value: "1\nREADY=1")], 0),
     ([.custom(name: "X_A", value: "1\0")], 0),
+    ([.custom(name: "X_A", value: "1\u{7f}")], 0),
     ([.custom(name: "READY", value: "1")], 0),
     ([.custom(name: "BARRIER", value: "1")], 0),
     ([.custom(name: "x_a", value: "1")], 0),
@@ -146,8 +169,10 @@ import Testing
     #expect(message.hasPrefix("X_A=\(value)\nSTATUS=s"))
     // room for "STATUS=" alone, which would clear it
     let full = String(repeating: "x", count: 4084)
-    #expect(throws: SystemdError.self) {
-      try text([.status("s"), .custom(name: "X_A", value: full)])
+    let noRoom = SystemdError.invalidArgument(
+      "The other fields leave no room for STATUS=. Send it in a message of its own.")
+    for value in [full, full + "x"] {
+      #expect(throws: noRoom) { try text([.status("s"), .custom(name: "X_A", value: value)]) }
     }
     #expect(try text([.status(""), .custom(name: "X_A", value: full)]).utf8.count == 4096)
   }

@@ -1,5 +1,6 @@
 import CLinux
 import DaemonLifecycleTesting
+import TestSupport
 import Testing
 
 @testable import DaemonSystemd
@@ -51,6 +52,23 @@ import Testing
     #expect(try passed?.closeRemaining() == ["a", "b"])
     #expect(passed?.names.isEmpty == true)
     passed = nil
+  }
+
+  @Test func whatNobodyTakesIsClosedWithTheObject() async throws {
+    var ends: [Int32] = [0, 0]
+    try #require(socketpair(AF_UNIX, CLINUX_SOCK_STREAM | CLINUX_SOCK_CLOEXEC, 0, &ends) == 0)
+    let (ours, theirs) = (ends[0], ends[1])
+    defer { close(ours) }
+    let hasHungUp = {
+      var byte: UInt8 = 0
+      return recv(ours, &byte, 1, Int32(MSG_DONTWAIT)) == 0
+    }
+    var passed: PassedDescriptors? = try PassedDescriptors(duplicating: [(theirs, "peer")])
+    close(theirs)
+    #expect(passed?.names == ["peer"] && !hasHungUp())
+    passed = nil
+    // A child that another test is starting may have it for a moment longer.
+    try await eventually { hasHungUp() }
   }
 
   @Test func unknownNamesAreForgottenByTheManager() throws {

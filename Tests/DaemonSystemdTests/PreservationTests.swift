@@ -64,6 +64,7 @@ import Testing
     #expect(try first.preserve(pair.ours, named: "c1") == .sent)
     #expect(try first.preserve([1, 2, 3], named: "state") == .sent)
     try first.barrier()
+    #expect(manager.service.barriers == 1)
 
     let second = try run()
     #expect(second.names() == ["c1", "state"] && second.names(prefix: "c") == ["c1"])
@@ -177,6 +178,22 @@ import Testing
     return OwnedDescriptor(owning: ends[0])
   }
 
+  /// 64 MiB, and of the name what the kernel allows, so that the error is ours.
+  @Test func aMemoryFilesLimits() throws {
+    #expect(OwnedDescriptor.memoryLimit == 67_108_864)
+    let longest = String(repeating: "x", count: 249)
+    #expect(try OwnedDescriptor.memory(named: longest, [1]).memoryBytes() == [1])
+    #expect(throws: SystemdError.self) {
+      try OwnedDescriptor.memory(named: longest + "x", []).memoryBytes()
+    }
+  }
+
+  @Test func bytesMayHaveTheLongestNameOfADescriptor() throws {
+    let name = String(repeating: "x", count: 255)
+    #expect(try run().preserve([1], named: name) == .sent)
+    #expect(try run().preservedBytes(named: name) == [1])
+  }
+
   @Test func aLargeStateComesBackWhole() throws {
     let bytes = (0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 31 >> 3) }
     try run().preserve(bytes, named: "state")
@@ -184,6 +201,20 @@ import Testing
   }
 
   // MARK: Places
+
+  @Test func oneIsPreservedWhereThereIsOnePlace() throws {
+    let manager = try FakeServiceManager(descriptorStoreLimit: 1)
+    let preservation = Preservation(
+      passed: try PassedDescriptors(duplicating: []),
+      store: try DescriptorStore(ServiceEnvironment(manager.environment)))
+    #expect(preservation.room == 1)
+    for byte in [1, 2] as [UInt8] {
+      #expect(try preservation.preserve([byte], named: "a") == .sent)
+    }
+    #expect(preservation.room == 0)
+    #expect(try preservation.barrier() == .sent)
+    #expect(throws: SystemdError.self) { try preservation.preserve([1], named: "b") }
+  }
 
   @Test func oneTooManyIsAnErrorAndNotADrop() throws {
     let first = try run()

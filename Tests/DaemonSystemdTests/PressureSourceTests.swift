@@ -59,6 +59,23 @@ import Testing
     #expect(try PressureCgroup.path(inCgroupFile: []) == nil)
   }
 
+  @Test(arguments: [
+    ("0::/a.slice/b\n", ["/sys/fs/cgroup/a.slice/b", "/sys/fs/cgroup"]),
+    ("0::/\n", ["/sys/fs/cgroup"]), ("0::/../b\n", []), ("1:cpu:/a\n", []),
+  ])
+  func theGroupsOwnFolderIsLikelierThanTheRoot(file: String, folders: [String]) throws {
+    #expect(try PressureCgroup.folders(inCgroupFile: Self.bytes(file)) == folders)
+  }
+
+  @Test func theFoldersAreThoseOfThisProcess() throws {
+    let file = try readProcFile("/proc/self/cgroup")
+    #expect(try PressureCgroup.folders() == PressureCgroup.folders(inCgroupFile: file))
+  }
+
+  @Test func aFileOfTheKernelsIsReadWhole() throws {
+    #expect(try readProcFile("/proc/sys/kernel/ostype") == Self.bytes("Linux\n"))
+  }
+
   @Test(arguments: ["0::", "0::a", "0:", "x::/", ":cpu:/", "\0"])
   func aMalformedCgroupFileIsSaid(text: String) {
     #expect(throws: SystemdError.self) {

@@ -105,13 +105,15 @@ import Testing
   @Test func base64IsReadStrictly() {
     let good: [(String, String)] = [
       ("", ""), ("Zg==", "f"), ("Zm8=", "fo"), ("Zm9v", "foo"), ("Zm9v\nYmFy", "foobar"),
-      ("/+8=", "\u{ff}\u{ef}"),
+      ("\t\n\u{b}\u{c}\r Zg==", "f"),
+      ("/+8=", "\u{ff}\u{ef}"), ("AZaz", "\u{1}\u{96}\u{b3}"), ("09+/", "\u{d3}\u{df}\u{bf}"),
     ]
     for (text, bytes) in good {
       #expect(decodeBase64(text.utf8) == bytes.unicodeScalars.map { UInt8($0.value) })
     }
     for text in [
       "Zg", "Zg=", "Zg===", "Zh==", "Zm9=", "Z", "Zm=v", "=", "Zm9v!", "Zm9v-_==", "====",
+      "Zm9v\u{8}", "Zm9v\u{e}", "Zm9v\u{1f}", "Zm9@", "Zm9[", "Zm9`", "Zm9{", "Zm9:", "Zm9,",
     ] {
       #expect(decodeBase64(text.utf8) == nil, "\(text)")
     }
@@ -126,7 +128,7 @@ import Testing
   @Test func theFirstOfTwoCountsAndWhatIsNotTextIsAProblem() {
     let lines: [[UInt8]] = [
       Array("A=1".utf8), Array("A=2".utf8), Array("NONE".utf8), Array("B=x=y".utf8),
-      Array("C=".utf8) + [0xff],
+      Array("C=".utf8) + [0xff], Array("D=ä\u{7f}".utf8),
     ]
     var pointers =
       lines.map { line in strdup(line.map { CChar(truncatingIfNeeded: $0) } + [0]) } + [nil]
@@ -134,7 +136,7 @@ import Testing
     let environment = pointers.withUnsafeMutableBufferPointer {
       ServiceEnvironment(reading: $0.baseAddress)
     }
-    #expect(environment.variables == ["A": "1", "B": "x=y", "C": "\u{fffd}"])
+    #expect(environment.variables == ["A": "1", "B": "x=y", "C": "\u{fffd}", "D": "ä\u{7f}"])
     #expect(
       environment.problems == [
         .malformedVariable(name: "C", value: "\u{fffd}", reason: "is not UTF-8")
@@ -176,7 +178,8 @@ import Testing
   }
 
   @Test func thisProcesssInodeIsOneThatOnlyItHas() throws {
-    guard let inode = ServiceEnvironment([:]).processInode else { return }  // a kernel before 6.9
+    var inode: UInt64 = 0
+    guard clinux_own_pidfd_inode(&inode) == 0 else { return }  // a kernel before 6.9
     #expect(ServiceEnvironment([:]).processInode == inode)
     let pid = String(getpid())
     let names = { (id: UInt64) throws -> [String] in

@@ -45,6 +45,43 @@ import Testing
     #expect(machine.stop.budget?.end == end.advanced(by: .seconds(60)))
   }
 
+  private func facts(
+    _ input: LifecycleMachine.Input, _ machine: inout LifecycleMachine
+  ) -> [LifecycleFact] {
+    var effects = Effects()
+    machine.handle(input, at: at(0), &effects)
+    for start in effects.starts { _ = machine.move(start.call, to: .begun) }
+    return effects.messages.compactMap { if case .fact(let fact) = $0 { fact } else { nil } }
+  }
+
+  /// Its timer runs while the daemon starts, and while it reloads.
+  @Test func moreTimeForAHookOfAReloadIsAskedOfTheServiceManager() throws {
+    var machine = machine()
+    let save = try #require(starts(.event(.init(.reload)), &machine).first)
+    let told = facts(.extend(save, by: .seconds(60)), &machine)
+    #expect(told.contains { if case .extended = $0 { true } else { false } })
+  }
+
+  @Test func whatATerminationHasCutIsReportedAsOvertaken() throws {
+    var machine = machine()
+    let save = try #require(starts(.event(.init(.reload)), &machine).first)
+    _ = facts(.event(.init(.terminate)), &machine)
+    let reports = facts(.ended(save, .completed), &machine).compactMap { fact in
+      if case .ended(.reload, let report, _, _) = fact { report.isOvertaken } else { nil }
+    }
+    #expect(reports == [true])
+  }
+
+  /// What fits is nothing to warn of.
+  @Test func aDrainThatFitsIsBegunWithoutAWord() {
+    var configuration = LifecycleConfiguration()
+    configuration.stopDelay = .seconds(3)
+    var machine = LifecycleMachine(.init(configuration: configuration), state: .foreground)
+    let told = facts(.event(.init(.terminate)), &machine)
+    #expect(told.contains { if case .draining(_, .seconds(3)) = $0 { true } else { false } })
+    #expect(!told.contains { if case .warning = $0 { true } else { false } })
+  }
+
   /// The outer hook's time is all that there is for its post.
   @Test func moreTimeThatANestedHookCannotGetDoesNotExtendTheStop() throws {
     var machine = machine()

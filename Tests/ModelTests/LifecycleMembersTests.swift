@@ -14,9 +14,10 @@ import Testing
 
   private static let questions: [@Sendable (ObserverProgress) -> Bool] = [
     { _ in true }, { $0.reachedState == .launching }, { $0.reachedState == .foreground },
-    { $0.reachedState == .background }, { $0.isBusy }, { $0.isSuspended && !$0.isBusy },
-    { $0.launchFailed }, { $0.shouldReceive(.kind(.didFinishLaunching)) },
-    { $0.shouldReceive(.kind(.shouldSaveState)) },
+    { $0.reachedState == .background }, { $0.isBusy }, { $0.isSuspended },
+    { $0.isSuspended && !$0.isBusy }, { $0.launchFailed },
+    { $0.shouldReceive(NotificationKind.didFinishLaunching.row.change) },
+    { $0.shouldReceive(NotificationKind.shouldSaveState.row.change) },
   ]
 
   @Test(arguments: 0..<6) func asASortedArray(part: UInt64) {

@@ -336,6 +336,16 @@ private func constants(
     #expect(!health.isChecking)
   }
 
+  /// Where no thread was to be had for it, the next tick asks.
+  @Test mutating func theExecutorsAreAskedUntilTheyHaveBeen() {
+    let round = health.begin(at: at(0), asksMainActor: false)!
+    #expect(health.unasked == round)
+    health.asked(round + 1)
+    #expect(health.unasked == round)
+    health.asked(round)
+    #expect(health.unasked == nil)
+  }
+
   @Test mutating func aProblemIsTheVerdict() {
     let round = health.begin(at: at(0), asksMainActor: false)!
     _ = health.receive(.pool, round: round, at: at(0))
@@ -370,6 +380,42 @@ private func constants(
     #expect(isForgiven)
     let isForgivenAgain = health.forgive(.zero, at: at(40))
     #expect(!isForgivenAgain)
+  }
+}
+
+@Suite struct EffectsTests {
+  private static let kinds: [@Sendable (inout Effects) -> Void] = [
+    { $0.exitsWith = 143 }, { $0.removed = [ObserverID(value: 1)] },
+    { $0.withdrawn = [call] }, { $0.publish(.recovered) }, { $0.healthRound = 1 },
+    { $0.cancelsBody = true }, { $0.cancels = [call] }, { $0.released = [1] },
+    { $0.isOverdue = true },
+  ]
+  private static let call: CallID = {
+    var calls = Calls()
+    let time = CallTime(deadline: at(1), grace: .zero)
+    let id = calls.open(constants())
+    return calls.begin(Call(of: constants(), in: id, subscriber(1), began: at(0), time: time))
+  }()
+
+  @Test func eachKindAloneIsMoreThanAStart() {
+    for kind in Self.kinds {
+      var effects = Effects()
+      kind(&effects)
+      let hasMore = effects.hasMoreThanStarts
+      effects.removeAll()
+      let hasMoreAfterwards = effects.hasMoreThanStarts
+      #expect(hasMore && !hasMoreAfterwards)
+    }
+  }
+
+  @Test func startsAreThoseOfOneInput() {
+    var effects = Effects()
+    effects.starts.append(
+      .init(call: Self.call, observer: ObserverID(value: 1), hook: 0, delivery: constants()))
+    let hasMore = effects.hasMoreThanStarts
+    effects.removeAll()
+    let starts = effects.starts
+    #expect(!hasMore && starts.isEmpty)
   }
 }
 

@@ -1,3 +1,4 @@
+import CLinux
 import Synchronization
 import TestSupport
 import Testing
@@ -29,7 +30,43 @@ import Testing
     #expect(steps.last?.1 == false)
   }
 
-  static let schedules = 100_000
+  private func launched(_ id: ObserverID) -> LifecycleRegistry {
+    var registry = LifecycleRegistry()
+    registry.add(id, phase: .standard)
+    _ = registry.receive(LifecycleEvent(.launch))
+    while registry.next() != nil {
+      registry.reached(id)
+      registry.finishStep()
+    }
+    return registry
+  }
+
+  /// The third signal: not even the pause, which the observer has not had.
+  @Test func afterAnAbortNothingIsDelivered() {
+    var registry = launched(ObserverID(value: 1))
+    _ = registry.receive(LifecycleEvent(.terminate))
+    registry.abort()
+    let hasNext = registry.next() != nil
+    #expect(!hasNext && registry.state == .terminated)
+  }
+
+  /// The wait for the body is a step of the end, and no notification.
+  @Test func theBodysEndIsSentToNobody() {
+    let id = ObserverID(value: 1)
+    var registry = launched(id)
+    _ = registry.receive(LifecycleEvent(.terminate))
+    var receivers: [Int] = []
+    while let plan = registry.next() {
+      if case .bodyEnds = plan.step { receivers.append(plan.audience.members.count) }
+      for member in plan.audience.members { registry.reached(member) }
+      registry.finishStep()
+    }
+    #expect(receivers == [0])
+  }
+
+  /// REGISTRY_SCHEDULES says how many.
+  static let schedules =
+    getenv("REGISTRY_SCHEDULES").flatMap { Int(String(cString: $0)) } ?? 100_000
 
   @Test(arguments: 0..<4) func everyScheduleKeepsEveryInvariant(part: Int) {
     let count = Self.schedules / 4

@@ -168,4 +168,42 @@ import Testing
     #expect(try await other.value)
     #expect(try saved.store.load()?.bytes == [1])
   }
+
+  /// How the two ended who waited for the first save and shared the second, which fails with `error`.
+  private func ends(
+    _ error: @escaping @Sendable () -> any Error
+  ) async throws -> [Result<Bool, any Error>] {
+    let (released, release) = AsyncStream.makeStream(of: Void.self)
+    let value = value
+    let saved = SavedState(lifecycle: mock, store: try StateStore(memory: memory)) {
+      let bytes = value.bytes()
+      if value.asked == 1 { for await _ in released { break } }
+      if value.asked == 2 { throw error() }
+      return bytes
+    }
+    let first = Task { try await saved.save() }
+    try await eventually { value.asked == 1 }
+    let sharers = (0..<2).map { _ in Task { try await saved.save() } }
+    try await eventually { saved.waitingForTesting >= 2 }
+    release.yield()
+    _ = try await first.value
+    return [await sharers[0].result, await sharers[1].result]
+  }
+
+  /// Nobody tries again what has failed for all.
+  @Test func aFailureIsAllTheirsWhoShareTheSave() async throws {
+    struct NotNow: Error {}
+    for end in try await ends({ NotNow() }) { #expect(throws: NotNow.self) { try end.get() } }
+    #expect(value.asked == 2)
+  }
+
+  /// Of two who share a save the one is cancelled that makes it: the other makes one of its own.
+  @Test func aCancelledSharerLeavesTheSaveToTheOther() async throws {
+    let ends = try await ends {
+      withUnsafeCurrentTask { $0?.cancel() }
+      return CancellationError()
+    }
+    #expect(ends.count { (try? $0.get()) != nil } == 1)
+    #expect(value.asked == 3)
+  }
 }

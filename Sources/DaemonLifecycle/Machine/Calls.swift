@@ -11,7 +11,7 @@ struct Calls: Sendable {
   private var room: [CallID] = []
   /// Abandoned calls that have not ended, by observer; the body's by `nil`. No list is empty.
   private(set) var unfinished: [ObserverID?: [CallID]] = [:]
-  /// The wait for the body of `run`, until the body has ended.
+  /// The wait for the body of `run`: a handle that is outdated once the body has ended.
   private(set) var body: CallID?
 
   // MARK: Deliveries
@@ -86,7 +86,6 @@ struct Calls: Sendable {
   /// It has ended, or will not begin: its handle is outdated from now on. `nil` where it was before.
   mutating func end(_ id: CallID) -> Call? {
     guard let call = calls.remove(id) else { return nil }
-    if call.subscriber == nil { body = nil }
     if call.isAbandoned {
       unfinished[call.observer]?.removeAll { $0 == id }
       if unfinished[call.observer]?.isEmpty == true { unfinished[call.observer] = nil }

@@ -16,11 +16,8 @@ struct LifecycleMembers: Sendable {
     /// Its launch went wrong: it receives no more, least of all that it should save what it never restored.
     var launchFailed = false
 
-    /// Whether a step is for it: those that change where it is, only from there. One that was not notified of
-    /// the launch has nothing to pause, save or close.
-    func shouldReceive(_ step: LifecycleStep) -> Bool { shouldReceive(step.change) }
-
-    /// The same for what a step changes, which takes some time to look up.
+    /// Whether a step with this change is for it: those that change where it is, only from there. One that was not
+    /// notified of the launch has nothing to pause, save or close.
     func shouldReceive(_ change: NotificationKind.Change) -> Bool {
       switch change {
       case .state(_, let earlier):

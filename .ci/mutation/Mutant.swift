@@ -1,0 +1,117 @@
+/// One change to a source file that its tests should notice, behind a switch.
+struct Mutant {
+  /// A part of what the switch consists of, at offsets of the original file's UTF-8.
+  enum Edit {
+    /// Goes before the extent.
+    case before(Range<Int>, String)
+    /// Goes after the extent.
+    case after(Range<Int>, String)
+    /// Takes the extent's place.
+    case instead(Range<Int>, String)
+  }
+
+  /// Which value of the switch is it.
+  let number: Int
+  let path: String
+  let line: Int
+  /// The declaration that it is in.
+  let place: String
+  /// What is changed, and into what.
+  let change: String
+  /// What it is part of when the compiler complains about a line without mutants.
+  let declaration: Range<Int>
+  let edits: [Edit]
+
+  /// What it is recognised by, wherever in the file its line moves to.
+  var key: String { "\(path): \(place): \(change)" }
+  var description: String { "\(path):\(line): \(place): \(change)" }
+}
+
+/// A source file, and what is tried with it.
+struct MutatedFile {
+  let path: String
+  let text: [UInt8]
+  var mutants: [Mutant]
+
+  /// The file with the switches of all its mutants. It has as many lines as the original one.
+  var instrumented: [UInt8] {
+    var result: [UInt8] = []
+    var offset = 0
+    for piece in pieces {
+      result += text[offset..<max(offset, piece.offset)]
+      result += Array(piece.text.utf8)
+      offset = max(offset, piece.offset + piece.replaced)
+    }
+    return result + text[offset...]
+  }
+
+  private struct Piece {
+    let offset: Int
+    let replaced: Int
+    let text: String
+    /// Where several begin at one offset: ends before beginnings, inner ends first, outer beginnings first.
+    let order: (Int, Int, Int)
+  }
+
+  private var pieces: [Piece] {
+    mutants.flatMap { mutant in
+      mutant.edits.map { edit in
+        switch edit {
+        case .before(let extent, let text):
+          Piece(
+            offset: extent.lowerBound, replaced: 0, text: text,
+            order: (1, -extent.upperBound, mutant.number))
+        case .after(let extent, let text):
+          Piece(
+            offset: extent.upperBound, replaced: 0, text: text,
+            order: (0, -extent.lowerBound, -mutant.number))
+        case .instead(let extent, let text):
+          Piece(
+            offset: extent.lowerBound, replaced: extent.count, text: text,
+            order: (2, 0, mutant.number))
+        }
+      }
+    }
+    .sorted {
+      ($0.offset, $0.order.0, $0.order.1, $0.order.2) < (
+        $1.offset, $1.order.0, $1.order.1, $1.order.2
+      )
+    }
+  }
+}
+
+/// What the switches call, for each module a file of its own. The number of the mutant that is on is read once.
+let switches = """
+  import CLinux
+
+  private let chosen = getenv("MUTANT").flatMap { Int(String(cString: $0)) } ?? 0
+
+  func mutantIs(_ number: Int) -> Bool { chosen == number }
+  func mutantIsNot(_ number: Int) -> Bool { chosen != number }
+  func mutantNot(_ number: Int, _ value: Bool) -> Bool { value != (chosen == number) }
+  func mutantLess<T: Comparable>(_ number: Int, _ a: T, _ b: T) -> Bool {
+    chosen == number ? a <= b : a < b
+  }
+  func mutantLessOrEqual<T: Comparable>(_ number: Int, _ a: T, _ b: T) -> Bool {
+    chosen == number ? a < b : a <= b
+  }
+  func mutantMore<T: Comparable>(_ number: Int, _ a: T, _ b: T) -> Bool {
+    chosen == number ? a >= b : a > b
+  }
+  func mutantMoreOrEqual<T: Comparable>(_ number: Int, _ a: T, _ b: T) -> Bool {
+    chosen == number ? a > b : a >= b
+  }
+  func mutantAnd(
+    _ number: Int, _ a: Bool, _ b: @autoclosure () throws -> Bool
+  ) rethrows -> Bool {
+    chosen == number ? try a || b() : try a && b()
+  }
+  func mutantOr(
+    _ number: Int, _ a: Bool, _ b: @autoclosure () throws -> Bool
+  ) rethrows -> Bool {
+    chosen == number ? try a && b() : try a || b()
+  }
+  func mutantLiteral<T: ExpressibleByIntegerLiteral>(_ number: Int, _ value: T, _ other: T) -> T {
+    chosen == number ? other : value
+  }
+  """
