@@ -112,6 +112,7 @@ import Testing
     try await eventually { mocks.allSatisfy { $0.core.executor.threadCount == 0 } }
     // And they go on where they were.
     for mock in mocks { try await mock.send(.sigusr1) }
-    #expect(log.all.count == 50)
+    // Optimized, the first mocks may be gone by now.
+    #expect(log.all.count { $0 == "saved" } == 50)
   }
 }

@@ -152,13 +152,12 @@ let blockers: @Sendable ([String]) async throws -> Void = { arguments in
   let lifecycle = LifecycleSubject(
     configuration:
       .init(
-        hookDeadline: .milliseconds(250), cancellationGrace: .milliseconds(50),
-        stopTimeout: .seconds(60)))
+        cancellationGrace: .milliseconds(50), stopTimeout: .seconds(60)))
   let count = Int(arguments.first ?? "") ?? 20
   let healthy = Logger("healthy")
   let all = (0..<count).map { _ in BlockingObserver() }
   lifecycle.addObserver(healthy)
-  for observer in all { lifecycle.addObserver(observer) }
+  for observer in all { lifecycle.addObserver(observer, deadline: .milliseconds(250)) }
   let result = try await lifecycle.run()
   say("threads \(threadCount())")
   withExtendedLifetime((all, healthy)) {}
@@ -214,13 +213,13 @@ let hang: @Sendable ([String]) async throws -> Void = { arguments in
   let lifecycle = LifecycleSubject(
     configuration:
       .init(
-        hookDeadline: arguments.contains("slow") ? .seconds(20) : .milliseconds(300),
-        cancellationGrace: .milliseconds(200), stopTimeout: .seconds(60),
-        escalationDelay: .zero))
+        cancellationGrace: .milliseconds(200), stopTimeout: .seconds(60), escalationDelay: .zero))
   let saver = Logger("saver")
   let hanging = HangingObserver(blocks: arguments.contains("blocking"))
   lifecycle.addObserver(saver)
-  lifecycle.addObserver(hanging)
+  // Its own, since on a slow machine a launch's hook takes a while.
+  let deadline = arguments.contains("slow") ? Duration.seconds(20) : .milliseconds(300)
+  lifecycle.addObserver(hanging, deadline: deadline)
   try await lifecycle.start()
   say("started")
   let result = await lifecycle.waitUntilTerminated()

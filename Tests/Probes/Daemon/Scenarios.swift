@@ -116,7 +116,7 @@ let fullStdout: @Sendable ([String]) async throws -> Void = { _ in
 
 /// Still alive after the last hook: ended by `_exit` with the code.
 let exitGrace: @Sendable ([String]) async throws -> Void = { arguments in
-  let lifecycle = LifecycleSubject(configuration: .init(exitGrace: .milliseconds(300)))
+  let lifecycle = LifecycleSubject(configuration: .init(exitGrace: .seconds(1)))
   let token = lifecycle.observe(WillEnterForeground.self) { _ in
     if arguments.contains("says") { say("started") }
   }
