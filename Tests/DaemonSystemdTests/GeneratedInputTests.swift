@@ -136,23 +136,8 @@ import Testing
     } isRight: { text, watch in
       guard let watch else { return false }
       let compact = text.utf8.filter { $0 != 0x20 && !(0x09...0x0d).contains($0) }
-      return encoded(watch.write) == compact
+      return base64(of: watch.write) == compact
     }
-  }
-
-  /// Another way round than the parser's, to judge it by.
-  private func encoded(_ bytes: [UInt8]) -> [UInt8] {
-    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-    var result: [UInt8] = []
-    for start in stride(from: 0, to: bytes.count, by: 3) {
-      let group = bytes[start..<min(start + 3, bytes.count)]
-      let bits = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
-      for digit in 0..<4 {
-        result.append(
-          digit > group.count ? UInt8(ascii: "=") : alphabet[bits >> (18 - 6 * digit) & 63])
-      }
-    }
-    return result
   }
 
   @Test func journalStreams() {

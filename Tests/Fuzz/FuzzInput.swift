@@ -1,3 +1,5 @@
+import CFuzz
+
 /// The bytes of an input, read from the front: values that a target is tried with. At the end all of them are zero or
 /// empty.
 struct FuzzInput {
@@ -23,6 +25,17 @@ struct FuzzInput {
   mutating func line() -> [UInt8] { part(endedBy: UInt8(ascii: "\n")) }
 
   mutating func lineText() -> String { String(decoding: line(), as: UTF8.self) }
+
+  /// A command line, an argument a line, up to an empty one.
+  mutating func arguments() -> [String] {
+    var arguments: [String] = []
+    while !isEmpty, arguments.count < 32 {
+      let argument = lineText()
+      if argument.isEmpty { break }
+      arguments.append(argument)
+    }
+    return arguments
+  }
 
   mutating func part(endedBy end: UInt8) -> [UInt8] {
     let part = rest.prefix { $0 != end }
@@ -52,4 +65,9 @@ func normalDigits(_ text: some Collection<UInt8>) -> String? {
   guard !text.isEmpty, text.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
   let rest = text.drop { $0 == 0x30 }
   return rest.isEmpty ? "0" : String(decoding: rest, as: UTF8.self)
+}
+
+/// The path of a file with these bytes, the same each time; `nil` when there are none.
+func file(with bytes: [UInt8]) -> String? {
+  fuzz_file(bytes, bytes.count).map { String(cString: $0) }
 }

@@ -1,4 +1,3 @@
-import CFuzz
 import FoundationEssentials
 
 @testable import Echod
@@ -6,12 +5,7 @@ import FoundationEssentials
 extension FuzzTarget {
   /// echod's command line, an argument a line; behind an empty line its settings, and behind a NUL what clients say.
   static let echod = FuzzTarget(name: "echod") { input in
-    var arguments: [String] = []
-    while !input.isEmpty, arguments.count < 32 {
-      let argument = input.lineText()
-      if argument.isEmpty { break }
-      arguments.append(argument)
-    }
+    let arguments = input.arguments()
     do throws(UsageError) {
       let options = try Options(parsing: arguments)
       require(!options.listen.isEmpty, "nowhere to listen")
@@ -24,7 +18,7 @@ extension FuzzTarget {
   private static func settings(_ text: [UInt8]) -> Settings {
     do throws(SettingsError) {
       let settings = try Settings(parsing: String(decoding: text, as: UTF8.self))
-      let loaded = try Settings.load(fuzz_file(text, text.count).map { String(cString: $0) })
+      let loaded = try Settings.load(file(with: text))
       require(loaded == settings, "\(loaded) from the file, \(settings) from its text")
       require(
         settings.prefix.utf8.count <= 64 && (1...1 << 20).contains(settings.lineLimit),
@@ -32,8 +26,7 @@ extension FuzzTarget {
       return settings
     } catch {
       require(error.description.hasPrefix("line "), "no place: \(error)")
-      let path = fuzz_file(text, text.count).map { String(cString: $0) }
-      require((try? Settings.load(path)) == nil, "the file is taken, its text is not")
+      require((try? Settings.load(file(with: text))) == nil, "the file is taken, its text is not")
       require((try? Settings.load("/none")) == nil, "there is no such file")
       return Settings(prefix: "> ", lineLimit: 8)
     }

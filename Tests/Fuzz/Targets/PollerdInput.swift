@@ -1,4 +1,3 @@
-import CFuzz
 import DaemonLifecycle
 import DaemonSystemd
 import FoundationEssentials
@@ -6,17 +5,13 @@ import FoundationEssentials
 @testable import Pollerd
 
 extension FuzzTarget {
-  /// Which variable says where the state is; pollerd's command line, an argument a line; behind an empty line its configuration file, or its state.
+  /// Which variable says where the state is; pollerd's command line, an argument a line; behind an empty line its
+  /// configuration file, or its state.
   static let pollerd = FuzzTarget(name: "pollerd") { input in
     let place = input.byte()
-    var arguments: [String] = []
-    while !input.isEmpty, arguments.count < 32 {
-      let argument = input.lineText()
-      if argument.isEmpty { break }
-      arguments.append(argument)
-    }
+    let arguments = input.arguments()
     let bytes = input.all()
-    let file = fuzz_file(bytes, bytes.count).map { String(cString: $0) }
+    let file = file(with: bytes)
     checkState(bytes)
     do throws(UsageError) {
       let options = try Options(parsing: arguments)

@@ -27,7 +27,7 @@ extension FuzzTarget {
         return require(watch.write.isEmpty, "\(watch.write) is to be written to \(path)")
       }
       let compact = write.utf8.filter { $0 != 0x20 && !(0x09...0x0d).contains($0) }
-      require(base64(watch.write) == compact, "\(watch.write) was read of \(write)")
+      require(base64(of: watch.write) == compact, "\(watch.write) was read of \(write)")
     } catch { requireSentence(error) }
   }
 
@@ -45,20 +45,5 @@ extension FuzzTarget {
               && parts[1].elementsEqual(":\(path)".utf8)
           }, "\(path) is not in \(text)")
     } catch { requireSentence(error) }
-  }
-
-  /// Another way round than the parser's, to judge it by.
-  static func base64(_ bytes: [UInt8]) -> [UInt8] {
-    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-    var result: [UInt8] = []
-    for start in stride(from: 0, to: bytes.count, by: 3) {
-      let group = bytes[start..<min(start + 3, bytes.count)]
-      let bits = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
-      for digit in 0..<4 {
-        result.append(
-          digit > group.count ? UInt8(ascii: "=") : alphabet[bits >> (18 - 6 * digit) & 63])
-      }
-    }
-    return result
   }
 }

@@ -50,22 +50,19 @@ extension FuzzTarget {
     let generation = input.bool() ? input.number(UInt64.self) : .max
     let length = input.bool() ? input.number(UInt64.self) : nil
     let bytes = input.all()
-    for shift in stride(from: 0, to: 32, by: 8) {
-      header.append(UInt8(truncatingIfNeeded: format >> shift))
-    }
-    for shift in stride(from: 0, to: 32, by: 8) {
-      header.append(UInt8(truncatingIfNeeded: version >> shift))
-    }
-    for number in [generation, length ?? UInt64(bytes.count)] {
-      for shift in stride(from: 0, to: 64, by: 8) {
-        header.append(UInt8(truncatingIfNeeded: number >> shift))
-      }
-    }
-    let checksum = crc(header + bytes)
-    for shift in stride(from: 0, to: 64, by: 8) {
-      header.append(UInt8(truncatingIfNeeded: checksum >> shift))
-    }
+    append(format, to: &header)
+    append(version, to: &header)
+    append(generation, to: &header)
+    append(length ?? UInt64(bytes.count), to: &header)
+    append(crc(header + bytes), to: &header)
     return header + bytes
+  }
+
+  /// Its bytes, the lowest first.
+  private static func append<Number: FixedWidthInteger>(_ number: Number, to file: inout [UInt8]) {
+    for shift in stride(from: 0, to: Number.bitWidth, by: 8) {
+      file.append(UInt8(truncatingIfNeeded: number >> shift))
+    }
   }
 
   /// CRC-64/XZ bit by bit, to judge the tables by.

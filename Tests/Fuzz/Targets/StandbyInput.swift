@@ -6,12 +6,7 @@ extension FuzzTarget {
   /// standby's command line, an argument a line; behind an empty line the ledger that another process writes, in two
   /// parts.
   static let standby = FuzzTarget(name: "standby") { input in
-    var arguments: [String] = []
-    while !input.isEmpty, arguments.count < 32 {
-      let argument = input.lineText()
-      if argument.isEmpty { break }
-      arguments.append(argument)
-    }
+    let arguments = input.arguments()
     do throws(UsageError) {
       let options = try Options(parsing: arguments)
       require(options.wantsHelp || !options.ledger.isEmpty, "no ledger")
@@ -27,7 +22,7 @@ extension FuzzTarget {
   }
 
   private static func checkLedger(_ first: [UInt8], _ second: [UInt8]) throws {
-    guard let path = fuzz_file(first, first.count).map({ String(cString: $0) }) else { return }
+    guard let path = file(with: first) else { return }
     let ledger = try Ledger(path)
     var lines = try ledger.newLines()
     require(try ledger.halfLine() == half(first), "another half line")
