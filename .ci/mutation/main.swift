@@ -51,18 +51,6 @@ func sourceFiles(of area: Area) throws -> [String] {
   }.map { $0.replacingOccurrences(of: "//", with: "/") }
 }
 
-/// SplitMix64.
-struct Generator: RandomNumberGenerator {
-  var state: UInt64
-  mutating func next() -> UInt64 {
-    state &+= 0x9e37_79b9_7f4a_7c15
-    var z = state
-    z = (z ^ z >> 30) &* 0xbf58_476d_1ce4_e5b9
-    z = (z ^ z >> 27) &* 0x94d0_49bb_1331_11eb
-    return z ^ z >> 31
-  }
-}
-
 let equivalents = try Equivalents(contentsOf: ".ci/mutation/equivalents")
 let refusedPath = "\(scratch)/refused"
 /// What did not compile earlier, so that it need not be found out again.
@@ -218,7 +206,7 @@ for area in areas {
     tried.removeAll { !keys.contains($0.key) }
   }
   if sample < tried.count {
-    var generator = Generator(state: seed)
+    var generator = SeededGenerator(seed: seed)
     tried = Array(tried.shuffled(using: &generator).prefix(sample))
   }
   say(
