@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the examples of documents and doc comments take for granted: a module that each of them imports, and that is
 // never run. What an example declares itself takes precedence.
 import DaemonLifecycle

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rooms of a module and the arrows between them: swift .ci/rooms.swift
 //
 // Fails when a file of `Sources/DaemonLifecycle` names a type of a room above its own, and when two source files have

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes each Swift example of documents and doc comments into a file of its own, ready to be compiled:
 // swift .ci/snippets.swift FOLDER FILE.md… FILE.swift…
 //

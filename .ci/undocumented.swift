@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names every public symbol without a doc comment, and every top-level one that is under no topic of its catalogue's
 // landing page, from symbol graphs; fails if there is one:
 // swift .ci/undocumented.swift GRAPH.symbols.json…

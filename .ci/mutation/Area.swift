@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Files whose mutants the same tests are to notice.
 struct Area {
   /// A run of some tests.

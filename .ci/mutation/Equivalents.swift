@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Foundation
 
 /// The mutants that behave as the original does, each with the reason, as `.ci/mutation/equivalents` has them:

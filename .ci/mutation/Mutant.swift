@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One change to a source file that its tests should notice, behind a switch.
 struct Mutant {
   /// A part of what the switch consists of, at offsets of the original file's UTF-8.

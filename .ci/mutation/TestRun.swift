@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Foundation
 
 /// A test process in a process group of its own, until it has failed, ended or taken too long.

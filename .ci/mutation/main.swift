@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Changes the sources in small ways, one at a time, and finds out whether the tests notice: see ../mutate, which starts it.
 //
 // All mutants of an area are compiled into one build, each behind a switch, so that one costs a run of the tests and no

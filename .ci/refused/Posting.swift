@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Must not compile: 'ShouldSaveState' conform to 'CustomNotification'
 import DaemonLifecycle
 

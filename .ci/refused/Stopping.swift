@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Must not compile: to end the daemon: terminate(); to give its signals back: restoreSignals()
 import DaemonLifecycle
 

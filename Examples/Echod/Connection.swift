@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One client: its socket and what is said on it. Belongs to the loop's thread.
 final class Connection {
   /// Its number for life, over restarts too.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What is said on one connection, without its socket: bytes in, lines, answers out.
 ///
 /// Pure, so that it is tested without a network, and a value, so that it can be handed to the next run as it is.

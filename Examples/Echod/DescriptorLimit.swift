@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// How many descriptors the process may have, and which of them are for clients.
 ///
 /// A client more is worth less than a save, a reload, or the answer to systemd, each of which needs a descriptor: the

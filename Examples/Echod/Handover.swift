@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import FoundationEssentials
 
 /// What one run tells the next of its connections: the sockets travel beside it, each under its name.

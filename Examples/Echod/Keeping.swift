@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// What systemd keeps of the connections. Belongs to the loop's thread, which waits for a systemd that does not answer

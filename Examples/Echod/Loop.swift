@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// Serves all clients on one thread (`LoopThread`) with poll(2).

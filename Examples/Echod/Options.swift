@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What the command line says.
 struct Options: Equatable {
   var wantsHelp = false

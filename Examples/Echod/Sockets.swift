@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// The system calls that the daemon makes on sockets, with sentences for errors.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A file descriptor: the system calls that the daemon makes, with sentences for errors.
 struct Descriptor: Sendable {
   static let standardOutput = Descriptor(number: 1)

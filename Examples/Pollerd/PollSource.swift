@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The file that is polled.
 struct PollSource: Equatable, Sendable {
   let path: String

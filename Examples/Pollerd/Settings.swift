@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What the poller does.
 struct Settings: Equatable, Sendable {
   var interval = Duration.seconds(1)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension StringProtocol {
   /// Without white space around it.
   var trimmed: String {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
 
 /// Answers lines with the time: an example of a server whose connections are child tasks. A pause or a stop

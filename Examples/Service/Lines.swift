@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The lines that a client sends.
 struct Lines: AsyncSequence, Sendable {
   private let socket: Socket

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
 
 /// The server's loop: accepts until its round in the foreground is ending, with a child task for each connection.

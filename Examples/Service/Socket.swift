@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Dispatch
 
 /// A socket that tasks can wait for, and stop waiting for when they are cancelled: what a library for servers brings.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The file that both instances share: numbered lines, which each of them reads and one of them writes.
 final class Ledger {
   private let path: String

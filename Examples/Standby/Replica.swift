@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
 
 /// One of the two instances. Each follows the ledger all the time; the one in the foreground writes to it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
 
 /// A hot standby: two instances of one daemon, of which one works, and the other knows all that it knows and

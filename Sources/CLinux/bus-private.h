@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What bus.c, which keeps the connection, and bus_matters.c, which asks and follows over it, share.
 #pragma once
 

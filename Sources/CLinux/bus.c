@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A connection to a bus that is kept up: connects, serves, loses, waits, connects again.
 #include "bus-private.h"
 

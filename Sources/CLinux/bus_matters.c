@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is asked of systemd and logind, how their answers are read, and whose signals are believed.
 #include "bus-private.h"
 

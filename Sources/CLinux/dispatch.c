@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "CLinux.h"
 
 // Of Dispatch, without its headers. Weak: a process without it has nothing to prepare.

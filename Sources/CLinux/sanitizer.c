@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Teaches the thread sanitizer what Swift's Mutex does when it has to wait.
 //
 // The fast path of Synchronization.Mutex is compiled into whatever uses it, so the sanitizer sees it. The slow path is in

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sd-bus as it is found at run time in libsystemd.so.0: neither its headers nor a link to it are needed.
 // The declarations follow sd-bus(3).
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "CLinux.h"
 
 ssize_t clinux_write(int fd, const void *bytes, size_t count) {

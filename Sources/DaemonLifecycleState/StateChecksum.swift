@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// CRC-64/XZ: the polynomial of ECMA-182, reflected, all ones before and after.
 ///
 /// It finds every burst of up to 64 wrong bits, and of all other damage all but one in 2^64. It is no protection from

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A file of a state: 40 bytes of header, then the bytes that were saved.
 ///
 /// ```text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A state that ``StateStore/load()`` has found.
 public struct StoredState: Sendable {
   /// The bytes that were saved; migrated, if `version` is older than the store's.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// Reads messages as pid 1 does, and notes what it would ignore, refuse or misunderstand. Pure: no I/O.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The bytes of a Base64 text (RFC 4648, section 4) as systemd writes and reads it: padded, white space ignored; `nil`
 /// if it is none.
 func decodeBase64(_ text: some Collection<UInt8>) -> [UInt8]? {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension UInt8 {
   package var isDigit: Bool { self >= 0x30 && self <= 0x39 }
   package var isUppercase: Bool { self >= 0x41 && self <= 0x5a }

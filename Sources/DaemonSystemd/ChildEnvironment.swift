@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension ServiceEnvironment {
   /// The variables that speak to this process alone, and that a child must not take for its own.
   ///

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CLinux
 
 /// The secrets that the service manager has laid out for this service (`LoadCredential=`, `SetCredential=` and the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The names of descriptors, as in `FileDescriptorName=` and `FDNAME=`.
 package enum DescriptorName {
   /// What systemd allows: ASCII without control characters and ':', at most 255 bytes. It allows an empty one too.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CLinux
 
 /// The place where the service manager keeps descriptors for the next run of the service (`FileDescriptorStoreMax=`;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What a daemon requires a descriptor for: a kind, whatever its address family.
 public enum DescriptorUse: Sendable, Hashable, CustomStringConvertible {
   /// To accept streams from (`ListenStream=`).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CLinux
 
 /// Which open file a descriptor or a name leads to: what changes when other code of the process closes a number that is

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The bytes of an entry in the journal's native protocol: `NAME=value\n`, or for values with a newline
 /// `NAME\n`, the length as 64 bits little-endian, the value and `\n`.
 enum JournalEncoding {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One entry for the journal: a message, its priority, and fields.
 ///
 /// ```swift

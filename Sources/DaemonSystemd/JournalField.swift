@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One named value of a journal entry.
 ///
 /// A value may hold any bytes, newlines and NUL included. An entry may have several fields of one name.

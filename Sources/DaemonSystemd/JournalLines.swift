@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// An entry as lines for standard error.
 ///
 /// The journal takes a newline and a NUL for the end of a line. Each line gets the prefix, so that no text

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The 128-bit identifier of a kind of message, by which operators find every entry of that kind.
 ///
 /// ```swift

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// How urgent a journal entry is: the levels of syslog(3), the lowest number the most urgent.
 ///
 /// ```swift

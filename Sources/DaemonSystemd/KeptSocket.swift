@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CLinux
 
 /// A datagram socket that stays open, so that a process without descriptors can send.

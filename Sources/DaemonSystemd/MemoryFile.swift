@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CLinux
 
 // Bytes that travel as a descriptor: a file of memory without a name, which nobody can change any more

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CLinux
 
 /// A point in time: nanoseconds of `CLOCK_MONOTONIC`, the clock that timerfd, sd-bus, systemd's timers and every

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Where notifications go: what `NOTIFY_SOCKET` says.
 enum NotifyAddress: Sendable, Hashable {
   case path(String)

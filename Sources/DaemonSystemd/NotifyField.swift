@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One thing that a service tells its service manager, as in sd_notify(3).
 ///
 /// ```swift

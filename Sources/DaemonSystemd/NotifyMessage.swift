@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The bytes of one notification, checked and put together from fields.
 package struct NotifyMessage {
   /// `NAME=value` lines, each ended by a line break but the last; at most `maximumSize`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The way to the service manager: the sd_notify(3) protocol, spoken natively.
 ///
 /// ```swift

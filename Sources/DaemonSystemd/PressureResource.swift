@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package enum PressureResource: String, Sendable, Hashable, CaseIterable {
   /// As in /proc/pressure.
   case memory, cpu, io

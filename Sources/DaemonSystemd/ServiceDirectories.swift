@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension ServiceEnvironment {
   /// The directories for what must survive: `StateDirectory=` (`STATE_DIRECTORY`, 244), absolute, in the unit's order;
   /// empty when unset.

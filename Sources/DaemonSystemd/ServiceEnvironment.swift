@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CLinux
 
 /// What the service manager has put into the environment of this process, typed and checked.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension ServiceEnvironment {
   /// The id of this run of the unit (`INVOCATION_ID`, 232): 32 hexadecimal digits, new with each start.
   ///

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension ServiceEnvironment {
   /// Whether this process belongs to a user's service manager (`systemd --user`) rather than the system's.
   ///

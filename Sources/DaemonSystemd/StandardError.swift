@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CLinux
 
 /// Writes to standard error without ever waiting for a reader, or dying for want of one or of room in a file: a daemon

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Text for people made fit for `STATUS=`: one line of what systemd takes for valid UTF-8.
 package enum StatusText {
   /// What systemd keeps of a status.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CLinux
 
 /// Why something that systemd offers could not be used: what was wrong, where, and what to do.

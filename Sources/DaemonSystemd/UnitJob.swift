@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What systemd is about to do with a unit, by its words for the types of jobs.
 public enum UnitJob: Sendable, Hashable {
   /// It is started.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Text of unknown origin, such as an error's, made safe to show on a terminal and in a log.
 ///
 /// ```swift

@@ -1,4 +1,5 @@
 // swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
 // A package of its own: the main package's build and tests do not get slower by it, and Foundation and the
 // contestants stay out of it.
 import PackageDescription

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 @testable import DaemonSystemd
 
 /// A value as it goes over the bus, with its type.

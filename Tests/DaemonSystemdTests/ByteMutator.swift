@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import TestSupport
 
 /// Makes inputs by changing valid ones a little: the same ones for the same seed, on every machine.

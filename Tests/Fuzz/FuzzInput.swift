@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CFuzz
 
 /// The bytes of an input, read from the front: values that a target is tried with. At the end all of them are zero or

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CLinux
 
 /// A parser of what comes from outside, and what must be true of whatever it makes of any input.

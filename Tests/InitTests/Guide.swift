@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Foundation
 
 /// `RunningUnderOtherInits.md`, whose service definitions and commands the tests use as they stand there.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Testing
 
 /// The bus in all the ways in which it may be missing, and what else may be restarted meanwhile.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Testing
 
 /// What Swift's threads block, their children block, and do not hear SIGTERM.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Testing
 
 /// Connections that outlive the process that answers them, and a socket that systemd listens on for it.

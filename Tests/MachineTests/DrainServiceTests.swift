@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Testing
 
 /// The drain delay on a real systemd: it is told of the stop at once, and waits for the end of it.

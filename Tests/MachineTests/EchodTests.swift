@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Testing
 
 /// A server whose restart no client notices, on the real systemd, with clients that check every byte.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Testing
 
 /// A kill is not a stop: `--revive` is `exitsWithFailureWhenKilled`.

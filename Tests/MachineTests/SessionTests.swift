@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Testing
 
 /// A service of a user who lingers, and what logind says of that user's session.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Testing
 
 /// The hot standby on the real systemd: who works is what the targets say, and there is always one.

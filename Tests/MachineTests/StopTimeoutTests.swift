@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Testing
 
 /// `TimeoutStopSec=` is read over the bus: nothing in the environment says how long a stop may take.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Testing
 
 /// logind's sleep, real but for the last step: a fake /sys/power takes no time.

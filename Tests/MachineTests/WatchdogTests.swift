@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Testing
 
 /// WATCHDOG=1: sent by who is well, and by nobody else.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Testing
 
 @Suite("watched units", .machines, .describesUnits) struct WatchedUnitTests {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 @testable import DaemonLifecycle
 
 /// What an observer's hooks have seen of the daemon, and which hook must not follow: the oracle of simulation and

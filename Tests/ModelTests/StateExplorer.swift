@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Walks every state that a model can reach, breadth first, and checks each once.
 ///
 /// What is kept of a state is a hash of 128 bits, and how it was reached, so that a violation comes with the shortest

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package import Glibc
 
 /// A real child process with pipes, for tests: every wait is for a fact and has a deadline.

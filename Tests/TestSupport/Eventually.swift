@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Foundation
 
 /// Waits for a fact that nothing announces, and throws when it does not come about.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CLinux
 
 /// SplitMix64: the same numbers for the same seed, on every machine.

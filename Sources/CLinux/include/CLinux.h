@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one seam between this package and the C library: Swift code imports CLinux, never Glibc or Musl.
 // It re-exports the headers used and adds what Swift cannot reach: a signal handler that is
 // async-signal-safe, errno, and constants that are macros with casts.

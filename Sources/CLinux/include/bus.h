@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a daemon asks systemd and logind over D-Bus, and what it follows there; through sd-bus, which is found at run time
 // in libsystemd.so.0. In C, since it is in every daemon, and much smaller than in Swift.
 #pragma once

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// Who runs the daemon where systemd does not, and how long that lets it end: what is between its SIGTERM and its

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import DaemonSystemd
 
 /// The settings of a subject; every value has a default that suits a service.

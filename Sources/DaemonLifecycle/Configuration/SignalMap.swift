@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What a signal asks the lifecycle to do.
 public enum SignalAction: Sendable {
   /// Enter the background, for the operator's reason: the daemon stays there until `.enterForeground`.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import DaemonSystemd
 
 /// The interfaces of systemd that a subject uses.

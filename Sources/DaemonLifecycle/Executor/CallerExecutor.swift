@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Lets the caller of `run` go on, on the subject's thread, after `run` has returned.
 ///
 /// A task that leaves `withTaskExecutorPreference` hops back to where it came from; for a caller that is not

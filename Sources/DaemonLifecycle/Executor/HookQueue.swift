@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Work items that wait for a thread: the urgent ones first, each kind in the order in which it came.
 struct HookQueue {
   /// Beginnings of hooks, serial executors, callers and the package's own work, which always get a thread.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// Runs an actor on the subject's own threads, so that its hooks run even while Swift's cooperative pool is blocked.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// Tells whether the main actor runs what it is given: a class's hook that waits may be waiting for it, and Swift has

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// Turns one kind of outside fact into inputs of the core: signals are one, systemd's bus and pressure others.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// Why the registry's transition under way happens, and what has ended so far. There is one exactly while the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// What the daemon says of itself beside its state, and when that is published: when it changes, at most once a second.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// How many observers have gone away without being removed, by name: as long as there are names, however many go.
 struct Departures: Sendable {
   private(set) var counts: [ObserverName: Int] = [:]

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// Which terminating signals count, since one stop often arrives as several: a wrapper relays it, the terminal sends it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// The watchdog's question: do Swift's executors answer, and do the observers say that they are well?

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// Tells a stray kill(1) from a stop: a SIGTERM of a process that has no say in whether the service runs. See

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// A fact that the core publishes to its sinks. The big ones are indirect, since a fact goes through many hands.

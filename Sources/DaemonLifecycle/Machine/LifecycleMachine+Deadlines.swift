@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 // When a call is cancelled, when it is abandoned, and what may change that.

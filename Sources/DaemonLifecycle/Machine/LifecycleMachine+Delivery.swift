@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 // From a step to its calls, and from their ends to its report.

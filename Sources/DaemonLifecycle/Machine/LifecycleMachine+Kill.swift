@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 // A kill is not a stop: the service manager starts again what somebody else has ended.

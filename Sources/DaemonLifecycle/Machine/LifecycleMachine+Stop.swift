@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 // The end of the launch, the drain, the body, the termination and the exit.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// What happens to a daemon, as a value: inputs go in, effects come out, and `deadline` says when the clock has

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Where the daemon is.
 struct LifecycleSnapshot: Sendable, Equatable {
   let state: LifecycleState

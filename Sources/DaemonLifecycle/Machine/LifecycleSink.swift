@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Receives each fact of the lifecycle, for systemd, the journal or a probe.
 ///
 /// Called in the order of the facts, by one thread at a time, under no lock of the core's, and possibly on

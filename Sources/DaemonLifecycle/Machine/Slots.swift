@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Elements with handles that go stale: the handle of a removed element names nothing, although its place is used
 /// again.
 struct Slots<Element: Sendable>: Sendable {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What a note for the operator is about: each kind has at most one at a time.
 enum StatusNote: Int, Sendable, Comparable {
   /// What the daemon says of itself.

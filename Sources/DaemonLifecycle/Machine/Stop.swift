@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// The end of the daemon: asked for, drained, delivered, and then the process's.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// An observer or a closure, as the machine knows it: without a reference to it.
 final class Subscriber: Sendable {
   let id: ObserverID

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a type says of its hooks, found by the compiler: to search for an adoption at run time is to go through all
 // conformances of the program, 20 µs for each type and protocol.
 //

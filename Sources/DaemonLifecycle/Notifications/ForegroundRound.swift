@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// One stay in the foreground. It is *ending* once a pause, a suspend or a stop has begun; that cancels nothing.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// One observer's hook for one notification type: see `ObserverHooks` for how it is found.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// The hooks that a type has and does not declare: adopted in a subclass, in another module, or for some type arguments

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What observers get: one type per kind of notification, the package's and your own.
 ///
 /// Conform your own types to ``CustomNotification``.

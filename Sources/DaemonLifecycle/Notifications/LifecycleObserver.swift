@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A component that hears of the lifecycle: the root of the hook protocols, with no requirement itself.
 ///
 /// Adopt the protocols of the hooks that you have:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A step in the delivery order: lower phases hear first on the way up and last on the way down.
 ///
 ///     extension LifecyclePhase {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The state of a daemon; it changes one step at a time.
 public enum LifecycleState: Sendable, CaseIterable {
   /// Not started, or DidFinishLaunching has not begun.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One delivery of a transition: a notification, or the wait for the body of `run` to end.
 enum LifecycleStep: Sendable {
   case kind(NotificationKind)

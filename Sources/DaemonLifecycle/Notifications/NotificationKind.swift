@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The notifications that the package delivers. What is particular to one of them is in this file: its row, and the
 /// call of its hook.
 package enum NotificationKind: Int, CaseIterable, Sendable {

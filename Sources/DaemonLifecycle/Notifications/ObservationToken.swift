@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// Ends what it stands for, an observation or a hold, when it goes away.

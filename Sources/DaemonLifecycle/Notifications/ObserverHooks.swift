@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The hooks of one observer, each with its place.
 struct ObserverHooks: Sendable {
   /// Known from the beginning; not empty.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What a report calls whoever received something.
 enum ObserverName: Sendable {
   /// `number`: which of its type it is, from the second on.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import DaemonSystemd
 
 /// An error that says how urgent it is in the journal. Others are warnings, as every failed hook.

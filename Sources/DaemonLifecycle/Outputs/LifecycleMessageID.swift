@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// The kinds of entries that the lifecycle writes to the journal: `journalctl MESSAGE_ID=…`. They never change.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// What systemd is told of each fact, and the line that an operator reads in `systemctl status`.

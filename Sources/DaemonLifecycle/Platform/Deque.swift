@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// First in, first out, without moving what waits; an element is let go of as it is taken.
 struct Deque<Element> {
   private var elements: [Element?] = []

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension Optional {
   /// Changes the value, if there is one.
   ///

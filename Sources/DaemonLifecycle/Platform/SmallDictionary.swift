@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A dictionary that is a list as long as it is short.
 ///
 /// With the first element of a dictionary the runtime makes its type, which takes 30 µs for a new type of keys, and less

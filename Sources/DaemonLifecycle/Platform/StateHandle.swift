@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CLinux
 
 /// An open file or directory, closed with its last reference. Calls that a signal interrupts are made again.

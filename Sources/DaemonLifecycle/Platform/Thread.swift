@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CLinux
 
 /// A detached POSIX thread with an empty signal mask, unless it is asked to block all signals.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CLinux
 
 /// A signal that a process can catch: every one but SIGKILL, SIGSTOP and those reserved by the C library.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CLinux
 
 /// Wakes the listening thread: from any thread, and from a signal handler.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Who receives a step, in order, cut into groups: those of one group receive together, and the next group after them.
 struct LifecycleAudience<Member: Sendable>: Sendable {
   /// Consecutive members: of a concurrent segment all receive together, of any other one after another.

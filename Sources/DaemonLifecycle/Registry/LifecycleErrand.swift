@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A request that changes nothing about where the daemon is: it delivers notifications.
 ///
 /// As a signal's meaning `.errand(.reload)`, or shorter, `.reload`:

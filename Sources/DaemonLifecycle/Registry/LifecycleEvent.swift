@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// A fact from outside, or a request, which the registry turns into notifications.
 package struct LifecycleEvent: Sendable {
   /// What has happened, or is asked for.

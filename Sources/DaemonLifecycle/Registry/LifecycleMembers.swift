@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The observers as the registry sees them, in the order in which they receive on the way up: by phase, then by id,
 /// which grows with each addition.
 ///

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The lifecycle as a pure state machine: events go in, steps to deliver come out, one at a time.
 ///
 /// No I/O, clock, thread or lock in here: the real subject, the mock and the simulation drive the same

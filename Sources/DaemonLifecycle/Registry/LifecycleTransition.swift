@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What a run of steps is about: one request, or the end.
 enum LifecycleTransition: Sendable, Hashable {
   case launch, foreground, background, suspend, resume, pressure, post

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What is wanted, and for which no transition has been planned yet.
 ///
 /// Requests of one kind that wait together are one, which keeps its place and takes the newest cause; posts are

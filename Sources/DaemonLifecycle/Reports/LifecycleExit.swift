@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// How a run ended: the status to exit with, why, and what the last hooks did.
 ///
 /// | code | when |

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// What each hook did for one event and how long it took; every hook that starts has one entry.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package import DaemonSystemd
 
 /// What a report is of, as a whole: from when to when, and what there was beside hooks.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// What runs behind `foreground { … }`: an observer that runs the body in rounds, one per foreground.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// One call of one hook, as its driver sees it: what to call, and where it is called.

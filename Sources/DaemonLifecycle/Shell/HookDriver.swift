@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// A task that awaits hooks, one after another, on the subject's executor. It takes the next one that begins when its

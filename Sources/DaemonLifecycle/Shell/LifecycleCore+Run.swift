@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 // The beginning and the end, for those who wait: launch, body, exit; and posts.

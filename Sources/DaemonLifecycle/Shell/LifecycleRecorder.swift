@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Sees what goes in and out of a core: how the mock keeps its record.
 ///
 /// Called under no lock of the core's, on whatever thread it happens; `didFinish` and `willDeliver` in

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// One registration of an observer: immutable; what changes about it is kept by the machine.
 final class ObserverEntry: Sendable {
   /// What the user says of an observer beside the observer itself.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The registered observers and closures, by id and by object. Nothing here takes longer for there being many.
 struct ObserverTable: Sendable {
   /// By the slot of their id; `nil`: free.

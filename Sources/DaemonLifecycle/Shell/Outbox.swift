@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// What is to be sent outside of the lock, in order; one thread at a time sends.
 struct Outbox: Sendable {
   enum Item: Sendable {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// The right to speak with systemd for this process: READY=1, STOPPING=1 and pings are the process's, so only

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// One `AsyncStream` of what happens: a view that delivery never waits for.

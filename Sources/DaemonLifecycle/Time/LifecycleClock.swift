@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// The subject's clock: `CLOCK_MONOTONIC`, as systemd's own timers use; in a mock, a virtual clock that a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// Ticks of a subject's clock: the number of the interval, from 0.

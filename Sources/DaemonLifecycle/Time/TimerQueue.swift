@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// What the clock has to wake, soonest first; those of one instant in the order added.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import DaemonLifecycle
 
 /// A notification that crosses the border between a lifecycle and a `NotificationCenter`, in one direction.

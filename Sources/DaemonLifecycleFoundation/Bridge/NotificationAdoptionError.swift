@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// Why a notification can't be adopted: it came with no payload, with another one, or from a lifecycle.
 ///
 /// In the report of its `NotificationArrival`. What `init(adopting:)` throws is there as it is.

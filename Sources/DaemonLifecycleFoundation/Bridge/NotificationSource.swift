@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 public import Foundation
 
 /// Which notifications of a `NotificationCenter` are adopted, and where in them the payload is.

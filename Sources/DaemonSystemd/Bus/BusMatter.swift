@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import CLinux
 
 /// What can be asked of systemd and logind, or followed there. All from org.freedesktop.systemd1(5) and

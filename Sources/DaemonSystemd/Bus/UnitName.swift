@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The name of a unit, checked by systemd's rules (systemd.unit(5)): a mistyped one is an error at once and
 /// not a unit that is inactive for ever.
 package struct UnitName: Sendable, CustomStringConvertible {

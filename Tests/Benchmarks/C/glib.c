@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // link: -lglib-2.0 -I/usr/include/glib-2.0 -I/usr/lib/x86_64-linux-gnu/glib-2.0/include -I/usr/lib/aarch64-linux-gnu/glib-2.0/include
 #include "bench.h"
 #include <glib-unix.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // link: -levent
 #include "bench.h"
 #include <event2/event.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // link: -luv
 #include "bench.h"
 #include <signal.h>

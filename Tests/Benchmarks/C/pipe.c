@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A handler on the main thread writes into a pipe, another thread reads it: two hops, as in our package.
 #define _GNU_SOURCE
 #include "bench.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The calls of StateStore.save, in C: DIRECTORY BYTES COUNT. Says the time of each save, in nanoseconds.
 #define _GNU_SOURCE
 #include "bench.h"

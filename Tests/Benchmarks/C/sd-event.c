@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // link: -lsystemd
 #include "bench.h"
 #include <signal.h>

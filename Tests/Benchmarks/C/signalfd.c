@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One thread, signalfd and epoll: what the machine allows.
 #define _GNU_SOURCE
 #include "bench.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Three components that write a file each when SIGTERM comes, as plainly as can be.
 #include "bench.h"
 #include <signal.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A bus that says whatever an input says. It keeps sd-bus's promises to its callers: a handler is called with its
 // message, not after its slot is gone, and never twice for a call; what it reads is of the type asked for, or an error.
 #define _GNU_SOURCE

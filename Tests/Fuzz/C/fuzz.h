@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the targets need of C: files to read, and a bus that says whatever an input says.
 #pragma once
 

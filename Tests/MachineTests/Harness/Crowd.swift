@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
 /// Lets a few tests in at a time: all at once would only wait for each other on a machine of two cores.

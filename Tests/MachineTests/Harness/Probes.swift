@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension MachineTest {
   /// `ProbeService` as something else, such as `credential name`.
   func probe(_ arguments: String, type: String = "notify", _ lines: String...) async throws

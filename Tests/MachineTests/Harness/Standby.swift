@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /// The shipped pair, on a machine of the test's own, since its targets have no other names.
 struct StandbyPair {
   let machine: MachineTest

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
 
 /// Well until a reload, which blocks every thread of the cooperative pool. The path of a liveness file is given.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// fork(2) is hidden from Swift; this process has but threads that the child does not need.

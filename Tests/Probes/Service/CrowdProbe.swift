@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// Connections that say nothing, to a server on this machine, and what becomes of them:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// One client of `LoadProbe`: sends numbered lines in pieces, and compares each answer with the line.

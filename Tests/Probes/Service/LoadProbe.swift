@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Glibc
 
 /// Clients of a line server that check each answer, while shell commands disturb the server.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Being linked is enough to raise the limit of descriptors.
 #pragma once
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// A user service's session: the daemon is in the background while its user has none, or it is not the

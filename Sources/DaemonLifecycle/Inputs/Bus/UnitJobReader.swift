@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
 /// What systemd is about to do with this service, since only the job tells a restart from a stop: asked when the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts allocations, preloaded into a contestant. build: -shared -fPIC
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts what a thread does from the return of epoll_wait(2) to the first line of a hook, preloaded. build: -shared
 // -fPIC. Under callgrind with --collect-atstart=no each hook makes a dump: the instructions since the dump before.
 // Allocations are counted beside allocations.c.

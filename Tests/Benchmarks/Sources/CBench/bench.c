@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench.h"
 #include <fcntl.h>
 #include <stdio.h>

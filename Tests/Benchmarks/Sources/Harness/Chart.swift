@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Measuring
 
 /// Bars for the README, as one SVG that is readable on light and dark pages.

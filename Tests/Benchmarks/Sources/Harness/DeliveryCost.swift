@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Measuring
 
 /// How long it takes to tell N observers, for one of them; and to add and remove one where there are N.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Measuring
 
 /// What a daemon costs that has nothing to do: 10 s of it, after 10 s.

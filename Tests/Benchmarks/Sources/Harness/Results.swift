@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Measuring
 
 /// One contestant's number: the median of its rounds, and their quartiles as spread.

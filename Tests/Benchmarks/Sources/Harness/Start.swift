@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import Measuring
 
 /// From spawn to READY, and what is resident a little later.

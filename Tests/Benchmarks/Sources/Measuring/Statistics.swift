@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 extension [Double] {
   /// The nearest-rank quantile; 0 of nothing.
   package func quantile(_ q: Double) -> Double {

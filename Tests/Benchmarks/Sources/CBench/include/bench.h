@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a contestant says to the harness, on descriptor 3: a byte when it is ready, then what the row asks for.
 #pragma once
 #include <stddef.h>
