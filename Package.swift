@@ -157,7 +157,8 @@ let package = Package(
       swiftSettings: strict),
     // On a real systemd; skipped unless MACHINE_SUITES says where. See Tests/Machine.
     .testTarget(
-      name: "MachineTests", dependencies: ["Pollerd", "Echod", "Standby", "ProbeService"],
+      name: "MachineTests",
+      dependencies: ["Pollerd", "Echod", "Standby", "ProbeService", "TestSupport"],
       swiftSettings: strict),
     // On other inits; skipped unless INITS says on which. See Tests/Inits.
     .testTarget(
