@@ -38,7 +38,7 @@ struct Graph: Decodable {
   let relationships: [Relationship]
 }
 
-/// What the compiler gives to every type, or nearly.
+/// Conformances that the compiler adds to nearly every type.
 let implicit: Set = ["Swift.Copyable", "Swift.Escapable", "Swift.SendableMetatype"]
 let kinds = [
   "enum.case": "case", "func.op": "operator", "type.method": "static method",
@@ -66,14 +66,14 @@ struct Line: Hashable {
     self.text = text
   }
 
-  /// The path of what it belongs to. The names of parameters may have no full stop; operators may.
+  /// The path of the type that it belongs to. An operator may have full stops in its name, a parameter has none.
   var parent: String? {
     path.prefix { $0 != "(" }.lastIndex(of: ".").map { String(path[..<$0]) }
   }
 
   var isType: Bool { ["actor", "class", "enum", "protocol", "struct"].contains(kind) }
 
-  /// Whether it says something about one of these types, or about what is in it.
+  /// Whether it is a member or a conformance of one of these types.
   func isPart(of types: Set<String>) -> Bool {
     if !isType && types.contains(path) { return true }
     var outer = parent
@@ -89,9 +89,9 @@ struct Usage: Error, CustomStringConvertible {
   let description: String
 }
 
-// MARK: - Today's
+// MARK: - The current API
 
-/// On one line. What is stored reads like what is computed, since users can't tell.
+/// The declaration on one line. A stored property reads like a computed one, since users can't tell them apart.
 func declaration(of symbol: Graph.Symbol) -> String {
   var text = (symbol.declarationFragments ?? []).map(\.spelling).joined()
     .split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: .whitespaces) }
@@ -135,7 +135,7 @@ func lines(of graphs: [Graph]) -> [String: Set<Line>] {
   return found
 }
 
-// MARK: - The last release's
+// MARK: - The API of the last release
 
 let folder = URL(filePath: ".ci/public-api")
 let listFile = folder.appending(path: "allowed")
@@ -173,17 +173,21 @@ func allowed() throws -> Set<String> {
   return entries
 }
 
-// MARK: - What differs
+// MARK: - Differences
 
 struct Difference {
   var breaking: [String] = []
   var added: [String] = []
 }
 
-/// That a property can be set now takes nothing away, but for those who implement it.
-func isOnlySettable(_ line: Line, now lines: Set<Line>) -> Bool {
-  let settable = Line(line.text.replacing("{ get }", with: "{ get set }"))
-  return !line.kind.hasPrefix("required ") && settable.map(lines.contains) == true
+/// Whether it is still there in a form that breaks nobody: a property that can be set now, a requirement that has a default.
+func remains(_ line: Line, in lines: Set<Line>) -> Bool {
+  let isRequired = line.kind.hasPrefix("required ")
+  let form =
+    isRequired
+    ? line.text.replacing("[required ", with: "[")
+    : line.text.replacing("{ get }", with: "{ get set }")
+  return Line(form).map(lines.contains) == true
 }
 
 func compare(_ old: [String: Set<Line>], with new: [String: Set<Line>]) -> Difference {
@@ -193,12 +197,12 @@ func compare(_ old: [String: Set<Line>], with new: [String: Set<Line>]) -> Diffe
     let paths = Set(before.map(\.path))
     let types = Set(before.filter(\.isType).map(\.path))
     let newTypes = Set(after.filter(\.isType).map(\.path))
-    // A type stands for all that is in it.
+    // The line of a type stands for all of its members.
     let gone = before.subtracting(after).filter {
-      !$0.isPart(of: types.subtracting(newTypes)) && !isOnlySettable($0, now: after)
+      !$0.isPart(of: types.subtracting(newTypes)) && !remains($0, in: after)
     }
     let new = after.subtracting(before).filter { !$0.isPart(of: newTypes.subtracting(types)) }
-    // What belongs together, the old line first.
+    // By symbol, the old line first.
     let changes = gone.map { ($0, "- ") } + new.map { ($0, "+ ") }
     for (line, sign) in changes.sorted(by: {
       ($0.0.path, $1.1, $0.0.text) < ($1.0.path, $0.1, $1.0.text)
