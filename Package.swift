@@ -17,11 +17,9 @@ let package = Package(
     .library(name: "DaemonLifecycleState", targets: ["DaemonLifecycleState"]),
     .library(name: "DaemonLifecycleCodable", targets: ["DaemonLifecycleCodable"]),
     .library(name: "DaemonLifecycleTesting", targets: ["DaemonLifecycleTesting"]),
-    .executable(name: "pollerd", targets: ["Pollerd"]),
-    .executable(name: "echod", targets: ["Echod"]),
-    .executable(name: "standby", targets: ["Standby"]),
-    .executable(name: "clockd", targets: ["Clockd"]),
   ],
+  // No product for the examples: packages that depend on this one would see and could run them. Whoever builds this
+  // package itself has one of each executable target from SwiftPM, under the target's name: `swift run pollerd`.
   targets: [
     .target(name: "CLinux"),
     .target(name: "DaemonSystemd", dependencies: ["CLinux"], swiftSettings: strict),
@@ -39,21 +37,22 @@ let package = Package(
     .target(
       name: "DaemonLifecycleTesting", dependencies: ["CLinux", "DaemonSystemd", "DaemonLifecycle"],
       swiftSettings: strict),
+    // The examples, for the tests. `Examples` has them as a package of their own.
     .executableTarget(
-      name: "Pollerd",
+      name: "pollerd",
       dependencies: [
         "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleState", "DaemonSystemd",
       ],
       path: "Examples/Pollerd", swiftSettings: strict),
     .executableTarget(
-      name: "Echod",
+      name: "echod",
       dependencies: ["DaemonLifecycle", "DaemonLifecycleCodable", "DaemonSystemd"],
       path: "Examples/Echod", swiftSettings: strict),
     .executableTarget(
-      name: "Standby", dependencies: ["DaemonLifecycle"], path: "Examples/Standby",
+      name: "standby", dependencies: ["DaemonLifecycle"], path: "Examples/Standby",
       swiftSettings: strict),
     .executableTarget(
-      name: "Clockd", dependencies: ["DaemonLifecycle"], path: "Examples/Service",
+      name: "clockd", dependencies: ["DaemonLifecycle"], path: "Examples/Service",
       swiftSettings: strict),
     // Raises the limit of descriptors for the tests that run beside each other.
     .target(name: "TestLimits", path: "Tests/TestLimits"),
@@ -104,8 +103,8 @@ let package = Package(
     .testTarget(
       name: "ProcessTests",
       dependencies: [
-        "ProbeDaemon", "ProbeSyncMain", "ProbeTopLevel", "ProbeService", "Pollerd", "Echod",
-        "Standby", "Clockd", "DaemonLifecycleTesting", "TestLimits",
+        "ProbeDaemon", "ProbeSyncMain", "ProbeTopLevel", "ProbeService", "pollerd", "echod",
+        "standby", "clockd", "DaemonLifecycleTesting", "TestLimits",
         "TestSupport",
       ],
       swiftSettings: strict),
@@ -113,7 +112,7 @@ let package = Package(
     .testTarget(
       name: "HostileTests",
       dependencies: [
-        "ProbeDaemon", "ProbeService", "Pollerd", "Echod", "CLinux", "DaemonSystemd",
+        "ProbeDaemon", "ProbeService", "pollerd", "echod", "CLinux", "DaemonSystemd",
         "DaemonLifecycle", "DaemonLifecycleState",
         "DaemonLifecycleTesting", "TestLimits", "TestSupport",
       ],
@@ -121,14 +120,14 @@ let package = Package(
     .testTarget(
       name: "PollerdTests",
       dependencies: [
-        "Pollerd", "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleState",
+        "pollerd", "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleState",
         "DaemonLifecycleTesting", "DaemonSystemd",
       ],
       path: "Tests/PollerdTests", swiftSettings: strict),
     .testTarget(
       name: "EchodTests",
       dependencies: [
-        "Echod", "DaemonLifecycle", "DaemonLifecycleTesting", "DaemonSystemd", "TestSupport",
+        "echod", "DaemonLifecycle", "DaemonLifecycleTesting", "DaemonSystemd", "TestSupport",
       ],
       path: "Tests/EchodTests", swiftSettings: strict),
     .testTarget(
@@ -138,11 +137,11 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
-      name: "StandbyTests", dependencies: ["Standby", "DaemonLifecycle", "DaemonLifecycleTesting"],
+      name: "StandbyTests", dependencies: ["standby", "DaemonLifecycle", "DaemonLifecycleTesting"],
       swiftSettings: strict),
     .testTarget(
       name: "ServiceTests",
-      dependencies: ["Clockd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport"],
+      dependencies: ["clockd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport"],
       swiftSettings: strict),
     .executableTarget(
       name: "ProbeState", dependencies: ["CLinux", "DaemonLifecycleState"],
@@ -157,11 +156,12 @@ let package = Package(
       swiftSettings: strict),
     // On a real systemd; skipped unless MACHINE_SUITES says where. See Tests/Machine.
     .testTarget(
-      name: "MachineTests", dependencies: ["Pollerd", "Echod", "Standby", "ProbeService"],
+      name: "MachineTests",
+      dependencies: ["pollerd", "echod", "standby", "ProbeService", "TestSupport"],
       swiftSettings: strict),
     // On other inits; skipped unless INITS says on which. See Tests/Inits.
     .testTarget(
-      name: "InitTests", dependencies: ["Pollerd", "TestSupport"], swiftSettings: strict),
+      name: "InitTests", dependencies: ["pollerd", "TestSupport"], swiftSettings: strict),
   ]
 )
 

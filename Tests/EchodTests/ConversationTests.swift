@@ -3,7 +3,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import Echod
+@testable import echod
 
 @Suite struct ConversationTests {
   private let settings = Settings()

@@ -3,7 +3,7 @@ import DaemonSystemd
 import Foundation
 import Testing
 
-@testable import Echod
+@testable import echod
 
 /// What systemd keeps of connections while its queue is full.
 @Suite final class KeepingTests {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Testing
 
-@testable import Echod
+@testable import echod
 
 @Suite struct OptionsTests {
   @Test func defaultsNeedNoArguments() throws {

@@ -6,7 +6,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import Echod
+@testable import echod
 
 /// Whole restarts of the server in this process: mocks with one service manager are its runs.
 @Suite final class RestartTests {

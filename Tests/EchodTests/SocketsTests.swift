@@ -2,7 +2,7 @@
 import Foundation
 import Testing
 
-@testable import Echod
+@testable import echod
 
 @Suite struct SocketsTests {
   @Test(arguments: [

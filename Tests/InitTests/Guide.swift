@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import TestSupport
 
 /// `RunningUnderOtherInits.md`, whose service definitions and commands the tests use as they stand there.
 enum Guide {
@@ -48,7 +49,7 @@ enum Guide {
 
   /// The fenced blocks under a heading, in their order.
   private static func blocks(under heading: String) throws -> [Block] {
-    let text = try String(contentsOfFile: Package.root + "/" + path, encoding: .utf8)
+    let text = try Package.read(path)
     guard
       let section = text.components(separatedBy: "\n### ").first(where: {
         $0.lowercased().hasPrefix(heading + "\n")
@@ -74,14 +75,4 @@ enum Guide {
 struct GuideError: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }
-}
-
-/// Where things are on this side.
-enum Package {
-  static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .appendingPathComponent("../..").standardizedFileURL.path
-
-  /// What SwiftPM has built: this test is part of it.
-  static let products = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-    .deletingLastPathComponent().path
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import TestSupport
 import Testing
 
 /// An init that the tests run, by the name of its section in the guide, lowercased.
@@ -52,27 +53,14 @@ enum Init: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
   // MARK: Which are wanted
 
-  /// Those that the environment variable INITS names; what it misspells is an error in `refusal`.
-  static let selected: [Init] =
-    names == ["all"] ? allCases : names.compactMap { Init(rawValue: $0) }
+  static let selection = Selection<Init>("INITS", means: "containers")
+  static var selected: [Init] { selection.selected }
 
   /// Those of them that read a newline from a descriptor.
   static var readingDescriptors: [Init] { selected.filter { [.s6, .openrc, .finit].contains($0) } }
 
   /// Those of them that can also be told as systemd is.
   static var readingSockets: [Init] { selected.filter { [.openrc, .finit].contains($0) } }
-
-  private static let names = (ProcessInfo.processInfo.environment["INITS"] ?? "")
-    .split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
-
-  /// Why the environment's request can't be granted; `nil` if it can, or if there is none.
-  static var refusal: String? {
-    if let name = names.first(where: { Init(rawValue: $0) == nil && names != ["all"] }) {
-      let known = allCases.map(\.rawValue).joined(separator: ", ")
-      return "INITS names \"\(name)\"; there are all, or \(known)."
-    }
-    return names.isEmpty || geteuid() == 0 ? nil : "INITS is set, but containers need root."
-  }
 }
 
 extension Trait where Self == ConditionTrait {
@@ -89,5 +77,5 @@ extension Trait where Self == ConditionTrait {
 
 /// Not skipped: a typing error in CI must not look like success.
 @Test func theWantedInitsExist() {
-  #expect(Init.refusal == nil)
+  #expect(Init.selection.refusal == nil)
 }

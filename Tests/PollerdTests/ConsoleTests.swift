@@ -4,7 +4,7 @@ import DaemonLifecycleTesting
 import Foundation
 import XCTest
 
-@testable import Pollerd
+@testable import pollerd
 
 /// A real pipe, and a clock that the test moves.
 final class ConsoleTests: XCTestCase {

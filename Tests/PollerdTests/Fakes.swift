@@ -6,7 +6,7 @@ import Foundation
 import Synchronization
 import XCTest
 
-@testable import Pollerd
+@testable import pollerd
 
 /// A console that keeps the lines, and lets a test wait for one.
 final class CapturedLines: LineOutput {

@@ -4,7 +4,7 @@ import Foundation
 import XCTest
 
 @testable import DaemonLifecycle
-@testable import Pollerd
+@testable import pollerd
 
 /// `Examples/Kubernetes`, as far as it can be checked without a cluster: its numbers and paths agree with each other,
 /// with the daemon's own arithmetic, and with what its README says.

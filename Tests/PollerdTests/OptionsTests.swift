@@ -3,7 +3,7 @@ import DaemonLifecycle
 import DaemonSystemd
 import XCTest
 
-@testable import Pollerd
+@testable import pollerd
 
 final class OptionsTests: XCTestCase {
   func testNothingGivenIsNothingSet() throws {

@@ -2,7 +2,7 @@
 import Foundation
 import XCTest
 
-@testable import Pollerd
+@testable import pollerd
 
 /// What is polled may be anything: a poll takes the beginning of it, and waits for nobody.
 final class PollSourceTests: XCTestCase {

@@ -5,7 +5,7 @@ import DaemonLifecycleState
 import Foundation
 import XCTest
 
-@testable import Pollerd
+@testable import pollerd
 
 /// What of the state is Pollerd's own; the store has tests of its own.
 final class PollStateTests: XCTestCase {

@@ -6,7 +6,7 @@ import DaemonLifecycleTesting
 import Foundation
 import XCTest
 
-@testable import Pollerd
+@testable import pollerd
 
 /// The daemon under signals, with time in the test's hand.
 final class PollerTests: XCTestCase {

@@ -2,7 +2,7 @@
 import Foundation
 import XCTest
 
-@testable import Pollerd
+@testable import pollerd
 
 final class SettingsTests: XCTestCase {
   private var directory: TemporaryDirectory!

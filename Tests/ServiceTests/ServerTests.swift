@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import Clockd
+@testable import clockd
 
 /// The server's loop in the foreground of a lifecycle, with time in the test's hand.
 @Suite(.timeLimit(.minutes(1))) struct ServerTests {

@@ -4,7 +4,7 @@ import DaemonLifecycleTesting
 import Foundation
 import Testing
 
-@testable import Standby
+@testable import standby
 
 /// Replicas with a lifecycle each, and one ledger.
 @Suite(.timeLimit(.minutes(1))) struct ReplicaTests {

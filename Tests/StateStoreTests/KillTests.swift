@@ -118,14 +118,7 @@ import Testing
     return pid
   }
 
-  /// Beside the tests.
-  private static let probe: String = {
-    var path = [CChar](repeating: 0, count: 4096)
-    let length = readlink("/proc/self/exe", &path, path.count - 1)
-    let own = String(
-      decoding: path[..<max(0, length)].map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
-    return own[..<(own.lastIndex(of: "/") ?? own.startIndex)] + "/ProbeState"
-  }()
+  private static let probe = built("ProbeState")
 
   /// As the probe makes them: a number, then bytes that follow from it.
   private static func parse(_ bytes: [UInt8]) throws -> UInt64 {

@@ -206,12 +206,3 @@ package func now() -> Double {
   clock_gettime(CLOCK_MONOTONIC, &time)
   return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
 }
-
-/// An executable of this package, built beside the tests.
-package func built(_ name: String) -> String {
-  var path = [CChar](repeating: 0, count: 4096)
-  let length = readlink("/proc/self/exe", &path, path.count - 1)
-  let own = String(
-    decoding: path[..<max(0, length)].map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
-  return own[..<(own.lastIndex(of: "/") ?? own.startIndex)] + "/" + name
-}

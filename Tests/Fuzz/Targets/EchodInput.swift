@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import FoundationEssentials
 
-@testable import Echod
+@testable import echod
 
 extension FuzzTarget {
   /// echod's command line, an argument a line; behind an empty line its settings, and behind a NUL what clients say.

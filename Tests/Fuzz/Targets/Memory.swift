@@ -5,7 +5,7 @@ import DaemonLifecycleCodable
 import FoundationEssentials
 
 @testable import DaemonSystemd
-@testable import Echod
+@testable import echod
 
 extension FuzzTarget {
   /// A file that an earlier run has left: what is read of it is all of it, if nobody can change it any more; a value that

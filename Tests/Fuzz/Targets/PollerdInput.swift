@@ -3,7 +3,7 @@ import DaemonLifecycle
 import DaemonSystemd
 import FoundationEssentials
 
-@testable import Pollerd
+@testable import pollerd
 
 extension FuzzTarget {
   /// Which variable says where the state is; pollerd's command line, an argument a line; behind an empty line its

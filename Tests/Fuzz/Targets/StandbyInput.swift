@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CFuzz
 
-@testable import Standby
+@testable import standby
 
 extension FuzzTarget {
   /// standby's command line, an argument a line; behind an empty line the ledger that another process writes, in two

@@ -2,6 +2,7 @@
 import Foundation
 import Glibc
 import Synchronization
+import TestSupport
 
 /// A booted machine: a container whose process 1 is the systemd of a Debian release.
 ///
@@ -136,20 +137,5 @@ final class Machine: Sendable {
       }
       return nil
     }
-  }
-}
-
-/// Where things are on this side.
-enum Package {
-  static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    .appendingPathComponent("../../..").standardizedFileURL.path
-
-  /// What SwiftPM has built: this test is part of it.
-  static let products = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath()
-    .deletingLastPathComponent().path
-
-  /// The text of a file of the package.
-  static func read(_ path: String) throws -> String {
-    try String(contentsOfFile: root + "/" + path, encoding: .utf8)
   }
 }

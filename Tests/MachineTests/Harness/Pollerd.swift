@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import TestSupport
+
 extension MachineTest {
   /// The shipped pollerd as an instance of its template: `pollerd@tN.service`, with its own configuration,
   /// state and, for old systemd, the shipped drop-in.

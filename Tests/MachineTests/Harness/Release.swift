@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import Foundation
+import TestSupport
 import Testing
 
 /// A Debian release, and by it a version of systemd, that tests run on.
@@ -19,23 +19,11 @@ enum Release: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
   var testDescription: String { "\(rawValue), systemd \(systemd)" }
 
-  /// Those that the environment variable MACHINE_SUITES names; what it misspells is an error in `refusal`.
-  static let selected: [Release] = names.compactMap { Release(rawValue: $0) }
+  static let selection = Selection<Release>("MACHINE_SUITES", means: "machines")
+  static var selected: [Release] { selection.selected }
 
   /// Those of them that have this version of systemd or a later one.
   static func since(_ version: Int) -> [Release] { selected.filter { $0.systemd >= version } }
-
-  private static let names = (ProcessInfo.processInfo.environment["MACHINE_SUITES"] ?? "")
-    .split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
-
-  /// Why the environment's request can't be granted; `nil` if it can, or if there is none.
-  static var refusal: String? {
-    if let name = names.first(where: { Release(rawValue: $0) == nil }) {
-      let known = allCases.map(\.rawValue).joined(separator: ", ")
-      return "MACHINE_SUITES names \"\(name)\"; there are \(known)."
-    }
-    return names.isEmpty || geteuid() == 0 ? nil : "MACHINE_SUITES is set, but machines need root."
-  }
 }
 
 extension Trait where Self == ConditionTrait {
@@ -53,5 +41,5 @@ extension Trait where Self == ConditionTrait {
 
 /// Not skipped: a typing error in CI must not look like success.
 @Test func theWantedMachinesExist() {
-  #expect(Release.refusal == nil)
+  #expect(Release.selection.refusal == nil)
 }

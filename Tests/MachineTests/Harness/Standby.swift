@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import TestSupport
+
 /// The shipped pair, on a machine of the test's own, since its targets have no other names.
 struct StandbyPair {
   let machine: MachineTest

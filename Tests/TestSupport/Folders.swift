@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+
+/// The folders of this package that tests use.
+package enum Package {
+  /// The checkout.
+  package static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .appendingPathComponent("../..").standardizedFileURL.path
+
+  /// What SwiftPM has built. The tests are part of it.
+  package static let products: String = {
+    let tests = try! FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+    return String(tests[..<(tests.lastIndex(of: "/") ?? tests.startIndex)])
+  }()
+
+  /// The text of a file of the checkout.
+  package static func read(_ path: String) throws -> String {
+    try String(contentsOfFile: root + "/" + path, encoding: .utf8)
+  }
+}
+
+/// The path of an executable of this package.
+package func built(_ name: String) -> String { Package.products + "/" + name }
