@@ -18,8 +18,8 @@ let package = Package(
     .library(name: "DaemonLifecycleCodable", targets: ["DaemonLifecycleCodable"]),
     .library(name: "DaemonLifecycleTesting", targets: ["DaemonLifecycleTesting"]),
   ],
-  // No product for the examples: packages that depend on this one would see and could run them. Whoever builds this
-  // package itself has one of each executable target from SwiftPM, under the target's name: `swift run pollerd`.
+  // No products for the examples: packages that depend on this one would see them. Where this package itself is built,
+  // SwiftPM makes an executable of each of their targets, under the target's name: `swift run pollerd`.
   targets: [
     .target(name: "CLinux"),
     .target(name: "DaemonSystemd", dependencies: ["CLinux"], swiftSettings: strict),

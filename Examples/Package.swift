@@ -1,9 +1,9 @@
 // swift-tools-version: 6.2
 // SPDX-License-Identifier: Apache-2.0
-// The examples as a user's package has them: swift run --package-path Examples echod
+// The examples, as a package that uses the libraries: swift run --package-path Examples echod
 //
-// The main package has the same targets for its own tests, without products, so that what depends on it has only the
-// libraries. A program needs no more than what is here.
+// The main package has the same targets for its tests, but no products of them, so that packages which depend on it see
+// only the libraries.
 import PackageDescription
 
 let strict: [SwiftSetting] = [
@@ -13,7 +13,7 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("InternalImportsByDefault"),
 ]
 
-/// A library of the main package, which is known by its name here, whatever its folder is called.
+/// A library of the main package. The dependency below gives the package a name, so its folder may have any.
 func library(_ name: String) -> Target.Dependency {
   .product(name: name, package: "DaemonLifecycle")
 }
@@ -42,10 +42,10 @@ let package = Package(
       ],
       path: "Echod", swiftSettings: strict),
     .executableTarget(
-      name: "standby", dependencies: [library("DaemonLifecycle")], path: "Standby",
-      swiftSettings: strict),
+      name: "standby", dependencies: [library("DaemonLifecycle"), library("DaemonSystemd")],
+      path: "Standby", swiftSettings: strict),
     .executableTarget(
-      name: "clockd", dependencies: [library("DaemonLifecycle")], path: "Service",
-      swiftSettings: strict),
+      name: "clockd", dependencies: [library("DaemonLifecycle"), library("DaemonSystemd")],
+      path: "Service", swiftSettings: strict),
   ]
 )
