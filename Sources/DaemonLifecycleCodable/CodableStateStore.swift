@@ -5,12 +5,14 @@ import Synchronization
 
 /// Keeps a value on disk as `StateStore` keeps bytes: the old one or the new one, whatever happens.
 ///
-///     struct Bookmark: Codable { var page = 0 }
+/// ```swift
+/// struct Bookmark: Codable { var page = 0 }
 ///
-///     let store = try CodableStateStore<Bookmark>(StateStore())
-///     var bookmark = try store.load() ?? Bookmark()
-///     …
-///     try store.save(bookmark)
+/// let store = try CodableStateStore<Bookmark>(StateStore())
+/// var bookmark = try store.load() ?? Bookmark()
+/// …
+/// try store.save(bookmark)
+/// ```
 ///
 /// As JSON with sorted keys, unless said otherwise. What is loaded and does not decode is an error, and is not
 /// overwritten: every save throws it, until the file was mended or set aside.
@@ -38,11 +40,13 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
 
   /// A value in any form.
   ///
-  ///     try CodableStateStore<Bookmark>(StateStore(version: 2, migrate: { _, bytes in bytes })) {
-  ///       try encode($0)
-  ///     } decode: { version, bytes in
-  ///       version == 1 ? Bookmark(try decode(OldBookmark.self, bytes)) : try decode(Bookmark.self, bytes)
-  ///     }
+  /// ```swift
+  /// try CodableStateStore<Bookmark>(StateStore(version: 2, migrate: { _, bytes in bytes })) {
+  ///   try encode($0)
+  /// } decode: { version, bytes in
+  ///   version == 1 ? Bookmark(try decode(OldBookmark.self, bytes)) : try decode(Bookmark.self, bytes)
+  /// }
+  /// ```
   ///
   /// - Parameters:
   ///   - store: Where the bytes are kept.

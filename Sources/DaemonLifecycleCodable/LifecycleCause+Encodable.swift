@@ -3,13 +3,15 @@ public import DaemonLifecycle
 
 /// `origin`, and what belongs to it.
 ///
-///     {"coalesced":1,"origin":"signal","pid":1,"signal":"SIGTERM","uid":0}
-///     {"claimedPID":1,"claimedUID":0,"coalesced":1,"origin":"signal","signal":"SIGTERM"}
-///     {"fact":"the machine is about to sleep","origin":"bus"}
-///     {"origin":"pressure","resource":"memory"}
-///     {"error":{"text":"no route","type":"SocketError"},"origin":"bodyFailed"}
-///     {"origin":"other","text":"notification CacheInvalidated"}
-///     {"origin":"launch"}
+/// ```json
+/// {"coalesced":1,"origin":"signal","pid":1,"signal":"SIGTERM","uid":0}
+/// {"claimedPID":1,"claimedUID":0,"coalesced":1,"origin":"signal","signal":"SIGTERM"}
+/// {"fact":"the machine is about to sleep","origin":"bus"}
+/// {"origin":"pressure","resource":"memory"}
+/// {"error":{"text":"no route","type":"SocketError"},"origin":"bodyFailed"}
+/// {"origin":"other","text":"notification CacheInvalidated"}
+/// {"origin":"launch"}
+/// ```
 ///
 /// The others are `api`, `watchdog`, `bodyReturned`, `callerCancelled`, `launchFailed` and `lateObserver`, with
 /// nothing.

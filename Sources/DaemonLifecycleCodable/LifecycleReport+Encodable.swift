@@ -6,21 +6,23 @@ import DaemonSystemd
 
 /// The cause, and the entries in the order in which the hooks ended.
 ///
-///     {
-///       "cause": {"origin": "signal", "signal": "SIGTERM", "pid": 1, "uid": 0, "coalesced": 1},
-///       "entries": [
-///         {"observer": "Poller", "registration": 1, "notification": "DidEnterBackground", "outcome": "completed",
-///          "offsetNanoseconds": 8000, "durationNanoseconds": 40213000},
-///         {"observer": "Database", "registration": 2, "notification": "ShouldSaveState", "outcome": "failed",
-///          "error": {"type": "StateError", "text": "disk full"}, "offsetNanoseconds": 40300000,
-///          "durationNanoseconds": 270104000}
-///       ],
-///       "isOvertaken": false,
-///       "span": {
-///         "event": "terminate", "durationNanoseconds": 312000000, "budgetNanoseconds": 90000000000,
-///         "isHurried": false, "prelude": []
-///       }
-///     }
+/// ```json
+/// {
+///   "cause": {"origin": "signal", "signal": "SIGTERM", "pid": 1, "uid": 0, "coalesced": 1},
+///   "entries": [
+///     {"observer": "Poller", "registration": 1, "notification": "DidEnterBackground", "outcome": "completed",
+///      "offsetNanoseconds": 8000, "durationNanoseconds": 40213000},
+///     {"observer": "Database", "registration": 2, "notification": "ShouldSaveState", "outcome": "failed",
+///      "error": {"type": "StateError", "text": "disk full"}, "offsetNanoseconds": 40300000,
+///      "durationNanoseconds": 270104000}
+///   ],
+///   "isOvertaken": false,
+///   "span": {
+///     "event": "terminate", "durationNanoseconds": 312000000, "budgetNanoseconds": 90000000000,
+///     "isHurried": false, "prelude": []
+///   }
+/// }
+/// ```
 ///
 /// - `isOvertaken`: a termination came between, and not all was done.
 /// - `span`: what the report is of, as the timeline has it; not for a post. `budgetNanoseconds`: of a termination.
@@ -117,8 +119,10 @@ extension LifecycleReport.Entry {
 
 /// The status, why, and the reports.
 ///
-///     {"cause":{…},"code":0,"report":{…}}
-///     {"cause":{…},"code":70,"error":{…},"failedLaunch":{…},"report":{…}}
+/// ```json
+/// {"cause":{…},"code":0,"report":{…}}
+/// {"cause":{…},"code":70,"error":{…},"failedLaunch":{…},"report":{…}}
+/// ```
 ///
 /// `failedLaunch` is the report of a launch that ended the daemon, `overtakenPause` that of a pause that the stop cut off, `error` what the body of `run` threw.
 /// `"wasKilled":true` is there only for a kill that counts as a failure.

@@ -6,8 +6,10 @@ public import FoundationEssentials
 extension Preservation {
   /// Has the service manager keep a value for the next run, in place of what it has under this name.
   ///
-  ///     try preservation.preserve(value: connections, named: "state")                     // at the end
-  ///     let left = try preservation.preserved(value: [Connection].self, named: "state")  // at the start
+  /// ```swift
+  /// try preservation.preserve(value: connections, named: "state")                     // at the end
+  /// let left = try preservation.preserved(value: [Connection].self, named: "state")  // at the start
+  /// ```
   ///
   /// As JSON, unless the encoder says otherwise, in memory: what has to outlive the machine goes to a `StateStore`.
   ///

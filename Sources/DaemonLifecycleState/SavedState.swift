@@ -4,7 +4,9 @@ import Synchronization
 
 /// An observer that saves on ShouldSaveState, and at intervals.
 ///
-///     let saved = SavedState(lifecycle: lifecycle, store: store, every: .seconds(60)) { await poller.bytes }
+/// ```swift
+/// let saved = SavedState(lifecycle: lifecycle, store: store, every: .seconds(60)) { await poller.bytes }
+/// ```
 ///
 /// It saves on ShouldSaveState, so on every pause, before a reload, and as the last thing before the end; and as often
 /// as asked for besides. Bytes that are on disk already are not saved again. Requests that come while a save is on its

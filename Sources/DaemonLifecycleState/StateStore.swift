@@ -6,10 +6,12 @@ import Synchronization
 
 /// Keeps bytes on disk so that they are there after a crash, a power cut and a kill in mid-save.
 ///
-///     let store = try StateStore()                       // in $STATE_DIRECTORY
-///     let count = try store.load().map { parse($0.bytes) } ?? 0
-///     …
-///     try store.save(Array("\(count)".utf8))             // returns when it is on disk
+/// ```swift
+/// let store = try StateStore()                       // in $STATE_DIRECTORY
+/// let count = try store.load().map { parse($0.bytes) } ?? 0
+/// …
+/// try store.save(Array("\(count)".utf8))             // returns when it is on disk
+/// ```
 ///
 /// A save leaves the old state or the new one, never a mix and never nothing, wherever it is cut off; once it has
 /// returned, the new one. The state before is kept too, and is what `load()` falls back to, saying so, should the disk
@@ -282,9 +284,11 @@ public final class StateStore: Sendable {
   ///
   /// For a state that can't be loaded:
   ///
-  ///     do { state = try store.load() } catch {
-  ///       log("\(error) It is kept as \(try store.setAside()).")
-  ///     }
+  /// ```swift
+  /// do { state = try store.load() } catch {
+  ///   log("\(error) It is kept as \(try store.setAside()).")
+  /// }
+  /// ```
   ///
   /// - Returns: The paths that they have now.
   /// - Throws: `inUse`, `unusable`, or a failed call.

@@ -5,12 +5,14 @@ public import DaemonSystemd
 /// Stands in for systemd in tests: receives what a daemon notifies, keeps the descriptors that it stores, answers
 /// its barriers, and tells of every mistake in the protocol.
 ///
-///     let manager = try FakeServiceManager()
-///     let notify = try NotifySocket(address: manager.address)
-///     try notify.send([.ready, .status("Serving")])
-///     let message = try await manager.next(containing: "READY")
-///     #expect(message["STATUS"] == "Serving")
-///     #expect(manager.violations == [])
+/// ```swift
+/// let manager = try FakeServiceManager()
+/// let notify = try NotifySocket(address: manager.address)
+/// try notify.send([.ready, .status("Serving")])
+/// let message = try await manager.next(containing: "READY")
+/// #expect(message["STATUS"] == "Serving")
+/// #expect(manager.violations == [])
+/// ```
 ///
 /// A child gets `manager.environment`. Several managers at a time do not disturb each other, and nothing outside
 /// of them is changed. Safe to use from any thread.
@@ -123,11 +125,13 @@ public final class FakeServiceManager: Sendable {
   ///
   /// `LISTEN_PID` is missing, since only the child knows its number. A shell can add it:
   ///
-  ///     try manager.withSuccessor { variables, descriptors in
-  ///       try ChildProcess.spawn(
-  ///         "/bin/sh", ["-c", "LISTEN_PID=$$ exec mydaemon"],
-  ///         environment: variables, descriptors: descriptors)
-  ///     }
+  /// ```swift
+  /// try manager.withSuccessor { variables, descriptors in
+  ///   try ChildProcess.spawn(
+  ///     "/bin/sh", ["-c", "LISTEN_PID=$$ exec mydaemon"],
+  ///     environment: variables, descriptors: descriptors)
+  /// }
+  /// ```
   public func withSuccessor<T>(
     _ body: (_ variables: [String: String], _ descriptors: [Int32: Int32]) throws -> T
   ) throws -> T {

@@ -6,14 +6,16 @@ import Synchronization
 /// Stands in for a `LifecycleSubject` in tests: the same registry and delivery, without signals and on a
 /// clock that only the test moves.
 ///
-///     @Test func savesWhenPaused() async throws {
-///       let mock = MockLifecycleSubject()
-///       let poller = Poller(lifecycle: mock)              // takes `any LifecycleObservable`
-///       let report = try await mock.send(.sigusr1)        // returns when every hook has ended
-///       #expect(report.problems.isEmpty)
-///       #expect(mock.addObserverWasCalled)
-///       try mock.checkNothingPending()
-///     }
+/// ```swift
+/// @Test func savesWhenPaused() async throws {
+///   let mock = MockLifecycleSubject()
+///   let poller = Poller(lifecycle: mock)              // takes `any LifecycleObservable`
+///   let report = try await mock.send(.sigusr1)        // returns when every hook has ended
+///   #expect(report.problems.isEmpty)
+///   #expect(mock.addObserverWasCalled)
+///   try mock.checkNothingPending()
+/// }
+/// ```
 ///
 /// A mock of a daemon at work delivers nothing until its test asks for something: then all that was added hears the
 /// launch and the foreground, together and in order. `send`, `inject`, `post`, `settled`, `advance`, `untilSleeping` and
@@ -37,17 +39,21 @@ public final class MockLifecycleSubject: LifecycleObservable {
   ///
   /// A service manager is told what systemd would be, beginning with READY=1 of a daemon at work:
   ///
-  ///     let manager = try FakeServiceManager()
-  ///     let mock = MockLifecycleSubject(serviceManager: manager)
-  ///     try await mock.send(.sighup)
-  ///     #expect(manager.service.reloadsEnded == 1)
-  ///     #expect(manager.violations.isEmpty)
+  /// ```swift
+  /// let manager = try FakeServiceManager()
+  /// let mock = MockLifecycleSubject(serviceManager: manager)
+  /// try await mock.send(.sighup)
+  /// #expect(manager.service.reloadsEnded == 1)
+  /// #expect(manager.violations.isEmpty)
+  /// ```
   ///
   /// It is passed what the manager has stored at this moment, so two mocks are two runs of a daemon:
   ///
-  ///     try MockLifecycleSubject(serviceManager: manager).preservation.preserve(bytes, named: "state")
-  ///     let restarted = MockLifecycleSubject(serviceManager: manager)
-  ///     #expect(try restarted.preservation.preservedBytes(named: "state") == bytes)
+  /// ```swift
+  /// try MockLifecycleSubject(serviceManager: manager).preservation.preserve(bytes, named: "state")
+  /// let restarted = MockLifecycleSubject(serviceManager: manager)
+  /// #expect(try restarted.preservation.preservedBytes(named: "state") == bytes)
+  /// ```
   ///
   /// - Parameters:
   ///   - state: Where the daemon is. Default: in the foreground.

@@ -4,10 +4,12 @@ import Synchronization
 
 /// What components depend on: a real subject in the daemon, a mock in its tests.
 ///
-///     actor Poller: BackgroundObserver {
-///       init(lifecycle: any LifecycleObservable) { lifecycle.addObserver(self) }
-///       func didEnterBackground(_ notification: DidEnterBackground) { … }
-///     }
+/// ```swift
+/// actor Poller: BackgroundObserver {
+///   init(lifecycle: any LifecycleObservable) { lifecycle.addObserver(self) }
+///   func didEnterBackground(_ notification: DidEnterBackground) { … }
+/// }
+/// ```
 ///
 /// Everything below comes from one extension over one requirement, so subject and mock can't drift.
 /// Every method may be called from any thread and from any hook.
@@ -27,7 +29,9 @@ extension LifecycleObservable {
 
   /// What the daemon says of itself, beside its state, in `systemctl status`. Default `nil`: nothing.
   ///
-  ///     lifecycle.status = "42 clients"  // foreground since 2026-11-21 12:01:07 (launch); 42 clients
+  /// ```swift
+  /// lifecycle.status = "42 clients"  // foreground since 2026-11-21 12:01:07 (launch); 42 clients
+  /// ```
   ///
   /// On one line, with control characters escaped, of at most 200 bytes. Sent when it has changed, at most once a second:
   /// the last one counts. It stays over a pause.
@@ -43,8 +47,10 @@ extension LifecycleObservable {
 
   /// Adds an observer with all the hooks that it has adopted, and keeps it: until it is removed, or the daemon has ended.
   ///
-  ///     lifecycle.addObserver(Saver())
-  ///     lifecycle.addObserver(orders, name: "orders", deadline: .seconds(30))
+  /// ```swift
+  /// lifecycle.addObserver(Saver())
+  /// lifecycle.addObserver(orders, name: "orders", deadline: .seconds(30))
+  /// ```
   ///
   /// A late observer receives what the others have: the launch, then the foreground, if that is where the daemon is.
   /// Adding an observer twice does nothing. One that has no hook fails its launch, since it would receive nothing.
@@ -91,7 +97,9 @@ extension LifecycleObservable {
 
   /// Calls `body` for every notification of one type, as long as the token lives.
   ///
-  ///     token = lifecycle.observe(ShouldReload.self) { _ in try settings.reload() }
+  /// ```swift
+  /// token = lifecycle.observe(ShouldReload.self) { _ in try settings.reload() }
+  /// ```
   ///
   /// - Parameters:
   ///   - type: The type of the notification.
@@ -198,10 +206,12 @@ extension LifecycleObservable {
   ///
   /// Given before the launch, it launches the daemon in the background:
   ///
-  ///     configuration.systemd.watchedUnits = ["standby-a.target"]
-  ///     let lifecycle = LifecycleSubject(configuration: configuration)
-  ///     // Until systemd says that the unit is active, and for good if nobody can say so.
-  ///     lifecycle.pause(for: BackgroundReason("standby-a.target"))
+  /// ```swift
+  /// configuration.systemd.watchedUnits = ["standby-a.target"]
+  /// let lifecycle = LifecycleSubject(configuration: configuration)
+  /// // Until systemd says that the unit is active, and for good if nobody can say so.
+  /// lifecycle.pause(for: BackgroundReason("standby-a.target"))
+  /// ```
   ///
   /// - Parameter reason: Its name. Default ``BackgroundReason/operator``.
   public func pause(for reason: BackgroundReason = .operator) {
@@ -242,10 +252,12 @@ extension LifecycleObservable {
   /// The systemd job that terminates the service: `.restart` or `.stop`; `nil` when systemd did not request the end, as
   /// with kill(1), or could not be asked in time.
   ///
-  ///     func willTerminate(_ notification: WillTerminate) async {
-  ///       let job = await lifecycle.unitJob()
-  ///       if job?.isRestart ?? true { handOver() } else { await finishConnections() }
-  ///     }
+  /// ```swift
+  /// func willTerminate(_ notification: WillTerminate) async {
+  ///   let job = await lifecycle.unitJob()
+  ///   if job?.isRestart ?? true { handOver() } else { await finishConnections() }
+  /// }
+  /// ```
   ///
   /// Only systemd's bus has it. It is asked when the termination begins, and the answer takes about a millisecond.
   /// Before a termination this is `nil`, at once.
@@ -259,8 +271,10 @@ extension LifecycleObservable {
 
   /// The descriptors and bytes that the service manager keeps between two runs.
   ///
-  ///     let listener = try lifecycle.preservation.preserved(named: "http", as: .listeningStream)
-  ///     try lifecycle.preservation.closeUnknown()
+  /// ```swift
+  /// let listener = try lifecycle.preservation.preserved(named: "http", as: .listeningStream)
+  /// try lifecycle.preservation.closeUnknown()
+  /// ```
   ///
   /// The first use takes over what systemd has passed to this process, so use it early. It can be taken over once: not
   /// by `PassedDescriptors.take()` as well, nor by a second subject. Safe to use from any thread.
@@ -278,9 +292,11 @@ extension LifecycleObservable {
   /// Runs `body` while the daemon is in the foreground: a pause cancels it and waits, within the hook
   /// deadline, for it to end; a resume runs it again.
   ///
-  ///     try await lifecycle.foreground {
-  ///       for try await _ in lifecycle.ticks(every: .seconds(1)) { try await poller.poll() }
-  ///     }
+  /// ```swift
+  /// try await lifecycle.foreground {
+  ///   for try await _ in lifecycle.ticks(every: .seconds(1)) { try await poller.poll() }
+  /// }
+  /// ```
   ///
   /// Rounds never overlap: a resume waits for a body that is overdue. A body that returns is not run again
   /// before the next resume. Returns when the daemon terminates.
@@ -305,13 +321,15 @@ extension LifecycleObservable {
 
   /// Runs `body` while the daemon is in the foreground, and lets it finish what it has begun: for servers.
   ///
-  ///     try await lifecycle.foreground(draining: .seconds(20)) { round in
-  ///       try await withThrowingDiscardingTaskGroup { connections in
-  ///         for try await client in clients.untilEnding(of: round) {
-  ///           connections.addTask { await serve(client, round) }
-  ///         }
-  ///       }
+  /// ```swift
+  /// try await lifecycle.foreground(draining: .seconds(20)) { round in
+  ///   try await withThrowingDiscardingTaskGroup { connections in
+  ///     for try await client in clients.untilEnding(of: round) {
+  ///       connections.addTask { await serve(client, round) }
   ///     }
+  ///   }
+  /// }
+  /// ```
   ///
   /// A pause, a suspend or a stop ends the round, in the turn of its DidEnterBackground, and waits for the body: end who
   /// is idle, answer who is busy (``ForegroundRound/untilEnding(_:)``, ``RoundElements``). What still runs when the limit
@@ -347,9 +365,11 @@ extension LifecycleObservable {
   /// As ``foreground(name:phase:file:line:_:)``, for a part that may fail: a body that throws is run again after a while, and
   /// the other parts of the daemon are left alone.
   ///
-  ///     try await lifecycle.foreground(restarting: .backoff(intensity: 5, within: .seconds(60))) {
-  ///       try await consumer.run()
-  ///     }
+  /// ```swift
+  /// try await lifecycle.foreground(restarting: .backoff(intensity: 5, within: .seconds(60))) {
+  ///   try await consumer.run()
+  /// }
+  /// ```
   ///
   /// Each failure is logged. One more than the policy survives within its period is thrown, which in the body of `run`
   /// ends the daemon with status 1, so that systemd's `Restart=` has its turn. Once the body has run for that period

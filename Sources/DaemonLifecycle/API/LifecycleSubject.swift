@@ -7,19 +7,21 @@ import Synchronization
 /// A daemon's lifecycle: turns signals and systemd's state into notifications and delivers them to observers, in
 /// order, in time, with a report.
 ///
-///     @main struct Pollerd {
-///       static func main() async throws {
-///         let lifecycle = LifecycleSubject()
-///         let poller = Poller()
-///         lifecycle.addObserver(poller)
-///         let exit = try await lifecycle.run {
-///           try await lifecycle.foreground {
-///             for try await _ in lifecycle.ticks(every: .seconds(1)) { try await poller.poll() }
-///           }
-///         }
-///         Glibc.exit(exit.code)
+/// ```swift
+/// @main struct Pollerd {
+///   static func main() async throws {
+///     let lifecycle = LifecycleSubject()
+///     let poller = Poller()
+///     lifecycle.addObserver(poller)
+///     let exit = try await lifecycle.run {
+///       try await lifecycle.foreground {
+///         for try await _ in lifecycle.ticks(every: .seconds(1)) { try await poller.poll() }
 ///       }
 ///     }
+///     Glibc.exit(exit.code)
+///   }
+/// }
+/// ```
 ///
 /// Observers are held weakly, so something must own them: what the body of `run` captures lives until the
 /// last hook has ended; without a body, end the function that owns them with

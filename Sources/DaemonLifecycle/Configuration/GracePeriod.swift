@@ -5,8 +5,10 @@ extension LifecycleConfiguration {
   /// Takes the stop budget from a variable that holds the grace period of the container: the time between its
   /// SIGTERM and its SIGKILL, which a process can't see by itself.
   ///
-  ///     var configuration = LifecycleConfiguration()
-  ///     try configuration.takeStopTimeout(fromEnvironment: "TERMINATION_GRACE_PERIOD_SECONDS")
+  /// ```swift
+  /// var configuration = LifecycleConfiguration()
+  /// try configuration.takeStopTimeout(fromEnvironment: "TERMINATION_GRACE_PERIOD_SECONDS")
+  /// ```
   ///
   /// In a pod's manifest the variable repeats `terminationGracePeriodSeconds`, since the downward API does not
   /// offer that field; for `docker stop` it repeats `--stop-timeout`.

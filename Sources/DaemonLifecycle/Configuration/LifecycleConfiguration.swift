@@ -38,7 +38,9 @@ public struct LifecycleConfiguration: Sendable {
   /// How long a daemon that is asked to end goes on serving, in the foreground, before it is taken down, so
   /// that those who send it work hear of its end first. Default 0.
   ///
-  ///     configuration.stopDelay = .seconds(5)  // a period of the readiness probe, and some for the news to spread
+  /// ```swift
+  /// configuration.stopDelay = .seconds(5)  // a period of the readiness probe, and some for the news to spread
+  /// ```
   ///
   /// Meanwhile ``readinessFile`` is gone, systemd has been told STOPPING, the body of `run` goes on, and hooks
   /// of anything but the end are called as ever. A second terminating signal ends the delay, and so does
@@ -63,8 +65,10 @@ public struct LifecycleConfiguration: Sendable {
   /// The absolute path of a file that is there exactly while the daemon is ready: launched, in the foreground, and not
   /// about to leave it. For a container's readiness probe, or a load balancer's check. Default none.
   ///
-  ///     configuration.readinessFile = "/run/mydaemon/ready"
-  ///     // readinessProbe: { exec: { command: [test, -e, /run/mydaemon/ready] } }
+  /// ```swift
+  /// configuration.readinessFile = "/run/mydaemon/ready"
+  /// // readinessProbe: { exec: { command: [test, -e, /run/mydaemon/ready] } }
+  /// ```
   ///
   /// - It appears when every hook of the launch has ended, and again whenever the daemon is back in the
   ///   foreground. A launch that fails makes none.
@@ -92,7 +96,9 @@ public struct LifecycleConfiguration: Sendable {
   /// how s6, dinit, OpenRC and Finit learn that a service is up. Default `nil`: what the environment variable
   /// `NOTIFY_FD` says, if the init sets one.
   ///
-  ///     configuration.readinessDescriptor = 3  // s6: a file notification-fd with the line 3
+  /// ```swift
+  /// configuration.readinessDescriptor = 3  // s6: a file notification-fd with the line 3
+  /// ```
   ///
   /// The newline is written once, when systemd would be sent `READY=1`: the hooks of the launch have ended. Then the
   /// descriptor is closed. A launch that fails closes it without one.
@@ -109,9 +115,11 @@ public struct LifecycleConfiguration: Sendable {
   /// The absolute path of a file that is touched as long as the daemon is well: systemd's watchdog, for a container's
   /// liveness probe. Default none.
   ///
-  ///     configuration.livenessFile = "/run/mydaemon/alive"
-  ///     // livenessProbe: { exec: { command: [sh, -c,
-  ///     //   'test $(($(date +%s) - $(stat -c %Y /run/mydaemon/alive))) -lt 60'] } }
+  /// ```swift
+  /// configuration.livenessFile = "/run/mydaemon/alive"
+  /// // livenessProbe: { exec: { command: [sh, -c,
+  /// //   'test $(($(date +%s) - $(stat -c %Y /run/mydaemon/alive))) -lt 60'] } }
+  /// ```
   ///
   /// More than twice in each ``livenessPeriod``, Swift's global executor, the main actor (where anything runs on it)
   /// and the observers' `checkHealth` hooks are asked, and when all have answered that they are well, the file's time

@@ -20,10 +20,12 @@ public enum SignalAction: Sendable {
 
 /// The meaning of each signal: a value to replace, extend or empty.
 ///
-///     var signals = SignalMap.standard
-///     signals[.sigusr1] = nil                            // back to the system's own meaning
-///     signals[.realTime(0)!] = .post(RotateLogs())
-///     let lifecycle = LifecycleSubject(configuration: .init(signals: signals))
+/// ```swift
+/// var signals = SignalMap.standard
+/// signals[.sigusr1] = nil                            // back to the system's own meaning
+/// signals[.realTime(0)!] = .post(RotateLogs())
+/// let lifecycle = LifecycleSubject(configuration: .init(signals: signals))
+/// ```
 ///
 /// SIGCONT can't be mapped, since systemd sends it along with every other signal; nor can signals that
 /// report a fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS). `start()` throws for these.

@@ -6,10 +6,12 @@ public import DaemonSystemd
 /// What is safe is on by default where systemd is there, and silent where it is not; each part can be
 /// switched off.
 ///
-///     var configuration = LifecycleConfiguration()
-///     configuration.systemd.watchedUnits = ["postgresql.service"]
-///     configuration.systemd.suspend = false
-///     let lifecycle = LifecycleSubject(configuration: configuration)
+/// ```swift
+/// var configuration = LifecycleConfiguration()
+/// configuration.systemd.watchedUnits = ["postgresql.service"]
+/// configuration.systemd.suspend = false
+/// let lifecycle = LifecycleSubject(configuration: configuration)
+/// ```
 public struct SystemdConfiguration: Sendable {
   /// Whether READY, RELOADING, STOPPING and EXTEND_TIMEOUT_USEC are sent. Default true. See sd_notify(3).
   public var notifies = true
@@ -31,7 +33,9 @@ public struct SystemdConfiguration: Sendable {
   /// the daemon end with status 143, so that `Restart=on-failure` starts it again after a stray kill(1). Default false:
   /// status 0, after which systemd leaves it down.
   ///
-  ///     configuration.systemd.exitsWithFailureWhenKilled = true
+  /// ```swift
+  /// configuration.systemd.exitsWithFailureWhenKilled = true
+  /// ```
   ///
   /// All else is as in a stop: the drain, the hooks, the report. A hook or body that fails keeps its own status.
   /// These are not kills: `systemctl stop` and `systemctl kill`, a signal of the parent or of the daemon itself,

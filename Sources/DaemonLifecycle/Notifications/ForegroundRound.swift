@@ -59,7 +59,9 @@ public final class ForegroundRound: Sendable {
 
   /// Waits for `operation`, which is cancelled once the round is ending: for whatever waits for the next thing to do.
   ///
-  ///     while let job = try await round.untilEnding({ try await queue.next() }) { await work(on: job) }
+  /// ```swift
+  /// while let job = try await round.untilEnding({ try await queue.next() }) { await work(on: job) }
+  /// ```
   ///
   /// - Parameter operation: The wait, in a task of its own. Not begun when the round is ending already.
   /// - Returns: What the operation returned, also when that was in the moment of the end: nothing that was taken is

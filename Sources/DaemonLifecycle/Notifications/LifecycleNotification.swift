@@ -6,10 +6,12 @@ public protocol LifecycleNotification: Sendable {}
 
 /// A notification of your own: what ``LifecycleObservable/post(_:)`` and a signal map's `.post` deliver.
 ///
-///     struct CacheInvalidated: CustomNotification { let region: String }
+/// ```swift
+/// struct CacheInvalidated: CustomNotification { let region: String }
 ///
-///     let token = lifecycle.observe(CacheInvalidated.self) { cache.drop($0.region) }
-///     await lifecycle.post(CacheInvalidated(region: "eu"))
+/// let token = lifecycle.observe(CacheInvalidated.self) { cache.drop($0.region) }
+/// await lifecycle.post(CacheInvalidated(region: "eu"))
+/// ```
 ///
 /// The package's own types do not conform: what they say is true only when the lifecycle says it.
 public protocol CustomNotification: LifecycleNotification {}

@@ -3,10 +3,12 @@
 ///
 /// Adopt the protocols of the hooks that you have:
 ///
-///     actor Poller: BackgroundObserver, StateObserver {
-///       func didEnterBackground(_ notification: DidEnterBackground) { stopPolling() }
-///       func shouldSaveState(_ notification: ShouldSaveState) async throws { try await save() }
-///     }
+/// ```swift
+/// actor Poller: BackgroundObserver, StateObserver {
+///   func didEnterBackground(_ notification: DidEnterBackground) { stopPolling() }
+///   func shouldSaveState(_ notification: ShouldSaveState) async throws { try await save() }
+/// }
+/// ```
 ///
 /// A hook is found wherever it is adopted: by the type, in an extension, by a subclass, or in another module.
 ///

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A step in the delivery order: lower phases hear first on the way up and last on the way down.
 ///
-///     extension LifecyclePhase {
-///       static let database = LifecyclePhase(order: -10)
-///       static let workers = LifecyclePhase(order: 10, concurrent: true)
-///     }
+/// ```swift
+/// extension LifecyclePhase {
+///   static let database = LifecyclePhase(order: -10)
+///   static let workers = LifecyclePhase(order: 10, concurrent: true)
+/// }
+/// ```
 ///
 /// Within a phase, observers hear in the order in which they were added (in reverse on the way down). The
 /// members of a concurrent phase hear together, so that stopping them takes as long as the slowest, not

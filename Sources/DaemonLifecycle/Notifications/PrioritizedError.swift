@@ -3,7 +3,9 @@ public import DaemonSystemd
 
 /// An error that says how urgent it is in the journal. Others are warnings, as every failed hook.
 ///
-///     struct LedgerIsCorrupt: PrioritizedError { var journalPriority: JournalPriority { .critical } }
+/// ```swift
+/// struct LedgerIsCorrupt: PrioritizedError { var journalPriority: JournalPriority { .critical } }
+/// ```
 public protocol PrioritizedError: Error {
   /// The priority of the line that names the failed hook.
   var journalPriority: JournalPriority { get }

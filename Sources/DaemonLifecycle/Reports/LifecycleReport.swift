@@ -3,8 +3,10 @@ import DaemonSystemd
 
 /// What each hook did for one event and how long it took; every hook that starts has one entry.
 ///
-///     for entry in report.problems { print(entry) }
-///     // Database, ShouldSaveState: abandoned after 11.0 s (running)
+/// ```swift
+/// for entry in report.problems { print(entry) }
+/// // Database, ShouldSaveState: abandoned after 11.0 s (running)
+/// ```
 public struct LifecycleReport: Sendable, CustomStringConvertible {
   /// The outcome of a hook's call.
   public enum Outcome: Sendable {
@@ -101,7 +103,9 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
   /// What the hook of an observer for a notification has done, the last time; `nil` if there is no such entry.
   ///
-  ///     #expect(report["orders", ShouldSaveState.self]?.outcome == .completed)
+  /// ```swift
+  /// #expect(report["orders", ShouldSaveState.self]?.outcome == .completed)
+  /// ```
   ///
   /// - Parameters:
   ///   - observer: Its name: the one that it was given, or its type's.
@@ -118,10 +122,12 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   /// The report as plain text for operators: a title, then a line for each observer with a bar, the time of its hooks
   /// and what they did. Rendered at each access.
   ///
-  ///     print(result.report.timeline)
-  ///     // terminate (SIGTERM from pid 1 uid 0) in 312 ms of 90 s
-  ///     //   Poller    |###                    40 ms  paused
-  ///     //   Database  |   #################  270 ms  saved
+  /// ```swift
+  /// print(result.report.timeline)
+  /// // terminate (SIGTERM from pid 1 uid 0) in 312 ms of 90 s
+  /// //   Poller    |###                    40 ms  paused
+  /// //   Database  |   #################  270 ms  saved
+  /// ```
   ///
   /// A subject that terminates logs its own: see ``LifecycleConfiguration/timelineLogging``.
   public var timeline: String { LifecycleTimeline(self).description }

@@ -7,8 +7,10 @@ import DaemonSystemd
 /// Sleep on it rather than with `Task.sleep`: its timers do not depend on Dispatch, they do not count the
 /// time that the machine sleeps, and a test need not wait for them.
 ///
-///     for try await _ in lifecycle.ticks(every: .seconds(1)) { … }
-///     try await lifecycle.clock.sleep(for: .milliseconds(250))
+/// ```swift
+/// for try await _ in lifecycle.ticks(every: .seconds(1)) { … }
+/// try await lifecycle.clock.sleep(for: .milliseconds(250))
+/// ```
 public struct LifecycleClock: Clock {
   /// A point in time of one subject's clock.
   public struct Instant: InstantProtocol, CustomStringConvertible {

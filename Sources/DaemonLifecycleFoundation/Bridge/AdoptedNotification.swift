@@ -4,14 +4,16 @@ public import Foundation
 
 /// A notification of the lifecycle that is made of one in a `NotificationCenter`.
 ///
-///     struct CacheInvalidated: AdoptedNotification {
-///       static let source = NotificationSource<String>.userInfo("region", of: Notification.Name("CacheInvalidated"))
-///       let region: Region
-///       init(adopting name: String) throws { region = try Region(name) }
-///     }
+/// ```swift
+/// struct CacheInvalidated: AdoptedNotification {
+///   static let source = NotificationSource<String>.userInfo("region", of: Notification.Name("CacheInvalidated"))
+///   let region: Region
+///   init(adopting name: String) throws { region = try Region(name) }
+/// }
 ///
-///     let adoption = lifecycle.adopt(CacheInvalidated.self)
-///     let token = lifecycle.observe(CacheInvalidated.self) { cache.drop($0.region) }
+/// let adoption = lifecycle.adopt(CacheInvalidated.self)
+/// let token = lifecycle.observe(CacheInvalidated.self) { cache.drop($0.region) }
+/// ```
 ///
 /// What is adopted can't be bridged: the compiler refuses a type that is a ``BridgedNotification`` too.
 public protocol AdoptedNotification: _DirectedNotification, CustomNotification
@@ -32,7 +34,9 @@ where _Direction == _Inward {
 extension LifecycleObservable {
   /// Delivers what is posted to a `NotificationCenter` as a notification of the lifecycle, as long as the token lives.
   ///
-  ///     let adoption = lifecycle.adopt(CacheInvalidated.self)
+  /// ```swift
+  /// let adoption = lifecycle.adopt(CacheInvalidated.self)
+  /// ```
   ///
   /// The poster is not kept: on its thread, and perhaps under a lock of its, the payload is taken out, with no code
   /// of yours, and a `NotificationArrival` is put behind what waits to be delivered. In its turn a hook of the

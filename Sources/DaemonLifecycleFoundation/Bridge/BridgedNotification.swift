@@ -5,14 +5,16 @@ public import Foundation
 /// A notification of the lifecycle that `bridge` posts to a `NotificationCenter` as well: all of the package's, and
 /// yours.
 ///
-///     struct CacheDropped: BridgedNotification, CustomNotification {
-///       static let name = Notification.Name("CacheDroppedNotification")
-///       let count: Int
-///     }
+/// ```swift
+/// struct CacheDropped: BridgedNotification, CustomNotification {
+///   static let name = Notification.Name("CacheDroppedNotification")
+///   let count: Int
+/// }
 ///
-///     let token = lifecycle.bridge(CacheDropped.self)
-///     …
-///     await lifecycle.post(CacheDropped(count: 3))
+/// let token = lifecycle.bridge(CacheDropped.self)
+/// …
+/// await lifecycle.post(CacheDropped(count: 3))
+/// ```
 ///
 /// It is posted under its name, with the typed value as `object`, and as a `NotificationCenter.AsyncMessage`. What is
 /// bridged can't be adopted: the compiler refuses a type that is an ``AdoptedNotification`` too.

@@ -9,10 +9,12 @@ extension LifecycleObservable {
 
   /// Posts what the lifecycle delivers to a `NotificationCenter` as well, as long as the token lives.
   ///
-  ///     let bridge = lifecycle.bridge()
-  ///     …
-  ///     center.addObserver(forName: .daemonDidEnterBackground, object: nil, queue: nil) { notification in … }
-  ///     let token = center.addObserver(for: DidEnterBackground.self) { message in … }
+  /// ```swift
+  /// let bridge = lifecycle.bridge()
+  /// …
+  /// center.addObserver(forName: .daemonDidEnterBackground, object: nil, queue: nil) { notification in … }
+  /// let token = center.addObserver(for: DidEnterBackground.self) { message in … }
+  /// ```
   ///
   /// The bridge is an observer like any other, in two parts, and hears last: above all phases on the way up, below
   /// all on the way down. So nothing is posted before your own hooks have run, and what observers in the centre do is
@@ -69,7 +71,9 @@ extension LifecycleObservable {
   /// Posts notifications of one type to a `NotificationCenter` as well, as long as the token lives: your own type, or
   /// CheckHealth.
   ///
-  ///     let token = lifecycle.bridge(CacheDropped.self)
+  /// ```swift
+  /// let token = lifecycle.bridge(CacheDropped.self)
+  /// ```
   ///
   /// As `bridge(to:typed:)`. Each token posts: a type that is bridged twice is posted twice.
   ///

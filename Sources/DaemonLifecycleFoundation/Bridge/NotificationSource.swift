@@ -3,11 +3,13 @@ public import Foundation
 
 /// Which notifications of a `NotificationCenter` are adopted, and where in them the payload is.
 ///
-///     NotificationSource<Int>.object(of: Notification.Name("LimitChanged"))
-///     NotificationSource<String>.userInfo("region", of: Notification.Name("CacheInvalidated"))
-///     NotificationSource.userInfo(("path", URL.self), ("size", Int.self), of: Notification.Name("FileGrew"))
-///     NotificationSource<Void>.name(Notification.Name("ClockChanged"))
-///     NotificationSource<LimitMessage>.message
+/// ```swift
+/// NotificationSource<Int>.object(of: Notification.Name("LimitChanged"))
+/// NotificationSource<String>.userInfo("region", of: Notification.Name("CacheInvalidated"))
+/// NotificationSource.userInfo(("path", URL.self), ("size", Int.self), of: Notification.Name("FileGrew"))
+/// NotificationSource<Void>.name(Notification.Name("ClockChanged"))
+/// NotificationSource<LimitMessage>.message
+/// ```
 ///
 /// It says where the payload is, and has no closure of yours: what a poster does while it holds a lock of its own
 /// runs no code that could ask for that lock. What is not `Sendable` stays with the poster.
