@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 public import DaemonSystemd
 
-/// An error that says how urgent it is in the journal. Others are warnings, as every failed hook.
+/// An error with a priority in the journal. A failed hook whose error does not conform is a warning.
 ///
 /// ```swift
 /// struct LedgerIsCorrupt: PrioritizedError { var journalPriority: JournalPriority { .critical } }
