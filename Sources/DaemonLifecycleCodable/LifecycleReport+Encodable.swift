@@ -4,7 +4,7 @@ import DaemonSystemd
 
 // MARK: Report
 
-/// The cause, and the entries in the order in which the hooks ended.
+/// Encodes a report: its cause, and the entries in the order in which the hooks ended.
 ///
 /// ```json
 /// {
@@ -24,11 +24,12 @@ import DaemonSystemd
 /// }
 /// ```
 ///
-/// - `isOvertaken`: a termination came between, and not all was done.
-/// - `span`: what the report is of, as the timeline has it; not for a post. `budgetNanoseconds`: of a termination.
-///   `isHurried`: a second signal cut it short. `prelude`: what came before the first hook, a drain or, by name, what was
-///   under way: `{"overtaken": "reload", "offsetNanoseconds": 0, "durationNanoseconds": 1000000}`.
-/// - Offsets are from the report's beginning. Hooks of one `registration` are of one observer.
+/// - `isOvertaken`: whether a termination overtook the delivery, so that not all of it was done.
+/// - `span`: the event that the report covers, as in the timeline; a post has none. `budgetNanoseconds`: the time that
+///   a termination had. `isHurried`: whether a second signal shortened it. `prelude`: what happened before the first
+///   hook: a drain, or the transition that was under way, by name:
+///   `{"overtaken": "reload", "offsetNanoseconds": 0, "durationNanoseconds": 1000000}`.
+/// - Offsets are from the report's beginning. Hooks with the same `registration` belong to the same observer.
 /// - `notification` is missing for the body of `run`.
 /// - `outcome` is `completed`, `failed` (with `error`), `timedOut`, `abandoned` (with `progress`) or `skipped` (with
 ///   `reason`).
@@ -106,7 +107,7 @@ extension LifecycleReport.Entry {
     }
   }
 
-  /// With its module where it could be taken for one of the package's.
+  /// The type's name, with its module where it could be confused with a notification of the package.
   private static func name(_ type: any LifecycleNotification.Type) -> String {
     let isMistakable = NotificationKind.allCases.contains {
       "\($0.row.type)" == "\(type)" && $0.row.type != type
@@ -117,15 +118,16 @@ extension LifecycleReport.Entry {
 
 // MARK: Exit
 
-/// The status, why, and the reports.
+/// Encodes an exit: its status, its cause and its reports.
 ///
 /// ```json
 /// {"cause":{…},"code":0,"report":{…}}
 /// {"cause":{…},"code":70,"error":{…},"failedLaunch":{…},"report":{…}}
 /// ```
 ///
-/// `failedLaunch` is the report of a launch that ended the daemon, `overtakenPause` that of a pause that the stop cut off, `error` what the body of `run` threw.
-/// `"wasKilled":true` is there only for a kill that counts as a failure.
+/// `failedLaunch` is the report of a launch that ended the daemon, `overtakenPause` that of a pause that the stop cut
+/// off, `error` the error that the body of `run` threw. `"wasKilled":true` is present only for a kill that counts as a
+/// failure.
 extension LifecycleExit: Encodable {
   private enum Key: String, CodingKey {
     case code, cause, report, failedLaunch, overtakenPause, error, wasKilled
