@@ -15,7 +15,9 @@ let root = "Sources/DaemonLifecycle"
 func swiftFiles(in folder: String) -> [String] {
   let names = FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? []
   // The documentation has code too, that of readers.
-  return names.filter { $0.hasSuffix(".swift") && !$0.contains(".docc/") }.sorted().map { "\(folder)/\($0)" }
+  return names.filter { $0.hasSuffix(".swift") && !$0.contains(".docc/") }.sorted().map {
+    "\(folder)/\($0)"
+  }
 }
 
 /// The code without comments and strings, line by line.
