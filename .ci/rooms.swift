@@ -14,7 +14,10 @@ let root = "Sources/DaemonLifecycle"
 
 func swiftFiles(in folder: String) -> [String] {
   let names = FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String } ?? []
-  return names.filter { $0.hasSuffix(".swift") }.sorted().map { "\(folder)/\($0)" }
+  // The documentation has code too, that of readers.
+  return names.filter { $0.hasSuffix(".swift") && !$0.contains(".docc/") }.sorted().map {
+    "\(folder)/\($0)"
+  }
 }
 
 /// The code without comments and strings, line by line.

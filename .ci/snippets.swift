@@ -2,11 +2,11 @@
 // Writes each Swift example of documents and doc comments into a file of its own, ready to be compiled:
 // swift .ci/snippets.swift FOLDER FILE.md… FILE.swift…
 //
-// An example is a block fenced as `swift`, or, in a doc comment, an indented one that does not begin with a brace, as
-// JSON does. One without imports gets those of all products, the C library and Testing, and, in what belongs to the
-// Foundation product, Foundation, to the Codable one FoundationEssentials. What are not declarations become the body of a
-// function. Names that the text takes for granted are in `given.swift`. An ellipsis stands for code that is left out, and
-// goes.
+// An example is a block fenced as `swift`. In doc comments, indented code and fences without a language are refused, since
+// neither is highlighted. One without imports gets those of all products, the C library and Testing, and, in what belongs
+// to the Foundation product, Foundation, to the Codable one FoundationEssentials. What are not declarations become the
+// body of a function. Names that the text takes for granted are in `given.swift`. An ellipsis stands for code that is left
+// out, and is dropped.
 //
 // A comment that readers don't see, on the line before a block, says what else holds for it:
 //
@@ -59,14 +59,9 @@ func blocks(in path: String) throws -> [Block] {
   var fence: (language: Substring, indent: Int)?
   var lastText = ""
   func close() {
-    if var block = open {
-      while block.lines.last?.text.allSatisfy(\.isWhitespace) ?? false { block.lines.removeLast() }
-      let isJSON = block.lines.first?.text.hasPrefix("{") ?? true
-      if !isJSON { found.append(block) }
-    }
+    if let block = open, !block.lines.isEmpty { found.append(block) }
     open = nil
   }
-  func begin() { open = Block(file: path, lines: [], note: note(lastText)) }
 
   for item in try markdown(path) {
     guard let (line, isComment) = item else {
@@ -78,24 +73,27 @@ func blocks(in path: String) throws -> [Block] {
     if content.hasPrefix("```") {
       close()
       fence = fence == nil ? (content.dropFirst(3), line.text.count - content.count) : nil
-      if fence?.language == "swift" { begin() }
+      if let fence, fence.language.isEmpty, isComment {
+        refuse(line, of: path, "a fence without a language")
+      }
+      if fence?.language == "swift" { open = Block(file: path, lines: [], note: note(lastText)) }
       lastText = ""
     } else if let fence {
       open?.lines.append(Line(number: line.number, text: String(line.text.dropFirst(fence.indent))))
-    } else if isComment, line.text.hasPrefix("    "),
-      open != nil || lastText.isEmpty || !note(lastText).isEmpty
-    {
-      if open == nil { begin() }
-      open?.lines.append(Line(number: line.number, text: String(line.text.dropFirst(4))))
-    } else if content.isEmpty, open != nil {
-      open?.lines.append(Line(number: line.number, text: ""))
     } else {
-      close()
+      // After a blank line that is code to Markdown.
+      let isIndented = line.text.hasPrefix("    ") && (lastText.isEmpty || !note(lastText).isEmpty)
+      if isComment, isIndented { refuse(line, of: path, "indented code: fence it as ```swift") }
       if !content.isEmpty || note(lastText).isEmpty { lastText = String(content) }
     }
   }
   close()
   return found
+}
+
+func refuse(_ line: Line, of path: String, _ problem: String) {
+  print("\(path):\(line.number): \(problem)")
+  isRefused = true
 }
 
 func note(_ text: String) -> String {
@@ -179,6 +177,7 @@ func source(of block: Block) -> String {
 
 let folder = CommandLine.arguments[1]
 var count = 0
+var isRefused = false
 for path in CommandLine.arguments.dropFirst(2) {
   var previous: [Line] = []
   for var block in try blocks(in: path) {
@@ -199,3 +198,4 @@ for path in CommandLine.arguments.dropFirst(2) {
   }
 }
 print("\(count) examples in documents and doc comments")
+if isRefused { exit(1) }

@@ -3,31 +3,38 @@ public import DaemonLifecycleState
 public import FoundationEssentials
 import Synchronization
 
-/// Keeps a value on disk as `StateStore` keeps bytes: the old one or the new one, whatever happens.
+/// A store that keeps a `Codable` value on disk, as `StateStore` keeps bytes.
 ///
-///     struct Bookmark: Codable { var page = 0 }
+/// ```swift
+/// struct Bookmark: Codable { var page = 0 }
 ///
-///     let store = try CodableStateStore<Bookmark>(StateStore())
-///     var bookmark = try store.load() ?? Bookmark()
-///     …
-///     try store.save(bookmark)
+/// let store = try CodableStateStore<Bookmark>(StateStore())
+/// var bookmark = try store.load() ?? Bookmark()
+/// …
+/// try store.save(bookmark)
+/// ```
 ///
-/// As JSON with sorted keys, unless said otherwise. What is loaded and does not decode is an error, and is not
-/// overwritten: every save throws it, until the file was mended or set aside.
+/// The default format is JSON with sorted keys. A state that can't be decoded is an error and is not overwritten: each
+/// save throws it until the file was repaired or set aside.
 ///
-/// Safe to use from any thread; calls block it, as those of the store do.
+/// Safe to use from any thread. Calls block their thread, as those of the store do.
 public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
-  /// Where the bytes are.
+  /// The store that keeps the bytes.
   public let store: StateStore
   private let encode: @Sendable (Value) throws -> [UInt8]
   private let decode: @Sendable (UInt32, [UInt8]) throws -> Value
-  /// What is on disk was decoded, or was written by us.
+  /// Whether the state on disk was decoded, or was written by this store.
   private let isChecked = Atomic<Bool>(false)
 
-  /// A value as JSON.
+  /// Makes a store of a value as JSON.
   ///
-  /// For an older version of the value give the store a migration of bytes; to decode each version with a type of its
-  /// own, use the other initializer.
+  /// To load older versions of the value, give `StateStore` a migration of bytes; to decode each version with its own
+  /// type, use ``init(_:encode:decode:)``.
+  ///
+  /// - Parameters:
+  ///   - store: The store that keeps the bytes.
+  ///   - encoder: The encoder of values. Default: one with sorted keys, whose output is the same for equal values.
+  ///   - decoder: The decoder of values.
   public convenience init(
     _ store: StateStore, encoder: JSONEncoder = .state, decoder: JSONDecoder = JSONDecoder()
   ) {
@@ -36,18 +43,21 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
       decode: { _, bytes in try decoder.decode(Value.self, from: Data(bytes)) })
   }
 
-  /// A value in any form.
+  /// Makes a store of a value in a custom format.
   ///
-  ///     try CodableStateStore<Bookmark>(StateStore(version: 2, migrate: { _, bytes in bytes })) {
-  ///       try encode($0)
-  ///     } decode: { version, bytes in
-  ///       version == 1 ? Bookmark(try decode(OldBookmark.self, bytes)) : try decode(Bookmark.self, bytes)
-  ///     }
+  /// ```swift
+  /// try CodableStateStore<Bookmark>(StateStore(version: 2, migrate: { _, bytes in bytes })) {
+  ///   try encode($0)
+  /// } decode: { version, bytes in
+  ///   version == 1 ? Bookmark(try decode(OldBookmark.self, bytes)) : try decode(Bookmark.self, bytes)
+  /// }
+  /// ```
   ///
   /// - Parameters:
-  ///   - store: Where the bytes are kept.
-  ///   - encode: The bytes for a value, in the store's version. For ``saveIfChanged(_:)`` the same for the same value.
-  ///   - decode: The value for bytes, given the version with which they were saved.
+  ///   - store: The store that keeps the bytes.
+  ///   - encode: Returns the bytes for a value, in the store's version. ``saveIfChanged(_:)`` requires the same bytes
+  ///     for equal values.
+  ///   - decode: Returns the value for bytes and the version with which they were saved.
   public init(
     _ store: StateStore, encode: @escaping @Sendable (Value) throws -> [UInt8],
     decode: @escaping @Sendable (_ version: UInt32, _ bytes: [UInt8]) throws -> Value
@@ -59,12 +69,14 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
 
   // MARK: Load
 
-  /// The last value that was saved; `nil` when none ever was.
+  /// Loads the last value that was saved; returns `nil` when none ever was.
   ///
-  /// - Throws: As `StateStore.load()`, and `undecodable`.
+  /// - Throws: The errors of `StateStore.load()`, and `undecodable`.
   public func load() throws(StateError) -> Value? { try loadStored()?.value }
 
-  /// As ``load()``, with what the store says about it: look at `broken`.
+  /// Loads the last value together with the state that it was decoded from, whose `broken` lists damaged files.
+  ///
+  /// - Throws: The errors of ``load()``.
   public func loadStored() throws(StateError) -> (value: Value, stored: StoredState)? {
     isChecked.store(false, ordering: .releasing)
     guard let stored = try store.load() else {
@@ -79,11 +91,15 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
     return (value, stored)
   }
 
-  /// The last value; if it can't be read, or is not one, its files are renamed, `warn` gets a sentence, and there
-  /// is none.
+  /// Loads the last value. If it is damaged or can't be decoded, sets its files aside, calls `warn` with a sentence,
+  /// and returns `nil`.
   ///
-  /// Only for what another attempt would not mend: that the state is in use, too new, somebody else's, or not to be
-  /// read for now, is thrown and stays as it is.
+  /// Only errors that another attempt would not resolve are handled in this way. A state that is in use, too new, owned
+  /// by another user or temporarily unreadable is not changed, and the error is thrown.
+  ///
+  /// - Parameter warn: Receives a sentence for the log.
+  /// - Returns: The value; `nil` when there is none, or when its files were set aside.
+  /// - Throws: The errors of ``load()``.
   public func loadOrSetAside(_ warn: (String) -> Void) throws(StateError) -> Value? {
     do throws(StateError) {
       guard let (value, stored) = try loadStored() else { return nil }
@@ -100,37 +116,41 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
     }
   }
 
-  /// As `StateStore.setAside()`.
+  /// Renames the files of the state, as `StateStore.setAside()`, and returns their new paths.
   public func setAside() throws(StateError) -> [String] {
     defer { isChecked.store(false, ordering: .releasing) }
     return try store.setAside()
   }
 
-  /// As `StateStore.close()`.
+  /// Releases the lock, as `StateStore.close()`.
   public func close() { store.close() }
 
   // MARK: Save
 
   /// Replaces the value, and returns when the new one is on disk.
   ///
-  /// - Throws: As `StateStore.save(_:)`; `unencodable`; and `undecodable` when what is there is not a value.
+  /// - Throws: The errors of `StateStore.save(_:)`; `unencodable`; and `undecodable` when the state on disk can't be
+  ///   decoded.
   public func save(_ value: Value) throws(StateError) { try store.save(try bytes(of: value)) }
 
-  /// Saves a value that is not on disk already; whether it did.
+  /// Saves a value unless it is on disk already.
+  ///
+  /// - Returns: Whether it saved.
+  /// - Throws: The errors of ``save(_:)``.
   @discardableResult
   public func saveIfChanged(_ value: Value) throws(StateError) -> Bool {
     try store.saveIfChanged(try bytes(of: value))
   }
 
-  /// What would be saved, for `SavedState`.
+  /// Returns the bytes that ``save(_:)`` would save, for the closure of `SavedState`.
   ///
-  /// - Throws: `unencodable`, and `undecodable` when what is there is not a value.
+  /// - Throws: `unencodable`, and `undecodable` when the state on disk can't be decoded.
   public func bytes(of value: Value) throws(StateError) -> [UInt8] {
     if !isChecked.load(ordering: .acquiring) { _ = try loadStored() }
     do { return try encode(value) } catch { throw .unencodable(reason: Self.text(of: error)) }
   }
 
-  /// Where in the value, and what: what Foundation prints of these errors is long.
+  /// The coding path and the problem, since Foundation's own text for these errors is long.
   private static func text(of error: any Error) -> String {
     let path: [any CodingKey]
     let what: String
@@ -148,7 +168,7 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
 }
 
 extension JSONEncoder {
-  /// JSON whose bytes are the same for the same value: with sorted keys.
+  /// An encoder of JSON with sorted keys, so that equal values have equal bytes.
   public static var state: JSONEncoder {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .sortedKeys

@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 public import DaemonLifecycle
 
-/// `origin`, and what belongs to it.
+/// Encodes a cause as its `origin` and the keys that belong to it.
 ///
-///     {"coalesced":1,"origin":"signal","pid":1,"signal":"SIGTERM","uid":0}
-///     {"claimedPID":1,"claimedUID":0,"coalesced":1,"origin":"signal","signal":"SIGTERM"}
-///     {"fact":"the machine is about to sleep","origin":"bus"}
-///     {"origin":"pressure","resource":"memory"}
-///     {"error":{"text":"no route","type":"SocketError"},"origin":"bodyFailed"}
-///     {"origin":"other","text":"notification CacheInvalidated"}
-///     {"origin":"launch"}
+/// ```json
+/// {"coalesced":1,"origin":"signal","pid":1,"signal":"SIGTERM","uid":0}
+/// {"claimedPID":1,"claimedUID":0,"coalesced":1,"origin":"signal","signal":"SIGTERM"}
+/// {"fact":"the machine is about to sleep","origin":"bus"}
+/// {"origin":"pressure","resource":"memory"}
+/// {"error":{"text":"no route","type":"SocketError"},"origin":"bodyFailed"}
+/// {"origin":"other","text":"notification CacheInvalidated"}
+/// {"origin":"launch"}
+/// ```
 ///
-/// The others are `api`, `watchdog`, `bodyReturned`, `callerCancelled`, `launchFailed` and `lateObserver`, with
-/// nothing.
+/// The other origins have no further keys: `api`, `watchdog`, `bodyReturned`, `callerCancelled`, `launchFailed` and
+/// `lateObserver`.
 ///
-/// `pid` and `uid` of a signal are the kernel's word, 0 and 0 for the kernel itself. A signal that was queued has what
-/// its sender claims, under other keys, if anything.
+/// `pid` and `uid` of a signal are reported by the kernel; both are 0 for the kernel itself. A signal that was queued
+/// has instead what its sender claims, if anything, under other keys.
 extension LifecycleCause: Encodable {
   private enum Key: String, CodingKey {
     case origin, signal, pid, uid, claimedPID, claimedUID, coalesced, fact, resource, error, text
@@ -63,7 +65,7 @@ extension LifecycleCause: Encodable {
   }
 }
 
-/// What of an error is written down: its type's name, and what it said of itself where it was thrown.
+/// The encoded form of an error: the name of its type, and its text, rendered where it was thrown.
 struct RecordedError: Encodable {
   let type: String
   let text: String
@@ -76,19 +78,19 @@ struct RecordedError: Encodable {
 
 // MARK: What is one word
 
-/// As its name: `"foreground"`.
+/// Encodes a state as its name: `"foreground"`.
 extension LifecycleState: Encodable {
   public func encode(to encoder: any Encoder) throws {
     try "\(self)".encode(to: encoder)
   }
 }
 
-/// As its name: `"operator"`.
+/// Encodes a reason as its name: `"operator"`.
 extension BackgroundReason: Encodable {
   public func encode(to encoder: any Encoder) throws { try name.encode(to: encoder) }
 }
 
-/// As its name, which means the same on every machine, where its number does not: `"SIGTERM"`, `"SIGRTMIN+3"`.
+/// Encodes a signal as its name, which is the same on every machine, unlike its number: `"SIGTERM"`, `"SIGRTMIN+3"`.
 extension UnixSignal: Encodable {
   public func encode(to encoder: any Encoder) throws { try description.encode(to: encoder) }
 }

@@ -4,29 +4,32 @@ import DaemonSystemd
 
 // MARK: Report
 
-/// The cause, and the entries in the order in which the hooks ended.
+/// Encodes a report: its cause, and the entries in the order in which the hooks ended.
 ///
-///     {
-///       "cause": {"origin": "signal", "signal": "SIGTERM", "pid": 1, "uid": 0, "coalesced": 1},
-///       "entries": [
-///         {"observer": "Poller", "registration": 1, "notification": "DidEnterBackground", "outcome": "completed",
-///          "offsetNanoseconds": 8000, "durationNanoseconds": 40213000},
-///         {"observer": "Database", "registration": 2, "notification": "ShouldSaveState", "outcome": "failed",
-///          "error": {"type": "StateError", "text": "disk full"}, "offsetNanoseconds": 40300000,
-///          "durationNanoseconds": 270104000}
-///       ],
-///       "isOvertaken": false,
-///       "span": {
-///         "event": "terminate", "durationNanoseconds": 312000000, "budgetNanoseconds": 90000000000,
-///         "isHurried": false, "prelude": []
-///       }
-///     }
+/// ```json
+/// {
+///   "cause": {"origin": "signal", "signal": "SIGTERM", "pid": 1, "uid": 0, "coalesced": 1},
+///   "entries": [
+///     {"observer": "Poller", "registration": 1, "notification": "DidEnterBackground", "outcome": "completed",
+///      "offsetNanoseconds": 8000, "durationNanoseconds": 40213000},
+///     {"observer": "Database", "registration": 2, "notification": "ShouldSaveState", "outcome": "failed",
+///      "error": {"type": "StateError", "text": "disk full"}, "offsetNanoseconds": 40300000,
+///      "durationNanoseconds": 270104000}
+///   ],
+///   "isOvertaken": false,
+///   "span": {
+///     "event": "terminate", "durationNanoseconds": 312000000, "budgetNanoseconds": 90000000000,
+///     "isHurried": false, "prelude": []
+///   }
+/// }
+/// ```
 ///
-/// - `isOvertaken`: a termination came between, and not all was done.
-/// - `span`: what the report is of, as the timeline has it; not for a post. `budgetNanoseconds`: of a termination.
-///   `isHurried`: a second signal cut it short. `prelude`: what came before the first hook, a drain or, by name, what was
-///   under way: `{"overtaken": "reload", "offsetNanoseconds": 0, "durationNanoseconds": 1000000}`.
-/// - Offsets are from the report's beginning. Hooks of one `registration` are of one observer.
+/// - `isOvertaken`: whether a termination overtook the delivery, so that not all of it was done.
+/// - `span`: the event that the report covers, as in the timeline; a post has none. `budgetNanoseconds`: the time that
+///   a termination had. `isHurried`: whether a second signal shortened it. `prelude`: what happened before the first
+///   hook: a drain, or the transition that was under way, by name:
+///   `{"overtaken": "reload", "offsetNanoseconds": 0, "durationNanoseconds": 1000000}`.
+/// - Offsets are from the report's beginning. Hooks with the same `registration` belong to the same observer.
 /// - `notification` is missing for the body of `run`.
 /// - `outcome` is `completed`, `failed` (with `error`), `timedOut`, `abandoned` (with `progress`) or `skipped` (with
 ///   `reason`).
@@ -104,7 +107,7 @@ extension LifecycleReport.Entry {
     }
   }
 
-  /// With its module where it could be taken for one of the package's.
+  /// The type's name, with its module where it could be confused with a notification of the package.
   private static func name(_ type: any LifecycleNotification.Type) -> String {
     let isMistakable = NotificationKind.allCases.contains {
       "\($0.row.type)" == "\(type)" && $0.row.type != type
@@ -115,13 +118,16 @@ extension LifecycleReport.Entry {
 
 // MARK: Exit
 
-/// The status, why, and the reports.
+/// Encodes an exit: its status, its cause and its reports.
 ///
-///     {"cause":{…},"code":0,"report":{…}}
-///     {"cause":{…},"code":70,"error":{…},"failedLaunch":{…},"report":{…}}
+/// ```json
+/// {"cause":{…},"code":0,"report":{…}}
+/// {"cause":{…},"code":70,"error":{…},"failedLaunch":{…},"report":{…}}
+/// ```
 ///
-/// `failedLaunch` is the report of a launch that ended the daemon, `overtakenPause` that of a pause that the stop cut off, `error` what the body of `run` threw.
-/// `"wasKilled":true` is there only for a kill that counts as a failure.
+/// `failedLaunch` is the report of a launch that ended the daemon, `overtakenPause` that of a pause that the stop cut
+/// off, `error` the error that the body of `run` threw. `"wasKilled":true` is present only for a kill that counts as a
+/// failure.
 extension LifecycleExit: Encodable {
   private enum Key: String, CodingKey {
     case code, cause, report, failedLaunch, overtakenPause, error, wasKilled

@@ -2,16 +2,18 @@
 public import DaemonSystemd
 public import FoundationEssentials
 
-// Values that outlive a restart: what a daemon would rather not write to disk, since it is of no use after a stop.
+// Values that survive a restart but not a stop, and so are not written to disk.
 extension Preservation {
-  /// Has the service manager keep a value for the next run, in place of what it has under this name.
+  /// Stores a value with the service manager for the next run, in place of an earlier one of this name.
   ///
-  ///     try preservation.preserve(value: connections, named: "state")                     // at the end
-  ///     let left = try preservation.preserved(value: [Connection].self, named: "state")  // at the start
+  /// ```swift
+  /// try preservation.preserve(value: connections, named: "state")                     // at the end
+  /// let left = try preservation.preserved(value: [Connection].self, named: "state")  // at the start
+  /// ```
   ///
-  /// As JSON, unless the encoder says otherwise, in memory: what has to outlive the machine goes to a `StateStore`.
+  /// The value is kept in memory, as JSON. A value that must survive the machine belongs in a `StateStore`.
   ///
-  /// - Throws: What the encoder throws, and `SystemdError`.
+  /// - Throws: The errors of the encoder, and `SystemdError`.
   @discardableResult
   public func preserve(
     value: some Encodable, named name: String, encoder: JSONEncoder = JSONEncoder()
@@ -19,12 +21,12 @@ extension Preservation {
     try preserve([UInt8](encoder.encode(value)), named: name)
   }
 
-  /// The value that an earlier run has preserved under this name; `nil` when there is none.
+  /// Returns the value that an earlier run preserved under this name; `nil` when there is none.
   ///
-  /// Have it forgotten once it is in use. One that does not decode was written by another version: it is handed out no
-  /// second time, and the service manager keeps it until it is told to forget it.
+  /// Call `forget(named:)` once the value is in use. A value that can't be decoded, as after an update, is not returned
+  /// a second time, and the service manager keeps it until it is forgotten.
   ///
-  /// - Throws: What the decoder throws, and `SystemdError`.
+  /// - Throws: The errors of the decoder, and `SystemdError`.
   public func preserved<Value: Decodable>(
     value type: Value.Type, named name: String, limit: Int = OwnedDescriptor.memoryLimit,
     decoder: JSONDecoder = JSONDecoder()

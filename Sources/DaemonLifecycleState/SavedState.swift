@@ -4,41 +4,44 @@ import Synchronization
 
 /// An observer that saves on ShouldSaveState, and at intervals.
 ///
-///     let saved = SavedState(lifecycle: lifecycle, store: store, every: .seconds(60)) { await poller.bytes }
+/// ```swift
+/// let saved = SavedState(lifecycle: lifecycle, store: store, every: .seconds(60)) { await poller.bytes }
+/// ```
 ///
-/// It saves on ShouldSaveState, so on every pause, before a reload, and as the last thing before the end; and as often
-/// as asked for besides. Bytes that are on disk already are not saved again. Requests that come while a save is on its
-/// way share one save that begins after it. A save that fails is in the report of its delivery.
+/// It saves on ShouldSaveState, which is delivered on each pause, before a reload and before the end, and at an
+/// interval if one is given. Bytes that are on disk already are not saved again. Requests that arrive during a save
+/// share one save that begins after it. A save that fails is in the report of its delivery.
 ///
-/// The subject holds it, as every observer, until it is removed or the daemon has ended. It holds the store, and so the store's lock, and what the
-/// closure captures. The closure runs and the disk is waited for in the hook, on the subject's threads, except where
-/// the closure is isolated elsewhere. Safe to use from any thread.
+/// The subject retains it, as every observer, until it is removed or the daemon has ended. It retains the store, and
+/// with it the store's lock, and what the closure captures. The closure runs, and the disk is waited for, in the hook,
+/// on the subject's threads, unless the closure is isolated elsewhere. Safe to use from any thread.
 public final class SavedState: StateObserver {
   let store: StateStore
   private let bytes: @Sendable () async throws -> [UInt8]
   private let rounds = Mutex(Rounds())
   private let timer = Mutex<Task<Void, Never>?>(nil)
 
-  /// One save after another; each serves all who asked before it began.
+  /// The saves, one after another. Each serves all requests made before it began.
   private struct Rounds {
-    /// How many have begun.
+    /// The number of saves that have begun.
     var begun: UInt64 = 0
-    /// The last that has ended, and how.
+    /// The last save that has ended, and its result.
     var ended: (round: UInt64, result: Result<Bool, any Error>) = (0, .success(false))
-    /// One begins only when none runs.
+    /// Whether a save is running; the next begins only when none is.
     var isRunning = false
-    /// Those who wait for the one that runs to end, in the order they came.
+    /// The callers that wait for the running save, in order of arrival.
     var waiting: [Sleeper] = []
   }
 
   /// Makes the observer, and adds it to `lifecycle`.
   ///
   /// - Parameters:
-  ///   - lifecycle: The subject, or a mock, that says when.
-  ///   - store: Load from it before: a save by a store that has not loaded loads first.
-  ///   - interval: How often to save besides, on the subject's clock; `nil` and no timer by default.
-  ///   - phase: Where it stands in the order: on the way down, it hears after those added to it later.
-  ///   - bytes: Makes the bytes of each save. What it throws is the hook's error, and the old state stays.
+  ///   - lifecycle: The subject or mock whose notifications it receives.
+  ///   - store: The store. Load from it first; a save by a store that has not loaded loads before it saves.
+  ///   - interval: The time between two additional saves, on the subject's clock. Default `nil`: none.
+  ///   - phase: Its place in the order. On the way down it is notified after the observers that were added to the phase
+  ///     later. Default `.standard`.
+  ///   - bytes: Makes the bytes of each save. An error that it throws is the hook's, and the old state is kept.
   public init(
     lifecycle: some LifecycleObservable, store: StateStore, every interval: Duration? = nil,
     phase: LifecyclePhase = .standard,
@@ -56,20 +59,20 @@ public final class SavedState: StateObserver {
 
   // MARK: Saving
 
-  /// Saves now, unless nothing has changed.
+  /// Saves now, unless the bytes are unchanged.
   ///
-  /// Returns when a save has ended that began after this was called. Outside of a hook, the disk is waited for on the
-  /// caller's executor's threads.
+  /// Returns when a save that began after this call has ended. Outside of a hook it waits for the disk on the caller's
+  /// executor.
   ///
-  /// - Returns: Whether it wrote.
-  /// - Throws: What the closure throws, or `StateError`.
+  /// - Returns: Whether it wrote to disk.
+  /// - Throws: The error that the closure throws, or `StateError`.
   @discardableResult
   public func save() async throws -> Bool {
     var wanted = rounds.withLock { $0.begun + 1 }
     while true {
       switch next(wanted) {
       case .served(.failure(let error)) where error is CancellationError && !Task.isCancelled:
-        // The one who saved was cancelled, and we were not.
+        // The caller that was saving was cancelled, and this one was not.
         wanted = rounds.withLock { $0.begun + 1 }
       case .served(let result): return try result.get()
       case .wait(let sleeper): try await sleeper.untilEnd()
@@ -78,7 +81,7 @@ public final class SavedState: StateObserver {
     }
   }
 
-  /// How many wait for the save that runs.
+  /// The number of callers that wait for the running save.
   var waitingForTesting: Int { rounds.withLock { $0.waiting.filter { !$0.hasEnded }.count } }
 
   private enum Turn {
@@ -118,14 +121,15 @@ public final class SavedState: StateObserver {
 
   // MARK: The interval
 
-  /// Posts, rather than saves: so the save is a hook, with a deadline, a report and a thread of the subject's.
+  /// Posts a notification at each interval rather than saving, so that the save is a hook, with a deadline, a report
+  /// and a thread of the subject.
   private func startTimer(
     _ lifecycle: some LifecycleObservable, _ interval: Duration, _ phase: LifecyclePhase
   ) {
     lifecycle.observe(SaveIsDue.self, owner: self, phase: phase) { saved, due in
       if due.state == ObjectIdentifier(saved) { try await saved.save() }
     }
-    // The last save is ShouldSaveState's.
+    // ShouldSaveState does the last save.
     lifecycle.observe(WillTerminate.self, owner: self, phase: phase) { saved, _ in
       saved.timer.withLock { $0 }?.cancel()
     }
@@ -133,7 +137,7 @@ public final class SavedState: StateObserver {
     timer.withLock {
       $0 = Task.detached { [weak lifecycle] in
         guard let ticks = lifecycle?.ticks(every: interval) else { return }
-        // The first tick comes at once, when nothing can have changed yet.
+        // The first tick arrives at once, when nothing can have changed yet.
         do {
           for try await tick in ticks where tick > 0 {
             guard let lifecycle else { return }
@@ -145,13 +149,13 @@ public final class SavedState: StateObserver {
   }
 }
 
-/// The interval of a ``SavedState`` is over.
+/// The notification that the interval of a ``SavedState`` is over.
 private struct SaveIsDue: CustomNotification {
   let state: ObjectIdentifier
 }
 
 extension Sleeper {
-  /// Returns when it is ended; throws when the task is cancelled meanwhile.
+  /// Returns when the sleep is ended; throws when the task is cancelled meanwhile.
   fileprivate func untilEnd() async throws {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { _ = wait($0) }

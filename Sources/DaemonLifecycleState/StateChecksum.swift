@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/// CRC-64/XZ: the polynomial of ECMA-182, reflected, all ones before and after.
+/// The checksum of a record, CRC-64/XZ: the polynomial of ECMA-182, reflected, with all ones as initial value and final
+/// XOR.
 ///
-/// It finds every burst of up to 64 wrong bits, and of all other damage all but one in 2^64. It is no protection from
-/// somebody who forges a file: that is what the owner and the permissions are for.
+/// It detects every burst of up to 64 wrong bits, and all but one in 2^64 of other errors. It does not protect from
+/// forgery; the files' owner and permissions do.
 struct StateChecksum {
   private static let polynomial: UInt64 = 0xc96c_5795_d787_0f42
 
-  /// What a byte does to the remainder when `n` more bytes follow it in a block: table `n`, 256 entries each.
+  /// The effect of a byte on the remainder when `n` more bytes follow it in a block: table `n`, 256 entries each.
   private static let tables: [UInt64] = {
     var tables = (0..<256).map { byte in
       (0..<8).reduce(UInt64(byte)) { value, _ in
@@ -19,7 +20,8 @@ struct StateChecksum {
     }
     return tables
   }()
-  /// Bytes that are looked up at a time: their sixteen look-ups don't wait for each other, and are four times as fast.
+  /// The number of bytes that are looked up at a time. Sixteen lookups do not depend on each other, which is four times
+  /// as fast.
   private static let block = 16
 
   private var remainder = UInt64.max
@@ -28,8 +30,8 @@ struct StateChecksum {
 
   mutating func update(_ bytes: ArraySlice<UInt8>) {
     var remainder = remainder
-    // Pointers, since without optimisation a checked subscript a byte takes as long as the disk. All stay within:
-    // an index into the tables is below 256 and its table's number below `block`.
+    // Pointers, since without optimisation a checked subscript for each byte takes as long as the disk. All accesses
+    // are in bounds: an index into the tables is below 256 and its table's number below `block`.
     StateChecksum.tables.withUnsafeBufferPointer { tables in
       bytes.withUnsafeBytes { bytes in
         var index = 0

@@ -3,8 +3,8 @@ import CLinux
 import DaemonLifecycle
 import DaemonSystemd
 
-/// The directory of a state, opened once: all that follows is relative to it, so a path that is led elsewhere later
-/// can't lead a save with it.
+/// The directory of a state, opened once. All further calls are relative to it, so a path that is redirected later does
+/// not redirect a save.
 final class StateDirectory: Sendable {
   let path: String
   let handle: StateHandle
@@ -12,7 +12,7 @@ final class StateDirectory: Sendable {
 
   init(_ givenPath: String, _ files: any StateFileSystem) throws(StateError) {
     var path = givenPath
-    // A slash at its end would follow a link.
+    // A trailing slash would follow a link.
     while path.utf8.count > 1, path.hasSuffix("/") { path.removeLast() }
     self.path = path
     handle = try StateDirectory.open(path, files)
@@ -20,7 +20,7 @@ final class StateDirectory: Sendable {
     do throws(SystemCallError) {
       found = try handle.status
     } catch { throw .failed("open the state directory \(path)", error) }
-    // Whoever may rename and remove here decides which state is loaded.
+    // A user who may rename and remove files here decides which state is loaded.
     guard found.owner == 0 || found.owner == files.userID else {
       throw .unusable(
         "The directory \(path) belongs to user \(found.owner), who could replace the state: run as that user, or give the"
@@ -38,8 +38,9 @@ final class StateDirectory: Sendable {
 
   // MARK: Opening
 
-  /// A link is followed if it is root's or this user's, as systemd's for DynamicUser= is: its owner can do what it
-  /// likes here anyway. Anybody else could lead it to where we may write and they may not.
+  /// Opens the directory. A symbolic link is followed if root or this user owns it, as systemd's for DynamicUser= is:
+  /// that owner has access here anyway. Any other user could point it at a place where this process may write and that
+  /// user may not.
   private static func open(
     _ path: String, _ files: any StateFileSystem
   ) throws(StateError) -> StateHandle {
@@ -67,7 +68,7 @@ final class StateDirectory: Sendable {
     }
   }
 
-  /// Throws when the path does not lead here any more: what is saved here would not be found again.
+  /// Throws when the path does not lead to this directory any more, since a state saved here would not be found again.
   func check() throws(StateError) {
     let found: FileStatus
     do throws(SystemCallError) {

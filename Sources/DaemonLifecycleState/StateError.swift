@@ -3,36 +3,36 @@ import CLinux
 import DaemonLifecycle
 public import DaemonSystemd
 
-/// Why a state could not be opened, loaded or saved. What was on disk before is still there.
+/// An error in opening, loading or saving a state. The state that was on disk before is unchanged.
 public enum StateError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// The environment does not tell of a state directory, or not properly.
+  /// The environment contains no state directory, or a malformed one.
   case noStateDirectory(SystemdError?)
-  /// The name, the directory, a file or a store that was closed can't be used: a sentence that says why, and what to
-  /// do about it.
+  /// The name, the directory, a file or a closed store can't be used; the sentence gives the reason and a remedy.
   case unusable(String)
-  /// Another store has the state, in this process or another; which process, where that is known and it still runs.
+  /// Another store, in this process or another, has the state locked; `pid` is its process, where that is known and
+  /// still runs.
   case inUse(String, pid: Int32?)
-  /// Something that is not a regular file of its own is where a file should be.
+  /// The path of a file leads to something else, such as a directory or a link.
   case notAFile(String)
-  /// More bytes than the store allows, of what is to be saved or of the file at the path.
+  /// The bytes to be saved, or the file at the path, exceed the store's limit.
   case tooLong(String, count: UInt64, limit: Int)
-  /// There are files, and none of them is whole: a sentence for each.
+  /// Files exist, but none of them is intact; there is one sentence for each.
   case allBroken([String])
-  /// It was saved by a later version of the program.
+  /// The state was saved by a later version of the program.
   case newerVersion(String, found: UInt32, known: UInt32)
-  /// It was saved with a later release of this package.
+  /// The state was saved with a later release of this package.
   case newerFormat(String, found: UInt32)
-  /// It was saved by an earlier version of the program, and could not be brought up to this one.
+  /// The state was saved by an earlier version of the program, and its migration failed.
   case notMigrated(String, from: UInt32, to: UInt32, reason: String)
-  /// It is whole, but not what the program takes for a state.
+  /// The state is intact, but could not be decoded.
   case undecodable(String, reason: String)
-  /// The value to be saved could not be made into bytes.
+  /// The value to be saved could not be encoded.
   case unencodable(reason: String)
-  /// No room, or none for this user (ENOSPC, EDQUOT, EFBIG): what it was for.
+  /// The disk is full, or the user's quota is used up (ENOSPC, EDQUOT, EFBIG); the text is the purpose of the call.
   case noSpace(String, errno: Int32)
-  /// The file system is mounted read-only: what it was for.
+  /// The file system is mounted read-only; the text is the purpose of the call.
   case readOnly(String)
-  /// A system call failed: what it was for, and the `errno` value.
+  /// A system call failed; the text is its purpose.
   case system(String, errno: Int32)
 
   public var description: String {
@@ -87,7 +87,7 @@ public enum StateError: Error, Sendable, Equatable, CustomStringConvertible {
 
   // MARK: Causes
 
-  /// The error of a step that makes calls and throws errors of its own.
+  /// Makes an error of one that a step has thrown, which may be a system call's.
   static func cause(_ purpose: String, _ error: any Error) -> StateError {
     switch error {
     case let error as StateError: error
@@ -96,7 +96,7 @@ public enum StateError: Error, Sendable, Equatable, CustomStringConvertible {
     }
   }
 
-  /// The error for a call that failed.
+  /// Makes the error for a system call that failed.
   static func failed(_ purpose: String, _ error: SystemCallError) -> StateError {
     switch error.number {
     case ENOSPC, EDQUOT, EFBIG: .noSpace(purpose, errno: error.number)

@@ -3,33 +3,34 @@ import CLinux
 import DaemonLifecycle
 import DaemonSystemd
 
-/// The files of one state in its directory, for one caller at a time. Not `Sendable`: a store has it in its mutex.
+/// The files of one state in its directory, for one caller at a time. It is not `Sendable`: a store keeps it in its
+/// mutex.
 ///
-/// There are two, `NAME.0` and `NAME.1`, which take turns. A save writes a file of its own, syncs it, renames it over
-/// the one that does *not* hold the last durable state, and syncs the directory. The file of the last durable state is
-/// not named in any call of a save, so until the save has returned it is there, whatever the disk makes of the rest;
-/// and the file that a rename puts in place has been synced, so it is whole wherever its name turns up.
+/// There are two, `NAME.0` and `NAME.1`, which alternate. A save writes a temporary file, syncs it, renames it over the
+/// file that does *not* hold the last durable state, and syncs the directory. No call of a save names the file of the
+/// last durable state, so that file is intact until the save has returned, whatever happens to the others. And the file
+/// that a rename puts in place was synced before, so it is intact under any name.
 struct StateFiles {
   let directory: StateDirectory
   private let folder: StateHandle
   let name: String
   let limit: Int
-  /// States of this size and less are written together with their header; to copy more takes longer than another call.
+  /// The size up to which a state is written together with its header; to copy more takes longer than another call.
   private let onePiece: Int
   private var isClosed = false
-  /// `nil` on a file system that was read-only when it was wanted, and after it was taken from us.
+  /// The lock; `nil` on a file system that was read-only when it was requested, and after the lock was lost.
   private(set) var lock: StateLock?
-  /// Which of the two has the last state that is known to be on disk; `nil`: neither does, or nobody has looked.
+  /// The slot with the last state that is known to be on disk; `nil` when neither has one, or before a load.
   private(set) var durableSlot: Int?
-  /// No file that is whole has a higher one, and no save that was begun.
+  /// The highest generation of all intact files and all saves that were begun.
   private var lastGeneration: UInt64 = 0
-  /// Where the newest state is, or may be: what can't be read, or is too new, may be the newest.
+  /// The slot where the newest state is, or may be: a file that can't be read, or is too new, may be the newest.
   private var newestSlot: Int?
-  /// The file that the last save has put in place, or the last load has read.
+  /// The file that the last save put in place, or the last load read.
   private var inPlace: FileIdentity?
   /// Files that a failed save could not remove.
   private var leftovers: [String] = []
-  /// For a save when no file can be opened.
+  /// A reserve for a save when no file can be opened.
   private var spare = SpareFile()
 
   init(
@@ -41,7 +42,7 @@ struct StateFiles {
     folder = directory.handle
     self.limit = limit
     do throws(StateError) { _ = try takeLock() } catch {
-      // Nobody else can write here either; loading is possible, and a save takes the lock first.
+      // No other process can write here either. Loading is possible, and a save takes the lock first.
       guard case .readOnly = error else { throw error }
     }
   }
@@ -50,7 +51,7 @@ struct StateFiles {
 
   // MARK: The lock
 
-  /// Has the lock when it returns; true when it had not, and others may have saved meanwhile.
+  /// Takes the lock if it is not held. Returns true when it was not, so that others may have saved meanwhile.
   mutating func takeLock() throws(StateError) -> Bool {
     if isClosed {
       throw .unusable("The store of the state in \(directory.path) was closed: open another.")
@@ -81,7 +82,7 @@ struct StateFiles {
     return ".\(name).\(String(repeating: "0", count: 16 - digits.count))\(digits).new"
   }
 
-  /// Whether only we give such names, to files that are in use only under the lock.
+  /// Whether the name is one that only this type gives, to files that are in use only under the lock.
   private func isTemporary(_ candidate: String) -> Bool {
     let start = ".\(name)."
     guard candidate.hasPrefix(start), candidate.hasSuffix(".new") else { return false }
@@ -89,8 +90,8 @@ struct StateFiles {
     return digits.count == 16 && digits.allSatisfy { $0.isHexDigit && !$0.isUppercase }
   }
 
-  /// Removes what a save that was killed has left: files with our names, of this user, while we have the lock. What
-  /// can't be removed does no harm, and is tried again.
+  /// Removes the temporary files of this user that a killed save has left, while the lock is held. A file that can't be
+  /// removed does no harm, and is tried again.
   private func sweep() {
     guard lock != nil, let names = try? folder.names() else { return }
     for name in names where isTemporary(name) {
@@ -103,7 +104,7 @@ struct StateFiles {
 
   // MARK: Load
 
-  /// Frees the descriptor of the file in reserve; whether there was one.
+  /// Frees the descriptor of the reserve file. Returns whether there was one.
   mutating func releaseSpare() -> Bool { spare.release() }
 
   struct Found {
@@ -112,7 +113,7 @@ struct StateFiles {
     let broken: [String]
   }
 
-  /// The newest state that is whole, and from now on durable; `nil` when there are no files.
+  /// Loads the newest intact state and makes it durable; returns `nil` when there are no files.
   mutating func load() throws(StateError) -> Found? {
     durableSlot = nil
     defer { spare.refill(in: folder) }
@@ -166,11 +167,11 @@ struct StateFiles {
   ) throws -> StateRecord.Reading {
     do {
       let header = try file.read(StateRecord.headerSize)
-      // What is no state may be of any size: its beginning is enough to say so.
+      // A file that is no state may be of any size: its beginning shows that.
       guard let length = StateRecord.length(inHeader: header) else {
         return StateRecord.read(header)
       }
-      // Neither a header nor a file can make us read more than is allowed.
+      // Neither a header nor a file can cause a read of more than the limit.
       let payload = max(0, size - header.count)
       guard payload <= limit else {
         if length != UInt64(payload) { return .wrongLength(size, payload: length) }
@@ -182,8 +183,8 @@ struct StateFiles {
     }
   }
 
-  /// A process that was killed before it could sync may have left what is read now only in memory: what has once been
-  /// loaded must not be gone after a power cut.
+  /// Syncs a file that was loaded. A process that was killed before it synced may have left it only in memory, and what
+  /// was loaded once must survive a power cut.
   private mutating func makeDurable(_ slot: Int) throws(StateError) {
     let name = slotName(slot)
     do throws(SystemCallError) {
@@ -192,7 +193,7 @@ struct StateFiles {
       try file.sync()
       try folder.syncNames()
     } catch {
-      // Nothing waits to be written to what can't be written to.
+      // A read-only file system has nothing to be written.
       guard error.number == EROFS || error.number == EINVAL else {
         throw .failed("make \(directory.path(of: name)) durable", error)
       }
@@ -202,13 +203,13 @@ struct StateFiles {
 
   // MARK: Save
 
-  /// Whether the file that was loaded or saved last is still the one of its name.
+  /// Whether the file that was loaded or saved last is still the one under its name.
   var isInPlace: Bool {
     guard let durableSlot, let inPlace else { return false }
     return (try? folder.status(of: slotName(durableSlot)))?.identity == inPlace
   }
 
-  /// Returns when the state is on disk. The caller has the lock and has loaded.
+  /// Saves, and returns when the state is on disk. The caller has the lock and has loaded.
   mutating func save(_ bytes: [UInt8], version: UInt32) throws(StateError) {
     let purpose = "save the state in \(directory.path)"
     guard bytes.count <= limit else {
@@ -222,7 +223,7 @@ struct StateFiles {
     let slot = durableSlot == 0 ? 1 : 0
     do throws(SystemCallError) {
       let (temporary, identity) = try writeTemporary(record)
-      // At once: the number of the file that was written is free, and not for long in a flood.
+      // Reserved at once: the descriptor of the file that was written is free now, but under load not for long.
       spare.refill(in: folder)
       do throws(SystemCallError) { try folder.rename(temporary, to: slotName(slot)) } catch {
         remove(temporary)
@@ -239,7 +240,7 @@ struct StateFiles {
     durableSlot = slot
   }
 
-  /// The name of a file with this record, on disk; none when it throws.
+  /// Writes and syncs a file with this record, and returns its name. No file is left when it throws.
   private mutating func writeTemporary(
     _ record: StateRecord
   ) throws(SystemCallError) -> (String, FileIdentity) {
@@ -253,7 +254,8 @@ struct StateFiles {
         try file.write(record.header)
         try file.write(record.bytes)
       }
-      // Once: after an error the kernel may call pages clean that were never written (so a new file next time).
+      // Called once: after an error the kernel may mark pages as clean that were never written, so the next save uses a
+      // new file.
       try file.sync()
       return (name, identity)
     } catch {
@@ -272,9 +274,9 @@ struct StateFiles {
 
   // MARK: Setting aside
 
-  /// Renames both files, so that the next load finds none; the new paths. The caller has the lock.
+  /// Renames both files, so that the next load finds none, and returns the new paths. The caller has the lock.
   mutating func setAside() throws(StateError) -> [String] {
-    // The newest goes last and alone: a crash in between must not bring the older one up.
+    // The newest is renamed last: after a crash in between, the older one must not be loaded.
     _ = try? load()
     let newest = newestSlot ?? 1
     durableSlot = nil
@@ -290,7 +292,7 @@ struct StateFiles {
     return paths
   }
 
-  /// Only we give such names, under the lock.
+  /// Returns an unused name for a file that is set aside. Only this type gives such names, under the lock.
   private func freeName(for name: String) throws(SystemCallError) -> String {
     for number in 1...1000 {
       let candidate = number == 1 ? "\(name).bad" : "\(name).bad.\(number)"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A file of a state: 40 bytes of header, then the bytes that were saved.
+/// The contents of a state's file: a header of 40 bytes, then the bytes that were saved.
 ///
 /// ```text
 /// offset  bytes  what, little-endian
@@ -11,8 +11,8 @@
 ///     32      8  CRC-64/XZ of the 32 bytes before and the bytes after it
 /// ```
 ///
-/// Whatever a later format changes, the magic, the format's number and the place and meaning of the checksum stay, so
-/// that a file can be told to be whole and too new, rather than broken.
+/// Any later format keeps the magic, the format's number and the place and meaning of the checksum, so that an intact
+/// file that is too new can be distinguished from a broken one.
 struct StateRecord: Equatable {
   static let magic = Array("DLSTATE\n".utf8)
   static let format: UInt32 = 1
@@ -51,28 +51,28 @@ struct StateRecord: Equatable {
 
   enum Reading: Equatable {
     case whole(StateRecord)
-    /// Whole, of a format that a later release has brought.
+    /// Intact, but of the format of a later release.
     case newerFormat(UInt32)
-    /// It can't be used: what is wrong, in words that follow its path.
+    /// Broken: the problem in words that follow the file's path.
     case broken(String)
 
     static let notAState = Reading.broken("is not a state")
 
-    /// It is shorter or longer than its header says, which may say anything.
+    /// The result for a file that is shorter or longer than its header says; the header may be arbitrary.
     static func wrongLength(_ found: Int, payload: UInt64) -> Reading {
       let expected = Int(min(payload, UInt64(Int.max - headerSize))) + headerSize
       return .broken("has \(found) bytes instead of \(expected)")
     }
   }
 
-  /// The length that the header tells, before anything is known to be right; `nil` for what is no header.
+  /// The length in the header, before the checksum is verified; `nil` when it is no header.
   static func length(inHeader header: [UInt8]) -> UInt64? {
     guard header.count >= headerSize, header.starts(with: magic) else { return nil }
     return header.littleEndian(at: 24, as: UInt64.self)
   }
 
   static func read(_ file: [UInt8]) -> Reading {
-    // As after a power cut on a file that nobody has synced.
+    // As after a power cut for a file that was not synced.
     if file.isEmpty { return .broken("is empty") }
     guard file.starts(with: magic.prefix(file.count)) else { return .notAState }
     guard file.count >= headerSize else { return .wrongLength(file.count, payload: 0) }
@@ -87,7 +87,7 @@ struct StateRecord: Equatable {
     let format = file.littleEndian(at: 8, as: UInt32.self)
     guard format <= StateRecord.format else { return .newerFormat(format) }
     let generation = file.littleEndian(at: 16, as: UInt64.self)
-    // With a checksum that fits it was made by hand.
+    // With a matching checksum, the file was made by hand.
     guard format == StateRecord.format, length == UInt64(payload.count), generation < .max else {
       return .notAState
     }
@@ -103,7 +103,7 @@ extension [UInt8] {
     }
   }
 
-  /// The caller has checked the length.
+  /// Reads a number; the caller has checked the length.
   fileprivate func littleEndian<Number: FixedWidthInteger>(at offset: Int, as: Number.Type)
     -> Number
   {

@@ -4,30 +4,33 @@ import DaemonLifecycle
 public import DaemonSystemd
 import Synchronization
 
-/// Keeps bytes on disk so that they are there after a crash, a power cut and a kill in mid-save.
+/// A store that keeps bytes on disk through crashes, power cuts and kills in the middle of a save.
 ///
-///     let store = try StateStore()                       // in $STATE_DIRECTORY
-///     let count = try store.load().map { parse($0.bytes) } ?? 0
-///     …
-///     try store.save(Array("\(count)".utf8))             // returns when it is on disk
+/// ```swift
+/// let store = try StateStore()                       // in $STATE_DIRECTORY
+/// let count = try store.load().map { parse($0.bytes) } ?? 0
+/// …
+/// try store.save(Array("\(count)".utf8))             // returns when it is on disk
+/// ```
 ///
-/// A save leaves the old state or the new one, never a mix and never nothing, wherever it is cut off; once it has
-/// returned, the new one. The state before is kept too, and is what `load()` falls back to, saying so, should the disk
-/// lose the last. The files are `NAME.0` and `NAME.1`, which take turns, and `NAME.lock`; they are for this user alone
-/// (0600).
+/// A save that is interrupted leaves the old state or the new one, never a mix and never nothing; once it has returned,
+/// the new one is on disk. The previous state is kept too: `load()` falls back to it, and reports that, if the last one
+/// is damaged. The files are `NAME.0` and `NAME.1`, which alternate, and `NAME.lock`. Only this user can access them
+/// (mode 0600).
 ///
-/// One store has a state at a time: while it lives, the next, in this process or another, throws `inUse`.
+/// Only one store at a time can have a state. Until it is closed or deallocated, opening another one, in this process
+/// or another, throws `inUse`.
 ///
-/// Safe to use from any thread. Calls wait for each other and for the disk, and block their thread meanwhile: a hook of
-/// a class is on one of the subject's own threads; elsewhere keep it off Swift's cooperative pool. For values there is
-/// `CodableStateStore` in `DaemonLifecycleCodable`, for saving when the lifecycle says so ``SavedState``.
+/// Safe to use from any thread. Calls block their thread while they wait for each other and for the disk. A class's
+/// hook runs on one of the subject's own threads, where that is fine; elsewhere, keep calls off Swift's cooperative
+/// pool. `CodableStateStore` in `DaemonLifecycleCodable` stores values, and ``SavedState`` saves on ShouldSaveState.
 ///
-/// A store keeps three descriptors open. One of them is a file in reserve, without a name, so that a save succeeds when
-/// the process has no descriptor left: one at least, and each after it unless other threads take the number that the
-/// last one has freed. File systems without such files (O_TMPFILE of open(2)), as NFS, have no reserve.
+/// A store keeps three descriptors open. One of them is an unnamed reserve file, so that a save succeeds when the
+/// process has no descriptor left: one save at least, and each later one unless other threads take the descriptor that
+/// the last one has freed. File systems without such files (O_TMPFILE of open(2)), such as NFS, have no reserve.
 ///
-/// It needs a file system whose `fsync` keeps its word: ext4, XFS, btrfs and the like. On a tmpfs nothing outlives the
-/// machine, and some network file systems have no locks.
+/// It requires a file system with a reliable `fsync`, such as ext4, XFS and btrfs. A tmpfs loses its files when the
+/// machine stops, and some network file systems have no locks.
 public final class StateStore: Sendable {
   typealias Migration = @Sendable (_ from: UInt32, _ bytes: [UInt8]) throws -> [UInt8]
 
@@ -40,30 +43,30 @@ public final class StateStore: Sendable {
 
   private struct State {
     var files: StateFiles
-    /// What is on disk has been read without an error, or was written by us: a save destroys nothing that nobody has
-    /// seen.
+    /// Whether the state on disk was read without an error, or was written by this store, so that a save destroys
+    /// nothing unread.
     var isChecked = false
-    /// The fingerprint of what the last load or save has left on disk; `nil` when that is not certain.
+    /// The fingerprint of what the last load or save left on disk; `nil` when that is not certain.
     var saved: Int?
-    /// Somebody has asked for a save unless nothing has changed.
+    /// Whether `saveIfChanged` was called, so that fingerprints are needed.
     var compares = false
-    /// Saves so far: whether there was one while the mutex was let go of.
+    /// The number of saves, which shows whether there was one while the mutex was not held.
     var saves: UInt64 = 0
-    /// How often `forget` was called, for the same question.
+    /// The number of calls of `forget`, for the same purpose.
     var epoch: UInt64 = 0
 
-    /// What is on disk is not what it was.
+    /// Discards what is known of the state on disk, which may have changed.
     mutating func forget() {
       isChecked = false
       saved = nil
       epoch += 1
     }
 
-    /// Finds the directory and the lock as they should be.
+    /// Verifies the directory and the lock before a call.
     mutating func prepare() throws(StateError) {
       do throws(StateError) {
         try files.directory.check()
-        // If it was not ours, others may have saved meanwhile.
+        // If the lock was not held, others may have saved meanwhile.
         if try files.takeLock() { forget() }
       } catch {
         forget()
@@ -74,17 +77,20 @@ public final class StateStore: Sendable {
 
   // MARK: Opening
 
-  /// Opens a state in the first directory of `$STATE_DIRECTORY`, which systemd makes for `StateDirectory=`.
+  /// Opens a state in the first directory of `$STATE_DIRECTORY`, which systemd creates for `StateDirectory=`.
   ///
   /// - Parameters:
-  ///   - name: What its files' names begin with: letters, digits, '.', '-' and '_', not '.' first, at most 200.
-  ///   - version: The version of what the program saves; an earlier one is given to `migrate` when it is loaded.
-  ///   - limit: How many bytes a state may have; default 64 MiB.
-  ///   - environment: Where to look for the variable.
-  ///   - migrate: Brings the bytes of an earlier version up to this one, in memory: the files stay until the next save.
-  ///     Called by `load()`, on its thread; what it throws is in that error.
-  /// - Throws: `noStateDirectory`, `inUse`, and whatever is wrong with the directory. Files that a crash has left in the
-  ///   middle of a save are removed.
+  ///   - name: The beginning of the files' names: letters, digits, '.', '-' and '_', not '.' first, at most 200
+  ///     characters. Default `state`.
+  ///   - version: The version of the program's format. A state of an earlier version is passed to `migrate` when it is
+  ///     loaded. Default 1.
+  ///   - limit: The largest size of a state, in bytes. Default 64 MiB.
+  ///   - environment: The environment to read the variable from. Default: this process's.
+  ///   - migrate: Converts the bytes of an earlier version, in memory: the files are not changed until the next save.
+  ///     It is called by `load()`, on the same thread; an error that it throws is in
+  ///     ``StateError/notMigrated(_:from:to:reason:)``.
+  /// - Throws: `noStateDirectory`, `inUse`, or an error about the directory. Temporary files that an interrupted save
+  ///   has left are removed.
   public convenience init(
     name: String = "state", version: UInt32 = 1, limit: Int = 64 << 20,
     environment: ServiceEnvironment = .current,
@@ -99,19 +105,20 @@ public final class StateStore: Sendable {
       directory: first, name: name, version: version, limit: limit, migrate: migrate)
   }
 
-  /// Opens a state in a directory, which must be there.
+  /// Opens a state in an existing directory.
   ///
-  /// The directory must be root's or this user's, and may be writable by everybody only if it is sticky, as /tmp is. A
-  /// symbolic link is followed if root or this user has made it.
+  /// Root or this user must own the directory. It may be writable by others only if it is sticky, as /tmp is. A
+  /// symbolic link is followed if root or this user owns it.
   ///
   /// - Parameters:
-  ///   - directory: Its path.
-  ///   - name: The beginning of its files' names: letters, digits, '.', '-' and '_', not '.' first, at most 200.
-  ///   - version: The version of what the program saves; an earlier one is given to `migrate` when it is loaded.
-  ///   - limit: How many bytes a state may have; default 64 MiB.
-  ///   - migrate: Brings the bytes of an earlier version up to this one: see
-  ///     ``init(name:version:limit:environment:migrate:)``.
-  /// - Throws: `inUse`, and whatever is wrong with the directory.
+  ///   - directory: The directory's path.
+  ///   - name: The beginning of the files' names: letters, digits, '.', '-' and '_', not '.' first, at most 200
+  ///     characters. Default `state`.
+  ///   - version: The version of the program's format. A state of an earlier version is passed to `migrate` when it is
+  ///     loaded. Default 1.
+  ///   - limit: The largest size of a state, in bytes. Default 64 MiB.
+  ///   - migrate: Converts the bytes of an earlier version: see ``init(name:version:limit:environment:migrate:)``.
+  /// - Throws: `inUse`, or an error about the directory.
   public convenience init(
     directory: String, name: String = "state", version: UInt32 = 1,
     limit: Int = 64 << 20,
@@ -149,17 +156,17 @@ public final class StateStore: Sendable {
 
   // MARK: Load
 
-  /// The last state that was saved; `nil` when none ever was.
+  /// Loads the last state that was saved; returns `nil` when none ever was.
   ///
-  /// Look at ``StoredState/broken``: if a file that should have been whole is not, this may be the state before the
-  /// last.
+  /// Check ``StoredState/broken``: if a file is damaged, this may be the state before the last.
   ///
-  /// - Throws: `allBroken`, `newerVersion`, `newerFormat`, `notMigrated`, `unusable`, `notAFile`, `tooLong`, or a failed
-  ///   call. Nothing is changed then, and ``save(_:)`` refuses with the same error until it is mended or set aside.
+  /// - Throws: `allBroken`, `newerVersion`, `newerFormat`, `notMigrated`, `unusable`, `notAFile`, `tooLong`, or a
+  ///   failed call. Nothing is changed then, and ``save(_:)`` throws the same error until the files are repaired or set
+  ///   aside.
   public func load() throws(StateError) -> StoredState? {
     let (found, saves, epoch) = try state.withLock { state throws(StateError) in
       do throws(StateError) { try state.prepare() } catch {
-        // Where nobody can write, nothing has to be locked to be read.
+        // On a read-only file system no lock is needed to read.
         guard case .readOnly = error else { throw error }
       }
       do throws(StateError) { return (try state.files.load(), state.saves, state.epoch) } catch {
@@ -168,7 +175,7 @@ public final class StateStore: Sendable {
       }
     }
     let stored: StoredState?
-    // Without the mutex, since the migration is the user's.
+    // Without the mutex, since the migration is user code.
     do throws(StateError) {
       stored = try found.map { found throws(StateError) in try current(found) }
     } catch {
@@ -178,7 +185,7 @@ public final class StateStore: Sendable {
     state.withLock { state in
       guard state.epoch == epoch else { return }
       state.isChecked = true
-      // A file beside it that is broken is worth a save.
+      // A broken file beside it makes the next save necessary.
       if let stored, state.saves == saves, stored.version == version, stored.broken.isEmpty {
         state.saved = StateStore.fingerprint(stored.bytes)
       }
@@ -209,31 +216,31 @@ public final class StateStore: Sendable {
 
   /// Replaces the state, and returns when the new one is on disk.
   ///
-  /// A save before any load loads first, so that nothing is overwritten that could not have been read.
+  /// A store that has not loaded does so first, so that it does not overwrite a state that could not be read.
   ///
   /// - Parameter bytes: The new state.
-  /// - Throws: What `load()` throws in that case; `noSpace`, `readOnly`, `tooLong`, `unusable`, `inUse` when the
-  ///   lock was removed and another has it, or a failed call. The old state is still there. Only when the last step fails,
-  ///   making the file's name durable, the new one may be what the next `load()` finds.
+  /// - Throws: The errors of `load()` in that case; `noSpace`, `readOnly`, `tooLong`, `unusable`, `inUse` when the lock
+  ///   file was removed and another store has the lock, or a failed call. The old state is kept. Only if the last step
+  ///   fails, which makes the file's name durable, may the next `load()` return the new one.
   public func save(_ bytes: [UInt8]) throws(StateError) {
     _ = try save(bytes, unlessUnchanged: false)
   }
 
-  /// Saves bytes that are not on disk already.
+  /// Saves bytes unless they are on disk already.
   ///
-  /// They are compared by a keyed hash of 64 bits, made anew in each process, with what was last saved or loaded here.
-  /// Bytes that `save(_:)` has saved before the first call are saved once more: who never asks pays nothing for it.
+  /// The bytes are compared with what this store last saved or loaded, by a 64-bit hash with a key of the process.
+  /// Bytes that `save(_:)` saved before the first call are saved once more, since no hash is computed until then.
   ///
   /// - Parameter bytes: The new state.
   /// - Returns: Whether it saved.
-  /// - Throws: As ``save(_:)``.
+  /// - Throws: The errors of ``save(_:)``.
   @discardableResult
   public func saveIfChanged(_ bytes: [UInt8]) throws(StateError) -> Bool {
     try save(bytes, unlessUnchanged: true)
   }
 
   private func save(_ bytes: [UInt8], unlessUnchanged: Bool) throws(StateError) -> Bool {
-    // Of no use to those who never ask whether something has changed, and for megabytes not for nothing.
+    // Computed only for callers of `saveIfChanged`, since it takes time for megabytes.
     let compares = state.withLock { state in
       state.compares = state.compares || unlessUnchanged
       return state.compares
@@ -257,7 +264,8 @@ public final class StateStore: Sendable {
     }
   }
 
-  /// What can't be read can't be replaced: so where no file can be opened, the reserve is given up for reading.
+  /// Loads before a save. A state that can't be read is not replaced, so when no file can be opened, the reserve is
+  /// used for reading.
   private func loadForSave() throws(StateError) {
     do throws(StateError) { _ = try load() } catch {
       guard case .system(_, let errno) = error, SystemdError.isShortage(errno),
@@ -269,24 +277,26 @@ public final class StateStore: Sendable {
 
   // MARK: Closing
 
-  /// Lets go of the lock, so that another store can have the state; from now on every call throws `unusable`.
+  /// Releases the lock, so that another store can open the state. Further calls throw `unusable`.
   ///
-  /// A store that goes away does so too. This is for when it matters when: an observer may be held for a moment longer
-  /// by the delivery that it has just heard.
+  /// A store that is deallocated does so too. Call this when the moment matters: a delivery may retain an observer for
+  /// a moment after its hook has returned.
   public func close() { state.withLock { $0.files.close() } }
 
   // MARK: Setting aside
 
-  /// Renames the files of the state to `NAME.0.bad` and the like, so that the program can begin again and somebody can
-  /// examine them. Earlier ones are not overwritten.
+  /// Renames the files of the state to `NAME.0.bad` and similar names, so that the program can start with a new state
+  /// and the files can be examined. Earlier ones are not overwritten.
   ///
   /// For a state that can't be loaded:
   ///
-  ///     do { state = try store.load() } catch {
-  ///       log("\(error) It is kept as \(try store.setAside()).")
-  ///     }
+  /// ```swift
+  /// do { state = try store.load() } catch {
+  ///   log("\(error) It is kept as \(try store.setAside()).")
+  /// }
+  /// ```
   ///
-  /// - Returns: The paths that they have now.
+  /// - Returns: The new paths of the files.
   /// - Throws: `inUse`, `unusable`, or a failed call.
   public func setAside() throws(StateError) -> [String] {
     try state.withLock { state throws(StateError) in
@@ -296,7 +306,7 @@ public final class StateStore: Sendable {
     }
   }
 
-  /// A keyed hash, so that nobody who has a say in the state can make two that look alike.
+  /// A keyed hash, so that input of others can't be made to collide.
   private static func fingerprint(_ bytes: [UInt8]) -> Int {
     var hasher = Hasher()
     hasher.combine(bytes.count)

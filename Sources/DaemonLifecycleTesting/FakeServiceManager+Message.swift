@@ -2,19 +2,20 @@
 import DaemonSystemd
 
 extension FakeServiceManager {
-  /// One notification as it came.
+  /// One notification message as it was received.
   public struct Message: Sendable, Hashable, CustomStringConvertible {
-    /// Exactly what was sent; its beginning, if it was longer than ``fullSize`` says that it should be.
+    /// The bytes that were received; only the beginning of a message that is longer than systemd reads (see
+    /// ``fullSize``).
     public let bytes: [UInt8]
-    /// How many bytes were sent.
+    /// The number of bytes that were sent.
     public let fullSize: Int
-    /// How many descriptors came with it.
+    /// The number of descriptors that were received with it.
     public let descriptorCount: Int
-    /// Who sent it, by the kernel's word; 0 when that is unknown.
+    /// The sender's process ID, as reported by the kernel; 0 when it is unknown.
     public let senderPID: Int32
-    /// The sender's user, by the kernel's word.
+    /// The sender's user ID, as reported by the kernel.
     public let senderUID: UInt32
-    /// Whether bytes or descriptors were lost on the way.
+    /// Whether bytes or descriptors were lost.
     public let isTruncated: Bool
 
     package init(
@@ -29,15 +30,15 @@ extension FakeServiceManager {
       self.isTruncated = isTruncated
     }
 
-    /// The lines that are not empty; what is not UTF-8 in them is repaired.
+    /// The lines that are not empty; invalid UTF-8 in them is repaired.
     public var lines: [String] { byteLines.map { String(decoding: $0, as: UTF8.self) } }
 
-    /// The value of the first field of this name.
+    /// The value of the first field of this name; `nil` if there is none.
     public subscript(name: String) -> String? {
       value(of: name).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The whole message in one line, as `READY=1 STATUS=Serving (1 descriptor) from pid 4242`.
+    /// The message on one line: `READY=1 STATUS=Serving (1 descriptor) from pid 4242`.
     public var description: String {
       let descriptors =
         switch descriptorCount {
@@ -48,7 +49,7 @@ extension FakeServiceManager {
       return lines.joined(separator: " ") + descriptors + " from pid \(senderPID)"
     }
 
-    /// Whether it has this field, with this value if one is given; true where no field is named.
+    /// Whether the message has this field, with this value if one is given; true when no field is given.
     func has(_ name: String?, _ value: String?) -> Bool {
       guard let name else { return true }
       return self[name] != nil && (value == nil || self[name] == value)
@@ -56,7 +57,7 @@ extension FakeServiceManager {
 
     // MARK: Parsing
 
-    /// As systemd splits it.
+    /// The lines, split as systemd does.
     var byteLines: [ArraySlice<UInt8>] {
       let text = bytes.last == 0 ? bytes.dropLast() : bytes[...]
       return text.split(whereSeparator: { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") })
@@ -70,7 +71,7 @@ extension FakeServiceManager {
       return nil
     }
 
-    /// Name and value of a line; `nil` without a '='.
+    /// The name and the value of a line; `nil` when it has no '='.
     static func split(_ line: ArraySlice<UInt8>) -> (
       name: ArraySlice<UInt8>, value: ArraySlice<UInt8>
     )? {
@@ -79,23 +80,23 @@ extension FakeServiceManager {
     }
   }
 
-  /// What a service has told of itself.
+  /// The state of a service according to its messages.
   public struct ServiceState: Sendable, Hashable {
-    /// `READY=1` has come.
+    /// Whether `READY=1` was received.
     public internal(set) var isReady = false
-    /// `RELOADING=1` has come, and `READY=1` not yet after it.
+    /// Whether `RELOADING=1` was received, and no `READY=1` after it.
     public internal(set) var isReloading = false
-    /// `STOPPING=1` has come.
+    /// Whether `STOPPING=1` was received.
     public internal(set) var isStopping = false
-    /// The last `STATUS=`; empty when there was none or it was cleared.
+    /// The last `STATUS=`; empty when none was received or it was cleared.
     public internal(set) var status = ""
-    /// How many pings have come.
+    /// The number of watchdog pings.
     public internal(set) var watchdogPings = 0
-    /// How many reloads have begun.
+    /// The number of reloads that have begun.
     public internal(set) var reloadsBegun = 0
-    /// How many of them have ended.
+    /// The number of reloads that have ended.
     public internal(set) var reloadsEnded = 0
-    /// How many barriers were answered.
+    /// The number of barriers that were answered.
     public internal(set) var barriers = 0
   }
 }

@@ -2,36 +2,38 @@
 internal import CLinux
 public import DaemonSystemd
 
-/// Stands in for systemd in tests: receives what a daemon notifies, keeps the descriptors that it stores, answers
-/// its barriers, and tells of every mistake in the protocol.
+/// A stand-in for systemd in tests: it receives a daemon's notifications, keeps the descriptors that it stores, answers
+/// its barriers, and reports violations of the protocol.
 ///
-///     let manager = try FakeServiceManager()
-///     let notify = try NotifySocket(address: manager.address)
-///     try notify.send([.ready, .status("Serving")])
-///     let message = try await manager.next(containing: "READY")
-///     #expect(message["STATUS"] == "Serving")
-///     #expect(manager.violations == [])
+/// ```swift
+/// let manager = try FakeServiceManager()
+/// let notify = try NotifySocket(address: manager.address)
+/// try notify.send([.ready, .status("Serving")])
+/// let message = try await manager.next(containing: "READY")
+/// #expect(message["STATUS"] == "Serving")
+/// #expect(manager.violations == [])
+/// ```
 ///
-/// A child gets `manager.environment`. Several managers at a time do not disturb each other, and nothing outside
-/// of them is changed. Safe to use from any thread.
+/// Pass ``environment`` to a child. Several managers can exist at the same time; they change nothing outside of
+/// themselves. Safe to use from any thread.
 ///
-/// What systemd would do silently or with a line in the journal is a sentence in ``violations``, since that is where
-/// daemons hang or lose things without a test noticing.
+/// What systemd would ignore, silently or with a line in the journal, is a sentence in ``violations``, since such
+/// mistakes make a daemon hang or lose descriptors unnoticed.
 public final class FakeServiceManager: Sendable {
   private let receiver: NotificationReceiver
 
   /// The value for `NOTIFY_SOCKET`.
   public let address: String
 
-  /// What `FileDescriptorStoreMax=` would say.
+  /// The number of descriptors that a daemon may store, as `FileDescriptorStoreMax=`.
   public let descriptorStoreLimit: Int
 
-  /// Listens from now on.
+  /// Makes a manager, which listens at once.
   ///
   /// - Parameters:
-  ///   - path: Where in the file system the socket is to be, at most 107 bytes; it is removed with this object. Without
-  ///     it the socket is an abstract one, which needs no file.
-  ///   - descriptorStoreLimit: How many descriptors a daemon may store; none with 0.
+  ///   - path: The socket's path, at most 107 bytes; the file is removed with this object. Default `nil`: an abstract
+  ///     socket, which needs no file.
+  ///   - descriptorStoreLimit: The number of descriptors that a daemon may store. Default 64.
   public init(path: String? = nil, descriptorStoreLimit: Int = 64) throws(SystemdError) {
     let address = path ?? "@fake-service-manager-\(getpid())-\(UInt64.random(in: .min ... .max))"
     receiver = try NotificationReceiver(address: address, limit: descriptorStoreLimit)
@@ -41,7 +43,7 @@ public final class FakeServiceManager: Sendable {
 
   deinit { receiver.stop() }
 
-  /// What a child needs to find this manager: `NOTIFY_SOCKET` and `FDSTORE`.
+  /// The variables that a child needs to find this manager: `NOTIFY_SOCKET` and `FDSTORE`.
   public var environment: [String: String] {
     var variables = ["NOTIFY_SOCKET": address]
     if descriptorStoreLimit > 0 { variables["FDSTORE"] = String(descriptorStoreLimit) }
@@ -50,33 +52,53 @@ public final class FakeServiceManager: Sendable {
 
   // MARK: Messages
 
-  /// Every message so far, in order, those that systemd would drop too.
+  /// All messages so far, in order, including those that systemd would drop.
   public var messages: [Message] { receiver.update { $0.messages } }
 
-  /// What was wrong with the messages so far, a sentence each; empty for a daemon that keeps to the protocol.
+  /// The violations of the protocol so far, one sentence each; empty for a correct daemon.
   public var violations: [String] { receiver.update { $0.rules.violations } }
 
-  /// What the messages so far add up to.
+  /// The state of the service according to the messages so far.
   public var service: ServiceState { receiver.update { $0.rules.service } }
 
-  /// The next message that was not yet returned, or the next with this field, and with this value if one is given;
-  /// passes over the messages before it. Waits without holding a thread of Swift's pool.
+  /// Waits for the next message, or for the next with a given field and value, and skips the messages before it. It
+  /// does not block a thread of Swift's pool.
   ///
-  /// - Throws: `timedOut`, naming the messages that did come.
+  /// - Parameters:
+  ///   - name: The name of a field. Default `nil`: any message.
+  ///   - value: The field's value. Default `nil`: any value.
+  ///   - timeout: How long to wait. Default 10 s.
+  /// - Returns: The message.
+  ///
+  /// - Throws: `timedOut`, which lists the messages that were received.
   public func next(
     containing name: String? = nil, _ value: String? = nil, timeout: Duration = .seconds(10)
   ) async throws(SystemdError) -> Message {
     try await next(timeout: timeout) { $0.has(name, value) }
   }
 
-  /// The same, blocking the thread. For synchronous tests.
+  /// Waits for the next message, or for the next with a given field and value, and blocks the thread: for synchronous
+  /// tests.
+  ///
+  /// - Parameters:
+  ///   - name: The name of a field. Default `nil`: any message.
+  ///   - value: The field's value. Default `nil`: any value.
+  ///   - timeout: How long to wait. Default 10 s.
+  /// - Returns: The message.
+  /// - Throws: `timedOut`, which lists the messages that were received.
   public func next(
     containing name: String? = nil, _ value: String? = nil, timeout: Duration = .seconds(10)
   ) throws(SystemdError) -> Message {
     try next(timeout: timeout) { $0.has(name, value) }
   }
 
-  /// The next message for which `matches` is true; passes over the messages before it.
+  /// Waits for the next message that satisfies a condition, and skips the messages before it.
+  ///
+  /// - Parameters:
+  ///   - timeout: How long to wait. Default 10 s.
+  ///   - matches: The condition.
+  /// - Returns: The message.
+  /// - Throws: `timedOut`, which lists the messages that were received.
   public func next(
     timeout: Duration = .seconds(10), where matches: @escaping @Sendable (Message) -> Bool
   ) async throws(SystemdError) -> Message {
@@ -86,7 +108,13 @@ public final class FakeServiceManager: Sendable {
     }.get()
   }
 
-  /// The same, blocking the thread.
+  /// Waits for the next message that satisfies a condition, and blocks the thread: for synchronous tests.
+  ///
+  /// - Parameters:
+  ///   - timeout: How long to wait. Default 10 s.
+  ///   - matches: The condition.
+  /// - Returns: The message.
+  /// - Throws: `timedOut`, which lists the messages that were received.
   public func next(
     timeout: Duration = .seconds(10), where matches: @escaping @Sendable (Message) -> Bool
   ) throws(SystemdError) -> Message {
@@ -97,37 +125,39 @@ public final class FakeServiceManager: Sendable {
 
   // MARK: Reloads
 
-  /// Call it right before you ask the daemon to reload: a `MONOTONIC_USEC=` that is older is a violation from now
-  /// on, as for systemd, which ignores such a `RELOADING=1` and waits until the reload times out.
+  /// Records the time of a request to reload; call it right before the request. An older `MONOTONIC_USEC=` is a
+  /// violation from then on: systemd ignores such a `RELOADING=1` and waits until the reload times out.
   public func willRequestReload() {
     receiver.update { $0.rules.reloadRequestedAt = MonotonicTime.now().microseconds }
   }
 
   // MARK: Restarts
 
-  /// Call it before the daemon's next run: what ``service`` says begins anew, and STOPPING=1 of the run before is no
-  /// longer final. A mock with this manager does it by itself; what is stored stays.
+  /// Resets ``service`` for the daemon's next run; call it before that run begins. Stored descriptors are kept. A mock
+  /// with this manager calls it automatically.
   public func willRestart() { receiver.update { $0.rules.beginRun() } }
 
   // MARK: Descriptors
 
-  /// What the daemon has stored, oldest first, without those whose peer has hung up.
+  /// The descriptors that the daemon has stored, oldest first, without polled ones whose peer has hung up.
   public var storedDescriptors: [StoredDescriptor] { receiver.update { $0.store.descriptors } }
 
-  /// Duplicates of what is stored, under their names, as a restarted daemon would get them.
+  /// Returns duplicates of the stored descriptors under their names, as a restarted daemon would receive them.
   public func storedDuplicates() throws(SystemdError) -> PassedDescriptors {
     try receiver.duplicates()
   }
 
-  /// Runs `body` with what a restarted daemon gets: its variables and its descriptors, from number 3 on.
+  /// Runs `body` with the variables and the descriptors, from number 3 on, that a restarted daemon would receive.
   ///
-  /// `LISTEN_PID` is missing, since only the child knows its number. A shell can add it:
+  /// `LISTEN_PID` is not among the variables, since only the child knows its number. A shell can add it:
   ///
-  ///     try manager.withSuccessor { variables, descriptors in
-  ///       try ChildProcess.spawn(
-  ///         "/bin/sh", ["-c", "LISTEN_PID=$$ exec mydaemon"],
-  ///         environment: variables, descriptors: descriptors)
-  ///     }
+  /// ```swift
+  /// try manager.withSuccessor { variables, descriptors in
+  ///   try ChildProcess.spawn(
+  ///     "/bin/sh", ["-c", "LISTEN_PID=$$ exec mydaemon"],
+  ///     environment: variables, descriptors: descriptors)
+  /// }
+  /// ```
   public func withSuccessor<T>(
     _ body: (_ variables: [String: String], _ descriptors: [Int32: Int32]) throws -> T
   ) throws -> T {
@@ -145,16 +175,16 @@ public final class FakeServiceManager: Sendable {
     return try withExtendedLifetime(passed) { try body(variables, numbers) }
   }
 
-  /// Closes everything stored, as systemd does when a unit is stopped.
+  /// Closes all stored descriptors, as systemd does when a unit is stopped.
   public func clearStore() { receiver.update { $0.store.removeAll() } }
 
   /// A descriptor in the store.
   public struct StoredDescriptor: Sendable, Hashable {
-    /// Its name in `FDNAME=`, or "stored".
+    /// The name in `FDNAME=`, or "stored".
     public let name: String
-    /// Whether it goes when its peer hangs up.
+    /// Whether the descriptor is removed when its peer hangs up.
     public let polled: Bool
-    /// The manager's own number for it; it may be gone with the next message.
+    /// The descriptor's number in this process; the next message may invalidate it.
     public let number: Int32
   }
 }

@@ -2,9 +2,9 @@
 import DaemonLifecycle
 import DaemonSystemd
 
-// How a test waits for a core, and moves its clock.
+// What a test uses to wait for a core, and to move its clock.
 extension LifecycleCore {
-  /// Returns when nothing is being delivered and nothing waits to be, except behind a hold. Throws as `wait`.
+  /// Returns when nothing is being delivered or waits to be, except behind a hold. Throws the errors of `wait`.
   package nonisolated(nonsending) func untilIdle(patience: Duration = .seconds(10))
     async throws(ImpatienceError)
   {
@@ -12,7 +12,7 @@ extension LifecycleCore {
     try await wait(patience) { endWhenIdle($0) }
   }
 
-  /// Returns when `count` tasks or more sleep on the clock. Throws as `wait`.
+  /// Returns when `count` tasks or more sleep on the clock. Throws the errors of `wait`.
   package nonisolated(nonsending) func untilSleeping(
     _ count: Int, patience: Duration = .seconds(10)
   ) async throws(ImpatienceError) {
@@ -20,8 +20,8 @@ extension LifecycleCore {
     try await wait(patience) { endWhenSleeping(count, $0) }
   }
 
-  /// Returns when the waiter is ended. Throws when no hook begins or ends for `patience` of real time meanwhile, or when
-  /// the task is cancelled.
+  /// Returns when the waiter is ended. Throws when no hook begins or ends for `patience` of real time meanwhile, or
+  /// when the task is cancelled.
   private nonisolated(nonsending) func wait(
     _ patience: Duration, for register: (Sleeper) -> Void
   ) async throws(ImpatienceError) {
@@ -43,7 +43,7 @@ extension LifecycleCore {
     }
   }
 
-  /// Moves the virtual clock from timer to timer, letting what each wakes run before the next.
+  /// Moves the virtual clock from timer to timer. What a timer wakes runs before the next one.
   package nonisolated(nonsending) func advance(by duration: Duration) async {
     endSetUp()
     let target = timeNow.advanced(by: duration)
@@ -58,11 +58,11 @@ extension LifecycleCore {
     await untilQuiet(sleeping: sleeperCount)
   }
 
-  /// Hooks have run as far as they can, and what was woken sleeps again, as a loop does.
+  /// Returns when hooks have run as far as they can, and woken tasks sleep again, as a loop does.
   ///
-  /// What else a woken task does on the cooperative pool can't be seen: it is given turns, and up to a
-  /// fifth of a second to sleep again; longer when the pool has other work, since each turn waits behind it. A hook
-  /// that blocks its thread is given as long.
+  /// Other work of a woken task on the cooperative pool can't be observed. The task has some turns of the pool, and up
+  /// to 0.2 s to sleep again; longer when the pool has other work, since each turn waits for that. A hook that blocks
+  /// its thread has the same time.
   private nonisolated(nonsending) func untilQuiet(sleeping count: Int) async {
     for _ in 0..<20 { await giveTurn(.background) }
     var turns = 0

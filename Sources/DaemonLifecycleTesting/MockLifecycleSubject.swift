@@ -3,57 +3,63 @@ public import DaemonLifecycle
 public import DaemonSystemd
 import Synchronization
 
-/// Stands in for a `LifecycleSubject` in tests: the same registry and delivery, without signals and on a
-/// clock that only the test moves.
+/// A stand-in for `LifecycleSubject` in tests: the same registry and delivery, without signals, on a clock that only
+/// the test moves.
 ///
-///     @Test func savesWhenPaused() async throws {
-///       let mock = MockLifecycleSubject()
-///       let poller = Poller(lifecycle: mock)              // takes `any LifecycleObservable`
-///       let report = try await mock.send(.sigusr1)        // returns when every hook has ended
-///       #expect(report.problems.isEmpty)
-///       #expect(mock.addObserverWasCalled)
-///       try mock.checkNothingPending()
-///     }
+/// ```swift
+/// @Test func savesWhenPaused() async throws {
+///   let mock = MockLifecycleSubject()
+///   let poller = Poller(lifecycle: mock)              // takes `any LifecycleObservable`
+///   let report = try await mock.send(.sigusr1)        // returns when every hook has ended
+///   #expect(report.problems.isEmpty)
+///   #expect(mock.addObserverWasCalled)
+///   try mock.checkNothingPending()
+/// }
+/// ```
 ///
-/// A mock of a daemon at work delivers nothing until its test asks for something: then all that was added hears the
-/// launch and the foreground, together and in order. `send`, `inject`, `post`, `settled`, `advance`, `untilSleeping` and
-/// calls such as `pause()` ask. A test that waits by its own means asks first: `try await mock.settled()`.
+/// A mock in the foreground delivers nothing until the test calls `send`, `inject`, `post`, `settled`, `advance`,
+/// `untilSleeping` or a method such as `pause()`. Then all observers that were added receive the launch and the
+/// foreground, together and in order. A test that waits in another way calls `try await mock.settled()` first.
 ///
-/// No wait of a mock is for ever: what it waits for in vain is thrown, in a sentence (``PendingError``).
+/// No method of a mock waits for ever: after `patience` it throws a ``PendingError`` that lists what is pending.
 ///
-/// Works in XCTest and Swift Testing alike and keeps no state outside of itself, so tests may run in
-/// parallel. Safe to use from any thread.
+/// It works in XCTest and Swift Testing and has no global state, so tests may run in parallel. Safe to use from any
+/// thread.
 public final class MockLifecycleSubject: LifecycleObservable {
   public var _core: LifecycleCore { core }
   package let core: LifecycleCore
   private let recorder: Recorder
   private let patience: Duration
 
-  /// A subject in `state`: in the foreground, as a daemon at work, unless said otherwise. A mock that is
-  /// `.launching` goes on with `launch()`.
+  /// Makes a mock in a given state. One in the state `.launching` is launched by ``launch()``.
   ///
-  /// Observers that are added to a mock that is not launching are told of the launch, and of the foreground, before
-  /// anything else.
+  /// Observers that are added to a mock in another state receive the launch, and in the foreground WillEnterForeground,
+  /// before anything else.
   ///
-  /// A service manager is told what systemd would be, beginning with READY=1 of a daemon at work:
+  /// A service manager receives what systemd would, beginning with READY=1 of a daemon that is launched:
   ///
-  ///     let manager = try FakeServiceManager()
-  ///     let mock = MockLifecycleSubject(serviceManager: manager)
-  ///     try await mock.send(.sighup)
-  ///     #expect(manager.service.reloadsEnded == 1)
-  ///     #expect(manager.violations.isEmpty)
+  /// ```swift
+  /// let manager = try FakeServiceManager()
+  /// let mock = MockLifecycleSubject(serviceManager: manager)
+  /// try await mock.send(.sighup)
+  /// #expect(manager.service.reloadsEnded == 1)
+  /// #expect(manager.violations.isEmpty)
+  /// ```
   ///
-  /// It is passed what the manager has stored at this moment, so two mocks are two runs of a daemon:
+  /// The mock is passed the descriptors that the manager has stored at this moment, so two mocks are two runs of a
+  /// daemon:
   ///
-  ///     try MockLifecycleSubject(serviceManager: manager).preservation.preserve(bytes, named: "state")
-  ///     let restarted = MockLifecycleSubject(serviceManager: manager)
-  ///     #expect(try restarted.preservation.preservedBytes(named: "state") == bytes)
+  /// ```swift
+  /// try MockLifecycleSubject(serviceManager: manager).preservation.preserve(bytes, named: "state")
+  /// let restarted = MockLifecycleSubject(serviceManager: manager)
+  /// #expect(try restarted.preservation.preservedBytes(named: "state") == bytes)
+  /// ```
   ///
   /// - Parameters:
-  ///   - state: Where the daemon is. Default: in the foreground.
-  ///   - configuration: As a subject's. By default problems are not logged.
-  ///   - serviceManager: What systemd would be. Default: there is none.
-  ///   - patience: For how long of real time no hook may begin or end while a test waits. Default 10 s.
+  ///   - state: The daemon's state. Default: the foreground.
+  ///   - configuration: The settings, as of a subject. Default: problems are not logged.
+  ///   - serviceManager: The stand-in for systemd. Default: none.
+  ///   - patience: How long, in real time, a test waits while no hook begins or ends. Default 10 s.
   public init(
     state: LifecycleState = .foreground,
     configuration: LifecycleConfiguration = LifecycleConfiguration(logsProblems: false),
@@ -76,7 +82,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
 
   deinit { core.shutDown() }
 
-  /// Now, and not at its first use: what this run stores is for the next.
+  /// Read now, and not at the first use: what this run stores is for the next.
   private static func passed(
     by manager: FakeServiceManager
   ) -> Result<PassedDescriptors, SystemdError> {
@@ -86,13 +92,19 @@ public final class MockLifecycleSubject: LifecycleObservable {
 
   // MARK: Making things happen
 
-  /// Acts as if the signal had come, and returns what every hook did when the last of them has ended.
+  /// Simulates a signal, and returns a report when the last hook has ended.
   ///
-  /// What came before is delivered first: observers just added have heard of the launch.
-  /// An empty report when the signal is not in the signal map, or asks for what is already so. A hook that
-  /// does not end needs its deadline: use `inject(_:)`, `advance(by:)` and `settled()`.
+  /// Earlier events are delivered first, such as the launch to observers that were just added. The report is empty when
+  /// the signal is not in the signal map, or changes nothing. To test a hook that does not end, use
+  /// ``inject(_:fromPID:uid:)``, ``advance(by:)`` and ``settled()``.
   ///
-  /// - Throws: ``PendingError``, when it waits in vain or is cancelled.
+  /// - Parameters:
+  ///   - signal: The signal.
+  ///   - pid: The sender's process ID. Default 1, which is the service manager's.
+  ///   - uid: The sender's user ID. Default 0.
+  /// - Returns: What each hook did.
+  ///
+  /// - Throws: ``PendingError`` when nothing happens for `patience`, or when the task is cancelled.
   @discardableResult
   nonisolated(nonsending) public func send(
     _ signal: UnixSignal, fromPID pid: Int32 = 1, uid: UInt32 = 0
@@ -100,12 +112,12 @@ public final class MockLifecycleSubject: LifecycleObservable {
     try await report(of: Self.cause(signal, pid, uid)) { inject(signal, fromPID: pid, uid: uid) }
   }
 
-  /// Acts as if the event had happened, and returns what every hook did when the last of them has ended.
+  /// Simulates an event other than a signal, and returns a report when the last hook has ended.
   ///
   /// - Parameters:
-  ///   - event: A fact from outside, or a request.
+  ///   - event: The event.
   ///   - cause: The cause that hooks and the report see.
-  /// - Throws: ``PendingError``, when it waits in vain or is cancelled.
+  /// - Throws: ``PendingError`` when nothing happens for `patience`, or when the task is cancelled.
   @discardableResult
   nonisolated(nonsending) public func send(
     _ event: Event, cause: LifecycleCause = LifecycleCause(.other("a test"))
@@ -113,38 +125,47 @@ public final class MockLifecycleSubject: LifecycleObservable {
     try await report(of: cause) { inject(event, cause: cause) }
   }
 
-  /// Acts as if the signal had come, without waiting for the hooks.
+  /// Simulates a signal, and returns without waiting for the hooks.
+  ///
+  /// - Parameters:
+  ///   - signal: The signal.
+  ///   - pid: The sender's process ID. Default 1, which is the service manager's.
+  ///   - uid: The sender's user ID. Default 0.
   public func inject(_ signal: UnixSignal, fromPID pid: Int32 = 1, uid: UInt32 = 0) {
     guard let event = core.event(for: signal, cause: Self.cause(signal, pid, uid)) else { return }
     core.send(event)
   }
 
-  /// Acts as if the event had happened, without waiting for the hooks.
+  /// Simulates an event other than a signal, and returns without waiting for the hooks.
+  ///
+  /// - Parameters:
+  ///   - event: The event.
+  ///   - cause: The cause that hooks and the report see.
   public func inject(
     _ event: Event, cause: LifecycleCause = LifecycleCause(.other("a test"))
   ) {
     core.send(LifecycleEvent(event.kind, cause: cause))
   }
 
-  /// A fact from outside that is not a signal, or a request.
+  /// An event other than a signal: an external event or a request.
   public enum Event: Sendable {
-    /// There is a reason for being in the background.
+    /// A reason for being in the background is added.
     case enterBackground(BackgroundReason)
-    /// That reason is gone.
+    /// A reason for being in the background is removed.
     case enterForeground(BackgroundReason)
     /// The machine is about to sleep.
     case suspend
     /// The machine has woken up, or will not sleep after all.
     case resume
-    /// Save state and go on.
+    /// State is to be saved.
     case saveState
-    /// Save state, then reload.
+    /// State is to be saved, then the configuration reloaded.
     case reload
     /// A resource is short.
     case pressure(DidReceivePressure.Resource)
-    /// The watchdog asks the observers whether they are well.
+    /// The watchdog checks the observers' health.
     case checkHealth
-    /// End.
+    /// The daemon is to terminate.
     case terminate
 
     fileprivate var kind: LifecycleEvent.Kind {
@@ -162,9 +183,11 @@ public final class MockLifecycleSubject: LifecycleObservable {
     }
   }
 
-  /// Launches a mock that was made `.launching`.
+  /// Launches a mock that was made in the state `.launching`.
   ///
-  /// - Throws: ``PendingError``, when it waits in vain or is cancelled.
+  /// - Returns: The report of the launch.
+  ///
+  /// - Throws: ``PendingError`` when nothing happens for `patience`, or when the task is cancelled.
   @discardableResult
   nonisolated(nonsending) public func launch() async throws(PendingError) -> LifecycleReport {
     let cause = LifecycleCause(.launch)
@@ -177,35 +200,40 @@ public final class MockLifecycleSubject: LifecycleObservable {
     return LifecycleReport(cause: cause, entries: reports.flatMap(\.entries))
   }
 
-  /// Returns when every hook has ended and nothing waits to be delivered, with all that was reported so
-  /// far. What is held back is not waited for.
+  /// Returns when every hook has ended and nothing waits to be delivered. Deliveries that are held back are not waited
+  /// for.
   ///
-  /// - Throws: ``PendingError``, when it waits in vain or is cancelled.
+  /// - Returns: A report with all entries so far.
+  ///
+  /// - Throws: ``PendingError`` when nothing happens for `patience`, or when the task is cancelled.
   @discardableResult
   nonisolated(nonsending) public func settled() async throws(PendingError) -> LifecycleReport {
     try await untilIdle()
     return report(since: 0, LifecycleCause(.other("a test")))
   }
 
-  /// Lets the mock's time pass: hooks reach their deadlines, sleeps on `clock` end, ticks tick, one after
-  /// another; what each wakes runs, and a loop sleeps again, before the next.
+  /// Moves the mock's clock: hooks reach their deadlines, sleeps on `clock` end and ticks are due, one after another.
+  /// What each timer wakes runs, and a loop sleeps again, before the next timer.
   ///
-  /// A task that has not come to its first sleep yet can't be woken from it: wait for it with
-  /// `untilSleeping(_:)` first.
+  /// A task that has not reached its first sleep yet is not woken: wait for it with ``untilSleeping(_:)`` first.
+  ///
+  /// - Parameter duration: How far to move the clock.
   nonisolated(nonsending) public func advance(by duration: Duration) async {
     await core.advance(by: duration)
   }
 
-  /// Returns when `count` tasks or more sleep on the mock's clock: the fact to wait for before `advance`.
+  /// Returns when `count` tasks or more sleep on the mock's clock. Call it before ``advance(by:)``.
   ///
-  /// - Throws: ``PendingError``, when it waits in vain or is cancelled.
+  /// - Parameter count: The number of sleeping tasks. Default 1.
+  ///
+  /// - Throws: ``PendingError`` when nothing happens for `patience`, or when the task is cancelled.
   nonisolated(nonsending) public func untilSleeping(_ count: Int = 1) async throws(PendingError) {
     do {
       try await core.untilSleeping(count, patience: patience)
     } catch { throw PendingError(error) }
   }
 
-  /// What `event` leads to, when what came before has been delivered.
+  /// Performs `event` once earlier events have been delivered, and returns its report.
   nonisolated(nonsending) private func report(
     of cause: LifecycleCause, _ event: () -> Void
   ) async throws(PendingError) -> LifecycleReport {
@@ -229,25 +257,25 @@ public final class MockLifecycleSubject: LifecycleObservable {
     LifecycleCause(.signal(signal, pid: pid, uid: uid, coalesced: 1))
   }
 
-  /// Says what systemd is doing with the service: what `unitJob(within:)` answers from now on. `nil` until then. With
-  /// `SystemdConfiguration.exitsWithFailureWhenKilled`, a job that stops makes any SIGTERM a stop.
+  /// Sets the systemd job of the service, which `unitJob(within:)` returns from now on. It is `nil` at first. With
+  /// `SystemdConfiguration.exitsWithFailureWhenKilled`, a job that stops the service makes any SIGTERM a stop.
   public func setUnitJob(_ job: UnitJob?) { core.unitJobIsKnown(job) }
 
   // MARK: The record
 
-  /// A call of a method of the subject, by the code under test.
+  /// A call of a method of the mock by the code under test.
   public enum Call: Sendable, CustomStringConvertible {
-    /// An observer was added: its type.
+    /// An observer of this type was added.
     case addObserver(any LifecycleObserver.Type)
-    /// A closure: its owner's type, or where it was written.
+    /// A closure was added; the text is its owner's type, or its file and line.
     case observe(String)
-    /// An observer, or an owner, was removed: its type.
+    /// An observer or owner of this type was removed.
     case removeObserver(any AnyObject.Type)
     /// A notification was posted.
     case post(any LifecycleNotification)
     /// Deliveries were held back.
     case holdDeliveries
-    /// The end was asked for.
+    /// The termination was requested.
     case terminate
 
     public var description: String {
@@ -286,28 +314,30 @@ public final class MockLifecycleSubject: LifecycleObservable {
     calls.contains { if case .terminate = $0 { true } else { false } }
   }
 
-  /// The notifications delivered so far, in order; each once, however many observers heard it.
+  /// The notifications delivered so far, in order; each once, however many observers received it.
   public var delivered: [any LifecycleNotification] { recorder.current.delivered }
 
-  /// The reports so far, in order: one for each event that had something to deliver.
+  /// The reports so far, in order: one for each event that was delivered.
   public var reports: [LifecycleReport] { recorder.current.reports }
 
-  /// The status with which the process would have been ended at once, by a third signal.
+  /// The status with which a third signal would have ended the process; `nil` if there was none.
   public var immediateExitCode: Int32? { recorder.current.exitCode }
 
   // MARK: At the end of a test
 
-  /// Throws when something has not come to its end: a hook, a sleep, a hold, an event.
+  /// Throws an error when a hook, a sleep, a hold or an event is still pending: for the end of a test.
+  ///
+  /// - Throws: ``PendingError``, which lists them.
   public func checkNothingPending() throws(PendingError) {
     let pending = core.pending
     if !pending.isEmpty { throw PendingError(reason: nil, pending: pending) }
   }
 
-  /// What has not come to its end: thrown by `checkNothingPending()`, and by whatever waited for it in vain.
+  /// The error of a test that left something pending, or waited for it too long.
   public struct PendingError: Error, CustomStringConvertible {
-    /// Why a wait has ended; `nil`: nothing waited.
+    /// The reason why a wait ended; `nil` for `checkNothingPending()`.
     let reason: String?
-    /// A sentence for each.
+    /// One sentence for each thing that is pending.
     public let pending: [String]
 
     public var description: String {

@@ -4,17 +4,17 @@ import DaemonLifecycle
 import DaemonSystemd
 import Synchronization
 
-/// The socket of a fake service manager and the thread that listens to it.
+/// The socket of a fake service manager, and the thread that listens to it.
 ///
-/// Whoever asks first drains the socket, under the lock: so what was sent before a question is in its answer.
-/// The thread is there for those who wait, and so that a barrier is answered when nobody asks.
+/// Each query drains the socket first, under the lock, so its result includes all that was sent before. The thread
+/// serves waiters, and answers barriers when there is no query.
 final class NotificationReceiver: Sendable {
   typealias Message = FakeServiceManager.Message
   typealias Resume = @Sendable (Result<Message, SystemdError>) -> Void
 
   struct State: ~Copyable {
     var messages: [Message] = []
-    /// Index of the first message that no `next` has returned or passed over.
+    /// The index of the first message that no `next` has returned or skipped.
     var cursor = 0
     var rules = NotificationRules()
     var store: StoredDescriptors
@@ -29,7 +29,7 @@ final class NotificationReceiver: Sendable {
   }
 
   private let socket: OwnedDescriptor
-  /// Written to wake the thread: there is a new waiter, or it is to end.
+  /// Written to wake the thread for a new waiter, or to end it.
   private let wake: OwnedDescriptor
   private let path: String?
   private let state: Mutex<State>
@@ -52,13 +52,13 @@ final class NotificationReceiver: Sendable {
     else { throw .system(purpose, errno: clinux_errno()) }
     path = isAbstract ? nil : address
     state = Mutex(State(store: StoredDescriptors(limit: limit)))
-    // All signals are blocked in it, so that it takes none from the daemon under test.
+    // All signals are blocked in it, so that it receives none meant for the daemon under test.
     guard Thread.spawn(named: "notifications", blocksSignals: true, { self.listen() }) else {
       throw .system("start a thread for notifications", errno: EAGAIN)
     }
   }
 
-  /// Ends the thread, which holds this object.
+  /// Ends the thread, which retains this object.
   func stop() {
     if let path { unlink(path) }
     state.withLock { $0.isStopped = true }
@@ -67,7 +67,7 @@ final class NotificationReceiver: Sendable {
 
   // MARK: Questions
 
-  /// Takes in everything that has been sent so far, then runs `body`.
+  /// Receives everything that has been sent so far, then runs `body`.
   @discardableResult
   func update<T: Sendable>(_ body: (inout State) -> T) -> T {
     let (answer, due) = state.withLock { state in
@@ -98,7 +98,7 @@ final class NotificationReceiver: Sendable {
   // MARK: Receiving
 
   private func drain(_ state: inout State) {
-    // One byte more than is read tells a message that is too long from one that fits.
+    // Reading one byte more than the limit distinguishes a message that is too long from one that fits.
     let capacity = 64 * 1024
     withUnsafeTemporaryAllocation(byteCount: capacity, alignment: 1) { buffer in
       var received = clinux_received()
@@ -133,7 +133,8 @@ final class NotificationReceiver: Sendable {
     }
   }
 
-  /// The waiters that are to go on: with their message, or since their time is over. To be called without the lock.
+  /// Removes and returns the waiters whose message has arrived or whose time is over. They are to be called without the
+  /// lock.
   private static func takeDue(_ state: inout State) -> [@Sendable () -> Void] {
     var due: [@Sendable () -> Void] = []
     var waiting: [Waiter] = []

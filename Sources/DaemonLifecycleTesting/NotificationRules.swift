@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// Reads messages as pid 1 does, and notes what it would ignore, refuse or misunderstand. Pure: no I/O.
+/// The rules by which systemd reads messages. It records what systemd would ignore, refuse or misread. Pure: no I/O.
 package struct NotificationRules: Sendable {
   package typealias Message = FakeServiceManager.Message
 
-  /// A sentence for every mistake, in the order of the messages.
+  /// One sentence for each violation, in the order of the messages.
   package private(set) var violations: [String] = []
   package private(set) var service = FakeServiceManager.ServiceState()
-  /// When the daemon was last asked to reload, in microseconds of `CLOCK_MONOTONIC`.
+  /// The time of the last request to reload, in microseconds of `CLOCK_MONOTONIC`.
   package var reloadRequestedAt: UInt64 = 0
 
   package init() {}
 
-  /// Another process speaks from now on.
+  /// Begins a new run: further messages are from another process.
   mutating func beginRun() { service = FakeServiceManager.ServiceState() }
 
   package enum Action: Sendable, Hashable {
-    /// As always without `FDSTORE=1`.
+    /// Close the descriptors, as always without `FDSTORE=1`.
     case close
-    /// Closing is the answer to the barrier.
+    /// Close the descriptor, which answers the barrier, and count it.
     case closeAndCountBarrier
     case store(name: String, polled: Bool)
   }
 
-  /// Takes a message in: what to do with its descriptors, and under which name stored ones are to be removed.
+  /// Takes a message in. Returns what to do with its descriptors, and the name of stored ones to remove.
   package mutating func take(_ message: Message, now: UInt64) -> (action: Action, removes: String?)
   {
     guard isReadable(message) else { return (.close, nil) }
@@ -80,7 +80,7 @@ package struct NotificationRules: Sendable {
     }
   }
 
-  /// Why a value is not one for its field.
+  /// The reason why a value is invalid for its field; `nil` if it is valid.
   private static func problem(_ name: String, _ value: ArraySlice<UInt8>) -> String? {
     func number(_ range: ClosedRange<UInt64>) -> String? {
       guard let number = decimal(value, as: UInt64.self), range.contains(number) else {

@@ -3,30 +3,30 @@ import DaemonLifecycle
 import DaemonSystemd
 import Synchronization
 
-/// A test has waited in vain.
+/// The error of a test's wait that took too long.
 package struct ImpatienceError: Error {
-  /// How long nothing has happened; `nil`: the waiting task was cancelled.
+  /// How long nothing happened; `nil` when the waiting task was cancelled.
   let duration: Duration?
-  /// A sentence for each thing that has not come to its end.
+  /// One sentence for each thing that is pending.
   let pending: [String]
 
   init(after duration: Duration?, pending: [String]) {
     (self.duration, self.pending) = (duration, pending)
   }
 
-  /// Why the wait has ended.
+  /// The reason why the wait ended.
   var reason: String {
     duration.map { "For \($0.inSeconds) s of real time no hook has begun or ended." }
       ?? "The task that waited was cancelled."
   }
 }
 
-/// Ends a test's wait when nothing happens for a while.
+/// A timer that ends a test's wait when nothing happens for a while.
 ///
-/// On a thread of its own: what a test is stuck on may be Swift's cooperative pool, or Dispatch. The time starts again
-/// whenever a hook has begun or ended, and while another task of the test moves the clock. A slow machine is no fault: where
-/// the pool is so busy with other tests that nothing gets its turn at once, the time does not count, until ten times as
-/// much has passed.
+/// It has its own thread, since a test may be stuck on Swift's cooperative pool or on Dispatch. The time starts again
+/// whenever a hook begins or ends, and while another task of the test moves the clock. A slow machine is no failure:
+/// while the pool is so busy with other tests that no task gets its turn at once, the time does not count, until ten
+/// times as much has passed.
 final class PatienceAlarm: Sendable {
   /// Signalled when the wait is over and the test goes on.
   private let isOver = Semaphore()
@@ -51,7 +51,7 @@ final class PatienceAlarm: Sendable {
 
   func cancel() { isOver.signal() }
 
-  /// How long nothing has happened; `nil`: the wait is over.
+  /// Returns how long nothing has happened; `nil` when the wait is over.
   private static func untilPatienceEnds(
     _ patience: Duration, _ core: LifecycleCore, _ isOver: Semaphore
   ) -> Duration? {
@@ -73,7 +73,7 @@ final class PatienceAlarm: Sendable {
   }
 }
 
-/// Asks Swift's cooperative pool for a turn.
+/// A task that shows when Swift's cooperative pool runs it.
 private final class PoolTurn: Sendable {
   private let asked = MonotonicTime.now()
   private let answered = Mutex<MonotonicTime?>(nil)

@@ -2,9 +2,9 @@
 internal import CLinux
 import DaemonSystemd
 
-/// The descriptor store of a unit, as systemd keeps it. Owns its descriptors; one owner guards it.
+/// The descriptor store of a unit, as systemd keeps it. It owns its descriptors, and is guarded by its owner's lock.
 struct StoredDescriptors: ~Copyable {
-  /// At most `limit`, no two of them for the same open file.
+  /// At most `limit` entries, no two of them for the same open file.
   private var entries: [FakeServiceManager.StoredDescriptor] = []
   private let limit: Int
 
@@ -14,7 +14,7 @@ struct StoredDescriptors: ~Copyable {
     for entry in entries { close(entry.number) }
   }
 
-  /// What is there, without polled ones whose peer has gone.
+  /// The stored descriptors, without polled ones whose peer has hung up.
   var descriptors: [FakeServiceManager.StoredDescriptor] {
     mutating get {
       dropHungUp()
@@ -22,7 +22,7 @@ struct StoredDescriptors: ~Copyable {
     }
   }
 
-  /// Takes over the descriptors; a sentence when some found no room.
+  /// Takes over the descriptors. Returns a sentence when there was no room for some.
   mutating func store(_ descriptors: [Int32], name: String, polled: Bool) -> String? {
     dropHungUp()
     var refused = 0

@@ -234,29 +234,31 @@ import Testing
   /// A full disk, a quota and a disk that is read-only, as far as a mount namespace of root's gives them.
   @Test(.enabled(if: Disk.canMount, "Needs root, and leave to mount."))
   func aFullDisk() throws {
-    let disk = try Disk.memory("size=256k")
-    let store = try store(disk.path)
-    try store.save(one)
-    #expect(
-      error { () throws(StateError) in try store.save([UInt8](repeating: 1, count: 300_000)) }
-        == .noSpace("save the state in \(disk.path)", errno: ENOSPC))
-    #expect(TemporaryDirectory.names(disk.path) == ["state.0", "state.lock"])
-    #expect(try store.load()?.bytes == one)
-    // A child that another test has just forked has the removed file open until its exec.
-    try eventually("there is room again", within: 60) { saving(store) == nil }
+    try Disk.withMemory("size=256k") { disk in
+      let store = try store(disk.path)
+      try store.save(one)
+      #expect(
+        error { () throws(StateError) in try store.save([UInt8](repeating: 1, count: 300_000)) }
+          == .noSpace("save the state in \(disk.path)", errno: ENOSPC))
+      #expect(TemporaryDirectory.names(disk.path) == ["state.0", "state.lock"])
+      #expect(try store.load()?.bytes == one)
+      // A child that another test has just forked has the removed file open until its exec.
+      try eventually("there is room again", within: 60) { saving(store) == nil }
+    }
   }
 
   @Test(.enabled(if: Disk.canMount, "Needs root, and leave to mount."))
   func aReadOnlyDisk() throws {
-    let disk = try Disk.memory("size=256k")
-    try store(disk.path).save(one)
-    try disk.remount("ro")
-    let store = try store(disk.path)
-    #expect(try store.load()?.bytes == one)
-    #expect(saving(store) == .readOnly("lock the state in \(disk.path)"))
-    try disk.remount("rw")
-    #expect(saving(store) == nil)
-    #expect(try store.load()?.bytes == two)
-    #expect(TemporaryDirectory.names(disk.path) == ["state.0", "state.1", "state.lock"])
+    try Disk.withMemory("size=256k") { disk in
+      try store(disk.path).save(one)
+      try disk.remount("ro")
+      let store = try store(disk.path)
+      #expect(try store.load()?.bytes == one)
+      #expect(saving(store) == .readOnly("lock the state in \(disk.path)"))
+      try disk.remount("rw")
+      #expect(saving(store) == nil)
+      #expect(try store.load()?.bytes == two)
+      #expect(TemporaryDirectory.names(disk.path) == ["state.0", "state.1", "state.lock"])
+    }
   }
 }

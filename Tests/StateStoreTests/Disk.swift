@@ -5,8 +5,8 @@ import DaemonSystemd
 @testable import DaemonLifecycle
 @testable import DaemonLifecycleState
 
-/// A file system of a test's own, mounted in a directory of its own as long as this lives.
-final class Disk {
+/// A file system that is mounted, in a directory made for it, while a test's body runs.
+struct Disk {
   let directory: TemporaryDirectory
   var path: String { directory.path }
 
@@ -15,32 +15,46 @@ final class Disk {
     try Command.run(["mount"] + options + [directory.path])
   }
 
-  /// A child that another test has just forked has our files open until its exec. Until then the disk stays what it is,
-  /// cut off or not, and who mounts the image again gets the same one.
-  deinit {
-    let end = MonotonicTime.now().advanced(by: .seconds(20))
-    while MonotonicTime.now() < end {
-      if (try? Command.run(["umount", directory.path])) != nil { return }
-      usleep(1000)
-    }
-    try? Command.run(["umount", "-l", directory.path])
-  }
-
   /// In memory.
-  static func memory(_ options: String) throws -> Disk {
-    try Disk(["-t", "tmpfs", "-o", options, "tmpfs"])
+  static func withMemory<Result>(
+    _ options: String, _ body: (Disk) throws -> Result
+  ) throws -> Result {
+    try with(["-t", "tmpfs", "-o", options, "tmpfs"], body)
   }
 
   /// On an image, which the kernel brings in order first, as after a power cut.
-  static func image(_ path: String, _ options: String) throws -> Disk {
-    try Disk(["-t", "ext4", "-o", "loop,\(options)", path])
+  static func withImage<Result>(
+    _ path: String, _ options: String, _ body: (Disk) throws -> Result
+  ) throws -> Result {
+    try with(["-t", "ext4", "-o", "loop,\(options)", path], body)
+  }
+
+  /// What the body has open on it must be gone for the unmount, so the disk does not outlive a call: an optimized
+  /// program would release a disk and a store on it in either order.
+  private static func with<Result>(
+    _ options: [String], _ body: (Disk) throws -> Result
+  ) throws -> Result {
+    let disk = try Disk(options)
+    defer { disk.unmount() }
+    return try body(disk)
+  }
+
+  /// A child that another test has just forked has our files open until its exec. Until then the disk stays what it is,
+  /// cut off or not, and who mounts the image again gets the same one.
+  private func unmount() {
+    let end = MonotonicTime.now().advanced(by: .seconds(20))
+    while MonotonicTime.now() < end {
+      if (try? Command.run(["umount", path])) != nil { return }
+      usleep(1000)
+    }
+    try? Command.run(["umount", "-l", path])
   }
 
   func remount(_ options: String) throws {
     try Command.run(["mount", "-o", "remount,\(options)", path])
   }
 
-  static let canMount = geteuid() == 0 && (try? memory("size=64k")) != nil
+  static let canMount = geteuid() == 0 && (try? withMemory("size=64k") { _ in }) != nil
 
   /// Whether loop devices can be mounted; if not, the reason.
   static let loopObstacle: String? = {
@@ -48,7 +62,7 @@ final class Disk {
     do {
       let directory = try TemporaryDirectory()
       let image = try makeImage(in: directory)
-      _ = try Disk.image(image, "data=ordered")
+      try withImage(image, "data=ordered") { _ in }
       return nil
     } catch { return "\(error)" }
   }()

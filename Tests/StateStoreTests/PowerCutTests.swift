@@ -30,8 +30,7 @@ import Testing
     let directory = try TemporaryDirectory()
     let image = try Disk.makeImage(in: directory)
     let copies = Mutex<[(path: String, call: String)]>([])
-    do {
-      let disk = try Disk.image(image, options)
+    try Disk.withImage(image, options) { disk in
       try StateStore(directory: disk.path).save(Self.old)
       try Self.save(on: disk) { index, call in
         let copy = "\(directory.path)/copy-\(index)"
@@ -64,8 +63,7 @@ import Testing
       let image = try Disk.makeImage(in: directory)
       let stopped = Mutex(false)
       var hasReturned = false
-      do {
-        let disk = try Disk.image(image, options)
+      try Disk.withImage(image, options) { disk in
         try StateStore(directory: disk.path).save(Self.old)
         let (path, last) = (disk.path, index)
         hasReturned =
@@ -92,8 +90,7 @@ import Testing
   @Test(.mountsImages) func withoutSyncItIsLost() throws {
     let directory = try TemporaryDirectory()
     let image = try Disk.makeImage(in: directory)
-    do {
-      let disk = try Disk.image(image, "data=writeback,noauto_da_alloc")
+    try Disk.withImage(image, "data=writeback,noauto_da_alloc") { disk in
       try StateStore(directory: disk.path).save(Self.old)
       try Self.save(on: disk, lies: true) { _, _ in }
       #expect(Self.stop(disk.path))
@@ -111,13 +108,14 @@ import Testing
   }
 
   private static func load(_ image: String, _ options: String) throws -> [UInt8]? {
-    let disk = try Disk.image(image, options)
-    let store = try StateStore(directory: disk.path)
-    let found = try store.load()
-    guard found?.broken.isEmpty ?? true else { throw TestFailure("\(found?.broken ?? [])") }
-    let left = TemporaryDirectory.names(disk.path).filter { $0.hasSuffix(".new") }
-    guard left.isEmpty else { throw TestFailure("left \(left)") }
-    return found?.bytes
+    try Disk.withImage(image, options) { disk in
+      let store = try StateStore(directory: disk.path)
+      let found = try store.load()
+      guard found?.broken.isEmpty ?? true else { throw TestFailure("\(found?.broken ?? [])") }
+      let left = TemporaryDirectory.names(disk.path).filter { $0.hasSuffix(".new") }
+      guard left.isEmpty else { throw TestFailure("left \(left)") }
+      return found?.bytes
+    }
   }
 
   /// ioctl(2) is variadic, which Swift can't call; integers and pointers are passed alike in either way by the two

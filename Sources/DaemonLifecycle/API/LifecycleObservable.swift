@@ -2,59 +2,70 @@
 public import DaemonSystemd
 import Synchronization
 
-/// What components depend on: a real subject in the daemon, a mock in its tests.
+/// The interface that components depend on: a ``LifecycleSubject`` in the daemon, a `MockLifecycleSubject` in its
+/// tests.
 ///
-///     actor Poller: BackgroundObserver {
-///       init(lifecycle: any LifecycleObservable) { lifecycle.addObserver(self) }
-///       func didEnterBackground(_ notification: DidEnterBackground) { … }
-///     }
+/// ```swift
+/// actor Poller: BackgroundObserver {
+///   init(lifecycle: any LifecycleObservable) { lifecycle.addObserver(self) }
+///   func didEnterBackground(_ notification: DidEnterBackground) { … }
+/// }
+/// ```
 ///
-/// Everything below comes from one extension over one requirement, so subject and mock can't drift.
-/// Every method may be called from any thread and from any hook.
+/// All members are implemented once, in an extension, so the subject and the mock behave the same. They may be called
+/// from any thread and from any hook.
 public protocol LifecycleObservable: AnyObject, Sendable {
-  /// The implementation of everything below. For the package and whoever wraps a subject, not for use.
+  /// The implementation of all other members. A type that wraps a subject returns the subject's; it is not for other
+  /// use.
   var _core: LifecycleCore { get }
 }
 
 extension LifecycleObservable {
   package var core: LifecycleCore { _core }
 
-  /// The daemon's state at this moment.
+  /// The daemon's current state.
   public var state: LifecycleState { core.lifecycleState }
 
-  /// The clock of deadlines: the system's monotonic one, or that of a mock. Use it for sleeps in hooks too.
+  /// The clock that deadlines are measured on: `CLOCK_MONOTONIC`, or a mock's virtual clock. Use it for sleeps in hooks
+  /// too.
   public var clock: LifecycleClock { LifecycleClock(keeper: core) }
 
-  /// What the daemon says of itself, beside its state, in `systemctl status`. Default `nil`: nothing.
+  /// A text of the daemon's own, shown after its state in `systemctl status`. Default `nil`: none.
   ///
-  ///     lifecycle.status = "42 clients"  // foreground since 2026-11-21 12:01:07 (launch); 42 clients
+  /// ```swift
+  /// lifecycle.status = "42 clients"  // foreground since 2026-11-21 12:01:07 (launch); 42 clients
+  /// ```
   ///
-  /// On one line, with control characters escaped, of at most 200 bytes. Sent when it has changed, at most once a second:
-  /// the last one counts. It stays over a pause.
+  /// It is shown on one line, with control characters escaped, cut to 200 bytes. A change is sent at most once a
+  /// second; of several changes within a second the last is sent. A pause does not clear it.
   public var status: String? {
     get { core.state.withLock { $0.machine.status.text } }
     set { core.handle(.status(newValue)) }
   }
 
-  /// How the daemon has ended; `nil` until then.
+  /// How the daemon ended; `nil` while it runs.
   public var exit: LifecycleExit? { core.exit }
 
   // MARK: Observers
 
-  /// Adds an observer with all the hooks that it has adopted, and keeps it: until it is removed, or the daemon has ended.
+  /// Adds an observer, and retains it until it is removed or the daemon has ended.
   ///
-  ///     lifecycle.addObserver(Saver())
-  ///     lifecycle.addObserver(orders, name: "orders", deadline: .seconds(30))
+  /// ```swift
+  /// lifecycle.addObserver(Saver())
+  /// lifecycle.addObserver(orders, name: "orders", deadline: .seconds(30))
+  /// ```
   ///
-  /// A late observer receives what the others have: the launch, then the foreground, if that is where the daemon is.
-  /// Adding an observer twice does nothing. One that has no hook fails its launch, since it would receive nothing.
+  /// All hooks whose protocols the observer's type adopts are called. An observer that is added after the launch
+  /// receives DidFinishLaunching and, if the daemon is in the foreground, WillEnterForeground. Adding an observer twice
+  /// does nothing. An observer without a hook is reported as a failed launch.
   ///
   /// - Parameters:
   ///   - observer: A class or an actor that adopts the protocols of its hooks.
-  ///   - name: What reports and logs call it. Default: its type, and a number from the second of a type on (`Saver 2`).
+  ///   - name: Its name in reports and logs. Default: its type, numbered from the second of the same type on
+  ///     (`Saver 2`).
   ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
-  ///   - deadline: How long each of its hooks may take. Default: its phase's, else
-  ///     ``LifecycleConfiguration/hookDeadline``. A stop cuts it to what there is.
+  ///   - deadline: How long each of its hooks may take. Default: the phase's deadline, else
+  ///     ``LifecycleConfiguration/hookDeadline``. During a stop it is at most the time that is left.
   public func addObserver(
     _ observer: some LifecycleObserver, name: String? = nil, phase: LifecyclePhase = .standard,
     deadline: Duration? = nil
@@ -63,16 +74,16 @@ extension LifecycleObservable {
       observer, .init(name: name, phase: phase, deadline: deadline))
   }
 
-  /// As ``addObserver(_:name:phase:deadline:)``, for what comes and goes while the daemon lives: held weakly, so somebody
-  /// else must own it.
+  /// Adds an observer without retaining it: for objects with a shorter life than the daemon's, such as connections.
   ///
-  /// One that has gone away without being removed is `skipped` (gone) in the next report.
+  /// Otherwise it works as ``addObserver(_:name:phase:deadline:)``. An observer that is deallocated without being
+  /// removed is listed in the next report as `skipped(.gone)`.
   ///
   /// - Parameters:
   ///   - observer: A class or an actor that adopts the protocols of its hooks.
-  ///   - name: What reports and logs call it. Default: its type.
+  ///   - name: Its name in reports and logs. Default: its type.
   ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
-  ///   - deadline: How long each of its hooks may take. Default: as the phase or the configuration says.
+  ///   - deadline: How long each of its hooks may take. Default: the phase's deadline, else the configuration's.
   public func addObserver(
     weakly observer: some LifecycleObserver, name: String? = nil,
     phase: LifecyclePhase = .standard, deadline: Duration? = nil
@@ -82,27 +93,30 @@ extension LifecycleObservable {
       .init(name: name, phase: phase, deadline: deadline))
   }
 
-  /// Removes everything that an observer, or an owner, has registered. Sends nothing: no hook of it begins
-  /// after this returns, and one that runs goes on to its end.
+  /// Removes everything that an observer, or an owner, has registered.
+  ///
+  /// The observer is not notified. No hook of it begins after this returns; a hook that is running is not interrupted.
   ///
   /// - Parameter observerOrOwner: An observer that was added, or an owner that was given to
   ///   ``observe(_:owner:name:phase:deadline:_:)``.
   public func removeObserver(_ observerOrOwner: AnyObject) { core.remove(owner: observerOrOwner) }
 
-  /// Calls `body` for every notification of one type, as long as the token lives.
+  /// Calls `body` for each notification of one type until the returned token is released or cancelled.
   ///
-  ///     token = lifecycle.observe(ShouldReload.self) { _ in try settings.reload() }
+  /// ```swift
+  /// token = lifecycle.observe(ShouldReload.self) { _ in try settings.reload() }
+  /// ```
   ///
   /// - Parameters:
   ///   - type: The type of the notification.
-  ///   - name: What reports and logs call the closure. Default: its place in the source.
+  ///   - name: The closure's name in reports and logs. Default: its file and line.
   ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
-  ///   - deadline: How long it may take. Default: as the phase or the configuration says.
-  ///   - file: Names a closure without a name, together with `line`.
-  ///   - line: Names a closure without a name.
-  ///   - body: A hook like any other: it has a deadline, and what it throws is in the report. Called in its own
-  ///     isolation, or on the subject's threads.
-  /// - Returns: Ends the observation when it goes away, or is cancelled.
+  ///   - deadline: How long it may take. Default: the phase's deadline, else the configuration's.
+  ///   - file: The file in the default name.
+  ///   - line: The line in the default name.
+  ///   - body: The hook: it has a deadline, and an error that it throws is in the report. It is called in its own
+  ///     isolation, or on a thread of the subject if it has none.
+  /// - Returns: A token that ends the observation when it is cancelled or released.
   public func observe<N: LifecycleNotification>(
     _ type: N.Type, name: String? = nil, phase: LifecyclePhase = .standard,
     deadline: Duration? = nil, file: StaticString = #fileID, line: UInt = #line,
@@ -114,16 +128,17 @@ extension LifecycleObservable {
       .closure(file: file, line: line))
   }
 
-  /// Calls `body` for every notification of one type, as long as `owner` lives; it is held weakly and
-  /// handed to the body, which need not capture it.
+  /// Calls `body` for each notification of one type as long as `owner` exists.
+  ///
+  /// The owner is held weakly and passed to the body, which therefore does not need to capture it.
   ///
   /// - Parameters:
   ///   - type: The type of the notification.
-  ///   - owner: Ends the observation when it goes away, or is removed.
-  ///   - name: What reports and logs call the closure. Default: the owner's type.
+  ///   - owner: The object that the observation belongs to: it ends when the owner is deallocated or removed.
+  ///   - name: The closure's name in reports and logs. Default: the owner's type.
   ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
-  ///   - deadline: How long it may take. Default: as the phase or the configuration says.
-  ///   - body: As in ``observe(_:name:phase:deadline:file:line:_:)``, with the owner first.
+  ///   - deadline: How long it may take. Default: the phase's deadline, else the configuration's.
+  ///   - body: The hook, as in ``observe(_:name:phase:deadline:file:line:_:)``, with the owner as its first argument.
   public func observe<N: LifecycleNotification, Owner: AnyObject & Sendable>(
     _ type: N.Type, owner: Owner, name: String? = nil, phase: LifecyclePhase = .standard,
     deadline: Duration? = nil, _ body: @escaping @Sendable (Owner, N) async throws -> Void
@@ -135,9 +150,16 @@ extension LifecycleObservable {
       name: .type(Owner.self))
   }
 
-  /// Calls `body` for every notification of any type, as long as the token lives.
+  /// Calls `body` for each notification of any type until the returned token is released or cancelled.
   ///
-  /// Parameters and result are those of ``observe(_:name:phase:deadline:file:line:_:)``.
+  /// - Parameters:
+  ///   - name: The closure's name in reports and logs. Default: its file and line.
+  ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
+  ///   - deadline: How long it may take. Default: the phase's deadline, else the configuration's.
+  ///   - file: A part of the default name.
+  ///   - line: A part of the default name.
+  ///   - body: The hook, as in ``observe(_:name:phase:deadline:file:line:_:)``.
+  /// - Returns: A token that ends the observation when it is cancelled or released.
   public func observeAll(
     name: String? = nil, phase: LifecyclePhase = .standard, deadline: Duration? = nil,
     file: StaticString = #fileID, line: UInt = #line,
@@ -158,12 +180,14 @@ extension LifecycleObservable {
 
   // MARK: Views
 
-  /// The notifications of one type as they happen: a view that delivery never waits for, and no place to
-  /// save. It finishes after WillTerminate.
+  /// A stream of the notifications of one type. It finishes after WillTerminate.
+  ///
+  /// Delivery does not wait for the stream's consumer. Use a hook, not a stream, for work that must be done before the
+  /// delivery goes on, such as saving.
   ///
   /// - Parameters:
   ///   - type: The type of the notification.
-  ///   - count: How many wait for a slow consumer; of more, the oldest are dropped. Default 16.
+  ///   - count: The size of the buffer for a slow consumer; when it is full, the oldest are dropped. Default 16.
   public func notifications<N: LifecycleNotification>(
     of type: N.Type, bufferingNewest count: Int = 16
   ) -> AsyncStream<N> {
@@ -171,21 +195,24 @@ extension LifecycleObservable {
       of: .notifications(ObjectIdentifier(type)), bufferingNewest: count, as: N.self)
   }
 
-  /// The reports of all deliveries as they end: a view, as ``notifications(of:bufferingNewest:)``.
+  /// A stream of the reports of all deliveries, each as it ends. As with ``notifications(of:bufferingNewest:)``,
+  /// delivery does not wait for the consumer.
   ///
-  /// - Parameter count: How many wait for a slow consumer; of more, the oldest are dropped. Default 16.
+  /// - Parameter count: The size of the buffer for a slow consumer; when it is full, the oldest are dropped. Default
+  ///   16.
   public func reports(bufferingNewest count: Int = 16) -> AsyncStream<LifecycleReport> {
     core.stream(of: .reports, bufferingNewest: count, as: LifecycleReport.self)
   }
 
   // MARK: Asking for things
 
-  /// Delivers a notification of your own and returns when every hook for it has ended.
+  /// Delivers a custom notification, and returns when every hook for it has ended.
   ///
-  /// It waits for its turn; posted in a hook, it is delivered at once, and its hooks are cancelled no later
-  /// than that one. After the termination has begun, or when that overtakes it, its hooks are `skipped(.overtaken)`.
+  /// The delivery waits for its turn. Posted in a hook, it is delivered at once, and its hooks have no later deadline
+  /// than that hook. Once the termination has begun, its hooks are not called; they are reported as
+  /// `skipped(.overtaken)`.
   ///
-  /// - Parameter notification: A value of a type of your own.
+  /// - Parameter notification: A value of a custom notification type.
   /// - Returns: What each hook did.
   @discardableResult
   nonisolated(nonsending) public func post(_ notification: some CustomNotification) async
@@ -194,32 +221,36 @@ extension LifecycleObservable {
     await core.post(notification)
   }
 
-  /// Adds a reason for being in the background; the daemon stays there until it is removed.
+  /// Adds a reason for being in the background, and returns at once; the daemon stays in the background until the
+  /// reason is removed.
   ///
-  /// Given before the launch, it launches the daemon in the background:
+  /// A reason that is given before the launch makes the daemon launch into the background:
   ///
-  ///     configuration.systemd.watchedUnits = ["standby-a.target"]
-  ///     let lifecycle = LifecycleSubject(configuration: configuration)
-  ///     // Until systemd says that the unit is active, and for good if nobody can say so.
-  ///     lifecycle.pause(for: BackgroundReason("standby-a.target"))
+  /// ```swift
+  /// configuration.systemd.watchedUnits = ["standby-a.target"]
+  /// let lifecycle = LifecycleSubject(configuration: configuration)
+  /// // Until systemd reports that the unit is active; without systemd, for ever.
+  /// lifecycle.pause(for: BackgroundReason("standby-a.target"))
+  /// ```
   ///
-  /// - Parameter reason: Its name. Default ``BackgroundReason/operator``.
+  /// - Parameter reason: The reason. Default ``BackgroundReason/operator``.
   public func pause(for reason: BackgroundReason = .operator) {
     core.receive(LifecycleEvent(.enterBackground(reason)))
   }
 
-  /// Removes a reason for being in the background; when none is left, the daemon enters the foreground.
+  /// Removes a reason for being in the background, and returns at once; when no reason is left, the daemon enters the
+  /// foreground.
   ///
-  /// - Parameter reason: Its name. Default ``BackgroundReason/operator``.
+  /// - Parameter reason: The reason. Default ``BackgroundReason/operator``.
   public func resume(for reason: BackgroundReason = .operator) {
     core.receive(LifecycleEvent(.enterForeground(reason)))
   }
 
-  /// The name of 0.1 for ``pause(for:)``.
+  /// The name of ``pause(for:)`` in version 0.1.
   @available(*, deprecated, renamed: "pause(for:)")
   public func enterBackground(for reason: BackgroundReason = .operator) { pause(for: reason) }
 
-  /// The name of 0.1 for ``resume(for:)``.
+  /// The name of ``resume(for:)`` in version 0.1.
   @available(*, deprecated, renamed: "resume(for:)")
   public func enterForeground(for reason: BackgroundReason = .operator) { resume(for: reason) }
 
@@ -235,22 +266,28 @@ extension LifecycleObservable {
     core.receive(LifecycleEvent(.terminate))
   }
 
-  /// Holds deliveries back until the token ends, then delivers what was requested meanwhile, in order: for start-up
-  /// code that must not be interrupted. A delivery that has begun goes on; launch and termination are not held.
+  /// Holds deliveries back until the token is cancelled or released: for start-up code that must not be interrupted.
+  ///
+  /// What was requested meanwhile is then delivered in order. A delivery that has begun goes on. The launch and the
+  /// termination are not held back.
+  ///
+  /// - Returns: A token that ends the hold when it is cancelled or released.
   public func holdDeliveries() -> ObservationToken { core.hold() }
 
-  /// The systemd job that terminates the service: `.restart` or `.stop`; `nil` when systemd did not request the end, as
-  /// with kill(1), or could not be asked in time.
+  /// Returns the systemd job that terminates the service, such as a restart or a stop.
   ///
-  ///     func willTerminate(_ notification: WillTerminate) async {
-  ///       let job = await lifecycle.unitJob()
-  ///       if job?.isRestart ?? true { handOver() } else { await finishConnections() }
-  ///     }
+  /// ```swift
+  /// func willTerminate(_ notification: WillTerminate) async {
+  ///   let job = await lifecycle.unitJob()
+  ///   if job?.isRestart ?? true { handOver() } else { await finishConnections() }
+  /// }
+  /// ```
   ///
-  /// Only systemd's bus has it. It is asked when the termination begins, and the answer takes about a millisecond.
-  /// Before a termination this is `nil`, at once.
+  /// The job is read over the bus when the termination begins, which takes about a millisecond. Before a termination
+  /// the result is `nil`, at once.
   ///
-  /// - Parameter limit: How long to wait for the answer; default 1 s. A hook's deadline counts too.
+  /// - Parameter limit: How long to wait for the answer. Default 1 s. In a hook, no longer than until its deadline.
+  /// - Returns: The job; `nil` when systemd did not request the end, as after kill(1), or did not answer in time.
   nonisolated(nonsending) public func unitJob(
     within limit: Duration = .seconds(1)
   ) async -> UnitJob? {
@@ -259,40 +296,45 @@ extension LifecycleObservable {
 
   /// The descriptors and bytes that the service manager keeps between two runs.
   ///
-  ///     let listener = try lifecycle.preservation.preserved(named: "http", as: .listeningStream)
-  ///     try lifecycle.preservation.closeUnknown()
+  /// ```swift
+  /// let listener = try lifecycle.preservation.preserved(named: "http", as: .listeningStream)
+  /// try lifecycle.preservation.closeUnknown()
+  /// ```
   ///
-  /// The first use takes over what systemd has passed to this process, so use it early. It can be taken over once: not
-  /// by `PassedDescriptors.take()` as well, nor by a second subject. Safe to use from any thread.
+  /// The first access takes over the descriptors that systemd has passed to this process, so access it early. They can
+  /// be taken over only once in a process: by a subject, or by `PassedDescriptors.take()`. Safe to use from any thread.
   ///
-  /// Without systemd nothing is there, and nothing is kept. A mock has what an earlier mock with the same
-  /// `FakeServiceManager` has preserved.
+  /// Without systemd it is empty and keeps nothing. A mock has what an earlier mock with the same `FakeServiceManager`
+  /// preserved.
   ///
-  /// - Throws: What is wrong with the variables or descriptors that systemd has passed.
+  /// - Throws: `SystemdError` when the variables or descriptors that systemd passed are malformed.
   public var preservation: Preservation {
     get throws(SystemdError) { try core.preservation.get() }
   }
 
   // MARK: Work
 
-  /// Runs `body` while the daemon is in the foreground: a pause cancels it and waits, within the hook
-  /// deadline, for it to end; a resume runs it again.
+  /// Runs `body` while the daemon is in the foreground.
   ///
-  ///     try await lifecycle.foreground {
-  ///       for try await _ in lifecycle.ticks(every: .seconds(1)) { try await poller.poll() }
-  ///     }
+  /// A pause cancels the body and waits for it to end, within the hook deadline. A resume runs it again.
   ///
-  /// Rounds never overlap: a resume waits for a body that is overdue. A body that returns is not run again
-  /// before the next resume. Returns when the daemon terminates.
+  /// ```swift
+  /// try await lifecycle.foreground {
+  ///   for try await _ in lifecycle.ticks(every: .seconds(1)) { try await poller.poll() }
+  /// }
+  /// ```
+  ///
+  /// Rounds never overlap: a resume waits for a body that is late to end. A body that returns is run again after the
+  /// next resume. The function returns when the daemon terminates.
   ///
   /// - Parameters:
-  ///   - name: What reports and logs call the body. Default: its place in the source.
+  ///   - name: The body's name in reports and logs. Default: its file and line.
   ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
-  ///   - file: Names a body without a name, together with `line`.
-  ///   - line: Names a body without a name.
-  ///   - body: The work, in a task of its own for each round.
-  /// - Throws: What the body throws, except the `CancellationError` of a pause; `CancellationError` when the calling
-  ///   task is cancelled otherwise.
+  ///   - file: The file in the default name.
+  ///   - line: The line in the default name.
+  ///   - body: The work, in a new task for each round.
+  /// - Throws: The error that the body throws, except the `CancellationError` of a pause; `CancellationError` when the
+  ///   calling task is cancelled.
   nonisolated(nonsending) public func foreground(
     name: String? = nil, phase: LifecyclePhase = .standard, file: StaticString = #fileID,
     line: UInt = #line, _ body: @escaping @Sendable @isolated(any) () async throws -> Void
@@ -303,36 +345,39 @@ extension LifecycleObservable {
       .init(name: name, orElse: place, phase: phase))
   }
 
-  /// Runs `body` while the daemon is in the foreground, and lets it finish what it has begun: for servers.
+  /// Runs `body` while the daemon is in the foreground, and lets it finish the work that it has begun: for servers.
   ///
-  ///     try await lifecycle.foreground(draining: .seconds(20)) { round in
-  ///       try await withThrowingDiscardingTaskGroup { connections in
-  ///         for try await client in clients.untilEnding(of: round) {
-  ///           connections.addTask { await serve(client, round) }
-  ///         }
-  ///       }
+  /// ```swift
+  /// try await lifecycle.foreground(draining: .seconds(20)) { round in
+  ///   try await withThrowingDiscardingTaskGroup { connections in
+  ///     for try await client in clients.untilEnding(of: round) {
+  ///       connections.addTask { await serve(client, round) }
   ///     }
+  ///   }
+  /// }
+  /// ```
   ///
-  /// A pause, a suspend or a stop ends the round, in the turn of its DidEnterBackground, and waits for the body: end who
-  /// is idle, answer who is busy (``ForegroundRound/untilEnding(_:)``, ``RoundElements``). What still runs when the limit
-  /// is over is cancelled, and has ``LifecycleConfiguration/cancellationGrace``; the report names it, and a stop's status
-  /// is 124. A second signal that counts cancels it at once.
+  /// A pause, a suspend or a stop marks the round as ending, as its part of DidEnterBackground, and waits for the body.
+  /// The body should then close idle connections and answer the requests that it is working on
+  /// (``ForegroundRound/untilEnding(_:)``, ``RoundElements``). A body that still runs when `limit` is over is cancelled
+  /// and has ``LifecycleConfiguration/cancellationGrace`` to end; the report names it, and the exit status of a stop is
+  /// 124. A second terminating signal cancels it at once.
   ///
-  /// A resume meanwhile waits: the round ends first, then a new one begins. Cancelling the calling task cancels the body
-  /// without letting it finish.
+  /// After a resume a new round begins once the body has ended. Cancelling the calling task cancels the body without
+  /// letting it finish.
   ///
   /// - Parameters:
-  ///   - limit: How long the body may take to finish, in place of ``LifecycleConfiguration/hookDeadline``. A stop cuts it
-  ///     to what its time leaves before the save, and a sleep to what logind grants; one that can't fit is logged when it
-  ///     is known.
-  ///   - name: What reports and logs call the body. Default: its place in the source.
+  ///   - limit: How long the body may take to finish, in place of ``LifecycleConfiguration/hookDeadline``. A stop
+  ///     shortens it to the time that is left before the save, and a sleep to the time that logind grants. A limit that
+  ///     can't be kept is logged as soon as that is known.
+  ///   - name: The body's name in reports and logs. Default: its file and line.
   ///   - phase: Its place in the order; the servers of one concurrent phase finish together. Default
   ///     ``LifecyclePhase/standard``.
-  ///   - file: Names a body without a name, together with `line`.
-  ///   - line: Names a body without a name.
-  ///   - body: The work, in a task of its own for each round.
-  /// - Throws: What the body throws, except the `CancellationError` of an end; `CancellationError` when the calling task
-  ///   is cancelled otherwise.
+  ///   - file: The file in the default name.
+  ///   - line: The line in the default name.
+  ///   - body: The work, in a new task for each round.
+  /// - Throws: The error that the body throws, except the `CancellationError` at the end of a round;
+  ///   `CancellationError` when the calling task is cancelled.
   nonisolated(nonsending) public func foreground(
     draining limit: Duration, name: String? = nil, phase: LifecyclePhase = .standard,
     file: StaticString = #fileID, line: UInt = #line,
@@ -344,26 +389,29 @@ extension LifecycleObservable {
       .init(name: name, orElse: place, phase: phase, deadline: limit))
   }
 
-  /// As ``foreground(name:phase:file:line:_:)``, for a part that may fail: a body that throws is run again after a while, and
-  /// the other parts of the daemon are left alone.
+  /// Runs `body` while the daemon is in the foreground, and runs it again after a delay when it throws: for a part that
+  /// may fail while the rest of the daemon goes on.
   ///
-  ///     try await lifecycle.foreground(restarting: .backoff(intensity: 5, within: .seconds(60))) {
-  ///       try await consumer.run()
-  ///     }
+  /// ```swift
+  /// try await lifecycle.foreground(restarting: .backoff(intensity: 5, within: .seconds(60))) {
+  ///   try await consumer.run()
+  /// }
+  /// ```
   ///
-  /// Each failure is logged. One more than the policy survives within its period is thrown, which in the body of `run`
-  /// ends the daemon with status 1, so that systemd's `Restart=` has its turn. Once the body has run for that period
-  /// without failing, the past is forgotten, and systemd 258 and later are told to forget their restarts as well
-  /// (`RESTART_RESET=1`).
+  /// Otherwise it works as ``foreground(name:phase:file:line:_:)``. Each failure is logged. When there are more
+  /// failures within the policy's period than its intensity, the last error is thrown; in the body of `run` that ends
+  /// the daemon with status 1, and systemd's `Restart=` applies. Once the body has run for a period without failing,
+  /// the failures are forgotten, and systemd 258 or later resets its own restart counter (`RESTART_RESET=1`).
   ///
   /// - Parameters:
-  ///   - policy: The delays, and when to give up. On a mock's clock delays are not shortened at random.
-  ///   - name: What reports and logs call the body. Default: its place in the source.
+  ///   - policy: The delays, and how many failures to tolerate. With a mock the delays are not shortened at random.
+  ///   - name: The body's name in reports and logs. Default: its file and line.
   ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
-  ///   - file: Names a body without a name, together with `line`.
-  ///   - line: Names a body without a name.
-  ///   - body: The work, in a task of its own for each round.
-  /// - Throws: The error that was one too many; `CancellationError` when the calling task is cancelled.
+  ///   - file: The file in the default name.
+  ///   - line: The line in the default name.
+  ///   - body: The work, in a new task for each round.
+  /// - Throws: The error of the failure that exceeds the policy's intensity; `CancellationError` when the calling task
+  ///   is cancelled.
   nonisolated(nonsending) public func foreground(
     restarting policy: RestartPolicy, name: String? = nil, phase: LifecyclePhase = .standard,
     file: StaticString = #fileID, line: UInt = #line,
@@ -382,8 +430,8 @@ extension LifecycleObservable {
     let core = core
     guard !core.isTerminating else { return }
     core.addRounds(rounds, options)
-    // Cut off by the end it stays, and hears what all hear, so that the report does not depend on who was
-    // quicker; with the end it goes.
+    // Cut off by the termination it stays and receives what all receive, so that the report does not depend on timing;
+    // it is removed when the daemon has ended.
     defer { if !core.isTerminating { core.removeRounds(rounds) } }
     do {
       try await withTaskCancellationHandler {
@@ -396,17 +444,20 @@ extension LifecycleObservable {
     }
   }
 
-  /// A tick at once and then every `interval`, on the subject's clock, until the task is cancelled.
+  /// An asynchronous sequence that ticks at once and then every `interval`, on the subject's clock, until the task is
+  /// cancelled.
   ///
-  /// A slow consumer skips ticks rather than getting them late; the count goes on.
+  /// A slow consumer skips ticks rather than receiving them late. The elements count intervals, so it can tell how many
+  /// it skipped.
   ///
   /// - Parameter interval: The time between two ticks; at least a nanosecond.
+  /// - Returns: A sequence that throws `CancellationError` when its task is cancelled.
   public func ticks(every interval: Duration) -> LifecycleTicks {
     LifecycleTicks(clock: clock, interval: interval)
   }
 
-  /// An executor on the subject's own threads, for an actor whose hooks must run even while Swift's cooperative pool is
-  /// blocked.
+  /// Makes an executor on the subject's own threads, for an actor whose hooks must run even while Swift's cooperative
+  /// pool is blocked.
   public func makeSerialExecutor() -> LifecycleSerialExecutor {
     LifecycleSerialExecutor(executor: core.executor)
   }

@@ -4,33 +4,38 @@ import DaemonSystemd
 import Dispatch
 import Synchronization
 
-/// A daemon's lifecycle: turns signals and systemd's state into notifications and delivers them to observers, in
-/// order, in time, with a report.
+/// A daemon's lifecycle: it turns signals and requests of systemd into notifications, and delivers them to observers in
+/// order, each with a deadline, with a report of the outcome.
 ///
-///     @main struct Pollerd {
-///       static func main() async throws {
-///         let lifecycle = LifecycleSubject()
-///         let poller = Poller()
-///         lifecycle.addObserver(poller)
-///         let exit = try await lifecycle.run {
-///           try await lifecycle.foreground {
-///             for try await _ in lifecycle.ticks(every: .seconds(1)) { try await poller.poll() }
-///           }
-///         }
-///         Glibc.exit(exit.code)
+/// ```swift
+/// @main struct Pollerd {
+///   static func main() async throws {
+///     let lifecycle = LifecycleSubject()
+///     let poller = Poller()
+///     lifecycle.addObserver(poller)
+///     let exit = try await lifecycle.run {
+///       try await lifecycle.foreground {
+///         for try await _ in lifecycle.ticks(every: .seconds(1)) { try await poller.poll() }
 ///       }
 ///     }
+///     Glibc.exit(exit.code)
+///   }
+/// }
+/// ```
 ///
-/// Observers are held weakly, so something must own them: what the body of `run` captures lives until the
-/// last hook has ended; without a body, end the function that owns them with
-/// `withExtendedLifetime(poller) {}`.
+/// Observers are retained until they are removed or the daemon has ended, unless they were added with
+/// ``LifecycleObservable/addObserver(weakly:name:phase:deadline:)``. What the body of `run` captures exists until the
+/// last hook has ended.
 ///
-/// Works under an async or a synchronous `main`, in top-level code, and as process 1. A process may have
-/// several subjects as long as no two claim the same signal. Only the first speaks with systemd, since
-/// READY=1, STOPPING=1 and pings are the process's and not a subject's; give the others
-/// `SystemdConfiguration.off`.
-/// When a subject goes away, so do its threads, and every signal's disposition is put back; but not after a
-/// `run` with an `exitGrace`, which ends the process, so that a late signal can't change how it ends.
+/// It works under an async or a synchronous `main`, in top-level code, and as process 1.
+///
+/// A process may have several subjects as long as no two of them handle the same signal. Only the first communicates
+/// with systemd, since READY=1, STOPPING=1 and watchdog pings apply to the process as a whole; give the others
+/// ``SystemdConfiguration/off``.
+///
+/// When a subject is deallocated, its threads end and the dispositions of its signals are restored. After a
+/// `run` with an `exitGrace` they are not, since the process is about to exit and a late signal must not change its
+/// status.
 public final class LifecycleSubject: LifecycleObservable {
   public var _core: LifecycleCore { core }
   package let core: LifecycleCore
@@ -39,7 +44,7 @@ public final class LifecycleSubject: LifecycleObservable {
 
   /// Makes a subject that changes nothing in the process until `start()` or `run`.
   ///
-  /// - Parameter configuration: Its settings. Default: what suits a service.
+  /// - Parameter configuration: The settings. Default: those that suit a service.
   public init(configuration: LifecycleConfiguration = LifecycleConfiguration()) {
     integration = ServiceIntegration(configuration)
     core = LifecycleCore(
@@ -63,7 +68,7 @@ public final class LifecycleSubject: LifecycleObservable {
 
   /// Installs the signal handlers, then delivers the launch: DidFinishLaunching and WillEnterForeground.
   ///
-  /// Signals that come before this returns are not lost: they are delivered after the launch.
+  /// Signals that arrive before this returns are not lost: they are delivered after the launch.
   ///
   /// - Returns: The report of the launch.
   /// - Throws: `LifecycleError` when it could not start; then nothing has been changed.
@@ -73,17 +78,20 @@ public final class LifecycleSubject: LifecycleObservable {
     return await core.launch()
   }
 
-  /// Returns when the daemon has terminated: after `start()`, for those who do not use `run`.
+  /// Returns when the daemon has terminated: for use after `start()`, in place of `run`.
   ///
-  /// As at the end of `run`, a caller that is not isolated goes on, on the subject's own thread, and
-  /// `exitGrace` begins with the last hook.
+  /// As at the end of `run`, a caller that is not isolated continues on the subject's own thread, and `exitGrace`
+  /// begins when the last hook has ended.
+  ///
+  /// - Returns: The status to exit with, and the report of the termination.
   nonisolated(nonsending) public func waitUntilTerminated() async -> LifecycleExit {
     await core.untilTerminated()
   }
 
-  /// As the other ``start()``, for a plain thread, which it blocks until the launch is over.
+  /// Installs the signal handlers and delivers the launch, as the async `start()`, and blocks the calling thread until
+  /// the launch is over.
   ///
-  /// `@MainActor` hooks can't run while the main thread is blocked: they are reported so.
+  /// `@MainActor` hooks can't run while the main thread is blocked; the report lists them as problems.
   ///
   /// - Returns: The report of the launch.
   /// - Throws: `LifecycleError` when it could not start; then nothing has been changed.
@@ -94,15 +102,17 @@ public final class LifecycleSubject: LifecycleObservable {
     return core.launchBlocking()
   }
 
-  /// Blocks a plain thread until the daemon has terminated: as the other ``waitUntilTerminated()``.
+  /// Blocks the calling thread until the daemon has terminated.
+  ///
+  /// - Returns: The status to exit with, and the report of the termination.
   @available(*, noasync)
   public func waitUntilTerminated() -> LifecycleExit {
     core.blocking { [core] in await core.untilTerminated() }
   }
 
-  /// Gives the signals back: they mean again what they meant before `start()`. Ends nothing.
+  /// Restores the dispositions that the signals had before `start()`, without ending anything.
   ///
-  /// Deliveries that have begun go on, and so does everything else: only signals no longer arrive.
+  /// Deliveries and everything else go on; only signals no longer reach the subject.
   public func restoreSignals() { core.closeSources { $0 is SignalSource } }
 
   @available(
@@ -120,7 +130,7 @@ public final class LifecycleSubject: LifecycleObservable {
     }
     for problem in integration.problems { integration.warn(problem) }
     integration.notePlatform()
-    // A daemon that lacks one of these does its work all the same.
+    // A daemon works without any of these.
     for source in integration.sources {
       do { try core.listen(to: source) } catch { integration.warn("\(error)") }
     }
@@ -131,14 +141,14 @@ public final class LifecycleSubject: LifecycleObservable {
 
   /// Starts, runs `body`, and returns when the daemon has terminated.
   ///
-  /// The body is a task of its own. It is cancelled when the termination begins, and waited for, like a
-  /// hook, before state is saved; one that does not end is abandoned. When it returns, or throws, the
-  /// daemon terminates. Cancelling the calling task terminates the daemon too.
+  /// The body runs in its own task. When the termination begins, that task is cancelled and waited for, like a hook,
+  /// before state is saved; a body that does not end is abandoned. When the body returns or throws, the daemon
+  /// terminates. Cancelling the calling task terminates the daemon too.
   ///
-  /// A caller that is not isolated goes on, after this returns, on the subject's own thread until it
-  /// suspends again, so `exit(exit.code)` works even while Swift's cooperative pool is blocked. A process
-  /// that still lives `exitGrace` later is ended with the same code.
-  /// With Swift 6.2 the caller goes on once the pool is free, or `exitGrace` ends the process.
+  /// A caller that is not isolated continues on the subject's own thread until it suspends again, so `exit(exit.code)`
+  /// works even while Swift's cooperative pool is blocked. A process that is still running `exitGrace` later is ended
+  /// with the same code. With Swift 6.2 the caller continues once the pool is free; until then only `exitGrace` ends
+  /// the process.
   ///
   /// - Parameter body: The daemon's work, in its own isolation.
   /// - Returns: The status to exit with, and the report of the termination.
@@ -150,6 +160,9 @@ public final class LifecycleSubject: LifecycleObservable {
   }
 
   /// Starts, and returns when the daemon has terminated: ``run(_:)`` without a body.
+  ///
+  /// - Returns: The status to exit with, and the report of the termination.
+  /// - Throws: `LifecycleError` when it could not start.
   nonisolated(nonsending) public func run() async throws -> LifecycleExit {
     try await run(nil as RunBody?)
   }
@@ -157,13 +170,14 @@ public final class LifecycleSubject: LifecycleObservable {
   nonisolated(nonsending) private func run(_ body: RunBody?) async throws -> LifecycleExit {
     try listen()
     let core = core
-    // Not when it gets there: without a thread for its next step, it never does, and the process must end all the same.
+    // Not only when this task gets there: without a thread for its next step it never does, and the process must end
+    // all the same.
     core.handle(.runWaits)
     return await withTaskCancellationHandler {
       _ = await core.launch()
       if let body, !core.isTerminating { core.start(body: body) }
       let exit = await core.untilTerminated()
-      // Only now: what the body owns, observers among them, has been needed until here.
+      // What the body owns, observers among them, is needed until here.
       withExtendedLifetime(body) {}
       return exit
     } onCancel: {
@@ -171,17 +185,19 @@ public final class LifecycleSubject: LifecycleObservable {
     }
   }
 
-  /// Runs the daemon from a synchronous `main` and exits the process with the exit's code; 71 (EX_OSERR)
-  /// and a line on standard error when it could not start.
+  /// Runs the daemon from a synchronous `main`, and exits the process with the exit's code. When it could not start, it
+  /// prints the reason on standard error and exits with 71 (EX_OSERR).
   ///
-  /// Called on the main thread, which it gives to the main queue, so that `@MainActor` observers work.
+  /// Call it on the main thread: it runs the main queue there, so that `@MainActor` observers work.
+  ///
+  /// - Parameter body: The daemon's work, in its own isolation.
   public func runAndExit(
     _ body: sending @escaping @isolated(any) () async throws -> Void
   ) -> Never {
     runAndExit(RunBody(body))
   }
 
-  /// Runs the daemon from a synchronous `main` without a body: as ``runAndExit(_:)``.
+  /// Runs the daemon from a synchronous `main` and exits the process: ``runAndExit(_:)`` without a body.
   public func runAndExit() -> Never { runAndExit(nil as RunBody?) }
 
   private func runAndExit(_ body: RunBody?) -> Never {

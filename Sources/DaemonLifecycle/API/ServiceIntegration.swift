@@ -2,27 +2,27 @@
 import CLinux
 import DaemonSystemd
 
-/// What a subject has of systemd, and of whatever else supervises it, decided once from its configuration and the
-/// environment.
+/// The interfaces of systemd, or of another supervisor, that a subject uses: decided once, from its configuration and
+/// the environment.
 struct ServiceIntegration {
-  /// Who is told what happens.
+  /// The outputs: each receives every fact that the machine publishes.
   private(set) var sinks: [any LifecycleSink] = []
-  /// What reports facts, beside the signals. One that can't be opened is done without.
+  /// The inputs other than signals. One that can't be opened is left out.
   private(set) var sources: [any LifecycleSource] = []
   /// Shows probes whether the daemon is ready.
   private(set) var readiness: ReadinessMarker?
   private(set) var watchdogPeriod: Duration?
-  /// There is a service manager that reloads by signal and waits for answers.
+  /// Whether a service manager reloads by signal and waits for notifications.
   private(set) var isSupervised = false
-  /// One of the sources finds out what systemd is doing with the service that terminates.
+  /// Whether one of the sources reads the systemd job that terminates the service.
   private(set) var asksForUnitJob = false
-  /// What is a kill rather than a stop, if that is to make a difference.
+  /// The rule that tells a kill from a stop; `nil` where the configuration makes no difference.
   private(set) var killRule: KillRule?
 
-  /// Who runs the daemon where systemd does not, if how long a stop may take is to be taken from that.
+  /// The platform that runs the daemon, if the stop timeout is to be derived from it.
   private(set) var platform: HostingPlatform?
 
-  /// What the environment has wrong: said at the start, and done without.
+  /// The mistakes in the environment, logged at the start; the interfaces concerned are not used.
   private(set) var problems: [String] = []
   private let log: LifecycleLog
   private var claim: ServiceManagerLease?
@@ -66,10 +66,10 @@ struct ServiceIntegration {
     }
   }
 
-  /// Says what went wrong with an interface that the daemon does without.
+  /// Logs a problem with an interface that is not used because of it.
   func warn(_ sentence: String) { log.warn(sentence) }
 
-  /// Says what was found out about where the daemon runs.
+  /// Logs which platform was recognized.
   func notePlatform() { if let platform { log.remark(platform.sentence) } }
 
   private mutating func claimService(_ systemd: SystemdConfiguration) {
@@ -93,7 +93,7 @@ struct ServiceIntegration {
     )
   }
 
-  /// Some inits other than systemd have set something else under this name.
+  /// Reports a `NOTIFY_SOCKET` that is no address: some inits other than systemd use the name for something else.
   private mutating func findUnusableNotifySocket(_ environment: ServiceEnvironment) {
     if environment.isSupervised { return }
     do throws(SystemdError) { _ = try environment.notifySocket } catch {
@@ -140,8 +140,8 @@ struct ServiceIntegration {
     }
   }
 
-  /// A system service asks its manager over the system bus, a user service over the user's; logind is on
-  /// the system bus.
+  /// Adds the followers of the buses: the manager of a system service is on the system bus, that of a user service on
+  /// the user's bus; logind is on the system bus.
   private mutating func addBuses(_ systemd: SystemdConfiguration) {
     let isUserService = isSupervised && systemd.environment.isUserService
     var login: [any BusFollower] = []
@@ -170,7 +170,7 @@ struct ServiceIntegration {
     sinks.append(source)
   }
 
-  /// The same watchdog, and another who wants to know.
+  /// Adds the liveness file, which the watchdog's checks touch.
   private mutating func addLiveness(_ path: String, _ requested: Duration) {
     guard requested > .zero else {
       problems.append("The liveness file \(path) has the period \(requested): it is not touched.")
@@ -191,7 +191,7 @@ struct ServiceIntegration {
     sources.append(WatchdogSource(period: period))
   }
 
-  /// The period, or the shortest that there is, with a warning.
+  /// Returns the period, or the shortest possible one with a warning.
   private mutating func bounded(_ period: Duration, _ name: String) -> Duration {
     let shortest = WatchdogSource.shortestInterval * 2
     if period >= shortest { return period }
@@ -203,8 +203,8 @@ struct ServiceIntegration {
 }
 
 extension ServiceEnvironment {
-  /// Who may end the daemon. systemd is process 1 or, for a user's service, the process that MANAGERPID names. Mostly
-  /// it is the parent, too; where that is a wrapper, it passes on what it was sent. And the daemon may end itself.
+  /// The processes whose signals are stops. systemd is process 1 or, for a user service, the process that MANAGERPID
+  /// names. The parent is mostly systemd too, or else a wrapper that forwards signals. And the daemon may end itself.
   func superiors(parent: Int32) -> Set<Int32> {
     let manager = self["MANAGERPID"].flatMap { Int32($0) }
     return Set([1, manager ?? 0, parent, processID].filter { $0 > 0 })

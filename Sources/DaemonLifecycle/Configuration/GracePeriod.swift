@@ -2,27 +2,29 @@
 public import DaemonSystemd
 
 extension LifecycleConfiguration {
-  /// Takes the stop budget from a variable that holds the grace period of the container: the time between its
-  /// SIGTERM and its SIGKILL, which a process can't see by itself.
+  /// Sets ``stopTimeout`` from an environment variable that holds the container's grace period: the time between
+  /// SIGTERM and SIGKILL, which a process can't find out otherwise.
   ///
-  ///     var configuration = LifecycleConfiguration()
-  ///     try configuration.takeStopTimeout(fromEnvironment: "TERMINATION_GRACE_PERIOD_SECONDS")
+  /// ```swift
+  /// var configuration = LifecycleConfiguration()
+  /// try configuration.takeStopTimeout(fromEnvironment: "TERMINATION_GRACE_PERIOD_SECONDS")
+  /// ```
   ///
   /// In a pod's manifest the variable repeats `terminationGracePeriodSeconds`, since the downward API does not
   /// offer that field; for `docker stop` it repeats `--stop-timeout`.
   ///
-  /// The budget is what the variable says, less `preStop`, less a margin of a tenth, at most 2 s: the grace period
-  /// is counted by somebody else, who began before us. A ``stopTimeout`` that is there already counts where it is
-  /// less, and so does systemd's `TimeoutStopSec=`.
+  /// The timeout is the variable's value minus `preStop` minus a margin of a tenth, at most 2 s, since the platform
+  /// starts counting before the signal arrives. If ``stopTimeout`` is already set to less, or systemd's
+  /// `TimeoutStopSec=` is less, the lowest of them applies.
   ///
   /// - Parameters:
-  ///   - name: The variable. Its value is a whole number of seconds: `30`.
-  ///   - preStop: How long the container's `preStop` hook takes at most: it comes before SIGTERM, out of the same
-  ///     grace period.
-  ///   - environment: By default this process's, as it was when it was first looked at.
-  /// - Returns: The new stop budget; `nil`, with nothing changed, where the variable is not set.
-  /// - Throws: ``LifecycleError/invalidGracePeriod(_:_:reason:)`` when it says anything else, nothing at all, no
-  ///   time, more than a year, or no more than `preStop`; nothing is changed then.
+  ///   - name: The name of the variable, whose value is a whole number of seconds: `30`.
+  ///   - preStop: How long the container's `preStop` hook takes at most: it runs before SIGTERM and uses the same grace
+  ///     period. Default 0.
+  ///   - environment: The environment to read. Default: this process's, as it was when it was first read.
+  /// - Returns: The new timeout; `nil`, with nothing changed, when the variable is not set.
+  /// - Throws: ``LifecycleError/invalidGracePeriod(_:_:reason:)`` when the value is empty, not a whole number, zero,
+  ///   more than a year, or not more than `preStop`; nothing is changed then.
   @discardableResult
   public mutating func takeStopTimeout(
     fromEnvironment name: String, preStop: Duration = .zero,
@@ -46,7 +48,7 @@ extension LifecycleConfiguration {
     return stopTimeout
   }
 
-  /// What a stop may take of a grace period: somebody else counts that, and began before us.
+  /// The stop timeout that fits a grace period, which the platform starts counting before the signal arrives.
   static func stopTimeout(within gracePeriod: Duration) -> Duration {
     gracePeriod - min(.seconds(2), gracePeriod / 10)
   }

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// Who runs the daemon where systemd does not, and how long that lets it end: what is between its SIGTERM and its
-/// SIGKILL unless it was told otherwise. A process can't see that time; it can see where it is.
+/// A platform other than systemd that runs the daemon, and its default grace period: the time between SIGTERM and
+/// SIGKILL. A process can't read that time, but it can recognize the platform.
 struct HostingPlatform: Sendable {
   let name: String
-  /// Documented to be set there, and nowhere else.
+  /// An environment variable that is documented to be set there, and nowhere else.
   let marker: String
   /// The platform's default.
   let gracePeriod: Duration
 
-  /// The more particular come first: what runs on Kubernetes has its marker, too.
+  /// The more particular platforms come first, since what runs on top of Kubernetes has its marker too.
   static let all = [
     // Fly.io, "kill_timeout": default 5 s. The Machine Runtime Environment.
     HostingPlatform(name: "Fly.io", marker: "FLY_MACHINE_ID", gracePeriod: .seconds(5)),
@@ -32,17 +32,17 @@ struct HostingPlatform: Sendable {
   static let container = HostingPlatform(
     name: "a container", marker: "", gracePeriod: .seconds(10))
 
-  /// Where this process runs; `nil`: nobody knows.
+  /// The platform that this process runs on; `nil` when it is unknown.
   ///
-  /// - Parameter isProcessOne: Nobody but an init is process 1, and a daemon that is it runs in a container.
+  /// - Parameter isProcessOne: Whether the daemon is process 1 and so, as it is no init, in a container.
   static func current(_ environment: ServiceEnvironment, isProcessOne: Bool) -> HostingPlatform? {
     all.first { environment[$0.marker]?.isEmpty == false } ?? (isProcessOne ? container : nil)
   }
 
-  /// What a stop may take.
+  /// The stop timeout that fits the grace period.
   var stopTimeout: Duration { LifecycleConfiguration.stopTimeout(within: gracePeriod) }
 
-  /// For the log, at the start.
+  /// The line that is logged at the start.
   var sentence: String {
     let reason = marker.isEmpty ? "the daemon is process 1" : "$\(marker) is set"
     return
@@ -52,7 +52,7 @@ struct HostingPlatform: Sendable {
 }
 
 extension LifecycleConfiguration {
-  /// With the platform's time, where neither the configuration nor a service manager says how long a stop may take.
+  /// The configuration with the platform's stop timeout, where neither it nor a service manager gives one.
   func settled(on platform: HostingPlatform?) -> LifecycleConfiguration {
     guard stopTimeout == nil, let platform else { return self }
     var settled = self

@@ -5,126 +5,142 @@ public import DaemonSystemd
 public struct LifecycleConfiguration: Sendable {
   /// The meaning of each signal. Default: ``SignalMap/standard``.
   public var signals: SignalMap
-  /// How long a hook may take until it is cancelled. Default 10 s.
+  /// How long a hook may take before it is cancelled. Default 10 s.
   public var hookDeadline: Duration
-  /// How long a cancelled hook may take to end until the delivery goes on without it. Default 1 s.
+  /// How long a cancelled hook may take to end before it is abandoned: the delivery goes on without it. Default 1 s.
   public var cancellationGrace: Duration
-  /// How long the whole termination may take, `exitGrace` included. Default `nil`: what systemd allows
-  /// (`TimeoutStopSec=`, read over the bus) less a margin of a tenth, at most 1 s. Where systemd allows less than a value
-  /// given here, the less counts.
+  /// How long the whole termination may take, `exitGrace` included. Default `nil`: derived from systemd or the
+  /// platform.
   ///
-  /// Elsewhere the default is what is usual on the platform, as far as its environment shows which that is, less a margin
-  /// of a tenth, at most 2 s: Fly.io and Nomad 5 s, Cloud Run and process 1 of a container 10 s, Amazon ECS, Heroku and
-  /// Kubernetes 30 s; the log says at the start which. Where nobody knows, 90 s. Hooks and the save reserve shrink with it,
-  /// so that a pause that hangs does not cost the save. Give a value where the daemon is given another time, or see
-  /// ``takeStopTimeout(fromEnvironment:preStop:in:)``.
+  /// Under systemd the default is `TimeoutStopSec=`, read over the bus, minus a margin of a tenth, at most 1 s. Where
+  /// systemd allows less than a value given here, systemd's applies.
+  ///
+  /// Elsewhere the default is the platform's grace period, minus a margin of a tenth, at most 2 s: Fly.io and Nomad 5
+  /// s, Cloud Run and process 1 of a container 10 s, Amazon ECS, Heroku and Kubernetes 30 s. The platform is recognized
+  /// by its environment variables and logged at the start. On an unknown platform the default is 90 s.
+  ///
+  /// The deadlines of hooks and the save reserve shrink with it, so that a pause that hangs does not cost the save. Set
+  /// a value where the platform is configured otherwise, or use ``takeStopTimeout(fromEnvironment:preStop:in:)``.
   public var stopTimeout: Duration?
-  /// The part of the stop budget that is kept for ShouldSaveState, at most half. Default 10 s. After a second
-  /// signal it is all that is left.
+  /// The part of ``stopTimeout`` that is reserved for ShouldSaveState, at most half. Default 10 s. After a second
+  /// terminating signal it is all the time that is left.
   public var saveReserve: Duration
-  /// How long the process may go on after the last hook of a `run` until `_exit(code)` ends it; `nil`:
-  /// for ever. Default 2 s; at most half of the stop budget.
+  /// How long the process may go on after the last hook of a `run` before `_exit(code)` ends it; `nil` for no limit.
+  /// Default 2 s; at most half of ``stopTimeout``.
   public var exitGrace: Duration?
-  /// How long after a terminating signal another one means more. Default 1 s. `.zero`: each signal counts. `nil`: none
-  /// after the first does.
+  /// How long after a terminating signal another one escalates the stop. Default 1 s. With `.zero` each signal counts,
+  /// with `nil` none after the first.
   ///
   /// One stop often arrives as several signals: a wrapper relays what systemd sends to the whole control group, and
-  /// Ctrl-C reaches all that run in the terminal. A signal that comes sooner than this after the last one that counted is
-  /// the same stop; the log says so. The second that counts hurries, the third ends the process.
+  /// Ctrl-C reaches all processes of the terminal. A signal that arrives sooner than this after the last one that
+  /// counted belongs to the same stop, which is logged. The second signal that counts cancels the hooks that do not
+  /// save, the third ends the process.
   ///
-  /// A second press of Ctrl-C hurries at once. A third counts only when the delay is over, so that a key that is held
-  /// does not end the process before the state is saved.
+  /// A second Ctrl-C counts at once. A third counts only when the delay is over, so that a key that is held down does
+  /// not end the process before the state is saved.
   public var escalationDelay: Duration?
-  /// How long a daemon that is asked to end goes on serving, in the foreground, before it is taken down, so
-  /// that those who send it work hear of its end first. Default 0.
+  /// How long a daemon goes on serving, in the foreground, after a stop was requested, so that load balancers learn of
+  /// the stop before it refuses work. Default 0.
   ///
-  ///     configuration.stopDelay = .seconds(5)  // a period of the readiness probe, and some for the news to spread
+  /// ```swift
+  /// configuration.stopDelay = .seconds(5)  // a period of the readiness probe, and some for the news to spread
+  /// ```
   ///
-  /// Meanwhile ``readinessFile`` is gone, systemd has been told STOPPING, the body of `run` goes on, and hooks
-  /// of anything but the end are called as ever. A second terminating signal ends the delay, and so does
-  /// whatever ends the serving: a pause, a suspend, the end of the body. A third ends the process.
+  /// Meanwhile ``readinessFile`` is removed, systemd has received `STOPPING=1`, the body of `run` goes on, and other
+  /// notifications are delivered as usual. A second terminating signal ends the delay, as do a pause, a suspend and the
+  /// end of the body. A third ends the process.
   ///
-  /// It is part of ``stopTimeout``, and never takes what is kept for saving, nor, before that, the time of one
-  /// hook, or half of what there is if that is less. Where it does not fit it is shorter, and a warning says
-  /// so. There is none for a daemon that was not serving: one in the background, or whose body has ended.
+  /// It is part of ``stopTimeout``, and leaves time for the save and, before that, for one hook or half of the rest,
+  /// whichever is less. A delay that does not fit is shortened, with a warning. There is no delay for a daemon in the
+  /// background or one whose body has ended.
   ///
-  /// With a mock, its clock must be moved: `inject(.sigterm)`, then `advance(by:)`.
+  /// With a mock, a test moves the clock: `inject(.sigterm)`, then `advance(by:)`.
   public var stopDelay: Duration
   /// Whether the daemon terminates when a hook of the launch throws or does not end. Default true.
   public var terminatesWhenLaunchFails: Bool
   /// Whether a line on standard error names each hook that did not complete. Default true.
   public var logsProblems: Bool
-  /// When a termination logs its ``LifecycleReport/timeline``, for operators: who did what, and who was slow. Default
-  /// ``TimelineLogging/always``.
+  /// Which terminations log their ``LifecycleReport/timeline``, which shows operators what each observer did and how
+  /// long it took. Default ``TimelineLogging/always``.
   ///
-  /// In one entry where standard error is the journal's, else on standard error. Nothing waits for it: a pipe that is
-  /// full loses it. A mock logs none: see `exit?.report.timeline`.
+  /// It is one entry of the journal where standard error goes to the journal, else text on standard error. The process
+  /// does not wait for it: if standard error is a full pipe, it is lost. A mock does not log it: see
+  /// `exit?.report.timeline`.
   public var timelineLogging: TimelineLogging
-  /// The absolute path of a file that is there exactly while the daemon is ready: launched, in the foreground, and not
-  /// about to leave it. For a container's readiness probe, or a load balancer's check. Default none.
+  /// The absolute path of a file that exists exactly while the daemon is ready: launched, in the foreground, and not
+  /// about to leave it. Default `nil`: none.
   ///
-  ///     configuration.readinessFile = "/run/mydaemon/ready"
-  ///     // readinessProbe: { exec: { command: [test, -e, /run/mydaemon/ready] } }
+  /// It is for a container's readiness probe, or a load balancer's health check:
   ///
-  /// - It appears when every hook of the launch has ended, and again whenever the daemon is back in the
-  ///   foreground. A launch that fails makes none.
-  /// - It goes at once when a pause, a suspend or a termination is requested: before any hook is called, also
-  ///   while a hook of something else still runs, and at the beginning of ``stopDelay``. A pause that is taken
-  ///   back before it was delivered brings it back.
-  /// - A reload, a save and pressure leave it where it is.
+  /// ```swift
+  /// configuration.readinessFile = "/run/mydaemon/ready"
+  /// // readinessProbe: { exec: { command: [test, -e, /run/mydaemon/ready] } }
+  /// ```
   ///
-  /// It holds three lines: `ready`, `pid 7`, and `since` with the time of day. It appears whole, with mode 0600;
-  /// who may search its directory can see that it is there.
+  /// - It is created when every hook of the launch has ended, and again whenever the daemon returns to the foreground.
+  ///   A launch that fails creates none.
+  /// - It is removed as soon as a pause, a suspend or a termination is requested: before any hook is called, even while
+  ///   a hook of another delivery still runs, and at the beginning of ``stopDelay``. A pause that is revoked before it
+  ///   was delivered restores it.
+  /// - A reload, a save and pressure do not change it.
   ///
-  /// A process that is killed leaves it behind. The next launch begins by removing it; one that another living
-  /// process holds is not touched. Nor is anything that is not such a file (a directory, a link, another user's
-  /// file, other content): then there is a warning, the daemon goes on, and probes find it not ready. What is wrong
-  /// with the path is reported when the daemon starts.
+  /// It contains three lines: `ready`, `pid 7`, and `since` with the time of day. It is created atomically, with mode
+  /// 0600; whoever may search its directory can see that it exists.
   ///
-  /// One that can't be made or removed, because the disk is full or the process has no descriptor left, is tried
-  /// again until it works, at most two seconds apart. What the first one needs is reserved before the launch.
+  /// A process that is killed leaves it behind; the next launch removes it first. A file of another living process is
+  /// not touched, nor is anything that is not such a file (a directory, a link, another user's file, other content): a
+  /// warning is logged, the daemon goes on, and probes find it not ready. Problems with the path are logged when the
+  /// daemon starts.
   ///
-  /// The directory must exist and be the daemon's to write to, and must be on a local file system, such as an
-  /// `emptyDir` or `/run`: the file is made and removed by the threads that deliver, which must not wait.
-  /// Every subject needs a file of its own.
+  /// When it can't be created or removed, because the disk is full or the process has no descriptor left, that is tried
+  /// again until it succeeds, at most two seconds apart. The resources for the first file are reserved before the
+  /// launch.
+  ///
+  /// The directory must exist, be writable for the daemon, and be on a local file system, such as an
+  /// `emptyDir` or `/run`: the threads that deliver notifications create and remove the file, and must not wait. Every
+  /// subject needs its own file.
   public var readinessFile: String?
-  /// The number of a descriptor that this process has inherited, to write a newline to when the daemon becomes ready:
-  /// how s6, dinit, OpenRC and Finit learn that a service is up. Default `nil`: what the environment variable
-  /// `NOTIFY_FD` says, if the init sets one.
+  /// The number of an inherited descriptor to which a newline is written when the daemon becomes ready, as s6, dinit,
+  /// OpenRC and Finit expect. Default `nil`: the value of the environment variable `NOTIFY_FD`, if the init sets it.
   ///
-  ///     configuration.readinessDescriptor = 3  // s6: a file notification-fd with the line 3
+  /// ```swift
+  /// configuration.readinessDescriptor = 3  // s6: a file notification-fd with the line 3
+  /// ```
   ///
-  /// The newline is written once, when systemd would be sent `READY=1`: the hooks of the launch have ended. Then the
-  /// descriptor is closed. A launch that fails closes it without one.
+  /// The newline is written once, when the hooks of the launch have ended (where systemd would receive `READY=1`), and
+  /// the descriptor is closed. A launch that fails closes it without a newline.
   ///
-  /// The subject owns the descriptor from its initializer on, which makes it close-on-exec, so no child inherits it;
-  /// nor does a child find `NOTIFY_FD` in `ServiceEnvironment.childEnvironment(adding:)`. Make the subject before
-  /// anything that might open a descriptor and be given that number.
+  /// The subject's initializer takes the descriptor over and makes it close-on-exec, so that children do not inherit
+  /// it; nor does `ServiceEnvironment.childEnvironment(adding:)` contain `NOTIFY_FD`. Create the subject before
+  /// anything that opens descriptors, which might get that number.
   ///
-  /// A number that can't be used is reported when the daemon starts, and the daemon goes on: one up to 2, which is a
-  /// standard stream, one of `LISTEN_FDS`, and one that is not open, not open for writing, or not inherited.
-  /// ``SystemdConfiguration/off`` ignores `NOTIFY_FD`. <doc:RunningUnderOtherInits> has a service definition for each
-  /// init.
+  /// A number that can't be used is logged when the daemon starts, and ignored: 0 to 2, which are the standard streams,
+  /// one of `LISTEN_FDS`, and one that is not open, not open for writing, or not inherited. With
+  /// ``SystemdConfiguration/off``, `NOTIFY_FD` is ignored. <doc:RunningUnderOtherInits> has a service definition for
+  /// each init.
   public var readinessDescriptor: Int32?
-  /// The absolute path of a file that is touched as long as the daemon is well: systemd's watchdog, for a container's
-  /// liveness probe. Default none.
+  /// The absolute path of a file whose modification time is updated as long as the daemon is healthy. Default `nil`:
+  /// none.
   ///
-  ///     configuration.livenessFile = "/run/mydaemon/alive"
-  ///     // livenessProbe: { exec: { command: [sh, -c,
-  ///     //   'test $(($(date +%s) - $(stat -c %Y /run/mydaemon/alive))) -lt 60'] } }
+  /// It is what the watchdog is under systemd, for a container's liveness probe:
+  ///
+  /// ```swift
+  /// configuration.livenessFile = "/run/mydaemon/alive"
+  /// // livenessProbe: { exec: { command: [sh, -c,
+  /// //   'test $(($(date +%s) - $(stat -c %Y /run/mydaemon/alive))) -lt 60'] } }
+  /// ```
   ///
   /// More than twice in each ``livenessPeriod``, Swift's global executor, the main actor (where anything runs on it)
-  /// and the observers' `checkHealth` hooks are asked, and when all have answered that they are well, the file's time
-  /// becomes now. It is made when the launch has ended. A daemon that is paused is as alive as any other. While it
-  /// terminates, the file is touched without asking: the stop has a limit of its own.
+  /// and the observers' `checkHealth` hooks are checked; when all are healthy, the file's time is set to now. The file
+  /// is created when the launch has ended. It is updated in the background too, and during the termination without a
+  /// check, since the stop has its own limit.
   ///
-  /// The file has no content, and stays behind at the end: only its age counts. Let the probe be patient, twice the
-  /// period and more, since a container is ended for it. Like ``readinessFile`` it must be on a local file system.
+  /// The file is empty, and is not removed at the end: only its age counts. The probe should allow for twice the period
+  /// or more, since a failed probe ends the container. Like ``readinessFile`` it must be on a local file system.
   public var livenessFile: String?
-  /// The time in which the daemon must be well once for ``livenessFile``. Default 30 s. Under a systemd that asks more
-  /// often (`WatchdogSec=`), as often as that.
+  /// The time within which one check must succeed for ``livenessFile``. Default 30 s; at most systemd's `WatchdogSec=`.
   public var livenessPeriod: Duration
-  /// The interfaces of systemd that are used, where systemd is there.
+  /// The interfaces of systemd that are used when the daemon runs under it.
   public var systemd: SystemdConfiguration
 
   /// A configuration with the defaults, except for the values that are given.
@@ -167,38 +183,39 @@ public struct LifecycleConfiguration: Sendable {
 
 /// Which terminations log their timeline.
 public enum TimelineLogging: Sendable, Hashable {
-  /// Each one.
+  /// All terminations.
   case always
-  /// None.
+  /// No termination.
   case never
-  /// Those with a hook that did not complete, that a second signal has hurried, or that took longer than this.
+  /// Terminations with a hook that did not complete, that a second signal shortened, or that took longer than the given
+  /// time.
   case problemsOrSlower(than: Duration)
 }
 
-// The names of 0.1.
+// The names of version 0.1.
 extension LifecycleConfiguration {
-  /// The name of 0.1 for ``stopTimeout``.
+  /// The name of ``stopTimeout`` in version 0.1.
   @available(*, deprecated, renamed: "stopTimeout")
   public var stopBudget: Duration? {
     get { stopTimeout }
     set { stopTimeout = newValue }
   }
 
-  /// The name of 0.1 for ``stopDelay``.
+  /// The name of ``stopDelay`` in version 0.1.
   @available(*, deprecated, renamed: "stopDelay")
   public var drainDelay: Duration {
     get { stopDelay }
     set { stopDelay = newValue }
   }
 
-  /// What 0.1 had in place of ``timelineLogging``.
+  /// Whether terminations log their timeline; ``timelineLogging`` has replaced it since version 0.1.
   @available(*, deprecated, message: "timelineLogging says it, and more")
   public var logsTimeline: Bool {
     get { timelineLogging != .never }
     set { timelineLogging = newValue ? .always : .never }
   }
 
-  /// The name of 0.1 for ``takeStopTimeout(fromEnvironment:preStop:in:)``.
+  /// The name of ``takeStopTimeout(fromEnvironment:preStop:in:)`` in version 0.1.
   @available(*, deprecated, renamed: "takeStopTimeout(fromEnvironment:preStop:in:)")
   @discardableResult
   public mutating func takeStopBudget(

@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// When a body that has thrown is run again, and when that is given up: what
-/// ``LifecycleObservable/foreground(restarting:name:phase:file:line:_:)`` takes.
+/// When a body that threw is run again, and how many failures are tolerated: a parameter of
+/// ``LifecycleObservable/foreground(restarting:name:phase:file:line:_:)``.
 public struct RestartPolicy: Sendable, Hashable {
   /// The delay before the first restart.
   public var initialDelay: Duration
-  /// The longest delay: each is twice the one before, up to this.
+  /// The longest delay: each delay is twice the one before, up to this.
   public var maximumDelay: Duration
-  /// How many failures within `period` are survived; the next one is the daemon's.
+  /// How many failures within ``period`` are tolerated; the next one is thrown.
   public var intensity: Int
-  /// The time in which failures count together. When it has passed without one, all is forgotten.
+  /// The time in which failures are counted together. After that time without a failure, all are forgotten.
   public var period: Duration
 
-  /// Delays that double, each shortened at random by up to a half so that many instances do not come back together.
+  /// A policy whose delays double, each shortened at random by up to a half, so that many instances do not restart at
+  /// the same time.
   ///
   /// - Parameters:
   ///   - initial: The delay before the first restart. Default 100 ms.
   ///   - maximum: The longest delay. Default 30 s.
-  ///   - intensity: How many failures within `period` are survived. Default 5.
-  ///   - period: The time in which failures count together. Default 60 s.
+  ///   - intensity: How many failures within `period` are tolerated. Default 5.
+  ///   - period: The time in which failures are counted together. Default 60 s.
+  /// - Returns: The policy.
   public static func backoff(
     initial: Duration = .milliseconds(100), maximum: Duration = .seconds(30), intensity: Int = 5,
     within period: Duration = .seconds(60)
@@ -29,22 +31,23 @@ public struct RestartPolicy: Sendable, Hashable {
   }
 }
 
-/// The failures of one body so far, and what follows from the next.
+/// The recent failures of one body, and what follows from the next one.
 struct RestartHistory: Sendable {
   let policy: RestartPolicy
-  /// Those that count: none is older than the period.
+  /// The failures that count: none is older than the period.
   private var failures: [LifecycleClock.Instant] = []
 
   init(_ policy: RestartPolicy) { self.policy = policy }
 
-  /// It is well again when it has run for so long: the past is forgotten.
+  /// Whether the body has run without a failure for the whole period, so that the failures are to be forgotten.
   func isForgotten(at now: LifecycleClock.Instant) -> Bool {
     failures.last.map { $0.duration(to: now) >= policy.period } ?? true
   }
 
-  /// The delay before the next run, and which restart that is within the period; `nil`: it is given up.
+  /// Records a failure. Returns the delay before the next run and the number of that restart within the period; `nil`
+  /// when no restart is left.
   ///
-  /// - Parameter share: How much of the delay is waited for, from a half to one.
+  /// - Parameter share: The part of the delay to wait for, from 0.5 to 1.
   mutating func failed(
     at now: LifecycleClock.Instant, share: Double
   ) -> (delay: Duration, number: Int)? {

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a signal asks the lifecycle to do.
+/// The action that a signal requests.
 public enum SignalAction: Sendable {
   /// Enter the background, for the operator's reason: the daemon stays there until `.enterForeground`.
   case enterBackground
-  /// Take back the operator's reason for being in the background.
+  /// Remove the operator's reason for being in the background.
   case enterForeground
-  /// Deliver notifications, and stay where the daemon is.
+  /// Deliver notifications without a change of state.
   case errand(LifecycleErrand)
-  /// Terminate; the second such signal hurries, the third exits at once.
+  /// Terminate. The second such signal cancels the hooks that do not save, the third ends the process at once: see
+  /// ``LifecycleConfiguration/escalationDelay``.
   case terminate
-  /// Post a notification of your own; its cause names the signal and its sender.
+  /// Post a custom notification; its cause names the signal and its sender.
   case post(any CustomNotification)
 
   /// Save state, then reload the configuration.
@@ -18,18 +19,20 @@ public enum SignalAction: Sendable {
   public static let saveState = Self.errand(.saveState)
 }
 
-/// The meaning of each signal: a value to replace, extend or empty.
+/// A map from signals to actions: a value to replace, extend or empty.
 ///
-///     var signals = SignalMap.standard
-///     signals[.sigusr1] = nil                            // back to the system's own meaning
-///     signals[.realTime(0)!] = .post(RotateLogs())
-///     let lifecycle = LifecycleSubject(configuration: .init(signals: signals))
+/// ```swift
+/// var signals = SignalMap.standard
+/// signals[.sigusr1] = nil                            // back to the system's own meaning
+/// signals[.realTime(0)!] = .post(RotateLogs())
+/// let lifecycle = LifecycleSubject(configuration: .init(signals: signals))
+/// ```
 ///
-/// SIGCONT can't be mapped, since systemd sends it along with every other signal; nor can signals that
-/// report a fault (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS). `start()` throws for these.
+/// SIGCONT can't be mapped, since systemd sends it along with every other signal; nor can signals that report a fault
+/// (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS). `start()` throws an error for these.
 ///
-/// Signals of several kinds that are pending together arrive in the order in which the kernel handed
-/// them to this process: number order as a rule, not the order in which they were sent.
+/// Signals of several kinds that are pending together arrive in the order in which the kernel delivers them: by number
+/// as a rule, not in the order in which they were sent.
 public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
   /// By the numbers of the signals, of which there are few.
   private var entries: [Entry] = []
@@ -38,21 +41,21 @@ public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
     let action: SignalAction
   }
 
-  /// A map with these signals and no others; of two entries for one signal, the last counts.
+  /// Makes a map of these signals and no others; of two entries for one signal, the last counts.
   public init(dictionaryLiteral elements: (UnixSignal, SignalAction)...) {
     for (signal, action) in elements { self[signal] = action }
   }
 
-  /// SIGUSR1 pauses, SIGUSR2 resumes, SIGHUP reloads, SIGTERM and SIGINT terminate.
+  /// The default map: SIGUSR1 pauses, SIGUSR2 resumes, SIGHUP reloads, SIGTERM and SIGINT terminate.
   public static let standard: SignalMap = [
     .sigusr1: .enterBackground, .sigusr2: .enterForeground, .sighup: .reload,
     .sigterm: .terminate, .sigint: .terminate,
   ]
 
-  /// No signal is handled: each keeps the disposition that it has.
+  /// The empty map: each signal keeps its disposition.
   public static let none: SignalMap = [:]
 
-  /// The action of a signal; `nil`: it is not handled.
+  /// The action of a signal; `nil` when it is not handled.
   public subscript(signal: UnixSignal) -> SignalAction? {
     get { entries.first { $0.signal == signal }?.action }
     set {
@@ -63,7 +66,7 @@ public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
     }
   }
 
-  /// The action of a signal by its number, as in `signals[SIGUSR1] = .saveState`; `nil`: it is not handled.
+  /// The action of a signal by its number, as in `signals[SIGUSR1] = .saveState`; `nil` when it is not handled.
   ///
   /// - Precondition: To set one, the number is that of a signal that can be caught.
   public subscript(number: Int32) -> SignalAction? {

@@ -3,78 +3,84 @@ public import DaemonSystemd
 
 /// The interfaces of systemd that a subject uses.
 ///
-/// What is safe is on by default where systemd is there, and silent where it is not; each part can be
-/// switched off.
+/// Most are on by default. Without systemd they do nothing. Each can be switched off.
 ///
-///     var configuration = LifecycleConfiguration()
-///     configuration.systemd.watchedUnits = ["postgresql.service"]
-///     configuration.systemd.suspend = false
-///     let lifecycle = LifecycleSubject(configuration: configuration)
+/// ```swift
+/// var configuration = LifecycleConfiguration()
+/// configuration.systemd.watchedUnits = ["postgresql.service"]
+/// configuration.systemd.suspend = false
+/// let lifecycle = LifecycleSubject(configuration: configuration)
+/// ```
 public struct SystemdConfiguration: Sendable {
-  /// Whether READY, RELOADING, STOPPING and EXTEND_TIMEOUT_USEC are sent. Default true. See sd_notify(3).
+  /// Whether `READY=1`, `RELOADING=1`, `STOPPING=1` and `EXTEND_TIMEOUT_USEC=` are sent. Default true. Source:
+  /// sd_notify(3).
   public var notifies = true
-  /// Whether `STATUS=` is sent along: the state, since when and by whom, how far a slow stop has come, and
-  /// what went wrong. Default true.
+  /// Whether `STATUS=` is sent along: the state, its time and cause, the progress of a slow stop, and problems. Default
+  /// true.
   public var sendsStatus = true
-  /// Whether the watchdog of `WatchdogSec=` is pinged, as long as Swift's global executor, the main actor
-  /// (where anything runs on it) and the observers' `checkHealth` hooks answer. Default true.
+  /// Whether the watchdog of `WatchdogSec=` is pinged, as long as Swift's global executor, the main actor (where
+  /// anything runs on it) and the observers' `checkHealth` hooks respond. Default true.
   ///
-  /// The hooks are asked every three eighths of that time, the executors every second time: systemd ends a daemon whose
-  /// executors hang after at most one and a half times `WatchdogSec=`.
+  /// The hooks are called every three eighths of that time, the executors are checked every second time: systemd ends a
+  /// daemon whose executors hang after at most one and a half times `WatchdogSec=`.
   public var watchdog = true
-  /// Whether `TimeoutStopSec=` is read over the bus, for the stop budget. Default true.
+  /// Whether `TimeoutStopSec=` is read over the bus, for ``LifecycleConfiguration/stopTimeout``. Default true.
   public var readsStopTimeout = true
-  /// Whether systemd is asked over the bus, when the termination begins, if it is a restart or a stop: see
-  /// `unitJob(within:)`. Default true.
+  /// Whether the job that terminates the service is read over the bus: see ``LifecycleObservable/unitJob(within:)``.
+  /// Default true.
   public var readsUnitJob = true
-  /// Whether a SIGTERM that the service manager has not sent, and for which it has no job that stops the service, makes
-  /// the daemon end with status 143, so that `Restart=on-failure` starts it again after a stray kill(1). Default false:
-  /// status 0, after which systemd leaves it down.
+  /// Whether the daemon exits with status 143 after a SIGTERM that the service manager did not send and for which it
+  /// has no job that stops the service. Then `Restart=on-failure` starts it again after a stray kill(1). Default false:
+  /// status 0, after which systemd does not restart it.
   ///
-  ///     configuration.systemd.exitsWithFailureWhenKilled = true
+  /// ```swift
+  /// configuration.systemd.exitsWithFailureWhenKilled = true
+  /// ```
   ///
-  /// All else is as in a stop: the drain, the hooks, the report. A hook or body that fails keeps its own status.
-  /// These are not kills: `systemctl stop` and `systemctl kill`, a signal of the parent or of the daemon itself,
-  /// SIGINT, SIGHUP, a call of `terminate()`, the end of the body. A signal from systemd after a kill turns it into a
-  /// stop. Where systemd has not started the process, nothing is a kill.
+  /// Everything else is as in a stop: the drain, the hooks, the report. The status of a failed hook or body takes
+  /// precedence. These do not count as kills: `systemctl stop` and `systemctl kill`, a signal of the parent or of the
+  /// daemon itself, SIGINT, SIGHUP, a call of `terminate()`, the end of the body. A signal from systemd after a kill
+  /// turns it into a stop. If systemd has not started the process, nothing counts as a kill.
   ///
-  /// `ExecStop=` may kill, too. So systemd is asked over the bus for its job when the last hook has ended; the exit
-  /// waits for the answer for at most a second of what the stop has left. If there is none, or ``readsUnitJob`` is
-  /// off, the sender alone decides, and it was a kill: a stop that ends with 143 leaves the unit down but marked as
-  /// failed, while a kill that ends with 0 leaves the service dead.
+  /// Since `ExecStop=` may run kill(1), the unit's job is read over the bus when the last hook has ended; the exit
+  /// waits for it for at most a second of the time that is left. Without an answer, or with ``readsUnitJob`` off, only
+  /// the sender decides, and the signal counts as a kill: a stop that ends with 143 leaves the unit stopped but marked
+  /// as failed, while a kill that ends with 0 leaves the service down.
   ///
-  /// A sender outside of the process's pid namespace (`PrivatePIDs=`, a container) may be the service manager, so it
-  /// counts as that. In a mock, process 1 is the service manager: `send(.sigterm, fromPID: 4242)` is a kill, unless
+  /// A sender outside of the process's pid namespace (`PrivatePIDs=`, a container) counts as the service manager, which
+  /// it may be. For a mock, process 1 is the service manager: `send(.sigterm, fromPID: 4242)` is a kill, unless
   /// `setUnitJob(.stop)` was called.
   public var exitsWithFailureWhenKilled = false
-  /// Whether a suspend of the machine is heard of, and delayed until the hooks have ended where logind
-  /// grants a delay lock, which takes root or polkit. Default true.
+  /// Whether a suspend of the machine is observed, and delayed until the hooks have ended if logind grants a delay
+  /// lock, which requires root or a polkit rule. Default true.
   public var suspend = true
-  /// Whether a shutdown of the machine is heard of before SIGTERM comes: it saves state, and is delayed
-  /// until that is done where logind grants a delay lock. Default false: SIGTERM saves too, and a lock
-  /// delays the whole machine.
+  /// Whether a shutdown of the machine is observed before SIGTERM arrives: the state is saved, and the shutdown is
+  /// delayed until then if logind grants a delay lock. Default false, since SIGTERM saves too and a lock delays the
+  /// whole machine.
   public var shutdown = false
-  /// Whether a user service is in the background while its user has no active, unlocked session. Default
-  /// false. Without effect in a system service.
+  /// Whether a user service is in the background while its user has no active, unlocked session. Default false. It has
+  /// no effect in a system service.
   public var session = false
-  /// Units of the daemon's own service manager without which it is in the background, until they are
-  /// active: `["postgresql.service"]`. Default none.
+  /// Units of the same service manager without which the daemon is in the background until they are active:
+  /// `["postgresql.service"]`. Default: none.
   public var watchedUnits: [String] = []
   /// The resources whose pressure is reported. Default `nil`: those for which systemd has set a variable
-  /// (`MemoryPressureWatch=`; from 261 also `CPUPressureWatch=` and `IOPressureWatch=`). Of a set, those for which it
-  /// has set none are watched in the process's control group, else on the whole machine; those that it has switched
-  /// off are not watched.
+  /// (`MemoryPressureWatch=`; from systemd 261 also `CPUPressureWatch=` and `IOPressureWatch=`).
+  ///
+  /// The resources of a set for which systemd has set no variable are watched in the process's control group, else on
+  /// the whole machine; those that systemd has switched off are not watched.
   public var pressure: Set<DidReceivePressure.Resource>?
-  /// Whether transitions and problems go to the journal, with fields, where standard error does. Default
-  /// true; else problems are lines on standard error, as they are without a journal.
+  /// Whether transitions and problems are journal entries with fields, if standard error goes to the journal. Default
+  /// true. Otherwise problems are lines on standard error.
   public var journal = true
-  /// The variables that systemd has set for this process. Default: the environment, as it was when it was first read.
+  /// The environment in which systemd's variables are looked up. Default: this process's, as it was when it was first
+  /// read.
   public var environment = ServiceEnvironment.current
 
-  /// A configuration with the defaults.
+  /// Makes a configuration with the defaults.
   public init() {}
 
-  /// Whether anything is used of which a process has but one.
+  /// Whether anything is used that only one subject of a process can have.
   var usesService: Bool {
     notifies || watchdog || readsStopTimeout || readsUnitJob || suspend || shutdown || session
       || pressure == nil || exitsWithFailureWhenKilled

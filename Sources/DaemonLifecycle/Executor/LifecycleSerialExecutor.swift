@@ -6,13 +6,15 @@ import Synchronization
 /// A default actor that has work on the cooperative pool can't run anything else while the pool is blocked. An actor on
 /// a serial executor of the subject can:
 ///
-///     actor Database: StateObserver {
-///       private let executor: LifecycleSerialExecutor
-///       nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+/// ```swift
+/// actor Database: StateObserver {
+///   private let executor: LifecycleSerialExecutor
+///   nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 ///
-///       init(lifecycle: any LifecycleObservable) { executor = lifecycle.makeSerialExecutor() }
-///       func shouldSaveState(_ notification: ShouldSaveState) async throws { … }
-///     }
+///   init(lifecycle: any LifecycleObservable) { executor = lifecycle.makeSerialExecutor() }
+///   func shouldSaveState(_ notification: ShouldSaveState) async throws { … }
+/// }
+/// ```
 ///
 /// Make one for each actor: actors that share one wait for each other. In hooks, sleep on the subject's clock:
 /// `Task.sleep` depends on Dispatch.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a type says of its hooks, found by the compiler: to search for an adoption at run time is to go through all
-// conformances of the program, 20 µs for each type and protocol.
+// The hooks of a type, as the compiler finds them. A search at run time goes through all conformances of the program
+// and takes 20 µs for each type and protocol.
 //
-// `LifecycleObserver` requires an answer for each hook. By default there is none; the hook's protocol gives a better one,
-// which the compiler takes where the type that adopts `LifecycleObserver` is known to adopt that protocol too. It is not
-// known of what is adopted later: in a subclass, in another module, for some type arguments only. Those adoptions are
-// `LateHooks`.
+// `LifecycleObserver` requires a declaration for each hook. The default is that there is none. The hook's protocol has
+// a more specific default, which the compiler chooses where the type that adopts `LifecycleObserver` is known to adopt
+// that protocol too. It does not know of adoptions in a subclass, in another module, or for some type arguments only:
+// `LateHooks` finds those.
 
 /// For the package's own use.
 public struct _DeclaredHook: Sendable {
@@ -34,7 +34,7 @@ extension LifecycleObserver {
 }
 
 extension LifecycleObserver where Self: Actor {
-  /// The cast is free: the target is an object of this type.
+  /// Makes the cast to this type, which is free: the target is an object of this type.
   public static var _actorCast: _ActorCast? { _ActorCast { unsafeDowncast($0, to: Self.self) } }
 }
 

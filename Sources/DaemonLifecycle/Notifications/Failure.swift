@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// An error, and what it says of itself: put into words where it was thrown, since that is user code.
+/// An error and its text, which is rendered where the error was thrown, since rendering it is user code.
 struct Failure: Sendable {
   let error: any Error
   let text: String

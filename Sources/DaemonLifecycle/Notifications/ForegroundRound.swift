@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// One stay in the foreground. It is *ending* once a pause, a suspend or a stop has begun; that cancels nothing.
+/// One period in the foreground, which a draining body uses to learn when it has to finish.
+///
+/// The round is *ending* once a pause, a suspend or a stop has begun. That cancels nothing by itself:
 ///
 /// ```swift
 /// try await lifecycle.foreground(draining: .seconds(20)) { round in
@@ -13,20 +15,20 @@ import Synchronization
 /// }
 /// ```
 ///
-/// A round that is ending stays so: after a resume there is a new one. Safe to use from any task and thread.
+/// A round that is ending stays in that state: after a resume there is a new one. Safe to use from any task and thread.
 public final class ForegroundRound: Sendable {
   private struct State {
     var isEnding = false
-    /// Called once, when it begins to end; empty from then on.
+    /// The handlers, each called once, when the round begins to end; empty from then on.
     var handlers: [UInt64: @Sendable () -> Void] = [:]
     var lastHandler: UInt64 = 0
   }
   private let state = Mutex(State())
 
-  /// A round made by hand, to test what takes one.
+  /// Makes a round for a test of code that takes one.
   public init() {}
 
-  /// Ends a round that was made by hand; idempotent.
+  /// Marks a round that a test has made as ending. Further calls have no effect.
   public func end() {
     let handlers = state.withLock { state in
       state.isEnding = true
@@ -36,7 +38,8 @@ public final class ForegroundRound: Sendable {
     for handler in handlers { handler() }
   }
 
-  /// Whether a pause, a suspend or a stop has begun: answer with `Connection: close`, take no further job.
+  /// Whether a pause, a suspend or a stop has begun. A server then answers with `Connection: close`; a worker takes no
+  /// further job.
   public var isEnding: Bool { state.withLock(\.isEnding) }
 
   // MARK: Waiting
@@ -57,14 +60,16 @@ public final class ForegroundRound: Sendable {
     }
   }
 
-  /// Waits for `operation`, which is cancelled once the round is ending: for whatever waits for the next thing to do.
+  /// Waits for `operation`, and cancels it once the round is ending: for a wait for the next request or job.
   ///
-  ///     while let job = try await round.untilEnding({ try await queue.next() }) { await work(on: job) }
+  /// ```swift
+  /// while let job = try await round.untilEnding({ try await queue.next() }) { await work(on: job) }
+  /// ```
   ///
-  /// - Parameter operation: The wait, in a task of its own. Not begun when the round is ending already.
-  /// - Returns: What the operation returned, also when that was in the moment of the end: nothing that was taken is
-  ///   lost. `nil` when it was cancelled, or not begun.
-  /// - Throws: What the operation throws, except the `CancellationError` of the end.
+  /// - Parameter operation: The wait, which runs in its own task. It is not begun when the round is ending already.
+  /// - Returns: The operation's result, even when it returns at the moment at which the round ends, so that no job that
+  ///   was taken is lost. `nil` when it was cancelled, or not begun.
+  /// - Throws: The error that the operation throws, except the `CancellationError` at the end of the round.
   nonisolated(nonsending) public func untilEnding<T: Sendable>(
     _ operation: @escaping @Sendable () async throws -> T?
   ) async throws -> T? {
@@ -82,14 +87,14 @@ public final class ForegroundRound: Sendable {
     do { return try result.get() } catch is CancellationError where isEnding { return nil }
   }
 
-  /// Runs `operation`, and `handler` once the round is ending: at once if it is already.
+  /// Runs `operation`, and calls `handler` once the round is ending: at once if it is ending already.
   ///
   /// - Parameters:
-  ///   - operation: Goes on when the handler has been called.
-  ///   - handler: Called at most once, on any thread, outside of all locks; it must not wait. Closing a listener is
-  ///     for here.
-  /// - Returns: What the operation returns.
-  /// - Throws: What the operation throws.
+  ///   - operation: The work. It goes on when the handler has been called.
+  ///   - handler: Called at most once, on any thread, with no lock held. It must not block. It may close a listener,
+  ///     for example.
+  /// - Returns: The operation's result.
+  /// - Throws: The error that the operation throws.
   nonisolated(nonsending) public func withEndingHandler<T>(
     _ operation: nonisolated(nonsending) () async throws -> T,
     onEnding handler: @escaping @Sendable () -> Void
@@ -99,7 +104,7 @@ public final class ForegroundRound: Sendable {
     return try await operation()
   }
 
-  /// `nil` when it is ending, and the handler has been called.
+  /// Adds a handler. Returns `nil` when the round is ending, after it has called the handler.
   private func add(_ handler: @escaping @Sendable () -> Void) -> UInt64? {
     let id: UInt64? = state.withLock { state in
       if state.isEnding { return nil }
@@ -113,19 +118,20 @@ public final class ForegroundRound: Sendable {
 }
 
 extension AsyncSequence where Self: Sendable, Element: Sendable {
-  /// The elements until the round is ending: then the wait for the next one is cancelled, and the loop ends.
+  /// Returns the elements until the round is ending: then the wait for the next one is cancelled, and the loop ends.
   ///
-  /// An element that has come in that moment is handed out; what is buffered in the sequence is not taken. Many
-  /// sequences are dead once a wait for them was cancelled, `AsyncStream` among them: make them in the round.
+  /// An element that arrives at that moment is returned; elements that the sequence has buffered are not taken. Many
+  /// sequences, such as `AsyncStream`, end for good when a wait for an element is cancelled: create them within the
+  /// round.
   ///
-  /// - Parameter round: The stay in the foreground that the loop is for.
-  /// - Returns: A sequence that throws what this one throws.
+  /// - Parameter round: The round that the loop belongs to.
+  /// - Returns: A sequence of the same elements and errors, which ends with the round.
   public func untilEnding(of round: ForegroundRound) -> RoundElements<Self> {
     RoundElements(base: self, round: round)
   }
 }
 
-/// The elements of a sequence until a round is ending: what `untilEnding(of:)` returns.
+/// A sequence of another sequence's elements until a round is ending, as `untilEnding(of:)` returns it.
 public struct RoundElements<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable
 where Base.Element: Sendable {
   let base: Base
@@ -135,15 +141,15 @@ where Base.Element: Sendable {
     Iterator(source: Source(base.makeAsyncIterator()), round: round)
   }
 
-  /// Waits for the next element in a task of its own, which can be cancelled alone.
+  /// An iterator that waits for each element in a separate task, which it can cancel alone.
   public struct Iterator: AsyncIteratorProtocol {
     fileprivate let source: Source
     fileprivate let round: ForegroundRound
 
-    /// The next element; `nil` at the end of the sequence, and when the round is ending.
+    /// Returns the next element; `nil` at the end of the sequence, and when the round is ending.
     public mutating func next() async throws -> Base.Element? { try await next(isolation: nil) }
 
-    /// The next element; `nil` at the end of the sequence, and when the round is ending.
+    /// Returns the next element; `nil` at the end of the sequence, and when the round is ending.
     public mutating func next(
       isolation _: isolated (any Actor)?
     ) async throws -> Base.Element? {

@@ -3,20 +3,20 @@ import Synchronization
 
 /// One observer's hook for one notification type: see `ObserverHooks` for how it is found.
 package final class Hook: Sendable {
-  /// The target as what it is; the cast is free and can't fail, since the target is the very object whose type was
+  /// Casts the target to its type. The cast is free and can't fail, since the target is the object whose type was
   /// opened when the hook was made (`ObserverEntry.target`).
   typealias Cast<Observer> = @Sendable (consuming any AnyObject & Sendable) -> Observer
 
-  /// Stays on its caller's executor: only the user's closure, which it calls, may have one of its own.
+  /// A closure that stays on its caller's executor: only the user's closure, which it calls, may have another.
   typealias Closure =
     nonisolated(nonsending) @Sendable (
       any AnyObject & Sendable, LifecycleStep, LifecycleContext
     ) async throws -> Void
 
   private let method: Method
-  /// What the hook is for; `nil` for a wildcard.
+  /// The type of notification that the hook is for; `nil` for a wildcard.
   let notification: ObjectIdentifier?
-  /// What earlier calls have taught: a hint. Relaxed, as it says nothing of other memory.
+  /// Whether an earlier call ran without leaving its thread: a hint. Relaxed, since it publishes no other memory.
   private let completedInPlace = Atomic<Bool>(false)
 
   private init(_ method: Method, for type: (any LifecycleNotification.Type)?) {
@@ -29,15 +29,14 @@ package final class Hook: Sendable {
     if case .closure = method { false } else { true }
   }
 
-  /// It once ran from beginning to end on the thread that called it, so it is not isolated to the main
-  /// actor.
+  /// Whether it once ran from beginning to end on the thread that called it, and so is not isolated to the main actor.
   var completesSynchronously: Bool {
     get { completedInPlace.load(ordering: .relaxed) }
     set { completedInPlace.store(newValue, ordering: .relaxed) }
   }
 
-  /// Calls it with the entry's target and a step whose notification is of the hook's type. A method of an actor is
-  /// called in its isolation, so that the hook begins in the same step in which it is marked as begun.
+  /// Calls the hook with the entry's target and a step whose notification is of the hook's type. A method of an actor
+  /// is called in its isolation, so that the hook begins in the same step in which it is marked as begun.
   @inline(__always)
   nonisolated(nonsending) func call(
     _ target: consuming any AnyObject & Sendable, _ step: LifecycleStep, _ context: LifecycleContext
@@ -47,7 +46,7 @@ package final class Hook: Sendable {
 
   // MARK: Methods
 
-  /// Those that the type declares.
+  /// The hooks that the type declares.
   static func declared(by type: any LifecycleObserver.Type) -> [Hook] {
     var hooks: [Hook] = []
     for kind in NotificationKind.allCases {
@@ -58,7 +57,7 @@ package final class Hook: Sendable {
     return hooks
   }
 
-  /// The hook for a kind or, for `nil`, for all, however it was adopted: takes long.
+  /// Searches for the hook for a kind or, for `nil`, for all, however it was adopted. The search is slow.
   static func search(_ type: any LifecycleObserver.Type, for kind: NotificationKind?) -> Hook? {
     let method =
       if let kind { kind.row.search(type) } else {
@@ -67,14 +66,14 @@ package final class Hook: Sendable {
     return method.map { Hook($0, for: kind?.row.type) }
   }
 
-  /// What an observer that has adopted no hook has in place of one: an error of its launch.
+  /// The hook of an observer that has adopted none: it makes its launch fail.
   static func missing(_ type: any LifecycleObserver.Type) -> Hook {
     closure(for: DidFinishLaunching.self) { _ in throw LifecycleError.noHook("\(type)") }
   }
 
   // MARK: Closures
 
-  /// A closure bound to `Owner`: the target is the owner.
+  /// Makes the hook of a closure that is bound to an owner, which is the target.
   package static func closure<Owner: AnyObject & Sendable, N: LifecycleNotification>(
     for type: N.Type, owner _: Owner.Type,
     _ body: @escaping @Sendable (Owner, N) async throws -> Void

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// The hooks that a type has and does not declare: adopted in a subclass, in another module, or for some type arguments
-/// only (`DeclaredHooks.swift` says why these are not known).
+/// The hooks that a type has but does not declare: adopted in a subclass, in another module, or for some type arguments
+/// only (`DeclaredHooks.swift` explains why the compiler does not know them).
 ///
-/// Each is searched for when its notification is there to be delivered for the first time, so that a daemon that is never
-/// suspended, say, does not pay for that. Whether there is one is a property of the type, and never changes.
+/// Each is searched for when its notification is first delivered, so that a daemon that is never suspended, for
+/// example, does not pay for that. Whether there is one depends on the type, and never changes.
 final class LateHooks: Sendable {
   private let type: any LifecycleObserver.Type
-  /// The place of the first: how many are declared.
+  /// The index of the first, which is the number of declared hooks.
   private let start: Int
-  /// A bit for each kind without such a hook, once it was searched for; the last bit is that of the hook for all.
-  /// Relaxed: whoever misses a bit looks again under the lock.
+  /// One bit for each kind that was searched for without success; the last bit is for the hook for all. Relaxed, since
+  /// a thread that misses a bit checks again under the lock.
   private let absent = Atomic<UInt32>(0)
   private let found = Mutex<[Hook]>([])
 
@@ -22,7 +22,7 @@ final class LateHooks: Sendable {
 
   subscript(place: Int) -> Hook { found.withLock { $0[place - start] } }
 
-  /// The place of the hook for a kind that is not declared or, for `nil`, for all; `nil`: there is none.
+  /// The index of the hook for a kind that is not declared or, for `nil`, for all; `nil` when there is none.
   func place(of kind: NotificationKind?) -> Int? {
     let bit = UInt32(1) << UInt32(kind?.rawValue ?? 31)
     if absent.load(ordering: .relaxed) & bit != 0 { return nil }

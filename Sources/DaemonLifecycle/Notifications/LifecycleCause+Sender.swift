@@ -2,20 +2,20 @@
 import CLinux
 
 extension LifecycleCause {
-  /// Who sent a signal, and whose word that is.
+  /// The sender of a signal, and how far that can be trusted.
   ///
-  /// Only ``kernel`` and ``process(pid:uid:)`` may be relied on. Source: sigaction(2), rt_sigqueueinfo(2).
+  /// Only ``kernel`` and ``process(pid:uid:)`` can be trusted. Source: sigaction(2), rt_sigqueueinfo(2).
   public enum Sender: Sendable, Hashable, CustomStringConvertible {
     /// The kernel itself, as for Ctrl-C on a terminal.
     case kernel
-    /// A process that used kill(2) or the like, and its real user, by the kernel's word. Process -1 is outside of this
-    /// process's pid namespace, as who stops a container is.
+    /// A process that used kill(2) or a similar call, and its real user, as the kernel reports them. Process -1 is
+    /// outside of this process's pid namespace, as the process that stops a container.
     case process(pid: Int32, uid: UInt32)
-    /// Somebody who queued it, as with sigqueue(3) or a POSIX timer, and who may claim to be any process and any user.
+    /// A process that queued the signal, with sigqueue(3) or a POSIX timer, and may claim any process ID and user.
     /// `nil` where nothing, or no possible process, is claimed.
     case queued(claimedPID: Int32?, claimedUID: UInt32?)
 
-    /// `the kernel`, `pid 4242 uid 0`, `queued, claims pid 1 uid 0`.
+    /// The sender in words: `the kernel`, `pid 4242 uid 0`, `queued, claims pid 1 uid 0`.
     public var description: String {
       switch self {
       case .kernel: return "the kernel"
@@ -40,7 +40,7 @@ extension LifecycleCause {
 }
 
 extension LifecycleCause.Origin {
-  /// A signal of a process's, or of the kernel's if `pid` and `uid` are 0: for causes made by hand, in tests.
+  /// Makes the origin of a signal from a process, or from the kernel if `pid` and `uid` are 0: for tests.
   package static func signal(
     _ signal: UnixSignal, pid: Int32, uid: UInt32, coalesced: Int
   ) -> Self {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// Why something happens: what a notification, a report and an exit carry.
+/// The cause of an event. Notifications, reports and exits have one.
 public struct LifecycleCause: Sendable, CustomStringConvertible {
-  /// Who or what asked for it.
+  /// The origin of a request or event.
   public enum Origin: Sendable {
-    /// A signal, the sender of the last delivery, or the kernel if one of them was its own, and how many deliveries were
-    /// taken together.
+    /// A signal, its sender, and the number of deliveries that were merged. The sender is that of the last delivery, or
+    /// the kernel if it sent one of them.
     case signal(UnixSignal, from: Sender, coalesced: Int)
-    /// `start()` or `run`.
+    /// A call of `start()` or `run`.
     case launch
-    /// A call of a method of the subject.
+    /// A call of a method such as `pause(for:)`.
     case api
-    /// systemd or logind, over the bus: what it said.
+    /// A message of systemd or logind over the bus, in words.
     case bus(String)
-    /// The kernel reports that a resource is short.
+    /// A report of the kernel that a resource is short.
     case pressure(DidReceivePressure.Resource)
-    /// A tick of the watchdog.
+    /// A check for the watchdog.
     case watchdog
     /// The body of `run` returned.
     case bodyReturned
@@ -24,15 +24,16 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     case bodyFailed(any Error)
     /// The task that called `run` was cancelled.
     case callerCancelled
-    /// A hook of the launch failed, and the configuration says that the daemon ends then.
+    /// A hook of the launch failed, and the configuration makes that end the daemon.
     case launchFailed
-    /// An observer was added late, or could not be told before: it hears what the others have heard.
+    /// An observer was added after the launch, or could not be notified before: it receives what the others have
+    /// received.
     case lateObserver
-    /// What a test, or a notification that was adopted from elsewhere, says.
+    /// A text that a test or a notification adopted from elsewhere gives.
     case other(String)
   }
 
-  /// Behind a reference, since a cause goes through many hands.
+  /// The content is behind a reference, since causes are copied often.
   private final class Content: Sendable {
     let origin: Origin
     let errorText: String?
@@ -44,26 +45,26 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
   }
   private let content: Content
 
-  /// Who or what asked for it.
+  /// The origin of a request or event.
   public var origin: Origin { content.origin }
-  /// What the error of `bodyFailed` says of itself, put into words where it was thrown.
+  /// The text of the error of `bodyFailed`, rendered where it was thrown.
   package var errorText: String? { content.errorText }
 
-  /// A cause made by hand, for tests.
+  /// Makes a cause for a test.
   public init(_ origin: Origin) { content = Content(origin, nil) }
 
   /// The body of `run` threw.
   init(_ failure: Failure) { content = Content(.bodyFailed(failure.error), failure.text) }
 
-  /// The signal, when that was the cause.
+  /// The signal, if one was the cause; else `nil`.
   // Inlined where a hook compares it, it makes Swift 6.3.1 crash in a release build (CopyPropagation).
   @inline(never)
   public var signal: UnixSignal? {
     if case .signal(let signal, _, _) = origin { signal } else { nil }
   }
 
-  /// For a log line: `SIGUSR1 from pid 4242 uid 0`. Control characters of texts from elsewhere are escaped, as
-  /// `VisibleText` of the product `DaemonSystemd` does.
+  /// The cause on one line for a log: `SIGUSR1 from pid 4242 uid 0`. Control characters of texts from outside are
+  /// escaped, as by `VisibleText` of the product `DaemonSystemd`.
   public var description: String { VisibleText.line(sentence) }
 
   private var sentence: String {

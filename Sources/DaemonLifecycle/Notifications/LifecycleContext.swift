@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// What a hook can ask about the delivery that it is part of.
+/// The delivery that a hook is part of: its cause, time and deadline.
 ///
-/// Every notification of the package has one as `context`; in a hook for a notification of your own,
-/// `LifecycleContext.current` is it. Safe to use from any thread.
+/// Every notification of the package has one as `context`. A hook for a custom notification finds it in ``current``.
+/// Safe to use from any thread.
 public struct LifecycleContext: Sendable {
-  /// A reference, so that a notification is small however many receive it.
+  /// The call, as a reference, so that a notification stays small.
   private let call: any RunningHook
 
   init(_ call: any RunningHook) { self.call = call }
@@ -15,49 +15,52 @@ public struct LifecycleContext: Sendable {
     call = NoHook(cause, time.time)
   }
 
-  /// A context outside of any delivery, for calling a hook by hand in a test: it never becomes stale.
+  /// Makes a context outside of any delivery, to call a hook in a test. It always is current.
   public init(cause: LifecycleCause = LifecycleCause(.api)) {
     self.init(cause: cause, time: LifecycleClock.Instant(.now()))
   }
 
-  /// Why this happens.
+  /// The cause of the delivery.
   public var cause: LifecycleCause { call.cause }
 
-  /// When the delivery of this notification began, on the subject's clock.
+  /// The time at which the delivery of this notification began, on the subject's clock.
   public var time: LifecycleClock.Instant { LifecycleClock.Instant(call.time) }
 
-  /// When the hook will be cancelled, on the subject's clock; the distant future outside of a delivery.
+  /// The time at which the hook will be cancelled, on the subject's clock; the distant future outside of a delivery.
   public var deadline: LifecycleClock.Instant {
     LifecycleClock.Instant(call.deadline ?? call.time)
   }
 
-  /// What is left until the deadline; never negative.
+  /// The time that is left until the deadline; never negative.
   public var timeRemaining: Duration { max(.zero, call.now.duration(to: deadline.time)) }
 
-  /// False once this hook has ended, or was abandoned: the delivery has gone on without it, and a hook that wakes
-  /// late must not act any more.
+  /// Whether the hook is still part of the delivery. False once it has ended or was abandoned: a hook that resumes
+  /// after that must not act any more.
   public var isCurrent: Bool { call.isCurrent }
 
-  /// Asks for more time, as iOS's background-task assertion does.
+  /// Moves the hook's deadline to a later time.
   ///
-  /// While the daemon terminates without a service manager, the deadline never passes the stop budget. With one, the
-  /// stop is extended, unless a second signal came. Does nothing for a hook that was cancelled or abandoned, and
-  /// nothing outside of a delivery.
+  /// While the daemon terminates without a service manager, the deadline can't exceed
+  /// ``LifecycleConfiguration/stopTimeout``. With a service manager, the stop is extended (`EXTEND_TIMEOUT_USEC=`),
+  /// unless a second signal arrived. It has no effect for a hook that was cancelled or abandoned, and outside of a
+  /// delivery.
+  ///
+  /// - Parameter extra: The additional time.
   public func extendDeadline(by extra: Duration) { call.extendDeadline(by: extra) }
 }
 
-/// A call of a hook, as the hook sees it.
+/// A running call of a hook, from the hook's point of view.
 protocol RunningHook: AnyObject, Sendable {
   var cause: LifecycleCause { get }
   var time: MonotonicTime { get }
-  /// `nil` once the call has ended or was abandoned.
+  /// The deadline; `nil` once the call has ended or was abandoned.
   var deadline: MonotonicTime? { get }
   var now: MonotonicTime { get }
   var isCurrent: Bool { get }
   func extendDeadline(by extra: Duration)
 }
 
-/// Outside of any hook: in a stream, or made by hand.
+/// A stand-in outside of any hook: in a stream, or in a test.
 private final class NoHook: RunningHook {
   let cause: LifecycleCause
   let time: MonotonicTime

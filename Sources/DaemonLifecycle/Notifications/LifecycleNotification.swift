@@ -1,96 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What observers get: one type per kind of notification, the package's and your own.
+/// A notification that observers receive. Each kind has its own type.
 ///
-/// Conform your own types to ``CustomNotification``.
+/// Custom types conform to ``CustomNotification``.
 public protocol LifecycleNotification: Sendable {}
 
-/// A notification of your own: what ``LifecycleObservable/post(_:)`` and a signal map's `.post` deliver.
+/// A custom notification, delivered by ``LifecycleObservable/post(_:)`` or by ``SignalAction/post(_:)`` of a signal
+/// map.
 ///
-///     struct CacheInvalidated: CustomNotification { let region: String }
+/// ```swift
+/// struct CacheInvalidated: CustomNotification { let region: String }
 ///
-///     let token = lifecycle.observe(CacheInvalidated.self) { cache.drop($0.region) }
-///     await lifecycle.post(CacheInvalidated(region: "eu"))
+/// let token = lifecycle.observe(CacheInvalidated.self) { cache.drop($0.region) }
+/// await lifecycle.post(CacheInvalidated(region: "eu"))
+/// ```
 ///
-/// The package's own types do not conform: what they say is true only when the lifecycle says it.
+/// The package's own notifications do not conform, so only the lifecycle can send them.
 public protocol CustomNotification: LifecycleNotification {}
 
-/// A notification of the package's; conform your own types to ``CustomNotification``.
+/// A notification of the package; custom types conform to ``CustomNotification``.
 @_documentation(visibility: internal)
 public protocol _PackageNotification: LifecycleNotification, CustomStringConvertible {
-  /// What a hook can ask about the delivery that it is part of.
+  /// The delivery that the hook is part of: its cause, time and deadline.
   var context: LifecycleContext { get set }
 }
 
 extension _PackageNotification {
-  /// Its type and its cause: `DidEnterBackground, SIGUSR1 from pid 4242 uid 0`.
+  /// The notification's type and cause: `DidEnterBackground, SIGUSR1 from pid 4242 uid 0`.
   public var description: String { "\(type(of: self)), \(cause)" }
-  /// Why this happens.
+  /// The cause of the notification.
   public var cause: LifecycleCause { context.cause }
-  /// When the hook will be cancelled, on the subject's clock.
+  /// The time at which the hook will be cancelled, on the subject's clock.
   public var deadline: LifecycleClock.Instant { context.deadline }
-  /// When the delivery of this notification began.
+  /// The time at which the delivery of this notification began, on the subject's clock.
   public var time: LifecycleClock.Instant { context.time }
 }
 
-/// The daemon has been started: open what you need. The first of all notifications.
+/// The daemon was launched: open files and connections. This is the first of all notifications.
 public struct DidFinishLaunching: _PackageNotification {
-  /// Why this happens, and how long its hook has.
+  /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
-  /// For calling a hook by hand, in a test.
+  /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
-/// The daemon is about to do its work (again).
+/// The daemon enters the foreground: begin or resume work.
 public struct WillEnterForeground: _PackageNotification {
-  /// Why this happens, and how long its hook has.
+  /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
-  /// For calling a hook by hand, in a test.
+  /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
-/// The daemon must pause: an operator asked, the machine will sleep, or it is about to terminate.
+/// The daemon enters the background: pause. An operator requested it, the machine is about to sleep, or the daemon is
+/// about to terminate.
 public struct DidEnterBackground: _PackageNotification {
-  /// Why this happens, and how long its hook has.
+  /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
-  /// For calling a hook by hand, in a test.
+  /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
-/// Whatever must outlive the process should be on disk when the hook returns.
+/// State should be saved: what must outlive the process should be on disk when the hook returns.
 public struct ShouldSaveState: _PackageNotification {
-  /// Why this happens, and how long its hook has.
+  /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
-  /// For calling a hook by hand, in a test.
+  /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
-/// The configuration should be read again; throw to say that it was rejected and the old one stays.
+/// The configuration should be read again. A hook throws to report that it rejected the new one and keeps the old one.
 public struct ShouldReload: _PackageNotification {
-  /// Why this happens, and how long its hook has.
+  /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
-  /// For calling a hook by hand, in a test.
+  /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
 /// The machine is about to sleep; the daemon is in the background and has saved.
 public struct WillSuspend: _PackageNotification {
-  /// Why this happens, and how long its hook has.
+  /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
-  /// For calling a hook by hand, in a test.
+  /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
 /// The machine has woken up: clocks have jumped, connections are stale.
 public struct DidResume: _PackageNotification {
-  /// Why this happens, and how long its hook has.
+  /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
-  /// For calling a hook by hand, in a test.
+  /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
 /// A resource is short: free caches, shrink pools.
 public struct DidReceivePressure: _PackageNotification {
-  /// What the kernel reports pressure for (PSI, Linux 4.20).
+  /// A resource for which the kernel reports pressure (PSI, Linux 4.20).
   public enum Resource: String, Sendable, CaseIterable, CustomStringConvertible {
     /// Tasks wait for memory that has to be freed first.
     case memory
@@ -102,29 +106,29 @@ public struct DidReceivePressure: _PackageNotification {
     public var description: String { rawValue }
   }
 
-  /// What is short.
+  /// The resource that is short.
   public let resource: Resource
-  /// Why this happens, and how long its hook has.
+  /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
-  /// For calling a hook by hand, in a test.
+  /// Makes a notification, to call a hook in a test.
   public init(resource: Resource, context: LifecycleContext = LifecycleContext()) {
     self.resource = resource
     self.context = context
   }
 }
 
-/// The watchdog asks whether all is well: throw, or do not return in time, to have the ping withheld.
+/// The watchdog's health check. No ping is sent when a hook throws or does not return in time.
 public struct CheckHealth: _PackageNotification {
-  /// Why this happens, and how long its hook has.
+  /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
-  /// For calling a hook by hand, in a test.
+  /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
-/// The last notification: close what is open. State has been saved already.
+/// The daemon terminates: close files and connections. This is the last notification; state has been saved already.
 public struct WillTerminate: _PackageNotification {
-  /// Why this happens, and how long its hook has.
+  /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
-  /// For calling a hook by hand, in a test.
+  /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }

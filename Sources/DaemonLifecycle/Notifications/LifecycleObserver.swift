@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A component that hears of the lifecycle: the root of the hook protocols, with no requirement itself.
+/// A component that receives notifications: the root of the hook protocols, without a requirement of its own.
 ///
-/// Adopt the protocols of the hooks that you have:
+/// A component adopts one protocol for each hook that it implements:
 ///
-///     actor Poller: BackgroundObserver, StateObserver {
-///       func didEnterBackground(_ notification: DidEnterBackground) { stopPolling() }
-///       func shouldSaveState(_ notification: ShouldSaveState) async throws { try await save() }
-///     }
+/// ```swift
+/// actor Poller: BackgroundObserver, StateObserver {
+///   func didEnterBackground(_ notification: DidEnterBackground) { stopPolling() }
+///   func shouldSaveState(_ notification: ShouldSaveState) async throws { try await save() }
+/// }
+/// ```
 ///
-/// A hook is found wherever it is adopted: by the type, in an extension, by a subclass, or in another module.
+/// A hook is found wherever its protocol is adopted: by the type, in an extension, by a subclass, or in another module.
 ///
-/// No hook has a default, so a misspelt one does not compile. Classes, actors and `@MainActor` types
-/// conform; a hook may be synchronous, isolated, or neither throw nor wait. A class's hook runs on the
-/// subject's own thread, an actor's in the actor. A subject holds its observers weakly: own them.
+/// No hook has a default implementation, so a misspelt one does not compile. Classes, actors and `@MainActor` classes
+/// can conform; a hook may be synchronous, non-throwing or isolated. A class's hook runs on a thread of the subject, an
+/// actor's on the actor. Observers are retained until they are removed, unless they were added with
+/// ``LifecycleObservable/addObserver(weakly:name:phase:deadline:)``.
 public protocol LifecycleObserver: AnyObject, Sendable {
-  // Which hooks a type has, as far as that is known where it adopts this protocol: `DeclaredHooks.swift` has all of the
-  // answers, and nobody else is to give one.
+  // The hooks that a type has, as far as that is known where it adopts this protocol. All implementations are in
+  // `DeclaredHooks.swift`; there must be no others.
   static var _launchHook: _DeclaredHook? { get }
   static var _foregroundHook: _DeclaredHook? { get }
   static var _backgroundHook: _DeclaredHook? { get }
@@ -30,76 +33,83 @@ public protocol LifecycleObserver: AnyObject, Sendable {
   static var _actorCast: _ActorCast? { get }
 }
 
-/// Hears that the daemon was launched.
+/// Receives DidFinishLaunching when the daemon was launched.
 public protocol LaunchObserver: LifecycleObserver {
-  /// Open what you need. An error ends the daemon, unless the configuration says otherwise; the observer
-  /// is not asked to save then, since it may have nothing but what it failed to restore.
+  /// Opens files and connections, and restores state.
+  ///
+  /// An error ends the daemon, unless ``LifecycleConfiguration/terminatesWhenLaunchFails`` is false. The observer then
+  /// receives no ShouldSaveState, since it would overwrite the state that it failed to restore.
   func didFinishLaunching(_ notification: DidFinishLaunching) async throws
 }
 
-/// Hears that the foreground begins.
+/// Receives WillEnterForeground when the daemon enters the foreground.
 public protocol ForegroundObserver: LifecycleObserver {
-  /// Begin to work, or go on with it.
+  /// Begins or resumes the work.
   func willEnterForeground(_ notification: WillEnterForeground) async throws
 }
 
-/// Hears that the daemon has been paused.
+/// Receives DidEnterBackground when the daemon enters the background.
 public protocol BackgroundObserver: LifecycleObserver {
-  /// Pause: when the hook returns, nothing more happens until the foreground comes back.
+  /// Pauses the work. When the hook returns, the component should do nothing until the daemon enters the foreground
+  /// again.
   func didEnterBackground(_ notification: DidEnterBackground) async throws
 }
 
-/// Hears when to save.
+/// Receives ShouldSaveState when state is to be saved.
 public protocol StateObserver: LifecycleObserver {
-  /// Save what must outlive the process. Called when entering the background, before a reload and before
-  /// the end; the last thing that a terminating daemon gives up.
+  /// Saves what must outlive the process.
+  ///
+  /// It is called when the daemon enters the background, before a reload and before the end. A second terminating
+  /// signal does not cancel it.
   func shouldSaveState(_ notification: ShouldSaveState) async throws
 }
 
-/// Hears when to read the configuration again.
+/// Receives ShouldReload when the configuration is to be read again.
 public protocol ReloadObserver: LifecycleObserver {
-  /// Read the configuration again; throw, and keep the old one, when it is bad.
+  /// Reads the configuration again. When the new one is invalid, throw an error and keep the old one.
   func shouldReload(_ notification: ShouldReload) async throws
 }
 
-/// Hears that the machine is about to sleep.
+/// Receives WillSuspend before the machine sleeps.
 public protocol SuspendObserver: LifecycleObserver {
-  /// The machine is about to sleep.
+  /// Prepares for the machine's sleep. The daemon is in the background and has saved its state.
   func willSuspend(_ notification: WillSuspend) async throws
 }
 
-/// Hears that the machine has woken up.
+/// Receives DidResume after the machine has slept.
 public protocol ResumeObserver: LifecycleObserver {
-  /// The machine has slept.
+  /// Adapts to the time that has passed: clocks have jumped, connections may be stale.
   func didResume(_ notification: DidResume) async throws
 }
 
-/// Hears that a resource is short.
+/// Receives DidReceivePressure when a resource is short.
 public protocol PressureObserver: LifecycleObserver {
-  /// Free what can be had again.
+  /// Frees what can be obtained again, such as caches.
   func didReceivePressure(_ notification: DidReceivePressure) async throws
 }
 
-/// Hears the watchdog's question whether all is well.
+/// Receives CheckHealth for each check of the watchdog.
 public protocol HealthObserver: LifecycleObserver {
-  /// Return when all is well; throw what is wrong. An error, or a hook that does not return in time,
-  /// withholds the watchdog's ping, and systemd ends the daemon when none comes within `WatchdogSec=`.
+  /// Returns when the component is healthy, and throws an error otherwise.
   ///
-  /// It is called every three eighths of that time, so one failed check is survived, and two in a row are not.
+  /// After an error, or when the hook does not return in time, no watchdog ping is sent. systemd ends the daemon when
+  /// it receives none within `WatchdogSec=`.
   ///
-  /// It does not wait its turn, but is called beside whatever else is being delivered: on a class it may run while
-  /// another hook of the observer does. Cheap checks only.
+  /// The hook is called every three eighths of that time, so one failed check has no consequence, but two in a row do.
+  ///
+  /// It does not wait for other deliveries: a class's hook may run at the same time as another hook of the observer.
+  /// Keep the checks cheap.
   func checkHealth(_ notification: CheckHealth) async throws
 }
 
-/// Hears that the daemon ends.
+/// Receives WillTerminate before the daemon ends.
 public protocol TerminationObserver: LifecycleObserver {
-  /// Close what is open.
+  /// Closes files and connections. State has been saved already.
   func willTerminate(_ notification: WillTerminate) async throws
 }
 
-/// Hears every notification, your own types included, after its own hook for it.
+/// Receives every notification, including custom ones, after the observer's specific hook for it.
 public protocol WildcardObserver: LifecycleObserver {
-  /// Called for every notification, with whatever type it has.
+  /// Handles a notification of any type.
   func didReceive(_ notification: any LifecycleNotification) async throws
 }

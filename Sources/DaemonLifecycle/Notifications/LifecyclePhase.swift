@@ -1,31 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A step in the delivery order: lower phases hear first on the way up and last on the way down.
+/// A step in the delivery order: lower phases are notified first on the way up and last on the way down.
 ///
-///     extension LifecyclePhase {
-///       static let database = LifecyclePhase(order: -10)
-///       static let workers = LifecyclePhase(order: 10, concurrent: true)
-///     }
+/// ```swift
+/// extension LifecyclePhase {
+///   static let database = LifecyclePhase(order: -10)
+///   static let workers = LifecyclePhase(order: 10, concurrent: true)
+/// }
+/// ```
 ///
-/// Within a phase, observers hear in the order in which they were added (in reverse on the way down). The
-/// members of a concurrent phase hear together, so that stopping them takes as long as the slowest, not
-/// as long as all. Of two phases with the same order the concurrent one is the higher.
+/// Within a phase, observers are notified in the order in which they were added, and in reverse on the way down. The
+/// members of a concurrent phase are notified at the same time, so that stopping them takes as long as the slowest, not
+/// as long as all together. Of two phases with the same order the concurrent one is the higher.
 ///
-/// Phases are the same when order and concurrency are; a deadline makes no other phase.
+/// Two phases are equal when their order and concurrency are; the deadline is not compared.
 public struct LifecyclePhase: Sendable, Hashable {
-  /// Lower phases hear first on the way up.
+  /// The position among the phases. Lower phases are notified first on the way up.
   public let order: Int
-  /// Whether its members hear together.
+  /// Whether its members are notified at the same time.
   public let isConcurrent: Bool
-  /// How long each hook of its members may take; `nil`: ``LifecycleConfiguration/hookDeadline``. A member's own comes
-  /// first.
+  /// How long each hook of its members may take; `nil` for ``LifecycleConfiguration/hookDeadline``. A deadline that was
+  /// given for an observer takes precedence.
   public let deadline: Duration?
 
-  /// A phase by its order; those with the same order and concurrency are one.
+  /// Makes a phase. Those with the same order and concurrency are the same phase.
   ///
   /// - Parameters:
-  ///   - order: Its place among the phases.
-  ///   - concurrent: Whether its members are called together. Default false.
-  ///   - deadline: How long each hook of its members may take. Default `nil`: as the configuration says.
+  ///   - order: The position among the phases. Lower phases are notified first on the way up.
+  ///   - concurrent: Whether its members are notified at the same time. Default false.
+  ///   - deadline: How long each hook of its members may take. Default `nil`: ``LifecycleConfiguration/hookDeadline``.
   public init(order: Int, concurrent: Bool = false, deadline: Duration? = nil) {
     self.order = order
     isConcurrent = concurrent
@@ -41,7 +43,7 @@ public struct LifecyclePhase: Sendable, Hashable {
     hasher.combine(isConcurrent)
   }
 
-  /// Order 0, one after another: where observers are unless said otherwise.
+  /// The default phase: order 0, not concurrent.
   public static let standard = LifecyclePhase(order: 0)
 
   static func < (a: LifecyclePhase, b: LifecyclePhase) -> Bool {

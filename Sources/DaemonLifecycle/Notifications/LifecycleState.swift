@@ -3,9 +3,9 @@
 public enum LifecycleState: Sendable, CaseIterable {
   /// Not started, or DidFinishLaunching has not begun.
   case launching
-  /// Paused, or on the way up or down.
+  /// Paused, or between the launch and the foreground, or about to terminate.
   case background
-  /// At work.
+  /// Working.
   case foreground
   /// WillTerminate has been delivered.
   case terminated
@@ -13,12 +13,12 @@ public enum LifecycleState: Sendable, CaseIterable {
 
 /// A reason for a daemon to be in the background; it returns to the foreground when no reason is left.
 public struct BackgroundReason: Sendable, Hashable {
-  /// Its name in the status and the journal; two reasons with one name are one.
+  /// The name in the status and the journal. Two reasons with the same name are equal.
   public let name: String
-  /// A reason of your own.
+  /// Makes a custom reason.
   public init(_ name: String) { self.name = name }
 
-  /// An operator asked (SIGUSR1), until the operator takes it back (SIGUSR2).
+  /// The operator's reason: SIGUSR1 adds it, SIGUSR2 removes it.
   public static let `operator` = BackgroundReason("operator")
   /// The user of a user service has no active, unlocked session.
   public static let session = BackgroundReason("session")

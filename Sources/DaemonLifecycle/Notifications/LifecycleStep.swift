@@ -4,10 +4,10 @@ enum LifecycleStep: Sendable {
   case kind(NotificationKind)
   case pressure(DidReceivePressure.Resource)
   case posted(LifecyclePost)
-  /// The body of `run` was cancelled: wait until it has ended.
+  /// The wait for the body of `run`, which was cancelled, to end.
   case bodyEnds
 
-  /// What the registry delivers; `nil` for a post and for `bodyEnds`.
+  /// The kind of notification; `nil` for a post and for `bodyEnds`.
   var kind: NotificationKind? {
     switch self {
     case .kind(let kind): kind
@@ -18,12 +18,12 @@ enum LifecycleStep: Sendable {
 
   var isDownward: Bool { kind?.row.direction == .down }
 
-  /// Whether a termination leaves the rest of this delivery out.
+  /// Whether a termination skips the rest of this delivery.
   var yieldsToTermination: Bool {
     if case .bodyEnds = self { false } else { kind?.row.yields ?? true }
   }
 
-  /// What whoever is told of it then is.
+  /// How the step changes the state of the observers that receive it.
   var change: NotificationKind.Change { kind?.row.change ?? .nothing }
 
   var name: String { type.map { String(nameOf: $0) } ?? "the body's end" }
@@ -54,7 +54,7 @@ extension LifecycleStep {
     return notification.flatMap { Self.same($0) }
   }
 
-  /// A dynamic cast takes longer than a short hook, and this is none: the types are the same one.
+  /// Casts to the notification's own type without a dynamic cast, which would take longer than a short hook.
   private static func same<N: LifecycleNotification>(_ notification: any LifecycleNotification)
     -> N?
   {
@@ -66,16 +66,16 @@ extension LifecycleStep {
 }
 
 struct ObserverID: Hashable, Comparable, Sendable {
-  /// Grows with each addition.
+  /// A number that grows with each addition.
   let value: UInt64
-  /// Where the core keeps it: see `ObserverTable`.
+  /// Its index in the core: see `ObserverTable`.
   var slot = 0
   static func < (a: ObserverID, b: ObserverID) -> Bool { a.value < b.value }
 }
 
 struct PostID: Hashable, Sendable { let value: UInt64 }
 
-/// A notification that was posted. An object, so that a step, which goes through many hands, is one word.
+/// A notification that was posted. It is an object so that a step, which is copied often, has the size of one word.
 final class LifecyclePost: Sendable {
   let notification: any CustomNotification
   let id: PostID

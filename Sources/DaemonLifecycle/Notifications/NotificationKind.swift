@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The notifications that the package delivers. What is particular to one of them is in this file: its row, and the
+/// The notifications that the package delivers. Everything particular to one of them is in this file: its row, and the
 /// call of its hook.
 package enum NotificationKind: Int, CaseIterable, Sendable {
   case didFinishLaunching, willEnterForeground, didEnterBackground, shouldSaveState, shouldReload
@@ -59,8 +59,8 @@ package enum NotificationKind: Int, CaseIterable, Sendable {
 }
 
 extension Hook {
-  /// How a hook is called. A case each: through a closure that waits, a call would change executors once more, which
-  /// costs as much again as a short hook.
+  /// The way in which a hook is called. Each hook has its own case: a call through an async closure would change
+  /// executors once more, which costs as much as a short hook.
   enum Method: Sendable {
     case didFinishLaunching(Cast<any LaunchObserver>)
     case willEnterForeground(Cast<any ForegroundObserver>)
@@ -73,10 +73,10 @@ extension Hook {
     case checkHealth(Cast<any HealthObserver>)
     case willTerminate(Cast<any TerminationObserver>)
     case wildcard(Cast<any WildcardObserver>)
-    /// A closure of the user's; given the owner that it is bound to, or what stands for one.
+    /// A closure of the user, called with the owner that it is bound to, or a stand-in.
     case closure(Closure)
 
-    /// Calls the hook of `target`, whose type the cast knows, for a step whose notification is of the hook's type.
+    /// Calls the hook of `target`, whose type the cast knows, with a step whose notification is of the hook's type.
     @inline(__always)
     nonisolated(nonsending) func call(
       _ target: consuming any AnyObject & Sendable, _ step: LifecycleStep,
@@ -124,30 +124,30 @@ extension NotificationKind {
     case down
   }
 
-  /// What observers that have received it are from then on.
+  /// How a notification changes the state of the observers that receive it.
   enum Change: Sendable {
     case nothing
-    /// It is for those in the second state, and moves them to the first.
+    /// It is delivered to observers in the second state, and moves them to the first.
     case state(LifecycleState, from: LifecycleState)
     case suspended(Bool)
   }
 
-  /// What there is to know about a notification.
+  /// The properties of a notification.
   package final class Row: Sendable {
     package let type: any LifecycleNotification.Type
     package let direction: Direction
-    /// Whether a termination leaves the rest of a delivery out. What takes things down goes on.
+    /// Whether a termination skips the rest of its delivery. Notifications on the way down are delivered to the end.
     let yields: Bool
     let change: Change
-    /// What a timeline calls a hook that has completed: `saved`.
+    /// The word in a timeline for a hook that completed: `saved`.
     let done: String
-    /// What a timeline calls the hook otherwise: `save` failed.
+    /// The word in a timeline for the hook otherwise, as in `save failed`.
     let act: String
-    /// The notification, with a context.
+    /// Makes the notification with a context.
     package let make: @Sendable (LifecycleContext) -> any LifecycleNotification
-    /// The hook that an observer's type declares; `nil` where it is to be searched for.
+    /// The hook that an observer's type declares; `nil` where it must be searched for.
     let declared: @Sendable (any LifecycleObserver.Type) -> _DeclaredHook?
-    /// Searches for the hook, which takes long: `nil` when the type has not adopted the protocol.
+    /// Searches for the hook, which is slow. The result is `nil` when the type has not adopted the protocol.
     let search: @Sendable (any LifecycleObserver.Type) -> Hook.Method?
 
     fileprivate init<N: _PackageNotification>(
@@ -168,12 +168,12 @@ extension NotificationKind {
     }
   }
 
-  /// Made once: steps ask for them often.
+  /// The rows, made once since steps read them often.
   private static let rows = allCases.map { $0.makeRow() }
 
   package var row: Row { Self.rows[rawValue] }
 
-  /// The kind of a notification type; `nil` for a user's own.
+  /// The kind of a notification type; `nil` for a custom one.
   package init?(_ type: any LifecycleNotification.Type) {
     guard let kind = Self.allCases.first(where: { $0.row.type == type }) else { return nil }
     self = kind

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// Ends what it stands for, an observation or a hold, when it goes away.
+/// A token that ends an observation, or a hold of deliveries, when it is cancelled or released.
 ///
-/// Keep it as long as the observation shall last; store several in an array. Safe to use and to
-/// drop on any thread, in a hook too.
+/// Keep it as long as the observation should last; several can be stored in an array. It may be used and released on
+/// any thread, also in a hook.
 public final class ObservationToken: Sendable {
   private let end: Mutex<(@Sendable () -> Void)?>
 
@@ -12,7 +12,7 @@ public final class ObservationToken: Sendable {
 
   deinit { cancel() }
 
-  /// Ends it now; idempotent. A hook that runs already is not interrupted.
+  /// Ends the observation or hold at once. Further calls have no effect. A hook that is running is not interrupted.
   public func cancel() {
     let end = end.withLock { end in
       defer { end = nil }

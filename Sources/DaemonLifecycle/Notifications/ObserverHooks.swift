@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The hooks of one observer, each with its place.
+/// The hooks of one observer, each with its index.
 struct ObserverHooks: Sendable {
-  /// Known from the beginning; not empty.
+  /// The hooks that are known from the beginning; not empty.
   private let known: [Hook]
-  /// The others, which come after them; `nil`: there are none.
+  /// The other hooks, whose indices follow; `nil` when there are none.
   let late: LateHooks?
 
-  /// Closures, which are no observer's.
+  /// The hooks of closures, which have no observer's type.
   init(closures: [Hook]) {
     known = closures
     late = nil
@@ -15,7 +15,7 @@ struct ObserverHooks: Sendable {
   init(of type: any LifecycleObserver.Type) {
     let declared = Hook.declared(by: type)
     if declared.isEmpty {
-      // It has adopted them all late, or none, which is an error: either way it is known now.
+      // It has adopted all of them late, or none, which is an error. Either way this search settles it.
       let kinds: [NotificationKind?] = NotificationKind.allCases + [nil]
       let found = kinds.compactMap { Hook.search(type, for: $0) }
       known = found.isEmpty ? [.missing(type)] : found
@@ -28,6 +28,6 @@ struct ObserverHooks: Sendable {
 
   subscript(place: Int) -> Hook { place < known.count ? known[place] : late![place] }
 
-  /// What those that are known are for; `nil`: all notifications.
+  /// The notifications that the known hooks are for; `nil` for all notifications.
   var knownNotifications: [ObjectIdentifier?] { known.map { $0.notification } }
 }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a report calls whoever received something.
+/// The name of an observer or closure in a report.
 enum ObserverName: Sendable {
-  /// `number`: which of its type it is, from the second on.
+  /// The type of the observer, and its number among those of the same type.
   case type(any Any.Type, number: Int = 1)
-  /// What the user calls it.
+  /// The name that the user gave.
   case given(String)
   case closure(file: StaticString, line: UInt)
   case foreground(file: StaticString, line: UInt)
   case body
-  /// Several that have one name, in a report where one entry stands for all of them.
+  /// The name of several observers, in a report where one entry stands for all of them.
   indirect case several(ObserverName, Int)
 
   func adding(_ count: Int) -> ObserverName {
@@ -18,7 +18,8 @@ enum ObserverName: Sendable {
 }
 
 extension ObserverName: CustomStringConvertible {
-  /// Rendered when a report is read, not when it is made: naming a type takes half a microsecond.
+  /// The name as text. It is rendered when a report is read, not when it is made, since naming a type takes half a
+  /// microsecond.
   var description: String {
     switch self {
     case .type(let type, 1): String(nameOf: type)
@@ -33,7 +34,7 @@ extension ObserverName: CustomStringConvertible {
 }
 
 extension ObserverName: Hashable {
-  /// What makes two names the same: without rendering either.
+  /// The identity of a name, which is compared without rendering it.
   private var identity: (kind: Int, object: UInt, line: UInt) {
     switch self {
     case .type(let type, let number): (0, UInt(bitPattern: ObjectIdentifier(type)), UInt(number))

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 public import DaemonSystemd
 
-/// An error that says how urgent it is in the journal. Others are warnings, as every failed hook.
+/// An error with a priority in the journal. A failed hook whose error does not conform is a warning.
 ///
-///     struct LedgerIsCorrupt: PrioritizedError { var journalPriority: JournalPriority { .critical } }
+/// ```swift
+/// struct LedgerIsCorrupt: PrioritizedError { var journalPriority: JournalPriority { .critical } }
+/// ```
 public protocol PrioritizedError: Error {
   /// The priority of the line that names the failed hook.
   var journalPriority: JournalPriority { get }

@@ -3,9 +3,11 @@ import CLinux
 
 /// A signal that a process can catch: every one but SIGKILL, SIGSTOP and those reserved by the C library.
 ///
-///     UnixSignal("SIGHUP")          // also "HUP", "hup", "1"
-///     UnixSignal("RTMIN+3")         // real-time signals count from SIGRTMIN or back from SIGRTMAX
-///     print(UnixSignal.sigterm)     // SIGTERM
+/// ```swift
+/// UnixSignal("SIGHUP")          // also "HUP", "hup", "1"
+/// UnixSignal("RTMIN+3")         // real-time signals count from SIGRTMIN or back from SIGRTMAX
+/// print(UnixSignal.sigterm)     // SIGTERM
+/// ```
 ///
 /// Numbers differ between architectures; the constants here are the C library's own. See signal(7).
 public struct UnixSignal: RawRepresentable, Hashable, Sendable {

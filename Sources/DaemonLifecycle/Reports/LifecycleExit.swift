@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How a run ended: the status to exit with, why, and what the last hooks did.
+/// The end of a run: the status to exit with, the cause, and what the last hooks did.
 ///
 /// | code | when |
 /// | --- | --- |
@@ -10,7 +10,8 @@
 /// | 143 (128 + SIGTERM) | it was killed, and ``SystemdConfiguration/exitsWithFailureWhenKilled`` is set |
 /// | 128 + n | a third signal *n* cut the termination short |
 ///
-/// The first that applies, in the order 128 + n, 1, 124, 70, 143. An observer that is gone is no failure.
+/// The first that applies counts, in the order 128 + n, 1, 124, 70, 143. An observer that was deallocated is no
+/// failure.
 public struct LifecycleExit: Sendable, CustomStringConvertible {
   /// The status for exit(3).
   public let code: Int32
@@ -18,14 +19,14 @@ public struct LifecycleExit: Sendable, CustomStringConvertible {
   public let cause: LifecycleCause
   /// The termination's report.
   public let report: LifecycleReport
-  /// The launch's report, if a hook that failed there ended the daemon.
+  /// The launch's report, if a hook that failed in the launch ended the daemon; else `nil`.
   public let failedLaunch: LifecycleReport?
-  /// The report of the pause that the stop has overtaken, if it cut off what that still waited for.
+  /// The report of a pause that was still waiting for a hook when the stop cut it off; else `nil`.
   public let overtakenPause: LifecycleReport?
-  /// The error of the body of `run`, if that ended the run.
+  /// The error that the body of `run` threw, if that ended the run; else `nil`.
   public let error: (any Error)?
-  /// Whether the daemon has ended with status 143 because somebody other than the service manager killed it, where
-  /// ``SystemdConfiguration/exitsWithFailureWhenKilled`` is set. ``cause`` says who.
+  /// Whether the daemon ends with status 143 because a process other than the service manager killed it and
+  /// ``SystemdConfiguration/exitsWithFailureWhenKilled`` is set. ``cause`` names the sender.
   public let wasKilled: Bool
 
   package init(
@@ -41,19 +42,19 @@ public struct LifecycleExit: Sendable, CustomStringConvertible {
     self.wasKilled = wasKilled
   }
 
-  /// The code, and the kill if it was one, then the reports.
+  /// A text of several lines: the code, whether it was a kill, then the reports.
   public var description: String {
     let before = [failedLaunch, overtakenPause].compactMap { $0?.description }
     let status = "exit status \(code)" + (wasKilled ? ": \(reason)" : "")
     return ([status] + before + ["\(report)"]).joined(separator: "\n")
   }
 
-  /// The cause, and what is wrong with it.
+  /// The cause, and whether it counts as a kill.
   var reason: String {
     wasKilled ? "killed by \(cause), not stopped by the service manager" : "\(cause)"
   }
 
-  /// As a shell has it for what SIGTERM has ended.
+  /// The status that a shell reports for a process that SIGTERM ended.
   static let killedCode: Int32 = 143
 
   static func code(bodyFailed: Bool, severity: Int) -> Int32 {

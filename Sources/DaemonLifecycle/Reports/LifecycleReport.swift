@@ -1,72 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// What each hook did for one event and how long it took; every hook that starts has one entry.
+/// A report of one delivery: what each hook did and how long it took.
 ///
-///     for entry in report.problems { print(entry) }
-///     // Database, ShouldSaveState: abandoned after 11.0 s (running)
+/// ```swift
+/// for entry in report.problems { print(entry) }
+/// // Database, ShouldSaveState: abandoned after 11.0 s (running)
+/// ```
 public struct LifecycleReport: Sendable, CustomStringConvertible {
   /// The outcome of a hook's call.
   public enum Outcome: Sendable {
-    /// It returned in time.
+    /// The hook returned in time.
     case completed
-    /// It threw.
+    /// The hook threw.
     case failed(any Error)
-    /// It was cancelled at its deadline, and ended then.
+    /// The hook was cancelled at its deadline, and ended within the cancellation grace.
     case timedOut
-    /// It was cancelled at its deadline, and did not end; the delivery has gone on without it.
+    /// The hook was cancelled at its deadline, and did not end; the delivery went on without it.
     case abandoned(Progress)
-    /// It was not called.
+    /// The hook was not called.
     case skipped(Reason)
 
-    /// How far an abandoned hook had come.
+    /// Whether an abandoned hook had begun.
     public enum Progress: Sendable, Hashable {
-      /// It never began: its actor, or the main actor, was busy all the time. It never will.
+      /// It did not begin, since its actor, or the main actor, was busy. It will not be called any more.
       case waitingForExecutor
-      /// It had begun.
+      /// It had begun, and was running.
       case running
-      /// It may have begun, or it waits for a main actor that has never answered.
+      /// Unknown: it may have begun, or may wait for a main actor that never responded.
       case unknown
     }
 
     /// Why a hook was not called.
     public enum Reason: Sendable, Hashable {
-      /// The observer no longer exists: nobody owned it. All that have one name have one entry.
+      /// The observer, which was held weakly, no longer exists. Observers with the same name share one entry.
       case gone
       /// An earlier hook of this observer was abandoned and has not ended.
       case busy
-      /// The stop budget was used up.
+      /// The time of the stop was used up.
       case outOfTime
       /// The system had no thread to run it on.
       case noThread
-      /// A termination has overtaken the delivery.
+      /// A termination overtook the delivery.
       case overtaken
     }
   }
 
-  /// The call of one hook, or the body of `run`.
+  /// The entry for one call of a hook, or for the body of `run`.
   public struct Entry: Sendable, CustomStringConvertible {
     /// The notification's type; `nil` for the body of `run`.
     public let notification: (any LifecycleNotification.Type)?
     /// The outcome of the call.
     public let outcome: Outcome
-    /// The time from the moment when its driver was enqueued to its end; zero when it was skipped.
+    /// The time from when the call was scheduled to its end; zero when it was skipped.
     public let duration: Duration
-    /// Changes where one entry stands for several observers that are gone.
+    /// The observer's name; it changes where one entry stands for several observers that no longer exist.
     var name: ObserverName
-    /// What the error of a failed hook says of itself, put into words where it was thrown.
+    /// The text of a failed hook's error, rendered where it was thrown.
     package internal(set) var errorText: String?
-    /// When it began; a hook that was not called, when it would have been its turn.
+    /// The time at which it began; for a hook that was not called, the time at which it would have been its turn.
     var began = MonotonicTime(nanoseconds: 0)
-    /// Whose hook it was, by the number of its observer's registration.
+    /// The number of the observer's registration.
     package internal(set) var registration: UInt64 = 0
 
-    /// The observer's type, `closure at File.swift:42`, or `body`; `Connection (×3)` of three that are gone.
+    /// The observer's name: the one that was given, its type, `closure at File.swift:42`, or `body`; `Connection (×3)`
+    /// for three that no longer exist.
     public var observer: String { name.description }
     /// The name of the notification's type; `nil` for the body of `run`.
     public var notificationName: String? { notification.map { "\($0)" } }
 
-    /// `Poller, ShouldSaveState: failed after 0.2 s: disk full`, on one line whatever the error says.
+    /// The entry on one line, with control characters escaped:
+    /// `Poller, ShouldSaveState: failed after 0.2 s: disk full`.
     public var description: String { VisibleText.line(sentence) }
 
     private var sentence: String {
@@ -84,11 +88,11 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
   /// The cause of the delivery.
   public let cause: LifecycleCause
-  /// An entry for each hook, in the order in which they ended.
+  /// One entry for each hook, in the order in which they ended.
   public let entries: [Entry]
-  /// A termination has overtaken what this reports on: not all of it was done.
+  /// Whether a termination overtook the delivery, so that not all of it was done.
   package internal(set) var isOvertaken = false
-  /// What the report is of, as a whole; `nil` where it was put together from others.
+  /// The event as a whole; `nil` for a report that was put together from others.
   package var span: LifecycleSpan?
 
   package init(cause: LifecycleCause, entries: [Entry]) {
@@ -99,12 +103,14 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   /// The entries that are not `completed`.
   public var problems: [Entry] { entries.filter { !$0.outcome.isCompleted } }
 
-  /// What the hook of an observer for a notification has done, the last time; `nil` if there is no such entry.
+  /// The last outcome of an observer's hook for a notification; `nil` if there is no such entry.
   ///
-  ///     #expect(report["orders", ShouldSaveState.self]?.outcome == .completed)
+  /// ```swift
+  /// #expect(report["orders", ShouldSaveState.self]?.outcome == .completed)
+  /// ```
   ///
   /// - Parameters:
-  ///   - observer: Its name: the one that it was given, or its type's.
+  ///   - observer: The observer's name: the one that was given, or its type.
   ///   - notification: The type of the notification.
   public subscript(
     observer: String, notification: any LifecycleNotification.Type
@@ -112,21 +118,23 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     entries.last { $0.notification == notification && $0.observer == observer }
   }
 
-  /// Those that failed, did not end in time, or could not be called.
+  /// The entries of hooks that failed, did not end in time, or could not be called.
   var failures: [Entry] { entries.filter { $0.outcome.severity > 0 } }
 
-  /// The report as plain text for operators: a title, then a line for each observer with a bar, the time of its hooks
-  /// and what they did. Rendered at each access.
+  /// The report as plain text for operators: a title, then one line for each observer with a bar, the time of its hooks
+  /// and what they did. It is rendered at each access.
   ///
-  ///     print(result.report.timeline)
-  ///     // terminate (SIGTERM from pid 1 uid 0) in 312 ms of 90 s
-  ///     //   Poller    |###                    40 ms  paused
-  ///     //   Database  |   #################  270 ms  saved
+  /// ```swift
+  /// print(result.report.timeline)
+  /// // terminate (SIGTERM from pid 1 uid 0) in 312 ms of 90 s
+  /// //   Poller    |###                    40 ms  paused
+  /// //   Database  |   #################  270 ms  saved
+  /// ```
   ///
-  /// A subject that terminates logs its own: see ``LifecycleConfiguration/timelineLogging``.
+  /// A subject logs the timeline of its termination: see ``LifecycleConfiguration/timelineLogging``.
   public var timeline: String { LifecycleTimeline(self).description }
 
-  /// When each entry's call began, from the report's beginning.
+  /// The time from the report's beginning to each entry's.
   package var offsets: [Duration] {
     let times = entries.map(\.began)
     guard let beginning = span?.began ?? times.min() else { return [] }
@@ -135,14 +143,14 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
   var severity: Int { entries.map(\.outcome.severity).max() ?? 0 }
 
-  /// The cause, and a line for each entry.
+  /// The cause, followed by one line for each entry.
   public var description: String {
     ([cause.description] + entries.map { "  " + $0.description }).joined(separator: "\n")
   }
 }
 
 extension LifecycleReport.Outcome: Equatable {
-  /// Errors are the same when their types and what they say of themselves are.
+  /// Compares two outcomes. Two errors are equal when their types and their texts are.
   public static func == (a: Self, b: Self) -> Bool {
     switch (a, b) {
     case (.completed, .completed), (.timedOut, .timedOut): true
@@ -155,7 +163,7 @@ extension LifecycleReport.Outcome: Equatable {
 
   package var isCompleted: Bool { if case .completed = self { true } else { false } }
 
-  /// How bad it is for an exit status: 0 well, 1 failed, 2 did not end in time.
+  /// The severity for the exit status: 0 for success, 1 for a failure, 2 for a hook that did not end in time.
   var severity: Int {
     switch self {
     case .completed, .skipped(.gone), .skipped(.overtaken): 0
@@ -166,7 +174,7 @@ extension LifecycleReport.Outcome: Equatable {
 }
 
 extension Duration {
-  /// With one decimal below ten seconds' worth of detail: `0.2`, `12.0`; three below a tenth.
+  /// The duration in seconds: with milliseconds below 0.1 s (`0.040`), else with tenths (`0.2`, `12.0`).
   package var inSeconds: String {
     let milliseconds = saturatedNanoseconds / 1_000_000
     let (whole, rest) = (milliseconds / 1000, milliseconds % 1000)

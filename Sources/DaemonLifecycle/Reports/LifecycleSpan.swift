@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 package import DaemonSystemd
 
-/// What a report is of, as a whole: from when to when, and what there was beside hooks.
+/// The event that a report covers: its beginning and end, and what happened besides hooks.
 ///
-/// A class, since reports are passed on by many hands that do not look at it.
+/// It is a class, since reports are passed on often and this is rarely read.
 package final class LifecycleSpan: Sendable {
   package let event: String
   package let began: MonotonicTime
   package let ended: MonotonicTime
-  /// What a termination could take, its exit grace included.
+  /// The time that the termination had, the exit grace included; `nil` for other events.
   package let budget: Duration?
-  /// A second signal has made the budget what it is.
+  /// Whether a second signal shortened the budget.
   package let isHurried: Bool
-  /// What came before the first hook.
+  /// What happened before the first hook.
   package let prelude: [Prelude]
 
   init(
@@ -29,10 +29,10 @@ package final class LifecycleSpan: Sendable {
 
   package struct Prelude: Sendable {
     package enum Activity: Sendable {
-      /// The daemon was asked to end, and served on: ``LifecycleConfiguration/stopDelay``.
+      /// The daemon went on serving after the stop was requested: ``LifecycleConfiguration/stopDelay``.
       case drain
-      /// The transition under way when the end was asked for, by its name in the journal (`reload`): the part of it
-      /// that had begun had to end first.
+      /// The transition that was under way when the end was requested, by its name in the journal (`reload`): the part
+      /// of it that had begun had to end first.
       case overtaken(String)
     }
 

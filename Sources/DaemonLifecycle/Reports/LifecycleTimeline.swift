@@ -1,34 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// Which observer did what in a delivery, and when.
+/// A rendering of a report that shows which observer did what, and when.
 ///
-/// Its description is plain text: a title, and a line for each row, those with problems and the slowest if there are
-/// more than twelve. Texts come from type names and errors, so control characters in them are escaped.
+/// Its description is plain text: a title, and one line for each row. Of more than twelve rows it shows those with
+/// problems and the slowest. Texts come from type names and errors, so control characters in them are escaped.
 struct LifecycleTimeline: Sendable, CustomStringConvertible {
   struct Segment {
-    /// For the end of the thing, and for its failure: `saved`, `save`.
+    /// The words for its completion and for its failure: `saved`, `save`.
     let words: (done: String, act: String)
-    /// From the timeline's beginning.
+    /// The time since the timeline's beginning.
     let offset: Duration
-    /// Zero when it was skipped.
+    /// How long it took; zero when it was skipped.
     let duration: Duration
     let outcome: LifecycleReport.Outcome
     let errorText: String?
 
-    /// It failed, did not end in time, or could not be called.
+    /// Whether it failed, did not end in time, or could not be called.
     var isProblem: Bool { outcome.severity > 0 }
-    /// It had not ended when the delivery went on.
+    /// Whether it had not ended when the delivery went on.
     var isUnfinished: Bool { if case .abandoned = outcome { true } else { false } }
   }
 
   struct Row {
     let observer: String
-    /// False for what came before the first hook.
+    /// Whether the row is an observer's; false for what happened before the first hook.
     let isObserver: Bool
-    /// In the order in which they ended; those of one observer may overlap.
+    /// The segments in the order in which they ended; those of one observer may overlap.
     private(set) var segments: [Segment]
-    /// The time of all segments together.
+    /// The total time of all segments.
     private(set) var duration: Duration
     private(set) var isProblem: Bool
 
@@ -48,12 +48,12 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
   }
 
   private let report: LifecycleReport
-  /// From the moment when it was asked for to the end of the last hook.
+  /// The time from the request to the end of the last hook.
   let duration: Duration
-  /// One for each observer, in the order in which their first hooks ended.
+  /// One row for each observer, in the order in which their first hooks ended.
   private(set) var rows: [Row] = []
 
-  /// The time that a termination could take, its exit grace included.
+  /// The time that a termination had, the exit grace included.
   var budget: Duration? { report.span?.budget }
   var problemCount: Int { report.failures.count }
   /// The observer, or the body, whose hooks took the longest.
@@ -88,7 +88,7 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
 
   var description: String { rendered() }
 
-  /// `terminate (SIGTERM from pid 1 uid 0) in 312 ms of 90 s, 1 of 6 hooks failed`.
+  /// The title: `terminate (SIGTERM from pid 1 uid 0) in 312 ms of 90 s, 1 of 6 hooks failed`.
   private var title: String {
     let event = report.span?.event ?? "delivered"
     var title =
@@ -129,12 +129,12 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
     a.isProblem == b.isProblem ? a.duration > b.duration : a.isProblem
   }
 
-  /// Twenty characters for the whole time: `#` a hook, `x` one that went wrong, `>` one that had not ended.
+  /// Twenty characters for the whole time: `#` for a hook, `x` for one with a problem, `>` for one that had not ended.
   private func bar(_ row: Row) -> String {
     let width = 20
     var cells = Array(repeating: Character(" "), count: width)
     func cell(_ time: Duration) -> Int { Int((time / duration * Double(width)).rounded()) }
-    // What went wrong over what went well.
+    // Problems are drawn over successes.
     let segments = row.segments.filter { $0.duration > .zero && duration > .zero }
     for segment in segments.filter({ !$0.isProblem }) + segments.filter(\.isProblem) {
       let first = min(max(0, cell(segment.offset)), width - 1)
@@ -161,7 +161,7 @@ extension LifecycleTimeline.Segment {
     return ("\(type)", "\(type)")
   }
 
-  /// `saved`, `save failed: disk full`, `pause abandoned: did not end`.
+  /// The segment in words: `saved`, `save failed: disk full`, `pause abandoned: did not end`.
   fileprivate var text: String {
     switch outcome {
     case .completed: words.done
@@ -191,7 +191,7 @@ extension LifecycleTimeline.Row {
     self.init(name, isObserver: false, segment)
   }
 
-  /// Everything that it did, what went wrong first. Where one of several things took most of the time, its time.
+  /// All segments in words, problems first, with the time of one that took most of the total.
   fileprivate var text: String {
     let isUnfinished = segments.contains(where: \.isUnfinished)
     let slowest = segments.max { $0.duration < $1.duration }?.duration ?? .zero
@@ -199,7 +199,7 @@ extension LifecycleTimeline.Row {
       !isProblem && slowest >= .milliseconds(10) && slowest.forReading != duration.forReading
     var parts: [String] = []
     for segment in segments.filter(\.isProblem) + segments.filter({ !$0.isProblem }) {
-      // That others were left out follows from a hook that has not ended.
+      // The hooks that were skipped because of one that has not ended are not listed.
       if isUnfinished, case .skipped(.busy) = segment.outcome { continue }
       var part = segment.text
       if saysTime, segment.duration == slowest {
@@ -211,7 +211,7 @@ extension LifecycleTimeline.Row {
     return parts.joined(separator: ", ")
   }
 
-  /// None for an observer that was not called at all.
+  /// The total time; empty for an observer that was not called at all.
   fileprivate var time: String {
     let wasCalled = segments.contains { if case .skipped = $0.outcome { false } else { true } }
     return wasCalled ? duration.forReading : "-"
@@ -223,9 +223,9 @@ extension LifecycleReport.Entry {
 }
 
 extension String {
-  /// On one line, escaped, with at most so many characters: its beginning, or its beginning and its end.
+  /// The text on one line, escaped and cut to a number of characters: its beginning, or its beginning and its end.
   fileprivate func shown(_ limit: Int, keepingEnd: Bool = false) -> String {
-    // Counted in scalars, since a character may be a heap of any number of them.
+    // Counted in scalars, since one character may consist of any number of them.
     if unicodeScalars.count <= limit { return VisibleText.line(self) }
     let room = limit - 3
     let end = keepingEnd ? room / 2 : 0
@@ -235,7 +235,7 @@ extension String {
 }
 
 extension Duration {
-  /// `0.4 ms`, `40 ms`, `1.2 s`, `90 s`: never more than it was.
+  /// The duration for people, rounded down: `0.4 ms`, `40 ms`, `1.2 s`, `90 s`.
   var forReading: String {
     let microseconds = max(0, saturatedNanoseconds) / 1000
     if microseconds < 1000 { return microseconds < 100 ? "0 ms" : "0.\(microseconds / 100) ms" }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// Ticks of a subject's clock: the number of the interval, from 0.
+/// A sequence of ticks of a subject's clock. Its elements are the numbers of the intervals, from 0.
 ///
-/// Throws `CancellationError` when its task is cancelled, so that a loop over it ends with the foreground.
+/// It throws `CancellationError` when its task is cancelled, so that a loop over it ends with the foreground.
 public struct LifecycleTicks: AsyncSequence, Sendable {
   let clock: LifecycleClock
   let interval: Duration
@@ -12,7 +12,7 @@ public struct LifecycleTicks: AsyncSequence, Sendable {
     Iterator(clock: clock, interval: interval, start: clock.now)
   }
 
-  /// Where one loop over the ticks is; each loop begins at 0.
+  /// The iterator of one loop over the ticks; each loop begins at 0.
   public struct Iterator: AsyncIteratorProtocol {
     let clock: LifecycleClock
     let interval: Duration
@@ -28,7 +28,7 @@ public struct LifecycleTicks: AsyncSequence, Sendable {
     public mutating func next() async throws -> Int64? {
       let step = Swift.max(1, interval.saturatedNanoseconds)
       let passed = start.duration(to: clock.now).saturatedNanoseconds / step
-      // On time: the tick that is due, or the one to wait for. Late: the last one that was missed.
+      // On time, it is the tick that is due, or the one to wait for; late, the last one that was missed.
       let tick = Swift.max(next, passed)
       try await clock.sleep(until: start.advanced(by: .nanoseconds(step) * Int(tick)))
       next = tick + 1

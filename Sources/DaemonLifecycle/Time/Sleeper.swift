@@ -3,9 +3,9 @@ import Synchronization
 
 package final class Sleeper: Sendable {
   private enum State {
-    /// Becomes `waiting`, or `ended` when it is cancelled before.
+    /// Not waiting yet. Becomes `waiting`, or `ended` when it is cancelled before.
     case new
-    /// Becomes `ended`.
+    /// Waiting. Becomes `ended`.
     case waiting(CheckedContinuation<Void, any Error>)
     case ended((any Error)?)
   }
@@ -13,7 +13,7 @@ package final class Sleeper: Sendable {
 
   package init() {}
 
-  /// False when it ended before it began.
+  /// Begins to wait. Returns false when the sleep has already ended.
   package func wait(_ continuation: CheckedContinuation<Void, any Error>) -> Bool {
     let ended: (any Error)?? = state.withLock { state in
       if case .ended(let error) = state { return .some(error) }
@@ -27,7 +27,7 @@ package final class Sleeper: Sendable {
 
   package var hasEnded: Bool { state.withLock { if case .ended = $0 { true } else { false } } }
 
-  /// True when it was waiting.
+  /// Ends the sleep. Returns true when it was waiting.
   @discardableResult package func end(throwing error: (any Error)? = nil) -> Bool {
     let continuation: CheckedContinuation<Void, any Error>? = state.withLock { state in
       switch state {

@@ -2,7 +2,7 @@
 import DaemonSystemd
 import Synchronization
 
-/// Where a core takes the time from: the kernel, or a test.
+/// The source of a core's time: the kernel, or a test.
 enum TimeSource: Sendable {
   case monotonic
   case virtual(VirtualTime)
@@ -17,10 +17,10 @@ enum TimeSource: Sendable {
   var isMonotonic: Bool { if case .monotonic = self { true } else { false } }
 }
 
-/// Time that passes only when it is told to.
+/// Virtual time, which passes only when a test advances it.
 final class VirtualTime: Sendable {
   private let nanoseconds = Atomic<Int64>(0)
-  /// Grows while a test moves the clock.
+  /// A number that grows each time a test moves the clock.
   let steps = Atomic<UInt64>(0)
   var now: MonotonicTime { MonotonicTime(nanoseconds: nanoseconds.load(ordering: .acquiring)) }
   func advance(to time: MonotonicTime) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// What the clock has to wake, soonest first; those of one instant in the order added.
+/// The sleeps of a clock, soonest first; those with the same deadline in the order added.
 struct TimerQueue {
   private var timers: [(deadline: MonotonicTime, sleeper: Sleeper)] = []
 

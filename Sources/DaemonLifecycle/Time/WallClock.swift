@@ -3,13 +3,13 @@ import CLinux
 
 /// The time of day, for people.
 enum WallClock {
-  /// `2026-11-21 11:12:03`, in the machine's time zone, as `systemctl status` shows times.
+  /// Returns the time in the machine's time zone, as `systemctl status` shows it: `2026-11-21 11:12:03`.
   static func now() -> String {
     var seconds = time(nil)
     var parts = tm()
     guard localtime_r(&seconds, &parts) != nil else { return "an unknown time" }
     return withUnsafeTemporaryAllocation(of: CChar.self, capacity: 32) { buffer in
-      // Big enough for years of up to 16 digits; the buffer has one owner, this call.
+      // The buffer is big enough for years of up to 16 digits; it belongs to this call alone.
       guard let base = buffer.baseAddress,
         strftime(base, buffer.count, "%Y-%m-%d %H:%M:%S", &parts) > 0
       else { return "an unknown time" }

@@ -2,51 +2,60 @@
 public import DaemonLifecycle
 public import Foundation
 
-/// A notification of the lifecycle that is made of one in a `NotificationCenter`.
+/// A notification of the lifecycle that is made from one of a `NotificationCenter`.
 ///
-///     struct CacheInvalidated: AdoptedNotification {
-///       static let source = NotificationSource<String>.userInfo("region", of: Notification.Name("CacheInvalidated"))
-///       let region: Region
-///       init(adopting name: String) throws { region = try Region(name) }
-///     }
+/// ```swift
+/// struct CacheInvalidated: AdoptedNotification {
+///   static let source = NotificationSource<String>.userInfo("region", of: Notification.Name("CacheInvalidated"))
+///   let region: Region
+///   init(adopting name: String) throws { region = try Region(name) }
+/// }
 ///
-///     let adoption = lifecycle.adopt(CacheInvalidated.self)
-///     let token = lifecycle.observe(CacheInvalidated.self) { cache.drop($0.region) }
+/// let adoption = lifecycle.adopt(CacheInvalidated.self)
+/// let token = lifecycle.observe(CacheInvalidated.self) { cache.drop($0.region) }
+/// ```
 ///
-/// What is adopted can't be bridged: the compiler refuses a type that is a ``BridgedNotification`` too.
+/// An adopted notification can't be bridged: a type that is a ``BridgedNotification`` too does not compile.
 public protocol AdoptedNotification: _DirectedNotification, CustomNotification
 where _Direction == _Inward {
-  /// What the notification carries, as it leaves the poster's thread.
+  /// The content of the notification, as it leaves the poster's thread.
   associatedtype Payload: Sendable
 
-  /// Which notifications are adopted, and where in them the payload is.
+  /// The notifications to adopt, and the place of the payload in them.
   static var source: NotificationSource<Payload> { get }
 
-  /// Makes the lifecycle's notification of the payload. Called in a hook, on a thread of the subject's own, within
+  /// Makes the lifecycle's notification from the payload. It is called in a hook, on a thread of the subject, within
   /// the hook's deadline.
   ///
-  /// - Throws: What is wrong with the payload: it is in the report, and nothing is delivered.
+  /// - Throws: An error about the payload. It is in the report, and nothing is delivered.
   init(adopting payload: Payload) throws
 }
 
 extension LifecycleObservable {
-  /// Delivers what is posted to a `NotificationCenter` as a notification of the lifecycle, as long as the token lives.
+  /// Delivers what is posted to a `NotificationCenter` as a notification of the lifecycle, until the returned token is
+  /// released or cancelled.
   ///
-  ///     let adoption = lifecycle.adopt(CacheInvalidated.self)
+  /// ```swift
+  /// let adoption = lifecycle.adopt(CacheInvalidated.self)
+  /// ```
   ///
-  /// The poster is not kept: on its thread, and perhaps under a lock of its, the payload is taken out, with no code
-  /// of yours, and a `NotificationArrival` is put behind what waits to be delivered. In its turn a hook of the
-  /// adoption decodes the payload, and posts the notification behind what waits by then. So they keep the order in
-  /// which they were posted.
+  /// The poster is not blocked. On its thread, perhaps with its locks held, only the payload is extracted, without
+  /// running custom code, and a `NotificationArrival` is queued. When that is delivered, a hook of the adoption decodes
+  /// the payload and posts the notification. So notifications keep the order in which they were posted.
   ///
-  /// A payload that is missing, of another type, or that `init(adopting:)` throws for, is a failed hook in the
-  /// arrival's report, and in the log:
+  /// A payload that is missing or of another type, or for which `init(adopting:)` throws, is a failed hook in the
+  /// arrival's report and in the log:
   ///
   /// ```text
   /// NotificationAdopter, NotificationArrival<CacheInvalidated>: failed after 0.000 s: CacheInvalidated can't be …
   /// ```
   ///
-  /// Once the termination has begun, nothing is delivered any more, as with `post`. May be called from any thread.
+  /// Once the termination has begun, nothing more is delivered, as with `post`. May be called from any thread.
+  ///
+  /// - Parameters:
+  ///   - type: The type of notification to deliver.
+  ///   - center: The centre to observe. Default: the default centre.
+  /// - Returns: A token that ends the adoption when it is cancelled or released.
   public func adopt<N: AdoptedNotification>(
     _ type: N.Type, from center: NotificationCenter = .default
   ) -> ObservationToken {
@@ -65,11 +74,11 @@ extension LifecycleObservable {
   }
 }
 
-/// Something to adopt has been posted: the delivery in which it is decoded.
+/// The arrival of a notification to adopt: in its delivery the payload is decoded.
 struct NotificationArrival<Adopted: AdoptedNotification>: CustomNotification {
-  /// What the notification carries, or why that can't be adopted.
+  /// The payload, or the reason why it can't be adopted.
   let payload: Result<Adopted.Payload, NotificationAdoptionError>
-  /// Who adopts it: another one may, of another centre.
+  /// The adopter that it is for; there may be others, of other centres.
   let adopter: ObjectIdentifier
   let name: String
 }
@@ -79,7 +88,7 @@ final class NotificationAdopter: Sendable {
 
   init(_ core: LifecycleCore) { self.core = core }
 
-  /// On the poster's thread: does not wait, and runs nothing of the user's.
+  /// Takes a payload on the poster's thread, without blocking and without running user code.
   func take<N: AdoptedNotification>(
     _: N.Type, _ payload: Result<N.Payload, NotificationAdoptionError>, from name: String
   ) {
@@ -88,7 +97,7 @@ final class NotificationAdopter: Sendable {
     post(arrival, from: name)
   }
 
-  /// In a hook.
+  /// Decodes the payload, in a hook.
   func decode<N: AdoptedNotification>(_ arrival: NotificationArrival<N>) throws {
     guard arrival.adopter == ObjectIdentifier(self) else { return }
     post(try N(adopting: arrival.payload.get()), from: arrival.name)

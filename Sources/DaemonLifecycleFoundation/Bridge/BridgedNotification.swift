@@ -2,30 +2,33 @@
 public import DaemonLifecycle
 public import Foundation
 
-/// A notification of the lifecycle that `bridge` posts to a `NotificationCenter` as well: all of the package's, and
-/// yours.
+/// A notification of the lifecycle that `bridge` also posts to a `NotificationCenter`: all notifications of the
+/// package, and custom types that conform.
 ///
-///     struct CacheDropped: BridgedNotification, CustomNotification {
-///       static let name = Notification.Name("CacheDroppedNotification")
-///       let count: Int
-///     }
+/// ```swift
+/// struct CacheDropped: BridgedNotification, CustomNotification {
+///   static let name = Notification.Name("CacheDroppedNotification")
+///   let count: Int
+/// }
 ///
-///     let token = lifecycle.bridge(CacheDropped.self)
-///     …
-///     await lifecycle.post(CacheDropped(count: 3))
+/// let token = lifecycle.bridge(CacheDropped.self)
+/// …
+/// await lifecycle.post(CacheDropped(count: 3))
+/// ```
 ///
-/// It is posted under its name, with the typed value as `object`, and as a `NotificationCenter.AsyncMessage`. What is
-/// bridged can't be adopted: the compiler refuses a type that is an ``AdoptedNotification`` too.
+/// It is posted under its name, with the typed value as `object`, and as a `NotificationCenter.AsyncMessage`. A bridged
+/// notification can't be adopted: a type that is an ``AdoptedNotification`` too does not compile.
 public protocol BridgedNotification: _DirectedNotification, NotificationCenter.AsyncMessage
 where _Direction == _Outward, Subject == LifecycleCore {
-  /// The name under which it is posted; the type's name with `Notification` behind it unless you say otherwise.
+  /// The name under which it is posted. Default: the type's name followed by `Notification`.
   ///
-  /// Not the module and type with a dot between them: Foundation posts the typed message under that name, and on
-  /// Linux an observer of the other kind would end the process. `bridge` stops such a name as a programmer error.
+  /// The name must not be the module and the type with a dot between them: Foundation posts the typed message under
+  /// that name, and on Linux an observer of the other kind would end the process. `bridge` treats such a name as a
+  /// programmer error.
   static var name: Notification.Name { get }
 
-  /// The notification to post for a value. What it says of `name` and `object` is overwritten; give it a `userInfo` for
-  /// observers that don't know the type. Called in the bridge's hook.
+  /// Makes the notification to post for a value. Its `name` and `object` are overwritten; add a `userInfo` for
+  /// observers that don't know the type. It is called in the bridge's hook.
   static func makeNotification(_ message: Self) -> Notification
 }
 
@@ -36,7 +39,7 @@ extension BridgedNotification {
 
   public static func makeNotification(_ message: Self) -> Notification { Notification(name: name) }
 
-  /// The value that a notification of the bridge's carries; `nil` for any other.
+  /// Returns the value in a notification that a bridge has posted; `nil` for any other.
   ///
   /// ```swift
   /// NotificationCenter.default.addObserver(forName: .daemonDidReceivePressure, object: nil, queue: nil) {

@@ -12,10 +12,10 @@ public import DaemonLifecycle
 /// struct Echo: BridgedNotification, CustomNotification, AdoptedNotification { … }   // does not compile
 /// ```
 ///
-/// That is why the two never make a loop. What came in has no way out, as its type is not a bridged one; what went
-/// out is not let in, as its value says what it is, under whatever name somebody posts it. So no chain of bridges has
-/// more than one link, with any number of lifecycles and centres: only your own code can make a second one, by
-/// posting something that it made itself.
+/// Therefore bridges and adoptions can't form a loop. The type of an adopted notification is not a bridged one, so it
+/// is not posted; a bridged value is recognized by its type, under any name, and is not adopted. So a notification
+/// crosses at most once, with any number of lifecycles and centres. Only custom code can send it back, by posting a new
+/// value.
 @_documentation(visibility: internal)
 public protocol _DirectedNotification: LifecycleNotification {
   /// `_Outward` or `_Inward`; the two protocols that refine this one say which.

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Why a notification can't be adopted: it came with no payload, with another one, or from a lifecycle.
+/// The reason why a notification can't be adopted: it has no payload, one of another type, or one from a lifecycle.
 ///
-/// In the report of its `NotificationArrival`. What `init(adopting:)` throws is there as it is.
+/// The error is in the report of the `NotificationArrival`. Errors that `init(adopting:)` throws are there unchanged.
 public enum NotificationAdoptionError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// There is nothing at the place where the payload should be.
+  /// The notification has no value at the payload's place.
   case missing(_ name: String, place: String, expected: String)
-  /// There is something else.
+  /// The value at the payload's place has another type.
   case wrongType(_ name: String, place: String, expected: String, found: String)
-  /// It carries what has crossed between a lifecycle and a centre already, which must not cross again.
+  /// The payload has already crossed between a lifecycle and a centre, and must not cross again.
   case crossesAgain(_ name: String, type: String)
 
   public var description: String {

@@ -3,43 +3,46 @@ public import DaemonLifecycle
 public import Foundation
 
 extension LifecycleObservable {
-  /// The subject of the typed messages that a bridge posts: for `addObserver(of:for:)`, where a process has several
+  /// The subject of the typed messages that a bridge posts, for `addObserver(of:for:)` in a process with several
   /// lifecycles.
   public var messageSubject: LifecycleCore { _core }
 
-  /// Posts what the lifecycle delivers to a `NotificationCenter` as well, as long as the token lives.
+  /// Posts the lifecycle's notifications to a `NotificationCenter`, until the returned token is released or cancelled.
   ///
-  ///     let bridge = lifecycle.bridge()
-  ///     …
-  ///     center.addObserver(forName: .daemonDidEnterBackground, object: nil, queue: nil) { notification in … }
-  ///     let token = center.addObserver(for: DidEnterBackground.self) { message in … }
+  /// ```swift
+  /// let bridge = lifecycle.bridge()
+  /// …
+  /// center.addObserver(forName: .daemonDidEnterBackground, object: nil, queue: nil) { notification in … }
+  /// let token = center.addObserver(for: DidEnterBackground.self) { message in … }
+  /// ```
   ///
-  /// The bridge is an observer like any other, in two parts, and hears last: above all phases on the way up, below
-  /// all on the way down. So nothing is posted before your own hooks have run, and what observers in the centre do is
-  /// in the report, as `NotificationsOnTheWayUp` and `NotificationsOnTheWayDown`. Added late, it posts what late
-  /// observers hear.
+  /// The bridge consists of two observers, which are notified last: one above all phases on the way up, one below all
+  /// phases on the way down. So it posts after all other hooks have run, and the time of the centre's observers is in
+  /// the report, as that of `NotificationsOnTheWayUp` and `NotificationsOnTheWayDown`. Added late, it posts what late
+  /// observers receive.
   ///
-  /// Observers by name run in the hook, one after another, on a thread of the subject's own: never on Swift's
-  /// cooperative pool, and within the hook's deadline. One that blocks longer is given up like any hook, and the
-  /// lifecycle goes on; while it is stuck, that part of the bridge posts nothing but, once, ShouldSaveState. Ask for
-  /// no queue: Foundation blocks the hook until everything in the queue is done, and the main queue may wait for you.
-  /// `LifecycleContext.current` is the hook's context.
+  /// Observers by name run in the hook, one after another, on a thread of the subject: never on Swift's cooperative
+  /// pool, and within the hook's deadline. If one blocks longer, the hook is abandoned and the lifecycle goes on; while
+  /// it is blocked, that part of the bridge posts nothing except ShouldSaveState, once. Pass `nil` as the queue:
+  /// Foundation blocks the hook until all operations in the queue are done, and the main queue may be waiting for the
+  /// hook. `LifecycleContext.current` is the hook's context.
   ///
-  /// What holds for a hook holds for the bridge: at the launch, one that is given up ends the daemon, unless
-  /// `terminatesWhenLaunchFails` is false, and at the end it shows in the exit's code.
+  /// The bridge is treated as any hook: one that is abandoned in the launch ends the daemon, unless
+  /// `terminatesWhenLaunchFails` is false, and one that is abandoned in the termination affects the exit's code.
   ///
-  /// Typed observers run later, on the cooperative pool, in no order; nobody waits for them. They are no place to save.
+  /// Typed observers run later, on the cooperative pool, in no particular order, and the delivery does not wait for
+  /// them. Do not save in them.
   ///
-  /// CheckHealth is not posted: it is a question, and a slow answer from anywhere would withhold the watchdog's ping.
-  /// If that is what you want, say `bridge(CheckHealth.self)`. Each token posts: two bridges to one centre post
-  /// twice.
+  /// CheckHealth is not posted, since a slow observer would prevent the watchdog's ping; `bridge(CheckHealth.self)`
+  /// posts it. Two bridges to the same centre post twice.
   ///
   /// - Parameters:
-  ///   - center: Where to post; may be called from any thread.
+  ///   - center: The centre to post to. Default: the default centre.
   ///   - typed: Whether to post the typed value too, for `addObserver(of:for:using:)` and `messages(of:for:)`, and not
-  ///     only a `Notification` with it as `object`, for `addObserver(forName:object:queue:using:)`.
+  ///     only a `Notification` with it as `object`, for `addObserver(forName:object:queue:using:)`. Default true.
+  /// - Returns: A token that ends the bridge when it is cancelled or released.
   /// - Warning: With the Foundation of Swift 6.3 on Linux, a typed message ends the process ("Could not cast value")
-  ///   when the same centre has an observer for *every* name (`forName: nil`): say `typed: false` where there is one.
+  ///   when the same centre has an observer for *every* name (`forName: nil`): pass `typed: false` where there is one.
   public func bridge(
     to center: NotificationCenter = .default, typed: Bool = true
   ) -> ObservationToken {
@@ -59,19 +62,27 @@ extension LifecycleObservable {
     func hook<N: BridgedNotification>(_ type: N.Type) -> Hook {
       .closure(for: type, owner: Part.self) { part, notification in part.poster.post(notification) }
     }
-    // The health check is a question.
+    // CheckHealth is not posted: see above.
     let kinds = NotificationKind.allCases.filter {
       $0.row.direction == direction && $0 != .checkHealth
     }
     core.add(closures: kinds.map { hook($0.bridged.type) }, owner: part, phase: phase)
   }
 
-  /// Posts notifications of one type to a `NotificationCenter` as well, as long as the token lives: your own type, or
-  /// CheckHealth.
+  /// Posts notifications of one type to a `NotificationCenter`, until the returned token is released or cancelled: a
+  /// custom type, or CheckHealth.
   ///
-  ///     let token = lifecycle.bridge(CacheDropped.self)
+  /// ```swift
+  /// let token = lifecycle.bridge(CacheDropped.self)
+  /// ```
   ///
-  /// As `bridge(to:typed:)`. Each token posts: a type that is bridged twice is posted twice.
+  /// Otherwise it works as `bridge(to:typed:)`. A type that is bridged twice is posted twice.
+  ///
+  /// - Parameters:
+  ///   - type: The type of notification to post.
+  ///   - center: The centre to post to. Default: the default centre.
+  ///   - typed: Whether to post the typed value too. Default true.
+  /// - Returns: A token that ends the bridge when it is cancelled or released.
   ///
   /// - Precondition: The type's `name` is not the one that Foundation gives to typed messages; see
   ///   ``BridgedNotification/name``.
@@ -98,7 +109,7 @@ extension LifecyclePhase {
   static let afterAllOnTheWayDown = LifecyclePhase(order: .min)
 }
 
-/// What reports call a bridge, or a part of one.
+/// A part of a bridge, under the name that reports have for it.
 private protocol BridgePart: AnyObject, Sendable {
   var poster: NotificationPoster { get }
 }

@@ -2,45 +2,45 @@
 public import DaemonLifecycle
 public import Foundation
 
-// What the package's notifications are called in a `NotificationCenter`.
+// The names of the package's notifications in a `NotificationCenter`.
 
 // MARK: Names
 
 extension Notification.Name {
-  /// A bridge's post of `DidFinishLaunching`, which is the notification's `object`.
+  /// The name of `DidFinishLaunching`, which a bridge posts with the typed value as `object`.
   public static let daemonDidFinishLaunching = Notification.Name(
     "DaemonDidFinishLaunchingNotification")
 
-  /// A bridge's post of `WillEnterForeground`, which is the notification's `object`.
+  /// The name of `WillEnterForeground`, which a bridge posts with the typed value as `object`.
   public static let daemonWillEnterForeground = Notification.Name(
     "DaemonWillEnterForegroundNotification")
 
-  /// A bridge's post of `DidEnterBackground`, which is the notification's `object`.
+  /// The name of `DidEnterBackground`, which a bridge posts with the typed value as `object`.
   public static let daemonDidEnterBackground = Notification.Name(
     "DaemonDidEnterBackgroundNotification")
 
-  /// A bridge's post of `ShouldSaveState`, which is the notification's `object`.
+  /// The name of `ShouldSaveState`, which a bridge posts with the typed value as `object`.
   public static let daemonShouldSaveState = Notification.Name("DaemonShouldSaveStateNotification")
 
-  /// A bridge's post of `ShouldReload`, which is the notification's `object`.
+  /// The name of `ShouldReload`, which a bridge posts with the typed value as `object`.
   public static let daemonShouldReload = Notification.Name("DaemonShouldReloadNotification")
 
-  /// A bridge's post of `WillSuspend`, which is the notification's `object`.
+  /// The name of `WillSuspend`, which a bridge posts with the typed value as `object`.
   public static let daemonWillSuspend = Notification.Name("DaemonWillSuspendNotification")
 
-  /// A bridge's post of `DidResume`, which is the notification's `object`.
+  /// The name of `DidResume`, which a bridge posts with the typed value as `object`.
   public static let daemonDidResume = Notification.Name("DaemonDidResumeNotification")
 
-  /// A bridge's post of `DidReceivePressure`, which is the notification's `object`.
+  /// The name of `DidReceivePressure`, which a bridge posts with the typed value as `object`.
   public static let daemonDidReceivePressure = Notification.Name(
     "DaemonDidReceivePressureNotification")
 
-  /// A bridge's post of `CheckHealth`, which is the notification's `object`.
+  /// The name of `CheckHealth`, which a bridge posts with the typed value as `object`.
   ///
-  /// Only by `bridge(CheckHealth.self)`: see there.
+  /// Only `bridge(CheckHealth.self)` posts it.
   public static let daemonCheckHealth = Notification.Name("DaemonCheckHealthNotification")
 
-  /// A bridge's post of `WillTerminate`, which is the notification's `object`.
+  /// The name of `WillTerminate`, which a bridge posts with the typed value as `object`.
   public static let daemonWillTerminate = Notification.Name("DaemonWillTerminateNotification")
 }
 

@@ -1,41 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 public import Foundation
 
-/// Which notifications of a `NotificationCenter` are adopted, and where in them the payload is.
+/// A description of the notifications to adopt from a `NotificationCenter`, and of the place of the payload in them.
 ///
-///     NotificationSource<Int>.object(of: Notification.Name("LimitChanged"))
-///     NotificationSource<String>.userInfo("region", of: Notification.Name("CacheInvalidated"))
-///     NotificationSource.userInfo(("path", URL.self), ("size", Int.self), of: Notification.Name("FileGrew"))
-///     NotificationSource<Void>.name(Notification.Name("ClockChanged"))
-///     NotificationSource<LimitMessage>.message
+/// ```swift
+/// NotificationSource<Int>.object(of: Notification.Name("LimitChanged"))
+/// NotificationSource<String>.userInfo("region", of: Notification.Name("CacheInvalidated"))
+/// NotificationSource.userInfo(("path", URL.self), ("size", Int.self), of: Notification.Name("FileGrew"))
+/// NotificationSource<Void>.name(Notification.Name("ClockChanged"))
+/// NotificationSource<LimitMessage>.message
+/// ```
 ///
-/// It says where the payload is, and has no closure of yours: what a poster does while it holds a lock of its own
-/// runs no code that could ask for that lock. What is not `Sendable` stays with the poster.
+/// It has no custom closure, so no custom code runs on the poster's thread, which may hold locks. Values that are not
+/// `Sendable` stay on that thread.
 public struct NotificationSource<Payload: Sendable>: Sendable {
   typealias Handler = @Sendable (Result<Payload, NotificationAdoptionError>) -> Void
 
   /// The notification's name, or the message's type.
   let name: String
-  /// Begins to observe; the result ends that.
+  /// Begins to observe; the closure that it returns ends that.
   let observe: @Sendable (NotificationCenter, @escaping Handler) -> @Sendable () -> Void
 
   // MARK: By name
 
-  /// Notifications whose `object` is the payload.
+  /// A source of notifications whose `object` is the payload.
   public static func object(of name: Notification.Name) -> Self {
     Self(name) { notification throws(NotificationAdoptionError) in
       try value(notification.object, "object", name)
     }
   }
 
-  /// Notifications whose `userInfo` has the payload under a key.
+  /// A source of notifications whose `userInfo` has the payload under a key.
+  ///
+  /// - Parameters:
+  ///   - key: The key of the payload.
+  ///   - name: The notifications' name.
   public static func userInfo(_ key: String, of name: Notification.Name) -> Self {
     Self(name) { notification throws(NotificationAdoptionError) in
       try value(notification.userInfo?[key], "userInfo[\"\(key)\"]", name)
     }
   }
 
-  /// Notifications whose `userInfo` has values under several keys: the payload is a tuple of them.
+  /// A source of notifications whose `userInfo` has values under several keys: the payload is a tuple of them.
+  ///
+  /// - Parameters:
+  ///   - key: The keys and the types of their values.
+  ///   - name: The notifications' name.
   public static func userInfo<each Value: Sendable>(
     _ key: repeat (String, (each Value).Type), of name: Notification.Name
   ) -> Self where Payload == (repeat each Value) {
@@ -47,7 +57,7 @@ public struct NotificationSource<Payload: Sendable>: Sendable {
     }
   }
 
-  /// Notifications that say all by their name.
+  /// A source of notifications without a payload.
   public static func name(_ name: Notification.Name) -> Self where Payload == Void {
     Self(name) { _ throws(NotificationAdoptionError) in }
   }
@@ -65,7 +75,7 @@ public struct NotificationSource<Payload: Sendable>: Sendable {
             return try payload(notification)
           })
       }
-      // Right because it is a token that is only handed back, which the centre allows on any thread.
+      // Safe: it is a token that is only handed back, which the centre allows on any thread.
       nonisolated(unsafe) let token = observer
       return { center.removeObserver(token) }
     }
@@ -83,7 +93,8 @@ public struct NotificationSource<Payload: Sendable>: Sendable {
 // MARK: Typed
 
 extension NotificationSource where Payload: NotificationCenter.AsyncMessage {
-  /// Typed messages: the message is the payload. Foundation brings them through Swift's cooperative pool, in no order.
+  /// A source of typed messages, which are the payload. Foundation delivers them on Swift's cooperative pool, in no
+  /// particular order.
   public static var message: Self {
     Self(messagesOf: Payload.self) { center, handle in
       let token = center.addObserver(
@@ -95,7 +106,8 @@ extension NotificationSource where Payload: NotificationCenter.AsyncMessage {
 }
 
 extension NotificationSource where Payload: NotificationCenter.MainActorMessage {
-  /// Typed messages of the main actor: the message is the payload. Taken while the main actor posts them, in order.
+  /// A source of typed messages of the main actor, which are the payload. They are taken when the main actor posts
+  /// them, in order.
   public static var message: Self {
     Self(messagesOf: Payload.self) { center, handle in
       let token = center.addObserver(
@@ -129,7 +141,8 @@ private func checked<Payload>(_ message: Payload) -> Result<Payload, Notificatio
   }
 }
 
-/// By the value, and not by its name or by what is going on: so nothing can be confused about it.
+/// Refuses a value that a lifecycle has posted. It is recognized by the value, not by the name or by what is being
+/// delivered.
 private func refuseOutward(_ value: Any?, _ name: String) throws(NotificationAdoptionError) {
   guard let directed = value as? any _DirectedNotification else { return }
   throw .crossesAgain(name, type: "\(type(of: directed))")

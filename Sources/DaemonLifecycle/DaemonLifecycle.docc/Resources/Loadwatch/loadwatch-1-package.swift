@@ -1,0 +1,11 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let package = Package(
+  name: "loadwatch",
+  dependencies: [.package(path: "../DaemonLifecycle")],
+  targets: [
+    .executableTarget(
+      name: "loadwatch",
+      dependencies: [.product(name: "DaemonLifecycle", package: "DaemonLifecycle")])
+  ])

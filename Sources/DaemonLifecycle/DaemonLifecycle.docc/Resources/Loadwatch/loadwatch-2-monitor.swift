@@ -1,0 +1,27 @@
+import DaemonLifecycle
+import Glibc
+
+actor Monitor {
+  private let lifecycle: any LifecycleObservable
+
+  init(lifecycle: any LifecycleObservable) {
+    self.lifecycle = lifecycle
+  }
+
+  func work() async throws {
+    for try await _ in lifecycle.ticks(every: .seconds(1)) {
+      printLine("load \(loadAverage())")
+    }
+  }
+}
+
+func loadAverage() -> Double {
+  var load = 0.0
+  getloadavg(&load, 1)
+  return (load * 100).rounded() / 100
+}
+
+func printLine(_ line: String) {
+  print(line)
+  fflush(nil)  // at once, where the output is no terminal
+}

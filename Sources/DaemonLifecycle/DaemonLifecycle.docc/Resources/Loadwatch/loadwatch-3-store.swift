@@ -1,0 +1,54 @@
+import DaemonLifecycle
+import DaemonLifecycleCodable
+import Glibc
+
+struct Peak: Codable, Equatable {
+  var samples = 0
+  var highest = 0.0
+}
+
+actor Monitor: ForegroundObserver, BackgroundObserver, StateObserver {
+  private let lifecycle: any LifecycleObservable
+  private let store: CodableStateStore<Peak>?
+  private(set) var peak: Peak
+
+  init(lifecycle: any LifecycleObservable, store: CodableStateStore<Peak>? = nil) throws {
+    self.lifecycle = lifecycle
+    self.store = store
+    peak = try store?.load() ?? Peak()
+    lifecycle.addObserver(self)
+  }
+
+  func work() async throws {
+    for try await _ in lifecycle.ticks(every: .seconds(1)) {
+      let load = loadAverage()
+      peak.samples += 1
+      peak.highest = max(peak.highest, load)
+      printLine("load \(load), sample \(peak.samples), highest \(peak.highest)")
+    }
+  }
+
+  func willEnterForeground(_ notification: WillEnterForeground) {
+    printLine("working: \(notification.cause)")
+  }
+
+  func didEnterBackground(_ notification: DidEnterBackground) {
+    printLine("paused: \(notification.cause)")
+  }
+
+  func shouldSaveState(_ notification: ShouldSaveState) throws {
+    try store?.saveIfChanged(peak)
+    printLine("saved \(peak.samples) samples")
+  }
+}
+
+func loadAverage() -> Double {
+  var load = 0.0
+  getloadavg(&load, 1)
+  return (load * 100).rounded() / 100
+}
+
+func printLine(_ line: String) {
+  print(line)
+  fflush(nil)  // at once, where the output is no terminal
+}

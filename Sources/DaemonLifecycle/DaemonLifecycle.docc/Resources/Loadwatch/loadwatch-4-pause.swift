@@ -1,0 +1,23 @@
+import DaemonLifecycle
+import DaemonLifecycleTesting
+import Testing
+
+@testable import loadwatch
+
+@Test func aPauseStopsTheSamples() async throws {
+  let mock = MockLifecycleSubject()
+  let monitor = try Monitor(lifecycle: mock, read: { 0.5 })
+  let work = Task { try await mock.foreground { try await monitor.work() } }
+
+  try await mock.untilSleeping()
+  await mock.advance(by: .seconds(3))
+  #expect(await monitor.peak.samples == 4)  // one at once, and one each second
+
+  try await mock.send(.sigusr1)
+  await mock.advance(by: .seconds(3))
+  #expect(await monitor.peak.samples == 4)
+
+  try await mock.send(.sigterm)
+  try await work.value
+  #expect(mock.exit?.code == 0)
+}
