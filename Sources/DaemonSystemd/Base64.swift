@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The bytes of a Base64 text (RFC 4648, section 4) as systemd writes and reads it: padded, white space ignored; `nil`
-/// if it is none.
+/// Decodes Base64 (RFC 4648, section 4) as systemd writes and reads it: padded, white space ignored. Returns `nil` for
+/// any other text.
 func decodeBase64(_ text: some Collection<UInt8>) -> [UInt8]? {
   let text = text.filter { $0 != 0x20 && !($0 >= 0x09 && $0 <= 0x0d) }
   let digits = text.prefix { $0 != UInt8(ascii: "=") }
@@ -9,7 +9,7 @@ func decodeBase64(_ text: some Collection<UInt8>) -> [UInt8]? {
   else { return nil }
   var result: [UInt8] = []
   var bits: UInt32 = 0
-  /// How many of the lowest bits are not in the result.
+  /// The number of the lowest bits that are not in the result.
   var left = 0
   for digit in digits {
     guard let value = base64Value(digit) else { return nil }
@@ -17,7 +17,7 @@ func decodeBase64(_ text: some Collection<UInt8>) -> [UInt8]? {
     left = (left + 6) % 8
     if left < 6 { result.append(UInt8(truncatingIfNeeded: bits >> left)) }
   }
-  // The last ones stand for nothing.
+  // The last bits are padding.
   return bits & (1 << left - 1) == 0 ? result : nil
 }
 

@@ -9,7 +9,7 @@ extension UInt8 {
   package var isControl: Bool { self < 0x20 || self == 0x7f }
 }
 
-/// A decimal number of digits alone: no sign, no space, no more than fits. `UInt64(_:)` would take a plus.
+/// Parses a decimal number that consists of digits only and fits its type. `UInt64(_:)` would accept a plus sign.
 package func decimal<Number: FixedWidthInteger>(
   _ text: some Collection<UInt8>, as type: Number.Type = Number.self
 )

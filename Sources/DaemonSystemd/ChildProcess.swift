@@ -1,31 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// Starts child processes that can be stopped.
+/// Functions that start child processes with no signal blocked or ignored, so that they can be stopped.
 ///
-/// A child keeps the signal mask of the thread that starts it, through exec(3). Dispatch and Swift's concurrency block
-/// SIGTERM, SIGHUP, SIGINT and most others in their threads: so a child started from an `async` function does not
-/// hear `kill`, nor systemd's SIGTERM, and lives until SIGKILL. What this process ignores its child ignores too.
-/// A child of ``spawn(_:_:environment:descriptors:)`` begins with nothing blocked and nothing ignored.
+/// A child inherits the signal mask of the thread that starts it, and keeps it through exec(3). Dispatch and Swift's
+/// concurrency block SIGTERM, SIGHUP, SIGINT and most other signals in their threads. So a child that is started from
+/// an `async` function does not receive SIGTERM from `kill` or systemd, and runs until SIGKILL. A child also ignores
+/// the signals that this process ignores. A child of ``spawn(_:_:environment:descriptors:)`` begins with no signal
+/// blocked or ignored.
 public enum ChildProcess {
-  /// Starts a program with no signal blocked and none ignored.
+  /// Starts a program with no signal blocked or ignored.
   ///
   /// ```swift
   /// let pid = try ChildProcess.spawn("/usr/bin/rsync", ["-a", source, target])
   /// ```
   ///
-  /// The child has this process's standard input, output and error and whatever else is not close-on-exec; nothing is
-  /// closed. It is the caller's to wait for it (waitpid(2)).
+  /// The child inherits standard input, output and error and all descriptors that are not close-on-exec. The caller
+  /// must wait for it with waitpid(2).
   ///
   /// - Parameters:
-  ///   - path: The program; it is not searched in `PATH`.
-  ///   - arguments: Without the name of the program, which comes first by itself.
-  ///   - environment: All variables of the child; by default those of this process without what is meant for it alone.
-  ///   - descriptors: Descriptors of this process by their number in the child, as `[1: log.rawValue]`. They may be
-  ///     close-on-exec, and swap numbers.
-  /// - Returns: The child's process id.
-  /// - Throws: `invalidArgument` for a NUL byte or a name of a variable with '='; `system` when it can't be started:
-  ///   ENOENT, EACCES and so on.
+  ///   - path: The program's path; `PATH` is not searched.
+  ///   - arguments: The arguments after the program's name, which is added automatically. Default: none.
+  ///   - environment: All variables of the child. Default `nil`: ``ServiceEnvironment/childEnvironment(adding:)``.
+  ///   - descriptors: Descriptors of this process by their numbers in the child, as in `[1: log.rawValue]`. They may be
+  ///     close-on-exec, and may exchange numbers.
+  /// - Returns: The child's process ID.
+  /// - Throws: `invalidArgument` for a NUL byte or a variable name with '='; `system` when the program can't be started
+  ///   (ENOENT, EACCES and so on).
   public static func spawn(
     _ path: String, _ arguments: [String] = [], environment: [String: String]? = nil,
     descriptors: [Int32: Int32] = [:]
@@ -60,12 +61,13 @@ public enum ChildProcess {
     return pid
   }
 
-  /// Runs `body` with no signal blocked in this thread, for other ways to start a child, as Foundation's `Process`.
+  /// Runs `body` with no signal blocked in this thread, for other ways to start a child, such as Foundation's
+  /// `Process`.
   ///
-  /// It can't undo what this process ignores: a child of `body` ignores it too. Signals whose handler is yours may be
+  /// A child that `body` starts still ignores the signals that this process ignores. Signals with a handler may be
   /// handled in this thread meanwhile.
   ///
-  /// - Throws: What `body` throws.
+  /// - Throws: The error that `body` throws.
   public static func withUnblockedSignals<T, E: Error>(_ body: () throws(E) -> T) throws(E) -> T {
     var none = sigset_t()
     var before = sigset_t()
@@ -88,7 +90,8 @@ public enum ChildProcess {
     posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
   }
 
-  /// Duplicates above all targets, so that no dup2 in the child overwrites what a later one needs.
+  /// Duplicates descriptors to numbers above all targets, so that no dup2 in the child overwrites one that a later dup2
+  /// needs.
   private static func duplicates(
     _ descriptors: [Int32: Int32], _ purpose: String
   ) throws(SystemdError) -> [(copy: Int32, target: Int32)] {
@@ -121,13 +124,13 @@ public enum ChildProcess {
     return lines
   }
 
-  /// An array of C strings that ends with NULL, valid during `body`.
+  /// Calls `body` with an array of C strings that ends with NULL, valid during the call.
   private static func withCStrings(
     _ strings: [String], _ body: ([UnsafeMutablePointer<CChar>?]) -> Int32
   ) -> Int32 {
     let copies = strings.map { strdup($0) }
     defer { for copy in copies { free(copy) } }
-    // Only memory can be lacking: the list must not end early then.
+    // This fails only without memory: the list must not end early then.
     guard copies.allSatisfy({ $0 != nil }) else { return ENOMEM }
     return body(copies + [nil])
   }

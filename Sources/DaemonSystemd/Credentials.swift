@@ -1,31 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// The secrets that the service manager has laid out for this service (`LoadCredential=`, `SetCredential=` and the
-/// like; systemd 247).
+/// The credentials that the service manager provides for this service (`LoadCredential=`, `SetCredential=` and similar
+/// settings; systemd 247).
 ///
 /// ```swift
 /// let credentials = try Credentials(ServiceEnvironment.current)
 /// guard let token = try credentials.string(named: "api-token") else { throw Missing() }
 /// ```
 ///
-/// They lie in a read-only directory of the service's own, in memory that is not swapped. They are read afresh each
-/// time, since systemd 260 can renew them on reload. Source: systemd.exec(5). Safe to use from any thread.
+/// They are in a read-only directory of the service, in memory that is not swapped. They are read from there at each
+/// call, since systemd 260 can renew them on reload. Source: systemd.exec(5). Safe to use from any thread.
 public struct Credentials: Sendable {
-  /// What one credential may have at most, in bytes: systemd's limit for all of a service together.
+  /// The largest size of a credential in bytes: systemd's limit for all credentials of a service together.
   package static let maximumSize = 1024 * 1024
 
-  /// The directory of the credentials, absolute; `nil` without any.
+  /// The absolute path of the directory with the credentials; `nil` when there is none.
   public let directory: String?
 
-  /// The credentials of this environment; none if it names no directory.
+  /// Makes the credentials of an environment; there are none if it names no directory.
   ///
-  /// - Throws: `malformedVariable` when `CREDENTIALS_DIRECTORY` is no absolute path.
+  /// - Throws: `malformedVariable` when `CREDENTIALS_DIRECTORY` is not an absolute path.
   public init(_ environment: ServiceEnvironment) throws(SystemdError) {
     directory = try environment.credentialsDirectory
   }
 
-  /// The credentials in a directory, for tests.
+  /// Makes the credentials of a directory, for tests.
   public init(directory: String?) { self.directory = directory }
 
   /// The names of all credentials, sorted.
@@ -49,10 +49,10 @@ public struct Credentials: Sendable {
     }
   }
 
-  /// The bytes of a credential; `nil` when there is none of this name.
+  /// Returns the bytes of a credential; `nil` when there is none of this name.
   ///
-  /// - Throws: `invalidArgument` for what can't be a name, `system` if it can't be read, `malformedInput` if it is
-  ///   larger than 1 MiB, systemd's limit, or no file.
+  /// - Throws: `invalidArgument` for an invalid name, `system` if it can't be read, `malformedInput` if it is larger
+  ///   than 1 MiB, which is systemd's limit, or not a file.
   public func data(named name: String) throws(SystemdError) -> [UInt8]? {
     guard Credentials.isValid(name) else {
       throw .invalidArgument(
@@ -61,7 +61,7 @@ public struct Credentials: Sendable {
     }
     guard let directory else { return nil }
     let purpose = "read the credential \(name)"
-    // Not blocking: it is to be a file, and opening a FIFO would wait.
+    // Non-blocking: it should be a file, and opening a FIFO would block.
     let number = clinux_open("\(directory)/\(name)", O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard number >= 0 else {
       if clinux_errno() == ENOENT { return nil }
@@ -77,9 +77,9 @@ public struct Credentials: Sendable {
     return bytes
   }
 
-  /// The text of a credential; `nil` when there is none of this name. A line break at its end stays.
+  /// Returns the text of a credential; `nil` when there is none of this name. A line break at its end is kept.
   ///
-  /// - Throws: As ``data(named:)``; also `malformedInput` when it is not UTF-8.
+  /// - Throws: The errors of ``data(named:)``; also `malformedInput` when it is not UTF-8.
   public func string(named name: String) throws(SystemdError) -> String? {
     guard let bytes = try data(named: name) else { return nil }
     guard let text = String(validating: bytes, as: UTF8.self) else {

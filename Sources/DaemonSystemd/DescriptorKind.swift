@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// What the file behind a descriptor is.
+/// The kind of file that a descriptor refers to.
 package struct DescriptorKind: Sendable, Hashable, CustomStringConvertible {
-  /// What it can be required for; `nil` for what nobody asks for: devices, memory that can still be changed and so on.
+  /// The use that it is suitable for; `nil` for other kinds, such as devices and memory that is not sealed.
   let use: DescriptorUse?
-  /// As in "listening unix stream socket".
+  /// The kind in words, as "listening unix stream socket".
   package let description: String
 
   private init(_ use: DescriptorUse?, _ description: String) {
@@ -14,10 +14,10 @@ package struct DescriptorKind: Sendable, Hashable, CustomStringConvertible {
 
   private init(_ use: DescriptorUse) { self.init(use, use.description) }
 
-  /// A file of memory without a name (memfd_create(2)) that nobody can change any more.
+  /// A sealed file of memory (memfd_create(2)), which can't be changed any more.
   static let sealedMemory = DescriptorKind(.memory)
 
-  /// Looks at an open descriptor.
+  /// Determines the kind of an open descriptor.
   package init(of number: Int32) throws(SystemdError) {
     var status = stat()
     guard fstat(number, &status) == 0 else {

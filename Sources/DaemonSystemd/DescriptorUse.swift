@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a daemon requires a descriptor for: a kind, whatever its address family.
+/// The use that a daemon requires a descriptor for, whatever its address family.
 public enum DescriptorUse: Sendable, Hashable, CustomStringConvertible {
-  /// To accept streams from (`ListenStream=`).
+  /// A socket to accept stream connections from (`ListenStream=`).
   case listeningStream
-  /// To accept connections of whole packets from (`ListenSequentialPacket=`).
+  /// A socket to accept connections of packets from (`ListenSequentialPacket=`).
   case listeningPackets
-  /// To talk over: one connection that is a stream.
+  /// A stream connection.
   case stream
-  /// To talk over: one connection of whole packets.
+  /// A connection of packets.
   case packets
-  /// To send and receive datagrams (`ListenDatagram=`).
+  /// A socket to send and receive datagrams (`ListenDatagram=`).
   case datagram
-  /// To read bytes from that nobody changes any more: a sealed file of memory.
+  /// A sealed file of memory, whose bytes can't change.
   case memory
   /// A FIFO or a pipe.
   case fifo
@@ -19,12 +19,12 @@ public enum DescriptorUse: Sendable, Hashable, CustomStringConvertible {
   case file
   /// A directory.
   case directory
-  /// Anything: what it is is for the caller to find out.
+  /// Any descriptor; the caller determines its kind.
   case any
 
   func admits(_ kind: DescriptorKind) -> Bool { self == .any || self == kind.use }
 
-  /// As in "listening stream socket".
+  /// The use in words, as "listening stream socket".
   public var description: String {
     switch self {
     case .listeningStream: "listening stream socket"

@@ -4,7 +4,7 @@ import CLinux
 extension ServiceEnvironment {
   /// The number of the descriptor to write a newline to when the daemon is ready (`NOTIFY_FD`); `nil` without one.
   ///
-  /// The name is this package's. Inits that pass such a descriptor have no variable for it, or let the service's
+  /// This package defines the name. Inits that pass such a descriptor have no variable for it, or let the service's
   /// definition choose the name: dinit's `ready-notification = pipevar:NOTIFY_FD`.
   ///
   /// - Throws: `malformedVariable`.
@@ -20,16 +20,16 @@ extension ServiceEnvironment {
 }
 
 extension OwnedDescriptor {
-  /// Takes over a descriptor that this process was started with, to write readiness to. It is close-on-exec from now on.
+  /// Takes over an inherited descriptor to which readiness is written, and makes it close-on-exec.
   ///
-  /// What is close-on-exec already did not come through execve(2): something in this process has opened it since, or it
-  /// was taken over before. It is left alone.
+  /// A descriptor that is close-on-exec already was not inherited: code of this process opened it, or it was taken over
+  /// before. It is not changed.
   ///
-  /// Nor is one of `LISTEN_FDS`, which ``PassedDescriptors`` owns.
+  /// The same applies to those of `LISTEN_FDS`, which ``PassedDescriptors`` owns.
   ///
   /// - Parameters:
-  ///   - source: Where the number is from, for the error.
-  ///   - environment: What this process was started with.
+  ///   - source: The source of the number, for the error.
+  ///   - environment: The environment that this process was started with.
   /// - Throws: `invalidArgument` for a number that is not such a descriptor.
   package static func takeInherited(
     _ number: Int32, from source: String, in environment: ServiceEnvironment
@@ -40,7 +40,7 @@ extension OwnedDescriptor {
     guard number > 2 else {
       throw unusable("it is a standard stream. Have the init pass another.")
     }
-    // What is malformed there is reported with the variables.
+    // A malformed list is reported with the other variables.
     let passed = (try? environment.passedDescriptorNames.count) ?? 0
     guard number >= 3 + passed else {
       throw unusable("it is one of the \(passed) of LISTEN_FDS. Have the init pass another.")

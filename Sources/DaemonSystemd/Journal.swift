@@ -2,7 +2,7 @@
 import CLinux
 import Synchronization
 
-/// Writes to systemd's journal: structured entries where there is a journal, lines elsewhere.
+/// A writer to systemd's journal: it writes structured entries where there is a journal, else lines on standard error.
 ///
 /// ```swift
 /// let journal = try Journal(.current)
@@ -10,53 +10,52 @@ import Synchronization
 /// journal.write(JournalEntry("Could not save", .error, messageID: saveFailed))
 /// ```
 ///
-/// Entries go over the native protocol only if standard error is the journal's (`JOURNAL_STREAM`); a shell
-/// that redirects it gets lines. The message is all that lines have room for: other fields go over the
-/// native protocol only. In lines, control characters are escaped as ``VisibleText`` says; the native protocol sends
-/// what it is given.
+/// Entries use the native protocol only if standard error goes to the journal (`JOURNAL_STREAM`); if a shell has
+/// redirected it, they are lines. A line contains the message only; other fields are sent over the native protocol
+/// only. In lines, control characters are escaped as by ``VisibleText``; the native protocol sends the message
+/// unchanged.
 ///
-/// Any thread may write. By default no write waits: what the journal does not take at once is dropped,
-/// counted, and said by an entry in front of the next one that gets through. Source: systemd's "Native
+/// Any thread may write. By default no write blocks: an entry that the journal does not accept at once is dropped, and
+/// the next entry that gets through is preceded by one with the number of dropped entries. Source: systemd's "Native
 /// Journal Protocol", sd-daemon(3).
 public final class Journal: Sendable {
   package enum Destination: Sendable, Hashable {
     /// Structured entries to the journal's socket.
     case native
-    /// Lines to standard error, each with its priority as `<N>` in front: standard error is the journal's,
-    /// but its socket can't be reached.
+    /// Lines to standard error, each prefixed with its priority as `<N>`: standard error goes to the journal, but the
+    /// journal's socket can't be reached.
     case prefixed
     /// Lines to standard error, which is a terminal, a file, a pipe or a container's log. Of a message with several
-    /// lines all but the first are indented, so that none looks like an entry of its own.
+    /// lines all but the first are indented, so that none looks like a separate entry.
     case plain
-    /// Nowhere: standard error is not the journal's, and the caller wants no lines then.
+    /// Nowhere: standard error does not go to the journal, and the caller has disabled lines.
     case nothing
   }
 
-  /// The kind of the entry that says how many were dropped; its field DROPPED_ENTRIES has the number.
+  /// The message ID of the entry about dropped entries; its field DROPPED_ENTRIES has their number.
   package static let droppedMessageID = MessageID(known: "0f1fcd4ac4d0457c9a2f8f2ac3cd1ad3")
 
-  /// How entries reach standard error; another thing only in tests.
+  /// The function that writes lines to standard error; tests replace it.
   typealias LineWriter = @Sendable (String) -> Bool
 
   private let identifier: String?
-  /// Nil unless standard error is the journal's.
+  /// The socket; `nil` unless standard error goes to the journal.
   private let socket: JournalSocket?
   private let elsewhere: Destination
   private let writeLine: LineWriter
-  /// Whether the last try to reach the socket failed. Every entry tries anew. Relaxed, as `dropped` is: neither says
-  /// anything of other memory.
+  /// Whether the last attempt to reach the socket failed. Every entry tries again. Relaxed, as `dropped`: neither
+  /// publishes other memory.
   private let isUnreachable: Atomic<Bool>
   private let dropped = Atomic<Int>(0)
 
-  /// Finds out whether standard error is the journal's; sends nothing.
+  /// Makes a writer. It determines whether standard error goes to the journal, and sends nothing.
   ///
   /// - Parameters:
-  ///   - environment: What the service manager has said to this process.
-  ///   - identifier: What the journal shows in front of the message (SYSLOG_IDENTIFIER); `nil`: the name by which the
-  ///     program was started.
-  ///   - linesElsewhere: Whether to write plain lines when standard error is not the journal's.
-  /// - Throws: ``SystemdError/malformedVariable(name:value:reason:)`` if `JOURNAL_STREAM` is not what systemd.exec(5)
-  ///   says.
+  ///   - environment: The environment with the service manager's variables.
+  ///   - identifier: The name that the journal shows in front of the message (SYSLOG_IDENTIFIER). Default `nil`: the
+  ///     program's name.
+  ///   - linesElsewhere: Whether to write plain lines when standard error does not go to the journal. Default true.
+  /// - Throws: ``SystemdError/malformedVariable(name:value:reason:)`` if `JOURNAL_STREAM` is malformed.
   public convenience init(
     _ environment: ServiceEnvironment, identifier: String? = nil, linesElsewhere: Bool = true
   ) throws(SystemdError) {
@@ -65,7 +64,7 @@ public final class Journal: Sendable {
       linesElsewhere: linesElsewhere)
   }
 
-  /// - Parameter stream: What `JOURNAL_STREAM` says; `nil` when it is unset.
+  /// - Parameter stream: The file that `JOURNAL_STREAM` identifies; `nil` when it is unset.
   convenience init(
     stream: FileIdentity?, identifier: String? = Journal.programName, linesElsewhere: Bool = true,
     socketPath: String = "/run/systemd/journal/socket"
@@ -89,8 +88,8 @@ public final class Journal: Sendable {
 
   package static var programName: String { String(cString: clinux_program_name()) }
 
-  /// Where entries go at present: the native socket is tried anew with every entry, so `prefixed` may become
-  /// `native` and the other way round.
+  /// The current destination of entries. The native socket is tried again with every entry, so `prefixed` may become
+  /// `native` and vice versa.
   package var destination: Destination {
     guard socket != nil else { return elsewhere }
     return isUnreachable.load(ordering: .relaxed) ? .prefixed : .native
@@ -103,9 +102,10 @@ public final class Journal: Sendable {
   /// Writes one entry.
   ///
   /// - Parameters:
-  ///   - entry: What is written.
-  ///   - waiting: Whether to wait, without a limit, for a journal that does not keep up. Lines never wait.
-  /// - Returns: Whether it was handed over whole, or nothing was to be written at all.
+  ///   - entry: The entry.
+  ///   - waiting: Whether to wait, without a limit, for a journal that does not keep up. Default false. Lines never
+  ///     wait.
+  /// - Returns: Whether the whole entry was handed over; also true when nothing was to be written.
   @discardableResult
   public func write(_ entry: JournalEntry, waiting: Bool = false) -> Bool {
     if socket == nil, elsewhere == .nothing { return true }
@@ -121,9 +121,13 @@ public final class Journal: Sendable {
     return true
   }
 
-  /// Writes a message; never waits.
+  /// Writes a message, without blocking.
   ///
-  /// - Returns: Whether it was handed over whole, or nothing was to be written at all.
+  /// - Parameters:
+  ///   - message: The message.
+  ///   - priority: Its priority. Default `info`.
+  ///
+  /// - Returns: Whether the whole entry was handed over; also true when nothing was to be written.
   @discardableResult
   public func write(_ message: String, _ priority: JournalPriority = .info) -> Bool {
     write(JournalEntry(message, priority))
@@ -139,7 +143,7 @@ public final class Journal: Sendable {
       isUnreachable.store(false, ordering: .relaxed)
       return false
     case .failed:
-      // Standard error is another way to the same journal: the message gets there without its fields.
+      // Standard error leads to the same journal: the message arrives without its fields.
       isUnreachable.store(true, ordering: .relaxed)
       return writeLine(JournalLines.prefixed(entry))
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The bytes of an entry in the journal's native protocol: `NAME=value\n`, or for values with a newline
-/// `NAME\n`, the length as 64 bits little-endian, the value and `\n`.
+/// The encoding of entries in the journal's native protocol: `NAME=value\n`, or for values with a newline `NAME\n`, the
+/// length in 64 bits, little-endian, the value and `\n`.
 enum JournalEncoding {
-  /// `identifier` becomes SYSLOG_IDENTIFIER unless the entry has one of its own.
+  /// Encodes an entry. `identifier` becomes SYSLOG_IDENTIFIER unless the entry has that field.
   static func bytes(of entry: JournalEntry, identifier: String?) -> [UInt8] {
     let omitted = entry.fields.count - JournalEntry.maximumFields
     let fields = omitted > 0 ? entry.fields[..<JournalEntry.maximumFields] : entry.fields[...]

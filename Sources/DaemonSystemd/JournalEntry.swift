@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One entry for the journal: a message, its priority, and fields.
+/// An entry for the journal: a message, its priority, and fields.
 ///
 /// ```swift
 /// var entry = JournalEntry("Could not reach \(host)", .error)
@@ -8,26 +8,26 @@
 /// journal.write(entry)
 /// ```
 ///
-/// A plain value. Source: systemd.journal-fields(7).
+/// Source: systemd.journal-fields(7).
 public struct JournalEntry: Sendable, Hashable {
-  /// What people read; it may have several lines.
+  /// The text that people read. It may have several lines.
   public var message: String
-  /// How urgent it is; `info` unless said.
+  /// The priority. Default `info`.
   public var priority: JournalPriority
-  /// The kind of message this is.
+  /// The identifier of the kind of message.
   public var messageID: MessageID?
-  /// In the order in which they are sent; names may repeat.
+  /// The fields in the order in which they are sent; names may repeat.
   package var fields: [JournalField] = []
 
-  /// How many fields are sent at most: the journal drops entries with more than 1024 whole.
+  /// The largest number of fields that are sent. The journal drops entries with more than 1024.
   static let maximumFields = 1000
 
-  /// An entry with a message; fields may be added to it.
+  /// Makes an entry with a message; fields may be added to it.
   ///
   /// - Parameters:
-  ///   - message: What people read.
-  ///   - priority: How urgent it is.
-  ///   - messageID: The kind of message this is.
+  ///   - message: The text that people read.
+  ///   - priority: The priority. Default `info`.
+  ///   - messageID: The identifier of the kind of message.
   public init(
     _ message: String, _ priority: JournalPriority = .info, messageID: MessageID? = nil
   ) {
@@ -44,26 +44,35 @@ public struct JournalEntry: Sendable, Hashable {
     self.fields = fields
   }
 
-  /// Adds a field of text; an entry may have several of one name.
+  /// Adds a field with a text. An entry may have several fields of one name.
   ///
-  /// Of more than 1000 fields the rest is left out, and the entry says how many in its field `FIELDS_OMITTED`.
+  /// At most 1000 fields are sent; the field `FIELDS_OMITTED` has the number of omitted ones.
   ///
   /// - Parameters:
-  ///   - name: 1 to 64 of A–Z, 0–9 and _, beginning with a letter.
+  ///   - name: 1 to 64 characters of A–Z, 0–9 and _, beginning with a letter.
   ///   - value: Any text, newlines included.
   /// - Throws: ``SystemdError/invalidArgument(_:)`` for a name that the journal would drop.
   public mutating func add(_ name: String, _ value: String) throws(SystemdError) {
     fields.append(try JournalField(name, value))
   }
 
-  /// Adds a field of any bytes, otherwise as ``add(_:_:)``.
+  /// Adds a field with arbitrary bytes. Otherwise it works as ``add(_:_:)``.
+  ///
+  /// - Parameters:
+  ///   - name: 1 to 64 characters of A–Z, 0–9 and _, beginning with a letter.
+  ///   - bytes: The value.
   ///
   /// - Throws: ``SystemdError/invalidArgument(_:)`` for a name that the journal would drop.
   public mutating func add(_ name: String, bytes: [UInt8]) throws(SystemdError) {
     fields.append(try JournalField(name, bytes: bytes))
   }
 
-  /// Adds where in the code the entry was made: CODE_FILE, CODE_LINE and CODE_FUNC.
+  /// Adds the place in the source as the fields CODE_FILE, CODE_LINE and CODE_FUNC.
+  ///
+  /// - Parameters:
+  ///   - file: The file. Default: the caller's.
+  ///   - line: The line. Default: the caller's.
+  ///   - function: The function. Default: the caller's.
   public mutating func addSource(
     file: String = #fileID, line: Int = #line, function: String = #function
   ) {

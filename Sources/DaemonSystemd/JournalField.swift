@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One named value of a journal entry.
+/// A field of a journal entry: a name and a value.
 ///
 /// A value may hold any bytes, newlines and NUL included. An entry may have several fields of one name.
 /// Source: systemd's "Native Journal Protocol", systemd.journal-fields(7).
 package struct JournalField: Sendable, Hashable {
-  /// 1 to 64 of A–Z, 0–9 and _, beginning with a letter.
+  /// The name: 1 to 64 characters of A–Z, 0–9 and _, beginning with a letter.
   package let name: String
   package let value: [UInt8]
 
-  /// Throws ``SystemdError/invalidArgument(_:)`` for a name that the journal would drop.
+  /// Makes a field. Throws ``SystemdError/invalidArgument(_:)`` for a name that the journal would drop.
   package init(_ name: String, bytes: [UInt8]) throws(SystemdError) {
     if let reason = Self.objection(to: name) {
       throw .invalidArgument("The journal field name \"\(name)\" \(reason).")
@@ -21,7 +21,7 @@ package struct JournalField: Sendable, Hashable {
     try self.init(name, bytes: Array(value.utf8))
   }
 
-  /// For names that are literals in this package.
+  /// Makes a field whose name is a literal in this package.
   package init(known name: StaticString, _ value: String) {
     self.name = name.description
     self.value = Array(value.utf8)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/// An entry as lines for standard error.
+/// The rendering of an entry as lines for standard error.
 ///
-/// The journal takes a newline and a NUL for the end of a line. Each line gets the prefix, so that no text
-/// from outside can pretend to be a line of another priority. Where there are no prefixes, every line but the first is
-/// indented, so that none can pretend to be another entry. Control characters are escaped.
+/// A newline or a NUL ends a line in the journal. Each line has the prefix, so that no text from outside can fake a
+/// line of another priority. Without prefixes, all lines but the first are indented, so that none can fake another
+/// entry. Control characters are escaped.
 enum JournalLines {
-  /// `<N>` and the line, for each line; without a newline at the end.
+  /// Each line of the message with the prefix `<N>`; without a newline at the end.
   static func prefixed(_ entry: JournalEntry) -> String {
     lines(of: entry.message).map { "<\(entry.priority.level)>\($0)" }.joined(separator: "\n")
   }

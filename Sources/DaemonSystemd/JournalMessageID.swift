@@ -6,12 +6,13 @@
 /// // journalctl MESSAGE_ID=5c3c1d2f8a0e4b6f9d7e6a5b4c3d2e1f
 /// ```
 ///
-/// Make one per kind with `systemd-id128 new`, and never change it. Source: systemd.journal-fields(7).
+/// Create one for each kind of message with `systemd-id128 new`, and never change it. Source:
+/// systemd.journal-fields(7).
 public struct MessageID: Sendable, Hashable, CustomStringConvertible {
   /// The identifier: 32 lower-case hexadecimal digits.
   public let description: String
 
-  /// Checks an identifier; upper case is made lower.
+  /// Makes an identifier from its text; upper case becomes lower case.
   ///
   /// - Parameter text: 32 hexadecimal digits.
   /// - Throws: ``SystemdError/invalidArgument(_:)`` for anything else.
@@ -24,6 +25,6 @@ public struct MessageID: Sendable, Hashable, CustomStringConvertible {
     description = text.lowercased()
   }
 
-  /// For identifiers that are literals in this package.
+  /// Makes an identifier that is a literal in this package.
   package init(known text: StaticString) { description = text.description }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How urgent a journal entry is: the levels of syslog(3), the lowest number the most urgent.
+/// The priority of a journal entry: a level of syslog(3), of which 0 is the most urgent.
 ///
 /// ```swift
 /// journal.write("Disk almost full", .warning)
@@ -7,21 +7,21 @@
 ///
 /// Source: sd-daemon(3), systemd.journal-fields(7).
 public enum JournalPriority: Sendable {
-  /// 0: the system is unusable. The journal shows it on every terminal.
+  /// Level 0: the system is unusable. The journal shows the message on every terminal.
   case emergency
-  /// 1: something must be done at once.
+  /// Level 1: immediate action is required.
   case alert
-  /// 2: a critical condition.
+  /// Level 2: a critical condition.
   case critical
-  /// 3: an error.
+  /// Level 3: an error.
   case error
-  /// 4: a warning.
+  /// Level 4: a warning.
   case warning
-  /// 5: normal, and worth knowing.
+  /// Level 5: a normal but significant event.
   case notice
-  /// 6: information; what a line without a prefix counts as.
+  /// Level 6: information. A line without a prefix has this level.
   case info
-  /// 7: for those who debug.
+  /// Level 7: information for debugging.
   case debug
 
   package var level: Int {

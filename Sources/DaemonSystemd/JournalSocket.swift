@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// The way to the journal's native socket.
+/// The connection to the journal's native socket.
 ///
-/// It is not connected: each datagram names the path, so a journal that was stopped and started is found
-/// again. Any thread may send; one call of the kernel is one entry.
+/// The socket is not connected: each datagram names the path, so a restarted journal is found again. Any thread may
+/// send; one system call sends one entry.
 final class JournalSocket: Sendable {
   enum Outcome: Equatable {
     case taken
-    /// The journal does not keep up, and the caller would have to wait.
+    /// The journal does not keep up, so the caller would have to wait.
     case full
-    /// No journal there, or it can't have this entry.
+    /// There is no journal, or it can't accept this entry.
     case failed
   }
 
   private let path: String
-  /// Nil when the process has no descriptor to spare.
+  /// The descriptor; `nil` when the process had none left.
   private let descriptor: Int32?
 
   init(path: String, bufferSize: Int32 = 8 << 20) {
@@ -35,7 +35,7 @@ final class JournalSocket: Sendable {
     let count = path.utf8.count
     var failure = clinux_journal_send(
       descriptor, path, count, bytes, bytes.count, -1, waiting)
-    // EAGAIN: perhaps only our own buffer is full, and a datagram without payload still fits.
+    // EAGAIN: perhaps only this socket's buffer is full, and a datagram without payload still fits.
     if [EMSGSIZE, ENOBUFS, EAGAIN].contains(failure) {
       guard let file = try? OwnedDescriptor.memory(named: "journal-entry", bytes) else {
         return .failed

@@ -3,15 +3,15 @@ import CLinux
 
 /// A datagram socket that stays open, so that a process without descriptors can send.
 ///
-/// Programs close numbers that are not theirs: closefrom(3) in a library, a second close(2) in a bug. What is sent here
-/// must then not go into the file that has got the number, a client's connection for instance. So each use looks first
-/// whether the number still leads to this socket; between that look and the use a race remains, which only such a
-/// mistake can lose.
+/// Programs sometimes close descriptors by mistake: with closefrom(3) in a library, or with a second close(2). A
+/// message must then not be written to the file that reuses the number, such as a client's connection. So each use
+/// first checks that the number still refers to this socket. A race remains between the check and the use, which only
+/// such a mistake can lose.
 final class KeptSocket: Sendable {
   let number: Int32
   private let identity: FileIdentity
 
-  /// Not connected yet, non-blocking and close-on-exec.
+  /// Makes a socket that is not connected yet, non-blocking and close-on-exec.
   init(family: Int32, purpose: String) throws(SystemdError) {
     let number = socket(
       family, CLINUX_SOCK_DGRAM | CLINUX_SOCK_CLOEXEC | CLINUX_SOCK_NONBLOCK, 0)
@@ -25,7 +25,7 @@ final class KeptSocket: Sendable {
     self.identity = identity
   }
 
-  /// Whether the number still leads to this socket. No two sockets of a machine have one inode.
+  /// Whether the number still refers to this socket. No two sockets of a machine have the same inode.
   var isOurs: Bool { FileIdentity(of: number) == identity }
 
   deinit { if isOurs { _ = close(number) } }

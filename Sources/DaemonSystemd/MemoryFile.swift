@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-// Bytes that travel as a descriptor: a file of memory without a name, which nobody can change any more
-// (memfd_create(2), F_ADD_SEALS of fcntl(2)).
+// Bytes that are passed as a descriptor: a sealed file of memory, which can't be changed any more (memfd_create(2),
+// F_ADD_SEALS of fcntl(2)).
 extension OwnedDescriptor {
-  /// The most that ``memoryBytes(limit:)`` reads unless told otherwise: 64 MiB.
+  /// The default limit of ``memoryBytes(limit:)``: 64 MiB.
   public static var memoryLimit: Int { 64 << 20 }
 
-  /// Makes a sealed file of memory with exactly these bytes.
+  /// Makes a sealed file of memory with the given bytes.
   ///
   /// ```swift
   /// let state = try OwnedDescriptor.memory(named: "state", bytes)
   /// try DescriptorStore(.current).store(state.rawValue, named: "state", polled: false)
   /// ```
   ///
-  /// It is memory, not disk: it lives as long as somebody has it open, the service manager for instance, and is gone
-  /// with the machine. Whoever gets it may rely on it staying as it is. Close-on-exec.
+  /// The file is in memory, not on disk: it exists as long as a process, such as the service manager, has it open. A
+  /// receiver can rely on its not being changed. The descriptor is close-on-exec.
   ///
   /// - Parameters:
-  ///   - name: What `/proc/PID/fd` shows: at most 249 bytes without NUL. No two need differ.
-  ///   - bytes: All of it; may be empty.
+  ///   - name: The name that `/proc/PID/fd` shows: at most 249 bytes without NUL. It need not be unique.
+  ///   - bytes: The whole content; may be empty.
   /// - Throws: `invalidArgument` for the name, `system` when the kernel has no memory or no descriptor left.
   public static func memory(
     named name: String, _ bytes: [UInt8]
@@ -33,7 +33,7 @@ extension OwnedDescriptor {
     return memory
   }
 
-  /// An empty file of memory, to be filled and sealed later.
+  /// Makes an empty file of memory, to be filled and sealed later.
   static func emptyMemory(named name: String) throws(SystemdError) -> OwnedDescriptor {
     let number = clinux_memfd(name)
     guard number >= 0 else {
@@ -42,21 +42,20 @@ extension OwnedDescriptor {
     return OwnedDescriptor(owning: number)
   }
 
-  /// Puts bytes into a file of `emptyMemory(named:)` and seals it.
+  /// Writes bytes to a file of `emptyMemory(named:)` and seals it.
   func fillAndSeal(_ bytes: [UInt8]) throws(SystemdError) {
     guard clinux_fill_and_seal(rawValue, bytes, bytes.count) == 0 else {
       throw .system("make a memory file of \(bytes.count) bytes", errno: clinux_errno())
     }
   }
 
-  /// Everything in a sealed file of memory.
+  /// Reads the whole content of a sealed file of memory.
   ///
-  /// One that is not sealed is refused, since its maker could change it while, and after, it is read. The descriptor's
-  /// position is neither used nor moved.
+  /// A file that is not sealed is refused, since its creator could change it during and after the read. The
+  /// descriptor's position is neither used nor changed.
   ///
-  /// - Parameter limit: How many bytes there may be at most, so that a peer can't fill our memory.
-  /// - Throws: `malformedInput` when it is anything else than a sealed file of memory, or longer than the limit;
-  ///   `system`.
+  /// - Parameter limit: The largest size to read, so that a peer can't exhaust this process's memory. Default 64 MiB.
+  /// - Throws: `malformedInput` when it is not a sealed file of memory, or longer than the limit; `system`.
   public func memoryBytes(limit: Int = memoryLimit) throws(SystemdError) -> [UInt8] {
     let kind = try DescriptorKind(of: rawValue)
     guard kind == .sealedMemory else {
@@ -67,7 +66,7 @@ extension OwnedDescriptor {
     guard fstat(rawValue, &status) == 0 else {
       throw .system("look at file descriptor \(rawValue)", errno: clinux_errno())
     }
-    // Sealed, so it stays as long as it is.
+    // It is sealed, so its size can't change.
     let size = Int(status.st_size)
     guard size <= limit else {
       throw .malformedInput(

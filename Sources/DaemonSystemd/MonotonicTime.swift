@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// A point in time: nanoseconds of `CLOCK_MONOTONIC`, the clock that timerfd, sd-bus, systemd's timers and every
-/// deadline here share. In a virtual clock the same type counts virtual nanoseconds.
+/// A point in time in nanoseconds of `CLOCK_MONOTONIC`, the clock of timerfd, sd-bus, systemd's timers and every
+/// deadline of this package. A virtual clock counts virtual nanoseconds in the same type.
 ///
 /// `@usableFromInline`: without it the compiler inlines none of the members into other modules, `@inlinable` or not.
 @usableFromInline @frozen package struct MonotonicTime: Comparable, Hashable, Sendable {
@@ -20,7 +20,7 @@ import CLinux
     return MonotonicTime(nanoseconds: Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec))
   }
 
-  /// The point in time after `timeout`; one that is negative has passed.
+  /// Returns the time `timeout` from now; in the past if it is negative.
   package static func after(_ timeout: Duration) -> MonotonicTime { now().advanced(by: timeout) }
 
   @inlinable @inline(__always) package static func < (a: MonotonicTime, b: MonotonicTime) -> Bool {
@@ -30,12 +30,12 @@ import CLinux
     a.nanoseconds <= b.nanoseconds
   }
 
-  /// Saturates: a deadline of `Duration.seconds(.max)` is the distant future, not a trap.
+  /// Adds a duration. The result saturates: `Duration.seconds(.max)` gives the distant future, not a trap.
   @inlinable @inline(__always) package func advanced(by duration: Duration) -> MonotonicTime {
     advanced(byNanoseconds: duration.saturatedNanoseconds)
   }
 
-  /// Saturates. For what is reckoned often: a `Duration` takes a division of 128 bits.
+  /// Adds nanoseconds; the result saturates. It is for frequent use, since a `Duration` requires a 128-bit division.
   @inlinable @inline(__always) package func advanced(byNanoseconds duration: Int64) -> MonotonicTime
   {
     let (sum, overflow) = nanoseconds.addingReportingOverflow(duration)
@@ -50,10 +50,10 @@ import CLinux
 
   // MARK: As systems count
 
-  /// As sd-bus and `MONOTONIC_USEC=` have it.
+  /// The time in microseconds, as sd-bus and `MONOTONIC_USEC=` count it.
   package var microseconds: UInt64 { UInt64(max(0, nanoseconds)) / 1000 }
 
-  /// The time at this count of microseconds; the distant future where it does not fit.
+  /// Makes a time from microseconds; the distant future where it does not fit.
   package init(microseconds: UInt64) {
     self.init(
       nanoseconds: microseconds > UInt64(Int64.max) / 1000 ? .max : Int64(microseconds) * 1000)
@@ -61,14 +61,14 @@ import CLinux
 
   // MARK: As a deadline
 
-  /// What is left of it for poll(2): rounded up, so that it does not spin through the last millisecond; 0 once it has
-  /// passed.
+  /// The time that is left in milliseconds, for poll(2). It is rounded up, so that the caller does not spin through the
+  /// last millisecond; 0 once the time has passed.
   package var milliseconds: Int32 {
     let left = max(.zero, MonotonicTime.now().duration(to: self)).saturatedNanoseconds
     return Int32(clamping: left / 1_000_000 + (left % 1_000_000 > 0 ? 1 : 0))
   }
 
-  /// Waits until one of `events` (or an error or a hang-up) is there: what is, or 0 when the time is over.
+  /// Waits until one of `events`, an error or a hang-up occurs. Returns the events, or 0 when the time is over.
   package func wait(for descriptor: Int32, events: Int32, purpose: String) throws(SystemdError)
     -> Int32
   {
@@ -87,7 +87,7 @@ import CLinux
 }
 
 extension Duration {
-  /// Whole nanoseconds, clamped to what fits: about 292 years either way.
+  /// The duration in whole nanoseconds, clamped to the range of 64 bits: about ±292 years.
   @inlinable @inline(__always) package var saturatedNanoseconds: Int64 {
     let (seconds, attoseconds) = components
     let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Where notifications go: what `NOTIFY_SOCKET` says.
+/// The address of notifications, as in `NOTIFY_SOCKET`.
 enum NotifyAddress: Sendable, Hashable {
   case path(String)
-  /// A socket without a file; the name without its '@'.
+  /// An abstract socket; the name is without its '@'.
   case abstract(String)
 
-  /// - Throws: `malformedVariable` for what is none.
+  /// - Throws: `malformedVariable` for a text that is no address.
   init(_ text: String) throws(SystemdError) {
     func malformed(_ reason: String) -> SystemdError {
       .malformedVariable(name: "NOTIFY_SOCKET", value: text, reason: reason)
@@ -14,7 +14,7 @@ enum NotifyAddress: Sendable, Hashable {
     if bytes.contains(0) { throw malformed("has a NUL byte in it") }
     switch bytes.first {
     case UInt8(ascii: "/"):
-      // One byte is for the NUL that other readers of the path need.
+      // One byte is for the NUL that other readers of the path require.
       guard bytes.count < 108 else {
         throw malformed("is longer than the 107 bytes of a socket's path")
       }

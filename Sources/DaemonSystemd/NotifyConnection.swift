@@ -2,28 +2,27 @@
 import CLinux
 import Synchronization
 
-/// The way to one service manager, which all copies of a ``NotifySocket`` share.
+/// The connection to one service manager, which all copies of a ``NotifySocket`` share.
 ///
-/// There is one socket for life, opened at once and connected with the first message, so that
-/// nothing that is sent later needs a descriptor. It stays connected where the manager's path can't be reached any
-/// more, after a chroot(2) for instance. A manager that re-executes itself keeps its socket; one that was replaced
-/// refuses the old connection and is connected to again, over the same descriptor. A forked child sends over the same
-/// socket with its own credentials.
+/// It has one socket, which is opened at once and connected with the first message, so that later messages need no
+/// descriptor. It stays connected when the manager's path can't be reached any more, as after a chroot(2). A manager
+/// that re-executes itself keeps its socket; one that was replaced refuses the old connection, and the same descriptor
+/// is connected to it again. A forked child sends over the same socket with its own credentials.
 final class NotifyConnection: Sendable {
   private let address: NotifyAddress
   private let kept: Mutex<KeptSocket?>
   private let reserve = Mutex(Reserve())
 
-  /// What a barrier needs, made in advance.
+  /// The descriptors of a barrier, made in advance.
   private struct Reserve: ~Copyable {
     var isWanted = false
-    /// `nil` while there is none, or one is in use.
+    /// The pipe; `nil` while there is none, or it is in use.
     var pipe: BarrierPipe?
   }
 
   init(to address: NotifyAddress) {
     self.address = address
-    // Where there is no descriptor now, the first message opens it.
+    // If there is no descriptor now, the first message opens it.
     kept = Mutex(try? KeptSocket(family: AF_UNIX, purpose: Self.purpose))
   }
 
@@ -33,7 +32,7 @@ final class NotifyConnection: Sendable {
 
   // MARK: Sending
 
-  /// - Parameter deadline: Until when it waits for room in the manager's queue; `nil`: not at all.
+  /// - Parameter deadline: The time until which it waits for room in the manager's queue; `nil` to return at once.
   func send(
     _ bytes: [UInt8], descriptors: [Int32], deadline: MonotonicTime?
   ) throws(SystemdError) {
@@ -50,7 +49,7 @@ final class NotifyConnection: Sendable {
   private func write(
     _ bytes: [UInt8], _ descriptors: [Int32], to socket: KeptSocket, _ deadline: MonotonicTime?
   ) throws(SystemdError) {
-    // The kernel adds the effective ids; with others the manager may not know the sender.
+    // The kernel adds the effective IDs; with others the manager may not recognize the sender.
     var withCredentials = getuid() != geteuid() || getgid() != getegid()
     while true {
       let sent = clinux_send_descriptors(
@@ -82,7 +81,7 @@ final class NotifyConnection: Sendable {
     }
   }
 
-  /// A datagram socket may be connected as often as one likes, also while other threads send.
+  /// Connects the socket. A datagram socket can be connected repeatedly, also while other threads send.
   private func connect(_ socket: KeptSocket) throws(SystemdError) {
     let (name, isAbstract) =
       switch address {
@@ -96,7 +95,7 @@ final class NotifyConnection: Sendable {
 
   // MARK: Barriers
 
-  /// Makes the pipe of the next barrier now, and of each later one when the one before has ended.
+  /// Makes the pipe of the next barrier now, and that of each later one when the one before has ended.
   func reserveBarrier() {
     reserve.withLock { $0.isWanted = true }
     refill()
@@ -116,7 +115,7 @@ final class NotifyConnection: Sendable {
 
   /// Waits until the manager has closed the end of a pipe that was sent to it.
   func barrier(timeout: Duration) throws(SystemdError) {
-    // Once both ends of the pipe are closed: in a flood their numbers are soon gone.
+    // Once both ends of the pipe are closed: under load their numbers are soon reused.
     defer { refill() }
     try waitAtBarrier(timeout: timeout)
   }
@@ -124,7 +123,7 @@ final class NotifyConnection: Sendable {
   private func waitAtBarrier(timeout: Duration) throws(SystemdError) {
     let deadline = MonotonicTime.after(timeout)
     let pipe = try takePipe()
-    // Alone in its message, as systemd wants it.
+    // Alone in its message, as systemd requires.
     try send(
       Array("BARRIER=1".utf8), descriptors: [pipe.writeEnd.rawValue],
       deadline: timeout > .zero ? deadline : nil)
@@ -148,12 +147,12 @@ private struct BarrierPipe: ~Copyable {
     writeEnd = OwnedDescriptor(owning: ends[1])
   }
 
-  /// After this the manager's end is the last one.
+  /// Closes the write end, so that the manager's is the last one.
   consuming func closingWriteEnd() -> OwnedDescriptor { readEnd }
 }
 
 extension SystemdError {
-  /// A socket that was never connected, or whose peer has gone.
+  /// Whether the error means that the socket is not connected, or that its peer no longer exists.
   fileprivate var meansDisconnected: Bool {
     switch self {
     case .system(_, ENOTCONN), .system(_, ECONNREFUSED), .system(_, ECONNRESET), .system(_, EPIPE),

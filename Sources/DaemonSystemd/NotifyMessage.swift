@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The bytes of one notification, checked and put together from fields.
+/// A notification message: its fields, checked and encoded.
 package struct NotifyMessage {
-  /// `NAME=value` lines, each ended by a line break but the last; at most `maximumSize`.
+  /// The `NAME=value` lines, with a line break after each but the last; at most `maximumSize` bytes.
   let bytes: [UInt8]
 
-  /// What pid 1 reads of one message (`PIPE_BUF` since the protocol exists). A longer one it drops whole, with
-  /// all its fields: so a status is cut to what the other fields leave.
+  /// The largest message that pid 1 reads (`PIPE_BUF`, since the protocol exists). It drops a longer one with all its
+  /// fields, so a status is cut to fit.
   package static let maximumSize = 4096
-  /// What one message may carry: SCM_MAX_FD of the kernel.
+  /// The largest number of descriptors of a message: the kernel's SCM_MAX_FD.
   static let maximumDescriptors = 253
 
   init(_ fields: [NotifyField], descriptorCount: Int) throws(SystemdError) {
@@ -102,7 +102,7 @@ extension NotifyField {
     "FDPOLL", "BARRIER",
   ]
 
-  /// The lines of this field, its values checked.
+  /// Returns the lines of this field, after a check of its values.
   func lines() throws(SystemdError) -> [Line] {
     switch self {
     case .ready: [("READY", "1")]
@@ -175,7 +175,7 @@ extension NotifyField {
     return value
   }
 
-  /// In microseconds, rounded up so that something never becomes nothing.
+  /// A line with a time in microseconds, rounded up so that it never becomes zero.
   private static func line(
     _ name: String, _ time: Duration, least: UInt64
   ) throws(SystemdError) -> Line {

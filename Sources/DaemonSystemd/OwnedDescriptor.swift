@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// A file descriptor with one owner, who closes it by letting go of it.
+/// A file descriptor with one owner. It is closed when the value goes out of scope.
 ///
 /// ```swift
 /// guard let listener = passed.take(named: "http") else { return }
 /// serve(listener.rawValue)
 /// ```
 ///
-/// It can't be copied, so nothing is closed twice or used after it was closed; hand it on with `consume`,
-/// or give the number away with `release()`.
+/// It can't be copied, so a descriptor is not closed twice or used after it was closed. Pass it on with `consume`, or
+/// take the number out with ``release()``.
 public struct OwnedDescriptor: ~Copyable, Sendable {
-  /// The number; valid as long as this value lives.
+  /// The descriptor's number; valid as long as this value exists.
   public let rawValue: Int32
 
-  /// Takes over an open descriptor, which nobody else closes from now on.
+  /// Takes over an open descriptor, which no other code may close any more.
   public init(owning rawValue: Int32) { self.rawValue = rawValue }
 
   deinit { _ = close(rawValue) }
 
-  /// Gives the number away: whoever takes it must close it.
+  /// Returns the number without closing it: the caller must close it.
   public consuming func release() -> Int32 {
     let number = rawValue
     discard self
     return number
   }
 
-  /// A second descriptor for the same open file, close-on-exec.
+  /// Makes a second descriptor for the same open file, close-on-exec.
   ///
   /// - Throws: `system` when there is no descriptor left.
   public func duplicate() throws(SystemdError) -> OwnedDescriptor {
@@ -37,7 +37,7 @@ public struct OwnedDescriptor: ~Copyable, Sendable {
     return OwnedDescriptor(owning: number)
   }
 
-  /// Everything up to its end, of files that have no size to ask for; `nil` when that is more than `limit` bytes.
+  /// Reads a file without a known size to its end; returns `nil` when that is more than `limit` bytes.
   func bytesToEnd(limit: Int, purpose: String) throws(SystemdError) -> [UInt8]? {
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 16 * 1024)

@@ -2,8 +2,8 @@
 import CLinux
 import Synchronization
 
-/// The descriptors that the service manager has passed to this process: listening sockets of socket units, and what
-/// an earlier run of the service has stored.
+/// The descriptors that the service manager passed to this process: listening sockets of socket units, and those that
+/// an earlier run of the service stored.
 ///
 /// ```swift
 /// let passed = try PassedDescriptors.take()
@@ -13,20 +13,20 @@ import Synchronization
 /// try passed.closeRemaining(removingFrom: DescriptorStore(.current))  // names that this version does not know
 /// ```
 ///
-/// Whoever takes one owns it; what is left is closed with this object. Each is close-on-exec from the beginning,
-/// so no child inherits it. Do not call shutdown(2) on a listening socket: it is the manager's too.
+/// The caller owns a descriptor that it takes; the others are closed with this object. All are close-on-exec, so no
+/// child inherits them. Do not call shutdown(2) on a listening socket: the manager has it open too.
 ///
 /// Source: sd_listen_fds(3). Safe to use from any thread.
 public final class PassedDescriptors: Sendable {
   package struct Description: Sendable, Hashable {
-    /// Its name: of `FileDescriptorName=` or the socket unit, of `FDNAME=`, "unknown", "connection" or "stored".
+    /// The name: of `FileDescriptorName=` or the socket unit, of `FDNAME=`, "unknown", "connection" or "stored".
     package let name: String
-    /// Its number, as long as nobody has taken it; to look at, not to close.
+    /// The number, valid until the descriptor is taken; it may be inspected, not closed.
     package let number: Int32
     package let kind: DescriptorKind
   }
 
-  /// Those not taken yet, in the manager's order; each is open and owned by this object.
+  /// The descriptors that are not taken yet, in the manager's order; each is open and owned by this object.
   private let entries: Mutex<[Description]>
 
   private init(_ entries: [Description]) { self.entries = Mutex(entries) }
@@ -41,19 +41,19 @@ public final class PassedDescriptors: Sendable {
 
   private static let isTaken = Mutex(false)
 
-  /// Takes over what was passed to this process; an empty set when nothing was.
+  /// Takes over the descriptors that were passed to this process; there may be none.
   ///
-  /// It works once a process, since a descriptor has one owner: the second call is an error.
+  /// It can be called once in a process, since a descriptor has one owner: the second call is an error.
   ///
-  /// - Throws: `malformedVariable`; `malformedInput` when a descriptor is not open, which means that something has
-  ///   closed it before, so call it early; `invalidArgument` the second time. After an error nothing is closed.
+  /// - Throws: `malformedVariable`; `malformedInput` when a descriptor is not open, since other code has closed it (so
+  ///   call this early); `invalidArgument` the second time. After an error nothing is closed.
   public static func take(
     from environment: ServiceEnvironment = .current
   ) throws(SystemdError) -> PassedDescriptors {
     try take(from: environment, first: 3)
   }
 
-  /// `first` is for tests, in whose process the lowest numbers are used by others.
+  /// Takes over descriptors from number `first` on: tests use it, since lower numbers are in use in their process.
   static func take(
     from environment: ServiceEnvironment, first: Int32
   ) throws(SystemdError) -> PassedDescriptors {
@@ -70,7 +70,7 @@ public final class PassedDescriptors: Sendable {
     }
   }
 
-  /// Those from number `first` on.
+  /// Makes the object for descriptors from number `first` on.
   convenience init(names: [String], first: Int32) throws(SystemdError) {
     var entries: [Description] = []
     for (index, name) in names.enumerated() {
@@ -85,7 +85,7 @@ public final class PassedDescriptors: Sendable {
     self.init(entries)
   }
 
-  /// Duplicates of these, for tests: what a process would be passed.
+  /// Makes the object with duplicates of descriptors, for tests.
   package convenience init(
     duplicating descriptors: [(number: Int32, name: String)]
   ) throws(SystemdError) {
@@ -105,7 +105,7 @@ public final class PassedDescriptors: Sendable {
   // MARK: What is there
 
   package var descriptions: [Description] { entries.withLock { $0 } }
-  /// The names of the descriptors that nobody has taken yet, each once, in order.
+  /// The names of the descriptors that are not taken yet, each once, in order.
   public var names: [String] {
     var seen: Set<String> = []
     return descriptions.map(\.name).filter { seen.insert($0).inserted }
@@ -113,11 +113,11 @@ public final class PassedDescriptors: Sendable {
 
   // MARK: Handing them out
 
-  /// Hands out the first descriptor of this name; `nil` when there is none left. Whoever takes it owns it.
+  /// Takes the first descriptor of this name, which the caller then owns; returns `nil` when there is none left.
   public func take(named name: String) -> OwnedDescriptor? { takeFirst { $0.name == name } }
 
-  /// The first one for which `matches` is true, as one of a certain kind; `nil` when there is none left. Asked under a
-  /// lock.
+  /// Takes the first descriptor for which `matches` is true; returns `nil` when there is none. `matches` is called with
+  /// a lock held.
   func takeFirst(where matches: (Description) -> Bool) -> OwnedDescriptor? {
     let number = entries.withLock { entries in
       entries.firstIndex(where: matches).map { entries.remove(at: $0).number }
@@ -126,20 +126,20 @@ public final class PassedDescriptors: Sendable {
     return OwnedDescriptor(owning: number)
   }
 
-  /// Takes one back that was handed out, as it was; it comes first.
+  /// Takes a descriptor back, as the first.
   func giveBack(_ descriptor: consuming OwnedDescriptor, named name: String, kind: DescriptorKind) {
     let entry = Description(name: name, number: descriptor.release(), kind: kind)
     entries.withLock { $0.insert(entry, at: 0) }
   }
 
-  /// Closes what nobody has taken, and has the manager forget those names, so that it does not pass them again to the
-  /// next run: what an older or newer version of the daemon has stored.
+  /// Closes the descriptors that were not taken, and removes their names from the store, so that they are not passed to
+  /// the next run: for those that another version of the daemon has stored.
   ///
-  /// The manager forgets a name, not a descriptor: so a name of which one was taken should not be among those left.
-  /// Names of listening sockets are not in the store; for them the message does nothing.
+  /// The manager removes by name: if one descriptor of a name was taken, none of that name should be left. Listening
+  /// sockets are not in the store; for them the message has no effect.
   ///
   /// - Returns: The names, each once.
-  /// - Throws: What ``DescriptorStore/remove(named:timeout:)`` throws, at the end: everything is closed then.
+  /// - Throws: The errors of ``DescriptorStore/remove(named:timeout:)``, after everything was closed.
   @discardableResult
   public func closeRemaining(
     removingFrom store: DescriptorStore? = nil

@@ -2,7 +2,7 @@
 import CLinux
 import Synchronization
 
-/// What outlives a restart of the service: descriptors and bytes by name, kept by the service manager between two runs.
+/// Descriptors and bytes, by name, that the service manager keeps between two runs of the service.
 ///
 /// ```swift
 /// let preservation = try Preservation()
@@ -20,38 +20,40 @@ import Synchronization
 /// try preservation.barrier()                              // and only then exit
 /// ```
 ///
-/// It owns what was passed to this process (``PassedDescriptors``) and the way to the store (``DescriptorStore``).
-/// Without a store — no service manager, no `FileDescriptorStoreMax=`, systemd before 254, which does not say that it
-/// has one — everything works: nothing is there, and what is to be preserved is answered with `noStore`. Sockets of
-/// socket units are there all the same.
+/// It owns the descriptors that were passed to this process (``PassedDescriptors``) and the access to the store
+/// (``DescriptorStore``).
 ///
-/// Give each descriptor a name of its own, for good: the manager forgets names, not descriptors, and its order is not
-/// to be relied on.
+/// There may be no store: without a service manager, without `FileDescriptorStoreMax=`, and with systemd before 254,
+/// which does not announce it. Then nothing was preserved, and requests to preserve return
+/// ``DescriptorStore/Result/noStore``. Sockets of socket units are passed all the same.
 ///
-/// Each call is a message to the service manager, which hears messages before everything else, and pays about half a
-/// millisecond for one: preserve what lasts, and not each client that comes and goes.
+/// Give each descriptor a unique, permanent name: the manager removes by name, and its order is unspecified.
 ///
-/// To end a connection that is preserved: take it out of your epoll, ``forget(named:timeout:)``, close. As long as
-/// the manager has its duplicate, closing neither hangs up on the peer nor takes it out of an epoll.
+/// Each call sends a message to the service manager, which handles messages before anything else and takes about 0.5 ms
+/// for each. So preserve long-lived connections, not every short one.
 ///
-/// **Places.** A store that is full drops what comes, which only the journal tells. So the places are counted here,
-/// and one too many is the error `storeFull`. The count is an upper bound: the manager also drops what a peer has
-/// hung up on, which is seen here only when it is forgotten. So a daemon that forgets what it closes is refused too
-/// early for moments, and never too late, as long as no other process of the service stores anything. Sockets that
-/// listen and datagram sockets that were passed are taken for a socket unit's, which need no place; one that the
-/// daemon itself has stored it preserves again at the start, which does nothing else than count it.
+/// To end a preserved connection, remove it from any epoll set, call ``forget(named:timeout:)``, and close it. While
+/// the manager has its duplicate, closing neither hangs up nor removes it from an epoll set.
 ///
-/// **Descriptors.** Where there is a store, what is needed to preserve bytes once and for one barrier is reserved when
-/// this is made (three descriptors beside the socket), and reserved again after each use. So a daemon whose clients
-/// have taken every descriptor can still forget, preserve and exit.
+/// **Room.** A full store drops new descriptors, with no more than a line in the journal. So the stored descriptors are
+/// counted here, and exceeding the limit is the error `storeFull`. The count is an upper bound: the manager also
+/// removes descriptors whose peer has hung up, which is noticed here only when they are forgotten. So a daemon that
+/// forgets what it closes may be refused too early for a moment, but never too late, as long as no other process of the
+/// service stores descriptors. Listening and datagram sockets that were passed are assumed to come from a socket unit,
+/// and are not counted. If the daemon has stored one itself, preserving it again at the start counts it and has no
+/// other effect.
 ///
-/// Safe to use from any thread. What is sent waits while the manager's queue is full, up to a timeout.
+/// **Descriptors.** With a store, the descriptors that are needed to preserve bytes once and for one barrier are
+/// reserved when this object is made (three beside the socket), and reserved again after each use. So a daemon that has
+/// no descriptor left can still forget, preserve and exit.
+///
+/// Safe to use from any thread. Calls block while the manager's queue is full, up to a timeout.
 public final class Preservation: Sendable {
   private struct Account {
-    /// How many descriptors of each name the manager has at most; no zeros.
+    /// The largest number of descriptors of each name that the manager may have; no zeros.
     private var held: [String: Int] = [:]
     private(set) var count = 0
-    /// The names of which one was handed out.
+    /// The names of which a descriptor was taken.
     var taken: Set<String> = []
 
     func count(named name: String) -> Int { held[name, default: 0] }
@@ -66,12 +68,17 @@ public final class Preservation: Sendable {
 
   private let passed: PassedDescriptors
   private let store: DescriptorStore
-  /// Locked while something is sent, so that it agrees with the order in the manager's queue.
+  /// Locked while a message is sent, so that it agrees with the order in the manager's queue.
   private let account: Mutex<Account>
-  /// An empty file of memory, for a process that can't make one; `nil` while there is none, or it is in use.
+  /// An empty file of memory in reserve, for when the process can't make one; `nil` while there is none, or it is in
+  /// use.
   private let spareMemory = Mutex<OwnedDescriptor?>(nil)
 
-  /// Joins what was passed to a process and the store that it has.
+  /// Makes a preservation from passed descriptors and a store.
+  ///
+  /// - Parameters:
+  ///   - passed: The descriptors of the last run and of socket units.
+  ///   - store: The store for the next run.
   public init(passed: PassedDescriptors, store: DescriptorStore) {
     self.passed = passed
     self.store = store
@@ -85,9 +92,11 @@ public final class Preservation: Sendable {
     refillMemory()
   }
 
-  /// Takes over what was passed to this process: once in its life, as early as possible.
+  /// Takes over the descriptors that were passed to this process. Call it once in a process, as early as possible.
   ///
-  /// - Throws: As ``PassedDescriptors/take(from:)`` and ``DescriptorStore/init(_:)``.
+  /// - Parameter environment: The environment with systemd's variables. Default: this process's.
+  ///
+  /// - Throws: The errors of ``PassedDescriptors/take(from:)`` and ``DescriptorStore/init(_:)``.
   public convenience init(_ environment: ServiceEnvironment = .current) throws(SystemdError) {
     let store = try DescriptorStore(environment)
     self.init(passed: try PassedDescriptors.take(from: environment), store: store)
@@ -95,24 +104,25 @@ public final class Preservation: Sendable {
 
   // MARK: Places
 
-  /// How many descriptors the manager keeps; 0 without a store.
+  /// The number of descriptors that the store can hold; 0 without a store.
   public var limit: Int { store.limit }
 
-  /// How many places are free at least. Leave one for the state if it is to be preserved last.
+  /// The number of descriptors that can still be preserved, at least. If the state is preserved last, leave room for
+  /// it.
   public var room: Int { account.withLock { max(0, limit - $0.count) } }
 
   // MARK: Preserving
 
-  /// Has the manager keep a duplicate of a descriptor, which stays yours, for the next run.
+  /// Stores a duplicate of a descriptor for the next run. The caller keeps the descriptor itself.
   ///
   /// - Parameters:
   ///   - descriptor: An open descriptor.
-  ///   - name: 1 to 255 ASCII characters without control characters and ':'. Best one that nothing else has.
-  ///   - polled: Whether the manager drops it once its peer hangs up; see
-  /// ``DescriptorStore/store(_:named:polled:timeout:)``.
-  ///   - timeout: How long to wait while the manager's queue is full.
-  /// - Throws: `storeFull` when there may be no place for it: then nothing was sent; `invalidArgument`, `system`,
-  ///   `timedOut`.
+  ///   - name: 1 to 255 ASCII characters without control characters and ':'. It should be unique.
+  ///   - polled: Whether the manager removes it once its peer hangs up: see
+  ///     ``DescriptorStore/store(_:named:polled:timeout:)``. Default true.
+  ///   - timeout: How long to wait while the manager's queue is full. Default 5 s.
+  /// - Returns: Whether the request was sent.
+  /// - Throws: `storeFull` when there may be no room, and nothing was sent; `invalidArgument`, `system`, `timedOut`.
   @discardableResult
   public func preserve(
     _ descriptor: Int32, named name: String, polled: Bool = true, timeout: Duration = .seconds(5)
@@ -127,20 +137,26 @@ public final class Preservation: Sendable {
     }
   }
 
-  /// Has the manager keep bytes, in place of everything that it has under this name.
+  /// Stores bytes for the next run, in place of everything stored under this name.
   ///
-  /// They travel in a sealed file of memory, so they outlive the process and not the machine: for that there are files.
-  /// The earlier ones are removed first; a crash in between leaves neither.
+  /// The bytes are in a sealed file of memory, so they survive the process but not the machine. The earlier ones are
+  /// removed first; a crash in between leaves neither.
   ///
-  /// - Throws: As ``preserve(_:named:polled:timeout:)``, and `system` when there is no memory. The earlier
-  ///   bytes are lost only where sending has failed, not with `storeFull`.
+  /// - Parameters:
+  ///   - bytes: The bytes.
+  ///   - name: 1 to 255 ASCII characters without control characters and ':'.
+  ///   - timeout: How long to wait while the manager's queue is full. Default 5 s.
+  /// - Returns: Whether the request was sent.
+  ///
+  /// - Throws: The errors of ``preserve(_:named:polled:timeout:)``, and `system` when there is no memory. The earlier
+  ///   bytes are lost only when sending fails, not with `storeFull`.
   @discardableResult
   public func preserve(
     _ bytes: [UInt8], named name: String, timeout: Duration = .seconds(5)
   ) throws(SystemdError) -> DescriptorStore.Result {
     _ = try DescriptorName.checked(name)
     guard limit > 0 else { return .noStore }
-    // Once the file is closed here: in a flood its number is soon gone.
+    // Once the file is closed here: under load its number is soon reused.
     defer { refillMemory() }
     return try preserveMemory(bytes, named: name, timeout: timeout)
   }
@@ -167,7 +183,7 @@ public final class Preservation: Sendable {
     _ bytes: [UInt8], named name: String
   ) throws(SystemdError) -> OwnedDescriptor {
     do throws(SystemdError) {
-      // 249 bytes of the name are enough to see in /proc whose it is.
+      // 249 bytes of the name are enough to recognize it in /proc.
       return try OwnedDescriptor.memory(named: String(name.prefix(249)), bytes)
     } catch {
       guard error.isShortage, let memory = spareMemory.withLock({ $0.take() }) else { throw error }
@@ -182,9 +198,15 @@ public final class Preservation: Sendable {
     }
   }
 
-  /// Has the manager give up everything of this name, so that the next run does not get it.
+  /// Removes everything of this name from the store, so that the next run does not receive it.
   ///
-  /// What this process has open stays open. Call it before closing a connection, or its peer is not hung up on.
+  /// Descriptors of this process stay open. Call it before closing a connection, since otherwise closing does not hang
+  /// up.
+  ///
+  /// - Parameters:
+  ///   - name: The name.
+  ///   - timeout: How long to wait while the manager's queue is full. Default 5 s.
+  /// - Returns: Whether the request was sent.
   ///
   /// - Throws: `invalidArgument` for the name, `system`, `timedOut`.
   @discardableResult
@@ -198,9 +220,12 @@ public final class Preservation: Sendable {
     }
   }
 
-  /// Waits until the manager has read everything sent so far: before it has, exiting may lose it.
+  /// Waits until the manager has read all requests so far, which exiting earlier may lose. It blocks the thread.
   ///
-  /// - Throws: `timedOut` when the manager has not got so far; it blocks the thread until then.
+  /// - Parameter timeout: How long to wait. Default 5 s.
+  /// - Returns: Whether there is a store.
+  ///
+  /// - Throws: `timedOut` when the manager has not responded in time.
   @discardableResult
   public func barrier(
     timeout: Duration = .seconds(5)
@@ -212,23 +237,29 @@ public final class Preservation: Sendable {
 
   // MARK: What is there
 
-  /// What an earlier run, or a socket unit, has left and nobody has taken yet.
+  /// The descriptors of an earlier run or of socket units that are not taken yet.
   package var descriptions: [PassedDescriptors.Description] { passed.descriptions }
 
-  /// The names of what is there that begin so, each once: `names(prefix: "c")` has "c17".
+  /// Returns the names with a prefix of the descriptors that are not taken yet, each once.
+  ///
+  /// - Parameter prefix: The prefix. Default: none, which returns all names.
   public func names(prefix: String = "") -> [String] {
     passed.names.filter { $0.hasPrefix(prefix) }
   }
 
-  /// Hands out the first descriptor of this name that is good for its use; `nil` when none of the name is left.
+  /// Takes the first descriptor of this name that is suitable for a use; returns `nil` when none of the name is left.
   ///
   /// ```swift
   /// while let listener = try preservation.preserved(named: "http", as: .listeningStream) { … }
   /// ```
   ///
-  /// Whoever takes it owns it. The manager goes on keeping its own until it is told to forget it.
+  /// The caller owns the descriptor. The manager keeps its duplicate until ``forget(named:timeout:)`` is called.
   ///
-  /// - Throws: `wrongKind` when what is left of the name is something else; it says what, and stays here.
+  /// - Parameters:
+  ///   - name: The name.
+  ///   - use: The required use.
+  ///
+  /// - Throws: `wrongKind` when the remaining descriptors of the name are of other kinds; they are not taken.
   public func preserved(
     named name: String, as use: DescriptorUse
   ) throws(SystemdError) -> OwnedDescriptor? {
@@ -241,15 +272,15 @@ public final class Preservation: Sendable {
     return first
   }
 
-  /// The bytes preserved under this name; `nil` when there are none.
+  /// Returns the bytes preserved under this name; `nil` when there are none.
   ///
-  /// The manager keeps them, for the case that this run does not come to using them: once they are in use, forget them,
-  /// or a crash brings them back as they were.
+  /// The manager keeps them, in case this run fails before it uses them. Once they are in use, call
+  /// ``forget(named:timeout:)``, since otherwise they return after a crash.
   ///
   /// - Parameters:
-  ///   - name: As given to ``preserve(_:named:timeout:)``.
-  ///   - limit: How many there may be at most.
-  /// - Throws: `wrongKind`; `malformedInput` when there are more; `system`. Then they stay here.
+  ///   - name: The name, as passed to ``preserve(_:named:timeout:)``.
+  ///   - limit: The largest number of bytes to read. Default 64 MiB.
+  /// - Throws: `wrongKind`; `malformedInput` when there are more; `system`. Then they are not taken.
   public func preservedBytes(
     named name: String, limit: Int = OwnedDescriptor.memoryLimit
   ) throws(SystemdError) -> [UInt8]? {
@@ -262,13 +293,14 @@ public final class Preservation: Sendable {
     }
   }
 
-  /// Closes what nobody has taken, and has the manager forget it: what another version of the daemon has left.
+  /// Closes the descriptors that were not taken, and removes them from the store: for those that another version of the
+  /// daemon has left.
   ///
-  /// Call it when all that is known is taken. Of a name of which one was taken the rest is closed here, and not
-  /// forgotten, since the manager would forget the one in use as well.
+  /// Call it when all known names are taken. If one descriptor of a name was taken, the others of the name are closed
+  /// but not forgotten, since the manager would forget the one in use as well.
   ///
   /// - Returns: The names, each once.
-  /// - Throws: What ``forget(named:timeout:)`` throws, at the end: everything is closed then.
+  /// - Throws: The errors of ``forget(named:timeout:)``, after everything was closed.
   @discardableResult
   public func closeUnknown(timeout: Duration = .seconds(5)) throws(SystemdError) -> [String] {
     let left = passed.names
@@ -284,8 +316,7 @@ public final class Preservation: Sendable {
 }
 
 extension DescriptorKind {
-  /// Whether one that was passed comes from the store. What socket units listen on looks like this and does not; it
-  /// is what a store rarely has.
+  /// Whether a passed descriptor is counted as stored. Sockets of socket units, which a store rarely has, are not.
   fileprivate var needsPlace: Bool {
     switch use {
     case .listeningStream, .listeningPackets, .datagram: false

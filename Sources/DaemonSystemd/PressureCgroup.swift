@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// Where this process's control group is in the file system.
+/// The place of this process's control group in the file system.
 enum PressureCgroup {
-  /// The folders that may be it, the likeliest first; none without a unified hierarchy. A container may see its own group
-  /// as the root of all; elsewhere that is the whole machine, which is what is watched where the group can't be.
+  /// Returns the folders that may be the control group's, the likeliest first; none without a unified hierarchy. A
+  /// container may see its own group as the root. Elsewhere the root is the whole machine, which is watched when the
+  /// group can't be.
   static func folders() throws(SystemdError) -> [String] {
     try folders(inCgroupFile: readProcFile("/proc/self/cgroup"))
   }
@@ -16,7 +17,7 @@ enum PressureCgroup {
     return path == "/" ? [root] : [root + path, root]
   }
 
-  /// The path in the unified hierarchy: what comes after `0::`. Source: cgroups(7).
+  /// Returns the path in the unified hierarchy, which follows `0::`. Source: cgroups(7).
   static func path(inCgroupFile bytes: [UInt8]) throws(SystemdError) -> String? {
     for line in bytes.split(separator: UInt8(ascii: "\n")) {
       let parts = line.split(

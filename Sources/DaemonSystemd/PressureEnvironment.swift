@@ -2,8 +2,8 @@
 import CLinux
 
 extension ServiceEnvironment {
-  /// What the service manager says in `MEMORY_PRESSURE_WATCH` and `MEMORY_PRESSURE_WRITE` (systemd 254), or those
-  /// of cpu and io (261); nil when they are unset, for then it leaves the choice to the service.
+  /// Returns the watch in `MEMORY_PRESSURE_WATCH` and `MEMORY_PRESSURE_WRITE` (systemd 254), or in those of cpu and io
+  /// (261); `nil` when they are unset, which leaves the choice to the service.
   package func pressureWatch(for resource: PressureResource) throws(SystemdError) -> PressureWatch?
   {
     let prefix = "\(resource.rawValue.uppercased())_PRESSURE_"
@@ -16,8 +16,8 @@ extension ServiceEnvironment {
     return PressureWatch(path: path, write: bytes)
   }
 
-  /// What to watch: what the service manager says, which may be that it is off; else, with `fallsBack`, this
-  /// process's control group; else the whole machine. Nil when nothing is said and it does not fall back.
+  /// Returns the watch to use: the service manager's, which may be off; else, with `fallsBack`, that of this process's
+  /// control group, or else of the whole machine. `nil` when the manager sets none and there is no fallback.
   package func pressureWatch(
     for resource: PressureResource, fallsBack: Bool
   ) throws(SystemdError) -> PressureWatch? {
@@ -28,19 +28,19 @@ extension ServiceEnvironment {
 }
 
 extension PressureWatch {
-  /// From 200 ms in 2 s on, for some task: what systemd itself gives to services (systemd.resource-control(5)), and a
-  /// window that the kernel lets anyone ask for. It ends with NUL, since the kernel overwrites the last byte.
+  /// The trigger: some task waits for 200 ms within 2 s. systemd gives the same to services
+  /// (systemd.resource-control(5)), and the kernel allows the window to any user. It ends with NUL, since the kernel
+  /// overwrites the last byte.
   static let trigger = Array("some 200000 2000000\0".utf8)
 
-  /// The pressure file of the control group that this process is in; nil where there is none that this process
-  /// may write to: no unified hierarchy, pressure not accounted for, or a service that it was not delegated
-  /// to.
+  /// Returns the pressure file of this process's control group; `nil` when there is none that this process may write
+  /// to: without a unified hierarchy, without pressure accounting, or when the group is not delegated to the service.
   static func ownCgroup(for resource: PressureResource) throws(SystemdError) -> PressureWatch? {
     let paths = try PressureCgroup.folders().map { "\($0)/\(resource.rawValue).pressure" }
     return paths.first { access($0, W_OK) == 0 }.map { PressureWatch(path: $0, write: trigger) }
   }
 
-  /// The whole machine's pressure file, whether or not this kernel has it: opening it says why not.
+  /// Returns the whole machine's pressure file, whether or not this kernel has it: opening it gives the reason.
   static func systemWide(for resource: PressureResource) -> PressureWatch {
     PressureWatch(path: "/proc/pressure/\(resource.rawValue)", write: trigger)
   }

@@ -4,21 +4,21 @@ import Synchronization
 
 /// An open watch for pressure: a descriptor for an event loop.
 ///
-/// Two traps of the kernel's pressure files:
-/// - Asking whether it is ready *takes* the event. The descriptor must be polled directly, or be in one epoll set that is
-///   waited on directly: in a set within a set, or one that is polled, the outer question takes the event and the inner
-///   one finds nothing.
-/// - When the control group is removed, the descriptor is ready with EPOLLERR for ever. An event loop gets no
-///   peace until it has removed it, so `consume()` must be called and `.gone` be acted on.
+/// The kernel's pressure files have two pitfalls:
+/// - Polling *consumes* the event. The descriptor must be polled directly, or be in one epoll set that is waited on
+///   directly: in a nested set, or one that is polled, the outer poll consumes the event and the inner one finds
+///   nothing.
+/// - When the control group is removed, the descriptor is ready with EPOLLERR for ever. An event loop spins until it
+///   removes the descriptor, so it must call `consume()` and handle `.gone`.
 ///
-/// Any thread may call it, one at a time. Source: systemd's "Resource Pressure Handling", the kernel's "PSI".
+/// Any thread may call its methods, one at a time. Source: systemd's "Resource Pressure Handling", the kernel's "PSI".
 package final class PressureMonitor: Sendable {
   package enum Outcome: Sendable, Hashable {
-    /// There is pressure: free what can be had again.
+    /// The resource is short.
     case pressure
-    /// Nothing but the echo of what was written at first.
+    /// Nothing but the echo of the bytes that were written at first.
     case quiet
-    /// Nothing will come any more: remove the descriptor from the event loop.
+    /// No more events will occur: remove the descriptor from the event loop.
     case gone
   }
 
@@ -27,16 +27,16 @@ package final class PressureMonitor: Sendable {
   package let watch: PressureWatch
   let form: Form
   private let descriptor: OwnedDescriptor
-  /// What was written into a FIFO, which comes back to whoever reads it first; empty once something was read.
+  /// The bytes that were written to a FIFO, which the first read returns; empty once something was read.
   private let echo: Mutex<[UInt8]>
 
-  /// For poll(2) or epoll; close-on-exec, valid as long as the monitor lives.
+  /// The descriptor for poll(2) or epoll; close-on-exec, valid as long as the monitor exists.
   package var fileDescriptor: Int32 { descriptor.rawValue }
 
-  /// What to wait for: EPOLLPRI for a pressure file, EPOLLIN for a FIFO or a socket.
+  /// The events to wait for: EPOLLPRI for a pressure file, EPOLLIN for a FIFO or a socket.
   package var pollEvents: UInt32 { UInt32(form == .file ? POLLPRI : POLLIN) }
 
-  /// Opens what `watch` names, and writes its bytes at once.
+  /// Opens the file that `watch` names, and writes its bytes at once.
   package init(_ watch: PressureWatch) throws(SystemdError) {
     guard !watch.isOff else {
       throw .invalidArgument(
@@ -49,7 +49,7 @@ package final class PressureMonitor: Sendable {
     echo = Mutex(form == .fifo ? watch.write : [])
   }
 
-  /// To be called whenever the descriptor was ready; reads what a FIFO or socket has to give. Never waits.
+  /// Handles a ready descriptor, and reads the data of a FIFO or socket. It does not block.
   package func consume() -> Outcome {
     switch form {
     case .file: stillThere()
@@ -57,15 +57,15 @@ package final class PressureMonitor: Sendable {
     }
   }
 
-  /// Being ready was the event. Asking once more would take the next one too, which comes to the same: one
-  /// pressure, said once.
+  /// Returns the outcome for a pressure file. Being ready was the event; a further poll may consume the next one too,
+  /// which is reported as the same pressure.
   private func stillThere() -> Outcome {
     var ready = pollfd(fd: fileDescriptor, events: Int16(POLLPRI), revents: 0)
     guard poll(&ready, 1, 0) >= 0 else { return .pressure }
     return Self.isGone(ready.revents) ? .gone : .pressure
   }
 
-  /// Whether the answer of poll(2) says that nothing will come any more.
+  /// Whether the result of poll(2) means that no more events will occur.
   static func isGone(_ events: Int16) -> Bool { events & Int16(POLLERR | POLLNVAL) != 0 }
 
   private func drain() -> Outcome {
@@ -73,7 +73,7 @@ package final class PressureMonitor: Sendable {
       var first: [UInt8] = []
       var total = 0
       var isOver = false
-      // Bounded, for a peer that never stops writing: what is left makes the descriptor ready again.
+      // Bounded, for a peer that never stops writing: the rest makes the descriptor ready again.
       for _ in 0..<64 {
         let count = read(fileDescriptor, buffer.baseAddress, buffer.count)
         if count < 0, clinux_errno() == EINTR { continue }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// Opens what is to be watched, by its form, and arms it.
+/// The opening of a file, FIFO or socket to watch.
 struct PressureOpening {
   let watch: PressureWatch
 
-  /// The number is the caller's to close.
+  /// Opens and arms it. The caller closes the descriptor.
   func open() throws(SystemdError) -> (form: PressureMonitor.Form, number: Int32) {
     var status = stat()
     guard stat(watch.path, &status) == 0 else { throw failure("find", clinux_errno()) }
     let form = try form(of: status)
     let opened = OwnedDescriptor(owning: form == .socket ? try connected() : try openedFile())
     if form != .socket {
-      // What is there now, and not what was there when its form was looked at.
+      // Checks the file that was opened, not the one whose form was checked before.
       guard fstat(opened.rawValue, &status) == 0 else { throw failure("find", clinux_errno()) }
       guard try self.form(of: status) == form else {
         throw .malformedInput(
@@ -35,7 +35,7 @@ struct PressureOpening {
     }
   }
 
-  /// A FIFO too is opened for both: then it never hangs up when a writer goes.
+  /// Opens a file or a FIFO for reading and writing, so that a FIFO does not hang up when its writers close it.
   private func openedFile() throws(SystemdError) -> Int32 {
     let number = clinux_open(watch.path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
     guard number >= 0 else { throw failure("open", clinux_errno()) }
@@ -54,7 +54,8 @@ struct PressureOpening {
     return number
   }
 
-  /// Nothing is written into any other file: it would stay there, or, of the kernel's other files, be obeyed.
+  /// Checks that the file is a pressure file: bytes must not be written into any other file, least of all into another
+  /// one of the kernel's.
   private func checkFile(_ number: Int32) throws(SystemdError) {
     guard !watch.write.isEmpty else {
       throw .invalidArgument(
@@ -72,7 +73,7 @@ struct PressureOpening {
 
   private func arm(_ number: Int32, _ form: PressureMonitor.Form) throws(SystemdError) {
     guard !watch.write.isEmpty else { return }
-    // A socket whose peer has gone must not end this process.
+    // A socket whose peer has closed it must not end this process (SIGPIPE).
     let flags = Int32(bitPattern: UInt32(truncatingIfNeeded: MSG_NOSIGNAL))
     var written: Int
     repeat {
@@ -88,7 +89,7 @@ struct PressureOpening {
     }
   }
 
-  /// With what to do about it, where that is known.
+  /// Makes an error, with a remedy where one is known.
   private func failure(_ verb: String, _ error: Int32) -> SystemdError {
     let hint: String? =
       switch error {

@@ -1,39 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 extension ServiceEnvironment {
-  /// The directories for what must survive: `StateDirectory=` (`STATE_DIRECTORY`, 244), absolute, in the unit's order;
-  /// empty when unset.
+  /// The directories for persistent state: `StateDirectory=` (`STATE_DIRECTORY`, systemd 244). They are absolute and in
+  /// the unit's order; empty when unset.
   ///
-  /// - Throws: `malformedVariable` for anything but absolute paths.
+  /// - Throws: `malformedVariable` when a path is not absolute.
   public var stateDirectories: [String] {
     get throws(SystemdError) { try directories(in: "STATE_DIRECTORY") }
   }
 
-  /// The directories for what may go when the service stops: `RuntimeDirectory=` (`RUNTIME_DIRECTORY`, 244), otherwise
-  /// as ``stateDirectories``.
+  /// The directories for files that may be removed when the service stops: `RuntimeDirectory=` (`RUNTIME_DIRECTORY`,
+  /// 244). Otherwise as ``stateDirectories``.
   public var runtimeDirectories: [String] {
     get throws(SystemdError) { try directories(in: "RUNTIME_DIRECTORY") }
   }
 
-  /// The directories for what can be made again: `CacheDirectory=` (`CACHE_DIRECTORY`, 244), otherwise as
-  /// ``stateDirectories``.
+  /// The directories for caches: `CacheDirectory=` (`CACHE_DIRECTORY`, 244). Otherwise as ``stateDirectories``.
   public var cacheDirectories: [String] {
     get throws(SystemdError) { try directories(in: "CACHE_DIRECTORY") }
   }
 
-  /// The directories for logs: `LogsDirectory=` (`LOGS_DIRECTORY`, 244), otherwise as ``stateDirectories``.
+  /// The directories for logs: `LogsDirectory=` (`LOGS_DIRECTORY`, 244). Otherwise as ``stateDirectories``.
   public var logsDirectories: [String] {
     get throws(SystemdError) { try directories(in: "LOGS_DIRECTORY") }
   }
 
-  /// The directories of the configuration: `ConfigurationDirectory=` (`CONFIGURATION_DIRECTORY`, 244), otherwise as
+  /// The directories for configuration files: `ConfigurationDirectory=` (`CONFIGURATION_DIRECTORY`, 244). Otherwise as
   /// ``stateDirectories``.
   public var configurationDirectories: [String] {
     get throws(SystemdError) { try directories(in: "CONFIGURATION_DIRECTORY") }
   }
 
-  /// The directory of what `LoadCredential=` and the like give (`CREDENTIALS_DIRECTORY`, 247), for ``Credentials``.
+  /// The directory with the credentials of `LoadCredential=` and similar settings (`CREDENTIALS_DIRECTORY`, 247); `nil`
+  /// when unset. ``Credentials`` reads them.
   ///
-  /// - Throws: `malformedVariable` for no absolute path.
+  /// - Throws: `malformedVariable` when the path is not absolute.
   public var credentialsDirectory: String? {
     get throws(SystemdError) { try absolutePath(in: "CREDENTIALS_DIRECTORY") }
   }
@@ -43,7 +43,7 @@ extension ServiceEnvironment {
     "CONFIGURATION_DIRECTORY",
   ]
 
-  /// A list separated by ':', which a path of these can't have in it.
+  /// Returns the paths of a list separated by ':', which none of these paths can contain.
   func directories(in name: String) throws(SystemdError) -> [String] {
     guard let list = self[name] else { return [] }
     guard !list.utf8.contains(0) else { throw malformed(name, "has a NUL byte in it") }

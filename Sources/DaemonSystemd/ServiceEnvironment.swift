@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// What the service manager has put into the environment of this process, typed and checked.
+/// The variables that the service manager sets for this process, typed and checked.
 ///
 /// ```swift
 /// let environment = ServiceEnvironment.current
@@ -9,46 +9,47 @@ import CLinux
 /// let state = try environment.stateDirectories.first ?? "/var/lib/mydaemon"
 /// ```
 ///
-/// A variable that is not set gives `nil` or nothing; one that is malformed gives an error that names it, never a
-/// default. The variables are read once and never changed: unsetting them is not safe while other threads run. For
-/// children there is ``childEnvironment(adding:)``.
+/// A variable that is not set gives `nil` or an empty list; a malformed one gives an error that names it, never a
+/// default. The variables are read once and never changed, since unsetting them is not safe while other threads run.
+/// ``childEnvironment(adding:)`` returns those for children.
 ///
-/// A process with privileges that whoever started it may lack (setuid, setgid, file capabilities) does not read its
-/// environment at all, since that is theirs: see ``isWithheld``.
+/// A process with privileges that its caller may lack (setuid, setgid, file capabilities) does not read its
+/// environment, since the caller controls it: see ``isWithheld``.
 ///
 /// Source: systemd.exec(5) of systemd 261. Safe to use from any thread.
 public struct ServiceEnvironment: Sendable {
-  /// In their order. A list, since a daemon looks for few of them, and a dictionary takes longer to make than that.
+  /// The variables in their order. They are a list, since a daemon reads few of them, and a dictionary takes longer to
+  /// make than that.
   private let entries: [Variable]
   private struct Variable {
     let name: String
     let value: String
   }
   package let processID: Int32
-  /// The inode of its pidfd; `nil` where the kernel (before 6.9) has none.
+  /// The inode of this process's pidfd; `nil` where the kernel has none (before 6.9).
   package let processInode: UInt64?
-  /// Whether the environment was left unread, because this process has privileges that whoever started it may lack:
-  /// the program is setuid or setgid, or has file capabilities (AT_SECURE of getauxval(3)).
+  /// Whether the environment is not read, since this process has privileges that its caller may lack: the program is
+  /// setuid or setgid, or has file capabilities (AT_SECURE of getauxval(3)).
   ///
-  /// There are no ``variables`` then, for children neither, and the process runs as if there were no service manager. A
-  /// service that needs privileges gets them from its unit instead, with `User=` and `AmbientCapabilities=`.
+  /// Then ``variables`` is empty, also for children, and the process runs as without a service manager. A service
+  /// should receive privileges from its unit instead, with `User=` and `AmbientCapabilities=`.
   public let isWithheld: Bool
   private var notText: [String] = []
 
-  /// The environment that this process was started with, read at the first use.
+  /// The environment of this process, read at the first access.
   ///
-  /// What `setenv` did before that is seen, what it does later is not.
+  /// It includes changes that `setenv` made before, but not later ones.
   public static let current = ServiceEnvironment(
     reading: clinux_environment(), isWithheld: clinux_is_secure())
 
-  /// Takes these variables as the environment of this process, for tests.
+  /// Makes an environment from variables, for tests.
   ///
-  /// - Parameter variables: All of them, by name.
+  /// - Parameter variables: All variables, by name.
   public init(_ variables: [String: String]) {
     self.init(variables, processID: getpid(), processInode: ServiceEnvironment.ownInode())
   }
 
-  /// The environment of another process, for tests.
+  /// Makes the environment of another process, for tests.
   package init(_ variables: [String: String], processID: Int32, processInode: UInt64?) {
     entries = variables.map { Variable(name: $0.key, value: $0.value) }
     self.processID = processID
@@ -62,7 +63,7 @@ public struct ServiceEnvironment: Sendable {
     var entries: [Variable] = []
     var next = start
     while let pointer = next, let entry = pointer.pointee {
-      // Read right away: the C library owns the text.
+      // Read at once: the C library owns the text.
       let bytes = UnsafeRawBufferPointer(start: entry, count: strlen(entry))
       next = pointer + 1
       guard let sign = bytes.firstIndex(of: UInt8(ascii: "=")) else { continue }
@@ -78,7 +79,7 @@ public struct ServiceEnvironment: Sendable {
   }
 
   private static func isText(_ bytes: UnsafeRawBufferPointer) -> Bool {
-    // Nearly always ASCII, which takes far less to find out.
+    // Nearly always ASCII, which is faster to check.
     bytes.allSatisfy { $0 < 0x80 } || String(validating: bytes, as: UTF8.self) != nil
   }
 
@@ -89,20 +90,20 @@ public struct ServiceEnvironment: Sendable {
 
   // MARK: Variables
 
-  /// All variables by name, the first one where a name is there twice. Made at each use.
+  /// All variables by name; the first one where a name occurs twice. The dictionary is made at each access.
   public var variables: [String: String] {
     Dictionary(entries.map { ($0.name, $0.value) }) { first, _ in first }
   }
 
-  /// The variable of a name.
+  /// The value of a variable; `nil` when it is not set.
   package subscript(name: String) -> String? { entries.first { $0.name == name }?.value }
 
   // MARK: Supervision
 
-  /// Whether a service manager has started this very process and watches it.
+  /// Whether a service manager has started this process and supervises it.
   ///
-  /// True with a `NOTIFY_SOCKET` that is an address, and with an `INVOCATION_ID` that is not one inherited from a parent.
-  /// A `NOTIFY_SOCKET` that is none, such as the number that an old Finit sets, says nothing.
+  /// It is true with a `NOTIFY_SOCKET` that is an address, and with an `INVOCATION_ID` that is not one inherited from a
+  /// parent. A `NOTIFY_SOCKET` that is no address, such as the number that an old Finit sets, is ignored.
   public var isSupervised: Bool {
     if (try? notifySocket) != nil { return true }
     guard self["INVOCATION_ID"] != nil else { return false }
@@ -110,14 +111,14 @@ public struct ServiceEnvironment: Sendable {
     return decimal(pid.utf8, as: Int32.self) == processID
   }
 
-  /// Whether systemd has executed this very process, rather than a parent of it (`SYSTEMD_EXEC_PID`, 248).
+  /// Whether systemd has executed this process itself, rather than a parent of it (`SYSTEMD_EXEC_PID`, systemd 248).
   ///
   /// - Throws: `malformedVariable`.
   public var isMainProcess: Bool {
     get throws(SystemdError) { try self.processID(in: "SYSTEMD_EXEC_PID") == processID }
   }
 
-  /// The address to send notifications to (`NOTIFY_SOCKET`), for ``NotifySocket``; `nil` without a service manager.
+  /// The address for notifications (`NOTIFY_SOCKET`), which ``NotifySocket`` uses; `nil` without a service manager.
   ///
   /// - Throws: `malformedVariable`.
   public var notifySocket: String? {
@@ -128,8 +129,8 @@ public struct ServiceEnvironment: Sendable {
     }
   }
 
-  /// The longest time between two pings that the watchdog allows (`WATCHDOG_USEC`, `WATCHDOG_PID`); `nil` when it
-  /// is off or for another process. Ping twice as often.
+  /// The longest time between two pings that the watchdog allows (`WATCHDOG_USEC`, `WATCHDOG_PID`); `nil` when it is
+  /// off or meant for another process. Send pings twice as often.
   ///
   /// - Throws: `malformedVariable`.
   public var watchdogPeriod: Duration? {
@@ -146,7 +147,7 @@ public struct ServiceEnvironment: Sendable {
     }
   }
 
-  /// How many descriptors the service manager will keep (`FDSTORE`, 254); `nil` when it keeps none.
+  /// The number of descriptors that the service manager stores (`FDSTORE`, systemd 254); `nil` when it stores none.
   ///
   /// - Throws: `malformedVariable`.
   public var fdStoreLimit: Int? {
@@ -155,7 +156,7 @@ public struct ServiceEnvironment: Sendable {
 
   // MARK: Problems
 
-  /// What is wrong with the variables, an error for each one that is malformed.
+  /// The errors of all malformed variables.
   public var problems: [SystemdError] {
     var found = notText.sorted().map {
       SystemdError.malformedVariable(name: $0, value: self[$0] ?? "", reason: "is not UTF-8")

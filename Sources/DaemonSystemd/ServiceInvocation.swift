@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 extension ServiceEnvironment {
-  /// The id of this run of the unit (`INVOCATION_ID`, 232): 32 hexadecimal digits, new with each start.
+  /// The ID of this run of the unit (`INVOCATION_ID`, systemd 232): 32 hexadecimal digits, new with each start; `nil`
+  /// when unset.
   ///
   /// - Throws: `malformedVariable`.
   public var invocationID: String? {
@@ -13,8 +14,8 @@ extension ServiceEnvironment {
     }
   }
 
-  /// What standard output or standard error is if it goes to the journal (`JOURNAL_STREAM`, 231). Compare it with
-  /// fstat(2) of the descriptor: a shell may have redirected it.
+  /// The identity that standard output or standard error has if it goes to the journal (`JOURNAL_STREAM`, systemd 231).
+  /// Compare it with fstat(2) of the descriptor: a shell may have redirected it.
   package var journalStream: FileIdentity? {
     get throws(SystemdError) {
       guard let text = self["JOURNAL_STREAM"] else { return nil }

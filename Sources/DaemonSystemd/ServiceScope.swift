@@ -2,8 +2,8 @@
 extension ServiceEnvironment {
   /// Whether this process belongs to a user's service manager (`systemd --user`) rather than the system's.
   ///
-  /// Read off the control group, which systemd names after the manager: a service of a user's is below
-  /// `user@UID.service`. False where /proc can't be read. Asks the kernel each time.
+  /// It is determined from the control group: a user service's is below `user@UID.service`. It is false where /proc
+  /// can't be read. Each access reads /proc.
   public var isUserService: Bool {
     guard let file = try? readProcFile("/proc/self/cgroup") else { return false }
     return String(decoding: file, as: UTF8.self).split(separator: "\n").contains { line in

@@ -3,10 +3,10 @@ import CLinux
 
 extension ServiceEnvironment {
   /// The names of the descriptors passed to this process, from descriptor 3 on (`LISTEN_FDS`, `LISTEN_FDNAMES`,
-  /// `LISTEN_PID`, `LISTEN_PIDFDID`); empty when there are none or they are for another process.
+  /// `LISTEN_PID`, `LISTEN_PIDFDID`); empty when there are none, or they are for another process.
   ///
-  /// Without names each is called "unknown", as in sd_listen_fds_with_names(3). Sockets come first, in the order of the
-  /// socket units, then what was stored. To have them, see ``PassedDescriptors``.
+  /// Without names each is "unknown", as in sd_listen_fds_with_names(3). Sockets come first, in the order of the socket
+  /// units, then stored descriptors. ``PassedDescriptors`` takes them over.
   ///
   /// - Throws: `malformedVariable`.
   public var passedDescriptorNames: [String] {
@@ -35,13 +35,14 @@ extension ServiceEnvironment {
     }
   }
 
-  /// The hard limit, since a process may lower the other one while it has more; and where there is hardly one, as in
-  /// many containers, what the kernel allows by default (fs.nr_open). Names for more would fill memory.
+  /// The largest number of descriptors to expect: the hard limit, since a process may lower the soft one while it has
+  /// more open. Where that is unlimited, as in many containers, it is the kernel's default (fs.nr_open). Names for more
+  /// would exhaust memory.
   private static var mostPassed: Int32 {
     Int32(clamping: min(clinux_descriptor_limit(), 1 << 20))
   }
 
-  /// The number of a process comes back after it has ended; the inode of its pidfd does not.
+  /// Whether the descriptors are for this process. A process ID is reused; the inode of a pidfd is not.
   private var passedDescriptorsAreOurs: Bool {
     get throws(SystemdError) {
       let pid = try processID(in: "LISTEN_PID")

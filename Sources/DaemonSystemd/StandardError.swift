@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// Writes to standard error without ever waiting for a reader, or dying for want of one or of room in a file: a daemon
-/// whose stderr is a full pipe must still end. What does not fit is dropped.
+/// Writes to standard error without blocking, and without a signal when there is no reader or no room: a daemon whose
+/// standard error is a full pipe must still end. What does not fit is dropped.
 ///
-/// Any thread may call it; lines of up to `PIPE_BUF` bytes are not mixed with others.
+/// Any thread may call it; lines of up to `PIPE_BUF` bytes are not interleaved with others.
 package enum StandardError {
-  /// Writes text of any origin as one line: ``VisibleText/line(_:)``. False when not all of it was taken.
+  /// Writes text of any origin as one line, escaped by ``VisibleText/line(_:)``. Returns false when not all of it was
+  /// written.
   @discardableResult
   package static func writeLine(_ line: String) -> Bool { writeText(VisibleText.line(line)) }
 
-  /// Writes text that is safe to show as it is, on one line or several. False when not all of it was taken.
+  /// Writes text that is safe to show, on one line or several. Returns false when not all of it was written.
   @discardableResult
   package static func writeText(_ text: String) -> Bool {
     var text = text + "\n"
@@ -20,20 +21,19 @@ package enum StandardError {
     }
   }
 
-  /// Returns how much was taken; below zero when nothing could be. `descriptor` is another for tests.
+  /// Returns the number of bytes that were written; a negative number on an error. Tests use another `descriptor`.
   static func write(_ base: UnsafePointer<UInt8>, _ count: Int, to descriptor: Int32) -> Int {
-    // A socket (the journal) takes MSG_DONTWAIT.
+    // A socket (the journal's) supports MSG_DONTWAIT.
     let flags = Int32(MSG_DONTWAIT) | Int32(bitPattern: UInt32(truncatingIfNeeded: MSG_NOSIGNAL))
     let sent = send(descriptor, base, count, flags)
     if sent >= 0 || clinux_errno() != ENOTSOCK { return sent }
     var status = stat()
     _ = fstat(descriptor, &status)
-    // A file has its position in the description that all writers share, and never makes one wait.
+    // A file has its position in the open file description that all writers share, and never blocks.
     if status.st_mode & mode_t(S_IFMT) == mode_t(S_IFREG) {
       return clinux_write(descriptor, base, count)
     }
-    // Anything else is opened again, so that O_NONBLOCK is set on a description of our own and not on the
-    // one that other processes share.
+    // Anything else is opened again, so that O_NONBLOCK is not set on the description that other processes share.
     let own = isTerminalMaster(status) ? -1 : reopen(descriptor)
     if own >= 0 {
       defer { close(own) }
@@ -51,8 +51,9 @@ package enum StandardError {
       "/proc/self/fd/\(descriptor)", O_WRONLY | O_NONBLOCK | O_APPEND | O_NOCTTY | O_CLOEXEC)
   }
 
-  /// The master of a pseudoterminal, which Finit gives its services as standard error. Opening it again makes another
-  /// terminal, which nobody reads. Its number is the same on every Linux: `/dev/ptmx` is 5, 2.
+  /// Whether the file is the master of a pseudoterminal, which Finit passes to services as standard error. Opening it
+  /// again would make another terminal, without a reader. Its device number is the same on every Linux: `/dev/ptmx` is
+  /// 5, 2.
   private static func isTerminalMaster(_ status: stat) -> Bool {
     status.st_mode & mode_t(S_IFMT) == mode_t(S_IFCHR) && status.st_rdev == 5 << 8 | 2
   }

@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// Why something that systemd offers could not be used: what was wrong, where, and what to do.
+/// An error in the use of one of systemd's interfaces. Its description names the problem, the place and a remedy.
 public enum SystemdError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// A variable of the environment is not what systemd.exec(5) says it is.
+  /// A variable of the environment is malformed (systemd.exec(5)).
   case malformedVariable(name: String, value: String, reason: String)
-  /// What the caller gave can't be sent or used as it is.
+  /// An argument of the caller can't be sent or used.
   case invalidArgument(String)
-  /// What a peer or the kernel handed over is not what its protocol says.
+  /// Input from a peer or the kernel does not conform to its protocol.
   case malformedInput(String)
-  /// A descriptor was preserved under this name, but for another use; `found` says what it is, as in "inet stream
-  /// connection". It is still there to be taken.
+  /// A descriptor of this name is of another kind than expected; `found` names its kind, as "inet stream connection".
+  /// It was not taken.
   case wrongKind(name: String, expected: DescriptorUse, found: String)
-  /// The service manager's store may have no place for this one, so nothing was sent.
+  /// The service manager's store may have no room for the descriptor, so nothing was sent.
   case storeFull(name: String, limit: Int)
-  /// It did not happen in time.
+  /// The operation did not finish in time.
   case timedOut(String)
-  /// A system call failed: what it was for, and the `errno` value.
+  /// A system call failed; the text is its purpose.
   case system(String, errno: Int32)
 
-  /// No descriptor, or no memory for another open file: it passes.
+  /// Whether the error is a shortage of descriptors or of memory, which is temporary.
   package var isShortage: Bool {
     if case .system(_, let number) = self { Self.isShortage(number) } else { false }
   }
 
-  /// The same of an `errno` value.
+  /// Whether an `errno` value means such a shortage.
   package static func isShortage(_ number: Int32) -> Bool {
     [EMFILE, ENFILE, ENOMEM].contains(number)
   }
 
-  /// One sentence, for a log or a status line.
+  /// The error in one sentence, for a log or a status line.
   public var description: String {
     switch self {
     case .malformedVariable(let name, let value, let reason):

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What systemd is about to do with a unit, by its words for the types of jobs.
+/// A systemd job: an operation on a unit, by the types of systemd's jobs.
 public enum UnitJob: Sendable, Hashable {
-  /// It is started.
+  /// The unit is started.
   case start
-  /// It is stopped, and stays so.
+  /// The unit is stopped, and not started again.
   case stop
-  /// It is stopped and started again.
+  /// The unit is stopped and started again.
   case restart
-  /// It reads its configuration again.
+  /// The unit reloads its configuration.
   case reload
-  /// It is stopped and started again if it runs.
+  /// The unit is stopped and started again if it is running.
   case tryRestart
   /// Another type, such as `verify-active`.
   case other(String)

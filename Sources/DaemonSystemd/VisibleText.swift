@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Text of unknown origin, such as an error's, made safe to show on a terminal and in a log.
+/// Functions that escape text of unknown origin, such as that of an error, so that it is safe on a terminal and in a
+/// log.
 ///
 /// ```swift
 /// let answer = "refused\n<0>all is well\u{1b}[2J"
@@ -7,19 +8,20 @@
 /// // could not connect: refused\n<0>all is well\u{1b}[2J
 /// ```
 ///
-/// Line breaks could pass for another entry of a log, escape sequences reach the terminal of whoever reads it, and the
-/// controls of text direction and zero width show something other than what is there. They are written as in a Swift
-/// literal: `\n`, `\t`, `\u{1b}`. Everything else stays, a backslash too, so escaping twice changes nothing; escaped
-/// text is for people, and not to be parsed.
+/// Line breaks could fake another entry of a log, escape sequences could control the reader's terminal, and characters
+/// of text direction or zero width could hide the real text. They are escaped as in a Swift literal: `\n`, `\t`,
+/// `\u{1b}`. Everything else is kept, including a backslash, so escaping twice changes nothing. The result is for
+/// people, not for parsing.
 public enum VisibleText {
-  /// The text on one line: every control character, line separator and invisible format character is escaped.
+  /// Returns the text on one line: every control character, line separator and invisible format character is escaped.
   ///
-  /// Joiners (U+200C and U+200D) stay behind a character that is not ASCII, where emoji and several scripts need them.
+  /// Joiners (U+200C and U+200D) are kept after a character that is not ASCII, where emoji and several scripts need
+  /// them.
   public static func line(_ text: String) -> String {
     escaping(text) { _ in false }
   }
 
-  /// The text on the lines it has: as ``line(_:)``, but newlines and tabs stay.
+  /// Returns the text on its lines, escaped as by ``line(_:)``, except that newlines and tabs are kept.
   public static func lines(_ text: String) -> String {
     escaping(text) { $0 == "\n" || $0 == "\t" }
   }
@@ -33,14 +35,14 @@ public enum VisibleText {
       if stays(scalar) {
         result.unicodeScalars.append(scalar)
       } else {
-        // After what is shown of the one before: a joiner behind an escaped one has nothing to join.
+        // A joiner after an escaped character has nothing to join.
         append(scalar, after: result.unicodeScalars.last ?? " ", to: &result)
       }
     }
     return result
   }
 
-  /// Appends one part of a text that ends up on one line.
+  /// Appends one scalar of a text that is shown on one line.
   package static func append(
     _ scalar: Unicode.Scalar, after previous: Unicode.Scalar, to text: inout String
   ) {

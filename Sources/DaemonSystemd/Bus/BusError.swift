@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// Why something asked of the bus did not come about.
+/// An error of a bus call.
 ///
-/// A bus may be missing in many ways: no libsystemd, no socket, a policy that hangs up at the first call. All of them are
-/// one kind, so that a daemon needs one branch to go on without a bus.
+/// A bus may be unavailable in many ways: no libsystemd, no socket, a policy that closes the connection at the first
+/// call. All of them are one kind, so that a daemon needs one branch to go on without a bus.
 package struct BusError: Error, Sendable, CustomStringConvertible {
   enum Kind: Sendable {
-    /// There is no bus to talk to.
+    /// There is no bus.
     case unavailable
-    /// The connection was up and is lost.
+    /// The connection was lost.
     case lost
     case accessDenied
     case unknownUnit
-    /// An answer or a signal is not of the type that its interface says.
+    /// A reply or a signal does not have the type of its interface.
     case malformed
     case late
     case other
   }
 
   let kind: Kind
-  /// A sentence; what the other side has said may be none.
+  /// The error in one sentence; the peer's own text may be none.
   package let description: String
 
   init(_ kind: Kind, _ description: String) { (self.kind, self.description) = (kind, description) }
@@ -54,12 +54,12 @@ package struct BusError: Error, Sendable, CustomStringConvertible {
     }
   }
 
-  /// There is no bus, or there is none any more: it is tried again.
+  /// Whether there is no bus, or no longer one: the connection is tried again.
   package var isAbsence: Bool { kind == .unavailable || kind == .lost }
-  /// There is no bus to talk to.
+  /// There is no bus.
   package var isUnavailable: Bool { kind == .unavailable }
-  /// The other side refuses on grounds of permission.
+  /// Whether the peer denied access.
   package var isAccessDenied: Bool { kind == .accessDenied }
-  /// systemd knows no unit of this name.
+  /// Whether systemd knows no unit of this name.
   package var isUnknownUnit: Bool { kind == .unknownUnit }
 }

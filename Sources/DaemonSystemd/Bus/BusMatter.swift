@@ -1,43 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// What can be asked of systemd and logind, or followed there. All from org.freedesktop.systemd1(5) and
+/// A query to systemd or logind, or a state to follow there. Sources: org.freedesktop.systemd1(5) and
 /// org.freedesktop.login1(5).
 ///
 /// "Own" is the unit that this process belongs to; reading needs no privileges.
 package enum BusMatter: Sendable {
-  // Questions: asked on each connection, and of each new process of the service, until the answer settles them.
+  // Queries: sent on each connection, and to each new process of the service, until a reply settles them.
 
-  /// `TimeoutStopSec=` of the own unit, in `BusAnswer.duration`. Nothing in the environment says so.
+  /// `TimeoutStopSec=` of the own unit, in `BusAnswer.duration`. The environment does not contain it.
   case stopTimeout
-  /// For how long a delay lock can hold the machine back, in `BusAnswer.duration`.
+  /// How long a delay lock can delay the machine, in `BusAnswer.duration`.
   case delayLimit
-  /// A delay lock, which holds the operation back until it is closed, for the limit at most; in `BusAnswer.descriptor`.
-  /// Without root and polkit the answer is an error with `isAccessDenied`.
+  /// A delay lock, in `BusAnswer.descriptor`, which delays the operation until it is closed, but no longer than the
+  /// limit. Without root or a polkit rule the reply is an error with `isAccessDenied`.
   case delayLock(Operation)
 
-  // Asked by `BusSession.ask` alone, once each time.
+  // Sent only by `BusSession.ask`, once for each call.
 
-  /// What systemd is about to do with the own unit: the type of the job in `BusAnswer.text`, `nil` where there is none.
-  /// After SIGTERM it tells a restart from a stop.
+  /// The job of the own unit: its type in `BusAnswer.text`, `nil` where there is none. After SIGTERM it distinguishes a
+  /// restart from a stop.
   case unitJob
 
-  // Followed: what is so now, then each change, without repeats, whatever restarts meanwhile.
+  // Followed: the current state, then each change, without repeats, even when systemd or logind restarts.
 
-  /// The machine's sleep, in `BusAnswer.isOn`. One that began before this, or while the bus was away, is made up for. A
-  /// sleep that does not come about ends as one that does.
+  /// The machine's sleep, in `BusAnswer.isOn`. A sleep that began earlier, or while the bus was unavailable, is
+  /// reported later. A sleep that is cancelled ends as one that took place.
   case sleep
-  /// The machine's shutdown, in `BusAnswer.isOn`, and in `BusAnswer.text` its kind, where systemd says so (since 255).
-  /// SIGTERM follows. `systemctl start poweroff.target` is not announced.
+  /// The machine's shutdown, in `BusAnswer.isOn`, and its kind in `BusAnswer.text`, where systemd reports it (since
+  /// 255). SIGTERM follows. `systemctl start poweroff.target` is not announced.
   case shutdown
-  /// A unit's state, by systemd's word for it, in `BusAnswer.text`. A unit that systemd does not know is an error with
-  /// `isUnknownUnit`, unless it was there before, as a transient unit that is gone: that one is inactive.
+  /// A unit's state, in systemd's terms, in `BusAnswer.text`. A unit that systemd does not know is an error with
+  /// `isUnknownUnit`, unless it existed before, as a transient unit: that one is inactive.
   case activeState(UnitName)
-  /// What the user of a user service is doing at the machine, in `BusAnswer.userSession`. logind knows no user for a
-  /// system service: that is an error, once for each connection.
+  /// The state of the user's session, for a user service, in `BusAnswer.userSession`. logind knows no user for a system
+  /// service, which is an error, once for each connection.
   case userSession
 
-  /// What a delay lock holds back; the words are logind's.
+  /// An operation that a delay lock delays, by logind's names.
   package enum Operation: String, Sendable {
     /// Power-off, reboot, halt and kexec.
     case shutdown
@@ -67,7 +67,7 @@ package enum BusMatter: Sendable {
   }
 }
 
-/// What came of it; which of these it has is said in `BusMatter`.
+/// The reply to a query; `BusMatter` names the property that it has.
 package struct BusAnswer: Sendable {
   let number: UInt64
   package let text: String?
@@ -81,7 +81,7 @@ package struct BusAnswer: Sendable {
 
   package var isOn: Bool { number != 0 }
 
-  /// A time span of systemd's; `nil` is its infinity.
+  /// A time span; `nil` for systemd's infinity.
   package var duration: Duration? {
     guard number != .max else { return nil }
     return .seconds(Int64(number / 1_000_000)) + .microseconds(Int64(number % 1_000_000))
@@ -97,14 +97,14 @@ package struct BusAnswer: Sendable {
   }
 }
 
-/// What the user of a user service is doing at the machine.
+/// The state of the session of a user service's user.
 package enum UserSessionState: Sendable {
-  /// At the machine: the session shown is active and not locked.
+  /// The user's session is active and not locked.
   case active
-  /// Another session is in front.
+  /// Another session is active.
   case inactive
   /// The screen is locked.
   case locked
-  /// Logged in without a graphical or text session of their own, as a user who lingers.
+  /// The user has no graphical or text session, as a user who lingers.
   case none
 }

@@ -7,63 +7,63 @@ package enum BusAddress: Sendable {
   case system
   /// The user's own bus, found by `DBUS_SESSION_BUS_ADDRESS` or `XDG_RUNTIME_DIR`.
   case user
-  /// Any other, for example `unix:path=/run/test/bus`.
+  /// Another bus, for example `unix:path=/run/test/bus`.
   case address(String)
 }
 
-/// Keeps a connection to a bus up, on a thread of yours, and asks and follows what it is told to.
+/// A connection to a bus, run on the caller's thread, which sends queries and follows states.
 ///
-/// Nothing here waits: `start` only asks for a connection, and `process` does what can be done at once. A lost
-/// connection is made again, after 0.1 s at first and 30 s at last, for ever. Handlers run inside `process`, on the
-/// thread that calls it, which may be another one each time, one at a time. In a fork nothing happens.
+/// Nothing here blocks: `start` only requests a connection, and `process` does what can be done at once. A lost
+/// connection is made again, for ever, with delays from 0.1 s to 30 s. Handlers run inside `process`, on the thread
+/// that calls it, which may be a different one each time, one at a time. In a forked child nothing happens.
 ///
-/// The work is in `CLinux/bus.c`; here is who may be in it.
+/// The work is done in `CLinux/bus.c`; this type decides which thread may enter it.
 package final class BusSession: Sendable {
   package struct Options: Sendable {
-    /// Before the first attempt to connect again, or to ask again; 0.1 s. It doubles with each attempt.
+    /// The delay before the first attempt to connect, or to send a query, again; 0.1 s. It doubles with each attempt.
     package var firstDelay = Duration.milliseconds(100)
     /// The longest delay between two attempts; 30 s.
     package var longestDelay = Duration.seconds(30)
-    /// How long a bus may take to welcome us; 25 s, since activation of the bus itself takes time.
+    /// How long a bus may take to accept the connection; 25 s, since activation of the bus itself takes time.
     package var connectTimeout = Duration.seconds(25)
-    /// How long an answer may take; 25 s.
+    /// How long a reply may take; 25 s.
     package var callTimeout = Duration.seconds(25)
-    /// The library to load, by dlopen(3)'s rules. Any libsystemd since 240 has this name.
+    /// The library to load with dlopen(3). Any libsystemd since 240 has this name.
     package var library = "libsystemd.so.0"
-    /// Messages handled in one `process`, so that a storm of signals leaves room for other work.
+    /// The number of messages handled in one `process`, so that many signals leave time for other work.
     var stepsAtOnce: Int32 = 128
 
     package init() {}
   }
 
-  /// Something that is asked or followed.
+  /// A query, or a state that is followed.
   package struct Item: Sendable {
     fileprivate let number: Int32
   }
 
-  /// Gets the answer, or why there is none; returns whether that settles the question, which is asked again otherwise.
+  /// Receives the reply or an error, and returns whether that settles the query; otherwise it is sent again.
   package typealias Handler = @Sendable (Result<BusAnswer, BusError>) -> Bool
 
   private struct Shared {
     var isStarted = false
     var isClosed = false
-    /// Whether a thread is in `bus`. Who finds this false sets it, and then owns it.
+    /// Whether a thread is in `bus`. A thread that finds this false sets it, and then owns `bus`.
     var hasTurn = false
-    /// What the next turn asks.
+    /// The queries that the next turn sends.
     var asked: [Item] = []
   }
 
   private let shared = Mutex(Shared())
   private let items = Items()
-  /// Touched only by the thread that has set `hasTurn`, but for what is made for any; the mutex orders one turn after
-  /// the other. Freed by the deinit.
+  /// Used only by the thread that has set `hasTurn`, except for functions that are safe on any thread; the mutex orders
+  /// the turns. Freed by the deinit.
   nonisolated(unsafe) private let bus: OpaquePointer
 
   package init(_ address: BusAddress, options: Options = Options()) {
     func microseconds(_ time: Duration) -> UInt64 {
       UInt64(max(1000, time.saturatedNanoseconds)) / 1000
     }
-    // It holds on to no more than it has copied, and to the items, which this object holds as long.
+    // It keeps only what it has copied, and the items, which this object retains as long.
     let listener = clinux_bus_listener(
       context: Unmanaged.passUnretained(items).toOpaque(),
       is_wanted: { Items.at($0!).all[Int($1)].isWanted() },
@@ -87,9 +87,9 @@ package final class BusSession: Sendable {
 
   // MARK: Before it starts
 
-  /// Asks or follows from the start on.
+  /// Sends a query, or follows a state, from the start on.
   ///
-  /// - Parameter isWanted: Whether an answer to the question is still of use; called before each attempt.
+  /// - Parameter isWanted: Whether a reply is still needed; called before each attempt.
   @discardableResult
   package func follow(
     _ matter: BusMatter, while isWanted: @escaping @Sendable () -> Bool = { true },
@@ -102,18 +102,18 @@ package final class BusSession: Sendable {
 
   // MARK: For the owner's loop
 
-  /// Readable when `process` should be called; the same number from `init` to the end of this object, -1
-  /// when there was no descriptor left. Level-triggered; poll it, never read it.
+  /// A descriptor that is readable when `process` should be called. It is the same from `init` to `deinit`; -1 when
+  /// there was no descriptor left. It is level-triggered: poll it, but do not read it.
   package var fileDescriptor: Int32 { clinux_bus_descriptor(bus) }
 
-  /// Asks for the connection. Returns at once; what comes of it is known after some `process`.
+  /// Requests the connection, and returns at once. Calls of `process` make it.
   package func start() {
     shared.withLock { $0.isStarted = true }
     clinux_bus_wake(bus)
   }
 
-  /// Does what can be done now, and calls handlers. Never waits; does nothing when another thread, or a
-  /// caller further up on this one, is in it.
+  /// Does what can be done now, and calls handlers. It does not block; it does nothing when another thread, or a caller
+  /// further up on this one, is in it.
   ///
   /// The first call loads libsystemd (dlopen(3)).
   package func process() {
@@ -126,7 +126,7 @@ package final class BusSession: Sendable {
     guard let asked else { return }
     for item in asked { clinux_bus_ask(bus, item.number) }
     clinux_bus_process(bus)
-    // Who closes keeps the turn.
+    // The thread that closes keeps the turn.
     let isClosed = shared.withLock { shared in
       shared.hasTurn = shared.isClosed
       return shared.isClosed
@@ -136,15 +136,15 @@ package final class BusSession: Sendable {
 
   // MARK: From any thread
 
-  /// Asks now, or again as soon as the answer that is awaited has come. While there is no connection, one that is
-  /// followed or asked anyway waits for that; a unit's job is an error then.
+  /// Sends a query now, or again as soon as the pending reply has arrived. Without a connection a query that is sent
+  /// anyway on each connection waits for that; one for the unit's job is an error.
   package func ask(_ item: Item) {
     shared.withLock { $0.asked.append(item) }
     clinux_bus_wake(bus)
   }
 
-  /// Ends the connection for good; no handler is called after that. Idempotent; if another thread is inside `process`,
-  /// the ending is done there, as soon as its handler returns.
+  /// Ends the connection permanently; no handler is called after that. Further calls have no effect. If another thread
+  /// is inside `process`, the connection is ended there, as soon as its handler returns.
   package func close() {
     clinux_bus_end(bus)
     let isMine = shared.withLock { shared in
@@ -157,7 +157,7 @@ package final class BusSession: Sendable {
 
   package var isClosed: Bool { shared.withLock(\.isClosed) }
 
-  /// `@unchecked`: changed before the start alone, read by the thread that has the turn.
+  /// `@unchecked`: changed only before the start, then read by the thread that has the turn.
   private final class Items: @unchecked Sendable {
     struct Entry {
       let matter: BusMatter
@@ -173,7 +173,7 @@ package final class BusSession: Sendable {
 
     var all: [Entry] = []
 
-    /// The object whose pointer the session has given away, and which it holds.
+    /// Returns the object for the pointer that the session passed to C, which retains the object.
     static func at(_ context: UnsafeMutableRawPointer) -> Items {
       Unmanaged<Items>.fromOpaque(context).takeUnretainedValue()
     }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The name of a unit, checked by systemd's rules (systemd.unit(5)): a mistyped one is an error at once and
-/// not a unit that is inactive for ever.
+/// The name of a unit, checked by systemd's rules (systemd.unit(5)), so that a mistyped one is an error rather than a
+/// unit that is never active.
 package struct UnitName: Sendable, CustomStringConvertible {
   package let description: String
 
-  /// Checks a full name, with its type. Templates (`getty@.service`) name no unit that could run.
+  /// Checks a full name, with its type. Templates (`getty@.service`) are refused, since they name no unit that could
+  /// run.
   package init(_ name: String) throws(BusError) {
     if let reason = Self.flaw(in: name) {
       throw BusError(.other, "\"\(name)\" is not the name of a unit: \(reason).")
@@ -38,8 +39,8 @@ package struct UnitName: Sendable, CustomStringConvertible {
 
   // MARK: On the bus
 
-  /// The path of the unit's object: letters and digits stay, anything else becomes `_` and two hexadecimal
-  /// digits, and so does a digit at the beginning.
+  /// The path of the unit's object: letters and digits are kept; anything else, and a digit at the beginning, becomes
+  /// `_` and two hexadecimal digits.
   package var objectPath: String { "/org/freedesktop/systemd1/unit/" + Self.label(description) }
 
   static func label(_ name: String) -> String {
