@@ -50,11 +50,11 @@ let package = Package(
       dependencies: ["DaemonLifecycle", "DaemonLifecycleCodable", "DaemonSystemd"],
       path: "Examples/Echod", swiftSettings: strict),
     .executableTarget(
-      name: "Standby", dependencies: ["DaemonLifecycle"], path: "Examples/Standby",
-      swiftSettings: strict),
+      name: "Standby", dependencies: ["DaemonLifecycle", "DaemonSystemd"],
+      path: "Examples/Standby", swiftSettings: strict),
     .executableTarget(
-      name: "Clockd", dependencies: ["DaemonLifecycle"], path: "Examples/Service",
-      swiftSettings: strict),
+      name: "Clockd", dependencies: ["DaemonLifecycle", "DaemonSystemd"],
+      path: "Examples/Service", swiftSettings: strict),
     // Raises the limit of descriptors for the tests that run beside each other.
     .target(name: "TestLimits", path: "Tests/TestLimits"),
     .target(
@@ -105,7 +105,7 @@ let package = Package(
       name: "ProcessTests",
       dependencies: [
         "ProbeDaemon", "ProbeSyncMain", "ProbeTopLevel", "ProbeService", "Pollerd", "Echod",
-        "Standby", "Clockd", "DaemonLifecycleTesting", "TestLimits",
+        "Standby", "Clockd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestLimits",
         "TestSupport",
       ],
       swiftSettings: strict),

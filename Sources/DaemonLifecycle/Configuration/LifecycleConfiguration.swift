@@ -60,6 +60,13 @@ public struct LifecycleConfiguration: Sendable {
   /// In one entry where standard error is the journal's, else on standard error. Nothing waits for it: a pipe that is
   /// full loses it. A mock logs none: see `exit?.report.timeline`.
   public var timelineLogging: TimelineLogging
+  /// Whether the C library's standard output, which `print` writes to, becomes line buffered at `start()` or `run` where
+  /// it is no terminal. Default true: what is printed is in the journal, a container's log or a pipe with the end of its
+  /// line.
+  ///
+  /// Otherwise the C library collects 4 kB or more, which appear late, and not at all after a crash. Each line
+  /// is a write(2): false leaves the stream as it is, for a daemon that prints much, or has called setvbuf(3) itself.
+  public var lineBuffersOutput: Bool
   /// The absolute path of a file that is there exactly while the daemon is ready: launched, in the foreground, and not
   /// about to leave it. For a container's readiness probe, or a load balancer's check. Default none.
   ///
@@ -140,6 +147,7 @@ public struct LifecycleConfiguration: Sendable {
     terminatesWhenLaunchFails: Bool = true,
     logsProblems: Bool = true,
     timelineLogging: TimelineLogging = .always,
+    lineBuffersOutput: Bool = true,
     readinessFile: String? = nil,
     readinessDescriptor: Int32? = nil,
     livenessFile: String? = nil,
@@ -157,6 +165,7 @@ public struct LifecycleConfiguration: Sendable {
     self.terminatesWhenLaunchFails = terminatesWhenLaunchFails
     self.logsProblems = logsProblems
     self.timelineLogging = timelineLogging
+    self.lineBuffersOutput = lineBuffersOutput
     self.readinessFile = readinessFile
     self.readinessDescriptor = readinessDescriptor
     self.livenessFile = livenessFile

@@ -62,7 +62,12 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     if case .signal(let signal, _, _) = origin { signal } else { nil }
   }
 
-  /// For a log line: `SIGUSR1 from pid 4242 uid 0`. Control characters of texts from elsewhere are escaped, as
+  /// Ctrl-C was pressed: the terminal's driver in the kernel sends SIGINT for it.
+  var isKeyPress: Bool {
+    if case .signal(.sigint, from: .kernel, _) = origin { true } else { false }
+  }
+
+  /// For a log line: `SIGUSR1 from pid 4242 uid 0`, or `Ctrl-C` for a SIGINT of the terminal's. Control characters of texts from elsewhere are escaped, as
   /// `VisibleText` of the product `DaemonSystemd` does.
   public var description: String { VisibleText.line(sentence) }
 
@@ -70,6 +75,7 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     switch origin {
     case .signal(let signal, .queued(let pid, let uid), let coalesced):
       "\(signal) \(Sender.queued(claimedPID: pid, claimedUID: uid))" + Self.times(coalesced)
+    case .signal(_, _, let coalesced) where isKeyPress: "Ctrl-C" + Self.times(coalesced)
     case .signal(let signal, let sender, let coalesced):
       "\(signal) from \(sender)" + Self.times(coalesced)
     case .launch: "launch"

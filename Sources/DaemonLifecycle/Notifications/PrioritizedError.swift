@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 public import DaemonSystemd
 
-/// An error that says how urgent it is in the journal. Others are warnings, as every failed hook.
+/// An error that says how urgent it is in the journal. Others have the priority `err`, as every failed hook.
 ///
 ///     struct LedgerIsCorrupt: PrioritizedError { var journalPriority: JournalPriority { .critical } }
 public protocol PrioritizedError: Error {

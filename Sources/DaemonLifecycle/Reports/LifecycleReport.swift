@@ -4,7 +4,7 @@ import DaemonSystemd
 /// What each hook did for one event and how long it took; every hook that starts has one entry.
 ///
 ///     for entry in report.problems { print(entry) }
-///     // Database, ShouldSaveState: abandoned after 11.0 s (running)
+///     // Database, ShouldSaveState: abandoned after 11 s (running)
 public struct LifecycleReport: Sendable, CustomStringConvertible {
   /// The outcome of a hook's call.
   public enum Outcome: Sendable {
@@ -66,12 +66,17 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     /// The name of the notification's type; `nil` for the body of `run`.
     public var notificationName: String? { notification.map { "\($0)" } }
 
-    /// `Poller, ShouldSaveState: failed after 0.2 s: disk full`, on one line whatever the error says.
+    /// `Poller, ShouldSaveState: failed after 200 ms: disk full`, on one line whatever the error says.
     public var description: String { VisibleText.line(sentence) }
+
+    /// The error of a failed hook and whose hook it was, else the whole sentence.
+    var reason: String {
+      VisibleText.line(errorText.map { "\(observer): \($0)" } ?? sentence)
+    }
 
     private var sentence: String {
       let subject = notificationName.map { "\(observer), \($0)" } ?? observer
-      let time = "after \(duration.inSeconds) s"
+      let time = "after \(duration.forReading)"
       return switch outcome {
       case .completed: "\(subject): completed \(time)"
       case .failed(let error): "\(subject): failed \(time): \(errorText ?? "\(error)")"
@@ -162,15 +167,5 @@ extension LifecycleReport.Outcome: Equatable {
     case .failed: 1
     case .timedOut, .abandoned, .skipped: 2
     }
-  }
-}
-
-extension Duration {
-  /// With one decimal below ten seconds' worth of detail: `0.2`, `12.0`; three below a tenth.
-  package var inSeconds: String {
-    let milliseconds = saturatedNanoseconds / 1_000_000
-    let (whole, rest) = (milliseconds / 1000, milliseconds % 1000)
-    if milliseconds < 100 { return "0." + String(1000 + rest).dropFirst() }
-    return "\(whole).\(rest / 100)"
   }
 }
