@@ -49,11 +49,11 @@ let package = Package(
       dependencies: ["DaemonLifecycle", "DaemonLifecycleCodable", "DaemonSystemd"],
       path: "Examples/Echod", swiftSettings: strict),
     .executableTarget(
-      name: "standby", dependencies: ["DaemonLifecycle"], path: "Examples/Standby",
-      swiftSettings: strict),
+      name: "standby", dependencies: ["DaemonLifecycle", "DaemonSystemd"],
+      path: "Examples/Standby", swiftSettings: strict),
     .executableTarget(
-      name: "clockd", dependencies: ["DaemonLifecycle"], path: "Examples/Service",
-      swiftSettings: strict),
+      name: "clockd", dependencies: ["DaemonLifecycle", "DaemonSystemd"],
+      path: "Examples/Service", swiftSettings: strict),
     // Raises the limit of descriptors for the tests that run beside each other.
     .target(name: "TestLimits", path: "Tests/TestLimits"),
     .target(
@@ -104,7 +104,7 @@ let package = Package(
       name: "ProcessTests",
       dependencies: [
         "ProbeDaemon", "ProbeSyncMain", "ProbeTopLevel", "ProbeService", "pollerd", "echod",
-        "standby", "clockd", "DaemonLifecycleTesting", "TestLimits",
+        "standby", "clockd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestLimits",
         "TestSupport",
       ],
       swiftSettings: strict),

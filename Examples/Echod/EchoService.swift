@@ -85,10 +85,9 @@ extension EchoService: TerminationObserver {
     try check(late: late)
   }
 
-  private func check(late: Int) throws {
+  /// The lifecycle logs the error.
+  private func check(late: Int) throws(SystemError) {
     guard late > 0 else { return }
-    let error = SystemError("end \(late) connections in order", code: ETIMEDOUT)
-    say("\(error)")
-    throw error
+    throw SystemError("end \(late) connections in order", code: ETIMEDOUT)
   }
 }

@@ -40,11 +40,28 @@ import DaemonSystemd
         print(Options.usage, terminator: "")
         exit(0)
       }
+      if options.wantsVersion {
+        print("echod \(LifecycleSubject.packageVersion)")
+        exit(0)
+      }
+      if options.checksOnly {
+        print("echod: \(try check(options))")
+        exit(0)
+      }
       try await serve(options)
     } catch {
-      say("\(error)")
-      exit(error is UsageError ? 64 : 71)
+      say("\(error)", .error)
+      exit(error is UsageError ? 64 : error is SettingsError ? 78 : 71)
     }
+  }
+
+  /// Throws what the launch would refuse to start with.
+  private static func check(_ options: Options) throws(SettingsError) -> String {
+    _ = try Settings.load(options.configFile)
+    guard let file = options.configFile else {
+      return "the options are valid; there is no configuration file (--config)"
+    }
+    return "\(VisibleText.line(file)) is valid"
   }
 
   private static func serve(_ options: Options) async throws -> Never {

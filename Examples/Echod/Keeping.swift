@@ -133,7 +133,7 @@ final class Keeping {
   private func report(_ error: SystemdError) {
     if case .storeFull = error {} else { isCongested = true }
     if delay < .seconds(1), case .system(_, EAGAIN) = error { return }
-    if !hasSaid { say("\(error)") }
+    if !hasSaid { say("\(error)", .warning) }
     hasSaid = true
   }
 }

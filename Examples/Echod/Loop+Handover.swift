@@ -36,7 +36,7 @@ extension Loop {
       // Before systemd has read all of this, exiting could lose it.
       try keeping.preservation.barrier(timeout: .seconds(5))
     } catch {
-      say("\(error) So the connections are finished instead.")
+      say("\(error) So the connections are finished instead.", .warning)
       return nil
     }
     for connection in kept { leave(connection) }

@@ -128,7 +128,7 @@ actor Loop {
         keeping.add(connection)
         if !limit.isForClients(socket) { return count + 1 }
       } catch {
-        say("\(error) Nobody is accepted for a second.")
+        say("\(error) Nobody is accepted for a second.", .error)
         acceptsAgain = .now + .seconds(1)
         return count
       }
@@ -140,7 +140,9 @@ actor Loop {
   private func waitForRoom() {
     acceptsAgain = .now + .seconds(1)
     if !hasSaidCrowded {
-      say("\(connections.count) connections are all that LimitNOFILE= allows; who comes waits.")
+      say(
+        "\(connections.count) connections are all that LimitNOFILE= allows: new clients wait.",
+        .warning)
     }
     hasSaidCrowded = true
   }

@@ -2,6 +2,9 @@
 /// What the command line says.
 struct Options: Equatable {
   var wantsHelp = false
+  var wantsVersion = false
+  /// Whether to check the configuration and end.
+  var checksOnly = false
   /// Where to listen when systemd has passed no socket.
   var listen = "127.0.0.1:7777"
   var configFile: String?
@@ -9,7 +12,7 @@ struct Options: Equatable {
   var readyFile: String?
 
   static let usage = """
-    Usage: echod [--listen ADDRESS] [--config FILE] [--ready-file FILE]
+    Usage: echod [--listen ADDRESS] [--config FILE] [--ready-file FILE] [--check-config] [--version]
 
     Answers each line with the line. Sockets come from systemd, as "listener"; without them it listens itself.
 
@@ -19,14 +22,17 @@ struct Options: Equatable {
                           prefix = you said:     what each answer begins with (default: nothing)
                           line-limit = 65536     how many bytes a line may have
       --ready-file FILE a file that is there exactly while it accepts clients, for a container's readiness probe
+      --check-config    check the options and the configuration file, and end: status 0, or 78 and the line that is
+                        wrong
+      --version         print the version
       --help            print this
 
     Signals: SIGUSR1 drains (no new connections; the others end when they are idle), SIGUSR2 goes on, SIGHUP
     reads the settings again. SIGTERM: when systemd restarts the service, connections are handed to the next run with
     all that was half said; when it stops it, they are drained. A drain has 10 s; who is not over then is cut off.
 
-    Exit status: 0 all well, 64 bad arguments, 70 it could not begin, or not every answer could be sent; 124 something
-    was not over in time.
+    Exit status: 0 all well, 64 bad arguments, 70 it could not begin, or not every answer could be sent, 78 a bad
+    configuration file with --check-config; 124 something was not over in time.
 
     """
 
@@ -48,6 +54,10 @@ struct Options: Equatable {
       case "--help", "-h":
         wantsHelp = true
         return
+      case "--version":
+        wantsVersion = true
+        return
+      case "--check-config" where parts.count == 1: checksOnly = true
       case "--listen": listen = try value()
       case "--config": configFile = try value()
       case "--ready-file": readyFile = try value()

@@ -22,7 +22,9 @@ struct Restored {
     try takeListeners(preservation, address)
     // Nothing was read yet, so a crash before this leaves the next run all of it; after it, it would double bytes.
     try preservation.forget(named: StoredName.state)
-    for name in try preservation.closeUnknown() { say("closed \"\(name)\", which is unknown") }
+    for name in try preservation.closeUnknown() {
+      say("closed \"\(name)\", which is unknown", .warning)
+    }
   }
 
   /// Without it the connections go on as after a crash: without what was half said on them.
@@ -33,7 +35,8 @@ struct Restored {
     } catch let error as SystemdError {
       throw error
     } catch {
-      say("what the last run has handed over can't be read, so half lines are lost: \(error)")
+      say(
+        "what the last run has handed over can't be read, so half lines are lost: \(error)", .error)
       return nil
     }
   }
@@ -52,7 +55,7 @@ struct Restored {
           conversation: handover?.conversations[id] ?? Conversation(), isPreserved: true)
         nextID = max(nextID, id + 1)
       } catch {
-        say("\(error)")  // it is closed with what is unknown
+        say("\(error)", .warning)  // it is closed with what is unknown
       }
     }
   }

@@ -172,10 +172,7 @@ struct SystemError: Error, CustomStringConvertible {
   var description: String { "Could not \(purpose): \(String(cString: strerror(code)))." }
 }
 
-/// A line for whoever operates this, on standard error. Never waits: without room it is lost.
-func say(_ sentence: String) {
-  var look = pollfd(fd: 2, events: Int16(POLLOUT), revents: 0)
-  guard poll(&look, 1, 0) > 0 else { return }
-  let line = Array("echod: \(VisibleText.line(sentence))\n".utf8.prefix(Int(PIPE_BUF)))
-  _ = line.withUnsafeBytes { write(2, $0.baseAddress, $0.count) }
+/// Logs a line for operators. Never waits: without room it is lost.
+func say(_ sentence: String, _ priority: JournalPriority = .info) {
+  Journal.writeLine(sentence, priority)
 }

@@ -5,6 +5,9 @@ import DaemonSystemd
 /// What the command line says.
 struct Options: Equatable {
   var wantsHelp = false
+  var wantsVersion = false
+  /// Whether to check the configuration and end.
+  var checksOnly = false
   /// What wins over the configuration file.
   var settings = PartialSettings()
   var configFile: String?
@@ -17,6 +20,7 @@ struct Options: Equatable {
   static let usage = """
     Usage: pollerd [--interval SECONDS] [--source FILE] [--config FILE] [--state DIR]
                    [--ready-file FILE] [--ready-fd NUMBER] [--alive-file FILE] [--drain SECONDS]
+                   [--check-config] [--version]
 
     Reads FILE every SECONDS and prints its first line, numbered; goes on counting after a restart.
 
@@ -30,6 +34,9 @@ struct Options: Equatable {
                           (default: $NOTIFY_FD, if there is one)
       --alive-file FILE   a file that is touched each 15 s while it is well, for a liveness probe
       --drain SECONDS     how long it goes on polling when it is asked to end, without that file (default: 0)
+      --check-config      check the options and the configuration file, and end: status 0, or 78 and the line
+                          that is wrong
+      --version           print the version
       --help              print this
 
     The configuration file has a line for each setting; a # at the start of a line or after a space
@@ -63,10 +70,17 @@ extension Options {
       let name = String(parts[0])
       let attached = parts.count > 1 ? String(parts[1]) : nil
       switch name {
-      case "--help", "-h":
+      case "--help", "-h", "--version", "--check-config":
         guard attached == nil else { throw UsageError("\(name) takes no value") }
-        wantsHelp = true
-        return
+        switch name {
+        case "--check-config": checksOnly = true
+        case "--version":
+          wantsVersion = true
+          return
+        default:
+          wantsHelp = true
+          return
+        }
       case "--interval", "--source":
         let value = try Self.value(of: name, attached, &rest)
         do { try settings.set(String(name.dropFirst(2)), to: value) } catch {

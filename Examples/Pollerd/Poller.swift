@@ -99,17 +99,17 @@ actor Poller {
 
 extension Poller: LaunchObserver, ForegroundObserver, BackgroundObserver {
   func didFinishLaunching(_ notification: DidFinishLaunching) {
-    console.print("launch: \(notification.cause)")
+    console.print("started, pid \(getpid())")
   }
 
-  /// Heard before `foreground` begins its round.
+  /// Called before `foreground` begins its round.
   func willEnterForeground(_ notification: WillEnterForeground) {
     isAtWork = true
     lastSign = clock.now
     console.print("foreground: \(notification.cause)")
   }
 
-  /// Heard after `foreground` has ended its round, or given it up.
+  /// Called after `foreground` has ended its round, or abandoned it.
   func didEnterBackground(_ notification: DidEnterBackground) {
     isAtWork = false
     console.print("background: \(notification.cause)")
@@ -136,11 +136,9 @@ extension Poller: HealthObserver {
 // MARK: - Save, reload, terminate
 
 extension Poller: StateObserver, ReloadObserver, TerminationObserver {
+  /// An error needs no line of ours: the lifecycle logs it.
   func shouldSaveState(_ notification: ShouldSaveState) throws {
-    do { try store.saveIfChanged(state) } catch {
-      console.print("save failed: \(error)")
-      throw error
-    }
+    try store.saveIfChanged(state)
     console.print("save: \(notification.cause)")
   }
 
@@ -149,11 +147,8 @@ extension Poller: StateObserver, ReloadObserver, TerminationObserver {
       console.print("reload: \(notification.cause), but nothing to reload without --config")
       return
     }
+    settings = try configuration.load()
     console.print("reload: \(notification.cause)")
-    do { settings = try configuration.load() } catch {
-      console.print("reload rejected: \(error)")
-      throw error
-    }
     // The wait so far was for the former interval.
     lastSign = clock.now
     nap?.cancel()

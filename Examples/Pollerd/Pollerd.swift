@@ -27,11 +27,30 @@ import DaemonSystemd
         try Descriptor.standardOutput.writeAll(Array(Options.usage.utf8))
         exit(0)
       }
+      if options.wantsVersion {
+        try Descriptor.standardOutput.writeAll(
+          Array("pollerd \(LifecycleSubject.packageVersion)\n".utf8))
+        exit(0)
+      }
+      if options.checksOnly {
+        try Descriptor.standardOutput.writeAll(Array("pollerd: \(try check(options))\n".utf8))
+        exit(0)
+      }
       try await serve(options)
     } catch {
-      warn("\(error)")
+      log("\(error)", .error)
       exit(status(of: error))
     }
+  }
+
+  /// Throws what `serve` would refuse to start with.
+  private static func check(_ options: Options) throws -> String {
+    _ = try options.lifecycle(.current)
+    _ = try Configuration(file: options.configFile, overrides: options.settings).load()
+    guard let file = options.configFile else {
+      return "the options are valid; there is no configuration file (--config)"
+    }
+    return "\(VisibleText.line(file)) is valid"
   }
 
   /// Not isolated and without an await after `run`, so that the process can exit even when all threads
@@ -41,19 +60,19 @@ import DaemonSystemd
     let settings = try configuration.load()
     let store = try PollStore(
       directory: options.stateDirectory(ServiceEnvironment.current.variables))
-    let state = try store.loadOrSetAside { warn($0) } ?? PollState()
+    let state = try store.loadOrSetAside { log($0, .warning) } ?? PollState()
 
     let lifecycle = LifecycleSubject(configuration: try options.lifecycle(.current))
     let poller = Poller(
       lifecycle: lifecycle, state: state, store: store, settings: settings,
       configuration: configuration, console: Console(.standardOutput, clock: lifecycle.clock))
     let result = try await lifecycle.run { try await poller.work(in: lifecycle) }
-    if let error = result.error { warn("\(error)") }
+    if let error = result.error { log("\(error)", .error) }
     exit(result.code)
   }
 
-  private static func warn(_ sentence: String) {
-    try? Descriptor.standardError.writeAll(Array("pollerd: \(VisibleText.line(sentence))\n".utf8))
+  private static func log(_ sentence: String, _ priority: JournalPriority) {
+    Journal.writeLine(sentence, priority)
   }
 
   /// The statuses of sysexits.h.

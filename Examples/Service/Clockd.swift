@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
+import DaemonSystemd
 
 /// Answers lines with the time: an example of a server whose connections are child tasks. A pause or a stop
 /// loses no request that has begun, up to a limit, and waits for no client that is idle.
@@ -17,30 +18,58 @@ import DaemonLifecycle
 /// | SIGTERM | the same, and the process ends |
 /// | an answer that takes longer than 20 s then | is cut off, and the report says whose: "clients"; a stop ends with status 124 |
 @main struct Clockd {
+  private static let usage = """
+    Usage: clockd [--check-config] [PORT [LIMIT]]
+           clockd --version
+
+    Answers lines, "time" or "wait SECONDS", at 127.0.0.1:PORT (default: 7070; 0: any that is free).
+    LIMIT is how many seconds a pause or a stop waits for answers that are under way (default: 20).
+
+      --check-config  check the arguments, and end; there is no configuration file
+      --version       print the version
+      --help          print this
+
+    Exit status: 0 all well, 64 bad arguments, 71 it can't listen there, 124 an answer was cut off.
+    """
+
   static func main() async {
-    let arguments = CommandLine.arguments.dropFirst()
+    var arguments = Array(CommandLine.arguments.dropFirst())
+    switch arguments.first {
+    case "--help", "-h":
+      print(usage)
+      exit(0)
+    case "--version":
+      print("clockd \(LifecycleSubject.packageVersion)")
+      exit(0)
+    default: break
+    }
+    let checksOnly = arguments.first == "--check-config"
+    if checksOnly { arguments.removeFirst() }
     let numbers = arguments.compactMap { UInt16($0) }
     guard arguments.count <= 2, numbers.count == arguments.count else {
-      let isHelp = ["--help", "-h"].contains(arguments.first)
-      say(
-        "usage: clockd [PORT [LIMIT]]; lines are \"time\" or \"wait SECONDS\"; the port is 7070 and a drain's limit 20 s"
-          + " unless said"
-      )
-      exit(isHelp ? 0 : 64)
+      let wrong = arguments.dropFirst(2).first ?? arguments.first { UInt16($0) == nil } ?? ""
+      Journal.writeLine("\"\(wrong)\" is not a port or a limit (see clockd --help).", .error)
+      exit(64)
+    }
+    if checksOnly {
+      print("clockd: the arguments are valid; there is no configuration file")
+      exit(0)
     }
     let limit = Duration.seconds(numbers.dropFirst().first ?? 20)
     do { try await serve(numbers.first ?? 7070, draining: limit) } catch {
-      say("\(error)")
+      Journal.writeLine("\(error)", .error)
       exit(71)
     }
   }
 
   private static func serve(_ port: UInt16, draining limit: Duration) async throws -> Never {
     let lifecycle = LifecycleSubject()
-    // Made once, before the launch: so a port that is taken is an error at once, and who comes during a
-    // pause waits in the listener's queue.
-    let server = Server(try Socket(listeningOn: port), clock: lifecycle.clock, say: say)
-    say("serving 127.0.0.1:\(server.listener.port)")
+    // Made once, before the launch: a port that is taken is an error at once, and clients that connect during a
+    // pause wait in the listener's queue.
+    let server = Server(try Socket(listeningOn: port), clock: lifecycle.clock) {
+      Journal.writeLine($0, .warning)
+    }
+    Journal.writeLine("serving 127.0.0.1:\(server.listener.port)")
 
     let result = try await lifecycle.run {
       try await lifecycle.foreground(draining: limit, name: "clients") { round in
@@ -48,11 +77,5 @@ import DaemonLifecycle
       }
     }
     exit(result.code)
-  }
-
-  /// A line for whoever operates this, on standard error.
-  @Sendable private static func say(_ sentence: String) {
-    let line = Array("clockd: \(sentence)\n".utf8)
-    _ = write(2, line, line.count)
   }
 }

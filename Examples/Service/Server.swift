@@ -9,10 +9,10 @@ import DaemonLifecycle
 struct Server: Sendable {
   let listener: Socket
   private let clock: LifecycleClock
-  private let say: @Sendable (String) -> Void
+  private let warn: @Sendable (String) -> Void
 
-  init(_ listener: Socket, clock: LifecycleClock, say: @escaping @Sendable (String) -> Void) {
-    (self.listener, self.clock, self.say) = (listener, clock, say)
+  init(_ listener: Socket, clock: LifecycleClock, warn: @escaping @Sendable (String) -> Void) {
+    (self.listener, self.clock, self.warn) = (listener, clock, warn)
   }
 
   /// Returns when the round is ending and the last connection has ended.
@@ -32,7 +32,7 @@ struct Server: Sendable {
         try await listener.wait(until: .readable)
       } catch let error as SystemError {
         // Out of descriptors, for instance, which those who leave will give back. No reason to end the others.
-        say("\(error)")
+        warn("\(error)")
         try await clock.sleep(for: .milliseconds(100))
       }
     }
@@ -47,7 +47,7 @@ struct Server: Sendable {
         try await client.sendLine(answer(to: line))
       }
     } catch is CancellationError {
-    } catch { say("\(error)") }
+    } catch { warn("\(error)") }
   }
 
   // MARK: What it serves

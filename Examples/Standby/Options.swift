@@ -2,6 +2,9 @@
 /// What the command line says.
 struct Options: Equatable {
   var wantsHelp = false
+  var wantsVersion = false
+  /// Whether to check the options and end.
+  var checksOnly = false
   var name = "\(getpid())"
   /// The unit that says who leads.
   var unit: String?
@@ -9,13 +12,16 @@ struct Options: Equatable {
   var ledger = ""
 
   static let usage = """
-    Usage: standby [--name NAME] [--unit UNIT] [--interval SECONDS] LEDGER
+    Usage: standby [--name NAME] [--unit UNIT] [--interval SECONDS] [--check-config] LEDGER
+           standby --version
 
     Two of them share the file LEDGER: the active one appends a numbered line each second, and the other follows.
 
       --name NAME         what its lines are signed with (default: the process's number)
       --unit UNIT         it is active while this unit of systemd's is, such as standby-a.target
       --interval SECONDS  how often the active one writes, and both read (default: 1)
+      --check-config      check the options, and end; there is no configuration file
+      --version           print the version
       --help              print this
 
     Signals: SIGUSR2 makes it active, unless UNIT is not; SIGUSR1 passive. SIGTERM and SIGINT end it.
@@ -33,6 +39,10 @@ struct Options: Equatable {
       case "--help", "-h":
         wantsHelp = true
         return
+      case "--version":
+        wantsVersion = true
+        return
+      case "--check-config": checksOnly = true
       case "--name":
         name = try Self.value(of: argument, &rest)
         if name.contains(where: \.isNewline) { throw UsageError("--name must be on one line") }

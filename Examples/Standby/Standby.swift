@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
+import DaemonSystemd
 
 /// A hot standby: two instances of one daemon, of which one works, and the other knows all that it knows and
 /// takes over within a moment. Whichever of them is stopped or killed, no number of the ledger is lost or written twice.
@@ -22,9 +23,17 @@ import DaemonLifecycle
         print(Options.usage, terminator: "")
         exit(0)
       }
+      if options.wantsVersion {
+        print("standby \(LifecycleSubject.packageVersion)")
+        exit(0)
+      }
+      if options.checksOnly {
+        print("standby: the options are valid; there is no configuration file")
+        exit(0)
+      }
       try await serve(options)
     } catch {
-      say("\(error)")
+      Journal.writeLine("\(error)", .error)
       exit(error is UsageError ? 64 : 71)
     }
   }
@@ -37,17 +46,11 @@ import DaemonLifecycle
     // systemd says that the unit is active, or by SIGUSR2; until then, and without a bus, it stands by.
     lifecycle.pause(for: options.unit.map { BackgroundReason($0) } ?? .operator)
 
-    let replica = try Replica(name: options.name, ledger: options.ledger, say: say)
+    let replica = try Replica(name: options.name, ledger: options.ledger) { Journal.writeLine($0) }
     let result = try await lifecycle.run {
       try await replica.work(every: options.interval, in: lifecycle)
     }
-    if let error = result.error { say("\(error)") }
+    if let error = result.error { Journal.writeLine("\(error)", .error) }
     exit(result.code)
-  }
-
-  /// A line for whoever operates this, on standard error.
-  @Sendable private static func say(_ sentence: String) {
-    let line = Array("standby: \(sentence)\n".utf8)
-    _ = write(2, line, line.count)
   }
 }

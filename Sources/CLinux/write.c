@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "CLinux.h"
 
+#include <limits.h>
+#include <stdio_ext.h>
+
 ssize_t clinux_write(int fd, const void *bytes, size_t count) {
   // Both signals are for the thread that writes, so blocking them on it is enough: the process's dispositions are not
   // ours to change, and other threads' signals go where they went.
@@ -25,4 +28,29 @@ ssize_t clinux_write(int fd, const void *bytes, size_t count) {
   pthread_sigmask(SIG_SETMASK, &before, NULL);
   errno = error;
   return written;
+}
+
+/// Writes what is buffered already, if the reader has room for it.
+static void flush_what_fits(void) {
+  struct pollfd output = {STDOUT_FILENO, POLLOUT, 0};
+  // A pipe that is writable has room for PIPE_BUF bytes, as many as glibc buffers for it. POLLERR: it has no reader.
+  if (__fpending(stdout) > 0 && __fpending(stdout) <= PIPE_BUF && poll(&output, 1, 0) == 1 &&
+      output.revents == POLLOUT)
+    fflush(stdout);
+}
+
+void clinux_line_buffer_output(void) {
+  if (isatty(STDOUT_FILENO)) return;
+  // setvbuf(3) waits for whoever holds the stream. A thread that prints holds it for a moment, and one that prints into
+  // a full pipe until there is a reader.
+  for (int i = 0; ftrylockfile(stdout) != 0; i++) {
+    if (i == 1000) return;
+    sched_yield();
+  }
+  // ISO C (7.21.5.6) allows it only before any other operation on the stream. glibc allows it at any time: given no
+  // buffer, _IO_setvbuf() (libio/iosetvbuf.c) sets the mode under the stream's lock, and leaves the buffer with what is
+  // in it. Musl's (src/stdio/setvbuf.c) does the same without the lock, which is held here.
+  setvbuf(stdout, NULL, _IOLBF, 0);
+  flush_what_fits();
+  funlockfile(stdout);
 }

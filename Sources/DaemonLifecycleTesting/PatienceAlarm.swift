@@ -16,7 +16,7 @@ package struct ImpatienceError: Error {
 
   /// The reason why the wait ended.
   var reason: String {
-    duration.map { "For \($0.inSeconds) s of real time no hook has begun or ended." }
+    duration.map { "For \($0.forReading) of real time no hook has begun or ended." }
       ?? "The task that waited was cancelled."
   }
 }

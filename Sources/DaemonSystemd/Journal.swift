@@ -133,6 +133,31 @@ public final class Journal: Sendable {
     write(JournalEntry(message, priority))
   }
 
+  /// Writes a line on standard error: with its priority where that is the journal's, elsewhere after the program's name.
+  ///
+  /// ```swift
+  /// Journal.writeLine("Could not read \(path)", .error)
+  /// exit(78)
+  /// ```
+  ///
+  /// For what is logged right before the process ends, or when no more than a line is needed. The journal looks up the
+  /// unit of an entry by the process that sent it, and does not find a process that has ended meanwhile; lines on
+  /// standard error belong to the unit in any case. Never waits; any thread may call it. Control characters are escaped.
+  ///
+  /// - Parameters:
+  ///   - text: The line.
+  ///   - priority: How urgent it is.
+  ///   - environment: What the service manager has said to this process.
+  /// - Returns: Whether it was handed over whole.
+  @discardableResult
+  public static func writeLine(
+    _ text: String, _ priority: JournalPriority = .info, environment: ServiceEnvironment = .current
+  ) -> Bool {
+    let isJournal = StandardError.isJournal(environment)
+    return StandardError.writeLine(
+      isJournal ? text : "\(programName): \(text)", priority, isJournal: isJournal)
+  }
+
   private func send(_ entry: JournalEntry, waiting: Bool) -> Bool {
     guard let socket else { return writeLine(JournalLines.plain(entry)) }
     switch socket.send(JournalEncoding.bytes(of: entry, identifier: identifier), waiting: waiting) {

@@ -21,6 +21,28 @@ package enum StandardError {
     }
   }
 
+  /// Writes text of any origin as one line, with its priority where standard error is the journal's.
+  @discardableResult
+  package static func writeLine(
+    _ line: String, _ priority: JournalPriority, isJournal: Bool
+  ) -> Bool {
+    writeText(VisibleText.line(line), priority, isJournal: isJournal)
+  }
+
+  /// Writes text that is safe to show as it is, each line with its priority where standard error is the journal's.
+  @discardableResult
+  package static func writeText(
+    _ text: String, _ priority: JournalPriority, isJournal: Bool
+  ) -> Bool {
+    writeText(isJournal ? JournalLines.prefixed(JournalEntry(text, priority)) : text)
+  }
+
+  /// Whether standard error is the journal's, which takes `<3>` at the beginning of a line for its priority.
+  package static func isJournal(_ environment: ServiceEnvironment) -> Bool {
+    guard let stream = try? environment.journalStream else { return false }
+    return stream == FileIdentity(of: STDERR_FILENO)
+  }
+
   /// Returns the number of bytes that were written; a negative number on an error. Tests use another `descriptor`.
   static func write(_ base: UnsafePointer<UInt8>, _ count: Int, to descriptor: Int32) -> Int {
     // A socket (the journal's) supports MSG_DONTWAIT.

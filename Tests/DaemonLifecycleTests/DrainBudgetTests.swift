@@ -52,7 +52,7 @@ import Testing
   @Test func whatDoesNotFitIsSaidAtTheStart() {
     #expect(
       StopBudget.drainProblem(configuration(.seconds(60)))
-        == "The drain delay of 60.0 s does not fit into the stop budget beside the save reserve and the hooks: 5.0 s do."
+        == "The drain delay of 60 s does not fit into the stop budget beside the save reserve and the hooks: 5 s do."
         + " Raise the one (in a container: its grace period), or lower the others.")
     #expect(StopBudget.drainProblem(configuration(.seconds(-1)))?.contains("negative") == true)
     #expect(StopBudget.drainProblem(configuration(.seconds(5))) == nil)
@@ -75,7 +75,7 @@ import Testing
     #expect(saved.all == ["save"])
     #expect(began.duration(to: observed.core.now) < .seconds(20))
     #expect(observed.log.names.last == "terminated 124")
-    #expect(observed.log.names.contains("draining 5.0"))
+    #expect(observed.log.names.contains("draining 5 s"))
     gate.open()
   }
 
@@ -97,7 +97,7 @@ import Testing
     let observed = await serving(configuration(.seconds(30), budget: nil))
     observed.core.receive(.stopTimeout(.seconds(10)))
     observed.core.receive(Self.sigterm)
-    #expect(observed.log.names.contains { $0.hasPrefix("warning The drain delay of 30.0 s") })
+    #expect(observed.log.names.contains { $0.hasPrefix("warning The drain delay of 30 s") })
     await observed.core.advance(by: .seconds(3))
     try await observed.core.untilIdle()
     #expect(observed.log.names.last == "terminated 0")

@@ -210,7 +210,7 @@ import Testing
     mock.inject(.sigterm, fromPID: 1, uid: 0)
     let stopping = try await manager.next { $0["STOPPING"] == "1" }
     #expect(
-      stopping["STATUS"] == "stopping after serving on for 5.0 s: SIGTERM from pid 1 uid 0")
+      stopping["STATUS"] == "draining for 5 s, then stopping: SIGTERM from pid 1 uid 0")
     try await mock.send(.sighup)
     await mock.advance(by: .seconds(5))
     _ = try await manager.next {

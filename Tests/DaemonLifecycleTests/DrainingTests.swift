@@ -241,8 +241,8 @@ import Testing
     observed.core.add(
       Scripted(), .init(name: "server", deadline: .seconds(60)))
     let warning = try #require(observed.log.names.first { $0.hasPrefix("warning") })
-    #expect(warning.contains("server: its limit of 60.0 s does not fit into a stop"), "\(warning)")
-    #expect(warning.contains("leaves 9.0 s"), "\(warning)")
+    #expect(warning.contains("server: its limit of 60 s does not fit into a stop"), "\(warning)")
+    #expect(warning.contains("leaves 9 s"), "\(warning)")
   }
 
   @Test func itIsSaidToowhenTheServiceManagerAllowsLess() async throws {
@@ -251,7 +251,7 @@ import Testing
       Scripted(), .init(name: "server", deadline: .seconds(60)))
     #expect(!observed.log.names.contains { $0.hasPrefix("warning") })
     observed.core.receive(.stopTimeout(.seconds(30)))
-    #expect(observed.log.names.contains { $0.contains("server: its limit of 60.0 s") })
+    #expect(observed.log.names.contains { $0.contains("server: its limit of 60 s") })
   }
 
   @Test func aHooksOwnDeadlineIsItsOwn() async throws {

@@ -92,7 +92,7 @@ import Testing
     }
     #expect(
       said == [
-        "SIGTERM from pid 7 uid 0, 0.2 s after SIGTERM from pid 1 uid 0: taken as the same stop",
+        "SIGTERM from pid 7 uid 0, 200 ms after SIGTERM from pid 1 uid 0: taken as the same stop",
         nil,
       ])
   }

@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ("0", "no time at all"), ("31622401", "more than a year"), ("5", "no more than the 5.0 s"),
+    ("0", "no time at all"), ("31622401", "more than a year"), ("5", "no more than the 5 s"),
   ])
   func whatCanNotBeIsRefused(value: String, reason: String) {
     let error = #expect(throws: LifecycleError.self) { try taken(value, preStop: .seconds(5)) }

@@ -64,7 +64,7 @@ import Testing
     let report = try await mock.settled()
     #expect(
       report.problems.map(\.description) == [
-        "Scripted, DidEnterBackground: abandoned after 11.0 s (running)"
+        "Scripted, DidEnterBackground: abandoned after 11 s (running)"
       ])
     #expect(throws: MockLifecycleSubject.PendingError.self) { try mock.checkNothingPending() }
 
@@ -145,7 +145,7 @@ import Testing
     await occupation.value
     thread.close()
     #expect(
-      problems == ["BusyActor, DidEnterBackground: abandoned after 11.0 s (waitingForExecutor)"])
+      problems == ["BusyActor, DidEnterBackground: abandoned after 11 s (waitingForExecutor)"])
     // What was enqueued on the actor before this is through when this runs; its driver is then on its way back.
     await busy.run {}
     while log.all.isEmpty, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }

@@ -51,8 +51,8 @@ import Testing
     #expect(text.contains(" s of real time no hook has begun or ended. Still pending: "))
     #expect(
       text.contains(
-        "orders (Stuck) is still in its hook for ShouldSaveState (SIGUSR1 from pid 1 uid 0), after 0.000 s of the"
-          + " mock's time; its deadline is 10.0 s from now"), "\(text)")
+        "orders (Stuck) is still in its hook for ShouldSaveState (SIGUSR1 from pid 1 uid 0), after 0 ms of the"
+          + " mock's time; its deadline is 10 s from now"), "\(text)")
     stuck.gate.open()
     try await mock.settled()
     try mock.checkNothingPending()

@@ -45,6 +45,6 @@ import Testing
     #expect(queued.signal == .sigterm)
     #expect("\(LifecycleCause.Sender.queued(claimedPID: nil, claimedUID: nil))" == "queued")
     let byHand = LifecycleCause(.signal(.sigint, pid: 0, uid: 0, coalesced: 1))
-    #expect("\(byHand)" == "SIGINT from the kernel")
+    #expect("\(byHand)" == "Ctrl-C")
   }
 }

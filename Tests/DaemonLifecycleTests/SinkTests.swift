@@ -24,10 +24,10 @@ final class FactLog: LifecycleSink {
       case .ended(let transition, _, _, let snapshot):
         "ended \(transition.event) in \(snapshot.state)"
       case .launched: "launched"
-      case .draining(_, let delay): "draining \(delay.inSeconds)"
+      case .draining(_, let delay): "draining \(delay.forReading)"
       case .terminating: "terminating"
       case .unmappedReload: "unmapped reload"
-      case .extended(let duration): "extended \(duration.inSeconds)"
+      case .extended(let duration): "extended \(duration.forReading)"
       case .healthy: "healthy"
       case .unhealthy(let reason): "unhealthy: \(reason)"
       case .reasonsChanged(_, let snapshot): "reasons \(snapshot.reasons.map(\.name))"
@@ -155,7 +155,7 @@ struct ObservedCore {
     // Both pause, both save, both hear of the end.
     #expect(
       observed.log.names.filter { $0.hasPrefix("stopping") }
-        == ["stopping: 0 of 6 done, waiting for Scripted, 1.0 s"])
+        == ["stopping: 0 of 6 done, waiting for Scripted, 1 s"])
   }
 
   @Test func moreTimeIsAskedForWhereSystemdWaits() async throws {
@@ -175,7 +175,7 @@ struct ObservedCore {
     // 20 s of budget, 60 s more, and a second of margin.
     // systemd forgets it at a daemon-reload, so it is said each second.
     let asked = observed.log.names.filter { $0.hasPrefix("extended") }
-    #expect(asked.prefix(3) == ["extended 81.0", "extended 80.0", "extended 79.0"])
+    #expect(asked.prefix(3) == ["extended 81 s", "extended 80 s", "extended 79 s"])
     #expect(asked.count >= 50)
     #expect(observed.log.names.last == "terminated 0")
   }

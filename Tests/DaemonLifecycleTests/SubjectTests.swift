@@ -153,7 +153,7 @@ import Testing
       #expect(
         error.description
           == "Still pending: Scripted is still in its hook for DidEnterBackground (SIGUSR1 from pid 1 uid 0), after"
-          + " 0.000 s of the mock's time; its deadline is 10.0 s from now.")
+          + " 0 ms of the mock's time; its deadline is 10 s from now.")
     }
     gate.open()
     try await mock.settled()

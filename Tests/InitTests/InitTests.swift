@@ -21,7 +21,7 @@ import Testing
     try container.waitForMorePolls()
     if container.knows("restart") {
       try container.tell("restart")
-      try container.waitFor("launch: launch", count: 2)
+      try container.waitFor("started, pid ", count: 2)
       try container.waitForMorePolls()
     }
     // tini ends with its only child.
@@ -32,7 +32,7 @@ import Testing
     let paused = lines.drop { !$0.hasPrefix("background: SIGUSR1") }
       .prefix { !$0.hasPrefix("foreground: SIGUSR2") }
     #expect(!paused.contains { $0.hasPrefix("poll ") })
-    #expect(!lines.contains { $0.contains("reload rejected") || $0.contains("failed") })
+    #expect(!lines.contains { $0.contains("Reload rejected") || $0.contains("failed") })
     // No number is lost or printed twice, though the process was another.
     let polls = container.polls()
     #expect(polls == Array(1...polls.count))

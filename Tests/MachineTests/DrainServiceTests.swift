@@ -17,12 +17,12 @@ import Testing
       try await pollerd.wait("ActiveState", is: "deactivating")
       try await machine.wait(until: "! test -e \(ready)")
       let status = try await pollerd.show("StatusText")
-      #expect(status.hasPrefix("stopping after serving on for 8.0 s: SIGTERM from pid 1"))
+      #expect(status.hasPrefix("draining for 8 s, then stopping: SIGTERM from pid 1"))
       // What an impatient operator does.
       try await pollerd.kill("TERM")
       try await pollerd.wait("ActiveState", is: "inactive")
       #expect(try await pollerd.show("Result") == "success")
-      try await pollerd.waitForMessage("Serving on for 8.0 s, then stopping (SIGTERM")
+      try await pollerd.waitForMessage("Draining for 8 s, then stopping (SIGTERM")
       try await pollerd.waitForMessage("background: SIGTERM")
       try await pollerd.waitForMessage("save: SIGTERM")
     }

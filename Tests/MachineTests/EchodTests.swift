@@ -22,7 +22,7 @@ import Testing
       // Everybody has left, and nothing stays.
       try await echod.service.wait("NFileDescriptorStore", is: "0")
       let handed = try await echod.service.journal().filter {
-        $0.message.hasPrefix("echod: handed over ")
+        $0.message.hasPrefix("handed over ")
       }
       #expect(handed.count == 20)
     }
@@ -48,7 +48,7 @@ import Testing
       #expect(counts["unanswered"] == 0 && counts["dropped"] == 0 && counts["bad"] == 0)
       #expect(counts["lines"] >= 100 * 50 && counts["failed"] == 0)
       #expect(try await echod.service.show("Result") == "success")
-      try await echod.service.waitForMessage("echod: finished 100 connections")
+      try await echod.service.waitForMessage("finished 100 connections")
       #expect(try await echod.service.show("NFileDescriptorStore") == "0")
       let after = try await machine.load(echod, ["--clients=10"])
       #expect(after["lines"] >= 30 && after["bad"] == 0)
@@ -65,7 +65,7 @@ import Testing
       #expect(counts["unanswered"] == 0 && counts["dropped"] == 0 && counts["bad"] == 0)
       // More than the output's limit.
       #expect(counts["received"] > 10 * 262_144 && counts["failed"] == 0)
-      try await echod.service.waitForMessage("echod: finished 10 connections")
+      try await echod.service.waitForMessage("finished 10 connections")
     }
   }
 
@@ -141,7 +141,7 @@ import Testing
       try await echod.service.waitForEntry {
         $0.message.contains("is not kept over a restart: the store of 8 descriptors is full.")
       }
-      try await echod.service.waitForMessage("echod: handed over 7 connections")
+      try await echod.service.waitForMessage("handed over 7 connections")
       // By us, and not by systemd, which drops what comes.
       #expect(try await !echod.service.journal().contains { $0.message.contains("Cannot store") })
     }
@@ -173,7 +173,7 @@ import Testing
 
   /// While the crowd is there; $1 is the service.
   private static let throughTheFlood = """
-    until journalctl --unit=$1 --output=cat --grep='who comes waits' >/dev/null; do sleep .05; done
+    until journalctl --unit=$1 --output=cat --grep='new clients wait' >/dev/null; do sleep .05; done
     systemctl reload $1
     last=$(systemctl show -P WatchdogTimestampMonotonic $1)
     while [ $(systemctl show -P WatchdogTimestampMonotonic $1) = $last ]; do sleep .05; done
@@ -206,7 +206,7 @@ import Testing
       let counts = try await machine.load(
         echod, ["--clients=20", "--whole", "--last=\(pause)"])
       #expect(counts["unanswered"] == 0 && counts["dropped"] == 0 && counts["bad"] == 0)
-      try await echod.service.waitForMessage("echod: draining")
+      try await echod.service.waitForMessage("draining")
       let resume = "systemctl kill --kill-whom=main --signal=USR2 \(echod.service.name)"
       let late = try await machine.load(echod, ["--clients=5", "--first=\(resume)"])
       #expect(late["lines"] >= 15 && late["refused"] == 0 && late["bad"] == 0)

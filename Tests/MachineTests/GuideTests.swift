@@ -3,121 +3,300 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `systemd/README.md`, taken at its word.
+/// Each block of `systemd/README.md`, in order and as it stands there, on a Debian that has seen nothing else.
 @Suite("guide", .machines, .describesUnits) struct GuideTests {
-  /// The package's folder as the guide's commands find it: the unit files, and a product that was built.
-  private static func putPackage(into machine: MachineTest, with product: String) throws {
-    let package = machine.share + "/package"
-    try FileManager.default.createDirectory(
-      atPath: package + "/.build/release", withIntermediateDirectories: true)
-    try FileManager.default.copyItem(
-      atPath: Package.root + "/systemd", toPath: package + "/systemd")
-    // What swift build has made, but for debugging.
-    try FileManager.default.createSymbolicLink(
-      atPath: package + "/.build/release/" + product,
-      withDestinationPath: "/opt/machine/bin/" + product)
+  @Test(arguments: Release.selected)
+  func everyBlockRuns(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let run = try await GuideRun(machine)
+      for block in try GuideBlock.all(of: "systemd/README.md") where !block.isRunElsewhere {
+        try await run(block)
+      }
+      try await run.checkThatNothingIsLeft()
+    }
+  }
+}
+
+/// No machine is needed to read it.
+@Suite("guide's text") struct GuideTextTests {
+  private static func blocks() throws -> [GuideBlock] {
+    try GuideBlock.all(of: "systemd/README.md")
   }
 
-  @Test(arguments: Release.selected)
-  func itInstallsPollerd(_ release: Release) async throws {
-    try await release.test(on: .own()) { machine in
-      try Self.putPackage(into: machine, with: "pollerd")
+  /// What is not run in the machines is run by CI in another way; a second one would have to say how.
+  @Test func oneBlockIsRunElsewhere() throws {
+    let elsewhere = try Self.blocks().filter(\.isRunElsewhere)
+    #expect(
+      elsewhere.map(\.lines.first) == [
+        "swift build -c release --static-swift-stdlib --product pollerd \\"
+      ])
+    #expect(elsewhere.allSatisfy { $0.note?.hasSuffix(": .ci/static runs this block") == true })
+    #expect(try Package.read(".ci/static").contains("systemd/README.md"))
+  }
 
-      let pollerd = try await machine.adopt("pollerd.service")
-      var commands = try #require(try Self.shellBlocks().first { $0.contains("enable --now") })
-      if machine.systemd < 253 {
-        // Before the daemon-reload, as it says.
-        let dropIns = try #require(try Self.shellBlocks().first { $0.contains("# systemd 252") })
-        let first = try #require(dropIns.split(separator: "\n").first { $0.contains("252.conf") })
-        commands = "\(first)\n\(commands)"
+  @Test func theOthersAreShellOrUnits() throws {
+    let blocks = try Self.blocks()
+    #expect(blocks.count { $0.language == "sh" } >= 18)
+    for block in blocks {
+      #expect(["sh", "ini"].contains(block.language), "\(block)")
+      #expect(block.note == nil || block.isForAUser || block.isRunElsewhere, "\(block)")
+    }
+  }
+
+  /// `systemctl status` names the guide, at the path that the guide installs it to.
+  @Test func everyUnitNamesItsDocumentation() throws {
+    let folder = Package.root + "/systemd/"
+    let names = try FileManager.default.subpathsOfDirectory(atPath: folder).filter { name in
+      ["service", "socket", "target"].contains((name as NSString).pathExtension)
+    }
+    #expect(names.count == 9)
+    let guide = try Package.read("systemd/README.md")
+    for name in names {
+      let lines = try Package.read("systemd/" + name).split(separator: "\n")
+      let line = try #require(lines.first { $0.hasPrefix("Documentation=file:") }, "\(name)")
+      let path = line.dropFirst("Documentation=file:".count)
+      let target = path.replacing("%h", with: "~").replacing("/README.md", with: "")
+      #expect(guide.contains("\ninstall -D -m 644 -t \(target) systemd/README.md\n"), "\(name)")
+    }
+  }
+
+  /// A folder that a fresh Debian does not have is made.
+  @Test func everyInstallMakesItsFolder() throws {
+    for block in try Self.blocks() where !block.isRunElsewhere {
+      for line in block.lines where line.contains("install ") {
+        #expect(line.drop { $0 == " " }.hasPrefix("install -D "), "\(line)")
       }
-      let said = try await machine.shell("set -e; cd /share/package; \(commands)")
-      #expect(said.status == 0, "\(said.stderr)")
+    }
+  }
+}
+
+/// The catalogue that `journalctl --catalog` takes its explanations from.
+@Suite("journal catalogue") struct CatalogTests {
+  /// What the package's own code writes, apart from examples in comments.
+  private static func identifiersInSources() throws -> Set<String> {
+    let folder = Package.root + "/Sources"
+    var found: Set<String> = []
+    for name in try FileManager.default.subpathsOfDirectory(atPath: folder)
+    where name.hasSuffix(".swift") {
+      for line in try Package.read("Sources/" + name).split(separator: "\n")
+      where !line.contains("///") {
+        for match in line.matches(of: /"([0-9a-f]{32})"/) { found.insert(String(match.1)) }
+      }
+    }
+    return found
+  }
+
+  @Test func itHasAnEntryForEachKindOfMessage() throws {
+    let entries = try Package.read("systemd/catalog/daemonlifecycle.catalog")
+      .components(separatedBy: "\n-- ").dropFirst()
+    let identifiers = entries.map { String($0.prefix { $0 != "\n" }) }
+    #expect(Set(identifiers).count == identifiers.count)
+    let sources = try Self.identifiersInSources()
+    #expect(sources.count >= 15)
+    #expect(Set(identifiers) == sources)
+    for entry in entries {
+      let lines = entry.split(separator: "\n", omittingEmptySubsequences: false).dropFirst()
+      #expect(lines.first?.hasPrefix("Subject: ") == true, "\(entry)")
+      #expect(lines.dropFirst().first == "Defined-By: DaemonLifecycle", "\(entry)")
+      #expect(lines.dropFirst(2).first == "", "\(entry)")
+      #expect(
+        entry.allSatisfy { $0.isNewline || $0.utf8.count > 1 || !$0.isWhitespace || $0 == " " })
+    }
+  }
+
+  /// systemd reads it, and finds each field's value.
+  @Test(.machines, .describesUnits, arguments: Release.selected)
+  func journalctlExplains(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      try await machine.put(
+        "/usr/local/lib/systemd/catalog/daemonlifecycle.catalog",
+        try Package.read("systemd/catalog/daemonlifecycle.catalog"))
+      let said = try await machine.run("journalctl", "--update-catalog")
+      #expect(said.status == 0 && said.stderr == "")
+      let listed = try await machine.expect("journalctl", "--list-catalog")
+      for identifier in try Self.identifiersInSources() {
+        #expect(
+          listed.contains("\(identifier) DaemonLifecycle: The ")
+            || listed.contains("\(identifier) DaemonLifecycle: "))
+      }
+      let probe = try await machine.lifecycle("--fail=reload")
+      try await probe.start()
+      try await probe.reload()
+      try await probe.waitForMessage("Reload rejected after ")
+      let shown = try await machine.expect(
+        "journalctl", "--no-pager", "--catalog", "--unit=\(probe.name)", "--priority=err")
+      #expect(shown.contains("Subject: The daemon has rejected a reload"))
+      #expect(shown.contains("LifecycleProbe reported what is wrong"))
+      #expect(shown.contains("systemctl reload \(probe.name)"))
+    }
+  }
+}
+
+/// One reader who follows the guide, on one machine.
+private struct GuideRun {
+  private let machine: MachineTest
+  private let pollerd: Service
+  private let echod: EchodService
+  private let a: Service
+  private let b: Service
+
+  init(_ machine: MachineTest) async throws {
+    self.machine = machine
+    try Self.putPackage(into: machine)
+    try await machine.expect(
+      "sh", "-euc",
+      """
+      test ! -e /etc/sysusers.d
+      useradd --create-home ann
+      loginctl enable-linger ann
+      systemctl start user@$(id -u ann)
+      """)
+    pollerd = try await machine.adopt("pollerd.service")
+    echod = EchodService(
+      service: try await machine.adopt("echod.service"),
+      socket: try await machine.adopt("echod.socket"), port: 7777)
+    (a, b) = (
+      try await machine.adopt("standby@a.service"), try await machine.adopt("standby@b.service")
+    )
+  }
+
+  /// The package's folder as the guide's commands find it: the unit files, and what was built.
+  private static func putPackage(into machine: MachineTest) throws {
+    let package = machine.share + "/package"
+    let files = FileManager.default
+    try files.createDirectory(atPath: package + "/.build", withIntermediateDirectories: true)
+    try files.copyItem(atPath: Package.root + "/systemd", toPath: package + "/systemd")
+    for product in ["pollerd", "echod", "standby"] {
+      try files.createSymbolicLink(
+        atPath: package + "/.build/" + product,
+        withDestinationPath: "/opt/machine/bin/" + product)
+    }
+  }
+
+  func callAsFunction(_ block: GuideBlock) async throws {
+    switch true {
+    case block.language == "ini": try await edit(block)
+    case block.isForAUser:
+      try await shell(block.text, asUser: true)
+      if block.contains("enable --now") { try await checkUserService() }
+    case block.contains("systemctl status pollerd"): try await operate(block)
+    case block.contains("systemctl status 'standby@*'"): try await handOver(block)
+    default: try await check(block, said: try await shell(block.text))
+    }
+  }
+
+  /// As pasted into a shell in the package's folder; every command has to succeed.
+  @discardableResult
+  private func shell(_ text: String, asUser: Bool = false) async throws -> String {
+    let user = """
+      id=$(id -u ann)
+      runuser -u ann -- env HOME=/home/ann XDG_RUNTIME_DIR=/run/user/$id bash -euc "$1"
+      """
+    let said = try await machine.shell(
+      "set -e; cd /share/package; " + (asUser ? user : #"bash -euc "$1""#), text)
+    #expect(said.status == 0, "\(text): \(said.stdout)\(said.stderr)")
+    return said.stdout
+  }
+
+  // MARK: What comes of it
+
+  private func check(_ block: GuideBlock, said: String) async throws {
+    switch true {
+    case block.contains("enable --now pollerd"):
       try await pollerd.waitForMessage("poll 1 ")
       #expect(try await pollerd.show("UnitFileState") == "enabled")
       #expect(try await machine.expect("stat", "-c%U %a", "/var/lib/pollerd") == "pollerd 700")
-    }
-  }
-
-  @Test(arguments: Release.since(253))
-  func itInstallsEchod(_ release: Release) async throws {
-    try await release.test(on: .own()) { machine in
-      try Self.putPackage(into: machine, with: "echod")
-      let echod = EchodService(
-        service: try await machine.adopt("echod.service"),
-        socket: try await machine.adopt("echod.socket"), port: 7777)
-      let commands = try #require(
-        try Self.shellBlocks().first { $0.contains("enable --now echod.socket") })
-      let said = try await machine.shell("set -e; cd /share/package; \(commands)")
-      #expect(said.status == 0, "\(said.stderr)")
+      #expect(
+        try await pollerd.show("Documentation") == "file:/usr/local/share/doc/pollerd/README.md")
+      try await machine.expect("test", "-r", "/usr/local/share/doc/pollerd/README.md")
+    case block.contains("journalctl --unit=pollerd --catalog"):
+      for subject in [
+        "The daemon has started", "The daemon is in the background",
+        "The daemon has reloaded its configuration", "The daemon has stopped",
+      ] {
+        #expect(said.contains("Subject: " + subject), "\(said)")
+      }
+    case block.contains("systemd-inhibit"): #expect(said.contains("pollerd"), "\(said)")
+    case block.contains("systemd-analyze security"):
+      #expect(said.contains("Overall exposure level for pollerd.service: 0.2 "), "\(said)")
+    case block.contains("enable --now echod.socket"):
       #expect(try await echod.socket.show("UnitFileState") == "enabled")
       let counts = try await machine.load(echod, ["--clients=5"])
       #expect(counts["lines"] >= 15 && counts["bad"] == 0)
+    case block.contains("/dev/tcp"): #expect(said.hasPrefix("one\ntwo\n"), "\(said)")
+    case block.contains("enable --now standby"):
+      try await a.waitForMessage("a leads from 1")
+      try await b.waitForMessage("b stands by at")
+    default: break
     }
   }
 
-  @Test(arguments: Release.selected)
-  func itInstallsStandby(_ release: Release) async throws {
-    try await release.test(on: .own()) { machine in
-      try Self.putPackage(into: machine, with: "standby")
-      let (a, b) = (
-        try await machine.adopt("standby@a.service"), try await machine.adopt("standby@b.service")
-      )
-      let blocks = try Self.shellBlocks()
-      let commands = try #require(blocks.first { $0.contains("enable --now standby") })
-      let said = try await machine.shell("set -e; cd /share/package; \(commands)")
-      #expect(said.status == 0, "\(said.stderr)")
-      try await a.waitForMessage("standby: a leads from 1")
-      try await b.waitForMessage("standby: b stands by at")
-      // Then what it says of handing over, line by line.
-      let block = try #require(blocks.first { $0.contains("start standby-b.target") })
-      for line in block.split(separator: "\n") {
-        let said = try await machine.shell(String(line))
-        #expect(said.status == 0, "\(line): \(said.stdout)\(said.stderr)")
-        switch true {
-        case line.contains("start standby-b.target"):
-          try await b.waitForMessage("standby: b leads from")
-        case line.contains("stop standby@b"):
-          let first = try await a.waitForMessage("standby: a stands by at 0")
-          let led = try await a.waitForMessage("standby: a leads from", after: first)
-          try await a.waitForMessage("standby: a leads from", after: led)
-        default: break
-        }
-      }
-      // Stopping the target does not wait for its parts.
-      for instance in [a, b] { try await instance.wait("ActiveState", is: "inactive") }
+  /// As `systemctl edit pollerd` saves it.
+  private func edit(_ block: GuideBlock) async throws {
+    try await machine.write("/home/ann/weather", "good day\n")
+    try await machine.write("/etc/pollerd/pollerd.conf", "source = /run/weather\n")
+    try await machine.write("/etc/systemd/system/pollerd.service.d/override.conf", block.text)
+    try await machine.expect("systemctl", "daemon-reload")
+    try await machine.expect("systemctl", "restart", "pollerd")
+    try await pollerd.waitForEntry { $0.message.hasSuffix(" good day") }
+  }
+
+  private func checkUserService() async throws {
+    try await machine.waitForJournal("_SYSTEMD_USER_UNIT=pollerd.service") {
+      $0.message.hasPrefix("poll 1 ")
     }
   }
 
-  /// What it tells operators to type is understood, on the systemd that it was written for.
-  @Test(arguments: Release.since(257))
-  func itsCommandsWork(_ release: Release) async throws {
-    try await release.test(on: .own()) { machine in
-      try await machine.installPollerdFiles()
-      try await machine.write("/etc/pollerd/pollerd.conf", "interval = 0.05")
-      let pollerd = try await machine.adopt("pollerd.service")
-      try await pollerd.start()
-      try await pollerd.waitForMessage("poll 1 ")
-      let block = try #require(try Self.shellBlocks().first { $0.contains("SIGUSR1") })
+  /// A list of commands, each of them for itself: a pause that is taken back at once would not be delivered.
+  private func operate(_ block: GuideBlock) async throws {
+    var last: JournalEntry?
+    for line in block.lines {
+      let said = try await shell(line)
       let answers = [
-        ("SIGUSR1", "save: SIGUSR1"), ("SIGUSR2", "foreground: SIGUSR2"),
-        ("reload pollerd", "reload: SIGHUP"), ("stop", "terminate: SIGTERM"),
+        ("SIGUSR1", "save: SIGUSR1 from pid 1 uid 0"),
+        ("SIGUSR2", "foreground: SIGUSR2 from pid 1 uid 0"),
+        ("reload pollerd", "reload: SIGHUP from pid 1 uid 0"),
+        ("restart pollerd", "started, pid "),
+        ("stop pollerd", "terminate: SIGTERM from pid 1 uid 0"),
+        ("start pollerd", "poll "),
       ]
-      for line in block.split(separator: "\n") {
-        let command = line.split(separator: "#")[0]
-        if command.contains("edit") || command.contains("--follow") { continue }
-        let said = try await machine.shell(String(command))
-        #expect(said.status == 0, "\(command): \(said.stdout)\(said.stderr)")
-        // A pause that is taken back at once is not delivered.
-        for (words, message) in answers where command.contains(words) {
-          try await pollerd.waitForMessage(message)
-        }
+      if let answer = answers.first(where: { line.contains($0.0) })?.1 {
+        last = try await pollerd.waitForMessage(answer, after: last)
+      }
+      if line.contains("status pollerd") {
+        #expect(said.contains("Status: \"foreground since "), "\(said)")
+        #expect(said.contains("Docs: file:/usr/local/share/doc/pollerd/README.md"), "\(said)")
+      }
+      if line.contains("--check-config") {
+        #expect(said == "pollerd: /etc/pollerd/pollerd.conf is valid\n")
       }
     }
   }
 
-  private static func shellBlocks() throws -> [String] {
-    try Package.read("systemd/README.md").components(separatedBy: "```sh\n").dropFirst()
-      .map { $0.components(separatedBy: "```")[0] }
+  /// Line by line too, as each takes a moment to have its effect.
+  private func handOver(_ block: GuideBlock) async throws {
+    for line in block.lines {
+      try await shell(line)
+      switch true {
+      case line.contains("start standby-b.target"): try await b.waitForMessage("b leads from")
+      case line.contains("stop standby@b"):
+        let first = try await a.waitForMessage("a stands by at 0")
+        let led = try await a.waitForMessage("a leads from", after: first)
+        try await a.waitForMessage("a leads from", after: led)
+      default: break
+      }
+    }
+    // Stopping the target does not wait for its parts.
+    for instance in [a, b] { try await instance.wait("ActiveState", is: "inactive") }
+  }
+
+  func checkThatNothingIsLeft() async throws {
+    let left = try await machine.expect(
+      "find", "/etc", "/usr/local", "/var/lib", "/home/ann", "(", "-iname", "*pollerd*", "-o",
+      "-iname", "*echod*", "-o", "-iname", "*standby*", "-o", "-iname", "*daemonlifecycle*", ")")
+    #expect(left == "")
+    let users = try await machine.read("/etc/passwd")
+    for name in ["pollerd", "echod", "standby"] { #expect(!users.contains("\n\(name):")) }
+    #expect(!(try await machine.expect("journalctl", "--list-catalog")).contains("DaemonLifecycle"))
   }
 }

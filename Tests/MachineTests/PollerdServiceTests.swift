@@ -108,6 +108,13 @@ import Testing
       try await pollerd.wait("ActiveState", is: "failed")
       #expect(try await pollerd.show("ExecMainStatus") == "78")
       #expect(try await pollerd.show("NRestarts") == "0")
+      // What `journalctl --priority=err` shows, of the unit though its process ended at once.
+      let errors = try await machine.journal(
+        "--unit=\(pollerd.name)", "--priority=err", "SYSLOG_IDENTIFIER=pollerd")
+      #expect(errors.count == 1 && errors.first?["_SYSTEMD_UNIT"] == pollerd.name)
+      #expect(
+        errors.first?.message.hasPrefix(
+          "/etc/pollerd/t\(machine.number).conf, line 1: interval \"soon\" is not") == true)
     }
   }
 
@@ -138,7 +145,8 @@ import Testing
       let status = try await pollerd.waitForStatus { $0.contains("; reload rejected ") }
       #expect(status.hasPrefix("foreground since") && status.contains("interval \"soon\" is not"))
       // With another interval there would be no more polls so soon.
-      let rejected = try await pollerd.waitForMessage("reload rejected: ")
+      let rejected = try await pollerd.waitForMessage("Reload rejected after ")
+      #expect(rejected["PRIORITY"] == "3" && rejected.message.contains(", line 1: interval"))
       let poll = try await pollerd.waitForMessage("poll ", after: rejected)
       try await pollerd.waitForMessage("poll ", after: poll)
       #expect(try await pollerd.show("ActiveState") == "active")

@@ -30,7 +30,7 @@ import Testing
       // By its process: of one that has ended by the time its entry is read, journald does not know the unit any more.
       let process = try await probe.show("ExecMainPID")
       try await machine.waitForJournal("_PID=\(process)") {
-        $0.message.contains("failed after") && $0["PRIORITY"] == "4"
+        $0.message.contains("failed after") && $0["PRIORITY"] == "3"
       }
     }
   }

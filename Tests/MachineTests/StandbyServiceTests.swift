@@ -7,14 +7,14 @@ import Testing
   private func pair(_ machine: MachineTest) async throws -> StandbyPair {
     let pair = try await machine.standbyPair()
     try await pair.group.start()
-    try await pair["a"].waitForMessage("standby: a leads from 1")
+    try await pair["a"].waitForMessage("a leads from 1")
     try await pair["b"].wait("StatusText") { $0.hasPrefix("background, standby-b.target, since") }
     return pair
   }
 
   /// The other has taken over from where this one was, and both are what they seem.
   private func waitUntilTakenOver(_ pair: StandbyPair, by name: String) async throws {
-    try await pair[name].waitForMessage("standby: \(name) leads from")
+    try await pair[name].waitForMessage("\(name) leads from")
     try await pair[name].wait("StatusText") { $0.hasPrefix("foreground since") }
     let script = "until grep -q \" \(name)$\" /var/lib/standby/ledger; do sleep .02; done"
     _ = try await pair.machine.shell(script)
@@ -57,7 +57,7 @@ import Testing
     try await release.test(on: .own()) { machine in
       let pair = try await pair(machine)
       try await pair.target("b").start()
-      try await pair["a"].waitForMessage("standby: a stands by at")
+      try await pair["a"].waitForMessage("a stands by at")
       try await waitUntilTakenOver(pair, by: "b")
       #expect(try await pair.target("a").show("ActiveState") == "inactive")
       #expect(try await pair["a"].show("ActiveState") == "active")

@@ -11,7 +11,7 @@ import Testing
       try await probe.start()
       async let stop: Void = probe.stop()
       try await probe.waitForStatus {
-        $0 == "stopping: 0 of 3 done, waiting for LifecycleProbe, 1.0 s"
+        $0 == "stopping: 0 of 3 done, waiting for LifecycleProbe, 1 s"
       }
       try await stop
       #expect(try await probe.show("Result") == "exit-code")
@@ -87,7 +87,7 @@ import Testing
         "--extend=terminate:8 --slow=terminate:7", "TimeoutStopSec=5")
       try await probe.start()
       async let stop: Void = probe.stop()
-      try await probe.waitForStatus { $0.hasSuffix(", 1.0 s") }
+      try await probe.waitForStatus { $0.hasSuffix(", 1 s") }
       try await machine.expect("systemctl", "daemon-reload")
       try await stop
       #expect(try await probe.show("Result") == "success")

@@ -62,7 +62,7 @@ final class EscalationTests: XCTestCase {
   func testCtrlCAndTheParentsSignalAreOneStop() throws {
     let (daemon, terminal) = try onATerminal()
     terminal.press("\u{3}")
-    try daemon.expect("pausing: SIGINT from the kernel")
+    try daemon.expect("pausing: Ctrl-C")
     daemon.send(SIGTERM)
     try finishes(daemon)
   }

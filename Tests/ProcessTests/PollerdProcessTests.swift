@@ -20,10 +20,11 @@ final class PollerdProcessTests: XCTestCase {
 
   /// In the foreground.
   private func started(
-    _ arguments: [String] = ["--interval", "0.01"], state: String? = nil
+    _ arguments: [String] = ["--interval", "0.01"], state: String? = nil, logs: Bool = false
   ) throws -> ChildProcess {
     let daemon = try ChildProcess(
-      built("pollerd"), ["--state", state ?? stateDirectory] + arguments)
+      built("pollerd"), ["--state", state ?? stateDirectory] + arguments, stderrToStdout: logs)
+    try daemon.expect("started, pid \(daemon.pid)")
     try daemon.expect("foreground")
     return daemon
   }
@@ -319,13 +320,12 @@ final class PollerdProcessTests: XCTestCase {
 
   func testAReloadOfABadFileKeepsTheOldSettings() throws {
     try configure("interval = 0.01\nsource = \(source("apple"))\n")
-    let daemon = try started(["--config", configuration])
+    let daemon = try started(["--config", configuration], logs: true)
     try daemon.expect("poll ")
     // The good line of a bad file does not count either.
     try configure("source = \(source("pear"))\ninterval = soon\n")
     daemon.send(SIGHUP)
-    try daemon.expect("reload: SIGHUP")
-    let rejection = try daemon.expect("reload rejected: ")
+    let rejection = try daemon.expect("lifecycle: Reload rejected after ")
     XCTAssertTrue(rejection.contains("\(configuration), line 2: "), rejection)
     XCTAssertTrue(rejection.contains("\"soon\""), rejection)
     for _ in 1...10 { try daemon.expect("poll ") }
@@ -336,6 +336,8 @@ final class PollerdProcessTests: XCTestCase {
     daemon.send(SIGTERM)
     XCTAssertEqual(try daemon.wait(), .status(0))
     XCTAssertEqual(Set(values(daemon.output)), ["apple", "plum"])
+    XCTAssertEqual(
+      daemon.output.count { $0.contains("soon") }, 1, "one line: \(daemon.output)")
     let numbers = polls(daemon.output)
     XCTAssertEqual(numbers, Array(1...numbers.count))
   }

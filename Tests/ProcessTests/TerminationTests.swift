@@ -194,7 +194,7 @@ final class TerminationTests: XCTestCase {
     try waitUntilCaught(SIGTERM, daemon.pid)
     daemon.send(SIGTERM)
     try daemon.expect("code 0")
-    try daemon.expect("lifecycle: still running 1.0 s after the last hook: ending with status 0")
+    try daemon.expect("lifecycle: still running 1 s after the last hook: ending with status 0")
     try ends(daemon, .status(0))
   }
 

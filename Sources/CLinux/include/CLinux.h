@@ -156,11 +156,15 @@ static inline uintptr_t clinux_this_thread(void) { return (uintptr_t)pthread_sel
 /// Starts a detached thread. 0, or an errno value.
 int clinux_start_thread(void *(*body)(void *), void *context);
 
-// MARK: write.c: writes that can't end the process
+// MARK: write.c: writes that can't end the process, and standard output
 
 /// write(2) whose failures are errors and nothing else: neither SIGPIPE (EPIPE) nor SIGXFSZ (EFBIG) is raised by it,
 /// whatever the process does with these signals otherwise. The bytes written, or -1 and errno.
 ssize_t clinux_write(int fd, const void *bytes, size_t count);
+
+/// Makes the C library's stdout line buffered where it is no terminal. Never waits: while another thread holds the
+/// stream, as one that writes to a full pipe does, the stream stays as it is.
+void clinux_line_buffer_output(void);
 
 // MARK: descriptors.c: descriptors between processes
 

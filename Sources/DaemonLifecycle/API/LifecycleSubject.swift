@@ -64,6 +64,9 @@ public final class LifecycleSubject: LifecycleObservable {
 
   deinit { core.close() }
 
+  /// The version of this package, as in its change log: `0.2.0`.
+  public static var packageVersion: String { "0.2.0" }
+
   // MARK: Start and stop
 
   /// Installs the signal handlers, then delivers the launch: DidFinishLaunching and WillEnterForeground.
@@ -123,6 +126,7 @@ public final class LifecycleSubject: LifecycleObservable {
 
   private func listen() throws(LifecycleError) {
     try core.markStarted()
+    if core.configuration.lineBuffersOutput { clinux_line_buffer_output() }
     DispatchPreparation.begin()
     do { try core.listen(to: signals) } catch {
       core.markStopped()
@@ -206,7 +210,9 @@ public final class LifecycleSubject: LifecycleObservable {
         let result = try await self.run(body)
         endProcess(result.code)
       } catch {
-        StandardError.writeLine("\(error)")
+        let environment = self.core.configuration.systemd.environment
+        StandardError.writeLine(
+          "\(error)", .error, isJournal: StandardError.isJournal(environment))
         endProcess(71)
       }
     }

@@ -41,7 +41,7 @@ extension LifecycleConfiguration {
     guard seconds <= 366 * 24 * 3600 else { throw invalid("more than a year") }
     let ours = Duration.seconds(seconds) - max(.zero, preStop)
     guard ours > .zero else {
-      throw invalid("no more than the \(preStop.inSeconds) s that the preStop hook takes of it")
+      throw invalid("no more than the \(preStop.forReading) that the preStop hook takes of it")
     }
     let budget = Self.stopTimeout(within: ours)
     stopTimeout = min(stopTimeout ?? budget, budget)

@@ -46,8 +46,8 @@ struct HostingPlatform: Sendable {
   var sentence: String {
     let reason = marker.isEmpty ? "the daemon is process 1" : "$\(marker) is set"
     return
-      "Runs on \(name), since \(reason): a stop may take \(stopTimeout.inSeconds) s of the"
-      + " \(gracePeriod.inSeconds) s that are usual there. Set stopTimeout if it is given another time."
+      "Runs on \(name), since \(reason): a stop may take \(stopTimeout.forReading) of the"
+      + " \(gracePeriod.forReading) that are usual there. Set stopTimeout if it is given another time."
   }
 }
 

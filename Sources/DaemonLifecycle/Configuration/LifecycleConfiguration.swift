@@ -67,6 +67,12 @@ public struct LifecycleConfiguration: Sendable {
   /// does not wait for it: if standard error is a full pipe, it is lost. A mock does not log it: see
   /// `exit?.report.timeline`.
   public var timelineLogging: TimelineLogging
+  /// Whether the C library's standard output, which `print` writes to, becomes line buffered at `start()` or `run` where
+  /// it is not a terminal. Default true: each printed line appears at once in the journal, a container's log or a pipe.
+  ///
+  /// Otherwise the C library buffers 4 kB or more, which appear late, and not at all after a crash. Each line then costs a
+  /// write(2): set it to false to leave the stream unchanged, in a daemon that prints much or calls setvbuf(3) itself.
+  public var lineBuffersOutput: Bool
   /// The absolute path of a file that exists exactly while the daemon is ready: launched, in the foreground, and not
   /// about to leave it. Default `nil`: none.
   ///
@@ -156,6 +162,7 @@ public struct LifecycleConfiguration: Sendable {
     terminatesWhenLaunchFails: Bool = true,
     logsProblems: Bool = true,
     timelineLogging: TimelineLogging = .always,
+    lineBuffersOutput: Bool = true,
     readinessFile: String? = nil,
     readinessDescriptor: Int32? = nil,
     livenessFile: String? = nil,
@@ -173,6 +180,7 @@ public struct LifecycleConfiguration: Sendable {
     self.terminatesWhenLaunchFails = terminatesWhenLaunchFails
     self.logsProblems = logsProblems
     self.timelineLogging = timelineLogging
+    self.lineBuffersOutput = lineBuffersOutput
     self.readinessFile = readinessFile
     self.readinessDescriptor = readinessDescriptor
     self.livenessFile = livenessFile

@@ -41,15 +41,8 @@ struct Escalation: Sendable {
     at now: MonotonicTime
   ) -> Verdict {
     defer { hasSaidSameStop = true }
-    let later = last.time.duration(to: now).inSeconds
+    let later = last.time.duration(to: now).forReading
     return .isSameStop(
-      hasSaidSameStop ? nil : "\(cause), \(later) s after \(last.cause): taken as the same stop")
-  }
-}
-
-extension LifecycleCause {
-  /// Ctrl-C on a terminal, which the kernel sends.
-  fileprivate var isKeyPress: Bool {
-    if case .signal(.sigint, from: .kernel, _) = origin { true } else { false }
+      hasSaidSameStop ? nil : "\(cause), \(later) after \(last.cause): taken as the same stop")
   }
 }

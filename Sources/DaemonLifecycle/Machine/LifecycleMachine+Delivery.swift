@@ -221,10 +221,10 @@ extension LifecycleMachine {
     {
       registry.setBusy(observer, false)
     }
-    let time = call.began.duration(to: now).inSeconds
+    let time = call.began.duration(to: now).forReading
     effects.publish(
       .endedLate(
-        "\(call.name), \(call.step.name): has ended after \(time) s, after it was abandoned"))
+        "\(call.name), \(call.step.name): has ended after \(time), after it was abandoned"))
   }
 
   /// The observer was removed: what it was about to receive it will not; what it receives goes on.

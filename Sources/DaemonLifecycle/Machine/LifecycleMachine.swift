@@ -245,8 +245,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
     guard deadline > free else { return }
     effects.publish(
       .warning(
-        "\(subscriber.name): its limit of \(deadline.inSeconds) s does not fit into a stop, which leaves"
-          + " \(free.inSeconds) s before the save. Raise the stop's time (TimeoutStopSec=, a container's grace period),"
+        "\(subscriber.name): its limit of \(deadline.forReading) does not fit into a stop, which leaves"
+          + " \(free.forReading) before the save. Raise the stop's time (TimeoutStopSec=, a container's grace period),"
           + " or lower the limit or the save reserve."))
   }
 

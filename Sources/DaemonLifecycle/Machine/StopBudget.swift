@@ -111,8 +111,8 @@ extension StopBudget {
   }
 
   static func cut(_ configuration: LifecycleConfiguration, _ delay: Duration) -> String {
-    "The drain delay of \(configuration.stopDelay.inSeconds) s does not fit into the stop budget beside the save"
-      + " reserve and the hooks: \(delay.inSeconds) s do. Raise the one (in a container: its grace period), or lower"
+    "The drain delay of \(configuration.stopDelay.forReading) does not fit into the stop budget beside the save"
+      + " reserve and the hooks: \(delay.forReading) do. Raise the one (in a container: its grace period), or lower"
       + " the others."
   }
 }

@@ -63,14 +63,20 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     if case .signal(let signal, _, _) = origin { signal } else { nil }
   }
 
-  /// The cause on one line for a log: `SIGUSR1 from pid 4242 uid 0`. Control characters of texts from outside are
-  /// escaped, as by `VisibleText` of the product `DaemonSystemd`.
+  /// Whether Ctrl-C was pressed, for which the terminal's driver in the kernel sends SIGINT.
+  var isKeyPress: Bool {
+    if case .signal(.sigint, from: .kernel, _) = origin { true } else { false }
+  }
+
+  /// The cause on one line for a log: `SIGUSR1 from pid 4242 uid 0`, or `Ctrl-C` for a SIGINT of the terminal. Control
+  /// characters of texts from outside are escaped, as by `VisibleText` of the product `DaemonSystemd`.
   public var description: String { VisibleText.line(sentence) }
 
   private var sentence: String {
     switch origin {
     case .signal(let signal, .queued(let pid, let uid), let coalesced):
       "\(signal) \(Sender.queued(claimedPID: pid, claimedUID: uid))" + Self.times(coalesced)
+    case .signal(_, _, let coalesced) where isKeyPress: "Ctrl-C" + Self.times(coalesced)
     case .signal(let signal, let sender, let coalesced):
       "\(signal) from \(sender)" + Self.times(coalesced)
     case .launch: "launch"

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CLinux
 import DaemonSystemd
 import Synchronization
 
@@ -12,6 +13,8 @@ import Synchronization
 final class LifecycleLog: LifecycleSink {
   /// `nil` where standard error is not the journal's, or the journal is not wanted.
   private let journal: Journal?
+  /// Standard error is the journal's all the same: lines there can have a priority.
+  private let isJournal: Bool
   private let logsProblems: Bool
   private let timelineLogging: TimelineLogging
   /// Observers that have gone away since the last transition.
@@ -22,11 +25,13 @@ final class LifecycleLog: LifecycleSink {
     timelineLogging = configuration.timelineLogging
     journal =
       configuration.systemd.journal ? Self.journal(configuration.systemd.environment) : nil
+    isJournal = StandardError.isJournal(configuration.systemd.environment)
   }
 
   /// For tests.
   init(journal: Journal?, logsProblems: Bool, timelineLogging: TimelineLogging = .never) {
     self.journal = journal
+    isJournal = false
     self.logsProblems = logsProblems
     self.timelineLogging = timelineLogging
   }
@@ -42,6 +47,9 @@ final class LifecycleLog: LifecycleSink {
   func receive(_ fact: LifecycleFact) {
     switch fact {
     case .ended(let transition, let report, let elapsed, let snapshot):
+      if let sentence = transition.rejection, !report.isOvertaken, !report.failures.isEmpty {
+        return writeRejection(sentence, transition, report, elapsed, snapshot)
+      }
       write(report.problems, of: transition)
       if transition == .termination, logsTimeline(of: report) { return write(report, snapshot) }
       write(transition, report, elapsed, snapshot)
@@ -49,11 +57,11 @@ final class LifecycleLog: LifecycleSink {
     case .problems(let entries): write(entries, of: .post)
     case .endedLate(let text), .warning(let text): warn(text)
     case .remark(let text): remark(text)
-    case .unhealthy(let reason): warn("the watchdog is not pinged: \(reason)")
+    case .unhealthy(let reason): write("the watchdog is not pinged: \(reason)", .error)
     case .statusNote(let kind, let text?): if kind != .daemon { warn(text) }
     case .draining(let cause, let delay):
       note(
-        "Serving on for \(delay.inSeconds) s, then stopping (\(cause))", .notice,
+        "Draining for \(delay.forReading), then stopping (\(cause))", .notice,
         LifecycleMessageID.draining, fields(.termination, cause))
     case .terminating(let cause):
       note(
@@ -66,7 +74,7 @@ final class LifecycleLog: LifecycleSink {
 
   func warn(_ text: String) { write(text, .warning) }
 
-  /// Says a sentence that explains what is seen.
+  /// Logs a sentence that explains what is seen.
   func remark(_ text: String) { write(text, .info) }
 
   private func write(_ text: String, _ priority: JournalPriority) {
@@ -78,7 +86,7 @@ final class LifecycleLog: LifecycleSink {
     if let journal {
       journal.write(entry)
     } else if logsProblems {
-      StandardError.writeLine("lifecycle: \(entry.message)")
+      StandardError.writeLine("lifecycle: \(entry.message)", entry.priority, isJournal: isJournal)
     }
   }
 
@@ -110,11 +118,24 @@ final class LifecycleLog: LifecycleSink {
       JournalEntry(
         line: problem.description, problem.outcome.priority,
         messageID: LifecycleMessageID.problem,
-        fields: [
-          JournalField(known: "LIFECYCLE_EVENT", transition.event),
-          JournalField(known: "LIFECYCLE_OBSERVER", VisibleText.line(problem.observer)),
-          JournalField(known: "LIFECYCLE_OUTCOME", problem.outcome.name),
-        ]))
+        fields: [JournalField(known: "LIFECYCLE_EVENT", transition.event)] + fields(problem)))
+  }
+
+  /// One entry for all of it: what was rejected, and why.
+  private func writeRejection(
+    _ sentence: String, _ transition: LifecycleTransition, _ report: LifecycleReport,
+    _ elapsed: Duration, _ snapshot: LifecycleSnapshot
+  ) {
+    write(report.problems.filter { $0.outcome.severity == 0 }, of: transition)
+    let failures = report.failures
+    let reasons = failures.map(\.reason).joined(separator: "; ")
+    let priority = failures.map(\.outcome.priority).min { $0.level < $1.level }
+    write(
+      JournalEntry(
+        line: "\(sentence) after \(elapsed.forReading) (\(report.cause)): \(reasons)",
+        priority ?? .error, messageID: LifecycleMessageID.rejection,
+        fields: fields(transition, report.cause) + fields(snapshot)
+          + fields(elapsed, problems: failures.count) + failures.flatMap(fields)))
   }
 
   /// What a program posts, and what late observers are told, is no transition of the daemon's.
@@ -127,8 +148,7 @@ final class LifecycleLog: LifecycleSink {
     let failed = report.failures.count
     let problems = failed == 0 ? "" : ", \(failed) of \(report.entries.count) hooks failed"
     note(
-      transition.sentence(isRejected: failed > 0)
-        + " in \(elapsed.inSeconds) s (\(report.cause))\(problems)",
+      transition.sentence(elapsed, report.cause) + problems,
       failed == 0 ? transition.priority : .warning, LifecycleMessageID.of(transition),
       fields(transition, report.cause) + fields(snapshot) + fields(elapsed, problems: failed))
   }
@@ -147,15 +167,16 @@ final class LifecycleLog: LifecycleSink {
   /// The end of a termination: its timeline, one write or one entry, which is dropped rather than waited for.
   private func write(_ report: LifecycleReport, _ snapshot: LifecycleSnapshot) {
     let timeline = LifecycleTimeline(report)
+    let isClean = timeline.problemCount == 0
+    let priority = isClean ? LifecycleTransition.termination.priority : .warning
     guard let journal else {
       // Several lines of our own; what is of others in them was escaped where it was put in.
-      StandardError.writeText("lifecycle: \(timeline)")
+      StandardError.writeText("lifecycle: \(timeline)", priority, isJournal: isJournal)
       return
     }
-    let isClean = timeline.problemCount == 0
     journal.write(
       JournalEntry(
-        timeline.description, isClean ? LifecycleTransition.termination.priority : .warning,
+        timeline.description, priority,
         messageID: LifecycleMessageID.of(.termination),
         fields: fields(.termination, report.cause) + fields(snapshot)
           + fields(timeline.duration, problems: timeline.problemCount) + fields(timeline)))
@@ -173,7 +194,7 @@ final class LifecycleLog: LifecycleSink {
     _ transition: LifecycleTransition, _ cause: LifecycleCause, _ elapsed: Duration
   ) {
     note(
-      "The stop has overtaken \(transition.gerund), after \(elapsed.inSeconds) s (\(cause))", .info,
+      "The stop has overtaken \(transition.gerund), after \(elapsed.forReading) (\(cause))", .info,
       LifecycleMessageID.problem,
       fields(transition, cause) + [JournalField(known: "LIFECYCLE_OUTCOME", "overtaken")])
   }
@@ -207,6 +228,13 @@ final class LifecycleLog: LifecycleSink {
     return [
       JournalField(known: "LIFECYCLE_STATE", "\(snapshot.state)"),
       JournalField(known: "LIFECYCLE_REASONS", VisibleText.line(reasons)),
+    ]
+  }
+
+  private func fields(_ problem: LifecycleReport.Entry) -> [JournalField] {
+    [
+      JournalField(known: "LIFECYCLE_OBSERVER", VisibleText.line(problem.observer)),
+      JournalField(known: "LIFECYCLE_OUTCOME", problem.outcome.name),
     ]
   }
 
@@ -262,18 +290,29 @@ extension Duration {
 }
 
 extension LifecycleTransition {
-  /// Past tense, for a log.
-  fileprivate func sentence(isRejected: Bool) -> String {
+  /// What a log says of it when a hook has failed and nothing has changed; `nil`: it happens all the same.
+  fileprivate var rejection: String? {
+    if case .errand(let errand) = self { errand.row.rejected } else { nil }
+  }
+
+  /// For a log: `Entered the background in 12 ms (SIGUSR1 from pid 1 uid 0)`.
+  fileprivate func sentence(_ elapsed: Duration, _ cause: LifecycleCause) -> String {
+    if self == .launch { return "Started, pid \(getpid()), in \(elapsed.forReading)" }
+    return "\(done) in \(elapsed.forReading) (\(cause))"
+  }
+
+  /// Past tense.
+  private var done: String {
     switch self {
-    case .launch: "Launched"
+    case .launch: "Started"
     case .foreground: "Entered the foreground"
     case .background: "Entered the background"
     case .suspend: "Ready for the machine's sleep"
     case .resume: "Resumed after the machine's sleep"
-    case .errand(let errand): isRejected ? errand.row.rejected : errand.row.done
-    case .pressure: "Told of pressure"
+    case .errand(let errand): errand.row.done
+    case .pressure: "Notified of pressure"
     case .post: "Delivered"
-    case .catchUp: "Told late observers"
+    case .catchUp: "Notified late observers"
     case .termination: "Terminated"
     }
   }
@@ -307,13 +346,12 @@ extension LifecycleReport.Outcome {
 }
 
 extension LifecycleReport.Outcome {
-  /// What hung is worse than what said what is wrong.
+  /// Whoever looks for errors, as with `journalctl -p err`, finds each hook that did not do its work.
   fileprivate var priority: JournalPriority {
     switch self {
     case .completed, .skipped(.gone), .skipped(.overtaken): .info
-    case .failed(let error): (error as? any PrioritizedError)?.journalPriority ?? .warning
-    case .timedOut, .abandoned: .error
-    case .skipped: .warning
+    case .failed(let error): (error as? any PrioritizedError)?.journalPriority ?? .error
+    case .timedOut, .abandoned, .skipped: .error
     }
   }
 }

@@ -88,7 +88,7 @@ final class NotifySink: LifecycleSink, RetryTimer.Client {
     guard since.duration(to: now) >= Self.patience, state.lastError != error else { return }
     state.lastError = error
     warn(
-      "systemd could not be told for \(Self.patience.inSeconds) s, and it is tried again: \(error)")
+      "systemd could not be told for \(Self.patience.forReading), and it is tried again: \(error)")
   }
 
   private func noteSuccess(_ state: inout State) {

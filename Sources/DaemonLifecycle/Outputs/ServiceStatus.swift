@@ -170,8 +170,8 @@ struct ServiceStatus {
 
   /// The state, since when, by whom, and the statusNotes; nothing when that was said already.
   private mutating func status() -> [NotifyField] {
-    let draining = stopDelay.map { " after serving on for \($0.inSeconds) s" } ?? ""
-    let state = stopping.map { "stopping\(draining): \($0)" } ?? phrase
+    let draining = stopDelay.map { "draining for \($0.forReading), then " } ?? ""
+    let state = stopping.map { "\(draining)stopping: \($0)" } ?? phrase
     let notes = statusNotes.sorted { $0.key < $1.key }.map { "; \($0.value)" }
     return status(state + notes.joined())
   }
@@ -196,9 +196,7 @@ struct ServiceStatus {
   private static func verdict(on report: LifecycleReport, at clock: String) -> String {
     if report.failures.isEmpty { return "reloaded \(clock)" }
     // Shorter than `text(of:)`, since it stays until the next reload.
-    let reasons = report.failures.prefix(3).map { entry in
-      entry.errorText.map { "\(entry.observer): \($0)" } ?? entry.description
-    }
+    let reasons = report.failures.prefix(3).map(\.reason)
     return "reload rejected \(clock): \(reasons.joined(separator: "; "))"
   }
 

@@ -38,8 +38,8 @@ extension LifecycleErrand {
     let gerund: String
     /// Past tense, for a log.
     let done: String
-    /// The same when a hook has failed.
-    let rejected: String
+    /// The same when a hook has failed; `nil`: it is done all the same.
+    let rejected: String?
     /// The journal's MESSAGE_ID, from `journalctl --new-id128`. It never changes.
     let messageID: StaticString
 
@@ -51,7 +51,7 @@ extension LifecycleErrand {
       self.event = event
       self.gerund = gerund
       self.done = done
-      self.rejected = rejected ?? done
+      self.rejected = rejected
       self.messageID = messageID
     }
   }

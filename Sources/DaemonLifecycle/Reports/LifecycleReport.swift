@@ -5,7 +5,7 @@ import DaemonSystemd
 ///
 /// ```swift
 /// for entry in report.problems { print(entry) }
-/// // Database, ShouldSaveState: abandoned after 11.0 s (running)
+/// // Database, ShouldSaveState: abandoned after 11 s (running)
 /// ```
 public struct LifecycleReport: Sendable, CustomStringConvertible {
   /// The outcome of a hook's call.
@@ -70,12 +70,17 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     public var notificationName: String? { notification.map { "\($0)" } }
 
     /// The entry on one line, with control characters escaped:
-    /// `Poller, ShouldSaveState: failed after 0.2 s: disk full`.
+    /// `Poller, ShouldSaveState: failed after 200 ms: disk full`.
     public var description: String { VisibleText.line(sentence) }
+
+    /// The error of a failed hook and whose hook it was, else the whole sentence.
+    var reason: String {
+      VisibleText.line(errorText.map { "\(observer): \($0)" } ?? sentence)
+    }
 
     private var sentence: String {
       let subject = notificationName.map { "\(observer), \($0)" } ?? observer
-      let time = "after \(duration.inSeconds) s"
+      let time = "after \(duration.forReading)"
       return switch outcome {
       case .completed: "\(subject): completed \(time)"
       case .failed(let error): "\(subject): failed \(time): \(errorText ?? "\(error)")"
@@ -170,15 +175,5 @@ extension LifecycleReport.Outcome: Equatable {
     case .failed: 1
     case .timedOut, .abandoned, .skipped: 2
     }
-  }
-}
-
-extension Duration {
-  /// The duration in seconds: with milliseconds below 0.1 s (`0.040`), else with tenths (`0.2`, `12.0`).
-  package var inSeconds: String {
-    let milliseconds = saturatedNanoseconds / 1_000_000
-    let (whole, rest) = (milliseconds / 1000, milliseconds % 1000)
-    if milliseconds < 100 { return "0." + String(1000 + rest).dropFirst() }
-    return "\(whole).\(rest / 100)"
   }
 }

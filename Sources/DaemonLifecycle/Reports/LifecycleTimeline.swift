@@ -236,7 +236,7 @@ extension String {
 
 extension Duration {
   /// The duration for people, rounded down: `0.4 ms`, `40 ms`, `1.2 s`, `90 s`.
-  var forReading: String {
+  package var forReading: String {
     let microseconds = max(0, saturatedNanoseconds) / 1000
     if microseconds < 1000 { return microseconds < 100 ? "0 ms" : "0.\(microseconds / 100) ms" }
     let milliseconds = microseconds / 1000

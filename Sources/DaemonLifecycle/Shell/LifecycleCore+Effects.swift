@@ -333,8 +333,9 @@ extension LifecycleCore {
     }
     guard let exit else { return }
     StandardError.writeLine(
-      "lifecycle: still running \(grace?.inSeconds ?? "0") s after the last hook:"
-        + " ending with status \(exit.code)")
+      "lifecycle: still running \((grace ?? .zero).forReading) after the last hook:"
+        + " ending with status \(exit.code)", .error,
+      isJournal: StandardError.isJournal(configuration.systemd.environment))
     exitProcess(exit.code)
     // Only a test gets here.
     let kept = state.withLock { $0.keptAlive.take() }

@@ -158,10 +158,10 @@ extension LifecycleMachine {
       for call in calls[delivery].running.compactMap({ calls.find($0) }) {
         pending.append(
           "\(name(call)) is still in its hook for \(call.step.name) (\(calls[delivery].cause)), after"
-            + " \(call.began.duration(to: now).inSeconds) s of the mock's time; "
+            + " \(call.began.duration(to: now).forReading) of the mock's time; "
             + (call.isCancelled
               ? "it was cancelled and is given up"
-              : "its deadline is") + " \(now.duration(to: call.next).inSeconds) s from now")
+              : "its deadline is") + " \(now.duration(to: call.next).forReading) from now")
       }
     }
     for call in calls.unfinished.values.joined().compactMap({ calls.find($0) }) {

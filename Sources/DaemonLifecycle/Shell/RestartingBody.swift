@@ -47,7 +47,7 @@ final class RestartingBody: Sendable {
     }
     core.handle(
       .warning(
-        "\(name) has failed: \(error). It is run again in \(delay.inSeconds) s (\(number) of \(policy.intensity))."
+        "\(name) has failed: \(error). It is run again in \(delay.forReading) (\(number) of \(policy.intensity))."
       ))
     return delay
   }

@@ -47,7 +47,7 @@ extension LifecycleObservable {
   /// arrival's report and in the log:
   ///
   /// ```text
-  /// NotificationAdopter, NotificationArrival<CacheInvalidated>: failed after 0.000 s: CacheInvalidated can't be …
+  /// NotificationAdopter, NotificationArrival<CacheInvalidated>: failed after 0.3 ms: CacheInvalidated can't be …
   /// ```
   ///
   /// Once the termination has begun, nothing more is delivered, as with `post`. May be called from any thread.

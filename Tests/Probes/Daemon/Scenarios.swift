@@ -109,7 +109,7 @@ let fullStdout: @Sendable ([String]) async throws -> Void = { _ in
     say("filling")
     while write(1, filler, 1000) == 1000 {}
     _ = fcntl(1, F_SETFL, flags)
-    print(filler)  // stays in stdio's buffer
+    print(filler, terminator: "")  // stays in the C library's buffer, as no line ends
     try await lifecycle.clock.sleep(for: .seconds(1000))
   }
   exit(result.code)

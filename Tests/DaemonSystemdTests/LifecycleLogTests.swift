@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import DaemonLifecycleTesting
+import TestSupport
+import Testing
+
+@testable import DaemonLifecycle
+@testable import DaemonSystemd
+
+/// What operators find in the journal, and at which priority.
+@Suite struct LifecycleLogTests {
+  private let fake: FakeJournal
+  private let core: LifecycleCore
+
+  init() async throws {
+    fake = try FakeJournal()
+    let journal = Journal(
+      socket: JournalSocket(path: fake.path), identifier: "daemon", linesElsewhere: false,
+      writeLine: { _ in false })
+    let log = LifecycleLog(journal: journal, logsProblems: true)
+    core = LifecycleCore(
+      configuration: LifecycleConfiguration(), time: .virtual(VirtualTime()), sinks: [log],
+      watchdogPeriod: nil, exitProcess: { _ in })
+    _ = await core.launch()
+  }
+
+  private func send(_ kind: LifecycleEvent.Kind, _ signal: UnixSignal) async throws {
+    let cause = LifecycleCause(.signal(signal, pid: 7, uid: 0, coalesced: 1))
+    core.receive(LifecycleEvent(kind, cause: cause))
+    try await core.untilIdle()
+  }
+
+  private func observe<N: LifecycleNotification>(
+    _ type: N.Type, _ name: String, _ body: @escaping @Sendable (N) async throws -> Void
+  ) {
+    _ = core.add(closures: [.closure(for: type, body)], owner: nil, .init(), name: .given(name))
+  }
+
+  /// Each entry's fields, all values of each.
+  private func entries() -> [[String: [String]]] {
+    fake.receiveAll().map { datagram in
+      var fields: [String: [String]] = [:]
+      for line in String(decoding: datagram.payload, as: UTF8.self).split(separator: "\n") {
+        let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+        if parts.count == 2 { fields[String(parts[0]), default: []].append(String(parts[1])) }
+      }
+      return fields
+    }
+  }
+
+  @Test func theLaunchNamesTheProcess() throws {
+    let entry = try #require(entries().first)
+    #expect(entry["MESSAGE"] == ["Started, pid \(getpid()), in 0 ms"])
+    #expect(entry["PRIORITY"] == ["5"] && entry["LIFECYCLE_EVENT"] == ["launch"])
+  }
+
+  @Test func aRejectedReloadIsOneEntry() async throws {
+    observe(ShouldReload.self, "Settings") { _ in throw Problem(description: "line 1 is bad") }
+    observe(ShouldReload.self, "Routes") { _ in throw Problem(description: "no route") }
+    _ = entries()
+    try await send(.reload, .sighup)
+    let found = entries()
+    #expect(found.count == 1)
+    let entry = try #require(found.first)
+    #expect(
+      entry["MESSAGE"] == [
+        "Reload rejected after 0 ms (SIGHUP from pid 7 uid 0): "
+          + "Settings: line 1 is bad; Routes: no route"
+      ])
+    #expect(entry["PRIORITY"] == ["3"] && entry["LIFECYCLE_EVENT"] == ["reload"])
+    #expect(entry["LIFECYCLE_OBSERVER"] == ["Settings", "Routes"])
+    #expect(entry["LIFECYCLE_OUTCOME"] == ["failed", "failed"])
+    #expect(entry["LIFECYCLE_PROBLEMS"] == ["2"])
+    #expect(entry["MESSAGE_ID"] == [LifecycleMessageID.rejection.description])
+  }
+
+  @Test func aReloadThatIsAcceptedIsOneEntryToo() async throws {
+    observe(ShouldReload.self, "Settings") { _ in }
+    _ = entries()
+    try await send(.reload, .sighup)
+    let found = entries()
+    #expect(found.map { $0["MESSAGE"] } == [["Reloaded in 0 ms (SIGHUP from pid 7 uid 0)"]])
+    #expect(found.first?["PRIORITY"] == ["6"])
+  }
+
+  @Test func aFailedHookIsAnError() async throws {
+    observe(DidEnterBackground.self, "Orders") { _ in throw Problem(description: "busy") }
+    _ = entries()
+    try await send(.enterBackground(.operator), .sigusr1)
+    let found = entries()
+    #expect(
+      found.map { $0["MESSAGE"] } == [
+        ["Orders, DidEnterBackground: failed after 0 ms: busy"],
+        ["Entered the background in 0 ms (SIGUSR1 from pid 7 uid 0), 1 of 1 hooks failed"],
+      ])
+    #expect(found.map { $0["PRIORITY"] } == [["3"], ["4"]])
+  }
+
+  /// Its author knows better.
+  @Test func anErrorMayHaveAPriorityOfItsOwn() async throws {
+    observe(DidEnterBackground.self, "Orders") { _ in throw Minor() }
+    _ = entries()
+    try await send(.enterBackground(.operator), .sigusr1)
+    #expect(entries().first?["PRIORITY"] == ["5"])
+  }
+
+  private struct Problem: Error, CustomStringConvertible { let description: String }
+  private struct Minor: PrioritizedError { var journalPriority: JournalPriority { .notice } }
+}

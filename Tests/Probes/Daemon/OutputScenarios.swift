@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycle
+import Dispatch
+// For `stdout`, a variable of C.
+@preconcurrency import Glibc
+
+/// Prints through the C library before the start and in a hook; `say` goes past it. `buffered` leaves standard output as
+/// it is, `held` has a thread that never lets go of it.
+let prints: @Sendable ([String]) async throws -> Void = { arguments in
+  let configuration = LifecycleConfiguration(
+    lineBuffersOutput: !arguments.contains("buffered"))
+  if arguments.contains("held") {
+    let isHeld = DispatchSemaphore(value: 0)
+    DispatchQueue.global().async {
+      flockfile(stdout)
+      isHeld.signal()
+      sleep(1000)
+    }
+    waitBlocking(for: isHeld)
+  } else {
+    print("before the start")
+  }
+  let lifecycle = LifecycleSubject(configuration: configuration)
+  let logger = Logger()
+  lifecycle.addObserver(logger)
+  let token = lifecycle.observe(DidFinishLaunching.self) { _ in
+    if !arguments.contains("held") { print("in a hook") }
+  }
+  let result = try await lifecycle.run()
+  withExtendedLifetime((logger, token)) {}
+  finish(result)
+}
+
+private func waitBlocking(for semaphore: DispatchSemaphore) { semaphore.wait() }
