@@ -278,6 +278,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     /// The termination was requested.
     case terminate
 
+    /// The call in words, for a failure message.
     public var description: String {
       switch self {
       case .addObserver(let type): "addObserver(\(type))"
@@ -340,6 +341,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     /// One sentence for each thing that is pending.
     public let pending: [String]
 
+    /// The reason and the pending things in words, for a failure message.
     public var description: String {
       let rest =
         pending.isEmpty

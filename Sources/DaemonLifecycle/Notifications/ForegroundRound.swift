@@ -137,6 +137,7 @@ where Base.Element: Sendable {
   let base: Base
   let round: ForegroundRound
 
+  /// Makes an iterator over the elements until the round is ending.
   public func makeAsyncIterator() -> Iterator {
     Iterator(source: Source(base.makeAsyncIterator()), round: round)
   }

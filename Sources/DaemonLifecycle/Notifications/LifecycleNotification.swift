@@ -103,6 +103,7 @@ public struct DidReceivePressure: _PackageNotification {
     /// Tasks wait for disks.
     case io
 
+    /// The resource's name: `memory`, `cpu` or `io`.
     public var description: String { rawValue }
   }
 

@@ -2,19 +2,18 @@
 import DaemonSystemd
 import Synchronization
 
-/// Writes down what happens: every transition and problem in the journal, with fields, where standard error
-/// is the journal's; elsewhere a line on standard error for each problem. A termination ends with its timeline, in
-/// both.
+/// The log: every transition and problem as a journal entry with fields, if standard error goes to the journal;
+/// otherwise a line on standard error for each problem. A termination ends with its timeline in both.
 ///
 /// ```sh
 /// journalctl -u mydaemon LIFECYCLE_EVENT=background
 /// ```
 final class LifecycleLog: LifecycleSink {
-  /// `nil` where standard error is not the journal's, or the journal is not wanted.
+  /// The journal; `nil` when standard error does not go to the journal, or the journal is disabled.
   private let journal: Journal?
   private let logsProblems: Bool
   private let timelineLogging: TimelineLogging
-  /// Observers that have gone away since the last transition.
+  /// The observers that were deallocated since the last transition.
   private let departures = Mutex(Departures())
 
   init(_ configuration: LifecycleConfiguration) {
@@ -32,7 +31,7 @@ final class LifecycleLog: LifecycleSink {
   }
 
   private static func journal(_ environment: ServiceEnvironment) -> Journal? {
-    // A malformed variable is complained of with all others.
+    // A malformed variable is reported with all others.
     guard let journal = try? Journal(environment, linesElsewhere: false) else { return nil }
     return journal.destination == .nothing ? nil : journal
   }
@@ -66,14 +65,14 @@ final class LifecycleLog: LifecycleSink {
 
   func warn(_ text: String) { write(text, .warning) }
 
-  /// Says a sentence that explains what is seen.
+  /// Logs an explanation.
   func remark(_ text: String) { write(text, .info) }
 
   private func write(_ text: String, _ priority: JournalPriority) {
     write(JournalEntry(line: text, priority, messageID: LifecycleMessageID.statusNote))
   }
 
-  /// In the journal, or as a line.
+  /// Writes an entry to the journal, or as a line.
   private func write(_ entry: JournalEntry) {
     if let journal {
       journal.write(entry)
@@ -84,8 +83,8 @@ final class LifecycleLog: LifecycleSink {
 
   // MARK: Entries
 
-  /// A line for each; one for all that have gone away. That is usual where observers come and go, so what posts and
-  /// late observers find waits for the next transition.
+  /// Writes a line for each problem, and one for all deallocated observers. Those are usual where observers have short
+  /// lives, so those that posts and late observers reveal are logged with the next transition.
   private func write(_ problems: [LifecycleReport.Entry], of transition: LifecycleTransition) {
     var new = Departures()
     for problem in problems {
@@ -117,7 +116,7 @@ final class LifecycleLog: LifecycleSink {
         ]))
   }
 
-  /// What a program posts, and what late observers are told, is no transition of the daemon's.
+  /// Writes a transition. A post, or a notification of late observers, is none.
   private func write(
     _ transition: LifecycleTransition, _ report: LifecycleReport, _ elapsed: Duration,
     _ snapshot: LifecycleSnapshot
@@ -168,7 +167,7 @@ final class LifecycleLog: LifecycleSink {
       fields(.background, cause) + fields(snapshot))
   }
 
-  /// It did not happen, so it is not found by the transition's MESSAGE_ID.
+  /// Notes a transition that was overtaken. It has no MESSAGE_ID of the transition, since that did not take place.
   private func noteOvertaken(
     _ transition: LifecycleTransition, _ cause: LifecycleCause, _ elapsed: Duration
   ) {
@@ -178,7 +177,7 @@ final class LifecycleLog: LifecycleSink {
       fields(transition, cause) + [JournalField(known: "LIFECYCLE_OUTCOME", "overtaken")])
   }
 
-  /// An entry in the journal, and nothing elsewhere: there its text would cost as much as a delivery, for nobody.
+  /// Writes an entry to the journal, and nothing elsewhere, where rendering its text would cost as much as a delivery.
   private func note(
     _ line: @autoclosure () -> String, _ priority: JournalPriority, _ id: MessageID?,
     _ fields: @autoclosure () -> [JournalField]
@@ -188,7 +187,7 @@ final class LifecycleLog: LifecycleSink {
 
   // MARK: Fields
 
-  /// What to compare over many stops.
+  /// The fields with which stops can be compared.
   private func fields(_ timeline: LifecycleTimeline) -> [JournalField] {
     var fields: [JournalField] = []
     if let budget = timeline.budget {
@@ -230,7 +229,7 @@ final class LifecycleLog: LifecycleSink {
     return fields
   }
 
-  /// What is only claimed has other names, so that no filter takes it for the sender.
+  /// The fields of a sender. Claimed values have other names, so that no filter confuses them with the sender.
   private func fields(_ sender: LifecycleCause.Sender) -> [JournalField] {
     switch sender {
     case .kernel: fields(.process(pid: 0, uid: 0))
@@ -307,7 +306,7 @@ extension LifecycleReport.Outcome {
 }
 
 extension LifecycleReport.Outcome {
-  /// What hung is worse than what said what is wrong.
+  /// A hook that hung has a higher priority than one that threw.
   fileprivate var priority: JournalPriority {
     switch self {
     case .completed, .skipped(.gone), .skipped(.overtaken): .info
