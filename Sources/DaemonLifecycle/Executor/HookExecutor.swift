@@ -240,7 +240,7 @@ final class HookExecutor: TaskExecutor {
 
   // MARK: Starting threads
 
-  /// A worker for `start`, counted before its thread exists so that nobody starts one too many.
+  /// Makes a worker for `start`, counted before its thread exists, so that not too many are started.
   func addThread(_ state: inout State) -> Worker {
     state.threads += 1
     return Worker()

@@ -38,7 +38,7 @@ final class SignalSource: LifecycleSource {
     opened.withLock { $0.direct < 0 ? [] : [PolledDescriptor(number: $0.direct)] }
   }
 
-  /// The waker's too: whoever has woken the listening thread may have been a handler.
+  /// It includes the waker's, since a handler may have woken the listening thread.
   func polls(_ descriptor: Int32) -> Bool {
     descriptor == waker.descriptor || opened.withLock { $0.direct == descriptor }
   }

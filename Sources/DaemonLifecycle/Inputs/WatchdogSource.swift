@@ -51,7 +51,7 @@ final class WatchdogSource: LifecycleSource {
 
   func reopen() throws(LifecycleError) { try open() }
 
-  /// Another thread listens from now on: it has counters of its own.
+  /// Notes that another thread listens from now on, which has its own counters.
   func listenerChanged() {
     state.withLock { state in
       // Between `close` and the end of its thread nothing is opened any more.
@@ -125,7 +125,7 @@ private struct ScheduleFile {
   private var number: Int32 = -1
   /// The thread whose file it is.
   private var thread: Int32 = 0
-  /// Other code of the process may close the number, and be given it for a file of its own.
+  /// The file's identity, since other code of the process may close the descriptor and reuse its number.
   private var identity: FileIdentity?
 
   /// `nil` where the kernel does not count, or /proc can't be read.

@@ -79,7 +79,7 @@ struct Health: Sendable {
   /// The number of the new check; `nil` while one is under way.
   ///
   /// - Parameters:
-  ///   - asksMainActor: False where the main actor has never answered: nothing drains its queue, so nobody uses it.
+  ///   - asksMainActor: False when the main actor has never responded: its queue is not run, so it is not used.
   ///   - asksExecutors: False where the observers alone are asked.
   mutating func begin(
     at now: MonotonicTime, asksMainActor: Bool, asksExecutors: Bool = true
@@ -122,14 +122,14 @@ struct Health: Sendable {
   /// Who has not answered, when it is time to say so.
   mutating func timePassed(at now: MonotonicTime) -> Verdict? {
     guard let deadline = round?.silenceDeadline, deadline <= now else { return nil }
-    // A clock that is late itself, after a stall or on a busy machine, says nothing of those who are asked.
+    // A clock that is late itself, after a stall or on a busy machine, tells nothing about the executors.
     let patience = (period ?? .zero) / 4
     guard deadline.duration(to: now) > patience / 2 else { return silence() }
     round.update { $0.silenceDeadline = now.advanced(by: patience) }
     return nil
   }
 
-  /// It is the next tick, and somebody has not answered the last: said unless it was before.
+  /// Returns a missing response to the last check, at the next tick, unless it was reported before.
   mutating func silence() -> Verdict? {
     guard let late = round, late.silenceDeadline != nil else { return nil }
     round.update { $0.silenceDeadline = nil }

@@ -277,7 +277,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   private mutating func watchdogTick(
     _ stall: Duration, _ asksMainActor: Bool, at now: MonotonicTime, _ effects: inout Effects
   ) {
-    // The stop has a time limit of its own, and being killed for a blocked pool would cost the save.
+    // The stop has its own time limit, and being killed for a blocked pool would prevent the save.
     if isTerminating || stop.isDraining { return effects.publish(.healthy) }
     guard health.isArmed, health.period != nil else { return }
     if stall > .zero, health.forgive(stall, at: now) { effects.publish(.healthy) }

@@ -8,10 +8,10 @@ import Synchronization
 /// ```swift
 /// try await lifecycle.foreground(draining: .seconds(20)) { round in
 ///   try await withThrowingDiscardingTaskGroup { connections in
-///     for try await client in clients.untilEnding(of: round) {  // takes nobody new
+///     for try await client in clients.untilEnding(of: round) {  // accepts no new clients
 ///       connections.addTask { await serve(client, round) }
 ///     }
-///   }  // waits for who is being served
+///   }  // waits for running requests
 /// }
 /// ```
 ///

@@ -37,7 +37,7 @@ final class HookDriver: TaskExecutor {
     hasBegun.store(false, ordering: .relaxed)
     nextCall.withLock { $0 = call }
     if !endRest() {
-      // Detached: neither the priority nor the task-local values of whoever caused it belong to the hooks.
+      // Detached: neither the priority nor the task-local values of the caller belong to the hooks.
       let task = Task.detached(executorPreference: self) { await self.work() }
       self.task.withLock { $0 = task }
     }

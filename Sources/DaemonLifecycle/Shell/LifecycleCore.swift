@@ -81,7 +81,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
       return call
     }
 
-    /// For one that has ended: its driver still holds it, so it is not let go of here.
+    /// Removes a call that has ended. Its driver still retains it, so it is not released here.
     mutating func remove(_ call: HookCall) {
       if hookCalls[call.id.index] === call { hookCalls[call.id.index] = nil }
     }
@@ -91,7 +91,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
       hookCalls[call.id.index] = call
     }
 
-    /// The call, which the caller is to let go of outside of the lock.
+    /// Removes and returns a call, which the caller must release outside of the lock.
     mutating func removeHookCall(_ id: CallID) -> HookCall? {
       guard let call = hookCall(id) else { return nil }
       hookCalls[id.index] = nil

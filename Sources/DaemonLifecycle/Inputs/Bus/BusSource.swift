@@ -36,7 +36,7 @@ final class BusSource: LifecycleSource, LifecycleSink {
 
   @discardableResult func close() -> [LifecycleInput] {
     session.close()
-    // What comes of the ending itself is no news.
+    // Results of the ending itself are ignored.
     _ = inbox.take()
     return []
   }
