@@ -103,7 +103,6 @@ public final class MockLifecycleSubject: LifecycleObservable {
   ///   - pid: The sender's process ID. Default 1, which is the service manager's.
   ///   - uid: The sender's user ID. Default 0.
   /// - Returns: What each hook did.
-  ///
   /// - Throws: ``PendingError`` when nothing happens for `patience`, or when the task is cancelled.
   @discardableResult
   nonisolated(nonsending) public func send(
@@ -186,7 +185,6 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// Launches a mock that was made in the state `.launching`.
   ///
   /// - Returns: The report of the launch.
-  ///
   /// - Throws: ``PendingError`` when nothing happens for `patience`, or when the task is cancelled.
   @discardableResult
   nonisolated(nonsending) public func launch() async throws(PendingError) -> LifecycleReport {
@@ -204,7 +202,6 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// for.
   ///
   /// - Returns: A report with all entries so far.
-  ///
   /// - Throws: ``PendingError`` when nothing happens for `patience`, or when the task is cancelled.
   @discardableResult
   nonisolated(nonsending) public func settled() async throws(PendingError) -> LifecycleReport {
@@ -225,7 +222,6 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// Returns when `count` tasks or more sleep on the mock's clock. Call it before ``advance(by:)``.
   ///
   /// - Parameter count: The number of sleeping tasks. Default 1.
-  ///
   /// - Throws: ``PendingError`` when nothing happens for `patience`, or when the task is cancelled.
   nonisolated(nonsending) public func untilSleeping(_ count: Int = 1) async throws(PendingError) {
     do {

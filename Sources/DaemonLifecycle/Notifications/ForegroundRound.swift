@@ -3,7 +3,7 @@ import Synchronization
 
 /// One period in the foreground, which a draining body uses to learn when it has to finish.
 ///
-/// The round is *ending* once a pause, a suspend or a stop has begun. That cancels nothing by itself:
+/// The round is *ending* once a pause, a suspend or a stop has begun. Being marked as ending cancels nothing:
 ///
 /// ```swift
 /// try await lifecycle.foreground(draining: .seconds(20)) { round in

@@ -112,6 +112,10 @@ public struct DidReceivePressure: _PackageNotification {
   /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
+  ///
+  /// - Parameters:
+  ///   - resource: The resource that is short.
+  ///   - context: The cause, the time and the hook's deadline. Default: one outside of any delivery.
   public init(resource: Resource, context: LifecycleContext = LifecycleContext()) {
     self.resource = resource
     self.context = context
