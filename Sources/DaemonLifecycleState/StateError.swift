@@ -72,7 +72,7 @@ public enum StateError: Error, Sendable, Equatable, CustomStringConvertible {
     }
   }
 
-  // MARK: What can't be used
+  // MARK: Unusable files
 
   static func noDirectory(_ path: String) -> StateError {
     .unusable("There is no directory \(path): make it, or name another.")

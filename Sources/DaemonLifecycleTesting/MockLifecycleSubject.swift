@@ -90,7 +90,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     return Result { () throws(SystemdError) in try manager.storedDuplicates() }
   }
 
-  // MARK: Making things happen
+  // MARK: Events
 
   /// Simulates a signal, and returns a report when the last hook has ended.
   ///
@@ -320,7 +320,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// The status with which a third signal would have ended the process; `nil` if there was none.
   public var immediateExitCode: Int32? { recorder.current.exitCode }
 
-  // MARK: At the end of a test
+  // MARK: Ending a test
 
   /// Throws an error when a hook, a sleep, a hold or an event is still pending: for the end of a test.
   ///

@@ -231,7 +231,7 @@ public final class Preservation: Sendable {
     return .sent
   }
 
-  // MARK: What is there
+  // MARK: Contents
 
   /// The descriptors of an earlier run or of socket units that are not taken yet.
   package var descriptions: [PassedDescriptors.Description] { passed.descriptions }

@@ -105,7 +105,7 @@ extension HookExecutor {
     return ready.timerExpired || !ready.descriptors.isEmpty
   }
 
-  // MARK: How many threads there are
+  // MARK: Number of threads
 
   /// Whether the next ready item gets a thread now.
   private func mayStartItem(_ state: inout State) -> Bool {

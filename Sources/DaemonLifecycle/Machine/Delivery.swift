@@ -88,7 +88,7 @@ struct Delivery: Sendable {
   var budgetStep: LifecycleStep { outer?.budgetStep ?? step }
   private var calls: LifecycleAudience<PlannedCall> { constants.calls }
 
-  // MARK: What remains
+  // MARK: Pending calls
 
   var waiting: ArraySlice<PlannedCall> { calls.members[nextCall...] }
   /// The number of groups that have not begun.
@@ -107,7 +107,7 @@ struct Delivery: Sendable {
   /// Skips the calls that have not begun.
   mutating func skipWaiting() { nextCall = calls.members.count }
 
-  // MARK: What runs
+  // MARK: Running calls
 
   mutating func add(_ call: CallID, next: MonotonicTime) {
     running.append(call)
@@ -134,7 +134,7 @@ struct Delivery: Sendable {
   mutating func note(_ next: MonotonicTime) { earliest = min(earliest, next) }
   mutating func set(earliest: MonotonicTime) { self.earliest = earliest }
 
-  // MARK: What has ended
+  // MARK: Ended calls
 
   /// - Parameter began: When the call began. Default, for one that was not called: when the last one had ended.
   mutating func record(

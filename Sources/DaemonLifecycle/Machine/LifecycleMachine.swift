@@ -174,7 +174,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     if registry.reasonChanges != reasons { publishReasons(event.cause, &effects) }
   }
 
-  // MARK: What can't wait for effects
+  // MARK: Actions before the effects
 
   /// Moves a call forward. Returns whether its hook may run; false once it was abandoned or withdrawn.
   mutating func move(_ call: CallID, to progress: Call.Progress) -> Bool {
@@ -212,7 +212,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     if let text = status.take(at: now) { effects.publish(.statusNote(.daemon, text)) }
   }
 
-  // MARK: Where it is
+  // MARK: Position
 
   /// Whether the daemon is in the foreground and not about to leave it.
   var isReady: Bool { registry.isServing && !stop.isDraining && !isClosed }

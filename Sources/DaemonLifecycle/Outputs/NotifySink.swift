@@ -73,7 +73,7 @@ final class NotifySink: LifecycleSink, RetryTimer.Client {
     return true
   }
 
-  // MARK: What went wrong
+  // MARK: Errors
 
   private func note(_ error: SystemdError, _ state: inout State) {
     guard state.lastError != error else { return }

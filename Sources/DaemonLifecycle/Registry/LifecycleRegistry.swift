@@ -79,7 +79,7 @@ struct LifecycleRegistry: Sendable {
     if state == .background { backgroundReasons = [.operator] }
   }
 
-  // MARK: What comes in
+  // MARK: Events
 
   /// Takes one event in. `postID` identifies a posted notification to its poster.
   mutating func receive(_ event: LifecycleEvent, postID: PostID? = nil) -> Effect {
@@ -223,7 +223,7 @@ struct LifecycleRegistry: Sendable {
     }
   }
 
-  // MARK: What comes out
+  // MARK: Steps
 
   /// Whether a transition is under way: a step is being delivered, waits, or is held back.
   var isInTransition: Bool { current != nil || !steps.isEmpty }

@@ -89,7 +89,7 @@ final class HookCall: Sendable {
     if let item, item.isCurrent { hook.completesSynchronously = true }
   }
 
-  // MARK: Where it is
+  // MARK: Position
 
   /// The actual progress of a hook that has begun as far as its driver can tell: a class's hook may be isolated to the
   /// main actor.

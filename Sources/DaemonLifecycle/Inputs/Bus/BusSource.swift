@@ -41,7 +41,7 @@ final class BusSource: LifecycleSource, LifecycleSink {
     return []
   }
 
-  // MARK: What the lifecycle tells
+  // MARK: Facts of the lifecycle
 
   var isServiceManager: Bool { false }
 
