@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names every public symbol without a doc comment, and every top-level one that is under no topic of its catalogue's
-// landing page, from symbol graphs; fails if there is one:
+// Names every public symbol without a doc comment, and every one that is under no topic, from symbol graphs; fails if
+// there is one:
 // swift .ci/undocumented.swift GRAPH.symbols.json…
 //
-// Not asked for: what a protocol of elsewhere already documents (`description`, `==`, `hash(into:)`, `context`), and
-// what the compiler has made. Both have an origin in the graph.
+// Top-level symbols have a topic on their catalogue's landing page. Types with more than eight members have an extension
+// file in their catalogue's folder Extensions, and where there is one, it lists every member.
+//
+// What implements a requirement of another module (`description`, `==`) needs a comment too: without one its page says
+// "Inherited from". Only what the compiler makes, such as `init(rawValue:)` of an enumeration, has no place for one; it has
+// a topic instead.
 import Foundation
 
 struct Graph: Decodable {
@@ -36,20 +40,35 @@ struct Graph: Decodable {
   let relationships: [Relationship]
 
   var undocumented: [Symbol] {
+    // The compiler's have an origin, and no place in the sources.
     let elsewhere = Set(relationships.filter { $0.sourceOrigin != nil }.map(\.source))
     return symbols.filter {
-      $0.docComment?.isEmpty ?? true && !elsewhere.contains($0.identifier.precise)
+      $0.docComment?.isEmpty ?? true
+        && !($0.location == nil && elsewhere.contains($0.identifier.precise))
     }
   }
 
-  /// The types of the module itself that its landing page does not list.
+  /// The types of the module itself that its landing page does not list, and the members that their type's extension file
+  /// does not list.
   func withoutTopic() throws -> [Symbol] {
-    let name = module.name
-    let page = try String(
-      contentsOfFile: "Sources/\(name)/\(name).docc/\(name).md", encoding: .utf8)
-    return symbols.filter {
-      $0.pathComponents.count == 1 && !page.contains("- ``\($0.pathComponents[0])``")
+    let catalogue = "Sources/\(module.name)/\(module.name).docc"
+    let landing = try String(contentsOfFile: "\(catalogue)/\(module.name).md", encoding: .utf8)
+    let members = Dictionary(grouping: symbols) { $0.pathComponents.dropLast() }
+    return members.flatMap { type, members in
+      if type.isEmpty { return members.filter { !$0.isListed(on: landing) } }
+      let file = "\(catalogue)/Extensions/\(type.joined(separator: "+")).md"
+      if let page = try? String(contentsOfFile: file, encoding: .utf8) {
+        return members.filter { !$0.isListed(on: page) }
+      }
+      return members.count > 8 ? members : []
     }
+  }
+}
+
+extension Graph.Symbol {
+  /// A link may end in what tells overloads apart.
+  func isListed(on page: String) -> Bool {
+    page.contains("- ``\(pathComponents.last!)``") || page.contains("- ``\(pathComponents.last!)-")
   }
 }
 
@@ -74,4 +93,4 @@ if count == 0 || missing > 0 {
   print("\(missing) complaints about \(count) public symbols")
   exit(1)
 }
-print("All \(count) public symbols are documented, and all types are under a topic")
+print("All \(count) public symbols are documented, and all types and members are under a topic")

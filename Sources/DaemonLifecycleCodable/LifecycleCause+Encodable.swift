@@ -76,7 +76,7 @@ struct RecordedError: Encodable {
   }
 }
 
-// MARK: What is one word
+// MARK: Single words
 
 /// Encodes a state as its name: `"foreground"`.
 extension LifecycleState: Encodable {

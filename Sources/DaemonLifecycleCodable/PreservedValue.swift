@@ -13,6 +13,11 @@ extension Preservation {
   ///
   /// The value is kept in memory, as JSON. A value that must survive the machine belongs in a `StateStore`.
   ///
+  /// - Parameters:
+  ///   - value: The value.
+  ///   - name: 1 to 255 ASCII characters without control characters and ':'.
+  ///   - encoder: The encoder of the value. Default: a new `JSONEncoder`.
+  /// - Returns: Whether the request was sent.
   /// - Throws: The errors of the encoder, and `SystemdError`.
   @discardableResult
   public func preserve(
@@ -26,6 +31,11 @@ extension Preservation {
   /// Call `forget(named:)` once the value is in use. A value that can't be decoded, as after an update, is not returned
   /// a second time, and the service manager keeps it until it is forgotten.
   ///
+  /// - Parameters:
+  ///   - type: The type of the value.
+  ///   - name: The name, as passed to `preserve(value:named:encoder:)`.
+  ///   - limit: The largest number of bytes to read. Default 64 MiB.
+  ///   - decoder: The decoder of the value. Default: a new `JSONDecoder`.
   /// - Throws: The errors of the decoder, and `SystemdError`.
   public func preserved<Value: Decodable>(
     value type: Value.Type, named name: String, limit: Int = OwnedDescriptor.memoryLimit,

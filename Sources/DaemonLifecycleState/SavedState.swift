@@ -55,6 +55,9 @@ public final class SavedState: StateObserver {
 
   deinit { timer.withLock { $0 }?.cancel() }
 
+  /// Saves, unless the bytes are unchanged.
+  ///
+  /// - Throws: The error that the closure throws, or `StateError`.
   public func shouldSaveState(_ notification: ShouldSaveState) async throws { try await save() }
 
   // MARK: Saving

@@ -35,6 +35,7 @@ public enum StateError: Error, Sendable, Equatable, CustomStringConvertible {
   /// A system call failed; the text is its purpose.
   case system(String, errno: Int32)
 
+  /// The error in one sentence, for a log.
   public var description: String {
     switch self {
     case .noStateDirectory(let error):
@@ -71,7 +72,7 @@ public enum StateError: Error, Sendable, Equatable, CustomStringConvertible {
     }
   }
 
-  // MARK: What can't be used
+  // MARK: Unusable files
 
   static func noDirectory(_ path: String) -> StateError {
     .unusable("There is no directory \(path): make it, or name another.")

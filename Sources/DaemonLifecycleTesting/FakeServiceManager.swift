@@ -69,7 +69,6 @@ public final class FakeServiceManager: Sendable {
   ///   - value: The field's value. Default `nil`: any value.
   ///   - timeout: How long to wait. Default 10 s.
   /// - Returns: The message.
-  ///
   /// - Throws: `timedOut`, which lists the messages that were received.
   public func next(
     containing name: String? = nil, _ value: String? = nil, timeout: Duration = .seconds(10)

@@ -90,7 +90,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     return Result { () throws(SystemdError) in try manager.storedDuplicates() }
   }
 
-  // MARK: Making things happen
+  // MARK: Events
 
   /// Simulates a signal, and returns a report when the last hook has ended.
   ///
@@ -103,7 +103,6 @@ public final class MockLifecycleSubject: LifecycleObservable {
   ///   - pid: The sender's process ID. Default 1, which is the service manager's.
   ///   - uid: The sender's user ID. Default 0.
   /// - Returns: What each hook did.
-  ///
   /// - Throws: ``PendingError`` when nothing happens for `patience`, or when the task is cancelled.
   @discardableResult
   nonisolated(nonsending) public func send(
@@ -186,7 +185,6 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// Launches a mock that was made in the state `.launching`.
   ///
   /// - Returns: The report of the launch.
-  ///
   /// - Throws: ``PendingError`` when nothing happens for `patience`, or when the task is cancelled.
   @discardableResult
   nonisolated(nonsending) public func launch() async throws(PendingError) -> LifecycleReport {
@@ -204,7 +202,6 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// for.
   ///
   /// - Returns: A report with all entries so far.
-  ///
   /// - Throws: ``PendingError`` when nothing happens for `patience`, or when the task is cancelled.
   @discardableResult
   nonisolated(nonsending) public func settled() async throws(PendingError) -> LifecycleReport {
@@ -225,7 +222,6 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// Returns when `count` tasks or more sleep on the mock's clock. Call it before ``advance(by:)``.
   ///
   /// - Parameter count: The number of sleeping tasks. Default 1.
-  ///
   /// - Throws: ``PendingError`` when nothing happens for `patience`, or when the task is cancelled.
   nonisolated(nonsending) public func untilSleeping(_ count: Int = 1) async throws(PendingError) {
     do {
@@ -278,6 +274,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     /// The termination was requested.
     case terminate
 
+    /// The call in words, for a failure message.
     public var description: String {
       switch self {
       case .addObserver(let type): "addObserver(\(type))"
@@ -323,7 +320,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// The status with which a third signal would have ended the process; `nil` if there was none.
   public var immediateExitCode: Int32? { recorder.current.exitCode }
 
-  // MARK: At the end of a test
+  // MARK: Ending a test
 
   /// Throws an error when a hook, a sleep, a hold or an event is still pending: for the end of a test.
   ///
@@ -340,6 +337,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     /// One sentence for each thing that is pending.
     public let pending: [String]
 
+    /// The reason and the pending things in words, for a failure message.
     public var description: String {
       let rest =
         pending.isEmpty

@@ -65,7 +65,7 @@ final class NotificationReceiver: Sendable {
     eventfd_write(wake.rawValue, 1)
   }
 
-  // MARK: Questions
+  // MARK: Queries
 
   /// Receives everything that has been sent so far, then runs `body`.
   @discardableResult

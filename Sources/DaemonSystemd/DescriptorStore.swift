@@ -84,7 +84,6 @@ public struct DescriptorStore: Sendable {
   ///   - name: The name.
   ///   - timeout: How long to wait while the manager's queue is full. Default 5 s.
   /// - Returns: Whether the request was sent.
-  ///
   /// - Throws: `invalidArgument` for the name, `system`, `timedOut`.
   @discardableResult
   public func remove(

@@ -126,7 +126,6 @@ public final class Journal: Sendable {
   /// - Parameters:
   ///   - message: The message.
   ///   - priority: Its priority. Default `info`.
-  ///
   /// - Returns: Whether the whole entry was handed over; also true when nothing was to be written.
   @discardableResult
   public func write(_ message: String, _ priority: JournalPriority = .info) -> Bool {

@@ -61,7 +61,6 @@ public struct JournalEntry: Sendable, Hashable {
   /// - Parameters:
   ///   - name: 1 to 64 characters of A–Z, 0–9 and _, beginning with a letter.
   ///   - bytes: The value.
-  ///
   /// - Throws: ``SystemdError/invalidArgument(_:)`` for a name that the journal would drop.
   public mutating func add(_ name: String, bytes: [UInt8]) throws(SystemdError) {
     fields.append(try JournalField(name, bytes: bytes))

@@ -48,7 +48,7 @@ import CLinux
     return .nanoseconds(later > self ? Int64.max : Int64.min)
   }
 
-  // MARK: As systems count
+  // MARK: Conversions
 
   /// The time in microseconds, as sd-bus and `MONOTONIC_USEC=` count it.
   package var microseconds: UInt64 { UInt64(max(0, nanoseconds)) / 1000 }

@@ -37,7 +37,7 @@ public final class PassedDescriptors: Sendable {
     }
   }
 
-  // MARK: Taking them over
+  // MARK: Taking over
 
   private static let isTaken = Mutex(false)
 
@@ -102,7 +102,7 @@ public final class PassedDescriptors: Sendable {
     }
   }
 
-  // MARK: What is there
+  // MARK: Contents
 
   package var descriptions: [Description] { entries.withLock { $0 } }
   /// The names of the descriptors that are not taken yet, each once, in order.
@@ -111,7 +111,7 @@ public final class PassedDescriptors: Sendable {
     return descriptions.map(\.name).filter { seen.insert($0).inserted }
   }
 
-  // MARK: Handing them out
+  // MARK: Taking
 
   /// Takes the first descriptor of this name, which the caller then owns; returns `nil` when there is none left.
   public func take(named name: String) -> OwnedDescriptor? { takeFirst { $0.name == name } }

@@ -95,7 +95,6 @@ public final class Preservation: Sendable {
   /// Takes over the descriptors that were passed to this process. Call it once in a process, as early as possible.
   ///
   /// - Parameter environment: The environment with systemd's variables. Default: this process's.
-  ///
   /// - Throws: The errors of ``PassedDescriptors/take(from:)`` and ``DescriptorStore/init(_:)``.
   public convenience init(_ environment: ServiceEnvironment = .current) throws(SystemdError) {
     let store = try DescriptorStore(environment)
@@ -147,7 +146,6 @@ public final class Preservation: Sendable {
   ///   - name: 1 to 255 ASCII characters without control characters and ':'.
   ///   - timeout: How long to wait while the manager's queue is full. Default 5 s.
   /// - Returns: Whether the request was sent.
-  ///
   /// - Throws: The errors of ``preserve(_:named:polled:timeout:)``, and `system` when there is no memory. The earlier
   ///   bytes are lost only when sending fails, not with `storeFull`.
   @discardableResult
@@ -207,7 +205,6 @@ public final class Preservation: Sendable {
   ///   - name: The name.
   ///   - timeout: How long to wait while the manager's queue is full. Default 5 s.
   /// - Returns: Whether the request was sent.
-  ///
   /// - Throws: `invalidArgument` for the name, `system`, `timedOut`.
   @discardableResult
   public func forget(
@@ -224,7 +221,6 @@ public final class Preservation: Sendable {
   ///
   /// - Parameter timeout: How long to wait. Default 5 s.
   /// - Returns: Whether there is a store.
-  ///
   /// - Throws: `timedOut` when the manager has not responded in time.
   @discardableResult
   public func barrier(
@@ -235,7 +231,7 @@ public final class Preservation: Sendable {
     return .sent
   }
 
-  // MARK: What is there
+  // MARK: Contents
 
   /// The descriptors of an earlier run or of socket units that are not taken yet.
   package var descriptions: [PassedDescriptors.Description] { passed.descriptions }
@@ -258,7 +254,6 @@ public final class Preservation: Sendable {
   /// - Parameters:
   ///   - name: The name.
   ///   - use: The required use.
-  ///
   /// - Throws: `wrongKind` when the remaining descriptors of the name are of other kinds; they are not taken.
   public func preserved(
     named name: String, as use: DescriptorUse

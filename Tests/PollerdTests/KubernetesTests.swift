@@ -147,7 +147,7 @@ final class KubernetesTests: XCTestCase {
     let rows = try lines(of: "README.md").filter { $0.hasPrefix("| ") }
     for beginning in [
       "| 0 to \(drained) | the drain", "| \(drained) to \(hooks) | DidEnterBackground",
-      "| \(hooks) to \(end) | what is kept for saving", "| \(last) | the process is ended",
+      "| \(hooks) to \(end) | the save reserve", "| \(last) | the process is ended",
       "| \(try number("terminationGracePeriodSeconds")) | SIGKILL",
     ] {
       XCTAssertTrue(rows.contains { $0.hasPrefix(beginning) }, beginning)

@@ -178,7 +178,7 @@ extension LifecycleObservable {
     return ObservationToken { [weak core] in core?.remove(id) }
   }
 
-  // MARK: Views
+  // MARK: Streams
 
   /// A stream of the notifications of one type. It finishes after WillTerminate.
   ///
@@ -204,7 +204,7 @@ extension LifecycleObservable {
     core.stream(of: .reports, bufferingNewest: count, as: LifecycleReport.self)
   }
 
-  // MARK: Asking for things
+  // MARK: Requests
 
   /// Delivers a custom notification, and returns when every hook for it has ended.
   ///

@@ -149,7 +149,8 @@ public struct LifecycleConfiguration: Sendable {
   /// The interfaces of systemd that are used when the daemon runs under it.
   public var systemd: SystemdConfiguration
 
-  /// A configuration with the defaults, except for the values that are given.
+  /// Makes a configuration with the defaults, except for the values that are given. Each parameter sets the property of
+  /// its name.
   public init(
     signals: SignalMap = .standard,
     hookDeadline: Duration = .seconds(10),

@@ -3,16 +3,16 @@ import CLinux
 import DaemonSystemd
 import Synchronization
 
-// What the leader does: it listens, sees to it that ready items get a thread, and checks which threads are blocked.
+// The leader: it listens, gives ready items a thread, and checks which threads are blocked.
 extension HookExecutor {
   private enum Decision {
-    /// For so many milliseconds at most; -1: until something happens.
+    /// Listen, for at most this many milliseconds; -1 for no limit.
     case listen(Int32)
-    /// Runs the item; the successor, which was parked, leads from now on.
+    /// Run the item; the parked successor leads from now on.
     case handOver(to: Worker, thenRun: WorkItem)
-    /// Starts a thread for the item.
+    /// Start a thread for the item.
     case start(Worker, for: WorkItem)
-    /// Closed: threads to start for other items that are ready.
+    /// End, since the executor is closed, after starting threads for other ready items.
     case end([Worker])
   }
 
@@ -50,7 +50,7 @@ extension HookExecutor {
   private func decide(_ me: Worker, _ state: inout State) -> Decision {
     if state.isClosed {
       state.leader = nil
-      // One of the items is for this thread; nobody will check for stalls among the others.
+      // This thread takes one of the items; no thread will check for stalls among the others.
       return .end((1..<max(1, state.ready.count)).map { _ in addThread(&state) })
     }
     checkForStalls(&state)
@@ -70,7 +70,7 @@ extension HookExecutor {
     return .handOver(to: successor, thenRun: item)
   }
 
-  /// For how many milliseconds the leader may listen before the next stall check.
+  /// Returns how many milliseconds the leader may listen before the next stall check.
   private func prepareToListen(_ state: inout State) -> Int32 {
     state.couldNotSpawn = false
     state.leaderSleeps = !state.hasFreeRunner && state.ready.isEmpty
@@ -79,7 +79,7 @@ extension HookExecutor {
     return state.ready.isEmpty ? Self.stallCheckMilliseconds * 5 : Self.stallCheckMilliseconds
   }
 
-  /// Nobody leads from now on; false when there is something to do after all.
+  /// Gives up the lead. Returns false when there is something to do after all.
   private func leave(_ me: Worker, _ state: inout State) -> Bool {
     guard state.ready.isEmpty, state.running.isEmpty, !poll.isArmed, !state.isClosed else {
       return false
@@ -89,7 +89,7 @@ extension HookExecutor {
     return true
   }
 
-  /// False when nothing has happened.
+  /// Listens. Returns false when nothing has happened.
   @discardableResult private func listen(
     milliseconds: Int32, _ ready: inout EventPoll.Ready
   ) -> Bool {
@@ -105,7 +105,7 @@ extension HookExecutor {
     return ready.timerExpired || !ready.descriptors.isEmpty
   }
 
-  // MARK: How many threads there are
+  // MARK: Number of threads
 
   /// Whether the next ready item gets a thread now.
   private func mayStartItem(_ state: inout State) -> Bool {

@@ -6,28 +6,28 @@ import Synchronization
 extension HookExecutor {
   /// A thread of the executor.
   final class Worker: Sendable {
-    /// What a parked worker waits on, after `role` was set.
+    /// The semaphore on which a parked worker waits until `role` is set.
     let parking = Semaphore()
-    /// Grows as an item ends: the same number later means that the same item still runs.
+    /// The number of items that have ended: an unchanged number means that the same item still runs.
     let itemsEnded = Atomic<Int>(0)
     /// The thread (pthread_self(3)); 0 until it runs. Written once, by the thread itself, under the executor's lock and
     /// before its first item; so the thread itself, and whoever has heard of an item, may read it without.
     nonisolated(unsafe) fileprivate(set) var thread: UInt = 0
-    /// What a parked or new worker is to do; `nil`: to go on waiting, or to find out itself. Guarded by the executor's
+    /// The role of a parked or new worker; `nil` to go on waiting, or to determine it itself. Guarded by the executor's
     /// lock.
     nonisolated(unsafe) var role: Role?
-    /// What it has found as the leader, kept so that to listen allocates nothing. Used by its own thread alone.
+    /// The ready descriptors, kept so that listening allocates nothing. Used by the worker's own thread only.
     nonisolated(unsafe) var found = EventPoll.Ready()
-    /// `itemsEnded` at the last stall check in this item; `nil`: there was none. Guarded by the executor's lock.
+    /// `itemsEnded` at the last stall check in this item; `nil` when there was none. Guarded by the executor's lock.
     nonisolated(unsafe) var itemsEndedAtCheck: Int?
-    /// It was in the same item at the last two checks. Guarded by the executor's lock.
+    /// Whether it was in the same item at the last two checks. Guarded by the executor's lock.
     nonisolated(unsafe) var isStalled = false
   }
 
   enum Role {
     case lead
     case run(WorkItem)
-    /// Not `mayEnd`: as the one that always stays.
+    /// Park; if not `mayEnd`, as the worker that always stays.
     case park(mayEnd: Bool)
     case end
   }
@@ -67,8 +67,8 @@ extension HookExecutor {
     state.running.append(worker)
   }
 
-  /// What a worker does next, after an item or as it starts. In one step with taking it off the runners, so that
-  /// whoever enqueues sees either a runner or a parked worker.
+  /// Returns a worker's next role, after an item or at its start. It also removes the worker from the runners, in one
+  /// step, so that an enqueuing thread sees either a runner or a parked worker.
   ///
   /// A free runner will take the items. Were both to, the threads that a busy machine made seem blocked, and those that
   /// were started for them, would take the processors and the lock from each other.
@@ -109,20 +109,20 @@ extension HookExecutor {
   }
 }
 
-/// One item of one thread: whether it still runs, and on which thread that is.
+/// A reference to one item on one thread, which tells whether it still runs, and on which thread.
 struct WorkItemToken: Sendable {
   private let worker: HookExecutor.Worker
   private let itemsEnded: Int
 
-  /// The item that `worker` runs now, for its own thread.
+  /// Makes the token of the item that `worker` runs now; called on its own thread.
   init(_ worker: HookExecutor.Worker) {
     self.worker = worker
     itemsEnded = worker.itemsEnded.load(ordering: .relaxed)
   }
 
-  /// The item has not ended: its thread may be blocked in it.
+  /// Whether the item has not ended: its thread may be blocked in it.
   var isRunning: Bool { worker.itemsEnded.load(ordering: .acquiring) == itemsEnded }
 
-  /// The calling thread is in this item.
+  /// Whether the calling thread runs this item.
   var isCurrent: Bool { worker.thread == clinux_this_thread() && isRunning }
 }

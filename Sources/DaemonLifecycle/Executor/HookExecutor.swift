@@ -3,7 +3,8 @@ import CLinux
 import DaemonSystemd
 import Synchronization
 
-/// Runs hooks and listens for events on its own threads, independent of Swift's cooperative pool and of Dispatch.
+/// The executor of hooks, which also listens for events. It has its own threads, independent of Swift's cooperative
+/// pool and of Dispatch.
 ///
 /// The threads are leader and followers. One thread, the *leader*, listens. The others run work items or are parked.
 /// When an event makes a hook ready, the leader promotes a parked thread to leader and runs the hook itself, so that
@@ -13,27 +14,27 @@ import Synchronization
 /// `listen` starts two threads, a leader and a follower, which stay until the executor is closed. All other threads
 /// end after `parkingSeconds` without work. An idle executor sets no timer: both threads sleep until something happens.
 ///
-/// A thread that runs items takes one after another, unless another thread does. The leader checks on these threads every
-/// few milliseconds, as long as there are any: one that is still in the same item after `stallTime` is stalled. For each
-/// stalled thread, up to `spawnsPerStall` ready items get a thread of their own per check. So the number of threads
-/// follows the number of hooks that block, not the amount of work, and a hundred hooks that block at once all run after
-/// four checks.
+/// A thread that runs items takes one after another, unless another thread does. The leader checks on these threads
+/// every few milliseconds, as long as there are any: one that is still in the same item after `stallTime` is stalled.
+/// For each stalled thread, up to `spawnsPerStall` ready items get a thread of their own per check. So the number of
+/// threads follows the number of hooks that block, not the amount of work, and a hundred hooks that block at once all
+/// run after four checks.
 ///
 /// *Urgent* items, among them the beginning of each hook, always get a thread in this way. The others, such as a hook's
 /// child tasks, get one while there are no more threads than unfinished hooks and busy serial executors, plus two;
 /// beyond that, one every `spareTime`, up to `spareThreads` more.
 final class HookExecutor: TaskExecutor {
   enum WorkItem: Sendable {
-    /// A job of a task or an actor, and the executor that the runtime is to take the thread for.
+    /// A job of a task or an actor, and the executor as which the runtime sees the thread.
     case job(UnownedJob, on: any TaskExecutor, isUrgent: Bool)
-    /// Anything else that may run user code: a turn of a serial executor, a cancellation handler, a deinit.
+    /// Other work that may run user code: a turn of a serial executor, a cancellation handler, a deinit.
     case work(@Sendable () -> Void)
 
-    /// Never waits because there are too many threads; the others go after it.
+    /// Whether the item runs before others, and never waits because there are too many threads.
     var isUrgent: Bool { if case .job(_, _, let isUrgent) = self { isUrgent } else { true } }
   }
 
-  /// What the leader calls; no lock is held. Set once, before there is a thread.
+  /// The client that the leader calls, without a lock. Set once, before there is a thread.
   nonisolated(unsafe) weak var client: (any Client)?
   protocol Client: AnyObject, Sendable {
     func descriptorsAreReady(_ descriptors: [PolledDescriptor])
@@ -48,25 +49,27 @@ final class HookExecutor: TaskExecutor {
   struct State {
     /// Items that wait for a thread.
     var ready = HookQueue()
-    /// The worker that listens, or that has been told to. `nil`: nobody does, or the executor is closed.
+    /// The worker that listens, or that was made leader; `nil` when there is none, or the executor is closed.
     var leader: Worker?
-    /// The leader waits without a time-out, so nobody checks for stalls.
+    /// Whether the leader waits without a time-out, so that it does not check for stalls.
     var leaderSleeps = false
-    /// Workers that run an item. Those that are not stalled will take the ready items.
+    /// The workers that run an item. Those that are not stalled will take the ready items.
     var running: [Worker] = []
-    /// Workers that wait for a role, the latest last. The first one waits without a time-out.
+    /// The workers that wait for a role, the latest last. The first one waits without a time-out.
     var parked: [Worker] = []
-    /// Threads that exist or are being started. After `listen` at least two until the executor is closed.
+    /// The number of threads that exist or are being started. After `listen`, at least two until the executor is
+    /// closed.
     var threads = 0
     var isClosed = false
-    /// The leader's descriptors are gone, and could not be replaced so far.
+    /// Whether the leader's descriptors are lost, and could not be replaced so far.
     var lacksDescriptors = false
     var lastStallCheck = MonotonicTime(nanoseconds: 0)
-    /// How many urgent items may get a thread before the next check although a worker is free: it may block too.
+    /// The number of urgent items that may get a thread before the next check although a worker is free, which may
+    /// block too.
     var spawnQuota = 0
-    /// The last attempt to start a thread has failed; cleared when the leader listens again.
+    /// Whether the last attempt to start a thread failed; cleared when the leader listens again.
     var couldNotSpawn = false
-    /// Since when the first ready item has waited because of the bound on threads.
+    /// The time since which the first ready item has waited because of the bound on threads.
     var waitingSince: MonotonicTime?
 
     var hasFreeRunner: Bool { running.contains { !$0.isStalled } }
@@ -85,26 +88,27 @@ final class HookExecutor: TaskExecutor {
 
   let poll = EventPoll()
   let state = Mutex(State())
-  /// A leader was started; there is one from then on, until the executor is closed.
+  /// Whether a leader was started; there is one from then on until the executor is closed.
   private let wasListening = Atomic<Bool>(false)
-  /// Hooks that have begun, or will, and have not ended: each may hold one thread. Relaxed, as the next one is: whoever
-  /// adds to them then enqueues an item, under the lock.
+  /// The number of hooks that have begun, or will, and have not ended: each may hold one thread. Relaxed, as the next
+  /// one: a thread that adds to it then enqueues an item under the lock.
   let unfinishedHooks = Atomic<Int>(0)
-  /// Serial executors with work: each may hold one thread.
+  /// The number of serial executors with work: each may hold one thread.
   let busySerialExecutors = Atomic<Int>(0)
-  /// Until when the leader checks for further lost descriptors; nanoseconds, 0: there was no loss.
-  /// Used by the leader alone.
+  /// The time until which the leader checks for further lost descriptors, in nanoseconds; 0 when there was no loss.
+  /// Used by the leader only.
   let watchfulUntil = Atomic<Int64>(0)
-  /// Nothing but an item can happen, and that starts a thread: so all end that have nothing to do. For mocks, of which
-  /// tests make hundreds and close none.
+  /// Whether all idle threads end, since only an item can arrive, which starts a thread. For mocks, of which tests make
+  /// hundreds without closing them.
   let endsWhenIdle: Bool
   private let startThread: @Sendable (StaticString, @escaping @Sendable () -> Void) -> Bool
 
   /// Makes an executor without threads.
   ///
   /// - Parameters:
-  ///   - endsWhenIdle: It is never told to listen.
-  ///   - startThread: A seam for tests that limit the number of threads. False when there is none to be had.
+  ///   - endsWhenIdle: Whether idle threads end; `listen` is never called then.
+  ///   - startThread: Starts a thread; tests replace it to limit the number of threads. It returns false when no thread
+  ///     is available.
   init(
     endsWhenIdle: Bool = false,
     startThread: @escaping @Sendable (StaticString, @escaping @Sendable () -> Void) -> Bool = {
@@ -115,13 +119,13 @@ final class HookExecutor: TaskExecutor {
     self.startThread = startThread
   }
 
-  /// Threads that exist now.
+  /// The number of threads that exist now.
   var threadCount: Int { state.withLock { $0.threads } }
 
-  /// A thread is parked, so that the leader can run the next item itself.
+  /// Whether a thread is parked, so that the leader can run the next item itself.
   var hasParkedThread: Bool { state.withLock { !$0.parked.isEmpty } }
 
-  /// Nothing is ready and no item runs, so that nothing happens until there is a new event.
+  /// Whether nothing is ready and no item runs, so that nothing happens before a new event.
   var isQuiet: Bool { state.withLock { $0.ready.isEmpty && $0.running.isEmpty } }
 
   /// Whether the calling thread is the leader, which must not run user code.
@@ -130,7 +134,7 @@ final class HookExecutor: TaskExecutor {
     return state.withLock { $0.leader?.thread == thread }
   }
 
-  /// The item that the calling thread runs; `nil` on all but this executor's threads.
+  /// The item that the calling thread runs; `nil` on other threads than this executor's.
   var currentItem: WorkItemToken? {
     let thread = clinux_this_thread()
     return state.withLock { $0.running.first { $0.thread == thread } }.map(WorkItemToken.init)
@@ -146,7 +150,7 @@ final class HookExecutor: TaskExecutor {
     let thread = clinux_this_thread()
     let woken = state.withLock { state -> WakeUp? in
       state.ready.append(item)
-      // The leader looks for ready items before it waits.
+      // The leader checks for ready items before it waits.
       if state.leader?.thread == thread { return nil }
       return wakeUp(&state)
     }
@@ -158,10 +162,10 @@ final class HookExecutor: TaskExecutor {
     }
   }
 
-  /// Who sees to a new item.
+  /// The worker that handles a new item.
   private enum WakeUp {
     case leader
-    /// A parked worker, which has its role.
+    /// A parked worker, whose role is set.
     case parked(Worker)
     /// A worker without a thread.
     case new(Worker)
@@ -169,7 +173,7 @@ final class HookExecutor: TaskExecutor {
 
   private func wakeUp(_ state: inout State) -> WakeUp? {
     if state.isClosed {
-      // Nobody leads and checks for stalls: each late item gets a thread, which ends after it.
+      // No leader checks for stalls: each late item gets a thread, which ends after it.
       return .new(addThread(&state))
     }
     if state.hasFreeRunner {
@@ -200,9 +204,9 @@ final class HookExecutor: TaskExecutor {
     }
   }
 
-  /// As `listen()`, for a caller that has nobody to report to: a sleep on the clock of a subject that was not started.
+  /// Listens, for a caller that can't report an error: a sleep on the clock of a subject that was not started.
   ///
-  /// - Returns: False when there is no thread to be had.
+  /// - Returns: Whether a thread was available.
   @discardableResult func listenIfMissing() -> Bool {
     if !endsWhenIdle, wasListening.load(ordering: .acquiring) { return true }
     let leader = state.withLock { state in
@@ -236,7 +240,7 @@ final class HookExecutor: TaskExecutor {
 
   // MARK: Starting threads
 
-  /// A worker for `start`, counted before its thread exists so that nobody starts one too many.
+  /// Makes a worker for `start`, counted before its thread exists, so that not too many are started.
   func addThread(_ state: inout State) -> Worker {
     state.threads += 1
     return Worker()
@@ -249,8 +253,8 @@ final class HookExecutor: TaskExecutor {
     return leader
   }
 
-  /// Starts the thread of a worker. False when there is none to be had: the worker is out of the count then, and what
-  /// `undo` does happens in one step with that.
+  /// Starts the thread of a worker. Returns false when no thread is available: the worker is then removed from the
+  /// count, in one step with `undo`.
   @discardableResult
   func start(_ worker: Worker, undo: (inout State) -> Void = { _ in }) -> Bool {
     if startThread("lifecycle", { self.work(worker) }) { return true }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Work items that wait for a thread: the urgent ones first, each kind in the order in which it came.
+/// The work items that wait for a thread: the urgent ones first, each kind in order of arrival.
 struct HookQueue {
   /// Beginnings of hooks, serial executors, callers and the package's own work, which always get a thread.
   private var urgent = Deque<HookExecutor.WorkItem>()
-  /// What hooks bring with them, such as child tasks, which may have to wait for one.
+  /// The other items, such as child tasks of hooks, which may have to wait for a thread.
   private var others = Deque<HookExecutor.WorkItem>()
 
   var isEmpty: Bool { urgent.isEmpty && others.isEmpty }

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// Runs an actor on the subject's own threads, so that its hooks run even while Swift's cooperative pool is blocked.
+/// A serial executor that runs an actor on the subject's own threads, so that its hooks run even while Swift's
+/// cooperative pool is blocked.
 ///
-/// A default actor that has work on the cooperative pool can't run anything else while the pool is blocked. An actor on
-/// a serial executor of the subject can:
+/// A default actor that is waiting for the cooperative pool can't run anything else while the pool is blocked. An actor
+/// on a serial executor of the subject can:
 ///
 /// ```swift
 /// actor Database: StateObserver {
@@ -16,15 +17,16 @@ import Synchronization
 /// }
 /// ```
 ///
-/// Make one for each actor: actors that share one wait for each other. In hooks, sleep on the subject's clock:
+/// Make one for each actor, since actors that share one wait for each other. In hooks, sleep on the subject's clock:
 /// `Task.sleep` depends on Dispatch.
 public final class LifecycleSerialExecutor: SerialExecutor {
   private let executor: HookExecutor
-  /// The jobs to run, and whether an item of the executor is about to run one: at most one is.
+  /// The jobs to run, and whether an item of the executor is scheduled to run one; at most one is.
   private let queue = Mutex<(jobs: Deque<UnownedJob>, isScheduled: Bool)>((Deque(), false))
 
   init(executor: HookExecutor) { self.executor = executor }
 
+  /// Adds a job of the actor, for the runtime's use.
   public func enqueue(_ job: consuming ExecutorJob) {
     let job = UnownedJob(job)
     let schedules = queue.withLock { queue in
@@ -39,7 +41,7 @@ public final class LifecycleSerialExecutor: SerialExecutor {
 
   /// Runs one job, so that actors take turns.
   private func runNext() {
-    // Scheduled only while there is one.
+    // An item is scheduled only while there is a job.
     guard let job = queue.withLock({ $0.jobs.popFirst() }) else { return }
     job.runSynchronously(on: asUnownedSerialExecutor())
     let goesOn = queue.withLock { queue in

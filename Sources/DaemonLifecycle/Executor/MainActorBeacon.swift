@@ -1,27 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// Tells whether the main actor runs what it is given: a class's hook that waits may be waiting for it, and Swift has
-/// no way to ask.
+/// A check whether the main actor runs its jobs: a class's hook that has suspended may be waiting for it, and Swift
+/// offers no way to find out.
 ///
-/// A beacon is a job on the main actor, enqueued before the hook: while it is unanswered, a hook that is isolated to
-/// the main actor can't have begun. At most one is on its way.
+/// A beacon is a job on the main actor, enqueued before the hook: until it has run, a hook that is isolated to the main
+/// actor can't have begun. At most one is pending.
 final class MainActorBeacon: Sendable {
   private struct State {
-    /// The number of the last beacon; one more than `answered` while it is on its way.
+    /// The number of the last beacon; one more than `answered` while it is pending.
     var sent: UInt64 = 0
     var answered: UInt64 = 0
-    /// What the last caller is to be told when the beacon that is on its way is answered; earlier callers have given
-    /// up.
+    /// Called when the pending beacon has run; set by the last caller, since earlier ones no longer wait.
     var waiting: (@Sendable () -> Void)?
   }
   private let state = Mutex(State())
 
-  /// Sends a beacon, unless one is on its way.
+  /// Sends a beacon, unless one is pending.
   ///
   /// - Parameter onAnswer: Called on the main actor, unless another caller takes its place before the answer.
-  /// - Returns: The number of a beacon that is ahead of all that the main actor is given from now on; 0 when none was
-  ///   sent, since there is no thread to be had for it.
+  /// - Returns: The number of a beacon that precedes all later jobs of the main actor; 0 when none was sent, since no
+  ///   thread is available for it.
   @discardableResult func send(_ onAnswer: (@Sendable () -> Void)? = nil) -> UInt64 {
     guard DispatchThreads.canBeHad else { return 0 }
     let (number, isNew) = state.withLock { state in
@@ -45,7 +44,7 @@ final class MainActorBeacon: Sendable {
 
   func isAnswered(_ number: UInt64) -> Bool { state.withLock { $0.answered >= number } }
 
-  /// For tests: as if the main actor had answered once, and were busy from now on.
+  /// Simulates, for tests, a main actor that has responded once and is busy from now on.
   func seemBusy() {
     state.withLock { state in
       state.answered = max(state.answered, 1)
@@ -53,6 +52,6 @@ final class MainActorBeacon: Sendable {
     }
   }
 
-  /// The main actor has answered before; false where nothing ever drains its queue.
+  /// Whether the main actor has ever responded; false where nothing runs its queue.
   var hasEverAnswered: Bool { state.withLock { $0.answered > 0 } }
 }

@@ -2,20 +2,20 @@
 import DaemonSystemd
 
 enum LifecycleInput: Sendable {
-  /// A fact for the registry.
+  /// An event for the registry.
   case event(LifecycleEvent)
   /// How long the service manager waits for the end of a stop, before it kills.
   case stopTimeout(Duration)
-  /// What the service manager is doing with the service that terminates; `nil`: nothing, or nobody could be asked.
+  /// The service manager's job for the service that terminates; `nil` when there is none, or it could not be read.
   case unitJob(UnitJob?)
   /// How long logind waits for a delay lock.
   case sleepDelay(Duration)
-  /// It is time for a ping; the process was stalled from outside for so long since the last one.
+  /// A ping is due; since the last one the process was stalled from outside for this long.
   case watchdogTick(stall: Duration)
-  /// The service manager asks for a reload in a daemon whose signal map has none.
+  /// The service manager requests a reload of a daemon whose signal map has none.
   case unmappedReload(LifecycleCause)
-  /// Something that an operator should know, until it is taken back with `nil`.
+  /// A note for the operator, until it is removed with `nil`.
   case statusNote(StatusNote, String?)
-  /// Something that an operator may want to find in the log.
+  /// A warning for the log.
   case warning(String)
 }

@@ -3,7 +3,7 @@ import CLinux
 import DaemonSystemd
 import Synchronization
 
-/// The kernel's word that one resource is short, as systemd has set it up.
+/// The source of pressure on one resource, as the kernel reports it and systemd has set it up.
 final class PressureSource: LifecycleSource {
   private let resource: DidReceivePressure.Resource
   private let watch: PressureWatch
@@ -14,7 +14,7 @@ final class PressureSource: LifecycleSource {
     self.watch = watch
   }
 
-  /// Polled by the listening thread and nobody else: a pressure file gives its event to whoever asks first.
+  /// Polled by the listening thread only: the first poll of a pressure file consumes its event.
   var descriptors: [PolledDescriptor] {
     monitor.withLock { monitor in
       monitor.map { [PolledDescriptor(number: $0.fileDescriptor, events: $0.pollEvents)] } ?? []

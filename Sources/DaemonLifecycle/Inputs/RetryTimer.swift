@@ -3,15 +3,16 @@ import CLinux
 import DaemonSystemd
 import Synchronization
 
-/// Has something tried again on the listening thread, after 10 ms at first and then at longer intervals, until it has
-/// worked.
+/// A timer that makes its client try again on the listening thread, after 10 ms at first and then at longer intervals,
+/// until it succeeds.
 ///
 /// Its timerfd is opened at the start, so that a process without descriptors or threads can try again too. While
-/// nothing is to be tried, it wakes nobody.
+/// nothing is to be tried, it is not set.
 final class RetryTimer: LifecycleSource {
-  /// What tries again. Called on the listening thread, under no lock of the timer's: it must not wait.
+  /// The client that tries again. It is called on the listening thread, without a lock of the timer, and must not
+  /// block.
   protocol Client: AnyObject, Sendable {
-    /// Whether nothing is left to be tried.
+    /// Tries again. Returns whether nothing is left to be tried.
     func tryAgain() -> Bool
   }
 
@@ -35,7 +36,7 @@ final class RetryTimer: LifecycleSource {
 
   deinit { close() }
 
-  /// Sees to it that the client tries again; nobody will while the timer is not open.
+  /// Makes the client try again, once the timer is open.
   func begin() { state.withLock { if $0.timer >= 0, !$0.isArmed { arm(&$0) } } }
 
   private func arm(_ state: inout State) {
@@ -57,7 +58,7 @@ final class RetryTimer: LifecycleSource {
     if client?.tryAgain() == false { begin() }
   }
 
-  /// What was to be tried again is tried now: the timer that was set for it is gone.
+  /// Tries now, since the timer that was set is lost.
   func reopen() throws(LifecycleError) {
     state.withLock { state in
       state.timer = -1

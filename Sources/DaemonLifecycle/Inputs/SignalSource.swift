@@ -4,21 +4,22 @@ import Synchronization
 
 /// The signals of a `SignalMap` as events, with their sender and the number of coalesced deliveries.
 ///
-/// `sigaction` rather than signalfd alone: Swift's async main parks thread 0 in sigsuspend with an empty mask,
-/// so a signal meant for a descriptor would be taken, and lost, there. But with a signalfd beside the handlers
-/// the kernel wakes the listening thread and thread 0 at once. Whoever is first takes the signal, and it is counted in
-/// the same place; the listening thread, as a rule, so that one wake-up lies between a signal and its hook and not two.
+/// It uses `sigaction` and not only a signalfd: Swift's async main parks thread 0 in sigsuspend with an empty mask,
+/// where a signal meant for a descriptor would be taken, and lost. With a signalfd besides the handlers the kernel
+/// wakes the listening thread and thread 0 at the same time. The first of them takes the signal, which is counted in
+/// the same place. As a rule that is the listening thread, so that there is one wake-up between a signal and its hook,
+/// not two.
 final class SignalSource: LifecycleSource {
   private let map: SignalMap
   /// Runs under a service manager, which reloads by SIGHUP. systemd 262 and later refuse a notify-reload
   /// service without a handler for it, so there is one whatever the map says, and whatever was ignored.
   private let isSupervised: Bool
-  /// What the handlers wake the listening thread with; that one drains it.
+  /// The waker with which the handlers wake the listening thread, which drains it.
   private let waker: Waker
   private struct Opened {
-    /// Those whose handlers are ours now.
+    /// The signals whose handlers are installed.
     var signals: [UnixSignal] = []
-    /// The signalfd; -1: closed, or not to be had, and then the handlers take all.
+    /// The signalfd; -1 when it is closed or unavailable, so that the handlers take all signals.
     var direct: Int32 = -1
     /// Empty: its room is used by each reading.
     var taken = TakenSignals()
@@ -37,12 +38,12 @@ final class SignalSource: LifecycleSource {
     opened.withLock { $0.direct < 0 ? [] : [PolledDescriptor(number: $0.direct)] }
   }
 
-  /// The waker's too: whoever has woken the listening thread may have been a handler.
+  /// It includes the waker's, since a handler may have woken the listening thread.
   func polls(_ descriptor: Int32) -> Bool {
     descriptor == waker.descriptor || opened.withLock { $0.direct == descriptor }
   }
 
-  /// All or nothing: when one signal can't be had, the dispositions of the others are put back.
+  /// Installs all handlers or none: when one fails, the dispositions of the others are restored.
   func open() throws(LifecycleError) {
     try map.validate()
     guard waker.descriptor >= 0 else {
@@ -75,7 +76,7 @@ final class SignalSource: LifecycleSource {
   /// The handlers need nothing new: they have the waker, which sees to its own descriptors.
   func reopen() { openDirect() }
 
-  /// SIGHUP, unless it is mapped or somebody else in this process handles it.
+  /// SIGHUP, unless it is mapped or other code of this process handles it.
   private var unmappedReloadSignal: [UnixSignal] {
     guard isSupervised, map[.sighup] == nil, !clinux_signal_is_handled(SIGHUP) else { return [] }
     return [.sighup]
@@ -87,7 +88,7 @@ final class SignalSource: LifecycleSource {
     return inputs
   }
 
-  /// Each signal at most once, in the order in which the last of its kind came.
+  /// Reads each signal at most once, in the order in which the last of its kind arrived.
   func read(_ ready: PolledDescriptor, _ receive: (LifecycleInput) -> Void) {
     // Under the lock, so that `close` can't hand the descriptor's number to someone else meanwhile.
     var taken = opened.withLock { opened in
@@ -132,10 +133,10 @@ final class SignalSource: LifecycleSource {
 private struct TakenSignals {
   private var all: [(signal: UnixSignal, record: clinux_signal_record)] = []
 
-  /// Each of `signals` at most once, in the order in which the last of its kind came.
+  /// Takes each of `signals` at most once, in the order in which the last of its kind arrived.
   ///
-  /// Looks again when something came while it looked: of two signals, the later may be in a slot that is
-  /// still ahead and the earlier in one that is behind. Bounded, since a storm may never let up.
+  /// Repeats when a signal arrived meanwhile: of two signals, the later may be in a slot that is still to be read, and
+  /// the earlier in one that was. The number of repetitions is bounded.
   mutating func take(_ signals: [UnixSignal]) {
     var record = clinux_signal_record()
     for _ in 0..<64 {

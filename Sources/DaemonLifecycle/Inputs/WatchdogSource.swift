@@ -3,28 +3,27 @@ import CLinux
 import DaemonSystemd
 import Synchronization
 
-/// Ticks every three eighths of systemd's watchdog period, so that one failed check is survived, and tells a stall from
-/// outside from a busy or stuck daemon.
+/// The source of watchdog ticks, every three eighths of systemd's watchdog period, so that one failed check has no
+/// consequence. It distinguishes a stall from outside from a busy or stuck daemon.
 ///
-/// A process can't learn from any clock that it was frozen (`systemctl freeze`, SIGSTOP, a suspend to
-/// idle): only the lateness of a timer shows it. What is left of the lateness after the time for which the
-/// listening thread was kept from running by others, and the time for which it ran, came from outside.
-/// See proc(5) on `schedstat` and sd_watchdog_enabled(3).
+/// No clock shows a process that it was frozen (`systemctl freeze`, SIGSTOP, a suspend to idle); only a late timer
+/// does. The stall is that lateness minus the time for which the listening thread ran or waited for a processor. See
+/// proc(5) on `schedstat` and sd_watchdog_enabled(3).
 final class WatchdogSource: LifecycleSource {
   private struct State {
     var timer: Int32 = -1
     var expected = MonotonicTime.distantFuture
     var counters = ScheduleFile()
-    /// What the listening thread's counters were when it began to listen, or at the last tick; `nil`
-    /// where that is not known.
+    /// What the listening thread's counters were when it began to listen, or at the last tick; `nil` where that is not
+    /// known.
     var baseline: Schedule?
   }
 
-  /// More often than this is no use, and costs a processor.
+  /// The shortest interval; a shorter one is useless and keeps a processor busy.
   static let shortestInterval = Duration.milliseconds(10)
 
   private let interval: Duration
-  /// Less than this is noise.
+  /// The shortest lateness that counts as a stall.
   private let threshold: Duration
   private let state = Mutex(State())
 
@@ -52,7 +51,7 @@ final class WatchdogSource: LifecycleSource {
 
   func reopen() throws(LifecycleError) { try open() }
 
-  /// Another thread listens from now on: it has counters of its own.
+  /// Notes that another thread listens from now on, which has its own counters.
   func listenerChanged() {
     state.withLock { state in
       // Between `close` and the end of its thread nothing is opened any more.
@@ -104,9 +103,9 @@ final class WatchdogSource: LifecycleSource {
 
 /// A thread's counters, in nanoseconds.
 struct Schedule: Sendable, Equatable {
-  /// For how long it has run.
+  /// How long it has run.
   let ran: Int64
-  /// For how long it could have run, and others did.
+  /// How long it has waited for a processor.
   let waited: Int64
 }
 
@@ -126,7 +125,7 @@ private struct ScheduleFile {
   private var number: Int32 = -1
   /// The thread whose file it is.
   private var thread: Int32 = 0
-  /// Other code of the process may close the number, and be given it for a file of its own.
+  /// The file's identity, since other code of the process may close the descriptor and reuse its number.
   private var identity: FileIdentity?
 
   /// `nil` where the kernel does not count, or /proc can't be read.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// Why the registry's transition under way happens, and what has ended so far. There is one exactly while the
-/// registry is in a transition that has begun.
+/// The transition that is under way: its cause, and the entries so far. It exists exactly while the registry is in a
+/// transition that has begun.
 struct ActiveTransition: Sendable {
-  /// How often a service manager is told.
+  /// The interval at which progress is sent to a service manager.
   static let progressInterval = Duration.seconds(1)
 
   let number: UInt64
@@ -12,11 +12,11 @@ struct ActiveTransition: Sendable {
   let cause: LifecycleCause
   let began: MonotonicTime
   private(set) var entries: [LifecycleReport.Entry] = []
-  /// Until when the service manager was asked to wait.
+  /// The time until which the service manager was asked to wait.
   var askedUntil: MonotonicTime?
-  /// A termination has overtaken it: not all of it is done.
+  /// Whether a termination has overtaken it, so that not all of it is done.
   var isOvertaken = false
-  /// When a service manager is told next how far it has come; the distant future where there is none.
+  /// The time at which progress is next sent to a service manager; the distant future where there is none.
   var progressDeadline = MonotonicTime.distantFuture
 
   init(_ plan: LifecycleRegistry.Plan, at now: MonotonicTime) {

@@ -5,7 +5,7 @@ typealias CallID = Slots<Call>.Handle
 
 /// One call of one hook, or the wait for the body of `run`, from the moment when its driver is enqueued.
 struct Call: Sendable {
-  /// How far it is, as its driver says. Only moves forward.
+  /// The progress of the call, as reported by its driver. It only moves forward.
   enum Progress: Sendable, Comparable {
     /// Its driver waits for a thread.
     case enqueued
@@ -15,25 +15,25 @@ struct Call: Sendable {
     case begun
   }
 
-  /// What the clock does about it next. Only moves forward.
+  /// The next action of the clock. It only moves forward.
   enum Limit: Sendable {
     /// It is cancelled at its deadline.
     case deadline
     /// It was cancelled, and is abandoned then.
     case cancelled(abandonedAt: MonotonicTime)
-    /// The delivery has gone on without it; it has not ended.
+    /// The delivery went on without it; it has not ended.
     case abandoned
   }
 
   let delivery: DeliveryID
-  /// What it is a call of, which outlives the delivery.
+  /// The constants of its delivery, which outlive the delivery.
   let constants: Delivery.Constants
-  /// `nil`: the body of `run`.
+  /// The subscriber; `nil` for the body of `run`.
   let subscriber: Subscriber?
   let began: MonotonicTime
-  /// Not before `began`; of a nested call not after the outer one's.
+  /// The deadline: not before `began`; for a nested call not after the outer one's.
   private(set) var deadline: MonotonicTime
-  /// From its cancellation to its abandonment.
+  /// The time from its cancellation to its abandonment.
   private(set) var grace: Duration
   private(set) var progress: Progress
   private(set) var limit = Limit.deadline
@@ -59,7 +59,7 @@ struct Call: Sendable {
   var isCancelled: Bool { if case .deadline = limit { false } else { true } }
   var isAbandoned: Bool { if case .abandoned = limit { true } else { false } }
 
-  /// When the clock does something about it.
+  /// The time of the clock's next action.
   var next: MonotonicTime {
     switch limit {
     case .deadline: deadline
@@ -68,7 +68,7 @@ struct Call: Sendable {
     }
   }
 
-  /// False once it is abandoned: a hook that had not begun by then never does.
+  /// Moves forward. Returns false once it is abandoned: a hook that had not begun by then never does.
   mutating func move(to progress: Progress) -> Bool {
     guard !isAbandoned, progress > self.progress else { return false }
     self.progress = progress
@@ -84,7 +84,7 @@ struct Call: Sendable {
 
   mutating func abandon() { limit = .abandoned }
 
-  /// A budget ends before its time does.
+  /// Shortens the deadline to a budget that ends before it.
   mutating func limit(to budget: BudgetLimit) {
     grace = min(grace, budget.grace)
     switch limit {
@@ -94,21 +94,22 @@ struct Call: Sendable {
     }
   }
 
-  /// More time is what was asked for: a limit that is nearer than the deadline takes none away. The grace must be over
-  /// when the budget is, if there is one.
+  /// Extends the deadline. A limit that is nearer than the deadline does not shorten it. The grace must end with the
+  /// budget, if there is one.
   mutating func extend(to newDeadline: MonotonicTime, grace limit: Duration?) {
     deadline = max(deadline, newDeadline)
     if let limit { grace = min(grace, limit) }
   }
 }
 
-/// When a call is cancelled, and how long it then has.
+/// The time at which a call is cancelled, and the grace that follows.
 struct CallTime: Sendable {
   let deadline: MonotonicTime
   let grace: Duration
 }
 
-/// What a budget leaves for a group of calls: when it must be over, and when a call must be cancelled for that.
+/// The limit that a budget sets for a group of calls: when the group must be over, and when a call must be cancelled
+/// for that.
 struct BudgetLimit: Sendable {
   let cancel: MonotonicTime
   let grace: Duration

@@ -3,12 +3,13 @@ import DaemonSystemd
 
 /// The deliveries under way, and the calls that have begun and not ended.
 struct Calls: Sendable {
-  /// The oldest first, so sorted by id. At most one is not nested.
+  /// The deliveries, the oldest first and so sorted by id. At most one is not nested.
   private(set) var deliveries: [Delivery] = []
-  /// Each is in exactly one of its delivery's `running` and `unfinished`; its `runningIndex` is its index in the former.
+  /// The calls. Each is in exactly one of its delivery's `running` and `unfinished`; its `runningIndex` is its index in
+  /// the former.
   private var calls = Slots<Call>()
   private var lastDelivery: UInt64 = 0
-  /// The empty list of a delivery that is over, for the next.
+  /// The empty list of a delivery that is over, reused by the next.
   private var room: [CallID] = []
   /// Abandoned calls that have not ended, by observer; the body's by `nil`. No list is empty.
   private(set) var unfinished: [ObserverID?: [CallID]] = [:]
@@ -32,7 +33,7 @@ struct Calls: Sendable {
     return delivery
   }
 
-  /// The newest are asked for most, and there are few.
+  /// Searched from the end, since the newest are used most, and there are few.
   @inline(__always) private func index(of id: DeliveryID) -> Int? {
     deliveries.lastIndex { $0.id == id }
   }
@@ -42,24 +43,24 @@ struct Calls: Sendable {
   /// Those that are under way, the oldest first.
   var order: [DeliveryID] { deliveries.map(\.id) }
 
-  /// One that is under way.
+  /// A delivery that is under way.
   subscript(id: DeliveryID) -> Delivery {
     _read { yield deliveries[index(of: id)!] }
     _modify { yield &deliveries[index(of: id)!] }
   }
 
-  /// It is under way, and nothing in it runs.
+  /// Whether the delivery is under way and none of its calls runs.
   @inline(__always) func mayAdvance(_ id: DeliveryID) -> Bool {
     index(of: id).map { deliveries[$0].running.isEmpty } ?? false
   }
 
   // MARK: Calls
 
-  /// How many hooks have begun, or will, and have not ended.
+  /// The number of hooks that have begun, or will, and have not ended.
   var count: Int { calls.count }
   func find(_ id: CallID) -> Call? { calls.find(id) }
 
-  /// Neither ended nor abandoned.
+  /// Whether a call is neither ended nor abandoned.
   func isCurrent(_ id: CallID) -> Bool { calls.contains(id) && !calls[id].isAbandoned }
 
   func isCancelled(_ id: CallID) -> Bool { calls.contains(id) && calls[id].isCancelled }
@@ -78,13 +79,14 @@ struct Calls: Sendable {
     calls.contains(id) && calls[id].move(to: progress)
   }
 
-  /// Changes one's time.
+  /// Changes the time of a call.
   mutating func update(_ id: CallID, _ change: (inout Call) -> Void) {
     change(&calls[id])
     if !calls[id].isAbandoned { self[calls[id].delivery].note(calls[id].next) }
   }
 
-  /// It has ended, or will not begin: its handle is outdated from now on. `nil` where it was before.
+  /// Removes a call that has ended, or will not begin: its handle is outdated from now on. Returns `nil` if it was
+  /// outdated before.
   mutating func end(_ id: CallID) -> Call? {
     guard let call = calls.remove(id) else { return nil }
     if call.isAbandoned {
@@ -96,7 +98,7 @@ struct Calls: Sendable {
     return call
   }
 
-  /// The delivery goes on without it. What it was, and whether its hook has begun or never will.
+  /// Abandons a call: the delivery goes on without it. Returns the call, with its progress.
   mutating func abandon(_ id: CallID) -> Call {
     let call = calls[id]
     leave(call)
@@ -113,7 +115,7 @@ struct Calls: Sendable {
 
   // MARK: Time
 
-  /// When the clock has something to do.
+  /// The time of the clock's next action.
   var deadline: MonotonicTime {
     var deadline = MonotonicTime.distantFuture
     for index in deliveries.indices where deliveries[index].earliest < deadline {
@@ -122,13 +124,13 @@ struct Calls: Sendable {
     return deadline
   }
 
-  /// Those of a delivery whose time has come.
+  /// Returns the calls of a delivery that are due.
   func due(in id: DeliveryID, at now: MonotonicTime) -> [CallID] {
     guard self[id].earliest <= now else { return [] }
     return self[id].running.reversed().filter { calls[$0].next <= now }
   }
 
-  /// Those whose time has come, of all deliveries, and that were cancelled before.
+  /// Returns the calls of all deliveries that are due to be abandoned.
   func overdue(at now: MonotonicTime) -> [CallID] {
     order.flatMap { due(in: $0, at: now) }.filter { calls[$0].isCancelled }
   }
@@ -141,13 +143,13 @@ struct Calls: Sendable {
 
   // MARK: Observers
 
-  /// An observer with an abandoned hook is called for nothing but, once, to save.
+  /// Whether an observer has an abandoned hook; it is then called only to save, and once.
   func isBusy(_ observer: ObserverID, for delivery: Delivery.Constants) -> Bool {
     guard !unfinished.isEmpty, let calls = unfinished[observer] else { return false }
     return !delivery.isSave || calls.contains { self.calls[$0].constants.isSave }
   }
 
-  /// What the observer's hooks are about to be called for: an observer has one call at a time in a delivery.
+  /// Returns the pending calls of an observer, which has one call at a time in a delivery.
   func pending(of observer: ObserverID) -> [CallID] {
     deliveries.compactMap { delivery in
       delivery.running.first { calls[$0].observer == observer && calls[$0].progress < .begun }

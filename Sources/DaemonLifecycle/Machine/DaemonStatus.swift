@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// What the daemon says of itself beside its state, and when that is published: when it changes, at most once a second.
+/// The daemon's own status text, which is published when it changes, at most once a second.
 struct DaemonStatus: Sendable {
   private static let interval = Duration.seconds(1)
   private static let limit = 200
 
-  /// On one line.
+  /// The text, on one line.
   private(set) var text: String?
   private var published: String?
   private var lastPublished: MonotonicTime?
-  /// When the text is to be published; the distant future: it has been.
+  /// The time at which the text is to be published; the distant future when it has been.
   private(set) var deadline = MonotonicTime.distantFuture
 
-  /// The last one that is set within a second is the one that is published.
+  /// Sets the text. Of several within a second the last one is published.
   mutating func set(_ new: String?, at now: MonotonicTime) {
     text = new.map(Self.cut)
     let isNews = text != published
@@ -21,14 +21,14 @@ struct DaemonStatus: Sendable {
       isNews ? max(now, lastPublished?.advanced(by: Self.interval) ?? now) : .distantFuture
   }
 
-  /// What is to be published now; `nil`: nothing is.
+  /// Returns the text that is to be published now; `nil` when there is none.
   mutating func take(at now: MonotonicTime) -> String?? {
     guard deadline <= now else { return nil }
     (published, lastPublished, deadline) = (text, now, .distantFuture)
     return .some(text)
   }
 
-  /// systemd shows one line, and keeps no more of it than fits.
+  /// Cuts the text to the size that systemd shows.
   private static func cut(_ text: String) -> String {
     var line = VisibleText.line(text)
     while line.utf8.count > limit { line.removeLast() }

@@ -2,31 +2,31 @@
 import DaemonSystemd
 
 struct DeliveryID: Hashable, Sendable {
-  /// Grows from delivery to delivery.
+  /// A number that grows with each delivery.
   let value: UInt64
 }
 
-/// One step being delivered: what remains to be called, what runs, what has ended.
+/// The delivery of one step: the calls that remain, those that run, and the entries of those that have ended.
 struct Delivery: Sendable {
-  /// One hook to call: the observer's, by its place among those.
+  /// A hook to call: the observer, and the index of the hook.
   struct PlannedCall: Sendable {
     let observer: ObserverID
     let hook: Int
   }
 
-  /// A delivery beside the transition under way, in a hook's time or a health check's.
+  /// The frame of a delivery beside the transition under way, within a hook's time or a health check's.
   struct Outer: Sendable {
     /// The end of that time.
     let deadline: MonotonicTime
-    /// The step whose part of the stop budget it may use.
+    /// The step whose share of the stop budget it may use.
     let budgetStep: LifecycleStep
   }
 
-  /// What of it never changes: shared with its calls, so that neither is big.
+  /// The part of a delivery that never changes, shared with its calls, so that neither is big.
   final class Constants: Sendable {
     let step: LifecycleStep
     let cause: LifecycleCause
-    /// It began after the termination had.
+    /// Whether it began after the termination had.
     let isOfTermination: Bool
     /// The notification's type.
     let type: (any LifecycleNotification.Type)?
@@ -34,9 +34,9 @@ struct Delivery: Sendable {
     let began: MonotonicTime
     /// All calls, in order.
     let calls: LifecycleAudience<PlannedCall>
-    /// Who gets this one delivery's report: a poster.
+    /// The poster that receives this delivery's report.
     let post: PostID?
-    /// `nil`: the registry's current step, of which there is at most one.
+    /// The frame; `nil` for the registry's current step, of which there is at most one.
     let outer: Outer?
 
     init(
@@ -66,9 +66,9 @@ struct Delivery: Sendable {
   private var segment = 0
   private(set) var running: [CallID] = []
   private(set) var entries: [LifecycleReport.Entry] = []
-  /// The entries of observers that are gone, which is one for each name.
+  /// The entries of observers that no longer exist, one for each name.
   private var gone: [ObserverName: Int] = [:]
-  /// No call in `running` has its `next` before this; it may be too early until the clock has come to it.
+  /// A lower bound of `next` of all calls in `running`; it may be too early until the clock reaches it.
   private(set) var earliest = MonotonicTime.distantFuture
 
   /// - Parameter room: An empty list that was used before.
@@ -88,13 +88,13 @@ struct Delivery: Sendable {
   var budgetStep: LifecycleStep { outer?.budgetStep ?? step }
   private var calls: LifecycleAudience<PlannedCall> { constants.calls }
 
-  // MARK: What remains
+  // MARK: Pending calls
 
   var waiting: ArraySlice<PlannedCall> { calls.members[nextCall...] }
-  /// How many groups have not begun.
+  /// The number of groups that have not begun.
   var waitingGroups: Int { calls.groupCount(from: nextCall) }
 
-  /// The calls of the next group, which begin now; `nil`: none is left.
+  /// Takes the calls of the next group, which begin now; returns `nil` when none is left.
   mutating func takeGroup() -> Range<Int>? {
     guard nextCall < calls.members.count else { return nil }
     while calls.range(of: segment).upperBound <= nextCall { segment += 1 }
@@ -104,17 +104,18 @@ struct Delivery: Sendable {
     return first..<nextCall
   }
 
-  /// Leaves out what has not begun.
+  /// Skips the calls that have not begun.
   mutating func skipWaiting() { nextCall = calls.members.count }
 
-  // MARK: What runs
+  // MARK: Running calls
 
   mutating func add(_ call: CallID, next: MonotonicTime) {
     running.append(call)
     note(next)
   }
 
-  /// Returns the call that takes the index: the last one, so that a big group takes no longer for each.
+  /// Removes a running call. Returns the call that takes its index: the last one, so that the time does not depend on
+  /// the group's size.
   mutating func remove(at index: Int) -> CallID? {
     let last = running.removeLast()
     if running.isEmpty { earliest = .distantFuture }
@@ -123,19 +124,19 @@ struct Delivery: Sendable {
     return last
   }
 
-  /// It is over: nothing runs, and the list can be used again.
+  /// Ends the delivery, in which nothing runs, and returns its list for reuse.
   mutating func takeRoom() -> [CallID] {
     defer { running = [] }
     return running
   }
 
-  /// A call's next deadline may be nearer than before.
+  /// Notes a call's next deadline, which may be nearer than before.
   mutating func note(_ next: MonotonicTime) { earliest = min(earliest, next) }
   mutating func set(earliest: MonotonicTime) { self.earliest = earliest }
 
-  // MARK: What has ended
+  // MARK: Ended calls
 
-  /// - Parameter began: By default, for what was not called, when the last one had ended.
+  /// - Parameter began: When the call began. Default, for one that was not called: when the last one had ended.
   mutating func record(
     _ outcome: LifecycleReport.Outcome, of name: ObserverName, _ observer: ObserverID?,
     began: MonotonicTime? = nil, duration: Duration = .zero, text: String? = nil
@@ -148,7 +149,7 @@ struct Delivery: Sendable {
         began: began ?? entries.last?.ended ?? constants.began, registration: observer?.value ?? 0))
   }
 
-  /// Observers that are gone: one entry for all of one name.
+  /// Records observers that no longer exist, with one entry for each name.
   mutating func recordGone(_ name: ObserverName, _ count: Int) {
     if let index = gone[name] {
       entries[index].name = entries[index].name.adding(count)

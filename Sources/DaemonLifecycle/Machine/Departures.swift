@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// How many observers have gone away without being removed, by name: as long as there are names, however many go.
+/// The number of observers that were deallocated without being removed, by name. Its size depends on the number of
+/// names only.
 struct Departures: Sendable {
   private(set) var counts: [ObserverName: Int] = [:]
 
@@ -11,7 +12,7 @@ struct Departures: Sendable {
 
   mutating func add(_ others: Departures) { counts.merge(others.counts, uniquingKeysWith: +) }
 
-  /// `3 observers have gone away: Connection (×2), Poller`, the most frequent first.
+  /// The sentence for a log, the most frequent names first: `3 observers have gone away: Connection (×2), Poller`.
   var sentence: String {
     let total = counts.values.reduce(0, +)
     let names = counts.map { (name: "\($0)", count: $1) }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// What the shell is to do after an input, kind by kind, in this order.
+/// The work of the shell after an input, by kind, in this order.
 struct Effects: ~Copyable, Sendable {
-  /// Something to be sent outside of the lock, in order.
+  /// A message to be sent outside of the lock, in order.
   enum Message: Sendable {
     /// For the sinks.
     case fact(LifecycleFact)
@@ -11,39 +11,39 @@ struct Effects: ~Copyable, Sendable {
     case announced(LifecycleStep, LifecycleCause)
     /// For streams and recorders; a health check's for recorders alone.
     indirect case reported(LifecycleReport, isHealthCheck: Bool)
-    /// For whoever has posted.
+    /// For the poster.
     indirect case answered(PostID, LifecycleReport)
-    /// For whoever has launched.
+    /// For the caller of the launch.
     indirect case launchEnded(LifecycleReport)
-    /// For whoever waits for the end.
+    /// For callers that wait for the end.
     indirect case exited(LifecycleExit)
   }
 
-  /// A hook to call: the first may go to the driver that asks for its next.
+  /// A hook to call. The first may go to the driver that requests its next call.
   struct Start: Sendable {
     let call: CallID
     let observer: ObserverID
-    /// Its place among the observer's hooks.
+    /// The index of the hook among the observer's.
     let hook: Int
     let delivery: Delivery.Constants
   }
 
-  /// At once, under the lock: the third signal.
+  /// The status with which to exit at once, under the lock: for the third signal.
   var exitsWith: Int32?
-  /// Observers that the shell lets go of.
+  /// Observers that the shell removes.
   var removed: [ObserverID] = []
   /// Calls that will not begin.
   var withdrawn: [CallID] = []
   var messages: [Message] = []
-  /// A health check that has begun: ask Swift's executors.
+  /// The number of a health check that has begun, for which Swift's executors are to be checked.
   var healthRound: UInt64?
   var cancelsBody = false
   /// Calls whose drivers are to be cancelled.
   var cancels: [CallID] = []
   var starts: [Start] = []
-  /// What may hold the last reference to an object of the user's.
+  /// Values that may hold the last reference to a user's object.
   var released: [any Sendable] = []
-  /// The process still lives, and is to be ended with its exit.
+  /// Whether the process is overdue, and is to be ended with its exit's code.
   var isOverdue = false
 
   /// Whether anything but `starts` is to be done, which is rare.
@@ -54,7 +54,7 @@ struct Effects: ~Copyable, Sendable {
 
   mutating func publish(_ fact: LifecycleFact) { messages.append(.fact(fact)) }
 
-  /// None, with room for as many as there were.
+  /// Removes all, and keeps the capacity.
   mutating func removeAll() {
     exitsWith = nil
     healthRound = nil
@@ -70,6 +70,6 @@ struct Effects: ~Copyable, Sendable {
 }
 
 extension Array {
-  /// Nothing is done for what is empty.
+  /// Removes all elements, if there are any.
   fileprivate mutating func clear() { if !isEmpty { removeAll(keepingCapacity: true) } }
 }

@@ -1,24 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// Which terminating signals count, since one stop often arrives as several: a wrapper relays it, the terminal sends it
-/// to all, a supervisor sends it twice.
+/// The rule for which terminating signals count. One stop often arrives as several signals: a wrapper relays it, the
+/// terminal sends it to all processes, a supervisor sends it twice.
 struct Escalation: Sendable {
   enum Verdict: Sendable {
     case counts
-    /// The same stop again. What to say of it; `nil`: that was said of one since the last that counted.
+    /// The signal belongs to the same stop. The text is for the log; `nil` when that was logged since the last signal
+    /// that counted.
     case isSameStop(String?)
   }
 
-  /// The last signal that counted, and when; `nil`: none has.
+  /// The last signal that counted, and its time; `nil` when none has.
   private var last: (cause: LifecycleCause, time: MonotonicTime)?
   private var count = 0
-  /// Somebody has pressed the key, whether or not that counted.
+  /// Whether Ctrl-C was pressed, even if that did not count.
   private var hasKeyBeenPressed = false
   private var hasSaidSameStop = false
 
-  /// The first counts, and whatever comes `delay` or more after the last that did; `nil`: nothing more. A second press of
-  /// the key is meant, however soon it comes. A third is not: a key that is held must not end the process unsaved.
+  /// Judges a signal. The first counts, and any that arrives `delay` or more after the last that counted; with `nil` no
+  /// further one does. A second Ctrl-C counts, however soon it arrives. A third does not, since a key that is held down
+  /// must not end the process before the save.
   mutating func receive(
     _ cause: LifecycleCause, delay: Duration?, at now: MonotonicTime
   ) -> Verdict {

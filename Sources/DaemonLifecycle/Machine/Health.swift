@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// The watchdog's question: do Swift's executors answer, and do the observers say that they are well?
+/// The health check of the watchdog: do Swift's executors respond, and are the observers healthy?
 struct Health: Sendable {
-  /// Who answers beside the observers.
+  /// The executors that are checked besides the observers.
   enum Answer: Sendable { case pool, mainActor }
 
   enum Verdict: Sendable {
@@ -11,17 +11,18 @@ struct Health: Sendable {
     case unhealthy(String)
   }
 
-  /// One check, from its beginning until all have answered.
+  /// One check, from its beginning until all have responded.
   private struct Round: Sendable {
     let number: UInt64
-    /// Swift's executors were asked, or need not be; false where there was no thread for that to be had.
+    /// Whether Swift's executors are checked, or need not be; false when no thread was available for that.
     var isAsked: Bool
     var waitsForPool: Bool
     var waitsForMainActor: Bool
     var waitsForObservers = true
-    /// What the observers have said that is wrong.
+    /// The problems that observers have reported.
     var problems: [String] = []
-    /// When the silence is told of; `nil` once it was. Before the next tick: at that, systemd's patience ends.
+    /// The time at which a missing response is reported; `nil` once it was. It is before the next tick, at which
+    /// systemd's time-out ends.
     var silenceDeadline: MonotonicTime?
 
     var isOver: Bool { !waitsForPool && !waitsForMainActor && !waitsForObservers }
@@ -35,22 +36,22 @@ struct Health: Sendable {
     }
   }
 
-  /// How long the service manager waits for a ping; `nil`: it does not.
+  /// How long the service manager waits for a ping; `nil` without a watchdog.
   let period: Duration?
   /// The check under way; `nil` while stopping.
   private var round: Round?
   private var lastNumber: UInt64 = 0
-  /// READY was sent, which is what arms systemd's watchdog.
+  /// Whether READY was sent, which arms systemd's watchdog.
   private(set) var isArmed = false
-  /// The check of the last tick has asked Swift's executors.
+  /// Whether the last tick checked Swift's executors.
   private var lastTickAsked = false
-  /// When all was well, moved on by the time in which the process was stalled from outside.
+  /// The time of the last success, moved on by the time in which the process was stalled from outside.
   private var lastHealthy = MonotonicTime(nanoseconds: 0)
 
   init(period: Duration?) { self.period = period }
 
   var isChecking: Bool { round != nil }
-  /// Who has not answered the check under way: "the main actor does not answer".
+  /// The missing response to the check under way: "the main actor does not answer".
   var unanswered: String? { round?.silence }
   var deadline: MonotonicTime { round?.silenceDeadline ?? .distantFuture }
 
@@ -59,8 +60,8 @@ struct Health: Sendable {
     lastHealthy = now
   }
 
-  /// The process was stalled from outside. systemd's patience may be used up already, so one that was well before is
-  /// pinged for at once; true if it was. The stall counts neither against it nor in its favour.
+  /// Accounts for a stall of the process from outside, which counts neither against it nor in its favour. systemd's
+  /// time-out may be about to end, so a daemon that was healthy before sends a ping at once: returns true for that.
   mutating func forgive(_ stall: Duration, at now: MonotonicTime) -> Bool {
     guard let period else { return false }
     lastHealthy = lastHealthy.advanced(by: stall)
@@ -68,8 +69,8 @@ struct Health: Sendable {
   }
 
   /// Whether a tick's check asks Swift's executors. Every second one does, since each of them costs two context
-  /// switches: one that hangs after it has answered gets one ping more, and systemd ends it after at most one and a half
-  /// periods.
+  /// switches: one that hangs after it has answered gets one ping more, and systemd ends it after at most one and a
+  /// half periods.
   mutating func nextTickAsks(after stall: Duration) -> Bool {
     lastTickAsked = !lastTickAsked || stall > .zero
     return lastTickAsked
@@ -78,7 +79,7 @@ struct Health: Sendable {
   /// The number of the new check; `nil` while one is under way.
   ///
   /// - Parameters:
-  ///   - asksMainActor: False where the main actor has never answered: nothing drains its queue, so nobody uses it.
+  ///   - asksMainActor: False when the main actor has never responded: its queue is not run, so it is not used.
   ///   - asksExecutors: False where the observers alone are asked.
   mutating func begin(
     at now: MonotonicTime, asksMainActor: Bool, asksExecutors: Bool = true
@@ -121,21 +122,21 @@ struct Health: Sendable {
   /// Who has not answered, when it is time to say so.
   mutating func timePassed(at now: MonotonicTime) -> Verdict? {
     guard let deadline = round?.silenceDeadline, deadline <= now else { return nil }
-    // A clock that is late itself, after a stall or on a busy machine, says nothing of those who are asked.
+    // A clock that is late itself, after a stall or on a busy machine, tells nothing about the executors.
     let patience = (period ?? .zero) / 4
     guard deadline.duration(to: now) > patience / 2 else { return silence() }
     round.update { $0.silenceDeadline = now.advanced(by: patience) }
     return nil
   }
 
-  /// It is the next tick, and somebody has not answered the last: said unless it was before.
+  /// Returns a missing response to the last check, at the next tick, unless it was reported before.
   mutating func silence() -> Verdict? {
     guard let late = round, late.silenceDeadline != nil else { return nil }
     round.update { $0.silenceDeadline = nil }
     return .unhealthy(late.silence)
   }
 
-  /// The termination begins: pings go on without asking.
+  /// Ends the checks, since the termination begins: pings are sent without a check.
   mutating func end() { round = nil }
 
   private mutating func verdict(at now: MonotonicTime) -> Verdict? {

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// Tells a stray kill(1) from a stop: a SIGTERM of a process that has no say in whether the service runs. See
-/// `SystemdConfiguration.exitsWithFailureWhenKilled`.
+/// The rule that distinguishes a stray kill(1) from a stop: a SIGTERM of a process that does not control the service.
+/// See `SystemdConfiguration.exitsWithFailureWhenKilled`.
 struct KillRule: Sendable {
-  /// How long the end of a daemon that seems to be killed waits for the service manager to say otherwise.
+  /// How long the exit of a daemon that seems to be killed waits for the service manager's reply.
   static let patience = Duration.seconds(1)
 
-  /// Who may end the daemon: the service manager, the process that has started it, and the daemon itself.
+  /// The processes whose signals are stops: the service manager, the parent, and the daemon itself.
   let superiors: Set<Int32>
-  /// Whether the service manager can be asked if it has a job that stops the service.
+  /// Whether the job that stops the service can be read from the service manager.
   let asksForJob: Bool
 
-  /// A signal of somebody who may send it.
+  /// Whether the cause is a signal of one of the superiors.
   func isOrder(_ cause: LifecycleCause) -> Bool {
     guard case .signal(_, let sender, _) = cause.origin, let pid = sender.knownPID else {
       return false
@@ -20,7 +20,8 @@ struct KillRule: Sendable {
     return superiors.contains(pid)
   }
 
-  /// A SIGTERM of somebody else. A sender that can't be seen may be the service manager, so its signal is no kill.
+  /// Whether the cause is a SIGTERM of another process. An unknown sender may be the service manager, so its signal is
+  /// no kill.
   func isKill(_ cause: LifecycleCause) -> Bool {
     guard case .signal(.sigterm, let sender, _) = cause.origin, let pid = sender.knownPID else {
       return false
@@ -30,8 +31,8 @@ struct KillRule: Sendable {
 }
 
 extension LifecycleCause.Sender {
-  /// `nil` for the kernel, for a process outside of this one's pid namespace, and where nobody is named. A claim
-  /// counts: whoever lies gets no more than the status of a stop.
+  /// The sender's process ID; `nil` for the kernel, for a process outside of this one's pid namespace, and when none is
+  /// given. A claimed ID is accepted: a false one has no further effect than the status of a stop.
   fileprivate var knownPID: Int32? {
     switch self {
     case .process(let pid, _) where pid > 0: pid

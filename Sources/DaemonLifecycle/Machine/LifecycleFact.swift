@@ -1,48 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// A fact that the core publishes to its sinks. The big ones are indirect, since a fact goes through many hands.
+/// A fact that the core publishes to its sinks. Big ones are indirect, since facts are copied often.
 enum LifecycleFact: Sendable {
-  /// A transition begins, at this time: before any of its hooks, and after what asked for it.
+  /// A transition begins, at this time: after its request, and before any of its hooks.
   case began(LifecycleTransition, LifecycleCause, at: MonotonicTime)
-  /// A transition has lasted a while: told every second.
+  /// A transition goes on; published every second.
   indirect case progress(LifecycleProgress)
-  /// A transition has ended, after so long, and where the daemon is now.
+  /// A transition has ended, after this duration; the snapshot is the state after it.
   indirect case ended(LifecycleTransition, LifecycleReport, Duration, LifecycleSnapshot)
-  /// The daemon stays in the background, for other reasons than before: no transition tells of that.
+  /// The daemon stays in the background, for other reasons than before, without a transition.
   case reasonsChanged(LifecycleCause, LifecycleSnapshot)
   /// The launch is over, and the daemon goes on: it is ready.
   case launched(LifecycleSnapshot)
-  /// The end is asked for, and the daemon goes on serving for so long. Then, or before, it terminates.
+  /// A stop was requested, and the daemon goes on serving for at most this duration before it terminates.
   case draining(LifecycleCause, Duration)
-  /// The termination begins. Told once; what a transition that it overtakes still has to tell comes after it.
+  /// The termination begins; published once. Facts of a transition that it overtakes may follow.
   case terminating(LifecycleCause)
-  /// The service manager wants a reload, and the signal map has none: it must have an answer all the same.
+  /// The service manager requests a reload, and the signal map has none: it must be answered all the same.
   case unmappedReload(LifecycleCause, at: MonotonicTime)
-  /// A hook has got more time: the service manager must allow for so much from now on.
+  /// A hook's deadline was extended: the service manager must allow this much time from now on.
   case extended(Duration)
-  /// Executors and observers are well: the watchdog may be pinged.
+  /// Executors and observers are healthy: the watchdog may be pinged.
   case healthy
-  /// They are not, and why.
+  /// They are not healthy, for this reason.
   case unhealthy(String)
-  /// The machine may sleep: what its sleep asked for has been done, or there was nothing to do.
+  /// The machine may sleep: the deliveries for it have ended, or there were none.
   case readyToSleep
   /// A hook that had been abandoned has ended after all.
   case endedLate(String)
-  /// Something that an operator should know, until it is taken back with `nil`.
+  /// A note for the operator, until it is removed with `nil`.
   case statusNote(StatusNote, String?)
-  /// Something that an operator may want to find in the log.
+  /// A warning for the log.
   case warning(String)
-  /// A part that had failed has been well for a while: restarts so far no longer count.
+  /// A part that had failed has run without a failure for a while: earlier restarts no longer count.
   case recovered
-  /// Something that explains what was seen, and is no problem.
+  /// An explanation for the log, which is no problem.
   case remark(String)
   /// Hooks of a delivery beside the transitions did not complete.
   case problems([LifecycleReport.Entry])
-  /// The subject is gone before its end; nothing more is told.
+  /// The subject was deallocated before its end; this is the last fact.
   case closed
-  /// The daemon seems to be killed rather than stopped: does the service manager want the end? The exit waits for that.
+  /// The daemon seems to be killed rather than stopped. The exit waits until it is known whether the service manager
+  /// requested the stop.
   case seemsKilled
-  /// All is over; the process ends with this.
+  /// The daemon has terminated; the process ends with this exit.
   indirect case terminated(LifecycleExit)
 }

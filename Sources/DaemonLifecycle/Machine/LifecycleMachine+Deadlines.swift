@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-// When a call is cancelled, when it is abandoned, and what may change that.
+// The times at which calls are cancelled and abandoned, and their changes.
 extension LifecycleMachine {
-  /// Less than this is no time to do anything in.
+  /// A shorter time than this is not worth a call.
   private static let leastNanoseconds: Int64 = 1_000_000
 
-  /// The time of a call that begins now; `nil`: there is none for it.
+  /// Returns the time of a call that begins now; `nil` when no time is left for it.
   ///
   /// Inlined with what it calls, or the compiler copies the machine, which is 1.3 kB, for each call.
   @inline(__always) func callTime(
@@ -17,7 +17,7 @@ extension LifecycleMachine {
       subscriber.deadline.map { now.advanced(by: $0) }
       ?? now.advanced(byNanoseconds: policy.hookNanoseconds)
     let outer = constants.outer?.deadline ?? .distantFuture
-    // Nearly always there is none.
+    // Nearly always there is no limit.
     let budget = stop.budget != nil || sleep.budget != nil ? limit(of: id, at: now) : nil
     let limit = min(budget?.cancel ?? .distantFuture, outer)
     guard now.advanced(byNanoseconds: Self.leastNanoseconds) <= limit else { return nil }
@@ -25,7 +25,7 @@ extension LifecycleMachine {
       deadline: min(own, limit), grace: budget?.grace ?? configuration.cancellationGrace)
   }
 
-  /// What the budget leaves for the group under way, or the next. `nil` unless draining, terminating, or suspending
+  /// Returns the budget's limit for the group under way, or the next. `nil` unless draining, terminating, or suspending
   /// while logind waits.
   @inline(__always) func limit(of id: DeliveryID, at now: MonotonicTime) -> BudgetLimit? {
     // A health check stands beside a suspend, and has its own deadline.
@@ -38,7 +38,7 @@ extension LifecycleMachine {
       cancel: now.advanced(by: share - grace), grace: grace, end: now.advanced(by: share))
   }
 
-  /// What runs keeps its deadline, unless the budget ends before.
+  /// Limits running calls to the budget; they keep an earlier deadline.
   mutating func limitRunning(at now: MonotonicTime) {
     for id in calls.order {
       guard let limit = limit(of: id, at: now) else { continue }
@@ -46,7 +46,7 @@ extension LifecycleMachine {
     }
   }
 
-  /// Cancels the calls whose deadline has come and abandons those that were cancelled before.
+  /// Cancels calls at their deadlines, and abandons those that were cancelled before and are due.
   mutating func expire(
     _ statuses: [CallID: LifecycleReport.Outcome.Progress], at now: MonotonicTime,
     _ effects: inout Effects
@@ -71,15 +71,15 @@ extension LifecycleMachine {
     effects.cancels.append(id)
   }
 
-  /// - Parameter status: Where a hook that has begun is.
+  /// - Parameter status: The progress of a hook that has begun.
   mutating func abandon(
     _ id: CallID, _ status: LifecycleReport.Outcome.Progress, at now: MonotonicTime
   ) {
     let call = calls.abandon(id)
     if let observer = call.observer {
       registry.setBusy(observer, true)
-      // A hook that never begins has brought its observer nothing: it is notified again once it is free, if there is
-      // a later.
+      // The observer of a hook that never begins was not notified: it is notified again once it is free, unless the
+      // daemon terminates.
       if call.progress < .begun, !calls[call.delivery].isNested {
         registry.notReached(observer)
       }
@@ -90,7 +90,7 @@ extension LifecycleMachine {
       case .driven: .abandoned(.waitingForExecutor)
       case .begun: .abandoned(status)
       }
-    // What was not called has taken no time.
+    // A hook that was not called has taken no time.
     if call.progress == .enqueued {
       calls[call.delivery].record(outcome, of: call.name, call.observer, began: call.began)
       noteLaunch(of: call, outcome)
@@ -108,7 +108,7 @@ extension LifecycleMachine {
     let gain = call.deadline.duration(to: deadline)
     guard gain > .zero else { return }
     var grace: Duration?
-    // The service manager is told, so the stop may take that much longer.
+    // The service manager is notified, so the stop may take that much longer.
     if !policy.hasServiceManager || !stop.extend(by: gain, at: now),
       let limit = limit(of: call.delivery, at: now)
     {
@@ -121,7 +121,7 @@ extension LifecycleMachine {
     }
   }
 
-  /// What the service manager is asked for beyond the time that a hook has got.
+  /// The margin that is requested from the service manager beyond a hook's time.
   private static let margin = Duration.seconds(1)
 
   /// The service manager's timers run while the daemon starts, reloads or stops. At other times the message would only

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-// From a step to its calls, and from their ends to its report.
+// Delivery: from a step to its calls, and from their ends to its report.
 extension LifecycleMachine {
   /// Begins steps until one has calls to wait for, or there is none.
   mutating func pump(at now: MonotonicTime, _ effects: inout Effects) {
     while !isClosed {
-      // A transition may end without a last step: what was left of it is no longer wanted, or was replaced.
+      // A transition may end without a last step: the rest of it was cancelled or replaced.
       guard let plan = registry.next() else {
         if !registry.isInTransition { finishTransition(at: now, &effects) }
         return
@@ -31,7 +31,7 @@ extension LifecycleMachine {
     advance(delivery, at: now, &effects)
   }
 
-  /// A delivery beside the transition under way.
+  /// Begins a delivery beside the transition under way.
   mutating func beginOutOfBand(
     _ plan: LifecycleRegistry.Plan, post: PostID?, outer: Delivery.Outer, at now: MonotonicTime,
     _ effects: inout Effects
@@ -41,8 +41,8 @@ extension LifecycleMachine {
     advance(delivery, at: now, &effects)
   }
 
-  /// A notification that a hook posts is delivered at once: the step that the hook is part of can't go on before the
-  /// hook, and the hook may wait for its post. One that has ended posts as anybody does.
+  /// Posts a notification. One that a hook posts is delivered at once: its step can't end before the hook, and the hook
+  /// may wait for the post. A hook that has ended posts like any other caller.
   mutating func post(
     _ notification: any CustomNotification, _ id: PostID, _ inside: CallID?,
     at now: MonotonicTime, _ effects: inout Effects
@@ -69,13 +69,13 @@ extension LifecycleMachine {
       Delivery.Constants(plan, calls: planned, post: post, outer: outer, began: now))
   }
 
-  /// The hooks to call: of each group those for the type, then those for all.
+  /// Plans the calls: of each group first the hooks for the type, then those for all.
   mutating func planCalls(
     of plan: LifecycleRegistry.Plan, isNested: Bool
   ) -> LifecycleAudience<Delivery.PlannedCall> {
     var planned = LifecycleAudience<Delivery.PlannedCall>()
     guard let type = plan.step.type.map({ ObjectIdentifier($0) }) else { return planned }
-    // A health check is a question to those who can answer it, and no news.
+    // A health check is for observers with that hook only.
     let includesWildcards = !plan.step.isHealthCheck
     let kind = plan.step.kind
     planned.reserve(plan.audience.members.count)
@@ -138,11 +138,11 @@ extension LifecycleMachine {
     // It may have been removed since the delivery began.
     guard let subscriber = subscribers[observer] else { return }
     let isBusy = calls.isBusy(observer, for: constants)
-    // As a busy one, it may save; else it would be suspended, say, without having been paused.
+    // Like a busy one, it may save; otherwise it could be suspended without having been paused, for example.
     let isPostponed = !isNested && !constants.isSave && sleep.postponed.contains(observer)
     let slot =
       isBusy || isPostponed ? nil : callTime(of: subscriber, in: id, of: constants, at: now)
-    // Whoever can't be called now is notified as soon as that is possible, unless there is no later.
+    // An observer that can't be called now is notified as soon as possible, unless the daemon terminates.
     if !isNested, slot != nil || isTerminating { registry.reached(observer) }
     guard let slot else {
       calls[id].record(.skipped(isBusy ? .busy : .outOfTime), of: subscriber.name, observer)
@@ -155,20 +155,21 @@ extension LifecycleMachine {
       .init(call: call, observer: observer, hook: planned.hook, delivery: constants))
   }
 
-  /// There was no time for it: it receives what it has missed when the budget no longer counts, and not before.
+  /// Postpones an observer for which no time was left: it receives what it has missed when the budget no longer
+  /// applies.
   mutating func postpone(_ observer: ObserverID) {
     guard registry.termination == nil, sleep.postpone(observer) else { return }
     registry.setBusy(observer, true)
   }
 
-  /// The suspend is over, or nothing comes later: those for whom there was no time can be notified again.
+  /// Releases postponed observers, which can be notified again: the suspend is over, or the daemon terminates.
   mutating func releasePostponed() {
     for id in sleep.takePostponed() where calls.unfinished[id] == nil {
       registry.setBusy(id, false)
     }
   }
 
-  /// The call is over: its hook has returned, or was not called. One that was withdrawn is known no more.
+  /// Ends a call, whose hook has returned or was not called. A call that was withdrawn is not known any more.
   mutating func ended(
     _ id: CallID, _ end: CallEnd, at now: MonotonicTime, _ effects: inout Effects
   ) {
@@ -184,7 +185,7 @@ extension LifecycleMachine {
     let (outcome, text): (LifecycleReport.Outcome, String?)
     switch end {
     case .gone:
-      // One that was removed while its driver was on the way is not missed.
+      // An observer that was removed while its driver was scheduled is not reported.
       guard let observer = call.observer, subscribers[observer] != nil else { return }
       calls[call.delivery].recordGone(call.name, 1)
       return remove([observer], at: now, &effects)
@@ -204,7 +205,8 @@ extension LifecycleMachine {
     noteLaunch(of: call, outcome)
   }
 
-  /// An observer that could not launch is not asked to save: that would destroy what it could not restore.
+  /// Notes a failed launch: the observer is not called to save, which would destroy the state that it could not
+  /// restore.
   mutating func noteLaunch(of call: Call, _ outcome: LifecycleReport.Outcome) {
     guard outcome.severity > 0, call.step.kind == .didFinishLaunching, let observer = call.observer,
       configuration.terminatesWhenLaunchFails
@@ -212,7 +214,7 @@ extension LifecycleMachine {
     registry.launchFailed(observer)
   }
 
-  /// A hook that had been abandoned has ended after all: its observer can be notified again.
+  /// Ends a call that had been abandoned: its observer can be notified again.
   mutating func endedLate(
     _ call: Call, at now: MonotonicTime, _ effects: inout Effects
   ) {
@@ -227,7 +229,7 @@ extension LifecycleMachine {
         "\(call.name), \(call.step.name): has ended after \(time), after it was abandoned"))
   }
 
-  /// The observer was removed: what it was about to receive it will not; what it receives goes on.
+  /// Withdraws the pending calls of an observer that was removed; a running call goes on.
   mutating func withdrawCalls(
     of observer: ObserverID, at now: MonotonicTime, _ effects: inout Effects
   ) {
@@ -238,7 +240,7 @@ extension LifecycleMachine {
     }
   }
 
-  /// Those that have gone away since the last report.
+  /// Records observers that were deallocated since the last report.
   mutating func recordDepartures(in id: DeliveryID) {
     guard !departures.isEmpty, !calls[id].step.isPost, calls[id].type != nil else { return }
     for (name, count) in departures.counts { calls[id].recordGone(name, count) }
@@ -251,19 +253,19 @@ extension LifecycleMachine {
     _ id: DeliveryID, at now: MonotonicTime, _ effects: inout Effects
   ) {
     guard let delivery = calls.close(id) else { return }
-    // It may be the last who holds what was posted.
+    // It may hold the last reference to the posted notification.
     if delivery.step.isPost { effects.released.append(delivery.step) }
     let report = LifecycleReport(cause: delivery.cause, entries: delivery.entries)
     if let post = delivery.post { effects.messages.append(.answered(post, report)) }
     if delivery.isNested { return finishOutOfBand(delivery.step, report, at: now, &effects) }
     transition.update { $0.add(delivery.entries) }
     let isTransitionOver = registry.finishStep()
-    // What a termination has overtaken is not part of its report.
+    // Entries of a delivery that the termination overtook are not part of its report.
     let isOvertaken = registry.termination != nil && !delivery.isOfTermination
     if isTransitionOver || isOvertaken { finishTransition(at: now, &effects) }
   }
 
-  /// A post in a hook, or a health check, of which only problems are news.
+  /// Ends a post in a hook, or a health check, of which only problems are reported.
   mutating func finishOutOfBand(
     _ step: LifecycleStep, _ report: LifecycleReport, at now: MonotonicTime,
     _ effects: inout Effects

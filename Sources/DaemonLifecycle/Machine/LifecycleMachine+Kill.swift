@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-// A kill is not a stop: the service manager starts again what somebody else has ended.
+// Kills, which are no stops: the service manager restarts a daemon that another process has ended.
 extension LifecycleMachine {
-  /// Whether neither the service manager nor the daemon wanted the termination, as far as is known.
+  /// Whether neither the service manager nor the daemon requested the termination, as far as is known.
   var isKilled: Bool {
     guard let rule = policy.killRule, let cause = registry.termination else { return false }
     return rule.isKill(cause) && !stop.isOrdered
   }
 
-  /// A signal from the service manager, even after a kill, makes the end a stop.
+  /// Notes a signal from the service manager which, even after a kill, makes the end a stop.
   mutating func noteOrder(
     _ cause: LifecycleCause, at now: MonotonicTime, _ effects: inout Effects
   ) {
@@ -18,7 +18,7 @@ extension LifecycleMachine {
     endQuestion(at: now, &effects)
   }
 
-  /// What the service manager is doing with the service; `nil`: nothing, or it could not be asked.
+  /// Takes the service manager's job for the service; `nil` when there is none, or it could not be read.
   mutating func unitJobIsKnown(
     _ job: UnitJob?, at now: MonotonicTime, _ effects: inout Effects
   ) {
@@ -26,9 +26,9 @@ extension LifecycleMachine {
     endQuestion(at: now, &effects)
   }
 
-  /// Asks the service manager, once, before the end is taken for a kill: an `ExecStop=` may have sent the signal, and
-  /// for a stop requested since, systemd sends none to a daemon that is stopping already. False: nobody to ask, or no
-  /// time.
+  /// Requests the service manager's job, once, before the end counts as a kill: an `ExecStop=` may have sent the
+  /// signal, and for a stop that was requested since, systemd sends no signal to a daemon that is stopping already.
+  /// Returns false when it can't be read, or no time is left.
   mutating func asksForJob(
     _ report: LifecycleReport, at now: MonotonicTime, _ effects: inout Effects
   ) -> Bool {
@@ -37,7 +37,7 @@ extension LifecycleMachine {
     return true
   }
 
-  /// Ends the daemon, if only the answer was missing, by what is known now.
+  /// Ends the daemon with what is known now, if only the reply was missing.
   mutating func endQuestion(at now: MonotonicTime, _ effects: inout Effects) {
     if case .asking(let report, _, _) = stop.phase { conclude(report, at: now, &effects) }
   }

@@ -20,7 +20,7 @@ extension LifecycleMachine {
 
   // MARK: Signals
 
-  /// A signal that says again what an earlier one has said: it neither ends the drain nor hurries.
+  /// Whether a signal belongs to the same stop as an earlier one: it neither ends the drain nor escalates.
   mutating func isSameStop(
     _ event: LifecycleEvent, at now: MonotonicTime, _ effects: inout Effects
   ) -> Bool {
@@ -34,7 +34,8 @@ extension LifecycleMachine {
 
   // MARK: The drain
 
-  /// Holds a terminating event back, or sees in it a reason to hold back no longer; true when it is dealt with.
+  /// Holds a terminating event back for the drain, or ends the drain because of it. Returns true when the event is
+  /// handled.
   mutating func drains(
     _ event: LifecycleEvent, at now: MonotonicTime, _ effects: inout Effects
   ) -> Bool {
@@ -50,7 +51,7 @@ extension LifecycleMachine {
     guard configuration.stopDelay > .zero, registry.isServing, event.cause.asksForEnd, !isClosed
     else { return false }
     let delay = stop.drain(event, configuration, at: now)
-    // What the configuration itself does not allow was said at the start.
+    // A conflict within the configuration was logged at the start.
     if delay < configuration.stopDelay, StopBudget.drainProblem(configuration) == nil {
       effects.publish(.warning(StopBudget.cut(configuration, delay)))
     }
@@ -59,7 +60,7 @@ extension LifecycleMachine {
     return true
   }
 
-  /// The termination begins.
+  /// Ends the drain: the termination begins.
   mutating func endDrain(at now: MonotonicTime, _ effects: inout Effects) {
     guard let event = stop.endDrain() else { return }
     if registry.receive(event) == .terminate { beginTermination(at: now, &effects) }
@@ -71,7 +72,7 @@ extension LifecycleMachine {
     _ thrown: Failure?, at now: MonotonicTime, _ effects: inout Effects
   ) {
     let wasCancelled = registry.termination != nil
-    // Ending by the cancellation that was asked for is no failure.
+    // Ending by the requested cancellation is no failure.
     let failure = wasCancelled && thrown?.error is CancellationError ? nil : thrown
     body = .ended(failure)
     guard wasCancelled else {
@@ -82,8 +83,8 @@ extension LifecycleMachine {
     if let call = calls.body { ended(call, end, at: now, &effects) }
   }
 
-  /// All have paused, and what they needed of the body they need no longer. The termination waits for it: its entry in
-  /// the report is like a hook's.
+  /// Waits for the body once all observers have paused and no longer depend on it. Its entry in the report is like a
+  /// hook's.
   mutating func awaitBody(
     in id: DeliveryID, at now: MonotonicTime, _ effects: inout Effects
   ) {
@@ -100,7 +101,7 @@ extension LifecycleMachine {
         deadline: min(
           began.advanced(by: configuration.hookDeadline), limit?.cancel ?? .distantFuture),
         grace: limit?.grace ?? configuration.cancellationGrace)
-      // It runs already, and nobody calls it.
+      // It runs already, and is not called.
       _ = calls.begin(
         Call(of: calls[id].constants, in: id, nil, began: began, time: slot, progress: .begun))
     }
@@ -121,14 +122,14 @@ extension LifecycleMachine {
       .launchEnded(
         LifecycleReport(cause: LifecycleCause(.launch), entries: transition?.entries ?? [])))
     limitRunning(at: now)
-    // Never launched, nothing to take down.
+    // A daemon that was never launched has nothing to end.
     if registry.state == .terminated, let cause = registry.termination {
       effects.cancelsBody = body.cancel(at: now)
       conclude(LifecycleReport(cause: cause, entries: []), at: now, &effects)
     }
   }
 
-  /// The service manager has said what it allows; the stop may have begun.
+  /// Takes the time that the service manager allows for a stop, which may have begun.
   mutating func allowStop(
     _ timeout: Duration, at now: MonotonicTime, _ effects: inout Effects
   ) {
@@ -138,11 +139,13 @@ extension LifecycleMachine {
     if stop.budget != nil { limitRunning(at: now) }
   }
 
-  /// The second signal. What saves keeps its reserve; all else is cancelled now, and no more begins.
+  /// Handles the second signal: hooks that save keep their reserve; all others are cancelled, and no more of them
+  /// begin.
   mutating func expedite(at now: MonotonicTime, _ effects: inout Effects) {
     stop.expedite(at: now)
     limitRunning(at: now)
-    // Enough for a hook that obeys. It comes out of the save reserve: the hook's own time is over.
+    // Enough for a hook that reacts to its cancellation. It is taken from the save reserve, since the hook's own time
+    // is over.
     let left = stop.budget.map { now.duration(to: $0.end) } ?? .zero
     let grace = min(configuration.cancellationGrace, max(.zero, left) / 4)
     for id in calls.order where !calls[id].budgetStep.isSave {
@@ -152,7 +155,7 @@ extension LifecycleMachine {
     }
   }
 
-  /// The third signal.
+  /// Handles the third signal: the process ends at once.
   mutating func exitNow(
     _ cause: LifecycleCause, at now: MonotonicTime, _ effects: inout Effects
   ) {
@@ -183,7 +186,7 @@ extension LifecycleMachine {
     }
   }
 
-  /// A post that came too late: its poster gets a report that says so for each who would have received.
+  /// Refuses a post that came too late: its report has an entry for each observer that would have received it.
   private mutating func refuse(
     _ notification: any CustomNotification, _ id: PostID, at now: MonotonicTime,
     _ effects: inout Effects
@@ -203,7 +206,8 @@ extension LifecycleMachine {
 
   // MARK: The exit
 
-  /// WillTerminate has been delivered: whoever waits for the end gets it, unless the service manager is asked first.
+  /// Concludes the termination after WillTerminate: callers that wait receive the exit, unless the service manager's
+  /// job must be read first.
   mutating func conclude(
     _ report: LifecycleReport, code: Int32? = nil, at now: MonotonicTime,
     _ effects: inout Effects
@@ -228,7 +232,7 @@ extension LifecycleMachine {
 }
 
 extension LifecycleCause {
-  /// Somebody asks a daemon that serves to end, rather than something has ended it.
+  /// Whether the event requests the end of a daemon that serves, rather than reporting its end.
   fileprivate var asksForEnd: Bool {
     switch origin {
     case .bodyReturned, .bodyFailed, .launchFailed: false
@@ -238,7 +242,7 @@ extension LifecycleCause {
 }
 
 extension Stop {
-  /// A termination is measured from when it was asked for.
+  /// Returns the span of a transition; that of a termination begins with its request.
   func span(of transition: ActiveTransition, to now: MonotonicTime) -> LifecycleSpan {
     guard transition.kind == .termination, let budget, let start else {
       return LifecycleSpan(event: transition.kind.event, began: transition.began, ended: now)
@@ -247,7 +251,7 @@ extension Stop {
     if budget.began < start.time {
       prelude.append(.init(activity: .drain, began: budget.began, ended: start.time))
     }
-    // Nobody was slow who took less.
+    // Shorter times are not worth a line.
     let wait = start.time.duration(to: transition.began)
     if let overtaken = start.overtaken, wait >= .milliseconds(1) {
       prelude.append(

@@ -8,7 +8,7 @@ extension LifecycleMachine {
   ) {
     var new = ActiveTransition(plan, at: now)
     if plan.kind == .suspend { sleep.suspendBegins(at: now) }
-    // Without somebody to tell, nobody is woken for it.
+    // Without a service manager, no timer is set for it.
     if policy.hasServiceManager {
       new.progressDeadline = now.advanced(by: ActiveTransition.progressInterval)
     }
@@ -32,12 +32,12 @@ extension LifecycleMachine {
     if registry.state == .terminated { conclude(report, at: now, &effects) }
   }
 
-  /// Says how far the transition has come when it is time to.
+  /// Publishes the progress of the transition when it is due.
   mutating func publishProgress(at now: MonotonicTime, _ effects: inout Effects) {
     guard let current = transition, current.progressDeadline <= now else { return }
     transition.update { $0.progressDeadline = now.advanced(by: ActiveTransition.progressInterval) }
     effects.publish(.progress(progress(of: current, at: now)))
-    // Said again, since `systemctl daemon-reload` makes systemd forget what it was asked for.
+    // Sent again, since `systemctl daemon-reload` makes systemd forget the extension.
     if let until = current.askedUntil, until > now {
       effects.publish(.extended(now.duration(to: until)))
     }
@@ -58,7 +58,7 @@ extension LifecycleMachine {
       waitingFor: names, elapsed: transition.began.duration(to: now))
   }
 
-  /// Tells of an event that has changed why the daemon is in the background, while it stays there.
+  /// Publishes a change of the reasons for the background while the daemon stays there.
   mutating func publishReasons(_ cause: LifecycleCause, _ effects: inout Effects) {
     guard registry.state == .background, registry.termination == nil,
       !registry.backgroundReasons.isEmpty
@@ -66,8 +66,8 @@ extension LifecycleMachine {
     effects.publish(.reasonsChanged(cause, snapshot))
   }
 
-  /// Once what a sleep asked for has been done; at once where there is nothing to do. A termination that overtakes it
-  /// saves in its place, so the machine waits for its end.
+  /// Publishes that the machine may sleep once the deliveries for it have ended. A termination that overtakes them
+  /// saves in their place, so the machine waits for its end.
   mutating func publishReadyToSleep(_ effects: inout Effects) {
     guard sleep.isAwaited, stop.exit != nil || registry.isSleepSettled, sleep.takeAwaited() else {
       return

@@ -1,26 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// What happens to a daemon, as a value: inputs go in, effects come out, and `deadline` says when the clock has
-/// something to do. No lock, clock, thread, task or reference to an observer in here: subject, mock and simulation
-/// drive the same machine.
+/// The state machine of a daemon, as a value: inputs go in, effects come out, and `deadline` is the time of the clock's
+/// next action. It has no lock, clock, thread, task or reference to an observer: subject, mock and simulation drive the
+/// same machine.
 ///
-/// The registry says which step is next and who receives it; this says what happens to the step: calls, their
-/// deadlines, reports, the stop. Each thing it is made of keeps its own rules; what needs several of them is here:
-/// `+Delivery` from a step to its report, `+Stop` from the request to end to the exit.
+/// The registry decides which step is next and who receives it. The machine carries the step out: calls, their
+/// deadlines, reports, the stop. Each of its parts keeps its own rules; what needs several of them is here: `+Delivery`
+/// from a step to its report, `+Stop` from the request to the exit.
 ///
-/// Noncopyable: a copy by accident would cost more than a delivery.
+/// It is noncopyable, since an accidental copy would cost more than a delivery.
 struct LifecycleMachine: ~Copyable, Sendable {
-  /// What never changes.
+  /// The settings, which never change.
   struct Policy: Sendable {
     let configuration: LifecycleConfiguration
-    /// `hookDeadline`, worked out once.
+    /// `hookDeadline` in nanoseconds, computed once.
     let hookNanoseconds: Int64
-    /// A service manager receives progress and extended deadlines, and allows for them.
+    /// Whether a service manager receives progress and extended deadlines.
     let hasServiceManager: Bool
-    /// How long it waits for a ping; `nil`: it does not.
+    /// How long the service manager waits for a ping; `nil` without a watchdog.
     let watchdogPeriod: Duration?
-    /// What is a kill rather than a stop; `nil`: nothing is.
+    /// The rule for kills; `nil` when nothing counts as one.
     let killRule: KillRule?
 
     init(
@@ -45,9 +45,9 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var health: Health
   var body = Body.none
   private(set) var status = DaemonStatus()
-  /// Observers that have gone away, and that no report has named yet.
+  /// The observers that were deallocated, and that no report has named yet.
   var departures = Departures()
-  /// The subject is gone: nothing more is delivered.
+  /// Whether the subject was deallocated: nothing more is delivered.
   private(set) var isClosed = false
 
   init(_ policy: Policy, state: LifecycleState = .launching) {
@@ -66,43 +66,43 @@ struct LifecycleMachine: ~Copyable, Sendable {
     indirect case post(any CustomNotification, PostID, inside: CallID?)
     case add(Subscriber)
     case remove([ObserverID])
-    /// These have gone away without being removed.
+    /// These observers were deallocated without being removed.
     case gone([ObserverID])
     case hold, release
     case ended(CallID, CallEnd)
     case extend(CallID, by: Duration)
-    /// The deadline has come. Where the calls are that are overdue, as far as that can be seen.
+    /// The deadline was reached; the progress of overdue calls, as far as it is known.
     case clock([CallID: LifecycleReport.Outcome.Progress])
     case bodyBegan
     case bodyEnded(Failure?)
     /// `run` waits for the end.
     case runWaits
     case stopTimeout(Duration)
-    /// What the service manager is doing with the service; `nil`: nothing, or it could not be asked.
+    /// The service manager's job for the service; `nil` when there is none, or it could not be read.
     case unitJob(UnitJob?)
     /// How long logind waits for a delay lock.
     case sleepDelay(Duration)
     case watchdogTick(stall: Duration, asksMainActor: Bool)
     case checkHealth(LifecycleCause, asksMainActor: Bool)
-    /// Swift's executors have been asked.
+    /// Swift's executors are being checked.
     case healthAsked(round: UInt64)
     case healthAnswer(Health.Answer, round: UInt64)
-    /// What the daemon says of itself.
+    /// The daemon's own status text.
     case status(String?)
-    /// Something for operators, from beside the machine.
+    /// A warning from outside of the machine.
     case warning(String)
-    /// A part that had failed has been well for a while.
+    /// A part that had failed has run without a failure for a while.
     case recovered
-    /// READY was sent by others: a mock of a daemon at work.
+    /// READY was sent otherwise: for a mock of a launched daemon.
     case armed
     case close
   }
 
-  /// How a call has ended.
+  /// The end of a call.
   enum CallEnd: Sendable {
     case completed
     case failed(any Error, text: String)
-    /// The observer is gone, and nothing was called.
+    /// The observer no longer exists, and nothing was called.
     case gone
   }
 
@@ -149,7 +149,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     }
   }
 
-  /// Takes one fact in.
+  /// Takes one event in.
   mutating func receive(
     _ event: LifecycleEvent, post: PostID? = nil, at now: MonotonicTime, _ effects: inout Effects
   ) {
@@ -174,25 +174,25 @@ struct LifecycleMachine: ~Copyable, Sendable {
     if registry.reasonChanges != reasons { publishReasons(event.cause, &effects) }
   }
 
-  // MARK: What can't wait for effects
+  // MARK: Actions before the effects
 
-  /// The hook that is about to run asks whether it may; false once it was abandoned or withdrawn.
+  /// Moves a call forward. Returns whether its hook may run; false once it was abandoned or withdrawn.
   mutating func move(_ call: CallID, to progress: Call.Progress) -> Bool {
     calls.move(call, to: progress)
   }
 
   // MARK: Time
 
-  /// When `.clock` has something to do; the distant future: nothing.
+  /// The time of the next `.clock` input; the distant future when there is none.
   ///
-  /// Inlined, or the compiler copies the machine, which is 1.3 kB, for whoever asks.
+  /// Inlined, since otherwise the compiler copies the machine, which is 1.3 kB, for the caller.
   @inline(__always) var deadline: MonotonicTime {
     var deadline = min(calls.deadline, stop.deadline)
     if let transition { deadline = min(deadline, transition.progressDeadline) }
     return min(deadline, min(health.deadline, status.deadline))
   }
 
-  /// Which calls the clock would abandon: whoever can looks where they are.
+  /// Returns the calls that the clock would abandon, whose progress the shell determines.
   func due(at now: MonotonicTime) -> [CallID] { calls.overdue(at: now) }
 
   private mutating func timePassed(
@@ -212,11 +212,11 @@ struct LifecycleMachine: ~Copyable, Sendable {
     if let text = status.take(at: now) { effects.publish(.statusNote(.daemon, text)) }
   }
 
-  // MARK: Where it is
+  // MARK: Position
 
-  /// In the foreground, and to stay there.
+  /// Whether the daemon is in the foreground and not about to leave it.
   var isReady: Bool { registry.isServing && !stop.isDraining && !isClosed }
-  /// After `handle`: whatever could begin has begun.
+  /// Whether nothing is under way; valid after `handle`, when everything that could begin has begun.
   var isIdle: Bool { calls.deliveries.isEmpty && !health.isChecking }
   var isTerminating: Bool { registry.termination != nil }
 
@@ -238,7 +238,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     warnUnlessFits(subscriber, &effects)
   }
 
-  /// A hook that may take longer than a stop is cut off there: said when that is known, and not when it happens.
+  /// Warns of a deadline that a stop would cut off, when that is known rather than when it happens.
   func warnUnlessFits(_ subscriber: Subscriber, _ effects: inout Effects) {
     guard let deadline = subscriber.deadline, !isTerminating else { return }
     let free = StopBudget.timeBeforeSave(configuration, allowed: stop.allowed)
@@ -273,11 +273,11 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   // MARK: Health
 
-  /// It is time for a ping: begin a check, which ends in one if all is well.
+  /// Begins a check, which ends in a ping if all is well.
   private mutating func watchdogTick(
     _ stall: Duration, _ asksMainActor: Bool, at now: MonotonicTime, _ effects: inout Effects
   ) {
-    // The stop has a time limit of its own, and being killed for a blocked pool would cost the save.
+    // The stop has its own time limit, and being killed for a blocked pool would prevent the save.
     if isTerminating || stop.isDraining { return effects.publish(.healthy) }
     guard health.isArmed, health.period != nil else { return }
     if stall > .zero, health.forgive(stall, at: now) { effects.publish(.healthy) }
@@ -291,7 +291,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
       LifecycleCause(.watchdog), asksMainActor, asksExecutors: asksExecutors, at: now, &effects)
   }
 
-  /// Asks the observers beside the transition under way, and has the shell ask Swift's executors.
+  /// Checks the observers, beside the transition under way, and has the shell check Swift's executors.
   private mutating func checkHealth(
     _ cause: LifecycleCause, _ asksMainActor: Bool, asksExecutors: Bool = true,
     at now: MonotonicTime, _ effects: inout Effects

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Where the daemon is.
+/// The daemon's state and its reasons for being in the background.
 struct LifecycleSnapshot: Sendable, Equatable {
   let state: LifecycleState
-  /// By name.
+  /// The reasons, sorted by name.
   let reasons: [BackgroundReason]
 }
 
-/// How far a transition has come.
+/// The progress of a transition.
 struct LifecycleProgress: Sendable {
   let transition: LifecycleTransition
   let done: Int
@@ -15,7 +15,7 @@ struct LifecycleProgress: Sendable {
   let waitingFor: [ObserverName]
   let elapsed: Duration
 
-  /// `stopping: 3 of 5 done, waiting for Database, 2.1 s`
+  /// The progress in words: `stopping: 3 of 5 done, waiting for Database, 2.1 s`.
   var description: String {
     var names = waitingFor.prefix(3).map(\.description).joined(separator: ", ")
     if waitingFor.count > 3 { names += " and \(waitingFor.count - 3) more" }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Receives each fact of the lifecycle, for systemd, the journal or a probe.
+/// An output that receives each fact of the lifecycle, for systemd, the journal or a probe.
 ///
-/// Called in the order of the facts, by one thread at a time, under no lock of the core's, and possibly on
-/// the listening thread: it must not wait, and runs no code of the user's.
+/// It is called in the order of the facts, by one thread at a time, without a lock of the core, and possibly on the
+/// listening thread: it must not block, and must not run user code.
 protocol LifecycleSink: AnyObject, Sendable {
-  /// It is a service manager: it wants to know of progress, and allows for more time where that is asked for.
+  /// Whether it is a service manager, which receives progress and extends time-outs.
   var isServiceManager: Bool { get }
   func receive(_ fact: LifecycleFact)
 }

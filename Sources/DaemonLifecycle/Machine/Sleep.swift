@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// What logind waits for when the machine is about to sleep.
+/// The state of a sleep of the machine, for which logind waits.
 struct Sleep: Sendable {
-  /// A sleep was announced, and nobody has been notified yet that the machine may sleep.
+  /// Whether a sleep was announced, and logind has not been told yet that the machine may sleep.
   private(set) var isAwaited = false
-  /// When logind stops waiting for a suspend that has been announced. Used once: the next may be one that nobody
-  /// delays.
+  /// The time at which logind stops waiting for an announced suspend. Used once, since the next suspend may not be
+  /// delayed.
   private(set) var end: MonotonicTime?
   /// Set while a suspend is delivered that logind waits for.
   private(set) var budget: StopBudget?
-  /// Observers for whom a budget left no time: busy in the registry until that budget no longer counts. Empty once the
-  /// termination has begun.
+  /// The observers for which a budget left no time: busy in the registry until that budget no longer applies. Empty
+  /// once the termination has begun.
   private(set) var postponed: Set<ObserverID> = []
 
   mutating func announce() { isAwaited = true }
   mutating func delay(until end: MonotonicTime) { self.end = end }
-  /// The machine is awake again, or never slept: the next suspend may be one that nobody delays.
+  /// Forgets the delay when the machine is awake again, or did not sleep: the next suspend may not be delayed.
   mutating func forgetDelay() { end = nil }
 
-  /// Half of the time is for the save.
+  /// Begins a suspend; half of its time is for the save.
   mutating func suspendBegins(at now: MonotonicTime) {
     guard let end = end.take(), end > now else { return }
     budget = StopBudget(until: end, reserve: now.duration(to: end) / 2)
@@ -27,13 +27,13 @@ struct Sleep: Sendable {
 
   mutating func suspendEnded() { budget = nil }
 
-  /// True once for each announced sleep.
+  /// Returns true once for each announced sleep.
   mutating func takeAwaited() -> Bool {
     defer { isAwaited = false }
     return isAwaited
   }
 
-  /// False when the observer was postponed before.
+  /// Postpones an observer. Returns false when it was postponed before.
   mutating func postpone(_ observer: ObserverID) -> Bool { postponed.insert(observer).inserted }
   mutating func forget(_ observer: ObserverID) { postponed.remove(observer) }
 

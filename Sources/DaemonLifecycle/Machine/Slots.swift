@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Elements with handles that go stale: the handle of a removed element names nothing, although its place is used
+/// A collection of elements with handles. The handle of a removed element becomes invalid, although its place is used
 /// again.
 struct Slots<Element: Sendable>: Sendable {
   struct Handle: Hashable, Sendable {
@@ -9,18 +9,18 @@ struct Slots<Element: Sendable>: Sendable {
 
   private struct Item: Sendable {
     var element: Element
-    /// The place that owns it.
+    /// The place that refers to the item.
     let place: Int
   }
 
   private struct Place: Sendable {
-    /// Where its item is; for a free place the next free one, or -1.
+    /// The index of the item; for a free place the next free one, or -1.
     var position: Int
-    /// Grows with each removal, so the handle of a removed element never fits.
+    /// A number that grows with each removal, so that the handle of a removed element never matches.
     var generation: UInt32 = 0
   }
 
-  /// Without gaps, in no order, so that none is ever copied for being optional.
+  /// The items, without gaps and in no order, so that none is copied for being optional.
   private var items: [Item] = []
   private var places: [Place] = []
   private var firstFree = -1
@@ -40,7 +40,7 @@ struct Slots<Element: Sendable>: Sendable {
     return Handle(index: index, generation: places[index].generation)
   }
 
-  /// The last item takes the position of the one that is removed.
+  /// Removes an element; the last item takes its position.
   @discardableResult mutating func remove(_ handle: Handle) -> Element? {
     guard contains(handle) else { return nil }
     let (position, last) = (places[handle.index].position, items.count - 1)
@@ -58,7 +58,7 @@ struct Slots<Element: Sendable>: Sendable {
     handle.index < places.count && places[handle.index].generation == handle.generation
   }
 
-  /// The element, if the handle still names one.
+  /// Returns the element, if the handle is still valid.
   func find(_ handle: Handle) -> Element? { contains(handle) ? self[handle] : nil }
 
   /// The element of a handle that is known to be current, changed in place.

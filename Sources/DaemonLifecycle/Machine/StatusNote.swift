@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a note for the operator is about: each kind has at most one at a time.
+/// The subject of a note for the operator. There is at most one note of each kind at a time.
 enum StatusNote: Int, Sendable, Comparable {
-  /// What the daemon says of itself.
+  /// The daemon's own status text.
   case daemon
-  /// The verdict on the last reload.
+  /// The result of the last reload.
   case reload
   /// Hooks that did not complete.
   case problem
-  /// Why the watchdog is not pinged.
+  /// The reason why the watchdog is not pinged.
   case health
   /// Suspending without a delay lock.
   case delayLock

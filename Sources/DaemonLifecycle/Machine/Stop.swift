@@ -1,48 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// The end of the daemon: asked for, drained, delivered, and then the process's.
+/// The stop of the daemon: its request, the drain, the termination, and the end of the process.
 struct Stop: Sendable {
-  /// Only moves forward.
+  /// The phase of the stop. It only moves forward.
   enum Phase: Sendable {
-    /// Nobody has asked for the end.
+    /// No stop was requested.
     case serving
-    /// It was asked for, and the daemon serves on until then. The registry knows nothing of the event yet.
+    /// A stop was requested, and the daemon goes on serving until this time. The registry has not received the event
+    /// yet.
     case draining(LifecycleEvent, until: MonotonicTime)
-    /// The termination has begun. So it has in the registry.
+    /// The termination has begun, also in the registry.
     case stopping(Start)
-    /// WillTerminate has been delivered, and the end looks like a kill: the service manager is asked, until then.
+    /// WillTerminate has been delivered, and the end seems to be a kill: the service manager's reply is awaited until
+    /// this time.
     indirect case asking(LifecycleReport, Start, until: MonotonicTime)
     /// WillTerminate has been delivered.
     indirect case ended(LifecycleExit, Start)
   }
 
-  /// How a termination began: at that time, after the drain if there was one.
+  /// The beginning of a termination, after the drain if there was one.
   struct Start: Sendable {
     let time: MonotonicTime
-    /// The transition that was under way: what of it had begun had to end first.
+    /// The transition that was under way: the part of it that had begun had to end first.
     let overtaken: LifecycleTransition?
   }
 
   private(set) var phase = Phase.serving
-  /// From the drain on.
+  /// The budget, from the drain on.
   private(set) var budget: StopBudget?
-  /// Signals that ask for the end, and which of them count.
+  /// The rule for which terminating signals count.
   var escalation = Escalation()
-  /// What the service manager allows, once it has said so.
+  /// The time that the service manager allows, once it is known.
   private(set) var allowed: Duration?
-  /// The service manager has sent a signal to end the daemon, the first one or a later one.
+  /// Whether the service manager has sent a terminating signal, the first or a later one.
   private var hasBeenOrdered = false
-  /// What the service manager was doing with the service when it was last asked; `nil`: nothing, or it was not asked.
+  /// The service manager's job for the service, as last read; `nil` when there was none, or it was not read.
   var job: UnitJob?
-  /// The launch's report, once it has ended the daemon.
+  /// The launch's report, once a failed launch has ended the daemon.
   var failedLaunch: LifecycleReport?
   /// The report of a pause that the termination has overtaken, once that has cut off what it waited for.
   private(set) var overtakenPause: LifecycleReport?
   /// `run` waits for the end, so the exit grace applies to what comes after it.
   private(set) var isAwaited = false
-  /// When the process is ended because it has not ended by itself.
-  /// The distant future unless it has ended.
+  /// The time at which the process is ended if it has not exited; the distant future before the end.
   private(set) var exitDeadline = MonotonicTime.distantFuture
 
   var exit: LifecycleExit? { if case .ended(let exit, _) = phase { exit } else { nil } }
@@ -55,11 +56,10 @@ struct Stop: Sendable {
     }
   }
 
-  /// The service manager wants the end.
+  /// Whether the service manager requested the stop.
   var isOrdered: Bool { hasBeenOrdered || job?.stopsUnit == true }
 
-  /// When the clock has something to do. All but serving has a budget: nearly always there is none, and nothing of the
-  /// phase to be copied.
+  /// The time of the clock's next action. Without a budget the phase is `serving`, and need not be copied.
   var deadline: MonotonicTime {
     guard budget != nil else { return exitDeadline }
     switch phase {
@@ -82,7 +82,7 @@ struct Stop: Sendable {
     return delay
   }
 
-  /// The event that was held back.
+  /// Ends the drain, and returns the event that was held back.
   mutating func endDrain() -> LifecycleEvent? {
     guard case .draining(let event, _) = phase else { return nil }
     phase = .serving
@@ -99,7 +99,7 @@ struct Stop: Sendable {
     phase = .stopping(Start(time: now, overtaken: transition))
   }
 
-  /// The service manager has said what it allows; the stop may have begun.
+  /// Takes the time that the service manager allows; the stop may have begun.
   mutating func allow(_ timeout: Duration, _ configuration: LifecycleConfiguration) {
     allowed = timeout
     budget.update { $0.limit(configuration, allowed: timeout) }
@@ -115,7 +115,7 @@ struct Stop: Sendable {
 
   mutating func expedite(at now: MonotonicTime) { budget.update { $0.expedite(at: now) } }
 
-  /// The service manager allows for more time. Not after a second signal.
+  /// Extends the budget, which the service manager allows. Returns false after a second signal.
   mutating func extend(by extra: Duration, at now: MonotonicTime) -> Bool {
     guard let budget, !budget.isHurried else { return false }
     self.budget.update { $0.extend(by: extra, at: now) }
@@ -126,7 +126,7 @@ struct Stop: Sendable {
 
   mutating func order() { hasBeenOrdered = true }
 
-  /// Holds the exit back, once, for the service manager's answer; false when there is no time for one.
+  /// Delays the exit, once, for the service manager's reply. Returns false when no time is left for that.
   mutating func ask(_ report: LifecycleReport, at now: MonotonicTime) -> Bool {
     guard case .stopping(let start) = phase, let budget else { return false }
     let end = min(now.advanced(by: KillRule.patience), budget.end)
@@ -135,7 +135,7 @@ struct Stop: Sendable {
     return true
   }
 
-  /// A pause has ended: kept if the termination has cut off what it waited for.
+  /// Keeps the report of a pause if the termination has cut it off.
   mutating func noteOvertakenPause(_ report: LifecycleReport) {
     guard let start else { return }
     let wasCut = report.entries.contains { $0.outcome.severity > 1 && $0.ended >= start.time }
@@ -144,7 +144,7 @@ struct Stop: Sendable {
 
   // MARK: The exit
 
-  /// False when it has ended before.
+  /// Ends the stop. Returns false when it has ended before.
   mutating func end(_ exit: LifecycleExit) -> Bool {
     guard self.exit == nil, let start else { return false }
     phase = .ended(exit, start)
@@ -153,18 +153,18 @@ struct Stop: Sendable {
 
   mutating func runWaits() { isAwaited = true }
 
-  /// Somebody waits for the end, which has come: the process has the exit grace to end by itself.
+  /// Begins the exit grace after the end, if a caller waits for it: the process should exit within it.
   mutating func expectExit(_ configuration: LifecycleConfiguration, at now: MonotonicTime) {
     guard isAwaited, exit != nil, let grace = grace(configuration) else { return }
     exitDeadline = now.advanced(by: grace)
   }
 
-  /// A short stop has a short grace.
+  /// Returns the exit grace, which is shorter for a short stop.
   func grace(_ configuration: LifecycleConfiguration) -> Duration? {
     configuration.exitGrace.map { budget?.exitGrace ?? $0 }
   }
 
-  /// The process should have ended by now; true once.
+  /// Returns true, once, when the process should have exited by now.
   mutating func isOverdue(at now: MonotonicTime) -> Bool {
     guard exitDeadline <= now else { return false }
     exitDeadline = .distantFuture

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// The time that a termination has, and how it is shared out.
+/// The time of a termination, and how it is divided.
 struct StopBudget {
-  /// When the last hook must be over.
+  /// The time at which the last hook must have ended.
   private(set) var end: MonotonicTime
-  /// Kept for ShouldSaveState; what else there is must end before.
+  /// The time reserved for ShouldSaveState; everything else must end before.
   private var reserve: Duration
-  /// Kept for the process's own end after the last hook: at most half, so that a short stop leaves the hooks
+  /// The time reserved for the process's exit after the last hook: at most half, so that a short stop leaves the hooks
   /// some time.
   private(set) var exitGrace: Duration
   /// When the stop began.
   let began: MonotonicTime
 
-  /// The second signal came: no more time can be had.
+  /// Whether a second signal arrived: the time can't be extended any more.
   private(set) var isHurried = false
-  /// A hook has got more time.
+  /// Whether a hook's deadline was extended.
   private var isExtended = false
 
-  /// - Parameter allowed: what the service manager allows for the stop, if it has said so.
+  /// - Parameter allowed: The time that the service manager allows for the stop, if it is known.
   init(_ configuration: LifecycleConfiguration, allowed: Duration?, from now: MonotonicTime) {
     let whole = Self.whole(configuration.stopTimeout, allowed: allowed)
     exitGrace = min(configuration.exitGrace ?? .zero, whole / 2)
@@ -35,21 +35,21 @@ struct StopBudget {
     began = end
   }
 
-  /// Something must be left of what the service manager allows: its clock started before ours.
+  /// Returns the whole time, with a margin to what the service manager allows, since its clock started earlier.
   private static func whole(_ configured: Duration?, allowed: Duration?) -> Duration {
     guard let allowed else { return configured ?? .seconds(90) }
     let safe = allowed - min(.seconds(1), allowed / 10)
     return min(configured ?? safe, safe)
   }
 
-  /// The second signal: what is left is the save reserve.
+  /// Handles the second signal: only the save reserve is left.
   mutating func expedite(at now: MonotonicTime) {
     end = min(end, now.advanced(by: reserve))
     isHurried = true
   }
 
-  /// What the service manager allows was not known when the stop began. Never more time than there was, and
-  /// none is taken from whoever has got more since: the service manager was notified of that.
+  /// Takes the time that the service manager allows, which was not known when the stop began. It never adds time, and
+  /// does not shorten an extension, of which the service manager was notified.
   mutating func limit(_ configuration: LifecycleConfiguration, allowed: Duration) {
     let known = StopBudget(configuration, allowed: allowed, from: began)
     guard !isExtended, known.end < end else { return }
@@ -58,22 +58,22 @@ struct StopBudget {
     exitGrace = known.exitGrace
   }
 
-  /// When a daemon that goes on serving for a while must stop that: before the save reserve, and so that a
-  /// hook has its time after it, or half of what there is if that is less.
+  /// Returns the time at which a drain must end: before the save reserve, with the time of one hook left, or half of
+  /// the rest if that is less.
   func drainEnd(_ configuration: LifecycleConfiguration) -> MonotonicTime {
     let free = max(.zero, began.duration(to: end(of: .kind(.didEnterBackground))))
     let hook = max(.zero, configuration.hookDeadline + configuration.cancellationGrace)
     return began.advanced(by: min(configuration.stopDelay, free - min(hook, free / 2)))
   }
 
-  /// Where nothing was left any more, the time counts from now, and the reserve is there again.
+  /// Extends the budget. If nothing was left, the time counts from now, and the reserve is restored.
   mutating func extend(by extra: Duration, at now: MonotonicTime) {
     if end <= now { end = now.advanced(by: reserve) }
     end = end.advanced(by: max(.zero, extra))
     isExtended = true
   }
 
-  /// When a step must be over. What comes after the save may use what that has left.
+  /// Returns the time at which a step must be over. Steps after the save may use its remaining time.
   func end(of step: LifecycleStep) -> MonotonicTime {
     switch step.kind {
     case .shouldSaveState, .willTerminate, .willSuspend: end
@@ -81,8 +81,8 @@ struct StopBudget {
     }
   }
 
-  /// How long the next of `count` groups may take: the step's time fairly shared, so that one stuck saver
-  /// does not take the others' chance. Zero: out of time.
+  /// Returns how long the next of `count` groups may take: an equal share of the step's time, so that one hook that
+  /// hangs in a save does not take the others' time. Zero when no time is left.
   func share(of step: LifecycleStep, among count: Int, at now: MonotonicTime) -> Duration {
     let left = max(.zero, now.duration(to: end(of: step)))
     return step.isSave ? left / max(count, 1) : left
@@ -90,7 +90,7 @@ struct StopBudget {
 }
 
 extension StopBudget {
-  /// What a stop leaves for everything that comes before its save.
+  /// Returns the time of a stop before its save.
   static func timeBeforeSave(_ configuration: LifecycleConfiguration, allowed: Duration?)
     -> Duration
   {
@@ -99,7 +99,7 @@ extension StopBudget {
     return max(.zero, zero.duration(to: budget.end(of: .kind(.didEnterBackground))))
   }
 
-  /// What is wrong with the configured delay, if that can be seen without knowing what systemd allows.
+  /// Returns a warning about the configured delay, if it is too long whatever systemd allows.
   static func drainProblem(_ configuration: LifecycleConfiguration) -> String? {
     guard configuration.stopDelay >= .zero else {
       return "stopDelay is negative (\(configuration.stopDelay)): the daemon does not drain."

@@ -4,11 +4,11 @@ final class Subscriber: Sendable {
   let id: ObserverID
   let phase: LifecyclePhase
   let name: ObserverName
-  /// What each of its hooks is for, by its place; `nil`: for all notifications. It has at most one for each.
+  /// The notification of each hook, by index; `nil` for all notifications. There is at most one hook for each.
   private let receives: [ObjectIdentifier?]
-  /// Finds the hooks that are not known beforehand.
+  /// The hooks that are not known in advance.
   private let late: LateHooks?
-  /// How long each of its hooks may take, where that is not as for all.
+  /// How long each of its hooks may take; `nil` for the default.
   let deadline: Duration?
 
   init(
@@ -23,19 +23,19 @@ final class Subscriber: Sendable {
     self.late = late
   }
 
-  /// The place of the hook for notifications of `type`, which are of this kind; `nil`: they are a user's own.
+  /// Returns the index of the hook for notifications of a type; `kind` is `nil` for custom ones.
   func hook(for type: ObjectIdentifier, _ kind: NotificationKind?) -> Int? {
     for index in receives.indices where receives[index] == type { return index }
     return kind.flatMap { late?.place(of: $0) }
   }
 
-  /// The place of the hook for all notifications.
+  /// The index of the hook for all notifications.
   var wildcard: Int? {
     for index in receives.indices where receives[index] == nil { return index }
     return late?.place(of: nil)
   }
 
-  /// How many calls a step makes.
+  /// Returns the number of calls for a step.
   func hookCount(for step: LifecycleStep) -> Int {
     guard let type = step.type.map({ ObjectIdentifier($0) }) else { return 0 }
     let own = hook(for: type, step.kind) == nil ? 0 : 1

@@ -3,15 +3,15 @@ import Synchronization
 
 /// One period in the foreground, which a draining body uses to learn when it has to finish.
 ///
-/// The round is *ending* once a pause, a suspend or a stop has begun. That cancels nothing by itself:
+/// The round is *ending* once a pause, a suspend or a stop has begun. Being marked as ending cancels nothing:
 ///
 /// ```swift
 /// try await lifecycle.foreground(draining: .seconds(20)) { round in
 ///   try await withThrowingDiscardingTaskGroup { connections in
-///     for try await client in clients.untilEnding(of: round) {  // takes nobody new
+///     for try await client in clients.untilEnding(of: round) {  // accepts no new clients
 ///       connections.addTask { await serve(client, round) }
 ///     }
-///   }  // waits for who is being served
+///   }  // waits for running requests
 /// }
 /// ```
 ///
@@ -137,6 +137,7 @@ where Base.Element: Sendable {
   let base: Base
   let round: ForegroundRound
 
+  /// Makes an iterator over the elements until the round is ending.
   public func makeAsyncIterator() -> Iterator {
     Iterator(source: Source(base.makeAsyncIterator()), round: round)
   }

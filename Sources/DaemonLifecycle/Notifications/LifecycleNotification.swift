@@ -103,6 +103,7 @@ public struct DidReceivePressure: _PackageNotification {
     /// Tasks wait for disks.
     case io
 
+    /// The resource's name: `memory`, `cpu` or `io`.
     public var description: String { rawValue }
   }
 
@@ -111,6 +112,10 @@ public struct DidReceivePressure: _PackageNotification {
   /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
+  ///
+  /// - Parameters:
+  ///   - resource: The resource that is short.
+  ///   - context: The cause, the time and the hook's deadline. Default: one outside of any delivery.
   public init(resource: Resource, context: LifecycleContext = LifecycleContext()) {
     self.resource = resource
     self.context = context

@@ -34,10 +34,12 @@ public struct LifecyclePhase: Sendable, Hashable {
     self.deadline = deadline
   }
 
+  /// Whether two phases have the same order and concurrency.
   public static func == (a: Self, b: Self) -> Bool {
     (a.order, a.isConcurrent) == (b.order, b.isConcurrent)
   }
 
+  /// Hashes the order and the concurrency.
   public func hash(into hasher: inout Hasher) {
     hasher.combine(order)
     hasher.combine(isConcurrent)

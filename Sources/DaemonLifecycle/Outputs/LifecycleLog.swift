@@ -3,21 +3,20 @@ import CLinux
 import DaemonSystemd
 import Synchronization
 
-/// Writes down what happens: every transition and problem in the journal, with fields, where standard error
-/// is the journal's; elsewhere a line on standard error for each problem. A termination ends with its timeline, in
-/// both.
+/// The log: every transition and problem as a journal entry with fields, if standard error goes to the journal;
+/// otherwise a line on standard error for each problem. A termination ends with its timeline in both.
 ///
 /// ```sh
 /// journalctl -u mydaemon LIFECYCLE_EVENT=background
 /// ```
 final class LifecycleLog: LifecycleSink {
-  /// `nil` where standard error is not the journal's, or the journal is not wanted.
+  /// The journal; `nil` when standard error does not go to the journal, or the journal is disabled.
   private let journal: Journal?
   /// Standard error is the journal's all the same: lines there can have a priority.
   private let isJournal: Bool
   private let logsProblems: Bool
   private let timelineLogging: TimelineLogging
-  /// Observers that have gone away since the last transition.
+  /// The observers that were deallocated since the last transition.
   private let departures = Mutex(Departures())
 
   init(_ configuration: LifecycleConfiguration) {
@@ -37,7 +36,7 @@ final class LifecycleLog: LifecycleSink {
   }
 
   private static func journal(_ environment: ServiceEnvironment) -> Journal? {
-    // A malformed variable is complained of with all others.
+    // A malformed variable is reported with all others.
     guard let journal = try? Journal(environment, linesElsewhere: false) else { return nil }
     return journal.destination == .nothing ? nil : journal
   }
@@ -74,14 +73,14 @@ final class LifecycleLog: LifecycleSink {
 
   func warn(_ text: String) { write(text, .warning) }
 
-  /// Logs a sentence that explains what is seen.
+  /// Logs an explanation.
   func remark(_ text: String) { write(text, .info) }
 
   private func write(_ text: String, _ priority: JournalPriority) {
     write(JournalEntry(line: text, priority, messageID: LifecycleMessageID.statusNote))
   }
 
-  /// In the journal, or as a line.
+  /// Writes an entry to the journal, or as a line.
   private func write(_ entry: JournalEntry) {
     if let journal {
       journal.write(entry)
@@ -92,8 +91,8 @@ final class LifecycleLog: LifecycleSink {
 
   // MARK: Entries
 
-  /// A line for each; one for all that have gone away. That is usual where observers come and go, so what posts and
-  /// late observers find waits for the next transition.
+  /// Writes a line for each problem, and one for all deallocated observers. Those are usual where observers have short
+  /// lives, so those that posts and late observers reveal are logged with the next transition.
   private func write(_ problems: [LifecycleReport.Entry], of transition: LifecycleTransition) {
     var new = Departures()
     for problem in problems {
@@ -138,7 +137,7 @@ final class LifecycleLog: LifecycleSink {
           + fields(elapsed, problems: failures.count) + failures.flatMap(fields)))
   }
 
-  /// What a program posts, and what late observers are told, is no transition of the daemon's.
+  /// Writes a transition. A post, or a notification of late observers, is none.
   private func write(
     _ transition: LifecycleTransition, _ report: LifecycleReport, _ elapsed: Duration,
     _ snapshot: LifecycleSnapshot
@@ -189,7 +188,7 @@ final class LifecycleLog: LifecycleSink {
       fields(.background, cause) + fields(snapshot))
   }
 
-  /// It did not happen, so it is not found by the transition's MESSAGE_ID.
+  /// Notes a transition that was overtaken. It has no MESSAGE_ID of the transition, since that did not take place.
   private func noteOvertaken(
     _ transition: LifecycleTransition, _ cause: LifecycleCause, _ elapsed: Duration
   ) {
@@ -199,7 +198,7 @@ final class LifecycleLog: LifecycleSink {
       fields(transition, cause) + [JournalField(known: "LIFECYCLE_OUTCOME", "overtaken")])
   }
 
-  /// An entry in the journal, and nothing elsewhere: there its text would cost as much as a delivery, for nobody.
+  /// Writes an entry to the journal, and nothing elsewhere, where rendering its text would cost as much as a delivery.
   private func note(
     _ line: @autoclosure () -> String, _ priority: JournalPriority, _ id: MessageID?,
     _ fields: @autoclosure () -> [JournalField]
@@ -209,7 +208,7 @@ final class LifecycleLog: LifecycleSink {
 
   // MARK: Fields
 
-  /// What to compare over many stops.
+  /// The fields with which stops can be compared.
   private func fields(_ timeline: LifecycleTimeline) -> [JournalField] {
     var fields: [JournalField] = []
     if let budget = timeline.budget {
@@ -258,7 +257,7 @@ final class LifecycleLog: LifecycleSink {
     return fields
   }
 
-  /// What is only claimed has other names, so that no filter takes it for the sender.
+  /// The fields of a sender. Claimed values have other names, so that no filter confuses them with the sender.
   private func fields(_ sender: LifecycleCause.Sender) -> [JournalField] {
     switch sender {
     case .kernel: fields(.process(pid: 0, uid: 0))

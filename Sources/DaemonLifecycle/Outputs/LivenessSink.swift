@@ -5,7 +5,7 @@ import Synchronization
 final class LivenessSink: LifecycleSink {
   private let path: String
   private let warn: @Sendable (String) -> Void
-  /// What went wrong last, so that it is said once.
+  /// The last error, so that it is logged once.
   private let lastError = Mutex<Int32>(0)
 
   init(_ path: String, warn: @escaping @Sendable (String) -> Void) {
@@ -35,9 +35,9 @@ final class LivenessSink: LifecycleSink {
     }
   }
 
-  /// `errno`, or 0. Never waits for who might be at the other end, and follows no link: whoever can make one there
-  /// could have another file touched. A file that is there needs no descriptor, so a flood of clients does not make a
-  /// daemon look dead.
+  /// Updates the file's time; returns `errno`, or 0. It never blocks on a FIFO, and does not follow links, with which
+  /// another user could have another file touched. An existing file needs no descriptor, so a daemon without
+  /// descriptors does not look dead.
   private static func touch(_ path: String) -> Int32 {
     guard path.hasPrefix("/"), !path.utf8.contains(0) else { return EINVAL }
     var status = stat()
@@ -53,7 +53,7 @@ final class LivenessSink: LifecycleSink {
     return utimensat(AT_FDCWD, path, nil, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : clinux_errno()
   }
 
-  /// Made now, so its time is right. With O_EXCL no link is followed, and nothing else is opened.
+  /// Creates the file, whose time is then right. With O_EXCL no link is followed, and no existing file is opened.
   private static func make(_ path: String) -> Int32 {
     let file = clinux_open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL, 0o644)
     guard file >= 0 else { return clinux_errno() }

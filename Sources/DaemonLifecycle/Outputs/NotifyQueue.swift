@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// What the service manager has not been told yet, the oldest first.
+/// The messages that were not sent to the service manager yet, the oldest first.
 ///
-/// A message that says in what state the service is (READY, RELOADING, STOPPING) stays as it is, in its place, until it
-/// is sent. Between two of these there is at most one other message: of a status, a ping and an extension only the
-/// newest matters. So what waits for a manager that reads nothing does not grow with time.
+/// A message with a state of the service (READY, RELOADING, STOPPING) keeps its place until it is sent. Between two of
+/// these there is at most one other message, since only the newest status, ping and extension matter. So the queue does
+/// not grow with time when the manager reads nothing.
 struct NotifyQueue {
   private var messages: [[NotifyField]] = []
 
@@ -26,7 +26,7 @@ struct NotifyQueue {
 }
 
 extension NotifyField {
-  /// A newer one of the same kind says all that it says.
+  /// Whether a newer message of the same kind replaces it.
   fileprivate var isReplaceable: Bool { replaces(self) }
 
   fileprivate func replaces(_ older: NotifyField) -> Bool {

@@ -3,7 +3,7 @@ import CLinux
 import DaemonSystemd
 import Synchronization
 
-/// Tells systemd what the lifecycle does, over the notify socket.
+/// The output to systemd, over the notify socket.
 ///
 /// On a subject it never waits: what can't be sent at once, because the service manager's queue is full or the
 /// process has no descriptor or memory left, stays in a queue in order and is tried again until it is sent, by a
@@ -12,13 +12,13 @@ final class NotifySink: LifecycleSink, RetryTimer.Client {
   private struct State {
     var status: ServiceStatus
     var queue = NotifyQueue()
-    /// Since when nothing could be sent; `nil` while it can.
+    /// The time since which nothing could be sent; `nil` while sending works.
     var stuckSince: MonotonicTime?
-    /// What went wrong last, so that it is said once.
+    /// The last error, so that it is logged once.
     var lastError: SystemdError?
   }
 
-  /// Something that has waited for so long is worth a warning.
+  /// The time after which a waiting message is worth a warning.
   private static let patience = Duration.seconds(30)
 
   private let socket: NotifySocket
@@ -55,7 +55,7 @@ final class NotifySink: LifecycleSink, RetryTimer.Client {
 
   func tryAgain() -> Bool { state.withLock { send(&$0) } }
 
-  /// Sends what can be sent now; whether that was all.
+  /// Sends what can be sent now. Returns whether that was all.
   private func send(_ state: inout State) -> Bool {
     while let fields = state.queue.first {
       do throws(SystemdError) {
@@ -73,7 +73,7 @@ final class NotifySink: LifecycleSink, RetryTimer.Client {
     return true
   }
 
-  // MARK: What went wrong
+  // MARK: Errors
 
   private func note(_ error: SystemdError, _ state: inout State) {
     guard state.lastError != error else { return }
@@ -98,7 +98,7 @@ final class NotifySink: LifecycleSink, RetryTimer.Client {
 }
 
 extension SystemdError {
-  /// Worth trying again: the manager's queue is full, or there is no descriptor, buffer or memory.
+  /// Whether sending should be tried again: the manager's queue is full, or there is no descriptor, buffer or memory.
   fileprivate var isPassing: Bool {
     switch self {
     case .system(_, EAGAIN), .system(_, ENOBUFS): true

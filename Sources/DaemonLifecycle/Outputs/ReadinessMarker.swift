@@ -2,33 +2,34 @@
 import DaemonSystemd
 import Synchronization
 
-/// Keeps the readiness file: makes it and removes it, and never anything that is not its own.
+/// The readiness file: this creates and removes it, and never touches a file that is not its own.
 ///
-/// Not a sink: sinks are told by whichever thread is about it, and this must be done before the first hook. Each
-/// critical section of the core numbers what it has come to, and the thread that leaves it calls `set` before it
-/// starts hooks; what an older section had to say is then void.
+/// It is no sink: any thread may call sinks, later, and this must be done before the first hook. Each critical section
+/// of the core numbers its readiness, and the thread that leaves it calls `set` before it starts hooks; an older number
+/// then has no effect.
 ///
-/// Its calls are a few on a local file system, at an open directory, and none of them waits for anybody. What fails is
-/// tried again until it has worked: a daemon that serves must not look unready for a disk that was full for a moment.
+/// It makes a few system calls on a local file system, relative to an open directory, which do not block. Failed calls
+/// are tried again until they succeed: a daemon that serves must not look unready because the disk was full for a
+/// moment.
 final class ReadinessMarker: RetryTimer.Client {
   private struct State {
-    /// The number of the newest change that was heard of.
+    /// The number of the newest change.
     var last: UInt64 = 0
     var isReady = false
     /// The directory as it was last opened, for a process that can't open it again.
     var directory: StateHandle?
-    /// Made in that directory before the launch, for a process that can't make a file.
+    /// A file that is made in that directory before the launch, for a process that can't make one later.
     var spare = SpareFile()
     var made: Made?
-    /// What went wrong last, so that it is said once.
+    /// The last error, so that it is logged once.
     var lastError: ReadinessError?
 
-    /// The file is there exactly if the daemon is ready, or its path is none at all.
+    /// Whether the file exists exactly if the daemon is ready, or its path can't be used at all.
     var isSettled: Bool { lastError?.isForGood == true || (made != nil) == isReady }
   }
 
-  /// A file of ours. Open, so that nobody else's gets its inode, and locked, so that nobody takes it for a
-  /// dead process's.
+  /// A file that this process made. It is open, so that its inode is not reused, and locked, so that it is not taken
+  /// for that of a dead process.
   private struct Made {
     let directory: StateHandle
     let file: StateHandle
@@ -42,7 +43,7 @@ final class ReadinessMarker: RetryTimer.Client {
   /// Tries again; a source of the subject's. Without it, as in a mock, the next change does.
   let retries = RetryTimer(longest: .seconds(2))
 
-  /// - Parameter warn: Gets a sentence when something is wrong; called under no lock.
+  /// - Parameter warn: Receives a sentence about a problem; called without a lock.
   init(
     _ path: String, files: any StateFileSystem = LinuxFileSystem.shared,
     warn: @escaping @Sendable (String) -> Void
@@ -55,7 +56,7 @@ final class ReadinessMarker: RetryTimer.Client {
 
   // MARK: Changes
 
-  /// Removes what a process that was killed has left, and reserves what the file will need: before the launch.
+  /// Removes the file of a process that was killed, and reserves the resources for this one: called before the launch.
   func prepare() {
     _ = attempt { state throws(ReadinessError) in
       guard state.made == nil else { return }
@@ -65,7 +66,7 @@ final class ReadinessMarker: RetryTimer.Client {
     }
   }
 
-  /// The daemon is ready, or is not: what a newer change has said stays.
+  /// Sets the readiness, unless a newer change has been set.
   func set(_ isReady: Bool, number: UInt64) {
     let isSettled = attempt { state throws(ReadinessError) in
       guard number > state.last else { return }
@@ -84,7 +85,7 @@ final class ReadinessMarker: RetryTimer.Client {
     }
   }
 
-  /// Reports what goes wrong, once; false when it has to be tried again.
+  /// Reports a problem, once. Returns false when the attempt must be repeated.
   private func attempt(_ body: (inout State) throws(ReadinessError) -> Void) -> Bool {
     let (sentence, isSettled): (String?, Bool) = state.withLock { state in
       do throws(ReadinessError) {

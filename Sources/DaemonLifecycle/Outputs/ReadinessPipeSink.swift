@@ -3,16 +3,16 @@ import CLinux
 import DaemonSystemd
 import Synchronization
 
-/// Writes a newline to a descriptor when the daemon is ready, and closes it: s6's readiness notification, which dinit,
-/// OpenRC and Finit understand too. Closed without one, it means that the start has failed.
+/// The readiness notification of s6, which dinit, OpenRC and Finit support too: it writes a newline to a descriptor
+/// when the daemon is ready, and closes it. Closed without a newline, it means that the start has failed.
 ///
-/// It never waits. Where a byte can't be written at once, it is tried again by a timer of the listening thread; in a
-/// mock, with the next fact.
+/// It never blocks. If the byte can't be written at once, a timer of the listening thread tries again; in a mock, the
+/// next fact does.
 final class ReadinessPipeSink: LifecycleSink, RetryTimer.Client {
   private struct State {
-    /// Owned and open; -1 once it is closed, for there is nothing more to write.
+    /// The descriptor, owned and open; -1 once it is closed.
     var descriptor: Int32
-    /// The daemon has become ready, so a newline is owed.
+    /// Whether the daemon has become ready, so that a newline must be written.
     var isReady = false
   }
 
@@ -23,7 +23,7 @@ final class ReadinessPipeSink: LifecycleSink, RetryTimer.Client {
 
   /// - Parameters:
   ///   - descriptor: Open for writing; the sink owns it.
-  ///   - warn: Gets a sentence when something is wrong; called under no lock.
+  ///   - warn: Receives a sentence about a problem; called without a lock.
   init(_ descriptor: Int32, warn: @escaping @Sendable (String) -> Void) {
     state = Mutex(State(descriptor: descriptor))
     self.warn = warn
@@ -47,7 +47,7 @@ final class ReadinessPipeSink: LifecycleSink, RetryTimer.Client {
     if !tryAgain() { retries.begin() }
   }
 
-  /// Whether nothing is left to be written.
+  /// Tries again. Returns whether nothing is left to be written.
   func tryAgain() -> Bool {
     let (isDone, error): (Bool, Int32) = state.withLock { state in
       guard state.isReady, state.descriptor >= 0 else { return (true, 0) }
@@ -63,8 +63,8 @@ final class ReadinessPipeSink: LifecycleSink, RetryTimer.Client {
     return isDone
   }
 
-  /// `errno`, or 0; `EAGAIN` where it would have to wait. The open file may be shared with others, so it is not made
-  /// non-blocking, but asked first; a byte fits where there is room at all.
+  /// Writes the newline; returns `errno`, or 0; `EAGAIN` if it would block. The open file may be shared with other
+  /// processes, so it is not made non-blocking, but polled first; one byte fits if there is any room.
   private static func writeNewline(to descriptor: Int32) -> Int32 {
     var request = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
     if poll(&request, 1, 0) == 0 { return EAGAIN }
@@ -83,7 +83,7 @@ final class ReadinessPipeSink: LifecycleSink, RetryTimer.Client {
 }
 
 extension LifecycleConfiguration {
-  /// The descriptor that readiness is written to, of the configuration or the environment; `nil` where neither has one.
+  /// Takes over the descriptor for readiness, from the configuration or the environment; `nil` when neither has one.
   func takeReadinessDescriptor() throws(SystemdError) -> OwnedDescriptor? {
     let environment = systemd.environment
     if let number = readinessDescriptor {

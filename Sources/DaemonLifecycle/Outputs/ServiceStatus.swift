@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// What systemd is told of each fact, and the line that an operator reads in `systemctl status`.
+/// The notifications to systemd for each fact, and the line that an operator reads in `systemctl status`.
 ///
-/// Pure: no socket, no clock, no thread. The rules that keep systemd in step are all here:
-/// - READY ends a launch or a reload, never comes before the launch, and never after STOPPING.
+/// Pure: no socket, no clock, no thread. It contains all rules of the protocol:
+/// - READY ends a launch or a reload; it is never sent before the launch, and never after STOPPING.
 /// - RELOADING carries the time, taken after the signal, and is always answered: by READY, or by STOPPING.
 /// - STOPPING is sent once.
 struct ServiceStatus {
@@ -13,21 +13,21 @@ struct ServiceStatus {
   private var isReady = false
   private var isReloading = false
   private var stopping: LifecycleCause?
-  /// The daemon still serves, for so long: STOPPING has been sent for it.
+  /// How long the daemon still serves, after STOPPING was sent; `nil` otherwise.
   private var stopDelay: Duration?
-  /// The exit status has been sent: no other status comes after it.
+  /// Whether the exit status has been sent, after which no other status is.
   private var isOver = false
   private var snapshot = LifecycleSnapshot(state: .launching, reasons: [])
-  /// When and by whom the state became what it is: `2026-11-21 11:12:03 (SIGUSR1 from pid 1 uid 0)`.
+  /// The time and cause of the current state: `2026-11-21 11:12:03 (SIGUSR1 from pid 1 uid 0)`.
   private var since = ""
-  /// What an operator should know beside the state.
+  /// The notes for the operator besides the state.
   private var statusNotes: [StatusNote: String] = [:]
-  /// The status sent last, so that none is sent twice.
+  /// The last status that was sent, so that none is sent twice.
   private var lastStatus = ""
 
   init(sendsStatus: Bool) { self.sendsStatus = sendsStatus }
 
-  /// The message for a fact; empty when there is nothing to tell.
+  /// Returns the message for a fact; empty when there is nothing to send.
   ///
   /// - Parameter clock: The time of day, for people.
   mutating func fields(for fact: LifecycleFact, at clock: String) -> [NotifyField] {
@@ -68,7 +68,7 @@ struct ServiceStatus {
   }
 
   private mutating func progressed(_ progress: LifecycleProgress) -> [NotifyField] {
-    // What a termination has overtaken is part of how long it takes.
+    // A transition that the termination has overtaken counts as part of its duration.
     let isOvertaken = stopping != nil && progress.transition != .termination
     return status((isOvertaken ? "stopping, but still " : "") + progress.description)
   }
@@ -113,21 +113,21 @@ struct ServiceStatus {
 
   private mutating func launched(_ reached: LifecycleSnapshot, _ clock: String) -> [NotifyField] {
     guard stopping == nil else { return [] }
-    // A mock at work has not been launched before.
+    // A mock in the foreground has not been launched before.
     if since.isEmpty { since = clock }
     isReady = true
     snapshot = reached
     return [.ready] + status()
   }
 
-  /// In one message: done as soon as it has begun.
+  /// Answers an unmapped reload in one message: it ends as soon as it has begun.
   private mutating func unmappedReload(_ clock: String, _ time: MonotonicTime) -> [NotifyField] {
     guard isReady, stopping == nil, !isReloading else { return [] }
     statusNotes[.reload] = "nothing reloaded \(clock): the signal map has no reload"
     return [.reloading(at: time.microseconds), .ready] + status()
   }
 
-  /// A reload that nobody will end any more is answered all the same.
+  /// Answers a reload that will not end any more.
   private mutating func closed() -> [NotifyField] {
     guard isReloading, stopping == nil else { return [] }
     isReloading = false
@@ -168,7 +168,7 @@ struct ServiceStatus {
 
   // MARK: Status
 
-  /// The state, since when, by whom, and the statusNotes; nothing when that was said already.
+  /// The state, its time and cause, and the notes; nothing when that was sent already.
   private mutating func status() -> [NotifyField] {
     let draining = stopDelay.map { "draining for \($0.forReading), then " } ?? ""
     let state = stopping.map { "\(draining)stopping: \($0)" } ?? phrase

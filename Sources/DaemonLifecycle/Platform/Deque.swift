@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// First in, first out, without moving what waits; an element is let go of as it is taken.
+/// A queue that does not move waiting elements, and releases each element as it is taken.
 struct Deque<Element> {
   private var elements: [Element?] = []
   private var head = 0

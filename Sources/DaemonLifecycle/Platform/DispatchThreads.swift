@@ -2,18 +2,18 @@
 import DaemonSystemd
 import Synchronization
 
-/// Whether Swift's pool, whose threads are Dispatch's, can be given work without waiting.
+/// A check whether Swift's pool, whose threads are Dispatch's, accepts work without blocking.
 ///
-/// Where Dispatch needs a thread and there is none to be had, it does not fail: whoever enqueues sleeps, a second at a
-/// time, until there is one. So the package asks first, and does without its questions to the pool and the main actor.
+/// When Dispatch needs a thread and none is available, it does not fail: the caller sleeps, a second at a time, until
+/// there is one. So the package checks first, and skips its checks of the pool and the main actor if there is none.
 enum DispatchThreads {
-  /// Dispatch keeps a thread that has nothing to do for five seconds.
+  /// Less than the five seconds for which Dispatch keeps an idle thread.
   private static let keeps = Duration.seconds(4)
-  /// When work of ours was last done by one of its threads, or a thread could be had; in nanoseconds.
+  /// The time at which one of its threads last did work of this package, or a thread was available; in nanoseconds.
   private static let lastHad = Atomic<Int64>(.min)
 
-  /// As far as anybody can know: another may take the last thread in this moment. Makes a thread at most once in a
-  /// while.
+  /// Whether a thread is available, as far as that can be known: another caller may take the last one at this moment.
+  /// It makes a thread only from time to time.
   static var canBeHad: Bool {
     let last = MonotonicTime(nanoseconds: lastHad.load(ordering: .relaxed))
     if last.duration(to: .now()) < keeps { return true }
@@ -22,6 +22,6 @@ enum DispatchThreads {
     return true
   }
 
-  /// One of its threads runs work of ours.
+  /// Notes that one of its threads runs work of this package.
   static func noteHad() { lastHad.store(MonotonicTime.now().nanoseconds, ordering: .relaxed) }
 }

@@ -3,28 +3,29 @@ import CLinux
 import DaemonSystemd
 import Synchronization
 
-/// A file descriptor, and the epoll(7) events that are waited for, or have come.
+/// A file descriptor, and the epoll(7) events to wait for, or that have occurred.
 struct PolledDescriptor: Sendable {
   let number: Int32
   var events = CLINUX_EPOLLIN
 
-  /// A pressure file of the kernel's. Asking whether it has an event takes the event, and so does polling a set that it
-  /// is in: it is polled directly.
+  /// Whether it is a pressure file of the kernel. Polling it, or a set that contains it, consumes its event, so it is
+  /// polled directly.
   var isPressure: Bool { events & UInt32(POLLPRI) != 0 }
 }
 
-/// What the listening thread waits on: an epoll set with a waker and a timerfd for the next deadline, and the pressure
+/// The poll of the listening thread: an epoll set with a waker and a timerfd for the next deadline, and the pressure
 /// files beside it.
 ///
-/// Other code of the process may close any of these descriptors, and be given their numbers. `wait` says so as soon as
-/// it is known (`Ready.isLost`), and `repair` makes new ones.
+/// Other code of the process may close any of these descriptors and reuse their numbers. `wait` reports that as soon as
+/// it is known (`Ready.isLost`), and `repair` opens new ones.
 ///
 /// `wake`, `arm`, `add` and `remove` may be called from any thread; `wait` and `repair` by the listening thread only.
 final class EventPoll: Sendable {
-  /// Written by `init` and by `repair`; -1: there is none. Relaxed on the listening thread, which calls `repair`.
+  /// The epoll set; -1 when there is none. Written by `init` and by `repair`. Relaxed on the listening thread, which
+  /// calls `repair`.
   private let epoll = Atomic<Int32>(-1)
   let waker = Waker()
-  /// A file beside the set, and what tells it from another one that is given its number.
+  /// A file beside the set, and its identity, which distinguishes it from another file that reuses its number.
   private struct PressureFile {
     let descriptor: PolledDescriptor
     let identity: FileIdentity
@@ -33,15 +34,15 @@ final class EventPoll: Sendable {
   }
   private let pressureFiles = Mutex<[PressureFile]>([])
   private struct Alarm {
-    /// The timerfd; -1: there is none.
+    /// The timerfd; -1 when there is none.
     var timer: Int32 = -1
-    /// When `wait` should return; `.distantFuture`: not because of the time.
+    /// The time at which `wait` should return; `.distantFuture` for none.
     var wanted = MonotonicTime.distantFuture
-    /// What the timerfd is set to; the distant future: disarmed. While somebody waits it may be earlier than what
-    /// is wanted, never later.
+    /// The time to which the timerfd is set; the distant future when it is disarmed. During a wait it may be earlier
+    /// than `wanted`, never later.
     var set = MonotonicTime.distantFuture
-    /// The listening thread is in `wait`: a change of what is wanted must reach the timerfd now. Otherwise that is
-    /// done before the next wait, and a delivery that is over by then costs nothing.
+    /// Whether the listening thread is in `wait`, so that a change of `wanted` must be set at once. Otherwise it is set
+    /// before the next wait, and a delivery that is over by then costs nothing.
     var isWaiting = false
   }
   private let alarm = Mutex(Alarm())
@@ -49,12 +50,12 @@ final class EventPoll: Sendable {
   struct Ready {
     var timerExpired = false
     var descriptors: [PolledDescriptor] = []
-    /// A descriptor may not be ours any more: time for `repair`.
+    /// Whether a descriptor may have been lost, so that `repair` is needed.
     var isLost = false
 
     var isEmpty: Bool { !timerExpired && descriptors.isEmpty && !isLost }
 
-    /// Nothing, with room for as many descriptors as there were.
+    /// Removes all, and keeps the capacity.
     mutating func removeAll() {
       timerExpired = false
       descriptors.removeAll(keepingCapacity: true)
@@ -64,8 +65,8 @@ final class EventPoll: Sendable {
 
   private let incomplete = Mutex<LifecycleError?>(nil)
 
-  /// Why one of the descriptors could not be had. A subject does not start then. While it is set, `wait` looks at the
-  /// clock a hundred times a second instead, and nothing is lost.
+  /// The error with which opening one of the descriptors failed. A subject does not start then. While it is set, `wait`
+  /// checks a hundred times a second instead, and nothing is lost.
   var failure: LifecycleError? { incomplete.withLock { $0 } }
 
   init() { completeDescriptors() }
@@ -73,7 +74,7 @@ final class EventPoll: Sendable {
   deinit {
     let (keepsTimer, set) = (holdsTimer, epoll.load(ordering: .relaxed))
     let timer = alarm.withLock { $0.timer }
-    // A number that is not ours any more is not ours to close.
+    // A number that was lost must not be closed.
     let closesSet = holds(waker.descriptor) || keepsTimer
     if keepsTimer { close(timer) }
     if closesSet { close(set) }
@@ -81,7 +82,7 @@ final class EventPoll: Sendable {
 
   // MARK: Descriptors
 
-  /// Makes those that are missing.
+  /// Opens the descriptors that are missing.
   private func completeDescriptors() {
     if waker.descriptor < 0 { _ = waker.reopen() }
     if epoll.load(ordering: .acquiring) < 0 {
@@ -114,8 +115,8 @@ final class EventPoll: Sendable {
     return epoll_ctl(epoll.load(ordering: .acquiring), what, descriptor.number, &event) == 0
   }
 
-  /// Whether the number still names the descriptor that was added. The set goes by the open file and not by the number
-  /// alone, so a stranger's descriptor under one of our numbers is not in it, nor ours in a stranger's set.
+  /// Whether the number still refers to the descriptor that was added. The set identifies entries by open file and
+  /// number, so another file that reuses a number is not in it, nor are these descriptors in another set.
   func holds(_ descriptor: PolledDescriptor) -> Bool {
     guard descriptor.isPressure else { return holds(descriptor.number, descriptor.events) }
     return pressureFiles.withLock { files in
@@ -127,7 +128,7 @@ final class EventPoll: Sendable {
     number >= 0 && control(EPOLL_CTL_MOD, PolledDescriptor(number: number, events: events))
   }
 
-  /// All of its descriptors are its own still.
+  /// Whether all of its descriptors are still its own.
   var isIntact: Bool { holdsTimer && holds(waker.descriptor) && waker.isIntact }
 
   private var holdsTimer: Bool { holds(alarm.withLock { $0.timer }) }
@@ -143,26 +144,25 @@ final class EventPoll: Sendable {
   private func addPressureFile(_ descriptor: PolledDescriptor) -> Bool {
     guard let identity = FileIdentity(of: descriptor.number) else { return false }
     pressureFiles.withLock { $0.append(PressureFile(descriptor: descriptor, identity: identity)) }
-    // A wait under way does not know of it.
+    // A wait that is under way does not include it.
     wake()
     return true
   }
 
-  /// A descriptor that was closed needs not be removed.
+  /// Removes a descriptor. One that was closed need not be removed.
   func remove(_ descriptor: PolledDescriptor) {
     guard descriptor.isPressure else {
       control(EPOLL_CTL_DEL, descriptor)
       return
     }
     pressureFiles.withLock { $0.removeAll { $0.descriptor.number == descriptor.number } }
-    // A wait under way holds the file open.
+    // A wait that is under way keeps the file open.
     wake()
   }
 
-  /// Makes new descriptors for those that are not ours any more, which are left to whoever has their numbers now.
-  /// False when nothing was missing.
+  /// Opens new descriptors for lost ones, whose numbers are not touched. Returns false when none was missing.
   ///
-  /// What was added must be looked at with `holds`, and added again where that says no.
+  /// Descriptors that were added must be checked with `holds`, and added again if it returns false.
   func repair() -> Bool {
     waker.forgetLoss()
     let (keepsTimer, keepsWaker) = (holdsTimer, waker.isIntact)
@@ -179,8 +179,8 @@ final class EventPoll: Sendable {
 
   func wake() { waker.wake() }
 
-  /// Sees to it that `wait` returns at `deadline`. Later deadlines than the one set cost nothing: the
-  /// timer is set again when it fires early. `nil` disarms it, so that an idle daemon is never woken.
+  /// Makes `wait` return at `deadline`. A later deadline than the one set costs nothing: the timer is set again when it
+  /// fires early. `nil` disarms it, so that an idle daemon is never woken.
   func arm(at deadline: MonotonicTime?) {
     let isSet = alarm.withLock { alarm in
       alarm.wanted = deadline ?? .distantFuture
@@ -189,7 +189,7 @@ final class EventPoll: Sendable {
     if !isSet { waker.reportLoss() }
   }
 
-  /// False when the timer is not ours any more.
+  /// Sets the timer if necessary. Returns false when it is lost.
   private func settle(_ alarm: inout Alarm) -> Bool {
     let isIdle = alarm.wanted == .distantFuture
     guard alarm.wanted < alarm.set || isIdle && alarm.set != .distantFuture else { return true }
@@ -200,17 +200,17 @@ final class EventPoll: Sendable {
   /// Whether the timer will wake the listening thread.
   var isArmed: Bool { alarm.withLock { $0.wanted != .distantFuture } }
 
-  /// A timer that has gone off is not readable after it.
+  /// Sets a timer, which is not readable afterwards even if it had fired.
   private static func set(_ timer: Int32, to deadline: MonotonicTime?) -> Bool {
     clinux_set_timer(timer, deadline.map { max($0.nanoseconds, 1) } ?? 0, true)
   }
 
   // MARK: Waiting
 
-  /// Waits for a descriptor, the timer, a wake-up or the time-out (milliseconds, -1: none). Both of our
-  /// own descriptors are drained here; the others are the caller's to read. A wake-up is among the descriptors.
+  /// Waits for a descriptor, the timer, a wake-up or the time-out (milliseconds, -1: none). The waker and the timer are
+  /// drained here; the caller reads the other descriptors. A wake-up is among the descriptors.
   ///
-  /// - Parameter ready: What has happened, in place of what it was before.
+  /// - Parameter ready: Receives the events, in place of earlier ones.
   func wait(milliseconds: Int32, _ ready: inout Ready) {
     ready.removeAll()
     waker.listen()
@@ -219,7 +219,7 @@ final class EventPoll: Sendable {
       alarm.isWaiting = true
       return settle(&alarm)
     }
-    // poll(2) would wait for whatever has one of these numbers. A loss that is reported from here on comes with a
+    // poll(2) would wait for any file that has one of these numbers. A loss that is reported from here on comes with a
     // signal, which ends the wait.
     let isIntact = isSet && holds(waker.descriptor) && !waker.isLost
     waitForFiles(isIntact ? milliseconds : 0, &ready)
@@ -241,25 +241,25 @@ final class EventPoll: Sendable {
           fd: file.descriptor.number, events: Int16(file.descriptor.events), revents: 0)
       }
       let count = poll(files.baseAddress, nfds_t(files.count), milliseconds)
-      // More than the limit on descriptors, which was lowered: then the set has to do.
+      // There are more than the limit on descriptors, which was lowered: then only the set is used.
       if count < 0, clinux_errno() == EINVAL { takeEvents(&ready, within: milliseconds) }
-      // A signal handler may end it early, and a time-out leaves all as they are.
+      // A signal handler may end it early, and a time-out changes nothing.
       guard count > 0 else { return }
       if files[0].revents & ~Int16(POLLIN) != 0 || files[1].revents != 0 {
         ready.isLost = true
       } else if files[0].revents != 0 {
         takeEvents(&ready, within: 0)
-        // Another thread has taken the signal that there was, and has recorded it or is about to.
+        // Another thread has taken the pending signal, and has recorded it or is about to.
         if ready.isEmpty { ready.descriptors.append(PolledDescriptor(number: waker.descriptor)) }
       }
-      // A stranger's, if the file was closed meanwhile and its number given away.
+      // It may be another file's, if the file was closed meanwhile and its number reused.
       for (file, polled) in zip(beside, files[2...]) where polled.revents != 0 && file.isOurs {
         ready.descriptors.append(file.descriptor)
       }
     }
   }
 
-  /// Without those that were closed, as the set forgets its own.
+  /// Returns the pressure files that are still open; the set drops closed ones itself.
   private func openPressureFiles() -> [PressureFile] {
     pressureFiles.withLock { files in
       if !files.isEmpty { files.removeAll { !$0.isOurs } }
@@ -290,7 +290,8 @@ final class EventPoll: Sendable {
     ready.descriptors.append(descriptor)
   }
 
-  /// Set anew rather than read: should the number be another's by now, that one's bytes are not ours to take.
+  /// Takes an event of the timer by setting it again, not by reading it: if the number belongs to another file by now,
+  /// its bytes must not be consumed.
   private func takeTimer(_ number: Int32, _ alarm: inout Alarm) -> Bool {
     guard number == alarm.timer else { return false }
     alarm.set = .distantFuture
@@ -298,7 +299,7 @@ final class EventPoll: Sendable {
     return true
   }
 
-  /// As if all of them were ready; and it is time to try to have them again.
+  /// Waits without descriptors, and reports all as ready, so that opening them is tried again.
   private func waitWithoutDescriptors(_ milliseconds: Int32, _ ready: inout Ready) {
     poll(nil, 0, milliseconds < 0 ? 10 : min(milliseconds, 10))
     ready.timerExpired = true

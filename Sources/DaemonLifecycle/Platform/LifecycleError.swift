@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// Why a subject could not start or run.
+/// An error that keeps a subject from starting, or one of its observers or interfaces from working.
 public enum LifecycleError: Error, Sendable, Hashable, CustomStringConvertible {
-  /// Another subject in this process has claimed the signal; stop it first, or leave the signal out of
-  /// one of the two signal maps.
+  /// Another subject of this process handles the signal. Remove the signal from one of the two signal maps.
   case signalInUse(UnixSignal)
-  /// The signal map names a signal that must not be handled this way.
+  /// The signal map contains a signal that can't be handled.
   case signalNotMappable(UnixSignal, reason: String)
-  /// `start()` or `run` was called twice; a subject starts once.
+  /// `start()` or `run` was called twice; a subject can start only once.
   case alreadyStarted
-  /// An observer has adopted no hook: its type.
+  /// An observer of this type adopts no hook protocol.
   case noHook(String)
-  /// The variable that should hold the grace period of a stop does not: its name, its value, and why not.
+  /// The variable for the grace period of a stop is malformed; the associated values are its name, its value and the
+  /// reason.
   case invalidGracePeriod(String, String, reason: String)
-  /// Something that the daemon can do without is not to be had: a sentence.
+  /// An optional interface is unavailable; the text is a sentence.
   case unavailable(String)
-  /// A system call failed: what it was for, and the `errno` value.
+  /// A system call failed; the text is its purpose.
   case system(String, errno: Int32)
 
+  /// The error in one sentence, for a log.
   public var description: String {
     switch self {
     case .signalInUse(let signal):

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A dictionary that is a list as long as it is short.
+/// A dictionary that is stored as a list while it is short.
 ///
-/// With the first element of a dictionary the runtime makes its type, which takes 30 µs for a new type of keys, and less
-/// for another one of these: more than a daemon with a few elements gains by ever looking them up faster.
+/// With the first element of a dictionary the runtime makes its type, which takes 30 µs for a new type of keys, and
+/// less for another one of these: more than a daemon with a few elements gains by ever looking them up faster.
 struct SmallDictionary<Key: Hashable, Value> {
   private static var limit: Int { 16 }
   /// In no order. Empty once there have been more than `limit`, until there are none.

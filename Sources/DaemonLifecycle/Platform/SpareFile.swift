@@ -2,20 +2,20 @@
 import CLinux
 import DaemonSystemd
 
-/// A file without a name, opened in advance: it becomes the new file of a process that has no descriptor left.
+/// An unnamed file, opened in advance, which becomes the new file of a process that has no descriptor left.
 ///
 /// A descriptor that is closed to make room is no reserve: a thread that accepts connections takes the number before
 /// openat(2) can. So the reserve is the file itself. Once it is used, the next one is opened right after the used one
 /// was closed, when its number is most likely free.
 package struct SpareFile {
-  /// Empty and without a name; `nil` while there is none.
+  /// The file, empty and unnamed; `nil` while there is none.
   private var file: StateHandle?
-  /// The file system has files without names, as far as is known.
+  /// Whether the file system supports unnamed files, as far as is known.
   private var isOffered = true
 
   package init() {}
 
-  /// Opens one unless there is one: where that fails, nothing is kept in reserve, and the next call tries again.
+  /// Opens the file unless there is one. If that fails there is no reserve, and the next call tries again.
   package mutating func refill(in directory: StateHandle) {
     guard file == nil, isOffered else { return }
     do throws(SystemCallError) {
@@ -27,7 +27,7 @@ package struct SpareFile {
     }
   }
 
-  /// A new file of this name in the same directory, open for writing: the spare one if no other can be opened.
+  /// Creates a file of this name in the same directory, open for writing: from the spare one if no other can be opened.
   package mutating func create(
     _ name: String, in directory: StateHandle
   ) throws(SystemCallError) -> StateHandle {
@@ -51,11 +51,11 @@ package struct SpareFile {
     }
   }
 
-  /// Closes it, for a moment in which something else is needed more; whether there was one.
+  /// Closes the file, when its descriptor is needed otherwise. Returns whether there was one.
   @discardableResult package mutating func release() -> Bool { file.take() != nil }
 }
 
 extension SystemCallError {
-  /// The process, or the machine, has no descriptor or no memory for another open file. It passes.
+  /// Whether the process, or the machine, lacks descriptors or memory for another open file, which is temporary.
   package var isShortage: Bool { SystemdError.isShortage(number) }
 }

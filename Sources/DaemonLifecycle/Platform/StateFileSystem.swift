@@ -2,14 +2,14 @@
 import CLinux
 package import DaemonSystemd
 
-/// Every system call that a store makes: the kernel's, or those of a test.
+/// The system calls that a store makes: the kernel's, or those of a test.
 ///
-/// Each method is one call, and nothing is tried again in here: what to do about EINTR or a short write is the store's
-/// business, so that a test can see it do the right thing. Names are names in a directory, never paths.
+/// Each method is one call, and none is repeated here: the store handles EINTR and short writes, so that tests can
+/// check that. Names are names in a directory, never paths.
 package protocol StateFileSystem: AnyObject, Sendable {
   var userID: UInt32 { get }
   var processID: Int32 { get }
-  /// Whether there is a process of this number, as far as this one can see.
+  /// Whether a process with this ID exists, as far as this process can see.
   func isRunning(_ process: Int32) -> Bool
 
   /// With `followingLink` false, ENOTDIR or ELOOP for a symbolic link.
@@ -35,7 +35,7 @@ package protocol StateFileSystem: AnyObject, Sendable {
   func sync(_ file: Int32) throws(SystemCallError)
   func rename(_ name: String, to newName: String, in directory: Int32) throws(SystemCallError)
   func remove(_ name: String, in directory: Int32) throws(SystemCallError)
-  /// Exclusive and advisory; EWOULDBLOCK when somebody has it.
+  /// Takes an exclusive advisory lock; EWOULDBLOCK when it is held.
   func lock(_ file: Int32) throws(SystemCallError)
   /// For descriptors that a child has inherited too.
   func unlock(_ file: Int32)
@@ -59,17 +59,17 @@ package struct SystemCallError: Error, Equatable {
 package struct FileStatus: Equatable {
   package enum Kind { case file, directory, link, other }
 
-  /// What stays the same as long as it is the same file.
+  /// The identity of the file.
   package let identity: FileIdentity
   package let kind: Kind
   package let owner: UInt32
   package let links: Int
   package let size: Int
-  /// Every user may write to it, and it is not sticky: anybody can replace what is in a directory.
+  /// Whether every user may write to it and it is not sticky, so that any user can replace files in a directory.
   package var isOpenToAll = false
 }
 
-/// Makes a call again as long as a signal interrupts it.
+/// Repeats a call as long as a signal interrupts it.
 package func retrying<Result>(
   _ call: @autoclosure () throws(SystemCallError) -> Result
 ) throws(SystemCallError) -> Result {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// An open file or directory, closed with its last reference. Calls that a signal interrupts are made again.
+/// An open file or directory, closed with its last reference. Calls that a signal interrupts are repeated.
 package final class StateHandle: Sendable {
   package let files: any StateFileSystem
   package let number: Int32
@@ -46,7 +46,7 @@ package final class StateHandle: Sendable {
     return StateHandle(files, file)
   }
 
-  /// `nil` when there is nothing of this name.
+  /// Returns the status of a file; `nil` when there is none of this name.
   package func status(of name: String) throws(SystemCallError) -> FileStatus? {
     do throws(SystemCallError) { return try retrying(files.status(of: name, in: number)) } catch {
       if error.number == ENOENT { return nil }
@@ -60,14 +60,14 @@ package final class StateHandle: Sendable {
     try retrying(files.rename(name, to: newName, in: number))
   }
 
-  /// Fine when it has gone already.
+  /// Removes a file; it is no error if it does not exist.
   package func remove(_ name: String) throws(SystemCallError) {
     do throws(SystemCallError) { try retrying(files.remove(name, in: number)) } catch {
       if error.number != ENOENT { throw error }
     }
   }
 
-  /// Makes the names durable. EINVAL comes from a file system that has no such call and does what it can.
+  /// Makes the names durable. EINVAL is ignored: the file system does not support the call.
   package func syncNames() throws(SystemCallError) {
     do throws(SystemCallError) { try sync() } catch { if error.number != EINVAL { throw error } }
   }

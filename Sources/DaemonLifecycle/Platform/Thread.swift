@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// A detached POSIX thread with an empty signal mask, unless it is asked to block all signals.
+/// Detached POSIX threads with an empty signal mask, or with all signals blocked.
 ///
-/// The mask is set, not inherited: a thread created from one of Dispatch's would block SIGTERM, and so
-/// would every child that a hook spawns from it.
+/// The mask is set, not inherited: a thread created from one of Dispatch's would block SIGTERM, as would every child
+/// process that a hook starts.
 package enum Thread {
-  /// False when the system has no thread left to give (pthread_create(3) failed).
+  /// Starts a thread. Returns false when the system has none left (pthread_create(3) failed).
   package static func spawn(
     named name: StaticString, blocksSignals: Bool = false, _ body: @escaping @Sendable () -> Void
   ) -> Bool {
@@ -37,9 +37,9 @@ package enum Thread {
   }
 }
 
-/// A counting semaphore (sem_init(3)): how a parked thread waits.
+/// A counting semaphore (sem_init(3)), on which parked threads wait.
 package final class Semaphore: Sendable {
-  /// Points to a sem_t of our own: it must not move, and POSIX makes its functions thread-safe.
+  /// Points to a sem_t that this object owns: it must not move, and its functions are thread-safe according to POSIX.
   nonisolated(unsafe) private let pointer: UnsafeMutablePointer<sem_t>
 
   package init() {
@@ -58,7 +58,8 @@ package final class Semaphore: Sendable {
     while sem_wait(pointer) != 0 {}  // EINTR only
   }
 
-  /// False when the time ran out. The wall clock may jump: use it for what need not be exact.
+  /// Waits with a time-out. Returns false when the time is over. It uses the wall clock, which may jump, so it is not
+  /// exact.
   package func wait(for duration: Duration) -> Bool {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// A signal that a process can catch: every one but SIGKILL, SIGSTOP and those reserved by the C library.
+/// A signal that a process can catch: any except SIGKILL, SIGSTOP and those reserved by the C library.
 ///
 /// ```swift
 /// UnixSignal("SIGHUP")          // also "HUP", "hup", "1"
@@ -9,12 +9,13 @@ import CLinux
 /// print(UnixSignal.sigterm)     // SIGTERM
 /// ```
 ///
-/// Numbers differ between architectures; the constants here are the C library's own. See signal(7).
-public struct UnixSignal: RawRepresentable, Hashable, Sendable {
+/// Numbers differ between architectures; the constants are those of the C library. Source: signal(7).
+public struct UnixSignal: RawRepresentable, Hashable, LosslessStringConvertible, Sendable {
+  /// The signal's number.
   public let rawValue: Int32
 
-  /// A signal by its number; `nil` for SIGKILL, SIGSTOP, the signals between the standard and the real-time ones, and
-  /// numbers that are no signals.
+  /// Makes a signal from its number; `nil` for SIGKILL, SIGSTOP, the signals between the standard and the real-time
+  /// ones, and numbers that are no signals.
   public init?(rawValue: Int32) {
     let isStandard = Self.standardNames.contains { $0.number == rawValue }
     let isRealTime = (clinux_sigrtmin()...clinux_sigrtmax()).contains(rawValue)
@@ -22,37 +23,36 @@ public struct UnixSignal: RawRepresentable, Hashable, Sendable {
     self.rawValue = rawValue
   }
 
-  /// Only for numbers known to be signals that can be caught.
+  /// Makes a signal from a number that is known to be valid.
   private init(known: Int32) { rawValue = known }
 
-  /// A terminal has gone; by custom, and by systemd's `notify-reload`: reload.
+  /// The terminal was closed; for daemons, and for systemd's `notify-reload`, a request to reload.
   public static let sighup = UnixSignal(known: SIGHUP)
   /// Ctrl-C in a terminal.
   public static let sigint = UnixSignal(known: SIGINT)
   /// Ctrl-\\ in a terminal; unhandled, the process dumps core.
   public static let sigquit = UnixSignal(known: SIGQUIT)
-  /// For the program to give a meaning: here, a pause.
+  /// User-defined; here a request to pause.
   public static let sigusr1 = UnixSignal(known: SIGUSR1)
-  /// For the program to give a meaning: here, the end of a pause.
+  /// User-defined; here a request to resume.
   public static let sigusr2 = UnixSignal(known: SIGUSR2)
   /// A timer of alarm(2) has run out.
   public static let sigalrm = UnixSignal(known: SIGALRM)
-  /// The request to end, of systemd, of containers and of kill(1).
+  /// A request to terminate, as sent by systemd, container runtimes and kill(1).
   public static let sigterm = UnixSignal(known: SIGTERM)
-  /// Go on after a stop.
+  /// Continue after SIGSTOP.
   static let sigcont = UnixSignal(known: SIGCONT)
   /// The terminal's size has changed.
   public static let sigwinch = UnixSignal(known: SIGWINCH)
 
-  /// The real-time signal `SIGRTMIN+offset`; `nil` when there are not that many (30 on Linux with glibc).
+  /// Returns the real-time signal `SIGRTMIN+offset`; `nil` when there are not that many (30 on Linux with glibc).
   public static func realTime(_ offset: Int) -> UnixSignal? {
     let count = Int(clinux_sigrtmax() - clinux_sigrtmin())
     guard (0...count).contains(offset) else { return nil }
     return UnixSignal(known: clinux_sigrtmin() + Int32(offset))
   }
 
-  /// The signals that report a fault of the instruction being executed: returning from a handler that
-  /// does not mend the fault repeats it for ever.
+  /// Whether the signal reports a fault of the current instruction, which is repeated for ever when a handler returns.
   var isFault: Bool { [SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS].contains(rawValue) }
 
   private static let standardNames: [(number: Int32, name: String)] = [
@@ -69,7 +69,7 @@ public struct UnixSignal: RawRepresentable, Hashable, Sendable {
   ]
 }
 
-extension UnixSignal: LosslessStringConvertible {
+extension UnixSignal {
   /// Parses `SIGTERM`, `TERM`, `15`, `SIGRTMIN+3` and `RTMAX-1`, in any case; `nil` for anything else.
   public init?(_ description: String) {
     var name = description.uppercased()
@@ -101,7 +101,7 @@ extension UnixSignal: LosslessStringConvertible {
     self.init(rawValue: sign == "+" ? base + offset : base - offset)
   }
 
-  /// `SIGTERM`, or `SIGRTMIN+3` for a real-time signal.
+  /// The signal's name: `SIGTERM`, or `SIGRTMIN+3` for a real-time signal.
   public var description: String {
     if let known = Self.standardNames.first(where: { $0.number == rawValue }) {
       return "SIG" + known.name

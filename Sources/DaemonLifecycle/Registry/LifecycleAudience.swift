@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Who receives a step, in order, cut into groups: those of one group receive together, and the next group after them.
+/// The members that receive a step, in order and divided into groups. The members of a group receive it at the same
+/// time, the next group after them.
 struct LifecycleAudience<Member: Sendable>: Sendable {
-  /// Consecutive members: of a concurrent segment all receive together, of any other one after another.
+  /// Consecutive members: those of a concurrent segment receive at the same time, others one after another.
   struct Segment: Sendable {
     let start: Int
     let isConcurrent: Bool
   }
 
   private(set) var members: [Member] = []
-  /// All but the last, without gaps, and none of them empty: nearly always there is but one.
+  /// All segments but the last, without gaps, and none of them empty. Nearly always there is only one segment.
   private var earlier: [Segment] = []
   private var last: Segment?
 
@@ -37,13 +38,13 @@ struct LifecycleAudience<Member: Sendable>: Sendable {
   /// - Precondition: `number` is less than `segmentCount`.
   func segment(_ number: Int) -> Segment { number < earlier.count ? earlier[number] : last! }
 
-  /// Which members a segment has, by its number.
+  /// Returns the range of a segment's members.
   func range(of number: Int) -> Range<Int> {
     let end = number + 1 < segmentCount ? segment(number + 1).start : members.count
     return segment(number).start..<end
   }
 
-  /// How many groups there are from `index` on, which is the first of its group.
+  /// Returns the number of groups from `index` on, which is the first of its group.
   func groupCount(from index: Int) -> Int {
     var (count, start) = (0, index)
     for number in 0..<segmentCount {

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A request that changes nothing about where the daemon is: it delivers notifications.
+/// A request that delivers notifications without a change of state.
 ///
-/// As a signal's meaning `.errand(.reload)`, or shorter, `.reload`:
+/// A signal map contains it as `.errand(.reload)` or, for short, as `.reload`:
 ///
 /// ```swift
 /// var signals = SignalMap.standard
 /// signals[.sigalrm] = .errand(.saveState)
 /// ```
 public enum LifecycleErrand: Sendable, CaseIterable {
-  /// Save state and go on.
+  /// Save state.
   case saveState
-  /// Save state, then reload.
+  /// Save state, then reload the configuration.
   case reload
 
   var row: Row {
@@ -28,19 +28,19 @@ public enum LifecycleErrand: Sendable, CaseIterable {
 }
 
 extension LifecycleErrand {
-  /// What there is to know about an errand.
+  /// The properties of an errand.
   struct Row: Sendable {
-    /// What is delivered, in order.
+    /// The steps to deliver, in order.
     let steps: [LifecycleStep]
-    /// What `journalctl LIFECYCLE_EVENT=…` finds it by.
+    /// The name in the journal: `journalctl LIFECYCLE_EVENT=…`.
     let event: String
-    /// For a sentence: "reloading, 3 of 5 done".
+    /// The gerund in sentences such as "reloading, 3 of 5 done".
     let gerund: String
-    /// Past tense, for a log.
+    /// The sentence in a log for its success.
     let done: String
-    /// The same when a hook has failed; `nil`: it is done all the same.
+    /// The sentence in a log when a hook has failed; `nil`: the errand counts as done.
     let rejected: String?
-    /// The journal's MESSAGE_ID, from `journalctl --new-id128`. It never changes.
+    /// The journal's MESSAGE_ID, made with `journalctl --new-id128`. It never changes.
     let messageID: StaticString
 
     fileprivate init(

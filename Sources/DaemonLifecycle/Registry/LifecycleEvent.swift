@@ -1,38 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A fact from outside, or a request, which the registry turns into notifications.
+/// An external event or a request, which the registry turns into notifications.
 package struct LifecycleEvent: Sendable {
-  /// What has happened, or is asked for.
+  /// The kind of event or request.
   package enum Kind: Sendable {
     /// The subject was started.
     case launch
-    /// There is a reason for being in the background.
+    /// A reason for being in the background is added.
     case enterBackground(BackgroundReason)
-    /// That reason is gone.
+    /// A reason for being in the background is removed.
     case enterForeground(BackgroundReason)
     /// The machine is about to sleep.
     case suspend
     /// The machine has woken up, or will not sleep after all.
     case resume
-    /// Deliver notifications, and stay where the daemon is.
+    /// Deliver notifications without a change of state.
     case errand(LifecycleErrand)
     /// A resource is short.
     case pressure(DidReceivePressure.Resource)
-    /// A notification of a user's own.
+    /// A custom notification is posted.
     indirect case post(any CustomNotification)
-    /// Ask the observers whether they are well, beside whatever is being delivered.
+    /// Check the observers' health, beside other deliveries.
     case checkHealth
-    /// End. A second and third one escalate when signals caused them.
+    /// Terminate. A second and a third one escalate if signals caused them.
     case terminate
 
-    /// Save state and go on.
+    /// Save state.
     public static let saveState = Self.errand(.saveState)
-    /// Save state, then reload.
+    /// Save state, then reload the configuration.
     public static let reload = Self.errand(.reload)
   }
 
-  /// What has happened, or is asked for.
+  /// The kind of event or request.
   package let kind: Kind
-  /// Who or what reports it.
+  /// The cause of the event.
   package let cause: LifecycleCause
 
   package init(_ kind: Kind, cause: LifecycleCause = LifecycleCause(.api)) {

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The observers as the registry sees them, in the order in which they receive on the way up: by phase, then by id,
-/// which grows with each addition.
+/// The observers as the registry sees them, in the order in which they are notified on the way up: by phase, then by
+/// id, which grows with each addition.
 ///
-/// Adding and removing take the same time however many there are, up to a search; so does finding the neighbour
-/// of the last one found, which is how a delivery goes through them, and those few who are behind the others.
+/// Adding and removing take constant time, apart from a search. So does finding the neighbour of the last one found,
+/// which is how a delivery iterates, and finding the few that are behind the others.
 struct LifecycleMembers: Sendable {
-  /// What a member has received of; earlier members are never behind later ones of the same phase.
+  /// The notifications that a member has received; earlier members are never behind later ones of the same phase.
   struct ObserverProgress: Equatable, Sendable {
-    /// `.launching` until it was notified of the launch, `.foreground` while it must be told to pause.
-    /// Never above the registry's own state, except while a step is on its way.
+    /// The state that it was notified of: `.launching` until the launch, `.foreground` until it is paused. Never above
+    /// the registry's own state, except during a step.
     var reachedState = LifecycleState.launching
-    /// It has a hook that was abandoned and has not ended: it receives what it missed afterwards.
+    /// Whether it has a hook that was abandoned and has not ended: it receives what it missed afterwards.
     var isBusy = false
-    /// It received WillSuspend, so it will receive DidResume.
+    /// Whether it received WillSuspend, so that it will receive DidResume.
     var isSuspended = false
-    /// Its launch went wrong: it receives no more, least of all that it should save what it never restored.
+    /// Whether its launch failed: it receives nothing more, above all no ShouldSaveState, since it did not restore its
+    /// state.
     var launchFailed = false
 
-    /// Whether a step with this change is for it: those that change where it is, only from there. One that was not
-    /// notified of the launch has nothing to pause, save or close.
+    /// Whether it should receive a step with this change. Changes of state apply only to members in the preceding
+    /// state. A member that was not notified of the launch has nothing to pause, save or close.
     func shouldReceive(_ change: NotificationKind.Change) -> Bool {
       switch change {
       case .state(_, let earlier):
@@ -31,7 +32,7 @@ struct LifecycleMembers: Sendable {
     }
   }
 
-  /// How many members there are of each progress.
+  /// The number of members of each progress.
   private struct ProgressCounts: Sendable {
     private static let progresses: [ObserverProgress] = [
       LifecycleState.launching, .background, .foreground,
@@ -44,7 +45,7 @@ struct LifecycleMembers: Sendable {
       }
     }
     private var counts = Array(repeating: 0, count: ProgressCounts.progresses.count)
-    /// A bit for each count that is not 0: nearly always there are one or two.
+    /// One bit for each count that is not 0; nearly always one or two are set.
     private var present: UInt32 = 0
 
     private static func index(of progress: ObserverProgress) -> Int {
@@ -89,7 +90,7 @@ struct LifecycleMembers: Sendable {
     let id: ObserverID
     let phase: LifecyclePhase
     fileprivate(set) var progress = ObserverProgress()
-    /// Its place is kept until the next tidying, so that a removal moves nobody.
+    /// Whether it was removed. Its place is kept until the next compaction, so that a removal moves no other member.
     fileprivate var isRemoved = false
   }
 
@@ -108,7 +109,7 @@ struct LifecycleMembers: Sendable {
   /// Sorted by phase.
   private var groups: [Group] = []
   private var counts = ProgressCounts()
-  /// Where the last one was found.
+  /// The place of the last member that was found.
   private var last = Place(group: 0, index: 0)
 
   mutating func add(_ id: ObserverID, phase: LifecyclePhase) {
@@ -136,7 +137,7 @@ struct LifecycleMembers: Sendable {
 
   mutating func removeAll() { self = LifecycleMembers() }
 
-  /// Changes what a member has received of, if it is still there.
+  /// Changes the progress of a member, if it is still there.
   mutating func update(_ id: ObserverID, _ change: (inout ObserverProgress) -> Void) {
     guard let place = place(of: id) else { return }
     last = place
@@ -154,7 +155,7 @@ struct LifecycleMembers: Sendable {
 
   func count(where isWanted: (ObserverProgress) -> Bool) -> Int { counts.count(where: isWanted) }
 
-  /// Calls `body` for those wanted, in order or, on the way down, in reverse.
+  /// Calls `body` for the members that satisfy a condition, in order or, on the way down, in reverse.
   func forEach(
     where isWanted: (ObserverProgress) -> Bool, reversed isReversed: Bool = false,
     _ body: (Member) -> Void
@@ -184,7 +185,7 @@ struct LifecycleMembers: Sendable {
     }
   }
 
-  /// Where the first of the `wanted` is: found from the end, where those are who came late.
+  /// Returns the place of the first of the wanted members, searched from the end, where late members are.
   private func first(of wanted: Int, where isWanted: (ObserverProgress) -> Bool) -> Place {
     if wanted == counts.count(where: { _ in true }) { return Place(group: 0, index: 0) }
     var left = wanted

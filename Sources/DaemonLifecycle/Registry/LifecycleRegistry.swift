@@ -1,76 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The lifecycle as a pure state machine: events go in, steps to deliver come out, one at a time.
 ///
-/// No I/O, clock, thread or lock in here: the real subject, the mock and the simulation drive the same
-/// code. The driver calls `next()` until it gets a step, delivers it, calls `reached(_:)` as the delivery
-/// gets to each member and `finishStep()` at its end, and asks for the next.
+/// It has no I/O, clock, thread or lock: subject, mock and simulation drive the same code. The driver calls `next()`
+/// until it returns a step, delivers the step, calls `reached(_:)` as the delivery reaches each member and
+/// `finishStep()` at its end, and then requests the next.
 ///
-/// A *transition* is the run of steps that one request takes (pause: DidEnterBackground, then ShouldSaveState).
-/// Between transitions the request that has waited longest is planned, so the order of arrival is kept and a storm
-/// of one kind can't starve another; requests of one kind that wait together are one. Where a request was taken
-/// back while it waited, nothing is delivered: the registry converges on the latest state wanted.
+/// A *transition* is the sequence of steps of one request (pause: DidEnterBackground, then ShouldSaveState). Between
+/// transitions the request that has waited longest is planned, so the order of arrival is kept and many requests of one
+/// kind can't starve another; requests of one kind that wait together are merged. If a request is revoked while it
+/// waits, nothing is delivered: the registry converges on the latest requested state.
 struct LifecycleRegistry: Sendable {
   /// A step to deliver, and the members that receive it.
   struct Plan: Sendable {
     let step: LifecycleStep
     let cause: LifecycleCause
     let audience: LifecycleAudience<ObserverID>
-    /// Which transition it belongs to: grows from transition to transition.
+    /// The number of its transition, which grows with each transition.
     let transition: UInt64
-    /// What that transition is about.
+    /// The kind of that transition.
     let kind: LifecycleTransition
     let isOfTermination: Bool
 
-    /// For members that have missed it.
+    /// Whether the step is for members that have missed it.
     var isCatchUp: Bool { if case .lateObserver = cause.origin { true } else { false } }
   }
 
-  /// What an event asks of the driver at once, beside asking for the next step.
+  /// An immediate action that an event requires of the driver, besides requesting the next step.
   enum Effect: Equatable, Sendable {
     case none
     /// Too late: the daemon is terminating.
     case refused
-    /// Termination begins: leave out the rest of the step being delivered if it yields, cancel the body.
+    /// The termination begins: skip the rest of the current step if it yields, cancel the body.
     case terminate
-    /// The second signal: cancel running hooks, keep the save reserve only.
+    /// The second signal: cancel running hooks that do not save; only the save reserve is left.
     case expedite
     /// The third signal.
     case exitNow
   }
 
-  /// Changes at the beginning of a `Did…` step and at the end of a `Will…` one.
+  /// The state. It changes at the beginning of a `Did…` step and at the end of a `Will…` one.
   private(set) var state: LifecycleState
-  /// Foreground is wanted only while there is none. A suspend is one of them.
+  /// The reasons for being in the background. The foreground is requested only while there are none. A suspend is one
+  /// of them.
   private(set) var backgroundReasons: Set<BackgroundReason> = []
-  /// Grows as these change: to compare them, one would have to copy them.
+  /// A number that grows as the reasons change, since comparing them would require a copy.
   private(set) var reasonChanges: UInt64 = 0
-  /// WillSuspend was delivered and DidResume was not.
+  /// Whether WillSuspend was delivered and DidResume was not.
   private(set) var isSuspended = false
-  /// Set by the first terminate, for good.
+  /// The cause of the termination; set by the first terminate event, permanently.
   private(set) var termination: LifecycleCause?
-  /// Deliveries are held back while positive; those of a termination are not.
+  /// The number of holds. Deliveries are held back while it is positive, except those of a termination.
   private(set) var holds = 0
   private(set) var members = LifecycleMembers()
   /// The rest of the transition under way. Cleared by termination, which plans its own.
   private(set) var steps: ArraySlice<LifecycleStep> = []
   private var transitionCause = LifecycleCause(.launch)
   private(set) var transitionNumber: UInt64 = 0
-  /// What the transition under way, or the last one, is about.
+  /// The kind of the transition under way, or of the last one.
   private(set) var transitionKind = LifecycleTransition.launch
-  /// The step being delivered; `next()` gives none meanwhile.
+  /// The step being delivered; meanwhile `next()` returns `nil`.
   private(set) var current: CurrentStep?
   struct CurrentStep: Sendable {
     let step: LifecycleStep
     let isCatchUp: Bool
-    /// What whoever is reached by it then knows.
+    /// The change of state of the members that it reaches.
     let change: NotificationKind.Change
   }
-  /// The termination has taken steps from the transition that was under way.
+  /// Whether the termination has removed steps from the transition that was under way.
   private(set) var hasCutTransition = false
-  /// How many signals asked for an end: only signals escalate.
+  /// The number of terminating signals that count: only signals escalate.
   private(set) var terminationSignals = 0
   private(set) var requests = PendingRequests()
-  /// The machine is about to sleep.
+  /// Whether the machine is about to sleep.
   private(set) var wantsSleep = false
 
   init(state: LifecycleState = .launching) {
@@ -78,9 +79,9 @@ struct LifecycleRegistry: Sendable {
     if state == .background { backgroundReasons = [.operator] }
   }
 
-  // MARK: What comes in
+  // MARK: Events
 
-  /// Takes one fact in. `postID` names a posted notification to its poster.
+  /// Takes one event in. `postID` identifies a posted notification to its poster.
   mutating func receive(_ event: LifecycleEvent, postID: PostID? = nil) -> Effect {
     if case .terminate = event.kind { return terminate(event.cause) }
     guard termination == nil, state != .terminated else { return .refused }
@@ -134,19 +135,20 @@ struct LifecycleRegistry: Sendable {
     transitionCause = cause
     transitionNumber += 1
     transitionKind = .termination
-    // A daemon that was never launched has nothing to take down.
+    // A daemon that was never launched has nothing to end.
     let isLaunched = state != .launching
     steps = isLaunched ? [.bodyEnds, .kind(.shouldSaveState), .kind(.willTerminate)] : []
     if !isLaunched { state = .terminated }
     return .terminate
   }
 
-  /// Posts that a termination has overtaken: they will never be delivered.
+  /// Removes and returns the posts that a termination has overtaken, which will not be delivered.
   mutating func takeOvertakenPosts() -> [LifecyclePost] {
     termination == nil ? [] : requests.takePosts()
   }
 
-  /// Who receives a notification that is posted in a hook, and so delivered at once, beside the current step.
+  /// Returns the members that receive a notification posted in a hook, which is delivered at once, beside the current
+  /// step.
   func audience(of step: LifecycleStep, cause: LifecycleCause) -> Plan {
     plan(step, cause: cause)
   }
@@ -155,7 +157,7 @@ struct LifecycleRegistry: Sendable {
   mutating func release() { holds -= 1 }
   var isHeld: Bool { holds > 0 }
 
-  /// Who will receive the rest of the transition under way, step by step, as far as that is known now.
+  /// The members that will receive the rest of the transition under way, step by step, as far as that is known now.
   var remainingAudience: [(step: LifecycleStep, members: [ObserverID])] {
     var receivers: [ObserverID] = []
     let isReceiver = { (progress: LifecycleMembers.ObserverProgress) in
@@ -169,7 +171,8 @@ struct LifecycleRegistry: Sendable {
 
   mutating func add(_ id: ObserverID, phase: LifecyclePhase) { members.add(id, phase: phase) }
 
-  /// What a member that comes now would receive at once, to catch up; `nil` while that has to wait for anything else.
+  /// The notifications that a new member would receive at once, to catch up; `nil` while they have to wait for another
+  /// delivery.
   var missedByNewcomers: [NotificationKind]? {
     guard !isInTransition, holds == 0, termination == nil else { return nil }
     return switch state {
@@ -179,10 +182,10 @@ struct LifecycleRegistry: Sendable {
     }
   }
 
-  /// The new member has a hook for none of what it has missed: it is where it would be after that.
+  /// Skips the notifications that a new member has missed, since it has a hook for none of them.
   mutating func skipCatchUp(of id: ObserverID) { members.update(id) { $0.reachedState = state } }
 
-  /// Sends nothing: what an observer does at its end is its owner's business.
+  /// Removes a member without a notification: its owner handles its end.
   mutating func remove(_ id: ObserverID) { members.remove(id) }
   mutating func removeAll() { members.removeAll() }
 
@@ -190,7 +193,7 @@ struct LifecycleRegistry: Sendable {
     members.update(id) { $0.isBusy = isBusy }
   }
 
-  /// The member could not launch.
+  /// Notes that a member's launch failed.
   mutating func launchFailed(_ id: ObserverID) {
     members.update(id) { member in
       member.reachedState = .launching
@@ -198,7 +201,7 @@ struct LifecycleRegistry: Sendable {
     }
   }
 
-  /// The delivery under way has got to this member: it is being notified now.
+  /// Notes that the delivery under way has reached a member, which is being notified now.
   mutating func reached(_ id: ObserverID) {
     switch current?.change {
     case .state(let state, _): members.update(id) { $0.reachedState = state }
@@ -207,8 +210,8 @@ struct LifecycleRegistry: Sendable {
     }
   }
 
-  /// The hook that the member was reached with never began, so it knows no more than before. It is notified again
-  /// when it is neither busy nor where the daemon is; but not of the pause while terminating, when there is no later.
+  /// Notes that the hook with which a member was reached did not begin, so it was not notified. It is notified again
+  /// when it is not busy and not in the daemon's state; but while terminating it is not notified of the pause again.
   mutating func notReached(_ id: ObserverID) {
     guard let step = current?.step, termination == nil || !step.isPause else { return }
     members.update(id) { member in
@@ -220,24 +223,24 @@ struct LifecycleRegistry: Sendable {
     }
   }
 
-  // MARK: What comes out
+  // MARK: Steps
 
-  /// A transition is under way: a step is being delivered, or waits, or is held back.
+  /// Whether a transition is under way: a step is being delivered, waits, or is held back.
   var isInTransition: Bool { current != nil || !steps.isEmpty }
 
-  /// Nothing is left to be delivered of the machine's sleep, or of its end.
+  /// Whether nothing is left to be delivered for the machine's sleep, or for its end.
   var isSleepSettled: Bool {
     termination == nil && requests.sleep == nil && wantsSleep == isSuspended
       && !(isInTransition && transitionKind == .suspend)
   }
 
-  /// In the foreground, and to stay there.
+  /// Whether the daemon is in the foreground and not about to leave it.
   var isServing: Bool { state == .foreground && backgroundReasons.isEmpty && termination == nil }
 
-  /// The launch is not held: the hold may be released by what it waits for.
+  /// Whether the launch is under way. It is not held back, since the hold may depend on it.
   var isLaunchTransition: Bool { transitionKind == .launch && isInTransition }
 
-  /// Nothing to deliver and nothing being delivered, not even behind a hold.
+  /// Whether nothing is delivered or waits, not even behind a hold.
   var isIdle: Bool {
     guard current == nil else { return false }
     var copy = self
@@ -245,8 +248,8 @@ struct LifecycleRegistry: Sendable {
     return copy.next() == nil
   }
 
-  /// The next step, which is then the current one; `nil` while one is, while deliveries are held back,
-  /// and when there is nothing to do.
+  /// Returns the next step, which becomes the current one; `nil` while there is a current one, while deliveries are
+  /// held back, and when there is nothing to do.
   mutating func next() -> Plan? {
     guard current == nil, state != .terminated else { return nil }
     guard let plan = plannedStep() else { return nil }
@@ -262,7 +265,7 @@ struct LifecycleRegistry: Sendable {
     return (holds == 0 ? catchUp() : nil) ?? nextTransitionStep()
   }
 
-  /// The current step has ended, or was overtaken. Returns true when its transition is over too.
+  /// Ends the current step, which may have been overtaken. Returns true when its transition is over too.
   @discardableResult mutating func finishStep() -> Bool {
     guard let ended = current.take() else { return true }
     switch ended.step.kind {
@@ -270,12 +273,12 @@ struct LifecycleRegistry: Sendable {
     case .willTerminate: state = .terminated
     default: break
     }
-    // A step that is no longer wanted must not keep its transition, and whoever waits for that, open.
+    // A step that is no longer requested must not keep its transition open.
     if termination == nil { steps = steps.drop { !isStillRequested($0) } }
     return steps.isEmpty
   }
 
-  /// The third signal: nothing more is delivered.
+  /// Handles the third signal: nothing more is delivered.
   mutating func abort() {
     current = nil
     steps = []
@@ -296,7 +299,7 @@ struct LifecycleRegistry: Sendable {
     return plan(step, cause: transitionCause)
   }
 
-  /// Members that came late, or were busy, receive what the others have received, step by step, before
+  /// Plans a step for members that were added late, or were busy: they receive what the others have received, before
   /// anything else.
   private mutating func catchUp() -> Plan? {
     guard state != .launching, let step = missed().map(LifecycleStep.kind) else { return nil }
@@ -310,7 +313,7 @@ struct LifecycleRegistry: Sendable {
     }
   }
 
-  /// The first step that somebody has missed who can receive it now.
+  /// Returns the first step that a member has missed and can receive now.
   private func missed() -> NotificationKind? {
     let isMissed = { (kind: NotificationKind) -> Bool in
       let change = kind.row.change
@@ -369,7 +372,7 @@ struct LifecycleRegistry: Sendable {
     return true
   }
 
-  /// Empty where nothing is left to do.
+  /// Returns the steps of a transition; none when nothing is left to do.
   private func plannedTransition(for kind: PendingRequests.Kind) -> (
     LifecycleTransition, ArraySlice<LifecycleStep>
   ) {
@@ -385,7 +388,7 @@ struct LifecycleRegistry: Sendable {
     }
   }
 
-  /// Of the transitions that happen most: made once, and taken from without a copy.
+  /// The steps of the most frequent transitions, made once, and used without a copy.
   private enum Steps {
     static let launch = steps(.didFinishLaunching, .willEnterForeground)
     static let foreground = steps(.willEnterForeground)
@@ -398,13 +401,13 @@ struct LifecycleRegistry: Sendable {
     }
   }
 
-  /// The step with all that should receive it.
+  /// Plans a step with all members that should receive it.
   private func plan(_ step: LifecycleStep, cause: LifecycleCause) -> Plan {
     let change = step.change
     return plan(step, cause: cause) { $0.shouldReceive(change) }
   }
 
-  /// The step with the members that receive it, in order, cut into groups.
+  /// Plans a step with the members that satisfy a condition, in order and divided into groups.
   private func plan(
     _ step: LifecycleStep, cause: LifecycleCause,
     to isIncluded: (LifecycleMembers.ObserverProgress) -> Bool

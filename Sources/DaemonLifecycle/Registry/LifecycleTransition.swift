@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What a run of steps is about: one request, or the end.
+/// The kind of a transition, which is a sequence of steps: one request, or the termination.
 enum LifecycleTransition: Sendable, Hashable {
   case launch, foreground, background, suspend, resume, pressure, post
   case errand(LifecycleErrand)
-  /// Members that came late, or were busy, receive what the others have received.
+  /// Members that were added late, or were busy, receive what the others have received.
   case catchUp
   case termination
 
   static let reload = Self.errand(.reload)
   static let save = Self.errand(.saveState)
 
-  /// For a sentence: "reloading, 3 of 5 done".
+  /// The gerund in sentences such as "reloading, 3 of 5 done".
   var gerund: String {
     switch self {
     case .launch: "launching"
@@ -26,7 +26,7 @@ enum LifecycleTransition: Sendable, Hashable {
     }
   }
 
-  /// What `journalctl LIFECYCLE_EVENT=…` finds it by.
+  /// The name in the journal: `journalctl LIFECYCLE_EVENT=…`.
   var event: String {
     switch self {
     case .launch: "launch"

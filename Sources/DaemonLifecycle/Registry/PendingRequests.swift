@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What is wanted, and for which no transition has been planned yet.
+/// The requests for which no transition has been planned yet.
 ///
-/// Requests of one kind that wait together are one, which keeps its place and takes the newest cause; posts are
-/// told one by one. Whoever has waited longest is first, so the order of arrival is kept and a storm of one kind can't
-/// starve another.
+/// Requests of one kind that wait together are merged into one, which keeps its place and takes the newest cause; posts
+/// are delivered one by one. The request that has waited longest is first, so the order of arrival is kept and many
+/// requests of one kind can't starve another.
 struct PendingRequests: Sendable {
   enum Kind: Sendable {
-    /// The foreground or the background, as the reasons have it then.
+    /// The foreground or the background, depending on the reasons at that time.
     case state
-    /// To be told of the machine's sleep, or of its end.
+    /// The machine's sleep, or its end.
     case sleep
     case errand(LifecycleErrand)
     case pressure(DidReceivePressure.Resource)
@@ -16,20 +16,20 @@ struct PendingRequests: Sendable {
   }
 
   struct Request: Sendable {
-    /// Since when it waits.
+    /// The number of the request, by which it was enqueued.
     let order: UInt64
     let cause: LifecycleCause
   }
 
-  /// Grows with each request.
+  /// A number that grows with each request.
   private var lastOrder: UInt64 = 0
   private var launch: Request?
-  /// Exists while the state wanted differs from the state reached, or may.
+  /// The request for a state; it exists while the requested state differs, or may differ, from the reached one.
   private var state: Request?
   private(set) var sleep: Request?
   private var errands: [LifecycleErrand: Request] = [:]
   private var pressure: [DidReceivePressure.Resource: Request] = [:]
-  /// Any number of them.
+  /// The posts, of which there may be any number.
   private var posts = Deque<(request: Request, post: LifecyclePost)>()
 
   // MARK: Enqueueing
@@ -55,7 +55,7 @@ struct PendingRequests: Sendable {
 
   mutating func takeLaunch() -> LifecycleCause? { launch.take()?.cause }
 
-  /// The one that has waited longest.
+  /// Takes the request that has waited longest.
   mutating func takeNext() -> (kind: Kind, cause: LifecycleCause)? {
     guard let (kind, request) = longestWaiting() else { return nil }
     switch kind {
@@ -68,7 +68,7 @@ struct PendingRequests: Sendable {
     return (kind, request.cause)
   }
 
-  /// All that were posted.
+  /// Takes all posts.
   mutating func takePosts() -> [LifecyclePost] {
     var taken: [LifecyclePost] = []
     while let (_, post) = posts.popFirst() { taken.append(post) }

@@ -9,7 +9,7 @@ import DaemonSystemd
 /// ```
 public struct LifecycleReport: Sendable, CustomStringConvertible {
   /// The outcome of a hook's call.
-  public enum Outcome: Sendable {
+  public enum Outcome: Equatable, Sendable {
     /// The hook returned in time.
     case completed
     /// The hook threw.
@@ -43,6 +43,17 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
       case noThread
       /// A termination overtook the delivery.
       case overtaken
+    }
+
+    /// Compares two outcomes. Two errors are equal when their types and their texts are.
+    public static func == (a: Self, b: Self) -> Bool {
+      switch (a, b) {
+      case (.completed, .completed), (.timedOut, .timedOut): true
+      case (.failed(let a), .failed(let b)): type(of: a) == type(of: b) && "\(a)" == "\(b)"
+      case (.abandoned(let a), .abandoned(let b)): a == b
+      case (.skipped(let a), .skipped(let b)): a == b
+      default: false
+      }
     }
   }
 
@@ -154,18 +165,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   }
 }
 
-extension LifecycleReport.Outcome: Equatable {
-  /// Compares two outcomes. Two errors are equal when their types and their texts are.
-  public static func == (a: Self, b: Self) -> Bool {
-    switch (a, b) {
-    case (.completed, .completed), (.timedOut, .timedOut): true
-    case (.failed(let a), .failed(let b)): type(of: a) == type(of: b) && "\(a)" == "\(b)"
-    case (.abandoned(let a), .abandoned(let b)): a == b
-    case (.skipped(let a), .skipped(let b)): a == b
-    default: false
-    }
-  }
-
+extension LifecycleReport.Outcome {
   package var isCompleted: Bool { if case .completed = self { true } else { false } }
 
   /// The severity for the exit status: 0 for success, 1 for a failure, 2 for a hook that did not end in time.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// What runs behind `foreground { … }`: an observer that runs the body in rounds, one per foreground.
+/// The observer behind `foreground { … }`, which runs the body in rounds, one for each period in the foreground.
 ///
-/// Rounds never overlap: a resume waits for a body that is overdue. The hooks wait for the body within
-/// their own deadline, like anybody's.
+/// Rounds never overlap: a resume waits for a body that is overdue. The hooks wait for the body within their deadline,
+/// like those of any observer.
 final class ForegroundRounds: ForegroundObserver, BackgroundObserver, TerminationObserver {
   /// A body that runs, or is about to.
   private struct Run {
@@ -25,18 +25,18 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
 
   private struct State {
     var phase = Phase.none
-    /// The foreground came back while the last round's body was still overdue.
+    /// Whether the daemon returned to the foreground while the last round's body was still overdue.
     var startsAgain = false
-    /// No round begins after this; the caller returns when the one that runs has ended.
+    /// Whether no more rounds begin; the caller returns when the running one has ended.
     var isClosing = false
     var callerIsCancelled = false
-    /// Hooks that wait for the round to end.
+    /// The hooks that wait for the round to end.
     var waiting: [Sleeper] = []
     var caller: CheckedContinuation<Void, any Error>?
 
     var run: Run? { if case .running(let run) = phase { run } else { nil } }
 
-    /// The round that begins; `nil` when one runs, or no more may.
+    /// Begins a round; returns `nil` when one runs, or no more may begin.
     mutating func begin() -> ForegroundRound? {
       startsAgain = false
       guard case .none = phase, !isClosing else { return nil }
@@ -49,7 +49,8 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
   typealias Body = @Sendable @isolated(any) (ForegroundRound) async throws -> Void
 
   private let state = Mutex(State())
-  /// The end of the foreground cancels nothing: the body has the hook's time to finish what it has begun.
+  /// Whether the body is not cancelled at the end of the foreground, but has the hook's time to finish what it has
+  /// begun.
   private let drains: Bool
   private let body: Body
 
@@ -94,14 +95,14 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
     }
   }
 
-  /// The daemon has ended.
+  /// Ends the rounds, since the daemon has ended.
   func close() {
     state.withLock { $0.isClosing = true }
     cancelBody()
     endIfIdle()
   }
 
-  /// The caller's task was cancelled.
+  /// Ends the rounds, since the caller's task was cancelled.
   func cancel() {
     state.withLock { $0.callerIsCancelled = true }
     close()
@@ -114,7 +115,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
   }
 
   private func runBody(_ round: ForegroundRound) {
-    // Detached: a hook's task-local values must not mark what the body does as part of the hook.
+    // Detached: a hook's task-local values must not mark the body's work as part of the hook.
     let task = Task.detached {
       do {
         try await self.body(round)
@@ -133,7 +134,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
     if isCancelled { task.cancel() }
   }
 
-  /// The foreground is over: what drains hears so, everything else is cancelled.
+  /// Ends the round with the foreground: a draining body is notified, any other is cancelled.
   private func endRound() {
     let round = state.withLock { state in
       state.startsAgain = false
@@ -159,7 +160,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
     let (waiting, next) = state.withLock { state in
       let wasEnding = state.run.map { $0.isCancelled || $0.round.isEnding } ?? false
       state.phase = .none
-      // The CancellationError of a pause is what the pause asked for; any other ends the rounds.
+      // The CancellationError of a pause was requested by it; any other ends the rounds.
       if let error, !(wasEnding && error is CancellationError) { state.phase = .over(error) }
       defer { state.waiting = [] }
       return (state.waiting, state.startsAgain ? state.begin() : nil)
@@ -185,7 +186,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
     if let error { caller?.resume(throwing: error) } else { caller?.resume() }
   }
 
-  /// Ends with the round that runs; `nil` when none does.
+  /// Returns a sleeper that ends with the running round; `nil` when none is running.
   private static func waiter(_ state: inout State) -> Sleeper? {
     guard state.run != nil else { return nil }
     let sleeper = Sleeper()
@@ -193,8 +194,8 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
     return sleeper
   }
 
-  /// - Parameter cancelsBody: A hook that is cancelled cancels the body, and goes on waiting for its end. Otherwise it
-  ///   throws then.
+  /// - Parameter cancelsBody: Whether a hook that is cancelled cancels the body and goes on waiting for its end;
+  ///   otherwise it throws.
   private func wait(for sleeper: Sleeper, cancelsBody: Bool) async throws {
     try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { _ = sleeper.wait($0) }

@@ -6,7 +6,7 @@ final class HookCall: Sendable {
   /// The call that the current task is part of; it may have ended since.
   @TaskLocal static var current: HookCall?
 
-  /// Where a hook was called that may go on elsewhere.
+  /// The place of a call whose hook may continue elsewhere.
   struct Site: Sendable {
     let call: CallID
     let item: WorkItemToken
@@ -18,7 +18,7 @@ final class HookCall: Sendable {
   let core: LifecycleCore
   let driver: HookDriver
   let entry: ObserverEntry
-  /// The place of the hook among the observer's.
+  /// The index of the hook among the observer's.
   private let index: Int
   private let delivery: Delivery.Constants
   /// Whether it was marked as begun together with the end of its driver's last call.
@@ -42,7 +42,7 @@ final class HookCall: Sendable {
 
   // MARK: Calling
 
-  /// Calls the hook, as the current call of its task. How it has ended.
+  /// Calls the hook, as the current call of its task. Returns how it has ended.
   func run() async -> LifecycleMachine.CallEnd {
     await Self.$current.withValue(self) { await call() }
   }
@@ -67,8 +67,8 @@ final class HookCall: Sendable {
     }
   }
 
-  /// In the isolation of the hook: once this has begun it is on its actor, and one that was abandoned while it waited
-  /// for its actor does not begin.
+  /// Calls the hook in its isolation. Once this has begun the call is on the actor, and one that was abandoned while it
+  /// waited for the actor does not begin.
   private func call(
     on _: isolated any Actor, _ target: consuming any AnyObject & Sendable
   ) async throws {
@@ -76,7 +76,7 @@ final class HookCall: Sendable {
     try await hook.call(target, step, LifecycleContext(self))
   }
 
-  /// It may be isolated to the main actor, or wait. Whether it did is known only afterwards.
+  /// Calls a hook that may be isolated to the main actor, or suspend, which is known only afterwards.
   nonisolated(nonsending) private func callNotingSite(
     _ target: any AnyObject & Sendable
   ) async throws {
@@ -89,10 +89,10 @@ final class HookCall: Sendable {
     if let item, item.isCurrent { hook.completesSynchronously = true }
   }
 
-  // MARK: Where it is
+  // MARK: Position
 
-  /// Where a hook that has begun, as far as its driver can tell, really is: a class's hook may be isolated to the main
-  /// actor.
+  /// The actual progress of a hook that has begun as far as its driver can tell: a class's hook may be isolated to the
+  /// main actor.
   var executionStatus: LifecycleReport.Outcome.Progress {
     guard let site = driver.site(of: id) else { return .running }
     if site.item.isRunning || core.beacon.isAnswered(site.beacon) { return .running }
@@ -110,7 +110,7 @@ extension HookCall: RunningHook {
 }
 
 extension LifecycleContext {
-  /// The context of the hook that the current task runs in, if it does.
+  /// The context of the hook that the current task runs in; `nil` outside of a hook.
   public static var current: LifecycleContext? {
     guard let call = HookCall.current, call.isCurrent else { return nil }
     return LifecycleContext(call)

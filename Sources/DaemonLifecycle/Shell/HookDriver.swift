@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// A task that awaits hooks, one after another, on the subject's executor. It takes the next one that begins when its
-/// own ends, and rests while there is none: to go on costs a third of what a new task does.
+/// A task that awaits hooks, one after another, on the subject's executor. When its hook ends it takes the next one,
+/// and rests while there is none: continuing costs a third of what a new task does.
 ///
 /// A hook can't be abandoned by structured means, since a parent waits for its children; so a hook is
 /// abandoned by abandoning its driver, which stays cancelled, and another driver goes on.
 final class HookDriver: TaskExecutor {
-  /// Weak, so that a driver that rests does not keep it; a call does.
+  /// Weak, so that a resting driver does not retain it; a call does.
   private weak let core: LifecycleCore?
   private let executor: HookExecutor
   private let task = Mutex<Task<Void, Never>?>(nil)
@@ -20,7 +20,7 @@ final class HookDriver: TaskExecutor {
   /// Set before `cancelTask`: either that finds the task, or `start` finds this. A cancelled task can't be used for
   /// another hook. Relaxed: the mutex of `task` orders the one before the other.
   private let cancellation = Atomic<Bool>(false)
-  /// Where it called the last hook that might have gone on elsewhere.
+  /// The place of the last call whose hook might have continued elsewhere.
   private let callSite = Mutex<HookCall.Site?>(nil)
   /// The task has been enqueued since `start`. Relaxed: what resumes or makes the task comes in between.
   private let hasBegun = Atomic<Bool>(false)
@@ -37,7 +37,7 @@ final class HookDriver: TaskExecutor {
     hasBegun.store(false, ordering: .relaxed)
     nextCall.withLock { $0 = call }
     if !endRest() {
-      // Detached: neither the priority nor the task-local values of whoever caused it belong to the hooks.
+      // Detached: neither the priority nor the task-local values of the caller belong to the hooks.
       let task = Task.detached(executorPreference: self) { await self.work() }
       self.task.withLock { $0 = task }
     }
@@ -77,7 +77,7 @@ final class HookDriver: TaskExecutor {
   func cancelTask() { task.withLock { $0 }?.cancel() }
 
   func note(_ site: HookCall.Site) { callSite.withLock { $0 = site } }
-  /// `nil` if the hook was called where it stays.
+  /// Returns the place of a call; `nil` if its hook stays there.
   func site(of call: CallID) -> HookCall.Site? {
     callSite.withLock { $0 }.flatMap { $0.call == call ? $0 : nil }
   }

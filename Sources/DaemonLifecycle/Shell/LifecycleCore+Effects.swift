@@ -2,11 +2,11 @@
 import DaemonSystemd
 import Synchronization
 
-// What the machine's effects come to: bound to entries, drivers and continuations under the lock, performed outside.
+// The machine's effects: bound to entries, drivers and continuations under the lock, performed outside.
 extension LifecycleCore {
-  /// What a critical section leaves to be done outside.
+  /// The work that a critical section leaves to be done outside of the lock.
   struct Work: ~Copyable {
-    /// A driver that is through with its call and takes the first new one.
+    /// A driver that has ended its call and takes the first new one.
     var reusable: HookDriver?
     /// The call for that driver.
     var next: HookCall?
@@ -15,12 +15,12 @@ extension LifecycleCore {
     /// More calls wait for a driver.
     var startsWaiting = false
     var hasMessages = false
-    /// All else, made when it is needed, which is rare; even empty lists would cost something.
+    /// Everything else, made when it is needed, which is rare; even empty lists have a cost.
     private(set) var rest: Chores?
 
     init(reusable: HookDriver?) { self.reusable = reusable }
 
-    /// There is something to do beside the call of that driver.
+    /// Whether there is work besides that driver's call.
     var isMore: Bool { rest != nil || started != nil || hasMessages || startsWaiting }
 
     var chores: Chores {
@@ -32,7 +32,7 @@ extension LifecycleCore {
     }
   }
 
-  /// What is rarely to be done.
+  /// Work that is rare.
   final class Chores {
     /// Calls that have waited, each with a driver of its own.
     var calls: [HookCall] = []
@@ -40,13 +40,13 @@ extension LifecycleCore {
     var cancelled: [HookDriver] = []
     var cancelsBody: Task<Void, Never>?
     var healthRound: UInt64?
-    /// What may hold the last reference to an object of the user's, whose deinit may call us.
+    /// Values that may hold the last reference to a user's object, whose deinit may call the core.
     var garbage: [any Sendable] = []
-    /// What probes are to be shown, and how new that is: before any hook is called.
+    /// The readiness to show to probes before any hook is called, and its number.
     var readiness: (isReady: Bool, number: UInt64)?
     /// Rounds whose daemon has ended.
     var endedRounds: [ForegroundRounds] = []
-    /// The process still lives, and should not.
+    /// Whether the process should have exited.
     var isOverdue = false
   }
 
@@ -63,7 +63,7 @@ extension LifecycleCore {
     if state.machine.stop.exitDeadline != .distantFuture { state.keptAlive = self }
   }
 
-  /// What is over, and what is sent: before any call begins, which may take the place of one that is over.
+  /// Binds ended calls and messages, before any call begins, which may take the place of one that has ended.
   private func bindEndings(_ state: inout State, _ work: inout Work) {
     if let code = state.effects.exitsWith { exitProcess(code) }
     for id in state.effects.removed {
@@ -90,7 +90,7 @@ extension LifecycleCore {
     if state.effects.isOverdue { work.chores.isOverdue = true }
   }
 
-  /// One driver takes the next call. The others wait for one that has nothing else to do, or for `startWaiting`.
+  /// Binds new calls. One driver takes the next call; the others wait for a free driver, or for `startWaiting`.
   private func bindStarts(_ state: inout State, _ work: inout Work) {
     let isNew = !state.effects.starts.isEmpty
     guard isNew || !state.waitingStarts.isEmpty else { return }
@@ -188,7 +188,7 @@ extension LifecycleCore {
   private func publish(_ report: LifecycleReport, _ isHealthCheck: Bool, _ state: inout State) {
     let streams =
       isHealthCheck ? [] : state.streams.values.filter { $0.subject == .reports }
-    // Also with nobody to tell: the report may hold the last reference to an error of the user's.
+    // Also without receivers: the report may hold the last reference to a user's error.
     state.outbox.append { [recorder] in
       recorder?.didFinish(report)
       for stream in streams { stream.yield(report) }
@@ -200,7 +200,7 @@ extension LifecycleCore {
     state.exitWaiters = []
     state.streams = [:]
     work.chores.endedRounds = Array(state.rounds.values)
-    // Nobody receives anything any more: an observer that holds its lifecycle is a cycle only until now.
+    // No more notifications are delivered: an observer that retains its lifecycle is a cycle only until now.
     for entry in state.observers.removeAll() { work.chores.garbage.append(entry) }
     state.outbox.append {
       for finish in streams { finish() }
@@ -226,9 +226,9 @@ extension LifecycleCore {
     if let (isReady, number) = work.readiness { readiness?.set(isReady, number: number) }
     if hasMessages { sendOutbox() }
     if let round = work.healthRound { sendBeacons(of: round) }
-    // Cancellation handlers and deinits are the user's code.
-    // One item each: a handler that blocks must not keep the others from being cancelled.
-    // Without a thread for it, the body can't end; and its cancellation would hold one of ours until there is one.
+    // Cancellation handlers and deinits are user code. One item each: a handler that blocks must not keep the others
+    // from being cancelled. Without a thread for it, the body can't end; and its cancellation would hold one of ours
+    // until there is one.
     if let body = work.cancelsBody, DispatchThreads.canBeHad {
       executor.enqueue(.work { body.cancel() })
     }
@@ -251,7 +251,7 @@ extension LifecycleCore {
     perform(work)
   }
 
-  /// False where the driver is not needed: it is to end.
+  /// Lets a driver rest. Returns false when it is not needed, and should end.
   func rest(_ driver: HookDriver) -> Bool {
     state.withLock { state in
       guard !state.machine.isClosed, state.restingDrivers.count < Self.mostRestingDrivers else {
@@ -272,7 +272,7 @@ extension LifecycleCore {
     }
   }
 
-  /// Objects to be let go of elsewhere: nobody else holds them, this one not after `drop`.
+  /// Objects to be released elsewhere; there is no other reference, and none here after `drop`.
   private final class Garbage: Sendable {
     private let objects: Mutex<[any Sendable]>
 
@@ -290,7 +290,7 @@ extension LifecycleCore {
     }
   }
 
-  /// Empties the outbox, unless another thread is about it already.
+  /// Sends the messages of the outbox, unless another thread is doing that.
   private func sendOutbox() {
     var batch: [Outbox.Item] = []
     guard takeOutbox(into: &batch, isFirst: true) else { return }
@@ -326,7 +326,8 @@ extension LifecycleCore {
     beacon.send { [weak self] in self?.handle(.healthAnswer(.mainActor, round: round)) }
   }
 
-  /// The process still lives `exitGrace` after its end: exit(3) can hang, on a full stdout for one.
+  /// Ends a process that is still running `exitGrace` after its end: exit(3) can hang, for example on a full standard
+  /// output.
   private func endProcess() {
     let (exit, grace) = state.withLock { state in
       (state.machine.stop.exit, state.machine.stop.grace(configuration))
@@ -337,7 +338,7 @@ extension LifecycleCore {
         + " ending with status \(exit.code)", .error,
       isJournal: StandardError.isJournal(configuration.systemd.environment))
     exitProcess(exit.code)
-    // Only a test gets here.
+    // Only tests get here.
     let kept = state.withLock { $0.keptAlive.take() }
     withExtendedLifetime(kept) {}
   }

@@ -2,9 +2,10 @@
 import DaemonSystemd
 import Synchronization
 
-// Observers come, and go.
+// Adding and removing observers.
 extension LifecycleCore {
-  /// - Parameter isOwned: Held until it is removed, or the daemon has ended; else weakly.
+  /// - Parameter isOwned: Whether it is retained until it is removed or the daemon has ended; otherwise it is held
+  ///   weakly.
   func add(
     _ observer: some LifecycleObserver, isOwned: Bool = true,
     _ options: ObserverEntry.Options = .init()
@@ -14,7 +15,7 @@ extension LifecycleCore {
       let owner = ObjectIdentifier(observer)
       guard !state.observers.hasObserver(owner) else { return Candidates(nil, nil) }
       let id = state.observers.nextID(state.newID())
-      // Where nothing comes any more there is nobody to let go of it.
+      // After the end, nothing would release it.
       let isOwned = isOwned && state.machine.stop.exit == nil && !state.machine.isClosed
       let number = state.observers.nextNumber(of: type(of: observer))
       let entry = ObserverEntry(
@@ -59,8 +60,8 @@ extension LifecycleCore {
     return state.observers.candidates()
   }
 
-  /// Lets go of those that have gone away: nobody says so when they do. Not under the lock, since who looks at an
-  /// observer holds it for that moment, and may be the last who does.
+  /// Removes entries whose observer was deallocated, which is not announced. Not under the lock, since checking an
+  /// observer retains it for a moment, and may release it last.
   private func reap(_ candidates: Candidates) {
     let (first, second) = candidates
     let gone = [first, second].compactMap { $0 }.filter { $0.target == nil }.map(\.id)
@@ -85,7 +86,7 @@ extension LifecycleCore {
 
   func remove(_ id: ObserverID) { handle(.remove([id])) }
 
-  /// Everything that the object has registered, as an observer and as an owner.
+  /// Removes everything that the object has registered, as an observer and as an owner.
   func remove(owner: AnyObject) {
     if !(owner is ForegroundRounds) { recorder?.didRemove(owner) }
     let ownerID = ObjectIdentifier(owner)

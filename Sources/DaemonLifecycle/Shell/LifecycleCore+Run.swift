@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-// The beginning and the end, for those who wait: launch, body, exit; and posts.
+// Launch, body, exit and posts, for callers that wait.
 extension LifecycleCore {
   /// Delivers the launch and returns its report; at once, with an empty one, when there is nothing to launch
   /// because the daemon was terminated before.
@@ -9,7 +9,7 @@ extension LifecycleCore {
     await report(of: beginLaunch())
   }
 
-  /// As `launch()`, for a plain thread.
+  /// Delivers the launch, and blocks a plain thread until it has ended.
   func launchBlocking() -> LifecycleReport {
     let launch = beginLaunch()
     return launch.report ?? blocking { await self.report(of: launch) }
@@ -40,11 +40,11 @@ extension LifecycleCore {
     }
   }
 
-  /// Runs the body as a task of its own on the cooperative pool: it can be abandoned like a hook.
+  /// Runs the body in its own task on the cooperative pool, so that it can be abandoned like a hook.
   ///
-  /// Not when the daemon terminates already. In one step with looking, so that it either never begins or is
-  /// waited for. The task is made after that: where Dispatch has no thread for it and can't get one, whoever makes it
-  /// waits for one, and must not hold the lock.
+  /// It is not started when the daemon terminates already. The check and the start are one step, so that the body
+  /// either never begins or is waited for. The task is made after that: without a thread for it, Dispatch blocks the
+  /// caller, who must not hold the lock.
   func start(body: RunBody) {
     let begins = change { state, now in
       guard !state.machine.isTerminating else { return false }
@@ -143,9 +143,9 @@ final class Launch: Sendable {
   }
 }
 
-/// The body of `run`, kept until the end: observers that only the body owns must live to save.
+/// The body of `run`, retained until the end: observers that only the body owns must exist to save.
 final class RunBody: Sendable {
-  /// Called once. Its captures were sent here by the caller, who has no access to them any more.
+  /// Called once. Its captures were sent by the caller, which has no access to them any more.
   nonisolated(unsafe) private let body: @isolated(any) () async throws -> Void
 
   init(_ body: sending @escaping @isolated(any) () async throws -> Void) { self.body = body }
@@ -153,7 +153,7 @@ final class RunBody: Sendable {
   func run() async throws { try await body() }
 }
 
-/// What a plain thread waits for.
+/// A result that a plain thread waits for.
 private final class BlockingResult<T: Sendable>: Sendable {
   private let value = Mutex<T?>(nil)
   private let isThere = Semaphore()

@@ -2,7 +2,7 @@
 import DaemonSystemd
 import Synchronization
 
-// What comes in from outside: the sources, and what they report beside events.
+// The sources, and their inputs other than events.
 extension LifecycleCore {
   /// Opens a source and listens to it.
   func listen(to source: any LifecycleSource) throws(LifecycleError) {
@@ -17,7 +17,7 @@ extension LifecycleCore {
     }
   }
 
-  /// What came before is not lost.
+  /// Closes sources. Inputs that arrived before are not lost.
   func closeSources(where isClosed: (any LifecycleSource) -> Bool = { _ in true }) {
     let closing = sources.withLock { sources in
       defer { sources.removeAll(where: isClosed) }
@@ -44,7 +44,7 @@ extension LifecycleCore {
     }
   }
 
-  /// Tells the sinks what concerns them alone.
+  /// Publishes a fact that concerns only the sinks.
   private func publish(_ fact: LifecycleFact) { change { state, _ in state.effects.publish(fact) } }
 }
 
@@ -89,7 +89,7 @@ extension LifecycleCore: HookExecutor.Client {
     }
   }
 
-  /// Goes on without a source. It is never let go of: that would close numbers which may be somebody else's.
+  /// Goes on without a source. It is never released, which would close numbers that may belong to other files.
   private func abandon(_ source: any LifecycleSource, _ error: LifecycleError) {
     sources.withLock { $0.removeAll { $0 === source } }
     _ = Unmanaged.passRetained(source as AnyObject)

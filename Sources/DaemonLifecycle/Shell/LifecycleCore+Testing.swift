@@ -2,8 +2,8 @@
 package import DaemonSystemd
 import Synchronization
 
-// What the test kit needs of a core. The mock is the same core with a clock that a test moves, no sources,
-// and no process to end. How a test waits is the test kit's own: every daemon contains what is here.
+// The parts of a core that the test kit uses. The mock is the same core with a clock that a test moves, no sources, and
+// no process to end. Code for waiting is in the test kit, since every daemon contains what is here.
 extension LifecycleCore {
   package convenience init(
     testing configuration: LifecycleConfiguration, initialState: LifecycleState,
@@ -100,7 +100,7 @@ extension LifecycleCore {
   /// How many tasks sleep on the clock.
   package var sleeperCount: Int { state.withLock { $0.timers.count } }
 
-  /// Hooks have run as far as they can, as far as the executor knows.
+  /// Whether hooks have run as far as they can, as far as the executor knows.
   package var isQuiet: Bool { executor.isQuiet }
 
   /// What the virtual clock reaches next, up to `limit`.
@@ -113,12 +113,12 @@ extension LifecycleCore {
     if case .virtual(let time) = time { time.advance(to: instant) }
   }
 
-  /// The test that moves the clock is still about it.
+  /// Notes that a test is moving the clock.
   package func noteStep() {
     if case .virtual(let time) = time { time.steps.add(1, ordering: .relaxed) }
   }
 
-  /// A sentence for each thing that has not come to its end.
+  /// One sentence for each thing that is pending.
   package var pending: [String] {
     let now = now
     return state.withLock { state in

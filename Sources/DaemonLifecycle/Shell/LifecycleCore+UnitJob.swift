@@ -2,18 +2,18 @@
 package import DaemonSystemd
 import Synchronization
 
-// A restart or a stop? Only systemd knows, and it is asked when the termination begins.
+// The systemd job that terminates the service, which is read over the bus when the termination begins.
 extension LifecycleCore {
   enum UnitJobAnswer: Sendable {
-    /// Nobody has asked: the daemon does not terminate, or there is nobody to ask.
+    /// Not requested: the daemon does not terminate, or there is no bus.
     case notAsked
-    /// Those who wait for the answer.
+    /// Requested; the sleepers wait for the reply.
     case asked([Sleeper])
-    /// `nil`: there is no job, or systemd could not be asked.
+    /// Known; `nil` when there is no job, or it could not be read.
     case known(UnitJob?)
   }
 
-  /// The termination begins, and with it a source has asked.
+  /// Notes that a source has requested the job, since the termination begins.
   func expectUnitJob(_ state: inout State) {
     if asksForUnitJob, case .notAsked = state.unitJob { state.unitJob = .asked([]) }
   }

@@ -3,20 +3,19 @@ import CLinux
 import DaemonSystemd
 import Synchronization
 
-/// What a subject is inside: the machine, and beside it what a machine can't hold (observers, tasks, continuations),
-/// under one lock.
+/// The core of a subject: the machine and what it can't contain (observers, tasks, continuations), under one lock.
 ///
-/// Data goes one way: a source's input enters with `handle`, the machine decides, and its effects are bound to entries,
-/// drivers and continuations while the lock is held, and performed once it is free. Nothing of the user's runs under
-/// the lock, and nothing here decides anything about a call.
+/// Data flows in one direction: a source's input enters with `handle`, the machine decides, and its effects are bound
+/// to entries, drivers and continuations under the lock, and performed outside. No user code runs under the lock, and
+/// nothing here decides about calls.
 @_documentation(visibility: internal)
 public final class LifecycleCore: TimeKeeper, Sendable {
   /// Access only while holding `state`'s lock.
   struct State: ~Copyable {
     var machine: LifecycleMachine
-    /// What the machine asks for; empty between two critical sections.
+    /// The machine's effects; empty between two critical sections.
     var effects = Effects()
-    /// The observers, by the ids that the machine knows them by.
+    /// The observers, by the machine's ids.
     var observers = ObserverTable()
     /// By the index of their handles: the newest call of that index, or `nil` when that has ended.
     var hookCalls: [HookCall?] = []
@@ -28,10 +27,10 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var restingDrivers: [HookDriver] = []
     /// The body of `run`, from its beginning.
     var bodyTask: Task<Void, Never>?
-    /// The body is to end: a task that is made for it only now is cancelled at once.
+    /// Whether the body is cancelled: a task that is made for it later is cancelled at once.
     var isBodyCancelled = false
     var streams: [UInt64: StreamSubscriber] = [:]
-    /// Each resumes whoever has posted.
+    /// The functions that resume posters.
     var posters: [PostID: @Sendable (LifecycleReport) -> Void] = [:]
     /// Those of `foreground { … }`, which end with the daemon whatever hooks they receive.
     var rounds: [ObjectIdentifier: ForegroundRounds] = [:]
@@ -82,7 +81,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
       return call
     }
 
-    /// For one that has ended: its driver still holds it, so it is not let go of here.
+    /// Removes a call that has ended. Its driver still retains it, so it is not released here.
     mutating func remove(_ call: HookCall) {
       if hookCalls[call.id.index] === call { hookCalls[call.id.index] = nil }
     }
@@ -92,7 +91,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
       hookCalls[call.id.index] = call
     }
 
-    /// The call, which the caller is to let go of outside of the lock.
+    /// Removes and returns a call, which the caller must release outside of the lock.
     mutating func removeHookCall(_ id: CallID) -> HookCall? {
       guard let call = hookCall(id) else { return nil }
       hookCalls[id.index] = nil
@@ -110,15 +109,15 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   let exitProcess: @Sendable (Int32) -> Void
   let state: Mutex<State>
   let sources = Mutex<[any LifecycleSource]>([])
-  /// What receives the facts: systemd, the journal.
+  /// The outputs that receive facts: systemd, the journal.
   let sinks: [any LifecycleSink]
   /// Shows probes whether the daemon is ready.
   let readiness: ReadinessMarker?
-  /// What the service manager keeps between two runs.
+  /// The descriptors and bytes that the service manager keeps between two runs.
   let preservation: PreservationSlot
-  /// How long the service manager waits for a ping; `nil`: it does not.
+  /// How long the service manager waits for a ping; `nil` without a watchdog.
   let watchdogPeriod: Duration?
-  /// A source finds out, when the termination begins, what the service manager is doing with the service.
+  /// Whether a source reads the service manager's job when the termination begins.
   let asksForUnitJob: Bool
 
   init(
@@ -173,7 +172,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     handle(.checkHealth(event.cause, asksMainActor: beacon.hasEverAnswered))
   }
 
-  /// A hook has ended, or was not called: the call that its driver is to go on with.
+  /// Ends a call, and returns the one that its driver continues with.
   func ended(_ call: HookCall, _ end: LifecycleMachine.CallEnd) -> HookCall? {
     change(for: call.driver) { state, now in
       state.remove(call)
@@ -188,14 +187,14 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   func isCurrent(_ id: CallID) -> Bool { state.withLock { $0.machine.calls.isCurrent(id) } }
 
-  /// `nil` once the call has ended or was abandoned.
+  /// Returns the deadline of a call; `nil` once it has ended or was abandoned.
   func deadline(of id: CallID) -> MonotonicTime? {
     state.withLock { state in
       state.machine.calls.isCurrent(id) ? state.machine.calls.find(id)?.deadline : nil
     }
   }
 
-  /// The deadline that was set has come.
+  /// Handles the deadline that was set.
   package func timePassed() {
     let expired = change { state, now in
       var statuses: [CallID: LifecycleReport.Outcome.Progress] = [:]
@@ -303,10 +302,10 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   // MARK: The end of the subject
 
-  /// The subject is gone: put back what was found, end what waits for it, and let the threads go.
+  /// Closes the core, since the subject is deallocated: restores what was changed, ends waits, and ends the threads.
   ///
-  /// After a `run` that ends the process, the handlers stay: a signal between here and exit(3) must not turn the exit's
-  /// code into a death by that signal.
+  /// After a `run` that ends the process, the signal handlers are kept: a signal before exit(3) must not replace the
+  /// exit's code.
   func close() {
     let isExiting = state.withLock { $0.keptAlive != nil }
     if !isExiting { closeSources() }

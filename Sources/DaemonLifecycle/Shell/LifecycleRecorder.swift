@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-/// Sees what goes in and out of a core: how the mock keeps its record.
+/// A recorder of the inputs and outputs of a core, for the mock.
 ///
-/// Called under no lock of the core's, on whatever thread it happens; `didFinish` and `willDeliver` in
-/// the order of the facts.
+/// It is called without a lock of the core, on any thread; `didFinish` and `willDeliver` in the order of the facts.
 package protocol LifecycleRecorder: AnyObject, Sendable {
   func didAdd(_ observer: any LifecycleObserver)
   func didObserve(_ observer: String)

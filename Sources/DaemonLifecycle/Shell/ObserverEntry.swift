@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One registration of an observer: immutable; what changes about it is kept by the machine.
+/// One registration of an observer. It is immutable; the machine keeps what changes.
 final class ObserverEntry: Sendable {
-  /// What the user says of an observer beside the observer itself.
+  /// The user's options for an observer.
   struct Options: Sendable {
     var phase: LifecyclePhase
-    /// `nil`: named after its type, or its place in the source.
+    /// The name; `nil` for its type, or its place in the source.
     var name: ObserverName?
-    /// How long each of its hooks may take; `nil`: as the phase or the configuration says.
+    /// How long each of its hooks may take; `nil` for the phase's deadline, else the configuration's.
     var deadline: Duration?
 
-    /// - Parameter place: The name of what the user gives none.
+    /// - Parameter place: The name when the user gives none.
     init(
       name: String? = nil, orElse place: ObserverName? = nil,
       phase: LifecyclePhase = .standard, deadline: Duration? = nil
@@ -24,7 +24,7 @@ final class ObserverEntry: Sendable {
   let options: Options
   let hooks: ObserverHooks
   let name: ObserverName
-  /// An observer's; `nil`: a closure.
+  /// The observer's type; `nil` for a closure.
   let type: (any Any.Type)?
   /// The object that `removeObserver` names, by address; compared only while `target` is alive or the
   /// caller holds the object.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The registered observers and closures, by id and by object. Nothing here takes longer for there being many.
+/// The registered observers and closures, by id and by object. All operations take constant time.
 struct ObserverTable: Sendable {
   /// By the slot of their id; `nil`: free.
   private var slots: [ObserverEntry?] = []
@@ -10,7 +10,7 @@ struct ObserverTable: Sendable {
   /// Of the observers that are named after their type: how many of it there are, and the number of the last one. Those
   /// that are held weakly, which come and go, have no number.
   private var ofType = SmallDictionary<ObjectIdentifier, (count: Int, last: Int)>()
-  /// The slot that is looked at next for one that has gone away.
+  /// The slot that is checked next for a deallocated observer.
   private var cursor = 0
   /// Closures by the address of their owner.
   private var closures: [ObjectIdentifier: Set<ObserverID>] = [:]
@@ -30,7 +30,7 @@ struct ObserverTable: Sendable {
     ObserverID(value: value, slot: free.last ?? slots.endIndex)
   }
 
-  /// What tells the next observer of a type from those that are there.
+  /// Returns the number of the next observer of a type.
   func nextNumber(of type: any Any.Type) -> Int { (ofType[ObjectIdentifier(type)]?.last ?? 0) + 1 }
 
   mutating func insert(_ entry: ObserverEntry) {
@@ -68,7 +68,7 @@ struct ObserverTable: Sendable {
     ofType[type] = count > 1 ? (count - 1, last) : nil
   }
 
-  /// Two entries to look at: each addition looks at two, so those that have gone away are never more than half.
+  /// Returns two entries to check: each addition checks two, so deallocated observers are never more than half.
   mutating func candidates() -> (ObserverEntry?, ObserverEntry?) { (next(), next()) }
 
   private mutating func next() -> ObserverEntry? {
@@ -77,7 +77,7 @@ struct ObserverTable: Sendable {
     return slots[cursor]
   }
 
-  /// Leaves none; returns those that were there.
+  /// Removes all entries, and returns them.
   mutating func removeAll() -> [ObserverEntry] {
     defer { self = ObserverTable() }
     return slots.compactMap { $0 }
@@ -88,7 +88,7 @@ struct ObserverTable: Sendable {
     observers[owner].flatMap { self[$0] }?.target != nil
   }
 
-  /// What the object has registered, as an observer and as an owner.
+  /// Returns what the object has registered, as an observer and as an owner.
   func ids(of owner: ObjectIdentifier) -> [ObserverID] {
     (observers[owner].map { [$0] } ?? []) + (closures[owner] ?? []).sorted()
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What is to be sent outside of the lock, in order; one thread at a time sends.
+/// The messages to be sent outside of the lock, in order; one thread at a time sends.
 struct Outbox: Sendable {
   enum Item: Sendable {
     /// For the sinks.
@@ -16,8 +16,8 @@ struct Outbox: Sendable {
   mutating func append(_ call: @escaping @Sendable () -> Void) { items.append(.call(call)) }
   mutating func append(_ fact: LifecycleFact) { items.append(.fact(fact)) }
 
-  /// Puts what is to be sent next into `batch`, which is empty, and whose room is used again. False: nobody sends any
-  /// more, since that is nothing.
+  /// Moves the next messages into `batch`, which is empty, and whose capacity is reused. Returns false when there are
+  /// none: the thread then no longer sends.
   mutating func take(into batch: inout [Item]) -> Bool {
     isDelivering = !items.isEmpty
     swap(&items, &batch)

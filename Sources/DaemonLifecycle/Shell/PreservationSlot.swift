@@ -2,16 +2,16 @@
 import DaemonSystemd
 import Synchronization
 
-/// The preservation of a process, taken over when somebody asks for it: a daemon that never does leaves its descriptors
-/// to whoever takes them.
+/// The preservation of a process, made at the first access: a daemon that does not use it leaves its descriptors to
+/// other code.
 final class PreservationSlot: Sendable {
-  /// Set by the first success, for good.
+  /// Set by the first success, permanently.
   private let preservation = Mutex<Preservation?>(nil)
   private let make: @Sendable () throws(SystemdError) -> Preservation
 
   init(_ make: @escaping @Sendable () throws(SystemdError) -> Preservation) { self.make = make }
 
-  /// What the environment tells of; without notifications there is no store.
+  /// Makes a slot from the environment; without notifications there is no store.
   convenience init(_ systemd: SystemdConfiguration) {
     self.init { () throws(SystemdError) in
       if systemd.notifies { return try Preservation(systemd.environment) }

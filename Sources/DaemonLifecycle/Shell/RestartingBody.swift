@@ -2,13 +2,13 @@
 import DaemonSystemd
 import Synchronization
 
-/// Runs a body again when it has thrown, as its policy says.
+/// A body that is run again when it has thrown, according to a policy.
 final class RestartingBody: Sendable {
   private let core: LifecycleCore
   private let name: ObserverName
   private let policy: RestartPolicy
   private let body: @Sendable @isolated(any) () async throws -> Void
-  /// Over all rounds: a pause makes no failure forgotten.
+  /// The failures over all rounds: a pause does not reset them.
   private let history: Mutex<RestartHistory>
 
   init(
@@ -24,7 +24,7 @@ final class RestartingBody: Sendable {
 
   private var clock: LifecycleClock { LifecycleClock(keeper: core) }
 
-  /// One round: returns when the body does.
+  /// Runs one round; returns when the body does.
   func run() async throws {
     while true {
       let watch = watchForHealth()
@@ -37,7 +37,7 @@ final class RestartingBody: Sendable {
     }
   }
 
-  /// Throws the error when it is one too many.
+  /// Returns the delay before the next run. Throws the error when it exceeds the policy's intensity.
   private func delay(after error: any Error) throws -> Duration {
     let now = clock.now
     // Many instances of a daemon that fail together should not come back together.
@@ -52,7 +52,7 @@ final class RestartingBody: Sendable {
     return delay
   }
 
-  /// Tells the service manager when the body has been well for as long as failures count; `nil`: nothing has failed.
+  /// Reports a recovery when the body has run without a failure for the policy's period; `nil` when nothing has failed.
   private func watchForHealth() -> Task<Void, Never>? {
     if history.withLock({ $0.isForgotten(at: clock.now) }) { return nil }
     return Task.detached { [weak core, clock, policy] in

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// One `AsyncStream` of what happens: a view that delivery never waits for.
+/// One `AsyncStream` of notifications or reports, for which delivery never waits.
 struct StreamSubscriber: Sendable {
   enum Subject: Hashable, Sendable {
     case notifications(ObjectIdentifier)
@@ -9,7 +9,7 @@ struct StreamSubscriber: Sendable {
   }
 
   let subject: Subject
-  /// Given what the subject says: a notification or a report.
+  /// Yields a notification or a report.
   let yield: @Sendable (any Sendable) -> Void
   let finish: @Sendable () -> Void
 }
@@ -34,7 +34,7 @@ extension LifecycleCore {
       return stream
     }
     continuation.onTermination = { [weak self] _ in
-      // Let go of outside of the lock.
+      // Released outside of the lock.
       _ = self?.state.withLock { $0.streams.removeValue(forKey: id) }
     }
     return stream

@@ -20,8 +20,11 @@ public struct LifecycleClock: Clock {
     /// A point in time later than all others: the deadline where there is none.
     public static let distantFuture = Instant(.distantFuture)
 
+    /// Returns the instant after a duration. The result saturates at the distant future.
     public func advanced(by duration: Duration) -> Instant { Instant(time.advanced(by: duration)) }
+    /// Returns the duration from this instant to another one; negative if that is earlier.
     public func duration(to other: Instant) -> Duration { time.duration(to: other.time) }
+    /// Whether the first instant is earlier than the second.
     public static func < (a: Instant, b: Instant) -> Bool { a.time < b.time }
     /// The seconds since the clock's zero, which is the start of the machine or of the mock.
     public var description: String {
@@ -31,7 +34,9 @@ public struct LifecycleClock: Clock {
 
   let keeper: any TimeKeeper
 
+  /// The current time of the clock.
   public var now: Instant { Instant(keeper.now) }
+  /// The resolution of the clock: one nanosecond.
   public var minimumResolution: Duration { .nanoseconds(1) }
 
   /// Sleeps until a deadline; returns at once when it has passed.

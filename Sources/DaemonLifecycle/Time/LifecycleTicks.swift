@@ -8,6 +8,7 @@ public struct LifecycleTicks: AsyncSequence, Sendable {
   let clock: LifecycleClock
   let interval: Duration
 
+  /// Makes an iterator, whose first tick is due at once.
   public func makeAsyncIterator() -> Iterator {
     Iterator(clock: clock, interval: interval, start: clock.now)
   }
@@ -25,6 +26,9 @@ public struct LifecycleTicks: AsyncSequence, Sendable {
       self.start = start
     }
 
+    /// Waits for the next tick, and returns the number of its interval.
+    ///
+    /// - Throws: `CancellationError` when the task is cancelled or the subject is deallocated.
     public mutating func next() async throws -> Int64? {
       let step = Swift.max(1, interval.saturatedNanoseconds)
       let passed = start.duration(to: clock.now).saturatedNanoseconds / step

@@ -10,6 +10,7 @@ public enum NotificationAdoptionError: Error, Sendable, Hashable, CustomStringCo
   /// The payload has already crossed between a lifecycle and a centre, and must not cross again.
   case crossesAgain(_ name: String, type: String)
 
+  /// The error in one sentence, for a log.
   public var description: String {
     switch self {
     case .missing(let name, let place, let expected):

@@ -83,7 +83,6 @@ extension LifecycleObservable {
   ///   - center: The centre to post to. Default: the default centre.
   ///   - typed: Whether to post the typed value too. Default true.
   /// - Returns: A token that ends the bridge when it is cancelled or released.
-  ///
   /// - Precondition: The type's `name` is not the one that Foundation gives to typed messages; see
   ///   ``BridgedNotification/name``.
   public func bridge<N: BridgedNotification>(

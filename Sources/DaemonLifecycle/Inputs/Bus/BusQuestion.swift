@@ -2,7 +2,7 @@
 import DaemonSystemd
 import Synchronization
 
-/// Something that a follower asks over the bus again when it wants to know; nothing before `begin`.
+/// A query that a follower can send over the bus again; it does nothing before `begin`.
 final class BusQuestion: Sendable {
   /// Weak: the session holds what asks.
   private struct Place {

@@ -2,10 +2,10 @@
 import DaemonSystemd
 import Synchronization
 
-/// What systemd and logind say over one bus, as inputs of the core.
+/// The source of events of systemd and logind over one bus.
 ///
-/// Everything is asynchronous and happens on the listening thread: nothing waits for the bus, whether it
-/// answers at once, after half a minute, or never.
+/// Everything is asynchronous and happens on the listening thread: nothing waits for the bus, which may respond at
+/// once, after half a minute, or never.
 final class BusSource: LifecycleSource, LifecycleSink {
   private let session: BusSession
   private let followers: [any BusFollower]
@@ -36,12 +36,12 @@ final class BusSource: LifecycleSource, LifecycleSink {
 
   @discardableResult func close() -> [LifecycleInput] {
     session.close()
-    // What comes of the ending itself is no news.
+    // Results of the ending itself are ignored.
     _ = inbox.take()
     return []
   }
 
-  // MARK: What the lifecycle tells
+  // MARK: Facts of the lifecycle
 
   var isServiceManager: Bool { false }
 
@@ -50,10 +50,10 @@ final class BusSource: LifecycleSource, LifecycleSink {
 
 /// Follows one matter over a session.
 protocol BusFollower: AnyObject, Sendable {
-  /// Says what it needs, before the session starts. Answers and signals come on the listening thread and go into the
-  /// inbox. What it gives the session must hold neither this object nor the session.
+  /// Registers its queries before the session starts. Replies and signals arrive on the listening thread, and are put
+  /// into the inbox. The handlers must retain neither this object nor the session.
   func begin(on session: BusSession, _ inbox: BusInbox)
-  /// Receives what the lifecycle does; on any thread.
+  /// Receives facts of the lifecycle, on any thread.
   func receive(_ fact: LifecycleFact)
 }
 
@@ -61,16 +61,16 @@ extension BusFollower {
   func receive(_: LifecycleFact) {}
 }
 
-/// What the followers have found out and the core has not taken yet.
+/// The inputs from followers that the core has not taken yet.
 final class BusInbox: Sendable {
-  /// A matter that the daemon does without, and why.
+  /// A matter that is unavailable, and the reason.
   private typealias Lack = (matter: String, reason: String)
 
   private struct State {
     var inputs: [LifecycleInput] = []
     /// Not taken yet.
     var warnings: [Lack] = []
-    /// What was said of each matter last, so that it is said once.
+    /// The last warning of each matter, so that it is logged once.
     var said: [Lack] = []
   }
 
@@ -78,7 +78,7 @@ final class BusInbox: Sendable {
 
   func put(_ input: LifecycleInput) { state.withLock { $0.inputs.append(input) } }
 
-  /// `matter` is what the daemon does without, as in "sleep of the machine".
+  /// Adds a warning; `matter` is what is unavailable, as in "sleep of the machine".
   func warn(_ error: BusError, without matter: String) {
     let lack = (matter, error.description)
     state.withLock { state in
@@ -89,7 +89,7 @@ final class BusInbox: Sendable {
     }
   }
 
-  /// The daemon has what it did without: the next failure is reported again, whatever the reason.
+  /// Notes that a matter is available: its next failure is reported again, whatever the reason.
   func settle(_ matter: String) { state.withLock { $0.said.removeAll { $0.matter == matter } } }
 
   func take() -> [LifecycleInput] {

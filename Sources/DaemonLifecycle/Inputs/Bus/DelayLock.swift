@@ -2,16 +2,15 @@
 import DaemonSystemd
 import Synchronization
 
-/// A delay lock of logind's: taken before it is needed, let go of when the work before a sleep or a shutdown
-/// is done, and taken again after.
+/// A delay lock of logind: taken in advance, released when the work before a sleep or a shutdown is done, and then
+/// taken again.
 ///
-/// logind is asked for it until it grants or denies it, and again when it has been restarted. While there is none,
-/// `STATUS=` and the log say so.
+/// It is requested until logind grants or denies it, and again when logind has been restarted. While there is none,
+/// `STATUS=` and the log report that.
 final class DelayLock: Sendable {
   private struct State {
     var lock: BusDescriptor?
-    /// The sleep or shutdown has been announced: a lock that is granted only now could only delay what nobody
-    /// waits for.
+    /// Whether the sleep or shutdown has been announced: a lock that is granted only now would delay it for nothing.
     var isAnnounced = false
     /// logind has not granted it, and `STATUS=` says so.
     var isReportedMissing = false
@@ -21,7 +20,7 @@ final class DelayLock: Sendable {
   private let question = BusQuestion()
   private let operation: BusMatter.Operation
   private let statusNote: StatusNote
-  /// What comes of having none, in `STATUS=`.
+  /// The consequence of having no lock, for `STATUS=`.
   private let consequence: String
   private let state = Mutex(State())
 
@@ -29,12 +28,12 @@ final class DelayLock: Sendable {
     (self.operation, self.statusNote, self.consequence) = (operation, statusNote, consequence)
   }
 
-  /// What the daemon does without, in the log.
+  /// The name of the lock in the log.
   private var matter: String { "a delay lock for the \(operation)" }
 
   var isHeld: Bool { state.withLock { $0.lock != nil } }
 
-  /// Takes the lock as soon as logind grants it. Answers come on the listening thread.
+  /// Takes the lock as soon as logind grants it. Replies arrive on the listening thread.
   func begin(on session: BusSession, _ inbox: BusInbox) {
     let item = session.follow(.delayLock(operation)) { [weak self] in
       self?.isWanted ?? false
@@ -44,7 +43,7 @@ final class DelayLock: Sendable {
     question.begin(item, on: session)
   }
 
-  /// The sleep or shutdown has been announced: from here on no lock is taken.
+  /// Notes the announcement of the sleep or shutdown: from here on no lock is taken.
   func setAnnounced() { state.withLock { $0.isAnnounced = true } }
 
   func setOver() {
@@ -59,7 +58,7 @@ final class DelayLock: Sendable {
 
   private var isWanted: Bool { state.withLock { $0.lock == nil && !$0.isAnnounced } }
 
-  /// Whether that is an answer: a lock, or that there will be none for this user.
+  /// Takes a reply. Returns whether it is final: a lock, or a denial for this user.
   private func take(_ answer: Result<BusAnswer, BusError>, _ inbox: BusInbox) -> Bool {
     switch answer {
     case .success(let answer):
@@ -73,7 +72,7 @@ final class DelayLock: Sendable {
     }
   }
 
-  /// One that is not wanted any more is released with its last reference, here.
+  /// Keeps a lock. One that is not needed any more is released here, with its last reference.
   private func keep(_ lock: BusDescriptor, _ inbox: BusInbox) {
     let wasMissing = state.withLock { state in
       guard state.lock == nil, !state.isAnnounced else { return false }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// A user service's session: the daemon is in the background while its user has none, or it is not the
-/// active one, or locked.
+/// The follower of a user service's session: the daemon is in the background while its user has no session, or only one
+/// that is inactive or locked.
 final class SessionFollower: BusFollower {
   func begin(on session: BusSession, _ inbox: BusInbox) {
     session.follow(.userSession) { state in

@@ -2,8 +2,8 @@
 import DaemonSystemd
 import Synchronization
 
-/// The machine's shutdown, as logind announces it before SIGTERM comes: state is saved, and the shutdown is
-/// held back until then where logind grants a delay lock.
+/// The follower of the machine's shutdown, which logind announces before SIGTERM: state is saved, and the shutdown is
+/// delayed until then if logind grants a delay lock.
 final class ShutdownFollower: BusFollower {
   private enum Save {
     case none
@@ -52,7 +52,7 @@ final class ShutdownFollower: BusFollower {
     }
   }
 
-  /// The save that was asked for has ended: the machine may go down.
+  /// Releases the lock when the requested save has ended.
   func receive(_ fact: LifecycleFact) {
     let isOver = save.withLock { save in
       switch (fact, save) {

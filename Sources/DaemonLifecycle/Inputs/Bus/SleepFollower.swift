@@ -2,13 +2,13 @@
 import DaemonSystemd
 import Synchronization
 
-/// The machine's sleep, held back by a delay lock until the hooks have ended, where logind grants one.
+/// The follower of the machine's sleep, which a delay lock delays until the hooks have ended, if logind grants one.
 ///
-/// Without a lock (it takes root or polkit, and a logind that is there) the hooks run all the same; the machine just
-/// does not wait for them.
+/// Without a lock, which requires logind and root or a polkit rule, the hooks run all the same, but the machine does
+/// not wait for them.
 final class SleepFollower: BusFollower {
   private struct State {
-    /// From the announcement of a sleep until the machine is awake again.
+    /// Whether a sleep was announced and the machine is not awake again.
     var isAsleep = false
     var delay = Duration.seconds(5)
   }
@@ -26,7 +26,7 @@ final class SleepFollower: BusFollower {
     }
   }
 
-  /// Whether the delay is known now.
+  /// Takes the limit. Returns whether it is known now.
   private func take(limit answer: Result<BusAnswer, BusError>) -> Bool {
     guard case .success(let answer) = answer else { return false }
     state.withLock { $0.delay = answer.duration ?? .seconds(Int64.max) }
@@ -56,7 +56,8 @@ final class SleepFollower: BusFollower {
     LifecycleEvent(kind, cause: LifecycleCause(.bus(fact)))
   }
 
-  /// The hooks have ended. Once the machine is awake again the lock is kept for the next time.
+  /// Releases the lock when the hooks have ended. Once the machine is awake again, the next lock is kept for the next
+  /// sleep.
   func receive(_ fact: LifecycleFact) {
     guard case .readyToSleep = fact, state.withLock({ $0.isAsleep }) else { return }
     lock.release()

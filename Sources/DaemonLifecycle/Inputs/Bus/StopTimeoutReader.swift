@@ -2,10 +2,10 @@
 import DaemonSystemd
 import Synchronization
 
-/// How long systemd waits for a stop of this service.
+/// The reader of the time that systemd allows for a stop of this service.
 ///
-/// Asked until systemd has answered, since a stop without the answer may end in SIGKILL before state is saved; and
-/// again after a re-execution of systemd, which reads the unit again.
+/// It repeats the query until systemd has replied, since without the reply a stop may end in SIGKILL before state is
+/// saved; and after a re-execution of systemd, which reads the unit again.
 final class StopTimeoutReader: BusFollower {
   private struct State {
     var isKnown = false
@@ -14,7 +14,7 @@ final class StopTimeoutReader: BusFollower {
   }
 
   private let state = Mutex(State())
-  /// A restart of systemd that is over so soon is not worth a line in the log.
+  /// The length of a restart of systemd that is not worth a line in the log.
   private static let patience = Duration.seconds(2)
 
   func begin(on session: BusSession, _ inbox: BusInbox) {

@@ -2,15 +2,16 @@
 import DaemonSystemd
 import Synchronization
 
-/// Units without which the daemon is in the background: each that is not active is a reason of its own.
+/// The follower of units without which the daemon is in the background: each unit that is not active is a separate
+/// reason.
 ///
-/// Until systemd has said how a unit is, it is no reason, so that the launch waits for nobody.
+/// Until systemd has reported a unit's state, it is no reason, so that the launch does not wait.
 final class UnitFollower: BusFollower {
-  /// systemd's words for a unit that does its work; one that reloads does.
+  /// The states of a unit that is working, which includes a reloading one.
   private static let up = ["active", "reloading", "refreshing"]
 
   private let names: [String]
-  /// What is wrong, by unit.
+  /// The problem of each unit.
   private let problems = Mutex<[String: String]>([:])
 
   init(_ names: [String]) { self.names = names }
@@ -50,7 +51,7 @@ final class UnitFollower: BusFollower {
     }
   }
 
-  /// What is wrong with a unit now, or `nil`.
+  /// Notes the current problems of units, or `nil`.
   private func note(_ changes: [String: String?], _ inbox: BusInbox) {
     let text: String?? = problems.withLock { problems in
       let before = problems

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// What systemd is about to do with this service, since only the job tells a restart from a stop: asked when the
-/// termination begins, and once more at its end when it looks like a kill.
+/// The reader of systemd's job for this service, which distinguishes a restart from a stop. It is read when the
+/// termination begins, and once more at its end when it seems to be a kill.
 final class UnitJobReader: BusFollower {
   private let question = BusQuestion()
 
   func begin(on session: BusSession, _ inbox: BusInbox) {
     let item = session.follow(.unitJob) { answer in
-      // Without a bus nobody knows, which is an answer of its own.
+      // Without a bus the job is unknown, which is a reply too.
       inbox.put(.unitJob((try? answer.get())?.text.map { UnitJob($0) }))
       return true
     }
