@@ -8,7 +8,7 @@ import Glibc
     do {
       let store = try CodableStateStore<Peak>(StateStore())
       let lifecycle = LifecycleSubject()
-      let monitor = try Monitor(lifecycle: lifecycle, store: store)
+      let monitor = Monitor(lifecycle: lifecycle, store: store)
       let result = try await lifecycle.run {
         try await lifecycle.foreground(name: "samples") { try await monitor.work() }
       }

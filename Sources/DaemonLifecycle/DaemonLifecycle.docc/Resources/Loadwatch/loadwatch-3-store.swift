@@ -7,15 +7,14 @@ struct Peak: Codable, Equatable {
   var highest = 0.0
 }
 
-actor Monitor: ForegroundObserver, BackgroundObserver, StateObserver {
+actor Monitor: LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver {
   private let lifecycle: any LifecycleObservable
   private let store: CodableStateStore<Peak>?
-  private(set) var peak: Peak
+  private(set) var peak = Peak()
 
-  init(lifecycle: any LifecycleObservable, store: CodableStateStore<Peak>? = nil) throws {
+  init(lifecycle: any LifecycleObservable, store: CodableStateStore<Peak>? = nil) {
     self.lifecycle = lifecycle
     self.store = store
-    peak = try store?.load() ?? Peak()
     lifecycle.addObserver(self)
   }
 
@@ -26,6 +25,10 @@ actor Monitor: ForegroundObserver, BackgroundObserver, StateObserver {
       peak.highest = max(peak.highest, load)
       printLine("load \(load), sample \(peak.samples), highest \(peak.highest)")
     }
+  }
+
+  func didFinishLaunching(_ notification: DidFinishLaunching) throws {
+    peak = try store?.load() ?? Peak()
   }
 
   func willEnterForeground(_ notification: WillEnterForeground) {

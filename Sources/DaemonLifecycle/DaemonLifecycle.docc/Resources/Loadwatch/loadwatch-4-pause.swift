@@ -6,7 +6,7 @@ import Testing
 
 @Test func aPauseStopsTheSamples() async throws {
   let mock = MockLifecycleSubject()
-  let monitor = try Monitor(lifecycle: mock, read: { 0.5 })
+  let monitor = Monitor(lifecycle: mock, read: { 0.5 })
   let work = Task { try await mock.foreground { try await monitor.work() } }
 
   try await mock.untilSleeping()

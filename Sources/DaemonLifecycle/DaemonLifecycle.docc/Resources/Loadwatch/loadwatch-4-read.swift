@@ -7,20 +7,19 @@ struct Peak: Codable, Equatable {
   var highest = 0.0
 }
 
-actor Monitor: ForegroundObserver, BackgroundObserver, StateObserver {
+actor Monitor: LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver {
   private let lifecycle: any LifecycleObservable
   private let store: CodableStateStore<Peak>?
   private let read: @Sendable () throws -> Double
-  private(set) var peak: Peak
+  private(set) var peak = Peak()
 
   init(
     lifecycle: any LifecycleObservable, store: CodableStateStore<Peak>? = nil,
     read: @escaping @Sendable () throws -> Double = loadAverage
-  ) throws {
+  ) {
     self.lifecycle = lifecycle
     self.store = store
     self.read = read
-    peak = try store?.load() ?? Peak()
     lifecycle.addObserver(self)
   }
 
@@ -31,6 +30,10 @@ actor Monitor: ForegroundObserver, BackgroundObserver, StateObserver {
       peak.highest = max(peak.highest, load)
       printLine("load \(load), sample \(peak.samples), highest \(peak.highest)")
     }
+  }
+
+  func didFinishLaunching(_ notification: DidFinishLaunching) throws {
+    peak = try store?.load() ?? Peak()
   }
 
   func willEnterForeground(_ notification: WillEnterForeground) {

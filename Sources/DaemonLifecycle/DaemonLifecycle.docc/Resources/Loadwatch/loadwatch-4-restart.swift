@@ -9,7 +9,7 @@ import Testing
 
 @Test func aPauseStopsTheSamples() async throws {
   let mock = MockLifecycleSubject()
-  let monitor = try Monitor(lifecycle: mock, read: { 0.5 })
+  let monitor = Monitor(lifecycle: mock, read: { 0.5 })
   let work = Task { try await mock.foreground { try await monitor.work() } }
 
   try await mock.untilSleeping()
@@ -32,13 +32,15 @@ import Testing
   let store = try CodableStateStore<Peak>(StateStore(directory: folder.path))
 
   let mock = MockLifecycleSubject()
-  let monitor = try Monitor(lifecycle: mock, store: store, read: { 2.5 })
+  let monitor = Monitor(lifecycle: mock, store: store, read: { 2.5 })
   let work = Task { try await mock.foreground { try await monitor.work() } }
   try await mock.untilSleeping()
   await mock.advance(by: .seconds(2))
   try await mock.send(.sigterm)
   try await work.value
 
-  let restarted = try Monitor(lifecycle: MockLifecycleSubject(), store: store)
+  let next = MockLifecycleSubject()
+  let restarted = Monitor(lifecycle: next, store: store)
+  try await next.settled()  // the launch is delivered
   #expect(await restarted.peak == Peak(samples: 3, highest: 2.5))
 }

@@ -7,22 +7,23 @@ struct Peak: Codable, Equatable {
   var highest = 0.0
 }
 
-actor Monitor: ForegroundObserver, BackgroundObserver, StateObserver, HealthObserver {
+actor Monitor: LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver,
+  HealthObserver
+{
   private let lifecycle: any LifecycleObservable
   private let store: CodableStateStore<Peak>?
   private let read: @Sendable () throws -> Double
-  private(set) var peak: Peak
+  private(set) var peak = Peak()
   private var isPaused = false
   private var lastSample: LifecycleClock.Instant
 
   init(
     lifecycle: any LifecycleObservable, store: CodableStateStore<Peak>? = nil,
     read: @escaping @Sendable () throws -> Double = loadAverage
-  ) throws {
+  ) {
     self.lifecycle = lifecycle
     self.store = store
     self.read = read
-    peak = try store?.load() ?? Peak()
     lastSample = lifecycle.clock.now
     lifecycle.addObserver(self)
   }
@@ -35,6 +36,10 @@ actor Monitor: ForegroundObserver, BackgroundObserver, StateObserver, HealthObse
       peak.highest = max(peak.highest, load)
       printLine("load \(load), sample \(peak.samples), highest \(peak.highest)")
     }
+  }
+
+  func didFinishLaunching(_ notification: DidFinishLaunching) throws {
+    peak = try store?.load() ?? Peak()
   }
 
   func willEnterForeground(_ notification: WillEnterForeground) {
