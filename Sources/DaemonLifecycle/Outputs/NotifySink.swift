@@ -88,7 +88,8 @@ final class NotifySink: LifecycleSink, RetryTimer.Client {
     guard since.duration(to: now) >= Self.patience, state.lastError != error else { return }
     state.lastError = error
     warn(
-      "systemd could not be notified for \(Self.patience.forReading); the daemon keeps trying: \(error)")
+      "systemd could not be notified for \(Self.patience.forReading); the daemon keeps trying: \(error)"
+    )
   }
 
   private func noteSuccess(_ state: inout State) {
