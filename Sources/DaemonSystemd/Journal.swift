@@ -135,7 +135,7 @@ public final class Journal: Sendable {
   /// Writes a line on standard error: with its priority where that is the journal's, elsewhere after the program's name.
   ///
   /// ```swift
-  /// Journal.writeLine("Could not read \(path)", .error)
+  /// Journal.writeLine("Could not read \(source)", .error)
   /// exit(78)
   /// ```
   ///

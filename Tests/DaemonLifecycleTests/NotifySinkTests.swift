@@ -108,7 +108,7 @@ import Testing
     let timer = sink.retries
     try timer.open()
     for _ in 0..<10 { sink.receive(.healthy) }
-    #expect(log.all.count == 1 && log.all[0].hasPrefix("systemd was not told: "), "\(log.all)")
+    #expect(log.all.count == 1 && log.all[0].hasPrefix("systemd was not notified: "), "\(log.all)")
     #expect(sink.tryAgain())
     timer.close()
   }

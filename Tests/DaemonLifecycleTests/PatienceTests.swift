@@ -48,7 +48,8 @@ import Testing
       try await Self.waits[index].1(mock)
     }
     let text = try #require(error?.description)
-    #expect(text.contains(" s of real time no hook has begun or ended. Still pending: "))
+    #expect(
+      text.contains(#/^For [0-9.]+ m?s of real time no hook has begun or ended. Still pending: /#))
     #expect(
       text.contains(
         "orders (Stuck) is still in its hook for ShouldSaveState (SIGUSR1 from pid 1 uid 0), after 0 ms of the"

@@ -73,7 +73,7 @@ import Testing
     }
     #expect(
       log.all == [
-        "The init was not told that the daemon is ready: could not write a newline: Broken pipe (errno 32)."
+        "The init was not notified that the daemon is ready: could not write a newline: Broken pipe (errno 32)."
       ])
   }
 

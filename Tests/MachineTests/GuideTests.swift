@@ -107,7 +107,7 @@ import Testing
   /// systemd reads it, and finds each field's value.
   @Test(.machines, .describesUnits, arguments: Release.selected)
   func journalctlExplains(_ release: Release) async throws {
-    try await release.test(on: .own()) { machine in
+    try await release.test { machine in
       try await machine.put(
         "/usr/local/lib/systemd/catalog/daemonlifecycle.catalog",
         try Package.read("systemd/catalog/daemonlifecycle.catalog"))
@@ -115,9 +115,7 @@ import Testing
       #expect(said.status == 0 && said.stderr == "")
       let listed = try await machine.expect("journalctl", "--list-catalog")
       for identifier in try Self.identifiersInSources() {
-        #expect(
-          listed.contains("\(identifier) DaemonLifecycle: The ")
-            || listed.contains("\(identifier) DaemonLifecycle: "))
+        #expect(listed.contains("\(identifier) DaemonLifecycle: "))
       }
       let probe = try await machine.lifecycle("--fail=reload")
       try await probe.start()
@@ -190,10 +188,10 @@ private struct GuideRun {
   private func shell(_ text: String, asUser: Bool = false) async throws -> String {
     let user = """
       id=$(id -u ann)
-      runuser -u ann -- env HOME=/home/ann XDG_RUNTIME_DIR=/run/user/$id bash -euc "$1"
+      runuser -u ann -- env HOME=/home/ann XDG_RUNTIME_DIR=/run/user/$id bash -ec "$1"
       """
     let said = try await machine.shell(
-      "set -e; cd /share/package; " + (asUser ? user : #"bash -euc "$1""#), text)
+      "set -e; cd /share/package; " + (asUser ? user : #"bash -ec "$1""#), text)
     #expect(said.status == 0, "\(text): \(said.stdout)\(said.stderr)")
     return said.stdout
   }

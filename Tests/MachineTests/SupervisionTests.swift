@@ -130,7 +130,7 @@ import Testing
       #expect(try await probe.lines("exit 0") == 1)
       let said = try await probe.journal().filter {
         $0.message.contains("NOTIFY_SOCKET is \"nowhere\"")
-          || $0.message.hasPrefix("systemd was not told: ")
+          || $0.message.hasPrefix("systemd was not notified: ")
       }
       #expect(said.count == 1 && said.first?["PRIORITY"] == "4")
     }

@@ -33,6 +33,15 @@ final class OptionsTests: XCTestCase {
     XCTAssertEqual(try Options(parsing: attached), expected)
   }
 
+  func testVersionAndCheck() throws {
+    XCTAssertTrue(try Options(parsing: ["--version", "whatever"]).wantsVersion)
+    let options = try Options(parsing: ["--check-config", "--config", "c"])
+    XCTAssertTrue(options.checksOnly && options.configFile == "c")
+    for option in ["--check-config", "--version"] {
+      XCTAssertTrue(Options.usage.contains("  \(option) "), option)
+    }
+  }
+
   func testTheLastOfSeveralWins() throws {
     let options = try Options(parsing: ["--interval", "1", "--interval", "2"])
     XCTAssertEqual(options.settings.interval, .seconds(2))
@@ -58,6 +67,7 @@ final class OptionsTests: XCTestCase {
       (["file"], "\"file\" belongs to no option"),
       ([""], "\"\" belongs to no option"),
       (["--help=yes"], "--help takes no value"),
+      (["--check-config=c"], "--check-config takes no value"),
       (["--interval"], "--interval needs a value"),
       (["--interval", "--source", "/x"], "--interval needs a value"),
       (["--state="], "--state needs a value"),

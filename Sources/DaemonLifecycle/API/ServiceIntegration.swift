@@ -89,7 +89,7 @@ struct ServiceIntegration {
     else { return }
     problems.append(
       "systemd has started process \(pid), and this is \(environment.processID): with"
-        + " NotifyAccess=main nothing that it says is heard. Start it with exec, or set NotifyAccess=all."
+        + " NotifyAccess=main systemd ignores its notifications. Start it with exec, or set NotifyAccess=all."
     )
   }
 

@@ -78,7 +78,7 @@ final class NotifySink: LifecycleSink, RetryTimer.Client {
   private func note(_ error: SystemdError, _ state: inout State) {
     guard state.lastError != error else { return }
     state.lastError = error
-    warn("systemd was not told: \(error)")
+    warn("systemd was not notified: \(error)")
   }
 
   private func noteDelay(_ error: SystemdError, _ state: inout State) {
@@ -88,7 +88,8 @@ final class NotifySink: LifecycleSink, RetryTimer.Client {
     guard since.duration(to: now) >= Self.patience, state.lastError != error else { return }
     state.lastError = error
     warn(
-      "systemd could not be told for \(Self.patience.forReading), and it is tried again: \(error)")
+      "systemd could not be notified for \(Self.patience.forReading); the daemon keeps trying: \(error)"
+    )
   }
 
   private func noteSuccess(_ state: inout State) {

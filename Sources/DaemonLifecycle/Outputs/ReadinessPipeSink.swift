@@ -58,7 +58,8 @@ final class ReadinessPipeSink: LifecycleSink, RetryTimer.Client {
     }
     if error != 0 {
       let reason = "\(String(cString: strerror(error))) (errno \(error))"
-      warn("The init was not told that the daemon is ready: could not write a newline: \(reason).")
+      warn(
+        "The init was not notified that the daemon is ready: could not write a newline: \(reason).")
     }
     return isDone
   }

@@ -95,7 +95,7 @@ extension LifecycleCore: HookExecutor.Client {
     _ = Unmanaged.passRetained(source as AnyObject)
     receive(
       .warning(
-        "\(type(of: source)) has lost its descriptors too, and is done without: \(error)"))
+        "\(type(of: source)) has lost its descriptors too, and is no longer used: \(error)"))
   }
 
   func descriptorsAreReady(_ descriptors: [PolledDescriptor]) {

@@ -160,7 +160,7 @@ extension LifecycleMachine {
           "\(name(call)) is still in its hook for \(call.step.name) (\(calls[delivery].cause)), after"
             + " \(call.began.duration(to: now).forReading) of the mock's time; "
             + (call.isCancelled
-              ? "it was cancelled and is given up"
+              ? "it was cancelled and is abandoned"
               : "its deadline is") + " \(now.duration(to: call.next).forReading) from now")
       }
     }

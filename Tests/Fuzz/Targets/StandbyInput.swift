@@ -10,7 +10,8 @@ extension FuzzTarget {
     let arguments = input.arguments()
     do throws(UsageError) {
       let options = try Options(parsing: arguments)
-      require(options.wantsHelp || !options.ledger.isEmpty, "no ledger")
+      require(
+        options.wantsHelp || options.wantsVersion || !options.ledger.isEmpty, "no ledger")
       require(
         options.interval >= .milliseconds(1) && options.interval <= .seconds(3600), "\(options)")
       require(!options.name.contains { $0.isNewline }, "its lines are no lines")
