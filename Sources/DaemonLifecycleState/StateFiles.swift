@@ -61,7 +61,6 @@ struct StateFiles {
       } catch { throw .failed("look at the lock of the state in \(directory.path)", error) }
     }
     lock = nil
-    durableSlot = nil
     lock = try StateLock("\(name).lock", in: directory)
     sweep()
     spare.refill(in: directory.handle)
@@ -92,7 +91,7 @@ struct StateFiles {
   /// Removes what a save that was killed has left: files with our names, of this user, while we have the lock. What
   /// can't be removed does no harm, and is tried again.
   private func sweep() {
-    guard lock != nil, let names = try? folder.names() else { return }
+    guard let names = try? folder.names() else { return }
     for name in names where isTemporary(name) {
       guard let status = try? folder.status(of: name), status.kind == .file,
         status.owner == folder.files.userID
@@ -277,7 +276,6 @@ struct StateFiles {
     // The newest goes last and alone: a crash in between must not bring the older one up.
     _ = try? load()
     let newest = newestSlot ?? 1
-    durableSlot = nil
     var paths: [String] = []
     do throws(SystemCallError) {
       for slot in [1 - newest, newest] where try folder.status(of: slotName(slot)) != nil {

@@ -47,9 +47,7 @@ public final class StateStore: Sendable {
     var saved: Int?
     /// Somebody has asked for a save unless nothing has changed.
     var compares = false
-    /// Saves so far: whether there was one while the mutex was let go of.
-    var saves: UInt64 = 0
-    /// How often `forget` was called, for the same question.
+    /// How often `forget` was called: whether it was while the mutex was let go of.
     var epoch: UInt64 = 0
 
     /// What is on disk is not what it was.
@@ -157,12 +155,16 @@ public final class StateStore: Sendable {
   /// - Throws: `allBroken`, `newerVersion`, `newerFormat`, `notMigrated`, `unusable`, `notAFile`, `tooLong`, or a failed
   ///   call. Nothing is changed then, and ``save(_:)`` refuses with the same error until it is mended or set aside.
   public func load() throws(StateError) -> StoredState? {
-    let (found, saves, epoch) = try state.withLock { state throws(StateError) in
+    let (found, epoch) = try state.withLock { state throws(StateError) in
       do throws(StateError) { try state.prepare() } catch {
         // Where nobody can write, nothing has to be locked to be read.
         guard case .readOnly = error else { throw error }
       }
-      do throws(StateError) { return (try state.files.load(), state.saves, state.epoch) } catch {
+      do throws(StateError) {
+        let found = try state.files.load()
+        state.saved = found.flatMap(fingerprintIfCurrent)
+        return (found, state.epoch)
+      } catch {
         state.forget()
         throw error
       }
@@ -175,15 +177,14 @@ public final class StateStore: Sendable {
       state.withLock { $0.forget() }
       throw error
     }
-    state.withLock { state in
-      guard state.epoch == epoch else { return }
-      state.isChecked = true
-      // A file beside it that is broken is worth a save.
-      if let stored, state.saves == saves, stored.version == version, stored.broken.isEmpty {
-        state.saved = StateStore.fingerprint(stored.bytes)
-      }
-    }
+    state.withLock { if $0.epoch == epoch { $0.isChecked = true } }
     return stored
+  }
+
+  /// `nil` where the same bytes are worth a save: a file beside them is broken, or they have an earlier version.
+  private func fingerprintIfCurrent(_ found: StateFiles.Found) -> Int? {
+    guard found.broken.isEmpty, found.record.version == version else { return nil }
+    return StateStore.fingerprint(found.record.bytes)
   }
 
   private func current(_ found: StateFiles.Found) throws(StateError) -> StoredState {
@@ -247,7 +248,6 @@ public final class StateStore: Sendable {
           return false
         }
         state.saved = nil
-        state.saves += 1
         try state.files.save(bytes, version: version)
         state.saved = fingerprint
         return true
