@@ -154,6 +154,9 @@ struct LifecycleMembers: Sendable {
 
   func count(where isWanted: (ObserverProgress) -> Bool) -> Int { counts.count(where: isWanted) }
 
+  /// How many places there are, those of removed members included.
+  var placesForTesting: Int { groups.reduce(0) { $0 + $1.members.count } }
+
   /// Calls `body` for those wanted, in order or, on the way down, in reverse.
   func forEach(
     where isWanted: (ObserverProgress) -> Bool, reversed isReversed: Bool = false,
