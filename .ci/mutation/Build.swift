@@ -14,7 +14,22 @@ struct Tree {
     ]
   }
 
-  var program: String { "\(build)/release/DaemonLifecyclePackageTests.xctest" }
+  /// The test program, copied with the programs that it starts, so that a build meanwhile disturbs no run.
+  func copyProgram() throws -> String {
+    let copies = NSTemporaryDirectory() + "programs"
+    try? FileManager.default.removeItem(atPath: copies)
+    try FileManager.default.createDirectory(atPath: copies, withIntermediateDirectories: true)
+    let release = "\(build)/release"
+    for name in try FileManager.default.contentsOfDirectory(atPath: release) {
+      var status = stat()
+      let isProgram =
+        stat("\(release)/\(name)", &status) == 0 && status.st_mode & S_IFMT == S_IFREG
+        && status.st_mode & S_IXUSR != 0
+      guard isProgram else { continue }
+      try FileManager.default.copyItem(atPath: "\(release)/\(name)", toPath: "\(copies)/\(name)")
+    }
+    return "\(copies)/DaemonLifecyclePackageTests.xctest"
+  }
 
   /// Builds the tests; what the compiler had to say if that failed.
   func compile() throws -> String? {

@@ -67,8 +67,20 @@ final class TestRun {
     while waitpid(process, &status, 0) < 0, errno == EINTR {}
     kill(-process, SIGKILL)
     close(output)
+    unmountAll()
     try? FileManager.default.removeItem(atPath: folder)
     return verdict ?? (status == 0 ? .passed : .failed)
+  }
+
+  /// A test that was killed leaves the disks that it had mounted.
+  private func unmountAll() {
+    let mounts = (try? String(contentsOfFile: "/proc/self/mounts", encoding: .utf8)) ?? ""
+    for line in mounts.split(separator: "\n").reversed() {
+      let words = line.split(separator: " ")
+      if words.count > 1, words[1].hasPrefix(folder) {
+        _ = umount2(String(words[1]), Int32(MNT_DETACH))
+      }
+    }
   }
 
   /// Waits until one of several has printed something or a moment has passed; which have something to read.

@@ -74,28 +74,30 @@ public final class SavedState: StateObserver {
     var wanted = rounds.withLock { $0.begun + 1 }
     while true {
       switch next(wanted) {
-      case .served(.failure(let error)) where error is CancellationError && !Task.isCancelled:
-        // The caller that was saving was cancelled, and this one was not.
-        wanted = rounds.withLock { $0.begun + 1 }
-      case .served(let result): return try result.get()
+      case .served(let round, .failure(let error))
+      where error is CancellationError && !Task.isCancelled:
+        // The caller that was saving was cancelled, and this one was not. Any later save will do, another sharer's too.
+        wanted = round + 1
+      case .served(_, let result): return try result.get()
       case .wait(let sleeper): try await sleeper.untilEnd()
       case .run(let round): return try await run(round).get()
       }
     }
   }
 
-  /// The number of callers that wait for the running save.
-  var waitingForTesting: Int { rounds.withLock { $0.waiting.filter { !$0.hasEnded }.count } }
+  /// The number of callers that wait for the running save, or were cancelled meanwhile.
+  var waitingForTesting: Int { rounds.withLock { $0.waiting.count } }
 
   private enum Turn {
-    case served(Result<Bool, any Error>)
+    /// By the round of this number, which began in time and has ended.
+    case served(UInt64, Result<Bool, any Error>)
     case wait(Sleeper)
     case run(UInt64)
   }
 
   private func next(_ wanted: UInt64) -> Turn {
     rounds.withLock { rounds in
-      if rounds.ended.round >= wanted { return .served(rounds.ended.result) }
+      if rounds.ended.round >= wanted { return .served(rounds.ended.round, rounds.ended.result) }
       if rounds.isRunning {
         let sleeper = Sleeper()
         rounds.waiting.append(sleeper)

@@ -62,7 +62,6 @@ struct StateFiles {
       } catch { throw .failed("look at the lock of the state in \(directory.path)", error) }
     }
     lock = nil
-    durableSlot = nil
     lock = try StateLock("\(name).lock", in: directory)
     sweep()
     spare.refill(in: directory.handle)
@@ -93,7 +92,7 @@ struct StateFiles {
   /// Removes the temporary files of this user that a killed save has left, while the lock is held. A file that can't be
   /// removed does no harm, and is tried again.
   private func sweep() {
-    guard lock != nil, let names = try? folder.names() else { return }
+    guard let names = try? folder.names() else { return }
     for name in names where isTemporary(name) {
       guard let status = try? folder.status(of: name), status.kind == .file,
         status.owner == folder.files.userID
@@ -279,7 +278,6 @@ struct StateFiles {
     // The newest is renamed last: after a crash in between, the older one must not be loaded.
     _ = try? load()
     let newest = newestSlot ?? 1
-    durableSlot = nil
     var paths: [String] = []
     do throws(SystemCallError) {
       for slot in [1 - newest, newest] where try folder.status(of: slotName(slot)) != nil {

@@ -50,9 +50,7 @@ public final class StateStore: Sendable {
     var saved: Int?
     /// Whether `saveIfChanged` was called, so that fingerprints are needed.
     var compares = false
-    /// The number of saves, which shows whether there was one while the mutex was not held.
-    var saves: UInt64 = 0
-    /// The number of calls of `forget`, for the same purpose.
+    /// The number of calls of `forget`, which shows whether there was one while the mutex was not held.
     var epoch: UInt64 = 0
 
     /// Discards what is known of the state on disk, which may have changed.
@@ -164,12 +162,16 @@ public final class StateStore: Sendable {
   ///   failed call. Nothing is changed then, and ``save(_:)`` throws the same error until the files are repaired or set
   ///   aside.
   public func load() throws(StateError) -> StoredState? {
-    let (found, saves, epoch) = try state.withLock { state throws(StateError) in
+    let (found, epoch) = try state.withLock { state throws(StateError) in
       do throws(StateError) { try state.prepare() } catch {
         // On a read-only file system no lock is needed to read.
         guard case .readOnly = error else { throw error }
       }
-      do throws(StateError) { return (try state.files.load(), state.saves, state.epoch) } catch {
+      do throws(StateError) {
+        let found = try state.files.load()
+        state.saved = found.flatMap(fingerprintIfCurrent)
+        return (found, state.epoch)
+      } catch {
         state.forget()
         throw error
       }
@@ -182,15 +184,14 @@ public final class StateStore: Sendable {
       state.withLock { $0.forget() }
       throw error
     }
-    state.withLock { state in
-      guard state.epoch == epoch else { return }
-      state.isChecked = true
-      // A broken file beside it makes the next save necessary.
-      if let stored, state.saves == saves, stored.version == version, stored.broken.isEmpty {
-        state.saved = StateStore.fingerprint(stored.bytes)
-      }
-    }
+    state.withLock { if $0.epoch == epoch { $0.isChecked = true } }
     return stored
+  }
+
+  /// `nil` where the same bytes are worth a save: a file beside them is broken, or they have an earlier version.
+  private func fingerprintIfCurrent(_ found: StateFiles.Found) -> Int? {
+    guard found.broken.isEmpty, found.record.version == version else { return nil }
+    return StateStore.fingerprint(found.record.bytes)
   }
 
   private func current(_ found: StateFiles.Found) throws(StateError) -> StoredState {
@@ -254,7 +255,6 @@ public final class StateStore: Sendable {
           return false
         }
         state.saved = nil
-        state.saves += 1
         try state.files.save(bytes, version: version)
         state.saved = fingerprint
         return true

@@ -118,6 +118,45 @@ import Testing
     #expect(!members.contains { _ in true })
   }
 
+  /// Half of the places at most are those of removed members, and 32 more: each tidying is paid for by as many
+  /// removals as it moves members, and few members are never moved.
+  @Test func removedMembersTakeNoMoreThanHalfOfTheRoom() {
+    var members = LifecycleMembers()
+    let ids = (1...100).map { ObserverID(value: UInt64($0)) }
+    for id in ids { members.add(id, phase: .standard) }
+    var places: [Int] = []
+    for id in ids {
+      members.remove(id)
+      places.append(members.placesForTesting)
+    }
+    // Tidied when 51 of 100 were gone, and when 33 of 49 were; with the last one the group goes.
+    let expected =
+      Array(repeating: 100, count: 50) + Array(repeating: 49, count: 33)
+      + Array(repeating: 16, count: 16) + [0]
+    #expect(places == expected)
+  }
+
+  /// A delivery to those who came late does not look through all the others, and one to all asks each once.
+  @Test(arguments: [false, true]) func fewAreFoundWithFewQuestions(isReversed: Bool) {
+    var members = LifecycleMembers()
+    let ids = (1...1000).map { ObserverID(value: UInt64($0)) }
+    for id in ids { members.add(id, phase: .standard) }
+    for id in ids.dropLast(2) { members.update(id) { $0.reachedState = .foreground } }
+    func questions(_ isWanted: @escaping (ObserverProgress) -> Bool) -> (found: Int, asked: Int) {
+      var (found, asked) = (0, 0)
+      let count: (ObserverProgress) -> Bool = {
+        asked += 1
+        return isWanted($0)
+      }
+      members.forEach(where: count, reversed: isReversed) { _ in found += 1 }
+      return (found, asked)
+    }
+    let late = questions { $0.reachedState == .launching }
+    #expect(late.found == 2 && late.asked < 10)
+    let all = questions { _ in true }
+    #expect(all.found == 1000 && all.asked < 1010)
+  }
+
   private func found(_ members: LifecycleMembers, _ isWanted: (ObserverProgress) -> Bool)
     -> [UInt64]
   {

@@ -142,6 +142,7 @@ import Testing
     for other in others { #expect(try await other.value) }
     #expect(value.asked == 2)
     #expect(try saved.store.load()?.bytes == [2])
+    #expect(saved.waitingForTesting == 0)
   }
 
   /// One who is cancelled takes nobody along.
@@ -170,9 +171,9 @@ import Testing
     #expect(try saved.store.load()?.bytes == [1])
   }
 
-  /// How the two ended who waited for the first save and shared the second, which fails with `error`.
+  /// How those ended who waited for the first save and shared the second, which fails with `error`.
   private func ends(
-    _ error: @escaping @Sendable () -> any Error
+    of sharers: Int, _ error: @escaping @Sendable () -> any Error
   ) async throws -> [Result<Bool, any Error>] {
     let (released, release) = AsyncStream.makeStream(of: Void.self)
     let value = value
@@ -184,27 +185,32 @@ import Testing
     }
     let first = Task { try await saved.save() }
     try await eventually { value.asked == 1 }
-    let sharers = (0..<2).map { _ in Task { try await saved.save() } }
-    try await eventually { saved.waitingForTesting >= 2 }
+    let tasks = (0..<sharers).map { _ in Task { try await saved.save() } }
+    try await eventually { saved.waitingForTesting >= sharers }
     release.yield()
     _ = try await first.value
-    return [await sharers[0].result, await sharers[1].result]
+    var results: [Result<Bool, any Error>] = []
+    for task in tasks { results.append(await task.result) }
+    return results
   }
 
   /// Nobody tries again what has failed for all.
   @Test func aFailureIsAllTheirsWhoShareTheSave() async throws {
     struct NotNow: Error {}
-    for end in try await ends({ NotNow() }) { #expect(throws: NotNow.self) { try end.get() } }
+    for end in try await ends(of: 2, { NotNow() }) {
+      #expect(throws: NotNow.self) { try end.get() }
+    }
     #expect(value.asked == 2)
   }
 
-  /// Of two who share a save the one is cancelled that makes it: the other makes one of its own.
-  @Test func aCancelledSharerLeavesTheSaveToTheOther() async throws {
-    let ends = try await ends {
+  /// Of those who share a save the one is cancelled that makes it: the others share one more.
+  @Test(arguments: [2, 3, 10])
+  func aCancelledSharerLeavesTheSaveToTheOthers(_ sharers: Int) async throws {
+    let ends = try await ends(of: sharers) {
       withUnsafeCurrentTask { $0?.cancel() }
       return CancellationError()
     }
-    #expect(ends.count { (try? $0.get()) != nil } == 1)
+    #expect(ends.count { (try? $0.get()) != nil } == sharers - 1)
     #expect(value.asked == 3)
   }
 }

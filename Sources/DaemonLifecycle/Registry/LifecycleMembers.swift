@@ -155,6 +155,9 @@ struct LifecycleMembers: Sendable {
 
   func count(where isWanted: (ObserverProgress) -> Bool) -> Int { counts.count(where: isWanted) }
 
+  /// The number of places, including those of removed members.
+  var placesForTesting: Int { groups.reduce(0) { $0 + $1.members.count } }
+
   /// Calls `body` for the members that satisfy a condition, in order or, on the way down, in reverse.
   func forEach(
     where isWanted: (ObserverProgress) -> Bool, reversed isReversed: Bool = false,

@@ -160,10 +160,10 @@ struct LifecycleRegistry: Sendable {
   /// The members that will receive the rest of the transition under way, step by step, as far as that is known now.
   var remainingAudience: [(step: LifecycleStep, members: [ObserverID])] {
     var receivers: [ObserverID] = []
-    let isReceiver = { (progress: LifecycleMembers.ObserverProgress) in
-      progress.reachedState != .launching || state == .launching
+    let isLaunched = { (progress: LifecycleMembers.ObserverProgress) in
+      progress.reachedState != .launching
     }
-    members.forEach(where: isReceiver) { receivers.append($0.id) }
+    members.forEach(where: isLaunched) { receivers.append($0.id) }
     return steps.map { ($0, receivers) }
   }
 

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+import Testing
+
+@testable import DaemonLifecycle
+
+/// The registry's single rules, which a simulated life seldom comes to, or no invariant speaks of.
+@Suite struct LifecycleRegistryTests {
+  private let first = ObserverID(value: 1)
+  private let second = ObserverID(value: 2)
+
+  /// Delivers all that there is to be delivered; the steps.
+  @discardableResult private func deliver(
+    _ registry: inout LifecycleRegistry
+  ) -> [LifecycleRegistry.Plan] {
+    var plans: [LifecycleRegistry.Plan] = []
+    while let plan = registry.next() {
+      plans.append(plan)
+      for member in plan.audience.members { registry.reached(member) }
+      registry.finishStep()
+    }
+    return plans
+  }
+
+  private func receive(_ kind: LifecycleEvent.Kind, _ registry: inout LifecycleRegistry) {
+    #expect(registry.receive(LifecycleEvent(kind)) == .none)
+  }
+
+  /// Of these members, in the foreground.
+  private func launched(_ ids: ObserverID...) -> LifecycleRegistry {
+    var registry = LifecycleRegistry()
+    for id in ids { registry.add(id, phase: .standard) }
+    receive(.launch, &registry)
+    deliver(&registry)
+    return registry
+  }
+
+  private func names(_ plans: [LifecycleRegistry.Plan]) -> [String] { plans.map(\.step.name) }
+
+  // MARK: Transitions
+
+  @Test func theLaunchHasTheCauseOfItsRequest() {
+    var registry = LifecycleRegistry()
+    receive(.launch, &registry)
+    let plans = deliver(&registry)
+    #expect(names(plans) == ["DidFinishLaunching", "WillEnterForeground"])
+    for plan in plans {
+      guard case .api = plan.cause.origin else {
+        Issue.record("\(plan.cause)")
+        continue
+      }
+      #expect(plan.kind == .launch)
+    }
+  }
+
+  /// Else its hold could be passed for good.
+  @Test func theLaunchIsATransitionUntilItIsOver() {
+    var registry = LifecycleRegistry()
+    receive(.launch, &registry)
+    _ = registry.next()
+    #expect(registry.isLaunchTransition)
+    registry.finishStep()
+    deliver(&registry)
+    #expect(!registry.isLaunchTransition)
+  }
+
+  @Test func aHoldAfterTheLaunchHoldsWhatFollows() {
+    var registry = launched(first)
+    registry.hold()
+    receive(.enterBackground(.operator), &registry)
+    #expect(deliver(&registry).isEmpty)
+    registry.release()
+    #expect(names(deliver(&registry)) == ["DidEnterBackground", "ShouldSaveState"])
+  }
+
+  @Test func aCatchUpIsATransitionOfItsOwn() {
+    var registry = launched(first)
+    let last = registry.transitionNumber
+    registry.add(second, phase: .standard)
+    let plans = deliver(&registry)
+    #expect(names(plans) == ["DidFinishLaunching", "WillEnterForeground"])
+    #expect(plans.allSatisfy { $0.kind == .catchUp && $0.audience.members == [second] })
+    #expect(plans.allSatisfy { $0.transition > last })
+  }
+
+  @Test func aTransitionHasANumberThatItsStepsShare() {
+    var registry = launched(first)
+    receive(.reload, &registry)
+    receive(.saveState, &registry)
+    let numbers = deliver(&registry).map(\.transition)
+    #expect(numbers.count == 3 && numbers[0] == numbers[1] && numbers[1] < numbers[2])
+  }
+
+  @Test func nothingIsInTransitionAfterAnAbort() {
+    var registry = launched(first)
+    _ = registry.receive(LifecycleEvent(.terminate))
+    registry.abort()
+    #expect(!registry.isInTransition)
+  }
+
+  /// A termination without observers passes through the background all the same.
+  @Test func whatNobodyReceivesLeavesTheForegroundToo() {
+    var registry = launched()
+    #expect(registry.state == .foreground)
+    _ = registry.receive(LifecycleEvent(.terminate))
+    let plan = registry.next()
+    #expect(plan != nil && registry.state == .background)
+    registry.finishStep()
+    #expect(names(deliver(&registry)) == ["ShouldSaveState", "WillTerminate"])
+    #expect(registry.state == .terminated)
+  }
+
+  @Test func removingAllLeavesNobody() {
+    var registry = launched(first, second)
+    registry.removeAll()
+    receive(.saveState, &registry)
+    let plans = deliver(&registry)
+    #expect(names(plans) == ["ShouldSaveState"] && plans[0].audience.members.isEmpty)
+  }
+
+  // MARK: Questions
+
+  @Test func itIsIdleWhenNothingIsLeftEvenBehindAHold() {
+    var registry = launched(first)
+    #expect(registry.isIdle)
+    registry.hold()
+    #expect(registry.isIdle)
+    receive(.saveState, &registry)
+    #expect(!registry.isIdle)
+    registry.release()
+    let plan = registry.next()
+    #expect(plan != nil && !registry.isIdle)
+    registry.finishStep()
+    #expect(registry.isIdle)
+  }
+
+  /// The delay lock is let go of when it is, and only then.
+  @Test func theSleepIsSettledWhenItsLastStepHasEnded() {
+    var registry = launched(first)
+    #expect(registry.isSleepSettled)
+    receive(.suspend, &registry)
+    for step in ["DidEnterBackground", "ShouldSaveState", "WillSuspend"] {
+      #expect(!registry.isSleepSettled)
+      let plan = registry.next()
+      #expect(plan?.step.name == step && !registry.isSleepSettled)
+      for member in plan?.audience.members ?? [] { registry.reached(member) }
+      registry.finishStep()
+    }
+    #expect(registry.isSleepSettled)
+    receive(.saveState, &registry)
+    _ = registry.next()
+    #expect(registry.isSleepSettled, "what else is delivered does not matter")
+  }
+
+  /// Somebody has taken the sleep's reason away and worked on: the next sleep pauses the daemon again.
+  @Test func aSleepPausesAlsoWhoIsAwakeAgainstTheMachinesWord() {
+    var registry = launched(first)
+    receive(.suspend, &registry)
+    deliver(&registry)
+    receive(.enterForeground(.suspend), &registry)
+    deliver(&registry)
+    #expect(registry.state == .foreground)
+    receive(.suspend, &registry)
+    deliver(&registry)
+    #expect(registry.state == .background)
+  }
+
+  /// Who has come meanwhile catches up first, and is counted then.
+  @Test func theRestOfATransitionIsForThoseWhoWereThere() {
+    var registry = launched(first)
+    receive(.enterBackground(.operator), &registry)
+    _ = registry.next()
+    registry.add(second, phase: .standard)
+    let rest = registry.remainingAudience
+    #expect(rest.map(\.step.name) == ["ShouldSaveState"])
+    #expect(rest.map(\.members) == [[first]])
+  }
+}

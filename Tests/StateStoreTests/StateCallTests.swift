@@ -1,0 +1,548 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import DaemonSystemd
+import Synchronization
+import Testing
+
+@testable import DaemonLifecycle
+@testable import DaemonLifecycleState
+
+/// What is answered, one after another, and then nothing.
+private final class Answers<Answer: Sendable>: Sendable {
+  private let left: Mutex<[Answer]>
+  init(_ answers: [Answer]) { left = Mutex(answers) }
+  func append(_ answer: Answer) { left.withLock { $0.append(answer) } }
+  func next() -> Answer? { left.withLock { $0.isEmpty ? nil : $0.removeFirst() } }
+}
+
+/// Which system calls a store makes, and what it makes of those that fail.
+@Suite("State: its system calls") struct StateCallTests {
+  private let disk = CrashFileSystem()
+  private let one = Array("one".utf8)
+  private let two = Array("two".utf8)
+
+  private func open(
+    _ files: any StateFileSystem, _ path: String = "/state", version: UInt32 = 1,
+    limit: Int = 1000, migrate: StateStore.Migration? = nil
+  ) throws(StateError) -> StateStore {
+    try StateStore(path, "s", version: version, limit: limit, migrate: migrate, files: files)
+  }
+
+  private func error(_ body: () throws(StateError) -> Void) -> StateError? {
+    do throws(StateError) { try body() } catch { return error }
+    return nil
+  }
+
+  private func opening(_ files: any StateFileSystem, _ path: String = "/state") -> StateError? {
+    error { () throws(StateError) in _ = try open(files, path) }
+  }
+
+  private func loading(_ store: StateStore) -> StateError? {
+    error { () throws(StateError) in _ = try store.load() }
+  }
+
+  private func saving(_ store: StateStore, _ bytes: [UInt8] = [3]) -> StateError? {
+    error { () throws(StateError) in try store.save(bytes) }
+  }
+
+  private func file(_ generation: UInt64, _ bytes: [UInt8], version: UInt32 = 1) -> [UInt8] {
+    StateRecord(version: version, generation: generation, bytes: bytes).encoded
+  }
+
+  /// Whole, and of a format that this release does not know.
+  private func newerFile() -> [UInt8] {
+    var file = Array(file(1, one).prefix(32))
+    file[8] = 2
+    var checksum = StateChecksum()
+    checksum.update(file[...])
+    for shift in 0..<8 { file.append(UInt8(truncatingIfNeeded: checksum.value >> (shift * 8))) }
+    return file
+  }
+
+  private func image(_ files: [String: [UInt8]]) -> DiskImage {
+    var image = DiskImage()
+    for (name, bytes) in files { image.files[name] = bytes }
+    return image
+  }
+
+  // MARK: The directory
+
+  @Test(arguments: [("/", "/"), ("//", "/"), ("/state//", "/state"), ("state", "state")])
+  func slashesAtTheEndOfAPathAreNotPartOfIt(_ given: String, _ path: String) throws {
+    #expect(try open(disk, given).directory == path)
+  }
+
+  @Test func aPathThatIsCutOffByAZeroByteIsNotOpened() {
+    #expect(opening(disk, "/a\0b") == .noDirectory("/a\0b"))
+    #expect(opening(disk, "/a\u{1}b") == nil)
+  }
+
+  /// The tests' user is 1000.
+  @Test func aDirectoryMayBeRootsOrOnesOwn() {
+    func opening(_ owner: UInt32) -> StateError? {
+      let files = WatchedFileSystem(disk) { call, status in
+        guard call == "fstat ." else { return status }
+        return FileStatus(
+          identity: status.identity, kind: status.kind, owner: owner, links: status.links,
+          size: status.size)
+      }
+      return self.opening(files)
+    }
+    #expect(opening(0) == nil)
+    #expect(opening(1000) == nil)
+    #expect(opening(1) == .foreignDirectory("/state", uid: 1))
+    #expect(opening(999) == .foreignDirectory("/state", uid: 999))
+  }
+
+  @Test func aLinkMayBeRootsOrOnesOwn() {
+    func opening(_ owner: UInt32) -> (StateError?, [String]) {
+      let files = WatchedFileSystem(disk) { call, status in
+        guard call == "statPath" else { return status }
+        return FileStatus(
+          identity: status.identity, kind: .link, owner: owner, links: 1, size: status.size)
+      }
+      return (self.opening(files), Array(files.calls.prefix(2)))
+    }
+    for owner: UInt32 in [0, 1000] {
+      let (error, calls) = opening(owner)
+      #expect(error == nil && calls == ["statPath", "openDirectory following"])
+    }
+    for owner: UInt32 in [1, 999] {
+      #expect(opening(owner).0 == .foreignLink("/state", uid: owner))
+    }
+    let files = WatchedFileSystem(disk)
+    #expect(self.opening(files) == nil)
+    #expect(files.calls.prefix(2) == ["statPath", "openDirectory"])
+  }
+
+  @Test(arguments: ["statPath", "openDirectory"])
+  func aDirectoryThatCannotBeOpened(_ call: String) {
+    func opening(_ number: Int32) -> StateError? {
+      let files = WatchedFileSystem(disk)
+      files.fail(call, number)
+      return self.opening(files)
+    }
+    #expect(opening(ENOENT) == .noDirectory("/state"))
+    #expect(opening(ENOTDIR) == .notADirectory("/state"))
+    #expect(opening(ELOOP) == .notADirectory("/state"))
+    #expect(opening(EACCES) == .system("open the state directory /state", errno: EACCES))
+    #expect(opening(EINTR) == nil)
+  }
+
+  @Test func aDirectoryWhoseOwnerIsNotKnownIsNotUsed() {
+    let files = WatchedFileSystem(disk)
+    files.fail("fstat .", EIO)
+    #expect(opening(files) == .system("open the state directory /state", errno: EIO))
+  }
+
+  // MARK: The lock
+
+  @Test func aLockFileThatCannotBeOpened() {
+    func opening(_ number: Int32) -> StateError? {
+      let files = WatchedFileSystem(disk)
+      files.fail("open lock s.lock", number)
+      return self.opening(files)
+    }
+    for number in [ELOOP, EISDIR, ENXIO] { #expect(opening(number) == .notAFile("/state/s.lock")) }
+    #expect(opening(EACCES) == .system("lock the state in /state", errno: EACCES))
+  }
+
+  /// Whoever removes the file between our opening and locking it has the next one locked, and so has everybody else.
+  @Test func aLockFileThatIsReplacedMeanwhileIsOpenedAgainButNotForEver() {
+    func opens(replaced times: Int) -> (StateError?, Int) {
+      let files = WatchedFileSystem(disk)
+      // Gone, and made again by the next try.
+      files.fail("stat s.lock", ENOENT, times: times)
+      return (opening(files), files.calls.count { $0 == "open lock s.lock" })
+    }
+    #expect(opens(replaced: 0) == (nil, 1))
+    #expect(opens(replaced: 3) == (nil, 4))
+    #expect(opens(replaced: 99) == (nil, 100))
+    #expect(opens(replaced: 100) == (.system("lock the state in /state", errno: EAGAIN), 100))
+  }
+
+  @Test func aLockFileIsNeitherNobodysNorThatOfTwoNames() {
+    func opening(_ links: [Int]) -> StateError? {
+      let left = Answers(links)
+      let files = WatchedFileSystem(disk) { call, status in
+        guard call == "fstat s.lock", let links = left.next() else { return status }
+        return FileStatus(
+          identity: status.identity, kind: status.kind, owner: status.owner, links: links,
+          size: status.size)
+      }
+      return self.opening(files)
+    }
+    #expect(opening([0, 0, 1]) == nil)
+    #expect(opening([2]) == .notAFile("/state/s.lock"))
+  }
+
+  /// Who has the lock is said for people: the lock holds without it, on a full disk too.
+  @Test(arguments: ["truncate s.lock", "write s.lock"])
+  func aLockThatCannotBeSignedHolds(_ call: String) throws {
+    let files = WatchedFileSystem(disk)
+    files.fail(call, ENOSPC)
+    let store = try open(files)
+    #expect(files.calls.contains { $0.hasPrefix("write s.lock") } == (call == "write s.lock"))
+    #expect(opening(disk) == .inUse("/state", pid: nil))
+    withExtendedLifetime(store) {}
+  }
+
+  /// It has its parent's lock, as long as it has the file open: it takes one of its own, once that is closed.
+  @Test func aForkedChildLocksAnew() throws {
+    let files = WatchedFileSystem(disk)
+    let store = try open(files)
+    try store.save(one)
+    files.forgetCalls()
+    files.fork()
+    try store.save(two)
+    #expect(files.calls.contains("lock s.lock"))
+    // Unlocking would take the lock from a parent that still runs.
+    #expect(!files.calls.contains("unlock s.lock"))
+    #expect(try store.load()?.generation == 2)
+    store.close()
+    #expect(files.calls.last == "unlock s.lock")
+    #expect(files.openCount == 1, "only the directory")
+  }
+
+  // MARK: Loading
+
+  @Test func aFileThatCannotBeOpened() throws {
+    try open(disk).save(one)
+    func loading(_ number: Int32) throws -> StateError? {
+      let files = WatchedFileSystem(disk)
+      let store = try open(files)
+      files.fail("open read s.0", number)
+      return self.loading(store)
+    }
+    for number in [ELOOP, ENXIO] { #expect(try loading(number) == .notAFile("/state/s.0")) }
+    #expect(try loading(EACCES) == .system("read /state/s.0", errno: EACCES))
+    #expect(try loading(EINTR) == nil)
+  }
+
+  @Test func aFileThatTheDiskHasLostIsBrokenAndOtherErrorsAreErrors() throws {
+    let files = WatchedFileSystem(disk)
+    let store = try open(files)
+    try store.save(one)
+    try store.save(two)
+    files.fail("read s.1", EIO)
+    let found = try #require(try store.load())
+    #expect(found.bytes == one && found.broken == ["/state/s.1 can't be read from the disk"])
+    files.fail("read s.1", ENOMEM)
+    #expect(loading(store) == .system("read /state/s.1", errno: ENOMEM))
+    #expect(try store.load()?.bytes == two)
+  }
+
+  /// Nothing waits to be written to a disk that is read-only, and some files have nothing to sync.
+  @Test(arguments: ["sync s.0", "sync ."])
+  func aLoadOfWhatCannotBeSynced(_ call: String) throws {
+    try open(disk).save(one)
+    func loading(_ number: Int32) throws -> StateError? {
+      let files = WatchedFileSystem(disk)
+      let store = try open(files)
+      files.fail(call, number)
+      return self.loading(store)
+    }
+    #expect(try loading(EROFS) == nil)
+    #expect(try loading(EINVAL) == nil)
+    #expect(try loading(EIO) == .system("make /state/s.0 durable", errno: EIO))
+  }
+
+  /// As after `cp`, or a restored backup: what has once been loaded is not gone after a power cut.
+  @Test func aLoadMakesDurableWhatNobodyHasSynced() throws {
+    let folder = try disk.openDirectory("/state", followingLink: false)
+    let copy = try disk.open("s.0", in: folder, .create)
+    _ = try disk.write(copy, file(1, one)[...])
+    #expect(disk.afterPowerCut().images.contains { $0.files["s.0"] != file(1, one) })
+    #expect(try open(disk).load()?.bytes == one)
+    for image in disk.afterPowerCut().images { #expect(image.files["s.0"] == file(1, one)) }
+  }
+
+  @Test func aStateHasTwoFilesAndNoThird() throws {
+    let disk = CrashFileSystem(image(["s.0": file(1, one), "s.2": file(9, two)]))
+    #expect(try open(disk).load()?.bytes == one)
+    #expect(try open(disk).setAside() == ["/state/s.0.bad"])
+  }
+
+  // MARK: Descriptors
+
+  /// What can't be read can't be replaced, so the file in reserve is closed for reading; then there is one again.
+  @Test func aFirstSaveWithoutDescriptorsLoads() throws {
+    try open(disk).save(one)
+    let files = WatchedFileSystem(disk)
+    let store = try open(files)
+    files.limitDescriptors(to: files.openCount)
+    try store.save(two)
+    try store.save(one)
+    #expect(files.calls.contains("link NEW"))
+    #expect(try open(CrashFileSystem(disk.visible)).load()?.generation == 3)
+  }
+
+  @Test func onlyWhatADescriptorWouldMendIsReadASecondTime() throws {
+    try open(disk).save(one)
+    for number in [EIO, EMFILE] {
+      let files = WatchedFileSystem(disk)
+      if number == EMFILE { files.fail("openUnnamed", EOPNOTSUPP) }
+      let store = try open(files)
+      files.fail("open read s.0", number)
+      #expect(saving(store) == .system("read /state/s.0", errno: number))
+    }
+  }
+
+  @Test func aLoadMakesTheReserveThatCouldNotBeMadeBefore() throws {
+    let files = WatchedFileSystem(disk)
+    files.fail("openUnnamed", EMFILE)
+    let store = try open(files)
+    #expect(try store.load() == nil)
+    files.limitDescriptors(to: files.openCount)
+    try store.save(one)
+    #expect(files.calls.contains("link NEW"))
+  }
+
+  @Test func aClosedStoreHasOnlyItsDirectoryOpen() throws {
+    let files = WatchedFileSystem(disk)
+    let store = try open(files)
+    try store.save(one)
+    #expect(files.openCount == 3)
+    store.close()
+    #expect(files.openCount == 1)
+  }
+
+  // MARK: Saving
+
+  /// A big state is not copied to be joined with its header.
+  @Test func oneWriteUpTo64KiBAndTwoAbove() throws {
+    let files = WatchedFileSystem(MemoryFileSystem())
+    let store = try StateStore("/state", "s", version: 1, files: files)
+    func writes(_ count: Int) throws -> [String] {
+      files.forgetCalls()
+      try store.save([UInt8](repeating: 1, count: count))
+      return files.calls.filter { $0.hasPrefix("write NEW") }
+    }
+    #expect(try writes(0) == ["write NEW 40"])
+    #expect(try writes(65_536) == ["write NEW 65576"])
+    #expect(try writes(65_537) == ["write NEW 40", "write NEW 65537"])
+  }
+
+  @Test func theNamesOfFilesUnderWayAreThoseThatAreSwept() throws {
+    let files = WatchedFileSystem(MemoryFileSystem())
+    let store = try open(files)
+    for number in 0..<400 { try store.save([UInt8(truncatingIfNeeded: number)]) }
+    #expect(files.temporaryNames.count == 400 && Set(files.temporaryNames).count == 400)
+    for name in files.temporaryNames {
+      #expect(name.wholeMatch(of: #/\.s\.[0-9a-f]{16}\.new/#) != nil, "\(name)")
+    }
+  }
+
+  @Test func onlyOnesOwnFilesAreSwept() throws {
+    let names = [".s.0000000000000001.new", ".s.0000000000000002.new"]
+    let disk = CrashFileSystem(image([names[0]: [1], names[1]: [2]]))
+    let left = Answers([1, 1000])
+    let files = WatchedFileSystem(disk) { call, status in
+      guard call == "stat NEW", let owner = left.next() else { return status }
+      return FileStatus(
+        identity: status.identity, kind: status.kind, owner: UInt32(owner), links: status.links,
+        size: status.size)
+    }
+    _ = try open(files)
+    #expect(disk.visible.files.keys.filter { names.contains($0) } == [names[0]])
+  }
+
+  @Test func whatAFailedSaveCouldNotRemoveTheNextOnesDo() throws {
+    let files = WatchedFileSystem(disk)
+    let store = try open(files)
+    try store.save(one)
+    func left() -> Int { disk.visible.files.keys.count { $0.hasSuffix(".new") } }
+    func removals() -> Int { files.calls.count { $0 == "remove NEW" } }
+    files.fail("write NEW", ENOSPC)
+    files.fail("remove NEW", EIO, times: 2)
+    #expect(saving(store) == .noSpace("save the state in /state", errno: ENOSPC))
+    #expect(left() == 1 && removals() == 1)
+    try store.save(two)
+    #expect(left() == 1 && removals() == 2)
+    try store.save(one)
+    #expect(left() == 0 && removals() == 3)
+    // And what was removed is not looked for again.
+    files.fail("write NEW", ENOSPC)
+    #expect(saving(store) != nil)
+    #expect(left() == 0 && removals() == 4)
+    try store.save(two)
+    #expect(removals() == 4)
+  }
+
+  @Test func aDirectoryInAFilesPlaceIsSaid() throws {
+    func saving(_ number: Int32) throws -> StateError? {
+      let files = WatchedFileSystem(CrashFileSystem())
+      let store = try open(files)
+      files.fail("rename NEW s.0", number)
+      return self.saving(store)
+    }
+    #expect(try saving(EISDIR) == .notAFile("/state/s.0"))
+    #expect(try saving(ENOTEMPTY) == .notAFile("/state/s.0"))
+    #expect(try saving(EACCES) == .system("save the state in /state", errno: EACCES))
+  }
+
+  /// Not in this universe; but a file that somebody has made may say so.
+  @Test func afterTheLastNumberNothingIsSaved() throws {
+    let disk = CrashFileSystem(image(["s.0": file(.max - 2, one)]))
+    let store = try open(disk)
+    try store.save(two)
+    #expect(try store.load()?.generation == .max - 1)
+    #expect(saving(store) == .system("save the state in /state", errno: EOVERFLOW))
+    #expect(try store.load()?.bytes == two)
+    #expect(saving(store) == .system("save the state in /state", errno: EOVERFLOW))
+    // And a file beyond it is none of ours.
+    let beyond = CrashFileSystem(image(["s.0": file(.max, one)]))
+    #expect(loading(try open(beyond)) == .allBroken(["/state/s.0 is not a state"]))
+  }
+
+  // MARK: Limits
+
+  @Test func aStateMayBeAsLongAsItsLimit() throws {
+    for limit in [0, 3] {
+      let store = try open(CrashFileSystem(), limit: limit)
+      let most = [UInt8](repeating: 1, count: limit)
+      try store.save(most)
+      #expect(try store.load()?.bytes == most)
+      #expect(
+        saving(store, most + [1]) == .tooLong("/state", count: UInt64(limit) + 1, limit: limit))
+    }
+    let none = try open(disk, limit: -5)
+    try none.save([])
+    #expect(saving(none, [1]) == .tooLong("/state", count: 1, limit: 0))
+  }
+
+  @Test func byDefaultALimitIs64MiBAndTheVersionIs1() throws {
+    let tooLong = [UInt8](repeating: 0, count: 64 << 20 + 1)
+    func check(_ path: String, _ store: StateStore) throws {
+      #expect(
+        saving(store, tooLong) == .tooLong(path, count: UInt64(tooLong.count), limit: 67_108_864))
+      #expect(saving(store) == nil)
+      #expect(try store.load()?.version == 1)
+    }
+    let first = try TemporaryDirectory()
+    try check(first.path, try StateStore(directory: first.path))
+    let second = try TemporaryDirectory()
+    let environment = ServiceEnvironment(["STATE_DIRECTORY": second.path])
+    try check(second.path, try StateStore(environment: environment))
+    try check("/state", try StateStore("/state", "s", version: 1, files: disk))
+  }
+
+  @Test func namesAreOfLettersDigitsAndThreeSigns() throws {
+    let signs = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_")
+    for byte: UInt8 in 1..<128 {
+      let sign = Character(UnicodeScalar(byte))
+      let found = error { () throws(StateError) in
+        _ = try StateStore("/state", "a\(sign)", version: 1, files: CrashFileSystem())
+      }
+      #expect((found == nil) == signs.contains(sign), "\(byte)")
+    }
+    _ = try StateStore(
+      "/state", String(repeating: "a", count: 200), version: 1, files: CrashFileSystem())
+  }
+
+  // MARK: Unchanged
+
+  /// It has lost what was last saved here: that is not on disk, though it was.
+  @Test func whatADiskHasLostIsSavedAgain() throws {
+    let files = WatchedFileSystem(disk)
+    let store = try open(files)
+    #expect(try store.saveIfChanged(one))
+    #expect(try store.saveIfChanged(two))
+    files.fail("read s.1", EIO)
+    #expect(try store.load()?.bytes == one)
+    #expect(try store.saveIfChanged(two))
+    #expect(try store.load()?.bytes == two)
+    // And with a broken file beside it, for the sake of that one.
+    files.fail("read s.0", EIO)
+    #expect(try store.load()?.bytes == two)
+    #expect(try store.saveIfChanged(two))
+    #expect(try !store.saveIfChanged(two))
+  }
+
+  @Test func filesThatWereRemovedAreSavedAgainFromTheFirst() throws {
+    let memory = StateMemory()
+    let store = try StateStore(memory: memory)
+    for state in [one, two, one] { #expect(try store.saveIfChanged(state)) }
+    memory.contents["state.0"] = nil
+    memory.contents["state.1"] = nil
+    #expect(try store.load() == nil)
+    #expect(try store.saveIfChanged(one))
+    #expect(memory.contents["state.0"] != nil)
+  }
+
+  /// Who never asks pays for no comparison, until they do.
+  @Test func savesAreComparedFromTheFirstQuestionOn() throws {
+    let store = try open(disk)
+    try store.save(one)
+    #expect(try store.saveIfChanged(one))
+    try store.save(two)
+    #expect(try !store.saveIfChanged(two))
+    #expect(try store.load()?.generation == 3)
+  }
+
+  /// What a migration has set aside while its state was loaded, the load has not seen.
+  @Test func aSaveLooksAgainAtWhatWasSetAsideMeanwhile() throws {
+    let memory = StateMemory()
+    try StateStore(memory: memory).save(one)
+    let later = file(1, two, version: 9)
+    let itself = Answers<StateStore>([])
+    let newer = try StateStore(memory: memory, version: 2) { _, bytes in
+      if let store = itself.next() {
+        let paths = try store.setAside()
+        #expect(paths == ["(memory)/state.0.bad"])
+        memory.contents["state.0"] = later
+      }
+      return bytes
+    }
+    itself.append(newer)
+    #expect(try newer.load()?.bytes == one)
+    #expect(saving(newer) == .newerVersion("(memory)/state.0", found: 9, known: 2))
+    #expect(memory.contents["state.0"] == later && memory.contents["state.1"] == nil)
+  }
+
+  // MARK: Setting aside
+
+  /// What can't be read may be the newest: were it renamed first, a crash would bring the older one up.
+  @Test func theNewestIsSetAsideLast() throws {
+    let newer = newerFile()
+    for (files, paths) in [
+      (["s.0": newer, "s.1": file(1, one)], ["/state/s.1.bad", "/state/s.0.bad"]),
+      (["s.0": file(1, one), "s.1": newer], ["/state/s.0.bad", "/state/s.1.bad"]),
+      (["s.0": file(2, one), "s.1": file(1, two)], ["/state/s.1.bad", "/state/s.0.bad"]),
+      (["s.0": [], "s.1": []], ["/state/s.0.bad", "/state/s.1.bad"]),
+    ] {
+      let store = try open(CrashFileSystem(image(files)))
+      #expect(try store.setAside() == paths)
+    }
+  }
+
+  @Test func atMostAThousandAreSetAside() throws {
+    let memory = StateMemory()
+    let store = try StateStore(memory: memory)
+    memory.contents["state.0.bad"] = []
+    for number in 2...999 { memory.contents["state.0.bad.\(number)"] = [] }
+    try store.save(one)
+    #expect(try store.setAside() == ["(memory)/state.0.bad.1000"])
+    try store.save(two)
+    #expect(
+      error { () throws(StateError) in _ = try store.setAside() }
+        == .system("set the state in (memory) aside", errno: EEXIST))
+    #expect(try store.load()?.bytes == two)
+  }
+
+  // MARK: Sentences
+
+  @Test func aMissingStateDirectorySaysWhatToDo() {
+    #expect(
+      "\(StateError.noStateDirectory(nil))"
+        == "There is no $STATE_DIRECTORY: give the unit a StateDirectory=, or the store a directory."
+    )
+    let environment = ServiceEnvironment(["STATE_DIRECTORY": "relative"])
+    let found = error { () throws(StateError) in _ = try StateStore(environment: environment) }
+    guard case .noStateDirectory(let reason?) = found else {
+      Issue.record("\(String(describing: found))")
+      return
+    }
+    #expect(found?.description == reason.description)
+  }
+}
