@@ -23,6 +23,7 @@ extension LifecycleCause: Encodable {
     case origin, signal, pid, uid, claimedPID, claimedUID, coalesced, fact, resource, error, text
   }
 
+  /// Encodes the origin and its values.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: Key.self)
     let word: String
@@ -80,6 +81,7 @@ struct RecordedError: Encodable {
 
 /// Encodes a state as its name: `"foreground"`.
 extension LifecycleState: Encodable {
+  /// Encodes the name of the state.
   public func encode(to encoder: any Encoder) throws {
     try "\(self)".encode(to: encoder)
   }
@@ -87,10 +89,12 @@ extension LifecycleState: Encodable {
 
 /// Encodes a reason as its name: `"operator"`.
 extension BackgroundReason: Encodable {
+  /// Encodes the name of the reason.
   public func encode(to encoder: any Encoder) throws { try name.encode(to: encoder) }
 }
 
 /// Encodes a signal as its name, which is the same on every machine, unlike its number: `"SIGTERM"`, `"SIGRTMIN+3"`.
 extension UnixSignal: Encodable {
+  /// Encodes the name of the signal.
   public func encode(to encoder: any Encoder) throws { try description.encode(to: encoder) }
 }

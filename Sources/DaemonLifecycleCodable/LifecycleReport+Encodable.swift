@@ -36,6 +36,7 @@ import DaemonSystemd
 extension LifecycleReport: Encodable {
   private enum Key: String, CodingKey { case cause, entries, isOvertaken, span }
 
+  /// Encodes the cause, the entries and the span.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: Key.self)
     try container.encode(cause, forKey: .cause)
@@ -133,6 +134,7 @@ extension LifecycleExit: Encodable {
     case code, cause, report, failedLaunch, overtakenPause, error, wasKilled
   }
 
+  /// Encodes the status, the cause and the reports.
   public func encode(to encoder: any Encoder) throws {
     var container = encoder.container(keyedBy: Key.self)
     try container.encode(code, forKey: .code)

@@ -67,9 +67,7 @@ public struct UnixSignal: RawRepresentable, Hashable, LosslessStringConvertible,
   private static let otherNames: [(number: Int32, name: String)] = [
     (SIGABRT, "IOT"), (SIGCHLD, "CLD"), (SIGIO, "POLL"),
   ]
-}
 
-extension UnixSignal {
   /// Parses `SIGTERM`, `TERM`, `15`, `SIGRTMIN+3` and `RTMAX-1`, in any case; `nil` for anything else.
   public init?(_ description: String) {
     var name = description.uppercased()

@@ -33,10 +33,12 @@ where _Direction == _Outward, Subject == LifecycleCore {
 }
 
 extension BridgedNotification {
+  /// The default name: that of the package's notification, or the type's name followed by `Notification`.
   public static var name: Notification.Name {
     NotificationKind(self)?.bridged.name ?? Notification.Name("\(self)Notification")
   }
 
+  /// Makes a notification without a `userInfo`: the default.
   public static func makeNotification(_ message: Self) -> Notification { Notification(name: name) }
 
   /// Returns the value in a notification that a bridge has posted; `nil` for any other.
