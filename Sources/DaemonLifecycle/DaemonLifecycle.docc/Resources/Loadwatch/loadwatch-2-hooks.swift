@@ -11,16 +11,16 @@ actor Monitor: ForegroundObserver, BackgroundObserver {
 
   func work() async throws {
     for try await _ in lifecycle.ticks(every: .seconds(1)) {
-      printLine("load \(loadAverage())")
+      print("load \(loadAverage())")
     }
   }
 
   func willEnterForeground(_ notification: WillEnterForeground) {
-    printLine("working: \(notification.cause)")
+    print("working: \(notification.cause)")
   }
 
   func didEnterBackground(_ notification: DidEnterBackground) {
-    printLine("paused: \(notification.cause)")
+    print("paused: \(notification.cause)")
   }
 }
 
@@ -28,9 +28,4 @@ func loadAverage() -> Double {
   var load = 0.0
   getloadavg(&load, 1)
   return (load * 100).rounded() / 100
-}
-
-func printLine(_ line: String) {
-  print(line)
-  fflush(nil)  // at once, where the output is no terminal
 }

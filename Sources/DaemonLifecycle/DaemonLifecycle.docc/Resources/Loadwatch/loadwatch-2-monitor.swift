@@ -10,7 +10,7 @@ actor Monitor {
 
   func work() async throws {
     for try await _ in lifecycle.ticks(every: .seconds(1)) {
-      printLine("load \(loadAverage())")
+      print("load \(loadAverage())")
     }
   }
 }
@@ -19,9 +19,4 @@ func loadAverage() -> Double {
   var load = 0.0
   getloadavg(&load, 1)
   return (load * 100).rounded() / 100
-}
-
-func printLine(_ line: String) {
-  print(line)
-  fflush(nil)  // at once, where the output is no terminal
 }

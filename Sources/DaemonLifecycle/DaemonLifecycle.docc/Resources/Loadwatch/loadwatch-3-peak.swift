@@ -20,16 +20,16 @@ actor Monitor: ForegroundObserver, BackgroundObserver {
       let load = loadAverage()
       peak.samples += 1
       peak.highest = max(peak.highest, load)
-      printLine("load \(load), sample \(peak.samples), highest \(peak.highest)")
+      print("load \(load), sample \(peak.samples), highest \(peak.highest)")
     }
   }
 
   func willEnterForeground(_ notification: WillEnterForeground) {
-    printLine("working: \(notification.cause)")
+    print("working: \(notification.cause)")
   }
 
   func didEnterBackground(_ notification: DidEnterBackground) {
-    printLine("paused: \(notification.cause)")
+    print("paused: \(notification.cause)")
   }
 }
 
@@ -37,9 +37,4 @@ func loadAverage() -> Double {
   var load = 0.0
   getloadavg(&load, 1)
   return (load * 100).rounded() / 100
-}
-
-func printLine(_ line: String) {
-  print(line)
-  fflush(nil)  // at once, where the output is no terminal
 }

@@ -28,7 +28,7 @@ actor Monitor: LaunchObserver, ForegroundObserver, BackgroundObserver, StateObse
       let load = try read()
       peak.samples += 1
       peak.highest = max(peak.highest, load)
-      printLine("load \(load), sample \(peak.samples), highest \(peak.highest)")
+      print("load \(load), sample \(peak.samples), highest \(peak.highest)")
     }
   }
 
@@ -37,16 +37,16 @@ actor Monitor: LaunchObserver, ForegroundObserver, BackgroundObserver, StateObse
   }
 
   func willEnterForeground(_ notification: WillEnterForeground) {
-    printLine("working: \(notification.cause)")
+    print("working: \(notification.cause)")
   }
 
   func didEnterBackground(_ notification: DidEnterBackground) {
-    printLine("paused: \(notification.cause)")
+    print("paused: \(notification.cause)")
   }
 
   func shouldSaveState(_ notification: ShouldSaveState) throws {
     try store?.saveIfChanged(peak)
-    printLine("saved \(peak.samples) samples")
+    print("saved \(peak.samples) samples")
   }
 }
 
@@ -54,9 +54,4 @@ func loadAverage() -> Double {
   var load = 0.0
   getloadavg(&load, 1)
   return (load * 100).rounded() / 100
-}
-
-func printLine(_ line: String) {
-  print(line)
-  fflush(nil)  // at once, where the output is no terminal
 }

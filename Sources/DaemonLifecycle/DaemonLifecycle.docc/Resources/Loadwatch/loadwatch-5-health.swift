@@ -34,7 +34,7 @@ actor Monitor: LaunchObserver, ForegroundObserver, BackgroundObserver, StateObse
       lastSample = lifecycle.clock.now
       peak.samples += 1
       peak.highest = max(peak.highest, load)
-      printLine("load \(load), sample \(peak.samples), highest \(peak.highest)")
+      print("load \(load), sample \(peak.samples), highest \(peak.highest)")
     }
   }
 
@@ -45,17 +45,17 @@ actor Monitor: LaunchObserver, ForegroundObserver, BackgroundObserver, StateObse
   func willEnterForeground(_ notification: WillEnterForeground) {
     isPaused = false
     lastSample = lifecycle.clock.now
-    printLine("working: \(notification.cause)")
+    print("working: \(notification.cause)")
   }
 
   func didEnterBackground(_ notification: DidEnterBackground) {
     isPaused = true
-    printLine("paused: \(notification.cause)")
+    print("paused: \(notification.cause)")
   }
 
   func shouldSaveState(_ notification: ShouldSaveState) throws {
     try store?.saveIfChanged(peak)
-    printLine("saved \(peak.samples) samples")
+    print("saved \(peak.samples) samples")
   }
 
   func checkHealth(_ notification: CheckHealth) throws {
@@ -73,9 +73,4 @@ func loadAverage() -> Double {
   var load = 0.0
   getloadavg(&load, 1)
   return (load * 100).rounded() / 100
-}
-
-func printLine(_ line: String) {
-  print(line)
-  fflush(nil)  // at once, where the output is no terminal
 }
