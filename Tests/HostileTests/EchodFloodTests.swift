@@ -32,7 +32,7 @@ final class EchodFloodTests: XCTestCase {
   /// Until nobody else is accepted.
   private func flood(_ echod: Echod) throws -> [Peer] {
     let peers = try (0..<400).map { _ in try Peer(echod.address) }
-    try echod.daemon.line { $0.contains("who comes waits") }
+    try echod.daemon.line { $0.contains("new clients wait") }
     return peers
   }
 

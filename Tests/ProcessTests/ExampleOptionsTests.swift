@@ -30,14 +30,13 @@ final class ExampleOptionsTests: XCTestCase {
     for name in Self.examples { try check(name, ["--version"], 0, "\(name) \(version)") }
   }
 
-  /// It is the newest in the change log, or what the unreleased changes there lead to.
+  /// It is that of the last release.
   func testTheVersionIsThatOfTheChangelog() throws {
     let root = #filePath.components(separatedBy: "/Tests/")[0]
     let changelog = try String(contentsOfFile: root + "/CHANGELOG.md", encoding: .utf8)
     let headings = changelog.split(separator: "\n").filter { $0.hasPrefix("## ") }
-    let newest = try XCTUnwrap(headings.first { !$0.hasPrefix("## Unreleased") })
-    if newest.hasPrefix("## \(LifecycleSubject.packageVersion) ") { return }
-    XCTAssertTrue(headings.first == "## Unreleased", "\(newest)")
+    let newest = try XCTUnwrap(headings.first { $0 != "## [Unreleased]" })
+    XCTAssertTrue(newest.hasPrefix("## [\(LifecycleSubject.packageVersion)] "), "\(newest)")
   }
 
   func testUsageNamesThem() throws {
