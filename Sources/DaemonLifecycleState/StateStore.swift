@@ -43,7 +43,8 @@ public final class StateStore: Sendable {
     /// What is on disk has been read without an error, or was written by us: a save destroys nothing that nobody has
     /// seen.
     var isChecked = false
-    /// The fingerprint of what the last load or save has left on disk; `nil` when that is not certain.
+    /// The fingerprint of what the last load or save has left on disk; `nil` when that is not certain. It counts only
+    /// where that is checked.
     var saved: Int?
     /// Somebody has asked for a save unless nothing has changed.
     var compares = false
@@ -53,20 +54,14 @@ public final class StateStore: Sendable {
     /// What is on disk is not what it was.
     mutating func forget() {
       isChecked = false
-      saved = nil
       epoch += 1
     }
 
     /// Finds the directory and the lock as they should be.
     mutating func prepare() throws(StateError) {
-      do throws(StateError) {
-        try files.directory.check()
-        // If it was not ours, others may have saved meanwhile.
-        if try files.takeLock() { forget() }
-      } catch {
-        forget()
-        throw error
-      }
+      try files.directory.check()
+      // If it was not ours, others may have saved meanwhile.
+      if try files.takeLock() { forget() }
     }
   }
 
@@ -136,7 +131,7 @@ public final class StateStore: Sendable {
 
   private static func check(_ name: String) throws(StateError) {
     let isPlain = name.utf8.allSatisfy {
-      $0.isLetter || $0 >= 0x61 && $0 <= 0x7a || $0.isDigit || [0x2d, 0x2e, 0x5f].contains($0)
+      $0.isLetter || $0.isDigit || [0x2d, 0x2e, 0x5f].contains($0)
     }
     guard isPlain, name.utf8.first != 0x2e, (1...200).contains(name.utf8.count) else {
       throw .unusable(

@@ -138,10 +138,7 @@ extension LifecycleMachine {
     // It may have been removed since the delivery began.
     guard let subscriber = subscribers[observer] else { return }
     let isBusy = calls.isBusy(observer, for: constants)
-    // As a busy one, it may save; else it would be suspended, say, without having been paused.
-    let isPostponed = !isNested && !constants.isSave && sleep.postponed.contains(observer)
-    let slot =
-      isBusy || isPostponed ? nil : callTime(of: subscriber, in: id, of: constants, at: now)
+    let slot = isBusy ? nil : callTime(of: subscriber, in: id, of: constants, at: now)
     // Whoever can't be called now is notified as soon as that is possible, unless there is no later.
     if !isNested, slot != nil || isTerminating { registry.reached(observer) }
     guard let slot else {
