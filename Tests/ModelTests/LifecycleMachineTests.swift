@@ -206,7 +206,14 @@ import Testing
     #expect(save.compactMap { machine.calls.find($0)?.step.kind } == [.shouldSaveState])
     #expect(progress(machine, 1)?.isBusy == true)
     // What follows the suspend is the pause: nobody is told of a sleep who was not paused.
-    let pause = starts(.ended(try #require(save.first), .completed), &machine)
+    var effects = Effects()
+    machine.handle(.ended(try #require(save.first), .completed), at: at(0), &effects)
+    let pause = effects.starts.map(\.call)
+    // And it was tried once: the suspend's report says so.
+    let entries = effects.messages.compactMap { message in
+      if case .reported(let report, _) = message { report.entries.count } else { nil }
+    }
+    #expect(entries.first == 2)
     #expect(pause.compactMap { machine.calls.find($0)?.step.kind } == [.didEnterBackground])
     #expect(progress(machine, 1)?.isBusy == false)
   }
