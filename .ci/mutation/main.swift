@@ -178,7 +178,8 @@ func run(_ area: Area, _ mutants: [Mutant]) -> Result {
         waiting.append((mutant, stage + 1, false))
         continue
       }
-      if verdict != .passed, area.stages[stage].isTimed, !hasFailed {
+      let mayBeLoad = verdict == .timedOut || verdict == .failed && area.stages[stage].isTimed
+      if mayBeLoad, !hasFailed {
         waiting.append((mutant, stage, true))
         continue
       }

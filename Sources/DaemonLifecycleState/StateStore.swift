@@ -46,7 +46,8 @@ public final class StateStore: Sendable {
     /// Whether the state on disk was read without an error, or was written by this store, so that a save destroys
     /// nothing unread.
     var isChecked = false
-    /// The fingerprint of what the last load or save left on disk; `nil` when that is not certain.
+    /// The fingerprint of what the last load or save left on disk; `nil` when that is not certain. It counts only while
+    /// `isChecked`.
     var saved: Int?
     /// Whether `saveIfChanged` was called, so that fingerprints are needed.
     var compares = false
@@ -56,20 +57,14 @@ public final class StateStore: Sendable {
     /// Discards what is known of the state on disk, which may have changed.
     mutating func forget() {
       isChecked = false
-      saved = nil
       epoch += 1
     }
 
     /// Verifies the directory and the lock before a call.
     mutating func prepare() throws(StateError) {
-      do throws(StateError) {
-        try files.directory.check()
-        // If the lock was not held, others may have saved meanwhile.
-        if try files.takeLock() { forget() }
-      } catch {
-        forget()
-        throw error
-      }
+      try files.directory.check()
+      // If the lock was not held, others may have saved meanwhile.
+      if try files.takeLock() { forget() }
     }
   }
 
@@ -143,7 +138,7 @@ public final class StateStore: Sendable {
 
   private static func check(_ name: String) throws(StateError) {
     let isPlain = name.utf8.allSatisfy {
-      $0.isLetter || $0 >= 0x61 && $0 <= 0x7a || $0.isDigit || [0x2d, 0x2e, 0x5f].contains($0)
+      $0.isLetter || $0.isDigit || [0x2d, 0x2e, 0x5f].contains($0)
     }
     guard isPlain, name.utf8.first != 0x2e, (1...200).contains(name.utf8.count) else {
       throw .unusable(

@@ -174,6 +174,12 @@ final class Lines: Sendable {
     let longer = JournalEntry("x", .info, fields: all + [field])
     let sent = try JournalParser.fields(of: JournalEncoding.bytes(of: longer, identifier: nil))
     #expect(sent.last == JournalParser.Field(name: "FIELDS_OMITTED", value: Array("1".utf8)))
+    #expect(sent.count == JournalEntry.maximumFields + 3)
+  }
+
+  @Test func aNewlineAtTheEndOfAMessageIsNotALine() {
+    func plain(_ message: String) -> String { JournalLines.plain(JournalEntry(message, .info)) }
+    #expect(plain("a\n") == "a" && plain("a\nb\n") == "a\n    b" && plain("") == "")
   }
 
   // MARK: A journal that does not keep up, or is away

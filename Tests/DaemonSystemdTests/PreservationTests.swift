@@ -184,7 +184,8 @@ import Testing
     #expect(OwnedDescriptor.memoryLimit == 67_108_864)
     let longest = String(repeating: "x", count: 249)
     #expect(try OwnedDescriptor.memory(named: longest, [1]).memoryBytes() == [1])
-    #expect(throws: SystemdError.self) {
+    let reason = "\"\(longest)x\" can't name a memory file: at most 249 bytes without NUL."
+    #expect(throws: SystemdError.invalidArgument(reason)) {
       try OwnedDescriptor.memory(named: longest + "x", []).memoryBytes()
     }
   }

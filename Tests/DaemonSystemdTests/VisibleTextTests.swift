@@ -29,6 +29,23 @@ import Testing
     #expect(shown == #"\u{fdd0}\u{1ffff}"#)
   }
 
+  /// The code points that are not characters end where an Arabic ligature begins.
+  @Test func besideWhatIsNoCharacterThereAreCharacters() {
+    #expect(VisibleText.line("\u{fdcf}\u{fdf0}") == "\u{fdcf}\u{fdf0}")
+    let last = Unicode.Scalar(0xfdef as UInt32).map { String(Character($0)) }
+    #expect(last.map { VisibleText.line($0) } == #"\u{fdef}"#)
+    for (text, shown) in [
+      (" ~", " ~"), ("\u{1f}", #"\u{1f}"#), ("\u{7f}", #"\u{7f}"#), ("a\u{7f}", #"a\u{7f}"#),
+    ] { #expect(VisibleText.line(text) == shown) }
+  }
+
+  @Test func aStatusHasTheSizeThatItMayHave() {
+    #expect(StatusText.maximumSize == 16_384)
+    #expect(StatusText.line("é", maximumSize: 2) == Array("é".utf8))
+    #expect(StatusText.line("é", maximumSize: 1) == [])
+    #expect(StatusText.line("abc", maximumSize: 2) == Array("ab".utf8))
+  }
+
   @Test func linesKeepLinesAndTabs() {
     #expect(VisibleText.lines("a\n\tb\r\u{1b}") == "a\n\tb\\r\\u{1b}")
   }

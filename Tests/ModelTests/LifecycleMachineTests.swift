@@ -47,10 +47,10 @@ import Testing
   }
 
   private func facts(
-    _ input: LifecycleMachine.Input, _ machine: inout LifecycleMachine
+    _ input: LifecycleMachine.Input, _ machine: inout LifecycleMachine, at seconds: Int64 = 0
   ) -> [LifecycleFact] {
     var effects = Effects()
-    machine.handle(input, at: at(0), &effects)
+    machine.handle(input, at: at(seconds), &effects)
     for start in effects.starts { _ = machine.move(start.call, to: .begun) }
     return effects.messages.compactMap { if case .fact(let fact) = $0 { fact } else { nil } }
   }
@@ -109,6 +109,488 @@ import Testing
     _ = starts(.sleepDelay(.seconds(5)), &machine)
     _ = starts(.event(.init(.suspend)), &machine, at: 1)
     #expect(machine.sleep.budget?.end == at(5))
+  }
+
+  // MARK: Time
+
+  /// One that is suspended with an observer of this notification, when logind waits for so long.
+  private func suspending(
+    _ type: any LifecycleNotification.Type, delay: Duration, grace: Duration
+  ) -> (CallTime, count: Int) {
+    let configuration = LifecycleConfiguration(cancellationGrace: grace)
+    var machine = LifecycleMachine(.init(configuration: configuration), state: .foreground)
+    let observer = Subscriber(
+      id: ObserverID(value: 1, slot: 0), phase: .standard, name: .type(Int.self),
+      receives: [ObjectIdentifier(type)])
+    _ = starts(.add(observer), &machine)
+    _ = starts(.sleepDelay(delay), &machine)
+    let calls = starts(.event(.init(.suspend)), &machine)
+    let call = calls.first.flatMap { machine.calls.find($0) }
+    let time = CallTime(deadline: call?.deadline ?? at(0), grace: call?.grace ?? .zero)
+    return (time, calls.count)
+  }
+
+  /// A hook for which there is less than a millisecond is not begun.
+  @Test func aMillisecondIsTheLeastThatAHookIsGiven() {
+    #expect(suspending(WillSuspend.self, delay: .milliseconds(1), grace: .zero).count == 1)
+    #expect(suspending(WillSuspend.self, delay: .nanoseconds(999_999), grace: .zero).count == 0)
+  }
+
+  /// So that it is over when the budget is.
+  @Test func aQuarterOfWhatABudgetLeavesIsTheLongestGrace() {
+    let (time, _) = suspending(WillSuspend.self, delay: .seconds(8), grace: .seconds(3))
+    #expect(time.deadline == at(6) && time.grace == .seconds(2))
+    let (short, _) = suspending(WillSuspend.self, delay: .seconds(8), grace: .seconds(1))
+    #expect(short.deadline == at(7) && short.grace == .seconds(1))
+  }
+
+  @Test func whoAsksForNoMoreTimeGetsNone() throws {
+    var machine = machine()
+    let save = try #require(starts(.event(.init(.terminate)), &machine).first)
+    let asked = facts(.extend(save, by: .zero), &machine)
+    #expect(asked.isEmpty)
+    // Nobody was promised anything, so a shorter stop is a shorter stop.
+    _ = starts(.stopTimeout(.seconds(10)), &machine)
+    let end = machine.stop.budget?.end ?? .distantFuture
+    #expect(end <= at(10))
+  }
+
+  private static let signal = LifecycleCause(
+    .signal(.sigterm, from: .process(pid: 7, uid: 0), coalesced: 1))
+
+  @Test func afterASecondSignalNoHookGetsMoreTime() throws {
+    var machine = machine()
+    let stop = LifecycleEvent(.terminate, cause: Self.signal)
+    let save = try #require(starts(.event(stop), &machine).first)
+    _ = starts(.event(stop), &machine, at: 2)
+    let end = try #require(machine.stop.budget?.end)
+    _ = starts(.extend(save, by: .seconds(600)), &machine, at: 3)
+    let deadline = try #require(machine.calls.find(save)?.deadline)
+    #expect(machine.stop.budget?.end == end && deadline <= end)
+  }
+
+  // MARK: Deliveries
+
+  /// With one step left or none, the others are not notified any more.
+  @Test func whoWasSkippedMakesATransitionOvertaken() throws {
+    var machine = LifecycleMachine(.init(configuration: .init()), state: .background)
+    for value: UInt64 in 1...2 {
+      let observer = Subscriber(
+        id: ObserverID(value: value, slot: Int(value) - 1), phase: .standard, name: .body,
+        receives: [ObjectIdentifier(WillEnterForeground.self)])
+      _ = starts(.add(observer), &machine)
+    }
+    let first = try #require(
+      starts(.event(.init(.enterForeground(.operator))), &machine).first)
+    _ = facts(.event(.init(.terminate)), &machine)
+    let reports = facts(.ended(first, .completed), &machine).compactMap { fact in
+      if case .ended(.foreground, let report, _, _) = fact { report } else { nil }
+    }
+    #expect(reports.map(\.isOvertaken) == [true])
+    #expect(reports.first?.entries.map { "\($0.outcome)" }.count == 2)
+  }
+
+  /// There was no time to pause it: it saves, and is paused when the machine is awake again, and not before.
+  @Test func whoCouldNotBePausedInTimeSavesAndIsPausedAfterTheSleep() throws {
+    let configuration = LifecycleConfiguration(cancellationGrace: .zero)
+    var machine = LifecycleMachine(.init(configuration: configuration), state: .foreground)
+    let observer = Subscriber(
+      id: ObserverID(value: 1, slot: 0), phase: .standard, name: .body,
+      receives: [
+        ObjectIdentifier(DidEnterBackground.self), ObjectIdentifier(ShouldSaveState.self),
+        ObjectIdentifier(WillSuspend.self),
+      ])
+    _ = starts(.add(observer), &machine)
+    _ = starts(.sleepDelay(.milliseconds(1)), &machine)
+    let save = starts(.event(.init(.suspend)), &machine)
+    #expect(save.compactMap { machine.calls.find($0)?.step.kind } == [.shouldSaveState])
+    #expect(progress(machine, 1)?.isBusy == true)
+    // What follows the suspend is the pause: nobody is told of a sleep who was not paused.
+    var effects = Effects()
+    machine.handle(.ended(try #require(save.first), .completed), at: at(0), &effects)
+    let pause = effects.starts.map(\.call)
+    // And it was tried once: the suspend's report says so.
+    let entries = effects.messages.compactMap { message in
+      if case .reported(let report, _) = message { report.entries.count } else { nil }
+    }
+    #expect(entries.first == 2)
+    #expect(pause.compactMap { machine.calls.find($0)?.step.kind } == [.didEnterBackground])
+    #expect(progress(machine, 1)?.isBusy == false)
+  }
+
+  @Test func oneWhoIsGoneIsReportedOnce() throws {
+    var machine = machine()
+    let save = try #require(starts(.event(.init(.saveState)), &machine).first)
+    let names = facts(.ended(save, .gone), &machine).flatMap { fact -> [String] in
+      if case .ended(_, let report, _, _) = fact { report.entries.map(\.observer) } else { [] }
+    }
+    #expect(names == ["Int"])
+  }
+
+  /// Whoever is gone is neither ill nor silent.
+  @Test func aCheckOfOneWhoIsGoneIsAnswered() throws {
+    var machine = machine()
+    let check = try #require(
+      starts(.checkHealth(LifecycleCause(.api), asksMainActor: false), &machine).first)
+    _ = starts(.healthAsked(round: 1), &machine)
+    _ = starts(.healthAnswer(.pool, round: 1), &machine)
+    let verdicts = facts(.ended(check, .gone), &machine).compactMap { fact in
+      switch fact {
+      case .healthy: "healthy"
+      case .unhealthy(let reason): reason
+      default: nil
+      }
+    }
+    #expect(verdicts == ["healthy"])
+  }
+
+  /// What went wrong with a post inside of a hook is in no transition's report, so it is published by itself.
+  @Test(arguments: [true, false]) func problemsOfAPostInAHookArePublished(_ fails: Bool) throws {
+    var machine = machine()
+    let save = try #require(starts(.event(.init(.saveState)), &machine).first)
+    let post = LifecycleMachine.Input.post(Note(), PostID(value: 1), inside: save)
+    let nested = try #require(starts(post, &machine).first)
+    let end: LifecycleMachine.CallEnd =
+      fails ? .failed(SimulatedFailure(), text: "bad") : .completed
+    let counts = facts(.ended(nested, end), &machine).compactMap { fact in
+      if case .problems(let problems) = fact { problems.count } else { nil }
+    }
+    #expect(counts == (fails ? [1] : []))
+  }
+
+  /// The last reference to what was posted is let go of outside of the lock.
+  @Test func whatWasPostedIsReleasedByTheShell() throws {
+    func released(_ input: consuming LifecycleMachine.Input) throws -> Int {
+      var machine = machine()
+      let call = try #require(starts(input, &machine).first)
+      var effects = Effects()
+      machine.handle(.ended(call, .completed), at: at(0), &effects)
+      return effects.released.count
+    }
+    #expect(try released(.post(Note(), PostID(value: 1), inside: nil)) == 1)
+    #expect(try released(.event(.init(.saveState))) == 0)
+  }
+
+  /// Until then its observer receives nothing more, so whoever reads the log wants to know.
+  @Test func theEndOfAnAbandonedHookIsPublished() throws {
+    var machine = machine()
+    let save = try #require(starts(.event(.init(.saveState)), &machine).first)
+    _ = facts(.clock([:]), &machine, at: 10)
+    _ = facts(.clock([:]), &machine, at: 11)
+    let late = facts(.ended(save, .completed), &machine, at: 15).compactMap { fact in
+      if case .endedLate(let sentence) = fact { sentence } else { nil }
+    }
+    #expect(
+      late == ["Int, ShouldSaveState: has ended after 15.0 s, after it was abandoned"])
+  }
+
+  /// What was held back is no longer wanted when the hold is over, and nothing else is to be done.
+  @Test func aTransitionEndsWithoutItsLastStep() throws {
+    var machine = machine()
+    let pause = try #require(starts(.event(.init(.enterBackground(.operator))), &machine).first)
+    _ = starts(.ended(pause, .completed), &machine)
+    let save = try #require(starts(.event(.init(.suspend)), &machine).first)
+    _ = starts(.hold, &machine)
+    _ = starts(.ended(save, .completed), &machine)
+    _ = starts(.event(.init(.resume)), &machine)
+    let ended = facts(.release, &machine).compactMap { fact in
+      if case .ended(let kind, _, _, _) = fact { kind } else { nil }
+    }
+    #expect(ended == [.suspend])
+  }
+
+  /// Of each group first who has a hook for the type, then who has one for all, and each once.
+  @Test func hooksForAllAreCalledOnceInTheirGroup() {
+    var machine = LifecycleMachine(.init(configuration: .init()), state: .foreground)
+    var effects = Effects()
+    for value in 1...4 {
+      let phase = LifecyclePhase(order: value > 2 ? 1 : 0, concurrent: true)
+      let observer = Subscriber(
+        id: ObserverID(value: UInt64(value), slot: value - 1), phase: phase, name: .body,
+        receives: [nil])
+      machine.handle(.add(observer), at: at(0), &effects)
+    }
+    _ = callsUntilIdle(&machine, &effects)
+    machine.handle(.event(.init(.saveState)), at: at(0), &effects)
+    let called = callsUntilIdle(&machine, &effects)
+    #expect(called.count == 2 && Set(called) == [[1, 2], [3, 4]])
+  }
+
+  /// Ends all hooks that begin; who was called, group by group.
+  private func callsUntilIdle(
+    _ machine: inout LifecycleMachine, _ effects: inout Effects
+  ) -> [[UInt64]] {
+    var called: [[UInt64]] = []
+    while !effects.starts.isEmpty {
+      let starts = effects.starts
+      called.append(starts.map(\.observer.value).sorted())
+      effects.removeAll()
+      for start in starts {
+        machine.handle(.ended(start.call, .completed), at: at(0), &effects)
+      }
+    }
+    return called
+  }
+
+  @Test func progressCountsWhatHasEndedWhatRunsAndWhatIsPlanned() throws {
+    var machine = machine()
+    _ = starts(.add(newcomer([ShouldSaveState.self, ShouldReload.self])), &machine)
+    let save = try #require(starts(.event(.init(.reload)), &machine).first)
+    _ = starts(.ended(save, .completed), &machine)
+    let progress = facts(.clock([:]), &machine, at: 1).compactMap { fact in
+      if case .progress(let progress) = fact { progress } else { nil }
+    }
+    #expect(progress.map(\.done) == [1] && progress.map(\.total) == [3])
+    #expect(progress.first?.waitingFor.count == 1)
+  }
+
+  /// What was asked for is asked for again until it is over.
+  @Test func anExtensionIsRepeatedWhileItLasts() throws {
+    var machine = machine()
+    let save = try #require(starts(.event(.init(.reload)), &machine).first)
+    // Until 11, a second for the grace, and one more.
+    _ = facts(.extend(save, by: .seconds(1)), &machine)
+    let times = [Int64(1), 12, 13].map { second in
+      facts(.clock([:]), &machine, at: second).compactMap { fact in
+        if case .extended(let time) = fact { time } else { nil }
+      }
+    }
+    #expect(times == [[.seconds(12)], [.seconds(1)], []])
+  }
+
+  @Test func whatIsSaidToOperatorsIsPublished() {
+    var machine = machine()
+    let inputs: [LifecycleMachine.Input] = [.status("busy"), .warning("late"), .recovered]
+    let said = inputs.flatMap { input in
+      facts(input, &machine).map { fact in
+        switch fact {
+        case .statusNote(.daemon, let text): text ?? "none"
+        case .warning(let text): text
+        case .recovered: "recovered"
+        default: "else"
+        }
+      }
+    }
+    #expect(said == ["busy", "late", "recovered"])
+    // A second later what was set too soon.
+    let counts = [
+      facts(.status("idle"), &machine).count, facts(.clock([:]), &machine, at: 1).count,
+    ]
+    #expect(counts == [0, 1])
+  }
+
+  /// Where no thread was to be had, the shell is asked to ask again; else it is not.
+  @Test(arguments: [true, false]) func swiftsExecutorsAreAskedOnce(_ wereAsked: Bool) {
+    let policy = LifecycleMachine.Policy(configuration: .init(), watchdogPeriod: .seconds(8))
+    var machine = LifecycleMachine(policy, state: .foreground)
+    var effects = Effects()
+    machine.handle(.armed, at: at(0), &effects)
+    machine.handle(.watchdogTick(stall: .zero, asksMainActor: true), at: at(0), &effects)
+    if wereAsked, let round = effects.healthRound {
+      machine.handle(.healthAsked(round: round), at: at(0), &effects)
+    }
+    effects.removeAll()
+    machine.handle(.watchdogTick(stall: .zero, asksMainActor: true), at: at(3), &effects)
+    let asksAgain = effects.healthRound != nil
+    #expect(asksAgain != wereAsked)
+  }
+
+  @Test(arguments: [Duration.zero, .nanoseconds(1)])
+  func aLimitThatFitsIntoAStopIsNothingToWarnOf(_ more: Duration) {
+    let configuration = LifecycleConfiguration()
+    var machine = LifecycleMachine(.init(configuration: configuration), state: .foreground)
+    let free = StopBudget.timeBeforeSave(configuration, allowed: nil)
+    let observer = Subscriber(
+      id: ObserverID(value: 1, slot: 0), phase: .standard, name: .body, receives: [],
+      deadline: free + more)
+    let warnings = facts(.add(observer), &machine).count {
+      if case .warning = $0 { true } else { false }
+    }
+    #expect(warnings == (more == .zero ? 0 : 1))
+  }
+
+  /// The next tick names who has not answered the last, unless the process was stalled from outside.
+  @Test(arguments: [Duration.zero, .seconds(1)])
+  func silenceUntilTheNextTickIsToldOf(_ stall: Duration) throws {
+    let policy = LifecycleMachine.Policy(configuration: .init(), watchdogPeriod: .seconds(8))
+    var machine = LifecycleMachine(policy, state: .foreground)
+    _ = starts(.add(Self.observer), &machine)
+    _ = starts(.armed, &machine)
+    let tick = LifecycleMachine.Input.watchdogTick(stall: .zero, asksMainActor: true)
+    let check = try #require(starts(tick, &machine).first)
+    // Half of the period is what an observer has.
+    #expect(machine.calls.find(check)?.deadline == at(4))
+    let next = LifecycleMachine.Input.watchdogTick(stall: stall, asksMainActor: true)
+    let silences = facts(next, &machine, at: 1).count {
+      if case .unhealthy = $0 { true } else { false }
+    }
+    #expect(silences == (stall == .zero ? 1 : 0))
+  }
+
+  @Test func nobodyAndNothingIsLeftOfASubjectThatIsGone() {
+    var configuration = LifecycleConfiguration()
+    configuration.stopDelay = .seconds(3)
+    var machine = LifecycleMachine(.init(configuration: configuration), state: .foreground)
+    _ = starts(.add(Self.observer), &machine)
+    _ = starts(.event(.init(.terminate)), &machine)
+    let wasDraining = machine.stop.isDraining
+    _ = starts(.close, &machine)
+    let isDraining = machine.stop.isDraining
+    #expect(wasDraining && !isDraining)
+    #expect(machine.subscribers.all.isEmpty)
+    #expect(progress(machine, 1) == nil)
+  }
+
+  // MARK: The stop
+
+  @Test func theSameStopIsRemarkedUponOnce() {
+    var machine = machine()
+    let stop = LifecycleEvent(.terminate, cause: Self.signal)
+    let remarks = (0..<3).map { _ in
+      facts(.event(stop), &machine).count { if case .remark = $0 { true } else { false } }
+    }
+    #expect(remarks == [0, 1, 0])
+  }
+
+  /// It is not held back for nothing, or there would be no end.
+  @Test func whereThereIsNoTimeToDrainTheStopBeginsAtOnce() {
+    var configuration = LifecycleConfiguration()
+    configuration.stopDelay = .seconds(3)
+    var machine = LifecycleMachine(.init(configuration: configuration), state: .foreground)
+    _ = starts(.stopTimeout(.zero), &machine)
+    _ = starts(.event(.init(.terminate)), &machine)
+    let (isDraining, isTerminating) = (machine.stop.isDraining, machine.isTerminating)
+    #expect(!isDraining && isTerminating)
+  }
+
+  /// Who throws a cancellation that nobody has asked for has failed.
+  @Test(arguments: [true, false]) func aCancelledBodyIsNoFailure(_ wasAsked: Bool) {
+    var machine = machine()
+    _ = starts(.bodyBegan, &machine)
+    if wasAsked { _ = starts(.event(.init(.terminate)), &machine) }
+    _ = starts(.bodyEnded(DaemonLifecycle.Failure(CancellationError())), &machine)
+    #expect((machine.body.failure == nil) == wasAsked)
+    guard !wasAsked, case .bodyFailed = machine.registry.termination?.origin else {
+      #expect(wasAsked)
+      return
+    }
+  }
+
+  /// Nothing comes later, so who could not be paused in time is paused now.
+  @Test func theStopReleasesThoseForWhomASleepLeftNoTime() throws {
+    let configuration = LifecycleConfiguration(cancellationGrace: .zero)
+    var machine = LifecycleMachine(.init(configuration: configuration), state: .foreground)
+    let observer = Subscriber(
+      id: ObserverID(value: 1, slot: 0), phase: .standard, name: .body,
+      receives: [
+        ObjectIdentifier(DidEnterBackground.self), ObjectIdentifier(ShouldSaveState.self),
+      ])
+    _ = starts(.add(observer), &machine)
+    _ = starts(.sleepDelay(.milliseconds(1)), &machine)
+    _ = starts(.event(.init(.suspend)), &machine)
+    #expect(progress(machine, 1)?.isBusy == true)
+    _ = starts(.event(.init(.terminate)), &machine)
+    #expect(progress(machine, 1)?.isBusy == false)
+  }
+
+  /// Else whoever has started the daemon would wait for good.
+  @Test func aLaunchThatIsOvertakenHasEnded() {
+    var machine = LifecycleMachine(.init(configuration: .init()))
+    let observer = Subscriber(
+      id: ObserverID(value: 1, slot: 0), phase: .standard, name: .body,
+      receives: [ObjectIdentifier(DidFinishLaunching.self)])
+    _ = starts(.add(observer), &machine)
+    _ = starts(.event(.init(.launch)), &machine)
+    var effects = Effects()
+    machine.handle(.event(.init(.terminate)), at: at(0), &effects)
+    let ends = effects.messages.count { if case .launchEnded = $0 { true } else { false } }
+    #expect(ends == 1)
+  }
+
+  @Test func aDaemonThatWasNeverLaunchedCancelsItsBody() {
+    var machine = LifecycleMachine(.init(configuration: .init()))
+    _ = starts(.bodyBegan, &machine)
+    var effects = Effects()
+    machine.handle(.event(.init(.terminate)), at: at(0), &effects)
+    let (cancels, hasExited) = (effects.cancelsBody, machine.stop.exit != nil)
+    #expect(cancels && hasExited)
+  }
+
+  /// It comes out of the reserve, and most of that is left for the save.
+  @Test func aSecondSignalGivesAQuarterOfTheReserveAsGrace() throws {
+    let configuration = LifecycleConfiguration(
+      cancellationGrace: .seconds(10), saveReserve: .seconds(8))
+    var machine = LifecycleMachine(.init(configuration: configuration), state: .foreground)
+    let observer = Subscriber(
+      id: ObserverID(value: 1, slot: 0), phase: .standard, name: .body,
+      receives: [ObjectIdentifier(DidEnterBackground.self)])
+    _ = starts(.add(observer), &machine)
+    let stop = LifecycleEvent(.terminate, cause: Self.signal)
+    let pause = try #require(starts(.event(stop), &machine).first)
+    _ = starts(.event(stop), &machine, at: 2)
+    let call = try #require(machine.calls.find(pause))
+    #expect(call.isCancelled && call.next == at(4))
+  }
+
+  @Test func theThirdSignalReportsWhatRanAndLetsGoOfIt() throws {
+    var machine = machine()
+    let stop = LifecycleEvent(.terminate, cause: Self.signal)
+    _ = starts(.event(stop), &machine)
+    _ = starts(.event(stop), &machine, at: 2)
+    var effects = Effects()
+    machine.handle(.event(stop), at: at(4), &effects)
+    #expect(effects.exitsWith == 128 + 15 && effects.released.count == 1)
+    let entries = try #require(machine.stop.exit?.report.entries)
+    #expect(entries.map(\.outcome) == [.abandoned(.unknown)])
+  }
+
+  private func answers(_ effects: borrowing Effects) -> [LifecycleReport] {
+    effects.messages.compactMap { if case .answered(_, let report) = $0 { report } else { nil } }
+  }
+
+  @Test func theThirdSignalAnswersWhoHasPosted() {
+    var machine = machine()
+    let stop = LifecycleEvent(.terminate, cause: Self.signal)
+    _ = starts(.post(Note(), PostID(value: 1), inside: nil), &machine)
+    _ = starts(.event(stop), &machine)
+    _ = starts(.event(stop), &machine, at: 2)
+    var effects = Effects()
+    machine.handle(.event(stop), at: at(4), &effects)
+    #expect(answers(effects).count == 1)
+  }
+
+  /// For those who would have received it, and nobody else.
+  @Test func aPostThatComesTooLateIsAnsweredAndReleased() {
+    var machine = machine()
+    _ = starts(.add(newcomer([ShouldSaveState.self])), &machine)
+    _ = starts(.event(.init(.terminate)), &machine)
+    var effects = Effects()
+    machine.handle(.post(Note(), PostID(value: 1), inside: nil), at: at(0), &effects)
+    let (answers, released) = (answers(effects), effects.released.count)
+    #expect(answers.map { $0.entries.map(\.observer) } == [["Int"]] && released == 1)
+  }
+
+  /// `run` has waited, and the process has the exit grace to end.
+  @Test func theExitIsExpectedFromTheEndOn() throws {
+    var machine = machine()
+    _ = starts(.runWaits, &machine)
+    let save = try #require(starts(.event(.init(.terminate)), &machine).first)
+    let before = machine.stop.deadline
+    _ = starts(.ended(save, .completed), &machine, at: 1)
+    let (after, hasEnded) = (machine.stop.deadline, machine.stop.exit != nil)
+    #expect(before == .distantFuture && hasEnded && after == at(3))
+    // Also when `run` comes to wait after the end.
+    machine = self.machine()
+    let last = try #require(starts(.event(.init(.terminate)), &machine).first)
+    _ = starts(.ended(last, .completed), &machine, at: 1)
+    let unexpected = machine.stop.deadline
+    _ = starts(.runWaits, &machine, at: 2)
+    let expected = machine.stop.deadline
+    #expect(unexpected == .distantFuture && expected == at(4))
+    var effects = Effects()
+    machine.handle(.clock([:]), at: at(4), &effects)
+    let isOverdue = effects.isOverdue
+    #expect(isOverdue)
   }
 
   // MARK: Newcomers

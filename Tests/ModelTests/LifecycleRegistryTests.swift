@@ -93,8 +93,24 @@ import Testing
   @Test func nothingIsInTransitionAfterAnAbort() {
     var registry = launched(first)
     _ = registry.receive(LifecycleEvent(.terminate))
+    let plan = registry.next()
+    #expect(plan != nil && registry.isInTransition)
     registry.abort()
     #expect(!registry.isInTransition)
+    // The step that was overtaken has ended.
+    let isOver = registry.finishStep()
+    #expect(isOver)
+  }
+
+  /// What was on its way up is not where it ends.
+  @Test func aForegroundThatTheEndOvertakesIsNotEntered() {
+    var registry = LifecycleRegistry(state: .background)
+    receive(.enterForeground(.operator), &registry)
+    let plan = registry.next()
+    #expect(plan?.step.name == "WillEnterForeground")
+    _ = registry.receive(LifecycleEvent(.terminate))
+    registry.finishStep()
+    #expect(registry.state == .background)
   }
 
   /// A termination without observers passes through the background all the same.

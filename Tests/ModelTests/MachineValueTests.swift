@@ -19,11 +19,16 @@ private func subscriber(_ value: UInt64, slot: Int = 0) -> Subscriber {
 private func constants(
   _ step: LifecycleStep = .kind(.shouldSaveState), calls count: UInt64 = 2, concurrent: Bool = false
 ) -> Delivery.Constants {
+  constants(step, together: (1...count).map { concurrent && $0 > 1 })
+}
+
+/// - Parameter together: For each call whether it is one group with the call before it.
+private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Constants {
   var calls = LifecycleAudience<Delivery.PlannedCall>()
-  for value in 1...count {
+  for (index, isTogether) in together.enumerated() {
     calls.append(
-      .init(observer: ObserverID(value: value, slot: Int(value) - 1), hook: 0),
-      together: concurrent && value > 1)
+      .init(observer: ObserverID(value: UInt64(index) + 1, slot: index), hook: 0),
+      together: isTogether)
   }
   let plan = LifecycleRegistry.Plan(
     step: step, cause: LifecycleCause(.api), audience: LifecycleAudience(), transition: 1,
@@ -116,12 +121,31 @@ private func constants(
     #expect(delivery.takeGroup() == 0..<3 && delivery.takeGroup() == nil)
   }
 
+  @Test func groupsFollowEachOtherWhateverTheyAre() {
+    let together = [false, false, true, true, false, false, true, false]
+    var delivery = Delivery(
+      DeliveryID(value: 1), constants(.kind(.shouldSaveState), together: together))
+    var groups: [Range<Int>] = []
+    while let group = delivery.takeGroup() { groups.append(group) }
+    #expect(groups == [0..<1, 1..<4, 4..<5, 5..<7, 7..<8])
+  }
+
   @Test func oneNameHasOneEntryForAllThatAreGone() {
     var delivery = Delivery(DeliveryID(value: 1), constants())
     delivery.recordGone(.type(Int.self), 1)
     delivery.recordGone(.type(String.self), 2)
     delivery.recordGone(.type(Int.self), 1)
     #expect(delivery.entries.map(\.observer) == ["Int (×2)", "String (×2)"])
+    delivery.recordGone(.type(Bool.self), 1)
+    #expect(delivery.entries.last?.observer == "Bool")
+  }
+
+  /// Registrations are numbered from 1.
+  @Test func whatIsNoObserversHasNoRegistration() {
+    var delivery = Delivery(DeliveryID(value: 1), constants())
+    delivery.record(.completed, of: .body, nil)
+    delivery.record(.completed, of: .type(Int.self), ObserverID(value: 7))
+    #expect(delivery.entries.map(\.registration) == [0, 7])
   }
 }
 
@@ -177,6 +201,15 @@ private func constants(
       calls.unfinished.isEmpty && !calls.isBusy(observer, for: constants(.kind(.shouldReload))))
   }
 
+  @Test mutating func aCallIsCancelledUntilItHasEnded() {
+    let id = calls.open(constants())
+    let call = begin(1, in: id, deadline: 9)
+    #expect(!calls.isCancelled(call))
+    calls.update(call) { $0.cancel(at: at(1)) }
+    #expect(calls.isCancelled(call))
+    #expect(calls.end(call) != nil && !calls.isCancelled(call))
+  }
+
   /// Where its last one was called is nothing to go by.
   @Test mutating func aDriverKnowsWhereItsCurrentCallIs() {
     let id = calls.open(constants())
@@ -195,6 +228,148 @@ private func constants(
     let didBegin = calls.move(call, to: .begun)
     #expect(didBegin)
     #expect(calls.pending(of: observer).isEmpty)
+  }
+}
+
+@Suite struct ActiveTransitionTests {
+  /// A pause that a termination overtakes is named in the exit, and so is one for the machine's sleep.
+  @Test func aSuspendIsAPauseToo() {
+    func isPause(_ kind: LifecycleTransition) -> Bool {
+      let plan = LifecycleRegistry.Plan(
+        step: .kind(.didEnterBackground), cause: LifecycleCause(.api),
+        audience: LifecycleAudience(), transition: 1, kind: kind, isOfTermination: false)
+      return ActiveTransition(plan, at: at(0)).isPause
+    }
+    #expect(isPause(.background) && isPause(.suspend))
+    #expect(!isPause(.foreground) && !isPause(.reload) && !isPause(.termination))
+  }
+}
+
+@Suite struct EscalationValueTests {
+  /// Once for each signal that counted, however many follow it.
+  @Test func theSameStopIsSaidOnceForEachThatCounts() {
+    var escalation = Escalation()
+    let cause = LifecycleCause(.signal(.sigterm, from: .process(pid: 7, uid: 0), coalesced: 1))
+    func receive(_ tenths: Int64) -> String {
+      let time = MonotonicTime(nanoseconds: tenths * 100_000_000)
+      switch escalation.receive(cause, delay: .seconds(1), at: time) {
+      case .counts: return "counts"
+      case .isSameStop(let remark): return remark == nil ? "silent" : "said"
+      }
+    }
+    let times: [Int64] = [0, 2, 3, 10, 11, 12, 20]
+    #expect(
+      times.map(receive) == ["counts", "said", "silent", "counts", "said", "silent", "counts"])
+  }
+}
+
+@Suite struct KillRuleTests {
+  private let rule = KillRule(superiors: [1], asksForJob: false)
+
+  private func isKill(_ sender: LifecycleCause.Sender) -> Bool {
+    rule.isKill(LifecycleCause(.signal(.sigterm, from: sender, coalesced: 1)))
+  }
+
+  /// The kernel names process 0 where the sender is outside of the namespace: that may be the service manager.
+  @Test func whoCannotBeSeenKillsNobody() {
+    #expect(isKill(.process(pid: 7, uid: 0)) && isKill(.queued(claimedPID: 7, claimedUID: 0)))
+    #expect(!isKill(.process(pid: 1, uid: 0)) && !isKill(.queued(claimedPID: 1, claimedUID: 0)))
+    #expect(!isKill(.process(pid: 0, uid: 0)) && !isKill(.queued(claimedPID: 0, claimedUID: 0)))
+    #expect(!isKill(.kernel))
+  }
+}
+
+@Suite struct StatusNoteTests {
+  /// What the daemon says of itself comes first, then what happened last.
+  @Test func notesHaveAnOrder() {
+    let notes: [StatusNote] = [
+      .watched, .delayLock, .health, .shutdownLock, .problem, .reload, .daemon,
+    ]
+    #expect(
+      notes.sorted() == [
+        .daemon, .reload, .problem, .health, .delayLock, .shutdownLock, .watched,
+      ])
+    #expect(!(StatusNote.daemon < .daemon))
+  }
+}
+
+@Suite struct ProgressTests {
+  @Test(arguments: [
+    (0, ""), (1, ", waiting for a"), (3, ", waiting for a, b, c"),
+    (4, ", waiting for a, b, c and 1 more"), (5, ", waiting for a, b, c and 2 more"),
+  ])
+  func threeAreNamed(count: Int, words: String) {
+    let names = ["a", "b", "c", "d", "e"].prefix(count).map { ObserverName.given($0) }
+    let progress = LifecycleProgress(
+      transition: .termination, done: 3, total: 9, waitingFor: names, elapsed: .seconds(2))
+    #expect(progress.description == "stopping: 3 of 9 done\(words), 2.0 s")
+  }
+}
+
+@Suite struct DeparturesTests {
+  private static let types: [Any.Type] = [
+    Int.self, Int8.self, Int16.self, Int32.self, Int64.self, UInt.self, UInt8.self, UInt16.self,
+    UInt32.self, UInt64.self,
+  ]
+
+  private func departures(_ count: Int) -> Departures {
+    var departures = Departures()
+    for type in Self.types.prefix(count) { departures.add(.type(type)) }
+    return departures
+  }
+
+  @Test func theMostFrequentAreNamedFirstAndEightAtMost() {
+    #expect(departures(1).sentence == "1 observer has gone away without being removed: Int")
+    #expect(
+      departures(8).sentence
+        == "8 observers have gone away without being removed: Int, Int16, Int32, Int64, Int8, UInt, UInt16, UInt8"
+    )
+    var ten = departures(10)
+    ten.add(.type(UInt8.self), 2)
+    #expect(
+      ten.sentence
+        == "12 observers have gone away without being removed: UInt8 (×3), Int, Int16, Int32, Int64, Int8, UInt, UInt16"
+        + " and 2 more")
+  }
+
+  @Test func thoseOfTwoReportsAreAddedUp() {
+    var sum = departures(1)
+    sum.add(departures(2))
+    #expect(
+      sum.sentence == "3 observers have gone away without being removed: Int (×2), Int8")
+  }
+}
+
+@Suite struct DaemonStatusTests {
+  private var status = DaemonStatus()
+
+  @Test mutating func theLastOfASecondIsPublishedAndOnlyWhatIsNew() {
+    status.set("a", at: at(5))
+    #expect(status.deadline == at(5) && status.take(at: at(4)) == .none)
+    #expect(status.take(at: at(5)) == .some("a"))
+    #expect(status.deadline == .distantFuture && status.take(at: at(9)) == .none)
+    status.set("b", at: at(5))
+    status.set("c", at: at(5))
+    #expect(status.deadline == at(6) && status.take(at: at(5)) == .none)
+    status.set("a", at: at(5))
+    #expect(status.deadline == .distantFuture)
+    status.set("d", at: at(9))
+    #expect(status.deadline == at(9) && status.take(at: at(9)) == .some("d"))
+    status.set(nil, at: at(20))
+    #expect(status.take(at: at(20)) == .some(nil))
+  }
+
+  @Test mutating func itIsOneLineOfAtMost200Bytes() {
+    func shown(_ text: String) -> String? {
+      var status = DaemonStatus()
+      status.set(text, at: at(0))
+      return status.text
+    }
+    let long = String(repeating: "x", count: 200)
+    #expect(shown(long) == long && shown(long + "y") == long)
+    // No character is cut in two.
+    #expect(shown(long.dropLast() + "é") == String(long.dropLast()))
+    #expect(shown("a\nb")?.contains("\n") == false)
   }
 }
 
@@ -236,6 +411,59 @@ private func constants(
     #expect(stop.endDrain() == nil)
   }
 
+  @Test mutating func withoutTimeForItThereIsNoDrain() {
+    stop.allow(.zero, configuration)
+    #expect(stop.drain(event, configuration, at: at(0)) == .zero)
+    let hasBudget = stop.budget != nil
+    #expect(!stop.isDraining && !hasBudget)
+  }
+
+  @Test mutating func withoutTimeForAnAnswerNobodyIsAsked() throws {
+    stop.begin(configuration, overtaking: nil, at: at(0))
+    let end = try #require(stop.budget?.end)
+    let report = LifecycleReport(cause: LifecycleCause(.api), entries: [])
+    let isAskedAtTheEnd = stop.ask(report, at: end)
+    let isAskedBefore = stop.ask(report, at: end.advanced(byNanoseconds: -1))
+    #expect(!isAskedAtTheEnd && isAskedBefore)
+  }
+
+  /// Not one that had ended before.
+  @Test(arguments: [(4, false), (5, true)])
+  func aPauseThatTheStopHasCutOffIsKept(ended: Int64, isKept: Bool) {
+    var stop = Stop()
+    stop.begin(configuration, overtaking: .background, at: at(5))
+    let entry = LifecycleReport.Entry(
+      notification: DidEnterBackground.self, outcome: .timedOut, duration: .seconds(1),
+      name: .body, began: at(ended - 1), registration: 1)
+    stop.noteOvertakenPause(LifecycleReport(cause: LifecycleCause(.api), entries: [entry]))
+    let report = stop.overtakenPause
+    #expect((report != nil) == isKept)
+  }
+
+  @Test mutating func aShorterStopHasAShorterGrace() {
+    stop.begin(configuration, overtaking: nil, at: at(0))
+    #expect(stop.grace(configuration) == .seconds(2))
+    // A tenth is kept, since the service manager's clock started before: 1.8 s.
+    stop.allow(.seconds(2), configuration)
+    #expect(stop.grace(configuration) == .milliseconds(900))
+  }
+
+  /// The service manager was told of it.
+  @Test mutating func timeThatWasGivenIsNotTakenBack() throws {
+    stop.begin(configuration, overtaking: nil, at: at(0))
+    let isGiven = stop.extend(by: .seconds(10), at: at(1))
+    let end = try #require(stop.budget?.end)
+    stop.allow(.seconds(5), configuration)
+    #expect(isGiven && stop.budget?.end == end)
+  }
+
+  @Test mutating func atItsEndNothingIsLeftOfABudget() throws {
+    stop.begin(configuration, overtaking: nil, at: at(0))
+    let end = try #require(stop.budget?.end)
+    let isGiven = stop.extend(by: .seconds(10), at: end)
+    #expect(isGiven && stop.budget?.end == end.advanced(by: .seconds(15)))
+  }
+
   /// The drain is part of the stop: it does not make the stop longer.
   @Test mutating func theBudgetBeginsWithTheDrain() {
     _ = stop.drain(event, configuration, at: at(0))
@@ -271,6 +499,18 @@ private func constants(
     stop.expedite(at: at(1))
     #expect(stop.budget?.end == at(6))
     #expect(!stop.extend(by: .seconds(10), at: at(5)) && stop.budget?.end == at(6))
+  }
+
+  /// What had begun had to end first; nobody was slow who took less than a millisecond.
+  @Test(arguments: [(999_999, 0), (1_000_000, 1)])
+  func aWaitOfAMillisecondIsInTheReport(nanoseconds: Int64, preludes: Int) {
+    var stop = Stop()
+    stop.begin(configuration, overtaking: .reload, at: at(0))
+    let plan = LifecycleRegistry.Plan(
+      step: .kind(.shouldSaveState), cause: LifecycleCause(.api), audience: LifecycleAudience(),
+      transition: 2, kind: .termination, isOfTermination: true)
+    let transition = ActiveTransition(plan, at: MonotonicTime(nanoseconds: nanoseconds))
+    #expect(stop.span(of: transition, to: at(1)).prelude.count == preludes)
   }
 
   /// Found by a simulated life: systemd allows less than what has passed, and a hook asks for more.
@@ -381,6 +621,41 @@ private func constants(
     #expect(isForgiven)
     let isForgivenAgain = health.forgive(.zero, at: at(40))
     #expect(!isForgivenAgain)
+  }
+
+  /// Late by half of its patience it still says who is silent, and by more it does not.
+  @Test(arguments: [(2000, true), (2900, true), (3000, true), (3001, false)])
+  func aClockMayBeLateByHalfOfItsPatience(milliseconds: Int64, isSaid: Bool) {
+    var health = health
+    _ = health.begin(at: at(0), asksMainActor: false)
+    let verdict = health.timePassed(at: MonotonicTime(nanoseconds: milliseconds * 1_000_000))
+    #expect((verdict != nil) == isSaid)
+  }
+
+  @Test mutating func anAnswerToTheLastCheckIsNoneToThis() {
+    let first = health.begin(at: at(0), asksMainActor: false)!
+    _ = health.observersAnswered([], at: at(0))
+    #expect(health.receive(.pool, round: first, at: at(0)) != nil)
+    let second = health.begin(at: at(1), asksMainActor: false)!
+    _ = health.observersAnswered([], at: at(1))
+    #expect(health.receive(.pool, round: first, at: at(1)) == nil && health.isChecking)
+    #expect(health.receive(.pool, round: second, at: at(1)) != nil)
+  }
+
+  /// What the service manager waits for is the period, since READY or the last time when all was well.
+  @Test mutating func aWholePeriodWithoutAPingIsNotForgiven() {
+    health.arm(at: at(100))
+    let isForgiven = [Int64(107), 108].map { health.forgive(.zero, at: at($0)) }
+    #expect(isForgiven == [true, false])
+    let round = health.begin(at: at(110), asksMainActor: false)!
+    _ = health.observersAnswered([], at: at(110))
+    _ = health.receive(.pool, round: round, at: at(110))
+    let isWellAgain = health.forgive(.zero, at: at(117))
+    #expect(isWellAgain)
+    var unwatched = Health(period: nil)
+    unwatched.arm(at: at(0))
+    let isWatched = unwatched.forgive(.seconds(1), at: at(0))
+    #expect(!isWatched)
   }
 }
 

@@ -171,16 +171,19 @@ import Testing
     #expect(try saved.store.load()?.bytes == [1])
   }
 
-  /// How those ended who waited for the first save and shared the second, which fails with `error`.
+  /// How those ended who waited for the first save and shared the second, which fails with `error`. If it is made again,
+  /// all others wait for that.
   private func ends(
-    of sharers: Int, _ error: @escaping @Sendable () -> any Error
+    of sharers: Int, isRetried: Bool = false, _ error: @escaping @Sendable () -> any Error
   ) async throws -> [Result<Bool, any Error>] {
     let (released, release) = AsyncStream.makeStream(of: Void.self)
+    let (releasedAgain, releaseAgain) = AsyncStream.makeStream(of: Void.self)
     let value = value
     let saved = SavedState(lifecycle: mock, store: try StateStore(memory: memory)) {
       let bytes = value.bytes()
       if value.asked == 1 { for await _ in released { break } }
       if value.asked == 2 { throw error() }
+      if value.asked == 3 { for await _ in releasedAgain { break } }
       return bytes
     }
     let first = Task { try await saved.save() }
@@ -189,6 +192,10 @@ import Testing
     try await eventually { saved.waitingForTesting >= sharers }
     release.yield()
     _ = try await first.value
+    if isRetried {
+      try await eventually { value.asked == 3 && saved.waitingForTesting == sharers - 2 }
+      releaseAgain.yield()
+    }
     var results: [Result<Bool, any Error>] = []
     for task in tasks { results.append(await task.result) }
     return results
@@ -206,7 +213,7 @@ import Testing
   /// Of those who share a save the one is cancelled that makes it: the others share one more.
   @Test(arguments: [2, 3, 10])
   func aCancelledSharerLeavesTheSaveToTheOthers(_ sharers: Int) async throws {
-    let ends = try await ends(of: sharers) {
+    let ends = try await ends(of: sharers, isRetried: true) {
       withUnsafeCurrentTask { $0?.cancel() }
       return CancellationError()
     }

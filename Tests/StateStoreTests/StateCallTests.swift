@@ -273,7 +273,7 @@ private final class Answers<Answer: Sendable>: Sendable {
     files.limitDescriptors(to: files.openCount)
     try store.save(two)
     try store.save(one)
-    #expect(files.calls.contains("link NEW"))
+    #expect(files.calls.count { $0 == "link NEW" } == 2)
     #expect(try open(CrashFileSystem(disk.visible)).load()?.generation == 3)
   }
 
@@ -438,6 +438,18 @@ private final class Answers<Answer: Sendable>: Sendable {
     }
     _ = try StateStore(
       "/state", String(repeating: "a", count: 200), version: 1, files: CrashFileSystem())
+  }
+
+  /// Also when it has been loaded before: what can't be loaded any more is not replaced.
+  @Test func whatALaterProgramHasPutThereIsNotOverwritten() throws {
+    let memory = StateMemory()
+    let store = try StateStore(memory: memory)
+    try store.save(one)
+    memory.contents["state.0"] = file(7, two, version: 9)
+    let expected = StateError.newerVersion("(memory)/state.0", found: 9, known: 1)
+    #expect(loading(store) == expected)
+    #expect(saving(store) == expected)
+    #expect(memory.contents["state.1"] == nil)
   }
 
   // MARK: Unchanged

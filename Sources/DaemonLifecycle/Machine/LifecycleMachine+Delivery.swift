@@ -138,10 +138,7 @@ extension LifecycleMachine {
     // It may have been removed since the delivery began.
     guard let subscriber = subscribers[observer] else { return }
     let isBusy = calls.isBusy(observer, for: constants)
-    // Like a busy one, it may save; otherwise it could be suspended without having been paused, for example.
-    let isPostponed = !isNested && !constants.isSave && sleep.postponed.contains(observer)
-    let slot =
-      isBusy || isPostponed ? nil : callTime(of: subscriber, in: id, of: constants, at: now)
+    let slot = isBusy ? nil : callTime(of: subscriber, in: id, of: constants, at: now)
     // An observer that can't be called now is notified as soon as possible, unless the daemon terminates.
     if !isNested, slot != nil || isTerminating { registry.reached(observer) }
     guard let slot else {
@@ -162,7 +159,7 @@ extension LifecycleMachine {
     registry.setBusy(observer, true)
   }
 
-  /// Releases postponed observers, which can be notified again: the suspend is over, or the daemon terminates.
+  /// Releases postponed observers, which can be notified again: the suspend is over.
   mutating func releasePostponed() {
     for id in sleep.takePostponed() where calls.unfinished[id] == nil {
       registry.setBusy(id, false)

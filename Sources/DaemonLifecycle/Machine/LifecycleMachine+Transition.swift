@@ -18,7 +18,7 @@ extension LifecycleMachine {
 
   mutating func finishTransition(at now: MonotonicTime, _ effects: inout Effects) {
     guard let ended = transition.take() else { return }
-    if ended.kind == .suspend || ended.kind == .termination {
+    if ended.kind == .suspend {
       sleep.suspendEnded()
       releasePostponed()
     }
