@@ -51,7 +51,7 @@ struct Area {
       stages: [
         Stage(
           filter: "DaemonSystemdTests\\.",
-          skip: "Bus|Fuzz|Generated|Real|Kernel|ChildProcess|Pressure|closesWithItsLifetime"),
+          skip: "Bus|Fuzz|Generated|Real|Kernel|ChildProcess|Pressure"),
         Stage(
           filter: "Fuzz|Generated|BusUnitName|ChildProcess|Pressure|BusSystemd1",
           skip: "BusValueFuzz|PressureKernel",

@@ -11,8 +11,7 @@ import Testing
   /// descriptor too, until its exec.
   @Test func closesWithItsLifetime() throws {
     var ends: [Int32] = [0, 0]
-    let kind = Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue)
-    try #require(socketpair(AF_UNIX, kind, 0, &ends) == 0)
+    try #require(socketpair(AF_UNIX, CLINUX_SOCK_STREAM | CLINUX_SOCK_CLOEXEC, 0, &ends) == 0)
     let peer = OwnedDescriptor(owning: ends[0])
     do {
       let owned = OwnedDescriptor(owning: ends[1])
