@@ -281,7 +281,7 @@ import Testing
       if case .endedLate(let sentence) = fact { sentence } else { nil }
     }
     #expect(
-      late == ["Int, ShouldSaveState: has ended after 15.0 s, after it was abandoned"])
+      late == ["Int, ShouldSaveState: has ended after 15 s, after it was abandoned"])
   }
 
   /// What was held back is no longer wanted when the hold is over, and nothing else is to be done.

@@ -302,7 +302,7 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
     let names = ["a", "b", "c", "d", "e"].prefix(count).map { ObserverName.given($0) }
     let progress = LifecycleProgress(
       transition: .termination, done: 3, total: 9, waitingFor: names, elapsed: .seconds(2))
-    #expect(progress.description == "stopping: 3 of 9 done\(words), 2.0 s")
+    #expect(progress.description == "stopping: 3 of 9 done\(words), 2 s")
   }
 }
 
