@@ -26,7 +26,9 @@ import Measuring
   /// What is over its bound is counted twice more: where hooks share what they take, a busy machine adds to it.
   private static func holds(_ bound: Bound, _ counts: Counts) throws -> Bool {
     var value = try counts.value(of: bound.name)
-    for _ in 0..<2 where value > bound.value { value = min(value, try counts.value(of: bound.name)) }
+    for _ in 0..<2 where value > bound.value {
+      value = min(value, try counts.value(of: bound.name))
+    }
     let isMet = value <= bound.value
     let text = "\(short(value)) \(bound.unit), at most \(short(bound.value))"
     print("\(isMet ? "ok  " : "FAIL") \(bound.name): \(text)\(isMet ? "" : ". \(bound.why)")")
