@@ -20,11 +20,13 @@ import Testing
     func shouldSaveState(_ notification: ShouldSaveState) { log.add("saved") }
   }
 
+  /// The thread that called its hook may hold it for a moment longer than the delivery lasts.
   @Test func anObserverThatNobodyElseOwnsSaves() async throws {
     let mock = MockLifecycleSubject()
     mock.addObserver(Saver(log))
     try await mock.send(.sigterm)
-    #expect(log.all == ["saved", "gone"] && mock.exit?.code == 0)
+    #expect(log.all.first == "saved" && mock.exit?.code == 0)
+    try await eventually { log.all == ["saved", "gone"] }
   }
 
   /// As a component that is given its lifecycle does.
@@ -36,7 +38,7 @@ import Testing
       mock.addObserver(Saver(log, mock))
       try await mock.send(.sigterm)
     }
-    #expect(log.all == ["saved", "gone"] && gone == nil)
+    try await eventually { log.all == ["saved", "gone"] && gone == nil }
   }
 
   @Test func oneThatIsRemovedIsLetGoOf() async throws {

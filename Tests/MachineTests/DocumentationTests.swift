@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+import Foundation
+import TestSupport
+import Testing
+
+/// The shell blocks of the articles, as they stand there, with pollerd as `mydaemon`.
+@Suite("articles", .machines, .describesUnits) struct DocumentationTests {
+  @Test(arguments: Release.selected)
+  func everyBlockRuns(_ release: Release) async throws {
+    try await release.test { machine in
+      let systemd = try Self.blocks("RunningUnderSystemd")
+      let daemon = try await Self.installUnit(of: systemd, machine)
+      try await machine.expect(
+        "sh", "-euc",
+        "mkdir -p /root/mydaemon/.build/release; cp /opt/machine/bin/pollerd /root/mydaemon/.build/release/mydaemon"
+      )
+      let articles = try systemd + Self.blocks("PausingAPoller") + Self.blocks("Troubleshooting")
+      for block in articles where block.language == "sh" && !block.isRunElsewhere {
+        try await run(block, daemon, machine)
+      }
+      try await machine.expect(
+        "sh", "-euc",
+        "systemctl disable --now mydaemon; rm -rf /root/mydaemon /usr/local/bin/mydaemon /etc/sysusers.d/mydaemon.conf"
+      )
+    }
+  }
+
+  private static func blocks(_ article: String) throws -> [GuideBlock] {
+    try GuideBlock.all(of: "Sources/DaemonLifecycle/DaemonLifecycle.docc/\(article).md")
+  }
+
+  /// The article's unit, and before systemd 253 what it says to write instead.
+  private static func installUnit(
+    of blocks: [GuideBlock], _ machine: MachineTest
+  ) async throws -> Service {
+    let units = blocks.filter { $0.language == "ini" }
+    let unit = try #require(units.first { $0.contains("ExecStart=/usr/local/bin/mydaemon") })
+    let older = try #require(units.first { $0.contains("Type=notify\n") })
+    return try await machine.install(
+      "mydaemon.service", unit.text, dropIns: machine.systemd < 253 ? [older.text] : [])
+  }
+
+  /// Line by line: a pause that is revoked at once would not be delivered.
+  private func run(
+    _ block: GuideBlock, _ daemon: Service, _ machine: MachineTest
+  ) async throws {
+    var last: JournalEntry?
+    for line in block.lines {
+      let said = try await machine.shell(#"set -e; cd /root/mydaemon; bash -ec "$1""#, line)
+      #expect(said.status == 0, "\(line): \(said.stdout)\(said.stderr)")
+      let answers = [
+        ("enable --now", "poll 1 "), ("USR1", "save: SIGUSR1 from pid "),
+        ("USR2", "foreground: SIGUSR2 from pid "), ("reload mydaemon", "reload: SIGHUP from pid "),
+        ("restart", "started, pid "),
+      ]
+      if let answer = answers.first(where: { line.contains($0.0) })?.1 {
+        last = try await daemon.waitForMessage(answer, after: last)
+      }
+      if line.contains("systemctl status") {
+        #expect(
+          said.stdout.contains("Status: \"foreground since ")
+            || said.stdout.contains("Status: \"background"))
+      }
+    }
+  }
+}
