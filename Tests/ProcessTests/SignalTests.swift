@@ -127,7 +127,8 @@ final class SignalTests: XCTestCase {
   func testAsProcessOne() throws {
     let daemon = try ChildProcess(
       "/usr/bin/env",
-      ["unshare", "--fork", "--pid", "--kill-child", built("ProbeDaemon"), "log"],
+      // With its own /proc, as in a container: Dispatch looks its threads up there, and crashes if there are none.
+      ["unshare", "--fork", "--pid", "--mount-proc", "--kill-child", built("ProbeDaemon"), "log"],
       stderrToStdout: true)
     let first = try daemon.line { _ in true }
     try XCTSkipIf(
