@@ -23,6 +23,18 @@ import Testing
     return machine
   }
 
+  /// A daemon whose sleep leaves its one observer, which receives these, no time for a pause.
+  private func machineWithoutTimeToPause(_ types: [Any.Type]) -> LifecycleMachine {
+    let configuration = LifecycleConfiguration(cancellationGrace: .zero)
+    var machine = LifecycleMachine(.init(configuration: configuration), state: .foreground)
+    let observer = Subscriber(
+      id: ObserverID(value: 1, slot: 0), phase: .standard, name: .body,
+      receives: types.map { ObjectIdentifier($0) })
+    _ = starts(.add(observer), &machine)
+    _ = starts(.sleepDelay(.milliseconds(1)), &machine)
+    return machine
+  }
+
   private func at(_ seconds: Int64) -> MonotonicTime {
     MonotonicTime(nanoseconds: seconds * 1_000_000_000)
   }
@@ -192,16 +204,9 @@ import Testing
 
   /// There was no time to pause it: it saves, and is paused when the machine is awake again, and not before.
   @Test func whoCouldNotBePausedInTimeSavesAndIsPausedAfterTheSleep() throws {
-    let configuration = LifecycleConfiguration(cancellationGrace: .zero)
-    var machine = LifecycleMachine(.init(configuration: configuration), state: .foreground)
-    let observer = Subscriber(
-      id: ObserverID(value: 1, slot: 0), phase: .standard, name: .body,
-      receives: [
-        ObjectIdentifier(DidEnterBackground.self), ObjectIdentifier(ShouldSaveState.self),
-        ObjectIdentifier(WillSuspend.self),
-      ])
-    _ = starts(.add(observer), &machine)
-    _ = starts(.sleepDelay(.milliseconds(1)), &machine)
+    var machine = machineWithoutTimeToPause([
+      DidEnterBackground.self, ShouldSaveState.self, WillSuspend.self,
+    ])
     let save = starts(.event(.init(.suspend)), &machine)
     #expect(save.compactMap { machine.calls.find($0)?.step.kind } == [.shouldSaveState])
     #expect(progress(machine, 1)?.isBusy == true)
@@ -478,15 +483,9 @@ import Testing
 
   /// Nothing comes later, so who could not be paused in time is paused now.
   @Test func theStopReleasesThoseForWhomASleepLeftNoTime() throws {
-    let configuration = LifecycleConfiguration(cancellationGrace: .zero)
-    var machine = LifecycleMachine(.init(configuration: configuration), state: .foreground)
-    let observer = Subscriber(
-      id: ObserverID(value: 1, slot: 0), phase: .standard, name: .body,
-      receives: [
-        ObjectIdentifier(DidEnterBackground.self), ObjectIdentifier(ShouldSaveState.self),
-      ])
-    _ = starts(.add(observer), &machine)
-    _ = starts(.sleepDelay(.milliseconds(1)), &machine)
+    var machine = machineWithoutTimeToPause([
+      DidEnterBackground.self, ShouldSaveState.self,
+    ])
     _ = starts(.event(.init(.suspend)), &machine)
     #expect(progress(machine, 1)?.isBusy == true)
     _ = starts(.event(.init(.terminate)), &machine)
