@@ -12,6 +12,9 @@
 //
 //     <!-- swift: continues -->            it needs what the document's block before it declares
 //     <!-- swift: module mydaemon -->      later blocks import it
+//     <!-- swift: peers -->                it needs other packages: .ci/peers compiles it, with all others of this kind
+//     <!-- swift: peers name -->           the same; its statements are the body of a function of this name, for
+//                                          Tests/Peers to call; with `@main` it is a program of this name
 //     <!-- swift: not compiled, since … --> somebody else's API
 import Foundation
 
@@ -26,6 +29,8 @@ struct Block {
   /// What the comment before it says.
   let note: String
 
+  var words: [String] { note.split(separator: " ").map(String.init) }
+  var needsPeers: Bool { words.first == "peers" }
   var isManifest: Bool { lines.first?.text.hasPrefix("// swift-tools-version") ?? false }
   var name: String {
     let stem = file.split(separator: "/").joined(separator: ".")
@@ -156,17 +161,20 @@ func source(of block: Block) -> String {
   }
   var imports = text([.importing])
   if imports.isEmpty {
-    imports = [
+    let ours = [
       "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleFoundation",
       "DaemonLifecycleState", "DaemonLifecycleTesting", "DaemonSystemd", "Glibc", "Testing",
-    ].map { "import \($0)\n" }.joined()
+    ]
+    let peers = ["DaemonLifecycle", "Glibc", "Logging", "ServiceLifecycle"]
+    imports = (block.needsPeers ? peers : ours).map { "import \($0)\n" }.joined()
     if block.file.contains("DaemonLifecycleFoundation") { imports += "import Foundation\n" }
     if block.file.contains("DaemonLifecycleCodable") { imports += "import FoundationEssentials\n" }
   }
   let hasStatements = all.contains { $0.kind == .statement }
+  let name = block.needsPeers && block.words.count == 2 ? block.words[1] : "snippet"
   let body =
     hasStatements
-    ? text([.type]) + "func snippet() async throws {\n" + text([.function, .statement]) + "\n}\n"
+    ? text([.type]) + "func \(name)() async throws {\n" + text([.function, .statement]) + "\n}\n"
     : text([.type, .function])
   // A block that imports another one has its names from there.
   let given = imports.contains("@testable") ? "" : "import Given\n"
@@ -185,13 +193,17 @@ for path in CommandLine.arguments.dropFirst(2) {
     if block.note.hasPrefix("not compiled, since ") { continue }
     if block.note == "continues" { block.lines = previous + block.lines }
     previous = block.lines
-    let isModule = block.note.hasPrefix("module ")
-    guard block.note.isEmpty || block.note == "continues" || isModule else {
+    var (name, kind) = (block.name, block.isManifest ? "manifest" : "swift")
+    switch block.words.first {
+    case nil, "continues": break
+    case "module": (name, kind) = (block.words[1], "module")
+    case "peers" where block.lines.contains { $0.text.hasPrefix("@main") }:
+      (name, kind) = (block.words[1], "program")
+    case "peers": kind = "peers"
+    default:
       print("\(path):\(block.lines[0].number): there is no note \"\(block.note)\"")
       exit(1)
     }
-    let kind = block.isManifest ? "manifest" : isModule ? "module" : "swift"
-    let name = isModule ? String(block.note.dropFirst(7)) : block.name
     let text =
       block.isManifest ? block.lines.map(\.text).joined(separator: "\n") : source(of: block)
     try text.write(toFile: "\(folder)/\(name).\(kind)", atomically: false, encoding: .utf8)

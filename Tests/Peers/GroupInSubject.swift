@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+import Given
+import Glibc
+
+@testable import Recipes
+
+/// The guide's daemon with a ServiceGroup in the body: SIGTERM ends the services in reverse, with status 0.
+@main struct GroupInSubject {
+  static func main() async throws {
+    Notes.expectAtExit(["jobs ended", "server ended"])
+    signal(SIGTERM, after: "server runs", "jobs runs")
+    try await groupInSubject()
+  }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycle
+import FoundationEssentials
+import Given
+import Glibc
+import Logging
+
+@testable import Recipes
+
+/// The guide's log of reports prints what the guide shows: a pause that could not save, and a stop.
+@main struct ReportsInLog {
+  static let guide =
+    "Sources/DaemonLifecycle/DaemonLifecycle.docc/UsingWithServiceLifecycleAndLog.md"
+
+  struct Lines: TextOutputStream, Sendable {
+    func write(_ line: String) {
+      Notes.add(ReportsInLog.comparable(line.replacing("[Recipes]", with: "[mydaemon]")))
+      if line.contains("no space left") { kill(getpid(), SIGTERM) }
+    }
+  }
+
+  /// The line without its time and its numbers.
+  static func comparable(_ line: some StringProtocol) -> String {
+    String(line.drop { $0 != " " }.filter { !$0.isNumber && !$0.isNewline })
+  }
+
+  actor Orders: StateObserver {
+    private var isDiskFull = true
+
+    func shouldSaveState(_ notification: ShouldSaveState) throws {
+      defer { isDiskFull = false }
+      if isDiskFull { throw Full() }
+    }
+  }
+  struct Full: Error, CustomStringConvertible { let description = "no space left on /var/lib/shop" }
+
+  static func main() async throws {
+    let shown = try String(contentsOfFile: guide, encoding: .utf8).split(separator: "\n")
+    Notes.expectAtExit(shown.filter { $0.hasPrefix("2026-") }.map(comparable))
+    logger = Logger(label: "mydaemon") { StreamLogHandler(label: $0, stream: Lines()) }
+    work = { lifecycle in
+      let orders = Orders()
+      lifecycle.addObserver(orders)
+      try await lifecycle.foreground(name: "polling") {
+        kill(getpid(), SIGUSR1)
+        try await Task.sleep(for: .seconds(3600))
+      }
+      withExtendedLifetime(orders) {}
+    }
+    try await reportsInLog()
+  }
+}
