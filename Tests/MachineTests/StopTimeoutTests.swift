@@ -25,6 +25,24 @@ import Testing
     }
   }
 
+  /// Without a bus, as with `DynamicUser=`: the stuck hook has longer than systemd would wait, also after a
+  /// daemon-reload, which makes systemd forget what it was asked for.
+  @Test(arguments: Release.selected)
+  func aTimeoutThatIsUnknownCostsNoSave(_ release: Release) async throws {
+    try await release.test { machine in
+      let service = try await machine.lifecycle(
+        "--stuck=background --deadline=8", "TimeoutStopSec=6", "DynamicUser=yes")
+      try await service.start()
+      try await machine.expect("systemctl", "stop", "--no-block", service.name)
+      try await service.wait("ActiveState", is: "deactivating")
+      try await machine.expect("systemctl", "daemon-reload")
+      try await service.wait("ActiveState", is: "failed")
+      #expect(try await service.show("ExecMainStatus") == "124")
+      try await service.waitForMessage("save: SIGTERM")
+      try await service.waitForMessage("entry LifecycleProbe, DidEnterBackground: abandoned")
+    }
+  }
+
   /// systemd is away from the bus for a moment, several times, while the services start and ask it. A hook that hangs has
   /// a minute of its own: that the stop ends in time with the state saved shows that all have learnt the timeout.
   @Test(arguments: Release.selected)

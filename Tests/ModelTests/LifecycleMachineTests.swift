@@ -349,6 +349,39 @@ import Testing
     #expect(progress.first?.waitingFor.count == 1)
   }
 
+  private func requestedTimes(_ facts: [LifecycleFact]) -> [Duration] {
+    facts.compactMap { if case .extended(let time) = $0 { time } else { nil } }
+  }
+
+  /// Until the bus has said how long a stop may take, it may be less than the stop's 90 s: they are requested, with a
+  /// second more, at once and again.
+  @Test func anUnknownLimitOfAStopIsExtended() {
+    var machine = machine()
+    let times = [
+      requestedTimes(facts(.event(.init(.terminate)), &machine)),
+      requestedTimes(facts(.clock([:]), &machine, at: 1)),
+    ]
+    #expect(times == [[.seconds(91)], [.seconds(90)]])
+  }
+
+  @Test func aKnownLimitOfAStopIsNot() {
+    var machine = machine()
+    let inputs: [LifecycleMachine.Input] = [
+      .stopTimeout(.seconds(6)), .event(.init(.terminate)), .clock([:]),
+    ]
+    #expect(inputs.flatMap { requestedTimes(facts($0, &machine)) } == [])
+  }
+
+  /// The drain is a part of the stop: its time is requested at its beginning.
+  @Test func anUnknownLimitIsExtendedBeforeADrain() {
+    let configuration = LifecycleConfiguration(stopTimeout: .seconds(40), stopDelay: .seconds(5))
+    let policy = LifecycleMachine.Policy(configuration: configuration, hasServiceManager: true)
+    var machine = LifecycleMachine(policy, state: .foreground)
+    _ = starts(.add(Self.observer), &machine)
+    #expect(requestedTimes(facts(.event(.init(.terminate)), &machine)) == [.seconds(41)])
+    #expect(requestedTimes(facts(.clock([:]), &machine, at: 5)) == [.seconds(36)])
+  }
+
   /// What was asked for is asked for again until it is over.
   @Test func anExtensionIsRepeatedWhileItLasts() throws {
     var machine = machine()
@@ -356,9 +389,7 @@ import Testing
     // Until 11, a second for the grace, and one more.
     _ = facts(.extend(save, by: .seconds(1)), &machine)
     let times = [Int64(1), 12, 13].map { second in
-      facts(.clock([:]), &machine, at: second).compactMap { fact in
-        if case .extended(let time) = fact { time } else { nil }
-      }
+      requestedTimes(facts(.clock([:]), &machine, at: second))
     }
     #expect(times == [[.seconds(12)], [.seconds(1)], []])
   }

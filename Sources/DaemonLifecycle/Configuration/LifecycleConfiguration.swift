@@ -13,7 +13,8 @@ public struct LifecycleConfiguration: Sendable {
   /// platform.
   ///
   /// Under systemd the default is `TimeoutStopSec=`, read over the bus, minus a margin of a tenth, at most 1 s. Where
-  /// systemd allows less than a value given here, systemd's applies.
+  /// systemd allows less than a value given here, systemd's applies. Where it can't be read (no bus, `DynamicUser=`), the
+  /// time is the value given here, or 90 s, and is requested from systemd when the stop begins (`EXTEND_TIMEOUT_USEC=`).
   ///
   /// Elsewhere the default is the platform's grace period, minus a margin of a tenth, at most 2 s: Fly.io and Nomad 5
   /// s, Cloud Run and process 1 of a container 10 s, Amazon ECS, Heroku and Kubernetes 30 s. The platform is recognized

@@ -12,8 +12,6 @@ struct ActiveTransition: Sendable {
   let cause: LifecycleCause
   let began: MonotonicTime
   private(set) var entries: [LifecycleReport.Entry] = []
-  /// The time until which the service manager was asked to wait.
-  var askedUntil: MonotonicTime?
   /// Whether a termination has overtaken it, so that not all of it is done.
   var isOvertaken = false
   /// The time at which progress is next sent to a service manager; the distant future where there is none.

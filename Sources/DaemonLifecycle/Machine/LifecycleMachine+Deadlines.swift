@@ -137,7 +137,7 @@ extension LifecycleMachine {
     } else {
       return
     }
-    transition.update { $0.askedUntil = until }
+    askedUntil = until
     effects.publish(.extended(now.duration(to: until)))
   }
 }

@@ -57,6 +57,7 @@ extension LifecycleMachine {
     }
     guard delay > .zero else { return false }
     effects.publish(.draining(event.cause, delay))
+    requestStopTime(at: now, &effects)
     return true
   }
 
@@ -112,6 +113,7 @@ extension LifecycleMachine {
   mutating func beginTermination(at now: MonotonicTime, _ effects: inout Effects) {
     stop.begin(configuration, overtaking: transition?.kind, at: now)
     if let cause = registry.termination { effects.publish(.terminating(cause)) }
+    requestStopTime(at: now, &effects)
     if registry.hasCutTransition { transition.update { $0.isOvertaken = true } }
     releasePostponed()
     health.end()
@@ -127,6 +129,13 @@ extension LifecycleMachine {
       effects.cancelsBody = body.cancel(at: now)
       conclude(LifecycleReport(cause: cause, entries: []), at: now, &effects)
     }
+  }
+
+  /// Requests the whole budget from a service manager whose limit is unknown: it may be shorter, and would then end in a
+  /// kill before the save.
+  private mutating func requestStopTime(at now: MonotonicTime, _ effects: inout Effects) {
+    guard policy.hasServiceManager, stop.allowed == nil else { return }
+    publishExtension(until: now, at: now, &effects)
   }
 
   /// Takes the time that the service manager allows for a stop, which may have begun.

@@ -18,6 +18,7 @@ extension LifecycleMachine {
 
   mutating func finishTransition(at now: MonotonicTime, _ effects: inout Effects) {
     guard let ended = transition.take() else { return }
+    if stop.budget == nil { askedUntil = nil }
     if ended.kind == .suspend {
       sleep.suspendEnded()
       releasePostponed()
@@ -38,7 +39,7 @@ extension LifecycleMachine {
     transition.update { $0.progressDeadline = now.advanced(by: ActiveTransition.progressInterval) }
     effects.publish(.progress(progress(of: current, at: now)))
     // Sent again, since `systemctl daemon-reload` makes systemd forget the extension.
-    if let until = current.askedUntil, until > now {
+    if let until = askedUntil, until > now {
       effects.publish(.extended(now.duration(to: until)))
     }
   }

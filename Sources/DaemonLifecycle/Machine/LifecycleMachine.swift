@@ -40,6 +40,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var subscribers = Subscribers()
   var calls = Calls()
   var transition: ActiveTransition?
+  /// The time until which the service manager was asked to wait for the transition, or for the whole stop.
+  var askedUntil: MonotonicTime?
   var stop = Stop()
   var sleep = Sleep()
   var health: Health
