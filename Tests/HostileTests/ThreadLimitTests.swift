@@ -7,7 +7,9 @@ import XCTest
 final class ThreadLimitTests: XCTestCase {
   /// The limit does not bind root: as a user of its own, who owns nothing else.
   private func started(_ arguments: [String]) throws -> ChildProcess {
-    guard getuid() == 0 else { return try ChildProcess(built("ProbeDaemon"), arguments) }
+    guard getuid() == 0 else {
+      return try ChildProcess(built("ProbeDaemon"), arguments, stderrToStdout: true)
+    }
     let user = 54_000 + getpid() % 10_000
     func asUser(_ arguments: [String]) throws -> ChildProcess {
       try ChildProcess(

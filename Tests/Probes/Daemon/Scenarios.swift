@@ -239,10 +239,10 @@ let churn: @Sendable ([String]) async throws -> Void = { arguments in
     for await _ in lifecycle.notifications(of: WillTerminate.self) {}
   }
   for _ in 0..<50 { try await once() }
-  await threadsGone()
+  threadsGone()
   say("before \(descriptorCount()) \(threadCount()) \(residentKilobytes())")
   for _ in 0..<count { try await once() }
-  await threadsGone()
+  threadsGone()
   say("after \(descriptorCount()) \(threadCount()) \(residentKilobytes())")
 }
 
