@@ -9,7 +9,9 @@ import XCTest
 /// MEMORY_COUNT says how many of each; CI does 100,000.
 final class MemoryTests: XCTestCase {
   func testNothingGrowsWithWhatHasHappened() throws {
-    let count = ProcessInfo.processInfo.environment["MEMORY_COUNT"].flatMap { Int($0) } ?? 20_000
+    let count =
+      ProcessInfo.processInfo.environment["MEMORY_COUNT"].flatMap { Int($0) }
+      ?? LongTests.count(2000, long: 20_000)
     let daemon = try ChildProcess(built("ProbeDaemon"), ["memory", "\(count)"])
     XCTAssertEqual(try daemon.wait(within: 600), .status(0))
     for what in ["posts", "observers", "toggles"] {

@@ -25,6 +25,7 @@ final class ThreadLimitTests: XCTestCase {
 
   /// Idle, so that threads which end when there is nothing to do have ended.
   func testAnIdleDaemonSavesAndExits() throws {
+    try skipUnlessLong()
     let daemon = try started(["threadless"])
     try daemon.expect("alone")
     usleep(6_000_000)  // the idle time itself, and not a wait
@@ -38,6 +39,7 @@ final class ThreadLimitTests: XCTestCase {
 
   /// The body can't end, since Swift's pool has no thread left: state is saved all the same.
   func testABodyThatCannotEndCostsNoSave() throws {
+    try skipUnlessLong()
     let daemon = try started(["threadless", "body"])
     try daemon.expect("alone")
     usleep(6_000_000)  // the idle time itself, and not a wait

@@ -54,6 +54,7 @@ final class SupervisedProcessTests: XCTestCase {
   /// The ping that comes at once after a stall does not wait for the checks: it comes although the check
   /// that follows it fails, since all was well before.
   func testAStallFromOutsideIsForgivenAtOnce() throws {
+    try skipUnlessLong()
     let manager = try FakeServiceManager()
     let sick = "/tmp/sick-\(getpid())"
     defer { unlink(sick) }
