@@ -54,13 +54,25 @@ func threads() -> [(name: String, isAsleep: Bool)] {
 func threadCount() -> Int { threads().filter { $0.name == "lifecycle" }.count }
 func descriptorCount() -> Int { entries(of: "/proc/self/fd").count }
 
-func residentKilobytes() -> Int {
-  guard let file = fopen("/proc/self/statm", "r") else { return 0 }
-  defer { fclose(file) }
-  var buffer = [CChar](repeating: 0, count: 128)
-  fgets(&buffer, 128, file)
-  let text = String(decoding: buffer.prefix { $0 > 10 }.map { UInt8($0) }, as: UTF8.self)
-  return (Int(text.split(separator: " ")[1]) ?? 0) * 4
+/// What is allocated, in kB. Resident memory also depends on how many threads a busy machine brings.
+func allocatedKilobytes() -> Int {
+  // malloc_info(3), which Glibc's module lacks.
+  typealias Info = @convention(c) (Int32, UnsafeMutablePointer<FILE>) -> Int32
+  let info = unsafeBitCast(dlsym(nil, "malloc_info")!, to: Info.self)
+  var text: UnsafeMutablePointer<CChar>?
+  var size = 0
+  let stream = open_memstream(&text, &size)!
+  _ = info(0, stream)
+  fclose(stream)
+  defer { free(text) }
+  // The last of each type are the totals of all heaps.
+  var totals: [Substring: Int] = [:]
+  for line in String(cString: text!).split(separator: "\n") {
+    let words = line.split(separator: "\"")
+    if words.count > 2, let size = Int(words[words.count - 2]) { totals[words[1]] = size }
+  }
+  let free = ["fast", "rest"].reduce(0) { $0 + totals[$1, default: 0] }
+  return (totals["current", default: 0] + totals["mmap", default: 0] - free) / 1024
 }
 
 /// Waits until the package's threads have ended.

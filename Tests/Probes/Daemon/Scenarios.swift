@@ -240,10 +240,10 @@ let churn: @Sendable ([String]) async throws -> Void = { arguments in
   }
   for _ in 0..<50 { try await once() }
   threadsGone()
-  say("before \(descriptorCount()) \(threadCount()) \(residentKilobytes())")
+  say("before \(descriptorCount()) \(threadCount()) \(allocatedKilobytes())")
   for _ in 0..<count { try await once() }
   threadsGone()
-  say("after \(descriptorCount()) \(threadCount()) \(residentKilobytes())")
+  say("after \(descriptorCount()) \(threadCount()) \(allocatedKilobytes())")
 }
 
 final class QuietObserver: StateObserver, BackgroundObserver {
