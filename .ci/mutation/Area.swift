@@ -28,7 +28,7 @@ struct Area {
         Stage(
           filter: "StateRecordTests|StateStoreTests/|SavedStateTests|StateCallTests",
           environment: ["FUZZ_INPUTS": "300"]),
-        Stage(filter: "FaultTests"),
+        Stage(filter: "FaultTests", environment: ["LONG_TESTS": "1"]),
         // Of the last only what a disk in memory cannot show.
         Stage(
           filter: "DirectoryTests|CodableStateStoreTests|KillTests",

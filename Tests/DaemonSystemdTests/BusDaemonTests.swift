@@ -47,7 +47,7 @@ private final class BusDaemon {
   private var process = Process()
 
   init() throws {
-    directory = NSTemporaryDirectory() + "dbus-" + UUID().uuidString.prefix(8)
+    directory = shortTemporaryFolder + "dbus-" + UUID().uuidString.prefix(8)
     try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: true)
     address = "unix:path=\(directory)/bus"
     let configuration = """

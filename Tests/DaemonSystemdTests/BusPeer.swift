@@ -2,6 +2,7 @@
 import CLinux
 import Foundation
 import Synchronization
+import TestSupport
 
 @testable import DaemonSystemd
 
@@ -42,7 +43,7 @@ final class BusPeer {
   private var serial: UInt32 = 0
 
   init() {
-    path = NSTemporaryDirectory() + "bus-" + UUID().uuidString.prefix(8)
+    path = shortTemporaryFolder + "bus-" + UUID().uuidString.prefix(8)
     listener = -1
     listen()
   }
@@ -54,16 +55,8 @@ final class BusPeer {
 
   func listen() {
     unlink(path)
-    listener = socket(
-      AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-    withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        _ = bind(listener, $0, socklen_t(MemoryLayout<sockaddr_un>.size))
-      }
-    }
+    listener = try! unixSocket(SOCK_STREAM, at: path, bind)
+    _ = fcntl(listener, F_SETFL, O_NONBLOCK)
     _ = CLinux.listen(listener, 16)
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 import Foundation
+import TestSupport
 import Testing
 
 @testable import echod
@@ -14,18 +15,8 @@ import Testing
   private let keeping: Keeping
 
   init() throws {
-    let path = NSTemporaryDirectory() + "keeping-\(UUID().uuidString.prefix(8))"
-    self.path = path
-    queue = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Sockets.closeOnExec, 0)
-    var address = sockaddr_un()
-    address.sun_family = sa_family_t(AF_UNIX)
-    withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8) }
-    let size = socklen_t(MemoryLayout<sockaddr_un>.size)
-    let queue = queue
-    let isBound = withUnsafePointer(to: &address) {
-      $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { bind(queue, $0, size) == 0 }
-    }
-    try #require(isBound)
+    path = shortTemporaryFolder + "keeping-\(UUID().uuidString.prefix(8))"
+    queue = try unixSocket(SOCK_DGRAM, at: path, bind)
     let store = DescriptorStore(notify: try NotifySocket(address: path), limit: 4)
     keeping = Keeping(Preservation(passed: try PassedDescriptors(duplicating: []), store: store))
     let type = Sockets.stream | Sockets.closeOnExec | Sockets.nonBlocking
@@ -41,15 +32,22 @@ import Testing
     Connection(id: id, socket: ends[0], isPreserved: isPreserved)
   }
 
+  /// Until the queue has no room for anybody: each sender's own buffer may be full before (net.unix.max_dgram_qlen).
   private func fillQueue() throws {
-    let notify = try NotifySocket(address: path)
-    while true {
-      do { try notify.send([.watchdog], timeout: .zero) } catch {
+    var sent = 0
+    repeat {
+      let notify = try NotifySocket(address: path)
+      sent = 0
+      do {
+        while true {
+          try notify.send([.watchdog], timeout: .zero)
+          sent += 1
+        }
+      } catch {
         // Not a pattern of the catch: Swift 6.2's compiler breaks on it.
         guard case .system(_, EAGAIN) = error else { throw error }
-        return
       }
-    }
+    } while sent > 0
   }
 
   /// The messages that wait in the queue.

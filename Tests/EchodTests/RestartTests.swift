@@ -15,7 +15,7 @@ import Testing
 
   init() throws {
     manager = try FakeServiceManager(descriptorStoreLimit: 16)
-    path = NSTemporaryDirectory() + "echod-\(UUID().uuidString.prefix(8))"
+    path = shortTemporaryFolder + "echod-\(UUID().uuidString.prefix(8))"
   }
 
   deinit { unlink(path) }

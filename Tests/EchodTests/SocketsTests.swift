@@ -15,7 +15,7 @@ import Testing
   }
 
   @Test func aSocketThatIsListenedOnStaysAndALeftOverGoes() throws {
-    let path = "/tmp/echod-\(UUID().uuidString).sock"
+    let path = shortTemporaryFolder + "echod-\(UUID().uuidString).sock"
     defer { unlink(path) }
     let first = try Sockets.listener(at: path)
     let error = #expect(throws: SystemError.self) { try Sockets.listener(at: path) }
@@ -28,7 +28,7 @@ import Testing
   }
 
   @Test func aFileInTheWayStays() throws {
-    let path = "/tmp/echod-\(UUID().uuidString)"
+    let path = shortTemporaryFolder + "echod-\(UUID().uuidString)"
     defer { unlink(path) }
     try Data("mine".utf8).write(to: URL(filePath: path))
     #expect(throws: SystemError.self) { try Sockets.listener(at: path) }

@@ -77,7 +77,7 @@ final class DescriptorLossTests: XCTestCase {
 
   /// The signal may come before the loss is known.
   func testATerminationAtOnceIsObeyed() throws {
-    for _ in 0..<5 {
+    for _ in 0..<LongTests.count(1, long: 5) {
       for kind in ["files", "sockets", "eventfds"] { try endsWell(try robbed("thread", kind)) }
     }
   }
@@ -85,9 +85,9 @@ final class DescriptorLossTests: XCTestCase {
   func testItDoesNotSpin() throws {
     let daemon = try robbed("thread", "files")
     let before = try daemon.processorTime()
-    usleep(2_000_000)  // what is measured, and not a wait
+    usleep(1_000_000)  // what is measured, and not a wait
     // One that spins has all that a busy machine leaves it.
-    XCTAssertLessThan(try daemon.processorTime() - before, 0.3)
+    XCTAssertLessThan(try daemon.processorTime() - before, 0.15)
     try endsWell(daemon)
   }
 

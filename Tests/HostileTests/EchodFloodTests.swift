@@ -37,6 +37,7 @@ final class EchodFloodTests: XCTestCase {
   }
 
   func testThoseWhoAreThereAreServedAndLeave() throws {
+    try skipUnlessLong()
     let manager = try FakeServiceManager(descriptorStoreLimit: 64)
     let echod = try started(manager)
     XCTAssertEqual(limits_set_soft(echod.daemon.pid, Int32(RLIMIT_NOFILE.rawValue), 128), 0)

@@ -7,7 +7,9 @@ import XCTest
 final class ThreadLimitTests: XCTestCase {
   /// The limit does not bind root: as a user of its own, who owns nothing else.
   private func started(_ arguments: [String]) throws -> ChildProcess {
-    guard getuid() == 0 else { return try ChildProcess(built("ProbeDaemon"), arguments) }
+    guard getuid() == 0 else {
+      return try ChildProcess(built("ProbeDaemon"), arguments, stderrToStdout: true)
+    }
     let user = 54_000 + getpid() % 10_000
     func asUser(_ arguments: [String]) throws -> ChildProcess {
       try ChildProcess(
@@ -23,6 +25,7 @@ final class ThreadLimitTests: XCTestCase {
 
   /// Idle, so that threads which end when there is nothing to do have ended.
   func testAnIdleDaemonSavesAndExits() throws {
+    try skipUnlessLong()
     let daemon = try started(["threadless"])
     try daemon.expect("alone")
     usleep(6_000_000)  // the idle time itself, and not a wait
@@ -36,6 +39,7 @@ final class ThreadLimitTests: XCTestCase {
 
   /// The body can't end, since Swift's pool has no thread left: state is saved all the same.
   func testABodyThatCannotEndCostsNoSave() throws {
+    try skipUnlessLong()
     let daemon = try started(["threadless", "body"])
     try daemon.expect("alone")
     usleep(6_000_000)  // the idle time itself, and not a wait

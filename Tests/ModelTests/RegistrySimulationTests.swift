@@ -67,7 +67,8 @@ import Testing
 
   /// REGISTRY_SCHEDULES says how many.
   static let schedules =
-    getenv("REGISTRY_SCHEDULES").flatMap { Int(String(cString: $0)) } ?? 100_000
+    getenv("REGISTRY_SCHEDULES").flatMap { Int(String(cString: $0)) }
+    ?? LongTests.count(10_000, long: 100_000)
 
   @Test(arguments: 0..<4) func everyScheduleKeepsEveryInvariant(part: Int) {
     let count = Self.schedules / 4

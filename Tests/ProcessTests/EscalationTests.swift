@@ -31,12 +31,14 @@ final class EscalationTests: XCTestCase {
   /// As systemd's `KillMode=control-group`. Where the second comes before the first was taken up, the kernel makes one
   /// of them, and nobody hears of it.
   func testAWrapperThatRelaysWhatTheGroupGetsHurriesNobody() throws {
+    try skipUnlessLong()
     let shell = try wrapped("TERM")
     kill(-shell.pid, SIGTERM)
     try finishes(shell)
   }
 
   func testAWrapperThatRelaysCtrlCHurriesNobody() throws {
+    try skipUnlessLong()
     let terminal = try Terminal()
     let shell = try wrapped("INT", terminal: terminal.path)
     terminal.press("\u{3}")
@@ -44,6 +46,7 @@ final class EscalationTests: XCTestCase {
   }
 
   func testTimeoutSendsOneStop() throws {
+    try skipUnlessLong()
     let daemon = try ChildProcess(
       "/usr/bin/timeout", ["3", built("ProbeDaemon")] + Self.daemon, stderrToStdout: true)
     // The status of timeout(1) when the time was over.

@@ -58,9 +58,10 @@ final class StandbyProcessTests: XCTestCase {
     }
     let nowhere = try ChildProcess(built("standby"), ["/no/ledger"], stderrToStdout: true)
     XCTAssertEqual(try nowhere.wait(), .status(71))
-    let other = try ChildProcess(built("standby"), ["/etc/passwd"], stderrToStdout: true)
+    try "root:x:0:0\n".write(toFile: ledger, atomically: false, encoding: .utf8)
+    let other = try ChildProcess(built("standby"), [ledger], stderrToStdout: true)
     XCTAssertEqual(try other.wait(), .status(1))
-    XCTAssertTrue(other.output.joined().contains("/etc/passwd is no ledger"))
+    XCTAssertTrue(other.output.joined().contains("\(ledger) is no ledger"))
     let help = try ChildProcess(built("standby"), ["--help"])
     XCTAssertEqual(try help.wait(), .status(0))
     XCTAssertTrue(help.output.first?.hasPrefix("Usage: standby") == true)

@@ -49,7 +49,7 @@ import Testing
   }
 
   /// A big state is written after its header, in two calls.
-  @Test func oneSaveInTwoPieces() throws {
+  @Test(.long) func oneSaveInTwoPieces() throws {
     var proof = FaultProof()
     for (image, old) in try Self.beginnings() {
       for new in Self.news.dropFirst() {
@@ -62,7 +62,7 @@ import Testing
   }
 
   /// The spare file takes the place of a new one, and nothing else changes: also not what a disk makes of it.
-  @Test func oneSaveWithoutDescriptors() throws {
+  @Test(.long) func oneSaveWithoutDescriptors() throws {
     var proof = FaultProof()
     for (image, old) in try Self.beginnings() {
       for new in Self.news.suffix(2) {

@@ -89,7 +89,7 @@ package final class ChildProcess {
   /// With what a child needs of ours.
   private static func withInherited(_ environment: [String: String]) -> [String: String] {
     var variables = environment
-    for name in ["PATH", "HOME", "LD_LIBRARY_PATH", "TSAN_OPTIONS"] {
+    for name in ["PATH", "HOME", "LC_ALL", "LD_LIBRARY_PATH", "TMPDIR", "TSAN_OPTIONS", "TZ"] {
       if let value = getenv(name), variables[name] == nil {
         variables[name] = String(cString: value)
       }

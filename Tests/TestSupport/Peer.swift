@@ -10,11 +10,7 @@ package final class Peer {
   /// - Parameter address: `127.0.0.1:7777`, or a path.
   package init(_ address: String) throws {
     if address.hasPrefix("/") {
-      socket = Foundation.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
-      var name = sockaddr_un()
-      name.sun_family = sa_family_t(AF_UNIX)
-      withUnsafeMutableBytes(of: &name.sun_path) { $0.copyBytes(from: address.utf8) }
-      try connect(&name)
+      socket = try unixSocket(SOCK_STREAM, at: address, Foundation.connect)
     } else {
       socket = Foundation.socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
       var name = sockaddr_in()

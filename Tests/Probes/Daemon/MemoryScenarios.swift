@@ -13,11 +13,11 @@ let memory: @Sendable ([String]) async throws -> Void = { arguments in
   let result = try await lifecycle.run {
     for _ in 0..<3 {
       await load.post(count)
-      say("posts \(residentMemory()) kB")
+      say("posts \(allocatedKilobytes()) kB")
       await load.comeAndGo(count)
-      say("observers \(residentMemory()) kB")
+      say("observers \(allocatedKilobytes()) kB")
       await load.toggle(count * 3 / 10)
-      say("toggles \(residentMemory()) kB")
+      say("toggles \(allocatedKilobytes()) kB")
     }
   }
   withExtendedLifetime(counter) {}
@@ -55,17 +55,4 @@ private final class Counter: LaunchObserver, ForegroundObserver, BackgroundObser
   func willEnterForeground(_ notification: WillEnterForeground) {}
   func didEnterBackground(_ notification: DidEnterBackground) {}
   func shouldSaveState(_ notification: ShouldSaveState) {}
-}
-
-/// In kB.
-private func residentMemory() -> Int {
-  guard let file = fopen("/proc/self/statm", "r") else { return 0 }
-  defer { fclose(file) }
-  var line = [CChar](repeating: 0, count: 128)
-  guard fgets(&line, Int32(line.count), file) != nil else { return 0 }
-  let fields = String(
-    decoding: line.prefix { $0 != 0 }.map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self
-  )
-  .split(separator: " ")
-  return (Int(fields[1]) ?? 0) * sysconf(Int32(_SC_PAGESIZE)) / 1024
 }

@@ -38,29 +38,50 @@ func entries(of directory: String) -> [String] {
   return names
 }
 
-func threadNames() -> [String] {
-  entries(of: "/proc/self/task").map { thread in
-    guard let file = fopen("/proc/self/task/\(thread)/comm", "r") else { return "" }
+/// What proc_pid_stat(5) says of this process's threads.
+func threads() -> [(name: String, isAsleep: Bool)] {
+  entries(of: "/proc/self/task").compactMap { thread in
+    guard let file = fopen("/proc/self/task/\(thread)/stat", "r") else { return nil }
     defer { fclose(file) }
-    var buffer = [CChar](repeating: 0, count: 64)
-    fgets(&buffer, 64, file)
-    return String(decoding: buffer.prefix { $0 > 10 }.map { UInt8($0) }, as: UTF8.self)
+    var buffer = [CChar](repeating: 0, count: 128)
+    fgets(&buffer, 128, file)
+    let text = String(decoding: buffer.prefix { $0 > 10 }.map { UInt8($0) }, as: UTF8.self)
+    let parts = text.split(whereSeparator: { "()".contains($0) })
+    return parts.count < 3 ? nil : (String(parts[1]), parts[2].hasPrefix(" S"))
   }
 }
 
-func threadCount() -> Int { threadNames().filter { $0 == "lifecycle" }.count }
+func threadCount() -> Int { threads().filter { $0.name == "lifecycle" }.count }
 func descriptorCount() -> Int { entries(of: "/proc/self/fd").count }
 
-func residentKilobytes() -> Int {
-  guard let file = fopen("/proc/self/statm", "r") else { return 0 }
-  defer { fclose(file) }
-  var buffer = [CChar](repeating: 0, count: 128)
-  fgets(&buffer, 128, file)
-  let text = String(decoding: buffer.prefix { $0 > 10 }.map { UInt8($0) }, as: UTF8.self)
-  return (Int(text.split(separator: " ")[1]) ?? 0) * 4
+/// What is allocated, in kB. Resident memory also depends on how many threads a busy machine brings.
+func allocatedKilobytes() -> Int {
+  // malloc_info(3), which Glibc's module lacks.
+  typealias Info = @convention(c) (Int32, UnsafeMutablePointer<FILE>) -> Int32
+  let info = unsafeBitCast(dlsym(nil, "malloc_info")!, to: Info.self)
+  var text: UnsafeMutablePointer<CChar>?
+  var size = 0
+  let stream = open_memstream(&text, &size)!
+  _ = info(0, stream)
+  fclose(stream)
+  defer { free(text) }
+  // The last of each type are the totals of all heaps.
+  var totals: [Substring: Int] = [:]
+  for line in String(cString: text!).split(separator: "\n") {
+    let words = line.split(separator: "\"")
+    if words.count > 2, let size = Int(words[words.count - 2]) { totals[words[1]] = size }
+  }
+  let free = ["fast", "rest"].reduce(0) { $0 + totals[$1, default: 0] }
+  return (totals["current", default: 0] + totals["mmap", default: 0] - free) / 1024
 }
 
 /// Waits until the package's threads have ended.
-func threadsGone() async {
-  while threadCount() > 0 { await Task.yield() }
+///
+/// A new one has its creator's name until it runs, and holds descriptors already: all threads but ours must be asleep.
+func threadsGone() {
+  var all = threads()
+  while all.contains(where: { $0.name == "lifecycle" }) || all.count(where: { !$0.isAsleep }) > 1 {
+    usleep(1000)
+    all = threads()
+  }
 }

@@ -239,11 +239,11 @@ let churn: @Sendable ([String]) async throws -> Void = { arguments in
     for await _ in lifecycle.notifications(of: WillTerminate.self) {}
   }
   for _ in 0..<50 { try await once() }
-  await threadsGone()
-  say("before \(descriptorCount()) \(threadCount()) \(residentKilobytes())")
+  threadsGone()
+  say("before \(descriptorCount()) \(threadCount()) \(allocatedKilobytes())")
   for _ in 0..<count { try await once() }
-  await threadsGone()
-  say("after \(descriptorCount()) \(threadCount()) \(residentKilobytes())")
+  threadsGone()
+  say("after \(descriptorCount()) \(threadCount()) \(allocatedKilobytes())")
 }
 
 final class QuietObserver: StateObserver, BackgroundObserver {
