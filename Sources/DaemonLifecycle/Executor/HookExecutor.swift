@@ -27,11 +27,24 @@ final class HookExecutor: TaskExecutor {
   enum WorkItem: Sendable {
     /// A job of a task or an actor, and the executor as which the runtime sees the thread.
     case job(UnownedJob, on: any TaskExecutor, isUrgent: Bool)
+    /// A job of a driver's task.
+    case step(UnownedJob, of: any Driver, isUrgent: Bool)
     /// Other work that may run user code: a turn of a serial executor, a cancellation handler, a deinit.
     case work(@Sendable () -> Void)
 
     /// Whether the item runs before others, and never waits because there are too many threads.
-    var isUrgent: Bool { if case .job(_, _, let isUrgent) = self { isUrgent } else { true } }
+    var isUrgent: Bool {
+      switch self {
+      case .job(_, _, let isUrgent), .step(_, _, let isUrgent): isUrgent
+      case .work: true
+      }
+    }
+  }
+
+  /// An executor of one task, which is notified when a job of that has returned to its thread.
+  protocol Driver: TaskExecutor {
+    /// Called on the thread that ran the job.
+    func jobReturned()
   }
 
   /// The client that the leader calls, without a lock. Set once, before there is a thread.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CLinux
 import Synchronization
 
 /// A task that awaits hooks, one after another, on the subject's executor. When its hook ends it takes the next one,
@@ -6,7 +7,7 @@ import Synchronization
 ///
 /// A hook can't be abandoned by structured means, since a parent waits for its children; so a hook is
 /// abandoned by abandoning its driver, which stays cancelled, and another driver goes on.
-final class HookDriver: TaskExecutor {
+final class HookDriver: HookExecutor.Driver {
   /// Weak, so that a resting driver does not retain it; a call does.
   private weak let core: LifecycleCore?
   private let executor: HookExecutor
@@ -15,8 +16,11 @@ final class HookDriver: TaskExecutor {
   /// the task, which would hold it until it ends, nor given to the continuation: one that is resumed before it is
   /// awaited orders no memory that the thread sanitizer sees.
   private let nextCall = Mutex<HookCall?>(nil)
-  /// Set while the task rests.
+  /// Set while the task rests, and a moment before.
   private let rest = Mutex<UnsafeContinuation<Void, Never>?>(nil)
+  /// The thread (pthread_self(3)) on which the task is about to rest; 0: none. Relaxed: another thread need only see
+  /// that it is not its own.
+  private let restingThread = Atomic<UInt>(0)
   /// Set before `cancelTask`: either that finds the task, or `start` finds this. A cancelled task can't be used for
   /// another hook. Relaxed: the mutex of `task` orders the one before the other.
   private let cancellation = Atomic<Bool>(false)
@@ -61,8 +65,17 @@ final class HookDriver: TaskExecutor {
   private func takeRest() async {
     await withUnsafeContinuation { continuation in
       rest.withLock { $0 = continuation }
-      if core?.rest(self) != true { endRest() }
+      restingThread.store(clinux_this_thread(), ordering: .relaxed)
     }
+  }
+
+  /// The core learns of the rest only now. The task is really suspended, so that what resumes it comes after that in
+  /// the order of memory too: of a continuation that is resumed before it is awaited, the thread sanitizer sees a race.
+  func jobReturned() {
+    // A child task of a hook may return on another thread at the same time.
+    guard restingThread.load(ordering: .relaxed) == clinux_this_thread() else { return }
+    restingThread.store(0, ordering: .relaxed)
+    if core?.rest(self) != true { endRest() }
   }
 
   /// The task goes on with its next call, or ends. False if it does not rest.
@@ -86,6 +99,6 @@ final class HookDriver: TaskExecutor {
   /// begins a hook, which is urgent.
   func enqueue(_ job: consuming ExecutorJob) {
     let isFirst = !hasBegun.exchange(true, ordering: .relaxed)
-    executor.enqueue(.job(UnownedJob(job), on: self, isUrgent: isFirst))
+    executor.enqueue(.step(UnownedJob(job), of: self, isUrgent: isFirst))
   }
 }
