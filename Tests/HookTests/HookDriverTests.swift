@@ -18,7 +18,10 @@ import Testing
     private let all = Mutex<[HookDriver]>([])
 
     func note() {
-      if let driver = HookCall.current?.driver { all.withLock { $0.append(driver) } }
+      guard let call = CallReference.current,
+        let driver = call.core?.state.withLock({ $0.hookCall(call.id)?.driver })
+      else { return }
+      all.withLock { $0.append(driver) }
     }
 
     /// Those since the last time.

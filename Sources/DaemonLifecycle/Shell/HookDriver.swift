@@ -8,19 +8,23 @@ import Synchronization
 /// A hook can't be abandoned by structured means, since a parent waits for its children; so a hook is
 /// abandoned by abandoning its driver, which stays cancelled, and another driver goes on.
 final class HookDriver: HookExecutor.Driver {
-  /// Weak, so that a resting driver does not retain it; a call does.
+  /// Weak, so that a resting driver does not retain it; one that has a call does.
   private weak let core: LifecycleCore?
   private let executor: HookExecutor
   private let task = Mutex<Task<Void, Never>?>(nil)
   /// The call that the task begins with, or goes on with after its rest, until it has. `nil` ends it. Not captured by
   /// the task, which would hold it until it ends, nor given to the continuation: one that is resumed before it is
   /// awaited orders no memory that the thread sanitizer sees.
-  private let nextCall = Mutex<HookCall?>(nil)
-  /// Set while the task rests, and a moment before.
-  private let rest = Mutex<UnsafeContinuation<Void, Never>?>(nil)
-  /// The thread (pthread_self(3)) on which the task is about to rest; 0: none. Relaxed: another thread need only see
-  /// that it is not its own.
-  private let restingThread = Atomic<UInt>(0)
+  private let nextCall = Mutex<(call: HookCall, core: LifecycleCore)?>(nil)
+  /// The rest of the task. It ends when the task is really suspended and its job has returned: of a continuation that
+  /// is resumed before it is awaited, the thread sanitizer sees a race.
+  private enum Rest {
+    case none
+    /// The task is about to be suspended on this thread (pthread_self(3)), which then ends the rest if that is over.
+    case beginning(UnsafeContinuation<Void, Never>, on: UInt, isOver: Bool)
+    case suspended(UnsafeContinuation<Void, Never>)
+  }
+  private let rest = Mutex(Rest.none)
   /// Set before `cancelTask`: either that finds the task, or `start` finds this. A cancelled task can't be used for
   /// another hook. Relaxed: the mutex of `task` orders the one before the other.
   private let cancellation = Atomic<Bool>(false)
@@ -37,9 +41,9 @@ final class HookDriver: HookExecutor.Driver {
   var isCancelled: Bool { cancellation.load(ordering: .relaxed) }
 
   /// Begins with `call` and goes on as long as the core has more. Called for a new driver, or one that rests.
-  func start(with call: HookCall) {
+  func start(with call: HookCall, of core: LifecycleCore) {
     hasBegun.store(false, ordering: .relaxed)
-    nextCall.withLock { $0 = call }
+    nextCall.withLock { $0 = (call, core) }
     if !endRest() {
       // Detached: neither the priority nor the task-local values of the caller belong to the hooks.
       let task = Task.detached(executorPreference: self) { await self.work() }
@@ -55,34 +59,46 @@ final class HookDriver: HookExecutor.Driver {
   /// A function of its own, after which nothing holds the last call, its observer or the core. False if there is no
   /// next call.
   private func driveNext() async -> Bool {
-    guard var next = nextCall.withLock({ $0.take() }) else { return false }
-    // Held once: the core is referenced weakly, which makes each retain slow.
-    let core = next.core
-    while let call = core.ended(next, await next.run()) { next = call }
+    // The core is held once: it is referenced weakly, which makes each retain slow.
+    guard var (next, core) = nextCall.withLock({ $0.take() }) else { return false }
+    while let call = core.ended(next, await next.run(for: core)) { next = call }
     return true
   }
 
   private func takeRest() async {
     await withUnsafeContinuation { continuation in
-      rest.withLock { $0 = continuation }
-      restingThread.store(clinux_this_thread(), ordering: .relaxed)
+      rest.withLock { $0 = .beginning(continuation, on: clinux_this_thread(), isOver: false) }
+      if core?.rest(self) != true { endRest() }
     }
   }
 
-  /// The core learns of the rest only now. The task is really suspended, so that what resumes it comes after that in
-  /// the order of memory too: of a continuation that is resumed before it is awaited, the thread sanitizer sees a race.
   func jobReturned() {
-    // A child task of a hook may return on another thread at the same time.
-    guard restingThread.load(ordering: .relaxed) == clinux_this_thread() else { return }
-    restingThread.store(0, ordering: .relaxed)
-    if core?.rest(self) != true { endRest() }
+    let ended = rest.withLock { rest -> UnsafeContinuation<Void, Never>? in
+      // A child task of the last hook may return on another thread at the same time.
+      guard case .beginning(let continuation, clinux_this_thread(), let isOver) = rest else {
+        return nil
+      }
+      rest = isOver ? .none : .suspended(continuation)
+      return isOver ? continuation : nil
+    }
+    ended?.resume()
   }
 
   /// The task goes on with its next call, or ends. False if it does not rest.
   @discardableResult func endRest() -> Bool {
-    guard let continuation = rest.withLock({ $0.take() }) else { return false }
-    continuation.resume()
-    return true
+    let (rests, suspended) = rest.withLock { rest -> (Bool, UnsafeContinuation<Void, Never>?) in
+      switch rest {
+      case .none: return (false, nil)
+      case .beginning(let continuation, let thread, _):
+        rest = .beginning(continuation, on: thread, isOver: true)
+        return (true, nil)
+      case .suspended(let continuation):
+        rest = .none
+        return (true, continuation)
+      }
+    }
+    suspended?.resume()
+    return rests
   }
 
   /// A flag first: the core cancels under its lock, and the task's handlers must not run there.

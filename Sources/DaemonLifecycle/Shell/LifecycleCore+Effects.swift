@@ -118,25 +118,26 @@ extension LifecycleCore {
       }
       let driver = state.restingDrivers.popLast() ?? HookDriver(self)
       if state.machine.calls.isCancelled(start.call) { driver.markCancelled() }
-      let call = HookCall(start, entry, self, driver, hasBegun: false)
+      let call = HookCall(start, entry, self, driver, isDriven: false)
       state.insert(call)
       return call
     }
     return nil
   }
 
-  /// The same for a driver that is on its way: what another would ask for is granted here.
+  /// The same for a driver that goes on. The hook has not begun: messages are sent before, and the observer may be
+  /// removed meanwhile.
   private func nextCall(
     _ state: inout State, _ work: inout Work, goesOnWith driver: HookDriver
   ) -> HookCall? {
     while !state.isNextCancelled, let start = state.takeStart() {
       guard let entry = state.observers[start.observer],
-        state.machine.move(start.call, to: entry.isOnActor(start.hook) ? .driven : .begun)
+        state.machine.move(start.call, to: .driven)
       else {
         work.chores.garbage.append(start.delivery)
         continue
       }
-      let call = HookCall(start, entry, self, driver, hasBegun: true)
+      let call = HookCall(start, entry, self, driver, isDriven: true)
       state.insert(call)
       return call
     }
@@ -217,7 +218,7 @@ extension LifecycleCore {
     } else if work.hasMessages {
       sendOutbox()
     }
-    if let call = work.started { call.driver.start(with: call) }
+    if let call = work.started { call.driver.start(with: call, of: self) }
     if work.startsWaiting { executor.enqueue(.work { self.startWaiting() }) }
   }
 
@@ -238,7 +239,7 @@ extension LifecycleCore {
       let garbage = Garbage(&work.garbage)
       executor.enqueue(.work { garbage.drop() })
     }
-    for call in work.calls { call.driver.start(with: call) }
+    for call in work.calls { call.driver.start(with: call, of: self) }
   }
 
   /// A hook has suspended, or blocks its thread: the calls that wait behind it begin, each with a driver of its own.

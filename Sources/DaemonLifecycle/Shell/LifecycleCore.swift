@@ -83,7 +83,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
     /// Removes a call that has ended. Its driver still retains it, so it is not released here.
     mutating func remove(_ call: HookCall) {
-      if hookCalls[call.id.index] === call { hookCalls[call.id.index] = nil }
+      if hookCall(call.id) != nil { hookCalls[call.id.index] = nil }
     }
 
     mutating func insert(_ call: HookCall) {
@@ -198,7 +198,9 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   package func timePassed() {
     let expired = change { state, now in
       var statuses: [CallID: LifecycleReport.Outcome.Progress] = [:]
-      for id in state.machine.due(at: now) { statuses[id] = state.hookCall(id)?.executionStatus }
+      for id in state.machine.due(at: now) {
+        statuses[id] = state.hookCall(id)?.executionStatus(beacon)
+      }
       state.handle(.clock(statuses), at: now)
       return state.timers.removeExpired(at: now)
     }.result
