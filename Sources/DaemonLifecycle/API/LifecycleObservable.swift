@@ -341,7 +341,7 @@ extension LifecycleObservable {
   ) async throws {
     let place = ObserverName.foreground(file: file, line: line)
     try await run(
-      ForegroundRounds { _ in try await body() },
+      ForegroundRounds(core) { _ in try await body() },
       .init(name: name, orElse: place, phase: phase))
   }
 
@@ -385,7 +385,7 @@ extension LifecycleObservable {
   ) async throws {
     let place = ObserverName.foreground(file: file, line: line)
     try await run(
-      ForegroundRounds(drains: true, body),
+      ForegroundRounds(core, drains: true, body),
       .init(name: name, orElse: place, phase: phase, deadline: limit))
   }
 
@@ -420,7 +420,8 @@ extension LifecycleObservable {
     let place = name.map { ObserverName.given($0) } ?? .foreground(file: file, line: line)
     let supervisor = RestartingBody(core, policy, place, body)
     try await run(
-      ForegroundRounds { _ in try await supervisor.run() }, .init(orElse: place, phase: phase))
+      ForegroundRounds(core) { _ in try await supervisor.run() }, .init(orElse: place, phase: phase)
+    )
   }
 
   /// Returns when no more rounds begin.

@@ -228,10 +228,9 @@ extension LifecycleCore {
     if hasMessages { sendOutbox() }
     if let round = work.healthRound { sendBeacons(of: round) }
     // Cancellation handlers and deinits are user code. One item each: a handler that blocks must not keep the others
-    // from being cancelled. Without a thread for it, the body can't end; and its cancellation would hold one of ours
-    // until there is one.
-    if let body = work.cancelsBody, DispatchThreads.canBeHad {
-      executor.enqueue(.work { body.cancel() })
+    // from being cancelled.
+    if let body = work.cancelsBody {
+      executor.enqueue(.work { self.useSwiftPool { body.cancel() } })
     }
     for driver in work.cancelled { executor.enqueue(.work { driver.cancelTask() }) }
     for rounds in work.endedRounds { executor.enqueue(.work { rounds.close() }) }
@@ -240,6 +239,19 @@ extension LifecycleCore {
       executor.enqueue(.work { garbage.drop() })
     }
     for call in work.calls { call.driver.start(with: call, of: self) }
+  }
+
+  /// Does what starts or resumes a task of Swift's pool: now, or once the pool has a thread. Without one Dispatch would
+  /// keep the caller's, which may be the last that can call hooks.
+  func useSwiftPool(_ work: @escaping @Sendable () -> Void) {
+    if DispatchThreads.canBeHadNow { return work() }
+    Task.detached(executorPreference: executor) {
+      repeat {
+        guard (try? await LifecycleClock(keeper: self).sleep(for: .milliseconds(100))) != nil
+        else { return }
+      } while !DispatchThreads.canBeHadNow
+      work()
+    }
   }
 
   /// A hook has suspended, or blocks its thread: the calls that wait behind it begin, each with a driver of its own.
