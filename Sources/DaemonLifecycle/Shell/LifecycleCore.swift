@@ -236,6 +236,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     if !state.idleWaiters.isEmpty { noteIdle(&state) }
     work.hasMessages = !state.outbox.isEmpty
     executor.unfinishedHooks.store(state.machine.calls.count, ordering: .relaxed)
+    executor.abandonedHooks.store(state.machine.calls.abandonedCount, ordering: .relaxed)
     return arm(&state, goesOn: work.next != nil)
   }
 
