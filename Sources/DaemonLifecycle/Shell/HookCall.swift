@@ -17,19 +17,15 @@ struct HookCall: Sendable {
   /// The index of the hook among the observer's.
   private let index: Int
   private let delivery: Delivery.Constants
-  /// Whether it was marked as driven together with the end of its driver's last call.
-  private let isDriven: Bool
 
   init(
-    _ start: Effects.Start, _ entry: ObserverEntry, _ core: LifecycleCore, _ driver: HookDriver,
-    isDriven: Bool
+    _ start: Effects.Start, _ entry: ObserverEntry, _ core: LifecycleCore, _ driver: HookDriver
   ) {
     reference = CallReference(start, core)
     index = start.hook
     delivery = start.delivery
     self.entry = entry
     self.driver = driver
-    self.isDriven = isDriven
   }
 
   var id: CallID { reference.id }
@@ -50,9 +46,7 @@ struct HookCall: Sendable {
     let hook = hook
     do {
       if let asActor = entry.asActor, hook.isMethod {
-        if isDriven || core.move(id, to: .driven) {
-          try await call(on: asActor(target), target, core)
-        }
+        if core.move(id, to: .driven) { try await call(on: asActor(target), target, core) }
       } else if hook.completesSynchronously {
         if core.move(id, to: .begun) {
           try await hook.call(consume target, step, LifecycleContext(reference))

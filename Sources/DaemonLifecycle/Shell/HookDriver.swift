@@ -16,15 +16,15 @@ final class HookDriver: HookExecutor.Driver {
   /// the task, which would hold it until it ends, nor given to the continuation: one that is resumed before it is
   /// awaited orders no memory that the thread sanitizer sees.
   private let nextCall = Mutex<(call: HookCall, core: LifecycleCore)?>(nil)
-  /// The rest of the task. It ends when the task is really suspended and its job has returned: of a continuation that
-  /// is resumed before it is awaited, the thread sanitizer sees a race.
-  private enum Rest {
-    case none
-    /// The task is about to be suspended on this thread (pthread_self(3)), which then ends the rest if that is over.
-    case beginning(UnsafeContinuation<Void, Never>, on: UInt, isOver: Bool)
-    case suspended(UnsafeContinuation<Void, Never>)
+  /// The rest of the task, which is over only when the job has returned: of a continuation that is resumed before it is
+  /// awaited, the thread sanitizer sees a race.
+  private struct Rest {
+    let continuation: UnsafeContinuation<Void, Never>
+    /// The thread (pthread_self(3)) on which the task is about to be suspended; 0 once it is.
+    var thread = clinux_this_thread()
+    var isOver = false
   }
-  private let rest = Mutex(Rest.none)
+  private let rest = Mutex<Rest?>(nil)
   /// Set before `cancelTask`: either that finds the task, or `start` finds this. A cancelled task can't be used for
   /// another hook. Relaxed: the mutex of `task` orders the one before the other.
   private let cancellation = Atomic<Bool>(false)
@@ -67,37 +67,25 @@ final class HookDriver: HookExecutor.Driver {
 
   private func takeRest() async {
     await withUnsafeContinuation { continuation in
-      rest.withLock { $0 = .beginning(continuation, on: clinux_this_thread(), isOver: false) }
+      rest.withLock { $0 = Rest(continuation: continuation) }
       if core?.rest(self) != true { endRest() }
     }
   }
 
-  func jobReturned() {
-    let ended = rest.withLock { rest -> UnsafeContinuation<Void, Never>? in
-      // A child task of the last hook may return on another thread at the same time.
-      guard case .beginning(let continuation, clinux_this_thread(), let isOver) = rest else {
-        return nil
-      }
-      rest = isOver ? .none : .suspended(continuation)
-      return isOver ? continuation : nil
-    }
-    ended?.resume()
-  }
+  // A child task of the last hook may return on another thread at the same time.
+  func jobReturned() { update { if $0.thread == clinux_this_thread() { $0.thread = 0 } } }
 
   /// The task goes on with its next call, or ends. False if it does not rest.
-  @discardableResult func endRest() -> Bool {
-    let (rests, suspended) = rest.withLock { rest -> (Bool, UnsafeContinuation<Void, Never>?) in
-      switch rest {
-      case .none: return (false, nil)
-      case .beginning(let continuation, let thread, _):
-        rest = .beginning(continuation, on: thread, isOver: true)
-        return (true, nil)
-      case .suspended(let continuation):
-        rest = .none
-        return (true, continuation)
-      }
+  @discardableResult func endRest() -> Bool { update { $0.isOver = true } }
+
+  @discardableResult private func update(_ change: (inout Rest) -> Void) -> Bool {
+    let (rests, ended) = rest.withLock { rest -> (Bool, UnsafeContinuation<Void, Never>?) in
+      rest.update(change)
+      guard let now = rest, now.isOver, now.thread == 0 else { return (rest != nil, nil) }
+      rest = nil
+      return (true, now.continuation)
     }
-    suspended?.resume()
+    ended?.resume()
     return rests
   }
 

@@ -36,6 +36,8 @@ extension LifecycleCore {
   final class Chores {
     /// Calls that have waited, each with a driver of its own.
     var calls: [HookCall] = []
+    /// Calls that wait for a driver no longer. The observer of one that was abandoned is busy until it ends.
+    var dropped: [CallID] = []
     /// Drivers and the body, to be cancelled.
     var cancelled: [HookDriver] = []
     var cancelsBody: Task<Void, Never>?
@@ -107,37 +109,21 @@ extension LifecycleCore {
     }
   }
 
-  /// The next call that waits, with a driver that has none. One that was withdrawn or abandoned waits no longer, and
-  /// may be the last that holds what was posted.
-  private func nextCall(_ state: inout State, _ work: inout Work) -> HookCall? {
-    while let start = state.takeStart() {
+  /// The next call that waits, with a driver that has none, or the one that goes on. One that was withdrawn or abandoned
+  /// waits no longer, and may be the last that holds what was posted.
+  private func nextCall(
+    _ state: inout State, _ work: inout Work, goesOnWith last: HookDriver? = nil
+  ) -> HookCall? {
+    while last == nil || !state.isNextCancelled, let start = state.takeStart() {
       guard state.machine.calls.isCurrent(start.call), let entry = state.observers[start.observer]
       else {
         work.chores.garbage.append(start.delivery)
+        work.chores.dropped.append(start.call)
         continue
       }
-      let driver = state.restingDrivers.popLast() ?? HookDriver(self)
+      let driver = last ?? state.restingDrivers.popLast() ?? HookDriver(self)
       if state.machine.calls.isCancelled(start.call) { driver.markCancelled() }
-      let call = HookCall(start, entry, self, driver, isDriven: false)
-      state.insert(call)
-      return call
-    }
-    return nil
-  }
-
-  /// The same for a driver that goes on. The hook has not begun: messages are sent before, and the observer may be
-  /// removed meanwhile.
-  private func nextCall(
-    _ state: inout State, _ work: inout Work, goesOnWith driver: HookDriver
-  ) -> HookCall? {
-    while !state.isNextCancelled, let start = state.takeStart() {
-      guard let entry = state.observers[start.observer],
-        state.machine.move(start.call, to: .driven)
-      else {
-        work.chores.garbage.append(start.delivery)
-        continue
-      }
-      let call = HookCall(start, entry, self, driver, isDriven: true)
+      let call = HookCall(start, entry, self, driver)
       state.insert(call)
       return call
     }
@@ -238,6 +224,7 @@ extension LifecycleCore {
       let garbage = Garbage(&work.garbage)
       executor.enqueue(.work { garbage.drop() })
     }
+    for call in work.dropped { handle(.ended(call, .gone)) }
     for call in work.calls { call.driver.start(with: call, of: self) }
   }
 
@@ -245,10 +232,10 @@ extension LifecycleCore {
   /// keep the caller's, which may be the last that can call hooks.
   func useSwiftPool(_ work: @escaping @Sendable () -> Void) {
     if DispatchThreads.canBeHadNow { return work() }
+    handle(.warning("Swift's pool has no thread left, for which a task waits: raise TasksMax=."))
     Task.detached(executorPreference: executor) {
       repeat {
-        guard (try? await LifecycleClock(keeper: self).sleep(for: .milliseconds(100))) != nil
-        else { return }
+        try? await LifecycleClock(keeper: self).sleep(for: .milliseconds(100))
       } while !DispatchThreads.canBeHadNow
       work()
     }
