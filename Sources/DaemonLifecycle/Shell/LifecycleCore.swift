@@ -8,6 +8,10 @@ import Synchronization
 /// Data flows in one direction: a source's input enters with `handle`, the machine decides, and its effects are bound
 /// to entries, drivers and continuations under the lock, and performed outside. No user code runs under the lock, and
 /// nothing here decides about calls.
+///
+/// The order of locks: `state` is taken first. While it is held the poll's alarm, a driver's place of its call, the
+/// beacon, `LateHooks` or a launch may be locked, and what a test puts in the place of `_exit`; none of these locks
+/// another. `sources` is taken before a source's own lock. No other two locks are held at once.
 @_documentation(visibility: internal)
 public final class LifecycleCore: TimeKeeper, Sendable {
   /// Access only while holding `state`'s lock.
@@ -296,7 +300,13 @@ public final class LifecycleCore: TimeKeeper, Sendable {
       self.wakeTimerWaiters(&state)
       return false
     }.result
-    if isClosed { sleeper.end(throwing: CancellationError()) }
+    if isClosed {
+      // Not at once: a loop that ignores the error must not spin.
+      Task.detached {
+        try? await Task.sleep(for: .milliseconds(100))
+        sleeper.end(throwing: CancellationError())
+      }
+    }
     // Cancelled between its beginning and now: whoever cancelled has not found it here.
     if sleeper.hasEnded { remove(sleeper) }
   }
