@@ -95,7 +95,9 @@ extension LifecycleObservable {
 
   /// Removes everything that an observer, or an owner, has registered.
   ///
-  /// The observer is not notified. No hook of it begins after this returns; a hook that is running is not interrupted.
+  /// The observer is not notified. No hook of it begins after this returns, and one that has begun is not interrupted.
+  /// A hook of an actor begins on the actor, so that none follows a removal there. Any other begins as it is called: one
+  /// that another thread is entering at this moment, or that waits for a global actor, has begun.
   ///
   /// - Parameter observerOrOwner: An observer that was added, or an owner that was given to
   ///   ``observe(_:owner:name:phase:deadline:_:)``.

@@ -41,11 +41,8 @@ final class HookExecutor: TaskExecutor {
     }
   }
 
-  /// An executor of one task, which is notified when a job of that has returned to its thread.
-  protocol Driver: TaskExecutor {
-    /// Called on the thread that ran the job.
-    func jobReturned()
-  }
+  /// An executor of one task. `jobReturned` is called on the thread that has run a job of it.
+  protocol Driver: TaskExecutor { func jobReturned() }
 
   /// The client that the leader calls, without a lock. Set once, before there is a thread.
   nonisolated(unsafe) weak var client: (any Client)?
@@ -84,7 +81,7 @@ final class HookExecutor: TaskExecutor {
     var spawnQuota = 0
     /// Whether the last attempt to start a thread failed; cleared when the leader listens again.
     var couldNotSpawn = false
-    /// Whether items have ever waited since there were as many threads as there may be.
+    /// Whether there have been as many threads as there may be.
     var hasReachedLimit = false
     /// The time since which the first ready item has waited because of the bound on threads.
     var waitingSince: MonotonicTime?
