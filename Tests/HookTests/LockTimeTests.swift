@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycleTesting
-import DaemonSystemd
 import TestSupport
 import Testing
 
@@ -17,7 +16,7 @@ import Testing
   private func timeToCancel(_ count: Int) -> Duration {
     let core = core()
     let sleepers = (0..<count).map { _ in Sleeper() }
-    for sleeper in sleepers { core.add(sleeper, until: .distantFuture) }
+    for sleeper in sleepers { core.add(sleeper, until: LifecycleClock.Instant.distantFuture.time) }
     defer { core.close() }
     return ContinuousClock().measure { for sleeper in sleepers { core.remove(sleeper) } }
   }
