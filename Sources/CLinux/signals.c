@@ -199,8 +199,10 @@ void clinux_signal_unlisten(int signo) {
   if (sigaction(signo, NULL, &current) == 0 && (current.sa_flags & SA_SIGINFO) &&
       current.sa_sigaction == handle)
     sigaction(signo, &s->found, NULL);
-  // A handler that loaded the waker has counted itself in before.
-  while (atomic_load(&s->inside) != 0) sched_yield();
+  // A handler that loaded the waker has counted itself in before. Asleep, since a thread of a lower real-time priority,
+  // in whose handler we might be waiting for it, has no turn while this one yields.
+  struct timespec moment = {.tv_nsec = 100000};
+  while (atomic_load(&s->inside) != 0) nanosleep(&moment, NULL);
 }
 
 void clinux_signal_release(int signo) {

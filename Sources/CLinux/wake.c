@@ -49,7 +49,12 @@ int clinux_waker_open(clinux_waker *waker) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) return errno;
   struct stat read_end, write_end;
-  if (fstat(ends[0], &read_end) != 0 || fstat(ends[1], &write_end) != 0) return errno;
+  if (fstat(ends[0], &read_end) != 0 || fstat(ends[1], &write_end) != 0) {
+    int error = errno;
+    close(ends[0]);
+    close(ends[1]);
+    return error;
+  }
   atomic_store(&waker->device, write_end.st_dev);
   atomic_store(&waker->read_inode, read_end.st_ino);
   atomic_store(&waker->write_inode, write_end.st_ino);

@@ -24,4 +24,17 @@ import Testing
     mock.core.shutDown()
     #expect(await mock.post(Note()).entries.isEmpty)
   }
+
+  /// A loop that ignores the error is not to take a processor.
+  @Test(.timeLimit(.minutes(1))) func sleepsOfOneThatIsClosedTakeAMoment() async throws {
+    let mock = MockLifecycleSubject()
+    let clock = mock.clock
+    mock.core.shutDown()
+    let time = await ContinuousClock().measure {
+      for _ in 0..<3 {
+        await #expect(throws: CancellationError.self) { try await clock.sleep(for: .seconds(3600)) }
+      }
+    }
+    #expect(time >= .milliseconds(300))
+  }
 }

@@ -124,7 +124,20 @@ import Testing
     #expect(mock.immediateExitCode == nil)
     await mock.advance(by: .seconds(1))
     mock.inject(.sigterm)
-    #expect(mock.immediateExitCode == 143)
+    // By then the stop has ended, with its own status.
+    #expect(mock.immediateExitCode == 124)
     gate.open()
+  }
+
+  /// The daemon has ended, and what is left is exit(3): a late signal may shorten that, and is no other result.
+  @Test func aThirdSignalAfterTheEndKeepsTheStatus() async throws {
+    let mock = MockLifecycleSubject()
+    try await mock.send(.sigterm)
+    #expect(mock.exit?.code == 0)
+    for _ in 0..<2 {
+      await mock.advance(by: .seconds(2))
+      mock.inject(.sigterm)
+    }
+    #expect(mock.immediateExitCode == 0 && mock.exit?.code == 0)
   }
 }

@@ -170,6 +170,21 @@ import Testing
     #expect(tell(.began(.reload, Self.signal, at: time)) == [.reloading(at: 42)])
     #expect(tell(.ended(.reload, report(), .zero, snapshot(.foreground))) == [.ready])
   }
+
+  // MARK: The daemon's own text
+
+  /// It is cut under the core's lock, where signals wait for it: no more of a long text is read than is kept.
+  @Test func aLongTextIsNotRead() {
+    let text = String(repeating: "\u{e9}\n", count: 2_000_000)
+    let clock = ContinuousClock()
+    var cut = Duration.seconds(1000)
+    for _ in 0..<3 {
+      cut = min(cut, clock.measure { #expect(DaemonStatus.cut(text).utf8.count <= 200) })
+    }
+    let read = clock.measure { #expect(text.unicodeScalars.count == 4_000_000) }
+    #expect(cut * 3 < read)
+    #expect(DaemonStatus.cut("a\nb") == "a\\nb")
+  }
 }
 
 struct TextError: Error, CustomStringConvertible {

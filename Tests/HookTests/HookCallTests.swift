@@ -10,11 +10,21 @@ import Testing
 @Suite struct HookCallTests {
   struct Ping: CustomNotification {}
 
-  /// Where a task says it is, and whether that is still the case.
-  private static func place() -> String {
-    guard let call = HookCall.current else { return "nowhere" }
-    // The observers' registrations are numbered from 1.
-    return "\(call.entry.id.value - 1) \(LifecycleContext.current != nil)"
+  /// The observers, by the calls of their hooks.
+  private final class Places: Sendable {
+    private let all = Mutex<[(call: CallReference, observer: Int)]>([])
+
+    /// Called in the hook.
+    func enter(_ observer: Int) {
+      if let call = CallReference.current { all.withLock { $0.append((call, observer)) } }
+    }
+
+    /// Where a task says it is, and whether that is still the case.
+    var current: String {
+      guard let call = CallReference.current else { return "nowhere" }
+      let observer = all.withLock { all in all.first { $0.call === call }?.observer }
+      return "\(observer ?? -1) \(LifecycleContext.current != nil)"
+    }
   }
 
   private static let kinds = [
@@ -24,11 +34,11 @@ import Testing
 
   /// Starts a task that outlives the hook, and returns it once it has begun.
   private static func start(
-    _ kind: String, until gate: Gate, _ said: Log
+    _ kind: String, until gate: Gate, _ said: Log, _ places: Places
   ) async -> Task<Void, Never> {
     let body: @Sendable () async -> Void = {
       await gate.wait()
-      said.add(place())
+      said.add(places.current)
     }
     switch kind {
     case "task in a task":
@@ -67,17 +77,18 @@ import Testing
   func aTaskThatOutlivesItsHookSeesNoOther(kind: String) async throws {
     for round in 0..<20 {
       let mock = MockLifecycleSubject()
-      let (gate, said, own) = (Gate(), Log(), Log())
+      let (gate, said, own, places) = (Gate(), Log(), Log(), Places())
       let started = Mutex<Task<Void, Never>?>(nil)
       let tokens = (0..<10).map { index in
         mock.observe(Ping.self) { _ in
-          own.add(Self.place())
+          places.enter(index)
+          own.add(places.current)
           if index == 3 {
-            let task = await Self.start(kind, until: gate, said)
+            let task = await Self.start(kind, until: gate, said, places)
             started.withLock { $0 = task }
             if round % 2 == 1 { await Task.yield() }
           }
-          own.add(Self.place())
+          own.add(places.current)
           if index == 7 {
             gate.open()
             await started.withLock { $0 }?.value
@@ -95,17 +106,18 @@ import Testing
   /// Child tasks are part of the hook, and a detached task is not.
   @Test func whatIsPartOfAHook() async throws {
     let mock = MockLifecycleSubject()
-    let said = Log()
-    let tokens = (0..<5).map { _ in
+    let (said, places) = (Log(), Places())
+    let tokens = (0..<5).map { index in
       mock.observe(Ping.self) { _ in
-        async let child = Self.place()
+        places.enter(index)
+        async let child = places.current
         said.add(await child)
         await withTaskGroup(of: String.self) { group in
-          group.addTask { Self.place() }
+          group.addTask { places.current }
           for await place in group { said.add(place) }
         }
-        said.add(await Task { Self.place() }.value)
-        said.add(await Task.detached { Self.place() }.value)
+        said.add(await Task { places.current }.value)
+        said.add(await Task.detached { places.current }.value)
       }
     }
     try await mock.settled()
@@ -140,5 +152,106 @@ import Testing
     try await eventually { log.all.count >= 2 }
     #expect(log.all == ["ping ends", "pong"])
     withExtendedLifetime(tokens) {}
+  }
+
+  // MARK: What outlives a hook
+
+  /// Keeps all that a hook gives it, and starts tasks that outlive it.
+  private final class Keeper: LaunchObserver {
+    let kept = Mutex<(DidFinishLaunching, LifecycleContext?)?>(nil)
+    let gate: Gate
+    init(_ gate: Gate) { self.gate = gate }
+
+    func didFinishLaunching(_ notification: DidFinishLaunching) async {
+      kept.withLock { $0 = (notification, LifecycleContext.current) }
+      Task { [gate, weak self] in
+        await gate.wait()
+        _ = self
+      }
+      Task.detached { [gate, weak self] in
+        await gate.wait()
+        _ = self
+      }
+    }
+  }
+
+  /// The descriptors are those of its poll, which closes them as it ends.
+  private struct Remains: Sendable {
+    weak let observer: Keeper?
+    weak let core: LifecycleCore?
+    weak let poll: EventPoll?
+    var isNothing: Bool { observer == nil && core == nil && poll == nil }
+  }
+
+  @Test(.timeLimit(.minutes(5))) func whatOutlivesAHookHoldsNoSubject() async throws {
+    let gate = Gate()
+    var remains: [Remains] = []
+    for _ in 0..<1000 {
+      let subject = LifecycleSubject(configuration: .init(signals: .none, logsProblems: false))
+      let keeper = Keeper(gate)
+      subject.addObserver(keeper)
+      try await subject.start()
+      #expect(keeper.kept.withLock { $0?.0.context.cause.description } == "launch")
+      remains.append(
+        Remains(observer: keeper, core: subject.core, poll: subject.core.executor.poll))
+      // No more than a few at once, however slow the threads are to end.
+      if remains.count % 50 == 0 {
+        try await eventually { remains.dropLast().allSatisfy(\.isNothing) }
+      }
+    }
+    try await eventually { remains.allSatisfy(\.isNothing) }
+    gate.open()
+  }
+
+  /// A context without its subject is that of a hook that has ended.
+  @Test func aContextOutlivesItsSubject() async throws {
+    var mock: MockLifecycleSubject? = MockLifecycleSubject(state: .launching)
+    let keeper = Keeper(Gate())
+    mock?.addObserver(keeper)
+    _ = try await mock?.launch()
+    weak let core = mock?.core
+    mock = nil
+    try await eventually { core == nil }
+    let context = try #require(keeper.kept.withLock { $0?.0.context })
+    context.extendDeadline(by: .seconds(1))
+    #expect(
+      !context.isCurrent && context.timeRemaining == .zero && context.cause.description == "launch")
+    keeper.gate.open()
+  }
+
+  // MARK: Removal
+
+  /// Removes an observer at the last moment: its hook is the next of a driver that sends messages before.
+  private final class Remover: LifecycleRecorder {
+    let remove = Mutex<(@Sendable () -> Void)?>(nil)
+    func willDeliver(_ notification: any LifecycleNotification) {
+      if notification is ShouldSaveState { remove.withLock { $0 }?() }
+    }
+    func didAdd(_ observer: any LifecycleObserver) {}
+    func didObserve(_ observer: String) {}
+    func didRemove(_ observerOrOwner: AnyObject) {}
+    func didPost(_ notification: any LifecycleNotification) {}
+    func didHold() {}
+    func didTerminate() {}
+    func didFinish(_ report: LifecycleReport) {}
+  }
+
+  @Test func noHookBeginsAfterARemoval() async throws {
+    let remover = Remover()
+    let core = LifecycleCore(
+      configuration: .init(signals: .none, logsProblems: false), initialState: .foreground,
+      recorder: remover)
+    let log = Log()
+    let (first, second) = (Listener("first", log), Listener("second", log))
+    core.add(first)
+    core.add(second)
+    try await core.untilIdle()
+    log.clear()
+    remover.remove.withLock { $0 = { core.remove(owner: second) } }
+    core.receive(LifecycleEvent(.enterBackground(.operator)))
+    try await core.untilIdle()
+    #expect(log.all == ["second background", "first background", "first save"])
+    remover.remove.withLock { $0 = nil }
+    core.close()
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 import DaemonLifecycleTesting
+import Foundation
 import Synchronization
 import TestSupport
 import Testing
@@ -17,7 +18,10 @@ import Testing
     private let all = Mutex<[HookDriver]>([])
 
     func note() {
-      if let driver = HookCall.current?.driver { all.withLock { $0.append(driver) } }
+      guard let call = CallReference.current,
+        let driver = call.core?.state.withLock({ $0.hookCall(call.id)?.driver })
+      else { return }
+      all.withLock { $0.append(driver) }
     }
 
     /// Those since the last time.
@@ -103,5 +107,25 @@ import Testing
     try await eventually { seen == nil }
     mock = nil
     try await eventually { core == nil }
+  }
+}
+
+/// Without a limit of time, for the sake of many.
+@Suite struct RestTests {
+  /// Each call comes in the moment in which the driver of the last one says that it rests. Under the thread sanitizer
+  /// that must not seem a race; `RESTS` has the number of times.
+  @Test func aRestMayEndAsItBegins() async throws {
+    let rests = ProcessInfo.processInfo.environment["RESTS"].flatMap { Int($0) } ?? 2_000
+    let core = LifecycleCore(
+      configuration: .init(signals: .none, logsProblems: false), initialState: .background)
+    let calls = Atomic<Int>(0)
+    let observer = Scripted(save: { _ in calls.add(1, ordering: .relaxed) })
+    core.add(observer)
+    for _ in 0..<rests {
+      core.receive(LifecycleEvent(.saveState))
+      while core.state.withLock({ $0.restingDrivers.isEmpty || !$0.machine.isIdle }) {}
+    }
+    #expect(calls.load(ordering: .relaxed) >= rests)
+    core.close()
   }
 }

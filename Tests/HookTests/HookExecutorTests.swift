@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CLinux
 import DaemonLifecycleTesting
 import Synchronization
 import TestSupport
@@ -84,6 +85,80 @@ import Testing
     while let report = await reports.next() { entries += report.entries.map(\.description) }
     #expect(log.all.contains("a terminate"), "\(entries)")
     release.signal()
+    core.close()
+  }
+
+  /// One that waits for a driver behind a hook that blocks the only thread, and is abandoned meanwhile, has ended with
+  /// that: its observer receives the next notification.
+  @Test(.timeLimit(.minutes(1))) func aCallThatIsAbandonedBeforeItHasADriverEnds() async throws {
+    let allowed = Allowance(2)
+    let core = LifecycleCore(configuration: configuration, executor: executor(allowed))
+    let (log, release) = (Log(), Semaphore())
+    let blocking = Scripted(background: { _ in release.wait() })
+    let together = LifecyclePhase(order: 0, concurrent: true)
+    let waiting = Listener("waiting", log)
+    // Downward the last comes first.
+    core.add(waiting, .init(phase: together))
+    core.add(blocking, .init(phase: together))
+    try core.executor.listen()
+    var reports = reports(of: core)
+    core.receive(LifecycleEvent(.launch, cause: LifecycleCause(.launch)))
+    _ = await reports.next()
+    log.clear()
+    core.receive(LifecycleEvent(.enterBackground(.operator)))
+    let report = try #require(await reports.next())
+    #expect(
+      report.problems.map(\.description).contains(
+        "Listener, DidEnterBackground: skipped (noThread)"))
+    allowed.threads.store(1000, ordering: .relaxed)
+    release.signal()
+    try await eventually { core.state.withLock { $0.machine.calls.unfinished.isEmpty } }
+    try await eventually { log.all.contains("waiting background") }
+    core.close()
+  }
+
+  @Test(.timeLimit(.minutes(1))) func aClosedExecutorWaitsForAThread() async throws {
+    let allowed = Allowance(0)
+    let executor = executor(allowed)
+    executor.close()
+    let ran = Gate()
+    #expect(Thread.spawn(named: "enqueue") { executor.enqueue(.work { ran.open() }) })
+    try await eventually { allowed.threads.load(ordering: .relaxed) < 0 }
+    allowed.threads.store(1, ordering: .relaxed)
+    await ran.wait()
+  }
+
+  private final class Warnings: LifecycleSink {
+    let all = Log()
+    var isServiceManager: Bool { false }
+    func receive(_ fact: LifecycleFact) { if case .warning(let text) = fact { all.add(text) } }
+  }
+
+  /// A thousand hooks that block for a moment: a bounded number at once, and all of them in the end.
+  @Test(.timeLimit(.minutes(5))) func hooksThatBlockTakeABoundedNumberOfThreads() async throws {
+    var configuration = configuration
+    configuration.hookDeadline = .seconds(250)
+    let warnings = Warnings()
+    let core = LifecycleCore(configuration: configuration, sinks: [warnings])
+    let most = Atomic<Int>(0)
+    let observers = (0..<1000).map { _ in
+      Scripted(background: { _ in
+        most.max(core.executor.threadCount, ordering: .relaxed)
+        usleep(20_000)  // what it does, and not a wait
+      })
+    }
+    for observer in observers {
+      core.add(observer, .init(phase: LifecyclePhase(order: 0, concurrent: true)))
+    }
+    var reports = reports(of: core)
+    core.receive(LifecycleEvent(.launch, cause: LifecycleCause(.launch)))
+    _ = await reports.next()
+    core.receive(LifecycleEvent(.enterBackground(.operator)))
+    let report = try #require(await reports.next())
+    #expect(report.problems.isEmpty && report.entries.count == 2000)
+    #expect(most.load(ordering: .relaxed) <= HookExecutor.extraThreads + 2)
+    try await eventually { !warnings.all.all.isEmpty }
+    #expect(warnings.all.all == ["So many hooks block that others have waited: 64."])
     core.close()
   }
 
@@ -249,8 +324,8 @@ import Testing
   }
 
   /// Each of them holds a thread until all are there: none may wait for another's end.
-  @Test(.timeLimit(.minutes(1))) func aHundredThatBlockMeet() async throws {
-    let count = 100
+  @Test(.timeLimit(.minutes(1))) func sixtyThatBlockMeet() async throws {
+    let count = 60
     let meeting = Meeting(count)
     let mock = MockLifecycleSubject()
     let observers = (0..<count).map { _ in Scripted(background: { _ in meeting.wait() }) }

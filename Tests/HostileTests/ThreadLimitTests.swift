@@ -49,6 +49,24 @@ final class ThreadLimitTests: XCTestCase {
     XCTAssertTrue(daemon.output.contains { $0.hasPrefix("terminate") })
   }
 
+  /// Nor can a body in the foreground: the hook that ends it must not wait for a thread in Dispatch, which would keep the
+  /// only one that calls hooks.
+  func testABodyInTheForegroundThatCannotEndCostsNoSave() throws {
+    for idles in [false, true] {
+      let daemons = try ["foreground", "draining", "restarting"].map {
+        try started(["threadless", $0])
+      }
+      for daemon in daemons { try daemon.expect("alone") }
+      if idles { usleep(6_000_000) }  // the idle time itself, and not a wait
+      for daemon in daemons { daemon.send(SIGTERM) }
+      for daemon in daemons {
+        try daemon.expect("save")
+        XCTAssertEqual(try daemon.wait(), .status(124), daemon.output.joined(separator: "\n"))
+        XCTAssertTrue(daemon.output.contains { $0.hasPrefix("terminate") })
+      }
+    }
+  }
+
   /// The hook holds one of the two threads: what is left keeps the deadlines and ends the process.
   func testAHookThatHangsIsGivenUpInTime() throws {
     let daemon = try started(["threadless", "hang"])

@@ -95,7 +95,9 @@ extension LifecycleObservable {
 
   /// Removes everything that an observer, or an owner, has registered.
   ///
-  /// The observer is not notified. No hook of it begins after this returns; a hook that is running is not interrupted.
+  /// The observer is not notified. No hook of it begins after this returns, and one that has begun is not interrupted.
+  /// A hook of an actor begins on the actor, so that none follows a removal there. Any other begins as it is called: one
+  /// that another thread is entering at this moment, or that waits for a global actor, has begun.
   ///
   /// - Parameter observerOrOwner: An observer that was added, or an owner that was given to
   ///   ``observe(_:owner:name:phase:deadline:_:)``.
@@ -341,7 +343,7 @@ extension LifecycleObservable {
   ) async throws {
     let place = ObserverName.foreground(file: file, line: line)
     try await run(
-      ForegroundRounds { _ in try await body() },
+      ForegroundRounds(core) { _ in try await body() },
       .init(name: name, orElse: place, phase: phase))
   }
 
@@ -385,7 +387,7 @@ extension LifecycleObservable {
   ) async throws {
     let place = ObserverName.foreground(file: file, line: line)
     try await run(
-      ForegroundRounds(drains: true, body),
+      ForegroundRounds(core, drains: true, body),
       .init(name: name, orElse: place, phase: phase, deadline: limit))
   }
 
@@ -420,7 +422,8 @@ extension LifecycleObservable {
     let place = name.map { ObserverName.given($0) } ?? .foreground(file: file, line: line)
     let supervisor = RestartingBody(core, policy, place, body)
     try await run(
-      ForegroundRounds { _ in try await supervisor.run() }, .init(orElse: place, phase: phase))
+      ForegroundRounds(core) { _ in try await supervisor.run() }, .init(orElse: place, phase: phase)
+    )
   }
 
   /// Returns when no more rounds begin.

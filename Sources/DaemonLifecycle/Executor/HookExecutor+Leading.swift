@@ -110,21 +110,30 @@ extension HookExecutor {
   /// Whether the next ready item gets a thread now.
   private func mayStartItem(_ state: inout State) -> Bool {
     guard !state.couldNotSpawn, !state.ready.isEmpty else { return false }
+    let busy = busySerialExecutors.load(ordering: .relaxed)
+    let room =
+      abandonedHooks.load(ordering: .relaxed) + busy + 2 + Self.extraThreads - state.threads
     if state.hasFreeRunner {
-      guard state.spawnQuota > 0, state.ready.hasUrgent else { return false }
+      guard state.spawnQuota > 0, state.ready.hasUrgent, room > 0 else { return false }
       state.spawnQuota -= 1
       return true
     }
-    let bound =
-      unfinishedHooks.load(ordering: .relaxed) + busySerialExecutors.load(ordering: .relaxed) + 2
+    if state.parked.isEmpty, room <= 0 {
+      if !state.hasReachedLimit {
+        state.hasReachedLimit = true
+        state.ready.append(.work { [weak client] in client?.threadsReachedLimit() })
+      }
+      return false
+    }
+    let bound = unfinishedHooks.load(ordering: .relaxed) + busy + 2
     if !state.parked.isEmpty || state.ready.hasUrgent || state.threads < bound {
       state.waitingSince = nil
       return true
     }
     let now = MonotonicTime.now()
     let since = state.waitingSince ?? now
-    let mayExceed =
-      state.threads < bound + Self.spareThreads && since.duration(to: now) >= Self.spareTime
+    // The last half is for urgent items.
+    let mayExceed = room > Self.extraThreads / 2 && since.duration(to: now) >= Self.spareTime
     state.waitingSince = mayExceed ? nil : since
     return mayExceed
   }

@@ -57,6 +57,9 @@ extension HookExecutor {
     case .job(let job, let executor, _):
       // The runtime keeps an unowned reference while the job runs.
       withExtendedLifetime(executor) { job.runSynchronously(on: executor.asUnownedTaskExecutor()) }
+    case .step(let job, let driver, _):
+      job.runSynchronously(on: driver.asUnownedTaskExecutor())
+      driver.jobReturned()
     case .work(let work): work()
     }
   }

@@ -17,22 +17,32 @@ import Synchronization
 /// A thread that runs items takes one after another, unless another thread does. The leader checks on these threads
 /// every few milliseconds, as long as there are any: one that is still in the same item after `stallTime` is stalled.
 /// For each stalled thread, up to `spawnsPerStall` ready items get a thread of their own per check. So the number of
-/// threads follows the number of hooks that block, not the amount of work, and a hundred hooks that block at once all
-/// run after four checks.
+/// threads follows the number of hooks that block, not the amount of work, up to a bound: two, one for each abandoned hook and each
+/// busy serial executor, and `extraThreads` more. Sixty hooks that block at once all run after four checks.
 ///
-/// *Urgent* items, among them the beginning of each hook, always get a thread in this way. The others, such as a hook's
-/// child tasks, get one while there are no more threads than unfinished hooks and busy serial executors, plus two;
-/// beyond that, one every `spareTime`, up to `spareThreads` more.
+/// *Urgent* items, among them the beginning of each hook, get a thread in this way. The others, such as a hook's child
+/// tasks, get one while there are no more threads than unfinished hooks and busy serial executors, plus two; beyond
+/// that, one every `spareTime`, up to half of `extraThreads`.
 final class HookExecutor: TaskExecutor {
   enum WorkItem: Sendable {
     /// A job of a task or an actor, and the executor as which the runtime sees the thread.
     case job(UnownedJob, on: any TaskExecutor, isUrgent: Bool)
+    /// A job of a driver's task.
+    case step(UnownedJob, of: any Driver, isUrgent: Bool)
     /// Other work that may run user code: a turn of a serial executor, a cancellation handler, a deinit.
     case work(@Sendable () -> Void)
 
     /// Whether the item runs before others, and never waits because there are too many threads.
-    var isUrgent: Bool { if case .job(_, _, let isUrgent) = self { isUrgent } else { true } }
+    var isUrgent: Bool {
+      switch self {
+      case .job(_, _, let isUrgent), .step(_, _, let isUrgent): isUrgent
+      case .work: true
+      }
+    }
   }
+
+  /// An executor of one task. `jobReturned` is called on the thread that has run a job of it.
+  protocol Driver: TaskExecutor { func jobReturned() }
 
   /// The client that the leader calls, without a lock. Set once, before there is a thread.
   nonisolated(unsafe) weak var client: (any Client)?
@@ -44,6 +54,8 @@ final class HookExecutor: TaskExecutor {
     /// Descriptors of this process were closed by other code. The executor's own are restored if `failure` is `nil`;
     /// the client's may be gone. Not `isRepaired`: none of the executor's was missing.
     func descriptorsWereLost(isRepaired: Bool, failure: LifecycleError?)
+    /// So many threads are blocked in hooks that others wait.
+    func threadsReachedLimit()
   }
 
   struct State {
@@ -69,6 +81,8 @@ final class HookExecutor: TaskExecutor {
     var spawnQuota = 0
     /// Whether the last attempt to start a thread failed; cleared when the leader listens again.
     var couldNotSpawn = false
+    /// Whether there have been as many threads as there may be.
+    var hasReachedLimit = false
     /// The time since which the first ready item has waited because of the bound on threads.
     var waitingSince: MonotonicTime?
 
@@ -83,7 +97,7 @@ final class HookExecutor: TaskExecutor {
   static let stallCheckMilliseconds: Int32 = 2
   static let spawnsPerStall = 4
   static let spareTime = Duration.milliseconds(10)
-  static let spareThreads = 64
+  static let extraThreads = 64
   static let parkingSeconds = 1
 
   let poll = EventPoll()
@@ -93,6 +107,8 @@ final class HookExecutor: TaskExecutor {
   /// The number of hooks that have begun, or will, and have not ended: each may hold one thread. Relaxed, as the next
   /// one: a thread that adds to it then enqueues an item under the lock.
   let unfinishedHooks = Atomic<Int>(0)
+  /// Those among them that were abandoned, and may hold their thread for ever.
+  let abandonedHooks = Atomic<Int>(0)
   /// The number of serial executors with work: each may hold one thread.
   let busySerialExecutors = Atomic<Int>(0)
   /// The time until which the leader checks for further lost descriptors, in nanoseconds; 0 when there was no loss.
@@ -158,7 +174,12 @@ final class HookExecutor: TaskExecutor {
     case nil: break
     case .leader: poll.wake()
     case .parked(let worker): worker.parking.signal()
-    case .new(let worker): start(worker)
+    case .new(let worker):
+      // Once closed, nobody else takes the item: as in Dispatch, the caller waits until there is a thread.
+      while !start(worker), state.withLock({ $0.isClosed && !$0.ready.isEmpty }) {
+        state.withLock { $0.threads += 1 }
+        usleep(10_000)
+      }
     }
   }
 

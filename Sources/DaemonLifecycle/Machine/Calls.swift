@@ -58,6 +58,8 @@ struct Calls: Sendable {
 
   /// The number of hooks that have begun, or will, and have not ended.
   var count: Int { calls.count }
+  /// The number of those that were abandoned.
+  var abandonedCount: Int { unfinished.isEmpty ? 0 : unfinished.values.reduce(0) { $0 + $1.count } }
   func find(_ id: CallID) -> Call? { calls.find(id) }
 
   /// Whether a call is neither ended nor abandoned.

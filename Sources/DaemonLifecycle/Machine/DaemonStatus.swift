@@ -28,9 +28,9 @@ struct DaemonStatus: Sendable {
     return .some(text)
   }
 
-  /// Cuts the text to the size that systemd shows.
-  private static func cut(_ text: String) -> String {
-    var line = VisibleText.line(text)
+  /// Cuts the text to the size that systemd shows. No more of it is looked at, since the core's lock is held.
+  static func cut(_ text: String) -> String {
+    var line = VisibleText.line(String(text.unicodeScalars.prefix(limit)))
     while line.utf8.count > limit { line.removeLast() }
     return line
   }

@@ -164,11 +164,11 @@ extension LifecycleMachine {
     }
   }
 
-  /// Handles the third signal: the process ends at once.
+  /// Handles the third signal: the process ends at once, after the end with the status that it would have had.
   mutating func exitNow(
     _ cause: LifecycleCause, at now: MonotonicTime, _ effects: inout Effects
   ) {
-    let code = 128 + (cause.signal?.rawValue ?? 0)
+    let code = stop.exit?.code ?? 128 + (cause.signal?.rawValue ?? 0)
     effects.exitsWith = code
     // Only a test gets further.
     for id in calls.order {

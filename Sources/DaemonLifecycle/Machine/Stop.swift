@@ -3,9 +3,9 @@ import DaemonSystemd
 
 /// The stop of the daemon: its request, the drain, the termination, and the end of the process.
 struct Stop: Sendable {
-  /// The phase of the stop. It only moves forward.
+  /// The phase of the stop. It only moves forward, but for the moment between the end of the drain and the termination.
   enum Phase: Sendable {
-    /// No stop was requested.
+    /// No stop was requested, or the drain has just ended.
     case serving
     /// A stop was requested, and the daemon goes on serving until this time. The registry has not received the event
     /// yet.

@@ -29,13 +29,15 @@ public final class ForegroundRound: Sendable {
   public init() {}
 
   /// Marks a round that a test has made as ending. Further calls have no effect.
-  public func end() {
-    let handlers = state.withLock { state in
+  public func end() { for handler in beginEnding() { handler() } }
+
+  /// Marks the round as ending, and returns the handlers that are to be called.
+  func beginEnding() -> [@Sendable () -> Void] {
+    state.withLock { state in
       state.isEnding = true
       defer { state.handlers = [:] }
       return state.handlers.sorted { $0.key < $1.key }.map(\.value)
     }
-    for handler in handlers { handler() }
   }
 
   /// Whether a pause, a suspend or a stop has begun. A server then answers with `Connection: close`; a worker takes no

@@ -16,7 +16,11 @@ enum DispatchThreads {
   /// It makes a thread only from time to time.
   static var canBeHad: Bool {
     let last = MonotonicTime(nanoseconds: lastHad.load(ordering: .relaxed))
-    if last.duration(to: .now()) < keeps { return true }
+    return last.duration(to: .now()) < keeps || canBeHadNow
+  }
+
+  /// The same at this moment, whatever was the case before: for a caller who must not be blocked.
+  static var canBeHadNow: Bool {
     guard Thread.spawn(named: "lifecycle-try", {}) else { return false }
     noteHad()
     return true

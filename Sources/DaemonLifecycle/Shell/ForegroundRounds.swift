@@ -49,12 +49,14 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
   typealias Body = @Sendable @isolated(any) (ForegroundRound) async throws -> Void
 
   private let state = Mutex(State())
+  private weak let core: LifecycleCore?
   /// Whether the body is not cancelled at the end of the foreground, but has the hook's time to finish what it has
   /// begun.
   private let drains: Bool
   private let body: Body
 
-  init(drains: Bool = false, _ body: @escaping Body) {
+  init(_ core: LifecycleCore, drains: Bool = false, _ body: @escaping Body) {
+    self.core = core
     self.drains = drains
     self.body = body
   }
@@ -111,7 +113,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
   // MARK: Rounds
 
   private func start() {
-    if let round = state.withLock({ $0.begin() }) { runBody(round) }
+    if let round = state.withLock({ $0.begin() }) { core?.useSwiftPool { self.runBody(round) } }
   }
 
   private func runBody(_ round: ForegroundRound) {
@@ -140,7 +142,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
       state.startsAgain = false
       return state.run?.round
     }
-    if drains { round?.end() } else { cancelBody() }
+    if drains { endBody(of: round) } else { cancelBody() }
   }
 
   private func cancelBody() {
@@ -151,8 +153,15 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
       state.phase = .running(run)
       return run
     }
-    cancelled?.round.end()
-    cancelled?.task?.cancel()
+    endBody(of: cancelled?.round, cancelling: cancelled?.task)
+  }
+
+  private func endBody(of round: ForegroundRound?, cancelling task: Task<Void, Never>? = nil) {
+    guard let handlers = round?.beginEnding() else { return }
+    core?.useSwiftPool {
+      for handler in handlers { handler() }
+      task?.cancel()
+    }
   }
 
   private func ended(_ error: (any Error)?) {

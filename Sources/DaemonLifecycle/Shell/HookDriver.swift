@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CLinux
 import Synchronization
 
 /// A task that awaits hooks, one after another, on the subject's executor. When its hook ends it takes the next one,
@@ -6,17 +7,24 @@ import Synchronization
 ///
 /// A hook can't be abandoned by structured means, since a parent waits for its children; so a hook is
 /// abandoned by abandoning its driver, which stays cancelled, and another driver goes on.
-final class HookDriver: TaskExecutor {
-  /// Weak, so that a resting driver does not retain it; a call does.
+final class HookDriver: HookExecutor.Driver {
+  /// Weak, so that a resting driver does not retain it; one that has a call does.
   private weak let core: LifecycleCore?
   private let executor: HookExecutor
   private let task = Mutex<Task<Void, Never>?>(nil)
   /// The call that the task begins with, or goes on with after its rest, until it has. `nil` ends it. Not captured by
   /// the task, which would hold it until it ends, nor given to the continuation: one that is resumed before it is
   /// awaited orders no memory that the thread sanitizer sees.
-  private let nextCall = Mutex<HookCall?>(nil)
-  /// Set while the task rests.
-  private let rest = Mutex<UnsafeContinuation<Void, Never>?>(nil)
+  private let nextCall = Mutex<(call: HookCall, core: LifecycleCore)?>(nil)
+  /// The rest of the task, which is over only when the job has returned: of a continuation that is resumed before it is
+  /// awaited, the thread sanitizer sees a race.
+  private struct Rest {
+    let continuation: UnsafeContinuation<Void, Never>
+    /// The thread (pthread_self(3)) on which the task is about to be suspended; 0 once it is.
+    var thread = clinux_this_thread()
+    var isOver = false
+  }
+  private let rest = Mutex<Rest?>(nil)
   /// Set before `cancelTask`: either that finds the task, or `start` finds this. A cancelled task can't be used for
   /// another hook. Relaxed: the mutex of `task` orders the one before the other.
   private let cancellation = Atomic<Bool>(false)
@@ -33,9 +41,9 @@ final class HookDriver: TaskExecutor {
   var isCancelled: Bool { cancellation.load(ordering: .relaxed) }
 
   /// Begins with `call` and goes on as long as the core has more. Called for a new driver, or one that rests.
-  func start(with call: HookCall) {
+  func start(with call: HookCall, of core: LifecycleCore) {
     hasBegun.store(false, ordering: .relaxed)
-    nextCall.withLock { $0 = call }
+    nextCall.withLock { $0 = (call, core) }
     if !endRest() {
       // Detached: neither the priority nor the task-local values of the caller belong to the hooks.
       let task = Task.detached(executorPreference: self) { await self.work() }
@@ -51,25 +59,34 @@ final class HookDriver: TaskExecutor {
   /// A function of its own, after which nothing holds the last call, its observer or the core. False if there is no
   /// next call.
   private func driveNext() async -> Bool {
-    guard var next = nextCall.withLock({ $0.take() }) else { return false }
-    // Held once: the core is referenced weakly, which makes each retain slow.
-    let core = next.core
-    while let call = core.ended(next, await next.run()) { next = call }
+    // The core is held once: it is referenced weakly, which makes each retain slow.
+    guard var (next, core) = nextCall.withLock({ $0.take() }) else { return false }
+    while let call = core.ended(next, await next.run(for: core)) { next = call }
     return true
   }
 
   private func takeRest() async {
     await withUnsafeContinuation { continuation in
-      rest.withLock { $0 = continuation }
+      rest.withLock { $0 = Rest(continuation: continuation) }
       if core?.rest(self) != true { endRest() }
     }
   }
 
+  // A child task of the last hook may return on another thread at the same time.
+  func jobReturned() { update { if $0.thread == clinux_this_thread() { $0.thread = 0 } } }
+
   /// The task goes on with its next call, or ends. False if it does not rest.
-  @discardableResult func endRest() -> Bool {
-    guard let continuation = rest.withLock({ $0.take() }) else { return false }
-    continuation.resume()
-    return true
+  @discardableResult func endRest() -> Bool { update { $0.isOver = true } }
+
+  @discardableResult private func update(_ change: (inout Rest) -> Void) -> Bool {
+    let (rests, ended) = rest.withLock { rest -> (Bool, UnsafeContinuation<Void, Never>?) in
+      rest.update(change)
+      guard let now = rest, now.isOver, now.thread == 0 else { return (rest != nil, nil) }
+      rest = nil
+      return (true, now.continuation)
+    }
+    ended?.resume()
+    return rests
   }
 
   /// A flag first: the core cancels under its lock, and the task's handlers must not run there.
@@ -86,6 +103,6 @@ final class HookDriver: TaskExecutor {
   /// begins a hook, which is urgent.
   func enqueue(_ job: consuming ExecutorJob) {
     let isFirst = !hasBegun.exchange(true, ordering: .relaxed)
-    executor.enqueue(.job(UnownedJob(job), on: self, isUrgent: isFirst))
+    executor.enqueue(.step(UnownedJob(job), of: self, isUrgent: isFirst))
   }
 }

@@ -36,6 +36,8 @@ extension LifecycleCore {
   final class Chores {
     /// Calls that have waited, each with a driver of its own.
     var calls: [HookCall] = []
+    /// Calls that wait for a driver no longer. The observer of one that was abandoned is busy until it ends.
+    var dropped: [CallID] = []
     /// Drivers and the body, to be cancelled.
     var cancelled: [HookDriver] = []
     var cancelsBody: Task<Void, Never>?
@@ -107,36 +109,21 @@ extension LifecycleCore {
     }
   }
 
-  /// The next call that waits, with a driver that has none. One that was withdrawn or abandoned waits no longer, and
-  /// may be the last that holds what was posted.
-  private func nextCall(_ state: inout State, _ work: inout Work) -> HookCall? {
-    while let start = state.takeStart() {
+  /// The next call that waits, with a driver that has none, or the one that goes on. One that was withdrawn or abandoned
+  /// waits no longer, and may be the last that holds what was posted.
+  private func nextCall(
+    _ state: inout State, _ work: inout Work, goesOnWith last: HookDriver? = nil
+  ) -> HookCall? {
+    while last == nil || !state.isNextCancelled, let start = state.takeStart() {
       guard state.machine.calls.isCurrent(start.call), let entry = state.observers[start.observer]
       else {
         work.chores.garbage.append(start.delivery)
+        work.chores.dropped.append(start.call)
         continue
       }
-      let driver = state.restingDrivers.popLast() ?? HookDriver(self)
+      let driver = last ?? state.restingDrivers.popLast() ?? HookDriver(self)
       if state.machine.calls.isCancelled(start.call) { driver.markCancelled() }
-      let call = HookCall(start, entry, self, driver, hasBegun: false)
-      state.insert(call)
-      return call
-    }
-    return nil
-  }
-
-  /// The same for a driver that is on its way: what another would ask for is granted here.
-  private func nextCall(
-    _ state: inout State, _ work: inout Work, goesOnWith driver: HookDriver
-  ) -> HookCall? {
-    while !state.isNextCancelled, let start = state.takeStart() {
-      guard let entry = state.observers[start.observer],
-        state.machine.move(start.call, to: entry.isOnActor(start.hook) ? .driven : .begun)
-      else {
-        work.chores.garbage.append(start.delivery)
-        continue
-      }
-      let call = HookCall(start, entry, self, driver, hasBegun: true)
+      let call = HookCall(start, entry, self, driver)
       state.insert(call)
       return call
     }
@@ -217,7 +204,7 @@ extension LifecycleCore {
     } else if work.hasMessages {
       sendOutbox()
     }
-    if let call = work.started { call.driver.start(with: call) }
+    if let call = work.started { call.driver.start(with: call, of: self) }
     if work.startsWaiting { executor.enqueue(.work { self.startWaiting() }) }
   }
 
@@ -227,10 +214,9 @@ extension LifecycleCore {
     if hasMessages { sendOutbox() }
     if let round = work.healthRound { sendBeacons(of: round) }
     // Cancellation handlers and deinits are user code. One item each: a handler that blocks must not keep the others
-    // from being cancelled. Without a thread for it, the body can't end; and its cancellation would hold one of ours
-    // until there is one.
-    if let body = work.cancelsBody, DispatchThreads.canBeHad {
-      executor.enqueue(.work { body.cancel() })
+    // from being cancelled.
+    if let body = work.cancelsBody {
+      executor.enqueue(.work { self.useSwiftPool { body.cancel() } })
     }
     for driver in work.cancelled { executor.enqueue(.work { driver.cancelTask() }) }
     for rounds in work.endedRounds { executor.enqueue(.work { rounds.close() }) }
@@ -238,7 +224,21 @@ extension LifecycleCore {
       let garbage = Garbage(&work.garbage)
       executor.enqueue(.work { garbage.drop() })
     }
-    for call in work.calls { call.driver.start(with: call) }
+    for call in work.dropped { handle(.ended(call, .gone)) }
+    for call in work.calls { call.driver.start(with: call, of: self) }
+  }
+
+  /// Does what starts or resumes a task of Swift's pool: now, or once the pool has a thread. Without one Dispatch would
+  /// keep the caller's, which may be the last that can call hooks.
+  func useSwiftPool(_ work: @escaping @Sendable () -> Void) {
+    if DispatchThreads.canBeHadNow { return work() }
+    handle(.warning("Swift's pool has no thread left, for which a task waits: raise TasksMax=."))
+    Task.detached(executorPreference: executor) {
+      repeat {
+        try? await LifecycleClock(keeper: self).sleep(for: .milliseconds(100))
+      } while !DispatchThreads.canBeHadNow
+      work()
+    }
   }
 
   /// A hook has suspended, or blocks its thread: the calls that wait behind it begin, each with a driver of its own.

@@ -98,7 +98,7 @@ extension LifecycleCore {
       recorder.didPost(notification)
       endSetUp()
     }
-    let inside = HookCall.current.flatMap { $0.core === self ? $0.id : nil }
+    let inside = CallReference.current.flatMap { $0.core === self ? $0.id : nil }
     return await withCheckedContinuation { continuation in
       change { state, now in
         let id = PostID(value: state.newID())

@@ -57,6 +57,10 @@ extension LifecycleCore: HookExecutor.Client {
     for source in sources.withLock({ $0 }) { source.listenerChanged() }
   }
 
+  func threadsReachedLimit() {
+    receive(.warning("So many hooks block that others have waited: \(HookExecutor.extraThreads)."))
+  }
+
   func descriptorsWereLost(isRepaired: Bool, failure: LifecycleError?) {
     let what =
       "Descriptors of the event thread were closed by other code of this process, as by close_range(2)"

@@ -38,7 +38,13 @@ extension LifecycleCore {
     }
     // Woken by the answer, the limit or a cancellation: in any case by what is known then.
     if isAsked { try? await clock.sleep(sleeper, until: clock.now.advanced(by: limit)) }
-    return state.withLock { if case .known(let job) = $0.unitJob { job } else { nil } }
+    return state.withLock { state in
+      if case .known(let job) = state.unitJob { return job }
+      if case .asked(let waiters) = state.unitJob {
+        state.unitJob = .asked(waiters.filter { $0 !== sleeper })
+      }
+      return nil
+    }
   }
 
   private var clock: LifecycleClock { LifecycleClock(keeper: self) }

@@ -8,6 +8,10 @@ import Synchronization
 /// Data flows in one direction: a source's input enters with `handle`, the machine decides, and its effects are bound
 /// to entries, drivers and continuations under the lock, and performed outside. No user code runs under the lock, and
 /// nothing here decides about calls.
+///
+/// The order of locks: `state` is taken first. While it is held the poll's alarm, a driver's place of its call, the
+/// beacon, `LateHooks` or a launch may be locked, and what a test puts in the place of `_exit`; none of these locks
+/// another. `sources` is taken before a source's own lock. No other two locks are held at once.
 @_documentation(visibility: internal)
 public final class LifecycleCore: TimeKeeper, Sendable {
   /// Access only while holding `state`'s lock.
@@ -83,7 +87,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
     /// Removes a call that has ended. Its driver still retains it, so it is not released here.
     mutating func remove(_ call: HookCall) {
-      if hookCalls[call.id.index] === call { hookCalls[call.id.index] = nil }
+      if hookCall(call.id) != nil { hookCalls[call.id.index] = nil }
     }
 
     mutating func insert(_ call: HookCall) {
@@ -198,7 +202,9 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   package func timePassed() {
     let expired = change { state, now in
       var statuses: [CallID: LifecycleReport.Outcome.Progress] = [:]
-      for id in state.machine.due(at: now) { statuses[id] = state.hookCall(id)?.executionStatus }
+      for id in state.machine.due(at: now) {
+        statuses[id] = state.hookCall(id)?.executionStatus(beacon)
+      }
       state.handle(.clock(statuses), at: now)
       return state.timers.removeExpired(at: now)
     }.result
@@ -234,6 +240,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     if !state.idleWaiters.isEmpty { noteIdle(&state) }
     work.hasMessages = !state.outbox.isEmpty
     executor.unfinishedHooks.store(state.machine.calls.count, ordering: .relaxed)
+    executor.abandonedHooks.store(state.machine.calls.abandonedCount, ordering: .relaxed)
     return arm(&state, goesOn: work.next != nil)
   }
 
@@ -293,7 +300,13 @@ public final class LifecycleCore: TimeKeeper, Sendable {
       self.wakeTimerWaiters(&state)
       return false
     }.result
-    if isClosed { sleeper.end(throwing: CancellationError()) }
+    if isClosed {
+      // Not at once: a loop that ignores the error must not spin.
+      Task.detached {
+        try? await Task.sleep(for: .milliseconds(100))
+        sleeper.end(throwing: CancellationError())
+      }
+    }
     // Cancelled between its beginning and now: whoever cancelled has not found it here.
     if sleeper.hasEnded { remove(sleeper) }
   }

@@ -63,9 +63,6 @@ final class ObserverEntry: Sendable {
     return (ObjectIdentifier(type), number)
   }
 
-  /// Whether a hook, by its place, is isolated to the observer.
-  func isOnActor(_ hook: Int) -> Bool { asActor != nil && hooks[hook].isMethod }
-
   /// - Parameter name: Where the options have none.
   init(
     id: ObserverID, closures: [Hook], owner: (any AnyObject & Sendable)?, _ options: Options,

@@ -141,7 +141,8 @@ func lifecycleThreadsSleep() {
 }
 
 /// As `log`, and from the foreground on without a thread to be had; that limit does not bind root. With `hang`, a hook
-/// blocks its thread for ever; with `body`, there is a body, which needs a thread of Swift's pool to end.
+/// blocks its thread for ever; with `body`, there is a body, which needs a thread of Swift's pool to end; with
+/// `foreground`, `draining` or `restarting`, one of that kind, from whose beginning on there is none to be had.
 let threadless: @Sendable ([String]) async throws -> Void = { arguments in
   let lifecycle = LifecycleSubject(
     configuration: .init(hookDeadline: arguments.isEmpty ? .seconds(10) : .milliseconds(500)))
@@ -149,23 +150,44 @@ let threadless: @Sendable ([String]) async throws -> Void = { arguments in
   let hanging = HangingObserver(blocks: true)
   lifecycle.addObserver(logger)
   if arguments.contains("hang") { lifecycle.addObserver(hanging) }
+  let inRounds = ["foreground", "draining", "restarting"].contains(arguments.first)
   let token = lifecycle.observe(WillEnterForeground.self, phase: .init(order: 1)) { _ in
-    // RLIMIT_NPROC, which Glibc's module lacks.
-    let threadsOfAUser = __rlimit_resource_t(6)
-    var limit = rlimit()
-    getrlimit(threadsOfAUser, &limit)
-    limit.rlim_cur = 1
-    setrlimit(threadsOfAUser, &limit)
-    say("alone")
+    if !inRounds { takeThreads() }
+  }
+  @Sendable func work() async throws {
+    if inRounds { takeThreads() }
+    try await lifecycle.clock.sleep(for: .seconds(1000))
   }
   let result: LifecycleExit
-  if arguments.contains("body") {
-    result = try await lifecycle.run { try await lifecycle.clock.sleep(for: .seconds(1000)) }
-  } else {
-    result = try await lifecycle.run()
+  switch arguments.first {
+  case "body": result = try await lifecycle.run { try await work() }
+  case "foreground":
+    result = try await lifecycle.run { try await lifecycle.foreground { try await work() } }
+  case "draining":
+    result = try await lifecycle.run {
+      try await lifecycle.foreground(draining: .milliseconds(500)) { round in
+        takeThreads()
+        try await round.untilEnding()
+      }
+    }
+  case "restarting":
+    result = try await lifecycle.run {
+      try await lifecycle.foreground(restarting: .backoff()) { try await work() }
+    }
+  default: result = try await lifecycle.run()
   }
   withExtendedLifetime((logger, hanging, token)) {}
   finish(result)
+}
+
+private func takeThreads() {
+  // RLIMIT_NPROC, which Glibc's module lacks.
+  let threadsOfAUser = __rlimit_resource_t(6)
+  var limit = rlimit()
+  getrlimit(threadsOfAUser, &limit)
+  limit.rlim_cur = 1
+  setrlimit(threadsOfAUser, &limit)
+  say("alone")
 }
 
 /// Uses, from SIGUSR1 on, all that Dispatch and Swift make descriptors for when they need them first. Says `task slept`,

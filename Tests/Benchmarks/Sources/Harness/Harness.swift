@@ -6,7 +6,7 @@ import Measuring
 @main struct Harness {
   static let rows: [any Row.Type] = [
     SignalLatency.self, DeliveryCost.self, Stop.self, Idle.self, Start.self, Size.self, Build.self,
-    DurableSave.self, Watchdog.self,
+    DurableSave.self, Watchdog.self, Sleeps.self,
   ]
 
   static func main() {
