@@ -86,15 +86,18 @@ final class SignalTests: XCTestCase {
     try daemon.expect("save: SIGRTMIN+3")
   }
 
-  func testNohupIsRespected() throws {
-    let daemon = try ChildProcess(built("ProbeDaemon"), ["log"], ignoring: [SIGHUP])
+  /// As by nohup(1), and by a shell for a job in the background.
+  func testWhatIsIgnoredAtTheStartStaysSo() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["log"], ignoring: [SIGHUP, SIGINT])
     try daemon.expect("foreground")
     daemon.send(SIGHUP)
+    daemon.send(SIGINT)
     daemon.send(SIGUSR1)
     try daemon.expect("background")
     daemon.send(SIGTERM)
+    try daemon.expect("terminate: SIGTERM")
     XCTAssertEqual(try daemon.wait(), .status(0))
-    XCTAssertFalse(daemon.output.contains { $0.hasPrefix("reload") })
+    XCTAssertFalse(daemon.output.contains { $0.hasPrefix("reload") || $0.contains("SIGINT") })
   }
 
   func testSignalsThatWereBlockedAtTheStartArrive() throws {

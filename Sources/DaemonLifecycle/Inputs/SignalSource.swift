@@ -51,9 +51,10 @@ final class SignalSource: LifecycleSource {
         "create the sockets that signals wake the event thread with", errno: waker.failure)
     }
     for signal in map.signals + unmappedReloadSignal {
-      // SIGHUP ignored at start is what nohup(1) asks for.
+      // Ignored at the start, by nohup(1) or by a shell for a job in the background: they stay so.
+      let staysIgnored = [.sighup, .sigint, .sigquit].contains(signal)
       let failure = clinux_signal_listen(
-        signal.rawValue, waker.pointer, signal == .sighup && !isSupervised)
+        signal.rawValue, waker.pointer, staysIgnored && !(signal == .sighup && isSupervised))
       switch failure {
       case 0: opened.withLock { $0.signals.append(signal) }
       case EALREADY: continue
