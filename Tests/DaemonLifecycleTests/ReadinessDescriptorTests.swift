@@ -104,12 +104,16 @@ import Testing
 
   @Test func aNumberThatCannotBeUsedIsSaid() {
     let reader = dup(pipe.reader)
-    defer { close(reader) }
+    let memory = clinux_memfd("file")
+    let file = dup(memory)
+    defer { for descriptor in [reader, memory, file] { close(descriptor) } }
+    #expect(write(file, "content", 7) == 7 && lseek(file, 0, SEEK_SET) == 0)
     let cases: [(Int32, String)] = [
       (1, "it is a standard stream. Have the init pass another."),
       (-1, "it is a standard stream. Have the init pass another."),
       (1_000_000, "it is not open. Have the init pass it."),
       (reader, "it is not open for writing."),
+      (file, "it is neither a pipe nor a socket. Have the init pass one."),
     ]
     for (number, reason) in cases {
       let configuration = LifecycleConfiguration(readinessDescriptor: number, systemd: .off)
@@ -118,6 +122,9 @@ import Testing
           "Readiness is not reported to descriptor \(number) (readinessDescriptor): \(reason)"
         ])
     }
+    // Neither written to nor closed.
+    var content = [UInt8](repeating: 0, count: 16)
+    #expect(read(file, &content, 16) == 7 && content[0] == UInt8(ascii: "c"))
   }
 
   /// It would have two owners.
