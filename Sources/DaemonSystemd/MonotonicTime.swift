@@ -89,10 +89,10 @@ import CLinux
 extension Duration {
   /// The duration in whole nanoseconds, clamped to the range of 64 bits: about ±292 years.
   @inlinable @inline(__always) package var saturatedNanoseconds: Int64 {
+    // First, since `components` traps beyond 64 bits of seconds, as after `.zero - .seconds(.min)`.
+    if self >= .nanoseconds(Int64.max) { return .max }
+    if self <= .nanoseconds(Int64.min) { return .min }
     let (seconds, attoseconds) = components
-    let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-    let (sum, overflow2) = scaled.addingReportingOverflow(attoseconds / 1_000_000_000)
-    if overflow || overflow2 { return seconds < 0 ? .min : .max }
-    return sum
+    return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
   }
 }
