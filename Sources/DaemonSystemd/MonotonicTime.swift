@@ -79,8 +79,13 @@ import CLinux
       if count > 0 { return Int32(entry.revents) }
       if count == 0 {
         if remaining == 0 || milliseconds == 0 { return 0 }
-      } else if clinux_errno() != EINTR {
-        throw .system(purpose, errno: clinux_errno())
+      } else {
+        let code = clinux_errno()
+        // EAGAIN: the kernel lacks memory for a moment.
+        guard code == EINTR || code == EAGAIN && milliseconds > 0 else {
+          throw .system(purpose, errno: code)
+        }
+        if code == EAGAIN { usleep(1000) }
       }
     }
   }
