@@ -47,10 +47,11 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func theEndWithASubjectThatNeverStarts() {
+  @Test func aSubjectThatNeverStartsLeavesItAlone() {
     _ = LifecycleSubject(
       configuration: LifecycleConfiguration(readinessDescriptor: pipe.writer, systemd: .off))
-    #expect(pipe.read() == "")
+    #expect(pipe.read() == nil && clinux_descriptor_flags(pipe.writer) & FD_CLOEXEC == 0)
+    close(pipe.writer)
   }
 
   // MARK: What it is written to
@@ -163,6 +164,15 @@ import Testing
         "The environment variable NOTIFY_SOCKET is \"\(text)\", which begins neither with '/' nor '@'."
           + " It is ignored, and nobody is notified."
       ])
+  }
+}
+
+extension ServiceIntegration {
+  /// That of a subject that is about to start.
+  init(_ configuration: LifecycleConfiguration) {
+    let systemd = configuration.systemd
+    let isSupervised = systemd.usesService && systemd.environment.isSupervised
+    self.init(configuration, lease: isSupervised ? .take() : nil)
   }
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycleTesting
 import Glibc
 import TestSupport
 import XCTest
@@ -98,6 +99,19 @@ final class SignalTests: XCTestCase {
     try daemon.expect("terminate: SIGTERM")
     XCTAssertEqual(try daemon.wait(), .status(0))
     XCTAssertFalse(daemon.output.contains { $0.hasPrefix("reload") || $0.contains("SIGINT") })
+  }
+
+  /// A subject that was only made, or whose start failed, has changed nothing, and has not the service manager either.
+  func testNothingIsChangedBeforeTheStart() throws {
+    let manager = try FakeServiceManager()
+    let daemon = try ChildProcess(
+      built("ProbeDaemon"), ["unstarted"], environment: manager.environment, stderrToStdout: true)
+    XCTAssertEqual(try daemon.wait(), .status(0), daemon.output.joined(separator: "\n"))
+    for name in ["made", "failed", "in use"] {
+      XCTAssertTrue(daemon.output.contains("\(name): same"), daemon.output.joined(separator: "\n"))
+    }
+    XCTAssertFalse(daemon.output.contains { $0.contains("speaks with systemd") })
+    _ = try manager.next(containing: "READY=1")
   }
 
   func testSignalsThatWereBlockedAtTheStartArrive() throws {
