@@ -59,9 +59,11 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var configuration: LifecycleConfiguration { policy.configuration }
 
   /// Takes the settings that are known at the start only, before the launch.
-  mutating func adopt(_ policy: Policy) {
+  mutating func adopt(_ policy: Policy, _ effects: inout Effects) {
+    let isNews = policy.configuration.stopTimeout != configuration.stopTimeout
     self.policy = policy
     health = Health(period: policy.watchdogPeriod)
+    if isNews { for subscriber in subscribers.all { warnUnlessFits(subscriber, &effects) } }
   }
 
   // MARK: Inputs

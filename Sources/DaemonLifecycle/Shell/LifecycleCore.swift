@@ -153,7 +153,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     asksForUnitJob: Bool
   ) {
     change { state, _ in
-      state.machine.adopt(policy)
+      state.machine.adopt(policy, &state.effects)
       state.sinks = sinks
       state.readiness = readiness
       state.asksForUnitJob = asksForUnitJob
