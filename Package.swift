@@ -54,7 +54,7 @@ let package = Package(
     .executableTarget(
       name: "clockd", dependencies: ["DaemonLifecycle", "DaemonSystemd"],
       path: "Examples/Service", swiftSettings: strict),
-    // Raises the limit of descriptors for the tests that run beside each other.
+    // System calls that tests make, or make fail, and that Swift can't see.
     .target(name: "TestLimits", path: "Tests/TestLimits"),
     .target(
       name: "TestSupport", dependencies: ["CLinux", "DaemonLifecycle", "TestLimits"],
@@ -87,7 +87,7 @@ let package = Package(
       swiftSettings: strict),
     // Daemons for the process tests. Optimized, since that is what shortens the lives of observers.
     .executableTarget(
-      name: "ProbeDaemon", dependencies: ["DaemonLifecycle", "DaemonLifecycleState"],
+      name: "ProbeDaemon", dependencies: ["DaemonLifecycle", "DaemonLifecycleState", "TestLimits"],
       path: "Tests/Probes/Daemon",
       swiftSettings: strict + [.unsafeFlags(["-O"])]),
     .executableTarget(

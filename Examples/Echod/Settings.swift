@@ -16,9 +16,10 @@ extension Settings {
     guard let data = FileManager.default.contents(atPath: path) else {
       throw SettingsError("\(path) can't be read")
     }
-    do { return try Settings(parsing: String(decoding: data, as: UTF8.self)) } catch {
-      throw SettingsError("\(path), \(error)")
+    guard !data.contains(0), let text = String(validating: data, as: UTF8.self) else {
+      throw SettingsError("\(path) is no text in UTF-8")
     }
+    do { return try Settings(parsing: text) } catch { throw SettingsError("\(path), \(error)") }
   }
 
   /// A line `key = value` each; # begins a comment, blank lines are nothing.

@@ -24,7 +24,7 @@ struct Options: Equatable {
 
     Reads FILE every SECONDS and prints its first line, numbered; goes on counting after a restart.
 
-      --interval SECONDS  time between two polls, above 0, such as 0.5 (default: 1)
+      --interval SECONDS  time between two polls, from 0.001, such as 0.5 (default: 1)
       --source FILE       what to poll; may be a FIFO or a device (default: /proc/loadavg)
       --config FILE       a file of settings, read at start and on SIGHUP
       --state DIR         where the count is kept (default: the first directory of $STATE_DIRECTORY,

@@ -19,10 +19,10 @@ struct PartialSettings: Equatable, Sendable {
   }
 
   private static func interval(_ text: String) throws(SettingsError) -> Duration {
-    // A year is enough, and far from what a Duration can't hold.
-    guard let seconds = Double(text), seconds > 0, seconds <= 31_536_000 else {
+    // A thousand polls a second are enough, and a year is far from what a Duration can't hold.
+    guard let seconds = Double(text), seconds >= 0.001, seconds <= 31_536_000 else {
       throw SettingsError(
-        "interval \"\(text)\" is not a number of seconds above 0 (and at most a year); "
+        "interval \"\(text)\" is not a number of seconds from 0.001 (to a year); "
           + "write 0.5, for instance")
     }
     return .seconds(seconds)
@@ -49,10 +49,19 @@ struct Configuration: Sendable {
       source: overrides.source ?? fromFile?.source ?? defaults.source)
   }
 
+  private static let mostBytes = 1 << 20
+
   private static func parse(_ path: String) throws(SettingsError) -> PartialSettings {
-    let text: String
-    do { text = String(decoding: try Descriptor.beginning(of: path), as: UTF8.self) } catch {
+    let bytes: [UInt8]
+    do { bytes = try Descriptor.beginning(of: path, limit: mostBytes + 1) } catch {
       throw SettingsError("\(error)")
+    }
+    guard bytes.count <= mostBytes else {
+      throw SettingsError("\(path) is larger than 1 MiB: it is no file of settings.")
+    }
+    // A number would end at a NUL.
+    guard !bytes.contains(0), let text = String(validating: bytes, as: UTF8.self) else {
+      throw SettingsError("\(path) is no text in UTF-8.")
     }
     var settings = PartialSettings()
     let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)

@@ -41,11 +41,8 @@ clinux_waker *clinux_waker_make(void) {
   return waker;
 }
 
-// What is left of the old ones is never closed: whoever has closed the others may be about it still, and the number be
-// another's between a look and close(2). So a loss costs two descriptors at most.
 int clinux_waker_open(clinux_waker *waker) {
-  atomic_store(&waker->write_end, -1);
-  atomic_store(&waker->read_end, -1);
+  if (atomic_load(&waker->write_end) >= 0) return 0;
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) return errno;
   struct stat read_end, write_end;
@@ -64,9 +61,15 @@ int clinux_waker_open(clinux_waker *waker) {
   return 0;
 }
 
-void clinux_waker_free(clinux_waker *waker) {
+void clinux_waker_close(clinux_waker *waker) {
   if (write_end_is_ours(waker)) close(atomic_load(&waker->write_end));
   if (read_end_is_ours(waker)) close(atomic_load(&waker->read_end));
+  atomic_store(&waker->write_end, -1);
+  atomic_store(&waker->read_end, -1);
+}
+
+void clinux_waker_free(clinux_waker *waker) {
+  clinux_waker_close(waker);
   free(waker);
 }
 
@@ -100,13 +103,9 @@ void clinux_waker_wake(clinux_waker *waker) {
 }
 
 void clinux_waker_lost(clinux_waker *waker) {
-  atomic_store(&waker->lost, true);
-  // The thread may be in epoll_wait(2) on a set that is gone: only a signal gets it out.
-  clinux_nudge(atomic_load(&waker->listener));
+  // The thread may be in epoll_wait(2) on a set that is gone: only a signal gets it out. Once: where the kernel keeps no
+  // more for signals (RLIMIT_SIGPENDING), a nudge can't be told from a signal, and would bring the next.
+  if (!atomic_exchange(&waker->lost, true)) clinux_nudge(atomic_load(&waker->listener));
 }
-
-// Sequentially consistent, as the stores are: the listener says who it is and then looks here, others set this and then
-// look who listens. In any weaker order both may miss each other, and the listener waits on a set that is gone.
-bool clinux_waker_is_lost(clinux_waker *waker) { return atomic_load(&waker->lost); }
 
 void clinux_waker_found(clinux_waker *waker) { atomic_store(&waker->lost, false); }

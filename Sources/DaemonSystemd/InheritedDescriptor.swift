@@ -51,6 +51,11 @@ extension OwnedDescriptor {
       throw unusable("it was not inherited, or is in use already. Have the init pass one.")
     }
     guard clinux_is_writable(number) else { throw unusable("it is not open for writing.") }
+    // A newline would be written over the beginning of a file.
+    var status = stat()
+    guard fstat(number, &status) == 0,
+      [S_IFIFO, S_IFSOCK].contains(Int32(truncatingIfNeeded: status.st_mode) & S_IFMT)
+    else { throw unusable("it is neither a pipe nor a socket. Have the init pass one.") }
     _ = clinux_set_close_on_exec(number)
     return OwnedDescriptor(owning: number)
   }

@@ -79,8 +79,13 @@ import CLinux
       if count > 0 { return Int32(entry.revents) }
       if count == 0 {
         if remaining == 0 || milliseconds == 0 { return 0 }
-      } else if clinux_errno() != EINTR {
-        throw .system(purpose, errno: clinux_errno())
+      } else {
+        let code = clinux_errno()
+        // EAGAIN: the kernel lacks memory for a moment.
+        guard code == EINTR || code == EAGAIN && milliseconds > 0 else {
+          throw .system(purpose, errno: code)
+        }
+        if code == EAGAIN { usleep(1000) }
       }
     }
   }
@@ -89,10 +94,10 @@ import CLinux
 extension Duration {
   /// The duration in whole nanoseconds, clamped to the range of 64 bits: about ±292 years.
   @inlinable @inline(__always) package var saturatedNanoseconds: Int64 {
+    // First, since `components` traps beyond 64 bits of seconds, as after `.zero - .seconds(.min)`.
+    if self >= .nanoseconds(Int64.max) { return .max }
+    if self <= .nanoseconds(Int64.min) { return .min }
     let (seconds, attoseconds) = components
-    let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-    let (sum, overflow2) = scaled.addingReportingOverflow(attoseconds / 1_000_000_000)
-    if overflow || overflow2 { return seconds < 0 ? .min : .max }
-    return sum
+    return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
   }
 }

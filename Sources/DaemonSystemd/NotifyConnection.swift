@@ -41,7 +41,7 @@ final class NotifyConnection: Sendable {
       try write(bytes, descriptors, to: socket, deadline)
     } catch {
       guard error.meansDisconnected else { throw error }
-      try connect(socket)
+      try connect(socket, deadline)
       try write(bytes, descriptors, to: socket, deadline)
     }
   }
@@ -67,9 +67,19 @@ final class NotifyConnection: Sendable {
       } else if withCredentials {
         withCredentials = false
       } else {
-        throw .system(Self.purpose, errno: code)
+        try Self.rest(after: code, deadline)
       }
     }
+  }
+
+  /// Waits before another attempt while the kernel lacks memory. Throws other errors, and any without time left.
+  private static func rest(
+    after code: Int32, _ deadline: MonotonicTime?
+  ) throws(SystemdError) {
+    guard [EAGAIN, ENOBUFS, ENOMEM].contains(code), let deadline, deadline.milliseconds > 0 else {
+      throw .system(purpose, errno: code)
+    }
+    usleep(1000)
   }
 
   private func socket() throws(SystemdError) -> KeptSocket {
@@ -82,14 +92,16 @@ final class NotifyConnection: Sendable {
   }
 
   /// Connects the socket. A datagram socket can be connected repeatedly, also while other threads send.
-  private func connect(_ socket: KeptSocket) throws(SystemdError) {
+  private func connect(
+    _ socket: KeptSocket, _ deadline: MonotonicTime?
+  ) throws(SystemdError) {
     let (name, isAbstract) =
       switch address {
       case .path(let path): (path, false)
       case .abstract(let name): (name, true)
       }
-    guard clinux_connect_unix(socket.number, name, name.utf8.count, isAbstract) == 0 else {
-      throw .system(Self.purpose, errno: clinux_errno())
+    while clinux_connect_unix(socket.number, name, name.utf8.count, isAbstract) != 0 {
+      try Self.rest(after: clinux_errno(), deadline)
     }
   }
 

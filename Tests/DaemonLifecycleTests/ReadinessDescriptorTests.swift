@@ -47,10 +47,11 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func theEndWithASubjectThatNeverStarts() {
+  @Test func aSubjectThatNeverStartsLeavesItAlone() {
     _ = LifecycleSubject(
       configuration: LifecycleConfiguration(readinessDescriptor: pipe.writer, systemd: .off))
-    #expect(pipe.read() == "")
+    #expect(pipe.read() == nil && clinux_descriptor_flags(pipe.writer) & FD_CLOEXEC == 0)
+    close(pipe.writer)
   }
 
   // MARK: What it is written to
@@ -104,12 +105,16 @@ import Testing
 
   @Test func aNumberThatCannotBeUsedIsSaid() {
     let reader = dup(pipe.reader)
-    defer { close(reader) }
+    let memory = clinux_memfd("file")
+    let file = dup(memory)
+    defer { for descriptor in [reader, memory, file] { close(descriptor) } }
+    #expect(write(file, "content", 7) == 7 && lseek(file, 0, SEEK_SET) == 0)
     let cases: [(Int32, String)] = [
       (1, "it is a standard stream. Have the init pass another."),
       (-1, "it is a standard stream. Have the init pass another."),
       (1_000_000, "it is not open. Have the init pass it."),
       (reader, "it is not open for writing."),
+      (file, "it is neither a pipe nor a socket. Have the init pass one."),
     ]
     for (number, reason) in cases {
       let configuration = LifecycleConfiguration(readinessDescriptor: number, systemd: .off)
@@ -118,6 +123,9 @@ import Testing
           "Readiness is not reported to descriptor \(number) (readinessDescriptor): \(reason)"
         ])
     }
+    // Neither written to nor closed.
+    var content = [UInt8](repeating: 0, count: 16)
+    #expect(read(file, &content, 16) == 7 && content[0] == UInt8(ascii: "c"))
   }
 
   /// It would have two owners.
@@ -156,6 +164,15 @@ import Testing
         "The environment variable NOTIFY_SOCKET is \"\(text)\", which begins neither with '/' nor '@'."
           + " It is ignored, and nobody is notified."
       ])
+  }
+}
+
+extension ServiceIntegration {
+  /// That of a subject that is about to start.
+  init(_ configuration: LifecycleConfiguration) {
+    let systemd = configuration.systemd
+    let isSupervised = systemd.usesService && systemd.environment.isSupervised
+    self.init(configuration, lease: isSupervised ? .take() : nil)
   }
 }
 

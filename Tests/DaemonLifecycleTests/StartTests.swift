@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
+import DaemonLifecycleTesting
 import Synchronization
 import TestSupport
 import Testing
@@ -42,6 +43,16 @@ import Testing
     #expect(core.lifecycleState == .foreground)
     core.close()
     await launch.value
+  }
+
+  /// Tests make hundreds of mocks beside each other.
+  @Test func aMockHasNoDescriptors() async throws {
+    let mock = MockLifecycleSubject()
+    let listener = Listener("a", Log())
+    mock.addObserver(listener)
+    try await mock.send(.sigusr1)
+    try await mock.send(.sigterm)
+    #expect(mock.core.executor.poll.waker.descriptor == -1)
   }
 
   /// From few elements to many and back, beside a plain one.

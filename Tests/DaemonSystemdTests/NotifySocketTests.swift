@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 import DaemonLifecycleTesting
+import TestLimits
 import Testing
 
 @testable import DaemonSystemd
@@ -54,6 +55,28 @@ import Testing
         return false
       }
       return "\(error)".hasSuffix(".")
+    }
+  }
+
+  /// As long as there is time; whoever must not wait is told at once.
+  @Test func aMomentWithoutMemoryIsWaitedFor() async throws {
+    let manager = try FakeServiceManager()
+    let notify = try NotifySocket(address: manager.address)
+    fail_next_connect(EAGAIN, 2)
+    try notify.send([.ready])
+    fail_next_send(ENOBUFS, 2)
+    try notify.send([.stopping])
+    for field in ["READY", "STOPPING"] { #expect(try await manager.next()[field] == "1") }
+    fail_next_poll(EAGAIN, 2)
+    try notify.barrier(timeout: .seconds(10))
+    for timeout in [Duration.zero, .milliseconds(20)] {
+      fail_next_send(ENOBUFS, .max)
+      defer { fail_next_send(0, 0) }
+      #expect {
+        try notify.send([.watchdog], timeout: timeout)
+      } throws: {
+        if case .system(_, ENOBUFS)? = $0 as? SystemdError { true } else { false }
+      }
     }
   }
 

@@ -26,34 +26,33 @@ final class DescriptorLossTests: XCTestCase {
     return daemon
   }
 
+  /// Logged, saved, and ended with status 70; nobody else's descriptor was used.
   private func endsWell(_ daemon: ChildProcess, file: StaticString = #filePath, line: UInt = #line)
     throws
   {
-    daemon.send(SIGTERM)
     let exit = try daemon.wait(file: file, line: line)
     let output = daemon.output.joined(separator: "\n")
-    XCTAssertEqual(exit, .status(0), output, file: file, line: line)
-    for said in ["save: ", "terminate: ", "untouched"] {
-      XCTAssertTrue(
-        daemon.output.contains { $0.hasPrefix(said) }, "no \(said)\n\(output)", file: file,
-        line: line)
+    XCTAssertEqual(exit, .status(70), output, file: file, line: line)
+    for said in ["save: a lost descriptor", "terminate: a lost descriptor"] {
+      XCTAssertTrue(daemon.output.contains(said), "no \(said)\n\(output)", file: file, line: line)
     }
     XCTAssertTrue(
-      output.contains("Descriptors of the event thread were closed"), output, file: file, line: line
-    )
-    XCTAssertEqual(try String(contentsOfFile: path, encoding: .utf8), content)
+      output.contains("State is saved, and the daemon ends with status 70."), output, file: file,
+      line: line)
+  }
+
+  private func leavesOthersAlone(_ daemon: ChildProcess, line: UInt = #line) throws {
+    XCTAssertTrue(daemon.output.contains("untouched"), line: line)
+    XCTAssertEqual(try String(contentsOfFile: path, encoding: .utf8), content, line: line)
   }
 
   /// In a hook, so that the thread that listens comes back to a set that is gone; or while that one waits.
-  func testItGoesOnWithOthers() throws {
+  func testItSavesAndEnds() throws {
     for place in ["hook", "thread"] {
       for kind in ["files", "sockets", "eventfds"] {
         let daemon = try robbed(place, kind)
-        // Deadlines are kept, though what was set for them is gone.
-        try daemon.expect("ticking")
-        daemon.send(SIGUSR2)
-        try daemon.expect("foreground")
         try endsWell(daemon)
+        try leavesOthersAlone(daemon)
       }
     }
   }
@@ -68,29 +67,51 @@ final class DescriptorLossTests: XCTestCase {
     ]
     for kind in ["files", "sockets", "eventfds"] {
       let daemon = try robbed("pressure", kind, environment: environment)
-      try daemon.expect("ticking")
       try endsWell(daemon)
-      let output = daemon.output.joined(separator: "\n")
-      XCTAssertTrue(output.contains("PressureSource has lost its descriptors too"), output)
+      try leavesOthersAlone(daemon)
     }
   }
 
-  /// The signal may come before the loss is known.
-  func testATerminationAtOnceIsObeyed() throws {
-    for _ in 0..<LongTests.count(1, long: 5) {
-      for kind in ["files", "sockets", "eventfds"] { try endsWell(try robbed("thread", kind)) }
-    }
-  }
-
-  func testItDoesNotSpin() throws {
-    let daemon = try robbed("thread", "files")
+  /// Ends within a second, in which it does not spin.
+  private func endsQuietly(_ daemon: ChildProcess, _ sentence: String, line: UInt = #line) throws {
+    try daemon.expect("ending", line: line)
     let before = try daemon.processorTime()
-    usleep(1_000_000)  // what is measured, and not a wait
+    try daemon.expect("ended", line: line)
     // One that spins has all that a busy machine leaves it.
-    XCTAssertLessThan(try daemon.processorTime() - before, 0.15)
-    try endsWell(daemon)
+    XCTAssertLessThan(try daemon.processorTime() - before, 0.3, line: line)
+    try endsWell(daemon, line: line)
+    let output = daemon.output.joined(separator: "\n")
+    XCTAssertTrue(output.contains(sentence), output, line: line)
   }
 
+  /// A child that was forked keeps it open, and in the set.
+  func testOneThatIsLostIsNamed() throws {
+    for (kind, name) in [
+      ("timer", "its timer"), ("set", "its descriptors"), ("reader", "its waker"),
+      ("writer", "its waker"),
+    ] {
+      for more in [[], ["forked"], ["forked", "bare"]] {
+        let daemon = try ChildProcess(
+          built("ProbeDaemon"), ["one-lost", kind] + more, stderrToStdout: true)
+        try daemon.expect("foreground")
+        daemon.send(SIGUSR1)
+        try daemon.expect("lost")
+        try endsQuietly(daemon, "The event thread has lost \(name): other code of this process")
+      }
+    }
+  }
+
+  func testAWaitThatIsRefusedEndsTheDaemon() throws {
+    for error in [ENOSYS, EPERM] {
+      let daemon = try ChildProcess(
+        built("ProbeDaemon"), ["poll-refused", "\(error)"], stderrToStdout: true)
+      try daemon.expect("foreground")
+      daemon.send(SIGUSR1)
+      try daemon.expect("refused 0")
+      let reason = String(cString: strerror(error))
+      try endsQuietly(daemon, "The event thread can't wait: poll(2) is refused: \(reason).")
+    }
+  }
 }
 
 extension ChildProcess {

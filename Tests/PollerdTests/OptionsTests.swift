@@ -60,7 +60,7 @@ final class OptionsTests: XCTestCase {
 
   func testEachBadArgumentHasItsSentence() {
     let number =
-      "is not a number of seconds above 0 (and at most a year); write 0.5, for instance"
+      "is not a number of seconds from 0.001 (to a year); write 0.5, for instance"
     let cases: [([String], String)] = [
       (["--verbose"], "There is no option --verbose"),
       (["-x"], "There is no option -x"),

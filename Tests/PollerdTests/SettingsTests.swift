@@ -44,7 +44,7 @@ final class SettingsTests: XCTestCase {
       ("= 5", "line 1: there is no setting \"\", only interval and source."),
       (
         "source = /x\r\ninterval = never",
-        "line 2: interval \"never\" is not a number of seconds above 0 (and at most a year); "
+        "line 2: interval \"never\" is not a number of seconds from 0.001 (to a year); "
           + "write 0.5, for instance."
       ),
       (

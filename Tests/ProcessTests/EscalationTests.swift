@@ -18,9 +18,11 @@ final class EscalationTests: XCTestCase {
     XCTAssertFalse(daemon.output.contains("cut short"), line: line)
   }
 
-  /// A shell that relays a signal to the daemon, in one process group with it.
+  /// A shell that relays a signal to the daemon, in one process group with it. Shells start jobs in the background with
+  /// SIGINT ignored.
   private func wrapped(_ signal: String, terminal: String? = nil) throws -> ChildProcess {
-    let script = #"trap 'kill -\#(signal) $C' \#(signal); "$@" & C=$!; wait $C; wait $C"#
+    let start = #"env --default-signal=INT "$@" & C=$!"#
+    let script = "trap 'kill -\(signal) $C' \(signal); \(start); wait $C; wait $C"
     let arguments = ["-c", script, "sh", built("ProbeDaemon")] + Self.daemon
     let shell = try ChildProcess(
       "/bin/sh", arguments, stderrToStdout: true, terminal: terminal)

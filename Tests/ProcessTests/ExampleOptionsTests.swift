@@ -66,6 +66,24 @@ final class ExampleOptionsTests: XCTestCase {
       "echod: \(file), line 2: there is no setting \"speed\", only prefix and line-limit")
   }
 
+  /// Neither cut where it is long, nor read up to a NUL.
+  func testAFileThatIsNoTextOrTooLongIsRefused() throws {
+    let long = String(repeating: "# a line of a comment\n", count: 50_000) + "speed = 2\n"
+    let cases = [
+      ("pollerd", long, " is larger than 1 MiB: it is no file of settings."),
+      ("pollerd", "interval = 1\0garbage\n", " is no text in UTF-8."),
+      ("echod", "prefix = a\0b\n", " is no text in UTF-8"),
+      (
+        "pollerd", "interval = 1e-300\n",
+        ", line 1: interval \"1e-300\" is not a number of seconds from 0.001 (to a year); write 0.5, for instance."
+      ),
+    ]
+    for (name, text, sentence) in cases {
+      try text.write(toFile: file, atomically: true, encoding: .utf8)
+      try check(name, ["--check-config", "--config", file], 78, "\(name): \(file)\(sentence)")
+    }
+  }
+
   func testWithoutAFileTheOptionsAreChecked() throws {
     let none = "the options are valid; there is no configuration file"
     try check("pollerd", ["--check-config"], 0, "pollerd: \(none) (--config)")

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycleTesting
 import Glibc
 import TestSupport
 import XCTest
@@ -86,15 +87,31 @@ final class SignalTests: XCTestCase {
     try daemon.expect("save: SIGRTMIN+3")
   }
 
-  func testNohupIsRespected() throws {
-    let daemon = try ChildProcess(built("ProbeDaemon"), ["log"], ignoring: [SIGHUP])
+  /// As by nohup(1), and by a shell for a job in the background.
+  func testWhatIsIgnoredAtTheStartStaysSo() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["log"], ignoring: [SIGHUP, SIGINT])
     try daemon.expect("foreground")
     daemon.send(SIGHUP)
+    daemon.send(SIGINT)
     daemon.send(SIGUSR1)
     try daemon.expect("background")
     daemon.send(SIGTERM)
+    try daemon.expect("terminate: SIGTERM")
     XCTAssertEqual(try daemon.wait(), .status(0))
-    XCTAssertFalse(daemon.output.contains { $0.hasPrefix("reload") })
+    XCTAssertFalse(daemon.output.contains { $0.hasPrefix("reload") || $0.contains("SIGINT") })
+  }
+
+  /// A subject that was only made, or whose start failed, has changed nothing, and has not the service manager either.
+  func testNothingIsChangedBeforeTheStart() throws {
+    let manager = try FakeServiceManager()
+    let daemon = try ChildProcess(
+      built("ProbeDaemon"), ["unstarted"], environment: manager.environment, stderrToStdout: true)
+    XCTAssertEqual(try daemon.wait(), .status(0), daemon.output.joined(separator: "\n"))
+    for name in ["made", "failed", "in use"] {
+      XCTAssertTrue(daemon.output.contains("\(name): same"), daemon.output.joined(separator: "\n"))
+    }
+    XCTAssertFalse(daemon.output.contains { $0.contains("speaks with systemd") })
+    _ = try manager.next(containing: "READY=1")
   }
 
   func testSignalsThatWereBlockedAtTheStartArrive() throws {

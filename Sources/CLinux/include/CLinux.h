@@ -58,10 +58,11 @@ typedef struct clinux_waker clinux_waker;
 
 /// One without descriptors.
 clinux_waker *clinux_waker_make(void);
-/// Gives it new descriptors; those it had are left alone, since their numbers may be others' by now. 0, or an errno
-/// value.
+/// Gives it descriptors, unless it has some. 0, or an errno value.
 int clinux_waker_open(clinux_waker *waker);
-/// Closes those of its descriptors that are still its own.
+/// Closes those of its descriptors that are still its own; it may be opened again.
+void clinux_waker_close(clinux_waker *waker);
+/// The same, and frees it.
 void clinux_waker_free(clinux_waker *waker);
 /// What becomes readable when it is woken; -1: nothing.
 int clinux_waker_read_end(clinux_waker *waker);
@@ -72,10 +73,9 @@ bool clinux_waker_is_intact(clinux_waker *waker);
 void clinux_waker_listen(clinux_waker *waker);
 /// Async-signal-safe. Writes to nobody else's descriptor: where its own is gone, as `clinux_waker_lost`.
 void clinux_waker_wake(clinux_waker *waker);
-/// A descriptor of the thread that waits was found to be gone: it is got out of its wait. Async-signal-safe.
+/// A descriptor of the thread that waits seems to be gone: it is got out of its wait, once until `clinux_waker_found`.
+/// Async-signal-safe.
 void clinux_waker_lost(clinux_waker *waker);
-/// Whether `clinux_waker_lost` was called since `clinux_waker_found`.
-bool clinux_waker_is_lost(clinux_waker *waker);
 void clinux_waker_found(clinux_waker *waker);
 
 /// Interrupts what a thread of this process waits in, with a signal that is handled here and means nothing to the

@@ -39,21 +39,14 @@ import Synchronization
 public final class LifecycleSubject: LifecycleObservable {
   public var _core: LifecycleCore { core }
   package let core: LifecycleCore
-  private let signals: SignalSource
-  private let integration: ServiceIntegration
+  /// From the start on.
+  private let integration = Mutex<ServiceIntegration?>(nil)
 
   /// Makes a subject that changes nothing in the process until `start()` or `run`.
   ///
   /// - Parameter configuration: The settings. Default: those that suit a service.
   public init(configuration: LifecycleConfiguration = LifecycleConfiguration()) {
-    integration = ServiceIntegration(configuration)
-    core = LifecycleCore(
-      configuration: configuration.settled(on: integration.platform), sinks: integration.sinks,
-      readiness: integration.readiness, watchdogPeriod: integration.watchdogPeriod,
-      asksForUnitJob: integration.asksForUnitJob, killRule: integration.killRule)
-    signals = SignalSource(
-      map: configuration.signals, isSupervised: integration.isSupervised,
-      waker: core.executor.poll.waker)
+    core = LifecycleCore(configuration: configuration, sinks: nil)
   }
 
   /// Makes a subject that changes nothing in the process until `start()` or `run`.
@@ -126,12 +119,30 @@ public final class LifecycleSubject: LifecycleObservable {
 
   private func listen() throws(LifecycleError) {
     try core.markStarted()
-    if core.configuration.lineBuffersOutput { clinux_line_buffer_output() }
-    DispatchPreparation.begin()
-    do { try core.listen(to: signals) } catch {
+    let configuration = core.configuration
+    let systemd = configuration.systemd
+    let isSupervised = systemd.usesService && systemd.environment.isSupervised
+    let lease = isSupervised ? ServiceManagerLease.take() : nil
+    do {
+      try core.listen(
+        to: SignalSource(
+          map: configuration.signals, isSupervised: lease != nil, waker: core.executor.poll.waker))
+    } catch {
       core.markStopped()
       throw error
     }
+    // Nothing fails from here on, so a start that failed has changed nothing.
+    if configuration.lineBuffersOutput { clinux_line_buffer_output() }
+    DispatchPreparation.begin()
+    let integration = ServiceIntegration(configuration, lease: lease)
+    self.integration.withLock { $0 = integration }
+    core.integrate(
+      LifecycleMachine.Policy(
+        configuration: configuration.settled(on: integration.platform),
+        hasServiceManager: integration.sinks.contains { $0.isServiceManager },
+        watchdogPeriod: integration.watchdogPeriod, killRule: integration.killRule),
+      sinks: integration.sinks, readiness: integration.readiness,
+      asksForUnitJob: integration.asksForUnitJob)
     for problem in integration.problems { integration.warn(problem) }
     integration.notePlatform()
     // A daemon works without any of these.

@@ -13,7 +13,7 @@ struct ServiceIntegration {
   private(set) var readiness: ReadinessMarker?
   private(set) var watchdogPeriod: Duration?
   /// Whether a service manager reloads by signal and waits for notifications.
-  private(set) var isSupervised = false
+  let isSupervised: Bool
   /// Whether one of the sources reads the systemd job that terminates the service.
   private(set) var asksForUnitJob = false
   /// The rule that tells a kill from a stop; `nil` where the configuration makes no difference.
@@ -25,18 +25,28 @@ struct ServiceIntegration {
   /// The mistakes in the environment, logged at the start; the interfaces concerned are not used.
   private(set) var problems: [String] = []
   private let log: LifecycleLog
-  private var claim: ServiceManagerLease?
+  private let lease: ServiceManagerLease?
 
-  init(_ configuration: LifecycleConfiguration) {
+  /// Opens what must be there before it is needed, and takes over the descriptor for readiness.
+  ///
+  /// - Parameter lease: Retained by the integration; `nil` if the process has no service manager, or another subject
+  ///   has the lease.
+  init(_ configuration: LifecycleConfiguration, lease: ServiceManagerLease?) {
     let systemd = configuration.systemd
     log = LifecycleLog(configuration)
+    self.lease = lease
+    isSupervised = lease != nil
     if systemd.usesService, systemd.environment.isWithheld {
       problems.append(
         "the environment is not read, because this program has privileges that its caller may lack (setuid, setgid or"
           + " file capabilities). If systemd has started it, systemd is not notified: give the unit User= and"
           + " AmbientCapabilities= instead.")
     }
-    if systemd.usesService, systemd.environment.isSupervised { claimService(systemd) }
+    if !isSupervised, systemd.usesService, systemd.environment.isSupervised {
+      problems.append(
+        "another LifecycleSubject of this process speaks with systemd, so this one does not."
+          + " Give it SystemdConfiguration.off.")
+    }
     if isSupervised { findProblems(systemd.environment) }
     if systemd.usesService { findUnusableNotifySocket(systemd.environment) }
     if isSupervised, systemd.notifies { addNotifications(systemd) }
@@ -71,16 +81,6 @@ struct ServiceIntegration {
 
   /// Logs which platform was recognized.
   func notePlatform() { if let platform { log.remark(platform.sentence) } }
-
-  private mutating func claimService(_ systemd: SystemdConfiguration) {
-    claim = ServiceManagerLease.take()
-    isSupervised = claim != nil
-    if !isSupervised {
-      problems.append(
-        "another LifecycleSubject of this process speaks with systemd, so this one does not."
-          + " Give it SystemdConfiguration.off.")
-    }
-  }
 
   private mutating func findProblems(_ environment: ServiceEnvironment) {
     problems += environment.problems.map(\.description)

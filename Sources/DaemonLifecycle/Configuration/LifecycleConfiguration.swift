@@ -117,12 +117,12 @@ public struct LifecycleConfiguration: Sendable {
   /// The newline is written once, when the hooks of the launch have ended (where systemd would receive `READY=1`), and
   /// the descriptor is closed. A launch that fails closes it without a newline.
   ///
-  /// The subject's initializer takes the descriptor over and makes it close-on-exec, so that children do not inherit
-  /// it; nor does `ServiceEnvironment.childEnvironment(adding:)` contain `NOTIFY_FD`. Create the subject before
-  /// anything that opens descriptors, which might get that number.
+  /// `start()` and `run` take the descriptor over and make it close-on-exec, so that children do not inherit it; nor
+  /// does `ServiceEnvironment.childEnvironment(adding:)` contain `NOTIFY_FD`. Start before anything that opens
+  /// descriptors, which might get that number.
   ///
   /// A number that can't be used is logged when the daemon starts, and ignored: 0 to 2, which are the standard streams,
-  /// one of `LISTEN_FDS`, and one that is not open, not open for writing, or not inherited. With
+  /// one of `LISTEN_FDS`, and one that is not open, not open for writing, not inherited, or no pipe, FIFO or socket. With
   /// ``SystemdConfiguration/off``, `NOTIFY_FD` is ignored. <doc:RunningUnderOtherInits> has a service definition for
   /// each init.
   public var readinessDescriptor: Int32?

@@ -81,7 +81,7 @@ extension HookExecutor {
 
   /// Gives up the lead. Returns false when there is something to do after all.
   private func leave(_ me: Worker, _ state: inout State) -> Bool {
-    guard state.ready.isEmpty, state.running.isEmpty, !poll.isArmed, !state.isClosed else {
+    guard state.ready.isEmpty, state.running.isEmpty, !state.isClosed else {
       return false
     }
     state.leader = nil
@@ -93,12 +93,10 @@ extension HookExecutor {
   @discardableResult private func listen(
     milliseconds: Int32, _ ready: inout EventPoll.Ready
   ) -> Bool {
-    let isWatchful = isWatchful
-    poll.wait(
-      milliseconds: isWatchful ? Self.shorter(milliseconds, Self.watchMilliseconds) : milliseconds,
-      &ready)
-    if ready.isLost || isWatchful { repairDescriptors() }
+    if endsWhenIdle { return bell.wait(for: .milliseconds(milliseconds)) }
+    poll.wait(milliseconds: milliseconds, &ready)
     if let client {
+      if let loss = ready.loss { client.descriptorsWereLost(loss) }
       if !ready.descriptors.isEmpty { client.descriptorsAreReady(ready.descriptors) }
       if ready.timerExpired { client.timerExpired() }
     }

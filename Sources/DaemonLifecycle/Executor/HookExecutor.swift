@@ -51,9 +51,8 @@ final class HookExecutor: TaskExecutor {
     func timerExpired()
     /// The calling thread listens from now on.
     func listenerChanged()
-    /// Descriptors of this process were closed by other code. The executor's own are restored if `failure` is `nil`;
-    /// the client's may be gone. Not `isRepaired`: none of the executor's was missing.
-    func descriptorsWereLost(isRepaired: Bool, failure: LifecycleError?)
+    /// The leader can't wait for descriptors any more, for this reason: called once.
+    func descriptorsWereLost(_ sentence: String)
     /// So many threads are blocked in hooks that others wait.
     func threadsReachedLimit()
   }
@@ -73,8 +72,6 @@ final class HookExecutor: TaskExecutor {
     /// closed.
     var threads = 0
     var isClosed = false
-    /// Whether the leader's descriptors are lost, and could not be replaced so far.
-    var lacksDescriptors = false
     var lastStallCheck = MonotonicTime(nanoseconds: 0)
     /// The number of urgent items that may get a thread before the next check although a worker is free, which may
     /// block too.
@@ -111,12 +108,10 @@ final class HookExecutor: TaskExecutor {
   let abandonedHooks = Atomic<Int>(0)
   /// The number of serial executors with work: each may hold one thread.
   let busySerialExecutors = Atomic<Int>(0)
-  /// The time until which the leader checks for further lost descriptors, in nanoseconds; 0 when there was no loss.
-  /// Used by the leader only.
-  let watchfulUntil = Atomic<Int64>(0)
   /// Whether all idle threads end, since only an item can arrive, which starts a thread. For mocks, of which tests make
-  /// hundreds without closing them.
+  /// hundreds without closing them: their leader waits for `bell`, and has no descriptors.
   let endsWhenIdle: Bool
+  let bell = Semaphore()
   private let startThread: @Sendable (StaticString, @escaping @Sendable () -> Void) -> Bool
 
   /// Makes an executor without threads.
@@ -172,7 +167,7 @@ final class HookExecutor: TaskExecutor {
     }
     switch woken {
     case nil: break
-    case .leader: poll.wake()
+    case .leader: wakeLeader()
     case .parked(let worker): worker.parking.signal()
     case .new(let worker):
       // Once closed, nobody else takes the item: as in Dispatch, the caller waits until there is a thread.
@@ -215,11 +210,14 @@ final class HookExecutor: TaskExecutor {
 
   // MARK: Listening
 
+  /// Whether there is a leader, or was one.
+  var isListening: Bool { wasListening.load(ordering: .acquiring) }
+
   /// Makes sure that one thread listens and another one is there to run hooks.
   ///
   /// - Throws: `LifecycleError` when the descriptors or a thread could not be had.
   func listen() throws(LifecycleError) {
-    if let failure = poll.failure { throw failure }
+    try poll.open()
     guard listenIfMissing(), followIfMissing() else {
       throw .system("create the threads that listen and run hooks", errno: EAGAIN)
     }
@@ -229,7 +227,7 @@ final class HookExecutor: TaskExecutor {
   ///
   /// - Returns: Whether a thread was available.
   @discardableResult func listenIfMissing() -> Bool {
-    if !endsWhenIdle, wasListening.load(ordering: .acquiring) { return true }
+    if !endsWhenIdle, isListening { return true }
     let leader = state.withLock { state in
       state.leader == nil && !state.isClosed ? addLeader(&state) : nil
     }
@@ -256,8 +254,10 @@ final class HookExecutor: TaskExecutor {
       return state.parked
     }
     for worker in parked { worker.parking.signal() }
-    poll.wake()
+    wakeLeader()
   }
+
+  private func wakeLeader() { if endsWhenIdle { bell.signal() } else { poll.wake() } }
 
   // MARK: Starting threads
 

@@ -13,9 +13,6 @@ protocol LifecycleSource: AnyObject, Sendable {
   /// Whether a descriptor is one of them. Default: searches `descriptors`.
   func polls(_ descriptor: Int32) -> Bool
   func open() throws(LifecycleError)
-  /// Opens new descriptors after other code of the process has closed one. The old numbers may belong to other files,
-  /// and are not touched. Called on the listening thread.
-  func reopen() throws(LifecycleError)
   /// Notes that another thread listens from now on. Called on it.
   func listenerChanged()
   func read(_ ready: PolledDescriptor) -> [LifecycleInput]
@@ -30,6 +27,5 @@ extension LifecycleSource {
     for input in read(ready) { receive(input) }
   }
   func listenerChanged() {}
-  func reopen() throws(LifecycleError) { throw .unavailable("\(Self.self) can't open them again.") }
   func polls(_ descriptor: Int32) -> Bool { descriptors.contains { $0.number == descriptor } }
 }

@@ -58,15 +58,6 @@ final class RetryTimer: LifecycleSource {
     if client?.tryAgain() == false { begin() }
   }
 
-  /// Tries now, since the timer that was set is lost.
-  func reopen() throws(LifecycleError) {
-    state.withLock { state in
-      state.timer = -1
-      state.isArmed = false
-    }
-    try open()
-  }
-
   func read(_: PolledDescriptor) -> [LifecycleInput] {
     let isDue = state.withLock { state in
       var expirations: UInt64 = 0

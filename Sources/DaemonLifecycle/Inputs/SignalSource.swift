@@ -46,14 +46,15 @@ final class SignalSource: LifecycleSource {
   /// Installs all handlers or none: when one fails, the dispositions of the others are restored.
   func open() throws(LifecycleError) {
     try map.validate()
-    guard waker.descriptor >= 0 else {
-      throw .system(
-        "create the sockets that signals wake the event thread with", errno: waker.failure)
+    let failure = waker.open()
+    if failure != 0 {
+      throw .system("create the sockets that signals wake the event thread with", errno: failure)
     }
     for signal in map.signals + unmappedReloadSignal {
-      // SIGHUP ignored at start is what nohup(1) asks for.
+      // Ignored at the start, by nohup(1) or by a shell for a job in the background: they stay so.
+      let staysIgnored = [.sighup, .sigint, .sigquit].contains(signal)
       let failure = clinux_signal_listen(
-        signal.rawValue, waker.pointer, signal == .sighup && !isSupervised)
+        signal.rawValue, waker.pointer, staysIgnored && !(signal == .sighup && isSupervised))
       switch failure {
       case 0: opened.withLock { $0.signals.append(signal) }
       case EALREADY: continue
@@ -63,18 +64,11 @@ final class SignalSource: LifecycleSource {
           ? .signalInUse(signal) : .system("handle \(signal)", errno: failure)
       }
     }
-    openDirect()
-  }
-
-  private func openDirect() {
     opened.withLock { opened in
       let numbers = opened.signals.map(\.rawValue)
       opened.direct = clinux_signal_descriptor(numbers, Int32(numbers.count))
     }
   }
-
-  /// The handlers need nothing new: they have the waker, which sees to its own descriptors.
-  func reopen() { openDirect() }
 
   /// SIGHUP, unless it is mapped or other code of this process handles it.
   private var unmappedReloadSignal: [UnixSignal] {

@@ -49,8 +49,6 @@ final class WatchdogSource: LifecycleSource {
     }
   }
 
-  func reopen() throws(LifecycleError) { try open() }
-
   /// Notes that another thread listens from now on, which has its own counters.
   func listenerChanged() {
     state.withLock { state in

@@ -225,7 +225,8 @@ extension LifecycleMachine {
     let error = body.failure?.error
     // A hook that threw is counted as failed, a body that threw by its own code.
     let severity = max(
-      stop.failedLaunch?.severity ?? 0, stop.overtakenPause?.severity ?? 0, report.severity)
+      stop.isLost ? 1 : 0, stop.failedLaunch?.severity ?? 0, stop.overtakenPause?.severity ?? 0,
+      report.severity)
     let code = code ?? LifecycleExit.code(bodyFailed: error != nil, severity: severity)
     let wasKilled = code == 0 && isKilled
     if wasKilled, asksForJob(report, at: now, &effects) { return }

@@ -11,7 +11,7 @@ import DaemonSystemd
 ///
 /// It is noncopyable, since an accidental copy would cost more than a delivery.
 struct LifecycleMachine: ~Copyable, Sendable {
-  /// The settings, which never change.
+  /// The settings, which never change after the start.
   struct Policy: Sendable {
     let configuration: LifecycleConfiguration
     /// `hookDeadline` in nanoseconds, computed once.
@@ -35,7 +35,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     }
   }
 
-  let policy: Policy
+  private(set) var policy: Policy
   var registry: LifecycleRegistry
   var subscribers = Subscribers()
   var calls = Calls()
@@ -59,6 +59,14 @@ struct LifecycleMachine: ~Copyable, Sendable {
   }
 
   var configuration: LifecycleConfiguration { policy.configuration }
+
+  /// Takes the settings that are known at the start only, before the launch.
+  mutating func adopt(_ policy: Policy, _ effects: inout Effects) {
+    let isNews = policy.configuration.stopTimeout != configuration.stopTimeout
+    self.policy = policy
+    health = Health(period: policy.watchdogPeriod)
+    if isNews { for subscriber in subscribers.all { warnUnlessFits(subscriber, &effects) } }
+  }
 
   // MARK: Inputs
 
@@ -95,6 +103,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case warning(String)
     /// A part that had failed has run without a failure for a while.
     case recovered
+    /// The daemon can't go on: it terminates, with status 70.
+    case lost(LifecycleCause)
     /// READY was sent otherwise: for a mock of a launched daemon.
     case armed
     case close
@@ -146,6 +156,9 @@ struct LifecycleMachine: ~Copyable, Sendable {
       publishStatus(at: now, &effects)
     case .warning(let text): effects.publish(.warning(text))
     case .recovered: effects.publish(.recovered)
+    case .lost(let cause):
+      stop.isLost = true
+      receive(LifecycleEvent(.terminate, cause: cause), at: now, &effects)
     case .armed: health.arm(at: now)
     case .close: close(&effects)
     }

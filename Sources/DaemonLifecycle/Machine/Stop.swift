@@ -37,6 +37,8 @@ struct Stop: Sendable {
   private var hasBeenOrdered = false
   /// The service manager's job for the service, as last read; `nil` when there was none, or it was not read.
   var job: UnitJob?
+  /// Whether the daemon could not go on, which is a failure.
+  var isLost = false
   /// The launch's report, once a failed launch has ended the daemon.
   var failedLaunch: LifecycleReport?
   /// The report of a pause that the termination has overtaken, once that has cut off what it waited for.

@@ -45,7 +45,7 @@ extension LifecycleCore {
     /// Values that may hold the last reference to a user's object, whose deinit may call the core.
     var garbage: [any Sendable] = []
     /// The readiness to show to probes before any hook is called, and its number.
-    var readiness: (isReady: Bool, number: UInt64)?
+    var readiness: ShownReadiness?
     /// Rounds whose daemon has ended.
     var endedRounds: [ForegroundRounds] = []
     /// Whether the process should have exited.
@@ -147,6 +147,7 @@ extension LifecycleCore {
 
   private func bind(_ fact: LifecycleFact, _ state: inout State) {
     if case .terminating = fact { expectUnitJob(&state) }
+    guard let sinks = state.sinks else { return state.earlyFacts.append(fact) }
     if sinks.isEmpty { return }
     var fact = fact
     // The kernel's time, also in a mock: systemd compares it with its own.
@@ -210,7 +211,7 @@ extension LifecycleCore {
 
   private func perform(_ work: Chores, hasMessages: Bool) {
     if work.isOverdue { endProcess() }
-    if let (isReady, number) = work.readiness { readiness?.set(isReady, number: number) }
+    if let shown = work.readiness { shown.marker.set(shown.isReady, number: shown.number) }
     if hasMessages { sendOutbox() }
     if let round = work.healthRound { sendBeacons(of: round) }
     // Cancellation handlers and deinits are user code. One item each: a handler that blocks must not keep the others
@@ -293,7 +294,8 @@ extension LifecycleCore {
   /// Sends the messages of the outbox, unless another thread is doing that.
   private func sendOutbox() {
     var batch: [Outbox.Item] = []
-    guard takeOutbox(into: &batch, isFirst: true) else { return }
+    var sinks: [any LifecycleSink] = []
+    guard takeOutbox(into: &batch, &sinks, isFirst: true) else { return }
     repeat {
       for item in batch {
         switch item {
@@ -302,19 +304,22 @@ extension LifecycleCore {
         }
       }
       batch.removeAll(keepingCapacity: true)
-    } while takeOutbox(into: &batch)
+    } while takeOutbox(into: &batch, &sinks)
   }
 
   /// False when there is nothing to send, or, to begin with, when another thread sends. Probes are shown first what it
   /// means: the thread that has put it there may not have come to that yet.
-  private func takeOutbox(into batch: inout [Outbox.Item], isFirst: Bool = false) -> Bool {
-    let (hasItems, shown): (Bool, (isReady: Bool, number: UInt64)?) = state.withLock { state in
+  private func takeOutbox(
+    into batch: inout [Outbox.Item], _ sinks: inout [any LifecycleSink], isFirst: Bool = false
+  ) -> Bool {
+    let (hasItems, shown): (Bool, ShownReadiness?) = state.withLock { state in
+      sinks = state.sinks ?? []
       guard !isFirst || !state.outbox.isDelivering, state.outbox.take(into: &batch) else {
         return (false, nil)
       }
       return (true, nextReadiness(&state))
     }
-    if let shown { readiness?.set(shown.isReady, number: shown.number) }
+    if let shown { shown.marker.set(shown.isReady, number: shown.number) }
     return hasItems
   }
 

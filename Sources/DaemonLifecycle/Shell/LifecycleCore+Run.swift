@@ -16,7 +16,7 @@ extension LifecycleCore {
   }
 
   private func beginLaunch() -> Launch {
-    readiness?.prepare()
+    state.withLock { $0.readiness }?.prepare()
     let launch = Launch()
     change { state, now in
       // Nothing to launch: terminated, or a mock that was made in a later state.

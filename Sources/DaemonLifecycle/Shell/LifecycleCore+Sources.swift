@@ -6,7 +6,13 @@ import Synchronization
 extension LifecycleCore {
   /// Opens a source and listens to it.
   func listen(to source: any LifecycleSource) throws(LifecycleError) {
-    try source.open()
+    do {
+      try executor.poll.open()
+      try source.open()
+    } catch {
+      if !executor.isListening { executor.poll.close() }
+      throw error
+    }
     sources.withLock { $0.append(source) }
     do {
       for descriptor in source.descriptors { try executor.poll.add(descriptor) }
@@ -52,8 +58,6 @@ extension LifecycleCore: HookExecutor.Client {
   func timerExpired() { timePassed() }
 
   func listenerChanged() {
-    // Only the watchdog wants to know, and it costs a look into /proc.
-    guard watchdogPeriod != nil else { return }
     for source in sources.withLock({ $0 }) { source.listenerChanged() }
   }
 
@@ -61,45 +65,17 @@ extension LifecycleCore: HookExecutor.Client {
     receive(.warning("So many hooks block that others have waited: \(HookExecutor.extraThreads)."))
   }
 
-  func descriptorsWereLost(isRepaired: Bool, failure: LifecycleError?) {
-    let what =
-      "Descriptors of the event thread were closed by other code of this process, as by close_range(2)"
-    if let failure {
-      return receive(
-        .warning(
-          "\(what), and there are no others: \(failure) Signals and deadlines are seen to all the same."
-        ))
-    }
-    if isRepaired { receive(.warning("\(what): it has made new ones.")) }
-    for source in sources.withLock({ $0 }) where !source.descriptors.allSatisfy(executor.poll.holds)
-    {
-      repair(source)
-    }
-    // What the handlers have recorded meanwhile.
-    descriptorsAreReady([PolledDescriptor(number: executor.poll.waker.descriptor)])
-  }
-
-  private func repair(_ source: any LifecycleSource) {
-    do throws(LifecycleError) {
-      try source.reopen()
-      for descriptor in source.descriptors where !executor.poll.holds(descriptor) {
-        try executor.poll.add(descriptor)
+  /// The daemon saves its state and ends with status 70. Until then signals and deadlines are seen to all the same.
+  func descriptorsWereLost(_ sentence: String) {
+    // Signals need no descriptor. Nothing else is released, which would close numbers that may be other files' by now.
+    sources.withLock { sources in
+      for source in sources where !(source is SignalSource) {
+        _ = Unmanaged.passRetained(source as AnyObject)
       }
-    } catch {
-      // Whoever closes them may be about it still: then all of it is looked at once more.
-      if !executor.poll.isIntact { return executor.poll.waker.reportLoss() }
-      // Signals need the waker only.
-      if !(source is SignalSource) { abandon(source, error) }
+      sources.removeAll { !($0 is SignalSource) }
     }
-  }
-
-  /// Goes on without a source. It is never released, which would close numbers that may belong to other files.
-  private func abandon(_ source: any LifecycleSource, _ error: LifecycleError) {
-    sources.withLock { $0.removeAll { $0 === source } }
-    _ = Unmanaged.passRetained(source as AnyObject)
-    receive(
-      .warning(
-        "\(type(of: source)) has lost its descriptors too, and is no longer used: \(error)"))
+    receive(.warning("\(sentence) State is saved, and the daemon ends with status 70."))
+    handle(.lost(LifecycleCause(.other("a lost descriptor"))))
   }
 
   func descriptorsAreReady(_ descriptors: [PolledDescriptor]) {

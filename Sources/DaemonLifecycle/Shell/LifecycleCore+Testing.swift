@@ -66,7 +66,7 @@ extension LifecycleCore {
   }
 
   package func requestLaunch() {
-    readiness?.prepare()
+    state.withLock { $0.readiness }?.prepare()
     receive(LifecycleEvent(.launch, cause: LifecycleCause(.launch)))
   }
 

@@ -15,7 +15,7 @@ extension LifecycleCore {
 
   /// Notes that a source has requested the job, since the termination begins.
   func expectUnitJob(_ state: inout State) {
-    if asksForUnitJob, case .notAsked = state.unitJob { state.unitJob = .asked([]) }
+    if state.asksForUnitJob, case .notAsked = state.unitJob { state.unitJob = .asked([]) }
   }
 
   package func unitJobIsKnown(_ job: UnitJob?) {

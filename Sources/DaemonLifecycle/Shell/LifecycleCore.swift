@@ -40,6 +40,13 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var rounds: [ObjectIdentifier: ForegroundRounds] = [:]
     var timers = TimerQueue()
     var unitJob = UnitJobAnswer.notAsked
+    /// Whether a source reads the service manager's job when the termination begins.
+    var asksForUnitJob: Bool
+    /// The outputs that receive facts: systemd, the journal. `nil` until the start: facts wait in `earlyFacts`.
+    var sinks: [any LifecycleSink]?
+    var earlyFacts: [LifecycleFact] = []
+    /// Shows probes whether the daemon is ready.
+    var readiness: ReadinessMarker?
     /// Those that have not ended.
     var launches: [Launch] = []
     var exitWaiters: [CheckedContinuation<LifecycleExit, Never>] = []
@@ -113,22 +120,15 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   let exitProcess: @Sendable (Int32) -> Void
   let state: Mutex<State>
   let sources = Mutex<[any LifecycleSource]>([])
-  /// The outputs that receive facts: systemd, the journal.
-  let sinks: [any LifecycleSink]
-  /// Shows probes whether the daemon is ready.
-  let readiness: ReadinessMarker?
   /// The descriptors and bytes that the service manager keeps between two runs.
   let preservation: PreservationSlot
-  /// How long the service manager waits for a ping; `nil` without a watchdog.
-  let watchdogPeriod: Duration?
-  /// Whether a source reads the service manager's job when the termination begins.
-  let asksForUnitJob: Bool
 
+  /// - Parameter sinks: `nil` where `integrate` will bring them.
   init(
     configuration: LifecycleConfiguration, initialState: LifecycleState = .launching,
     time: TimeSource = .monotonic, executor: HookExecutor = HookExecutor(),
     recorder: (any LifecycleRecorder)? = nil,
-    sinks: [any LifecycleSink] = [], readiness: ReadinessMarker? = nil,
+    sinks: [any LifecycleSink]? = [], readiness: ReadinessMarker? = nil,
     watchdogPeriod: Duration? = nil, asksForUnitJob: Bool = false, killRule: KillRule? = nil,
     preservation: PreservationSlot? = nil,
     exitProcess: @escaping @Sendable (Int32) -> Void = { _exit($0) }
@@ -138,17 +138,32 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     callerExecutor = CallerExecutor(executor)
     self.time = time
     self.recorder = recorder
-    self.sinks = sinks
-    self.readiness = readiness
-    self.watchdogPeriod = watchdogPeriod
     self.preservation = preservation ?? PreservationSlot(configuration.systemd)
-    self.asksForUnitJob = asksForUnitJob
     self.exitProcess = exitProcess
     let policy = LifecycleMachine.Policy(
-      configuration: configuration, hasServiceManager: sinks.contains { $0.isServiceManager },
+      configuration: configuration,
+      hasServiceManager: sinks?.contains { $0.isServiceManager } ?? false,
       watchdogPeriod: watchdogPeriod, killRule: killRule)
-    state = Mutex(State(machine: LifecycleMachine(policy, state: initialState)))
+    state = Mutex(
+      State(
+        machine: LifecycleMachine(policy, state: initialState), asksForUnitJob: asksForUnitJob,
+        sinks: sinks, readiness: readiness))
     executor.client = self
+  }
+
+  /// Takes what the start has decided, before the launch.
+  func integrate(
+    _ policy: LifecycleMachine.Policy, sinks: [any LifecycleSink], readiness: ReadinessMarker?,
+    asksForUnitJob: Bool
+  ) {
+    change { state, _ in
+      state.machine.adopt(policy, &state.effects)
+      state.sinks = sinks
+      state.readiness = readiness
+      state.asksForUnitJob = asksForUnitJob
+      for fact in state.earlyFacts { state.outbox.append(fact) }
+      state.earlyFacts = []
+    }
   }
 
   deinit {
@@ -270,11 +285,13 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     if let shown = nextReadiness(&state) { work.chores.readiness = shown }
   }
 
+  typealias ShownReadiness = (marker: ReadinessMarker, isReady: Bool, number: UInt64)
+
   /// What probes are to be shown now, and how new that is; `nil`: there is nothing that shows it.
-  func nextReadiness(_ state: inout State) -> (isReady: Bool, number: UInt64)? {
-    guard readiness != nil else { return nil }
+  func nextReadiness(_ state: inout State) -> ShownReadiness? {
+    guard let readiness = state.readiness else { return nil }
     state.readinessNumber += 1
-    return (state.machine.isReady, state.readinessNumber)
+    return (readiness, state.machine.isReady, state.readinessNumber)
   }
 
   private func noteIdle(_ state: inout State) {
@@ -323,7 +340,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     let isExiting = state.withLock { $0.keptAlive != nil }
     if !isExiting { closeSources() }
     handle(.close)
-    readiness?.set(false, number: .max)
+    state.withLock { $0.readiness }?.set(false, number: .max)
     let (entries, streams, sleepers, rounds, posters) = state.withLock { state in
       defer {
         state.streams = [:]

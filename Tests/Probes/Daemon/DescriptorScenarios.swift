@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
 import Glibc
+import TestLimits
 
 // Daemons whose descriptors are taken away: closed under them, or with none left to have.
 
@@ -211,4 +212,123 @@ let lateUses: @Sendable ([String]) async throws -> Void = { _ in
   let result = try await lifecycle.run()
   withExtendedLifetime((logger, onMain, token)) {}
   finish(result)
+}
+
+/// A daemon from which `lose` takes something at SIGUSR1. Its end takes a second, in which nothing may spin.
+private func losing(_ lose: @escaping @Sendable () -> Void) async throws {
+  let lifecycle = LifecycleSubject()
+  let logger = Logger()
+  lifecycle.addObserver(logger)
+  let losing = lifecycle.observe(DidEnterBackground.self) { notification in
+    if notification.cause.signal == .sigusr1 { lose() }
+  }
+  let ending = lifecycle.observe(WillTerminate.self) { _ in
+    say("ending")
+    try? await lifecycle.clock.sleep(for: .seconds(1))
+    say("ended")
+  }
+  let result = try await lifecycle.run {
+    for try await _ in lifecycle.ticks(every: .milliseconds(100)) {}
+  }
+  withExtendedLifetime((logger, losing, ending)) {}
+  finish(result)
+}
+
+/// Closes one of the descriptors of the thread that listens: `timer`, `set`, `reader` or `writer`. With `forked`, a child
+/// that was forked has it still; with `bare`, the process may have no more descriptors and no queued signals.
+let oneLost: @Sendable ([String]) async throws -> Void = { arguments in
+  try await losing {
+    func numbers(_ kind: String) -> [Int32] {
+      entries(of: "/proc/self/fd").compactMap { Int32($0) }.sorted()
+        .filter { link(of: "/proc/self/fd/\($0)").hasPrefix(kind) }
+    }
+    let waker = numbers("socket:")
+    // The set with the waker, and not Dispatch's.
+    let set = numbers("anon_inode:[eventpoll]").first { members(of: $0).contains(waker[0]) }!
+    let number =
+      switch arguments.first {
+      case "timer": numbers("anon_inode:[timerfd]").first { members(of: set).contains($0) }!
+      case "set": set
+      case "reader": waker[0]
+      default: waker[1]
+      }
+    let parent = getpid()
+    if arguments.contains("forked"), forkThePlainWay() == 0 {
+      while getppid() == parent { usleep(10_000) }
+      _exit(0)
+    }
+    if arguments.contains("bare") {
+      limits_set_soft(0, Int32(RLIMIT_NOFILE.rawValue), 0)
+      limits_set_soft(0, 11, 0)  // RLIMIT_SIGPENDING, which Glibc's module lacks
+    }
+    close(number)
+    say("lost")
+  }
+}
+
+/// The kernel refuses poll(2), with the error of this number.
+let pollRefused: @Sendable ([String]) async throws -> Void = { arguments in
+  let error = Int32(arguments[0])!
+  try await losing { say("refused \(refuse_poll(error))") }
+}
+
+private func link(of path: String) -> String {
+  var bytes = [CChar](repeating: 0, count: 64)
+  let length = max(0, readlink(path, &bytes, bytes.count))
+  return String(decoding: bytes[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}
+
+/// The descriptors in an epoll set.
+private func members(of set: Int32) -> [Int32] {
+  guard let file = fopen("/proc/self/fdinfo/\(set)", "r") else { return [] }
+  defer { fclose(file) }
+  var buffer = [CChar](repeating: 0, count: 256)
+  var members: [Int32] = []
+  while fgets(&buffer, 256, file) != nil {
+    let words = String(decoding: buffer.prefix { $0 > 10 }.map { UInt8($0) }, as: UTF8.self)
+      .split(whereSeparator: \.isWhitespace)
+    if words.first == "tfd:", let number = Int32(words[1]) { members.append(number) }
+  }
+  return members
+}
+
+/// What a subject changes in the process before its start, and when its start fails: says `same`, or what is different.
+let unstarted: @Sendable ([String]) async throws -> Void = { _ in
+  // Glibc's module has no __flbf(3), and Swift 6 not the variable.
+  let isLineBuffered = unsafeBitCast(
+    dlsym(nil, "__flbf")!, to: (@convention(c) (OpaquePointer) -> Int32).self)
+  let output = dlsym(nil, "stdout")!.load(as: OpaquePointer.self)
+  func descriptors() -> [String] {
+    entries(of: "/proc/self/fd").sorted().map { "\($0) \(link(of: "/proc/self/fd/\($0)"))" }
+      // The one by which this is read.
+      .filter { !$0.contains("/proc/") }
+  }
+  var ends: [Int32] = [-1, -1]
+  pipe(&ends)
+  let state = {
+    descriptors() + ["\(fcntl(ends[1], F_GETFD))", "\(isLineBuffered(output))", "\(threadCount())"]
+  }
+  let before = state()
+  func check(_ name: String) {
+    let now = state()
+    say(now == before ? "\(name): same" : "\(name): \(now), not \(before)")
+  }
+  var signals = SignalMap.standard
+  signals[UnixSignal(rawValue: SIGSEGV)!] = .reload
+  let unused = LifecycleSubject(
+    configuration: LifecycleConfiguration(signals: signals, readinessDescriptor: ends[1]))
+  check("made")
+  do { try await unused.start() } catch { say("\(error)") }
+  check("failed")
+  // It has not the lease either, and gives the signals to the next, from which it can't take them.
+  let lifecycle = LifecycleSubject(
+    configuration: LifecycleConfiguration(readinessDescriptor: ends[1]))
+  try await lifecycle.start()
+  let other = LifecycleSubject(configuration: LifecycleConfiguration(signals: [.sigterm: .reload]))
+  let started = state()
+  do { try await other.start() } catch { say("\(error)") }
+  say(state() == started ? "in use: same" : "in use: \(state()), not \(started)")
+  lifecycle.terminate()
+  withExtendedLifetime((unused, other)) {}
+  finish(await lifecycle.waitUntilTerminated())
 }

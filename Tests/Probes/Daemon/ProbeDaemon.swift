@@ -22,6 +22,7 @@ import Glibc
     "broken-stderr": brokenStderr, "alive": alive,
     "storm": storm, "send": sendStorm, "memory": memory, "state": keepState,
     "hostile-error": hostileError, "robbed": robbed, "late-uses": lateUses,
+    "one-lost": oneLost, "poll-refused": pollRefused, "unstarted": unstarted,
     "threadless": threadless, "escalation": escalation, "hosted": hosted, "print": prints,
   ]
 }

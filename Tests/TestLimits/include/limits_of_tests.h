@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Being linked is enough to raise the limit of descriptors.
 #pragma once
 
 #include <stdint.h>
@@ -10,6 +9,15 @@ int limits_set_soft(pid_t pid, int resource, uint64_t soft);
 
 /// A terminal whose keys the caller presses, by writing: the descriptor for that, or -1 and errno; and its path.
 int terminal_open(char *path, size_t size);
+
+/// Has the kernel refuse poll(2) and ppoll(2) to all threads of this process from now on (seccomp(2)). 0, or an errno
+/// value.
+int refuse_poll(int error);
+
+/// The next calls of sendmsg(2), connect(2) or poll(2) on this thread fail with `error`, so many times.
+void fail_next_send(int error, int times);
+void fail_next_connect(int error, int times);
+void fail_next_poll(int error, int times);
 
 /// Queues a signal whose sender lies about who it is: rt_sigqueueinfo(2). 0, or an errno value.
 int forge_signal(pid_t pid, int signo, int code, pid_t claimed_pid, uid_t claimed_uid);

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycleTesting
+import TestSupport
+import Testing
+
+@testable import DaemonLifecycle
+
+/// Durations that make no sense: they saturate, and none of them ends the process.
+@Suite("Extreme durations", .timeLimit(.minutes(2))) struct DurationTests {
+  private static let extremes: [Duration] = [
+    .seconds(Int64.min), .nanoseconds(-1), .zero, .seconds(Int64.max),
+  ]
+  private typealias Setting = @Sendable (inout LifecycleConfiguration, Duration) -> Void
+  private static let settings: [Setting] = [
+    { $0.hookDeadline = $1 }, { $0.cancellationGrace = $1 }, { $0.stopTimeout = $1 },
+    { $0.saveReserve = $1 }, { $0.exitGrace = $1 }, { $0.escalationDelay = $1 },
+    { $0.stopDelay = $1 }, { $0.livenessPeriod = $1 },
+    { $0.timelineLogging = .problemsOrSlower(than: $1) },
+    {
+      $0.hookDeadline = $1
+      $0.cancellationGrace = $1
+      $0.stopTimeout = $1
+      $0.saveReserve = $1
+      $0.exitGrace = $1
+      $0.stopDelay = $1
+    },
+  ]
+
+  @Test(arguments: extremes) func aDaemonEndsWithAnySetting(_ extreme: Duration) async throws {
+    for (index, setting) in Self.settings.enumerated() {
+      var configuration = LifecycleConfiguration(logsProblems: false)
+      setting(&configuration, extreme)
+      _ = ServiceIntegration(configuration).problems
+      let mock = MockLifecycleSubject(configuration: configuration)
+      let token = mock.observe(DidEnterBackground.self) { [clock = mock.clock] _ in
+        try await clock.sleep(for: .seconds(1))
+      }
+      mock.inject(.sigusr1)
+      await mock.advance(by: .seconds(1))
+      mock.inject(.sigterm)
+      await mock.advance(by: .seconds(1000))
+      #expect(mock.exit != nil, "setting \(index)")
+      withExtendedLifetime(token) {}
+    }
+  }
+
+  @Test(arguments: extremes) func aHookEndsWithAnyDeadline(_ extreme: Duration) async throws {
+    let mock = MockLifecycleSubject()
+    let token = mock.observe(DidEnterBackground.self, deadline: extreme) { _ in
+      LifecycleContext.current?.extendDeadline(by: extreme)
+    }
+    mock.inject(.sigterm)
+    await mock.advance(by: .seconds(1000))
+    #expect(mock.exit != nil)
+    withExtendedLifetime(token) {}
+  }
+
+  @Test(arguments: extremes) func aSleepATickAndARestart(_ extreme: Duration) async throws {
+    let mock = MockLifecycleSubject()
+    var ticks = mock.ticks(every: extreme).makeAsyncIterator()
+    #expect(try await ticks.next() == 0)
+    let sleep = Task { try await mock.clock.sleep(for: extreme) }
+    if extreme > .zero { try await mock.untilSleeping() }
+    sleep.cancel()
+    _ = await sleep.result
+    _ = await mock.unitJob(within: extreme)
+    let policy = RestartPolicy.backoff(initial: extreme, maximum: extreme, within: extreme)
+    var history = RestartHistory(policy)
+    for _ in 1...3 { _ = history.failed(at: mock.clock.now, share: 0.75) }
+    _ = history.isForgotten(at: mock.clock.now)
+  }
+}
