@@ -153,6 +153,7 @@ extension LifecycleCore {
       state.outbox.append { poster(report) }
     case .launchEnded(let report):
       for launch in state.launches { state.outbox.append { launch.end(report) } }
+      state.outbox.append { self.watchSignals() }
       state.launches = []
     case .exited(let exit): bind(exit, &state, &work)
     }
@@ -192,6 +193,7 @@ extension LifecycleCore {
     state.outbox.append { [recorder] in
       recorder?.didFinish(report)
       for stream in streams { stream.yield(report) }
+      self.checkSignals()
     }
   }
 

@@ -23,6 +23,7 @@ import Glibc
     "storm": storm, "send": sendStorm, "memory": memory, "state": keepState,
     "hostile-error": hostileError, "robbed": robbed, "late-uses": lateUses,
     "threadless": threadless, "escalation": escalation, "hosted": hosted, "print": prints,
+    "thief": thief,
   ]
 }
 
