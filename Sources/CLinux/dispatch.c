@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#define _GNU_SOURCE
 #include "CLinux.h"
+
+#include <dlfcn.h>
 
 // Of Dispatch, without its headers. Weak: a process without it has nothing to prepare.
 #define WEAK __attribute__((weak)) extern
@@ -55,4 +58,32 @@ bool clinux_await_dispatch(int milliseconds) {
   while (sem_timedwait(&rung, &end) != 0)
     if (errno != EINTR) return false;
   return true;
+}
+
+// MARK: Whose a handler is
+
+uintptr_t clinux_dispatch_code(void) { return (uintptr_t)dispatch_time; }
+
+const char *clinux_file_of_code(uintptr_t address) {
+  Dl_info info;
+  return dladdr((void *)address, &info) ? info.dli_fname : NULL;
+}
+
+bool clinux_has_signal_descriptor(int signo, int own_descriptor, bool otherwise) {
+  char mask[64];
+  snprintf(mask, sizeof mask, "sigmask:\t%016llx\n", 1ull << (signo - 1));
+  DIR *names = opendir("/proc/self/fdinfo");
+  if (!names) return otherwise && errno != EMFILE && errno != ENFILE;
+  bool is_found = false;
+  for (struct dirent *entry; !is_found && (entry = readdir(names));) {
+    int file = atoi(entry->d_name) == own_descriptor ? -1 : openat(dirfd(names), entry->d_name, O_RDONLY | O_CLOEXEC);
+    if (file < 0) continue;
+    char text[512];
+    ssize_t size = read(file, text, sizeof text - 1);
+    close(file);
+    text[size < 0 ? 0 : size] = 0;
+    is_found = strstr(text, mask) != NULL;
+  }
+  closedir(names);
+  return is_found;
 }

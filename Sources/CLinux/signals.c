@@ -17,6 +17,7 @@ typedef struct {
   _Atomic uint64_t sequence;  // of the last delivery
   _Atomic int inside;         // handlers that may still use the waker
   _Atomic int nudges;         // sent with this signal and not arrived yet: see clinux_nudge
+  _Atomic bool is_yielded;    // no nudges any more: clinux_signal_yield
   struct sigaction found;     // the disposition to put back; written while claimed
 } slot;
 
@@ -32,10 +33,10 @@ static _Atomic uint64_t last_sequence;
 static _Atomic int inside;  // handlers that have begun to record, of all signals
 static _Atomic pid_t owner;
 
-// What is known of a sender, in one word so that its parts stay together: in the two highest bits where the rest comes
-// from, in the next 30 the pid, of which a real one has 23 (the kernel's PID_MAX_LIMIT is 2^22), in the last 32 the uid.
+// What is known of a sender, in one word so that its parts stay together: in the three highest bits where the rest comes
+// from, in the next 29 the pid, of which a real one has 23 (the kernel's PID_MAX_LIMIT is 2^22), in the last 32 the uid.
 static inline uint64_t pack_sender(clinux_sender_origin origin, pid_t pid, uid_t uid) {
-  return (uint64_t)origin << 62 | (uint64_t)((uint32_t)pid & 0x3fffffff) << 32 | (uint32_t)uid;
+  return (uint64_t)origin << 61 | (uint64_t)((uint32_t)pid & 0x1fffffff) << 32 | (uint32_t)uid;
 }
 
 // Which codes the kernel vouches for, by sigaction(2) and rt_sigqueueinfo(2): kill(2) and tgkill(2) say who called them,
@@ -53,19 +54,31 @@ static inline uint64_t sender_of(int code, pid_t pid, uid_t uid) {
   return pack_sender(CLINUX_SENDER_CLAIMED, is_possible ? pid : 0, uid);
 }
 
-// Counts one delivery.
-static inline void record(slot *s, int code, pid_t pid, uid_t uid) {
-  uint64_t sender = sender_of(code, pid, uid);
+// Counts deliveries of one sender.
+static inline void record(slot *s, uint64_t sender, uint32_t count) {
   uint64_t mine = atomic_fetch_add(&last_sequence, 1) + 1;
   uint64_t seen = atomic_load(&s->sequence);
   while (seen < mine && !atomic_compare_exchange_weak(&s->sequence, &seen, mine)) {}
   atomic_store(&s->sender, sender);
-  if (sender >> 62 == CLINUX_SENDER_KERNEL) atomic_store(&s->from_kernel, true);
-  atomic_fetch_add(&s->count, 1);
+  if (sender >> 61 == CLINUX_SENDER_KERNEL) atomic_store(&s->from_kernel, true);
+  atomic_fetch_add(&s->count, count);
 }
 
 static bool is_nudge(int code, pid_t pid, const void *value) {
   return code == SI_QUEUE && value == &nudge && pid == getpid();
+}
+
+// Records, and wakes the thread that listens; if it is `only` this one, unless that is 0.
+static void receive(slot *s, uintptr_t only, uint64_t sender, uint32_t count) {
+  atomic_fetch_add(&inside, 1);
+  atomic_fetch_add(&s->inside, 1);
+  uintptr_t waker = atomic_load(&s->waker);
+  // Recorded in any case: a signal that comes while the claim is given up is taken after that.
+  if (only == 0 || only == waker) record(s, sender, count);
+  // Before the wake-up, so that whoever is woken by it need not wait for this.
+  atomic_fetch_sub(&inside, 1);
+  if (waker > GIVEN_UP) clinux_waker_wake((clinux_waker *)waker);
+  atomic_fetch_sub(&s->inside, 1);
 }
 
 static void handle(int signo, siginfo_t *info, void *context) {
@@ -84,23 +97,19 @@ static void handle(int signo, siginfo_t *info, void *context) {
     atomic_fetch_sub(&s->nudges, 1);
     return;
   }
-  atomic_fetch_add(&inside, 1);
-  atomic_fetch_add(&s->inside, 1);
-  uintptr_t waker = atomic_load(&s->waker);
-  // Recorded in any case: a signal that comes while the claim is given up is taken after that.
-  record(s, info->si_code, info->si_pid, info->si_uid);
-  // Before the wake-up, so that whoever is woken by it need not wait for this.
-  atomic_fetch_sub(&inside, 1);
-  if (waker > GIVEN_UP) clinux_waker_wake((clinux_waker *)waker);
-  atomic_fetch_sub(&s->inside, 1);
+  receive(s, 0, sender_of(info->si_code, info->si_pid, info->si_uid), 1);
   errno = saved;
 }
 
-int clinux_signal_descriptor(const int *signals, int count) {
+void clinux_signal_arrived(int signo, clinux_waker *waker, uint32_t count) {
+  receive(&slots[signo], (uintptr_t)waker, pack_sender(CLINUX_SENDER_DISPATCH, 0, 0), count);
+}
+
+int clinux_signal_descriptor(int fd, const int *signals, int count) {
   sigset_t mask;
   sigemptyset(&mask);
   for (int i = 0; i < count; i++) sigaddset(&mask, signals[i]);
-  return signalfd(-1, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
+  return signalfd(fd, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
 bool clinux_close_signal_descriptor(int fd) {
@@ -120,7 +129,8 @@ void clinux_signal_drain(int fd) {
         atomic_fetch_sub(&slots[infos[i].ssi_signo].nudges, 1);
         continue;
       }
-      record(&slots[infos[i].ssi_signo], infos[i].ssi_code, (pid_t)infos[i].ssi_pid, infos[i].ssi_uid);
+      record(&slots[infos[i].ssi_signo],
+             sender_of(infos[i].ssi_code, (pid_t)infos[i].ssi_pid, infos[i].ssi_uid), 1);
     }
   } while (size == sizeof infos);
 }
@@ -131,12 +141,23 @@ uint64_t clinux_signal_count(void) {
   return atomic_load(&last_sequence);
 }
 
+uintptr_t clinux_own_handler(void) { return (uintptr_t)handle; }
+
+uintptr_t clinux_found_handler(int signo) { return (uintptr_t)slots[signo].found.sa_sigaction; }
+
+uintptr_t clinux_signal_handler(int signo) {
+  struct sigaction current;
+  if (sigaction(signo, NULL, &current) != 0) return 0;
+  // sa_handler is the same field. Put back by signal(2), ours is called without what it reads: that is another one.
+  bool is_broken = current.sa_sigaction == handle && !(current.sa_flags & SA_SIGINFO);
+  return (uintptr_t)current.sa_sigaction + is_broken;
+}
+
 // Which signal a thread can be nudged with: one that is handled here, since any other could end the process.
 static int signal_for_nudges(void) {
   for (int signo = 1; signo < NSIG; signo++) {
-    struct sigaction current;
-    if (atomic_load(&slots[signo].waker) > GIVEN_UP && sigaction(signo, NULL, &current) == 0 &&
-        (current.sa_flags & SA_SIGINFO) && current.sa_sigaction == handle)
+    if (atomic_load(&slots[signo].waker) > GIVEN_UP && !atomic_load(&slots[signo].is_yielded) &&
+        clinux_signal_handler(signo) == clinux_own_handler())
       return signo;
   }
   return 0;
@@ -170,6 +191,7 @@ int clinux_signal_listen(int signo, clinux_waker *waker, bool keep_ignored) {
   if (!atomic_compare_exchange_strong(&s->waker, &unclaimed, (uintptr_t)waker)) return EBUSY;
   atomic_store(&s->count, 0);
   atomic_store(&s->from_kernel, false);
+  atomic_store(&s->is_yielded, false);
   atomic_store(&owner, getpid());
 
   int error = 0;
@@ -187,18 +209,21 @@ int clinux_signal_listen(int signo, clinux_waker *waker, bool keep_ignored) {
 }
 
 bool clinux_signal_is_handled(int signo) {
-  struct sigaction found;
-  return sigaction(signo, NULL, &found) == 0 && found.sa_handler != SIG_DFL && found.sa_handler != SIG_IGN;
+  uintptr_t handler = clinux_signal_handler(signo);
+  return handler != (uintptr_t)SIG_DFL && handler != (uintptr_t)SIG_IGN;
+}
+
+void clinux_signal_yield(int signo) {
+  slot *s = &slots[signo];
+  atomic_store(&s->is_yielded, true);
+  await_nudges(s);
+  if (clinux_signal_handler(signo) == clinux_own_handler()) sigaction(signo, &s->found, NULL);
 }
 
 void clinux_signal_unlisten(int signo) {
   slot *s = &slots[signo];
-  atomic_store(&s->waker, GIVEN_UP);  // refuses both new claims and nudges
-  await_nudges(s);
-  struct sigaction current;
-  if (sigaction(signo, NULL, &current) == 0 && (current.sa_flags & SA_SIGINFO) &&
-      current.sa_sigaction == handle)
-    sigaction(signo, &s->found, NULL);
+  atomic_store(&s->waker, GIVEN_UP);  // refuses new claims
+  clinux_signal_yield(signo);
   // A handler that loaded the waker has counted itself in before. Asleep, since a thread of a lower real-time priority,
   // in whose handler we might be waiting for it, has no turn while this one yields.
   struct timespec moment = {.tv_nsec = 100000};
@@ -219,8 +244,8 @@ bool clinux_signal_take(int signo, clinux_signal_record *record) {
   if (atomic_exchange(&s->from_kernel, false)) sender = pack_sender(CLINUX_SENDER_KERNEL, 0, 0);
   *record = (clinux_signal_record){
       .count = count,
-      .origin = (clinux_sender_origin)(sender >> 62),
-      .pid = (int32_t)((uint32_t)(sender >> 32) << 2) >> 2,  // with its sign
+      .origin = (clinux_sender_origin)(sender >> 61),
+      .pid = (int32_t)((uint32_t)(sender >> 32) << 3) >> 3,  // with its sign
       .uid = (uint32_t)sender,
       .sequence = atomic_load(&s->sequence),
   };

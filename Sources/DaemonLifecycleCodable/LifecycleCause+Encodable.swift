@@ -6,6 +6,7 @@ public import DaemonLifecycle
 /// ```json
 /// {"coalesced":1,"origin":"signal","pid":1,"signal":"SIGTERM","uid":0}
 /// {"claimedPID":1,"claimedUID":0,"coalesced":1,"origin":"signal","signal":"SIGTERM"}
+/// {"coalesced":1,"origin":"signal","signal":"SIGTERM","via":"Dispatch"}
 /// {"fact":"the machine is about to sleep","origin":"bus"}
 /// {"origin":"pressure","resource":"memory"}
 /// {"error":{"text":"no route","type":"SocketError"},"origin":"bodyFailed"}
@@ -20,7 +21,8 @@ public import DaemonLifecycle
 /// has instead what its sender claims, if anything, under other keys.
 extension LifecycleCause: Encodable {
   private enum Key: String, CodingKey {
-    case origin, signal, pid, uid, claimedPID, claimedUID, coalesced, fact, resource, error, text
+    case origin, signal, pid, uid, claimedPID, claimedUID, via, coalesced, fact, resource, error,
+      text
   }
 
   /// Encodes the origin and its values.
@@ -62,6 +64,7 @@ extension LifecycleCause: Encodable {
     case .queued(let pid, let uid):
       try container.encodeIfPresent(pid, forKey: .claimedPID)
       try container.encodeIfPresent(uid, forKey: .claimedUID)
+    case .dispatch: try container.encode("Dispatch", forKey: .via)
     }
   }
 }

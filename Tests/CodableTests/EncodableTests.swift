@@ -32,6 +32,7 @@ private let origins: [LifecycleCause.Origin] = [
   .signal(.sighup, from: .kernel, coalesced: 1),
   .signal(.sighup, from: .queued(claimedPID: 1, claimedUID: 0), coalesced: 1),
   .signal(.sighup, from: .queued(claimedPID: nil, claimedUID: nil), coalesced: 1),
+  .signal(.sighup, from: .dispatch, coalesced: 2),
 ]
 
 private let outcomes: [Outcome] = [
@@ -211,6 +212,7 @@ private let outcomeWords = [
       #"{"coalesced":1,"origin":"signal","pid":0,"signal":"SIGHUP","uid":0}"#,
       #"{"claimedPID":1,"claimedUID":0,"coalesced":1,"origin":"signal","signal":"SIGHUP"}"#,
       #"{"coalesced":1,"origin":"signal","signal":"SIGHUP"}"#,
+      #"{"coalesced":2,"origin":"signal","signal":"SIGHUP","via":"Dispatch"}"#,
     ]
     #expect(try origins.map { try json(LifecycleCause($0)) } == expected)
   }

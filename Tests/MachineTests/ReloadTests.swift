@@ -111,6 +111,26 @@ import Testing
     }
   }
 
+  /// Other code of the daemon has taken SIGHUP and SIGTERM with a DispatchSource each.
+  @Test(arguments: Release.since(253))
+  func signalsThatDispatchHasTakenArrive(_ release: Release) async throws {
+    try await release.test { machine in
+      let probe = try await machine.lifecycle("--thief", "TimeoutStopSec=20")
+      try await probe.start()
+      try await probe.waitForStatus { status in
+        ["SIGHUP", "SIGTERM"].allSatisfy {
+          status.contains("; \($0) was taken by a DispatchSource of this process")
+        }
+      }
+      for _ in 1...50 { try await probe.reload() }
+      #expect(try await probe.show("ActiveState") == "active")
+      #expect(try await probe.lines("reload: SIGHUP by way of Dispatch") == 50)
+      #expect(try await probe.lines("theirs") == 50)
+      try await probe.stopsWell()
+      #expect(try await probe.lines("terminate: SIGTERM by way of Dispatch") == 1)
+    }
+  }
+
   // MARK: Awkward times
 
   @Test(arguments: Release.selected)

@@ -283,11 +283,11 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
   /// What the daemon says of itself comes first, then what happened last.
   @Test func notesHaveAnOrder() {
     let notes: [StatusNote] = [
-      .watched, .delayLock, .health, .shutdownLock, .problem, .reload, .daemon,
+      .signals, .watched, .delayLock, .health, .shutdownLock, .problem, .reload, .daemon,
     ]
     #expect(
       notes.sorted() == [
-        .daemon, .reload, .problem, .health, .delayLock, .shutdownLock, .watched,
+        .daemon, .reload, .problem, .health, .delayLock, .shutdownLock, .watched, .signals,
       ])
     #expect(!(StatusNote.daemon < .daemon))
   }

@@ -40,6 +40,7 @@ typedef enum {
   CLINUX_SENDER_PROCESS,  ///< kill(2) and the like: pid and uid are the kernel's word.
   CLINUX_SENDER_CLAIMED,  ///< Queued: pid and uid are what the sender says. A pid that can't be is 0.
   CLINUX_SENDER_UNNAMED,  ///< Queued, and the sender names nobody: a POSIX timer, or who passes for one.
+  CLINUX_SENDER_DISPATCH,  ///< A DispatchSource received it, which does not know the sender.
 } clinux_sender_origin;
 
 /// What has been recorded of one signal since it was last taken.
@@ -116,11 +117,23 @@ void clinux_signal_release(int signo);
 /// Takes what was recorded of `signo`; false when nothing was.
 bool clinux_signal_take(int signo, clinux_signal_record *record);
 
-/// A signalfd(2) for these signals, which need not be blocked; -1 and errno.
-int clinux_signal_descriptor(const int *signals, int count);
+/// A signalfd(2) for these signals, which need not be blocked: a new one if `fd` is -1, else that one, whose signals
+/// they are from now on. -1 and errno.
+int clinux_signal_descriptor(int fd, const int *signals, int count);
 
 /// Records what the descriptor still has: what no handler has been called for, and now none will be.
 void clinux_signal_drain(int fd);
+
+/// The address of the handler of `signo` now, of this package's, and of the one that `clinux_signal_listen` has found.
+/// 0 is SIG_DFL, 1 SIG_IGN.
+uintptr_t clinux_signal_handler(int signo);
+uintptr_t clinux_own_handler(void);
+uintptr_t clinux_found_handler(int signo);
+
+/// Puts the handler found by `clinux_signal_listen` back, if ours is installed, and keeps the claim.
+void clinux_signal_yield(int signo);
+/// Records what a DispatchSource has received for `waker`, if `signo` is still claimed for it.
+void clinux_signal_arrived(int signo, clinux_waker *waker, uint32_t count);
 
 /// The number of deliveries of any signal that have begun to be recorded; waits a moment for those that
 /// have begun to be through.
@@ -253,6 +266,13 @@ int clinux_is_pressure_file(int fd);
 void clinux_begin_dispatch(void);
 /// Waits for that, once. False when it was not done after so long; it will be.
 bool clinux_await_dispatch(int milliseconds);
+/// The address of a function of Dispatch's; 0 without it.
+uintptr_t clinux_dispatch_code(void);
+/// The path of the program or library that has the code at an address; NULL where that is unknown, as in a program that
+/// is linked statically. It may wait for the dynamic linker.
+const char *clinux_file_of_code(uintptr_t address);
+/// Whether a signalfd of `signo` alone is open, besides `own_descriptor`; `otherwise` where there is no /proc.
+bool clinux_has_signal_descriptor(int signo, int own_descriptor, bool otherwise);
 
 // MARK: state.c: files by name in a directory that is open
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
+import Dispatch
 import Synchronization
 
 /// The signals of a `SignalMap` as events, with their sender and the number of coalesced deliveries.
@@ -10,21 +11,25 @@ import Synchronization
 /// the same place. As a rule that is the listening thread, so that there is one wake-up between a signal and its hook,
 /// not two.
 final class SignalSource: LifecycleSource {
-  private let map: SignalMap
+  let map: SignalMap
   /// Runs under a service manager, which reloads by SIGHUP. systemd 262 and later refuse a notify-reload
   /// service without a handler for it, so there is one whatever the map says, and whatever was ignored.
   private let isSupervised: Bool
   /// The waker with which the handlers wake the listening thread, which drains it.
-  private let waker: Waker
-  private struct Opened {
+  let waker: Waker
+  struct Opened {
     /// The signals whose handlers are installed.
     var signals: [UnixSignal] = []
     /// The signalfd; -1 when it is closed or unavailable, so that the handlers take all signals.
     var direct: Int32 = -1
     /// Empty: its room is used by each reading.
-    var taken = TakenSignals()
+    fileprivate var taken = TakenSignals()
+    /// The signals whose handler is another's.
+    var conflicts = SmallDictionary<UnixSignal, SignalConflict>()
+    /// The notes that a warning was logged for.
+    var warned: Set<String> = []
   }
-  private let opened = Mutex(Opened())
+  let opened = Mutex(Opened())
 
   init(map: SignalMap, isSupervised: Bool = false, waker: Waker = Waker()) {
     self.map = map
@@ -64,10 +69,7 @@ final class SignalSource: LifecycleSource {
           ? .signalInUse(signal) : .system("handle \(signal)", errno: failure)
       }
     }
-    opened.withLock { opened in
-      let numbers = opened.signals.map(\.rawValue)
-      opened.direct = clinux_signal_descriptor(numbers, Int32(numbers.count))
-    }
+    opened.withLock { $0.direct = $0.setDirect() }
   }
 
   /// SIGHUP, unless it is mapped or other code of this process handles it.
@@ -111,11 +113,15 @@ final class SignalSource: LifecycleSource {
       defer { opened = Opened() }
       return opened
     }
-    for signal in closing.signals { clinux_signal_unlisten(signal.rawValue) }
+    for signal in closing.signals {
+      closing.conflicts[signal]?.source?.cancel()
+      clinux_signal_unlisten(signal.rawValue)
+    }
     clinux_close_signal_descriptor(closing.direct)
     // Before another source may have them: it would lose to this one what it is sent.
     defer { for signal in closing.signals { clinux_signal_release(signal.rawValue) } }
     var inputs: [LifecycleInput] = []
+    if closing.conflictNote != nil { inputs.append(.statusNote(.signals, nil)) }
     var taken = TakenSignals()
     taken.take(closing.signals)
     taken.visit { inputs.append(input(of: $0, $1)) }

@@ -15,6 +15,8 @@ enum StatusNote: Int, Sendable, Comparable {
   case shutdownLock
   /// A watched unit or session that can't be followed.
   case watched
+  /// Signals that other code of the process has taken.
+  case signals
 
   static func < (a: StatusNote, b: StatusNote) -> Bool { a.rawValue < b.rawValue }
 }

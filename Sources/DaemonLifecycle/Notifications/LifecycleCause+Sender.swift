@@ -14,8 +14,11 @@ extension LifecycleCause {
     /// A process that queued the signal, with sigqueue(3) or a POSIX timer, and may claim any process ID and user.
     /// `nil` where nothing, or no possible process, is claimed.
     case queued(claimedPID: Int32?, claimedUID: UInt32?)
+    /// Unknown: the signal arrived by way of Dispatch, since other code of the process has made a `DispatchSource` for
+    /// it.
+    case dispatch
 
-    /// The sender in words: `the kernel`, `pid 4242 uid 0`, `queued, claims pid 1 uid 0`.
+    /// The sender in words: `the kernel`, `pid 4242 uid 0`, `queued, claims pid 1 uid 0`, `by way of Dispatch`.
     public var description: String {
       switch self {
       case .kernel: return "the kernel"
@@ -24,6 +27,7 @@ extension LifecycleCause {
       case .queued(let pid, let uid):
         let claims = [pid.map { "pid \($0)" }, uid.map { "uid \($0)" }].compactMap { $0 }
         return claims.isEmpty ? "queued" : "queued, claims \(claims.joined(separator: " "))"
+      case .dispatch: return "by way of Dispatch"
       }
     }
 
@@ -33,6 +37,7 @@ extension LifecycleCause {
       case CLINUX_SENDER_PROCESS: self = .process(pid: record.pid, uid: record.uid)
       case CLINUX_SENDER_CLAIMED:
         self = .queued(claimedPID: record.pid == 0 ? nil : record.pid, claimedUID: record.uid)
+      case CLINUX_SENDER_DISPATCH: self = .dispatch
       default: self = .queued(claimedPID: nil, claimedUID: nil)
       }
     }

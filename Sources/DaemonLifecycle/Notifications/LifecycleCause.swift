@@ -76,6 +76,8 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     switch origin {
     case .signal(let signal, .queued(let pid, let uid), let coalesced):
       "\(signal) \(Sender.queued(claimedPID: pid, claimedUID: uid))" + Self.times(coalesced)
+    case .signal(let signal, .dispatch, let coalesced):
+      "\(signal) \(Sender.dispatch)" + Self.times(coalesced)
     case .signal(_, _, let coalesced) where isKeyPress: "Ctrl-C" + Self.times(coalesced)
     case .signal(let signal, let sender, let coalesced):
       "\(signal) from \(sender)" + Self.times(coalesced)

@@ -57,7 +57,8 @@ final class LifecycleLog: LifecycleSink {
     case .endedLate(let text), .warning(let text): warn(text)
     case .remark(let text): remark(text)
     case .unhealthy(let reason): write("the watchdog is not pinged: \(reason)", .error)
-    case .statusNote(let kind, let text?): if kind != .daemon { warn(text) }
+    // Of a signal, the warning says more.
+    case .statusNote(let kind, let text?): if kind != .daemon, kind != .signals { warn(text) }
     case .draining(let cause, let delay):
       note(
         "Draining for \(delay.forReading), then stopping (\(cause))", .notice,
@@ -271,6 +272,7 @@ final class LifecycleLog: LifecycleSink {
         pid.map { JournalField(known: "LIFECYCLE_CLAIMED_PID", "\($0)") },
         uid.map { JournalField(known: "LIFECYCLE_CLAIMED_UID", "\($0)") },
       ].compactMap { $0 }
+    case .dispatch: []
     }
   }
 }

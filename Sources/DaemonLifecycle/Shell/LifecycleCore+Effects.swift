@@ -140,6 +140,7 @@ extension LifecycleCore {
       state.outbox.append { poster(report) }
     case .launchEnded(let report):
       for launch in state.launches { state.outbox.append { launch.end(report) } }
+      state.outbox.append { self.watchSignals() }
       state.launches = []
     case .exited(let exit): bind(exit, &state, &work)
     }
@@ -180,6 +181,7 @@ extension LifecycleCore {
     state.outbox.append { [recorder] in
       recorder?.didFinish(report)
       for stream in streams { stream.yield(report) }
+      self.checkSignals()
     }
   }
 

@@ -43,6 +43,7 @@ extension LifecycleCore {
     case .sleepDelay(let delay): handle(.sleepDelay(delay))
     case .unitJob(let job): unitJobIsKnown(job)
     case .watchdogTick(let stall):
+      checkSignals()
       handle(.watchdogTick(stall: stall, asksMainActor: beacon.hasEverAnswered))
     case .unmappedReload(let cause): publish(.unmappedReload(cause, at: .now()))
     case .warning(let text): publish(.warning(text))
@@ -52,6 +53,34 @@ extension LifecycleCore {
 
   /// Publishes a fact that concerns only the sinks.
   private func publish(_ fact: LifecycleFact) { change { state, _ in state.effects.publish(fact) } }
+}
+
+// Signals that other code of the process takes.
+extension LifecycleCore {
+  /// Checks at the end of the launch, and while the body starts what may take signals.
+  func watchSignals() {
+    guard signalSource != nil, !configuration.signals.signals.isEmpty else { return }
+    checkSignals(isThorough: true)
+    for delay in [Duration.milliseconds(100), .seconds(1), .seconds(10)] { checkSignals(in: delay) }
+  }
+
+  /// Costs a system call a signal as long as all handlers are ours.
+  func checkSignals(isThorough: Bool = false) {
+    guard let source = signalSource, source.hasNewConflict(isThorough: isThorough) else { return }
+    executor.enqueue(
+      .work {
+        let isUncertain = source.resolveConflicts { [weak self] in self?.receive($0) }
+        if isUncertain { self.checkSignals(in: SignalConflict.patience) }
+      })
+  }
+
+  private func checkSignals(in delay: Duration) {
+    let check = Sleeper { [weak self] in self?.checkSignals(isThorough: true) }
+    add(check, until: now.advanced(by: delay))
+  }
+
+  /// The first of the sources; `nil` in a mock, and after `restoreSignals()`.
+  private var signalSource: SignalSource? { sources.withLock { $0.first as? SignalSource } }
 }
 
 extension LifecycleCore: HookExecutor.Client {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
+/// A task that sleeps, or an action for later.
 package final class Sleeper: Sendable {
   private enum State {
     /// Not waiting yet. Becomes `waiting`, or `ended` when it is cancelled before.
@@ -11,7 +12,10 @@ package final class Sleeper: Sendable {
   }
   private let state = Mutex<State>(.new)
 
-  package init() {}
+  /// Called in place of a task when the time has come, on the listening thread.
+  private let action: (@Sendable () -> Void)?
+
+  package init(_ action: (@Sendable () -> Void)? = nil) { self.action = action }
 
   /// Begins to wait. Returns false when the sleep has already ended.
   package func wait(_ continuation: CheckedContinuation<Void, any Error>) -> Bool {
@@ -40,7 +44,10 @@ package final class Sleeper: Sendable {
       case .ended: return nil
       }
     }
-    guard let continuation else { return false }
+    guard let continuation else {
+      if error == nil { action?() }
+      return false
+    }
     if let error { continuation.resume(throwing: error) } else { continuation.resume() }
     return true
   }

@@ -24,6 +24,7 @@ import Glibc
     "hostile-error": hostileError, "robbed": robbed, "late-uses": lateUses,
     "one-lost": oneLost, "poll-refused": pollRefused, "unstarted": unstarted,
     "threadless": threadless, "escalation": escalation, "hosted": hosted, "print": prints,
+    "thief": thief,
   ]
 }
 

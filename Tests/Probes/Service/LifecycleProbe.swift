@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
 import DaemonSystemd
+import Dispatch
 import Glibc
 import Synchronization
 
@@ -18,6 +19,7 @@ import Synchronization
 ///     --watch=UNIT  --session  --shutdown  --pressure  --empty-map  --quiet-systemd
 ///     --deadline=SECONDS  --budget=SECONDS  --escalation=SECONDS  --revive
 ///     --part=SECONDS         a part of it fails once, and is well again after so long
+///     --thief                its body takes SIGHUP and SIGTERM with a DispatchSource each
 ///
 /// SIGRTMIN+1 blocks every thread of Swift's pool, SIGRTMIN+2 the main actor, for good.
 final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver,
@@ -73,8 +75,19 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
   }
 
   private func runParts() async throws -> LifecycleExit {
-    guard let period = options.seconds("--part") else { return try await lifecycle.run() }
     let lifecycle = lifecycle
+    if options.has("--thief") {
+      return try await lifecycle.run {
+        let sources = [SIGHUP, SIGTERM].map { DispatchSource.makeSignalSource(signal: $0) }
+        for source in sources {
+          source.setEventHandler { say("theirs") }
+          source.activate()
+        }
+        defer { withExtendedLifetime(sources) {} }
+        try await lifecycle.clock.sleep(for: .seconds(86_400))
+      }
+    }
+    guard let period = options.seconds("--part") else { return try await lifecycle.run() }
     let hasFailed = Mutex(false)
     return try await lifecycle.run {
       try await lifecycle.foreground(

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import DaemonSystemd
+import Dispatch
+import Synchronization
+
+/// A signal of a subject whose handler other code of the process has replaced.
+///
+/// The handler is not taken back. Where it is Dispatch's, the subject has a `DispatchSource` too: Dispatch gives each
+/// signal to all of its sources. The subject's signalfd leaves the signal alone, so that it goes one way only.
+struct SignalConflict: Sendable {
+  /// How long SIG_IGN lasts before it counts for SIGINT and SIGQUIT, which system(3) ignores while it runs.
+  static let patience = Duration.seconds(5)
+
+  /// The handler's address.
+  let handler: UInt
+  let since = MonotonicTime.now()
+  var source: DispatchSource?
+  /// The line for the operator, which may be empty. `nil` while the conflict may pass, and while Dispatch registers the
+  /// source: until then nothing has been changed.
+  var note: String?
+
+  var isUncertain: Bool { note == nil && source == nil }
+}
+
+extension SignalSource.Opened {
+  var conflictNote: String? {
+    let notes = signals.compactMap { conflicts[$0]?.note }.filter { !$0.isEmpty }
+    return notes.isEmpty ? nil : notes.joined(separator: "; ")
+  }
+
+  /// Opens the signalfd if there is none, or changes which signals it takes. Returns its number.
+  func setDirect() -> Int32 {
+    let numbers = signals.filter { conflicts[$0]?.note == nil }.map(\.rawValue)
+    return clinux_signal_descriptor(direct, numbers, Int32(numbers.count))
+  }
+}
+
+extension SignalSource {
+  /// Whether `resolveConflicts` has something to do. From any thread; a system call a signal.
+  ///
+  /// - Parameter isThorough: Whether to look also for what no new handler shows.
+  func hasNewConflict(isThorough: Bool) -> Bool {
+    opened.withLock { opened in
+      opened.signals.contains { signal in
+        let handler = clinux_signal_handler(signal.rawValue)
+        if let conflict = opened.conflicts[signal] {
+          return handler != conflict.handler || isThorough && conflict.isUncertain
+        }
+        // A DispatchSource that was made before competes with our handler.
+        return handler != clinux_own_handler()
+          || isThorough && clinux_found_handler(signal.rawValue) > 1
+      }
+    }
+  }
+
+  /// Finds out who has the signals now, joins Dispatch, and reports. Returns whether only a later look can tell.
+  ///
+  /// Not on the listening thread: it may wait for the dynamic linker, for /proc and for a thread of Dispatch's.
+  func resolveConflicts(_ receive: @escaping @Sendable (LifecycleInput) -> Void) -> Bool {
+    let (signals, descriptor) = opened.withLock { ($0.signals, $0.direct) }
+    var isUncertain = false
+    for signal in signals {
+      let handler = clinux_signal_handler(signal.rawValue)
+      let known = opened.withLock { $0.conflicts[signal] }
+      if let known, known.handler == handler, !known.isUncertain { continue }
+      let owner = HandlerOwner(handler, of: signal, map[signal], descriptor)
+      if owner?.isDispatch == true {
+        join(signal, handler, owner, receive)
+      } else if handler == 1, signal == .sigint || signal == .sigquit,
+        (known?.since ?? .now()).duration(to: .now()) < SignalConflict.patience
+      {
+        isUncertain = true
+        let conflict = known ?? SignalConflict(handler: handler)
+        opened.withLock { $0.conflicts[signal] = conflict }
+      } else if known != nil || owner != nil {
+        settle(signal, handler, owner, nil, receive)
+      }
+    }
+    return isUncertain
+  }
+
+  private func join(
+    _ signal: UnixSignal, _ handler: UInt, _ owner: HandlerOwner?,
+    _ receive: @escaping @Sendable (LifecycleInput) -> Void
+  ) {
+    // A later look tries again.
+    guard DispatchThreads.canBeHad else { return }
+    // A serial queue of its own gets a thread, whoever blocks those of other queues.
+    let queue = DispatchQueue(label: "lifecycle-signals")
+    let source =
+      DispatchSource.makeSignalSource(signal: signal.rawValue, queue: queue) as! DispatchSource
+    // The source retains itself until it is cancelled.
+    source.setEventHandler { [waker] in
+      clinux_signal_arrived(signal.rawValue, waker.pointer, UInt32(clamping: source.data))
+    }
+    source.setRegistrationHandler { [weak self] in
+      guard let self else { return }
+      // It has failed where Dispatch got no descriptor for it.
+      let descriptor = opened.withLock { $0.direct }
+      let isOpen = clinux_has_signal_descriptor(signal.rawValue, descriptor, true)
+      settle(signal, handler, isOpen ? owner : nil, source, receive)
+    }
+    let replaced: DispatchSource? = opened.withLock { opened in
+      guard opened.signals.contains(signal) else { return source }
+      defer { opened.conflicts[signal] = SignalConflict(handler: handler, source: source) }
+      return opened.conflicts[signal]?.source
+    }
+    replaced?.cancel()
+    source.activate()
+  }
+
+  /// Leaves a signal to its owner, or takes it back when there is none any more, and reports that.
+  private func settle(
+    _ signal: UnixSignal, _ handler: UInt, _ owner: HandlerOwner?, _ source: DispatchSource?,
+    _ receive: (LifecycleInput) -> Void
+  ) {
+    let kept = owner == nil ? nil : source
+    let settled = opened.withLock {
+      opened -> (replaced: DispatchSource?, note: String?, warns: Bool)? in
+      let replaced = opened.conflicts[signal]?.source
+      guard opened.signals.contains(signal), source == nil || source === replaced else {
+        return nil
+      }
+      if kept != nil { clinux_signal_yield(signal.rawValue) }
+      let handler = kept == nil ? handler : clinux_signal_handler(signal.rawValue)
+      opened.conflicts[signal] = owner.map {
+        SignalConflict(handler: handler, source: kept, note: $0.note)
+      }
+      if opened.direct >= 0 { _ = opened.setDirect() }
+      let warns = owner.map { !$0.note.isEmpty && opened.warned.insert($0.note).inserted } ?? false
+      return (replaced, opened.conflictNote, warns)
+    }
+    guard let settled else { return }
+    if settled.replaced !== kept { settled.replaced?.cancel() }
+    if settled.warns, let owner { receive(.warning(owner.note + owner.consequence)) }
+    receive(.statusNote(.signals, settled.note))
+  }
+}
+
+/// Whose a signal's handler is.
+private struct HandlerOwner: Sendable {
+  /// Dispatch installs its handler with the first `DispatchSource` for a signal, and leaves it there for good.
+  private(set) var isDispatch = false
+  /// Empty for a signal that is not mapped, which nobody misses.
+  private(set) var note = ""
+  private(set) var consequence = ""
+
+  /// `nil` where the subject alone has the signal.
+  init?(_ handler: UInt, of signal: UnixSignal, _ action: SignalAction?, _ descriptor: Int32) {
+    func file(_ code: UInt) -> String? { clinux_file_of_code(code).map { String(cString: $0) } }
+    let isOurs = handler == clinux_own_handler()
+    let code = isOurs ? clinux_found_handler(signal.rawValue) : handler
+    if code > 1, file(code) == file(clinux_dispatch_code()) {
+      // Ours competes with it, or others' handlers are in the same file: Dispatch's signalfd shows that it is in use.
+      isDispatch =
+        !isOurs && file(code) != file(clinux_own_handler())
+        || clinux_has_signal_descriptor(signal.rawValue, descriptor, false)
+    }
+    if isOurs, !isDispatch { return nil }
+    guard let action else { return }
+    consequence = ": \(action.hook) is not called for it."
+    let remedy = "signals[.\(signal.description.lowercased())] = nil."
+    if isDispatch {
+      note = "\(signal) was taken by a DispatchSource of this process"
+      consequence =
+        ", as ServiceGroup, Hummingbird's runService and Vapor's start make. Both receive it from now on, this package"
+        + " without its sender. Take it out of one: gracefulShutdownSignals: [], or \(remedy)"
+    } else if handler == 0 {
+      note = "\(signal) has its default action since other code set SIG_DFL"
+    } else if handler == 1 {
+      note = "\(signal) is ignored since other code set SIG_IGN"
+      if signal == .sigterm { consequence = ": systemctl stop will end in SIGKILL." }
+    } else {
+      let name = file(handler)?.split(separator: "/").last ?? "this process"
+      note = "\(signal) was taken by a handler in \(name)"
+      consequence += " Take it out of one: that code, or \(remedy)"
+    }
+  }
+}
+
+extension SignalAction {
+  /// The last hook that is called for it.
+  fileprivate var hook: String {
+    switch self {
+    case .enterBackground: "didEnterBackground"
+    case .enterForeground: "willEnterForeground"
+    case .errand(let errand): "\(errand.row.steps.compactMap(\.kind).last!)"
+    case .terminate: "willTerminate"
+    case .post(let notification): "the hook of \(type(of: notification))"
+    }
+  }
+}

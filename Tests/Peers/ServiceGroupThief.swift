@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+// A ServiceGroup with signals of its own takes them from the subject: that is said, and both receive them.
+import DaemonLifecycle
+import Glibc
+import Logging
+import ServiceLifecycle
+
+struct Waiting: Service {
+  func run() async throws { try await gracefulShutdown() }
+}
+
+@main struct ServiceGroupThief {
+  static func main() async throws {
+    alarm(60)  // should a signal not arrive
+    let log = StandardErrorFile()
+    let lifecycle = LifecycleSubject(configuration: .init(exitGrace: nil))
+    let result = try await lifecycle.run {
+      let group = ServiceGroup(
+        configuration: ServiceGroupConfiguration(
+          services: [Waiting()],
+          gracefulShutdownSignals: [.sigterm, .sigint],
+          logger: Logger(label: "group") { _ in SwiftLogNoOpLogHandler() }))
+      // Not cancelled with the body: it ends by its own SIGTERM, or never.
+      let running = Task { try await group.run() }
+      await log.expect("SIGTERM was taken by a DispatchSource of this process, as ServiceGroup,")
+      await log.expect("SIGINT was taken by a DispatchSource of this process, as ServiceGroup,")
+      kill(getpid(), SIGTERM)
+      try await running.value
+      // Whichever of the two is first, the other has received it as well.
+      while !Task.isCancelled { await Task.yield() }
+    }
+    log.check(result.code == 0, "the daemon ended with \(result)")
+    let cause = "\(result.report.cause)"
+    log.check(cause == "SIGTERM by way of Dispatch", "the cause was: \(cause)")
+  }
+}
+
+/// Standard error, in a file that can be read.
+struct StandardErrorFile: Sendable {
+  private let original = dup(2)
+  private let file: Int32
+
+  init() {
+    var name = Array("/tmp/peer-XXXXXX".utf8CString)
+    file = mkstemp(&name)
+    unlink(name)
+    dup2(file, 2)
+  }
+
+  /// Waits until it has this text.
+  func expect(_ text: String) async {
+    let deadline = ContinuousClock.now + .seconds(20)
+    while !contents.contains(text), .now < deadline { await Task.yield() }
+    check(contents.contains(text), "standard error does not have: \(text)")
+  }
+
+  func check(_ isTrue: Bool, _ sentence: String) {
+    if isTrue { return }
+    let line = "ServiceGroupThief: \(sentence)\n\(contents)\n"
+    _ = line.withCString { write(original, $0, strlen($0)) }
+    exit(1)
+  }
+
+  private var contents: String {
+    var bytes = [UInt8](repeating: 0, count: 65536)
+    let count = pread(file, &bytes, bytes.count, 0)
+    return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+  }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycle
+import Dispatch
+import Glibc
+
+// Daemons in which other code takes a signal, in the ways that libraries have.
+
+private let own = DispatchQueue(label: "thief")
+
+/// A source that says each signal, and cancels itself after so many.
+private func source(for signal: Int32, until last: Int = .max) async -> any DispatchSourceSignal {
+  let source = DispatchSource.makeSignalSource(signal: signal, queue: own)
+  // Of its queue alone.
+  nonisolated(unsafe) var count = 0
+  source.setEventHandler {
+    count += 1
+    say("theirs")
+    if count == last { source.cancel() }
+  }
+  source.setCancelHandler { say("cancelled") }
+  await withCheckedContinuation { continuation in
+    source.setRegistrationHandler { continuation.resume() }
+    source.activate()
+  }
+  return source
+}
+
+/// Arguments: the number of a signal, and the ways in which it is taken, one after another.
+let thief: @Sendable ([String]) async throws -> Void = { arguments in
+  let signal = Int32(arguments[0])!
+  let ways = arguments.dropFirst()
+  var sources: [any DispatchSourceSignal] = []
+  if ways.contains("before") { sources.append(await source(for: signal)) }
+  if ways.contains("before-cancelled") { await source(for: signal).cancel() }
+  let lifecycle = LifecycleSubject(configuration: .init(exitGrace: nil))
+  lifecycle.addObserver(Logger())
+  try await lifecycle.start()
+  for way in ways {
+    switch way {
+    case "body": sources.append(await source(for: signal))
+    case "cancels": sources.append(await source(for: signal, until: 50))
+    case "cancelled": await source(for: signal).cancel()
+    case "function": Glibc.signal(signal) { _ in say("theirs") }
+    case "library":
+      Glibc.signal(
+        signal, unsafeBitCast(dlsym(nil, "abs"), to: (@convention(c) (Int32) -> Void).self))
+    case "ignored": Glibc.signal(signal, SIG_IGN)
+    case "default": Glibc.signal(signal, SIG_DFL)
+    case "returned":
+      // As a library does that needs the signal for a while.
+      var before = sigaction()
+      var theirs = sigaction()
+      theirs.__sigaction_handler.sa_handler = { _ in }
+      sigaction(signal, &theirs, &before)
+      while lifecycle.state != .background { await Task.yield() }
+      sigaction(signal, &before, nil)
+    case "system": runCommand("sleep 1.5")
+    case "children": await makeChildren(lifecycle)
+    case "paused": while lifecycle.state != .background { await Task.yield() }
+    case "restored": lifecycle.restoreSignals()
+    case "blocked":
+      blockPool()
+      blockDispatch()
+    default: break
+    }
+    say("did \(way)")
+  }
+  let result = await lifecycle.waitUntilTerminated()
+  withExtendedLifetime(sources) {}
+  finish(result)
+}
+
+/// Each changes its own dispositions; reports make the subject look at those of this process.
+private func makeChildren(_ lifecycle: LifecycleSubject) async {
+  struct Beat: CustomNotification {}
+  for number in 0..<1000 {
+    var child: pid_t = 0
+    if number.isMultiple(of: 2) {
+      var attributes = posix_spawnattr_t()
+      var all = sigset_t()
+      sigfillset(&all)
+      posix_spawnattr_init(&attributes)
+      posix_spawnattr_setsigdefault(&attributes, &all)
+      posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF))
+      // glibc's is a vfork(2) that shares no handlers.
+      posix_spawn(&child, "/bin/true", nil, &attributes, [strdup("true"), nil], nil)
+    } else {
+      child = forkThePlainWay()
+      if child == 0 {
+        for signal in [SIGHUP, SIGTERM, SIGUSR1] { Glibc.signal(signal, SIG_DFL) }
+        _exit(0)
+      }
+    }
+    await lifecycle.post(Beat())
+    waitpid(child, nil, 0)
+  }
+}
+
+/// system(3) is hidden from Swift.
+private func runCommand(_ command: String) {
+  typealias System = @convention(c) (UnsafePointer<CChar>) -> Int32
+  _ = unsafeBitCast(dlsym(nil, "system"), to: System.self)(command)
+}

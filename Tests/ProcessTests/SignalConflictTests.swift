@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycleTesting
+import Glibc
+import TestSupport
+import XCTest
+
+/// Signals that other code of the daemon takes: they are noticed and named, and shared where Dispatch has them.
+final class SignalConflictTests: XCTestCase {
+  /// A daemon in which the signal was taken in these ways.
+  private func daemon(
+    _ signal: Int32 = SIGHUP, _ ways: String..., environment: [String: String] = [:]
+  ) throws -> ChildProcess {
+    let daemon = try ChildProcess(
+      built("ProbeDaemon"), ["thief", "\(signal)"] + ways, environment: environment,
+      stderrToStdout: true)
+    try daemon.expect("foreground")
+    return daemon
+  }
+
+  private static let joined =
+    "lifecycle: SIGHUP was taken by a DispatchSource of this process, as ServiceGroup, Hummingbird's runService and"
+    + " Vapor's start make. Both receive it from now on, this package without its sender. Take it out of one:"
+    + " gracefulShutdownSignals: [], or signals[.sighup] = nil."
+
+  /// Sends 50 signals, one after another, and waits until all that should have received each.
+  private func share(
+    _ daemon: ChildProcess, _ receivers: String..., file: StaticString = #filePath,
+    line: UInt = #line
+  ) throws {
+    for _ in 0..<50 {
+      let first = daemon.output.count
+      daemon.send(SIGHUP)
+      for receiver in receivers where !daemon.output[first...].contains(receiver) {
+        try daemon.expect(receiver, file: file, line: line)
+      }
+    }
+  }
+
+  /// Each has received each once, with one warning.
+  private func end(
+    _ daemon: ChildProcess, ours: Int, theirs: Int, file: StaticString = #filePath,
+    line: UInt = #line
+  ) throws {
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0), file: file, line: line)
+    XCTAssertEqual(daemon.output.count { $0 == Self.ours }, ours, file: file, line: line)
+    XCTAssertEqual(daemon.output.count { $0 == "theirs" }, theirs, file: file, line: line)
+    let warnings = daemon.output.count { $0.hasPrefix("lifecycle: SIGHUP") }
+    XCTAssertEqual(warnings, 1, file: file, line: line)
+  }
+
+  private static let ours = "reload: SIGHUP by way of Dispatch"
+
+  func testASourceOfTheBody() throws {
+    let daemon = try daemon(SIGHUP, "body")
+    try daemon.expect(Self.joined)
+    try share(daemon, Self.ours, "theirs")
+    try end(daemon, ours: 50, theirs: 50)
+  }
+
+  func testASourceFromBeforeTheStart() throws {
+    let daemon = try daemon(SIGHUP, "before")
+    try daemon.expect(Self.joined)
+    try share(daemon, Self.ours, "theirs")
+    try end(daemon, ours: 50, theirs: 50)
+  }
+
+  /// Dispatch's handler is the one that was found at the start, so that the second source changes nothing.
+  func testASourceAfterOneFromBeforeTheStart() throws {
+    let daemon = try daemon(SIGHUP, "before-cancelled", "body")
+    try daemon.expect(Self.joined)
+    try share(daemon, Self.ours, "theirs")
+    try end(daemon, ours: 50, theirs: 50)
+  }
+
+  /// Dispatch never puts a handler back: a signal without a source would go nowhere.
+  func testACancelledSource() throws {
+    let daemon = try daemon(SIGHUP, "cancelled")
+    try daemon.expect(Self.joined)
+    try share(daemon, Self.ours)
+    try end(daemon, ours: 50, theirs: 0)
+  }
+
+  func testASourceThatIsCancelledLater() throws {
+    let daemon = try daemon(SIGHUP, "cancels")
+    try daemon.expect(Self.joined)
+    try share(daemon, Self.ours, "theirs")
+    if !daemon.output.contains("cancelled") { try daemon.expect("cancelled") }
+    try share(daemon, Self.ours)
+    try end(daemon, ours: 100, theirs: 50)
+  }
+
+  func testSwiftsPoolAndDispatchAreBlocked() throws {
+    let daemon = try daemon(SIGHUP, "body", "blocked")
+    try daemon.expect("did blocked")
+    if !daemon.output.contains(Self.joined) { try daemon.expect(Self.joined) }
+    try share(daemon, Self.ours, "theirs")
+    try end(daemon, ours: 50, theirs: 50)
+  }
+
+  func testOtherHandlersAreNamed() throws {
+    let ways = [
+      ("function", "was taken by a handler in ProbeDaemon: shouldReload is not called for it. "),
+      ("library", "was taken by a handler in libc.so.6: shouldReload is not called for it. "),
+      ("ignored", "is ignored since other code set SIG_IGN: shouldReload is not called for it."),
+      (
+        "default",
+        "has its default action since other code set SIG_DFL: shouldReload is not called for it."
+      ),
+    ]
+    for (way, sentence) in ways {
+      let daemon = try daemon(SIGHUP, way)
+      try daemon.expect("lifecycle: SIGHUP \(sentence)")
+      if way == "function" { try share(daemon, "theirs") }
+      if way == "default" { continue }
+      try end(daemon, ours: 0, theirs: way == "function" ? 50 : 0)
+      XCTAssertFalse(daemon.output.contains { $0.hasPrefix("reload") })
+    }
+    try daemon(SIGTERM, "ignored").expect(
+      "lifecycle: SIGTERM is ignored since other code set SIG_IGN: systemctl stop will end in SIGKILL."
+    )
+  }
+
+  /// Until other code puts our handler back, as libraries do that need a signal for a while.
+  func testTheStatusHasItAsLongAsItLasts() throws {
+    let manager = try FakeServiceManager()
+    let daemon = try daemon(SIGHUP, "returned", environment: manager.environment)
+    _ = try manager.next {
+      $0["STATUS"]?.hasSuffix("; SIGHUP was taken by a handler in ProbeDaemon") == true
+    }
+    daemon.send(SIGUSR1)
+    try daemon.expect("did returned")
+    // The report of a resumption is a reason to look again.
+    daemon.send(SIGUSR2)
+    _ = try manager.next {
+      $0["STATUS"].map { $0.hasPrefix("foreground") && !$0.contains("SIGHUP") } == true
+    }
+    manager.willRequestReload()
+    daemon.send(SIGHUP)
+    try daemon.expect("reload: SIGHUP from pid \(getpid())")
+    try end(daemon, ours: 0, theirs: 0)
+  }
+
+  func testRestoredSignalsAreLeftToTheOther() throws {
+    let manager = try FakeServiceManager()
+    let daemon = try daemon(SIGHUP, "body", "paused", "restored", environment: manager.environment)
+    _ = try manager.next { $0["STATUS"]?.contains("SIGHUP") == true }
+    daemon.send(SIGUSR1)
+    try daemon.expect("did restored")
+    _ = try manager.next { $0["STATUS"]?.contains("SIGHUP") == false }
+    try share(daemon, "theirs")
+    XCTAssertFalse(daemon.output.contains(Self.ours))
+  }
+
+  /// system(3) ignores SIGINT and SIGQUIT while it runs.
+  func testAnIgnoredInterruptCountsAfterFiveSeconds() throws {
+    let system = try daemon(SIGINT, "system")
+    let before = now()
+    let ignored = try daemon(SIGINT, "ignored")
+    try ignored.expect("lifecycle: SIGINT is ignored since other code set SIG_IGN: willTerminate")
+    XCTAssertGreaterThan(now() - before, 5)
+    system.send(SIGTERM)
+    XCTAssertEqual(try system.wait(), .status(0))
+    XCTAssertTrue(system.output.contains("did system"))
+    XCTAssertFalse(system.output.contains { $0.hasPrefix("lifecycle: SIGINT") })
+  }
+
+  func testThousandChildrenAreNoThieves() throws {
+    let daemon = try daemon(SIGHUP, "children")
+    try daemon.expect("did children", within: 120)
+    daemon.send(SIGHUP)
+    try daemon.expect("reload: SIGHUP from")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    XCTAssertEqual(daemon.output.filter { $0.hasPrefix("lifecycle: SIG") }, [])
+  }
+}
