@@ -655,7 +655,7 @@ struct MachineSimulation: ~Copyable {
   private mutating func checkCode(_ exit: LifecycleExit, says code: Int32) {
     let before = [exit.failedLaunch, exit.overtakenPause].compactMap { $0?.entries }
     let entries = before.joined() + exit.report.entries
-    let worst = entries.map(\.outcome.severity).max() ?? 0
+    let worst = entries.map(\.severity).max() ?? 0
     let ordinary: Int32 = exit.error != nil ? 1 : [0, 70, 124][worst]
     let expected = ordinary == 0 && isKill && !isOrdered ? 143 : ordinary
     if exit.wasKilled != (exit.code == 143) { fail("killed or not, and status \(exit.code)") }

@@ -179,26 +179,28 @@ extension LifecycleMachine {
   mutating func record(
     _ end: CallEnd, of call: Call, at now: MonotonicTime, _ effects: inout Effects
   ) {
-    let (outcome, text): (LifecycleReport.Outcome, String?)
+    let (outcome, text, isExcused): (LifecycleReport.Outcome, String?, Bool)
     switch end {
     case .gone:
       // An observer that was removed while its driver was scheduled is not reported.
       guard let observer = call.observer, subscribers[observer] != nil else { return }
       calls[call.delivery].recordGone(call.name, 1)
       return remove([observer], at: now, &effects)
-    case .completed: (outcome, text) = (.completed, nil)
-    case .failed(let error, let words): (outcome, text) = (.failed(error), words)
+    case .completed: (outcome, text, isExcused) = (.completed, nil, false)
+    case .failed(let error, let words, let isLate):
+      (outcome, text, isExcused) = (.failed(error), words, isLate && !call.isCancelled)
     }
-    record(call.isCancelled ? .timedOut : outcome, of: call, text, at: now)
+    record(
+      call.isCancelled ? .timedOut : outcome, of: call, text, isExcused: isExcused, at: now)
   }
 
   mutating func record(
     _ outcome: LifecycleReport.Outcome, of call: Call, _ text: String? = nil,
-    at now: MonotonicTime
+    isExcused: Bool = false, at now: MonotonicTime
   ) {
     calls[call.delivery].record(
       outcome, of: call.name, call.observer, began: call.began,
-      duration: call.began.duration(to: now), text: text)
+      duration: call.began.duration(to: now), text: text, isExcused: isExcused)
     noteLaunch(of: call, outcome)
   }
 

@@ -101,7 +101,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
   /// The end of a call.
   enum CallEnd: Sendable {
     case completed
-    case failed(any Error, text: String)
+    /// `isExcused`: thrown by a body after its requested cancellation.
+    case failed(any Error, text: String, isExcused: Bool = false)
     /// The observer no longer exists, and nothing was called.
     case gone
   }

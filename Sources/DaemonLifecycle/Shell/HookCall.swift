@@ -61,6 +61,8 @@ final class HookCall: Sendable {
         try await callNotingSite(target)
       }
       return .completed
+    } catch let late as ForegroundRounds.LateError {
+      return .failed(late.error, text: "\(late.error)", isExcused: true)
     } catch {
       // Here, since it is user code: on the hook's driver, within the hook's time.
       return .failed(error, text: "\(error)")
