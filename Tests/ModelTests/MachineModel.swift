@@ -329,6 +329,7 @@ struct MachineModel {
     case .exited(let exit):
       if self.exit != nil { fail("ended twice") }
       self.exit = exit
+      if let problem = ObserverHistory.problem(of: exit) { fail(problem) }
     case .fact(.readyToSleep):
       if !isSleepAwaited { fail("ready for a sleep that nobody announced") }
       isSleepAwaited = false

@@ -532,6 +532,7 @@ struct MachineSimulation: ~Copyable {
     case .exited(let exit):
       if self.exit != nil { fail("ended twice") }
       self.exit = (exit, now)
+      if let problem = ObserverHistory.problem(of: exit) { fail(problem) }
     case .fact(.seemsKilled):
       if jobAnswer != nil { fail("the service manager is asked twice") }
       jobAnswer = now.advanced(by: .milliseconds(random.below(random.chance(80) ? 20 : 3000)))

@@ -11,6 +11,16 @@ struct ObserverHistory: Sendable {
   /// Set by whoever sees how the hook of the launch ended.
   var hasLaunchFailed = false
 
+  /// Nobody enters the foreground of a daemon whose launch has failed.
+  static func problem(of exit: LifecycleExit) -> String? {
+    let launch = exit.failedLaunch?.entries ?? []
+    let hasFailed = launch.contains {
+      $0.notification == DidFinishLaunching.self && $0.severity > 0
+    }
+    return hasFailed && launch.contains { $0.notification == WillEnterForeground.self }
+      ? "a failed launch enters the foreground" : nil
+  }
+
   /// A hook was called; what is wrong with that.
   mutating func receive(_ step: LifecycleStep) -> String? {
     switch step.kind {

@@ -258,6 +258,7 @@ extension LifecycleMachine {
     if let post = delivery.post { effects.messages.append(.answered(post, report)) }
     if delivery.isNested { return finishOutOfBand(delivery.step, report, at: now, &effects) }
     transition.update { $0.add(delivery.entries) }
+    if registry.isLaunchTransition, failsLaunch(report) { registry.skipForeground() }
     let isTransitionOver = registry.finishStep()
     // Entries of a delivery that the termination overtook are not part of its report.
     let isOvertaken = registry.termination != nil && !delivery.isOfTermination

@@ -3,10 +3,14 @@ import DaemonSystemd
 
 // The end of the launch, the drain, the body, the termination and the exit.
 extension LifecycleMachine {
+  func failsLaunch(_ report: LifecycleReport) -> Bool {
+    configuration.terminatesWhenLaunchFails && report.severity > 0
+  }
+
   mutating func launchEnded(
     _ report: LifecycleReport, at now: MonotonicTime, _ effects: inout Effects
   ) {
-    let isFailed = report.severity > 0 && configuration.terminatesWhenLaunchFails
+    let isFailed = failsLaunch(report)
     if !isFailed, registry.termination == nil {
       health.arm(at: now)
       effects.publish(.launched(snapshot))

@@ -278,6 +278,9 @@ struct LifecycleRegistry: Sendable {
     return steps.isEmpty
   }
 
+  /// Skips the rest of a launch that has failed: it goes to its end without the foreground.
+  mutating func skipForeground() { steps = [] }
+
   /// Handles the third signal: nothing more is delivered.
   mutating func abort() {
     current = nil
