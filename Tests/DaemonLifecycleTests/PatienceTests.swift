@@ -77,7 +77,9 @@ import Testing
     let error = await #expect(throws: MockLifecycleSubject.PendingError.self) {
       try await mock.untilSleeping()
     }
-    #expect(error?.description.hasSuffix("no hook has begun or ended. Nothing is pending.") == true)
+    #expect(
+      error?.description.hasSuffix(
+        "ended. Still pending: untilSleeping(1), which has found 0 on the mock's clock.") == true)
   }
 
   @Test func aCheckThatIsNotAnsweredIsNamed() async throws {
