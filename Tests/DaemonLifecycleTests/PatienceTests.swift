@@ -182,6 +182,30 @@ import Testing
     func willEnterForeground(_ notification: WillEnterForeground) { log.add("\(name) foreground") }
   }
 
+  private actor Launching: LaunchObserver, ForegroundObserver, BackgroundObserver {
+    func didFinishLaunching(_ notification: DidFinishLaunching) async { await Task.yield() }
+    func willEnterForeground(_ notification: WillEnterForeground) {}
+    func didEnterBackground(_ notification: DidEnterBackground) {}
+  }
+
+  /// A termination would overtake the launch, and what comes after the first must not overtake that.
+  @Test func theFirstEventWaitsForTheLaunch() async throws {
+    for run in 0..<300 {
+      let mock = MockLifecycleSubject()
+      mock.addObserver(Launching())
+      if run % 2 == 0 { mock.inject(.sighup) }
+      if run % 3 == 0 { mock.terminate() } else { mock.inject(.sigterm) }
+      try await mock.settled()
+      var steps = ["DidFinishLaunching", "WillEnterForeground"]
+      // SIGHUP is overtaken, or not; it never takes the launch's place.
+      let reload = ["ShouldSaveState", "ShouldReload"]
+      steps += ["DidEnterBackground", "ShouldSaveState", "WillTerminate"]
+      var delivered = mock.delivered.map { "\(type(of: $0))" }
+      if delivered.dropFirst(2).starts(with: reload) { delivered.removeSubrange(2..<4) }
+      #expect(delivered == steps && mock.exit?.code == 0, "run \(run)")
+    }
+  }
+
   @Test(arguments: ["inject", "post", "pause", "advance", "untilSleeping", "terminate"])
   func whateverIsAskedForEndsTheSetUp(_ what: String) async throws {
     let (mock, log) = (MockLifecycleSubject(), Log())
