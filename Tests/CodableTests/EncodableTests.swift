@@ -38,6 +38,7 @@ private let outcomes: [Outcome] = [
   .completed, .failed(DiskFull()), .timedOut, .abandoned(.waitingForExecutor),
   .abandoned(.running), .abandoned(.unknown), .skipped(.gone), .skipped(.busy),
   .skipped(.outOfTime), .skipped(.noThread), .skipped(.overtaken),
+  .skipped(.earlierHookFailed),
 ]
 
 private let outcomeWords = [
@@ -47,6 +48,7 @@ private let outcomeWords = [
   #""outcome":"skipped","reason":"gone""#, #""outcome":"skipped","reason":"busy""#,
   #""outcome":"skipped","reason":"outOfTime""#, #""outcome":"skipped","reason":"noThread""#,
   #""outcome":"skipped","reason":"overtaken""#,
+  #""outcome":"skipped","reason":"earlierHookFailed""#,
 ]
 
 @Suite struct EncodableTests {

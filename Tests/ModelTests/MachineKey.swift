@@ -18,6 +18,7 @@ extension LifecycleMachine {
     copy.health = health
     copy.body = body
     copy.departures = departures
+    copy.unentered = unentered
     return copy
   }
 
@@ -44,6 +45,7 @@ extension LifecycleMachine {
     case .ended(let failure): key.add(failure == nil ? 2 : 3)
     }
     key.add(departures.isEmpty)
+    for id in Set(unentered).sorted() { key.add(Int(id.value)) }
   }
 
   private func left(until time: MonotonicTime, from now: MonotonicTime) -> Int {

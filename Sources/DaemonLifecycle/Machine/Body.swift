@@ -11,8 +11,6 @@ enum Body: Sendable {
 
   var failure: Failure? { if case .ended(let failure) = self { failure } else { nil } }
 
-  var isCancelled: Bool { if case .running(.some) = self { true } else { false } }
-
   /// Cancels it. Returns true when it was running and had not been cancelled before.
   mutating func cancel(at now: MonotonicTime) -> Bool {
     guard case .running(nil) = self else { return false }

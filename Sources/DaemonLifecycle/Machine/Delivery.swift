@@ -140,14 +140,14 @@ struct Delivery: Sendable {
   mutating func record(
     _ outcome: LifecycleReport.Outcome, of name: ObserverName, _ observer: ObserverID?,
     began: MonotonicTime? = nil, duration: Duration = .zero, text: String? = nil,
-    isExcused: Bool = false
+    isLate: Bool = false
   ) {
     // Not before: a hook begins the sooner.
     if entries.isEmpty { entries.reserveCapacity(constants.calls.members.count) }
     entries.append(
       LifecycleReport.Entry(
         notification: type, outcome: outcome, duration: duration, name: name, errorText: text,
-        isExcused: isExcused, began: began ?? entries.last?.ended ?? constants.began,
+        isLate: isLate, began: began ?? entries.last?.ended ?? constants.began,
         registration: observer?.value ?? 0))
   }
 

@@ -3,14 +3,10 @@ import DaemonSystemd
 
 // The end of the launch, the drain, the body, the termination and the exit.
 extension LifecycleMachine {
-  func failsLaunch(_ report: LifecycleReport) -> Bool {
-    configuration.terminatesWhenLaunchFails && report.severity > 0
-  }
-
   mutating func launchEnded(
     _ report: LifecycleReport, at now: MonotonicTime, _ effects: inout Effects
   ) {
-    let isFailed = failsLaunch(report)
+    let isFailed = report.severity > 0 && configuration.terminatesWhenLaunchFails
     if !isFailed, registry.termination == nil {
       health.arm(at: now)
       effects.publish(.launched(snapshot))
@@ -78,14 +74,13 @@ extension LifecycleMachine {
     let wasCancelled = registry.termination != nil
     // Ending by the requested cancellation is no failure; another error is in the report, and decides nothing.
     let failure = wasCancelled && thrown?.error is CancellationError ? nil : thrown
-    let isExcused = body.isCancelled
-    body = .ended(isExcused ? nil : failure)
+    let isLate = if case .running(.some) = body { true } else { false }
+    body = .ended(isLate ? nil : failure)
     guard wasCancelled else {
       let cause = failure.map { LifecycleCause($0) } ?? LifecycleCause(.bodyReturned)
       return receive(LifecycleEvent(.terminate, cause: cause), at: now, &effects)
     }
-    let end =
-      failure.map { CallEnd.failed($0.error, text: $0.text, isExcused: isExcused) } ?? .completed
+    let end = failure.map { CallEnd.failed($0.error, text: $0.text, isLate: isLate) } ?? .completed
     if let call = calls.body { ended(call, end, at: now, &effects) }
   }
 

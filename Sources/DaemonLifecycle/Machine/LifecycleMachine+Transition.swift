@@ -18,6 +18,7 @@ extension LifecycleMachine {
 
   mutating func finishTransition(at now: MonotonicTime, _ effects: inout Effects) {
     guard let ended = transition.take() else { return }
+    if ended.kind == .reload { retryForeground() }
     if ended.kind == .suspend {
       sleep.suspendEnded()
       releasePostponed()

@@ -193,12 +193,18 @@ struct LifecycleRegistry: Sendable {
     members.update(id) { $0.isBusy = isBusy }
   }
 
-  /// Notes that a member's launch failed.
+  /// Notes that a member's launch failed. So has the daemon's then, which goes to its end without the foreground.
   mutating func launchFailed(_ id: ObserverID) {
+    if isLaunchTransition { steps = [] }
     members.update(id) { member in
       member.reachedState = .launching
       member.launchFailed = true
     }
+  }
+
+  /// Takes a member out of the foreground, without a notification: it is notified of the foreground again.
+  mutating func enterAgain(_ id: ObserverID) {
+    members.update(id) { if $0.reachedState == .foreground { $0.reachedState = .background } }
   }
 
   /// Notes that the delivery under way has reached a member, which is being notified now.
@@ -277,9 +283,6 @@ struct LifecycleRegistry: Sendable {
     if termination == nil { steps = steps.drop { !isStillRequested($0) } }
     return steps.isEmpty
   }
-
-  /// Skips the rest of a launch that has failed: it goes to its end without the foreground.
-  mutating func skipForeground() { steps = [] }
 
   /// Handles the third signal: nothing more is delivered.
   mutating func abort() {

@@ -43,6 +43,8 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
       case noThread
       /// A termination overtook the delivery.
       case overtaken
+      /// An earlier hook for the foreground did not complete, so the body of a `foreground { … }` did not begin.
+      case earlierHookFailed
     }
 
     /// Compares two outcomes. Two errors are equal when their types and their texts are.
@@ -70,7 +72,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     /// The text of a failed hook's error, rendered where it was thrown.
     package internal(set) var errorText: String?
     /// Whether it is what a body threw after its requested cancellation, which does not decide the exit status.
-    var isExcused = false
+    var isLate = false
     /// The time at which it began; for a hook that was not called, the time at which it would have been its turn.
     var began = MonotonicTime(nanoseconds: 0)
     /// The number of the observer's registration.
@@ -82,8 +84,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     /// The name of the notification's type; `nil` for the body of `run`.
     public var notificationName: String? { notification.map { "\($0)" } }
 
-    /// The severity for the exit status.
-    var severity: Int { isExcused ? 0 : outcome.severity }
+    var severity: Int { isLate ? 0 : outcome.severity }
 
     /// The entry on one line, with control characters escaped:
     /// `Poller, ShouldSaveState: failed after 200 ms: disk full`.
@@ -176,7 +177,7 @@ extension LifecycleReport.Outcome {
   /// The severity for the exit status: 0 for success, 1 for a failure, 2 for a hook that did not end in time.
   var severity: Int {
     switch self {
-    case .completed, .skipped(.gone), .skipped(.overtaken): 0
+    case .completed, .skipped(.gone), .skipped(.overtaken), .skipped(.earlierHookFailed): 0
     case .failed: 1
     case .timedOut, .abandoned, .skipped: 2
     }

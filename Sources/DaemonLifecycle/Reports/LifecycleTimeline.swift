@@ -175,6 +175,7 @@ extension LifecycleTimeline.Segment {
     case .skipped(.outOfTime): "\(words.act) skipped: out of time"
     case .skipped(.noThread): "\(words.act) skipped: no thread"
     case .skipped(.overtaken): "\(words.act) skipped: overtaken"
+    case .skipped(.earlierHookFailed): "\(words.act) skipped: an earlier hook failed"
     }
   }
 }

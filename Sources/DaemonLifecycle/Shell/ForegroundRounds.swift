@@ -161,11 +161,9 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
     let (waiting, next) = state.withLock { state in
       let wasEnding = state.run.map { $0.isCancelled || $0.round.isEnding } ?? false
       state.phase = .none
-      // After the requested end it is reported by the hook that waits for that, and thrown to nobody but a caller that
-      // was cancelled itself.
-      if let error, !wasEnding || state.callerIsCancelled && late != nil {
-        state.phase = .over(error)
-      }
+      // After the requested end the hook that waits for that reports it; only a caller that was cancelled is thrown it.
+      let endsRounds = !wasEnding || state.callerIsCancelled && late != nil
+      if endsRounds, let error { state.phase = .over(error) }
       defer { state.waiting = [] }
       return (state.waiting, state.startsAgain ? state.begin() : nil)
     }
