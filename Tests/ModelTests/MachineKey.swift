@@ -130,6 +130,7 @@ extension LifecycleRegistry {
     key.add(current?.step.hashKey ?? -1)
     key.add(current?.isCatchUp ?? false)
     addRequests(to: &key)
+    for id in Set(entersAgain).sorted() { key.add(Int(id.value)) }
     let all = { (_: LifecycleMembers.ObserverProgress) in true }
     members.forEach(where: all) { member in
       key.add(Int(member.id.value))

@@ -233,7 +233,7 @@ extension LifecycleMachine {
   /// Has the observers that are not in the foreground with the daemon notified of it again, and the rounds after them.
   mutating func retryForeground() {
     guard registry.isServing, registry.current?.step.kind != .willEnterForeground else { return }
-    for id in unentered where calls.unfinished[id] == nil { registry.enterAgain(id) }
+    registry.entersAgain = unentered
   }
 
   /// Ends a call that had been abandoned: its observer can be notified again.

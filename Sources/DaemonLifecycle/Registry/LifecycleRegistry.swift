@@ -52,6 +52,8 @@ struct LifecycleRegistry: Sendable {
   /// The number of holds. Deliveries are held back while it is positive, except those of a termination.
   private(set) var holds = 0
   private(set) var members = LifecycleMembers()
+  /// Members to be notified of the foreground again, if they are not busy and the daemon is still there by then.
+  var entersAgain: [ObserverID] = []
   /// The rest of the transition under way. Cleared by termination, which plans its own.
   private(set) var steps: ArraySlice<LifecycleStep> = []
   private var transitionCause = LifecycleCause(.launch)
@@ -202,11 +204,6 @@ struct LifecycleRegistry: Sendable {
     }
   }
 
-  /// Takes a member out of the foreground, without a notification: it is notified of the foreground again.
-  mutating func enterAgain(_ id: ObserverID) {
-    members.update(id) { if $0.reachedState == .foreground { $0.reachedState = .background } }
-  }
-
   /// Notes that the delivery under way has reached a member, which is being notified now.
   mutating func reached(_ id: ObserverID) {
     switch current?.change {
@@ -308,6 +305,10 @@ struct LifecycleRegistry: Sendable {
   /// Plans a step for members that were added late, or were busy: they receive what the others have received, before
   /// anything else.
   private mutating func catchUp() -> Plan? {
+    for id in entersAgain where state == .foreground {
+      members.update(id) { if !$0.isBusy { $0.reachedState = .background } }
+    }
+    entersAgain = []
     guard state != .launching, let step = missed().map(LifecycleStep.kind) else { return nil }
     if steps.isEmpty {
       transitionNumber += 1
