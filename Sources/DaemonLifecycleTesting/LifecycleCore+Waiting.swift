@@ -17,7 +17,10 @@ extension LifecycleCore {
     _ count: Int, patience: Duration = .seconds(10)
   ) async throws(ImpatienceError) {
     endSetUp()
-    try await wait(patience) { endWhenSleeping(count, $0) }
+    do { try await wait(patience) { endWhenSleeping(count, $0) } } catch {
+      let wait = "untilSleeping(\(count)), which has found \(sleeperCount) on the mock's clock"
+      throw ImpatienceError(after: error.duration, pending: [wait] + error.pending)
+    }
   }
 
   /// Returns when the waiter is ended. Throws when no hook begins or ends for `patience` of real time meanwhile, or

@@ -124,7 +124,8 @@ public final class MockLifecycleSubject: LifecycleObservable {
     try await report(of: cause) { inject(event, cause: cause) }
   }
 
-  /// Simulates a signal, and returns without waiting for the hooks.
+  /// Simulates a signal, and returns without waiting for the hooks. As a test's first event it is delivered after the
+  /// launch and the foreground.
   ///
   /// - Parameters:
   ///   - signal: The signal.

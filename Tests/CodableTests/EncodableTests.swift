@@ -39,6 +39,7 @@ private let outcomes: [Outcome] = [
   .completed, .failed(DiskFull()), .timedOut, .abandoned(.waitingForExecutor),
   .abandoned(.running), .abandoned(.unknown), .skipped(.gone), .skipped(.busy),
   .skipped(.outOfTime), .skipped(.noThread), .skipped(.overtaken),
+  .skipped(.earlierHookFailed),
 ]
 
 private let outcomeWords = [
@@ -48,6 +49,7 @@ private let outcomeWords = [
   #""outcome":"skipped","reason":"gone""#, #""outcome":"skipped","reason":"busy""#,
   #""outcome":"skipped","reason":"outOfTime""#, #""outcome":"skipped","reason":"noThread""#,
   #""outcome":"skipped","reason":"overtaken""#,
+  #""outcome":"skipped","reason":"earlierHookFailed""#,
 ]
 
 @Suite struct EncodableTests {

@@ -213,27 +213,6 @@ import Testing
     #expect(log.all.last == "server threw CancellationError")
   }
 
-  @Test func aBodyThatThrowsWhileEndingEndsTheRounds() async throws {
-    let mock = MockLifecycleSubject()
-    let log = log
-    mock.core.endSetUp()
-    let task = Task {
-      do {
-        try await mock.foreground(draining: .seconds(20)) { round in
-          log.add("server serves")
-          try await round.untilEnding()
-          throw Failure()
-        }
-      } catch { log.add("threw \(type(of: error))") }
-    }
-    try await untilServing("server")
-    try await mock.send(.sigusr1)
-    await task.value
-    #expect(log.all == ["threw Failure"])
-    try await mock.send(.sigusr2)
-    #expect(log.all == ["threw Failure"])
-  }
-
   // MARK: Limits
 
   @Test func aLimitThatDoesNotFitIsSaid() async throws {

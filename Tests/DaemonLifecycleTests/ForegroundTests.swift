@@ -93,6 +93,59 @@ import Testing
     #expect(log.all.count == 3)
   }
 
+  enum Kind: CaseIterable { case plain, draining, restarting }
+
+  /// As the network libraries' bodies do, which throw an error of their own when they are cancelled.
+  @Test(arguments: Kind.allCases) func anErrorAtCancellationIsAnEntryAndNoMore(kind: Kind)
+    async throws
+  {
+    let mock = MockLifecycleSubject()
+    let log = log
+    let body = { @Sendable () async throws in
+      log.add("begins")
+      do { try await mock.clock.sleep(for: .seconds(1000)) } catch { throw Failure() }
+    }
+    let task = Task {
+      switch kind {
+      case .plain: try await mock.foreground(name: "body", body)
+      case .draining:
+        try await mock.foreground(draining: .seconds(20), name: "body") { round in
+          _ = try await round.untilEnding(body)
+          throw Failure()
+        }
+      case .restarting:
+        try await mock.foreground(restarting: .backoff(intensity: 0), name: "body", body)
+      }
+      log.add("returned")
+    }
+    for _ in 0..<2 {
+      try await mock.untilSleeping()
+      let report = try await mock.send(.sigusr1)
+      #expect(report["body", DidEnterBackground.self]?.outcome == .failed(Failure()))
+      #expect(report.problems.count == 1)
+      try await mock.send(.sigusr2)
+    }
+    try await mock.untilSleeping()
+    try await mock.send(.sigterm)
+    try await task.value
+    #expect(log.all == ["begins", "begins", "begins", "returned"])
+    let exit = try #require(mock.exit)
+    #expect(exit.code == 0 && exit.report.problems.map(\.observer) == ["body"])
+    #expect(exit.report.timeline.contains("pause failed: Failure()"))
+    #expect(!exit.report.timeline.contains("!"))
+  }
+
+  @Test func aCancelledCallerIsThrownTheBodysError() async throws {
+    let mock = MockLifecycleSubject()
+    let task = run(mock) {
+      do { try await mock.clock.sleep(for: .seconds(1000)) } catch { throw Failure() }
+    }
+    try await mock.untilSleeping()
+    task.cancel()
+    await task.value
+    #expect(log.all == ["threw Failure"])
+  }
+
   @Test func roundsNeverOverlap() async throws {
     let mock = MockLifecycleSubject()
     let log = log

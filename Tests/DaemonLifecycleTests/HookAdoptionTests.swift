@@ -160,5 +160,12 @@ private final class Everything: LaunchObserver, ForegroundObserver, BackgroundOb
     mock.addObserver(Bare())
     let report = try await mock.launch()
     #expect(report.problems.map(\.errorText) == ["\(LifecycleError.noHook("Bare"))"])
+    let text = try #require(report.problems.first?.errorText)
+    #expect(text.contains("WildcardObserver"))
+    for kind in NotificationKind.allCases.map({ "\($0)" }) {
+      let name = kind.replacing(#/^(did|will|should|check)(Enter|Receive|Finish)?/#, with: "")
+      let hook = ["Launching": "Launch", "SaveState": "State", "Terminate": "Termination"][name]
+      #expect(text.contains("\(hook ?? name)Observer"), "\(kind)")
+    }
   }
 }

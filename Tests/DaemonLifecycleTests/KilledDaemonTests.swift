@@ -161,7 +161,8 @@ import Testing
     #expect(mock.exit?.code == 70 && mock.exit?.wasKilled == false)
   }
 
-  @Test func aBodyThatThrowsHasItsOwnStatus() {
+  /// It has thrown because it was cancelled.
+  @Test func aBodyThatThrowsAtItsCancellationIsNoReason() {
     let policy = LifecycleMachine.Policy(configuration: Self.configuration, killRule: Self.rule)
     var machine = LifecycleMachine(policy, state: .foreground)
     var effects = Effects()
@@ -171,7 +172,7 @@ import Testing
     machine.handle(.event(LifecycleEvent(.terminate, cause: kill)), at: now, &effects)
     machine.handle(.bodyEnded(DaemonLifecycle.Failure(Failure())), at: now, &effects)
     let exit = machine.stop.exit
-    #expect(exit?.code == 1 && exit?.wasKilled == false)
+    #expect(exit?.code == 143 && exit?.wasKilled == true && exit?.error == nil)
   }
 
   @Test func aThirdSignalIsNoKill() async throws {

@@ -32,6 +32,17 @@ import Testing
     #expect(history.failed(at: at(11), share: 1) == nil)
   }
 
+  /// A restart of a database, during which connections are refused at once. What fails for good does end.
+  @Test(arguments: [0.5, 1]) func theDefaultOutlivesHalfAMinute(share: Double) {
+    var history = RestartHistory(.backoff())
+    var time = 0.0
+    while time < 150, let (delay, _) = history.failed(at: at(time), share: share) {
+      #expect(delay <= .seconds(10), "it is back soon")
+      time += delay / .seconds(1)
+    }
+    #expect(time > 40 && time < 100)
+  }
+
   @Test func aShareOfTheDelayIsWaitedFor() {
     var history = RestartHistory(.backoff(initial: .seconds(2)))
     #expect(history.failed(at: at(0), share: 0.5)?.delay == .seconds(1))

@@ -18,6 +18,7 @@ extension LifecycleMachine {
     copy.health = health
     copy.body = body
     copy.departures = departures
+    copy.unentered = unentered
     return copy
   }
 
@@ -44,6 +45,7 @@ extension LifecycleMachine {
     case .ended(let failure): key.add(failure == nil ? 2 : 3)
     }
     key.add(departures.isEmpty)
+    for id in Set(unentered).sorted() { key.add(Int(id.value)) }
   }
 
   private func left(until time: MonotonicTime, from now: MonotonicTime) -> Int {
@@ -128,6 +130,7 @@ extension LifecycleRegistry {
     key.add(current?.step.hashKey ?? -1)
     key.add(current?.isCatchUp ?? false)
     addRequests(to: &key)
+    for id in Set(entersAgain).sorted() { key.add(Int(id.value)) }
     let all = { (_: LifecycleMembers.ObserverProgress) in true }
     members.forEach(where: all) { member in
       key.add(Int(member.id.value))

@@ -260,9 +260,12 @@ struct MachineModel {
   private mutating func add(_ index: Int) {
     observers[index].presence = .present
     let phase = LifecyclePhase(order: 0, concurrent: setup.isConcurrent)
+    observers[index].history.isRounds = index == 1
     give(
       .add(
-        Subscriber(id: id(index), phase: phase, name: .type(Note.self), receives: Self.receives)))
+        Subscriber(
+          id: id(index), phase: phase, name: .type(Note.self), receives: Self.receives,
+          isRounds: index == 1)))
   }
 
   /// To the next time at which the machine has something to do, and until it has done it.
@@ -272,14 +275,19 @@ struct MachineModel {
     if shared.machine.deadline <= now { fail("its deadline is over, and stays") }
     for id in liveCalls {
       guard let call = shared.machine.calls.find(id), call.isAbandoned || call.isCancelled,
-        case .kind(.didFinishLaunching) = call.step, call.observer != nil
+        call.observer != nil
       else { continue }
-      noteFailedLaunch(index(of: id))
+      noteFailure(of: call.step, index(of: id))
     }
   }
 
-  private mutating func noteFailedLaunch(_ index: Int) {
-    if setup.launchMayFail { observers[index].history.hasLaunchFailed = true }
+  private mutating func noteFailure(of step: LifecycleStep, _ index: Int) {
+    switch step.kind {
+    case .didFinishLaunching where setup.launchMayFail:
+      observers[index].history.hasLaunchFailed = true
+    case .willEnterForeground: observers[index].history.hasMissedForeground = true
+    default: break
+    }
   }
 
   // MARK: Hooks
@@ -294,14 +302,17 @@ struct MachineModel {
       fail("\(call.step.name) beside an abandoned hook of the same observer")
     }
     if !isNested, observers[index].history.isTerminated { fail("\(call.step.name) after the end") }
+    if index == 1, !setup.isConcurrent, case .kind(.willEnterForeground) = call.step,
+      observers[0].presence == .present, observers[0].history.hasMissedForeground
+    {
+      fail("rounds begin although a hook before them has failed")
+    }
     if let problem = observers[index].history.receive(call.step) { fail(problem) }
   }
 
   private mutating func end(_ id: CallID, _ end: LifecycleMachine.CallEnd) {
-    if case .failed = end, let call = shared.machine.calls.find(id),
-      case .kind(.didFinishLaunching) = call.step
-    {
-      noteFailedLaunch(index(of: id))
+    if case .failed = end, let call = shared.machine.calls.find(id) {
+      noteFailure(of: call.step, index(of: id))
     }
     give(.ended(id, end))
   }
@@ -329,6 +340,7 @@ struct MachineModel {
     case .exited(let exit):
       if self.exit != nil { fail("ended twice") }
       self.exit = exit
+      if let problem = ObserverHistory.problem(of: exit) { fail(problem) }
     case .fact(.readyToSleep):
       if !isSleepAwaited { fail("ready for a sleep that nobody announced") }
       isSleepAwaited = false
@@ -406,7 +418,8 @@ struct MachineModel {
     for observer in observers
     where observer.presence == .present && !observer.history.hasLaunchFailed {
       if !observer.history.isLaunched { fail("never launched") }
-      if observer.history.isInForeground != (registry.state == .foreground) {
+      let isHeld = observer.history.isRounds && !shared.machine.unentered.isEmpty
+      if !isHeld, observer.history.isInForeground != (registry.state == .foreground) {
         fail("at rest an observer is not where the daemon is")
       }
       if observer.history.isSuspended, !registry.isSuspended {

@@ -197,6 +197,7 @@ struct MachineSimulation: ~Copyable {
     let observer = Observer(
       id: ObserverID(value: lastID, slot: slot), phase: phases[random.below(3)])
     observers.append(observer)
+    observers[observers.count - 1].history.isRounds = lastID % 3 == 0
     let all: [any LifecycleNotification.Type] = [
       DidFinishLaunching.self, WillEnterForeground.self, DidEnterBackground.self,
       ShouldSaveState.self, ShouldReload.self, WillSuspend.self, DidResume.self, Note.self,
@@ -206,7 +207,7 @@ struct MachineSimulation: ~Copyable {
       .add(
         Subscriber(
           id: observer.id, phase: observer.phase, name: .type(Note.self),
-          receives: all.map { ObjectIdentifier($0) })))
+          receives: all.map { ObjectIdentifier($0) }, isRounds: lastID % 3 == 0)))
   }
 
   private mutating func removeObserver() {
@@ -272,7 +273,15 @@ struct MachineSimulation: ~Copyable {
     if machine.deadline <= now { fail("the clock has something to do at a time that is over") }
     for (call, hook) in hooks where !hook.isDropped && !machine.calls.isCurrent(call) {
       if hook.begun != nil, !hook.isCancelled { fail("abandoned without having been cancelled") }
-      if hook.step.kind == .didFinishLaunching { noteFailedLaunch(hook.observer) }
+      noteFailure(of: hook.step, hook.observer)
+    }
+  }
+
+  private mutating func noteFailure(of step: LifecycleStep, _ id: ObserverID) {
+    switch step.kind {
+    case .didFinishLaunching: noteFailedLaunch(id)
+    case .willEnterForeground: change(id) { $0.history.hasMissedForeground = true }
+    default: break
     }
   }
 
@@ -348,9 +357,7 @@ struct MachineSimulation: ~Copyable {
   private mutating func end(_ call: CallID) {
     guard let hook = hooks.removeValue(forKey: call) else { return }
     let isFailed = hook.behaviour == .fails
-    if hook.step.kind == .didFinishLaunching, isFailed || hook.isCancelled {
-      noteFailedLaunch(hook.observer)
-    }
+    if isFailed || hook.isCancelled { noteFailure(of: hook.step, hook.observer) }
     if lies(.losesAnEnd) { return }
     give(.ended(call, isFailed ? .failed(SimulatedFailure(), text: "failed") : .completed))
   }
@@ -368,6 +375,14 @@ struct MachineSimulation: ~Copyable {
     }
     if !hook.isNested, observers[index].history.isTerminated {
       fail("\(hook.step.name) after the end")
+    }
+    if hook.step.kind == .willEnterForeground, observers[index].history.isRounds {
+      let (id, phase) = (hook.observer, observers[index].phase)
+      let hasFailedBefore = observers.contains {
+        $0.history.hasMissedForeground
+          && ($0.phase == phase ? !phase.isConcurrent && $0.id < id : $0.phase < phase)
+      }
+      if hasFailedBefore { fail("rounds begin although a hook before them has failed") }
     }
     if let problem = observers[index].history.receive(hook.step) { fail(problem) }
   }
@@ -532,6 +547,7 @@ struct MachineSimulation: ~Copyable {
     case .exited(let exit):
       if self.exit != nil { fail("ended twice") }
       self.exit = (exit, now)
+      if let problem = ObserverHistory.problem(of: exit) { fail(problem) }
     case .fact(.seemsKilled):
       if jobAnswer != nil { fail("the service manager is asked twice") }
       jobAnswer = now.advanced(by: .milliseconds(random.below(random.chance(80) ? 20 : 3000)))
@@ -617,7 +633,8 @@ struct MachineSimulation: ~Copyable {
     }
     for observer in observers where !observer.history.hasLaunchFailed {
       if !observer.history.isLaunched { fail("never launched") }
-      if observer.history.isInForeground != (machine.registry.state == .foreground) {
+      let isHeld = observer.history.isRounds && machine.unentered.contains(observer.id)
+      if !isHeld, observer.history.isInForeground != (machine.registry.state == .foreground) {
         fail("at rest an observer is not where the daemon is")
       }
     }
@@ -655,7 +672,7 @@ struct MachineSimulation: ~Copyable {
   private mutating func checkCode(_ exit: LifecycleExit, says code: Int32) {
     let before = [exit.failedLaunch, exit.overtakenPause].compactMap { $0?.entries }
     let entries = before.joined() + exit.report.entries
-    let worst = entries.map(\.outcome.severity).max() ?? 0
+    let worst = entries.map(\.severity).max() ?? 0
     let ordinary: Int32 = exit.error != nil ? 1 : [0, 70, 124][worst]
     let expected = ordinary == 0 && isKill && !isOrdered ? 143 : ordinary
     if exit.wasKilled != (exit.code == 143) { fail("killed or not, and status \(exit.code)") }

@@ -10,6 +10,21 @@ struct ObserverHistory: Sendable {
   private(set) var isTerminated = false
   /// Set by whoever sees how the hook of the launch ended.
   var hasLaunchFailed = false
+  /// The same of the last hook for the foreground.
+  var hasMissedForeground = false
+  /// It does not begin when a hook before it has not completed.
+  var isRounds = false
+
+  /// Nobody enters the foreground of a daemon whose launch has failed.
+  static func problem(of exit: LifecycleExit) -> String? {
+    let launch = exit.failedLaunch?.entries ?? []
+    let hasFailed = launch.contains {
+      if case .skipped = $0.outcome { return false }
+      return $0.notification == DidFinishLaunching.self && $0.severity > 0
+    }
+    return hasFailed && launch.contains { $0.notification == WillEnterForeground.self }
+      ? "a failed launch enters the foreground" : nil
+  }
 
   /// A hook was called; what is wrong with that.
   mutating func receive(_ step: LifecycleStep) -> String? {
@@ -18,11 +33,12 @@ struct ObserverHistory: Sendable {
       defer { isLaunched = true }
       return isLaunched ? "launched twice" : nil
     case .willEnterForeground:
-      defer { isInForeground = true }
-      return !isLaunched || isInForeground ? "in the foreground from nowhere" : nil
+      defer { (isInForeground, hasMissedForeground) = (true, false) }
+      return !isLaunched || isInForeground && !hasMissedForeground
+        ? "in the foreground from nowhere" : nil
     case .didEnterBackground:
       defer { isInForeground = false }
-      return isInForeground ? nil : "left a foreground that it was not in"
+      return isInForeground || isRounds ? nil : "left a foreground that it was not in"
     case .willSuspend:
       defer { isSuspended = true }
       return isSuspended || isInForeground ? "suspended at the wrong time" : nil

@@ -247,10 +247,17 @@ final class TerminationTests: XCTestCase {
   }
 
   func testABodyThatThrowsWhenItIsCancelled() throws {
-    let daemon = try ChildProcess(built("ProbeDaemon"), ["body", "late-throw"])
-    try daemon.expect("body")
-    daemon.send(SIGTERM)
-    try ends(daemon, .status(1))
+    for (kind, entry) in [
+      ("late-throw", "body"), ("foreground", "work, DidEnterBackground"),
+      ("draining", "work, DidEnterBackground"), ("restarting", "work, DidEnterBackground"),
+    ] {
+      let daemon = try ChildProcess(built("ProbeDaemon"), ["body", kind])
+      try daemon.expect(kind == "late-throw" ? "body" : "round")
+      daemon.send(SIGTERM)
+      try ends(daemon, .status(0))
+      let failed = daemon.output.first { $0.hasPrefix("entry \(entry): failed") }
+      XCTAssertTrue(failed?.hasSuffix("BodyError()") == true, "\(kind): \(daemon.output)")
+    }
   }
 
   func testABodyThatIsCancelled() throws {

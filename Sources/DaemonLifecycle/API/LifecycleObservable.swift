@@ -327,7 +327,8 @@ extension LifecycleObservable {
   /// ```
   ///
   /// Rounds never overlap: a resume waits for a body that is late to end. A body that returns is run again after the
-  /// next resume. The function returns when the daemon terminates.
+  /// next resume. The function returns when the daemon terminates. A round begins only when every hook before it has
+  /// completed its `willEnterForeground`; otherwise the next resume or reload tries again.
   ///
   /// - Parameters:
   ///   - name: The body's name in reports and logs. Default: its file and line.
@@ -335,8 +336,8 @@ extension LifecycleObservable {
   ///   - file: The file in the default name.
   ///   - line: The line in the default name.
   ///   - body: The work, in a new task for each round.
-  /// - Throws: The error that the body throws, except the `CancellationError` of a pause; `CancellationError` when the
-  ///   calling task is cancelled.
+  /// - Throws: The error that the body throws; not after a pause or a stop has cancelled it, when the error is in that
+  ///   report and has no other effect. `CancellationError` when the calling task is cancelled.
   nonisolated(nonsending) public func foreground(
     name: String? = nil, phase: LifecyclePhase = .standard, file: StaticString = #fileID,
     line: UInt = #line, _ body: @escaping @Sendable @isolated(any) () async throws -> Void
@@ -378,8 +379,8 @@ extension LifecycleObservable {
   ///   - file: The file in the default name.
   ///   - line: The line in the default name.
   ///   - body: The work, in a new task for each round.
-  /// - Throws: The error that the body throws, except the `CancellationError` at the end of a round;
-  ///   `CancellationError` when the calling task is cancelled.
+  /// - Throws: The error that the body throws, except in a round that is ending, when it is in the report of the pause or
+  ///   the stop. `CancellationError` when the calling task is cancelled.
   nonisolated(nonsending) public func foreground(
     draining limit: Duration, name: String? = nil, phase: LifecyclePhase = .standard,
     file: StaticString = #fileID, line: UInt = #line,
@@ -395,7 +396,7 @@ extension LifecycleObservable {
   /// may fail while the rest of the daemon goes on.
   ///
   /// ```swift
-  /// try await lifecycle.foreground(restarting: .backoff(intensity: 5, within: .seconds(60))) {
+  /// try await lifecycle.foreground(restarting: .backoff()) {
   ///   try await consumer.run()
   /// }
   /// ```

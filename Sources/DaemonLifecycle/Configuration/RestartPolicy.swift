@@ -16,15 +16,17 @@ public struct RestartPolicy: Sendable, Hashable {
   /// A policy whose delays double, each shortened at random by up to a half, so that many instances do not restart at
   /// the same time.
   ///
+  /// With the defaults, a body that fails at once each time goes on for 46 s to 93 s: it outlives a database's restart.
+  ///
   /// - Parameters:
   ///   - initial: The delay before the first restart. Default 100 ms.
-  ///   - maximum: The longest delay. Default 30 s.
-  ///   - intensity: How many failures within `period` are tolerated. Default 5.
-  ///   - period: The time in which failures are counted together. Default 60 s.
+  ///   - maximum: The longest delay. Default 10 s.
+  ///   - intensity: How many failures within `period` are tolerated. Default 15.
+  ///   - period: The time in which failures are counted together. Default 300 s.
   /// - Returns: The policy.
   public static func backoff(
-    initial: Duration = .milliseconds(100), maximum: Duration = .seconds(30), intensity: Int = 5,
-    within period: Duration = .seconds(60)
+    initial: Duration = .milliseconds(100), maximum: Duration = .seconds(10), intensity: Int = 15,
+    within period: Duration = .seconds(300)
   ) -> RestartPolicy {
     RestartPolicy(
       initialDelay: initial, maximumDelay: maximum, intensity: intensity, period: period)

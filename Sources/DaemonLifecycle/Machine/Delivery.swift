@@ -139,14 +139,16 @@ struct Delivery: Sendable {
   /// - Parameter began: When the call began. Default, for one that was not called: when the last one had ended.
   mutating func record(
     _ outcome: LifecycleReport.Outcome, of name: ObserverName, _ observer: ObserverID?,
-    began: MonotonicTime? = nil, duration: Duration = .zero, text: String? = nil
+    began: MonotonicTime? = nil, duration: Duration = .zero, text: String? = nil,
+    isLate: Bool = false
   ) {
     // Not before: a hook begins the sooner.
     if entries.isEmpty { entries.reserveCapacity(constants.calls.members.count) }
     entries.append(
       LifecycleReport.Entry(
         notification: type, outcome: outcome, duration: duration, name: name, errorText: text,
-        began: began ?? entries.last?.ended ?? constants.began, registration: observer?.value ?? 0))
+        isLate: isLate, began: began ?? entries.last?.ended ?? constants.began,
+        registration: observer?.value ?? 0))
   }
 
   /// Records observers that no longer exist, with one entry for each name.

@@ -93,7 +93,7 @@ extension LifecycleMachine {
     // A hook that was not called has taken no time.
     if call.progress == .enqueued {
       calls[call.delivery].record(outcome, of: call.name, call.observer, began: call.began)
-      noteLaunch(of: call, outcome)
+      note(outcome, of: call.observer, call.step)
     } else {
       record(outcome, of: call, at: now)
     }

@@ -25,6 +25,9 @@ extension LifecycleMachine {
     var post: PostID?
     if case .posted(let posted) = plan.step { post = posted.id }
     let delivery = open(plan, post: post, outer: nil, at: now)
+    if case .kind(.willEnterForeground) = plan.step {
+      unentered.removeAll(where: plan.audience.members.contains)
+    }
     recordDepartures(in: delivery)
     if case .bodyEnds = plan.step { awaitBody(in: delivery, at: now, &effects) }
     effects.messages.append(.announced(plan.step, plan.cause))
@@ -138,12 +141,16 @@ extension LifecycleMachine {
     // It may have been removed since the delivery began.
     guard let subscriber = subscribers[observer] else { return }
     let isBusy = calls.isBusy(observer, for: constants)
-    let slot = isBusy ? nil : callTime(of: subscriber, in: id, of: constants, at: now)
+    let isHeld = subscriber.isRounds && isHeldBack(subscriber, constants.step)
+    let slot = isBusy || isHeld ? nil : callTime(of: subscriber, in: id, of: constants, at: now)
     // An observer that can't be called now is notified as soon as possible, unless the daemon terminates.
-    if !isNested, slot != nil || isTerminating { registry.reached(observer) }
+    if !isNested, slot != nil || isHeld || isTerminating { registry.reached(observer) }
     guard let slot else {
-      calls[id].record(.skipped(isBusy ? .busy : .outOfTime), of: subscriber.name, observer)
-      if !isBusy, !isNested { postpone(observer) }
+      let reason: LifecycleReport.Outcome.Reason =
+        isHeld ? .earlierHookFailed : isBusy ? .busy : .outOfTime
+      calls[id].record(.skipped(reason), of: subscriber.name, observer)
+      if constants.step.kind == .willEnterForeground { unentered.append(observer) }
+      if !isBusy, !isHeld, !isNested { postpone(observer) }
       return
     }
     let call = calls.begin(
@@ -179,36 +186,54 @@ extension LifecycleMachine {
   mutating func record(
     _ end: CallEnd, of call: Call, at now: MonotonicTime, _ effects: inout Effects
   ) {
-    let (outcome, text): (LifecycleReport.Outcome, String?)
+    let (outcome, text, isLate): (LifecycleReport.Outcome, String?, Bool)
     switch end {
     case .gone:
       // An observer that was removed while its driver was scheduled is not reported.
       guard let observer = call.observer, subscribers[observer] != nil else { return }
       calls[call.delivery].recordGone(call.name, 1)
       return remove([observer], at: now, &effects)
-    case .completed: (outcome, text) = (.completed, nil)
-    case .failed(let error, let words): (outcome, text) = (.failed(error), words)
+    case .completed: (outcome, text, isLate) = (.completed, nil, false)
+    case .failed(let error, let words, let late):
+      (outcome, text, isLate) = (.failed(error), words, late && !call.isCancelled)
     }
-    record(call.isCancelled ? .timedOut : outcome, of: call, text, at: now)
+    record(call.isCancelled ? .timedOut : outcome, of: call, text, isLate: isLate, at: now)
   }
 
   mutating func record(
     _ outcome: LifecycleReport.Outcome, of call: Call, _ text: String? = nil,
-    at now: MonotonicTime
+    isLate: Bool = false, at now: MonotonicTime
   ) {
     calls[call.delivery].record(
       outcome, of: call.name, call.observer, began: call.began,
-      duration: call.began.duration(to: now), text: text)
-    noteLaunch(of: call, outcome)
+      duration: call.began.duration(to: now), text: text, isLate: isLate)
+    note(outcome, of: call.observer, call.step)
   }
 
   /// Notes a failed launch: the observer is not called to save, which would destroy the state that it could not
-  /// restore.
-  mutating func noteLaunch(of call: Call, _ outcome: LifecycleReport.Outcome) {
-    guard outcome.severity > 0, call.step.kind == .didFinishLaunching, let observer = call.observer,
-      configuration.terminatesWhenLaunchFails
-    else { return }
-    registry.launchFailed(observer)
+  /// restore. Notes who has not entered the foreground, too.
+  mutating func note(
+    _ outcome: LifecycleReport.Outcome, of observer: ObserverID?, _ step: LifecycleStep
+  ) {
+    guard !outcome.isCompleted, let observer else { return }
+    switch step.kind {
+    case .willEnterForeground: unentered.append(observer)
+    case .didFinishLaunching where configuration.terminatesWhenLaunchFails:
+      registry.launchFailed(observer)
+    default: break
+    }
+  }
+
+  /// Whether rounds must not begin now: they need what the hooks before theirs provide.
+  private func isHeldBack(_ rounds: Subscriber, _ step: LifecycleStep) -> Bool {
+    step.kind == .willEnterForeground
+      && unentered.contains { subscribers[$0].map(rounds.follows) ?? false }
+  }
+
+  /// Has the observers that are not in the foreground with the daemon notified of it again, and the rounds after them.
+  mutating func retryForeground() {
+    guard registry.isServing, registry.current?.step.kind != .willEnterForeground else { return }
+    registry.entersAgain = unentered
   }
 
   /// Ends a call that had been abandoned: its observer can be notified again.

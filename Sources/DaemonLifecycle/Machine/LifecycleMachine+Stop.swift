@@ -73,14 +73,15 @@ extension LifecycleMachine {
     _ thrown: Failure?, at now: MonotonicTime, _ effects: inout Effects
   ) {
     let wasCancelled = registry.termination != nil
-    // Ending by the requested cancellation is no failure.
+    // Ending by the requested cancellation is no failure; another error is in the report, and decides nothing.
     let failure = wasCancelled && thrown?.error is CancellationError ? nil : thrown
-    body = .ended(failure)
+    let isLate = if case .running(.some) = body { true } else { false }
+    body = .ended(isLate ? nil : failure)
     guard wasCancelled else {
       let cause = failure.map { LifecycleCause($0) } ?? LifecycleCause(.bodyReturned)
       return receive(LifecycleEvent(.terminate, cause: cause), at: now, &effects)
     }
-    let end = failure.map { CallEnd.failed($0.error, text: $0.text) } ?? .completed
+    let end = failure.map { CallEnd.failed($0.error, text: $0.text, isLate: isLate) } ?? .completed
     if let call = calls.body { ended(call, end, at: now, &effects) }
   }
 

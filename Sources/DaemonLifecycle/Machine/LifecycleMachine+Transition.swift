@@ -19,6 +19,7 @@ extension LifecycleMachine {
   mutating func finishTransition(at now: MonotonicTime, _ effects: inout Effects) {
     guard let ended = transition.take() else { return }
     if stop.budget == nil { askedUntil = nil }
+    if ended.kind == .reload { retryForeground() }
     if ended.kind == .suspend {
       sleep.suspendEnded()
       releasePostponed()

@@ -49,6 +49,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
   private(set) var status = DaemonStatus()
   /// The observers that were deallocated, and that no report has named yet.
   var departures = Departures()
+  /// The observers whose last hook for the foreground did not complete, and the rounds that were held back for one.
+  var unentered: [ObserverID] = []
   /// Whether the subject was deallocated: nothing more is delivered.
   private(set) var isClosed = false
 
@@ -113,7 +115,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
   /// The end of a call.
   enum CallEnd: Sendable {
     case completed
-    case failed(any Error, text: String)
+    /// `isLate`: thrown by a body after its requested cancellation.
+    case failed(any Error, text: String, isLate: Bool = false)
     /// The observer no longer exists, and nothing was called.
     case gone
   }
@@ -187,6 +190,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
       if stop.isDraining, !registry.isServing { endDrain(at: now, &effects) }
     }
     if registry.reasonChanges != reasons { publishReasons(event.cause, &effects) }
+    if case .enterForeground = event.kind { retryForeground() }
   }
 
   // MARK: Actions before the effects
@@ -237,7 +241,9 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   var snapshot: LifecycleSnapshot {
     LifecycleSnapshot(
-      state: registry.state, reasons: registry.backgroundReasons.sorted { $0.name < $1.name })
+      state: registry.state, reasons: registry.backgroundReasons.sorted { $0.name < $1.name },
+      heldRounds: registry.state == .foreground
+        ? unentered.compactMap { subscribers[$0] }.filter(\.isRounds).map(\.name.description) : [])
   }
 
   // MARK: Observers
@@ -270,6 +276,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   ) {
     for id in ids where subscribers.remove(id) != nil {
       sleep.forget(id)
+      unentered.removeAll { $0 == id }
       registry.remove(id)
       effects.removed.append(id)
       withdrawCalls(of: id, at: now, &effects)

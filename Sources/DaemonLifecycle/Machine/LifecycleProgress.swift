@@ -4,6 +4,8 @@ struct LifecycleSnapshot: Sendable, Equatable {
   let state: LifecycleState
   /// The reasons, sorted by name.
   let reasons: [BackgroundReason]
+  /// The bodies that do not run in this foreground, since an earlier hook did not complete.
+  var heldRounds: [String] = []
 }
 
 /// The progress of a transition.

@@ -10,10 +10,12 @@ final class Subscriber: Sendable {
   private let late: LateHooks?
   /// How long each of its hooks may take; `nil` for the default.
   let deadline: Duration?
+  /// Whether it is the rounds of a `foreground { … }`, which need what the hooks before theirs provide.
+  let isRounds: Bool
 
   init(
     id: ObserverID, phase: LifecyclePhase, name: ObserverName, receives: [ObjectIdentifier?],
-    late: LateHooks? = nil, deadline: Duration? = nil
+    late: LateHooks? = nil, deadline: Duration? = nil, isRounds: Bool = false
   ) {
     self.id = id
     self.deadline = deadline ?? phase.deadline
@@ -21,6 +23,12 @@ final class Subscriber: Sendable {
     self.name = name
     self.receives = receives
     self.late = late
+    self.isRounds = isRounds
+  }
+
+  /// Whether its hook is called after another's on the way up.
+  func follows(_ other: Subscriber) -> Bool {
+    other.phase == phase ? !phase.isConcurrent && other.id < id : other.phase < phase
   }
 
   /// Returns the index of the hook for notifications of a type; `kind` is `nil` for custom ones.

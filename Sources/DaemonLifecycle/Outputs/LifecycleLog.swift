@@ -126,7 +126,7 @@ final class LifecycleLog: LifecycleSink {
     _ sentence: String, _ transition: LifecycleTransition, _ report: LifecycleReport,
     _ elapsed: Duration, _ snapshot: LifecycleSnapshot
   ) {
-    write(report.problems.filter { $0.outcome.severity == 0 }, of: transition)
+    write(report.problems.filter { $0.severity == 0 }, of: transition)
     let failures = report.failures
     let reasons = failures.map(\.reason).joined(separator: "; ")
     let priority = failures.map(\.outcome.priority).min { $0.level < $1.level }

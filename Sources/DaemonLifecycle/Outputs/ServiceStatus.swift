@@ -188,7 +188,9 @@ struct ServiceStatus {
     case .background:
       let reasons = snapshot.reasons.map(\.name).joined(separator: ", ")
       return "background\(reasons.isEmpty ? "" : ", \(reasons),") since \(since)"
-    case .foreground: return "foreground since \(since)"
+    case .foreground:
+      let held = snapshot.heldRounds.joined(separator: ", ")
+      return "foreground\(held.isEmpty ? "" : " without \(held)") since \(since)"
     case .terminated: return "terminated"
     }
   }

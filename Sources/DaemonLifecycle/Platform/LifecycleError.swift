@@ -30,7 +30,9 @@ public enum LifecycleError: Error, Sendable, Hashable, CustomStringConvertible {
     case .alreadyStarted:
       "This LifecycleSubject was started before: call start() or run once."
     case .noHook(let type):
-      "\(type) has no hook, so it receives nothing: adopt StateObserver, BackgroundObserver, or another of them."
+      "\(type) has no hook, so it receives nothing: adopt the protocol of each hook that it implements, "
+        + "LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver, ReloadObserver, SuspendObserver, "
+        + "ResumeObserver, PressureObserver, HealthObserver, TerminationObserver or WildcardObserver."
     case .invalidGracePeriod(let name, let value, let reason):
       "The grace period in $\(name), \"\(value)\", is \(reason): set it to the seconds between SIGTERM and SIGKILL."
     case .unavailable(let sentence): sentence

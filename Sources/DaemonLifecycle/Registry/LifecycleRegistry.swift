@@ -52,6 +52,8 @@ struct LifecycleRegistry: Sendable {
   /// The number of holds. Deliveries are held back while it is positive, except those of a termination.
   private(set) var holds = 0
   private(set) var members = LifecycleMembers()
+  /// Members to be notified of the foreground again, if they are not busy and the daemon is still there by then.
+  var entersAgain: [ObserverID] = []
   /// The rest of the transition under way. Cleared by termination, which plans its own.
   private(set) var steps: ArraySlice<LifecycleStep> = []
   private var transitionCause = LifecycleCause(.launch)
@@ -193,8 +195,9 @@ struct LifecycleRegistry: Sendable {
     members.update(id) { $0.isBusy = isBusy }
   }
 
-  /// Notes that a member's launch failed.
+  /// Notes that a member's launch failed. So has the daemon's then, which goes to its end without the foreground.
   mutating func launchFailed(_ id: ObserverID) {
+    if isLaunchTransition { steps = [] }
     members.update(id) { member in
       member.reachedState = .launching
       member.launchFailed = true
@@ -302,6 +305,10 @@ struct LifecycleRegistry: Sendable {
   /// Plans a step for members that were added late, or were busy: they receive what the others have received, before
   /// anything else.
   private mutating func catchUp() -> Plan? {
+    for id in entersAgain where state == .foreground {
+      members.update(id) { if !$0.isBusy { $0.reachedState = .background } }
+    }
+    entersAgain = []
     guard state != .launching, let step = missed().map(LifecycleStep.kind) else { return nil }
     if steps.isEmpty {
       transitionNumber += 1

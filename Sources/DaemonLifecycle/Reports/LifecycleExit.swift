@@ -4,7 +4,7 @@
 /// | code | when |
 /// | --- | --- |
 /// | 0 | all went well, whatever asked for the end |
-/// | 1 | the body of `run` threw |
+/// | 1 | the body of `run` threw before it was cancelled |
 /// | 70 (EX_SOFTWARE) | a hook of the launch or of the termination threw, or the daemon could not wait for events any more |
 /// | 124 (as timeout(1)) | one of these hooks, or the body, did not end in time or could not be called; or the stop has cut off what a pause still waited for |
 /// | 143 (128 + SIGTERM) | it was killed, and ``SystemdConfiguration/exitsWithFailureWhenKilled`` is set |

@@ -43,6 +43,8 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
       case noThread
       /// A termination overtook the delivery.
       case overtaken
+      /// An earlier hook for the foreground did not complete, so the body of a `foreground { … }` did not begin.
+      case earlierHookFailed
     }
 
     /// Compares two outcomes. Two errors are equal when their types and their texts are.
@@ -69,6 +71,8 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     var name: ObserverName
     /// The text of a failed hook's error, rendered where it was thrown.
     package internal(set) var errorText: String?
+    /// Whether it is what a body threw after its requested cancellation, which does not decide the exit status.
+    var isLate = false
     /// The time at which it began; for a hook that was not called, the time at which it would have been its turn.
     var began = MonotonicTime(nanoseconds: 0)
     /// The number of the observer's registration.
@@ -79,6 +83,8 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     public var observer: String { name.description }
     /// The name of the notification's type; `nil` for the body of `run`.
     public var notificationName: String? { notification.map { "\($0)" } }
+
+    var severity: Int { isLate ? 0 : outcome.severity }
 
     /// The entry on one line, with control characters escaped:
     /// `Poller, ShouldSaveState: failed after 200 ms: disk full`.
@@ -135,7 +141,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   }
 
   /// The entries of hooks that failed, did not end in time, or could not be called.
-  var failures: [Entry] { entries.filter { $0.outcome.severity > 0 } }
+  var failures: [Entry] { entries.filter { $0.severity > 0 } }
 
   /// The report as plain text for operators: a title, then one line for each observer with a bar, the time of its hooks
   /// and what they did. It is rendered at each access.
@@ -157,7 +163,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     return times.map { beginning.duration(to: $0) }
   }
 
-  var severity: Int { entries.map(\.outcome.severity).max() ?? 0 }
+  var severity: Int { entries.map(\.severity).max() ?? 0 }
 
   /// The cause, followed by one line for each entry.
   public var description: String {
@@ -171,7 +177,7 @@ extension LifecycleReport.Outcome {
   /// The severity for the exit status: 0 for success, 1 for a failure, 2 for a hook that did not end in time.
   var severity: Int {
     switch self {
-    case .completed, .skipped(.gone), .skipped(.overtaken): 0
+    case .completed, .skipped(.gone), .skipped(.overtaken), .skipped(.earlierHookFailed): 0
     case .failed: 1
     case .timedOut, .abandoned, .skipped: 2
     }

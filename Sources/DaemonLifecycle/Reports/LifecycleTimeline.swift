@@ -17,7 +17,7 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
     let errorText: String?
 
     /// Whether it failed, did not end in time, or could not be called.
-    var isProblem: Bool { outcome.severity > 0 }
+    var isProblem = false
     /// Whether it had not ended when the delivery went on.
     var isUnfinished: Bool { if case .abandoned = outcome { true } else { false } }
   }
@@ -153,6 +153,7 @@ extension LifecycleTimeline.Segment {
     duration = entry.duration
     outcome = entry.outcome
     errorText = entry.errorText
+    isProblem = entry.severity > 0
   }
 
   private static func words(for entry: LifecycleReport.Entry) -> (done: String, act: String) {
@@ -174,6 +175,7 @@ extension LifecycleTimeline.Segment {
     case .skipped(.outOfTime): "\(words.act) skipped: out of time"
     case .skipped(.noThread): "\(words.act) skipped: no thread"
     case .skipped(.overtaken): "\(words.act) skipped: overtaken"
+    case .skipped(.earlierHookFailed): "\(words.act) skipped: an earlier hook failed"
     }
   }
 }

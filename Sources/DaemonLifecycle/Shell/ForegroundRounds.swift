@@ -14,6 +14,9 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
     var isCancelled = false
   }
 
+  /// What a body threw after its requested end, such as a library's own error at cancellation.
+  struct LateError: Error { let error: any Error }
+
   private enum Phase {
     /// Becomes `running` with the foreground.
     case none
@@ -70,12 +73,18 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
       state.startsAgain = true
       return Self.waiter(&state)
     }
-    if let overdueEnds { try await wait(for: overdueEnds, cancelsBody: false) } else { start() }
+    // What that throws is no error of this hook.
+    if let overdueEnds { try? await wait(for: overdueEnds, cancelsBody: false) } else { start() }
   }
 
   func didEnterBackground(_ notification: DidEnterBackground) async throws {
-    endRound()
-    let end = state.withLock { Self.waiter(&$0) }
+    // In one step, so that the hook waits for the round that it ends.
+    let (round, end) = state.withLock { state in
+      state.startsAgain = false
+      return (state.run?.round, Self.waiter(&state))
+    }
+    // A draining body is notified, any other is cancelled.
+    if drains { endBody(of: round) } else { cancelBody() }
     if let end { try await wait(for: end, cancelsBody: drains) }
   }
 
@@ -136,15 +145,6 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
     if isCancelled { task.cancel() }
   }
 
-  /// Ends the round with the foreground: a draining body is notified, any other is cancelled.
-  private func endRound() {
-    let round = state.withLock { state in
-      state.startsAgain = false
-      return state.run?.round
-    }
-    if drains { endBody(of: round) } else { cancelBody() }
-  }
-
   private func cancelBody() {
     let cancelled = state.withLock { state -> Run? in
       state.startsAgain = false
@@ -165,16 +165,18 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
   }
 
   private func ended(_ error: (any Error)?) {
+    let late = error is CancellationError ? nil : error.map { LateError(error: $0) }
     // In one step, so that a pause finds either no round and no request for one, or a round to end.
     let (waiting, next) = state.withLock { state in
       let wasEnding = state.run.map { $0.isCancelled || $0.round.isEnding } ?? false
       state.phase = .none
-      // The CancellationError of a pause was requested by it; any other ends the rounds.
-      if let error, !(wasEnding && error is CancellationError) { state.phase = .over(error) }
+      // After the requested end the hook that waits for that reports it; only a caller that was cancelled is thrown it.
+      let endsRounds = !wasEnding || state.callerIsCancelled && late != nil
+      if endsRounds, let error { state.phase = .over(error) }
       defer { state.waiting = [] }
       return (state.waiting, state.startsAgain ? state.begin() : nil)
     }
-    for sleeper in waiting { sleeper.end() }
+    for sleeper in waiting { sleeper.end(throwing: late) }
     if let next { runBody(next) }
     endIfIdle()
   }

@@ -55,6 +55,8 @@ struct HookCall: Sendable {
         try await callNotingSite(target, core)
       }
       return .completed
+    } catch let late as ForegroundRounds.LateError {
+      return .failed(late.error, text: "\(late.error)", isLate: true)
     } catch {
       // Here, since it is user code: on the hook's driver, within the hook's time.
       return .failed(error, text: "\(error)")

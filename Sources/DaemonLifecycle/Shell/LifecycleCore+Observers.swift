@@ -55,7 +55,7 @@ extension LifecycleCore {
     let subscriber = Subscriber(
       id: entry.id, phase: entry.options.phase, name: entry.name,
       receives: entry.hooks.knownNotifications, late: entry.hooks.late,
-      deadline: entry.options.deadline)
+      deadline: entry.options.deadline, isRounds: entry.type == ForegroundRounds.self)
     state.handle(.add(subscriber), at: now)
     return state.observers.candidates()
   }

@@ -49,14 +49,25 @@ extension LifecycleCore {
     }
   }
 
-  /// What was added before a test asks for something receives the launch and the foreground together, in order. In a
-  /// step of its own, before what is asked for: a termination would overtake it.
-  package func endSetUp() {
+  /// What was added before a test asks for something receives the launch and the foreground together, in order.
+  ///
+  /// - Parameter event: What is asked for. It waits for the end of that launch, which a termination would overtake.
+  /// - Returns: Whether the event waits.
+  @discardableResult package func endSetUp(with event: LifecycleEvent? = nil) -> Bool {
     change { state, now in
-      guard state.isInSetUp else { return }
+      let isFirst = state.isInSetUp
+      if isFirst { state.handle(.release, at: now) }
       state.isInSetUp = false
-      state.handle(.release, at: now)
-    }
+      if case .checkHealth? = event?.kind { return false }
+      let waits = (isFirst || !state.earlyEvents.isEmpty) && !state.machine.isIdle
+      if waits, let event { state.earlyEvents.append(event) }
+      return waits
+    }.result
+  }
+
+  func receiveEarlyEvents(_ state: inout State) {
+    for event in state.earlyEvents { state.handle(.event(event), at: now) }
+    state.earlyEvents = []
   }
 
   package func send(_ event: LifecycleEvent) { receive(event) }

@@ -52,6 +52,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var exitWaiters: [CheckedContinuation<LifecycleExit, Never>] = []
     /// A mock of a daemon at work: deliveries are held until its test asks for something.
     var isInSetUp = false
+    /// What it asked for while the launch of the set-up was under way.
+    var earlyEvents: [LifecycleEvent] = []
     /// Tests that wait until nothing is being delivered.
     var idleWaiters: [Sleeper] = []
     /// Tests that wait until so many tasks sleep on the clock.
@@ -186,7 +188,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// Takes one fact in; from any thread.
   @inline(never)
   func receive(_ event: LifecycleEvent) {
-    if recorder != nil { endSetUp() }
+    if recorder != nil, endSetUp(with: event) { return }
     guard case .checkHealth = event.kind else { return handle(.event(event)) }
     handle(.checkHealth(event.cause, asksMainActor: beacon.hasEverAnswered))
   }
@@ -250,6 +252,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// `change` has a copy for each of its callers.
   @inline(never)
   private func bindChange(_ state: inout State, _ work: inout Work) -> Bool {
+    if !state.earlyEvents.isEmpty, state.machine.isIdle { receiveEarlyEvents(&state) }
     bind(&state, &work)
     noteReadiness(&state, &work)
     if !state.idleWaiters.isEmpty { noteIdle(&state) }

@@ -30,7 +30,7 @@ final class RestartingBody: Sendable {
       let watch = watchForHealth()
       defer { watch?.cancel() }
       do { return try await body() } catch {
-        // A pause has cancelled it, and that is no failure.
+        // A pause has cancelled it: whatever it throws then, that is no failure.
         if Task.isCancelled { throw error }
         try await clock.sleep(for: delay(after: error))
       }

@@ -166,6 +166,10 @@ let body: @Sendable ([String]) async throws -> Void = { arguments in
   let logger = Logger()
   lifecycle.addObserver(logger)
   let kind = arguments.first ?? ""
+  let round = { @Sendable () async throws in
+    say("round")
+    do { try await lifecycle.clock.sleep(for: .seconds(1000)) } catch { throw BodyError() }
+  }
   finish(
     try await lifecycle.run {
       say("body")
@@ -176,6 +180,14 @@ let body: @Sendable ([String]) async throws -> Void = { arguments in
       case "late-throw":
         try? await lifecycle.clock.sleep(for: .seconds(1000))
         throw BodyError()
+      case "foreground": try await lifecycle.foreground(name: "work", round)
+      case "draining":
+        try await lifecycle.foreground(draining: .seconds(20), name: "work") {
+          _ = try await $0.untilEnding(round)
+          throw BodyError()
+        }
+      case "restarting":
+        try await lifecycle.foreground(restarting: .backoff(intensity: 0), name: "work", round)
       case "ignores": while true { try? await Task.sleep(for: .milliseconds(10)) }
       default: try await lifecycle.clock.sleep(for: .seconds(1000))
       }

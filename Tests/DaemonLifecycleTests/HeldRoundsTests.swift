@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycleTesting
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DaemonLifecycle
+
+/// A round begins only when the hooks before it have completed.
+@Suite(.timeLimit(.minutes(1))) struct HeldRoundsTests {
+  private let log = Log()
+
+  /// Can be reached or not.
+  private final class Database: ForegroundObserver {
+    let isUp: Mutex<Bool>
+    init(isUp: Bool) { self.isUp = Mutex(isUp) }
+    func willEnterForeground(_ notification: WillEnterForeground) throws {
+      if !isUp.withLock({ $0 }) { throw Failure() }
+    }
+  }
+
+  private func poll(
+    _ mock: MockLifecycleSubject, phase: LifecyclePhase = .standard
+  ) -> Task<Void, any Error> {
+    let log = log
+    return Task {
+      try await mock.foreground(name: "polling", phase: phase) {
+        log.add("polls")
+        try await mock.clock.sleep(for: .seconds(1000))
+      }
+    }
+  }
+
+  private func outcomes(_ report: LifecycleReport) -> [LifecycleReport.Outcome?] {
+    ["Database", "polling"].map { report[$0, WillEnterForeground.self]?.outcome }
+  }
+
+  private static let held: [LifecycleReport.Outcome?] = [
+    .failed(Failure()), .skipped(.earlierHookFailed),
+  ]
+
+  @Test(arguments: [UnixSignal.sigusr2, .sighup])
+  func aResumeOrAReloadTriesAgain(signal: UnixSignal) async throws {
+    let manager = try FakeServiceManager()
+    let mock = MockLifecycleSubject(serviceManager: manager)
+    let database = Database(isUp: true)
+    mock.addObserver(database)
+    let task = poll(mock)
+    try await mock.untilSleeping()
+    try await mock.send(.sigusr1)
+    database.isUp.withLock { $0 = false }
+    log.clear()
+    #expect(outcomes(try await mock.send(.sigusr2)) == Self.held)
+    #expect(manager.service.status.hasPrefix("foreground without polling since"))
+    #expect(outcomes(try await mock.send(signal)) == Self.held)
+    // A save tries nothing.
+    #expect(outcomes(try await mock.send(.saveState)) == [nil, nil])
+    #expect(log.all.isEmpty && mock.state == .foreground)
+    database.isUp.withLock { $0 = true }
+    #expect(outcomes(try await mock.send(signal)) == [.completed, .completed])
+    try await mock.untilSleeping()
+    #expect(manager.service.status.hasPrefix("foreground since"))
+    // Once is enough.
+    #expect(outcomes(try await mock.send(signal)) == [nil, nil])
+    let end = try await mock.send(.sigterm)
+    try await task.value
+    #expect(log.all == ["polls"] && end.problems.isEmpty && mock.exit?.code == 0)
+  }
+
+  @Test func theSameAtTheLaunch() async throws {
+    let mock = MockLifecycleSubject(
+      state: .launching, configuration: .init(terminatesWhenLaunchFails: false, logsProblems: false)
+    )
+    let database = Database(isUp: false)
+    mock.addObserver(database)
+    try await mock.launch()
+    let task = poll(mock)
+    try await eventually { mock.reports.contains { outcomes($0)[1] == Self.held[1] } }
+    try await mock.settled()
+    // A pause that finds no round, and a resume like any other.
+    #expect(try await mock.send(.sigusr1).problems.isEmpty)
+    database.isUp.withLock { $0 = true }
+    #expect(outcomes(try await mock.send(.sigusr2)) == [.completed, .completed])
+    try await mock.untilSleeping()
+    try await mock.send(.sigterm)
+    try await task.value
+    #expect(log.all == ["polls"])
+  }
+
+  /// What comes after it on the way up, or was removed, is nothing that it needs.
+  @Test(arguments: [true, false]) func otherHooksHoldNothingBack(isRemoved: Bool) async throws {
+    let mock = MockLifecycleSubject()
+    let database = Database(isUp: false)
+    mock.addObserver(database)
+    try await mock.settled()
+    if isRemoved { mock.removeObserver(database) }
+    let task = poll(mock, phase: LifecyclePhase(order: isRemoved ? 0 : -1))
+    try await mock.untilSleeping()
+    try await mock.send(.sigterm)
+    try await task.value
+  }
+
+  /// Its hook may still bring it into the foreground.
+  @Test func aHookThatHangsIsNotCalledAgain() async throws {
+    let mock = MockLifecycleSubject()
+    let (gate, log) = (Gate(), log)
+    let slow = Scripted(foreground: { _ in
+      log.add("enters")
+      await gate.wait()
+    })
+    mock.addObserver(slow, name: "Database")
+    let task = poll(mock)
+    try await eventually { mock.core.state.withLock { $0.rounds.count } == 1 }
+    await mock.advance(by: .seconds(11))
+    try await mock.settled()
+    #expect(outcomes(try await mock.send(.sigusr2)) == [nil, .skipped(.earlierHookFailed)])
+    gate.open()
+    try await eventually { mock.core.state.withLock { $0.machine.calls.unfinished.isEmpty } }
+    try await mock.send(.sigusr2)
+    try await mock.untilSleeping()
+    #expect(log.all == ["enters", "enters", "polls"])
+    try await mock.send(.sigterm)
+    try await task.value
+  }
+}
