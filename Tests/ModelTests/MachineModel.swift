@@ -418,7 +418,9 @@ struct MachineModel {
     for observer in observers
     where observer.presence == .present && !observer.history.hasLaunchFailed {
       if !observer.history.isLaunched { fail("never launched") }
-      let isHeld = observer.history.isRounds && !shared.machine.unentered.isEmpty
+      let isHeld =
+        observer.history.hasMissedForeground
+        || observer.history.isRounds && !shared.machine.unentered.isEmpty
       if !isHeld, observer.history.isInForeground != (registry.state == .foreground) {
         fail("at rest an observer is not where the daemon is")
       }

@@ -633,7 +633,10 @@ struct MachineSimulation: ~Copyable {
     }
     for observer in observers where !observer.history.hasLaunchFailed {
       if !observer.history.isLaunched { fail("never launched") }
-      let isHeld = observer.history.isRounds && machine.unentered.contains(observer.id)
+      // One whose last hook for the foreground failed has not entered it for certain, nor does a retry that never began.
+      let isHeld =
+        observer.history.hasMissedForeground
+        || observer.history.isRounds && machine.unentered.contains(observer.id)
       if !isHeld, observer.history.isInForeground != (machine.registry.state == .foreground) {
         fail("at rest an observer is not where the daemon is")
       }

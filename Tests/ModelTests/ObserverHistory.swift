@@ -41,7 +41,8 @@ struct ObserverHistory: Sendable {
       return isInForeground || isRounds ? nil : "left a foreground that it was not in"
     case .willSuspend:
       defer { isSuspended = true }
-      return isSuspended || isInForeground ? "suspended at the wrong time" : nil
+      return isSuspended || isInForeground && !hasMissedForeground
+        ? "suspended at the wrong time" : nil
     case .didResume:
       defer { isSuspended = false }
       return isSuspended ? nil : "resumed without having been suspended"
