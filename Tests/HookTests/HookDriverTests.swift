@@ -19,7 +19,7 @@ import Testing
 
     func note() {
       guard let call = CallReference.current,
-        let driver = call.core?.state.withLock({ $0.hookCall(call.id)?.driver })
+        let driver = call.core?.state.withLock({ $0.driver(of: call.id) })
       else { return }
       all.withLock { $0.append(driver) }
     }

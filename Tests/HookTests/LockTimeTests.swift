@@ -42,8 +42,7 @@ import Testing
   @Test func searchesForHooksAreNotUnderTheLock() async throws {
     let core = core()
     add(40, of: Int.self, to: core)
-    try await withKnownIssue("Conformances are searched for under the lock.", isIntermittent: true)
-    {
+    await withKnownIssue("Conformances are searched for under the lock.", isIntermittent: true) {
       // The first pressure searches for the hook of each type, in the step that takes the event in.
       let clock = ContinuousClock()
       let first = clock.measure { core.receive(LifecycleEvent(.pressure(.io))) }

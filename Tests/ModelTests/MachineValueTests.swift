@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
+import Synchronization
 import Testing
 
 @testable import DaemonLifecycle
@@ -215,9 +216,11 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
     let id = calls.open(constants())
     let (first, second) = (begin(1, in: id, deadline: 9), begin(2, in: id, deadline: 9))
     let driver = HookDriver(LifecycleCore(configuration: LifecycleConfiguration()))
-    driver.note(.init(call: first, item: WorkItemToken(HookExecutor.Worker()), beacon: 1))
-    #expect(driver.site(of: first)?.beacon == 1)
-    #expect(driver.site(of: second) == nil)
+    let worker = HookExecutor.Worker()
+    driver.note(.init(call: first, item: WorkItemToken(worker), beacon: 1))
+    worker.itemsEnded.add(1, ordering: .relaxed)
+    #expect(driver.executionStatus(of: first, MainActorBeacon()) == .unknown)
+    #expect(driver.executionStatus(of: second, MainActorBeacon()) == .running)
   }
 
   @Test mutating func whatHasBegunIsNotWithdrawn() {

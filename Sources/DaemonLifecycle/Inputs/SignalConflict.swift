@@ -12,6 +12,7 @@ struct SignalConflict: Sendable {
   /// How long SIG_IGN lasts before it counts for SIGINT and SIGQUIT, which system(3) ignores while it runs.
   static let patience = Duration.seconds(5)
 
+  let signal: UnixSignal
   /// The handler's address.
   let handler: UInt
   let since = MonotonicTime.now()
@@ -24,14 +25,22 @@ struct SignalConflict: Sendable {
 }
 
 extension SignalSource.Opened {
+  subscript(signal: UnixSignal) -> SignalConflict? {
+    get { conflicts.first { $0.signal == signal } }
+    set {
+      conflicts.removeAll { $0.signal == signal }
+      if let newValue { conflicts.append(newValue) }
+    }
+  }
+
   var conflictNote: String? {
-    let notes = signals.compactMap { conflicts[$0]?.note }.filter { !$0.isEmpty }
+    let notes = signals.compactMap { self[$0]?.note }.filter { !$0.isEmpty }
     return notes.isEmpty ? nil : notes.joined(separator: "; ")
   }
 
   /// Opens the signalfd if there is none, or changes which signals it takes. Returns its number.
   func setDirect() -> Int32 {
-    let numbers = signals.filter { conflicts[$0]?.note == nil }.map(\.rawValue)
+    let numbers = signals.filter { self[$0]?.note == nil }.map(\.rawValue)
     return clinux_signal_descriptor(direct, numbers, Int32(numbers.count))
   }
 }
@@ -44,7 +53,7 @@ extension SignalSource {
     opened.withLock { opened in
       opened.signals.contains { signal in
         let handler = clinux_signal_handler(signal.rawValue)
-        if let conflict = opened.conflicts[signal] {
+        if let conflict = opened[signal] {
           return handler != conflict.handler || isThorough && conflict.isUncertain
         }
         // A DispatchSource that was made before competes with our handler.
@@ -62,7 +71,7 @@ extension SignalSource {
     var isUncertain = false
     for signal in signals {
       let handler = clinux_signal_handler(signal.rawValue)
-      let known = opened.withLock { $0.conflicts[signal] }
+      let known = opened.withLock { $0[signal] }
       if let known, known.handler == handler, !known.isUncertain { continue }
       let owner = HandlerOwner(handler, of: signal, map[signal], descriptor)
       if owner?.isDispatch == true {
@@ -71,8 +80,8 @@ extension SignalSource {
         (known?.since ?? .now()).duration(to: .now()) < SignalConflict.patience
       {
         isUncertain = true
-        let conflict = known ?? SignalConflict(handler: handler)
-        opened.withLock { $0.conflicts[signal] = conflict }
+        let conflict = known ?? SignalConflict(signal: signal, handler: handler)
+        opened.withLock { $0[signal] = conflict }
       } else if known != nil || owner != nil {
         settle(signal, handler, owner, nil, receive)
       }
@@ -103,8 +112,8 @@ extension SignalSource {
     }
     let replaced: DispatchSource? = opened.withLock { opened in
       guard opened.signals.contains(signal) else { return source }
-      defer { opened.conflicts[signal] = SignalConflict(handler: handler, source: source) }
-      return opened.conflicts[signal]?.source
+      defer { opened[signal] = SignalConflict(signal: signal, handler: handler, source: source) }
+      return opened[signal]?.source
     }
     replaced?.cancel()
     source.activate()
@@ -118,17 +127,18 @@ extension SignalSource {
     let kept = owner == nil ? nil : source
     let settled = opened.withLock {
       opened -> (replaced: DispatchSource?, note: String?, warns: Bool)? in
-      let replaced = opened.conflicts[signal]?.source
+      let replaced = opened[signal]?.source
       guard opened.signals.contains(signal), source == nil || source === replaced else {
         return nil
       }
       if kept != nil { clinux_signal_yield(signal.rawValue) }
       let handler = kept == nil ? handler : clinux_signal_handler(signal.rawValue)
-      opened.conflicts[signal] = owner.map {
-        SignalConflict(handler: handler, source: kept, note: $0.note)
+      opened[signal] = owner.map {
+        SignalConflict(signal: signal, handler: handler, source: kept, note: $0.note)
       }
       if opened.direct >= 0 { _ = opened.setDirect() }
-      let warns = owner.map { !$0.note.isEmpty && opened.warned.insert($0.note).inserted } ?? false
+      let warns = owner.map { !$0.note.isEmpty && !opened.warned.contains($0.note) } ?? false
+      if warns, let owner { opened.warned.append(owner.note) }
       return (replaced, opened.conflictNote, warns)
     }
     guard let settled else { return }

@@ -25,9 +25,9 @@ final class SignalSource: LifecycleSource {
     /// Empty: its room is used by each reading.
     fileprivate var taken = TakenSignals()
     /// The signals whose handler is another's.
-    var conflicts = SmallDictionary<UnixSignal, SignalConflict>()
+    var conflicts: [SignalConflict] = []
     /// The notes that a warning was logged for.
-    var warned: Set<String> = []
+    var warned: [String] = []
   }
   let opened = Mutex(Opened())
 
@@ -114,7 +114,7 @@ final class SignalSource: LifecycleSource {
       return opened
     }
     for signal in closing.signals {
-      closing.conflicts[signal]?.source?.cancel()
+      closing[signal]?.source?.cancel()
       clinux_signal_unlisten(signal.rawValue)
     }
     clinux_close_signal_descriptor(closing.direct)

@@ -84,16 +84,6 @@ struct HookCall: Sendable {
     try await hook.call(target, step, LifecycleContext(reference))
     if let item, item.isCurrent { hook.completesSynchronously = true }
   }
-
-  // MARK: Position
-
-  /// The actual progress of a hook that has begun as far as its driver can tell: a class's hook may be isolated to the
-  /// main actor.
-  func executionStatus(_ beacon: MainActorBeacon) -> LifecycleReport.Outcome.Progress {
-    guard let site = driver.site(of: id) else { return .running }
-    if site.item.isRunning || beacon.isAnswered(site.beacon) { return .running }
-    return beacon.hasEverAnswered ? .waitingForExecutor : .unknown
-  }
 }
 
 /// A call, as its context and the tasks that its hook starts know it. They may keep it for ever, so it holds neither the

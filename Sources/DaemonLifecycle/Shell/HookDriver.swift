@@ -60,7 +60,8 @@ final class HookDriver: HookExecutor.Driver {
   /// next call.
   private func driveNext() async -> Bool {
     // The core is held once: it is referenced weakly, which makes each retain slow.
-    guard var (next, core) = nextCall.withLock({ $0.take() }) else { return false }
+    guard let (first, core) = nextCall.withLock({ $0.take() }) else { return false }
+    var next = first
     while let call = core.ended(next, await next.run(for: core)) { next = call }
     return true
   }
@@ -94,9 +95,16 @@ final class HookDriver: HookExecutor.Driver {
   func cancelTask() { task.withLock { $0 }?.cancel() }
 
   func note(_ site: HookCall.Site) { callSite.withLock { $0 = site } }
-  /// Returns the place of a call; `nil` if its hook stays there.
-  func site(of call: CallID) -> HookCall.Site? {
-    callSite.withLock { $0 }.flatMap { $0.call == call ? $0 : nil }
+
+  /// The actual progress of a hook that has begun, as far as its place tells: a class's hook may be isolated to the main
+  /// actor.
+  func executionStatus(
+    of call: CallID, _ beacon: MainActorBeacon
+  ) -> LifecycleReport.Outcome.Progress {
+    // Without one its hook stays where it was called.
+    guard let site = callSite.withLock({ $0 }), site.call == call else { return .running }
+    if site.item.isRunning || beacon.isAnswered(site.beacon) { return .running }
+    return beacon.hasEverAnswered ? .waitingForExecutor : .unknown
   }
 
   /// Takes the jobs of the task, its child tasks and the actors that it enters to the subject's threads. The first one

@@ -72,7 +72,7 @@ extension LifecycleCore {
       if let entry = state.observers.remove(id) { work.chores.garbage.append(entry) }
     }
     for id in state.effects.withdrawn {
-      if let call = state.removeHookCall(id) { work.chores.garbage.append(call) }
+      if let driver = state.removeDriver(of: id) { work.chores.garbage.append(driver) }
     }
     if !state.effects.released.isEmpty { work.chores.garbage += state.effects.released }
     for message in state.effects.messages { bind(message, &state, &work) }
@@ -80,7 +80,7 @@ extension LifecycleCore {
 
   private func bindCancellations(_ state: inout State, _ work: inout Work) {
     for id in state.effects.cancels {
-      guard let driver = state.hookCall(id)?.driver else { continue }
+      guard let driver = state.driver(of: id) else { continue }
       driver.markCancelled()
       work.chores.cancelled.append(driver)
     }

@@ -10,7 +10,7 @@ extension LifecycleCore {
     _ observer: some LifecycleObserver, isOwned: Bool = true,
     _ options: ObserverEntry.Options = .init()
   ) {
-    if !(observer is ForegroundRounds) { recorder?.didAdd(observer) }
+    if !options.isRounds { recorder?.didAdd(observer) }
     let candidates = change { state, now in
       let owner = ObjectIdentifier(observer)
       guard !state.observers.hasObserver(owner) else { return Candidates(nil, nil) }
@@ -55,7 +55,7 @@ extension LifecycleCore {
     let subscriber = Subscriber(
       id: entry.id, phase: entry.options.phase, name: entry.name,
       receives: entry.hooks.knownNotifications, late: entry.hooks.late,
-      deadline: entry.options.deadline, isRounds: entry.type == ForegroundRounds.self)
+      deadline: entry.options.deadline, isRounds: entry.options.isRounds)
     state.handle(.add(subscriber), at: now)
     return state.observers.candidates()
   }
@@ -70,6 +70,8 @@ extension LifecycleCore {
 
   /// Adds the rounds of a `foreground { … }`, or ends them when the daemon has ended.
   func addRounds(_ rounds: ForegroundRounds, _ options: ObserverEntry.Options) {
+    var options = options
+    options.isRounds = true
     add(rounds, options)
     let isOver = state.withLock { state in
       let isOver = state.machine.stop.exit != nil || state.machine.isClosed
@@ -88,7 +90,7 @@ extension LifecycleCore {
 
   /// Removes everything that the object has registered, as an observer and as an owner.
   func remove(owner: AnyObject) {
-    if !(owner is ForegroundRounds) { recorder?.didRemove(owner) }
+    if let recorder, !(owner is ForegroundRounds) { recorder.didRemove(owner) }
     let ownerID = ObjectIdentifier(owner)
     change { state, now in
       state.handle(.remove(state.observers.ids(of: ownerID)), at: now)

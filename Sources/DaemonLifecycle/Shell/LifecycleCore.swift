@@ -21,8 +21,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var effects = Effects()
     /// The observers, by the machine's ids.
     var observers = ObserverTable()
-    /// By the index of their handles: the newest call of that index, or `nil` when that has ended.
-    var hookCalls: [HookCall?] = []
+    /// By the index of their handles: the newest call of that index and its driver, or `nil` when that has ended.
+    var driven: [(call: CallID, driver: HookDriver)?] = []
     /// Calls that wait for a driver: the first that has nothing else to do takes the next. See `startWaiting`, which
     /// is on its way while there are any.
     var waitingStarts = Deque<Effects.Start>()
@@ -88,27 +88,23 @@ public final class LifecycleCore: TimeKeeper, Sendable {
       return lastID
     }
 
-    func hookCall(_ id: CallID) -> HookCall? {
-      guard hookCalls.indices.contains(id.index), let call = hookCalls[id.index], call.id == id
+    /// The driver of a call that has not ended.
+    func driver(of id: CallID) -> HookDriver? {
+      guard driven.indices.contains(id.index), let entry = driven[id.index], entry.call == id
       else { return nil }
-      return call
+      return entry.driver
     }
 
-    /// Removes a call that has ended. Its driver still retains it, so it is not released here.
-    mutating func remove(_ call: HookCall) {
-      if hookCall(call.id) != nil { hookCalls[call.id.index] = nil }
+    /// Forgets a call that has ended, and returns its driver, which the caller must release outside of the lock.
+    @discardableResult mutating func removeDriver(of id: CallID) -> HookDriver? {
+      guard let driver = driver(of: id) else { return nil }
+      driven[id.index] = nil
+      return driver
     }
 
     mutating func insert(_ call: HookCall) {
-      while hookCalls.count <= call.id.index { hookCalls.append(nil) }
-      hookCalls[call.id.index] = call
-    }
-
-    /// Removes and returns a call, which the caller must release outside of the lock.
-    mutating func removeHookCall(_ id: CallID) -> HookCall? {
-      guard let call = hookCall(id) else { return nil }
-      hookCalls[id.index] = nil
-      return call
+      while driven.count <= call.id.index { driven.append(nil) }
+      driven[call.id.index] = (call.id, call.driver)
     }
   }
 
@@ -196,7 +192,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// Ends a call, and returns the one that its driver continues with.
   func ended(_ call: HookCall, _ end: LifecycleMachine.CallEnd) -> HookCall? {
     change(for: call.driver) { state, now in
-      state.remove(call)
+      state.removeDriver(of: call.id)
       state.handle(.ended(call.id, end), at: now)
     }.next
   }
@@ -220,7 +216,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     let expired = change { state, now in
       var statuses: [CallID: LifecycleReport.Outcome.Progress] = [:]
       for id in state.machine.due(at: now) {
-        statuses[id] = state.hookCall(id)?.executionStatus(beacon)
+        statuses[id] = state.driver(of: id)?.executionStatus(of: id, beacon)
       }
       state.handle(.clock(statuses), at: now)
       return state.timers.removeExpired(at: now)

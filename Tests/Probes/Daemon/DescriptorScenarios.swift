@@ -258,7 +258,8 @@ let oneLost: @Sendable ([String]) async throws -> Void = { arguments in
       _exit(0)
     }
     if arguments.contains("bare") {
-      limits_set_soft(0, Int32(RLIMIT_NOFILE.rawValue), 0)
+      // 0 would refuse poll(2), too, by which standard error is written to.
+      limits_set_soft(0, Int32(RLIMIT_NOFILE.rawValue), 3)
       limits_set_soft(0, 11, 0)  // RLIMIT_SIGPENDING, which Glibc's module lacks
     }
     close(number)
