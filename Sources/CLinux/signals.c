@@ -33,8 +33,9 @@ static _Atomic uint64_t last_sequence;
 static _Atomic int inside;  // handlers that have begun to record, of all signals
 static _Atomic pid_t owner;
 
-// What is known of a sender, in one word so that its parts stay together: in the three highest bits where the rest comes
-// from, in the next 29 the pid, of which a real one has 23 (the kernel's PID_MAX_LIMIT is 2^22), in the last 32 the uid.
+// What is known of a sender, in one word so that its parts stay together: in the three highest bits where the rest
+// comes from, in the next 29 the pid, of which a real one has 23 (the kernel's PID_MAX_LIMIT is 2^22), in the last 32
+// the uid.
 static inline uint64_t pack_sender(clinux_sender_origin origin, pid_t pid, uid_t uid) {
   return (uint64_t)origin << 61 | (uint64_t)((uint32_t)pid & 0x1fffffff) << 32 | (uint32_t)uid;
 }

@@ -103,8 +103,8 @@ void clinux_waker_wake(clinux_waker *waker) {
 }
 
 void clinux_waker_lost(clinux_waker *waker) {
-  // The thread may be in epoll_wait(2) on a set that is gone: only a signal gets it out. Once: where the kernel keeps no
-  // more for signals (RLIMIT_SIGPENDING), a nudge can't be told from a signal, and would bring the next.
+  // The thread may be in epoll_wait(2) on a set that is gone: only a signal gets it out. Once: where the kernel keeps
+  // no more for signals (RLIMIT_SIGPENDING), a nudge can't be told from a signal, and would bring the next.
   if (!atomic_exchange(&waker->lost, true)) clinux_nudge(atomic_load(&waker->listener));
 }
 

@@ -49,8 +49,8 @@ final class ThreadLimitTests: XCTestCase {
     XCTAssertTrue(daemon.output.contains { $0.hasPrefix("terminate") })
   }
 
-  /// Nor can a body in the foreground: the hook that ends it must not wait for a thread in Dispatch, which would keep the
-  /// only one that calls hooks.
+  /// Nor can a body in the foreground: the hook that ends it must not wait for a thread in Dispatch, which would keep
+  /// the only one that calls hooks.
   func testABodyInTheForegroundThatCannotEndCostsNoSave() throws {
     for idles in [false, true] {
       let daemons = try ["foreground", "draining", "restarting"].map {

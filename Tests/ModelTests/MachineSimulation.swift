@@ -633,7 +633,8 @@ struct MachineSimulation: ~Copyable {
     }
     for observer in observers where !observer.history.hasLaunchFailed {
       if !observer.history.isLaunched { fail("never launched") }
-      // One whose last hook for the foreground failed has not entered it for certain, nor does a retry that never began.
+      // One whose last hook for the foreground failed has not entered it for certain, nor does a retry that never
+      // began.
       let isHeld =
         observer.history.hasMissedForeground
         || observer.history.isRounds && machine.unentered.contains(observer.id)

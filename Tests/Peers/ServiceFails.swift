@@ -6,8 +6,8 @@ import ServiceLifecycle
 
 @testable import Recipes
 
-/// A service that fails ends the daemon with status 1, or the guide's lifecycle that is another service of its group. The
-/// state is saved all the same.
+/// A service that fails ends the daemon with status 1, or the guide's lifecycle that is another service of its group.
+/// The state is saved all the same.
 @main struct ServiceFails {
   struct Failure: Error {}
   struct Failing: Service {

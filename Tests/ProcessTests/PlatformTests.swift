@@ -5,7 +5,8 @@ import XCTest
 
 @testable import DaemonLifecycle
 
-/// On each platform (usually on those that wait the least) a pause that hangs, SIGKILL when the platform's time is over, and the state is there.
+/// On each platform (usually on those that wait the least) a pause that hangs, SIGKILL when the platform's time is
+/// over, and the state is there.
 final class PlatformTests: XCTestCase {
   func testAHangingPauseDoesNotCostTheSave() throws {
     let shortest = HostingPlatform.all.filter { $0.gracePeriod <= .seconds(5) }

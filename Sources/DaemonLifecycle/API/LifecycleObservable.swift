@@ -96,8 +96,8 @@ extension LifecycleObservable {
   /// Removes everything that an observer, or an owner, has registered.
   ///
   /// The observer is not notified. No hook of it begins after this returns, and one that has begun is not interrupted.
-  /// A hook of an actor begins on the actor, so that none follows a removal there. Any other begins as it is called: one
-  /// that another thread is entering at this moment, or that waits for a global actor, has begun.
+  /// A hook of an actor begins on the actor, so that none follows a removal there. Any other begins as it is called:
+  /// one that another thread is entering at this moment, or that waits for a global actor, has begun.
   ///
   /// - Parameter observerOrOwner: An observer that was added, or an owner that was given to
   ///   ``observe(_:owner:name:phase:deadline:_:)``.
@@ -379,8 +379,8 @@ extension LifecycleObservable {
   ///   - file: The file in the default name.
   ///   - line: The line in the default name.
   ///   - body: The work, in a new task for each round.
-  /// - Throws: The error that the body throws, except in a round that is ending, when it is in the report of the pause or
-  ///   the stop. `CancellationError` when the calling task is cancelled.
+  /// - Throws: The error that the body throws, except in a round that is ending, when it is in the report of the pause
+  ///   or the stop. `CancellationError` when the calling task is cancelled.
   nonisolated(nonsending) public func foreground(
     draining limit: Duration, name: String? = nil, phase: LifecyclePhase = .standard,
     file: StaticString = #fileID, line: UInt = #line,

@@ -13,8 +13,9 @@ public struct LifecycleConfiguration: Sendable {
   /// platform.
   ///
   /// Under systemd the default is `TimeoutStopSec=`, read over the bus, minus a margin of a tenth, at most 1 s. Where
-  /// systemd allows less than a value given here, systemd's applies. Where it can't be read (no bus, `DynamicUser=`), the
-  /// time is the value given here, or 90 s, and is requested from systemd when the stop begins (`EXTEND_TIMEOUT_USEC=`).
+  /// systemd allows less than a value given here, systemd's applies. Where it can't be read (no bus, `DynamicUser=`),
+  /// the time is the value given here, or 90 s, and is requested from systemd when the stop begins
+  /// (`EXTEND_TIMEOUT_USEC=`).
   ///
   /// Elsewhere the default is the platform's grace period, minus a margin of a tenth, at most 2 s: Fly.io and Nomad 5
   /// s, Cloud Run and process 1 of a container 10 s, Amazon ECS, Heroku and Kubernetes 30 s. The platform is recognized
@@ -122,9 +123,9 @@ public struct LifecycleConfiguration: Sendable {
   /// descriptors, which might get that number.
   ///
   /// A number that can't be used is logged when the daemon starts, and ignored: 0 to 2, which are the standard streams,
-  /// one of `LISTEN_FDS`, and one that is not open, not open for writing, not inherited, or no pipe, FIFO or socket. With
-  /// ``SystemdConfiguration/off``, `NOTIFY_FD` is ignored. <doc:RunningUnderOtherInits> has a service definition for
-  /// each init.
+  /// one of `LISTEN_FDS`, and one that is not open, not open for writing, not inherited, or no pipe, FIFO or socket.
+  /// With ``SystemdConfiguration/off``, `NOTIFY_FD` is ignored. <doc:RunningUnderOtherInits> has a service definition
+  /// for each init.
   public var readinessDescriptor: Int32?
   /// The absolute path of a file whose modification time is updated as long as the daemon is healthy. Default `nil`:
   /// none.

@@ -17,8 +17,9 @@ import Synchronization
 /// A thread that runs items takes one after another, unless another thread does. The leader checks on these threads
 /// every few milliseconds, as long as there are any: one that is still in the same item after `stallTime` is stalled.
 /// For each stalled thread, up to `spawnsPerStall` ready items get a thread of their own per check. So the number of
-/// threads follows the number of hooks that block, not the amount of work, up to a bound: two, one for each abandoned hook and each
-/// busy serial executor, and `extraThreads` more. Sixty hooks that block at once all run after four checks.
+/// threads follows the number of hooks that block, not the amount of work, up to a bound: two, one for each abandoned
+/// hook and each busy serial executor, and `extraThreads` more. Sixty hooks that block at once all run after four
+/// checks.
 ///
 /// *Urgent* items, among them the beginning of each hook, get a thread in this way. The others, such as a hook's child
 /// tasks, get one while there are no more threads than unfinished hooks and busy serial executors, plus two; beyond

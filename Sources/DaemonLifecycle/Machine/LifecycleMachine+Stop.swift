@@ -132,8 +132,8 @@ extension LifecycleMachine {
     }
   }
 
-  /// Requests the whole budget from a service manager whose limit is unknown: it may be shorter, and would then end in a
-  /// kill before the save.
+  /// Requests the whole budget from a service manager whose limit is unknown: it may be shorter, and would then end in
+  /// a kill before the save.
   private mutating func requestStopTime(at now: MonotonicTime, _ effects: inout Effects) {
     guard policy.hasServiceManager, stop.allowed == nil else { return }
     publishExtension(until: now, at: now, &effects)

@@ -2,8 +2,8 @@
 import DaemonSystemd
 
 /// The state machine of a daemon, as a value: inputs go in, effects come out, and `deadline` is the time of the clock's
-/// next action. It has no clock, thread, task or reference to an observer, and no lock but that of `LateHooks`, which finds
-/// out what never changes: subject, mock and simulation drive the same machine.
+/// next action. It has no clock, thread, task or reference to an observer, and no lock but that of `LateHooks`, which
+/// finds out what never changes: subject, mock and simulation drive the same machine.
 ///
 /// The registry decides which step is next and who receives it. The machine carries the step out: calls, their
 /// deadlines, reports, the stop. Each of its parts keeps its own rules; what needs several of them is here: `+Delivery`

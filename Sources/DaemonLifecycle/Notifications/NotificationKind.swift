@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The notifications that the package delivers: the row of each, and the call of its hook. Its type and its protocol have
-/// a file of their own; declared hooks are also in `DeclaredHooks.swift`, payloads in `LifecycleStep.swift`.
+/// The notifications that the package delivers: the row of each, and the call of its hook. Its type and its protocol
+/// have a file of their own; declared hooks are also in `DeclaredHooks.swift`, payloads in `LifecycleStep.swift`.
 package enum NotificationKind: Int, CaseIterable, Sendable {
   case didFinishLaunching, willEnterForeground, didEnterBackground, shouldSaveState, shouldReload
   case willSuspend, didResume, didReceivePressure, checkHealth, willTerminate

@@ -86,8 +86,8 @@ struct HookCall: Sendable {
   }
 }
 
-/// A call, as its context and the tasks that its hook starts know it. They may keep it for ever, so it holds neither the
-/// observer nor the core.
+/// A call, as its context and the tasks that its hook starts know it. They may keep it for ever, so it holds neither
+/// the observer nor the core.
 final class CallReference: RunningHook {
   /// The call that the current task is part of; it may have ended since.
   @TaskLocal static var current: CallReference?

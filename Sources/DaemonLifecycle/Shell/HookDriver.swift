@@ -96,8 +96,8 @@ final class HookDriver: HookExecutor.Driver {
 
   func note(_ site: HookCall.Site) { callSite.withLock { $0 = site } }
 
-  /// The actual progress of a hook that has begun, as far as its place tells: a class's hook may be isolated to the main
-  /// actor.
+  /// The actual progress of a hook that has begun, as far as its place tells: a class's hook may be isolated to the
+  /// main actor.
   func executionStatus(
     of call: CallID, _ beacon: MainActorBeacon
   ) -> LifecycleReport.Outcome.Progress {

@@ -109,8 +109,8 @@ extension LifecycleCore {
     }
   }
 
-  /// The next call that waits, with a driver that has none, or the one that goes on. One that was withdrawn or abandoned
-  /// waits no longer, and may be the last that holds what was posted.
+  /// The next call that waits, with a driver that has none, or the one that goes on. One that was withdrawn or
+  /// abandoned waits no longer, and may be the last that holds what was posted.
   private func nextCall(
     _ state: inout State, _ work: inout Work, goesOnWith last: HookDriver? = nil
   ) -> HookCall? {

@@ -91,7 +91,9 @@ extension LifecycleCore: HookExecutor.Client {
   }
 
   func threadsReachedLimit() {
-    receive(.warning("So many hooks block that others have waited: \(HookExecutor.extraThreads)."))
+    receive(
+      .warning(
+        "\(HookExecutor.extraThreads) hooks or more block a thread each, so others wait for one."))
   }
 
   /// The daemon saves its state and ends with status 70. Until then signals and deadlines are seen to all the same.

@@ -8,7 +8,8 @@ final class ObserverEntry: Sendable {
     var name: ObserverName?
     /// How long each of its hooks may take; `nil` for the phase's deadline, else the configuration's.
     var deadline: Duration?
-    /// Whether it is the rounds of a `foreground { … }`. Their type is not asked for: it takes a tenth of a start to make.
+    /// Whether it is the rounds of a `foreground { … }`. Their type is not asked for: it takes a tenth of a start to
+    /// make.
     var isRounds = false
 
     /// - Parameter place: The name when the user gives none.

@@ -234,8 +234,8 @@ private func losing(_ lose: @escaping @Sendable () -> Void) async throws {
   finish(result)
 }
 
-/// Closes one of the descriptors of the thread that listens: `timer`, `set`, `reader` or `writer`. With `forked`, a child
-/// that was forked has it still; with `bare`, the process may have no more descriptors and no queued signals.
+/// Closes one of the descriptors of the thread that listens: `timer`, `set`, `reader` or `writer`. With `forked`, a
+/// child that was forked has it still; with `bare`, the process may have no more descriptors and no queued signals.
 let oneLost: @Sendable ([String]) async throws -> Void = { arguments in
   try await losing {
     func numbers(_ kind: String) -> [Int32] {
