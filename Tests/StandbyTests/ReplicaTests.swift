@@ -7,7 +7,7 @@ import Testing
 @testable import standby
 
 /// Replicas with a lifecycle each, and one ledger.
-@Suite(.timeLimit(.minutes(1))) struct ReplicaTests {
+@Suite(.timeLimit(.minutes(5))) struct ReplicaTests {
   private let path = NSTemporaryDirectory() + "ledger-\(UUID().uuidString)"
 
   /// Launched as `Standby` does it, and at work until `end()`.
@@ -99,7 +99,7 @@ import Testing
     #expect(await b.says("b stands by at 1"))
     try await b.mock.send(.sigusr2)
     try await b.mock.untilSleeping(2)
-    await b.pass(10)
+    await b.pass(3)
     #expect(try ledger() == "1 a\n")
     try await a.mock.send(.sigusr1)
     await b.pass(1)
