@@ -158,7 +158,8 @@ import Testing
     #expect(report.problems.isEmpty && report.entries.count == 2000)
     #expect(most.load(ordering: .relaxed) <= HookExecutor.extraThreads + 2)
     try await eventually { !warnings.all.all.isEmpty }
-    #expect(warnings.all.all == ["64 hooks or more block a thread each, so others wait for one."])
+    #expect(
+      warnings.all.all == ["64 threads more than usual are busy or blocked in hooks: others wait."])
     core.close()
   }
 

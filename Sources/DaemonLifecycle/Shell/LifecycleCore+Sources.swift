@@ -91,9 +91,8 @@ extension LifecycleCore: HookExecutor.Client {
   }
 
   func threadsReachedLimit() {
-    receive(
-      .warning(
-        "\(HookExecutor.extraThreads) hooks or more block a thread each, so others wait for one."))
+    let count = HookExecutor.extraThreads
+    receive(.warning("\(count) threads more than usual are busy or blocked in hooks: others wait."))
   }
 
   /// The daemon saves its state and ends with status 70. Until then signals and deadlines are seen to all the same.
