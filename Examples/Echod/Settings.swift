@@ -16,16 +16,19 @@ extension Settings {
     guard let data = FileManager.default.contents(atPath: path) else {
       throw SettingsError("\(path) can't be read")
     }
-    guard !data.contains(0), let text = String(validating: data, as: UTF8.self) else {
-      throw SettingsError("\(path) is no text in UTF-8")
+    do { return try Settings(parsing: String(decoding: data, as: UTF8.self)) } catch {
+      throw SettingsError("\(path), \(error)")
     }
-    do { return try Settings(parsing: text) } catch { throw SettingsError("\(path), \(error)") }
   }
 
   /// A line `key = value` each; # begins a comment, blank lines are nothing.
   init(parsing text: String) throws(SettingsError) {
     let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
     for (index, line) in lines.enumerated() {
+      // The other stands for what could not be decoded.
+      guard !line.unicodeScalars.contains(where: { $0 == "\0" || $0 == "\u{FFFD}" }) else {
+        throw SettingsError("line \(index + 1): this is no text in UTF-8")
+      }
       let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         .map(\.trimmed)
       if parts == [""] || parts[0].hasPrefix("#") { continue }

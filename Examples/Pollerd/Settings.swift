@@ -59,12 +59,9 @@ struct Configuration: Sendable {
     guard bytes.count <= mostBytes else {
       throw SettingsError("\(path) is larger than 1 MiB: it is no file of settings.")
     }
-    // A number would end at a NUL.
-    guard !bytes.contains(0), let text = String(validating: bytes, as: UTF8.self) else {
-      throw SettingsError("\(path) is no text in UTF-8.")
-    }
     var settings = PartialSettings()
-    let lines = text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
+    let lines = String(decoding: bytes, as: UTF8.self)
+      .split(omittingEmptySubsequences: false, whereSeparator: \.isNewline)
     for (index, line) in lines.enumerated() {
       do { try parse(line, into: &settings) } catch {
         throw SettingsError("\(path), line \(index + 1): \(error).")
@@ -76,6 +73,10 @@ struct Configuration: Sendable {
   private static func parse(
     _ line: Substring, into settings: inout PartialSettings
   ) throws(SettingsError) {
+    // A number would end at the NUL; the other stands for what could not be decoded.
+    guard !line.unicodeScalars.contains(where: { $0 == "\0" || $0 == "\u{FFFD}" }) else {
+      throw SettingsError("this is no text in UTF-8")
+    }
     let content = withoutComment(line).trimmed
     if content.isEmpty { return }
     let parts = content.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)

@@ -71,8 +71,8 @@ final class ExampleOptionsTests: XCTestCase {
     let long = String(repeating: "# a line of a comment\n", count: 50_000) + "speed = 2\n"
     let cases = [
       ("pollerd", long, " is larger than 1 MiB: it is no file of settings."),
-      ("pollerd", "interval = 1\0garbage\n", " is no text in UTF-8."),
-      ("echod", "prefix = a\0b\n", " is no text in UTF-8"),
+      ("pollerd", "interval = 1\0garbage\n", ", line 1: this is no text in UTF-8."),
+      ("echod", "prefix = a\0b\n", ", line 1: this is no text in UTF-8"),
       (
         "pollerd", "interval = 1e-300\n",
         ", line 1: interval \"1e-300\" is not a number of seconds from 0.001 (to a year); write 0.5, for instance."
