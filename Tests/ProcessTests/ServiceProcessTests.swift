@@ -32,6 +32,8 @@ final class ServiceProcessTests: XCTestCase {
     let (idle, busy) = try idleAndBusy(daemon, address, "wait 0.5\ntime\n")
     daemon.send(SIGUSR1)
     XCTAssertTrue(idle.hearsTheEnd)
+    // The round ends for all at once: who was idle may hear of it before who accepts.
+    try eventually("it accepts nobody") { hasNothingToRun(daemon.pid) }
     let late = try Peer(address)
     late.send("wait 0\n")
     XCTAssertTrue(busy.hears("waited 0.5 s\n") && busy.hearsTheEnd)
