@@ -75,3 +75,36 @@ public func signal(_ number: Int32, after notes: String...) {
     kill(getpid(), number)
   }
 }
+
+/// Standard error, in a file that can be read.
+public struct StandardErrorFile: Sendable {
+  private let original = dup(2)
+  private let file: Int32
+
+  public init() {
+    var name = Array("/tmp/peer-XXXXXX".utf8CString)
+    file = mkstemp(&name)
+    unlink(name)
+    dup2(file, 2)
+  }
+
+  /// Waits until it has this text.
+  public func expect(_ text: String) async {
+    let deadline = ContinuousClock.now + .seconds(20)
+    while !contents.contains(text), .now < deadline { await Task.yield() }
+    check(contents.contains(text), "standard error does not have: \(text)")
+  }
+
+  public func check(_ isTrue: Bool, _ sentence: String) {
+    if isTrue { return }
+    let line = "\(CommandLine.arguments[0]): \(sentence)\n\(contents)\n"
+    _ = line.withCString { write(original, $0, strlen($0)) }
+    exit(1)
+  }
+
+  private var contents: String {
+    var bytes = [UInt8](repeating: 0, count: 65536)
+    let count = pread(file, &bytes, bytes.count, 0)
+    return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
+  }
+}

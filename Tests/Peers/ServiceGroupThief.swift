@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A ServiceGroup with signals of its own takes them from the subject: that is said, and both receive them.
 import DaemonLifecycle
+import Given
 import Glibc
 import Logging
 import ServiceLifecycle
@@ -32,38 +33,5 @@ struct Waiting: Service {
     log.check(result.code == 0, "the daemon ended with \(result)")
     let cause = "\(result.report.cause)"
     log.check(cause == "SIGTERM by way of Dispatch", "the cause was: \(cause)")
-  }
-}
-
-/// Standard error, in a file that can be read.
-struct StandardErrorFile: Sendable {
-  private let original = dup(2)
-  private let file: Int32
-
-  init() {
-    var name = Array("/tmp/peer-XXXXXX".utf8CString)
-    file = mkstemp(&name)
-    unlink(name)
-    dup2(file, 2)
-  }
-
-  /// Waits until it has this text.
-  func expect(_ text: String) async {
-    let deadline = ContinuousClock.now + .seconds(20)
-    while !contents.contains(text), .now < deadline { await Task.yield() }
-    check(contents.contains(text), "standard error does not have: \(text)")
-  }
-
-  func check(_ isTrue: Bool, _ sentence: String) {
-    if isTrue { return }
-    let line = "ServiceGroupThief: \(sentence)\n\(contents)\n"
-    _ = line.withCString { write(original, $0, strlen($0)) }
-    exit(1)
-  }
-
-  private var contents: String {
-    var bytes = [UInt8](repeating: 0, count: 65536)
-    let count = pread(file, &bytes, bytes.count, 0)
-    return String(decoding: bytes.prefix(max(0, count)), as: UTF8.self)
   }
 }
