@@ -113,11 +113,11 @@ import Testing
   }
 
   @Test func aTestThatMovesTheClockHasNotStalled() async throws {
-    let mock = MockLifecycleSubject(patience: .milliseconds(300))
+    let mock = MockLifecycleSubject(patience: .milliseconds(600))
     let stuck = Stuck()
     mock.addObserver(stuck)
     let report = Task { try await mock.send(.saveState) }
-    let end = ContinuousClock.now + .seconds(1)
+    let end = ContinuousClock.now + .seconds(2)
     while ContinuousClock.now < end { await mock.advance(by: .microseconds(1)) }
     stuck.gate.open()
     #expect(try await report.value.problems.isEmpty)

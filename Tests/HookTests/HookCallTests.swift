@@ -183,7 +183,7 @@ import Testing
     var isNothing: Bool { observer == nil && core == nil && poll == nil }
   }
 
-  @Test(.timeLimit(.minutes(5))) func whatOutlivesAHookHoldsNoSubject() async throws {
+  @Test(.offThePool, .timeLimit(.minutes(5))) func whatOutlivesAHookHoldsNoSubject() async throws {
     let gate = Gate()
     var remains: [Remains] = []
     for _ in 0..<1000 {

@@ -111,7 +111,7 @@ import Testing
 }
 
 /// Without a limit of time, for the sake of many.
-@Suite struct RestTests {
+@Suite(.offThePool) struct RestTests {
   /// Each call comes in the moment in which the driver of the last one says that it rests. Under the thread sanitizer
   /// that must not seem a race; `RESTS` has the number of times.
   @Test func aRestMayEndAsItBegins() async throws {
