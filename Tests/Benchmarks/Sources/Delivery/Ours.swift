@@ -67,18 +67,6 @@ func loop<O: CountingObserver>(
   await checkCounts(observers)
 }
 
-/// The same loop over closures, which are called as ours are: as asynchronous ones.
-func closureLoop(count: Int) async {
-  let counter = Counter()
-  let closures: [@Sendable (Ping) async throws -> Void] = (0..<count).map { _ in
-    { _ in counter.value.add(1, ordering: .relaxed) }
-  }
-  await onAnExecutor(count: count) {
-    for closure in closures { try? await closure(Ping()) }
-  }
-  check(counter.value.load(ordering: .relaxed) % count == 0, "a closure was not called")
-}
-
 private func onAnExecutor(count: Int, _ body: @escaping @Sendable () async -> Void) async {
   let lifecycle = await startedSubject()
   let (loops, continuation) = AsyncStream.makeStream(of: (@Sendable () async -> Void).self)
@@ -93,34 +81,6 @@ private func onAnExecutor(count: Int, _ body: @escaping @Sendable () async -> Vo
     }
   }
   withExtendedLifetime(token) {}
-}
-
-/// The same loop on Swift's pool.
-func poolLoop<O: CountingObserver>(count: Int, of _: O.Type) async {
-  let observers: [any CountingObserver] = (0..<count).map { _ in O() }
-  await report(count: count) { await Task.detached { await callAll(observers) }.value }
-  await checkCounts(observers)
-}
-
-/// The least that a loop must do whose hooks have deadlines and a report: say where it is, so that another thread can
-/// cut it off there, look at the clock, and note how long each has taken.
-@Sendable func notingAll(_ observers: [any CountingObserver]) async {
-  let place = Atomic<Int>(0)
-  var durations: [UInt64] = []
-  durations.reserveCapacity(observers.count)
-  var began = bench_now()
-  for (index, observer) in observers.enumerated() {
-    do { try await observer.shouldSaveState(ShouldSaveState()) } catch {
-      check(false, "\(error)")
-    }
-    let now = bench_now()
-    durations.append(now - began)
-    began = now
-    let moved = place.compareExchange(
-      expected: index, desired: index + 1, ordering: .acquiringAndReleasing)
-    check(moved.exchanged, "nobody else moves it")
-  }
-  check(durations.count == observers.count, "one was not noted")
 }
 
 /// A child task for each, which is what telling them together needs.

@@ -7,6 +7,12 @@ struct Counts {
   /// Where the gate script has put things: `release`, `allocations.so` and `wakeup.so`.
   let directory: String
   private static let observers = 100.0
+  private let idle: Idle
+
+  init(directory: String) {
+    self.directory = directory
+    idle = Idle(directory: directory)
+  }
 
   func value(of name: String) throws -> Double {
     let parts = name.split(separator: ".").map(String.init)
@@ -16,8 +22,10 @@ struct Counts {
     case ("instructions", 2): return try instructions(parts[1])
     case ("allocations", 2): return try allocations(parts[1])
     case ("switches-per-signal", 1): return try switchesPerSignal()
-    case ("threads-idle", 1): return try threadsIdle()
-    case ("stripped-size", 1): return try strippedSize()
+    case ("size", 1): return try strippedSize("Minimal") - strippedSize("Empty")
+    case ("idle", 2): return Double(try idle.value(of: parts[1]))
+    case ("switches-per-watchdog-period", 1):
+      return try Idle.switchesPerWatchdogPeriod(program("Minimal"), in: directory)
     default: throw HarnessError("Nothing measures \"\(name)\".")
     }
   }
@@ -120,7 +128,7 @@ struct Counts {
     return count
   }
 
-  // MARK: Of an idle daemon
+  // MARK: The rest
 
   /// The least of several rounds: what others do to the machine only adds to it.
   private func switchesPerSignal() throws -> Double {
@@ -141,24 +149,10 @@ struct Counts {
     return rounds.min() ?? 0
   }
 
-  /// Once those that were needed for the launch have gone.
-  private func threadsIdle() throws -> Double {
-    let child = try Child(program("Minimal"))
-    defer { child.end() }
-    try child.untilReady()
-    var threads = 0
-    for _ in 0..<100 {
-      pause(milliseconds: 100)
-      threads = try Accounting(of: child).threads
-      if threads <= 2 { break }
-    }
-    return Double(threads)
-  }
-
   /// In thousands of bytes.
-  private func strippedSize() throws -> Double {
+  private func strippedSize(_ name: String) throws -> Double {
     let copy = "\(directory)/stripped"
-    try Tool.run("strip", "-s", "-o", copy, program("Minimal").path)
+    try Tool.run("strip", "-s", "-o", copy, program(name).path)
     let attributes = try FileManager.default.attributesOfItem(atPath: copy)
     return Double((attributes[.size] as? Int) ?? 0) / 1000
   }

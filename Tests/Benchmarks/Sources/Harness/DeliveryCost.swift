@@ -14,13 +14,8 @@ enum DeliveryCost: Row {
     ("ours: closures that do not wait", "closures"),
     ("loop on our executor: classes", "loop-classes"),
     ("loop on our executor: actors", "loop-actors"),
-    ("loop on our executor, noting: classes", "noting-classes"),
-    ("loop on our executor, noting: actors", "noting-actors"),
     ("task group on our executor: classes", "group-classes"),
     ("task group on our executor: actors", "group-actors"),
-    ("loop on our executor: closures", "loop-closures"),
-    ("loop on Swift's pool: classes", "loop-classes-pool"),
-    ("loop on Swift's pool: actors", "loop-actors-pool"),
     ("NotificationCenter: blocks", "blocks"),
     ("NotificationCenter: AsyncMessage", "async-message"),
   ]
@@ -67,11 +62,6 @@ enum DeliveryCost: Row {
     ]
     for goal in goals {
       results.judgeRatio(row, "time", goal.contestant, to: goal.other, atMost: goal.bound)
-    }
-    if let factor = results.ratio(
-      row, "time", "ours: actors, in sequence", to: "loop on Swift's pool: actors")
-    {
-      results.note("\(row): ours, actors in sequence: \(short(factor)) × a loop on Swift's pool")
     }
   }
 

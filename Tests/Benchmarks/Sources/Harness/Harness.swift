@@ -2,11 +2,10 @@
 import Foundation
 import Measuring
 
-/// Runs the rows and says what came out: `Harness DIRECTORY OUTPUT [--quick] [--only NAME]`.
+/// Runs the rows and says what came out: `Harness DIRECTORY [--quick] [--only NAME]`.
 @main struct Harness {
   static let rows: [any Row.Type] = [
-    SignalLatency.self, DeliveryCost.self, Stop.self, Idle.self, Start.self, Size.self, Build.self,
-    DurableSave.self, Watchdog.self, Sleeps.self,
+    SignalLatency.self, DeliveryCost.self, Stop.self, Start.self, DurableSave.self, Sleeps.self,
   ]
 
   static func main() {
@@ -18,9 +17,8 @@ import Measuring
 
   private static func measure() throws {
     var arguments = Array(CommandLine.arguments.dropFirst())
-    guard arguments.count >= 2 else { throw HarnessError("see Tests/Benchmarks/run") }
+    guard !arguments.isEmpty else { throw HarnessError("see Tests/Benchmarks/run") }
     let directory = arguments.removeFirst()
-    let output = arguments.removeFirst()
     let only = arguments.firstIndex(of: "--only").flatMap { index in
       index + 1 < arguments.count ? arguments[index + 1] : nil
     }
@@ -36,15 +34,7 @@ import Measuring
     }
     let table = bench.results.table(machine: machine())
     print(table)
-    // A part is not what the README shows.
-    let isPart = only != nil || bench.isQuick
-    let target = isPart ? directory + "/scratch" : output
-    try table.write(toFile: target + "/results.txt", atomically: true, encoding: .utf8)
-    if let chart = Chart(bench.results) {
-      try chart.svg.write(toFile: target + "/chart.svg", atomically: true, encoding: .utf8)
-    }
     if bench.results.hasFailed { exit(1) }
-    progress("Written to \(URL(fileURLWithPath: target).standardizedFileURL.path)")
   }
 
   /// What a reader needs to judge the absolute numbers; the ratios are what counts.

@@ -12,9 +12,6 @@ enum SignalLatency: Row {
       Contestant(name: "C signalfd+epoll", program: bench.c("signalfd")),
       Contestant(name: "C sigaction+pipe+thread", program: bench.c("pipe")),
       Contestant(name: "sd-event", program: bench.c("sd-event")),
-      Contestant(name: "libuv", program: bench.c("libuv")),
-      Contestant(name: "libevent", program: bench.c("libevent")),
-      Contestant(name: "GLib", program: bench.c("glib")),
       Contestant(name: "DispatchSource", program: bench.swift("DispatchSignal", "bare")),
       Contestant(name: "DispatchSource, actor", program: bench.swift("DispatchSignal", "actor")),
       Contestant(

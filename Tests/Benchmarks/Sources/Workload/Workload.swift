@@ -6,8 +6,9 @@ import Glibc
 import Synchronization
 
 /// A fixed amount of work, to be counted rather than timed: `Workload KIND DELIVERIES`, to a hundred observers; or
-/// `Workload signal SIGNALS`, to one; or `Workload wakeup SIGNALS`, each to an idle daemon; or the beginning and the end of
-/// a daemon: `Workload task|start|stop 1`; or `Workload adding OBSERVERS`, to one that was launched.
+/// `Workload signal SIGNALS`, to one; or `Workload wakeup|pause SIGNALS`, each to an idle daemon, where `pause` has all of
+/// a SIGUSR1 counted; or the beginning and the end of a daemon: `Workload task|start|stop 1`; or `Workload adding
+/// OBSERVERS`, to one that was launched.
 /// Or `Workload sleeps COUNT`, which says how long it takes to cancel so many sleeps.
 /// Says the allocations of these deliveries on descriptor 3 where they are counted.
 @main struct Workload {
@@ -25,6 +26,7 @@ import Synchronization
       case "closures": await closures(deliveries)
       case "signal": await signals(deliveries)
       case "wakeup": await signals(deliveries, pause: 20_000)
+      case "pause": await signals(deliveries, pause: 20_000, countsAll: true)
       // What `start` is measured against: one task on Swift's pool, which is this one.
       case "task": break
       case "start": await start()
@@ -64,7 +66,7 @@ import Synchronization
   /// From the handler to the end of the delivery, for one actor: what an idle daemon does for a signal.
   ///
   /// - Parameter pause: Microseconds before each signal, in which the last delivery ends.
-  private static func signals(_ count: Int, pause: UInt32 = 0) async {
+  private static func signals(_ count: Int, pause: UInt32 = 0, countsAll: Bool = false) async {
     var configuration = LifecycleConfiguration(hookDeadline: .seconds(3600))
     configuration.systemd = .off
     let lifecycle = LifecycleSubject(configuration: configuration)
@@ -72,9 +74,15 @@ import Synchronization
     lifecycle.addObserver(waiter)
     do { try await lifecycle.start() } catch { check(false, "\(error)") }
     for index in 0..<count + 10 {
+      let isPause = index.isMultiple(of: 2)
       if pause > 0 { usleep(pause) }
-      kill(getpid(), index % 2 == 0 ? SIGUSR1 : SIGUSR2)
+      if countsAll, index >= 10, isPause { bench_count_all(true) }
+      kill(getpid(), isPause ? SIGUSR1 : SIGUSR2)
       waiter.wait()
+      if countsAll {
+        usleep(pause)
+        bench_count_all(false)
+      }
     }
     guard bench_counts_to_hook() != 0, bench_counts_allocations() != 0 else { return }
     say("allocations \(bench_allocations_to_hook())")

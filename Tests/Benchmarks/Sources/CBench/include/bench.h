@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a contestant says to the harness, on descriptor 3: a byte when it is ready, then what the row asks for.
 #pragma once
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
@@ -36,6 +37,8 @@ static inline int bench_counts_allocations(void) { return bench_allocations != N
 // to there; only where C/preload/wakeup.c is preloaded.
 __attribute__((weak)) void bench_hook_begins(void);
 __attribute__((weak)) uint64_t bench_allocations_to_hook(void);
+// Whether valgrind counts what all threads do; only where C/preload/pause.c is preloaded.
+__attribute__((weak)) void bench_count_all(bool counts);
 static inline int bench_counts_to_hook(void) { return bench_hook_begins != NULL; }
 static inline void bench_note_hook(void) {
   if (bench_counts_to_hook()) bench_hook_begins();
