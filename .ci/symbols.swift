@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names every public symbol without a doc comment, and every one that is under no topic, from symbol graphs; fails if
-// there is one:
-// swift .ci/undocumented.swift GRAPH.symbols.json…
+// Reads symbol graphs: names every public symbol without a doc comment, and every one that is under no topic, and fails
+// if there is one; then prints the counts of public symbols: swift .ci/symbols.swift GRAPH.symbols.json…
 //
 // Top-level symbols have a topic on their catalogue's landing page. Types with more than eight members have an extension
 // file in their catalogue's folder Extensions, and where there is one, it lists every member.
@@ -25,7 +24,11 @@ struct Graph: Decodable {
       let uri: String
       let position: Position
     }
+    struct Kind: Decodable { let identifier: String }
+    struct Fragment: Decodable { let spelling: String }
     let identifier: Identifier
+    let kind: Kind
+    let declarationFragments: [Fragment]?
     let pathComponents: [String]
     let docComment: Comment?
     let location: Location?
@@ -66,6 +69,13 @@ struct Graph: Decodable {
 }
 
 extension Graph.Symbol {
+  /// A stored property of a configuration.
+  var isSetting: Bool {
+    ["LifecycleConfiguration", "SystemdConfiguration"].contains(pathComponents[0])
+      && pathComponents.count == 2 && kind.identifier == "swift.property"
+      && declarationFragments?.contains { $0.spelling.contains("{") } != true
+  }
+
   /// A link may end in what tells overloads apart.
   func isListed(on page: String) -> Bool {
     page.contains("- ``\(pathComponents.last!)``") || page.contains("- ``\(pathComponents.last!)-")
@@ -74,6 +84,7 @@ extension Graph.Symbol {
 
 var count = 0
 var missing = 0
+var counts: [String: Int] = [:]
 func complain(_ symbol: Graph.Symbol, _ module: String, _ problem: String) {
   missing += 1
   let place = symbol.location.map { "\($0.uri.dropFirst(7)):\($0.position.line + 1): " } ?? ""
@@ -85,6 +96,10 @@ for path in CommandLine.arguments.dropFirst() {
   count += graph.symbols.count
   let name = graph.module.name
   for symbol in graph.undocumented { complain(symbol, name, "has no doc comment") }
+  // Without what a conformance to another module's protocol brings.
+  let own = graph.symbols.filter { !$0.identifier.precise.contains("::SYNTHESIZED::") }
+  counts["symbols.\(name)", default: 0] += own.count
+  counts["settings", default: 0] += own.count(where: \.isSetting)
   // MODULE@OTHER.symbols.json has what MODULE adds to another.
   if path.contains("@") { continue }
   for symbol in try graph.withoutTopic() { complain(symbol, name, "is under no topic") }
@@ -93,4 +108,4 @@ if count == 0 || missing > 0 {
   print("\(missing) complaints about \(count) public symbols")
   exit(1)
 }
-print("All \(count) public symbols are documented, and all types and members are under a topic")
+for (name, count) in counts.sorted(by: { $0.key < $1.key }) { print(name, count) }
