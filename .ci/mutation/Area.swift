@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import Foundation
+
 /// Files whose mutants the same tests are to notice.
 struct Area {
   /// A run of some tests.
@@ -19,6 +21,15 @@ struct Area {
   let testTargets: [String]
   /// The shortest first: a later one is tried with what the earlier ones have not noticed.
   let stages: [Stage]
+
+  func files() throws -> [String] {
+    try sources.flatMap { source in
+      let path = "Sources/\(module)/\(source)"
+      guard path.hasSuffix("/") else { return [path] }
+      return try FileManager.default.contentsOfDirectory(atPath: path)
+        .filter { $0.hasSuffix(".swift") }.sorted().map { path + $0 }
+    }
+  }
 
   static let all = [
     Area(

@@ -46,6 +46,29 @@ struct MutatedFile {
     return result + text[offset...]
   }
 
+  /// The mutants that an error of the compiler is about: the last switch before it on its line, else all on the line, else
+  /// what is dropped or left early in the declaration around it.
+  func culprits(_ line: Int, _ column: Int) -> Set<Int> {
+    let lines = instrumented.split(separator: 0x0a, omittingEmptySubsequences: false)
+    guard line <= lines.count else { return [] }
+    let known = Set(mutants.map(\.number))
+    let code = String(decoding: lines[line - 1], as: UTF8.self)
+    let found = code.matches(of: #/mutant[A-Za-z]+\((\d+)/#).compactMap { match in
+      Int(match.1).map {
+        ($0, offset: code.utf8.distance(from: code.startIndex, to: match.range.lowerBound))
+      }
+    }.filter { known.contains($0.0) }
+    if let last = found.last(where: { $0.offset < column }) { return [last.0] }
+    if !found.isEmpty { return Set(found.map(\.0)) }
+    let before = text.split(separator: 0x0a, omittingEmptySubsequences: false).prefix(line - 1)
+    let offset = before.reduce(0) { $0 + $1.count + 1 }
+    let around = mutants.filter {
+      $0.declaration.lowerBound <= offset && offset <= $0.declaration.upperBound + 1
+        && ($0.change.hasPrefix("drop") || $0.change.hasPrefix("return"))
+    }
+    return Set(around.map(\.number))
+  }
+
   private struct Piece {
     let offset: Int
     let replaced: Int

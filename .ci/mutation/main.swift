@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes the sources in small ways, one at a time, and finds out whether the tests notice: see ../mutate, which starts it.
 //
-// All mutants of an area are compiled into one build, each behind a switch, so that one costs a run of the tests and no
+// All mutants of all areas are compiled into one build, each behind a switch, so that one costs a run of the tests and no
 // build. The originals are read in the current folder; the mutants are in a copy of it, SCRATCH/tree.
 import Foundation
 
@@ -15,26 +15,29 @@ func say(_ text: String) {
   fflush(stdout)
 }
 
+/// The lines of a file; none if there is no such file.
+func lines(of path: String) -> [Substring] {
+  ((try? String(contentsOfFile: path, encoding: .utf8)) ?? "").split(separator: "\n")
+}
+
 // MARK: What is asked for
 
 var arguments = CommandLine.arguments.dropFirst()
 guard let scratch = arguments.popFirst() else { fail("It needs a scratch folder.") }
 var sample = Int.max
-var seed: UInt64 = 1
 var retriesSurvivors = false
 var areas: [Area] = []
 while let word = arguments.popFirst() {
   switch word {
-  case "--sample", "--seed":
+  case "--sample":
     guard let number = arguments.popFirst().flatMap({ Int($0) }), number >= 0 else {
       fail("\(word) takes a number.")
     }
-    if word == "--seed" { seed = UInt64(number) } else { sample = number }
+    sample = number
   case "--survivors": retriesSurvivors = true
   default:
     guard let area = Area.all.first(where: { $0.name == word }) else {
-      let names = Area.all.map(\.name).joined(separator: ", ")
-      fail("There is no area \"\(word)\"; there are: \(names).")
+      fail("There is no area \"\(word)\"; there are: \(Area.all.map(\.name)).")
     }
     areas.append(area)
   }
@@ -43,26 +46,19 @@ if areas.isEmpty { areas = Area.all }
 
 // MARK: Finding mutants
 
-func sourceFiles(of area: Area) throws -> [String] {
-  try area.sources.flatMap { source -> [String] in
-    let path = "Sources/\(area.module)/\(source)"
-    guard source.isEmpty || source.hasSuffix("/") else { return [path] }
-    return try FileManager.default.contentsOfDirectory(atPath: path)
-      .filter { $0.hasSuffix(".swift") }.sorted().map { path + (source.isEmpty ? "/" : "") + $0 }
-  }.map { $0.replacingOccurrences(of: "//", with: "/") }
-}
-
-let equivalents = try Equivalents(contentsOf: ".ci/mutation/equivalents")
+/// Mutants that behave as the original does. They are recognised by their text, not by their line's number; the reason
+/// is in indented lines below.
+let equivalents = Set(
+  lines(of: ".ci/mutation/equivalents").filter { !$0.hasPrefix("#") && !$0.hasPrefix(" ") }
+    .map(String.init))
 let refusedPath = "\(scratch)/refused"
 /// What did not compile earlier, so that it need not be found out again.
-var refused = Set(
-  ((try? String(contentsOfFile: refusedPath, encoding: .utf8)) ?? "").split(separator: "\n")
-    .map(String.init))
+var refused = Set(lines(of: refusedPath).map(String.init))
 /// Of all areas, whichever are run: so a mutant has its number, and what was built can be used again.
 var files: [MutatedFile] = []
 var nextNumber = 1
 for area in Area.all {
-  for path in try sourceFiles(of: area) {
+  for path in try area.files() {
     let text = try String(contentsOfFile: path, encoding: .utf8)
     var mutants = MutantFinder.mutants(of: text, path, from: nextNumber)
     nextNumber += mutants.count
@@ -76,15 +72,30 @@ for area in Area.all {
 /// Leaves a file alone that has the text already, so that it is not compiled again.
 func write(_ text: [UInt8], _ path: String) throws {
   let url = URL(fileURLWithPath: "\(scratch)/tree/\(path)")
-  let data = Data(text)
-  if (try? Data(contentsOf: url)) != data { try data.write(to: url) }
+  if (try? Data(contentsOf: url)) != Data(text) { try Data(text).write(to: url) }
 }
 
-func writeMutants() throws {
+/// Builds the tests with all mutants; what the compiler had to say if that failed.
+func build() throws -> String? {
   for file in files { try write(file.instrumented, file.path) }
   for module in Set(Area.all.map(\.module)) {
     try write(Array(switches.utf8), "Sources/\(module)/MutantSwitches.swift")
   }
+  let process = Process()
+  process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+  let targets = Set(Area.all.flatMap(\.testTargets)).sorted().joined(separator: ",")
+  process.arguments = [
+    "TEST_TARGETS=\(targets)", "swift", "build", "--build-tests", "--package-path",
+    "\(scratch)/tree", "-c", "release", "-Xswiftc", "-enable-testing", "--scratch-path",
+    "\(scratch)/build",
+  ]
+  let pipe = Pipe()
+  process.standardOutput = pipe
+  process.standardError = pipe
+  try process.run()
+  let text = String(decoding: pipe.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self)
+  process.waitUntilExit()
+  return process.terminationStatus == 0 ? nil : text
 }
 
 /// Takes out what the errors are about; false when that is nothing.
@@ -94,23 +105,16 @@ func removeCulprits(_ log: String) -> Bool {
     guard let file = files.first(where: { $0.path == match.1 }), let line = Int(match.2),
       let column = Int(match.3)
     else { continue }
-    wrong.formUnion(culprits(line, column, in: file))
+    wrong.formUnion(file.culprits(line, column))
   }
   for index in files.indices {
-    for mutant in files[index].mutants where wrong.contains(mutant.number) {
-      refused.insert(mutant.key)
-    }
+    refused.formUnion(files[index].mutants.filter { wrong.contains($0.number) }.map(\.key))
     files[index].mutants.removeAll { wrong.contains($0.number) }
   }
   return !wrong.isEmpty
 }
 
-let tree = Tree(
-  folder: "\(scratch)/tree", build: "\(scratch)/build",
-  testTargets: Array(Set(Area.all.flatMap(\.testTargets))).sorted())
-while true {
-  try writeMutants()
-  guard let log = try tree.compile() else { break }
+while let log = try build() {
   guard removeCulprits(log) else { fail("The mutants do not compile:\n\(log.suffix(3000))") }
   try refused.sorted().joined(separator: "\n").write(
     toFile: refusedPath, atomically: true, encoding: .utf8)
@@ -119,115 +123,90 @@ while true {
 
 // MARK: Running
 
-let program = try tree.copyProgram()
+let program = "\(scratch)/build/release/DaemonLifecyclePackageTests.xctest"
 /// Address space, since a mutant may ask for more and more: not what an ordinary test run takes.
 var memory = rlimit(rlim_cur: 8 << 30, rlim_max: 8 << 30)
 setrlimit(__rlimit_resource_t(RLIMIT_AS.rawValue), &memory)
 
-func start(_ stage: Area.Stage, _ number: Int, limit: Duration) -> TestRun {
-  var words = ["--testing-library", "swift-testing"]
-  if let filter = stage.filter { words += ["--filter", filter] }
-  if let skip = stage.skip { words += ["--skip", skip] }
-  let variables = stage.environment.merging(["MUTANT": "\(number)"]) { $1 }
-  return TestRun(program, words, variables, limit: limit)
-}
-
-/// How long a stage may take: several times what it takes with no mutant, as the machine has other work.
-func timeLimit(of stage: Area.Stage) -> Duration {
-  for attemptsLeft in (0..<(stage.isTimed ? 5 : 1)).reversed() {
+/// How many seconds a stage may take: several times what it takes with no mutant, as the machine has other work.
+func timeLimit(of stage: Area.Stage) -> Int {
+  var printed = ""
+  for _ in 0..<(stage.isTimed ? 5 : 1) {
     let began = ContinuousClock.now
-    let run = start(stage, 0, limit: .seconds(600))
-    var verdict: TestRun.Verdict?
-    while verdict == nil { verdict = run.verdict(canRead: TestRun.wait([run])[0]) }
-    let text = String(decoding: run.printed, as: UTF8.self)
-    guard verdict == .passed, !text.contains("with 0 tests"), text.contains("Test run with") else {
-      if attemptsLeft > 0 { continue }
-      fail("Without a mutant the tests do not pass:\n\(text.suffix(3000))")
-    }
-    let time = ContinuousClock.now - began
-    say("  \(stage.filter ?? "all tests"): \(time) without a mutant")
-    return time * 4 + .seconds(5)
+    let run = runTests(program, stage, mutant: 0, seconds: 600)
+    printed = run.printed
+    guard run.verdict == .passed, !printed.contains("with 0 tests"),
+      printed.contains("Test run with")
+    else { continue }
+    let time = (ContinuousClock.now - began).components.seconds
+    say("  \(stage.filter ?? "all tests"): \(time) s without a mutant")
+    return Int(time) * 4 + 9
   }
-  fail("A stage without attempts.")
+  fail("Without a mutant the tests do not pass:\n\(printed.suffix(3000))")
 }
 
-struct Result {
-  var killed = 0
-  var timedOut = 0
-  var survivors: [Mutant] = []
+/// What the stages, one after another, say of a mutant.
+func verdict(on mutant: Mutant, _ stages: [(Area.Stage, limit: Int)]) -> Verdict {
+  for (stage, limit) in stages {
+    var verdict = runTests(program, stage, mutant: mutant.number, seconds: limit).verdict
+    // It may be the machine's other work.
+    if verdict == .timedOut || verdict == .failed && stage.isTimed {
+      verdict = runTests(program, stage, mutant: mutant.number, seconds: limit).verdict
+    }
+    if verdict != .passed { return verdict }
+  }
+  return .passed
 }
 
-func run(_ area: Area, _ mutants: [Mutant]) -> Result {
-  let limits = area.stages.map { timeLimit(of: $0) }
-  var result = Result()
-  var waiting = mutants.reversed().map { (mutant: $0, stage: 0, hasFailed: false) }
-  var running: [(mutant: Mutant, stage: Int, hasFailed: Bool, run: TestRun)] = []
-  var done = 0
-  while !waiting.isEmpty || !running.isEmpty {
-    while running.count < ProcessInfo.processInfo.activeProcessorCount,
-      let (mutant, stage, hasFailed) = waiting.popLast()
-    {
-      running.append(
-        (mutant, stage, hasFailed, start(area.stages[stage], mutant.number, limit: limits[stage])))
-    }
-    let ready = TestRun.wait(running.map(\.run))
-    for index in running.indices.reversed() {
-      guard let verdict = running[index].run.verdict(canRead: ready[index]) else { continue }
-      let (mutant, stage, hasFailed, _) = running.remove(at: index)
-      if verdict == .passed, stage + 1 < area.stages.count {
-        waiting.append((mutant, stage + 1, false))
-        continue
+func verdicts(on mutants: [Mutant], _ area: Area) -> [(mutant: Mutant, verdict: Verdict)] {
+  let stages = area.stages.map { ($0, limit: timeLimit(of: $0)) }
+  // Both guarded by the lock.
+  let lock = NSLock()
+  var waiting = Array(mutants.reversed())
+  var judged: [(mutant: Mutant, verdict: Verdict)] = []
+  DispatchQueue.concurrentPerform(iterations: ProcessInfo.processInfo.activeProcessorCount) { _ in
+    while let mutant = lock.withLock({ waiting.popLast() }) {
+      let verdict = verdict(on: mutant, stages)
+      lock.withLock {
+        judged.append((mutant, verdict))
+        if verdict == .passed { say("  \(mutant.description)") }
+        if judged.count % 100 == 0 { say("  \(judged.count) of \(mutants.count)") }
       }
-      let mayBeLoad = verdict == .timedOut || verdict == .failed && area.stages[stage].isTimed
-      if mayBeLoad, !hasFailed {
-        waiting.append((mutant, stage, true))
-        continue
-      }
-      switch verdict {
-      case .passed:
-        result.survivors.append(mutant)
-        say("  \(mutant.description)")
-      case .failed: result.killed += 1
-      case .timedOut:
-        result.killed += 1
-        result.timedOut += 1
-      }
-      done += 1
-      if done % 100 == 0 { say("  \(done) of \(mutants.count)") }
     }
   }
-  return result
+  return judged
 }
 
 var isGood = true
 for area in areas {
-  let paths = Set(try sourceFiles(of: area))
+  let paths = Set(try area.files())
   let all = files.filter { paths.contains($0.path) }.flatMap(\.mutants)
-  let stale = equivalents.reasons.keys.filter { key in
-    paths.contains { key.hasPrefix($0 + ":") } && !all.contains { $0.key == key }
-  }
-  let equal = all.filter { equivalents.reasons[$0.key] != nil }
-  var tried = all.filter { equivalents.reasons[$0.key] == nil }
+  var tried = all.filter { !equivalents.contains($0.key) }
+  let equal = all.count - tried.count
   let survivorsPath = "\(scratch)/\(area.name).survivors"
   if retriesSurvivors {
-    let keys = Set(
-      try String(contentsOfFile: survivorsPath, encoding: .utf8).split(separator: "\n")
-        .map(String.init))
+    let keys = Set(lines(of: survivorsPath).map(String.init))
     tried.removeAll { !keys.contains($0.key) }
   }
   if sample < tried.count {
-    var generator = SeededGenerator(seed: seed)
+    // Always the same ones.
+    var generator = SeededGenerator(seed: 1)
     tried = Array(tried.shuffled(using: &generator).prefix(sample))
   }
-  say(
-    "\(area.name): \(tried.count) of \(all.count) mutants, of which \(equal.count) are equivalent")
-  let result = run(area, tried)
-  try result.survivors.map { $0.key + "\n" }.joined().write(
+  say("\(area.name): \(tried.count) of \(all.count) mutants, of which \(equal) are equivalent")
+  let judged = verdicts(on: tried, area)
+  let survivors = judged.filter { $0.verdict == .passed }.map(\.mutant.key)
+  try survivors.map { $0 + "\n" }.joined().write(
     toFile: survivorsPath, atomically: true, encoding: .utf8)
-  let percent = tried.isEmpty ? 100 : Double(result.killed * 1000 / tried.count) / 10
+  let killed = tried.count - survivors.count
+  let percent = tried.isEmpty ? 100 : Double(killed * 1000 / tried.count) / 10
+  let timedOut = judged.count { $0.verdict == .timedOut }
   say(
-    "\(area.name): \(result.killed) of \(tried.count) killed (\(percent) %), \(result.timedOut) of them by the time limit; "
-      + "\(result.survivors.count) survive")
+    "\(area.name): \(killed) of \(tried.count) killed (\(percent) %), "
+      + "\(timedOut) of them by the time limit; \(survivors.count) survive")
+  let stale = equivalents.filter { key in
+    paths.contains { key.hasPrefix($0 + ":") } && !all.contains { $0.key == key }
+  }
   for key in stale.sorted() { say("No such mutant, though it is listed as equivalent: \(key)") }
   if percent < 95 || !stale.isEmpty { isGood = false }
 }
