@@ -42,59 +42,6 @@ import Testing
     return output.split(separator: "\n").map { $0.split(separator: " ") }
   }
 
-  @Test(arguments: Release.selected)
-  func theFirstConnectionStartsTheService(_ release: Release) async throws {
-    try await release.test { machine in
-      let (service, port) = try await echo(machine)
-      #expect(try await service.show("ActiveState") == "inactive")
-      let answers = try await client(machine, port, service, "say hello")
-      #expect(try await answers == [["\(service.mainPID)", "hello"]])
-      try await service.waitForMessage("passed listener: ")
-    }
-  }
-
-  @Test(arguments: Release.since(254))
-  func aConnectionOutlivesARestart(_ release: Release) async throws {
-    try await release.test { machine in
-      let (service, port) = try await echo(machine)
-      let answers = try await client(
-        machine, port, service,
-        """
-        say one
-        stored 1
-        for word in two three; do
-          systemctl restart "$unit"
-          say "$word"
-        done
-        """)
-      #expect(answers.map(\.last) == ["one", "two", "three"])
-      #expect(Set(answers.map(\.first)).count == 3)
-      #expect(try await answers.last?.first == "\(service.mainPID)")
-      #expect(try await service.show("StatusText") == "1 connections")
-    }
-  }
-
-  /// Sent while nobody is there, it waits in the socket.
-  @Test(arguments: Release.since(254))
-  func aCrashLosesNoConnection(_ release: Release) async throws {
-    try await release.test { machine in
-      let (service, port) = try await echo(machine)
-      let answers = try await client(
-        machine, port, service,
-        """
-        say one
-        stored 1
-        mkdir -p "/run/systemd/system/$unit.d"
-        printf '[Service]\\nRestart=always\\n' >"/run/systemd/system/$unit.d/r.conf"
-        systemctl daemon-reload
-        systemctl kill --kill-whom=main --signal=KILL "$unit"
-        say two
-        rm -r "/run/systemd/system/$unit.d"
-        """)
-      #expect(answers.map(\.last) == ["one", "two"] && answers[0][0] != answers[1][0])
-    }
-  }
-
   @Test(arguments: Release.since(254))
   func whatIsUnknownIsClosedAndRemoved(_ release: Release) async throws {
     try await release.test { machine in
@@ -110,24 +57,6 @@ import Testing
         """)
       #expect(answers.map(\.last) == ["plant", "still"])
       try await service.waitForMessage("closed unknown unknown")
-    }
-  }
-
-  /// Closing alone would not hang up: systemd has a duplicate.
-  @Test(arguments: Release.since(254))
-  func whatIsForgottenIsHungUpOn(_ release: Release) async throws {
-    try await release.test { machine in
-      let (service, port) = try await echo(machine)
-      let answers = try await client(
-        machine, port, service,
-        """
-        say one
-        stored 1
-        say forget
-        stored 0
-        """)
-      #expect(answers.map(\.last) == ["one", "closed"])
-      #expect(answers.last?.first == "1")  // bash: the end, not a timeout
     }
   }
 

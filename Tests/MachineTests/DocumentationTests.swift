@@ -16,7 +16,7 @@ import Testing
       )
       let articles = try systemd + Self.blocks("PausingAPoller") + Self.blocks("Troubleshooting")
       for block in articles where block.language == "sh" && !block.isRunElsewhere {
-        try await run(block, daemon, machine)
+        try await machine.operate(block, daemon, in: "/root/mydaemon")
       }
       try await machine.expect(
         "sh", "-euc",
@@ -38,29 +38,5 @@ import Testing
     let older = try #require(units.first { $0.contains("Type=notify\n") })
     return try await machine.install(
       "mydaemon.service", unit.text, dropIns: machine.systemd < 253 ? [older.text] : [])
-  }
-
-  /// Line by line: a pause that is revoked at once would not be delivered.
-  private func run(
-    _ block: GuideBlock, _ daemon: Service, _ machine: MachineTest
-  ) async throws {
-    var last: JournalEntry?
-    for line in block.lines {
-      let said = try await machine.shell(#"set -e; cd /root/mydaemon; bash -ec "$1""#, line)
-      #expect(said.status == 0, "\(line): \(said.stdout)\(said.stderr)")
-      let answers = [
-        ("enable --now", "poll 1 "), ("USR1", "save: SIGUSR1 from pid "),
-        ("USR2", "foreground: SIGUSR2 from pid "), ("reload mydaemon", "reload: SIGHUP from pid "),
-        ("restart", "started, pid "),
-      ]
-      if let answer = answers.first(where: { line.contains($0.0) })?.1 {
-        last = try await daemon.waitForMessage(answer, after: last)
-      }
-      if line.contains("systemctl status") {
-        #expect(
-          said.stdout.contains("Status: \"foreground since ")
-            || said.stdout.contains("Status: \"background"))
-      }
-    }
   }
 }

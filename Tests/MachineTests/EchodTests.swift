@@ -28,16 +28,6 @@ import Testing
     }
   }
 
-  @Test(arguments: Release.since(254))
-  func connectionsThatHaveEndedLeaveNothing(_ release: Release) async throws {
-    try await release.test { machine in
-      let echod = try await machine.echod()
-      let counts = try await machine.load(echod, ["--connectors=16", "--connects=500"])
-      #expect(counts["connects"] >= 500 && counts["dropped"] == 0 && counts["refused"] == 0)
-      try await echod.service.wait("NFileDescriptorStore", is: "0")
-    }
-  }
-
   /// All that was sent before the stop is answered, then comes a clean end; then it can be started again.
   @Test(arguments: Release.selected)
   func aStopDrains(_ release: Release) async throws {
@@ -96,19 +86,6 @@ import Testing
       #expect(counts["dropped"] == 0 && counts["bad"] == 0 && counts["refused"] == 0)
       #expect(counts["sent"] == counts["received"])
       #expect(try await echod.service.show("NRestarts") == "2")
-    }
-  }
-
-  /// Nobody's job, so it can't know what comes: it answers, and hands over.
-  @Test(arguments: Release.since(254))
-  func aSignalByHandLosesNothing(_ release: Release) async throws {
-    try await release.test { machine in
-      let echod = try await machine.echod()
-      let kill = "systemctl kill --kill-whom=main --signal=TERM \(echod.service.name)"
-      let counts = try await machine.load(
-        echod, ["--clients=50", "--do=\(kill)", "--do=\(kill)"])
-      #expect(counts["dropped"] == 0 && counts["bad"] == 0 && counts["refused"] == 0)
-      #expect(counts["sent"] == counts["received"])
     }
   }
 
@@ -179,37 +156,4 @@ import Testing
     while [ $(systemctl show -P WatchdogTimestampMonotonic $1) = $last ]; do sleep .05; done
     systemctl restart $1
     """
-
-  @Test(arguments: Release.selected)
-  func aReloadChangesAnswersAndNothingElse(_ release: Release) async throws {
-    try await release.test { machine in
-      let echod = try await machine.echod()
-      let file = "/etc/echod/\(machine.unique("echod")).conf"
-      let reload = "--do=echo 'prefix = said:' >\(file); systemctl reload \(echod.service.name)"
-      let counts = try await machine.load(echod, ["--clients=50", "--prefix=said:", reload])
-      #expect(counts["dropped"] == 0 && counts["bad"] == 0 && counts["failed"] == 0)
-      // On 252 nothing waits for the reload, so it may come after the last answer.
-      if machine.systemd >= 253 { #expect(counts["received"] > counts["sent"]) }
-      try await machine.put(file, "prefix\n")
-      try await echod.service.reload()
-      try await echod.service.waitForStatus { $0.contains("reload rejected") }
-      #expect(try await machine.load(echod, ["--clients=5", "--prefix=said:"])["bad"] == 0)
-    }
-  }
-
-  /// Drained, it accepts nobody and refuses nobody.
-  @Test(arguments: Release.selected)
-  func aPauseDrainsAndAResumeServesThoseWhoWaited(_ release: Release) async throws {
-    try await release.test { machine in
-      let echod = try await machine.echod()
-      let pause = "systemctl kill --kill-whom=main --signal=USR1 \(echod.service.name)"
-      let counts = try await machine.load(
-        echod, ["--clients=20", "--whole", "--last=\(pause)"])
-      #expect(counts["unanswered"] == 0 && counts["dropped"] == 0 && counts["bad"] == 0)
-      try await echod.service.waitForMessage("draining")
-      let resume = "systemctl kill --kill-whom=main --signal=USR2 \(echod.service.name)"
-      let late = try await machine.load(echod, ["--clients=5", "--first=\(resume)"])
-      #expect(late["lines"] >= 15 && late["refused"] == 0 && late["bad"] == 0)
-    }
-  }
 }

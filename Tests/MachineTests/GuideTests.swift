@@ -19,28 +19,20 @@ import Testing
 
 /// No machine is needed to read it.
 @Suite("guide's text") struct GuideTextTests {
-  private static func blocks() throws -> [GuideBlock] {
-    try GuideBlock.all(of: "systemd/README.md")
-  }
-
   /// What is not run in the machines is run by CI in another way; a second one would have to say how.
   @Test func oneBlockIsRunElsewhere() throws {
-    let elsewhere = try Self.blocks().filter(\.isRunElsewhere)
+    let blocks = try GuideBlock.all(of: "systemd/README.md")
+    for block in blocks {
+      #expect(["sh", "ini"].contains(block.language), "\(block)")
+      #expect(block.note == nil || block.isForAUser || block.isRunElsewhere, "\(block)")
+    }
+    let elsewhere = blocks.filter(\.isRunElsewhere)
     #expect(
       elsewhere.map(\.lines.first) == [
         "swift build -c release --static-swift-stdlib --product pollerd \\"
       ])
     #expect(elsewhere.allSatisfy { $0.note?.hasSuffix(": .ci/static runs this block") == true })
     #expect(try Package.read(".ci/static").contains("systemd/README.md"))
-  }
-
-  @Test func theOthersAreShellOrUnits() throws {
-    let blocks = try Self.blocks()
-    #expect(blocks.count { $0.language == "sh" } >= 18)
-    for block in blocks {
-      #expect(["sh", "ini"].contains(block.language), "\(block)")
-      #expect(block.note == nil || block.isForAUser || block.isRunElsewhere, "\(block)")
-    }
   }
 
   /// `systemctl status` names the guide, at the path that the guide installs it to.
@@ -57,15 +49,6 @@ import Testing
       let path = line.dropFirst("Documentation=file:".count)
       let target = path.replacing("%h", with: "~").replacing("/README.md", with: "")
       #expect(guide.contains("\ninstall -D -m 644 -t \(target) systemd/README.md\n"), "\(name)")
-    }
-  }
-
-  /// A folder that a fresh Debian does not have is made.
-  @Test func everyInstallMakesItsFolder() throws {
-    for block in try Self.blocks() where !block.isRunElsewhere {
-      for line in block.lines where line.contains("install ") {
-        #expect(line.drop { $0 == " " }.hasPrefix("install -D "), "\(line)")
-      }
     }
   }
 }
@@ -132,6 +115,8 @@ import Testing
 
 /// One reader who follows the guide, on one machine.
 private struct GuideRun {
+  /// The package's, in the machine.
+  private static let folder = "/share/package"
   private let machine: MachineTest
   private let pollerd: Service
   private let echod: EchodService
@@ -175,25 +160,13 @@ private struct GuideRun {
     switch true {
     case block.language == "ini": try await edit(block)
     case block.isForAUser:
-      try await shell(block.text, asUser: true)
+      try await machine.paste(block.text, in: Self.folder, asUser: true)
       if block.contains("enable --now") { try await checkUserService() }
-    case block.contains("systemctl status pollerd"): try await operate(block)
+    case block.contains("systemctl status pollerd"):
+      try await machine.operate(block, pollerd, in: Self.folder)
     case block.contains("systemctl status 'standby@*'"): try await handOver(block)
-    default: try await check(block, said: try await shell(block.text))
+    default: try await check(block, said: try await machine.paste(block.text, in: Self.folder))
     }
-  }
-
-  /// As pasted into a shell in the package's folder; every command has to succeed.
-  @discardableResult
-  private func shell(_ text: String, asUser: Bool = false) async throws -> String {
-    let user = """
-      id=$(id -u ann)
-      runuser -u ann -- env HOME=/home/ann XDG_RUNTIME_DIR=/run/user/$id bash -ec "$1"
-      """
-    let said = try await machine.shell(
-      "set -e; cd /share/package; " + (asUser ? user : #"bash -ec "$1""#), text)
-    #expect(said.status == 0, "\(text): \(said.stdout)\(said.stderr)")
-    return said.stdout
   }
 
   // MARK: What comes of it
@@ -245,36 +218,10 @@ private struct GuideRun {
     }
   }
 
-  /// A list of commands, each of them for itself: a pause that is taken back at once would not be delivered.
-  private func operate(_ block: GuideBlock) async throws {
-    var last: JournalEntry?
-    for line in block.lines {
-      let said = try await shell(line)
-      let answers = [
-        ("SIGUSR1", "save: SIGUSR1 from pid 1 uid 0"),
-        ("SIGUSR2", "foreground: SIGUSR2 from pid 1 uid 0"),
-        ("reload pollerd", "reload: SIGHUP from pid 1 uid 0"),
-        ("restart pollerd", "started, pid "),
-        ("stop pollerd", "terminate: SIGTERM from pid 1 uid 0"),
-        ("start pollerd", "poll "),
-      ]
-      if let answer = answers.first(where: { line.contains($0.0) })?.1 {
-        last = try await pollerd.waitForMessage(answer, after: last)
-      }
-      if line.contains("status pollerd") {
-        #expect(said.contains("Status: \"foreground since "), "\(said)")
-        #expect(said.contains("Docs: file:/usr/local/share/doc/pollerd/README.md"), "\(said)")
-      }
-      if line.contains("--check-config") {
-        #expect(said == "pollerd: /etc/pollerd/pollerd.conf is valid\n")
-      }
-    }
-  }
-
   /// Line by line too, as each takes a moment to have its effect.
   private func handOver(_ block: GuideBlock) async throws {
     for line in block.lines {
-      try await shell(line)
+      try await machine.paste(line, in: Self.folder)
       switch true {
       case line.contains("start standby-b.target"): try await b.waitForMessage("b leads from")
       case line.contains("stop standby@b"):

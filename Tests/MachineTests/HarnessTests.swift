@@ -69,41 +69,4 @@ import Testing
   }
 
   // MARK: Machines of their own
-
-  /// The real logind; what it writes to is not the kernel.
-  @Test(arguments: Release.selected)
-  func itCanBeSuspended(_ release: Release) async throws {
-    try await release.test(on: .own()) { machine in
-      try await machine.expect("systemctl", "suspend")
-      // Not by its unit: that is unknown where the process has ended before the journal reads what it said.
-      try await machine.waitForJournal("--identifier=systemd-sleep") {
-        $0.message.hasPrefix("System returned from sleep")
-      }
-      #expect(try await machine.read("/sys/power/state") == "mem")
-    }
-  }
-
-  @Test(arguments: Release.selected)
-  func itCanBePoweredOff(_ release: Release) async throws {
-    try await release.test(on: .own()) { machine in
-      let service = try await machine.service(
-        "last", exec: "/bin/sleep infinity", "ExecStop=/bin/sh -c 'echo good night >/share/said'")
-      try await service.start()
-      try await machine.expect("systemctl", "poweroff", "--no-block")
-      try await machine.machine.waitUntilOff()
-      let said = try String(contentsOfFile: machine.share + "/said", encoding: .utf8)
-      #expect(said == "good night\n")
-    }
-  }
-
-  @Test(arguments: Release.selected, [true, false])
-  func delayLocksNeedPolkit(_ release: Release, polkit: Bool) async throws {
-    try await release.test(on: .own(polkit: polkit)) { machine in
-      try await machine.installPollerdFiles()
-      let lock = try await machine.run(
-        "runuser", "-u", "pollerd", "--", "systemd-inhibit", "--what=sleep", "--mode=delay", "true")
-      #expect(lock.status == (polkit ? 0 : 1))
-      #expect(lock.stderr.contains("denied") == !polkit)
-    }
-  }
 }

@@ -133,59 +133,6 @@ import Testing
 
   // MARK: Awkward times
 
-  @Test(arguments: Release.selected)
-  func duringTheLaunchItIsRemembered(_ release: Release) async throws {
-    try await release.test { machine in
-      let probe = try await machine.lifecycle("--gate=launch:\(machine.gate)")
-      try await machine.expect("systemctl", "start", "--no-block", probe.name)
-      try await probe.waitForMessage("launch: launch")
-      try await probe.kill("HUP")
-      try await probe.kill("HUP")
-      // A second and two later it is still not active.
-      try await probe.waitForStatus { $0.hasPrefix("launching: 0 of 2 done") }
-      try await probe.waitForStatus { $0.hasSuffix(" 2 s") || $0.hasSuffix(" 3 s") }
-      #expect(try await probe.show("ActiveState") == "activating")
-      try await machine.open(machine.gate)
-      try await probe.waitForTransition("reload")
-      try await probe.wait("ActiveState", is: "active")
-      try await probe.stopsWell()
-      #expect(try await probe.transitions("reload").count == 1)
-    }
-  }
-
-  @Test(arguments: Release.selected)
-  func duringTheStopItIsIgnored(_ release: Release) async throws {
-    try await release.test { machine in
-      let probe = try await machine.lifecycle("--gate=terminate:\(machine.gate)", "SendSIGHUP=yes")
-      try await probe.start()
-      async let stop: Void = probe.stop()
-      try await probe.waitForMessage("terminate: SIGTERM")
-      try await probe.kill("HUP")
-      try await machine.open(machine.gate)
-      try await stop
-      #expect(try await probe.show("Result") == "success")
-      #expect(try await probe.lines("reload") == 0)
-      #expect(try await probe.transitions("reload").isEmpty)
-    }
-  }
-
-  @Test(arguments: Release.selected)
-  func aStopOvertakesIt(_ release: Release) async throws {
-    try await release.test { machine in
-      let probe = try await machine.lifecycle("--gate=reload:\(machine.gate)")
-      try await probe.start()
-      try await machine.expect("systemctl", "reload", "--no-block", probe.name)
-      try await probe.waitForMessage("reload: SIGHUP")
-      async let stop: Void = probe.stop()
-      try await probe.waitForMessage("Stopping (SIGTERM")
-      try await machine.open(machine.gate)
-      try await stop
-      #expect(try await probe.show("Result") == "success")
-      #expect(try await probe.show("ExecMainStatus") == "0")
-      #expect(try await probe.lines("terminate done") == 1)
-    }
-  }
-
   /// One that was overtaken before it read anything has not reloaded.
   @Test(arguments: Release.selected)
   func anOvertakenOneIsNotSaidToBeDone(_ release: Release) async throws {

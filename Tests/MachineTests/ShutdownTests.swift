@@ -62,16 +62,4 @@ import Testing
     }
     #expect(said.contains { $0.hasPrefix("saved: ") })
   }
-
-  @Test(arguments: Release.selected)
-  func isNotHeardUnlessWanted(_ release: Release) async throws {
-    let said = try await saying(release, "") { machine, _ in
-      try await machine.wait(
-        until: "systemd-inhibit --list | grep -q 'ProbeService.* sleep .* delay'")
-      let locks = try await machine.expect("systemd-inhibit", "--list")
-      #expect(!locks.contains("shutdown"))
-    }
-    let saves = said.filter { $0.hasPrefix("saved: ") }
-    #expect(saves.count == 1 && saves[0].hasPrefix("saved: SIGTERM from pid 1"))
-  }
 }

@@ -95,39 +95,7 @@ import Testing
     }
   }
 
-  // MARK: Impatience
-
-  /// The deadline is an hour away, and what systemd allows ten minutes.
-  @Test(arguments: Release.selected)
-  func theSecondSignalHurries(_ release: Release) async throws {
-    try await release.test { machine in
-      let probe = try await machine.lifecycle(
-        "--stuck=background --deadline=3600 --escalation=0", "TimeoutStopSec=600")
-      try await probe.start()
-      try await probe.kill("TERM")
-      try await probe.waitForMessage("background: SIGTERM")
-      try await probe.kill("TERM")
-      try await probe.wait("ActiveState", is: "failed")
-      #expect(try await probe.show("ExecMainStatus") == "124")
-      #expect(try await probe.lines("save done") == 1)
-    }
-  }
-
-  @Test(arguments: Release.selected)
-  func theThirdSignalEnds(_ release: Release) async throws {
-    try await release.test { machine in
-      let probe = try await machine.lifecycle(
-        "--stuck=background --stuck=save --deadline=3600 --escalation=0", "TimeoutStopSec=600")
-      try await probe.start()
-      try await probe.kill("TERM")
-      try await probe.waitForMessage("background: SIGTERM")
-      try await probe.kill("TERM")
-      try await probe.waitForMessage("save: SIGTERM")
-      try await probe.kill("TERM")
-      try await probe.wait("ActiveState", is: "failed")
-      #expect(try await probe.show("ExecMainStatus") == "143")
-    }
-  }
+  // MARK: What systemd hears
 
   /// What systemd has received, as it says when it is asked to say everything.
   @Test(arguments: Release.selected)

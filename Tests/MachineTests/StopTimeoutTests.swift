@@ -10,21 +10,6 @@ import Testing
     try await service.reload()
   }
 
-  /// The stuck hook alone had ten seconds.
-  @Test(arguments: Release.selected)
-  func aStuckHookEndsWithTheBudget(_ release: Release) async throws {
-    try await release.test { machine in
-      let service = try await machine.lifecycle(
-        "--stuck=background --state=/run/saved-t\(machine.number)", "TimeoutStopSec=6")
-      try await service.start()
-      try await untilTheBusHasAnswered(machine, service)
-      try await service.stop()
-      #expect(try await service.show("ExecMainStatus") == "124")
-      try await service.waitForMessage("save: SIGTERM")
-      try await service.waitForMessage("entry LifecycleProbe, DidEnterBackground: abandoned")
-    }
-  }
-
   /// Without a bus, as with `DynamicUser=`: the stuck hook has longer than systemd would wait, also after a
   /// daemon-reload, which makes systemd forget what it was asked for, and so on a machine of its own: once the time that
   /// the unit has is over, anybody's daemon-reload is a kill.
@@ -93,19 +78,6 @@ import Testing
       #expect(try await service.show("ExecMainStatus") == "124")
       try await service.waitForMessage("save: SIGTERM")
       try await service.waitForMessage("entry LifecycleProbe, DidEnterBackground: abandoned")
-    }
-  }
-
-  /// systemd counts for itself: of a second, nine tenths are left, and something of that for the process.
-  @Test(arguments: Release.selected)
-  func aSecondIsEnoughForWhatIsNotStuck(_ release: Release) async throws {
-    try await release.test { machine in
-      let service = try await machine.lifecycle("--sum", "TimeoutStopSec=1")
-      try await service.start()
-      try await untilTheBusHasAnswered(machine, service)
-      try await service.stop()
-      // launch 1, foreground 2, save and reload 8 + 16, then background 4, save 8, terminate 32
-      #expect(try await service.show("ExecMainStatus") == "71")
     }
   }
 }

@@ -34,17 +34,6 @@ import Testing
     }
   }
 
-  /// systemd takes it for a slip: a service that notifies is heard.
-  @Test(arguments: Release.selected)
-  func notifyAccessNoneIsMain(_ release: Release) async throws {
-    try await release.test { machine in
-      let probe = try await machine.lifecycle("", "NotifyAccess=none", "TimeoutStartSec=3")
-      try await probe.start()
-      #expect(try await probe.show("NotifyAccess") == "main")
-      try await probe.stopsWell()
-    }
-  }
-
   /// Where systemd does not ask to be told, nothing is told and all else works.
   @Test(arguments: Release.selected)
   func aServiceThatDoesNotNotify(_ release: Release) async throws {
@@ -57,29 +46,6 @@ import Testing
       try await probe.waitForTransition("background")
       #expect(try await probe.show("StatusText") == "")
       try await probe.stopsWell()
-    }
-  }
-
-  /// The same program, started by hand.
-  @Test(arguments: Release.selected)
-  func withoutSystemdItWorks(_ release: Release) async throws {
-    try await release.test { machine in
-      let script = """
-        cd $(mktemp -d)
-        await() { timeout 20 sh -c 'until grep -q "$0" out; do sleep .02; done' "$1"; }
-        /opt/machine/bin/ProbeService lifecycle --sum >out 2>err &
-        await "foreground done"
-        kill -HUP $!; await "reload done"
-        kill -USR1 $!; await "background: SIGUSR1"; await "save: SIGUSR1"
-        kill -USR2 $!; await "foreground: SIGUSR2"
-        kill -TERM $!; wait $!
-        echo $?; cat err
-        """
-      let said = try await machine.shell(script)
-      let lines = said.stdout.split(separator: "\n")
-      #expect(lines.first == "\(OperatorTests.sum)" && said.stderr == "")
-      #expect(lines.dropFirst().first?.hasPrefix("lifecycle: terminate (SIGTERM from pid ") == true)
-      #expect(lines.count == 3 && lines.last?.hasPrefix("  LifecycleProbe  |") == true)
     }
   }
 
@@ -101,18 +67,6 @@ import Testing
       #expect(said.allSatisfy { $0["PRIORITY"] == "4" })
       let names = said.compactMap { $0.message.split(separator: " ").dropFirst(3).first }
       #expect(names.sorted() == ["INVOCATION_ID", "MEMORY_PRESSURE_WRITE", "WATCHDOG_USEC"])
-    }
-  }
-
-  /// There is no knowing then whether standard error is the journal's.
-  @Test(arguments: Release.selected)
-  func aMalformedJournalStreamIsSaidOnStandardError(_ release: Release) async throws {
-    try await release.test { machine in
-      let probe = try await machine.lifecycle("", "Environment=JOURNAL_STREAM=none")
-      try await probe.start()
-      try await probe.stopsWell()
-      let problem = "lifecycle: The environment variable JOURNAL_STREAM is \"none\""
-      #expect(try await probe.lines(problem) == 1)
     }
   }
 

@@ -129,25 +129,6 @@ import Testing
     }
   }
 
-  @Test(arguments: Release.selected)
-  func anOperatorsPauseIsKept(_ release: Release) async throws {
-    try await machine(release) { machine in
-      let service = try await machine.lifecycle("--state=/run/saved")
-      try await service.start()
-      try await machine.wait(until: Self.hasLock)
-      try await service.kill("USR1")
-      try await service.waitForMessage("save done")
-      try await machine.expect("systemctl", "suspend")
-      try await service.waitForMessage("resume done")
-      try await service.wait("StatusText") { $0.hasPrefix("background, operator, since") }
-      try await service.kill("USR2")
-      try await service.waitForMessage("foreground: SIGUSR2")
-      // It went to the foreground at launch and for the operator, and not for the wake-up.
-      let causes = try await service.journal().map(\.message).filter { $0.hasPrefix("foreground:") }
-      #expect(causes.count == 2 && !causes.contains { $0.contains("woken up") })
-    }
-  }
-
   /// Of the ten seconds that the lock holds, nine count, and half of them are the save's.
   @Test(arguments: Release.selected)
   func aStuckPauseLeavesTimeForTheSave(_ release: Release) async throws {

@@ -97,43 +97,6 @@ import Testing
     if release.systemd >= 261 { names += ["cpu", "io"] }
     return names.map { "- " + $0 }
   }
-
-  /// A secret that is not there is no error.
-  @Test(arguments: Release.selected)
-  func credentialsMayBeAbsent(_ release: Release) async throws {
-    // A machine of its own: another test has a credential of this name.
-    try await release.test(on: .own()) { machine in
-      let pollerd = try await machine.pollerd(
-        "Type=exec", "ExecStart=", "ExecStart=/bin/sleep infinity", "WatchdogSec=0")
-      try await pollerd.start()
-      #expect(try await pollerd.show("ActiveState") == "active")
-    }
-  }
-
-  /// Of a user who lingers, since a test has nobody to log in.
-  @Test(arguments: Release.selected)
-  func theUserServicePolls(_ release: Release) async throws {
-    try await release.test(on: .own()) { machine in
-      try await machine.write(
-        "/home/ann/.config/systemd/user/pollerd.service",
-        try Package.read("systemd/user/pollerd.service"))
-      try await machine.write("/home/ann/.config/pollerd/pollerd.conf", "interval = 0.05")
-      let script = """
-        useradd ann
-        mkdir -p /home/ann/.local/bin
-        ln -s /opt/machine/bin/pollerd /home/ann/.local/bin/pollerd
-        chown -R ann: /home/ann
-        loginctl enable-linger ann
-        systemctl start user@$(id -u ann)
-        runuser -u ann -- env XDG_RUNTIME_DIR=/run/user/$(id -u ann) systemctl --user start pollerd
-        """
-      let started = try await machine.shell("set -e\n" + script)
-      #expect(started.status == 0, "\(started.stderr)")
-      try await machine.waitForJournal("_SYSTEMD_USER_UNIT=pollerd.service") {
-        $0.message.hasPrefix("poll 3 ")
-      }
-    }
-  }
 }
 
 /// No machine is needed to compare them.

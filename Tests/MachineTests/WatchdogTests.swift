@@ -3,17 +3,6 @@ import Testing
 
 /// WATCHDOG=1: sent by who is well, and by nobody else.
 @Suite("watchdog", .machines, .describesUnits) struct WatchdogTests {
-  @Test(arguments: Release.selected)
-  func aHealthyDaemonLives(_ release: Release) async throws {
-    try await release.test { machine in
-      let probe = try await machine.lifecycle("", "WatchdogSec=1")
-      try await probe.start()
-      try await probe.waitForPings(8)
-      #expect(try await probe.show("ActiveState") == "active")
-      try await probe.stopsWell()
-    }
-  }
-
   @Test(
     arguments: Release.selected,
     [

@@ -7,7 +7,6 @@ import Synchronization
 
 /// Says what it hears, and misbehaves as its options say.
 ///
-///     --sum                  exits with the sum of its hooks' numbers
 ///     --slow=HOOK:SECONDS    the hook takes so long; it does not mind being cancelled
 ///     --stuck=HOOK           the hook never ends
 ///     --gate=HOOK:FILE       the hook ends when the file is there
@@ -31,7 +30,6 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
 
   private let options: Options
   private let lifecycle: LifecycleSubject
-  private let sum = Atomic<Int>(0)
 
   init(_ options: Options) {
     self.options = options
@@ -71,7 +69,7 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     withExtendedLifetime(tokens) {}
     for entry in result.report.entries { say("entry \(entry)") }
     say("exit \(result.code)")
-    exit(options.has("--sum") ? Int32(sum.load(ordering: .relaxed)) : result.code)
+    exit(result.code)
   }
 
   private func runParts() async throws -> LifecycleExit {
@@ -105,8 +103,7 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
 
   // MARK: Hooks
 
-  private func act(_ hook: String, _ number: Int, _ context: LifecycleContext) async throws {
-    sum.add(number, ordering: .relaxed)
+  private func act(_ hook: String, _ context: LifecycleContext) async throws {
     say("\(hook): \(context.cause)")
     if let extra = options.value("--extend", for: hook), let seconds = Double(extra) {
       context.extendDeadline(by: .seconds(seconds))
@@ -130,20 +127,20 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
   }
 
   func didFinishLaunching(_ notification: DidFinishLaunching) async throws {
-    try await act("launch", 1, notification.context)
+    try await act("launch", notification.context)
   }
   func willEnterForeground(_ notification: WillEnterForeground) async throws {
-    try await act("foreground", 2, notification.context)
+    try await act("foreground", notification.context)
   }
   func didEnterBackground(_ notification: DidEnterBackground) async throws {
-    try await act("background", 4, notification.context)
+    try await act("background", notification.context)
   }
   func shouldSaveState(_ notification: ShouldSaveState) async throws {
-    try await act("save", 8, notification.context)
+    try await act("save", notification.context)
     if let file = options["--state"] { append("saved: \(notification.cause)\n", to: file) }
   }
   func shouldReload(_ notification: ShouldReload) async throws {
-    try await act("reload", 16, notification.context)
+    try await act("reload", notification.context)
     guard let file = options["--config"] else { return }
     let configuration = text(of: file)
     if configuration.hasPrefix("bad") { throw Rejection(description: "the configuration is bad") }
@@ -151,13 +148,13 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     rename(file + ".new", file + ".used")
   }
   func willSuspend(_ notification: WillSuspend) async throws {
-    try await act("suspend", 0, notification.context)
+    try await act("suspend", notification.context)
   }
   func didResume(_ notification: DidResume) async throws {
-    try await act("resume", 0, notification.context)
+    try await act("resume", notification.context)
   }
   func didReceivePressure(_ notification: DidReceivePressure) async throws {
-    try await act("pressure \(notification.resource)", 0, notification.context)
+    try await act("pressure \(notification.resource)", notification.context)
   }
   func checkHealth(_ notification: CheckHealth) throws {
     if let file = options["--sick"], access(file, F_OK) == 0 {
@@ -165,7 +162,7 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     }
   }
   func willTerminate(_ notification: WillTerminate) async throws {
-    try await act("terminate", 32, notification.context)
+    try await act("terminate", notification.context)
     say("job: \(await lifecycle.unitJob().map { "\($0)" } ?? "none")")
   }
 

@@ -28,7 +28,6 @@ final class LoadClient {
   var answersInStep = 0
   private(set) var connects = 0
 
-  private let prefix: String
   private var random: UInt64
   private var sequence = 0
   private var lastSent = 0.0
@@ -40,10 +39,9 @@ final class LoadClient {
   private var expected = Queue()
   private var own = LoadCounts()
 
-  init(id: Int, staysConnected: Bool, _ prefix: String) {
+  init(id: Int, staysConnected: Bool) {
     self.id = id
     self.staysConnected = staysConnected
-    self.prefix = prefix
     random = UInt64(id) &* 0x9e37_79b9_7f4a_7c15 &+ 1
   }
 
@@ -51,7 +49,6 @@ final class LoadClient {
   var isDone: Bool {
     isGone || (expected.isEmpty && output.isEmpty && (staysConnected || socket < 0))
   }
-  var hasSentSomething: Bool { own.sentBytes > 0 }
   /// In `stuffing`: nothing was taken for a while.
   func hasSentAll(_ now: Double) -> Bool {
     switch mode {
@@ -240,11 +237,8 @@ final class LoadClient {
   private func check() {
     var start = 0
     while let end = input[start...].firstIndex(of: UInt8(ascii: "\n")) {
-      var answer = input[start..<end]
+      let answer = input[start..<end]
       start = end + 1
-      if !prefix.isEmpty, answer.starts(with: prefix.utf8) {
-        answer = answer.dropFirst(prefix.utf8.count)
-      }
       own.lines += 1
       answersInStep += 1
       guard let line = expected.first, line.elementsEqual(answer) else {

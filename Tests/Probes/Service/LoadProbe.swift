@@ -7,20 +7,17 @@ import Glibc
 ///
 ///     --clients=N      connections that stay: pipelined lines of many lengths, sent in pieces, with pauses in a line
 ///     --connectors=N   connections that are made, used for a line or two, ended and made again
-///     --connects=N     ends once the connectors have made so many connections, if nothing else is to be done
 ///     --do=COMMAND     run one after another; before each, every client has had three more answers
 ///     --quiesce        before each command everything is answered, and nothing is half sent
 ///     --last=COMMAND   at the end: 50 lines of each client are sent, then it is run; each answer and then an end
-///                      has to come. A tenth of the clients leaves half a line as well, but with --whole
+///                      has to come. A tenth of the clients leaves half a line as well
 ///     --unread         instead, each client has sent as much as is taken while it reads nothing
 ///     --through        instead, they are as busy as before, and go on: each answer has to be right, and an end to come
-///     --first=COMMAND  run once every client is connected and has sent something
-///     --prefix=TEXT    what answers may begin with as well
 ///
 /// Prints one line of counts; the exit status is 1 if one of them should be 0 and is not.
 final class LoadProbe {
   private enum Step {
-    case first, progress, quiesce
+    case progress, quiesce
     case command(pid_t)
     case lastLines
     case lastCommand(pid_t)
@@ -31,7 +28,7 @@ final class LoadProbe {
   private let port: UInt16
   private var clients: [LoadClient] = []
   private var commands: [String]
-  private var step = Step.first
+  private var step = Step.progress
   private var counts = LoadCounts()
   private var began = monotonicSeconds()
   /// Nothing has gone on for so long: an error.
@@ -43,7 +40,7 @@ final class LoadProbe {
     commands = options.all("--do")
     let (steady, connectors) = (options.number("--clients"), options.number("--connectors"))
     for id in 0..<steady + connectors {
-      clients.append(LoadClient(id: id, staysConnected: id < steady, options["--prefix"] ?? ""))
+      clients.append(LoadClient(id: id, staysConnected: id < steady))
     }
   }
 
@@ -90,9 +87,6 @@ final class LoadProbe {
 
   private func advance() {
     switch step {
-    case .first:
-      guard let command = options["--first"] else { return go(to: .progress) }
-      if clients.allSatisfy({ $0.hasSentSomething }) { go(to: .command(start(command))) }
     case .progress:
       let steady = clients.filter(\.staysConnected)
       guard steady.allSatisfy({ $0.answersInStep >= 3 || $0.isGone }) else { return }
@@ -118,10 +112,6 @@ final class LoadProbe {
   }
 
   private func end(_ steady: [LoadClient]) {
-    if options.number("--connects") > clients.reduce(0, { $0 + $1.connects }) {
-      began = monotonicSeconds()
-      return
-    }
     if options.has("--last") {
       for client in clients where !client.staysConnected { client.mode = .finishing }
       for client in steady {
@@ -131,7 +121,7 @@ final class LoadProbe {
           client.mode = .stuffing
         } else {
           client.mode = .last
-          client.sayLastLines(half: client.id % 10 == 0 && !options.has("--whole"))
+          client.sayLastLines(half: client.id % 10 == 0)
         }
       }
       return go(to: .lastLines)
