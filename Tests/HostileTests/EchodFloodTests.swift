@@ -36,38 +36,6 @@ final class EchodFloodTests: XCTestCase {
     return peers
   }
 
-  func testThoseWhoAreThereAreServedAndLeave() throws {
-    try skipUnlessLong()
-    let manager = try FakeServiceManager(descriptorStoreLimit: 64)
-    let echod = try started(manager)
-    XCTAssertEqual(limits_set_soft(echod.daemon.pid, Int32(RLIMIT_NOFILE.rawValue), 128), 0)
-    let early = try served(echod.address, 10)
-    var crowd = try flood(echod)
-    for peer in early {
-      peer.send("two\n")
-      XCTAssertTrue(peer.hears("two\n"))
-    }
-    // systemd has a duplicate of each of these.
-    for peer in early {
-      peer.endSending()
-      XCTAssertTrue(peer.hearsTheEnd)
-    }
-    manager.willRequestReload()
-    echod.daemon.send(SIGHUP)
-    _ = try manager.next(containing: "RELOADING", timeout: .seconds(30))
-    _ = try manager.next(containing: "READY", timeout: .seconds(30))
-    for _ in 1...2 { _ = try manager.next(containing: "WATCHDOG", timeout: .seconds(30)) }
-    // Who has waited is served as others leave, and who comes afterwards as before.
-    let last = try XCTUnwrap(crowd.popLast())
-    crowd = []
-    last.send("three\n")
-    XCTAssertTrue(last.hears("three\n"))
-    _ = try served(echod.address, 10)
-    XCTAssertEqual(manager.violations, [])
-    echod.daemon.send(SIGTERM)
-    XCTAssertEqual(try echod.daemon.wait(), .status(0))
-  }
-
   func testTheLastSaveHasItsDescriptors() throws {
     let manager = try FakeServiceManager(descriptorStoreLimit: 64)
     let echod = try started(manager)

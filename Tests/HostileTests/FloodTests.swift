@@ -12,22 +12,11 @@ private typealias ChildProcess = TestSupport.ChildProcess
 
 /// A daemon whose clients have taken every descriptor that it may have.
 final class FloodTests: XCTestCase {
-  private var folder = ""
+  private var own: Folder?
+  private var folder: String { own?.path ?? "" }
 
-  override func setUp() {
-    var template = Array("/tmp/lifecycle-flood-XXXXXX".utf8CString)
-    mkdtemp(&template)
-    folder = String(
-      decoding: template.dropLast().map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
-  }
-
-  override func tearDown() {
-    for name in ["state.0", "state.1", "state.lock", "run/ready", "ready", "alive", "gate"] {
-      unlink("\(folder)/\(name)")
-    }
-    rmdir("\(folder)/run")
-    rmdir(folder)
-  }
+  override func setUpWithError() throws { own = try Folder() }
+  override func tearDown() { own = nil }
 
   /// A daemon in the foreground that can be flooded with few descriptors.
   private func start(

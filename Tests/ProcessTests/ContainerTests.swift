@@ -7,19 +7,13 @@ import XCTest
 
 /// A daemon as process 1, without an init: what a container runs.
 final class ContainerTests: XCTestCase {
-  private var directory = ""
+  private var folder: Folder?
+  private var directory: String { folder?.path ?? "" }
   private var ready: String { directory + "/ready" }
   private var isReady: Bool { access(ready, F_OK) == 0 }
 
-  override func setUpWithError() throws {
-    var template = Array((NSTemporaryDirectory() + "container-XXXXXX").utf8CString)
-    guard let made = mkdtemp(&template) else { throw TestFailure("mkdtemp") }
-    directory = String(cString: made)
-  }
-
-  override func tearDownWithError() throws {
-    try FileManager.default.removeItem(atPath: directory)
-  }
+  override func setUpWithError() throws { folder = try Folder() }
+  override func tearDown() { folder = nil }
 
   private func pollerd(
     _ arguments: [String] = [], environment: [String: String] = [:], until first: String = "poll "
@@ -112,15 +106,6 @@ final class ContainerTests: XCTestCase {
     XCTAssertEqual(try savedCount(), lastPoll(container))
   }
 
-  func testABadGracePeriodIsSaid() throws {
-    let container = try ChildProcess(
-      built("pollerd"), ["--state", directory + "/state"],
-      environment: ["TERMINATION_GRACE_PERIOD_SECONDS": "half a minute"], stderrToStdout: true)
-    XCTAssertEqual(try container.wait(), .status(78))
-    XCTAssertEqual(container.output.count, 1)
-    XCTAssertTrue(container.output[0].contains("\"half a minute\""), container.output[0])
-  }
-
   // MARK: What does not end by itself
 
   /// A signal raised anew with its default disposition would not end process 1.
@@ -140,13 +125,6 @@ final class ContainerTests: XCTestCase {
     container.send(SIGTERM)
     try container.process.expect("code 0")
     XCTAssertEqual(try container.process.wait(within: 15), .status(0))
-  }
-
-  func testAStuckHookDoesNotKeepItAlive() throws {
-    let container = try Container("ProbeDaemon", ["hang", "async"], until: "started")
-    container.send(SIGTERM)
-    XCTAssertEqual(try container.process.wait(within: 15), .status(124))
-    XCTAssertTrue(container.process.output.contains { $0.hasPrefix("saver save") })
   }
 
   /// `docker stop` has no marker but this, and ten seconds.

@@ -5,18 +5,12 @@ import XCTest
 
 /// The example daemon as a process: no poll is lost, repeated or made while paused, whatever is sent.
 final class PollerdProcessTests: XCTestCase {
-  private var directory = ""
+  private var folder: Folder?
+  private var directory: String { folder?.path ?? "" }
   private var stateDirectory: String { directory + "/state" }
 
-  override func setUpWithError() throws {
-    var template = Array((NSTemporaryDirectory() + "pollerd-XXXXXX").utf8CString)
-    guard let made = mkdtemp(&template) else { throw TestFailure("mkdtemp") }
-    directory = String(cString: made)
-  }
-
-  override func tearDownWithError() throws {
-    try FileManager.default.removeItem(atPath: directory)
-  }
+  override func setUpWithError() throws { folder = try Folder() }
+  override func tearDown() { folder = nil }
 
   /// In the foreground.
   private func started(
@@ -45,11 +39,6 @@ final class PollerdProcessTests: XCTestCase {
   /// The numbers of the polls that it has printed.
   private func polls(_ output: [String]) -> [Int] {
     output.filter { $0.hasPrefix("poll ") }.map { Int($0.split(separator: " ")[1]) ?? -1 }
-  }
-
-  /// What these polls have read.
-  private func values(_ output: [String]) -> [Substring] {
-    output.filter { $0.hasPrefix("poll ") }.map { $0.split(separator: " ").last! }
   }
 
   private func checkNoPollWhilePaused(
@@ -158,26 +147,6 @@ final class PollerdProcessTests: XCTestCase {
     }
   }
 
-  func testSIGTERMInTheMidstOfAStormSaves() throws {
-    try withSeed { random in
-      var numbers: [Int] = []
-      for _ in 1...3 {
-        let daemon = try started(["--interval", "0.001"])
-        try daemon.expect("poll ")
-        try withEndlessStorm(on: daemon, &random) {
-          for _ in 1...3 { try daemon.expect("background: SIGUSR1") }
-          daemon.send(SIGTERM)
-          try daemon.waitUntilEnded(within: 15)
-        }
-        XCTAssertEqual(try daemon.wait(), .status(0))
-        checkNoPollWhilePaused(daemon.output)
-        numbers += polls(daemon.output)
-        XCTAssertEqual(try savedCount(), numbers.last)
-      }
-      XCTAssertEqual(numbers, Array(1...numbers.count))
-    }
-  }
-
   // MARK: The state
 
   func testASecondInstanceIsRefused() throws {
@@ -216,52 +185,7 @@ final class PollerdProcessTests: XCTestCase {
     XCTAssertEqual(try next.wait(), .status(0))
   }
 
-  // MARK: The command line
-
-  func testHelp() throws {
-    let help = try ChildProcess(built("pollerd"), ["--help"])
-    XCTAssertEqual(try help.wait(), .status(0))
-    XCTAssertTrue(help.output.first?.hasPrefix("Usage: pollerd ") == true)
-    for option in ["--interval", "--source", "--config", "--state", "--help"] {
-      XCTAssertTrue(help.output.contains { $0.hasPrefix("  \(option) ") }, option)
-    }
-  }
-
-  func testBadArguments() throws {
-    let bad = [
-      ["--interval", "0"], ["--interval", "soon"], ["--interval"], ["--source", "ftp://host"],
-      ["--config"], ["--state="], ["--loud"], ["17"],
-    ]
-    for arguments in bad {
-      let silent = try ChildProcess(built("pollerd"), arguments)
-      XCTAssertEqual(try silent.wait(), .status(64), "\(arguments)")
-      XCTAssertEqual(silent.output, [], "\(arguments): it belongs on stderr")
-      let loud = try ChildProcess(built("pollerd"), arguments, stderrToStdout: true)
-      XCTAssertEqual(try loud.wait(), .status(64), "\(arguments)")
-      XCTAssertEqual(loud.output.count, 1, "\(arguments): one sentence")
-      let sentence = loud.output.first ?? ""
-      XCTAssertTrue(sentence.hasPrefix("pollerd: ") && sentence.hasSuffix("."), sentence)
-      // It names what is wrong.
-      let culprit = arguments.last!.prefix { $0 != "=" }
-      XCTAssertTrue(sentence.contains(culprit), sentence)
-    }
-  }
-
-  // MARK: The source
-
-  /// It is polled on, and what is printed of it is a line.
-  func testABadSourceIsPolledOn() throws {
-    let fifo = directory + "/fifo"
-    XCTAssertEqual(mkfifo(fifo, 0o600), 0)
-    for source in ["/dev/zero", "/proc/self/mem", fifo, directory, directory + "/none"] {
-      let daemon = try started(["--interval", "0.01", "--source", source])
-      for _ in 1...3 {
-        XCTAssertLessThan(try daemon.expect("poll ").utf8.count, Int(PIPE_BUF), source)
-      }
-      daemon.send(SIGTERM)
-      XCTAssertEqual(try daemon.wait(), .status(0), source)
-    }
-  }
+  // MARK: What it links
 
   /// It keeps values as JSON without ICU, libxml2 and libcurl, which all of Foundation would bring.
   func testOfFoundationItHasTheEssentials() throws {
@@ -274,71 +198,5 @@ final class PollerdProcessTests: XCTestCase {
     for name in ["Foundation.", "FoundationNetworking", "FoundationInternational", "curl", "xml2"] {
       XCTAssertFalse(libraries.contains { $0.contains("/lib\(name)") }, name)
     }
-  }
-
-  // MARK: The configuration file
-
-  private var configuration: String { directory + "/pollerd.conf" }
-
-  /// A source that says its own name.
-  private func source(_ name: String) throws -> String {
-    let path = directory + "/" + name
-    try "\(name)\n".write(toFile: path, atomically: true, encoding: .utf8)
-    return path
-  }
-
-  private func configure(_ text: String) throws {
-    try text.write(toFile: configuration, atomically: true, encoding: .utf8)
-  }
-
-  func testAReloadChangesTheSource() throws {
-    try configure("interval = 0.01\nsource = \(source("apple"))\n")
-    let daemon = try started(["--config", configuration])
-    try daemon.line { $0.hasPrefix("poll ") && $0.hasSuffix(" apple") }
-    try configure("interval = 0.01\nsource = \(source("pear"))\n")
-    daemon.send(SIGHUP)
-    try daemon.expect("reload: SIGHUP")
-    try daemon.line { $0.hasPrefix("poll ") && $0.hasSuffix(" pear") }
-    for _ in 1...3 { try daemon.expect("poll ") }
-    daemon.send(SIGTERM)
-    XCTAssertEqual(try daemon.wait(), .status(0))
-    let rest = values(daemon.output).drop { $0 == "apple" }.drop { $0 == "pear" }
-    XCTAssertEqual(Array(rest), [])
-  }
-
-  func testAReloadChangesTheInterval() throws {
-    // Once a year: the second poll comes because of the reload, which ends the wait, or not at all.
-    try configure("interval = 31536000\nsource = \(source("apple"))\n")
-    let daemon = try started(["--config", configuration])
-    try daemon.expect("poll 1 apple")
-    try configure("interval = 0.01\nsource = \(source("apple"))\n")
-    daemon.send(SIGHUP)
-    try daemon.expect("poll 20 apple")
-    daemon.send(SIGTERM)
-    XCTAssertEqual(try daemon.wait(), .status(0))
-  }
-
-  func testAReloadOfABadFileKeepsTheOldSettings() throws {
-    try configure("interval = 0.01\nsource = \(source("apple"))\n")
-    let daemon = try started(["--config", configuration], logs: true)
-    try daemon.expect("poll ")
-    // The good line of a bad file does not count either.
-    try configure("source = \(source("pear"))\ninterval = soon\n")
-    daemon.send(SIGHUP)
-    let rejection = try daemon.expect("lifecycle: Reload rejected after ")
-    XCTAssertTrue(rejection.contains("\(configuration), line 2: "), rejection)
-    XCTAssertTrue(rejection.contains("\"soon\""), rejection)
-    for _ in 1...10 { try daemon.expect("poll ") }
-    // And a good one is taken again.
-    try configure("interval = 0.01\nsource = \(source("plum"))\n")
-    daemon.send(SIGHUP)
-    try daemon.line { $0.hasPrefix("poll ") && $0.hasSuffix(" plum") }
-    daemon.send(SIGTERM)
-    XCTAssertEqual(try daemon.wait(), .status(0))
-    XCTAssertEqual(Set(values(daemon.output)), ["apple", "plum"])
-    XCTAssertEqual(
-      daemon.output.count { $0.contains("soon") }, 1, "one line: \(daemon.output)")
-    let numbers = polls(daemon.output)
-    XCTAssertEqual(numbers, Array(1...numbers.count))
   }
 }

@@ -58,22 +58,6 @@ final class ServiceProcessTests: XCTestCase {
     XCTAssertEqual(try daemon.wait(), .status(0))
   }
 
-  /// An answer that takes a minute, and a limit of one second: who is idle does not wait for it, and it is named.
-  func testAPausesLimitCutsAndNames() throws {
-    let (daemon, address) = try started("1")
-    let (idle, busy) = try idleAndBusy(daemon, address, "wait 60\n")
-    daemon.send(SIGUSR1)
-    XCTAssertTrue(idle.hearsTheEnd)
-    XCTAssertTrue(busy.hearsTheEnd)
-    try daemon.line { $0.contains("clients") && $0.contains("timed out") }
-    daemon.send(SIGUSR2)
-    let late = try Peer(address)
-    late.send("wait 0\n")
-    XCTAssertTrue(late.hears("waited 0 s\n"))
-    daemon.send(SIGTERM)
-    XCTAssertEqual(try daemon.wait(), .status(0))
-  }
-
   func testAStopsLimitCutsAndNames() throws {
     let (daemon, address) = try started("1")
     let (idle, busy) = try idleAndBusy(daemon, address, "wait 60\n")
@@ -125,16 +109,7 @@ final class ServiceProcessTests: XCTestCase {
     XCTAssertEqual(try daemon.wait(), .status(0))
   }
 
-  func testArguments() throws {
-    for (arguments, status) in [
-      (["x"], 64), (["1", "x"], 64), (["1", "2", "3"], 64), (["--version"], 0),
-    ]
-      as [([String], Int32)]
-    {
-      let daemon = try ChildProcess(built("clockd"), arguments, stderrToStdout: true)
-      XCTAssertEqual(try daemon.wait(), .status(status))
-      XCTAssertEqual(daemon.output.count, 1)
-    }
+  func testAnAddressInUse() throws {
     let (daemon, address) = try started()
     let port = String(address.split(separator: ":")[1])
     let second = try ChildProcess(built("clockd"), [port], stderrToStdout: true)

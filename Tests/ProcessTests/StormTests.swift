@@ -219,7 +219,7 @@ private struct ThreadStatus {
 /// Runs `body` while two senders send SIGUSR1, SIGUSR2 and SIGHUP to the daemon without end; from well before
 /// until after, and until `wait` is called for the daemon the senders have someone to send to.
 func withEndlessStorm(
-  on daemon: ChildProcess, _ random: inout SplitMix, _ body: () throws -> Void
+  on daemon: ChildProcess, _ random: inout SeededGenerator, _ body: () throws -> Void
 ) throws {
   let senders = try (0..<2).map { _ in
     try ChildProcess(built("ProbeDaemon"), ["send", "\(daemon.pid)", "0", "\(random.next())"])
@@ -237,7 +237,8 @@ func withEndlessStorm(
 extension XCTestCase {
   /// Runs `body` with random numbers, and names their seed when it fails; the variable SEED repeats it.
   func withSeed(
-    file: StaticString = #filePath, line: UInt = #line, _ body: (inout SplitMix) throws -> Void
+    file: StaticString = #filePath, line: UInt = #line,
+    _ body: (inout SeededGenerator) throws -> Void
   ) rethrows {
     let given = getenv("SEED").flatMap { UInt64(String(cString: $0)) }
     let seed = given ?? UInt64.random(in: 0 ... .max)
@@ -248,20 +249,9 @@ extension XCTestCase {
         XCTFail("the seed was \(seed); SEED=\(seed) repeats it", file: file, line: line)
       }
     }
-    var random = SplitMix(state: seed)
+    var random = SeededGenerator(seed: seed)
     try body(&random)
     isThrowing = false
-  }
-}
-
-struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var z = state
-    z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
-    z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
-    return z ^ z >> 31
   }
 }
 

@@ -18,21 +18,6 @@ final class SupervisedProcessTests: XCTestCase {
     return daemon
   }
 
-  func testALifeKeepsToTheProtocol() throws {
-    let manager = try FakeServiceManager()
-    let daemon = try started([], under: manager)
-    manager.willRequestReload()
-    daemon.send(SIGHUP)
-    _ = try manager.next(containing: "READY")
-    daemon.send(SIGUSR1)
-    _ = try manager.next { $0["STATUS"]?.hasPrefix("background, operator,") == true }
-    daemon.send(SIGTERM)
-    XCTAssertEqual(try daemon.wait(), .status(0))
-    XCTAssertEqual(manager.violations, [])
-    XCTAssertTrue(manager.service.isStopping)
-    XCTAssertEqual(manager.service.reloadsEnded, 1)
-  }
-
   func testPollerdKeepsToTheProtocol() throws {
     let manager = try FakeServiceManager()
     let folder = "/tmp/pollerd-supervised-\(getpid())"
@@ -70,21 +55,6 @@ final class SupervisedProcessTests: XCTestCase {
     XCTAssertEqual(manager.service.watchdogPings, pings + 1, "forgiven once, and then asked")
     daemon.send(SIGTERM)
     XCTAssertEqual(try daemon.wait(), .status(0))
-  }
-
-  func testBlockedPoolCostsThePing() throws {
-    let manager = try FakeServiceManager()
-    let daemon = try started([], under: manager, watchdog: 1)
-    _ = try manager.next(containing: "WATCHDOG")
-    daemon.send(realTimeMinimum() + 1)
-    _ = try manager.next { $0["STATUS"]?.contains("Swift's global executor does not") == true }
-    let pings = manager.service.watchdogPings
-    // The stop works all the same, and is pinged for unasked.
-    daemon.send(SIGTERM)
-    _ = try daemon.wait()
-    XCTAssertTrue(manager.service.isStopping)
-    XCTAssertGreaterThanOrEqual(manager.service.watchdogPings, pings)
-    XCTAssertEqual(manager.violations, [])
   }
 
   func testAFullManagerLosesNothing() throws {
@@ -131,5 +101,3 @@ private final class FullSocket {
     return String(decoding: buffer.prefix(max(0, count)), as: UTF8.self)
   }
 }
-
-private func realTimeMinimum() -> Int32 { __libc_current_sigrtmin() }

@@ -43,19 +43,6 @@ final class TerminationTests: XCTestCase {
     #endif
   }
 
-  func testBlockedPool() throws {
-    let daemon = try blockedDaemon()
-    try ends(daemon, .status(0))
-    allSaved(daemon)
-    callerWentOn(daemon)
-  }
-
-  func testBlockedPoolFromTheMainActor() throws {
-    let daemon = try blockedDaemon("main")
-    try ends(daemon, .status(0))
-    allSaved(daemon)
-  }
-
   func testBlockedPoolAndDispatch() throws {
     let daemon = try blockedDaemon("dispatch")
     try ends(daemon, .status(0))
@@ -82,24 +69,12 @@ final class TerminationTests: XCTestCase {
     #endif
   }
 
-  func testABlockedMainActorIsNamed() throws {
+  func testAHookThatBlocksTheMainActorIsRunning() throws {
     let daemon = try ChildProcess(built("ProbeDaemon"), ["blocked-main"])
     try daemon.expect("blocked")
     daemon.send(SIGTERM)
     try ends(daemon, .status(124))
     XCTAssertTrue(daemon.output.contains { $0.hasPrefix("class save") })
-    XCTAssertTrue(
-      daemon.output.contains {
-        $0.contains("MainObserver, ShouldSaveState: abandoned")
-          && $0.contains("(waitingForExecutor)")
-      }, daemon.output.joined(separator: "\n"))
-  }
-
-  func testAHookThatBlocksTheMainActorIsRunning() throws {
-    let daemon = try ChildProcess(built("ProbeDaemon"), ["blocked-main", "self"])
-    try daemon.expect("blocked")
-    daemon.send(SIGTERM)
-    try ends(daemon, .status(124))
     XCTAssertTrue(
       daemon.output.contains {
         $0.contains("BlocksMain, DidEnterBackground: abandoned") && $0.contains("(running)")

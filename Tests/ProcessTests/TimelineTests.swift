@@ -59,28 +59,4 @@ final class TimelineTests: XCTestCase {
     while case let count = read(pipe, &some, some.count), count > 0 { said += some[..<count] }
     XCTAssertFalse(String(decoding: said, as: UTF8.self).contains("terminate"))
   }
-
-  func testAFileKeepsIt() throws {
-    let path = FileManager.default.temporaryDirectory.path + "/lifecycle-log-\(getpid())"
-    close(creat(path, 0o600))
-    defer { unlink(path) }
-    let daemon = try ChildProcess(built("ProbeDaemon"), ["log"], stderr: path)
-    try daemon.expect("foreground")
-    daemon.send(SIGTERM)
-    XCTAssertEqual(try daemon.wait(), .status(0))
-    let lines = timeline([try String(contentsOfFile: path, encoding: .utf8)])
-    // The launch may still have to end first: its last hook is what the test has seen.
-    XCTAssertEqual(lines.filter { !$0.contains("(launch)") }.count, 2, "\(lines)")
-  }
-
-  func testPollerdShowsWhoWasSlow() throws {
-    let state = FileManager.default.temporaryDirectory.path + "/lifecycle-timeline-\(getpid())"
-    defer { try? FileManager.default.removeItem(atPath: state) }
-    let daemon = try ChildProcess(built("pollerd"), ["--state", state], stderrToStdout: true)
-    try daemon.expect("poll 1")
-    daemon.send(SIGTERM)
-    XCTAssertEqual(try daemon.wait(), .status(0))
-    let lines = timeline(daemon.output)
-    XCTAssertTrue(lines.contains { $0.hasPrefix("  Poller ") && $0.contains("saved") }, "\(lines)")
-  }
 }

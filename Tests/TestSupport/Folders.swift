@@ -21,3 +21,21 @@ package enum Package {
 
 /// The path of an executable of this package.
 package func built(_ name: String) -> String { Package.products + "/" + name }
+
+/// A folder of a test's own, which goes with it.
+package final class Folder {
+  package let path: String
+
+  package init() throws {
+    path = NSTemporaryDirectory() + "daemon-lifecycle-" + UUID().uuidString
+    try FileManager.default.createDirectory(
+      atPath: path, withIntermediateDirectories: false,
+      attributes: [.posixPermissions: 0o700])
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  package func text(_ name: String) throws -> String {
+    try String(contentsOfFile: "\(path)/\(name)", encoding: .utf8)
+  }
+}

@@ -116,8 +116,8 @@ func blockDispatch() {
   }
 }
 
-/// A main actor that is blocked, and a class observer that is not.
-let blockedMain: @Sendable ([String]) async throws -> Void = { arguments in
+/// A hook that blocks the main actor, and a class observer that is not on it.
+let blockedMain: @Sendable ([String]) async throws -> Void = { _ in
   let lifecycle = LifecycleSubject(
     configuration:
       .init(hookDeadline: .milliseconds(500), cancellationGrace: .milliseconds(300)))
@@ -125,18 +125,9 @@ let blockedMain: @Sendable ([String]) async throws -> Void = { arguments in
   let plain = Logger("class")
   lifecycle.addObserver(plain)
   lifecycle.addObserver(onMain)
-  if arguments.contains("self") { lifecycle.addObserver(BlocksMain.shared) }
+  lifecycle.addObserver(BlocksMain.shared)
   try await lifecycle.start()
-  if !arguments.contains("self") {
-    Task.detached {
-      await MainActor.run {
-        say("blocked")
-        sleep(30)
-      }
-    }
-  } else {
-    say("blocked")
-  }
+  say("blocked")
   let result = await lifecycle.waitUntilTerminated()
   withExtendedLifetime((onMain, plain)) {}
   finish(result)

@@ -3,11 +3,9 @@ import DaemonLifecycle
 import Dispatch
 import Glibc
 
-/// Says all notifications; `rt` adds a real-time signal, `count` says what came in total at the end.
+/// Says all notifications.
 let log: @Sendable ([String]) async throws -> Void = { arguments in
-  var configuration = LifecycleConfiguration()
-  if arguments.contains("rt") { configuration.signals[.realTime(3)!] = .saveState }
-  let lifecycle = LifecycleSubject(configuration: configuration)
+  let lifecycle = LifecycleSubject()
   let logger = Logger()
   lifecycle.addObserver(logger)
   if arguments.contains("body") {
