@@ -37,18 +37,6 @@ final class ThreadLimitTests: XCTestCase {
     XCTAssertTrue(daemon.output.contains { $0.hasPrefix("terminate") })
   }
 
-  /// The body can't end, since Swift's pool has no thread left: state is saved all the same.
-  func testABodyThatCannotEndCostsNoSave() throws {
-    try skipUnlessLong()
-    let daemon = try started(["threadless", "body"])
-    try daemon.expect("alone")
-    usleep(6_000_000)  // the idle time itself, and not a wait
-    daemon.send(SIGTERM)
-    try daemon.expect("save")
-    _ = try daemon.wait()
-    XCTAssertTrue(daemon.output.contains { $0.hasPrefix("terminate") })
-  }
-
   /// Nor can a body in the foreground: the hook that ends it must not wait for a thread in Dispatch, which would keep
   /// the only one that calls hooks.
   func testABodyInTheForegroundThatCannotEndCostsNoSave() throws {

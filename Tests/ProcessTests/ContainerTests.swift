@@ -121,7 +121,7 @@ final class ContainerTests: XCTestCase {
   }
 
   func testTheExitGraceEndsIt() throws {
-    let container = try Container("ProbeDaemon", ["exit-grace", "says"], until: "started")
+    let container = try Container("ProbeDaemon", ["exit-grace"], until: "started")
     container.send(SIGTERM)
     try container.process.expect("code 0")
     XCTAssertEqual(try container.process.wait(within: 15), .status(0))

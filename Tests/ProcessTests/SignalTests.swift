@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycleTesting
-import Glibc
+import Foundation
 import TestSupport
 import XCTest
 
@@ -150,14 +150,7 @@ final class SignalTests: XCTestCase {
 
   func testNeedsNoFoundation() throws {
     let daemon = try started()
-    let file = try XCTUnwrap(fopen("/proc/\(daemon.pid)/maps", "r"))
-    defer { fclose(file) }
-    var buffer = [CChar](repeating: 0, count: 4096)
-    var libraries = ""
-    while fgets(&buffer, 4096, file) != nil {
-      libraries += String(
-        decoding: buffer.prefix { $0 != 0 }.map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
-    }
+    let libraries = try String(contentsOfFile: "/proc/\(daemon.pid)/maps", encoding: .utf8)
     XCTAssertTrue(libraries.contains("ProbeDaemon"), "the maps were not read")
     XCTAssertFalse(libraries.contains("Foundation"), "Foundation is loaded")
   }

@@ -142,8 +142,8 @@ func lifecycleThreadsSleep() {
 }
 
 /// As `log`, and from the foreground on without a thread to be had; that limit does not bind root. With `hang`, a hook
-/// blocks its thread for ever; with `body`, there is a body, which needs a thread of Swift's pool to end; with
-/// `foreground`, `draining` or `restarting`, one of that kind, from whose beginning on there is none to be had.
+/// blocks its thread for ever; with `foreground`, `draining` or `restarting`, there is a body of that kind, which needs a
+/// thread of Swift's pool to end, and from whose beginning on there is none to be had.
 let threadless: @Sendable ([String]) async throws -> Void = { arguments in
   let lifecycle = LifecycleSubject(
     configuration: .init(hookDeadline: arguments.isEmpty ? .seconds(10) : .milliseconds(500)))
@@ -161,7 +161,6 @@ let threadless: @Sendable ([String]) async throws -> Void = { arguments in
   }
   let result: LifecycleExit
   switch arguments.first {
-  case "body": result = try await lifecycle.run { try await work() }
   case "foreground":
     result = try await lifecycle.run { try await lifecycle.foreground { try await work() } }
   case "draining":

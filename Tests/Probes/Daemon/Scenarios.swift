@@ -114,10 +114,10 @@ let fullStdout: @Sendable ([String]) async throws -> Void = { _ in
 }
 
 /// Still alive after the last hook: ended by `_exit` with the code.
-let exitGrace: @Sendable ([String]) async throws -> Void = { arguments in
+let exitGrace: @Sendable ([String]) async throws -> Void = { _ in
   let lifecycle = LifecycleSubject(configuration: .init(exitGrace: .seconds(1)))
   let token = lifecycle.observe(WillEnterForeground.self) { _ in
-    if arguments.contains("says") { say("started") }
+    say("started")
   }
   let result = try await lifecycle.run()
   token.cancel()

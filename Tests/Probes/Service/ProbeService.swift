@@ -8,7 +8,6 @@ import Glibc
     let kind = arguments.isEmpty ? "" : arguments.removeFirst()
     switch kind {
     case "lifecycle": try await LifecycleProbe(Options(arguments)).run()
-    case "echo": try EchoProbe().run()
     case "child": try await startChild(arguments.first ?? "")
     case "inherited": sayWhatIsInherited()
     case "load":
@@ -23,7 +22,7 @@ import Glibc
     case "credential": try readCredentials(arguments)
     case "bus-fork": forkBesideABus(arguments.first ?? "")
     default:
-      say("usage: ProbeService lifecycle|echo|child|load|crowd|flood|credential|bus-fork …")
+      say("usage: ProbeService lifecycle|child|load|crowd|flood|credential|bus-fork …")
       exit(64)
     }
   }
