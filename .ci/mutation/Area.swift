@@ -46,29 +46,6 @@ struct Area {
           environment: ["STATE_KILLS": "20"], isTimed: true),
       ]),
     Area(
-      name: "parsers", module: "DaemonSystemd",
-      sources: [
-        "Base64.swift", "Bus/UnitName.swift", "Bytes.swift", "ChildEnvironment.swift",
-        "Credentials.swift", "DescriptorName.swift", "JournalEncoding.swift", "JournalEntry.swift",
-        "JournalField.swift", "JournalLines.swift", "JournalMessageID.swift",
-        "JournalPriority.swift",
-        "MemoryFile.swift", "NotifyAddress.swift", "NotifyField.swift", "NotifyMessage.swift",
-        "PassedDescriptors.swift", "PressureCgroup.swift", "PressureEnvironment.swift",
-        "PressureResource.swift", "Preservation.swift", "ServiceDirectories.swift",
-        "ServiceEnvironment.swift", "ServiceInvocation.swift", "SocketActivation.swift",
-        "StatusText.swift", "UnitJob.swift", "VisibleText.swift",
-      ],
-      testTargets: ["DaemonSystemdTests"],
-      stages: [
-        Stage(
-          filter: "DaemonSystemdTests\\.",
-          skip: "Bus|Fuzz|Generated|Real|Kernel|ChildProcess|Pressure"),
-        Stage(
-          filter: "Fuzz|Generated|BusUnitName|ChildProcess|Pressure|BusSystemd1",
-          skip: "BusValueFuzz|PressureKernel",
-          environment: ["FUZZ_INPUTS": "3000"]),
-      ]),
-    Area(
       name: "registry", module: "DaemonLifecycle", sources: ["Registry/"],
       testTargets: ["ModelTests", "DaemonLifecycleTests"], stages: model),
     Area(

@@ -25,14 +25,8 @@ final class DescriptorLimitTests: XCTestCase {
     XCTAssertEqual(try daemon.wait(), .status(0), line: line)
   }
 
-  func testPauseAndStopNeedNoNewDescriptor() throws {
-    let daemon = try pausing("log")
-    try daemon.expect("save")
-    try stops(daemon)
-  }
-
   /// poll(2) refuses more files than the limit.
-  func testItDoesNotSpin() throws {
+  func testItPausesAndDoesNotSpin() throws {
     let daemon = try pausing("log")
     try daemon.expect("save")
     let before = try daemon.processorTime()

@@ -114,37 +114,14 @@ final class FloodTests: XCTestCase {
 
   // MARK: The state
 
-  private func savesOnceInTheFlood(_ daemon: ChildProcess) throws {
+  /// Whoever takes each free descriptor at once does not get the one of the save.
+  func testTheLastStateIsSaved() throws {
+    let daemon = try start(nil, ["--greedy"])
     try flood(daemon)
     daemon.send(SIGTERM)
     try daemon.expect("saved 1")
     XCTAssertEqual(try daemon.wait(), .status(0))
     XCTAssertEqual(try state(), "1")
-  }
-
-  /// Whoever takes each free descriptor at once does not get the one of the save.
-  func testTheLastStateIsSaved() throws {
-    let daemon = try start(nil, ["--greedy"])
-    try savesOnceInTheFlood(daemon)
-  }
-
-  func testEachOfManyStatesIsSaved() throws {
-    let daemon = try start(nil, [])
-    try flood(daemon)
-    for number in stride(from: 1, to: 20, by: 1) {
-      daemon.send(number % 2 == 1 ? SIGUSR1 : SIGUSR2)
-      try daemon.expect(number % 2 == 1 ? "saved \((number + 1) / 2)" : "foreground")
-    }
-    daemon.send(SIGTERM)
-    XCTAssertEqual(try daemon.wait(), .status(0))
-    XCTAssertEqual(try state(), "11")
-  }
-
-  /// A save by a store that has not loaded loads first.
-  func testAStateThatWasNotLoadedIsReplaced() throws {
-    try StateStore(directory: folder).save(Array("before".utf8))
-    let daemon = try start(nil, ["--unloaded"])
-    try savesOnceInTheFlood(daemon)
   }
 
   // MARK: Probes

@@ -17,7 +17,7 @@ enum Guide {
   static func section(of wanted: Init) throws -> Section {
     var section = Section()
     for block in try blocks(under: wanted.rawValue) {
-      if let file = block.file {
+      if let file = file(named: block.lead) {
         section.files[file] = block.text
       } else {
         try addCommands(block.text, to: &section)
@@ -41,32 +41,16 @@ enum Guide {
     }
   }
 
-  private struct Block {
-    /// Of the paragraph before it, which begins with the name of a file.
-    var file: String?
-    var text = ""
-  }
-
   /// The fenced blocks under a heading, in their order.
-  private static func blocks(under heading: String) throws -> [Block] {
-    let text = try Package.read(path)
-    guard
-      let section = text.components(separatedBy: "\n### ").first(where: {
-        $0.lowercased().hasPrefix(heading + "\n")
-      })
-    else { throw GuideError("\(path) has no section \"\(heading)\"") }
-    // Outside and inside of fences by turns.
-    let parts = section.components(separatedBy: "\n```")
-    return stride(from: 1, to: parts.count, by: 2).map { index in
-      let code = parts[index].split(separator: "\n", maxSplits: 1, omittingEmptySubsequences: false)
-      return Block(file: file(named: parts[index - 1]), text: code[1] + "\n")
-    }
+  private static func blocks(under heading: String) throws -> [GuideBlock] {
+    let blocks = try GuideBlock.all(of: path).filter { $0.heading.lowercased() == heading }
+    if blocks.isEmpty { throw GuideError("\(path) has no section \"\(heading)\"") }
+    return blocks
   }
 
-  /// The name in the last paragraph of a text, such as "`/etc/finit.d/pollerd.conf`:" and "The end of `Dockerfile`:".
-  private static func file(named text: String) -> String? {
-    guard let line = text.split(separator: "\n").last, line.contains("`:") || line.hasPrefix("`/")
-    else { return nil }
+  /// The name in the line before a block, such as "`/etc/finit.d/pollerd.conf`:" and "The end of `Dockerfile`:".
+  private static func file(named line: String) -> String? {
+    guard line.contains("`:") || line.hasPrefix("`/") else { return nil }
     return line.split(separator: "`").dropFirst(line.hasPrefix("`") ? 0 : 1).first.map(String.init)
   }
 }

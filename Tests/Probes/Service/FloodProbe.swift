@@ -8,7 +8,6 @@ import Synchronization
 /// A daemon whose clients take every descriptor: SIGRTMIN+1 lets them in, SIGRTMIN+2 sends them away.
 ///
 ///     --state=DIRECTORY   saves the number of the save
-///     --unloaded          has not loaded before
 ///     --ready=FILE  --alive=FILE
 ///     --greedy            clients also take each descriptor that becomes free, as fast as they can
 ///     --gate=FILE         the end waits until the file is there
@@ -33,7 +32,7 @@ final class FloodProbe: StateObserver, ReloadObserver, TerminationObserver {
     configuration.livenessPeriod = .seconds(1)
     lifecycle = LifecycleSubject(configuration: configuration)
     store = try StateStore(directory: options["--state"] ?? ".")
-    if !options.has("--unloaded") { _ = try store.load() }
+    _ = try store.load()
     preservation = options.has("--preserve") ? try Preservation() : nil
     gate = options["--gate"]
     clients = Clients(isGreedy: options.has("--greedy"))

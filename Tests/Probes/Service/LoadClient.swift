@@ -138,6 +138,9 @@ final class LoadClient {
       AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue), 0)
     var on: Int32 = 1
     setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, 4)
+    // What the kernel takes of a client that does not read has to be answered in the time of a stop.
+    var size: Int32 = 65_536
+    for buffer in [SO_SNDBUF, SO_RCVBUF] { setsockopt(socket, SOL_SOCKET, buffer, &size, 4) }
     var address = sockaddr_in()
     address.sin_family = sa_family_t(AF_INET)
     address.sin_port = port.bigEndian
