@@ -3,8 +3,8 @@ import Testing
 
 /// Connections that outlive the process that answers them, and a socket that systemd listens on for it.
 ///
-/// 252 has a store, but does not say so in the environment ($FDSTORE came with 254): `DescriptorStore` is then
-/// none.
+/// 252 has a store, but does not say so in the environment ($FDSTORE came with 254): there is none
+/// then.
 @Suite("descriptors", .machines, .describesUnits) struct DescriptorStoreTests {
   /// `ProbeService echo` behind a socket unit.
   private func echo(_ machine: MachineTest) async throws -> (service: Service, port: Int) {

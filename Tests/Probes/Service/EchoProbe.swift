@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
+import FoundationEssentials
 import Glibc
 
 /// Answers each line with its process id and the line; one thread, no lifecycle: the module `DaemonSystemd` alone.
@@ -10,31 +11,31 @@ import Glibc
 final class EchoProbe {
   private var clients: [Int32: String] = [:]
   private var lastClient = 0
-  private let store: DescriptorStore
-  private let notify: NotifySocket
-  private let environment = ServiceEnvironment.current
+  private let preservation: Preservation
+  private let notify = try? NotifySocket(.current)
 
   init() throws {
-    notify = try NotifySocket(address: environment.notifySocket)
-    store = try DescriptorStore(environment)
+    let passed = try PassedDescriptors.take(from: .current)
+    for description in passed.descriptions {
+      say("passed \(description.name): \(description.use?.description ?? "other")")
+    }
+    preservation = try Preservation(.current) { passed }
   }
 
   func run() throws -> Never {
     signal(SIGPIPE, SIG_IGN)
-    let passed = try PassedDescriptors.take(from: environment)
-    for description in passed.descriptions {
-      say("passed \(description.name): \(description.kind)")
-    }
-    guard let listener = passed.take(named: "listener") else {
+    guard let listener = try preservation.preserved(named: "listener", as: .listeningStream) else {
       say("no listener")
       exit(64)
     }
-    for name in passed.names where name.hasPrefix("c") {
-      while let client = passed.take(named: name) { clients[client.release()] = name }
+    for name in preservation.names(prefix: "c") {
+      while let client = try preservation.preserved(named: name, as: .stream) {
+        clients[client.release()] = name
+      }
       lastClient = max(lastClient, Int(name.dropFirst()) ?? 0)
     }
-    for name in try passed.closeRemaining(removingFrom: store) { say("closed unknown \(name)") }
-    try notify.send([.ready, .status("\(clients.count) connections")])
+    for name in try preservation.closeUnknown() { say("closed unknown \(name)") }
+    try notify?.send([.ready, .status("\(clients.count) connections")])
     while true { try serve(listener.rawValue) }
   }
 
@@ -54,7 +55,7 @@ final class EchoProbe {
     _ = fcntl(client, F_SETFD, FD_CLOEXEC)
     lastClient += 1
     clients[client] = "c\(lastClient)"
-    try store.store(client, named: "c\(lastClient)")
+    try preservation.preserve(client, named: "c\(lastClient)")
   }
 
   private func answer(_ client: Int32) throws {
@@ -64,7 +65,7 @@ final class EchoProbe {
     for line in text.split(separator: "\n") {
       switch line {
       case "forget": return try forget(client)
-      case "plant": try store.store(1, named: "unknown")
+      case "plant": try preservation.preserve(1, named: "unknown")
       case "hung", "hung-kept": try storeHungUp(named: String(line), polled: line == "hung")
       default: break
       }
@@ -79,13 +80,13 @@ final class EchoProbe {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else { return say("pipe: \(errno)") }
     close(ends[1])
-    try store.store(ends[0], named: name, polled: polled)
+    try preservation.preserve(ends[0], named: name, polled: polled)
     close(ends[0])
   }
 
   private func forget(_ client: Int32) throws {
     guard let name = clients.removeValue(forKey: client) else { return }
-    try store.remove(named: name)
+    try preservation.forget(named: name)
     close(client)
   }
 }
@@ -93,13 +94,12 @@ final class EchoProbe {
 /// Says what the credentials named are, or why they can't be read; then that it is ready.
 func readCredentials(_ names: [String]) throws {
   let environment = ServiceEnvironment.current
-  let credentials = try Credentials(environment)
+  let directory = try environment.credentialsDirectory ?? "/nowhere"
   for name in names {
-    do throws(SystemdError) {
-      say("credential \(name): \(try credentials.string(named: name) ?? "none")")
-    } catch { say("credential \(name): \(error)") }
+    let text = try? String(contentsOfFile: "\(directory)/\(name)", encoding: .utf8)
+    say("credential \(name): \(text ?? "none")")
   }
   for problem in environment.problems { say("problem: \(problem)") }
-  try NotifySocket(address: environment.notifySocket).send([.ready])
+  try NotifySocket(environment).send([.ready])
   while true { pause() }
 }
