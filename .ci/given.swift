@@ -129,12 +129,10 @@ public func serve(_ descriptor: Int32) {}
 
 public let variables: [String: String] = [:]
 public let preservation: Preservation = some()
-public let passed: PassedDescriptors = some()
 public let manager: FakeServiceManager = some()
 public let mock = MockLifecycleSubject()
 public let notify: NotifySocket = some()
 public let journal: Journal = some()
-public let saveFailed: MessageID = some()
 public let (address, host, source, target) = ("", "", "", "")
 
 // MARK: Its configuration

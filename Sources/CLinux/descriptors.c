@@ -72,10 +72,12 @@ typedef union {
              CMSG_SPACE(sizeof(int))];
 } control_buffer;
 
-// To `address`, or over a connected socket without one.
-static ssize_t send_message(int socket, const struct sockaddr_un *address, socklen_t length,
-                            const void *bytes, size_t count, const int *descriptors,
-                            size_t descriptor_count, bool with_credentials, int flags) {
+ssize_t clinux_send_descriptors(int socket, const char *path, size_t path_count, const void *bytes,
+                                size_t count, const int *descriptors, size_t descriptor_count,
+                                bool with_credentials) {
+  struct sockaddr_un address;
+  socklen_t length = path == NULL ? 0 : unix_address(&address, path, path_count, false);
+  if (path != NULL && length == 0) return -1;
   if (descriptor_count > CLINUX_DESCRIPTORS_MAX) {
     errno = E2BIG;
     return -1;
@@ -83,7 +85,7 @@ static ssize_t send_message(int socket, const struct sockaddr_un *address, sockl
   control_buffer control;
   memset(&control, 0, sizeof control);
   struct iovec part = {.iov_base = (void *)bytes, .iov_len = count};
-  struct msghdr message = {.msg_name = (void *)address,
+  struct msghdr message = {.msg_name = path == NULL ? NULL : &address,
                            .msg_namelen = length,
                            .msg_iov = &part,
                            .msg_iovlen = 1,
@@ -108,40 +110,9 @@ static ssize_t send_message(int socket, const struct sockaddr_un *address, sockl
   message.msg_controllen = used;
   if (used == 0) message.msg_control = NULL;
   ssize_t sent;
-  do sent = sendmsg(socket, &message, MSG_NOSIGNAL | flags);
+  do sent = sendmsg(socket, &message, MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);
   return sent;
-}
-
-ssize_t clinux_send_descriptors(int socket, const void *bytes, size_t count, const int *descriptors,
-                                size_t descriptor_count, bool with_credentials) {
-  return send_message(socket, NULL, 0, bytes, count, descriptors, descriptor_count,
-                      with_credentials, 0);
-}
-
-int clinux_journal_send(int socket, const char *path, size_t path_count, const void *bytes,
-                        size_t count, int memory_file, bool wait) {
-  struct sockaddr_un address;
-  socklen_t length = unix_address(&address, path, path_count, false);
-  if (length == 0) return errno;
-  ssize_t sent = send_message(socket, &address, length, bytes, count, &memory_file,
-                              memory_file >= 0, false, wait ? 0 : MSG_DONTWAIT);
-  if (sent < 0) return errno;
-  return (size_t)sent == count ? 0 : EIO;
-}
-
-int clinux_journal_socket(int buffer_size) {
-  int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  // The kernel caps it; what is missing then goes in a memory file, so a refusal is no failure.
-  if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer_size, sizeof buffer_size);
-  return fd;
-}
-
-bool clinux_journal_answers(const char *path, size_t path_count) {
-  int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  bool connected = fd >= 0 && clinux_connect_unix(fd, path, path_count, false) == 0;
-  if (fd >= 0) close(fd);
-  return connected;
 }
 
 ssize_t clinux_receive_descriptors(int socket, void *bytes, size_t capacity,

@@ -17,12 +17,10 @@ extension Preservation {
   ///   - value: The value.
   ///   - name: 1 to 255 ASCII characters without control characters and ':'.
   ///   - encoder: The encoder of the value. Default: a new `JSONEncoder`.
-  /// - Returns: Whether the request was sent.
   /// - Throws: The errors of the encoder, and `SystemdError`.
-  @discardableResult
   public func preserve(
     value: some Encodable, named name: String, encoder: JSONEncoder = JSONEncoder()
-  ) throws -> DescriptorStore.Result {
+  ) throws {
     try preserve([UInt8](encoder.encode(value)), named: name)
   }
 
@@ -38,7 +36,7 @@ extension Preservation {
   ///   - decoder: The decoder of the value. Default: a new `JSONDecoder`.
   /// - Throws: The errors of the decoder, and `SystemdError`.
   public func preserved<Value: Decodable>(
-    value type: Value.Type, named name: String, limit: Int = OwnedDescriptor.memoryLimit,
+    value type: Value.Type, named name: String, limit: Int = 64 << 20,
     decoder: JSONDecoder = JSONDecoder()
   ) throws -> Value? {
     guard let bytes = try preservedBytes(named: name, limit: limit) else { return nil }

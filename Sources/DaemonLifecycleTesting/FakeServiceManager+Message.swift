@@ -4,29 +4,25 @@ import DaemonSystemd
 extension FakeServiceManager {
   /// One notification message as it was received.
   public struct Message: Sendable, Hashable, CustomStringConvertible {
-    /// The bytes that were received; only the beginning of a message that is longer than systemd reads (see
-    /// ``fullSize``).
-    public let bytes: [UInt8]
+    /// The bytes that were received; only the beginning of a message that is longer than systemd reads.
+    package let bytes: [UInt8]
     /// The number of bytes that were sent.
-    public let fullSize: Int
+    package let fullSize: Int
     /// The number of descriptors that were received with it.
-    public let descriptorCount: Int
+    package let descriptorCount: Int
     /// The sender's process ID, as reported by the kernel; 0 when it is unknown.
     public let senderPID: Int32
-    /// The sender's user ID, as reported by the kernel.
-    public let senderUID: UInt32
     /// Whether bytes or descriptors were lost.
-    public let isTruncated: Bool
+    package let isTruncated: Bool
 
     package init(
       bytes: [UInt8], fullSize: Int? = nil, descriptorCount: Int = 0, senderPID: Int32 = 0,
-      senderUID: UInt32 = 0, isTruncated: Bool = false
+      isTruncated: Bool = false
     ) {
       self.bytes = bytes
       self.fullSize = fullSize ?? bytes.count
       self.descriptorCount = descriptorCount
       self.senderPID = senderPID
-      self.senderUID = senderUID
       self.isTruncated = isTruncated
     }
 
@@ -38,16 +34,8 @@ extension FakeServiceManager {
       value(of: name).map { String(decoding: $0, as: UTF8.self) }
     }
 
-    /// The message on one line: `READY=1 STATUS=Serving (1 descriptor) from pid 4242`.
-    public var description: String {
-      let descriptors =
-        switch descriptorCount {
-        case 0: ""
-        case 1: " (1 descriptor)"
-        default: " (\(descriptorCount) descriptors)"
-        }
-      return lines.joined(separator: " ") + descriptors + " from pid \(senderPID)"
-    }
+    /// The message on one line: `READY=1 STATUS=Serving from pid 4242`.
+    public var description: String { lines.joined(separator: " ") + " from pid \(senderPID)" }
 
     /// Whether the message has this field, with this value if one is given; true when no field is given.
     func has(_ name: String?, _ value: String?) -> Bool {

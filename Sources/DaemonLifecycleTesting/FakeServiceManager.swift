@@ -7,7 +7,7 @@ public import DaemonSystemd
 ///
 /// ```swift
 /// let manager = try FakeServiceManager()
-/// let notify = try NotifySocket(address: manager.address)
+/// let notify = try NotifySocket(ServiceEnvironment(manager.environment))
 /// try notify.send([.ready, .status("Serving")])
 /// let message = try await manager.next(containing: "READY")
 /// #expect(message["STATUS"] == "Serving")
@@ -23,17 +23,18 @@ public final class FakeServiceManager: Sendable {
   private let receiver: NotificationReceiver
 
   /// The value for `NOTIFY_SOCKET`.
-  public let address: String
+  package let address: String
 
   /// The number of descriptors that a daemon may store, as `FileDescriptorStoreMax=`.
-  public let descriptorStoreLimit: Int
+  package let descriptorStoreLimit: Int
 
   /// Makes a manager, which listens at once.
   ///
   /// - Parameters:
   ///   - path: The socket's path, at most 107 bytes; the file is removed with this object. Default `nil`: an abstract
   ///     socket, which needs no file.
-  ///   - descriptorStoreLimit: The number of descriptors that a daemon may store. Default 64.
+  ///   - descriptorStoreLimit: The number of descriptors that a daemon may store, as `FileDescriptorStoreMax=`. Default
+  ///     64.
   public init(path: String? = nil, descriptorStoreLimit: Int = 64) throws(SystemdError) {
     let address = path ?? "@fake-service-manager-\(getpid())-\(UInt64.random(in: .min ... .max))"
     receiver = try NotificationReceiver(address: address, limit: descriptorStoreLimit)
@@ -76,21 +77,6 @@ public final class FakeServiceManager: Sendable {
     try await next(timeout: timeout) { $0.has(name, value) }
   }
 
-  /// Waits for the next message, or for the next with a given field and value, and blocks the thread: for synchronous
-  /// tests.
-  ///
-  /// - Parameters:
-  ///   - name: The name of a field. Default `nil`: any message.
-  ///   - value: The field's value. Default `nil`: any value.
-  ///   - timeout: How long to wait. Default 10 s.
-  /// - Returns: The message.
-  /// - Throws: `timedOut`, which lists the messages that were received.
-  public func next(
-    containing name: String? = nil, _ value: String? = nil, timeout: Duration = .seconds(10)
-  ) throws(SystemdError) -> Message {
-    try next(timeout: timeout) { $0.has(name, value) }
-  }
-
   /// Waits for the next message that satisfies a condition, and skips the messages before it.
   ///
   /// - Parameters:
@@ -99,27 +85,32 @@ public final class FakeServiceManager: Sendable {
   /// - Returns: The message.
   /// - Throws: `timedOut`, which lists the messages that were received.
   public func next(
-    timeout: Duration = .seconds(10), where matches: @escaping @Sendable (Message) -> Bool
+    timeout: Duration = .seconds(10), where matches: @Sendable (Message) -> Bool
   ) async throws(SystemdError) -> Message {
-    let deadline = MonotonicTime.after(timeout)
-    return try await withCheckedContinuation { continuation in
-      receiver.wait(until: deadline, where: matches) { continuation.resume(returning: $0) }
-    }.get()
+    var deadline = MonotonicTime.after(timeout)
+    while true {
+      if let message = try receiver.next(deadline, where: matches) { return message }
+      // A task that is cancelled waits no longer.
+      do { try await Task.sleep(for: .milliseconds(1)) } catch { deadline = .now() }
+    }
   }
 
-  /// Waits for the next message that satisfies a condition, and blocks the thread: for synchronous tests.
-  ///
-  /// - Parameters:
-  ///   - timeout: How long to wait. Default 10 s.
-  ///   - matches: The condition.
-  /// - Returns: The message.
-  /// - Throws: `timedOut`, which lists the messages that were received.
-  public func next(
-    timeout: Duration = .seconds(10), where matches: @escaping @Sendable (Message) -> Bool
+  /// `next` for this package's synchronous tests: it blocks the thread.
+  package func next(
+    containing name: String? = nil, _ value: String? = nil, timeout: Duration = .seconds(10)
   ) throws(SystemdError) -> Message {
-    let box = ResultBox<Message>()
-    receiver.wait(until: .after(timeout), where: matches) { box.put($0) }
-    return try box.wait().get()
+    try next(timeout: timeout) { $0.has(name, value) }
+  }
+
+  /// `next` for this package's synchronous tests: it blocks the thread.
+  package func next(
+    timeout: Duration = .seconds(10), where matches: (Message) -> Bool
+  ) throws(SystemdError) -> Message {
+    let deadline = MonotonicTime.after(timeout)
+    while true {
+      if let message = try receiver.next(deadline, where: matches) { return message }
+      usleep(1000)
+    }
   }
 
   // MARK: Reloads
@@ -139,28 +130,22 @@ public final class FakeServiceManager: Sendable {
   // MARK: Descriptors
 
   /// The descriptors that the daemon has stored, oldest first, without polled ones whose peer has hung up.
-  public var storedDescriptors: [StoredDescriptor] { receiver.update { $0.store.descriptors } }
+  package var storedDescriptors: [StoredDescriptor] { receiver.update { $0.store.descriptors } }
 
   /// Returns duplicates of the stored descriptors under their names, as a restarted daemon would receive them.
-  public func storedDuplicates() throws(SystemdError) -> PassedDescriptors {
-    try receiver.duplicates()
+  package func storedDuplicates() throws(SystemdError) -> PassedDescriptors {
+    try receiver.update { state in
+      let stored = state.store.descriptors.map { ($0.number, $0.name) }
+      return Result { () throws(SystemdError) in try PassedDescriptors(duplicating: stored) }
+    }.get()
   }
 
   /// Runs `body` with the variables and the descriptors, from number 3 on, that a restarted daemon would receive.
-  ///
-  /// `LISTEN_PID` is not among the variables, since only the child knows its number. A shell can add it:
-  ///
-  /// ```swift
-  /// try manager.withSuccessor { variables, descriptors in
-  ///   try ChildProcess.spawn(
-  ///     "/bin/sh", ["-c", "LISTEN_PID=$$ exec mydaemon"],
-  ///     environment: variables, descriptors: descriptors)
-  /// }
-  /// ```
-  public func withSuccessor<T>(
+  /// `LISTEN_PID` is not among the variables, since only the child knows its number.
+  package func withSuccessor<T>(
     _ body: (_ variables: [String: String], _ descriptors: [Int32: Int32]) throws -> T
   ) throws -> T {
-    let passed = try receiver.duplicates()
+    let passed = try storedDuplicates()
     let descriptions = passed.descriptions
     var variables = environment
     var numbers: [Int32: Int32] = [:]
@@ -172,18 +157,5 @@ public final class FakeServiceManager: Sendable {
       }
     }
     return try withExtendedLifetime(passed) { try body(variables, numbers) }
-  }
-
-  /// Closes all stored descriptors, as systemd does when a unit is stopped.
-  public func clearStore() { receiver.update { $0.store.removeAll() } }
-
-  /// A descriptor in the store.
-  public struct StoredDescriptor: Sendable, Hashable {
-    /// The name in `FDNAME=`, or "stored".
-    public let name: String
-    /// Whether the descriptor is removed when its peer hangs up.
-    public let polled: Bool
-    /// The descriptor's number in this process; the next message may invalidate it.
-    public let number: Int32
   }
 }

@@ -2,11 +2,13 @@
 import DaemonLifecycle
 import DaemonSystemd
 
+private typealias PendingError = MockLifecycleSubject.PendingError
+
 // What a test uses to wait for a core, and to move its clock.
 extension LifecycleCore {
   /// Returns when nothing is being delivered or waits to be, except behind a hold. Throws the errors of `wait`.
   package nonisolated(nonsending) func untilIdle(patience: Duration = .seconds(10))
-    async throws(ImpatienceError)
+    async throws(MockLifecycleSubject.PendingError)
   {
     endSetUp()
     try await wait(patience) { endWhenIdle($0) }
@@ -15,11 +17,11 @@ extension LifecycleCore {
   /// Returns when `count` tasks or more sleep on the clock. Throws the errors of `wait`.
   package nonisolated(nonsending) func untilSleeping(
     _ count: Int, patience: Duration = .seconds(10)
-  ) async throws(ImpatienceError) {
+  ) async throws(MockLifecycleSubject.PendingError) {
     endSetUp()
     do { try await wait(patience) { endWhenSleeping(count, $0) } } catch {
       let wait = "untilSleeping(\(count)), which has found \(sleeperCount) on the mock's clock"
-      throw ImpatienceError(after: error.duration, pending: [wait] + error.pending)
+      throw PendingError(reason: error.reason, pending: [wait] + error.pending)
     }
   }
 
@@ -27,11 +29,11 @@ extension LifecycleCore {
   /// when the task is cancelled.
   private nonisolated(nonsending) func wait(
     _ patience: Duration, for register: (Sleeper) -> Void
-  ) async throws(ImpatienceError) {
+  ) async throws(MockLifecycleSubject.PendingError) {
     let waiter = Sleeper()
     register(waiter)
     if waiter.hasEnded { return }
-    let alarm = PatienceAlarm(patience, self, waiter)
+    let alarm = Task.detached { await self.end(waiter, after: patience) }
     defer { alarm.cancel() }
     do {
       try await withTaskCancellationHandler {
@@ -39,11 +41,27 @@ extension LifecycleCore {
       } onCancel: {
         waiter.end(throwing: CancellationError())
       }
-    } catch let error as ImpatienceError {
+    } catch let error as PendingError {
       throw error
     } catch {
-      throw ImpatienceError(after: nil, pending: pending)
+      throw PendingError(reason: "The task that waited was cancelled.", pending: pending)
     }
+  }
+
+  /// Ends a wait when no hook begins or ends, and no task of the test moves the clock, for a while.
+  ///
+  /// The while is ten sleeps on Swift's pool, so it takes longer where the pool is busy with other tests: a slow machine
+  /// is no failure.
+  private func end(_ waiter: Sleeper, after patience: Duration) async {
+    var (seen, sleeps) = (progress, 0)
+    while sleeps < 10 {
+      do { try await Task.sleep(for: min(patience, .seconds(86_400)) / 10) } catch { return }
+      let now = progress
+      sleeps = now == seen ? sleeps + 1 : 0
+      seen = now
+    }
+    let reason = "For \(patience.forReading) of real time no hook has begun or ended."
+    waiter.end(throwing: PendingError(reason: reason, pending: pending))
   }
 
   /// Moves the virtual clock from timer to timer. What a timer wakes runs before the next one.

@@ -12,7 +12,7 @@ import Synchronization
 ///   let poller = Poller(lifecycle: mock)              // takes `any LifecycleObservable`
 ///   let report = try await mock.send(.sigusr1)        // returns when every hook has ended
 ///   #expect(report.problems.isEmpty)
-///   #expect(mock.addObserverWasCalled)
+///   #expect(mock.calls == ["addObserver(Poller)"])
 ///   try mock.checkNothingPending()
 /// }
 /// ```
@@ -21,7 +21,7 @@ import Synchronization
 /// `untilSleeping` or a method such as `pause()`. Then all observers that were added receive the launch and the
 /// foreground, together and in order. A test that waits in another way calls `try await mock.settled()` first.
 ///
-/// No method of a mock waits for ever: after `patience` it throws a ``PendingError`` that lists what is pending.
+/// A method that waits in vain throws, after `patience`, a ``PendingError`` that lists what is pending.
 ///
 /// It works in XCTest and Swift Testing and has no global state, so tests may run in parallel. Safe to use from any
 /// thread.
@@ -36,24 +36,8 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// Observers that are added to a mock in another state receive the launch, and in the foreground WillEnterForeground,
   /// before anything else.
   ///
-  /// A service manager receives what systemd would, beginning with READY=1 of a daemon that is launched:
-  ///
-  /// ```swift
-  /// let manager = try FakeServiceManager()
-  /// let mock = MockLifecycleSubject(serviceManager: manager)
-  /// try await mock.send(.sighup)
-  /// #expect(manager.service.reloadsEnded == 1)
-  /// #expect(manager.violations.isEmpty)
-  /// ```
-  ///
-  /// The mock is passed the descriptors that the manager has stored at this moment, so two mocks are two runs of a
-  /// daemon:
-  ///
-  /// ```swift
-  /// try MockLifecycleSubject(serviceManager: manager).preservation.preserve(bytes, named: "state")
-  /// let restarted = MockLifecycleSubject(serviceManager: manager)
-  /// #expect(try restarted.preservation.preservedBytes(named: "state") == bytes)
-  /// ```
+  /// A service manager receives what systemd would, beginning with READY=1 of a daemon that is launched. The mock is
+  /// passed the descriptors that the manager has stored at this moment, so two mocks are two runs of a daemon.
   ///
   /// - Parameters:
   ///   - state: The daemon's state. Default: the foreground.
@@ -75,7 +59,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
       preservation: { () throws(SystemdError) in
         let environment = ServiceEnvironment(serviceManager?.environment ?? [:])
         guard let passed else { return try Preservation(environment) }
-        return Preservation(passed: try passed.get(), store: try DescriptorStore(environment))
+        return try Preservation(environment) { () throws(SystemdError) in try passed.get() }
       },
       exitProcess: { code in recorder.change { $0.exitCode = code } })
   }
@@ -225,9 +209,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// - Parameter count: The number of sleeping tasks. Default 1.
   /// - Throws: ``PendingError`` when nothing happens for `patience`, or when the task is cancelled.
   nonisolated(nonsending) public func untilSleeping(_ count: Int = 1) async throws(PendingError) {
-    do {
-      try await core.untilSleeping(count, patience: patience)
-    } catch { throw PendingError(error) }
+    try await core.untilSleeping(count, patience: patience)
   }
 
   /// Performs `event` once earlier events have been delivered, and returns its report.
@@ -242,7 +224,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   }
 
   nonisolated(nonsending) private func untilIdle() async throws(PendingError) {
-    do { try await core.untilIdle(patience: patience) } catch { throw PendingError(error) }
+    try await core.untilIdle(patience: patience)
   }
 
   private func report(since count: Int, _ cause: LifecycleCause) -> LifecycleReport {
@@ -260,57 +242,10 @@ public final class MockLifecycleSubject: LifecycleObservable {
 
   // MARK: The record
 
-  /// A call of a method of the mock by the code under test.
-  public enum Call: Sendable, CustomStringConvertible {
-    /// An observer of this type was added.
-    case addObserver(any LifecycleObserver.Type)
-    /// A closure was added; the text is its owner's type, or its file and line.
-    case observe(String)
-    /// An observer or owner of this type was removed.
-    case removeObserver(any AnyObject.Type)
-    /// A notification was posted.
-    case post(any LifecycleNotification)
-    /// Deliveries were held back.
-    case holdDeliveries
-    /// The termination was requested.
-    case terminate
-
-    /// The call in words, for a failure message.
-    public var description: String {
-      switch self {
-      case .addObserver(let type): "addObserver(\(type))"
-      case .observe(let observer): "observe(\(observer))"
-      case .removeObserver(let type): "removeObserver(\(type))"
-      case .post(let notification): "post(\(notification))"
-      case .holdDeliveries: "holdDeliveries()"
-      case .terminate: "terminate()"
-      }
-    }
-  }
-
-  /// The calls so far, in order.
-  public var calls: [Call] { recorder.current.calls }
-
-  /// Whether `addObserver` was called.
-  public var addObserverWasCalled: Bool {
-    calls.contains { if case .addObserver = $0 { true } else { false } }
-  }
-  /// Whether `observe` or `observeAll` was called.
-  public var observeWasCalled: Bool {
-    calls.contains { if case .observe = $0 { true } else { false } }
-  }
-  /// Whether `removeObserver` was called.
-  public var removeObserverWasCalled: Bool {
-    calls.contains { if case .removeObserver = $0 { true } else { false } }
-  }
-  /// Whether `post` was called.
-  public var postWasCalled: Bool {
-    calls.contains { if case .post = $0 { true } else { false } }
-  }
-  /// Whether `terminate` was called.
-  public var terminateWasCalled: Bool {
-    calls.contains { if case .terminate = $0 { true } else { false } }
-  }
+  /// The calls of the mock's methods by the code under test so far, in order: `addObserver(Poller)`,
+  /// `observe(Clock.swift:12)`, `removeObserver(Poller)`, `post(Rotated())`, `holdDeliveries()` and `terminate()`. A
+  /// closure is named after its owner's type, or its file and line.
+  public var calls: [String] { recorder.current.calls }
 
   /// The notifications delivered so far, in order; each once, however many observers received it.
   public var delivered: [any LifecycleNotification] { recorder.current.delivered }
@@ -345,11 +280,5 @@ public final class MockLifecycleSubject: LifecycleObservable {
         ? "Nothing is pending." : "Still pending: \(pending.joined(separator: "; "))."
       return [reason, rest].compactMap { $0 }.joined(separator: " ")
     }
-  }
-}
-
-extension MockLifecycleSubject.PendingError {
-  fileprivate init(_ error: ImpatienceError) {
-    self.init(reason: error.reason, pending: error.pending)
   }
 }

@@ -7,10 +7,9 @@ import Synchronization
 /// The socket of a fake service manager, and the thread that listens to it.
 ///
 /// Each query drains the socket first, under the lock, so its result includes all that was sent before. The thread
-/// serves waiters, and answers barriers when there is no query.
+/// answers barriers when there is no query.
 final class NotificationReceiver: Sendable {
   typealias Message = FakeServiceManager.Message
-  typealias Resume = @Sendable (Result<Message, SystemdError>) -> Void
 
   struct State: ~Copyable {
     var messages: [Message] = []
@@ -18,18 +17,11 @@ final class NotificationReceiver: Sendable {
     var cursor = 0
     var rules = NotificationRules()
     var store: StoredDescriptors
-    var waiters: [Waiter] = []
     var isStopped = false
   }
 
-  struct Waiter {
-    let deadline: MonotonicTime
-    let matches: @Sendable (Message) -> Bool
-    let resume: Resume
-  }
-
   private let socket: OwnedDescriptor
-  /// Written to wake the thread for a new waiter, or to end it.
+  /// Written to end the thread.
   private let wake: OwnedDescriptor
   private let path: String?
   private let state: Mutex<State>
@@ -70,29 +62,28 @@ final class NotificationReceiver: Sendable {
   /// Receives everything that has been sent so far, then runs `body`.
   @discardableResult
   func update<T: Sendable>(_ body: (inout State) -> T) -> T {
-    let (answer, due) = state.withLock { state in
+    state.withLock { state in
       drain(&state)
-      let answer = body(&state)
-      return (answer, NotificationReceiver.takeDue(&state))
+      return body(&state)
     }
-    for resume in due { resume() }
-    return answer
   }
 
-  /// Resumes once, with the next matching message or with `timedOut`.
-  func wait(
-    until deadline: MonotonicTime, where matches: @escaping @Sendable (Message) -> Bool,
-    _ resume: @escaping Resume
-  ) {
-    update { $0.waiters.append(Waiter(deadline: deadline, matches: matches, resume: resume)) }
-    eventfd_write(wake.rawValue, 1)
-  }
-
-  func duplicates() throws(SystemdError) -> PassedDescriptors {
-    try update { state in
-      let stored = state.store.descriptors.map { ($0.number, $0.name) }
-      return Result { () throws(SystemdError) in try PassedDescriptors(duplicating: stored) }
-    }.get()
+  /// Returns the next matching message, and skips those before it; `nil` if it may still be sent.
+  func next(
+    _ deadline: MonotonicTime, where matches: (Message) -> Bool
+  ) throws(SystemdError) -> Message? {
+    let isLate = deadline.milliseconds == 0
+    let (messages, first) = update { ($0.messages, $0.cursor) }
+    // Outside of the lock: it is the test's code.
+    if let index = messages[first...].firstIndex(where: matches) {
+      update { $0.cursor = max($0.cursor, index + 1) }
+      return messages[index]
+    }
+    guard isLate else { return nil }
+    let seen = messages.suffix(5).map(\.description).joined(separator: "; ")
+    throw .timedOut(
+      "receive the notification waited for (\(messages.count) came"
+        + (seen.isEmpty ? ")" : ", the last ones: \(seen))"))
   }
 
   // MARK: Receiving
@@ -112,7 +103,7 @@ final class NotificationReceiver: Sendable {
         }
         let message = Message(
           bytes: bytes, fullSize: size, descriptorCount: descriptors.count,
-          senderPID: received.has_credentials ? received.pid : 0, senderUID: received.uid,
+          senderPID: received.has_credentials ? received.pid : 0,
           isTruncated: received.truncated)
         take(message, descriptors, &state)
       }
@@ -133,30 +124,6 @@ final class NotificationReceiver: Sendable {
     }
   }
 
-  /// Removes and returns the waiters whose message has arrived or whose time is over. They are to be called without the
-  /// lock.
-  private static func takeDue(_ state: inout State) -> [@Sendable () -> Void] {
-    var due: [@Sendable () -> Void] = []
-    var waiting: [Waiter] = []
-    for waiter in state.waiters {
-      if let index = state.messages[state.cursor...].firstIndex(where: waiter.matches) {
-        state.cursor = index + 1
-        let message = state.messages[index]
-        due.append { waiter.resume(.success(message)) }
-      } else if waiter.deadline.milliseconds == 0 {
-        let seen = state.messages.suffix(5).map(\.description).joined(separator: "; ")
-        let purpose =
-          "receive the notification waited for (\(state.messages.count) came"
-          + (seen.isEmpty ? ")" : ", the last ones: \(seen))")
-        due.append { waiter.resume(.failure(.timedOut(purpose))) }
-      } else {
-        waiting.append(waiter)
-      }
-    }
-    state.waiters = waiting
-    return due
-  }
-
   // MARK: The thread
 
   private func listen() {
@@ -164,30 +131,6 @@ final class NotificationReceiver: Sendable {
       pollfd(fd: socket.rawValue, events: Int16(POLLIN), revents: 0),
       pollfd(fd: wake.rawValue, events: Int16(POLLIN), revents: 0),
     ]
-    while true {
-      let (stopped, remaining) = update { state in
-        (state.isStopped, state.waiters.map(\.deadline.milliseconds).min() ?? -1)
-      }
-      if stopped { return }  // nobody waits: a call of `next` keeps its manager alive
-      guard poll(&entries, 2, remaining) > 0 else { continue }
-      var count: eventfd_t = 0
-      if entries[1].revents != 0 { eventfd_read(wake.rawValue, &count) }
-    }
-  }
-}
-
-/// A result that one thread waits for.
-final class ResultBox<Value: Sendable>: Sendable {
-  private let result = Mutex<Result<Value, SystemdError>?>(nil)
-  private let ready = Semaphore()
-
-  func put(_ value: Result<Value, SystemdError>) {
-    result.withLock { $0 = value }
-    ready.signal()
-  }
-
-  func wait() -> Result<Value, SystemdError> {
-    ready.wait()
-    return result.withLock { $0! }
+    while !update({ $0.isStopped }) { poll(&entries, 2, -1) }
   }
 }

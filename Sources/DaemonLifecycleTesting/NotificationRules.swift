@@ -31,7 +31,6 @@ package struct NotificationRules: Sendable {
     checkFields(message)
     if message.value(of: "BARRIER") != nil { return (takeBarrier(message), nil) }
     takeStates(message, now: now)
-    checkMainProcess(message)
     return takeDescriptors(message)
   }
 
@@ -70,45 +69,14 @@ package struct NotificationRules: Sendable {
       if !seen.insert(name).inserted {
         note("\(name)= is there twice, of which one is read.", message)
       }
-      if NotifyField.knownNames.contains(name) {
-        if let problem = NotificationRules.problem(name, value) {
-          note("\(name)=\(String(decoding: value, as: UTF8.self)) is ignored: \(problem).", message)
+      if let requirement = NotifyRequirement(ofField: name) {
+        if let objection = requirement.objection(to: value) {
+          note(
+            "\(name)=\(String(decoding: value, as: UTF8.self)) is ignored: \(objection).", message)
         }
       } else if !name.hasPrefix("X_") {
         note("\(name)= is unknown; a private field begins with X_.", message)
       }
-    }
-  }
-
-  /// The reason why a value is invalid for its field; `nil` if it is valid.
-  private static func problem(_ name: String, _ value: ArraySlice<UInt8>) -> String? {
-    func number(_ range: ClosedRange<UInt64>) -> String? {
-      guard let number = decimal(value, as: UInt64.self), range.contains(number) else {
-        return "it is no number in \(range)"
-      }
-      return nil
-    }
-    let text = String(decoding: value, as: UTF8.self)
-    switch name {
-    case "READY", "RELOADING", "STOPPING", "MAINPIDFD", "RESTART_RESET", "FDSTORE", "FDSTOREREMOVE",
-      "BARRIER":
-      return text == "1" ? nil : "only 1 means something"
-    case "FDPOLL": return text == "0" ? nil : "only 0 means something"
-    case "WATCHDOG": return text == "1" || text == "trigger" ? nil : "it is 1 or trigger"
-    case "MONOTONIC_USEC", "WATCHDOG_USEC", "MAINPIDFDID": return number(0...UInt64.max)
-    case "EXTEND_TIMEOUT_USEC": return number(1...UInt64.max)
-    case "ERRNO": return number(0...4095)
-    case "EXIT_STATUS": return number(0...255)
-    case "MAINPID": return number(2...UInt64(Int32.max))
-    case "NOTIFYACCESS":
-      return ["none", "main", "exec", "all"].contains(text) ? nil : "it is none, main, exec or all"
-    case "FDNAME": return DescriptorName.isValid(value) ? nil : "it is no name for a descriptor"
-    case "STATUS":
-      if value.count > StatusText.maximumSize {
-        return "it is longer than \(StatusText.maximumSize) bytes"
-      }
-      return String(validating: value, as: UTF8.self) == nil ? "it is not UTF-8" : nil
-    default: return text.isEmpty ? "it is empty" : nil
     }
   }
 
@@ -165,16 +133,7 @@ package struct NotificationRules: Sendable {
     service.reloadsBegun += 1
   }
 
-  // MARK: Processes and descriptors
-
-  private mutating func checkMainProcess(_ message: Message) {
-    if message["MAINPIDFD"] == "1", message.descriptorCount != 1 {
-      note("MAINPIDFD=1 needs exactly one descriptor, not \(message.descriptorCount).", message)
-    }
-    if message["MAINPIDFDID"] != nil, message["MAINPID"] == nil {
-      note("MAINPIDFDID= is ignored without MAINPID=.", message)
-    }
-  }
+  // MARK: Descriptors
 
   private mutating func takeBarrier(_ message: Message) -> Action {
     guard message.byteLines.count == 1, message.descriptorCount == 1, message["BARRIER"] == "1"

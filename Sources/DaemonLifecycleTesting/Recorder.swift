@@ -4,7 +4,7 @@ import Synchronization
 
 final class Recorder: LifecycleRecorder {
   struct Record {
-    var calls: [MockLifecycleSubject.Call] = []
+    var calls: [String] = []
     var delivered: [any LifecycleNotification] = []
     var reports: [LifecycleReport] = []
     var exitCode: Int32?
@@ -16,18 +16,16 @@ final class Recorder: LifecycleRecorder {
 
   var current: Record { record.withLock { $0 } }
 
-  func didAdd(_ observer: any LifecycleObserver) {
-    change { $0.calls.append(.addObserver(type(of: observer))) }
-  }
-  func didObserve(_ observer: String) { change { $0.calls.append(.observe(observer)) } }
+  private func add(_ call: String) { change { $0.calls.append(call) } }
+
+  func didAdd(_ observer: any LifecycleObserver) { add("addObserver(\(type(of: observer)))") }
+  func didObserve(_ observer: String) { add("observe(\(observer))") }
   func didRemove(_ observerOrOwner: AnyObject) {
-    change { $0.calls.append(.removeObserver(type(of: observerOrOwner))) }
+    add("removeObserver(\(type(of: observerOrOwner)))")
   }
-  func didPost(_ notification: any LifecycleNotification) {
-    change { $0.calls.append(.post(notification)) }
-  }
-  func didHold() { change { $0.calls.append(.holdDeliveries) } }
-  func didTerminate() { change { $0.calls.append(.terminate) } }
+  func didPost(_ notification: any LifecycleNotification) { add("post(\(notification))") }
+  func didHold() { add("holdDeliveries()") }
+  func didTerminate() { add("terminate()") }
   func willDeliver(_ notification: any LifecycleNotification) {
     change { $0.delivered.append(notification) }
   }

@@ -2,10 +2,20 @@
 internal import CLinux
 import DaemonSystemd
 
+/// A descriptor in the store.
+package struct StoredDescriptor: Sendable {
+  /// The name in `FDNAME=`, or "stored".
+  package let name: String
+  /// Whether the descriptor is removed when its peer hangs up.
+  package let polled: Bool
+  /// The descriptor's number in this process; the next message may invalidate it.
+  package let number: Int32
+}
+
 /// The descriptor store of a unit, as systemd keeps it. It owns its descriptors, and is guarded by its owner's lock.
 struct StoredDescriptors: ~Copyable {
   /// At most `limit` entries, no two of them for the same open file.
-  private var entries: [FakeServiceManager.StoredDescriptor] = []
+  private var entries: [StoredDescriptor] = []
   private let limit: Int
 
   init(limit: Int) { self.limit = limit }
@@ -15,7 +25,7 @@ struct StoredDescriptors: ~Copyable {
   }
 
   /// The stored descriptors, without polled ones whose peer has hung up.
-  var descriptors: [FakeServiceManager.StoredDescriptor] {
+  var descriptors: [StoredDescriptor] {
     mutating get {
       dropHungUp()
       return entries
@@ -45,11 +55,6 @@ struct StoredDescriptors: ~Copyable {
   mutating func remove(name: String) {
     for entry in entries where entry.name == name { close(entry.number) }
     entries.removeAll { $0.name == name }
-  }
-
-  mutating func removeAll() {
-    for entry in entries { close(entry.number) }
-    entries = []
   }
 
   private mutating func dropHungUp() {

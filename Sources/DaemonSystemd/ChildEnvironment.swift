@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 extension ServiceEnvironment {
-  /// The variables that are meant for this process only, and must not be passed to a child.
+  /// The variables that are meant for this process only, and must not be passed to a child. It would report its own
+  /// readiness as the service's and send its pings, and the descriptors are not passed on.
   ///
-  /// - `NOTIFY_SOCKET`: a child that is a daemon itself would report its own readiness and end as those of the service.
-  /// - `NOTIFY_FD`: the descriptor is not passed on, so in a child its number may belong to another file.
-  /// - `LISTEN_PID`, `LISTEN_PIDFDID`, `LISTEN_FDS`, `LISTEN_FDNAMES`: the descriptors are not passed on.
-  /// - `WATCHDOG_PID`, `WATCHDOG_USEC`: this process must send the pings. (Without `WATCHDOG_PID` a child would send
-  ///   them.)
-  /// - `FDSTORE`: the store can't be used without `NOTIFY_SOCKET`.
-  ///
-  /// The other variables are passed on. `INVOCATION_ID` and `JOURNAL_STREAM` apply to a child too: it logs for the same
-  /// run, and compares the stream with its own standard error. `SYSTEMD_EXEC_PID` contains the process ID, so a child
-  /// sees that it is not meant. Directories, credentials and the pressure of the control group are shared.
+  /// The other variables are. `INVOCATION_ID` and `JOURNAL_STREAM` apply to a child too: it logs for the same run, and
+  /// compares the stream with its own standard error. `SYSTEMD_EXEC_PID` contains the process ID, so a child sees that
+  /// it is not meant. Directories, credentials and the pressure of the control group are shared.
   package static let ownVariables: Set<String> = [
     "NOTIFY_SOCKET", "NOTIFY_FD", "LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDS", "LISTEN_FDNAMES",
     "WATCHDOG_PID", "WATCHDOG_USEC", "FDSTORE",

@@ -7,45 +7,32 @@ import Synchronization
 /// ```swift
 /// let journal = try Journal(.current)
 /// journal.write("Listening on \(address)", .notice)
-/// journal.write(JournalEntry("Could not save", .error, messageID: saveFailed))
+///
+/// var entry = JournalEntry("Could not reach \(host)", .error)
+/// try entry.add("HOST", host)
+/// journal.write(entry)
 /// ```
 ///
 /// Entries use the native protocol only if standard error goes to the journal (`JOURNAL_STREAM`); if a shell has
 /// redirected it, they are lines. A line contains the message only; other fields are sent over the native protocol
-/// only. In lines, control characters are escaped as by ``VisibleText``; the native protocol sends the message
-/// unchanged.
+/// only. In lines, control characters are escaped as by ``VisibleText``, and of a message with several lines all but
+/// the first are indented; the native protocol sends the message unchanged.
 ///
-/// Any thread may write. By default no write blocks: an entry that the journal does not accept at once is dropped, and
-/// the next entry that gets through is preceded by one with the number of dropped entries. Source: systemd's "Native
-/// Journal Protocol", sd-daemon(3).
+/// Any thread may write, and no write blocks: an entry that the journal does not accept at once is dropped, and the
+/// next entry that gets through is preceded by one with the number of dropped entries. Source: systemd's "Native Journal
+/// Protocol", sd-daemon(3).
 public final class Journal: Sendable {
-  package enum Destination: Sendable, Hashable {
-    /// Structured entries to the journal's socket.
-    case native
-    /// Lines to standard error, each prefixed with its priority as `<N>`: standard error goes to the journal, but the
-    /// journal's socket can't be reached.
-    case prefixed
-    /// Lines to standard error, which is a terminal, a file, a pipe or a container's log. Of a message with several
-    /// lines all but the first are indented, so that none looks like a separate entry.
-    case plain
-    /// Nowhere: standard error does not go to the journal, and the caller has disabled lines.
-    case nothing
-  }
-
   /// The message ID of the entry about dropped entries; its field DROPPED_ENTRIES has their number.
   package static let droppedMessageID = MessageID(known: "0f1fcd4ac4d0457c9a2f8f2ac3cd1ad3")
 
   /// The function that writes lines to standard error; tests replace it.
   typealias LineWriter = @Sendable (String) -> Bool
 
-  private let identifier: String?
+  private let identifier: String
   /// The socket; `nil` unless standard error goes to the journal.
   private let socket: JournalSocket?
-  private let elsewhere: Destination
   private let writeLine: LineWriter
-  /// Whether the last attempt to reach the socket failed. Every entry tries again. Relaxed, as `dropped`: neither
-  /// publishes other memory.
-  private let isUnreachable: Atomic<Bool>
+  /// Relaxed: it publishes no other memory.
   private let dropped = Atomic<Int>(0)
 
   /// Makes a writer. It determines whether standard error goes to the journal, and sends nothing.
@@ -54,46 +41,27 @@ public final class Journal: Sendable {
   ///   - environment: The environment with the service manager's variables.
   ///   - identifier: The name that the journal shows in front of the message (SYSLOG_IDENTIFIER). Default `nil`: the
   ///     program's name.
-  ///   - linesElsewhere: Whether to write plain lines when standard error does not go to the journal. Default true.
   /// - Throws: ``SystemdError/malformedVariable(name:value:reason:)`` if `JOURNAL_STREAM` is malformed.
   public convenience init(
-    _ environment: ServiceEnvironment, identifier: String? = nil, linesElsewhere: Bool = true
+    _ environment: ServiceEnvironment, identifier: String? = nil
   ) throws(SystemdError) {
+    let stream = try environment.journalStream
+    let isJournal = stream != nil && stream == FileIdentity(of: STDERR_FILENO)
     self.init(
-      stream: try environment.journalStream, identifier: identifier ?? Journal.programName,
-      linesElsewhere: linesElsewhere)
+      socket: isJournal ? JournalSocket(path: "/run/systemd/journal/socket") : nil,
+      identifier: identifier ?? Journal.programName, writeLine: { StandardError.writeText($0) })
   }
 
-  /// - Parameter stream: The file that `JOURNAL_STREAM` identifies; `nil` when it is unset.
-  convenience init(
-    stream: FileIdentity?, identifier: String? = Journal.programName, linesElsewhere: Bool = true,
-    socketPath: String = "/run/systemd/journal/socket"
-  ) {
-    let isJournal = stream.map { $0 == FileIdentity(of: STDERR_FILENO) } ?? false
-    self.init(
-      socket: isJournal ? JournalSocket(path: socketPath) : nil, identifier: identifier,
-      linesElsewhere: linesElsewhere, writeLine: { StandardError.writeText($0) })
-  }
-
-  init(
-    socket: JournalSocket?, identifier: String?, linesElsewhere: Bool,
-    writeLine: @escaping LineWriter
-  ) {
+  init(socket: JournalSocket?, identifier: String, writeLine: @escaping LineWriter) {
     self.socket = socket
     self.identifier = identifier
-    self.elsewhere = linesElsewhere ? .plain : .nothing
     self.writeLine = writeLine
-    isUnreachable = Atomic(socket.map { !$0.answers } ?? true)
   }
 
   package static var programName: String { String(cString: clinux_program_name()) }
 
-  /// The current destination of entries. The native socket is tried again with every entry, so `prefixed` may become
-  /// `native` and vice versa.
-  package var destination: Destination {
-    guard socket != nil else { return elsewhere }
-    return isUnreachable.load(ordering: .relaxed) ? .prefixed : .native
-  }
+  /// Whether standard error goes to the journal, so that entries have fields.
+  package var isNative: Bool { socket != nil }
 
   package var droppedEntries: Int { dropped.load(ordering: .relaxed) }
 
@@ -101,32 +69,27 @@ public final class Journal: Sendable {
 
   /// Writes one entry.
   ///
-  /// - Parameters:
-  ///   - entry: The entry.
-  ///   - waiting: Whether to wait, without a limit, for a journal that does not keep up. Default false. Lines never
-  ///     wait.
-  /// - Returns: Whether the whole entry was handed over; also true when nothing was to be written.
+  /// - Returns: Whether the whole entry was handed over.
   @discardableResult
-  public func write(_ entry: JournalEntry, waiting: Bool = false) -> Bool {
-    if socket == nil, elsewhere == .nothing { return true }
+  public func write(_ entry: JournalEntry) -> Bool {
     let unsaid = dropped.exchange(0, ordering: .relaxed)
-    if unsaid > 0, !send(Self.notice(of: unsaid), waiting: waiting) {
+    if unsaid > 0, !send(Self.notice(of: unsaid)) {
       drop(unsaid + 1)
       return false
     }
-    guard send(entry, waiting: waiting) else {
+    guard send(entry) else {
       drop(1)
       return false
     }
     return true
   }
 
-  /// Writes a message, without blocking.
+  /// Writes a message.
   ///
   /// - Parameters:
   ///   - message: The message.
   ///   - priority: Its priority. Default `info`.
-  /// - Returns: Whether the whole entry was handed over; also true when nothing was to be written.
+  /// - Returns: Whether the whole entry was handed over.
   @discardableResult
   public func write(_ message: String, _ priority: JournalPriority = .info) -> Bool {
     write(JournalEntry(message, priority))
@@ -157,19 +120,13 @@ public final class Journal: Sendable {
       isJournal ? text : "\(programName): \(text)", priority, isJournal: isJournal)
   }
 
-  private func send(_ entry: JournalEntry, waiting: Bool) -> Bool {
-    guard let socket else { return writeLine(JournalLines.plain(entry)) }
-    switch socket.send(JournalEncoding.bytes(of: entry, identifier: identifier), waiting: waiting) {
-    case .taken:
-      isUnreachable.store(false, ordering: .relaxed)
-      return true
-    case .full:
-      isUnreachable.store(false, ordering: .relaxed)
-      return false
-    case .failed:
-      // Standard error leads to the same journal: the message arrives without its fields.
-      isUnreachable.store(true, ordering: .relaxed)
-      return writeLine(JournalLines.prefixed(entry))
+  private func send(_ entry: JournalEntry) -> Bool {
+    guard let socket else { return writeLine(entry.plainLines) }
+    return switch socket.send(entry.encoded(identifier: identifier)) {
+    case .taken: true
+    case .full: false
+    // Standard error leads to the same journal: the message arrives without its fields.
+    case .failed: writeLine(entry.prefixedLines)
     }
   }
 
@@ -181,5 +138,60 @@ public final class Journal: Sendable {
         + "since the log did not take \(count == 1 ? "it" : "them") in time.", .warning,
       messageID: droppedMessageID,
       fields: [JournalField(known: "DROPPED_ENTRIES", String(count))])
+  }
+}
+
+/// The connection to the journal's native socket.
+///
+/// The socket is not connected: each datagram names the path, so a restarted journal is found again. Any thread may
+/// send; one system call sends one entry.
+final class JournalSocket: Sendable {
+  enum Outcome {
+    case taken
+    /// The journal does not keep up.
+    case full
+    /// There is no journal, or it can't accept this entry.
+    case failed
+  }
+
+  private let path: String
+  /// The descriptor; `nil` when the process had none left.
+  private let descriptor: Int32?
+
+  init(path: String, bufferSize: Int32 = 8 << 20) {
+    self.path = path
+    let number = socket(
+      AF_UNIX, CLINUX_SOCK_DGRAM | CLINUX_SOCK_CLOEXEC | CLINUX_SOCK_NONBLOCK, 0)
+    descriptor = number >= 0 ? number : nil
+    var size = bufferSize
+    // The kernel caps it; what is missing then goes in a memory file, so a refusal is no failure.
+    setsockopt(number, SOL_SOCKET, SO_SNDBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+  }
+
+  deinit { if let descriptor { close(descriptor) } }
+
+  func send(_ bytes: [UInt8]) -> Outcome {
+    guard let descriptor else { return .failed }
+    var failure = send(bytes, [], over: descriptor)
+    // EAGAIN: perhaps only this socket's buffer is full, and a datagram without payload still fits.
+    if [EMSGSIZE, ENOBUFS, EAGAIN].contains(failure) {
+      guard let file = try? OwnedDescriptor.memory(named: "journal-entry", bytes) else {
+        return .failed
+      }
+      failure = send([], [file.rawValue], over: descriptor)
+      withExtendedLifetime(file) {}
+    }
+    return switch failure {
+    case 0: .taken
+    case EAGAIN, ENOBUFS: .full
+    default: .failed
+    }
+  }
+
+  /// Returns 0 or an `errno` value.
+  private func send(_ bytes: [UInt8], _ files: [Int32], over descriptor: Int32) -> Int32 {
+    let sent = clinux_send_descriptors(
+      descriptor, path, path.utf8.count, bytes, bytes.count, files, files.count, false)
+    return sent < 0 ? clinux_errno() : sent == bytes.count ? 0 : EIO
   }
 }

@@ -6,7 +6,7 @@
 /// ```
 ///
 /// Source: sd-daemon(3), systemd.journal-fields(7).
-public enum JournalPriority: Sendable {
+public enum JournalPriority: Int, Sendable {
   /// Level 0: the system is unusable. The journal shows the message on every terminal.
   case emergency
   /// Level 1: immediate action is required.
@@ -24,16 +24,5 @@ public enum JournalPriority: Sendable {
   /// Level 7: information for debugging.
   case debug
 
-  package var level: Int {
-    switch self {
-    case .emergency: 0
-    case .alert: 1
-    case .critical: 2
-    case .error: 3
-    case .warning: 4
-    case .notice: 5
-    case .info: 6
-    case .debug: 7
-    }
-  }
+  package var level: Int { rawValue }
 }

@@ -4,30 +4,13 @@ import CLinux
 // Bytes that are passed as a descriptor: a sealed file of memory, which can't be changed any more (memfd_create(2),
 // F_ADD_SEALS of fcntl(2)).
 extension OwnedDescriptor {
-  /// The default limit of ``memoryBytes(limit:)``: 64 MiB.
-  public static var memoryLimit: Int { 64 << 20 }
-
-  /// Makes a sealed file of memory with the given bytes.
+  /// Makes a sealed file of memory with the given bytes. It exists as long as a process, such as the service manager,
+  /// has it open.
   ///
-  /// ```swift
-  /// let state = try OwnedDescriptor.memory(named: "state", bytes)
-  /// try DescriptorStore(.current).store(state.rawValue, named: "state", polled: false)
-  /// ```
-  ///
-  /// The file is in memory, not on disk: it exists as long as a process, such as the service manager, has it open. A
-  /// receiver can rely on its not being changed. The descriptor is close-on-exec.
-  ///
-  /// - Parameters:
-  ///   - name: The name that `/proc/PID/fd` shows: at most 249 bytes without NUL. It need not be unique.
-  ///   - bytes: The whole content; may be empty.
-  /// - Throws: `invalidArgument` for the name, `system` when the kernel has no memory or no descriptor left.
-  public static func memory(
+  /// - Parameter name: The name that `/proc/PID/fd` shows. The kernel refuses more than 249 bytes; it need not be unique.
+  package static func memory(
     named name: String, _ bytes: [UInt8]
   ) throws(SystemdError) -> OwnedDescriptor {
-    guard name.utf8.count <= 249, !name.utf8.contains(0) else {
-      throw .invalidArgument(
-        "\"\(name)\" can't name a memory file: at most 249 bytes without NUL.")
-    }
     let memory = try emptyMemory(named: name)
     try memory.fillAndSeal(bytes)
     return memory
@@ -54,13 +37,12 @@ extension OwnedDescriptor {
   /// A file that is not sealed is refused, since its creator could change it during and after the read. The
   /// descriptor's position is neither used nor changed.
   ///
-  /// - Parameter limit: The largest size to read, so that a peer can't exhaust this process's memory. Default 64 MiB.
+  /// - Parameter limit: The largest size to read, so that a peer can't exhaust this process's memory.
   /// - Throws: `malformedInput` when it is not a sealed file of memory, or longer than the limit; `system`.
-  public func memoryBytes(limit: Int = memoryLimit) throws(SystemdError) -> [UInt8] {
-    let kind = try DescriptorKind(of: rawValue)
-    guard kind == .sealedMemory else {
+  package func memoryBytes(limit: Int = 64 << 20) throws(SystemdError) -> [UInt8] {
+    guard try DescriptorUse(of: rawValue) == .memory else {
       throw .malformedInput(
-        "File descriptor \(rawValue) is not a sealed memory file but: \(kind). It was not read.")
+        "File descriptor \(rawValue) is not a sealed memory file. It was not read.")
     }
     var status = stat()
     guard fstat(rawValue, &status) == 0 else {

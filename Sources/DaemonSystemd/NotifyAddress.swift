@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The address of notifications, as in `NOTIFY_SOCKET`.
-enum NotifyAddress: Sendable, Hashable {
-  case path(String)
-  /// An abstract socket; the name is without its '@'.
-  case abstract(String)
+struct NotifyAddress: Sendable, Hashable {
+  /// The path of a socket, or the name of an abstract one without its '@'.
+  let name: String
+  let isAbstract: Bool
 
   /// - Throws: `malformedVariable` for a text that is no address.
   init(_ text: String) throws(SystemdError) {
@@ -18,14 +18,14 @@ enum NotifyAddress: Sendable, Hashable {
       guard bytes.count < 108 else {
         throw malformed("is longer than the 107 bytes of a socket's path")
       }
-      self = .path(text)
+      (name, isAbstract) = (text, false)
     case UInt8(ascii: "@"):
       guard bytes.count <= 108 else {
         throw malformed("is longer than the 107 bytes of an abstract name")
       }
       guard bytes.count > 1 else { throw malformed("has no name after the '@'") }
       // By bytes: `dropFirst` drops combining marks with the '@'.
-      self = .abstract(String(text[bytes.index(after: bytes.startIndex)...]))
+      (name, isAbstract) = (String(text[bytes.index(after: bytes.startIndex)...]), true)
     default: throw malformed("begins neither with '/' nor '@'")
     }
   }

@@ -53,7 +53,7 @@ final class NotifyConnection: Sendable {
     var withCredentials = getuid() != geteuid() || getgid() != getegid()
     while true {
       let sent = clinux_send_descriptors(
-        socket.number, bytes, bytes.count, descriptors, descriptors.count, withCredentials)
+        socket.number, nil, 0, bytes, bytes.count, descriptors, descriptors.count, withCredentials)
       if sent == bytes.count { return }
       guard sent < 0 else {
         throw .malformedInput(
@@ -95,12 +95,8 @@ final class NotifyConnection: Sendable {
   private func connect(
     _ socket: KeptSocket, _ deadline: MonotonicTime?
   ) throws(SystemdError) {
-    let (name, isAbstract) =
-      switch address {
-      case .path(let path): (path, false)
-      case .abstract(let name): (name, true)
-      }
-    while clinux_connect_unix(socket.number, name, name.utf8.count, isAbstract) != 0 {
+    let name = address.name
+    while clinux_connect_unix(socket.number, name, name.utf8.count, address.isAbstract) != 0 {
       try Self.rest(after: clinux_errno(), deadline)
     }
   }

@@ -17,67 +17,89 @@ public enum NotifyField: Sendable, Hashable {
   /// microseconds, which must be later than the signal that requested it. The manager then waits for ``ready``. Usually
   /// ``reloadingNow`` is used.
   case reloading(at: UInt64)
-  /// `STATUS=` (233): a line that `systemctl status` shows. Line breaks and control characters become spaces,
-  /// characters that systemd's UTF-8 check refuses become U+FFFD, and the text is cut at a character to fit the
-  /// message. An empty text clears it.
+  /// `STATUS=` (233): a line that `systemctl status` shows. It is escaped as by ``VisibleText/line(_:)``, and cut at a
+  /// character to fit the message. An empty text clears it.
   case status(String)
   /// `EXTEND_TIMEOUT_USEC=` (236): starting, stopping or reloading may take this long from now, if the configured limit
   /// ends sooner. It must be repeated within each interval.
   case extendTimeout(Duration)
-
   /// `WATCHDOG=1`: a watchdog ping.
   case watchdog
-  /// `WATCHDOG=trigger` (243): the service has failed; the manager acts as if the watchdog had expired, also without
-  /// `WatchdogSec=`.
-  case watchdogTrigger
-  /// `WATCHDOG_USEC=` (233): a new watchdog period; it counts as a ping too. Zero turns the watchdog off.
-  case watchdogPeriod(Duration)
-
-  /// `ERRNO=` (233): the `errno` value of a failure.
-  case errno(Int32)
-  /// `BUSERROR=` (233): the D-Bus name of a failure, as `org.freedesktop.DBus.Error.TimedOut`.
-  case busError(String)
-  /// `VARLINKERROR=` (257): the Varlink name of a failure, as `org.varlink.service.InvalidParameter`.
-  case varlinkError(String)
   /// `EXIT_STATUS=` (254): 0...255; informational, for the manager of a container or a virtual machine.
   case exitStatus(Int32)
-  /// `NOTIFYACCESS=` (254): the processes that may send from now on.
-  case notifyAccess(NotifyAccess)
   /// `RESTART_RESET=1` (258): reset the counter of restarts, for `RestartSteps=`.
   case restartReset
 
-  /// `MAINPID=` (233): the main process is this one.
-  case mainPID(Int32)
-  /// `MAINPIDFDID=` (257): the inode of the pidfd of ``mainPID(_:)``, together with which it must be sent.
-  case mainPIDFDID(UInt64)
-  /// `MAINPIDFD=1` (257): the main process is the one of the pidfd that is sent along, as the only descriptor.
-  case mainPIDFD
-
-  /// `FDSTORE=1`, `FDNAME=` and, if not polled, `FDPOLL=0` (219, 233, 246): store the descriptors that are sent along.
-  /// The manager removes a polled one once its peer hangs up. See ``DescriptorStore``.
-  case storeDescriptors(name: String, polled: Bool)
-  /// `FDSTOREREMOVE=1` and `FDNAME=` (236): remove all stored descriptors of this name.
-  case removeDescriptors(name: String)
-
-  /// Any other field, such as a private one, whose name should begin with `X_` and a namespace. The name consists of
-  /// A–Z, 0–9 and `_` and is not one of the above; the value has no control characters.
+  /// Any other field: one of systemd's, such as `NOTIFYACCESS`, `ERRNO`, `MAINPID`, `WATCHDOG_USEC` or `WATCHDOG` with
+  /// the value `trigger`, or a private one, whose name should begin with `X_` and a namespace.
+  ///
+  /// The name consists of A–Z, 0–9 and `_`, and has no case here; the value has no control characters. Fields that need
+  /// a descriptor are not sent this way; ``Preservation`` stores descriptors.
   case custom(name: String, value: String)
 
   /// A reload that begins now: ``reloading(at:)`` with the time of this call, which must follow the signal.
   public static var reloadingNow: NotifyField { .reloading(at: MonotonicTime.now().microseconds) }
 }
 
-/// The processes whose messages the service manager accepts, as `NotifyAccess=` in systemd.service(5).
-///
-/// A message from another process is dropped with a line in the journal; the sender is not informed. `Type=notify`,
-/// `Type=notify-reload`, `WatchdogSec=` and a descriptor store imply `main` where nothing is set.
-public enum NotifyAccess: Sendable, Hashable {
-  /// No process.
-  case none
-  /// The main process.
-  case main
-  /// The main process and the control processes of `ExecStartPre=`, `ExecReload=` and so on.
-  case exec
-  /// All processes in the unit's control group.
-  case all
+// MARK: - Fields as lines
+
+extension NotifyField {
+  typealias Line = (name: String, value: String)
+
+  /// Returns the lines of this field, after a check of its values.
+  func lines() throws(SystemdError) -> [Line] {
+    switch self {
+    case .ready: [("READY", "1")]
+    case .stopping: [("STOPPING", "1")]
+    case .reloading(let time): [("RELOADING", "1"), ("MONOTONIC_USEC", String(time))]
+    case .status(let text): [("STATUS", text)]
+    case .extendTimeout(let time): [try Self.line("EXTEND_TIMEOUT_USEC", time)]
+    case .watchdog: [("WATCHDOG", "1")]
+    case .exitStatus(let number): [try Self.checked("EXIT_STATUS", String(number))]
+    case .restartReset: [("RESTART_RESET", "1")]
+    case .custom(let name, let value): [try Self.custom(name, value)]
+    }
+  }
+
+  private static func custom(_ name: String, _ value: String) throws(SystemdError) -> Line {
+    let valid = name.utf8.allSatisfy { $0.isUppercase || $0.isDigit || $0 == UInt8(ascii: "_") }
+    guard valid, name.utf8.first?.isUppercase == true else {
+      throw .invalidArgument(
+        "\"\(name)\" can't name a field: it begins with A–Z, and A–Z, 0–9 and _ may follow.")
+    }
+    switch name {
+    case "READY", "RELOADING", "MONOTONIC_USEC", "STOPPING", "STATUS", "EXTEND_TIMEOUT_USEC",
+      "EXIT_STATUS", "RESTART_RESET", "MAINPIDFD", "BARRIER", "FDSTORE", "FDSTOREREMOVE", "FDNAME",
+      "FDPOLL":
+      throw .invalidArgument(
+        "\(name)= is not a custom field: NotifyField has a case for it, or it needs a descriptor.")
+    default: break
+    }
+    guard value.utf8.allSatisfy({ !$0.isControl }) else {
+      throw .invalidArgument("The value of \(name)= has a line break or another control character.")
+    }
+    return try checked(name, value)
+  }
+
+  private static func checked(_ name: String, _ value: String) throws(SystemdError) -> Line {
+    if let objection = NotifyRequirement(ofField: name)?.objection(to: value.utf8) {
+      throw .invalidArgument("\(name)=\(value) would be ignored: \(objection).")
+    }
+    return (name, value)
+  }
+
+  /// A line with a time in microseconds, rounded up so that it never becomes zero.
+  private static func line(_ name: String, _ time: Duration) throws(SystemdError) -> Line {
+    let (seconds, attoseconds) = time.components
+    let fraction = (attoseconds + 999_999_999_999) / 1_000_000_000_000
+    guard time > .zero else {
+      throw .invalidArgument("\(name)= can't be zero or negative, as \(time) is.")
+    }
+    let (scaled, overflow) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000)
+    let (sum, overflow2) = scaled.addingReportingOverflow(UInt64(fraction))
+    guard !overflow, !overflow2, sum < .max else {  // the highest means infinity in systemd
+      throw .invalidArgument("\(name)= can't be \(time): that is more than 2^64 microseconds.")
+    }
+    return (name, String(sum))
+  }
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import CLinux
+
 /// A socket to the service manager: the sd_notify(3) protocol, implemented in Swift.
 ///
 /// ```swift
@@ -6,11 +8,11 @@
 /// try notify.send([.ready, .status("Serving")])
 /// ```
 ///
-/// Without a service manager, sending does nothing and returns ``Result/noServiceManager``, so a daemon needs no
+/// Without a service manager nothing is sent, which is no error (see ``hasServiceManager``), so a daemon needs no
 /// special case for a start by hand.
 ///
 /// A message that was sent is in the manager's queue, but may not be accepted: the manager drops messages of processes
-/// that ``NotifyAccess`` does not admit, with a line in the journal, and ignores unknown fields. ``barrier(timeout:)``
+/// that `NotifyAccess=` does not admit, with a line in the journal, and ignores unknown fields. ``barrier(timeout:)``
 /// waits until the manager has read all earlier messages.
 ///
 /// Any thread may send. One socket is opened when the value is made; copies share it, and it is closed with the last of
@@ -20,20 +22,9 @@
 public struct NotifySocket: Sendable {
   private let connection: NotifyConnection?
 
-  /// The result of sending a message.
-  public enum Result: Sendable, Hashable {
-    /// The message is in the manager's queue.
-    case sent
-    /// There is no service manager.
-    case noServiceManager
-  }
-
-  /// Makes a socket to an address as in `NOTIFY_SOCKET`; `nil` or an empty text means that there is no service manager.
-  ///
-  /// - Parameter address: `/path` or `@abstract`.
-  /// - Throws: `malformedVariable` for any other text, including the `vsock:` address of a virtual machine's first
-  ///   process.
-  public init(address: String?) throws(SystemdError) {
+  /// Makes a socket to an address as in `NOTIFY_SOCKET`: `/path` or `@abstract`; `nil` or an empty text means that
+  /// there is no service manager.
+  package init(address: String?) throws(SystemdError) {
     guard let address, !address.isEmpty else {
       connection = nil
       return
@@ -43,7 +34,8 @@ public struct NotifySocket: Sendable {
 
   /// Makes a socket to this process's service manager, if it has one.
   ///
-  /// - Throws: `malformedVariable` for `NOTIFY_SOCKET`.
+  /// - Throws: `malformedVariable` for a `NOTIFY_SOCKET` that is neither `/path` nor `@abstract`, such as the `vsock:`
+  ///   address of a virtual machine's first process.
   public init(_ environment: ServiceEnvironment) throws(SystemdError) {
     try self.init(address: try environment.notifySocket)
   }
@@ -58,46 +50,61 @@ public struct NotifySocket: Sendable {
   /// The fields are checked even without a service manager, so that mistakes are found without one.
   ///
   /// - Parameters:
-  ///   - fields: At least one field. Two statuses, or two names for descriptors, are an error, since systemd would read
-  ///     only one. All fields together may have at most 4096 bytes, which is what systemd reads; a status is sent last
-  ///     and cut to fit.
-  ///   - descriptors: At most 253, which the kernel duplicates: the sender's stay open. Default: none.
+  ///   - fields: At least one field, none of them twice, since systemd would read only one. All together may have at
+  ///     most 4096 bytes, which is what systemd reads; a status is sent last and cut to fit.
   ///   - timeout: How long to wait while the manager's queue is full. Default 5 s. With `.zero` it does not block, and
   ///     a full queue is the error `EAGAIN`: use that on a thread that must not block.
-  /// - Returns: Whether the message was sent.
   /// - Throws: `invalidArgument` for fields that can't be sent, `system` when a system call fails, `timedOut`.
-  @discardableResult
   public func send(
-    _ fields: [NotifyField], descriptors: [Int32] = [], timeout: Duration = .seconds(5)
-  ) throws(SystemdError) -> Result {
-    let message = try NotifyMessage(fields, descriptorCount: descriptors.count)
-    guard let connection else { return .noServiceManager }
-    try connection.send(
-      message.bytes, descriptors: descriptors,
-      deadline: timeout > .zero ? .after(timeout) : nil)
-    return .sent
+    _ fields: [NotifyField], timeout: Duration = .seconds(5)
+  ) throws(SystemdError) {
+    try send(try NotifyMessage(fields), [], timeout)
   }
 
   /// Waits until the manager has read all messages that were sent before, by this process or others. It blocks the
   /// thread.
   ///
   /// ```swift
-  /// try notify.send([.storeDescriptors(name: "state", polled: false)], descriptors: [memory.rawValue])
-  /// try notify.barrier(timeout: .seconds(5))  // now it is safe to exit
+  /// try notify.send([.status("saved"), .stopping])
+  /// try notify.barrier(timeout: .seconds(5))  // exiting earlier could lose them
   /// ```
   ///
   /// It sends `BARRIER=1` (systemd 246) with one end of a pipe, which the manager closes when it reads the message.
   ///
   /// - Parameter timeout: How long to wait.
-  /// - Returns: Whether there is a service manager.
   /// - Throws: `timedOut` when the manager has not responded in time, `system`.
-  @discardableResult
-  public func barrier(timeout: Duration) throws(SystemdError) -> Result {
-    guard let connection else { return .noServiceManager }
-    try connection.barrier(timeout: timeout)
-    return .sent
+  public func barrier(timeout: Duration) throws(SystemdError) {
+    try connection?.barrier(timeout: timeout)
   }
 
   /// Makes the descriptors of a barrier in advance, for a process that may have none left later.
-  package func reserveBarrier() { connection?.reserveBarrier() }
+  func reserveBarrier() { connection?.reserveBarrier() }
+
+  // MARK: The descriptor store
+
+  /// Sends a duplicate of a descriptor to the manager's store.
+  ///
+  /// - Parameter polled: Whether the manager removes it once its peer hangs up or it has an error.
+  package func store(
+    _ descriptor: Int32, named name: String, polled: Bool, timeout: Duration = .seconds(5)
+  ) throws(SystemdError) {
+    let message = try NotifyMessage.storing(name, polled: polled)
+    do throws(SystemdError) { try send(message, [descriptor], timeout) } catch .system(_, EBADF) {
+      throw .system("store descriptor \(descriptor) as \"\(name)\"", errno: EBADF)
+    }
+  }
+
+  /// Has the manager close all stored descriptors of a name.
+  package func removeStored(
+    named name: String, timeout: Duration = .seconds(5)
+  ) throws(SystemdError) {
+    try send(try NotifyMessage.removing(name), [], timeout)
+  }
+
+  private func send(
+    _ message: NotifyMessage, _ descriptors: [Int32], _ timeout: Duration
+  ) throws(SystemdError) {
+    try connection?.send(
+      message.bytes, descriptors: descriptors, deadline: timeout > .zero ? .after(timeout) : nil)
+  }
 }

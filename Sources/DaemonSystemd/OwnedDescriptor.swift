@@ -4,7 +4,7 @@ import CLinux
 /// A file descriptor with one owner. It is closed when the value goes out of scope.
 ///
 /// ```swift
-/// guard let listener = passed.take(named: "http") else { return }
+/// guard let listener = try preservation.preserved(named: "http", as: .listeningStream) else { return }
 /// serve(listener.rawValue)
 /// ```
 ///
@@ -24,17 +24,6 @@ public struct OwnedDescriptor: ~Copyable, Sendable {
     let number = rawValue
     discard self
     return number
-  }
-
-  /// Makes a second descriptor for the same open file, close-on-exec.
-  ///
-  /// - Throws: `system` when there is no descriptor left.
-  public func duplicate() throws(SystemdError) -> OwnedDescriptor {
-    let number = clinux_duplicate(rawValue, 3)
-    guard number >= 0 else {
-      throw .system("duplicate file descriptor \(rawValue)", errno: clinux_errno())
-    }
-    return OwnedDescriptor(owning: number)
   }
 
   /// Reads a file without a known size to its end; returns `nil` when that is more than `limit` bytes.

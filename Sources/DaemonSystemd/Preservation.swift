@@ -20,12 +20,13 @@ import Synchronization
 /// try preservation.barrier()                              // and only then exit
 /// ```
 ///
-/// It owns the descriptors that were passed to this process (``PassedDescriptors``) and the access to the store
-/// (``DescriptorStore``).
+/// It owns the descriptors that were passed to this process (sd_listen_fds(3)), and can store others
+/// (`FileDescriptorStoreMax=`, systemd 219). Do not call shutdown(2) on a listening socket: the manager has it open too.
 ///
 /// There may be no store: without a service manager, without `FileDescriptorStoreMax=`, and with systemd before 254,
-/// which does not announce it. Then nothing was preserved, and requests to preserve return
-/// ``DescriptorStore/Result/noStore``. Sockets of socket units are passed all the same.
+/// which does not announce it. Then ``limit`` is 0, nothing was preserved, and requests to preserve have no effect.
+/// Sockets of socket units are passed all the same. The store survives a restart of the service and a crash; it survives
+/// a stop only if the unit has `FileDescriptorStorePreserve=yes` (254).
 ///
 /// Give each descriptor a unique, permanent name: the manager removes by name, and its order is unspecified.
 ///
@@ -67,44 +68,55 @@ public final class Preservation: Sendable {
   }
 
   private let passed: PassedDescriptors
-  private let store: DescriptorStore
+  private let notify: NotifySocket
+  /// The number of descriptors that the store can hold; 0 without a store.
+  public let limit: Int
   /// Locked while a message is sent, so that it agrees with the order in the manager's queue.
   private let account: Mutex<Account>
   /// An empty file of memory in reserve, for when the process can't make one; `nil` while there is none, or it is in
   /// use.
   private let spareMemory = Mutex<OwnedDescriptor?>(nil)
 
-  /// Makes a preservation from passed descriptors and a store.
-  ///
-  /// - Parameters:
-  ///   - passed: The descriptors of the last run and of socket units.
-  ///   - store: The store for the next run.
-  public init(passed: PassedDescriptors, store: DescriptorStore) {
-    self.passed = passed
-    self.store = store
-    var account = Account()
-    for description in passed.descriptions where description.kind.needsPlace {
-      account.add(description.name)
-    }
-    self.account = Mutex(account)
-    guard store.limit > 0 else { return }
-    store.notify.reserveBarrier()
-    refillMemory()
-  }
-
   /// Takes over the descriptors that were passed to this process. Call it once in a process, as early as possible.
   ///
   /// - Parameter environment: The environment with systemd's variables. Default: this process's.
-  /// - Throws: The errors of ``PassedDescriptors/take(from:)`` and ``DescriptorStore/init(_:)``.
+  /// - Throws: `malformedVariable`; `malformedInput` when a passed descriptor is not open, since other code has closed
+  ///   it; `invalidArgument` the second time. After an error nothing is closed.
   public convenience init(_ environment: ServiceEnvironment = .current) throws(SystemdError) {
-    let store = try DescriptorStore(environment)
-    self.init(passed: try PassedDescriptors.take(from: environment), store: store)
+    try self.init(environment) { () throws(SystemdError) in try .take(from: environment) }
   }
 
-  // MARK: Places
+  /// Makes a preservation from passed descriptors and the store that an environment describes.
+  package convenience init(
+    _ environment: ServiceEnvironment, passed: () throws(SystemdError) -> PassedDescriptors
+  ) throws(SystemdError) {
+    let notify = try NotifySocket(environment)
+    let limit = try environment.fdStoreLimit ?? 0
+    self.init(passed: try passed(), notify: notify, limit: limit)
+  }
 
-  /// The number of descriptors that the store can hold; 0 without a store.
-  public var limit: Int { store.limit }
+  /// - Parameter limit: The number of descriptors that the manager behind `notify` can hold.
+  package init(passed: PassedDescriptors, notify: NotifySocket, limit: Int) {
+    self.passed = passed
+    self.notify = notify
+    self.limit = notify.hasServiceManager ? max(0, limit) : 0
+    var account = Account()
+    for description in passed.descriptions where Self.needsPlace(description.use) {
+      account.add(description.name)
+    }
+    self.account = Mutex(account)
+    guard self.limit > 0 else { return }
+    notify.reserveBarrier()
+    refillMemory()
+  }
+
+  /// Whether a passed descriptor is counted as stored. Sockets of socket units, which a store rarely has, are not.
+  private static func needsPlace(_ use: DescriptorUse?) -> Bool {
+    switch use {
+    case .listeningStream, .listeningPackets, .datagram: false
+    default: true
+    }
+  }
 
   /// The number of descriptors that can still be preserved, at least. If the state is preserved last, leave room for
   /// it.
@@ -117,22 +129,19 @@ public final class Preservation: Sendable {
   /// - Parameters:
   ///   - descriptor: An open descriptor.
   ///   - name: 1 to 255 ASCII characters without control characters and ':'. It should be unique.
-  ///   - polled: Whether the manager removes it once its peer hangs up: see
-  ///     ``DescriptorStore/store(_:named:polled:timeout:)``. Default true.
+  ///   - polled: Whether the manager removes it once its peer hangs up or it has an error. Default true. Use `false`
+  ///     (systemd 246) for descriptors that always poll as such, as those of some devices.
   ///   - timeout: How long to wait while the manager's queue is full. Default 5 s.
-  /// - Returns: Whether the request was sent.
   /// - Throws: `storeFull` when there may be no room, and nothing was sent; `invalidArgument`, `system`, `timedOut`.
-  @discardableResult
   public func preserve(
     _ descriptor: Int32, named name: String, polled: Bool = true, timeout: Duration = .seconds(5)
-  ) throws(SystemdError) -> DescriptorStore.Result {
+  ) throws(SystemdError) {
+    _ = try DescriptorName.checked(name)
+    guard limit > 0 else { return }
     try account.withLock { account throws(SystemdError) in
-      guard limit == 0 || account.count < limit else {
-        throw .storeFull(name: name, limit: limit)
-      }
-      let result = try store.store(descriptor, named: name, polled: polled, timeout: timeout)
-      if result == .sent { account.add(name) }
-      return result
+      guard account.count < limit else { throw .storeFull(name: name, limit: limit) }
+      try notify.store(descriptor, named: name, polled: polled, timeout: timeout)
+      account.add(name)
     }
   }
 
@@ -145,36 +154,33 @@ public final class Preservation: Sendable {
   ///   - bytes: The bytes.
   ///   - name: 1 to 255 ASCII characters without control characters and ':'.
   ///   - timeout: How long to wait while the manager's queue is full. Default 5 s.
-  /// - Returns: Whether the request was sent.
   /// - Throws: The errors of ``preserve(_:named:polled:timeout:)``, and `system` when there is no memory. The earlier
   ///   bytes are lost only when sending fails, not with `storeFull`.
-  @discardableResult
   public func preserve(
     _ bytes: [UInt8], named name: String, timeout: Duration = .seconds(5)
-  ) throws(SystemdError) -> DescriptorStore.Result {
+  ) throws(SystemdError) {
     _ = try DescriptorName.checked(name)
-    guard limit > 0 else { return .noStore }
+    guard limit > 0 else { return }
     // Once the file is closed here: under load its number is soon reused.
     defer { refillMemory() }
-    return try preserveMemory(bytes, named: name, timeout: timeout)
+    try preserveMemory(bytes, named: name, timeout: timeout)
   }
 
   private func preserveMemory(
     _ bytes: [UInt8], named name: String, timeout: Duration
-  ) throws(SystemdError) -> DescriptorStore.Result {
+  ) throws(SystemdError) {
     let memory = try makeMemory(bytes, named: name)
     let number = memory.rawValue
-    let result = try account.withLock { account throws(SystemdError) in
+    try account.withLock { account throws(SystemdError) in
       guard account.count - account.count(named: name) < limit else {
         throw .storeFull(name: name, limit: limit)
       }
-      try store.remove(named: name, timeout: timeout)
+      try notify.removeStored(named: name, timeout: timeout)
       account.remove(name)
-      let result = try store.store(number, named: name, polled: false, timeout: timeout)
+      try notify.store(number, named: name, polled: false, timeout: timeout)
       account.add(name)
-      return result
     }
-    return withExtendedLifetime(memory) { result }
+    withExtendedLifetime(memory) {}
   }
 
   private func makeMemory(
@@ -204,37 +210,28 @@ public final class Preservation: Sendable {
   /// - Parameters:
   ///   - name: The name.
   ///   - timeout: How long to wait while the manager's queue is full. Default 5 s.
-  /// - Returns: Whether the request was sent.
   /// - Throws: `invalidArgument` for the name, `system`, `timedOut`.
-  @discardableResult
   public func forget(
     named name: String, timeout: Duration = .seconds(5)
-  ) throws(SystemdError) -> DescriptorStore.Result {
+  ) throws(SystemdError) {
+    _ = try DescriptorName.checked(name)
+    guard limit > 0 else { return }
     try account.withLock { account throws(SystemdError) in
-      let result = try store.remove(named: name, timeout: timeout)
+      try notify.removeStored(named: name, timeout: timeout)
       account.remove(name)
-      return result
     }
   }
 
   /// Waits until the manager has read all requests so far, which exiting earlier may lose. It blocks the thread.
   ///
   /// - Parameter timeout: How long to wait. Default 5 s.
-  /// - Returns: Whether there is a store.
   /// - Throws: `timedOut` when the manager has not responded in time.
-  @discardableResult
-  public func barrier(
-    timeout: Duration = .seconds(5)
-  ) throws(SystemdError) -> DescriptorStore.Result {
-    guard limit > 0 else { return .noStore }
-    try store.notify.barrier(timeout: timeout)
-    return .sent
+  public func barrier(timeout: Duration = .seconds(5)) throws(SystemdError) {
+    guard limit > 0 else { return }
+    try notify.barrier(timeout: timeout)
   }
 
   // MARK: Contents
-
-  /// The descriptors of an earlier run or of socket units that are not taken yet.
-  package var descriptions: [PassedDescriptors.Description] { passed.descriptions }
 
   /// Returns the names with a prefix of the descriptors that are not taken yet, each once.
   ///
@@ -258,10 +255,11 @@ public final class Preservation: Sendable {
   public func preserved(
     named name: String, as use: DescriptorUse
   ) throws(SystemdError) -> OwnedDescriptor? {
-    let first = passed.takeFirst { $0.name == name && use.admits($0.kind) }
+    let first = passed.takeFirst { $0.name == name && (use == .any || use == $0.use) }
     guard let first else {
       guard let other = passed.descriptions.first(where: { $0.name == name }) else { return nil }
-      throw .wrongKind(name: name, expected: use, found: "\(other.kind)")
+      throw .wrongKind(
+        name: name, expected: use, found: other.use?.description ?? "file of another kind")
     }
     account.withLock { _ = $0.taken.insert(name) }
     return first
@@ -277,13 +275,13 @@ public final class Preservation: Sendable {
   ///   - limit: The largest number of bytes to read. Default 64 MiB.
   /// - Throws: `wrongKind`; `malformedInput` when there are more; `system`. Then they are not taken.
   public func preservedBytes(
-    named name: String, limit: Int = OwnedDescriptor.memoryLimit
+    named name: String, limit: Int = 64 << 20
   ) throws(SystemdError) -> [UInt8]? {
     guard let memory = try preserved(named: name, as: .memory) else { return nil }
     do throws(SystemdError) {
       return try memory.memoryBytes(limit: limit)
     } catch {
-      passed.giveBack(memory, named: name, kind: .sealedMemory)
+      passed.giveBack(memory, named: name)
       throw error
     }
   }
@@ -304,18 +302,8 @@ public final class Preservation: Sendable {
     for name in left where !name.isEmpty && !taken.contains(name) {
       do { try forget(named: name, timeout: timeout) } catch { failure = failure ?? error }
     }
-    try passed.closeRemaining()
+    passed.closeRemaining()
     if let failure { throw failure }
     return left
-  }
-}
-
-extension DescriptorKind {
-  /// Whether a passed descriptor is counted as stored. Sockets of socket units, which a store rarely has, are not.
-  fileprivate var needsPlace: Bool {
-    switch use {
-    case .listeningStream, .listeningPackets, .datagram: false
-    default: true
-    }
   }
 }

@@ -114,14 +114,14 @@ public struct ServiceEnvironment: Sendable {
   /// Whether systemd has executed this process itself, rather than a parent of it (`SYSTEMD_EXEC_PID`, systemd 248).
   ///
   /// - Throws: `malformedVariable`.
-  public var isMainProcess: Bool {
+  package var isMainProcess: Bool {
     get throws(SystemdError) { try self.processID(in: "SYSTEMD_EXEC_PID") == processID }
   }
 
   /// The address for notifications (`NOTIFY_SOCKET`), which ``NotifySocket`` uses; `nil` without a service manager.
   ///
   /// - Throws: `malformedVariable`.
-  public var notifySocket: String? {
+  package var notifySocket: String? {
     get throws(SystemdError) {
       guard let address = self["NOTIFY_SOCKET"], !address.isEmpty else { return nil }
       _ = try NotifyAddress(address)
@@ -150,8 +150,58 @@ public struct ServiceEnvironment: Sendable {
   /// The number of descriptors that the service manager stores (`FDSTORE`, systemd 254); `nil` when it stores none.
   ///
   /// - Throws: `malformedVariable`.
-  public var fdStoreLimit: Int? {
+  package var fdStoreLimit: Int? {
     get throws(SystemdError) { try number(in: "FDSTORE", as: Int.self) }
+  }
+
+  /// The identity that standard output or standard error has if it goes to the journal (`JOURNAL_STREAM`, systemd 231).
+  /// Compare it with fstat(2) of the descriptor: a shell may have redirected it.
+  package var journalStream: FileIdentity? {
+    get throws(SystemdError) {
+      guard let text = self["JOURNAL_STREAM"] else { return nil }
+      let parts = text.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+        .map { decimal($0, as: UInt64.self) }
+      guard parts.count == 2, let device = parts[0], let inode = parts[1] else {
+        throw malformed(
+          "JOURNAL_STREAM", "is not a device and an inode number with a colon between")
+      }
+      return FileIdentity(device: device, inode: inode)
+    }
+  }
+
+  // MARK: Directories
+
+  /// The directories for persistent state: `StateDirectory=` (`STATE_DIRECTORY`, systemd 244). They are absolute and in
+  /// the unit's order; empty when unset.
+  ///
+  /// - Throws: `malformedVariable` when a path is not absolute.
+  public var stateDirectories: [String] {
+    get throws(SystemdError) { try directories(in: "STATE_DIRECTORY") }
+  }
+
+  /// Returns the directories of another variable of that form, as ``stateDirectories``: `RUNTIME_DIRECTORY`,
+  /// `CACHE_DIRECTORY`, `LOGS_DIRECTORY` or `CONFIGURATION_DIRECTORY` (systemd 244).
+  ///
+  /// - Parameter name: The variable: a list separated by ':', which none of these paths can contain.
+  /// - Throws: `malformedVariable` when a path is not absolute.
+  public func directories(in name: String) throws(SystemdError) -> [String] {
+    guard let list = self[name] else { return [] }
+    guard !list.utf8.contains(0) else { throw malformed(name, "has a NUL byte in it") }
+    let parts = list.utf8.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+    for part in parts where part.first != UInt8(ascii: "/") {
+      throw malformed(name, "is not a list of absolute paths separated by ':'")
+    }
+    return parts.map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  /// The directory with the credentials of `LoadCredential=` and similar settings (`CREDENTIALS_DIRECTORY`, 247), a
+  /// file for each; `nil` when unset.
+  ///
+  /// Read them when they are needed, since systemd 260 can renew them on reload.
+  ///
+  /// - Throws: `malformedVariable` when the path is not absolute.
+  public var credentialsDirectory: String? {
+    get throws(SystemdError) { try absolutePath(in: "CREDENTIALS_DIRECTORY") }
   }
 
   // MARK: Problems
@@ -170,10 +220,12 @@ public struct ServiceEnvironment: Sendable {
     check { () throws(SystemdError) in _ = try watchdogPeriod }
     check { () throws(SystemdError) in _ = try fdStoreLimit }
     check { () throws(SystemdError) in _ = try passedDescriptorNames }
-    check { () throws(SystemdError) in _ = try invocationID }
     check { () throws(SystemdError) in _ = try journalStream }
     check { () throws(SystemdError) in _ = try credentialsDirectory }
-    for name in ServiceEnvironment.directoryVariables {
+    for name in [
+      "STATE_DIRECTORY", "RUNTIME_DIRECTORY", "CACHE_DIRECTORY", "LOGS_DIRECTORY",
+      "CONFIGURATION_DIRECTORY",
+    ] {
       check { () throws(SystemdError) in _ = try directories(in: name) }
     }
     for resource in PressureResource.allCases {

@@ -4,7 +4,7 @@ extension ServiceEnvironment {
   ///
   /// It is determined from the control group: a user service's is below `user@UID.service`. It is false where /proc
   /// can't be read. Each access reads /proc.
-  public var isUserService: Bool {
+  package var isUserService: Bool {
     guard let file = try? readProcFile("/proc/self/cgroup") else { return false }
     return String(decoding: file, as: UTF8.self).split(separator: "\n").contains { line in
       let folders = line.split(separator: "/").dropFirst()

@@ -6,10 +6,10 @@ extension ServiceEnvironment {
   /// `LISTEN_PID`, `LISTEN_PIDFDID`); empty when there are none, or they are for another process.
   ///
   /// Without names each is "unknown", as in sd_listen_fds_with_names(3). Sockets come first, in the order of the socket
-  /// units, then stored descriptors. ``PassedDescriptors`` takes them over.
+  /// units, then stored descriptors. ``Preservation`` takes them over.
   ///
   /// - Throws: `malformedVariable`.
-  public var passedDescriptorNames: [String] {
+  package var passedDescriptorNames: [String] {
     get throws(SystemdError) {
       guard try passedDescriptorsAreOurs else { return [] }
       guard let count = try number(in: "LISTEN_FDS", as: Int32.self), count > 0 else { return [] }

@@ -6,35 +6,26 @@ import CLinux
 ///
 /// Any thread may call it; lines of up to `PIPE_BUF` bytes are not interleaved with others.
 package enum StandardError {
-  /// Writes text of any origin as one line, escaped by ``VisibleText/line(_:)``. Returns false when not all of it was
-  /// written.
-  @discardableResult
-  package static func writeLine(_ line: String) -> Bool { writeText(VisibleText.line(line)) }
-
-  /// Writes text that is safe to show, on one line or several. Returns false when not all of it was written.
-  @discardableResult
-  package static func writeText(_ text: String) -> Bool {
-    var text = text + "\n"
-    return text.withUTF8 { bytes in
-      guard let base = bytes.baseAddress else { return true }
-      return write(base, bytes.count, to: 2) == bytes.count
-    }
-  }
-
-  /// Writes text of any origin as one line, with its priority where standard error is the journal's.
+  /// Writes text of any origin as one line, escaped by ``VisibleText/line(_:)``; where standard error is the journal's,
+  /// with its priority. Returns false when not all of it was written.
   @discardableResult
   package static func writeLine(
-    _ line: String, _ priority: JournalPriority, isJournal: Bool
+    _ line: String, _ priority: JournalPriority = .info, isJournal: Bool = false
   ) -> Bool {
     writeText(VisibleText.line(line), priority, isJournal: isJournal)
   }
 
-  /// Writes text that is safe to show as it is, each line with its priority where standard error is the journal's.
+  /// Writes text that is safe to show, on one line or several; where standard error is the journal's, each with its
+  /// priority. Returns false when not all of it was written.
   @discardableResult
   package static func writeText(
-    _ text: String, _ priority: JournalPriority, isJournal: Bool
+    _ text: String, _ priority: JournalPriority = .info, isJournal: Bool = false
   ) -> Bool {
-    writeText(isJournal ? JournalLines.prefixed(JournalEntry(text, priority)) : text)
+    var text = (isJournal ? JournalEntry(text, priority).prefixedLines : text) + "\n"
+    return text.withUTF8 { bytes in
+      guard let base = bytes.baseAddress else { return true }
+      return write(base, bytes.count, to: 2) == bytes.count
+    }
   }
 
   /// Whether standard error is the journal's, which takes `<3>` at the beginning of a line for its priority.

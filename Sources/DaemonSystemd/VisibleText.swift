@@ -42,8 +42,29 @@ public enum VisibleText {
     return result
   }
 
-  /// Appends one scalar of a text that is shown on one line.
-  package static func append(
+  /// Returns as many whole characters of ``line(_:)`` as fit, for a message of limited size.
+  static func line(_ text: String, maximumSize: Int) -> [UInt8] {
+    var bytes: [UInt8] = []
+    var previous: Unicode.Scalar = " "
+    for character in text {
+      let start = bytes.count
+      for scalar in character.unicodeScalars {
+        var shown = ""
+        append(scalar, after: previous, to: &shown)
+        previous = shown.unicodeScalars.last ?? previous
+        // A single character may be longer than any message; it is then cut between its parts.
+        if start == 0, bytes.count + shown.utf8.count > maximumSize { return bytes }
+        bytes.append(contentsOf: shown.utf8)
+        if bytes.count > maximumSize {
+          bytes.removeSubrange(start...)
+          return bytes
+        }
+      }
+    }
+    return bytes
+  }
+
+  private static func append(
     _ scalar: Unicode.Scalar, after previous: Unicode.Scalar, to text: inout String
   ) {
     if isShown(scalar, after: previous) { return text.unicodeScalars.append(scalar) }

@@ -12,7 +12,7 @@ import Testing
     let mock = MockLifecycleSubject()
     let hold = mock.holdDeliveries()
     let post = Task { await mock.post(Note()) }
-    try await eventually { mock.postWasCalled }
+    try await eventually { mock.calls.contains("post(Note())") }
     // It waits behind the hold now, or finds the subject closed.
     mock.core.shutDown()
     #expect(await post.value.entries.isEmpty)

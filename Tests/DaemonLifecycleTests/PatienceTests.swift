@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Dispatch
-import Synchronization
 import TestSupport
 import Testing
 
@@ -122,27 +120,6 @@ import Testing
     stuck.gate.open()
     #expect(try await report.value.problems.isEmpty)
   }
-
-  /// The alarm needs no thread of the pool, so a wait ends although all of them are blocked.
-  @Test func aBlockedPoolEndsAWaitToo() async throws {
-    let mock = MockLifecycleSubject()
-    let waiter = Sleeper()
-    let freed = DispatchSemaphore(value: 0)
-    let width = 64
-    await withCheckedContinuation { (done: CheckedContinuation<Void, Never>) in
-      _ = Thread.spawn(named: "test") {
-        for _ in 0..<width { Task.detached { Self.block(freed) } }
-        let alarm = PatienceAlarm(.milliseconds(50), mock.core, waiter)
-        try? eventually { waiter.hasEnded }
-        alarm.cancel()
-        for _ in 0..<width { freed.signal() }
-        done.resume()
-      }
-    }
-    #expect(waiter.hasEnded)
-  }
-
-  private static func block(_ semaphore: DispatchSemaphore) { semaphore.wait() }
 
   /// The time starts anew with each: hooks that take longer together than anybody waits.
   @Test func aSlowMachineIsNoFault() async throws {

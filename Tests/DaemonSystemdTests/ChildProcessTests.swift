@@ -94,14 +94,6 @@ import Testing
     #expect(try Self.signals("SigIgn", in: Self.helperStatus()) & winch == 0)
   }
 
-  @Test func aChildOfAPoolThreadEndsAtSIGTERM() async throws {
-    let pid = try await Task.detached { try ChildProcess.spawn("/bin/sleep", ["600"]) }.value
-    #expect(kill(pid, SIGTERM) == 0)
-    var status: Int32 = 0
-    #expect(waitpid(pid, &status, 0) == pid)
-    #expect(status & 0x7f == SIGTERM)
-  }
-
   @Test func theRecipeForOtherWaysUnblocks() async throws {
     let status = try await Self.onDispatch {
       try Self.output { pipe in try ChildProcess.withUnblockedSignals { try Self.plainSpawn(pipe) }
@@ -183,7 +175,7 @@ import Testing
 
   @Test func aSuccessorGetsWhatWasStored() throws {
     let manager = try FakeServiceManager()
-    let store = try DescriptorStore(ServiceEnvironment(manager.environment))
+    let store = try NotifySocket(address: manager.address)
     for text in ["one", "two"] {
       let file = try memory(text)
       try store.store(file, named: "n-\(text)", polled: false)

@@ -52,117 +52,32 @@ enum JournalParser {
   }
 }
 
-/// Random entries, cut out of pools made beforehand: a byte at a time would take minutes.
-private struct EntryGenerator {
-  var random: SeededGenerator
-  private let names: [String]
-  private let texts: [String]
-  private let pool: [UInt8]
-  private let ids: [MessageID]
-
-  init(seed: UInt64) throws {
-    var random = SeededGenerator(seed: seed)
-    let letters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789".utf8)
-    var names: [String] = []
-    for length in 1...64 {
-      var name = [letters[random.below(26)]]
-      while name.count < length { name.append(letters[random.below(letters.count)]) }
-      names.append(String(decoding: name, as: UTF8.self))
-    }
-    let pieces = ["", "a", "=", "\n", "\0", "é", "🙂", "<0>", "MESSAGE=", "\r\n", "_PID=1\n", "x y"]
-    var texts = [""]
-    for _ in 0..<1000 {
-      var text = ""
-      for _ in 0..<random.below(12) { text += pieces[random.below(pieces.count)] }
-      texts.append(text)
-    }
-    // Newlines and equals signs often enough, all other bytes too.
-    var pool: [UInt8] = []
-    for _ in 0..<8192 {
-      pool.append(
-        random.below(20) == 0 ? 10 : random.below(20) == 0 ? 61 : UInt8(random.below(256)))
-    }
-    let digits = Array("0123456789abcdef".utf8)
-    var ids: [MessageID] = []
-    for _ in 0..<16 {
-      let id = (0..<32).map { _ in digits[random.below(16)] }
-      ids.append(try MessageID(String(decoding: id, as: UTF8.self)))
-    }
-    self.random = random
-    (self.names, self.texts, self.pool, self.ids) = (names, texts, pool, ids)
-  }
-
-  mutating func next() throws -> JournalEntry {
-    var entry = JournalEntry(texts[random.below(texts.count)])
-    entry.priority = [.emergency, .error, .info, .debug][random.below(4)]
-    if random.below(4) == 0 { entry.messageID = ids[random.below(ids.count)] }
-    for _ in 0..<random.below(4) {
-      let start = random.below(pool.count)
-      let length = min(random.below(random.below(50) == 0 ? 4096 : 40), pool.count - start)
-      let value = Array(pool[start..<(start + length)])
-      entry.fields.append(try JournalField(names[random.below(names.count)], bytes: value))
-    }
-    return entry
-  }
-}
-
+/// Entries of generated parts. Names, and what is read of entries of any size, are in `Tests/Fuzz`.
 @Suite(.offThePool) struct JournalFuzzTests {
   private typealias Field = JournalParser.Field
 
-  @Test func everyEntryIsReadBackAsItWas() throws {
-    var generator = try EntryGenerator(seed: 20_260_101)
-    for number in 0..<SeededGenerator.inputs(usual: 100_000) {
-      let entry = try generator.next()
-      var expected = [
-        Field(name: "MESSAGE", value: Array(entry.message.utf8)),
-        Field(name: "PRIORITY", value: Array("\(entry.priority.level)".utf8)),
-      ]
-      if let id = entry.messageID {
-        expected.append(Field(name: "MESSAGE_ID", value: Array(id.description.utf8)))
+  /// Read back it is as it was; as lines, each that the journal would see has the entry's priority and no other.
+  @Test func everyEntryIsReadAsItWasWritten() throws {
+    var mutator = ByteMutator(
+      seed: 20_260_101, ["", "a", "é🙂", "x y", "MESSAGE=", "<0>x", "a\r\nb", "_PID=1\n"])
+    let levels: [JournalPriority] = [.emergency, .error, .info, .debug]
+    for number in 0..<ByteMutator.inputs {
+      var entry = JournalEntry(mutator.text(), levels[mutator.below(4)])
+      for _ in 0..<mutator.below(4) {
+        entry.fields.append(try JournalField(["A", "B_2"][mutator.below(2)], mutator.bytes()))
       }
-      for field in entry.fields { expected.append(Field(name: field.name, value: field.value)) }
-      let bytes = JournalEncoding.bytes(of: entry, identifier: nil)
-      let found = try JournalParser.fields(of: bytes)
-      guard found == expected else {
-        Issue.record("entry \(number): \(entry) was read back as \(found)")
-        return
-      }
-    }
-  }
-
-  /// Whatever the message is, each line that the journal would see has this entry's priority and no other.
-  @Test func noLineIsWithoutItsPrefix() throws {
-    var generator = try EntryGenerator(seed: 7)
-    for _ in 0..<20_000 {
-      let entry = try generator.next()
-      let lines = JournalLines.prefixed(entry).utf8.split(omittingEmptySubsequences: false) {
+      let priority = "\(entry.priority.level)"
+      let expected =
+        [
+          Field(name: "MESSAGE", value: Array(entry.message.utf8)),
+          Field(name: "PRIORITY", value: Array(priority.utf8)),
+        ] + entry.fields.map { Field(name: $0.name, value: $0.value) }
+      let found = try JournalParser.fields(of: entry.encoded(identifier: nil))
+      try #require(found == expected, "entry \(number): \(entry) was read back as \(found)")
+      let lines = entry.prefixedLines.utf8.split(omittingEmptySubsequences: false) {
         $0 == 10 || $0 == 0
       }
-      let prefix = Array("<\(entry.priority.level)>".utf8)
-      guard lines.allSatisfy({ $0.starts(with: prefix) }) else {
-        Issue.record("\(entry)")
-        return
-      }
-    }
-  }
-
-  @Test func anyNameIsTakenOrRefusedWithASentence() {
-    var random = SeededGenerator(seed: 3)
-    let alphabet = Array("AZ09_a=\n\0 é-".utf8) + [0xc3, 0xff]
-    for _ in 0..<20_000 {
-      let bytes = (0..<random.below(70)).map { _ in
-        alphabet[random.below(random.below(3) == 0 ? alphabet.count : 5)]
-      }
-      let name = String(decoding: bytes, as: UTF8.self)
-      do throws(SystemdError) {
-        let field = try JournalField(name, "")
-        #expect(field.name.utf8.count <= 64)
-      } catch {
-        guard error.description.hasSuffix("."), error.description.count > 20 else {
-          Issue.record("no sentence: \(error)")
-          return
-        }
-      }
+      try #require(lines.allSatisfy { $0.starts(with: "<\(priority)>".utf8) }, "\(entry)")
     }
   }
 }

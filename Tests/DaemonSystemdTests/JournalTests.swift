@@ -93,24 +93,19 @@ final class Lines: Sendable {
 
   init() throws { fake = try FakeJournal() }
 
-  private func journal(
-    bufferSize: Int32 = 8 << 20, isJournal: Bool = true, linesElsewhere: Bool = true
-  )
-    -> Journal
-  {
+  private func journal(bufferSize: Int32 = 8 << 20, isJournal: Bool = true) -> Journal {
     Journal(
       socket: isJournal ? JournalSocket(path: fake.path, bufferSize: bufferSize) : nil,
-      identifier: "daemon", linesElsewhere: linesElsewhere,
-      writeLine: { [lines] in lines.write($0) })
+      identifier: "daemon", writeLine: { [lines] in lines.write($0) })
   }
 
   // MARK: Native
 
   @Test func anEntryByteForByte() throws {
     var entry = JournalEntry("two\nlines", .warning)
-    entry.messageID = try MessageID("0123456789ABCDEF0123456789abcdef")
+    try entry.add("MESSAGE_ID", "0123456789ABCDEF0123456789abcdef")
     try entry.add("A", "1")
-    try entry.add("A", bytes: [0, 10, 255])
+    entry.fields.append(try JournalField("A", [0, 10, 255]))
     try entry.add("EMPTY", "")
     #expect(journal().write(entry))
     // A list with a type: as a sum Swift 6.2's compiler does not find one in time.
@@ -122,17 +117,6 @@ final class Lines: Sendable {
     ]
     #expect(fake.receiveAll() == [FakeJournal.Datagram(payload: Array(parts.joined()))])
     #expect(lines.all.isEmpty)
-  }
-
-  @Test func theSourceIsThreeFields() throws {
-    var entry = JournalEntry("x")
-    entry.addSource(file: "M/F.swift", line: 7, function: "f()")
-    journal().write(entry)
-    let payload = try #require(fake.receive()).payload
-    #expect(
-      String(decoding: payload, as: UTF8.self)
-        == "MESSAGE=x\nPRIORITY=6\nSYSLOG_IDENTIFIER=daemon\nCODE_FILE=M/F.swift\nCODE_LINE=7\n"
-        + "CODE_FUNC=f()\n")
   }
 
   @Test func anOwnIdentifierReplacesTheProgramsName() throws {
@@ -157,28 +141,19 @@ final class Lines: Sendable {
     #expect(fake.receive() == nil)
   }
 
-  @Test func ofTooManyFieldsTheRestIsCounted() throws {
-    let field = try JournalField("F", "")
-    let entry = JournalEntry("x", .info, fields: Array(repeating: field, count: 1234))
-    let fields = try JournalParser.fields(of: JournalEncoding.bytes(of: entry, identifier: nil))
-    #expect(fields.count == JournalEntry.maximumFields + 3)
-    #expect(fields.last == JournalParser.Field(name: "FIELDS_OMITTED", value: Array("234".utf8)))
-  }
-
-  @Test func asManyFieldsAsThereMayBeAreAllSent() throws {
-    let field = try JournalField("F", "")
-    let all = Array(repeating: field, count: JournalEntry.maximumFields)
+  @Test(arguments: [0, 1, 234]) func ofTooManyFieldsTheRestIsCounted(_ omitted: Int) throws {
+    let all = Array(
+      repeating: try JournalField("F", []), count: JournalEntry.maximumFields + omitted)
     let entry = JournalEntry("x", .info, fields: all)
-    let fields = try JournalParser.fields(of: JournalEncoding.bytes(of: entry, identifier: nil))
-    #expect(fields.map(\.name) == ["MESSAGE", "PRIORITY"] + all.map(\.name))
-    let longer = JournalEntry("x", .info, fields: all + [field])
-    let sent = try JournalParser.fields(of: JournalEncoding.bytes(of: longer, identifier: nil))
-    #expect(sent.last == JournalParser.Field(name: "FIELDS_OMITTED", value: Array("1".utf8)))
-    #expect(sent.count == JournalEntry.maximumFields + 3)
+    let names = try JournalParser.fields(of: entry.encoded(identifier: nil)).dropFirst(2)
+    #expect(names.prefix(JournalEntry.maximumFields).allSatisfy { $0.name == "F" })
+    let rest = names.dropFirst(JournalEntry.maximumFields)
+    let count = JournalParser.Field(name: "FIELDS_OMITTED", value: Array("\(omitted)".utf8))
+    #expect(Array(rest) == (omitted == 0 ? [] : [count]))
   }
 
   @Test func aNewlineAtTheEndOfAMessageIsNotALine() {
-    func plain(_ message: String) -> String { JournalLines.plain(JournalEntry(message, .info)) }
+    func plain(_ message: String) -> String { JournalEntry(message).plainLines }
     #expect(plain("a\n") == "a" && plain("a\nb\n") == "a\n    b" && plain("") == "")
   }
 
@@ -191,7 +166,6 @@ final class Lines: Sendable {
     try #require(taken < 100_000, "the queue of the fake journal has no end")
     #expect(!journal.write("lost too"))
     #expect(journal.droppedEntries == 2)
-    #expect(journal.destination == .native)
     let before = fake.receiveAll()
     #expect(before.count == taken)
 
@@ -210,21 +184,13 @@ final class Lines: Sendable {
 
   @Test func withoutItsSocketLinesGetThePriority() throws {
     let journal = journal()
-    #expect(journal.destination == .native)
     fake.stop()
     #expect(journal.write(JournalEntry("one\n<0>two\0three\n", .error)))
     #expect(lines.all == ["<3>one\n<3><0>two\n<3>three"])
-    #expect(journal.destination == .prefixed)
     try fake.listen()
     #expect(journal.write("back"))
-    #expect(journal.destination == .native)
     #expect(fake.receiveAll().count == 1)
     #expect(lines.all.count == 1)
-  }
-
-  @Test func itIsKnownFromTheBeginningThatTheSocketIsAway() {
-    fake.stop()
-    #expect(journal().destination == .prefixed)
   }
 
   @Test func linesThatAreNotTakenAreCountedToo() {
@@ -270,21 +236,12 @@ final class Lines: Sendable {
 
   @Test func elsewhereLinesArePlain() {
     let journal = journal(isJournal: false)
-    #expect(journal.destination == .plain)
     #expect(journal.write("one\ntwo\n", .error))
     #expect(journal.write(""))
     #expect(journal.write("\u{1b}[2J\tthree"))
     // Only an entry's first line is at the margin.
     #expect(lines.all == ["one\n    two", "", "\\u{1b}[2J\tthree"])
     #expect(fake.receive() == nil)
-  }
-
-  @Test func orThereIsNothing() {
-    let journal = journal(isJournal: false, linesElsewhere: false)
-    #expect(journal.destination == .nothing)
-    #expect(journal.write("one"))
-    #expect(lines.all.isEmpty)
-    #expect(journal.droppedEntries == 0)
   }
 
   // MARK: What is given
@@ -298,18 +255,9 @@ final class Lines: Sendable {
     #expect(own == FileIdentity(of: 2) && FileIdentity(of: -1) == nil)
     #expect(own != FileIdentity(device: device, inode: inode + 1))
     #expect(own != FileIdentity(device: device + 1, inode: inode))
-    #expect(Journal(stream: own, socketPath: fake.path).destination == .native)
-    #expect(Journal(stream: own, socketPath: "/nowhere").destination == .prefixed)
-    #expect(Journal(stream: nil).destination == .plain)
-    #expect(try Journal(ServiceEnvironment([:]), linesElsewhere: false).destination == .nothing)
-  }
-
-  @Test(arguments: [
-    "", ":", "1", "1:", ":1", "1:2:3", "a:1", "-1:2", "1: 2", "18446744073709551616:1", "1:+2",
-  ])
-  func aMalformedStreamIsRefused(value: String) {
-    #expect(throws: SystemdError.self) {
-      try Journal(ServiceEnvironment(["JOURNAL_STREAM": value]))
+    #expect(try Journal(ServiceEnvironment(["JOURNAL_STREAM": "\(device):\(inode)"])).isNative)
+    for elsewhere in [["JOURNAL_STREAM": "\(device):\(inode + 1)"], [:]] {
+      #expect(try !Journal(ServiceEnvironment(elsewhere)).isNative)
     }
   }
 
@@ -317,12 +265,13 @@ final class Lines: Sendable {
     "", "_A", "1A", "a", "A-B", "A=B", "A\n", "Ä", String(repeating: "A", count: 65),
   ])
   func badFieldNamesAreRefused(name: String) {
-    #expect(throws: SystemdError.self) { try JournalField(name, "") }
+    var entry = JournalEntry("x")
+    #expect(throws: SystemdError.self) { try entry.add(name, "") }
   }
 
   @Test func goodFieldNamesAreTaken() throws {
     for name in ["A", "A_1", "Z9_", String(repeating: "A", count: 64)] {
-      #expect(try JournalField(name, "").name == name)
+      #expect(try JournalField(name, []).name == name)
     }
   }
 
@@ -331,14 +280,8 @@ final class Lines: Sendable {
     "0123456789abcdef0123456789abcdeg", "01234567-89ab-cdef-0123-456789abcdef",
   ])
   func badMessageIDsAreRefused(text: String) {
-    #expect(throws: SystemdError.self) { try MessageID(text) }
-  }
-
-  @Test func thePrioritiesAreThoseOfSyslog() {
-    let all: [JournalPriority] = [
-      .emergency, .alert, .critical, .error, .warning, .notice, .info, .debug,
-    ]
-    #expect(all.map(\.level) == Array(0...7))
+    var entry = JournalEntry("x")
+    #expect(throws: SystemdError.self) { try entry.add("MESSAGE_ID", text) }
   }
 
   @Test func theIDOfDroppedEntriesIsOne() throws {

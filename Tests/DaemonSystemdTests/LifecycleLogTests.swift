@@ -15,7 +15,7 @@ import Testing
   init() async throws {
     fake = try FakeJournal()
     let journal = Journal(
-      socket: JournalSocket(path: fake.path), identifier: "daemon", linesElsewhere: false,
+      socket: JournalSocket(path: fake.path), identifier: "daemon",
       writeLine: { _ in false })
     let log = LifecycleLog(journal: journal, logsProblems: true)
     core = LifecycleCore(

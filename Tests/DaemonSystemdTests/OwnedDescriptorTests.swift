@@ -26,11 +26,4 @@ import Testing
     #expect(isOpen(number))
     close(number)
   }
-
-  @Test func duplicateIsAnotherOne() throws {
-    let owned = OwnedDescriptor(owning: eventfd(0, 0))
-    let copy = try owned.duplicate()
-    #expect(copy.rawValue != owned.rawValue)
-    #expect(clinux_descriptor_flags(copy.rawValue) == FD_CLOEXEC)
-  }
 }

@@ -20,39 +20,17 @@ import Testing
     return String(decoding: buffer[..<max(0, count)], as: UTF8.self)
   }
 
-  /// Closes it, if there is one.
-  private func wasThere(_ descriptor: consuming OwnedDescriptor?) -> Bool {
-    switch consume descriptor {
-    case .some: true
-    case .none: false
-    }
-  }
-
   @Test func eachIsHandedOutOnceInOrder() throws {
     let passed = try sample()
     #expect(passed.descriptions.count == 3 && passed.names == ["a", "b"])
     var contents: [String] = []
-    while let next = passed.take(named: "a") { contents.append(content(next)) }
-    #expect(contents == ["0", "2"])
-    let another = wasThere(passed.take(named: "a"))
-    #expect(!another)
-    let sealed = DescriptorKind.sealedMemory
-    guard let owned = passed.takeFirst(where: { $0.kind == sealed }) else {
-      Issue.record("no memory file left")
-      return
+    while let next = passed.takeFirst(where: { $0.name == "a" }) {
+      #expect(clinux_descriptor_flags(next.rawValue) == FD_CLOEXEC)
+      contents.append(content(next))
     }
-    let (text, flags) = (content(owned), clinux_descriptor_flags(owned.rawValue))
-    #expect(text == "1" && flags == FD_CLOEXEC)
+    #expect(contents == ["0", "2"] && passed.names == ["b"])
+    passed.closeRemaining()
     #expect(passed.names.isEmpty)
-  }
-
-  @Test func whatIsLeftIsClosed() throws {
-    var passed: PassedDescriptors? = try sample()
-    let numbers = passed?.descriptions.map(\.number) ?? []
-    #expect(numbers.allSatisfy { clinux_descriptor_flags($0) >= 0 })
-    #expect(try passed?.closeRemaining() == ["a", "b"])
-    #expect(passed?.names.isEmpty == true)
-    passed = nil
   }
 
   @Test func whatNobodyTakesIsClosedWithTheObject() async throws {
@@ -70,23 +48,6 @@ import Testing
     passed = nil
     // A child that another test is starting may have it for a moment longer.
     try await eventually { hasHungUp() }
-  }
-
-  @Test func unknownNamesAreForgottenByTheManager() throws {
-    let manager = try FakeServiceManager()
-    let store = try DescriptorStore(ServiceEnvironment(manager.environment))
-    for name in ["known", "old", "older"] {
-      let file = try memory(name)
-      try store.store(file, named: name, polled: false)
-      close(file)
-    }
-    let passed = try manager.storedDuplicates()
-    #expect(passed.names == ["known", "old", "older"])
-    let known = wasThere(passed.take(named: "known"))
-    #expect(known)
-    #expect(try passed.closeRemaining(removingFrom: store) == ["old", "older"])
-    #expect(manager.storedDescriptors.map(\.name) == ["known"])
-    #expect(manager.violations == [])
   }
 
   @Test func aDescriptorThatIsNotOpenIsAnError() throws {
@@ -111,12 +72,6 @@ import Testing
     #expect(clinux_descriptor_flags(base) == FD_CLOEXEC)
   }
 
-  @Test func nothingPassedIsAnEmptySetEachTime() throws {
-    for _ in 0..<2 {
-      #expect(try PassedDescriptors.take(from: ServiceEnvironment([:])).names.isEmpty)
-    }
-  }
-
   /// In a process of its own, since it is done once. From a high number on: a low one may be another thread's for a
   /// moment, who closes it then.
   @Test func whatWasPassedIsTakenOnce() async {
@@ -131,7 +86,9 @@ import Testing
       guard let passed = try? PassedDescriptors.take(from: environment, first: first) else {
         exit(11)
       }
-      guard let greeting = passed.take(named: "greeting"), greeting.rawValue == first else {
+      guard let greeting = passed.takeFirst(where: { $0.name == "greeting" }),
+        greeting.rawValue == first
+      else {
         exit(12)
       }
       guard clinux_descriptor_flags(first) == FD_CLOEXEC else { exit(13) }
@@ -140,41 +97,31 @@ import Testing
     }
   }
 
-  // MARK: Kinds
+  // MARK: Uses
 
-  private func kind(_ number: Int32) throws -> DescriptorKind {
+  private func use(_ number: Int32) throws -> DescriptorUse? {
     let owned = OwnedDescriptor(owning: number)
-    return try DescriptorKind(of: owned.rawValue)
+    return try DescriptorUse(of: owned.rawValue)
   }
 
-  @Test func kindsAreTold() throws {
-    var ends: [Int32] = [-1, -1]
-    try #require(clinux_pipe(&ends) == 0)
-    close(ends[1])
-    #expect(try kind(ends[0]).use == .fifo)
-    #expect(try kind(memory("x")) == .sealedMemory)
-    #expect(try kind(clinux_open("/dev/null", O_RDWR | O_CLOEXEC)).description == "device")
-    #expect(try kind(clinux_open("/", O_RDONLY | O_CLOEXEC)).use == .directory)
-    #expect(try kind(clinux_open("/proc/self/status", O_RDONLY | O_CLOEXEC)).use == .file)
-    #expect(try kind(eventfd(0, Int32(EFD_CLOEXEC))).use == nil)
-    #expect(try kind(socket(AF_UNIX, CLINUX_SOCK_DGRAM, 0)).use == .datagram)
-    #expect(try "\(kind(socket(AF_INET, CLINUX_SOCK_STREAM, 0)))" == "inet stream connection")
-    #expect(throws: SystemdError.self) { try DescriptorKind(of: -1) }
-    let listener = socket(AF_UNIX, CLINUX_SOCK_STREAM, 0)
-    let name = "kind-\(getpid())-\(UInt64.random(in: 0 ... .max))"
-    try #require(
-      clinux_bind_unix(listener, name, name.utf8.count, true) == 0 && listen(listener, 1) == 0)
-    let kind = try kind(listener)
-    #expect(kind.use == .listeningStream)
-    #expect("\(kind)" == "listening unix stream socket")
-  }
-
-  @Test func aSealedMemoryFileIsFixedAndReadFromItsBeginning() throws {
-    let file = OwnedDescriptor(owning: try memory("state"))
-    var buffer = [UInt8](repeating: 0, count: 10)
-    #expect(read(file.rawValue, &buffer, 10) == 5)
-    #expect(pwrite(file.rawValue, "x", 1, 0) == -1)
-    #expect(ftruncate(file.rawValue, 0) == -1)
-    #expect(clinux_descriptor_flags(file.rawValue) == FD_CLOEXEC)
+  @Test func usesAreTold() throws {
+    #expect(try use(memory("x")) == .memory)
+    #expect(try use(clinux_memfd("not sealed")) == nil)
+    #expect(try use(clinux_open("/dev/null", O_RDWR | O_CLOEXEC)) == nil)
+    #expect(try use(clinux_open("/proc/self/status", O_RDONLY | O_CLOEXEC)) == nil)
+    #expect(try use(eventfd(0, Int32(EFD_CLOEXEC))) == nil)
+    #expect(throws: SystemdError.self) { try DescriptorUse(of: -1) }
+    for (type, connected, listening) in [
+      (CLINUX_SOCK_STREAM, DescriptorUse.stream, DescriptorUse.listeningStream),
+      (CLINUX_SOCK_SEQPACKET, .packets, .listeningPackets), (CLINUX_SOCK_DGRAM, .datagram, nil),
+    ] as [(Int32, DescriptorUse, DescriptorUse?)] {
+      #expect(try use(socket(AF_UNIX, type, 0)) == connected)
+      guard let listening else { continue }
+      let listener = socket(AF_UNIX, type, 0)
+      let name = "use-\(getpid())-\(UInt64.random(in: 0 ... .max))"
+      try #require(clinux_bind_unix(listener, name, name.utf8.count, true) == 0)
+      try #require(listen(listener, 1) == 0)
+      #expect(try use(listener) == listening)
+    }
   }
 }

@@ -16,8 +16,7 @@ import Testing
     #expect(try empty.notifySocket == nil && !empty.isMainProcess && empty.watchdogPeriod == nil)
     #expect(try empty.stateDirectories.isEmpty && empty.passedDescriptorNames.isEmpty)
     #expect(try empty.pressureWatch(for: .memory) == nil)
-    #expect(
-      try empty.fdStoreLimit == nil && empty.invocationID == nil && empty.journalStream == nil)
+    #expect(try empty.fdStoreLimit == nil && empty.journalStream == nil)
   }
 
   @Test func aServicesVariablesAreRead() throws {
@@ -39,7 +38,8 @@ import Testing
     #expect(try service.isMainProcess)
     #expect(try service.watchdogPeriod == .microseconds(20_000_001))
     #expect(try service.stateDirectories == ["/var/lib/a", "/var/lib/b"])
-    #expect(try service.runtimeDirectories == ["/run/a"])
+    #expect(try service.directories(in: "RUNTIME_DIRECTORY") == ["/run/a"])
+    #expect(try service.credentialsDirectory == "/run/credentials/a.service")
     #expect(try service.fdStoreLimit == 12)
     #expect(try service.journalStream == FileIdentity(device: 9, inode: 26412))
     let memory = try #require(try service.pressureWatch(for: .memory))
@@ -74,11 +74,7 @@ import Testing
     ("WATCHDOG_PID", ["", "x", "+5"]),
     ("WATCHDOG_USEC", ["", "-1", "5s", "18446744073709551615", "18446744073709551616"]),
     ("FDSTORE", ["", "many", "-1"]),
-    (
-      "INVOCATION_ID",
-      ["", "0123", String(repeating: "g", count: 32), String(repeating: "0", count: 33)]
-    ),
-    ("JOURNAL_STREAM", ["", "9", "9:", ":9", "9:1:2", "a:b", "9: 1"]),
+    ("JOURNAL_STREAM", ["", ":", "9", "9:", ":9", "9:1:2", "a:1", "-1:2", "9: 1", "1:+2"]),
     ("CREDENTIALS_DIRECTORY", ["", "run", "/a\0b"]),
     ("STATE_DIRECTORY", ["", "a", "/a:b", "/a:", ":/a", "/a::/b"]),
     ("LOGS_DIRECTORY", ["./x"]),

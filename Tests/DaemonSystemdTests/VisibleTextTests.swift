@@ -40,10 +40,9 @@ import Testing
   }
 
   @Test func aStatusHasTheSizeThatItMayHave() {
-    #expect(StatusText.maximumSize == 16_384)
-    #expect(StatusText.line("é", maximumSize: 2) == Array("é".utf8))
-    #expect(StatusText.line("é", maximumSize: 1) == [])
-    #expect(StatusText.line("abc", maximumSize: 2) == Array("ab".utf8))
+    #expect(VisibleText.line("é", maximumSize: 2) == Array("é".utf8))
+    #expect(VisibleText.line("é", maximumSize: 1) == [])
+    #expect(VisibleText.line("abc", maximumSize: 2) == Array("ab".utf8))
   }
 
   @Test func linesKeepLinesAndTabs() {

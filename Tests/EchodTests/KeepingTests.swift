@@ -17,10 +17,15 @@ import Testing
   init() throws {
     path = shortTemporaryFolder + "keeping-\(UUID().uuidString.prefix(8))"
     queue = try unixSocket(SOCK_DGRAM, at: path, bind)
-    let store = DescriptorStore(notify: try NotifySocket(address: path), limit: 4)
-    keeping = Keeping(Preservation(passed: try PassedDescriptors(duplicating: []), store: store))
+    keeping = try Self.keeping(path, limit: 4)
     let type = Sockets.stream | Sockets.closeOnExec | Sockets.nonBlocking
     try #require(socketpair(AF_UNIX, type, 0, &ends) == 0)
+  }
+
+  private static func keeping(_ path: String, limit: Int) throws -> Keeping {
+    Keeping(
+      Preservation(
+        passed: try PassedDescriptors(), notify: try NotifySocket(address: path), limit: limit))
   }
 
   deinit {
@@ -116,9 +121,7 @@ import Testing
 
   /// The queue here holds fewer than that: what it does not take is not lost.
   @Test func systemdIsToldOfSoManyInASecondAndNoMore() throws {
-    let store = DescriptorStore(notify: try NotifySocket(address: path), limit: 4096)
-    let keeping = Keeping(
-      Preservation(passed: try PassedDescriptors(duplicating: []), store: store))
+    let keeping = try Self.keeping(path, limit: 4096)
     let connections = Dictionary(uniqueKeysWithValues: (1...200).map { ($0, connection($0)) })
     for connection in connections.values { keeping.add(connection) }
     var rounds: [Int] = []

@@ -233,12 +233,12 @@ import Testing
     peer.send("one\n")
     #expect(peer.hears("one\n"))
     try await end(first, .restart)
-    let store = try DescriptorStore(ServiceEnvironment(manager.environment))
+    let store = try NotifySocket(address: manager.address)
     let unknown = try OwnedDescriptor.memory(named: "x", Array("not ours".utf8))
-    try store.remove(named: "state")
-    try store.store(unknown.rawValue, named: "state")
+    try store.removeStored(named: "state")
+    try store.store(unknown.rawValue, named: "state", polled: false)
     let later = try OwnedDescriptor.memory(named: "y", [])
-    try store.store(later.rawValue, named: "later")
+    try store.store(later.rawValue, named: "later", polled: false)
     let second = try await run()
     peer.send("two\n")
     #expect(peer.hears("two\n"))
@@ -247,9 +247,9 @@ import Testing
   }
 
   @Test func aListenerOfTheWrongKindIsSaid() async throws {
-    let store = try DescriptorStore(ServiceEnvironment(manager.environment))
+    let store = try NotifySocket(address: manager.address)
     let wrong = try OwnedDescriptor.memory(named: "x", [])
-    try store.store(wrong.rawValue, named: "listener")
+    try store.store(wrong.rawValue, named: "listener", polled: false)
     let mock = MockLifecycleSubject(state: .launching, serviceManager: manager)
     _ = EchoService(mock, Options())
     let report = try await mock.launch()

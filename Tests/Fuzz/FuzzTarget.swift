@@ -8,7 +8,7 @@ struct FuzzTarget: Sendable {
 
   /// The program has all of them, so that it is built and linked once: `FUZZ_TARGET` says which is meant.
   static let all = [
-    bytes, environment, pressure, platforms, listen, notify, addresses, credentials, units, bus,
+    environment, pressure, platforms, listen, notify, addresses, units, bus,
     journal,
     records, store, memory, pollerd, echod, standby,
   ]

@@ -107,7 +107,7 @@ final class FloodTests: XCTestCase {
     try daemon.expect("preserved")
     XCTAssertEqual(try daemon.wait(), .status(0))
     XCTAssertEqual(manager.service.barriers, 1)
-    let kept = try manager.storedDuplicates().take(named: "state")?.memoryBytes()
+    let kept = try manager.storedDuplicates().takeFirst { $0.name == "state" }?.memoryBytes()
     XCTAssertEqual(kept, Array("kept".utf8))
     XCTAssertEqual(manager.violations, [])
   }

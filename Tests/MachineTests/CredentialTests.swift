@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Testing
 
+/// The directory that the guide reads credentials from.
 @Suite("credentials", .machines, .describesUnits) struct CredentialTests {
   /// What `ProbeService credential` says of these credentials.
   private func reading(
@@ -38,43 +39,6 @@ import Testing
       try await reading("any", machine) { service in
         try await service.waitForMessage("credential any: none")
         #expect(try await !service.journal().contains { $0.message.hasPrefix("problem") })
-      }
-    }
-  }
-
-  @Test(arguments: Release.selected)
-  func whatIsNotTextIsSaid(_ release: Release) async throws {
-    try await release.test { machine in
-      try await reading("binary", machine, #"SetCredential=binary:\xff\xfe\x01"#) { service in
-        try await service.waitForMessage("credential binary: The credential binary is not UTF-8.")
-      }
-    }
-  }
-
-  @Test(arguments: Release.selected)
-  func whatCanNotBeReadIsSaid(_ release: Release) async throws {
-    try await release.test { machine in
-      try await reading(
-        "secret", machine, "SetCredential=secret:s", "User=daemon",
-        "InaccessiblePaths=%d/secret"
-      ) { service in
-        try await service.waitForMessage(
-          "credential secret: Could not read the credential secret: Permission denied")
-      }
-    }
-  }
-
-  /// A name never leads out of the folder.
-  @Test(arguments: Release.selected)
-  func aPathIsNoName(_ release: Release) async throws {
-    try await release.test { machine in
-      try await reading(
-        "../../../etc/passwd .. a:b", machine, "SetCredential=some:thing"
-      ) { service in
-        for name in ["../../../etc/passwd", "..", "a:b"] {
-          try await service.waitForMessage(
-            "credential \(name): \"\(name)\" can't name a credential")
-        }
       }
     }
   }

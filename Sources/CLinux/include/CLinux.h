@@ -193,10 +193,11 @@ static const int CLINUX_SEALS_FIXED = 0x0002 | 0x0004 | 0x0008;  // F_SEAL_SHRIN
 /// pipe2(2), close-on-exec.
 int clinux_pipe(int ends[2]);
 
-/// One sendmsg(2) on a connected socket, without SIGPIPE, again after EINTR; with the real ids of this process if
-/// asked for. The bytes sent, or -1 and errno.
-ssize_t clinux_send_descriptors(int socket, const void *bytes, size_t count, const int *descriptors,
-                                size_t descriptor_count, bool with_credentials);
+/// One sendmsg(2), to the socket at `path` (without NUL) or, if that is NULL, over a connected socket; without SIGPIPE,
+/// again after EINTR; with the real ids of this process if asked for. The bytes sent, or -1 and errno.
+ssize_t clinux_send_descriptors(int socket, const char *path, size_t path_count, const void *bytes,
+                                size_t count, const int *descriptors, size_t descriptor_count,
+                                bool with_credentials);
 
 /// What came with a message.
 typedef struct {
@@ -241,18 +242,6 @@ bool clinux_is_secure(void);
 char **clinux_environment(void);
 /// How many descriptors this process may have at most, if it raises its limit (the hard limit of RLIMIT_NOFILE).
 uint64_t clinux_descriptor_limit(void);
-
-// What the journal's native protocol asks for.
-
-/// A datagram socket for the journal, close-on-exec, with a send buffer as near to `buffer_size` as the
-/// kernel allows; -1 and errno.
-int clinux_journal_socket(int buffer_size);
-/// One datagram to the socket at `path` (without NUL): `bytes`, or nothing but `memory_file` if that is
-/// not negative. Never raises SIGPIPE, goes on after EINTR. 0, or an errno value.
-int clinux_journal_send(int socket, const char *path, size_t path_count, const void *bytes,
-                        size_t count, int memory_file, bool wait);
-/// Whether a datagram socket is bound at `path` and lets this process in; sends nothing.
-bool clinux_journal_answers(const char *path, size_t path_count);
 
 // MARK: pressure.c
 

@@ -304,7 +304,7 @@ extension LifecycleObservable {
   /// ```
   ///
   /// The first access takes over the descriptors that systemd has passed to this process, so access it early. They can
-  /// be taken over only once in a process: by a subject, or by `PassedDescriptors.take()`. Safe to use from any thread.
+  /// be taken over only once in a process: by a subject, or by `Preservation()`. Safe to use from any thread.
   ///
   /// Without systemd it is empty and keeps nothing. A mock has what an earlier mock with the same `FakeServiceManager`
   /// preserved.

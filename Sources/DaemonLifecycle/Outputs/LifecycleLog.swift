@@ -37,8 +37,8 @@ final class LifecycleLog: LifecycleSink {
 
   private static func journal(_ environment: ServiceEnvironment) -> Journal? {
     // A malformed variable is reported with all others.
-    guard let journal = try? Journal(environment, linesElsewhere: false) else { return nil }
-    return journal.destination == .nothing ? nil : journal
+    guard let journal = try? Journal(environment), journal.isNative else { return nil }
+    return journal
   }
 
   var isServiceManager: Bool { false }

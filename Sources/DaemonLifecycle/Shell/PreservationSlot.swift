@@ -15,9 +15,9 @@ final class PreservationSlot: Sendable {
   convenience init(_ systemd: SystemdConfiguration) {
     self.init { () throws(SystemdError) in
       if systemd.notifies { return try Preservation(systemd.environment) }
-      let store = DescriptorStore(notify: try NotifySocket(address: nil), limit: 0)
       return Preservation(
-        passed: try PassedDescriptors.take(from: systemd.environment), store: store)
+        passed: try .take(from: systemd.environment), notify: try NotifySocket(address: nil),
+        limit: 0)
     }
   }
 

@@ -6,15 +6,10 @@ extension FuzzTarget {
   static let addresses = FuzzTarget(name: "addresses") { input in
     let text = input.allText()
     do throws(SystemdError) {
-      let taken: String
-      switch try NotifyAddress(text) {
-      case .path(let path):
-        taken = path
-        require(path.utf8.first == UInt8(ascii: "/") && path.utf8.count < 108, "\(path)")
-      case .abstract(let name):
-        taken = "@" + name
-        require((1...107).contains(name.utf8.count), "\(name)")
-      }
+      let address = try NotifyAddress(text)
+      let taken = (address.isAbstract ? "@" : "") + address.name
+      require(address.isAbstract || address.name.utf8.first == UInt8(ascii: "/"), "\(taken)")
+      require((1...107).contains(address.name.utf8.count), "\(taken)")
       require(taken.utf8.elementsEqual(text.utf8) && !taken.utf8.contains(0), "\(taken) of \(text)")
       require((try? NotifySocket(address: text)) != nil, "\(text) is refused by the socket alone")
     } catch {

@@ -9,14 +9,14 @@ extension FuzzTarget {
       .emergency, .alert, .critical, .error, .warning, .notice, .info, .debug,
     ]
     var entry = JournalEntry(input.countedText(), levels[input.below(8)])
-    if input.bool() { entry.messageID = messageID(input.countedText()) }
+    if input.bool() { addMessageID(input.countedText(), to: &entry) }
     let identifier = input.bool() ? input.countedText() : nil
-    if input.bool() { entry.addSource() }
+    if input.bool() { entry.fields = [JournalField(known: "CODE_FILE", identifier ?? "")] }
     let copies = input.bool() ? Int(input.number(UInt16.self) % 1100) : 1
     while !input.isEmpty, entry.fields.count < 1100 {
       let (name, value) = (input.countedText(), input.counted())
       do throws(SystemdError) {
-        for _ in 0..<copies { try entry.add(name, bytes: value) }
+        for _ in 0..<copies { entry.fields.append(try JournalField(name, value)) }
         if input.bool() { try entry.add(name, String(decoding: value, as: UTF8.self)) }
       } catch { requireSentence(error) }
     }
@@ -24,17 +24,16 @@ extension FuzzTarget {
     checkLines(entry)
   }
 
-  private static func messageID(_ text: String) -> MessageID? {
+  private static func addMessageID(_ text: String, to entry: inout JournalEntry) {
     do throws(SystemdError) {
-      let id = try MessageID(text)
+      try entry.add("MESSAGE_ID", text)
+      let id = entry.messageID?.description ?? ""
       require(
-        id.description.utf8.count == 32
-          && id.description.utf8.allSatisfy { $0.isHexDigit && !$0.isUppercase }, id.description)
-      require(id.description == text.lowercased(), "\(text) became \(id)")
-      return id
+        id.utf8.count == 32 && id.utf8.allSatisfy { $0.isHexDigit && !$0.isUppercase }, id)
+      require(id == text.lowercased(), "\(text) became \(id)")
     } catch {
       requireSentence(error)
-      return nil
+      entry.messageID = MessageID(known: "0f1fcd4ac4d0457c9a2f8f2ac3cd1ad3")
     }
   }
 
@@ -52,7 +51,7 @@ extension FuzzTarget {
     if sent.count < entry.fields.count {
       expected.append(("FIELDS_OMITTED", Array(String(entry.fields.count - sent.count).utf8)))
     }
-    let bytes = JournalEncoding.bytes(of: entry, identifier: identifier)
+    let bytes = entry.encoded(identifier: identifier)
     guard let read = fields(of: bytes) else { return require(false, "\(bytes) is no entry") }
     require(read.count <= 1024, "journald drops an entry of \(read.count) fields")
     require(read.elementsEqual(expected) { $0 == $1 }, "\(read) of \(expected)")
@@ -82,10 +81,10 @@ extension FuzzTarget {
 
   private static func checkLines(_ entry: JournalEntry) {
     let prefix = "<\(entry.priority.level)>"
-    let prefixed = JournalLines.prefixed(entry).utf8.split(
+    let prefixed = entry.prefixedLines.utf8.split(
       separator: 10, omittingEmptySubsequences: false)
     require(prefixed.allSatisfy { $0.starts(with: prefix.utf8) }, "a line without \(prefix)")
-    let plain = JournalLines.plain(entry).utf8.split(
+    let plain = entry.plainLines.utf8.split(
       separator: 10, omittingEmptySubsequences: false)
     require(plain.dropFirst().allSatisfy { $0.starts(with: "    ".utf8) }, "an entry of its own")
     require(

@@ -14,19 +14,19 @@ extension FuzzTarget {
     let (kind, limit) = (input.below(4), Int(input.number(UInt16.self)))
     let name = input.lineText()
     let bytes = input.all()
-    if kind == 0 { return checkName(name, bytes) }
+    if kind == 0 { return checkMade(name, bytes) }
     let file = OwnedDescriptor(owning: fuzz_memory(bytes, bytes.count, kind == 1))
-    let passed = try PassedDescriptors(duplicating: [(file.rawValue, "state")])
-    let store = try DescriptorStore(ServiceEnvironment([:], processID: 1, processInode: nil))
-    let preservation = Preservation(passed: passed, store: store)
+    let passed = try PassedDescriptors(duplicating: [(file.rawValue, name)])
+    let preservation = Preservation(
+      passed: passed, notify: try NotifySocket(address: nil), limit: 0)
     do throws(SystemdError) {
-      let read = try preservation.preservedBytes(named: "state", limit: limit)
+      let read = try preservation.preservedBytes(named: name, limit: limit)
       require(kind == 1 && bytes.count <= limit && read == bytes, "\(read as Any) was read")
     } catch {
       requireSentence(error)
       require(kind != 1 || bytes.count > limit, "\(error)")
-      require(preservation.names() == ["state"], "it is not there any more")
-      checkHandover(preservation, bytes, isSealed: kind == 1)
+      require(preservation.names() == [name], "it is not there any more")
+      checkHandover(preservation, name, bytes, isSealed: kind == 1)
     }
     do throws(SystemdError) {
       require(try file.memoryBytes() == bytes && kind == 1, "it can be changed")
@@ -34,27 +34,26 @@ extension FuzzTarget {
       requireSentence(error)
       require(kind != 1, "\(error)")
     }
-    require(try preservation.preservedBytes(named: "none") == nil, "something of no name")
+    require(try preservation.preservedBytes(named: name + "x") == nil, "something of no name")
   }
 
   private static func checkHandover(
-    _ preservation: Preservation, _ bytes: [UInt8], isSealed: Bool
+    _ preservation: Preservation, _ name: String, _ bytes: [UInt8], isSealed: Bool
   ) {
     do {
-      guard let value = try preservation.preserved(value: Handover.self, named: "state") else {
+      guard let value = try preservation.preserved(value: Handover.self, named: name) else {
         return require(false, "it is not there any more")
       }
       require(isSealed, "it can be changed")
       let again = try JSONDecoder().decode(Handover.self, from: JSONEncoder().encode(value))
       require(again == value, "\(value) became \(again)")
-      require(try preservation.preserve(value: value, named: "x") == .noStore, "there is no store")
+      try preservation.preserve(value: value, named: "x")
     } catch { require("\(error)".utf8.count > 10, "no reason: \(error)") }
   }
 
-  private static func checkName(_ name: String, _ bytes: [UInt8]) {
+  private static func checkMade(_ name: String, _ bytes: [UInt8]) {
     do throws(SystemdError) {
       let memory = try OwnedDescriptor.memory(named: name, bytes)
-      require(name.utf8.count <= 249 && !name.utf8.contains(0), "\(name) is no name")
       require(try memory.memoryBytes() == bytes, "other bytes")
     } catch { requireSentence(error) }
   }

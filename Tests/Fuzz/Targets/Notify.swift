@@ -4,15 +4,38 @@
 extension FuzzTarget {
   /// Fields for the service manager: what is sent is a line for each, as the manager reads them, and nothing more.
   static let notify = FuzzTarget(name: "notify") { input in
-    let descriptorCount = input.bool() ? Int(input.number(UInt16.self)) : input.below(3)
+    let name = input.lineText()
+    checkStore(name: name, polled: input.bool())
+    checkRequirements(name)
     var fields: [NotifyField] = []
     while !input.isEmpty, fields.count < 12 { fields.append(field(&input)) }
     do throws(SystemdError) {
-      let bytes = try NotifyMessage(fields, descriptorCount: descriptorCount).bytes
+      let bytes = try NotifyMessage(fields).bytes
       require(bytes.count <= NotifyMessage.maximumSize, "\(bytes.count) bytes")
-      require(descriptorCount <= 253, "\(descriptorCount) descriptors")
       checkMessage(bytes, of: fields)
     } catch { requireSentence(error) }
+  }
+
+  private static func checkStore(name: String, polled: Bool) {
+    do throws(SystemdError) {
+      let stored = try NotifyMessage.storing(name, polled: polled).bytes
+      let text = "FDSTORE=1\nFDNAME=\(name)" + (polled ? "" : "\nFDPOLL=0")
+      require(DescriptorName.isValid(name.utf8) && stored == Array(text.utf8), "\(text)")
+      let removed = try NotifyMessage.removing(name).bytes
+      require(removed == Array("FDSTOREREMOVE=1\nFDNAME=\(name)".utf8), "\(name) is removed")
+    } catch { requireSentence(error) }
+  }
+
+  /// Of each field, what systemd reads of a value: the words and numbers in it, as they are.
+  private static func checkRequirements(_ value: String) {
+    for name in systemdNames + ["READY", "FDPOLL", "FDNAME", "STATUS", "X_A"] {
+      guard let requirement = NotifyRequirement(ofField: name) else { continue }
+      if let objection = requirement.objection(to: value.utf8) {
+        require(!objection.isEmpty && name != "STATUS", "\(name)=\(value) is refused")
+      } else if name == "ERRNO" {
+        require(normalDigits(value.utf8).flatMap { Int($0) } ?? 9999 <= 4095, "\(name)=\(value)")
+      }
+    }
   }
 
   private static func checkMessage(_ bytes: [UInt8], of fields: [NotifyField]) {
@@ -41,7 +64,7 @@ extension FuzzTarget {
         VisibleText.lines(status).unicodeScalars.allSatisfy {
           $0.value >= 32 && $0.value != 127 || $0 == "\n" || $0 == "\t"
         }, "control characters of \(status)")
-      require(StatusText.line(status, maximumSize: 16).count <= 16, "\(status) does not fit")
+      require(VisibleText.line(status, maximumSize: 16).count <= 16, "\(status) does not fit")
     }
   }
 
@@ -52,29 +75,24 @@ extension FuzzTarget {
   }
 
   private static func field(_ input: inout FuzzInput) -> NotifyField {
-    switch input.below(21) {
+    switch input.below(11) {
     case 0: .ready
     case 1: .stopping
-    case 2: .reloading(at: input.number())
+    case 2: input.bool() ? .reloadingNow : .reloading(at: input.number())
     case 3: .status(input.countedText())
     case 4: .extendTimeout(duration(&input))
     case 5: .watchdog
-    case 6: .watchdogTrigger
-    case 7: .watchdogPeriod(duration(&input))
-    case 8: .errno(input.number())
-    case 9: .busError(input.countedText())
-    case 10: .varlinkError(input.countedText())
-    case 11: .exitStatus(Int32(input.number(Int16.self)))
-    case 12: .notifyAccess([.none, .main, .exec, .all][input.below(4)])
-    case 13: .restartReset
-    case 14: .mainPID(input.number())
-    case 15: .mainPIDFDID(input.number())
-    case 16: .mainPIDFD
-    case 17: .storeDescriptors(name: input.countedText(), polled: input.bool())
-    case 18: .removeDescriptors(name: input.countedText())
-    case 19: .custom(name: input.countedText(), value: input.countedText())
+    case 6: .exitStatus(Int32(input.number(Int16.self)))
+    case 7: .restartReset
+    case 8: .custom(name: input.countedText(), value: input.countedText())
+    case 9: .custom(name: systemdNames[input.below(systemdNames.count)], value: input.countedText())
     // Longer than a message.
     default: .status(String(repeating: input.countedText(), count: Int(input.byte())))
     }
   }
+
+  private static let systemdNames = [
+    "MAINPID", "MAINPIDFDID", "ERRNO", "BUSERROR", "NOTIFYACCESS", "WATCHDOG", "WATCHDOG_USEC",
+    "BARRIER", "EXTEND_TIMEOUT_USEC", "EXIT_STATUS",
+  ]
 }
