@@ -226,7 +226,7 @@ import Testing
     let core = LifecycleCore(
       configuration: LifecycleConfiguration(
         signals: .none, hookDeadline: .milliseconds(30), cancellationGrace: .seconds(50),
-        exitGrace: nil, terminatesWhenLaunchFails: false, logsProblems: false))
+        exitGrace: nil, logging: .off))
     let log = log
     let members = (0..<200).map { number in
       Member(number, log) { number, _ in

@@ -84,8 +84,7 @@ struct MachineModel {
     self.setup = setup
     var configuration = LifecycleConfiguration(
       hookDeadline: .seconds(10), cancellationGrace: .seconds(1), stopTimeout: .seconds(40),
-      saveReserve: .seconds(5), exitGrace: .seconds(2), logsProblems: false)
-    configuration.terminatesWhenLaunchFails = setup.launchMayFail
+      saveReserve: .seconds(5), exitGrace: .seconds(2), logging: .off)
     if setup.drains { configuration.stopDelay = .seconds(3) }
     shared = Shared(LifecycleMachine(.init(configuration: configuration)))
     observers = Array(repeating: Observer(), count: setup.observers)
