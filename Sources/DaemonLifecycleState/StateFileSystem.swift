@@ -52,8 +52,6 @@ enum FileMode {
 
 struct SystemCallError: Error, Equatable {
   let number: Int32
-
-  init(number: Int32) { self.number = number }
 }
 
 struct FileStatus: Equatable {
