@@ -16,6 +16,7 @@ let package = Package(
     .library(name: "DaemonLifecycle", targets: ["DaemonLifecycle"]),
     .library(name: "DaemonLifecycleState", targets: ["DaemonLifecycleState"]),
     .library(name: "DaemonLifecycleCodable", targets: ["DaemonLifecycleCodable"]),
+    .library(name: "DaemonLifecycleFoundation", targets: ["DaemonLifecycleFoundation"]),
     .library(name: "DaemonLifecycleTesting", targets: ["DaemonLifecycleTesting"]),
   ],
   // No products for the examples: packages that depend on this one would see them. Where this package itself is built,
@@ -31,9 +32,10 @@ let package = Package(
       swiftSettings: strict),
     // FoundationEssentials, and no more of Foundation: daemons that save values are to stay small.
     .target(
-      name: "DaemonLifecycleCodable",
-      dependencies: ["DaemonLifecycle", "DaemonLifecycleState", "DaemonSystemd"],
-      swiftSettings: strict),
+      name: "DaemonLifecycleCodable", dependencies: ["DaemonLifecycleState"], swiftSettings: strict),
+    // The only library target that imports Foundation.
+    .target(
+      name: "DaemonLifecycleFoundation", dependencies: ["DaemonLifecycle"], swiftSettings: strict),
     .target(
       name: "DaemonLifecycleTesting", dependencies: ["CLinux", "DaemonSystemd", "DaemonLifecycle"],
       swiftSettings: strict),
@@ -46,8 +48,8 @@ let package = Package(
       path: "Examples/Pollerd", swiftSettings: strict),
     .executableTarget(
       name: "echod",
-      dependencies: ["DaemonLifecycle", "DaemonLifecycleCodable", "DaemonSystemd"],
-      path: "Examples/Echod", swiftSettings: strict),
+      dependencies: ["DaemonLifecycle", "DaemonSystemd"], path: "Examples/Echod",
+      swiftSettings: strict),
     .executableTarget(
       name: "standby", dependencies: ["DaemonLifecycle", "DaemonSystemd"],
       path: "Examples/Standby", swiftSettings: strict),
@@ -131,9 +133,9 @@ let package = Package(
       ],
       path: "Tests/EchodTests", swiftSettings: strict),
     .testTarget(
-      name: "CodableTests",
+      name: "FoundationTests",
       dependencies: [
-        "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleTesting",
+        "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(
@@ -164,23 +166,6 @@ let package = Package(
       name: "InitTests", dependencies: ["pollerd", "TestSupport"], swiftSettings: strict),
   ]
 )
-
-// The bridge is made of `NotificationCenter.AsyncMessage`, which Foundation has since Swift 6.3.
-#if compiler(>=6.3)
-  package.products.append(
-    .library(name: "DaemonLifecycleFoundation", targets: ["DaemonLifecycleFoundation"]))
-  package.targets += [
-    // The only library target that imports Foundation.
-    .target(
-      name: "DaemonLifecycleFoundation", dependencies: ["DaemonLifecycle"], swiftSettings: strict),
-    .testTarget(
-      name: "FoundationTests",
-      dependencies: [
-        "DaemonLifecycle", "DaemonLifecycleFoundation", "DaemonLifecycleTesting", "TestSupport",
-      ],
-      swiftSettings: strict),
-  ]
-#endif
 
 // For scripts: TEST_TARGETS=DaemonLifecycleTests,StateStoreTests builds no other tests.
 if let kept = Context.environment["TEST_TARGETS"]?.split(separator: ",") {

@@ -68,7 +68,6 @@ public let worker: Server = some()
 
 public final class Cache: Sendable {
   public func drop(_ region: String) {}
-  public func drop(_ region: Region) {}
   public func flush(within time: Duration) {}
   public func shrink(because resource: DidReceivePressure.Resource) async {}
   public func removeAll() {}
@@ -144,26 +143,21 @@ public struct Configuration: Sendable {
 
 // MARK: Others who know NotificationCenter
 
-public let center = NotificationCenter.default
-public struct Region: Sendable {
-  public init?(_ name: String) {}
-  public init(_ name: some StringProtocol) throws {}
+public struct NoPath: Error {
+  public init() {}
 }
-public struct UnknownRegion: Error {
-  public init(name: String) {}
+public struct CacheInvalidated: CustomNotification {
+  public let region: String
+  public init(region: String = "") { self.region = region }
 }
-public struct CacheInvalidated: AdoptedNotification {
-  public static let source = NotificationSource<Void>.name(Notification.Name("CacheInvalidated"))
-  public init(adopting: Void) {}
+public struct FileGrew: CustomNotification {
+  public let path: String
+  public init(path: String) { self.path = path }
 }
-public struct CacheDropped: BridgedNotification, CustomNotification {}
-public struct LimitMessage: NotificationCenter.AsyncMessage {
-  public typealias Subject = NSObject
+public actor Index {
+  public func update(_ path: String) {}
 }
-@MainActor public final class Window {
-  public func show() {}
-}
-@MainActor public let window = Window()
+public let index = Index()
 
 // MARK: Who looks at it
 

@@ -37,10 +37,8 @@ let package = Package(
       path: "Pollerd", swiftSettings: strict),
     .executableTarget(
       name: "echod",
-      dependencies: [
-        library("DaemonLifecycle"), library("DaemonLifecycleCodable"), library("DaemonSystemd"),
-      ],
-      path: "Echod", swiftSettings: strict),
+      dependencies: [library("DaemonLifecycle"), library("DaemonSystemd")], path: "Echod",
+      swiftSettings: strict),
     .executableTarget(
       name: "standby", dependencies: [library("DaemonLifecycle"), library("DaemonSystemd")],
       path: "Standby", swiftSettings: strict),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-import DaemonLifecycleCodable
 import DaemonSystemd
+import FoundationEssentials
 
 extension Loop {
   /// Leaves every connection to the next run: the sockets, most of which systemd has already, and what is half said on
@@ -32,7 +32,8 @@ extension Loop {
       if conversation != Conversation() { handover.conversations[connection.id] = conversation }
     }
     do {
-      try keeping.preservation.preserve(value: handover, named: StoredName.state)
+      try keeping.preservation.preserve(
+        [UInt8](JSONEncoder().encode(handover)), named: StoredName.state)
       // Before systemd has read all of this, exiting could lose it.
       try keeping.preservation.barrier(timeout: .seconds(5))
     } catch {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
-import DaemonLifecycleCodable
 import DaemonSystemd
+import FoundationEssentials
 
 /// What this run begins with: sockets to listen on, and the connections of the run before.
 struct Restored {
@@ -30,8 +30,9 @@ struct Restored {
   /// Without it the connections go on as after a crash: without what was half said on them.
   private static func handover(_ lifecycle: any LifecycleObservable) throws -> Handover? {
     do {
-      return try lifecycle.preservation.preserved(
-        value: Handover.self, named: StoredName.state, limit: Int(Int32.max))
+      let bytes = try lifecycle.preservation.preservedBytes(
+        named: StoredName.state, limit: Int(Int32.max))
+      return try bytes.map { try JSONDecoder().decode(Handover.self, from: Data($0)) }
     } catch let error as SystemdError {
       throw error
     } catch {

@@ -40,7 +40,9 @@ static void flush_what_fits(void) {
 }
 
 void clinux_line_buffer_output(void) {
-  if (isatty(STDOUT_FILENO)) return;
+  // BUFSIZ is the most that the C library takes for a buffer of its own: the program has set another, or none (1).
+  size_t size = __fbufsize(stdout);
+  if (isatty(STDOUT_FILENO) || size == 1 || size > BUFSIZ) return;
   // setvbuf(3) waits for whoever holds the stream. A thread that prints holds it for a moment, and one that prints into
   // a full pipe until there is a reader.
   for (int i = 0; ftrylockfile(stdout) != 0; i++) {

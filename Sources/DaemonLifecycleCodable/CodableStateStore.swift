@@ -19,17 +19,14 @@ import Synchronization
 ///
 /// Safe to use from any thread. Calls block their thread, as those of the store do.
 public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
-  /// The store that keeps the bytes.
+  /// The store that keeps the bytes, to set them aside or to close it.
   public let store: StateStore
   private let encode: @Sendable (Value) throws -> [UInt8]
   private let decode: @Sendable (UInt32, [UInt8]) throws -> Value
   /// Whether the state on disk was decoded, or was written by this store.
   private let isChecked = Atomic<Bool>(false)
 
-  /// Makes a store of a value as JSON.
-  ///
-  /// To load older versions of the value, give `StateStore` a migration of bytes; to decode each version with its own
-  /// type, use ``init(_:encode:decode:)``.
+  /// Makes a store of a value as JSON; to load older versions of the value, use ``init(_:encode:decode:)``.
   ///
   /// - Parameters:
   ///   - store: The store that keeps the bytes.
@@ -43,10 +40,10 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
       decode: { _, bytes in try decoder.decode(Value.self, from: Data(bytes)) })
   }
 
-  /// Makes a store of a value in a custom format.
+  /// Makes a store of a value in a custom format, or of one that has older versions.
   ///
   /// ```swift
-  /// try CodableStateStore<Bookmark>(StateStore(version: 2, migrate: { _, bytes in bytes })) {
+  /// try CodableStateStore<Bookmark>(StateStore(version: 2)) {
   ///   try encode($0)
   /// } decode: { version, bytes in
   ///   version == 1 ? Bookmark(try decode(OldBookmark.self, bytes)) : try decode(Bookmark.self, bytes)
@@ -107,23 +104,14 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
       return value
     } catch {
       switch error {
-      case .allBroken, .undecodable, .notMigrated, .notAFile: break
+      case .allBroken, .undecodable, .notAFile: break
       default: throw error
       }
-      let paths = try setAside()
+      let paths = try store.setAside()
       warn("\(error) It is kept as \(paths.joined(separator: ", ")).")
       return nil
     }
   }
-
-  /// Renames the files of the state, as `StateStore.setAside()`, and returns their new paths.
-  public func setAside() throws(StateError) -> [String] {
-    defer { isChecked.store(false, ordering: .releasing) }
-    return try store.setAside()
-  }
-
-  /// Releases the lock, as `StateStore.close()`.
-  public func close() { store.close() }
 
   // MARK: Save
 

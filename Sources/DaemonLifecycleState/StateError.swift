@@ -22,8 +22,6 @@ public enum StateError: Error, Sendable, Equatable, CustomStringConvertible {
   case newerVersion(String, found: UInt32, known: UInt32)
   /// The state was saved with a later release of this package.
   case newerFormat(String, found: UInt32)
-  /// The state was saved by an earlier version of the program, and its migration failed.
-  case notMigrated(String, from: UInt32, to: UInt32, reason: String)
   /// The state is intact, but could not be decoded.
   case undecodable(String, reason: String)
   /// The value to be saved could not be encoded.
@@ -58,8 +56,6 @@ public enum StateError: Error, Sendable, Equatable, CustomStringConvertible {
       "\(path) has version \(found) of the state, and this program knows \(known): use the newer program."
     case .newerFormat(let path, let found):
       "\(path) has format \(found), and this program knows \(StateRecord.format): use the newer program."
-    case .notMigrated(let path, let from, let to, let reason):
-      "\(path) could not be brought from version \(from) to \(to): \(reason)"
     case .undecodable(let path, let reason):
       "\(path) is whole, but not a state of this program: \(reason)"
     case .unencodable(let reason): "The state could not be encoded: \(reason)"

@@ -5,8 +5,9 @@ import DaemonSystemd
 
 /// The advisory lock on a state: a file beside it, locked with flock(2) as long as this value lives, and never removed.
 ///
-/// The kernel releases it when the process ends, however it ends. A forked child does not hold it, and has to take the
-/// lock itself. Only a child of vfork(2) or clone(2) that has not called execve(2) yet shares it.
+/// The kernel releases it when the process ends, however it ends, and with it each child that was forked meanwhile and
+/// has not called execve(2). Such a child does not use the lock: it has to take it itself, and can't while the parent
+/// lives.
 final class StateLock: Sendable {
   /// The process that took the lock, which may be the parent of this one.
   private let owner: Int32

@@ -32,13 +32,10 @@ import Synchronization
 /// It requires a file system with a reliable `fsync`, such as ext4, XFS and btrfs. A tmpfs loses its files when the
 /// machine stops, and some network file systems have no locks.
 public final class StateStore: Sendable {
-  typealias Migration = @Sendable (_ from: UInt32, _ bytes: [UInt8]) throws -> [UInt8]
-
   /// The path of the directory that the state is in.
   public let directory: String
   private let name: String
   private let version: UInt32
-  private let migrate: Migration?
   private let state: Mutex<State>
 
   private struct State {
@@ -51,20 +48,11 @@ public final class StateStore: Sendable {
     var saved: Int?
     /// Whether `saveIfChanged` was called, so that fingerprints are needed.
     var compares = false
-    /// The number of calls of `forget`, which shows whether there was one while the mutex was not held.
-    var epoch: UInt64 = 0
-
-    /// Discards what is known of the state on disk, which may have changed.
-    mutating func forget() {
-      isChecked = false
-      epoch += 1
-    }
-
     /// Verifies the directory and the lock before a call.
     mutating func prepare() throws(StateError) {
       try files.directory.check()
       // If the lock was not held, others may have saved meanwhile.
-      if try files.takeLock() { forget() }
+      if try files.takeLock() { isChecked = false }
     }
   }
 
@@ -75,27 +63,21 @@ public final class StateStore: Sendable {
   /// - Parameters:
   ///   - name: The beginning of the files' names: letters, digits, '.', '-' and '_', not '.' first, at most 200
   ///     characters. Default `state`.
-  ///   - version: The version of the program's format. A state of an earlier version is passed to `migrate` when it is
-  ///     loaded. Default 1.
+  ///   - version: The version of the program's format, which a loaded state may be older than. Default 1.
   ///   - limit: The largest size of a state, in bytes. Default 64 MiB.
   ///   - environment: The environment to read the variable from. Default: this process's.
-  ///   - migrate: Converts the bytes of an earlier version, in memory: the files are not changed until the next save.
-  ///     It is called by `load()`, on the same thread; an error that it throws is in
-  ///     ``StateError/notMigrated(_:from:to:reason:)``.
   /// - Throws: `noStateDirectory`, `inUse`, or an error about the directory. Temporary files that an interrupted save
   ///   has left are removed.
   public convenience init(
     name: String = "state", version: UInt32 = 1, limit: Int = 64 << 20,
-    environment: ServiceEnvironment = .current,
-    migrate: (@Sendable (_ from: UInt32, _ bytes: [UInt8]) throws -> [UInt8])? = nil
+    environment: ServiceEnvironment = .current
   ) throws(StateError) {
     let first: String?
     do throws(SystemdError) { first = try environment.stateDirectories.first } catch {
       throw .noStateDirectory(error)
     }
     guard let first else { throw .noStateDirectory(nil) }
-    try self.init(
-      directory: first, name: name, version: version, limit: limit, migrate: migrate)
+    try self.init(directory: first, name: name, version: version, limit: limit)
   }
 
   /// Opens a state in an existing directory.
@@ -107,29 +89,23 @@ public final class StateStore: Sendable {
   ///   - directory: The directory's path.
   ///   - name: The beginning of the files' names: letters, digits, '.', '-' and '_', not '.' first, at most 200
   ///     characters. Default `state`.
-  ///   - version: The version of the program's format. A state of an earlier version is passed to `migrate` when it is
-  ///     loaded. Default 1.
+  ///   - version: The version of the program's format, which a loaded state may be older than. Default 1.
   ///   - limit: The largest size of a state, in bytes. Default 64 MiB.
-  ///   - migrate: Converts the bytes of an earlier version: see ``init(name:version:limit:environment:migrate:)``.
   /// - Throws: `inUse`, or an error about the directory.
   public convenience init(
-    directory: String, name: String = "state", version: UInt32 = 1,
-    limit: Int = 64 << 20,
-    migrate: (@Sendable (_ from: UInt32, _ bytes: [UInt8]) throws -> [UInt8])? = nil
+    directory: String, name: String = "state", version: UInt32 = 1, limit: Int = 64 << 20
   ) throws(StateError) {
     try self.init(
-      directory, name, version: version, limit: limit, migrate: migrate,
-      files: LinuxFileSystem.shared)
+      directory, name, version: version, limit: limit, files: LinuxFileSystem.shared)
   }
 
   init(
     _ directory: String, _ name: String, version: UInt32, limit: Int = 64 << 20,
-    migrate: Migration? = nil, files: any StateFileSystem, onePiece: Int = 65_536
+    files: any StateFileSystem, onePiece: Int = 65_536
   ) throws(StateError) {
     try StateStore.check(name)
     self.name = name
     self.version = version
-    self.migrate = migrate
     let opened = try StateDirectory(directory, files)
     self.directory = opened.path
     state = Mutex(
@@ -151,61 +127,40 @@ public final class StateStore: Sendable {
 
   /// Loads the last state that was saved; returns `nil` when none ever was.
   ///
-  /// Check ``StoredState/broken``: if a file is damaged, this may be the state before the last.
+  /// Check ``StoredState/broken``: if a file is damaged, this may be the state before the last. Check
+  /// ``StoredState/version`` if the program's format has had others.
   ///
-  /// - Throws: `allBroken`, `newerVersion`, `newerFormat`, `notMigrated`, `unusable`, `notAFile`, `tooLong`, or a
-  ///   failed call. Nothing is changed then, and ``save(_:)`` throws the same error until the files are repaired or set
-  ///   aside.
+  /// - Throws: `allBroken`, `newerVersion`, `newerFormat`, `unusable`, `notAFile`, `tooLong`, or a failed call. Nothing
+  ///   is changed then, and ``save(_:)`` throws the same error until the files are repaired or set aside.
   public func load() throws(StateError) -> StoredState? {
-    let (found, epoch) = try state.withLock { state throws(StateError) in
-      do throws(StateError) { try state.prepare() } catch {
-        // On a read-only file system no lock is needed to read.
-        guard case .readOnly = error else { throw error }
-      }
-      do throws(StateError) {
-        let found = try state.files.load()
-        state.saved = found.flatMap(fingerprintIfCurrent)
-        return (found, state.epoch)
-      } catch {
-        state.forget()
-        throw error
-      }
-    }
-    let stored: StoredState?
-    // Without the mutex, since the migration is user code.
-    do throws(StateError) {
-      stored = try found.map { found throws(StateError) in try current(found) }
-    } catch {
-      state.withLock { $0.forget() }
-      throw error
-    }
-    state.withLock { if $0.epoch == epoch { $0.isChecked = true } }
-    return stored
+    try state.withLock { state throws(StateError) in try load(&state) }
   }
+
+  private func load(_ state: inout State) throws(StateError) -> StoredState? {
+    do throws(StateError) { try state.prepare() } catch {
+      // On a read-only file system no lock is needed to read.
+      guard case .readOnly = error else { throw error }
+    }
+    state.isChecked = false
+    let found = try state.files.load()
+    if let found, found.record.version > version {
+      throw .newerVersion(path(of: found), found: found.record.version, known: version)
+    }
+    state.isChecked = true
+    state.saved = found.flatMap(fingerprintIfCurrent)
+    return found.map {
+      StoredState(
+        bytes: $0.record.bytes, version: $0.record.version, generation: $0.record.generation,
+        path: path(of: $0), broken: $0.broken)
+    }
+  }
+
+  private func path(of found: StateFiles.Found) -> String { "\(directory)/\(name).\(found.slot)" }
 
   /// `nil` where the same bytes are worth a save: a file beside them is broken, or they have an earlier version.
   private func fingerprintIfCurrent(_ found: StateFiles.Found) -> Int? {
     guard found.broken.isEmpty, found.record.version == version else { return nil }
     return StateStore.fingerprint(found.record.bytes)
-  }
-
-  private func current(_ found: StateFiles.Found) throws(StateError) -> StoredState {
-    let record = found.record
-    let path = "\(directory)/\(name).\(found.slot)"
-    guard record.version <= version else {
-      throw .newerVersion(path, found: record.version, known: version)
-    }
-    var bytes = record.bytes
-    if record.version < version {
-      func failure(_ reason: String) -> StateError {
-        .notMigrated(path, from: record.version, to: version, reason: reason)
-      }
-      guard let migrate else { throw failure("The store has no migration.") }
-      do { bytes = try migrate(record.version, bytes) } catch { throw failure("\(error)") }
-    }
-    return StoredState(
-      bytes: bytes, version: record.version, generation: record.generation, path: path,
-      broken: found.broken)
   }
 
   // MARK: Save
@@ -242,31 +197,27 @@ public final class StateStore: Sendable {
       return state.compares
     }
     let fingerprint = compares ? StateStore.fingerprint(bytes) : nil
-    while true {
-      let didSave = try state.withLock { state throws(StateError) -> Bool? in
-        try state.prepare()
-        guard state.isChecked else { return nil }
-        if unlessUnchanged, let fingerprint, state.saved == fingerprint, state.files.isInPlace {
-          return false
-        }
-        state.saved = nil
-        try state.files.save(bytes, version: version)
-        state.saved = fingerprint
-        return true
+    return try state.withLock { state throws(StateError) in
+      try state.prepare()
+      if !state.isChecked { try loadForSave(&state) }
+      if unlessUnchanged, let fingerprint, state.saved == fingerprint, state.files.isInPlace {
+        return false
       }
-      if let didSave { return didSave }
-      try loadForSave()
+      state.saved = nil
+      try state.files.save(bytes, version: version)
+      state.saved = fingerprint
+      return true
     }
   }
 
   /// Loads before a save. A state that can't be read is not replaced, so when no file can be opened, the reserve is
   /// used for reading.
-  private func loadForSave() throws(StateError) {
-    do throws(StateError) { _ = try load() } catch {
+  private func loadForSave(_ state: inout State) throws(StateError) {
+    do throws(StateError) { _ = try load(&state) } catch {
       guard case .system(_, let errno) = error, SystemdError.isShortage(errno),
-        state.withLock({ $0.files.releaseSpare() })
+        state.files.releaseSpare()
       else { throw error }
-      _ = try load()
+      _ = try load(&state)
     }
   }
 
@@ -296,7 +247,7 @@ public final class StateStore: Sendable {
   public func setAside() throws(StateError) -> [String] {
     try state.withLock { state throws(StateError) in
       try state.prepare()
-      state.forget()
+      state.isChecked = false
       return try state.files.setAside()
     }
   }

@@ -46,7 +46,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   ///   - patience: How long, in real time, a test waits while no hook begins or ends. Default 10 s.
   public init(
     state: LifecycleState = .foreground,
-    configuration: LifecycleConfiguration = LifecycleConfiguration(logsProblems: false),
+    configuration: LifecycleConfiguration = LifecycleConfiguration(logging: .off),
     serviceManager: FakeServiceManager? = nil, patience: Duration = .seconds(10)
   ) {
     let recorder = Recorder()

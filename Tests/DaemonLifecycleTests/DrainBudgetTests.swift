@@ -24,7 +24,7 @@ import Testing
     _ drain: Duration, budget: Duration? = .seconds(20), exitGrace: Duration? = nil
   ) -> LifecycleConfiguration {
     LifecycleConfiguration(
-      stopTimeout: budget, exitGrace: exitGrace, stopDelay: drain, logsProblems: false)
+      stopTimeout: budget, exitGrace: exitGrace, stopDelay: drain, logging: .off)
   }
 
   /// Seconds from now until the end of the drain, in a configuration with nothing known from systemd.

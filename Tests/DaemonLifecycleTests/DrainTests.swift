@@ -15,7 +15,7 @@ import Testing
     serviceManager: FakeServiceManager? = nil,
     change: (inout LifecycleConfiguration) -> Void = { _ in }
   ) -> MockLifecycleSubject {
-    var configuration = LifecycleConfiguration(stopDelay: delay, logsProblems: false)
+    var configuration = LifecycleConfiguration(stopDelay: delay, logging: .off)
     configuration.readinessFile = folder.path("ready")
     change(&configuration)
     return MockLifecycleSubject(

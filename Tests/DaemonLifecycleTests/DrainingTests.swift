@@ -13,7 +13,7 @@ import Testing
   private static func configuration(
     stop: Duration = .seconds(90), service: Duration = .seconds(10)
   ) -> LifecycleConfiguration {
-    LifecycleConfiguration(hookDeadline: service, stopTimeout: stop, logsProblems: false)
+    LifecycleConfiguration(hookDeadline: service, stopTimeout: stop, logging: .off)
   }
 
   /// A server whose request in flight takes `busy`, with idle connections beside it.
@@ -225,7 +225,7 @@ import Testing
   }
 
   @Test func itIsSaidToowhenTheServiceManagerAllowsLess() async throws {
-    let observed = ObservedCore(LifecycleConfiguration(logsProblems: false))
+    let observed = ObservedCore(LifecycleConfiguration(logging: .off))
     observed.core.add(
       Scripted(), .init(name: "server", deadline: .seconds(60)))
     #expect(!observed.log.names.contains { $0.hasPrefix("warning") })
@@ -272,7 +272,7 @@ import Testing
 
   /// Requests may need what runs beside them, a database client for one.
   @Test func whatRunsInTheBodyOutlivesTheDrain() async throws {
-    let observed = ObservedCore(LifecycleConfiguration(exitGrace: nil, logsProblems: false))
+    let observed = ObservedCore(LifecycleConfiguration(exitGrace: nil, logging: .off))
     let (core, log) = (observed.core, log)
     let gate = Gate()
     core.add(

@@ -14,8 +14,7 @@ import Testing
   private static let settings: [Setting] = [
     { $0.hookDeadline = $1 }, { $0.cancellationGrace = $1 }, { $0.stopTimeout = $1 },
     { $0.saveReserve = $1 }, { $0.exitGrace = $1 }, { $0.escalationDelay = $1 },
-    { $0.stopDelay = $1 }, { $0.livenessPeriod = $1 },
-    { $0.timelineLogging = .problemsOrSlower(than: $1) },
+    { $0.stopDelay = $1 }, { $0.logging = .slowStops(over: $1) },
     {
       $0.hookDeadline = $1
       $0.cancellationGrace = $1
@@ -28,7 +27,7 @@ import Testing
 
   @Test(arguments: extremes) func aDaemonEndsWithAnySetting(_ extreme: Duration) async throws {
     for (index, setting) in Self.settings.enumerated() {
-      var configuration = LifecycleConfiguration(logsProblems: false)
+      var configuration = LifecycleConfiguration(logging: .off)
       setting(&configuration, extreme)
       _ = ServiceIntegration(configuration).problems
       let mock = MockLifecycleSubject(configuration: configuration)

@@ -23,16 +23,22 @@ final class Folder: Sendable {
   func path(_ name: String) -> String { "\(path)/\(name)" }
 
   var names: [String] {
-    let folder = clinux_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    defer { close(folder) }
-    let names = (try? LinuxFileSystem.shared.names(in: folder)) ?? []
-    return names.filter { $0 != "." && $0 != ".." }.sorted()
+    guard let stream = opendir(path) else { return [] }
+    defer { closedir(stream) }
+    var names: [String] = []
+    while let entry = readdir(stream) {
+      let name = withUnsafePointer(to: &entry.pointee.d_name) {
+        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+      }
+      if name != ".", name != ".." { names.append(name) }
+    }
+    return names.sorted()
   }
 
   func write(_ text: String, to name: String) {
     let file = clinux_open_at(AT_FDCWD, path(name), O_WRONLY | O_CREAT | O_TRUNC, 0o600)
     defer { close(file) }
-    _ = try? LinuxFileSystem.shared.write(file, Array(text.utf8)[...])
+    _ = clinux_write(file, text, text.utf8.count)
   }
 
   /// `nil` when there is no such file.
@@ -40,9 +46,9 @@ final class Folder: Sendable {
     let file = clinux_open(path(name), O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { return nil }
     defer { close(file) }
-    return (try? LinuxFileSystem.shared.read(file, 1000)).map {
-      String(decoding: $0, as: UTF8.self)
-    }
+    var bytes = [UInt8](repeating: 0, count: 1000)
+    let count = read(file, &bytes, bytes.count)
+    return count < 0 ? nil : String(decoding: bytes.prefix(count), as: UTF8.self)
   }
 }
 

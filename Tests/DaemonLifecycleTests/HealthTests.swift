@@ -27,7 +27,7 @@ import Testing
   }
 
   private func launched(_ patient: Patient) async -> ObservedCore {
-    let observed = ObservedCore(LifecycleConfiguration(logsProblems: false))
+    let observed = ObservedCore(LifecycleConfiguration(logging: .off))
     observed.core.add(patient)
     _ = await observed.core.launch()
     return observed

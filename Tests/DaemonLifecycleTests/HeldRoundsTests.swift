@@ -67,26 +67,6 @@ import Testing
     #expect(log.all == ["polls"] && end.problems.isEmpty && mock.exit?.code == 0)
   }
 
-  @Test func theSameAtTheLaunch() async throws {
-    let mock = MockLifecycleSubject(
-      state: .launching, configuration: .init(terminatesWhenLaunchFails: false, logsProblems: false)
-    )
-    let database = Database(isUp: false)
-    mock.addObserver(database)
-    try await mock.launch()
-    let task = poll(mock)
-    try await eventually { mock.reports.contains { outcomes($0)[1] == Self.held[1] } }
-    try await mock.settled()
-    // A pause that finds no round, and a resume like any other.
-    #expect(try await mock.send(.sigusr1).problems.isEmpty)
-    database.isUp.withLock { $0 = true }
-    #expect(outcomes(try await mock.send(.sigusr2)) == [.completed, .completed])
-    try await mock.untilSleeping()
-    try await mock.send(.sigterm)
-    try await task.value
-    #expect(log.all == ["polls"])
-  }
-
   /// What comes after it on the way up, or was removed, is nothing that it needs.
   @Test(arguments: [true, false]) func otherHooksHoldNothingBack(isRemoved: Bool) async throws {
     let mock = MockLifecycleSubject()

@@ -11,7 +11,7 @@ import Testing
 /// A kill is not a stop: `exitsWithFailureWhenKilled`.
 @Suite(.timeLimit(.minutes(1))) struct KilledDaemonTests {
   private static var configuration: LifecycleConfiguration {
-    var configuration = LifecycleConfiguration(logsProblems: false)
+    var configuration = LifecycleConfiguration(logging: .off)
     configuration.systemd.exitsWithFailureWhenKilled = true
     return configuration
   }

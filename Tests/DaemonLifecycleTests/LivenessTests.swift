@@ -13,7 +13,7 @@ import Testing
   private var path: String { folder.path("alive") }
 
   private func mock(_ state: LifecycleState = .foreground) -> MockLifecycleSubject {
-    var configuration = LifecycleConfiguration(logsProblems: false)
+    var configuration = LifecycleConfiguration(logging: .off)
     configuration.livenessFile = path
     return MockLifecycleSubject(state: state, configuration: configuration)
   }
@@ -67,7 +67,7 @@ import Testing
 
   /// Being killed for a blocked pool would cost the save.
   @Test func aStopIsNotAskedNorADrain() async {
-    var configuration = LifecycleConfiguration(stopDelay: .seconds(5), logsProblems: false)
+    var configuration = LifecycleConfiguration(stopDelay: .seconds(5), logging: .off)
     configuration.livenessFile = path
     let mock = MockLifecycleSubject(configuration: configuration)
     mock.inject(.sigterm)
@@ -107,12 +107,6 @@ import Testing
       #expect(integration.watchdogPeriod == .seconds(period))
       #expect(integration.sources.filter { $0 is WatchdogSource }.count == 1)
     }
-  }
-
-  @Test func aPeriodOfNothingIsSaid() {
-    let configuration = LifecycleConfiguration(livenessFile: path, livenessPeriod: .zero)
-    let integration = ServiceIntegration(configuration)
-    #expect(integration.watchdogPeriod == nil && integration.problems.count == 1)
   }
 
   @Test func aReadinessFileOfTheSamePathIsAProblem() {

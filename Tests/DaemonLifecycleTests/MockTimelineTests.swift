@@ -96,7 +96,7 @@ import Testing
 
   @Test func theDrainIsPartOfIt() async throws {
     let mock = MockLifecycleSubject(
-      configuration: LifecycleConfiguration(stopDelay: .seconds(5), logsProblems: false))
+      configuration: LifecycleConfiguration(stopDelay: .seconds(5), logging: .off))
     let observer = Sleeper(mock, save: .seconds(5))
     mock.addObserver(observer)
     try await mock.settled()
@@ -137,7 +137,7 @@ import Testing
 
   @Test func aSecondSignalHurries() async throws {
     let mock = MockLifecycleSubject(
-      configuration: LifecycleConfiguration(hookDeadline: .seconds(60), logsProblems: false))
+      configuration: LifecycleConfiguration(hookDeadline: .seconds(60), logging: .off))
     let observer = Sleeper(mock, pause: .seconds(50))
     mock.addObserver(observer)
     try await mock.settled()

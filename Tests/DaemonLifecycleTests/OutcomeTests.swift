@@ -111,7 +111,7 @@ import Testing
     }
     let mock = MockLifecycleSubject(
       configuration: LifecycleConfiguration(
-        exitGrace: nil, terminatesWhenLaunchFails: false, logsProblems: false))
+        exitGrace: nil, logging: .off))
     let (late, end) = (Late(log), Log())
     let thread = HookExecutor()
     let occupation = Task(executorPreference: thread) { await late.occupy { !end.all.isEmpty } }

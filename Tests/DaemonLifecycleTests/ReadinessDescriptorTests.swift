@@ -15,7 +15,7 @@ import Testing
   private func mock() -> MockLifecycleSubject {
     MockLifecycleSubject(
       state: .launching,
-      configuration: LifecycleConfiguration(logsProblems: false, readinessDescriptor: pipe.writer))
+      configuration: LifecycleConfiguration(logging: .off, readinessDescriptor: pipe.writer))
   }
 
   private func integration(_ variables: [String: String]) -> ServiceIntegration {

@@ -14,7 +14,7 @@ import Testing
   private func mock(
     _ state: LifecycleState = .foreground, change: (inout LifecycleConfiguration) -> Void = { _ in }
   ) -> MockLifecycleSubject {
-    var configuration = LifecycleConfiguration(logsProblems: false)
+    var configuration = LifecycleConfiguration(logging: .off)
     configuration.readinessFile = path
     change(&configuration)
     return MockLifecycleSubject(state: state, configuration: configuration)
@@ -52,15 +52,6 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func itSaysWhoAndSinceWhen() throws {
-    let mock = mock()
-    let lines = try #require(folder.text(of: "ready")).split(separator: "\n")
-    #expect(lines.count == 3 && lines[0] == "ready" && lines[2].hasPrefix("since 2"))
-    #expect(Int32(lines[1].dropFirst("pid ".count)) != nil)
-    #expect(folder.names == ["ready"])
-    withExtendedLifetime(mock) {}
-  }
-
   @Test func aLaunchInTheBackgroundIsNotReady() async throws {
     let mock = mock(.launching)
     mock.pause()
@@ -81,14 +72,6 @@ import Testing
     #expect(!log.all.contains { $0.hasSuffix(" ready") && !$0.hasSuffix("not ready") })
     #expect(!isReady)
     withExtendedLifetime((token, watch)) {}
-  }
-
-  @Test func aFailedLaunchThatIsToleratedIs() async throws {
-    let mock = mock(.launching) { $0.terminatesWhenLaunchFails = false }
-    let token = mock.observe(DidFinishLaunching.self) { _ in throw Failure() }
-    try await mock.launch()
-    #expect(isReady)
-    withExtendedLifetime(token) {}
   }
 
   // MARK: At once

@@ -12,7 +12,7 @@ import Testing
   private let log = Log()
   private let configuration = LifecycleConfiguration(
     signals: .none, hookDeadline: .milliseconds(100), cancellationGrace: .milliseconds(50),
-    exitGrace: nil, logsProblems: false)
+    exitGrace: nil, logging: .off)
 
   /// A transition's last step was no longer wanted, and whoever waited for the transition waited for ever.
   @Test(.timeLimit(.minutes(1))) func aPauseBeforeTheLaunchDoesNotHoldItUp() async throws {
@@ -178,7 +178,7 @@ import Testing
   @Test(.timeLimit(.minutes(1)), arguments: [LifecycleState.launching, .background, .foreground])
   func foregroundEndsWithTheDaemon(_ state: LifecycleState) async throws {
     let configuration = LifecycleConfiguration(
-      stopTimeout: .seconds(2), saveReserve: .seconds(1), exitGrace: nil, logsProblems: false)
+      stopTimeout: .seconds(2), saveReserve: .seconds(1), exitGrace: nil, logging: .off)
     let mock = MockLifecycleSubject(state: state, configuration: configuration)
     let gate = Gate()
     let stuck = Scripted(save: { _ in await gate.wait() })

@@ -105,7 +105,7 @@ struct ObservedCore {
   }
 
   @Test func aFailedLaunchIsNeverReady() async throws {
-    let observed = ObservedCore(LifecycleConfiguration(logsProblems: false))
+    let observed = ObservedCore(LifecycleConfiguration(logging: .off))
     let token = observe(observed.core, DidFinishLaunching.self) { _ in throw Failure() }
     _ = await observed.core.launch()
     try await observed.core.untilIdle()
@@ -184,7 +184,7 @@ struct ObservedCore {
   @Test func withoutAServiceManagerTheBudgetIsTheLimit() async throws {
     let observed = ObservedCore(
       LifecycleConfiguration(
-        hookDeadline: .seconds(10), stopTimeout: .seconds(20), exitGrace: nil, logsProblems: false),
+        hookDeadline: .seconds(10), stopTimeout: .seconds(20), exitGrace: nil, logging: .off),
       isServiceManager: false)
     let core = observed.core
     _ = await core.launch()
@@ -237,7 +237,7 @@ struct ObservedCore {
   }
 
   @Test func aSuspendThatLogindDelaysHasThatLong() async throws {
-    let observed = ObservedCore(LifecycleConfiguration(logsProblems: false))
+    let observed = ObservedCore(LifecycleConfiguration(logging: .off))
     let core = observed.core
     _ = await core.launch()
     let saved = Mutex(false)
@@ -265,7 +265,7 @@ struct ObservedCore {
   /// One for whom a suspend left no time counted as told: never launched, it was resumed, and saved what it had never
   /// restored.
   @Test func whoeverASuspendHadNoTimeForIsToldLater() async throws {
-    let observed = ObservedCore(LifecycleConfiguration(logsProblems: false))
+    let observed = ObservedCore(LifecycleConfiguration(logging: .off))
     let core = observed.core
     _ = await core.launch()
     let log = Log()

@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(1))) struct StopBudgetTests {
   private func stopping(_ observer: Scripted) async -> ObservedCore {
     let observed = ObservedCore(
-      LifecycleConfiguration(hookDeadline: .seconds(100), exitGrace: nil, logsProblems: false))
+      LifecycleConfiguration(hookDeadline: .seconds(100), exitGrace: nil, logging: .off))
     observed.core.add(observer)
     _ = await observed.core.launch()
     observed.core.receive(Self.sigterm)

@@ -8,7 +8,7 @@ import Testing
 /// The real subject, without signals: those are tested in processes of their own.
 @Suite struct SubjectTests {
   private let configuration = LifecycleConfiguration(
-    signals: .none, exitGrace: nil, logsProblems: false)
+    signals: .none, exitGrace: nil, logging: .off)
 
   @Test func startsOnce() async throws {
     let subject = LifecycleSubject(configuration: configuration)
@@ -74,19 +74,14 @@ import Testing
     withExtendedLifetime(token) {}
   }
 
-  @Test func aLaunchThatFailsTerminatesUnlessToldOtherwise() async throws {
-    for goesOn in [false, true] {
-      var configuration = configuration
-      configuration.terminatesWhenLaunchFails = !goesOn
-      let subject = LifecycleSubject(configuration: configuration)
-      let token = subject.observe(DidFinishLaunching.self) { _ in throw Failure() }
-      let report = try await subject.start()
-      #expect(report.problems.count == 1)
-      if goesOn { subject.terminate() }
-      let result = await subject.waitUntilTerminated()
-      #expect(result.code == (goesOn ? 0 : 70))
-      withExtendedLifetime(token) {}
-    }
+  @Test func aLaunchThatFailsTerminates() async throws {
+    let subject = LifecycleSubject(configuration: configuration)
+    let token = subject.observe(DidFinishLaunching.self) { _ in throw Failure() }
+    let report = try await subject.start()
+    #expect(report.problems.count == 1)
+    let result = await subject.waitUntilTerminated()
+    #expect(result.code == 70)
+    withExtendedLifetime(token) {}
   }
 
   @Test func theClockSleepsAndIsCancelled() async throws {
@@ -104,10 +99,10 @@ import Testing
     let extreme = LifecycleConfiguration(
       signals: .none, hookDeadline: .seconds(Int64.max), cancellationGrace: .seconds(Int64.max),
       stopTimeout: .seconds(Int64.max), saveReserve: .seconds(Int64.max), exitGrace: nil,
-      logsProblems: false)
+      logging: .off)
     let nothing = LifecycleConfiguration(
       signals: .none, hookDeadline: .zero, cancellationGrace: .zero, stopTimeout: .zero,
-      saveReserve: .zero, exitGrace: nil, logsProblems: false)
+      saveReserve: .zero, exitGrace: nil, logging: .off)
     for configuration in [extreme, nothing] {
       let subject = LifecycleSubject(configuration: configuration)
       let listener = Listener("a", Log())

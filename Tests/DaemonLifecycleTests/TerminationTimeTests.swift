@@ -19,11 +19,11 @@ import Testing
   private func configuration(budget: Duration, reserve: Duration) -> LifecycleConfiguration {
     LifecycleConfiguration(
       hookDeadline: .seconds(30), stopTimeout: budget, saveReserve: reserve, exitGrace: nil,
-      logsProblems: false)
+      logging: .off)
   }
 
   private static let everySignalCounts = LifecycleConfiguration(
-    escalationDelay: .zero, logsProblems: false)
+    escalationDelay: .zero, logging: .off)
 
   @Test func theSaveReserveIsKept() async throws {
     let mock = MockLifecycleSubject(

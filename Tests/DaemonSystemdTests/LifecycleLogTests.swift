@@ -17,7 +17,7 @@ import Testing
     let journal = Journal(
       socket: JournalSocket(path: fake.path), identifier: "daemon",
       writeLine: { _ in false })
-    let log = LifecycleLog(journal: journal, logsProblems: true)
+    let log = LifecycleLog(journal: journal, logging: .problems)
     core = LifecycleCore(
       configuration: LifecycleConfiguration(), time: .virtual(VirtualTime()), sinks: [log],
       watchdogPeriod: nil, exitProcess: { _ in })

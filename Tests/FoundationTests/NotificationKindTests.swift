@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import DaemonLifecycleFoundation
 import DaemonLifecycleTesting
-import Foundation
 import Synchronization
 import Testing
 
@@ -61,33 +59,6 @@ private final class EveryHook: LaunchObserver, ForegroundObserver, BackgroundObs
       #expect(!kind.row.done.isEmpty && kind.row.done.count < 20)
       #expect(!kind.row.act.isEmpty && kind.row.act.count < 20)
     }
-  }
-
-  /// Each under a name of its own, by a bridge of its type, in a life that delivers them all.
-  @Test(arguments: NotificationKind.allCases)
-  func aRowIsBridged(_ kind: NotificationKind) async throws {
-    let center = NotificationCenter()
-    let mock = MockLifecycleSubject(state: .launching)
-    func bridge<N: BridgedNotification>(_ type: N.Type) -> (ObservationToken, Notification.Name) {
-      (mock.bridge(type, to: center, typed: false), N.name)
-    }
-    guard let bridged = kind.row.type as? any BridgedNotification.Type else {
-      Issue.record("\(kind) is not bridged")
-      return
-    }
-    let (token, name) = bridge(bridged)
-    #expect(name.rawValue == "Daemon\(kind.row.type)Notification")
-    let notes = Notes<String>()
-    let remove = center.note(name) { notes.add($0.object.map { "\(type(of: $0))" } ?? "nothing") }
-    try await mock.launch()
-    for errand in LifecycleErrand.allCases { mock.core.receive(LifecycleEvent(.errand(errand))) }
-    for event in [.suspend, .resume, .pressure(.io), .checkHealth, .terminate]
-      as [MockLifecycleSubject.Event]
-    {
-      try await mock.send(event)
-    }
-    #expect(Set(notes.all) == ["\(kind.row.type)"])
-    withExtendedLifetime(token) { remove() }
   }
 
   @Test(arguments: LifecycleErrand.allCases)

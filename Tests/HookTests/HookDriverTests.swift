@@ -117,7 +117,7 @@ import Testing
   @Test func aRestMayEndAsItBegins() async throws {
     let rests = ProcessInfo.processInfo.environment["RESTS"].flatMap { Int($0) } ?? 2_000
     let core = LifecycleCore(
-      configuration: .init(signals: .none, logsProblems: false), initialState: .background)
+      configuration: .init(signals: .none, logging: .off), initialState: .background)
     let calls = Atomic<Int>(0)
     let observer = Scripted(save: { _ in calls.add(1, ordering: .relaxed) })
     core.add(observer)

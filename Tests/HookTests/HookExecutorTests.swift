@@ -11,7 +11,7 @@ import Testing
 @Suite struct HookExecutorTests {
   private let configuration = LifecycleConfiguration(
     signals: .none, hookDeadline: .milliseconds(50), cancellationGrace: .milliseconds(20),
-    exitGrace: nil, terminatesWhenLaunchFails: false, logsProblems: false)
+    exitGrace: nil, logging: .off)
 
   private func reports(of core: LifecycleCore) -> AsyncStream<LifecycleReport>.Iterator {
     core.stream(of: .reports, bufferingNewest: 64, as: LifecycleReport.self).makeAsyncIterator()

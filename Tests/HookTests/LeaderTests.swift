@@ -44,7 +44,7 @@ private final class Doorbell: LifecycleSource {
 @Suite struct LeaderTests {
   private let configuration = LifecycleConfiguration(
     signals: .none, hookDeadline: .milliseconds(50), cancellationGrace: .milliseconds(20),
-    exitGrace: nil, terminatesWhenLaunchFails: false, logsProblems: false)
+    exitGrace: nil, logging: .off)
   /// For hooks that take their time on a busy machine.
   private var patient: LifecycleConfiguration {
     var configuration = configuration

@@ -9,7 +9,7 @@ import Testing
 @Suite(.offThePool) struct LockTimeTests {
   private func core() -> LifecycleCore {
     LifecycleCore(
-      configuration: .init(signals: .none, logsProblems: false), initialState: .background,
+      configuration: .init(signals: .none, logging: .off), initialState: .background,
       time: .virtual(VirtualTime()), executor: HookExecutor(endsWhenIdle: true))
   }
 

@@ -19,11 +19,11 @@ import Testing
   }()
 
   static let setups: [MachineModel.Setup] = [
-    .init(), .init(drains: true, launchMayFail: true, hasBody: true),
-    .init(observers: 1), .init(observers: 1, drains: true, launchMayFail: true, hasBody: true),
+    .init(), .init(drains: true, hasBody: true),
+    .init(observers: 1), .init(observers: 1, drains: true, hasBody: true),
     .init(observers: 1, joinsLate: true),
     .init(observers: 2), .init(observers: 2, isConcurrent: true),
-    .init(observers: 2, drains: true, launchMayFail: true, hasBody: true, joinsLate: true),
+    .init(observers: 2, drains: true, hasBody: true, joinsLate: true),
   ]
 
   @Test(arguments: setups) func everyInvariantHoldsInEveryState(_ setup: MachineModel.Setup) {

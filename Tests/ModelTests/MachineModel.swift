@@ -13,16 +13,14 @@ struct MachineModel {
     var observers = 0
     var isConcurrent = false
     var drains = false
-    /// The daemon ends when a hook of its launch fails.
-    var launchMayFail = false
     var hasBody = false
     /// Observers come after the launch as well.
     var joinsLate = false
 
     var description: String {
       let what = [
-        (isConcurrent, "concurrent"), (drains, "draining"), (launchMayFail, "launch may fail"),
-        (hasBody, "with a body"), (joinsLate, "joining late"),
+        (isConcurrent, "concurrent"), (drains, "draining"), (hasBody, "with a body"),
+        (joinsLate, "joining late"),
       ].filter(\.0).map(\.1)
       let plural = observers == 1 ? "observer" : "observers"
       return (["\(observers) \(plural)"] + what).joined(separator: ", ")
@@ -84,8 +82,7 @@ struct MachineModel {
     self.setup = setup
     var configuration = LifecycleConfiguration(
       hookDeadline: .seconds(10), cancellationGrace: .seconds(1), stopTimeout: .seconds(40),
-      saveReserve: .seconds(5), exitGrace: .seconds(2), logsProblems: false)
-    configuration.terminatesWhenLaunchFails = setup.launchMayFail
+      saveReserve: .seconds(5), exitGrace: .seconds(2), logging: .off)
     if setup.drains { configuration.stopDelay = .seconds(3) }
     shared = Shared(LifecycleMachine(.init(configuration: configuration)))
     observers = Array(repeating: Observer(), count: setup.observers)
@@ -283,8 +280,7 @@ struct MachineModel {
 
   private mutating func noteFailure(of step: LifecycleStep, _ index: Int) {
     switch step.kind {
-    case .didFinishLaunching where setup.launchMayFail:
-      observers[index].history.hasLaunchFailed = true
+    case .didFinishLaunching: observers[index].history.hasLaunchFailed = true
     case .willEnterForeground: observers[index].history.hasMissedForeground = true
     default: break
     }

@@ -90,8 +90,7 @@ struct MachineSimulation: ~Copyable {
       cancellationGrace: .milliseconds(random.below(2000)),
       stopTimeout: random.chance(70) ? .seconds(random.below(40) + 1) : nil,
       saveReserve: .seconds(random.below(8)), exitGrace: random.chance(50) ? .seconds(2) : nil,
-      logsProblems: false)
-    configuration.terminatesWhenLaunchFails = random.chance(30)
+      logging: .off)
     if random.chance(30) { configuration.stopDelay = .seconds(random.below(5)) }
     // Not at random: without it, a seed's story is what it was before there were kills.
     killRule = seed % 3 == 0 ? KillRule(superiors: [1], asksForJob: seed % 2 == 0) : nil
@@ -286,7 +285,6 @@ struct MachineSimulation: ~Copyable {
   }
 
   private mutating func noteFailedLaunch(_ id: ObserverID) {
-    guard machine.configuration.terminatesWhenLaunchFails else { return }
     change(id) { $0.history.hasLaunchFailed = true }
   }
 

@@ -88,7 +88,7 @@ final class KubernetesTests: XCTestCase {
     XCTAssertTrue(probe.contains("stat -c %Y \(path))"), probe)
     let limit = try XCTUnwrap(
       probe.components(separatedBy: "-lt ").last.flatMap { Int($0.prefix(2)) })
-    XCTAssertGreaterThanOrEqual(.seconds(limit), configuration.livenessPeriod * 2)
+    XCTAssertGreaterThanOrEqual(limit, 60)
     XCTAssertGreaterThan(try number("failureThreshold", after: "livenessProbe"), 1)
     XCTAssertTrue(path.hasPrefix("/run/pollerd/"))
   }

@@ -197,7 +197,7 @@ final class PollerTests: XCTestCase {
       XCTAssertEqual(daemon.console.polls.count, 1)
       try await daemon.terminate()
       // As the end of its process does.
-      daemon.store.close()
+      daemon.store.store.close()
     }
   }
 

@@ -23,7 +23,7 @@ final class OutputTests: XCTestCase {
     XCTAssertEqual(daemon.output.count { $0 == "before the start" }, 1)
   }
 
-  func testTheStreamIsLeftAsItIsWhereThatIsRequested() throws {
+  func testAStreamWithALargeBufferIsLeftAsItIs() throws {
     let lines = try lines(["buffered"])
     XCTAssertEqual(lines.suffix(2), ["before the start", "in a hook"], "at the end")
   }

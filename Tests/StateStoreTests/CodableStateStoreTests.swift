@@ -4,7 +4,6 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import DaemonLifecycle
 @testable import DaemonLifecycleState
 
 @Suite("State: values", .offThePool) struct CodableStateStoreTests {
@@ -16,15 +15,8 @@ import Testing
 
   private let memory = StateMemory()
 
-  private func store(
-    version: UInt32 = 1, migrate: StateStore.Migration? = nil
-  ) throws -> CodableStateStore<Progress> {
-    CodableStateStore(try StateStore(memory: memory, version: version, migrate: migrate))
-  }
-
-  private func error(_ body: () throws(StateError) -> Void) -> StateError? {
-    do throws(StateError) { try body() } catch { return error }
-    return nil
+  private func store() throws -> CodableStateStore<Progress> {
+    CodableStateStore(try StateStore(memory: memory))
   }
 
   @Test func whatIsSavedIsLoaded() throws {
@@ -81,18 +73,9 @@ import Testing
     #expect(try store.loadStored()?.stored.broken.count == 1)
   }
 
-  @Test func bytesOfAnEarlierVersionAreMigrated() throws {
-    try StateStore(memory: memory).save(Array("{\"polls\":3}".utf8))
-    let store = try store(version: 2) { _, bytes in
-      let old = try JSONDecoder().decode(OldProgress.self, from: Data(bytes))
-      return Array(try JSONEncoder.state.encode(Progress(count: old.polls)))
-    }
-    #expect(try store.load() == Progress(count: 3))
-  }
-
   @Test func valuesOfAnEarlierVersionAreDecodedAsThatVersion() throws {
     try StateStore(memory: memory).save(Array("{\"polls\":3}".utf8))
-    let bytes = try StateStore(memory: memory, version: 2) { _, bytes in bytes }
+    let bytes = try StateStore(memory: memory, version: 2)
     let store = CodableStateStore<Progress>(bytes) {
       Array(try JSONEncoder.state.encode($0))
     } decode: { version, bytes in

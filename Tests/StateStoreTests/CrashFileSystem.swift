@@ -3,7 +3,6 @@ import CLinux
 import DaemonSystemd
 import Synchronization
 
-@testable import DaemonLifecycle
 @testable import DaemonLifecycleState
 
 /// What a disk holds: the files of one directory.
@@ -72,7 +71,10 @@ final class CrashFileSystem: StateFileSystem {
     var names: [String: Name] = [:]
     var open: [Int32: (inode: UInt64, offset: Int)] = [:]
     var lastNumber: UInt64 = 1
-    var locked: Int32?
+    /// The descriptor that has each locked inode.
+    var locks: [UInt64: Int32] = [:]
+    /// The error of whatever would write.
+    var failure: Int32?
     var calls = 0
     var fault: (index: Int, fault: Fault)?
     var nextWriteFails: Int32?
@@ -80,6 +82,17 @@ final class CrashFileSystem: StateFileSystem {
     /// No further descriptor is to be had, after so many more.
     var descriptorsLeft = Int.max
     var trace: [String] = []
+
+    func write() throws(SystemCallError) {
+      if let failure { throw SystemCallError(number: failure) }
+    }
+
+    mutating func make(_ name: String) -> UInt64 {
+      lastNumber += 1
+      nodes[lastNumber] = Node()
+      lead(name, to: lastNumber)
+      return lastNumber
+    }
 
     mutating func lead(_ name: String, to inode: UInt64?) {
       var entry = names[name] ?? Name()
@@ -143,7 +156,26 @@ final class CrashFileSystem: StateFileSystem {
       state.descriptorsLeft = .max
       state.hasCrashed = false
       state.open = [:]
-      state.locked = nil
+      state.locks = [:]
+    }
+  }
+
+  /// While it is not `nil`, whatever would write fails with this `errno` value.
+  var failure: Int32? {
+    get { state.withLock { $0.failure } }
+    set { state.withLock { $0.failure = newValue } }
+  }
+
+  /// Gives the directory these files, as another program would: those that are there keep their inodes.
+  func replace(_ files: [String: [UInt8]]) {
+    state.withLock { state in
+      for (name, entry) in state.names where entry.inode != nil && files[name] == nil {
+        state.lead(name, to: nil)
+      }
+      for (name, bytes) in files {
+        let inode = state.names[name]?.inode ?? state.make(name)
+        state.nodes[inode]?.bytes = bytes
+      }
     }
   }
 
@@ -267,11 +299,8 @@ final class CrashFileSystem: StateFileSystem {
         return try Self.open(inode, &state)
       }
       if mode == .read { throw SystemCallError(number: ENOENT) }
-      state.lastNumber += 1
-      let inode = state.lastNumber
-      state.nodes[inode] = Node()
-      state.lead(name, to: inode)
-      return try Self.open(inode, &state)
+      try state.write()
+      return try Self.open(state.make(name), &state)
     }
   }
 
@@ -330,6 +359,7 @@ final class CrashFileSystem: StateFileSystem {
         throw SystemCallError(number: number)
       }
       guard let inode = state.open[file]?.inode else { throw SystemCallError(number: EBADF) }
+      try state.write()
       var count = bytes.count
       if fault == .short { count = (count + 1) / 2 }
       if case .shortThenError(let number) = fault {
@@ -343,8 +373,9 @@ final class CrashFileSystem: StateFileSystem {
   }
 
   func truncate(_ file: Int32) throws(SystemCallError) {
-    try call("truncate") { state, _ in
+    try call("truncate") { state, _ throws(SystemCallError) in
       guard let inode = state.open[file]?.inode else { return }
+      try state.write()
       state.nodes[inode]?.bytes = []
       state.nodes[inode]?.isDirty = true
     }
@@ -371,6 +402,7 @@ final class CrashFileSystem: StateFileSystem {
   ) throws(SystemCallError) {
     try call("rename") { state, _ throws(SystemCallError) in
       guard let inode = state.names[name]?.inode else { throw SystemCallError(number: ENOENT) }
+      try state.write()
       state.lead(newName, to: inode)
       state.lead(name, to: nil)
     }
@@ -385,21 +417,25 @@ final class CrashFileSystem: StateFileSystem {
 
   func lock(_ file: Int32) throws(SystemCallError) {
     try call("lock") { state, _ throws(SystemCallError) in
-      if let locked = state.locked, locked != file { throw SystemCallError(number: EWOULDBLOCK) }
-      state.locked = file
+      guard let inode = state.open[file]?.inode else { throw SystemCallError(number: EBADF) }
+      if let holder = state.locks[inode], holder != file {
+        throw SystemCallError(number: EWOULDBLOCK)
+      }
+      state.locks[inode] = file
     }
   }
 
   func unlock(_ file: Int32) {
     state.withLock { state in
-      if state.locked == file { state.locked = nil }
+      guard let inode = state.open[file]?.inode, state.locks[inode] == file else { return }
+      state.locks[inode] = nil
     }
   }
 
   func close(_ file: Int32) {
-    state.withLock { state in
-      state.open[file] = nil
-      if state.locked == file { state.locked = nil }
-    }
+    unlock(file)
+    state.withLock { $0.open[file] = nil }
   }
+
+  func isRunning(_ process: Int32) -> Bool { true }
 }

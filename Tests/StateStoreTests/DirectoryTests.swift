@@ -3,7 +3,6 @@ import CLinux
 import TestSupport
 import Testing
 
-@testable import DaemonLifecycle
 @testable import DaemonLifecycleState
 
 /// The store on real files: whose they are, what they are, and where they are.
@@ -16,11 +15,6 @@ import Testing
 
   private func store(_ path: String? = nil) throws(StateError) -> StateStore {
     try StateStore(directory: path ?? directory.path)
-  }
-
-  private func error(_ body: () throws(StateError) -> Void) -> StateError? {
-    do throws(StateError) { try body() } catch { return error }
-    return nil
   }
 
   private func opening(_ path: String? = nil) -> StateError? {
@@ -213,17 +207,21 @@ import Testing
   @Test func theSecondStoreIsToldWho() throws {
     let first = try store()
     #expect(opening() == .inUse(directory.path, pid: getpid()))
+    #expect(
+      opening()?.description
+        == "The state in \(directory.path) is in use by process \(getpid()): stop that one first, or give each a directory of its own."
+    )
     withExtendedLifetime(first) {}
   }
 
-  /// A child that was not forked the plain way may have the lock of a process that has ended.
+  /// A child may have the lock of a process that has ended.
   @Test func aProcessThatHasEndedIsNotNamed() throws {
     // Above the highest number that there can be.
     try write(Array("4194305\n".utf8), "state.lock")
     let folder = try LinuxFileSystem.shared.openDirectory(directory.path, followingLink: true)
     defer { close(folder) }
     let file = try LinuxFileSystem.shared.open("state.lock", in: folder, .lock)
-    defer { LinuxFileSystem.shared.close(file) }
+    defer { close(file) }
     try LinuxFileSystem.shared.lock(file)
     #expect(opening() == .inUse(directory.path, pid: nil))
     #expect(opening()?.description.contains("fuser \(directory.path)/*.lock") == true)

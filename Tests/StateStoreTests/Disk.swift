@@ -2,7 +2,6 @@
 import CLinux
 import DaemonSystemd
 
-@testable import DaemonLifecycle
 @testable import DaemonLifecycleState
 
 /// A file system that is mounted, in a directory made for it, while a test's body runs.

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-@testable import DaemonLifecycle
 @testable import DaemonLifecycleState
 
 /// Saves under every fault at every call, and what is found afterwards under every way the disk may have taken it.

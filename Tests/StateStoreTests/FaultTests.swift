@@ -3,7 +3,6 @@ import CLinux
 import TestSupport
 import Testing
 
-@testable import DaemonLifecycle
 @testable import DaemonLifecycleState
 
 /// Promise 2: a save leaves the old state or the new, at every crash point, on every error.
@@ -38,38 +37,29 @@ import Testing
     return disks
   }
 
-  @Test func oneSave() throws {
-    var proof = FaultProof()
-    for (image, old) in try Self.beginnings() {
-      for new in Self.news { _ = proof.save(new, over: image, holding: old) }
-    }
-    print("One save: \(proof.cases) cases on \(proof.disks) different disks.")
-    #expect(proof.violations.isEmpty, "\(proof.violations.prefix(10))")
-    #expect(proof.cases > 10_000)
-  }
+  @Test func oneSave() throws { try prove(Self.news[...]) }
 
   /// A big state is written after its header, in two calls.
   @Test(.long) func oneSaveInTwoPieces() throws {
-    var proof = FaultProof()
-    for (image, old) in try Self.beginnings() {
-      for new in Self.news.dropFirst() {
-        _ = proof.save(new, over: image, holding: old, onePiece: 0)
-      }
-    }
-    print("One save in two pieces: \(proof.cases) cases on \(proof.disks) different disks.")
-    #expect(proof.violations.isEmpty, "\(proof.violations.prefix(10))")
-    #expect(proof.cases > 10_000)
+    try prove(Self.news.dropFirst(), onePiece: 0)
   }
 
   /// The spare file takes the place of a new one, and nothing else changes: also not what a disk makes of it.
   @Test(.long) func oneSaveWithoutDescriptors() throws {
+    try prove(Self.news.suffix(2), inShortage: true)
+  }
+
+  private func prove(
+    _ news: ArraySlice<[UInt8]>, onePiece: Int = 65_536, inShortage: Bool = false
+  ) throws {
     var proof = FaultProof()
     for (image, old) in try Self.beginnings() {
-      for new in Self.news.suffix(2) {
-        _ = proof.save(new, over: image, holding: old, inShortage: true)
+      for new in news {
+        _ = proof.save(
+          new, over: image, holding: old, onePiece: onePiece, inShortage: inShortage)
       }
     }
-    print("One save without descriptors: \(proof.cases) cases on \(proof.disks) different disks.")
+    print("A save: \(proof.cases) cases on \(proof.disks) different disks.")
     #expect(proof.violations.isEmpty, "\(proof.violations.prefix(10))")
     #expect(proof.cases > 10_000)
   }
@@ -118,7 +108,7 @@ import Testing
     #expect(proof.violations.isEmpty, "\(proof.violations.prefix(10))")
   }
 
-  /// Opening, sweeping, loading and migrating: nothing of it may change what is there.
+  /// Opening, sweeping and loading: nothing of it may change what is there.
   @Test func loads() throws {
     var proof = FaultProof()
     for (image, old) in try Self.beginnings() {
@@ -127,8 +117,7 @@ import Testing
         while true {
           let files = CrashFileSystem(image)
           files.fail(at: index, fault)
-          let store = try? StateStore(
-            "/state", "s", version: 2, migrate: { _, bytes in bytes }, files: files)
+          let store = try? StateStore("/state", "s", version: 2, files: files)
           let found = store.flatMap { try? $0.load() }
           // Unless it says that a file can't be read.
           if let found, found.broken.isEmpty { #expect(found.bytes == old) }

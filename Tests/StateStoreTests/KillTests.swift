@@ -4,7 +4,6 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import DaemonLifecycle
 @testable import DaemonLifecycleState
 
 /// Real children, killed at random moments of saving.

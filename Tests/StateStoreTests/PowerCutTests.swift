@@ -5,7 +5,6 @@ import Synchronization
 import TestSupport
 import Testing
 
-@testable import DaemonLifecycle
 @testable import DaemonLifecycleState
 
 /// A real ext4 whose cable is pulled before each call of a save, in two ways: the image is copied as the disk has it
@@ -102,7 +101,7 @@ import Testing
   private static func save(
     on disk: Disk, lies: Bool = false, _ before: @escaping @Sendable (Int, String) -> Void
   ) throws {
-    let files = PassingFileSystem(lies: lies, before: before)
+    let files = WatchedFileSystem(LinuxFileSystem.shared, lies: lies, before: before)
     let store = try StateStore(disk.path, "state", version: 1, files: files)
     try store.save(new)
   }

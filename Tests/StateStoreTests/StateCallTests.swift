@@ -4,7 +4,6 @@ import DaemonSystemd
 import Synchronization
 import Testing
 
-@testable import DaemonLifecycle
 @testable import DaemonLifecycleState
 
 /// What is answered, one after another, and then nothing.
@@ -23,14 +22,9 @@ private final class Answers<Answer: Sendable>: Sendable {
 
   private func open(
     _ files: any StateFileSystem, _ path: String = "/state", version: UInt32 = 1,
-    limit: Int = 1000, migrate: StateStore.Migration? = nil
+    limit: Int = 1000
   ) throws(StateError) -> StateStore {
-    try StateStore(path, "s", version: version, limit: limit, migrate: migrate, files: files)
-  }
-
-  private func error(_ body: () throws(StateError) -> Void) -> StateError? {
-    do throws(StateError) { try body() } catch { return error }
-    return nil
+    try StateStore(path, "s", version: version, limit: limit, files: files)
   }
 
   private func opening(_ files: any StateFileSystem, _ path: String = "/state") -> StateError? {
@@ -81,10 +75,7 @@ private final class Answers<Answer: Sendable>: Sendable {
   @Test func aDirectoryMayBeRootsOrOnesOwn() {
     func opening(_ owner: UInt32) -> StateError? {
       let files = WatchedFileSystem(disk) { call, status in
-        guard call == "fstat ." else { return status }
-        return FileStatus(
-          identity: status.identity, kind: status.kind, owner: owner, links: status.links,
-          size: status.size)
+        call == "fstat ." ? status.with(owner: owner) : status
       }
       return self.opening(files)
     }
@@ -97,9 +88,7 @@ private final class Answers<Answer: Sendable>: Sendable {
   @Test func aLinkMayBeRootsOrOnesOwn() {
     func opening(_ owner: UInt32) -> (StateError?, [String]) {
       let files = WatchedFileSystem(disk) { call, status in
-        guard call == "statPath" else { return status }
-        return FileStatus(
-          identity: status.identity, kind: .link, owner: owner, links: 1, size: status.size)
+        call == "statPath" ? status.with(kind: .link, owner: owner, links: 1) : status
       }
       return (self.opening(files), Array(files.calls.prefix(2)))
     }
@@ -166,9 +155,7 @@ private final class Answers<Answer: Sendable>: Sendable {
       let left = Answers(links)
       let files = WatchedFileSystem(disk) { call, status in
         guard call == "fstat s.lock", let links = left.next() else { return status }
-        return FileStatus(
-          identity: status.identity, kind: status.kind, owner: status.owner, links: links,
-          size: status.size)
+        return status.with(links: links)
       }
       return self.opening(files)
     }
@@ -311,7 +298,7 @@ private final class Answers<Answer: Sendable>: Sendable {
 
   /// A big state is not copied to be joined with its header.
   @Test func oneWriteUpTo64KiBAndTwoAbove() throws {
-    let files = WatchedFileSystem(MemoryFileSystem())
+    let files = WatchedFileSystem(disk)
     let store = try StateStore("/state", "s", version: 1, files: files)
     func writes(_ count: Int) throws -> [String] {
       files.forgetCalls()
@@ -324,7 +311,7 @@ private final class Answers<Answer: Sendable>: Sendable {
   }
 
   @Test func theNamesOfFilesUnderWayAreThoseThatAreSwept() throws {
-    let files = WatchedFileSystem(MemoryFileSystem())
+    let files = WatchedFileSystem(disk)
     let store = try open(files)
     for number in 0..<400 { try store.save([UInt8(truncatingIfNeeded: number)]) }
     #expect(files.temporaryNames.count == 400 && Set(files.temporaryNames).count == 400)
@@ -339,9 +326,7 @@ private final class Answers<Answer: Sendable>: Sendable {
     let left = Answers([1, 1000])
     let files = WatchedFileSystem(disk) { call, status in
       guard call == "stat NEW", let owner = left.next() else { return status }
-      return FileStatus(
-        identity: status.identity, kind: status.kind, owner: UInt32(owner), links: status.links,
-        size: status.size)
+      return status.with(owner: UInt32(owner))
     }
     _ = try open(files)
     #expect(disk.visible.files.keys.filter { names.contains($0) } == [names[0]])
@@ -422,22 +407,29 @@ private final class Answers<Answer: Sendable>: Sendable {
     let first = try TemporaryDirectory()
     try check(first.path, try StateStore(directory: first.path))
     let second = try TemporaryDirectory()
-    let environment = ServiceEnvironment(["STATE_DIRECTORY": second.path])
+    let environment = ServiceEnvironment(["STATE_DIRECTORY": "\(second.path):/elsewhere"])
     try check(second.path, try StateStore(environment: environment))
     try check("/state", try StateStore("/state", "s", version: 1, files: disk))
   }
 
   @Test func namesAreOfLettersDigitsAndThreeSigns() throws {
-    let signs = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_")
-    for byte: UInt8 in 1..<128 {
-      let sign = Character(UnicodeScalar(byte))
-      let found = error { () throws(StateError) in
-        _ = try StateStore("/state", "a\(sign)", version: 1, files: CrashFileSystem())
+    func naming(_ name: String) -> StateError? {
+      error { () throws(StateError) in
+        _ = try StateStore("/state", name, version: 1, files: CrashFileSystem())
       }
-      #expect((found == nil) == signs.contains(sign), "\(byte)")
     }
-    _ = try StateStore(
-      "/state", String(repeating: "a", count: 200), version: 1, files: CrashFileSystem())
+    let signs = Set("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_")
+    for byte: UInt8 in 0..<128 {
+      let sign = Character(UnicodeScalar(byte))
+      #expect((naming("a\(sign)") == nil) == signs.contains(sign), "\(byte)")
+    }
+    #expect(naming(String(repeating: "a", count: 200)) == nil)
+    for name in ["", ".", "..", ".a", "\u{e4}", String(repeating: "a", count: 201)] {
+      guard case .unusable = naming(name) else {
+        Issue.record("\(name)")
+        continue
+      }
+    }
   }
 
   /// Also when it has been loaded before: what can't be loaded any more is not replaced.
@@ -449,6 +441,9 @@ private final class Answers<Answer: Sendable>: Sendable {
     let expected = StateError.newerVersion("(memory)/state.0", found: 9, known: 1)
     #expect(loading(store) == expected)
     #expect(saving(store) == expected)
+    // Nor by one that saves first.
+    store.close()
+    #expect(saving(try StateStore(memory: memory)) == expected)
     #expect(memory.contents["state.1"] == nil)
   }
 
@@ -492,26 +487,6 @@ private final class Answers<Answer: Sendable>: Sendable {
     #expect(try store.load()?.generation == 3)
   }
 
-  /// What a migration has set aside while its state was loaded, the load has not seen.
-  @Test func aSaveLooksAgainAtWhatWasSetAsideMeanwhile() throws {
-    let memory = StateMemory()
-    try StateStore(memory: memory).save(one)
-    let later = file(1, two, version: 9)
-    let itself = Answers<StateStore>([])
-    let newer = try StateStore(memory: memory, version: 2) { _, bytes in
-      if let store = itself.next() {
-        let paths = try store.setAside()
-        #expect(paths == ["(memory)/state.0.bad"])
-        memory.contents["state.0"] = later
-      }
-      return bytes
-    }
-    itself.append(newer)
-    #expect(try newer.load()?.bytes == one)
-    #expect(saving(newer) == .newerVersion("(memory)/state.0", found: 9, known: 2))
-    #expect(memory.contents["state.0"] == later && memory.contents["state.1"] == nil)
-  }
-
   // MARK: Setting aside
 
   /// What can't be read may be the newest: were it renamed first, a crash would bring the older one up.
@@ -542,19 +517,4 @@ private final class Answers<Answer: Sendable>: Sendable {
     #expect(try store.load()?.bytes == two)
   }
 
-  // MARK: Sentences
-
-  @Test func aMissingStateDirectorySaysWhatToDo() {
-    #expect(
-      "\(StateError.noStateDirectory(nil))"
-        == "There is no $STATE_DIRECTORY: give the unit a StateDirectory=, or the store a directory."
-    )
-    let environment = ServiceEnvironment(["STATE_DIRECTORY": "relative"])
-    let found = error { () throws(StateError) in _ = try StateStore(environment: environment) }
-    guard case .noStateDirectory(let reason?) = found else {
-      Issue.record("\(String(describing: found))")
-      return
-    }
-    #expect(found?.description == reason.description)
-  }
 }

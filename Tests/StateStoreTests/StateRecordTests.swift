@@ -2,7 +2,6 @@
 import TestSupport
 import Testing
 
-@testable import DaemonLifecycle
 @testable import DaemonLifecycleState
 
 /// The file format: what is written, and that no damage passes for a state.
@@ -63,17 +62,6 @@ import Testing
     #expect(
       Array(file[32..<40]) == (0..<8).map { UInt8(truncatingIfNeeded: checksum.value >> ($0 * 8)) })
     #expect(Array(file[40...]) == Array("abc".utf8))
-  }
-
-  @Test func whatIsWrittenIsRead() {
-    var random = SeededGenerator(seed: 1)
-    for _ in 0..<200 {
-      let bytes = (0..<random.below(300)).map { _ in UInt8(truncatingIfNeeded: random.next()) }
-      let record = StateRecord(
-        version: UInt32(truncatingIfNeeded: random.next()), generation: random.next() >> 1,
-        bytes: bytes)
-      #expect(StateRecord.read(record.encoded) == .whole(record))
-    }
   }
 
   /// Every bit, and every length.

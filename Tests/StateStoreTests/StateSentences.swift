@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-@testable import DaemonLifecycle
 @testable import DaemonLifecycleState
 
 /// What `unusable` says, for comparison.
@@ -24,5 +23,20 @@ extension StateError {
   }
   static func closed(_ path: String) -> StateError {
     .unusable("The store of the state in \(path) was closed: open another.")
+  }
+}
+
+/// The error of a body; `nil` when there is none.
+func error(_ body: () throws(StateError) -> Void) -> StateError? {
+  do throws(StateError) { try body() } catch { return error }
+  return nil
+}
+
+extension FileStatus {
+  /// The same with other values.
+  func with(kind: Kind? = nil, owner: UInt32? = nil, links: Int? = nil) -> FileStatus {
+    FileStatus(
+      identity: identity, kind: kind ?? self.kind, owner: owner ?? self.owner,
+      links: links ?? self.links, size: size)
   }
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-@testable import DaemonLifecycle
 @testable import DaemonLifecycleState
 
 /// A directory of a test's own, with files in it and no directories deeper than one.

@@ -2,7 +2,6 @@
 import CLinux
 import Synchronization
 
-@testable import DaemonLifecycle
 @testable import DaemonLifecycleState
 
 /// The calls of a store on other files, recorded, and failed or answered otherwise as a test says.
@@ -29,14 +28,21 @@ final class WatchedFileSystem: StateFileSystem {
 
   private let base: any StateFileSystem
   private let state: Mutex<State>
+  /// Whether it says that it has synced, and has not.
+  private let lies: Bool
+  /// What is done before a call, with its index.
+  private let before: @Sendable (_ index: Int, _ call: String) -> Void
   /// What is answered to a call for a status.
   private let answer: @Sendable (_ call: String, FileStatus) -> FileStatus
 
   init(
-    _ base: any StateFileSystem,
-    answer: @escaping @Sendable (_ call: String, FileStatus) -> FileStatus = { $1 }
+    _ base: any StateFileSystem, lies: Bool = false,
+    answer: @escaping @Sendable (_ call: String, FileStatus) -> FileStatus = { $1 },
+    before: @escaping @Sendable (_ index: Int, _ call: String) -> Void = { _, _ in }
   ) {
     self.base = base
+    self.lies = lies
+    self.before = before
     self.answer = answer
     state = Mutex(State(processID: base.processID))
   }
@@ -66,6 +72,7 @@ final class WatchedFileSystem: StateFileSystem {
   private func name(_ file: Int32) -> String { state.withLock { $0.open[file] ?? "?" } }
 
   private func call(_ call: String, opens: Bool = false) throws(SystemCallError) {
+    before(state.withLock { $0.calls.count }, call)
     try state.withLock { state throws(SystemCallError) in
       state.calls.append(call)
       if let index = state.failures.firstIndex(where: { $0.left > 0 && call.hasPrefix($0.call) }) {
@@ -137,7 +144,7 @@ final class WatchedFileSystem: StateFileSystem {
   }
   func sync(_ file: Int32) throws(SystemCallError) {
     try call("sync \(name(file))")
-    try base.sync(file)
+    if !lies { try base.sync(file) }
   }
   func rename(
     _ name: String, to newName: String, in directory: Int32

@@ -272,16 +272,6 @@ int clinux_open_at(int directory, const char *name, int flags, mode_t mode);
 int clinux_open_unnamed_at(int directory, mode_t mode);
 /// Gives a file of `clinux_open_unnamed_at` a name in an open directory: 0, or -1 and errno.
 int clinux_link_at(int fd, int directory, const char *name);
-
-// MARK: fork.c: descriptors that a forked child does not get
-
-/// `clinux_open_at`, for a file that fork(3) does not hand on: in the child its number stands for nothing, and calls
-/// with it fail with EBADF. So a lock on the file ends with this process, though a child lives on. To be closed with
-/// `clinux_close_unshared`, in the child too.
-int clinux_open_unshared(int directory, const char *name, int flags, mode_t mode);
-/// close(2), for these and for any other descriptor.
-void clinux_close_unshared(int fd);
-
 /// A stream of the names in an open directory, from the first; the directory stays open. NULL and errno.
 DIR *clinux_names_at(int directory);
 

@@ -49,12 +49,6 @@ public final class LifecycleSubject: LifecycleObservable {
     core = LifecycleCore(configuration: configuration, sinks: nil)
   }
 
-  /// Makes a subject that changes nothing in the process until `start()` or `run`.
-  @available(*, deprecated, renamed: "init(configuration:)")
-  public convenience init(_ configuration: LifecycleConfiguration) {
-    self.init(configuration: configuration)
-  }
-
   deinit { core.close() }
 
   /// The version of this package, as in its change log: `0.2.0`.
@@ -65,6 +59,10 @@ public final class LifecycleSubject: LifecycleObservable {
   /// Installs the signal handlers, then delivers the launch: DidFinishLaunching and WillEnterForeground.
   ///
   /// Signals that arrive before this returns are not lost: they are delivered after the launch.
+  ///
+  /// The C library's standard output, which `print` writes to, becomes line buffered where it is no terminal, so that
+  /// each printed line appears at once in the journal, a container's log or a pipe. A program that has given it a larger
+  /// buffer with setvbuf(3), or none, keeps that.
   ///
   /// - Returns: The report of the launch.
   /// - Throws: `LifecycleError` when it could not start; then nothing has been changed.
@@ -132,7 +130,7 @@ public final class LifecycleSubject: LifecycleObservable {
       throw error
     }
     // Nothing fails from here on, so a start that failed has changed nothing.
-    if configuration.lineBuffersOutput { clinux_line_buffer_output() }
+    clinux_line_buffer_output()
     DispatchPreparation.begin()
     let integration = ServiceIntegration(configuration, lease: lease)
     self.integration.withLock { $0 = integration }

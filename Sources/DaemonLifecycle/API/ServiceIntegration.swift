@@ -172,10 +172,6 @@ struct ServiceIntegration {
 
   /// Adds the liveness file, which the watchdog's checks touch.
   private mutating func addLiveness(_ path: String, _ requested: Duration) {
-    guard requested > .zero else {
-      problems.append("The liveness file \(path) has the period \(requested): it is not touched.")
-      return
-    }
     sinks.append(LivenessSink(path) { [log] in log.warn($0) })
     let period = bounded(min(watchdogPeriod ?? requested, requested), "The period of \(path)")
     if period == watchdogPeriod { return }

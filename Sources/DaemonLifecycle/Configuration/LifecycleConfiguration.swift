@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-public import DaemonSystemd
-
 /// The settings of a subject; every value has a default that suits a service.
 public struct LifecycleConfiguration: Sendable {
   /// The meaning of each signal. Default: ``SignalMap/standard``.
@@ -33,13 +31,10 @@ public struct LifecycleConfiguration: Sendable {
   /// How long after a terminating signal another one escalates the stop. Default 1 s. With `.zero` each signal counts,
   /// with `nil` none after the first.
   ///
-  /// One stop often arrives as several signals: a wrapper relays what systemd sends to the whole control group, and
-  /// Ctrl-C reaches all processes of the terminal. A signal that arrives sooner than this after the last one that
-  /// counted belongs to the same stop, which is logged. The second signal that counts cancels the hooks that do not
-  /// save, the third ends the process.
-  ///
-  /// A second Ctrl-C counts at once. A third counts only when the delay is over, so that a key that is held down does
-  /// not end the process before the state is saved.
+  /// One stop often arrives as several signals, as when a wrapper relays what systemd sends to the whole control group.
+  /// A signal that arrives sooner than this after the last one that counted belongs to the same stop, which is logged.
+  /// The second that counts cancels the hooks that do not save, the third ends the process. A second Ctrl-C counts at
+  /// once, a third only when the delay is over. See <doc:StoppingWithoutLoss>.
   public var escalationDelay: Duration?
   /// How long a daemon goes on serving, in the foreground, after a stop was requested, so that load balancers learn of
   /// the stop before it refuses work. Default 0.
@@ -49,32 +44,15 @@ public struct LifecycleConfiguration: Sendable {
   /// ```
   ///
   /// Meanwhile ``readinessFile`` is removed, systemd has received `STOPPING=1`, the body of `run` goes on, and other
-  /// notifications are delivered as usual. A second terminating signal ends the delay, as do a pause, a suspend and the
-  /// end of the body. A third ends the process.
-  ///
-  /// It is part of ``stopTimeout``, and leaves time for the save and, before that, for one hook or half of the rest,
-  /// whichever is less. A delay that does not fit is shortened, with a warning. There is no delay for a daemon in the
-  /// background or one whose body has ended.
-  ///
-  /// With a mock, a test moves the clock: `inject(.sigterm)`, then `advance(by:)`.
+  /// notifications are delivered as usual: see <doc:RunningInContainers>. It is part of ``stopTimeout``, and leaves time
+  /// for the save and, before that, for one hook or half of the rest, whichever is less. A delay that does not fit is
+  /// shortened, with a warning. There is no delay for a daemon in the background or one whose body has ended.
   public var stopDelay: Duration
-  /// Whether the daemon terminates when a hook of the launch throws or does not end. Default true.
-  public var terminatesWhenLaunchFails: Bool
-  /// Whether a line on standard error names each hook that did not complete. Default true.
-  public var logsProblems: Bool
-  /// Which terminations log their ``LifecycleReport/timeline``, which shows operators what each observer did and how
-  /// long it took. Default ``TimelineLogging/always``.
+  /// What is logged: to the journal where standard error goes to the journal, else to standard error. Default
+  /// ``LifecycleLogging/all``.
   ///
-  /// It is one entry of the journal where standard error goes to the journal, else text on standard error. The process
-  /// does not wait for it: if standard error is a full pipe, it is lost. A mock does not log it: see
-  /// `exit?.report.timeline`.
-  public var timelineLogging: TimelineLogging
-  /// Whether the C library's standard output, which `print` writes to, becomes line buffered at `start()` or `run` where
-  /// it is not a terminal. Default true: each printed line appears at once in the journal, a container's log or a pipe.
-  ///
-  /// Otherwise the C library buffers 4 kB or more, which appear late, and not at all after a crash. Each line then costs a
-  /// write(2): set it to false to leave the stream unchanged, in a daemon that prints much or calls setvbuf(3) itself.
-  public var lineBuffersOutput: Bool
+  /// A mock logs problems at most: see `exit?.report.timeline`.
+  public var logging: LifecycleLogging
   /// The absolute path of a file that exists exactly while the daemon is ready: launched, in the foreground, and not
   /// about to leave it. Default `nil`: none.
   ///
@@ -85,28 +63,21 @@ public struct LifecycleConfiguration: Sendable {
   /// // readinessProbe: { exec: { command: [test, -e, /run/mydaemon/ready] } }
   /// ```
   ///
-  /// - It is created when every hook of the launch has ended, and again whenever the daemon returns to the foreground.
-  ///   A launch that fails creates none.
-  /// - It is removed as soon as a pause, a suspend or a termination is requested: before any hook is called, even while
-  ///   a hook of another delivery still runs, and at the beginning of ``stopDelay``. A pause that is revoked before it
-  ///   was delivered restores it.
-  /// - A reload, a save and pressure do not change it.
+  /// It is created when every hook of the launch has ended, and whenever the daemon returns to the foreground. It is
+  /// removed as soon as a pause, a suspend or a termination is requested: before any hook is called, even while a hook of
+  /// another delivery still runs, and at the beginning of ``stopDelay``. A pause that is revoked before it was delivered
+  /// restores it.
   ///
   /// It contains three lines: `ready`, `pid 7`, and `since` with the time of day. It is created atomically, with mode
   /// 0600; whoever may search its directory can see that it exists.
   ///
-  /// A process that is killed leaves it behind; the next launch removes it first. A file of another living process is
-  /// not touched, nor is anything that is not such a file (a directory, a link, another user's file, other content): a
-  /// warning is logged, the daemon goes on, and probes find it not ready. Problems with the path are logged when the
-  /// daemon starts.
+  /// A process that is killed leaves it behind; the next launch removes the file at the path first, whatever it
+  /// contains. So every subject needs a file of its own. Problems with the path are logged when the daemon starts. When
+  /// the file can't be created or removed, because the disk is full or the process has no descriptor left, that is tried
+  /// again until it succeeds, at most two seconds apart.
   ///
-  /// When it can't be created or removed, because the disk is full or the process has no descriptor left, that is tried
-  /// again until it succeeds, at most two seconds apart. The resources for the first file are reserved before the
-  /// launch.
-  ///
-  /// The directory must exist, be writable for the daemon, and be on a local file system, such as an
-  /// `emptyDir` or `/run`: the threads that deliver notifications create and remove the file, and must not wait. Every
-  /// subject needs its own file.
+  /// The directory must exist, be writable for the daemon, and be on a local file system, such as an `emptyDir` or
+  /// `/run`: the threads that deliver notifications create and remove the file, and must not wait.
   public var readinessFile: String?
   /// The number of an inherited descriptor to which a newline is written when the daemon becomes ready, as s6, dinit,
   /// OpenRC and Finit expect. Default `nil`: the value of the environment variable `NOTIFY_FD`, if the init sets it.
@@ -118,14 +89,10 @@ public struct LifecycleConfiguration: Sendable {
   /// The newline is written once, when the hooks of the launch have ended (where systemd would receive `READY=1`), and
   /// the descriptor is closed. A launch that fails closes it without a newline.
   ///
-  /// `start()` and `run` take the descriptor over and make it close-on-exec, so that children do not inherit it; nor
-  /// does `ServiceEnvironment.childEnvironment(adding:)` contain `NOTIFY_FD`. Start before anything that opens
-  /// descriptors, which might get that number.
-  ///
-  /// A number that can't be used is logged when the daemon starts, and ignored: 0 to 2, which are the standard streams,
-  /// one of `LISTEN_FDS`, and one that is not open, not open for writing, not inherited, or no pipe, FIFO or socket.
-  /// With ``SystemdConfiguration/off``, `NOTIFY_FD` is ignored. <doc:RunningUnderOtherInits> has a service definition
-  /// for each init.
+  /// `start()` and `run` take the descriptor over and make it close-on-exec. Start before anything that opens
+  /// descriptors, which might get that number. One that can't be used is logged when the daemon starts, and ignored, such
+  /// as a standard stream, one of `LISTEN_FDS`, or no pipe, FIFO or socket. With ``SystemdConfiguration/off``,
+  /// `NOTIFY_FD` is ignored. <doc:RunningUnderOtherInits> has a service definition for each init.
   public var readinessDescriptor: Int32?
   /// The absolute path of a file whose modification time is updated as long as the daemon is healthy. Default `nil`:
   /// none.
@@ -138,16 +105,16 @@ public struct LifecycleConfiguration: Sendable {
   /// //   'test $(($(date +%s) - $(stat -c %Y /run/mydaemon/alive))) -lt 60'] } }
   /// ```
   ///
-  /// More than twice in each ``livenessPeriod``, Swift's global executor, the main actor (where anything runs on it)
-  /// and the observers' `checkHealth` hooks are checked; when all are healthy, the file's time is set to now. The file
-  /// is created when the launch has ended. It is updated in the background too, and during the termination without a
-  /// check, since the stop has its own limit.
+  /// More than twice in each 30 s, or in systemd's `WatchdogSec=` if that is less, Swift's global executor, the main
+  /// actor (where anything runs on it) and the observers' `checkHealth` hooks are checked; when all are healthy, the
+  /// file's time is set to now. The file is created when the launch has ended. It is updated in the background too, and
+  /// during the termination without a check, since the stop has its own limit.
   ///
-  /// The file is empty, and is not removed at the end: only its age counts. The probe should allow for twice the period
-  /// or more, since a failed probe ends the container. Like ``readinessFile`` it must be on a local file system.
+  /// The file is empty, and is not removed at the end: only its age counts. The probe should allow for 60 s or more,
+  /// since a failed probe ends the container. Like ``readinessFile`` it must be on a local file system.
   public var livenessFile: String?
-  /// The time within which one check must succeed for ``livenessFile``. Default 30 s; at most systemd's `WatchdogSec=`.
-  public var livenessPeriod: Duration
+  /// The time within which one check must succeed for ``livenessFile``; shorter in tests.
+  package var livenessPeriod = Duration.seconds(30)
   /// The interfaces of systemd that are used when the daemon runs under it.
   public var systemd: SystemdConfiguration
 
@@ -162,14 +129,10 @@ public struct LifecycleConfiguration: Sendable {
     exitGrace: Duration? = .seconds(2),
     escalationDelay: Duration? = .seconds(1),
     stopDelay: Duration = .zero,
-    terminatesWhenLaunchFails: Bool = true,
-    logsProblems: Bool = true,
-    timelineLogging: TimelineLogging = .always,
-    lineBuffersOutput: Bool = true,
+    logging: LifecycleLogging = .all,
     readinessFile: String? = nil,
     readinessDescriptor: Int32? = nil,
     livenessFile: String? = nil,
-    livenessPeriod: Duration = .seconds(30),
     systemd: SystemdConfiguration = SystemdConfiguration()
   ) {
     self.signals = signals
@@ -180,59 +143,27 @@ public struct LifecycleConfiguration: Sendable {
     self.exitGrace = exitGrace
     self.escalationDelay = escalationDelay
     self.stopDelay = stopDelay
-    self.terminatesWhenLaunchFails = terminatesWhenLaunchFails
-    self.logsProblems = logsProblems
-    self.timelineLogging = timelineLogging
-    self.lineBuffersOutput = lineBuffersOutput
+    self.logging = logging
     self.readinessFile = readinessFile
     self.readinessDescriptor = readinessDescriptor
     self.livenessFile = livenessFile
-    self.livenessPeriod = livenessPeriod
     self.systemd = systemd
   }
 }
 
-/// Which terminations log their timeline.
-public enum TimelineLogging: Sendable, Hashable {
-  /// All terminations.
-  case always
-  /// No termination.
-  case never
-  /// Terminations with a hook that did not complete, that a second signal shortened, or that took longer than the given
-  /// time.
-  case problemsOrSlower(than: Duration)
-}
-
-// The names of version 0.1.
-extension LifecycleConfiguration {
-  /// The name of ``stopTimeout`` in version 0.1.
-  @available(*, deprecated, renamed: "stopTimeout")
-  public var stopBudget: Duration? {
-    get { stopTimeout }
-    set { stopTimeout = newValue }
-  }
-
-  /// The name of ``stopDelay`` in version 0.1.
-  @available(*, deprecated, renamed: "stopDelay")
-  public var drainDelay: Duration {
-    get { stopDelay }
-    set { stopDelay = newValue }
-  }
-
-  /// Whether terminations log their timeline; ``timelineLogging`` has replaced it since version 0.1.
-  @available(*, deprecated, message: "timelineLogging says it, and more")
-  public var logsTimeline: Bool {
-    get { timelineLogging != .never }
-    set { timelineLogging = newValue ? .always : .never }
-  }
-
-  /// The name of ``takeStopTimeout(fromEnvironment:preStop:in:)`` in version 0.1.
-  @available(*, deprecated, renamed: "takeStopTimeout(fromEnvironment:preStop:in:)")
-  @discardableResult
-  public mutating func takeStopBudget(
-    fromEnvironment name: String, preStop: Duration = .zero,
-    in environment: ServiceEnvironment = .current
-  ) throws(LifecycleError) -> Duration? {
-    try takeStopTimeout(fromEnvironment: name, preStop: preStop, in: environment)
-  }
+/// What a subject logs.
+///
+/// The ``LifecycleReport/timeline`` of a stop shows operators what each observer did and how long it took. It is one
+/// entry of the journal, or text on standard error. The process does not wait for it: if standard error is a full pipe,
+/// it is lost.
+public enum LifecycleLogging: Sendable, Hashable {
+  /// Nothing.
+  case off
+  /// Each hook that did not complete, other problems and, in the journal, each transition.
+  case problems
+  /// The same, and the timeline of a stop with a hook that did not complete, that a second signal shortened, or that took
+  /// longer than the given time.
+  case slowStops(over: Duration)
+  /// The same, and the timeline of every stop.
+  case all
 }

@@ -218,8 +218,7 @@ extension LifecycleMachine {
     guard !outcome.isCompleted, let observer else { return }
     switch step.kind {
     case .willEnterForeground: unentered.append(observer)
-    case .didFinishLaunching where configuration.terminatesWhenLaunchFails:
-      registry.launchFailed(observer)
+    case .didFinishLaunching: registry.launchFailed(observer)
     default: break
     }
   }

@@ -6,7 +6,7 @@ extension LifecycleMachine {
   mutating func launchEnded(
     _ report: LifecycleReport, at now: MonotonicTime, _ effects: inout Effects
   ) {
-    let isFailed = report.severity > 0 && configuration.terminatesWhenLaunchFails
+    let isFailed = report.severity > 0
     if !isFailed, registry.termination == nil {
       health.arm(at: now)
       effects.publish(.launched(snapshot))

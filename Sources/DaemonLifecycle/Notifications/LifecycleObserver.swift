@@ -37,8 +37,8 @@ public protocol LifecycleObserver: AnyObject, Sendable {
 public protocol LaunchObserver: LifecycleObserver {
   /// Opens files and connections, and restores state.
   ///
-  /// An error ends the daemon, unless ``LifecycleConfiguration/terminatesWhenLaunchFails`` is false. The observer then
-  /// receives no ShouldSaveState, since it would overwrite the state that it failed to restore.
+  /// An error ends the daemon: a hook that may fail catches its errors. After one, the observer receives no
+  /// ShouldSaveState, since it would overwrite the state that it failed to restore.
   func didFinishLaunching(_ notification: DidFinishLaunching) async throws
 }
 

@@ -14,25 +14,22 @@ final class LifecycleLog: LifecycleSink {
   private let journal: Journal?
   /// Standard error is the journal's all the same: lines there can have a priority.
   private let isJournal: Bool
-  private let logsProblems: Bool
-  private let timelineLogging: TimelineLogging
+  private let logging: LifecycleLogging
   /// The observers that were deallocated since the last transition.
   private let departures = Mutex(Departures())
 
   init(_ configuration: LifecycleConfiguration) {
-    logsProblems = configuration.logsProblems
-    timelineLogging = configuration.timelineLogging
-    journal =
-      configuration.systemd.journal ? Self.journal(configuration.systemd.environment) : nil
+    logging = configuration.logging
+    let usesJournal = configuration.systemd.journal && logging != .off
+    journal = usesJournal ? Self.journal(configuration.systemd.environment) : nil
     isJournal = StandardError.isJournal(configuration.systemd.environment)
   }
 
   /// For tests.
-  init(journal: Journal?, logsProblems: Bool, timelineLogging: TimelineLogging = .never) {
+  init(journal: Journal?, logging: LifecycleLogging) {
     self.journal = journal
     isJournal = false
-    self.logsProblems = logsProblems
-    self.timelineLogging = timelineLogging
+    self.logging = logging
   }
 
   private static func journal(_ environment: ServiceEnvironment) -> Journal? {
@@ -85,7 +82,7 @@ final class LifecycleLog: LifecycleSink {
   private func write(_ entry: JournalEntry) {
     if let journal {
       journal.write(entry)
-    } else if logsProblems {
+    } else if logging != .off {
       StandardError.writeLine("lifecycle: \(entry.message)", entry.priority, isJournal: isJournal)
     }
   }
@@ -154,10 +151,10 @@ final class LifecycleLog: LifecycleSink {
   }
 
   private func logsTimeline(of report: LifecycleReport) -> Bool {
-    switch timelineLogging {
-    case .always: return true
-    case .never: return false
-    case .problemsOrSlower(let limit):
+    switch logging {
+    case .off, .problems: return false
+    case .all: return true
+    case .slowStops(let limit):
       guard let span = report.span else { return true }
       return !report.failures.isEmpty || span.isHurried
         || span.began.duration(to: span.ended) > limit

@@ -1,139 +1,121 @@
 // SPDX-License-Identifier: Apache-2.0
-import DaemonSystemd
+import CLinux
 import Synchronization
 
-/// The readiness file: this creates and removes it, and never touches a file that is not its own.
+/// The readiness file: removed at the launch, made by a rename, and removed when the daemon stops being ready.
 ///
 /// It is no sink: any thread may call sinks, later, and this must be done before the first hook. Each critical section
 /// of the core numbers its readiness, and the thread that leaves it calls `set` before it starts hooks; an older number
 /// then has no effect.
 ///
-/// It makes a few system calls on a local file system, relative to an open directory, which do not block. Failed calls
-/// are tried again until they succeed: a daemon that serves must not look unready because the disk was full for a
-/// moment.
+/// It makes a few system calls on a local file system, which do not block. Failed calls are tried again until they
+/// succeed: a daemon that serves must not look unready because the disk was full for a moment.
 final class ReadinessMarker: RetryTimer.Client {
   private struct State {
     /// The number of the newest change.
     var last: UInt64 = 0
     var isReady = false
-    /// The directory as it was last opened, for a process that can't open it again.
-    var directory: StateHandle?
-    /// A file that is made in that directory before the launch, for a process that can't make one later.
-    var spare = SpareFile()
-    var made: Made?
-    /// The last error, so that it is logged once.
-    var lastError: ReadinessError?
-
-    /// Whether the file exists exactly if the daemon is ready, or its path can't be used at all.
-    var isSettled: Bool { lastError?.isForGood == true || (made != nil) == isReady }
-  }
-
-  /// A file that this process made. It is open, so that its inode is not reused, and locked, so that it is not taken
-  /// for that of a dead process.
-  private struct Made {
-    let directory: StateHandle
-    let file: StateHandle
-    let identity: FileIdentity
+    /// Whether the file was made, and not removed since.
+    var isMade = false
+    /// The last problem, so that it is logged once.
+    var lastProblem: String?
   }
 
   private let path: String
-  private let files: any StateFileSystem
+  /// The directory of the file; `nil` where the path is not the absolute path of a file, and nothing can be done.
+  private let directory: String?
+  /// In the same directory, so that it can be renamed.
+  private let temporaryPath: String
   private let warn: @Sendable (String) -> Void
   private let state = Mutex(State())
   /// Tries again; a source of the subject's. Without it, as in a mock, the next change does.
   let retries = RetryTimer(longest: .seconds(2))
 
   /// - Parameter warn: Receives a sentence about a problem; called without a lock.
-  init(
-    _ path: String, files: any StateFileSystem = LinuxFileSystem.shared,
-    warn: @escaping @Sendable (String) -> Void
-  ) {
+  init(_ path: String, warn: @escaping @Sendable (String) -> Void) {
     self.path = path
-    self.files = files
     self.warn = warn
+    let name = path.split(separator: "/", omittingEmptySubsequences: false).last ?? ""
+    let parent = String(path.dropLast(name.count))
+    let isFile = path.hasPrefix("/") && !path.utf8.contains(0) && !["", ".", ".."].contains(name)
+    directory = isFile ? parent : nil
+    temporaryPath = "\(parent).\(name).new"
     retries.client = self
   }
 
   // MARK: Changes
 
-  /// Removes the file of a process that was killed, and reserves the resources for this one: called before the launch.
+  /// Removes the file of a process that was killed: called before the launch, so that problems are logged at the start.
   func prepare() {
-    _ = attempt { state throws(ReadinessError) in
-      guard state.made == nil else { return }
-      let place = try openPlace(&state)
-      state.spare.refill(in: place.directory)
-      try place.sweep(place.name)
+    guard let directory else {
+      return warn(
+        "The readiness file's path \"\(path)\" is not the absolute path of a file: probes will find none."
+      )
     }
+    let problem = state.withLock { state -> String? in
+      if state.isMade { return nil }
+      let canMake = access(directory, W_OK | X_OK) == 0
+      state.lastProblem = canMake ? remove() : failure("make", clinux_errno())
+      return state.lastProblem
+    }
+    if let problem { warn(problem) }
   }
 
   /// Sets the readiness, unless a newer change has been set.
   func set(_ isReady: Bool, number: UInt64) {
-    let isSettled = attempt { state throws(ReadinessError) in
-      guard number > state.last else { return }
+    let isSettled = attempt { state in
+      guard number > state.last else { return true }
       state.last = number
       let isNew = isReady != state.isReady
       state.isReady = isReady
-      // One that could not be removed is tried again whenever there is something new.
-      if isNew || !isReady { try settle(&state) }
+      // A removal that failed is tried again with each change.
+      return !isNew && isReady
     }
     if !isSettled { retries.begin() }
   }
 
-  func tryAgain() -> Bool {
-    attempt { state throws(ReadinessError) in
-      if !state.isSettled { try settle(&state) }
-    }
-  }
+  func tryAgain() -> Bool { attempt { _ in false } }
 
-  /// Reports a problem, once. Returns false when the attempt must be repeated.
-  private func attempt(_ body: (inout State) throws(ReadinessError) -> Void) -> Bool {
-    let (sentence, isSettled): (String?, Bool) = state.withLock { state in
-      do throws(ReadinessError) {
-        try body(&state)
-        return (nil, state.isSettled)
-      } catch {
-        let isNew = state.lastError != error
-        state.lastError = error
-        return (isNew ? error.description : nil, state.isSettled)
-      }
+  /// Makes or removes the file, unless it is as it should be or `skips` returns true, and logs a new problem. Returns
+  /// false when that must be tried again.
+  private func attempt(unless skips: (inout State) -> Bool) -> Bool {
+    guard directory != nil else { return true }
+    let (isSettled, newProblem): (Bool, String?) = state.withLock { state in
+      if skips(&state) || state.isReady == state.isMade { return (true, nil) }
+      let problem = state.isReady ? make() : remove()
+      if problem == nil { state.isMade = state.isReady }
+      let isNew = problem != state.lastProblem
+      state.lastProblem = problem
+      return (problem == nil, isNew ? problem : nil)
     }
-    if let sentence { warn(sentence) }
+    if let newProblem { warn(newProblem) }
     return isSettled
   }
 
-  private func settle(_ state: inout State) throws(ReadinessError) {
-    // The descriptor of a file that was removed is free by then.
-    defer { if let directory = state.directory { state.spare.refill(in: directory) } }
-    if state.isReady { try make(&state) } else { try remove(&state) }
+  // MARK: The file
+
+  /// Writes it under another name, so that it appears whole. Returns a problem.
+  private func make() -> String? {
+    unlink(temporaryPath)
+    // With O_EXCL no link is followed, and no existing file is opened.
+    let file = clinux_open_at(AT_FDCWD, temporaryPath, O_WRONLY | O_CREAT | O_EXCL, 0o600)
+    guard file >= 0 else { return failure("make", clinux_errno()) }
+    let text = Array("ready\npid \(getpid())\nsince \(WallClock.now())\n".utf8)
+    let count = clinux_write(file, text, text.count)
+    var error = count == text.count ? 0 : count < 0 ? clinux_errno() : ENOSPC
+    close(file)
+    if error == 0, rename(temporaryPath, path) != 0 { error = clinux_errno() }
+    guard error != 0 else { return nil }
+    unlink(temporaryPath)
+    return failure("make", error)
   }
 
-  private func make(_ state: inout State) throws(ReadinessError) {
-    // One that could not be removed before is still good.
-    if let made = state.made, (try? openPlace(&state))?.holds(made.identity) == true { return }
-    state.made = nil
-    let place = try openPlace(&state)
-    try place.sweep(place.name)
-    try place.sweep(place.temporaryName)
-    let (file, identity) = try place.make(&state.spare)
-    state.made = Made(directory: place.directory, file: file, identity: identity)
-    state.lastError = nil
+  private func remove() -> String? {
+    if unlink(path) == 0 || clinux_errno() == ENOENT { return nil }
+    return failure("remove", clinux_errno())
   }
 
-  private func remove(_ state: inout State) throws(ReadinessError) {
-    guard let made = state.made else { return }
-    let place = try ReadinessPlace(path, files, made.directory)
-    try place.remove(made.identity) { state.made = nil }
-  }
-
-  /// By its path, which may lead elsewhere by now; where no directory can be opened, the one opened last.
-  private func openPlace(_ state: inout State) throws(ReadinessError) -> ReadinessPlace {
-    do throws(ReadinessError) {
-      let place = try ReadinessPlace(path, files)
-      state.directory = place.directory
-      return place
-    } catch {
-      guard error.isShortage, let directory = state.directory else { throw error }
-      return try ReadinessPlace(path, files, directory)
-    }
+  private func failure(_ purpose: String, _ error: Int32) -> String {
+    "The readiness file \(path): could not \(purpose) it: \(String(cString: strerror(error))) (errno \(error))."
   }
 }

@@ -153,7 +153,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   /// //   Database  |   #################  270 ms  saved
   /// ```
   ///
-  /// A subject logs the timeline of its termination: see ``LifecycleConfiguration/timelineLogging``.
+  /// A subject logs the timeline of its termination: see ``LifecycleConfiguration/logging``.
   public var timeline: String { LifecycleTimeline(self).description }
 
   /// The time from the report's beginning to each entry's.

@@ -11,7 +11,8 @@ extension LifecycleCore {
     preservation: @escaping @Sendable () throws(SystemdError) -> Preservation,
     exitProcess: @escaping @Sendable (Int32) -> Void
   ) {
-    let log = LifecycleLog(journal: nil, logsProblems: configuration.logsProblems)
+    let log = LifecycleLog(
+      journal: nil, logging: configuration.logging == .off ? .off : .problems)
     var sinks: [any LifecycleSink] = [log]
     if let notifyAddress, let socket = try? NotifySocket(address: notifyAddress) {
       sinks.append(

@@ -18,10 +18,7 @@ extension FuzzTarget {
       if case .whole(let record) = StateRecord.read(bytes) { records.append(record) }
     }
     let newest = records.max { $0.generation < $1.generation }
-    let store = try StateStore(directory: folder, version: version, limit: 4096) { from, bytes in
-      if from == 3 { throw StateError.undecodable("", reason: "Three is not understood.") }
-      return bytes + [UInt8(truncatingIfNeeded: from)]
-    }
+    let store = try StateStore(directory: folder, version: version, limit: 4096)
     defer { store.close() }
     do throws(StateError) {
       let found = try store.load()
@@ -30,9 +27,10 @@ extension FuzzTarget {
         require(first == nil && second == nil, "broken files are none")
         return checkSave(store, version)
       }
-      let migrated = newest.version == version ? [] : [UInt8(truncatingIfNeeded: newest.version)]
       let candidates = records.filter { $0.generation == newest.generation }
-      require(candidates.contains { $0.bytes + migrated == found.bytes }, "\(found) of \(records)")
+      require(
+        candidates.contains { $0.bytes == found.bytes && $0.version == found.version },
+        "\(found) of \(records)")
       require(found.version <= version, "it is newer")
       for sentence in found.broken { require(sentence.hasPrefix(folder), sentence) }
       if newest.generation < .max - 2 { checkSave(store, version) }

@@ -4,8 +4,9 @@ import DaemonLifecycle
 /// Well until a reload, which blocks every thread of the cooperative pool. The path of a liveness file is given.
 let alive: @Sendable ([String]) async throws -> Void = { arguments in
   let path = arguments.first ?? ""
-  let lifecycle = LifecycleSubject(
-    configuration: .init(livenessFile: path, livenessPeriod: .milliseconds(400)))
+  var configuration = LifecycleConfiguration(livenessFile: path)
+  configuration.livenessPeriod = .milliseconds(400)
+  let lifecycle = LifecycleSubject(configuration: configuration)
   let logger = Logger()
   let token = lifecycle.observe(ShouldReload.self) { _ in blockPool() }
   lifecycle.addObserver(logger)

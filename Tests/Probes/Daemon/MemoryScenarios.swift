@@ -6,7 +6,7 @@ import Glibc
 /// all of that three times; says what is resident after each: `posts 8123 kB`.
 let memory: @Sendable ([String]) async throws -> Void = { arguments in
   let count = Int(arguments.first ?? "") ?? 100_000
-  let lifecycle = LifecycleSubject(configuration: LifecycleConfiguration(logsProblems: false))
+  let lifecycle = LifecycleSubject(configuration: LifecycleConfiguration(logging: .off))
   let counter = Counter()
   lifecycle.addObserver(counter)
   let load = MemoryLoad(lifecycle: lifecycle)

@@ -4,11 +4,13 @@ import Dispatch
 // For `stdout`, a variable of C.
 @preconcurrency import Glibc
 
-/// Prints through the C library before the start and in a hook; `say` goes past it. `buffered` leaves standard output as
-/// it is, `held` has a thread that never lets go of it.
+/// Prints through the C library before the start and in a hook; `say` goes past it. `buffered` gives
+/// standard output a large buffer first, `held` has a thread that never lets go of it.
 let prints: @Sendable ([String]) async throws -> Void = { arguments in
-  let configuration = LifecycleConfiguration(
-    lineBuffersOutput: !arguments.contains("buffered"))
+  if arguments.contains("buffered") {
+    // Never freed, as the stream needs it until the end.
+    setvbuf(stdout, .allocate(capacity: 1 << 16), _IOFBF, 1 << 16)
+  }
   if arguments.contains("held") {
     let isHeld = DispatchSemaphore(value: 0)
     DispatchQueue.global().async {
@@ -20,7 +22,7 @@ let prints: @Sendable ([String]) async throws -> Void = { arguments in
   } else {
     print("before the start")
   }
-  let lifecycle = LifecycleSubject(configuration: configuration)
+  let lifecycle = LifecycleSubject()
   let logger = Logger()
   lifecycle.addObserver(logger)
   let token = lifecycle.observe(DidFinishLaunching.self) { _ in

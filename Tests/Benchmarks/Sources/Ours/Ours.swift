@@ -9,7 +9,7 @@ import Stamping
   static func main() async throws {
     let arguments = Array(CommandLine.arguments.dropFirst())
     var configuration = LifecycleConfiguration()
-    configuration.timelineLogging = arguments.last == "silent" ? .never : .always
+    configuration.logging = arguments.last == "silent" ? .problems : .all
     let lifecycle = LifecycleSubject(configuration: configuration)
     let observers = observers(arguments, lifecycle.clock)
     let phase = arguments.first?.hasPrefix("sleep") == true ? LifecyclePhase.together : .standard

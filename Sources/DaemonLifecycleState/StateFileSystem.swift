@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
-package import DaemonSystemd
+import DaemonSystemd
 
 /// The system calls that a store makes: the kernel's, or those of a test.
 ///
 /// Each method is one call, and none is repeated here: the store handles EINTR and short writes, so that tests can
 /// check that. Names are names in a directory, never paths.
-package protocol StateFileSystem: AnyObject, Sendable {
+protocol StateFileSystem: AnyObject, Sendable {
   var userID: UInt32 { get }
   var processID: Int32 { get }
   /// Whether a process with this ID exists, as far as this process can see.
@@ -42,7 +42,7 @@ package protocol StateFileSystem: AnyObject, Sendable {
   func close(_ file: Int32)
 }
 
-package enum FileMode {
+enum FileMode {
   case read
   /// A new file, 0600; EEXIST when there is one.
   case create
@@ -50,27 +50,25 @@ package enum FileMode {
   case lock
 }
 
-package struct SystemCallError: Error, Equatable {
-  package let number: Int32
-
-  package init(number: Int32) { self.number = number }
+struct SystemCallError: Error, Equatable {
+  let number: Int32
 }
 
-package struct FileStatus: Equatable {
-  package enum Kind { case file, directory, link, other }
+struct FileStatus: Equatable {
+  enum Kind { case file, directory, link, other }
 
   /// The identity of the file.
-  package let identity: FileIdentity
-  package let kind: Kind
-  package let owner: UInt32
-  package let links: Int
-  package let size: Int
+  let identity: FileIdentity
+  let kind: Kind
+  let owner: UInt32
+  let links: Int
+  let size: Int
   /// Whether every user may write to it and it is not sticky, so that any user can replace files in a directory.
-  package var isOpenToAll = false
+  var isOpenToAll = false
 }
 
 /// Repeats a call as long as a signal interrupts it.
-package func retrying<Result>(
+func retrying<Result>(
   _ call: @autoclosure () throws(SystemCallError) -> Result
 ) throws(SystemCallError) -> Result {
   while true {

@@ -2,24 +2,24 @@
 import CLinux
 
 /// An open file or directory, closed with its last reference. Calls that a signal interrupts are repeated.
-package final class StateHandle: Sendable {
-  package let files: any StateFileSystem
-  package let number: Int32
+final class StateHandle: Sendable {
+  let files: any StateFileSystem
+  let number: Int32
 
-  package init(_ files: any StateFileSystem, _ number: Int32) {
+  init(_ files: any StateFileSystem, _ number: Int32) {
     self.files = files
     self.number = number
   }
 
   deinit { files.close(number) }
 
-  package var status: FileStatus {
+  var status: FileStatus {
     get throws(SystemCallError) { try retrying(files.status(of: number)) }
   }
 
-  package func sync() throws(SystemCallError) { try retrying(files.sync(number)) }
+  func sync() throws(SystemCallError) { try retrying(files.sync(number)) }
 
-  package func write(_ bytes: [UInt8]) throws(SystemCallError) {
+  func write(_ bytes: [UInt8]) throws(SystemCallError) {
     var rest = bytes[...]
     while !rest.isEmpty {
       let count = try retrying(files.write(number, rest))
@@ -29,7 +29,7 @@ package final class StateHandle: Sendable {
     }
   }
 
-  package func read(_ count: Int) throws(SystemCallError) -> [UInt8] {
+  func read(_ count: Int) throws(SystemCallError) -> [UInt8] {
     var bytes: [UInt8] = []
     while bytes.count < count {
       let more = try retrying(files.read(number, count - bytes.count))
@@ -41,34 +41,34 @@ package final class StateHandle: Sendable {
 
   // MARK: In a directory
 
-  package func open(_ name: String, _ mode: FileMode) throws(SystemCallError) -> StateHandle {
+  func open(_ name: String, _ mode: FileMode) throws(SystemCallError) -> StateHandle {
     let file = try retrying(files.open(name, in: number, mode))
     return StateHandle(files, file)
   }
 
   /// Returns the status of a file; `nil` when there is none of this name.
-  package func status(of name: String) throws(SystemCallError) -> FileStatus? {
+  func status(of name: String) throws(SystemCallError) -> FileStatus? {
     do throws(SystemCallError) { return try retrying(files.status(of: name, in: number)) } catch {
       if error.number == ENOENT { return nil }
       throw error
     }
   }
 
-  package func names() throws(SystemCallError) -> [String] { try retrying(files.names(in: number)) }
+  func names() throws(SystemCallError) -> [String] { try retrying(files.names(in: number)) }
 
-  package func rename(_ name: String, to newName: String) throws(SystemCallError) {
+  func rename(_ name: String, to newName: String) throws(SystemCallError) {
     try retrying(files.rename(name, to: newName, in: number))
   }
 
   /// Removes a file; it is no error if it does not exist.
-  package func remove(_ name: String) throws(SystemCallError) {
+  func remove(_ name: String) throws(SystemCallError) {
     do throws(SystemCallError) { try retrying(files.remove(name, in: number)) } catch {
       if error.number != ENOENT { throw error }
     }
   }
 
   /// Makes the names durable. EINVAL is ignored: the file system does not support the call.
-  package func syncNames() throws(SystemCallError) {
+  func syncNames() throws(SystemCallError) {
     do throws(SystemCallError) { try sync() } catch { if error.number != EINVAL { throw error } }
   }
 }

@@ -2,13 +2,13 @@
 import CLinux
 import DaemonSystemd
 
-package final class LinuxFileSystem: StateFileSystem {
-  package static let shared = LinuxFileSystem()
+final class LinuxFileSystem: StateFileSystem {
+  static let shared = LinuxFileSystem()
 
-  package var userID: UInt32 { geteuid() }
-  package var processID: Int32 { getpid() }
+  var userID: UInt32 { geteuid() }
+  var processID: Int32 { getpid() }
 
-  package func isRunning(_ process: Int32) -> Bool {
+  func isRunning(_ process: Int32) -> Bool {
     process > 0 && (kill(process, 0) == 0 || clinux_errno() != ESRCH)
   }
 
@@ -29,18 +29,18 @@ package final class LinuxFileSystem: StateFileSystem {
 
   // MARK: Directories
 
-  package func openDirectory(_ path: String, followingLink: Bool) throws(SystemCallError) -> Int32 {
+  func openDirectory(_ path: String, followingLink: Bool) throws(SystemCallError) -> Int32 {
     let flags = O_RDONLY | O_DIRECTORY | (followingLink ? 0 : O_NOFOLLOW)
     return try opened(clinux_open_at(AT_FDCWD, path, flags, 0))
   }
 
-  package func status(ofPath path: String, followingLink: Bool) throws(SystemCallError)
+  func status(ofPath path: String, followingLink: Bool) throws(SystemCallError)
     -> FileStatus
   {
     try status { fstatat(AT_FDCWD, path, &$0, followingLink ? 0 : AT_SYMLINK_NOFOLLOW) }
   }
 
-  package func names(in directory: Int32) throws(SystemCallError) -> [String] {
+  func names(in directory: Int32) throws(SystemCallError) -> [String] {
     guard let stream = clinux_names_at(directory) else {
       throw SystemCallError(number: clinux_errno())
     }
@@ -58,7 +58,7 @@ package final class LinuxFileSystem: StateFileSystem {
 
   // MARK: Files
 
-  package func open(
+  func open(
     _ name: String, in directory: Int32, _ mode: FileMode
   ) throws(SystemCallError) -> Int32 {
     let flags =
@@ -67,26 +67,26 @@ package final class LinuxFileSystem: StateFileSystem {
       case .create: O_WRONLY | O_CREAT | O_EXCL
       case .lock: O_RDWR | O_CREAT
       }
-    return try opened(clinux_open_unshared(directory, name, flags | O_NOFOLLOW, 0o600))
+    return try opened(clinux_open_at(directory, name, flags | O_NOFOLLOW, 0o600))
   }
 
-  package func openUnnamed(in directory: Int32) throws(SystemCallError) -> Int32 {
+  func openUnnamed(in directory: Int32) throws(SystemCallError) -> Int32 {
     try opened(clinux_open_unnamed_at(directory, 0o600))
   }
 
-  package func link(_ file: Int32, as name: String, in directory: Int32) throws(SystemCallError) {
+  func link(_ file: Int32, as name: String, in directory: Int32) throws(SystemCallError) {
     try check(clinux_link_at(file, directory, name))
   }
 
-  package func status(of file: Int32) throws(SystemCallError) -> FileStatus {
+  func status(of file: Int32) throws(SystemCallError) -> FileStatus {
     try status { fstat(file, &$0) }
   }
 
-  package func status(of name: String, in directory: Int32) throws(SystemCallError) -> FileStatus {
+  func status(of name: String, in directory: Int32) throws(SystemCallError) -> FileStatus {
     try status { fstatat(directory, name, &$0, AT_SYMLINK_NOFOLLOW) }
   }
 
-  package func read(_ file: Int32, _ count: Int) throws(SystemCallError) -> [UInt8] {
+  func read(_ file: Int32, _ count: Int) throws(SystemCallError) -> [UInt8] {
     var result = 0
     // The buffer is ours for the call, and only what the kernel has filled becomes part of the array.
     let bytes = [UInt8](unsafeUninitializedCapacity: count) { buffer, initialized in
@@ -97,33 +97,33 @@ package final class LinuxFileSystem: StateFileSystem {
     return bytes
   }
 
-  package func write(_ file: Int32, _ bytes: ArraySlice<UInt8>) throws(SystemCallError) -> Int {
+  func write(_ file: Int32, _ bytes: ArraySlice<UInt8>) throws(SystemCallError) -> Int {
     let count = bytes.withUnsafeBytes { clinux_write(file, $0.baseAddress, $0.count) }
     if count < 0 { throw SystemCallError(number: clinux_errno()) }
     return count
   }
 
-  package func truncate(_ file: Int32) throws(SystemCallError) { try check(ftruncate(file, 0)) }
+  func truncate(_ file: Int32) throws(SystemCallError) { try check(ftruncate(file, 0)) }
 
-  package func sync(_ file: Int32) throws(SystemCallError) { try check(fsync(file)) }
+  func sync(_ file: Int32) throws(SystemCallError) { try check(fsync(file)) }
 
-  package func rename(
+  func rename(
     _ name: String, to newName: String, in directory: Int32
   ) throws(SystemCallError) {
     try check(renameat(directory, name, directory, newName))
   }
 
-  package func remove(_ name: String, in directory: Int32) throws(SystemCallError) {
+  func remove(_ name: String, in directory: Int32) throws(SystemCallError) {
     try check(unlinkat(directory, name, 0))
   }
 
-  package func lock(_ file: Int32) throws(SystemCallError) {
+  func lock(_ file: Int32) throws(SystemCallError) {
     try check(flock(file, LOCK_EX | LOCK_NB))
   }
 
-  package func unlock(_ file: Int32) { flock(file, LOCK_UN) }
+  func unlock(_ file: Int32) { flock(file, LOCK_UN) }
 
-  package func close(_ file: Int32) { clinux_close_unshared(file) }
+  func close(_ file: Int32) { _ = CLinux.close(file) }
 }
 
 extension FileStatus {

@@ -7,16 +7,16 @@ import DaemonSystemd
 /// A descriptor that is closed to make room is no reserve: a thread that accepts connections takes the number before
 /// openat(2) can. So the reserve is the file itself. Once it is used, the next one is opened right after the used one
 /// was closed, when its number is most likely free.
-package struct SpareFile {
+struct SpareFile {
   /// The file, empty and unnamed; `nil` while there is none.
   private var file: StateHandle?
   /// Whether the file system supports unnamed files, as far as is known.
   private var isOffered = true
 
-  package init() {}
+  init() {}
 
   /// Opens the file unless there is one. If that fails there is no reserve, and the next call tries again.
-  package mutating func refill(in directory: StateHandle) {
+  mutating func refill(in directory: StateHandle) {
     guard file == nil, isOffered else { return }
     do throws(SystemCallError) {
       let number = try retrying(directory.files.openUnnamed(in: directory.number))
@@ -28,7 +28,7 @@ package struct SpareFile {
   }
 
   /// Creates a file of this name in the same directory, open for writing: from the spare one if no other can be opened.
-  package mutating func create(
+  mutating func create(
     _ name: String, in directory: StateHandle
   ) throws(SystemCallError) -> StateHandle {
     do throws(SystemCallError) { return try directory.open(name, .create) } catch {
@@ -52,10 +52,10 @@ package struct SpareFile {
   }
 
   /// Closes the file, when its descriptor is needed otherwise. Returns whether there was one.
-  @discardableResult package mutating func release() -> Bool { file.take() != nil }
+  @discardableResult mutating func release() -> Bool { file.take() != nil }
 }
 
 extension SystemCallError {
   /// Whether the process, or the machine, lacks descriptors or memory for another open file, which is temporary.
-  package var isShortage: Bool { SystemdError.isShortage(number) }
+  var isShortage: Bool { SystemdError.isShortage(number) }
 }

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+public import DaemonLifecycle
+public import Foundation
+
+extension Notification.Name {
+  /// The name under which a bridge posts the notifications of one type: `DaemonDidEnterBackgroundNotification` for
+  /// `DidEnterBackground`.
+  ///
+  /// ```swift
+  /// let token = NotificationCenter.default.addObserver(
+  ///   forName: .daemon(DidReceivePressure.self), object: nil, queue: nil
+  /// ) { notification in
+  ///   guard let pressure = notification.object as? DidReceivePressure else { return }
+  ///   …
+  /// }
+  /// ```
+  public static func daemon<N: LifecycleNotification>(_ type: N.Type) -> Notification.Name {
+    Notification.Name("Daemon\(type)Notification")
+  }
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+public import DaemonLifecycle
+public import Foundation
+
+extension LifecycleObservable {
+  /// Delivers what is posted to a `NotificationCenter` as notifications of the lifecycle, until the returned token is
+  /// released or cancelled.
+  ///
+  /// ```swift
+  /// struct CacheInvalidated: CustomNotification { let region: String }
+  ///
+  /// let adoption = lifecycle.adopt(Notification.Name("CacheInvalidated")) { notification in
+  ///   (notification.userInfo?["region"] as? String).map { CacheInvalidated(region: $0) }
+  /// }
+  /// let token = lifecycle.observe(CacheInvalidated.self) { cache.drop($0.region) }
+  /// ```
+  ///
+  /// The closure runs on the poster's thread, perhaps with the poster's locks held, so it should only read the
+  /// notification. The value that it makes is queued, and its hooks are called later, in the order of the posts. An
+  /// error that it throws is a failed hook of `NotificationAdopter` in a report, and in the log. Once the termination has
+  /// begun, nothing more is delivered, as with `post`. May be called from any thread.
+  ///
+  /// A notification whose `object` is one of the lifecycle's, as of those that a bridge posts, is not passed to the
+  /// closure. So whatever a bridge posts is not adopted, under any name and by any lifecycle; and what is adopted, a
+  /// custom notification, no bridge posts.
+  ///
+  /// - Parameters:
+  ///   - name: The name of the notifications to adopt; `nil` for every name.
+  ///   - center: The centre to observe. Default: the default centre.
+  ///   - make: Makes the lifecycle's notification; `nil` for one that is not to be delivered.
+  /// - Returns: A token that ends the adoption when it is cancelled or released.
+  public func adopt<N: CustomNotification>(
+    _ name: Notification.Name?, from center: NotificationCenter = .default,
+    _ make: @escaping @Sendable (Notification) throws -> N?
+  ) -> ObservationToken {
+    let adopter = NotificationAdopter(core)
+    observe(AdoptionFailure.self, owner: adopter) { adopter, failure in
+      if failure.adopter == ObjectIdentifier(adopter) { throw failure.error }
+    }
+    let observer = center.addObserver(forName: name, object: nil, queue: nil) {
+      [weak adopter] in adopter?.take($0, make)
+    }
+    // Safe: it is a token that is only handed back, which the centre allows on any thread.
+    nonisolated(unsafe) let token = observer
+    return ObservationToken { [weak self] in
+      center.removeObserver(token)
+      self?.removeObserver(adopter)
+    }
+  }
+}
+
+/// The notification that a closure has thrown: in its delivery the adopter's hook fails with the error.
+private struct AdoptionFailure: CustomNotification {
+  let error: any Error
+  /// The adopter that it is for; there may be others.
+  let adopter: ObjectIdentifier
+}
+
+private final class NotificationAdopter: Sendable {
+  private weak let core: LifecycleCore?
+
+  init(_ core: LifecycleCore) { self.core = core }
+
+  /// Takes a notification on the poster's thread, without blocking.
+  func take<N: CustomNotification>(
+    _ notification: Notification, _ make: (Notification) throws -> N?
+  ) {
+    if notification.object is any LifecycleNotification { return }
+    do {
+      if let made = try make(notification) { post(made, notification) }
+    } catch {
+      post(AdoptionFailure(error: error, adopter: ObjectIdentifier(self)), notification)
+    }
+  }
+
+  private func post(_ made: some CustomNotification, _ notification: Notification) {
+    core?.send(
+      LifecycleEvent(
+        .post(made), cause: LifecycleCause(.other("notification \(notification.name.rawValue)"))))
+  }
+}
