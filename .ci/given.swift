@@ -70,7 +70,7 @@ public final class Cache: Sendable {
   public func drop(_ region: String) {}
   public func drop(_ region: Region) {}
   public func flush(within time: Duration) {}
-  public func shrink(because resource: DidReceivePressure.Resource) async {}
+  public func shrink() async {}
   public func removeAll() {}
 }
 public let cache = Cache()

@@ -8,7 +8,6 @@ public import DaemonLifecycle
 /// {"claimedPID":1,"claimedUID":0,"coalesced":1,"origin":"signal","signal":"SIGTERM"}
 /// {"coalesced":1,"origin":"signal","signal":"SIGTERM","via":"Dispatch"}
 /// {"fact":"the machine is about to sleep","origin":"bus"}
-/// {"origin":"pressure","resource":"memory"}
 /// {"error":{"text":"no route","type":"SocketError"},"origin":"bodyFailed"}
 /// {"origin":"other","text":"notification CacheInvalidated"}
 /// {"origin":"launch"}
@@ -21,7 +20,7 @@ public import DaemonLifecycle
 /// has instead what its sender claims, if anything, under other keys.
 extension LifecycleCause: Encodable {
   private enum Key: String, CodingKey {
-    case origin, signal, pid, uid, claimedPID, claimedUID, via, coalesced, fact, resource, error,
+    case origin, signal, pid, uid, claimedPID, claimedUID, via, coalesced, fact, error,
       text
   }
 
@@ -38,9 +37,7 @@ extension LifecycleCause: Encodable {
     case .bus(let fact):
       word = "bus"
       try container.encode(fact, forKey: .fact)
-    case .pressure(let resource):
-      word = "pressure"
-      try container.encode(resource.rawValue, forKey: .resource)
+    case .pressure: word = "pressure"
     case .bodyFailed(let error):
       word = "bodyFailed"
       try container.encode(RecordedError(error, text: errorText), forKey: .error)

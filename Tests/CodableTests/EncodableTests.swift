@@ -27,7 +27,7 @@ private typealias Outcome = LifecycleReport.Outcome
 
 private let origins: [LifecycleCause.Origin] = [
   .signal(.sigterm, pid: -1, uid: 4_294_967_295, coalesced: 3), .launch, .api,
-  .bus("the machine is about to sleep"), .pressure(.io), .watchdog, .bodyReturned,
+  .bus("the machine is about to sleep"), .pressure, .watchdog, .bodyReturned,
   .bodyFailed(DiskFull()), .callerCancelled, .launchFailed, .lateObserver, .other("a \"test\""),
   .signal(.sighup, from: .kernel, coalesced: 1),
   .signal(.sighup, from: .queued(claimedPID: 1, claimedUID: 0), coalesced: 1),
@@ -206,7 +206,7 @@ private let outcomeWords = [
       #"{"coalesced":3,"origin":"signal","pid":-1,"signal":"SIGTERM","uid":4294967295}"#,
       #"{"origin":"launch"}"#, #"{"origin":"api"}"#,
       #"{"fact":"the machine is about to sleep","origin":"bus"}"#,
-      #"{"origin":"pressure","resource":"io"}"#, #"{"origin":"watchdog"}"#,
+      #"{"origin":"pressure"}"#, #"{"origin":"watchdog"}"#,
       #"{"origin":"bodyReturned"}"#,
       #"{"error":{"text":"disk full","type":"DiskFull"},"origin":"bodyFailed"}"#,
       #"{"origin":"callerCancelled"}"#, #"{"origin":"launchFailed"}"#,

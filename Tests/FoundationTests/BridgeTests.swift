@@ -49,7 +49,7 @@ private let packageNames: [Notification.Name] = [
     try await mock.send(.sighup)
     try await mock.send(.suspend)
     try await mock.send(.resume)
-    try await mock.send(.pressure(.io))
+    try await mock.send(.pressure)
     try await mock.send(.checkHealth)
     try await mock.send(.sigterm)
   }
@@ -85,22 +85,22 @@ private let packageNames: [Notification.Name] = [
       center.addObserver(for: DidReceivePressure.self) { message in
         // The hook is over; the message must not look stale for that.
         #expect(message.context.isCurrent)
-        notes.add("any \(message.resource) \(message.cause)")
+        notes.add("any \(message.cause)")
       },
       center.addObserver(of: mock.core, for: DidReceivePressure.self) {
-        notes.add("own \($0.resource)")
+        notes.add("own \($0.cause)")
       },
       center.addObserver(of: other.core, for: DidReceivePressure.self) {
-        notes.add("other \($0.resource)")
+        notes.add("other \($0.cause)")
       },
     ]
-    try await mock.send(.pressure(.memory))
+    try await mock.send(.pressure)
     try await eventually { notes.all.count == 2 }
-    try await other.send(.pressure(.cpu), cause: LifecycleCause(.pressure(.cpu)))
+    try await other.send(.pressure, cause: LifecycleCause(.pressure))
     try await eventually { notes.all.count == 4 }
     #expect(
       notes.all.sorted() == [
-        "any cpu cpu pressure", "any memory a test", "other cpu", "own memory",
+        "any a test", "any memory pressure", "other memory pressure", "own a test",
       ])
     withExtendedLifetime((bridges, tokens)) {}
   }

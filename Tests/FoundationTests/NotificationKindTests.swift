@@ -45,7 +45,7 @@ private final class EveryHook: LaunchObserver, ForegroundObserver, BackgroundObs
     #expect(hook.notification == ObjectIdentifier(kind.row.type))
     #expect(hook.isMethod)
     try await hook.call(
-      observer, kind == .didReceivePressure ? .pressure(.io) : .kind(kind), LifecycleContext())
+      observer, .kind(kind), LifecycleContext())
     #expect(observer.take().map { "\($0)" } == ["\(kind.row.type)"])
     #expect(NotificationKind(kind.row.type) == kind)
   }
@@ -81,7 +81,7 @@ private final class EveryHook: LaunchObserver, ForegroundObserver, BackgroundObs
     let remove = center.note(name) { notes.add($0.object.map { "\(type(of: $0))" } ?? "nothing") }
     try await mock.launch()
     for errand in LifecycleErrand.allCases { mock.core.receive(LifecycleEvent(.errand(errand))) }
-    for event in [.suspend, .resume, .pressure(.io), .checkHealth, .terminate]
+    for event in [.suspend, .resume, .pressure, .checkHealth, .terminate]
       as [MockLifecycleSubject.Event]
     {
       try await mock.send(event)
