@@ -7,8 +7,8 @@ import Testing
 
 @testable import DaemonSystemd
 
-/// Against the kernel's own pressure files, where this machine has them and lets this process write to them. That of the
-/// processors is the easiest to have events from; all of them work alike.
+/// Against the kernel's own pressure files, where this machine has them and lets this process write to them. That of
+/// the processors is the easiest to have events from; all of them work alike.
 @Suite(.offThePool) struct PressureKernelTests {
   private static func watch(_ milliseconds: Int) -> PressureWatch {
     PressureWatch(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sd-bus(3), which is found at run time in libsystemd.so.0: neither its headers nor a link to it are needed. Without what
-// is variadic, which Swift can't call.
+// sd-bus(3), which is found at run time in libsystemd.so.0: neither its headers nor a link to it are needed. Without
+// what is variadic, which Swift can't call.
 #pragma once
 
 #include <stdint.h>
@@ -61,8 +61,8 @@ typedef struct {
 #undef CLINUX_SDBUS_FIELD
 } clinux_sdbus;
 
-/// Loads `library` by dlopen(3), never to unload it again, and finds every function. NULL, or the reason for a failure: a
-/// string that is valid until the thread's next call.
+/// Loads `library` by dlopen(3), never to unload it again, and finds every function. NULL, or the reason for a failure:
+/// a string that is valid until the thread's next call.
 const char *clinux_sdbus_load(const char *library, clinux_sdbus *functions);
 
 #ifdef __cplusplus

@@ -12,8 +12,8 @@ public import DaemonSystemd
 /// let lifecycle = LifecycleSubject(configuration: configuration)
 /// ```
 public struct SystemdConfiguration: Sendable {
-  /// Whether `READY=1`, `RELOADING=1`, `STOPPING=1` and `EXTEND_TIMEOUT_USEC=` are sent, and in `STATUS=` the state, its
-  /// time and cause, the progress of a slow stop, and problems. Default true. Source: sd_notify(3).
+  /// Whether `READY=1`, `RELOADING=1`, `STOPPING=1` and `EXTEND_TIMEOUT_USEC=` are sent, and in `STATUS=` the state,
+  /// its time and cause, the progress of a slow stop, and problems. Default true. Source: sd_notify(3).
   public var notifies = true
   /// Whether the watchdog of `WatchdogSec=` is pinged, as long as Swift's global executor, the main actor (where
   /// anything runs on it) and the observers' `checkHealth` hooks respond. Default true.
@@ -56,8 +56,8 @@ public struct SystemdConfiguration: Sendable {
   /// Makes a configuration with the defaults.
   public init() {}
 
-  /// An input from systemd, logind or the kernel. Except for memory pressure it arrives over D-Bus; where there is no bus,
-  /// a line is logged.
+  /// An input from systemd, logind or the kernel. Except for memory pressure it arrives over D-Bus; where there is no
+  /// bus, a line is logged.
   public enum Input: Hashable, Sendable {
     /// `TimeoutStopSec=` of the service, for ``LifecycleConfiguration/stopTimeout``.
     case stopTimeout

@@ -85,6 +85,12 @@ final class SDBus {
     /// A pointer without a reference: libsystemd drops it with its slot, in `deinit`.
     fileprivate var context: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
 
+    fileprivate static let arrived: clinux_sdbus_handler = { message, context, _ in
+      let slot = at(context)
+      slot.handler(message!)
+      return 0
+    }
+
     fileprivate static func at(_ context: UnsafeMutableRawPointer?) -> Slot {
       Unmanaged.fromOpaque(context!).takeUnretainedValue()
     }
@@ -106,11 +112,7 @@ final class SDBus {
     if result >= 0 {
       result = sd.bus_call_async(
         bus, &slot.slot, message,
-        { message, context, _ in
-          let slot = Slot.at(context)
-          slot.handler(message!)
-          return 0
-        }, slot.context, UInt64(timeout.saturatedNanoseconds) / 1000)
+        Slot.arrived, slot.context, UInt64(timeout.saturatedNanoseconds) / 1000)
     }
     if result < 0 { throw BusError("The bus can't be used for \(call.subject)", errno: -result) }
     return slot
@@ -125,11 +127,7 @@ final class SDBus {
     let slot = Slot(self, handler, installed: installed)
     let result = sd.bus_add_match_async(
       bus, &slot.slot, match.rule(service),
-      { message, context, _ in
-        let slot = Slot.at(context)
-        slot.handler(message!)
-        return 0
-      },
+      Slot.arrived,
       { message, context, _ in
         let slot = Slot.at(context)
         slot.installed(message!)

@@ -45,8 +45,8 @@ extension FuzzTarget {
     let connection = BusConnection(
       addresses[Int(kind % 3)],
       [
-        .stopTimeout(inbox), .unitJob(inbox), .sleep(locks.sleep, inbox),
-        .shutdown(locks.shutdown, inbox), .session(inbox), .unit(try UnitName("x.service"), inbox),
+        .stopTimeout(inbox), .unitJob(inbox), .operation(locks.sleep, inbox),
+        .operation(locks.shutdown, inbox), .session(inbox), .unit(try UnitName("x.service"), inbox),
       ], options: options)
     try connection.start()
     var followed = Followed()

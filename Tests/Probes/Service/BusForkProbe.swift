@@ -3,8 +3,8 @@ import DaemonSystemd
 import Glibc
 import Synchronization
 
-/// Connects to the bus at an address, forks, and says how the child's use of its copy ended and what a question of the
-/// parent's is answered after that. One thread does it all: what a child of several threads may touch is Swift's to say.
+/// Connects to the bus at an address, forks, and prints how the child's use of its copy ended and whether a query of
+/// the parent's is answered after that. One thread does it all: Swift decides what a child of several may touch.
 func forkBesideABus(_ address: String) throws {
   let answers = Mutex(0)
   let request = BusRequest(

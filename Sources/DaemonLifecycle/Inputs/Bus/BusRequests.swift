@@ -56,111 +56,68 @@ extension BusRequest {
       }, failure: { _ in inbox.put(.unitJob(nil)) })
   }
 
-  /// The machine's sleep, which a delay lock delays until the hooks have ended, if logind grants one; that requires root
-  /// or a polkit rule. A sleep that began earlier, or while the bus was unavailable, is reported later.
+  /// The machine's sleep or shutdown, which a delay lock delays until the hooks have ended, if logind grants one; that
+  /// requires root or a polkit rule. One that began earlier, or while the bus was unavailable, is reported later. A
+  /// shutdown is announced before SIGTERM; `systemctl start poweroff.target` is not announced.
   ///
   /// The lock is taken before the state is read: a sleep that begins between the two waits.
-  static func sleep(_ lock: DelayLock, _ inbox: BusInbox) -> BusRequest {
-    let subject = "the machine's sleep"
+  static func operation(_ lock: DelayLock, _ inbox: BusInbox) -> BusRequest {
+    let subject = "the machine's \(lock.operation)"
+    let signal = lock.operation == .sleep ? "PrepareForSleep" : "PrepareForShutdown"
+    let property = lock.operation == .sleep ? "PreparingForSleep" : "PreparingForShutdown"
     let readLimit = BusCall.get(
       "InhibitDelayMaxUSec", of: BusService.logind.path, "Manager", .logind)
-    let readState = BusCall.get("PreparingForSleep", of: BusService.logind.path, "Manager", .logind)
-    var isAsleep = false
+    let readState = BusCall.get(property, of: BusService.logind.path, "Manager", .logind)
     var limit = Duration.seconds(5)
-    var isFinal = true
-    func become(_ value: Bool) {
-      if value == isAsleep { return }
-      isAsleep = value
-      if isAsleep {
-        lock.announce()
+    var isUnderWay = false
+    var isLockFinal = true
+    func become(_ value: Bool, _ kind: String? = nil) {
+      if value == isUnderWay { return }
+      isUnderWay = value
+      lock.setAnnounced(value)
+      switch (lock.operation, value) {
+      case (.sleep, true):
         // A tenth is kept for the way back to logind.
         if lock.isHeld { inbox.put(.sleepDelay(limit - limit / 10)) }
         inbox.put(.suspend, "the machine is about to sleep")
-      } else {
-        lock.operationIsOver()
-        inbox.put(.resume, "the machine has woken up")
-      }
-    }
-    return BusRequest(
-      .logind, matches: [.manager("PrepareForSleep")],
-      query: {
-        isFinal = true
-        return lock.request ?? readLimit
-      },
-      reply: { reply, call in
-        if call.member == DelayLock.member {
-          isFinal = lock.receive(reply)
-          return .call(readLimit)
-        }
-        if call == readLimit {
-          if case .variant(.uint64(let time))? = (try? reply.get())?.only {
-            limit = duration(microseconds: time)
-          }
-          return .call(readState)
-        }
-        switch reply {
-        case .success(let values):
-          guard case .variant(.bool(let value))? = values.only else { return .malformed }
-          become(value)
-        case .failure(let error): inbox.warn(error, without: subject)
-        }
-        return isFinal ? .done : .again
-      },
-      signal: { _, values in
-        guard case .bool(let value)? = values.first else { return .malformed }
-        become(value)
-        // The next lock is taken.
-        return value ? .done : .again
-      }, failure: { inbox.warn($0, without: subject) })
-  }
-
-  /// The machine's shutdown, which logind announces before SIGTERM (`systemctl start poweroff.target` is not announced):
-  /// state is saved, and the shutdown is delayed until then if logind grants a delay lock.
-  static func shutdown(_ lock: DelayLock, _ inbox: BusInbox) -> BusRequest {
-    let subject = "the machine's shutdown"
-    let readState = BusCall.get(
-      "PreparingForShutdown", of: BusService.logind.path, "Manager", .logind)
-    var isComing = false
-    var isFinal = true
-    func become(_ value: Bool, _ kind: String? = nil) {
-      if value == isComing { return }
-      isComing = value
-      if isComing {
-        lock.announce()
+      case (.sleep, false): inbox.put(.resume, "the machine has woken up")
+      case (.shutdown, true):
         inbox.put(.saveState, "the machine is about to \(shutdownPhrase(kind))")
-      } else {
-        lock.operationIsOver()
+      case (.shutdown, false): break
       }
     }
     return BusRequest(
       .logind,
-      // The first comes first, since systemd 255.
-      matches: [.manager("PrepareForShutdownWithMetadata"), .manager("PrepareForShutdown")],
+      // Since systemd 255 the first announces a shutdown with its kind, before the plain one.
+      matches: [.manager(signal + "WithMetadata"), .manager(signal)],
       query: {
-        isFinal = true
-        return lock.request ?? readState
+        isLockFinal = true
+        return lock.request ?? readLimit
       },
       reply: { reply, call in
         if call.member == DelayLock.member {
-          isFinal = lock.receive(reply)
-          return .call(readState)
+          isLockFinal = lock.receive(reply)
+          return .call(readLimit)
         }
-        switch reply {
-        case .success(let values):
-          guard case .variant(.bool(let value))? = values.only else { return .malformed }
-          become(value)
-        case .failure(let error): inbox.warn(error, without: subject)
+        switch (reply, (try? reply.get())?.only) {
+        case (_, .variant(.uint64(let time))) where call == readLimit:
+          limit = duration(microseconds: time)
+        case (_, _) where call == readLimit: break
+        case (_, .variant(.bool(let value))): become(value)
+        case (.failure(let error), _): inbox.warn(error, without: subject)
+        default: return .malformed
         }
-        return isFinal ? .done : .again
+        return call == readLimit ? .call(readState) : isLockFinal ? .done : .again
       },
       signal: { _, values in
         guard case .bool(let value)? = values.first else { return .malformed }
-        // The shutdown counts, whatever its metadata are.
+        // The operation counts, whatever its metadata are.
         if values.count == 2, case .string(let kind)? = values[1].properties?["type"] {
           become(value, kind)
         } else {
           become(value)
         }
+        // When it is over, the next lock is taken.
         return value ? .done : .again
       }, failure: { inbox.warn($0, without: subject) })
   }

@@ -32,8 +32,8 @@ final class BusSource: LifecycleSource, LifecycleSink {
       switch input {
       case .stopTimeout: requests.append(.stopTimeout(inbox))
       case .unitJob: requests.append(.unitJob(inbox))
-      case .sleep: requests.append(.sleep(sleepLock, inbox))
-      case .shutdown: requests.append(.shutdown(shutdownLock, inbox))
+      case .sleep: requests.append(.operation(sleepLock, inbox))
+      case .shutdown: requests.append(.operation(shutdownLock, inbox))
       case .session: requests.append(.session(inbox))
       case .unit(let name):
         if let unit = try? UnitName(name) {

@@ -9,7 +9,7 @@ import DaemonSystemd
 final class DelayLock {
   enum Operation: String { case sleep, shutdown }
 
-  private let operation: Operation
+  let operation: Operation
   private let inbox: BusInbox
   private var lock: BusDescriptor?
   /// Whether the sleep or shutdown has been announced: a lock that is granted only now would delay it for nothing.
@@ -34,9 +34,7 @@ final class DelayLock {
 
   var isHeld: Bool { lock != nil }
 
-  func announce() { isAnnounced = true }
-
-  func operationIsOver() { (isAnnounced, isSaving) = (false, false) }
+  func setAnnounced(_ isAnnounced: Bool) { (self.isAnnounced, isSaving) = (isAnnounced, false) }
 
   /// Releases it once the work before the operation has ended; a lock that was taken after it is for the next one.
   func workEnded() { if isAnnounced { lock = nil } }
