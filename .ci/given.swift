@@ -69,7 +69,7 @@ public let worker: Server = some()
 public final class Cache: Sendable {
   public func drop(_ region: String) {}
   public func flush(within time: Duration) {}
-  public func shrink(because resource: DidReceivePressure.Resource) async {}
+  public func shrink() async {}
   public func removeAll() {}
 }
 public let cache = Cache()

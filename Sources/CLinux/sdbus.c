@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sdbus.h"
 
+#include <dlfcn.h>
 #include <stddef.h>
 #include <string.h>
 

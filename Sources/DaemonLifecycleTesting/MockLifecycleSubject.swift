@@ -145,8 +145,8 @@ public final class MockLifecycleSubject: LifecycleObservable {
     case saveState
     /// State is to be saved, then the configuration reloaded.
     case reload
-    /// A resource is short.
-    case pressure(DidReceivePressure.Resource)
+    /// Memory is short.
+    case pressure
     /// The watchdog checks the observers' health.
     case checkHealth
     /// The daemon is to terminate.
@@ -160,7 +160,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
       case .resume: .resume
       case .saveState: .saveState
       case .reload: .reload
-      case .pressure(let resource): .pressure(resource)
+      case .pressure: .pressure
       case .checkHealth: .checkHealth
       case .terminate: .terminate
       }

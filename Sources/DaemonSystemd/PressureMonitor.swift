@@ -14,7 +14,7 @@ import Synchronization
 /// Any thread may call its methods, one at a time. Source: systemd's "Resource Pressure Handling", the kernel's "PSI".
 package final class PressureMonitor: Sendable {
   package enum Outcome: Sendable, Hashable {
-    /// The resource is short.
+    /// Memory is short.
     case pressure
     /// Nothing but the echo of the bytes that were written at first.
     case quiet
@@ -42,10 +42,17 @@ package final class PressureMonitor: Sendable {
       throw .invalidArgument(
         "Watching for pressure is switched off (\(watch.path)); do not open it.")
     }
-    let opened = try PressureOpening(watch: watch).open()
+    var status = stat()
+    guard stat(watch.path, &status) == 0 else { throw watch.failure("find") }
+    let isSocket = try watch.form(of: status) == .socket
+    let descriptor = isSocket ? try watch.connect() : try watch.open()
+    // The file that was opened, not the one that had the path before.
+    guard fstat(descriptor.rawValue, &status) == 0 else { throw watch.failure("find") }
+    form = try watch.form(of: status)
+    if form == .file { try watch.checkFile(descriptor.rawValue) }
+    try watch.arm(descriptor.rawValue, form)
     self.watch = watch
-    form = opened.form
-    descriptor = OwnedDescriptor(owning: opened.number)
+    self.descriptor = descriptor
     echo = Mutex(form == .fifo ? watch.write : [])
   }
 
@@ -95,5 +102,73 @@ package final class PressureMonitor: Sendable {
       defer { echo = [] }
       return total == first.count && first == echo
     }
+  }
+}
+
+extension PressureWatch {
+  fileprivate func form(of status: stat) throws(SystemdError) -> PressureMonitor.Form {
+    switch status.st_mode & mode_t(S_IFMT) {
+    case mode_t(S_IFREG): return .file
+    case mode_t(S_IFIFO): return .fifo
+    case mode_t(S_IFSOCK): return .socket
+    default:
+      throw .invalidArgument(
+        "\(path) is neither a file, a FIFO nor a socket: it can't be watched for pressure.")
+    }
+  }
+
+  /// Opens a file or a FIFO for reading and writing, so that a FIFO does not hang up when its writers close it.
+  fileprivate func open() throws(SystemdError) -> OwnedDescriptor {
+    let number = clinux_open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+    guard number >= 0 else { throw failure("open") }
+    return OwnedDescriptor(owning: number)
+  }
+
+  fileprivate func connect() throws(SystemdError) -> OwnedDescriptor {
+    let number = socket(
+      AF_UNIX, CLINUX_SOCK_STREAM | CLINUX_SOCK_CLOEXEC | CLINUX_SOCK_NONBLOCK, 0)
+    guard number >= 0 else { throw failure("open a socket for") }
+    let descriptor = OwnedDescriptor(owning: number)
+    guard clinux_connect_unix(number, path, path.utf8.count, false) == 0 else {
+      throw failure("connect to")
+    }
+    return descriptor
+  }
+
+  /// Checks that the file is a pressure file: bytes must not be written into any other file, least of all into another
+  /// one of the kernel's.
+  fileprivate func checkFile(_ number: Int32) throws(SystemdError) {
+    guard !write.isEmpty else {
+      throw .invalidArgument(
+        "There is nothing to write into \(path): without a trigger it never reports pressure.")
+    }
+    let answer = clinux_is_pressure_file(number)
+    guard answer >= 0 else { throw failure("read") }
+    guard answer == 1 else {
+      throw .invalidArgument(
+        "\(path) is an ordinary file or another of the kernel's, not one of its pressure files:"
+          + " nothing was written into it.")
+    }
+  }
+
+  fileprivate func arm(_ number: Int32, _ form: PressureMonitor.Form) throws(SystemdError) {
+    guard !write.isEmpty else { return }
+    // A socket whose peer has closed it must not end this process (SIGPIPE).
+    let flags = Int32(bitPattern: UInt32(truncatingIfNeeded: MSG_NOSIGNAL))
+    var written: Int
+    repeat {
+      written =
+        form == .socket
+        ? send(number, write, write.count, flags) : clinux_write(number, write, write.count)
+    } while written < 0 && clinux_errno() == EINTR
+    guard written >= 0 else { throw failure("arm") }
+    guard written == write.count else {
+      throw .malformedInput("\(path) took only \(written) of the \(write.count) bytes that arm it.")
+    }
+  }
+
+  /// The error of the last system call.
+  fileprivate func failure(_ verb: String) -> SystemdError {
+    .system("\(verb) \(path) to watch for pressure", errno: clinux_errno())
   }
 }

@@ -228,9 +228,7 @@ public struct ServiceEnvironment: Sendable {
     ] {
       check { () throws(SystemdError) in _ = try directories(in: name) }
     }
-    for resource in PressureResource.allCases {
-      check { () throws(SystemdError) in _ = try pressureWatch(for: resource) }
-    }
+    check { () throws(SystemdError) in _ = try pressureWatch }
     return found
   }
 

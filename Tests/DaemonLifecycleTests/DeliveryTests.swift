@@ -70,14 +70,14 @@ import Testing
     try await mock.send(.suspend)
     #expect(mock.state == .background)
     try await mock.send(.resume)
-    try await mock.send(.pressure(.memory))
+    try await mock.send(.pressure)
     try await mock.send(.sigterm)
     #expect(mock.state == .terminated)
     #expect(
       log.all.map { $0.dropFirst(2) } == [
         "launch", "foreground", "save", "reload", "background", "save", "suspend", "resume",
         "foreground",
-        "pressure memory", "background", "save", "terminate",
+        "pressure", "background", "save", "terminate",
       ])
     #expect(mock.exit?.code == 0)
     try mock.checkNothingPending()

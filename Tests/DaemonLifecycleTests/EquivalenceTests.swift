@@ -72,7 +72,7 @@ private final class Schedule: Sendable {
     case 4: .event(.suspend)
     case 5: .event(.resume)
     case 6: .event(.reload)
-    case 7: .event(.pressure(.io))
+    case 7: .event(.pressure)
     case 8, 9: .post(Int.random(in: 0..<100, using: &random))
     case 10, 11: .add(Int.random(in: 0..<5, using: &random))
     case 12: .remove(Int.random(in: 0..<5, using: &random))

@@ -80,7 +80,7 @@ private final class Everything: LaunchObserver, ForegroundObserver, BackgroundOb
     try await mock.launch()
     try await mock.send(.suspend)
     try await mock.send(.resume)
-    for event in [.reload, .pressure(.io), .checkHealth, .terminate]
+    for event in [.reload, .pressure, .checkHealth, .terminate]
       as [MockLifecycleSubject.Event]
     {
       try await mock.send(event)

@@ -6,7 +6,7 @@ import Testing
 
 /// What systemd is told, fact by fact: no socket, no clock.
 @Suite struct ServiceStatusTests {
-  private var status = ServiceStatus(sendsStatus: true)
+  private var status = ServiceStatus()
   private static let signal = LifecycleCause(
     .signal(.sighup, pid: 1, uid: 0, coalesced: 1))
 
@@ -161,14 +161,6 @@ import Testing
   @Test mutating func theSameStatusIsNotSentTwice() {
     launch()
     #expect(tell(.ended(.save, report(), .zero, snapshot(.foreground))) == [])
-  }
-
-  @Test mutating func withoutStatusOnlyTheProtocolIsLeft() {
-    status = ServiceStatus(sendsStatus: false)
-    #expect(tell(.began(.launch, LifecycleCause(.launch), at: time)) == [])
-    #expect(tell(.launched(snapshot(.foreground))) == [.ready])
-    #expect(tell(.began(.reload, Self.signal, at: time)) == [.reloading(at: 42)])
-    #expect(tell(.ended(.reload, report(), .zero, snapshot(.foreground))) == [.ready])
   }
 
   // MARK: The daemon's own text

@@ -13,7 +13,7 @@ final class BusPeer {
   enum Manner { case welcomes, hangsUpAtOnce, hangsUpAfterAuthentication, neverAnswers }
 
   enum Reaction {
-    case reply([BusValue])
+    case reply([BusWireValue])
     case error(String, String)
     case silence
     case hangUp
@@ -175,7 +175,7 @@ final class BusPeer {
   }
 
   /// To every client.
-  func signal(_ member: String, of object: BusObject, from sender: String, _ body: [BusValue]) {
+  func signal(_ member: String, of object: BusObject, from sender: String, _ body: [BusWireValue]) {
     var message = BusWireMessage(kind: .signal, body: body)
     message.fields = [
       1: .objectPath(object.path), 2: .string(object.interface), 3: .string(member),
@@ -186,7 +186,7 @@ final class BusPeer {
 
   /// `PropertiesChanged` with these values.
   func changed(
-    _ object: BusObject, from sender: String, _ values: [String: BusValue],
+    _ object: BusObject, from sender: String, _ values: [String: BusWireValue],
     invalidated: [String] = []
   ) {
     signal(
@@ -236,41 +236,12 @@ final class BusPeer {
   }
 }
 
-extension BusValue {
+extension BusWireValue {
   /// `a{sv}`.
-  static func properties(_ values: [String: BusValue]) -> BusValue {
+  static func properties(_ values: [String: BusWireValue]) -> BusWireValue {
     .array(
       of: "{sv}",
       values.sorted { $0.key < $1.key }.map { .entry(.string($0.key), .variant($0.value)) })
-  }
-}
-
-/// What came of a matter, in a word or two.
-func word(_ result: Result<BusAnswer, BusError>, _ matter: BusMatter) -> String {
-  switch (result, matter) {
-  case (.failure(let error), _): "\(error.kind)"
-  case (.success(let answer), .stopTimeout), (.success(let answer), .delayLimit):
-    answer.duration.map { "\($0)" } ?? "infinity"
-  case (.success(let answer), .delayLock): answer.descriptor == nil ? "no lock" : "lock"
-  case (.success(let answer), .unitJob): answer.text ?? "no job"
-  case (.success(let answer), .sleep): answer.isOn ? "asleep" : "awake"
-  case (.success(let answer), .shutdown):
-    answer.isOn ? "shutdown \(answer.text ?? "somehow")" : "called off"
-  case (.success(let answer), .activeState): answer.text ?? ""
-  case (.success(let answer), .userSession): "\(answer.userSession)"
-  }
-}
-
-extension BusSession {
-  /// Follows a matter, and notes in words what comes of it. A question is settled by an answer.
-  @discardableResult
-  func note(
-    _ matter: BusMatter, in log: BusLog<String>, settledByErrors: Bool = false
-  ) -> Item {
-    follow(matter) { result in
-      log.append(word(result, matter))
-      return settledByErrors || (try? result.get()) != nil
-    }
   }
 }
 
@@ -281,49 +252,57 @@ final class BusLog<Element: Sendable>: Sendable {
   var all: [Element] { elements.withLock { $0 } }
 }
 
-extension BusSession {
-  /// Follows a delay lock, and keeps each that is granted.
-  func delayLocks(_ operation: BusMatter.Operation) -> BusLog<BusDescriptor> {
-    let locks = BusLog<BusDescriptor>()
-    follow(.delayLock(operation)) { answer in
-      if case .success(let answer) = answer, let lock = answer.descriptor { locks.append(lock) }
-      return true
-    }
-    return locks
-  }
+/// What works whenever its descriptor is readable.
+protocol BusWorker {
+  var fileDescriptor: Int32 { get }
+  func process()
 }
 
-/// Lets a session and its peer work until something is so. False when that does not come about.
-func pump(_ session: BusSession, _ peer: BusPeer?, until condition: () -> Bool) -> Bool {
+extension BusConnection: BusWorker {}
+
+/// Lets a connection and its peer work until something is so. False when that does not come about.
+func pump(_ worker: some BusWorker, _ peer: BusPeer?, until condition: () -> Bool) -> Bool {
   let deadline = MonotonicTime.after(.seconds(20))
   while !condition() {
     guard MonotonicTime.now() < deadline else { return false }
-    var waiting = ([session.fileDescriptor] + (peer?.descriptors ?? []))
+    var waiting = ([worker.fileDescriptor] + (peer?.descriptors ?? []))
       .map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
     _ = poll(&waiting, nfds_t(waiting.count), 100)
-    session.process()
+    worker.process()
     peer?.step()
   }
   return true
 }
 
 /// Lets them work until nothing is on the way any more: what was sent has been answered and brought.
-func settle(_ session: BusSession, _ peer: BusPeer, rounds: Int = 20) -> Bool {
+func settle(_ worker: some BusWorker, _ peer: BusPeer, rounds: Int = 20) -> Bool {
   for _ in 0..<rounds {
-    session.process()
+    worker.process()
     peer.step()
   }
   return true
 }
 
 enum BusTests {
-  static let hasLibrary = clinux_bus_library_problem(BusSession.Options().library) == nil
+  static let hasLibrary = (try? SDBus.load(BusConnection.Options().library)) != nil
 
   /// Delays that do not hold a test up.
-  static var options: BusSession.Options {
-    var options = BusSession.Options()
+  static var options: BusConnection.Options {
+    var options = BusConnection.Options()
     options.firstDelay = .milliseconds(1)
     options.longestDelay = .milliseconds(20)
     return options
+  }
+
+  /// A pipe: its end for reading, and the other one as what logind grants.
+  static func lock() -> (end: Int32, granted: BusPeer.Reaction) {
+    var ends: [Int32] = [0, 0]
+    precondition(pipe(&ends) == 0)
+    return (ends[0], .reply([.descriptor(BusDescriptor(OwnedDescriptor(owning: ends[1])))]))
+  }
+
+  static func isHungUp(_ end: Int32) -> Bool {
+    var state = pollfd(fd: end, events: Int16(POLLIN), revents: 0)
+    return poll(&state, 1, 0) == 1
   }
 }

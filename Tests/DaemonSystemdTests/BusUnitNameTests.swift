@@ -53,7 +53,7 @@ import Testing
         UnsafePointer<CChar>, UnsafePointer<CChar>,
         UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
       ) -> Int32
-    let handle = try #require(dlopen(BusSession.Options().library, RTLD_NOW))
+    let handle = try #require(dlopen(BusConnection.Options().library, RTLD_NOW))
     let encode = unsafeBitCast(try #require(dlsym(handle, "sd_bus_path_encode")), to: Encode.self)
     var random = BusRandom(state: 11)
     for _ in 0..<20_000 {

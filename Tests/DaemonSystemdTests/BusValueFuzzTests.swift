@@ -2,6 +2,7 @@
 import TestSupport
 import Testing
 
+@testable import DaemonLifecycle
 @testable import DaemonSystemd
 
 /// Whatever comes over the bus is read as what its interface promises, or refused with a sentence.
@@ -17,7 +18,7 @@ struct BusValueFuzzTests {
   /// A value of a type that has the signature.
   private static func value(
     _ random: inout SeededGenerator, of signature: String, depth: Int
-  ) -> BusValue {
+  ) -> BusWireValue {
     switch signature {
     case "y": .byte(UInt8(random.below(256)))
     case "b": .bool(random.below(2) == 0)
@@ -48,25 +49,25 @@ struct BusValueFuzzTests {
     }
   }
 
-  private static func any(_ random: inout SeededGenerator, depth: Int = 0) -> BusValue {
+  private static func any(_ random: inout SeededGenerator, depth: Int = 0) -> BusWireValue {
     let simple = ["y", "b", "i", "u", "t", "d", "s", "o", "g", "(uo)", "(so)"]
     let deep = ["v", "v", "a{sv}", "a{sv}", "as", "av", "aas"]
     let all = depth < 3 ? simple + deep : simple
     return value(&random, of: all[random.below(all.count)], depth: depth)
   }
 
-  private static func body(_ random: inout SeededGenerator) -> [BusValue] {
+  private static func body(_ random: inout SeededGenerator) -> [BusWireValue] {
     (0..<random.below(4)).map { _ in any(&random) }
   }
 
   /// What the interface promises for a call, of any content.
   private static func promised(
     _ random: inout SeededGenerator, _ call: BusWireMessage
-  ) -> [BusValue] {
-    func variant(_ signature: String) -> [BusValue] {
+  ) -> [BusWireValue] {
+    func variant(_ signature: String) -> [BusWireValue] {
       [.variant(value(&random, of: signature, depth: 0))]
     }
-    func properties(_ all: [(String, String)]) -> [BusValue] {
+    func properties(_ all: [(String, String)]) -> [BusWireValue] {
       [
         .array(
           of: "{sv}",
@@ -94,35 +95,26 @@ struct BusValueFuzzTests {
 
   @Test func anyValueIsReadOrRefusedWithASentence() throws {
     let generator = Generator()
-    let (peer, counts) = (BusPeer(), BusLog<Bool>())
+    let peer = BusPeer()
     peer.answer = { call in
       .reply(
         generator.random.below(2) == 0
           ? Self.promised(&generator.random, call) : Self.body(&generator.random))
     }
-    let session = BusSession(.address(peer.address), options: BusTests.options)
     let unit = BusObject(
       destination: BusObject.systemd.destination, path: try UnitName("x.service").objectPath,
       interface: "org.freedesktop.systemd1.Unit")
-    let matters: [BusMatter] = [
-      .stopTimeout, .delayLimit, .delayLock(.sleep), .unitJob, .sleep, .shutdown,
-      .activeState(try UnitName("x.service")), .userSession,
-    ]
-    let items = matters.map { matter in
-      session.follow(matter) { answer in
-        if case .failure(let error) = answer, error.kind != .other,
-          !error.description.hasSuffix(".")
-        {
-          Issue.record("no sentence: \(error)")
-        }
-        counts.append((try? answer.get()) != nil)
-        return true
-      }
-    }
-    session.start()
+    let source = BusSource(
+      .address(peer.address),
+      [.stopTimeout, .unitJob, .sleep, .shutdown, .unit("x.service"), .session],
+      options: BusTests.options)
+    try source.open()
+    let worker = Worker(source: source, inputs: BusLog())
     for _ in 0..<SeededGenerator.inputs(usual: 20_000) / 16 {
-      let count = counts.all.count
-      for item in items { session.ask(item) }
+      let count = worker.inputs.all.count { $0 == "job" }
+      source.receive(.seemsKilled)
+      // Everything is read again.
+      for (name, owner) in peer.owners { peer.setOwner(of: name, to: owner) }
       for member in Self.members {
         peer.signal(member, of: .logind, from: ":1.10", Self.body(&generator.random))
       }
@@ -134,10 +126,32 @@ struct BusValueFuzzTests {
         ]
       }
       peer.signal("PropertiesChanged", of: unit.properties, from: ":1.1", change)
-      try #require(pump(session, peer) { counts.all.count > count })
+      try #require(pump(worker, peer) { worker.inputs.all.count { $0 == "job" } > count })
     }
-    let read = counts.all.count { $0 }
-    #expect(read > 1000 && counts.all.count - read > 1000, "it meets both good and bad")
+    let all = Set(worker.inputs.all)
+    for expected in ["event", "stop", "warning"] { #expect(all.contains(expected), "\(all)") }
+  }
+
+  /// Notes what kind of input there was, and that each text is a sentence.
+  private struct Worker: BusWorker {
+    let source: BusSource
+    let inputs: BusLog<String>
+
+    var fileDescriptor: Int32 { source.descriptors.first?.number ?? -1 }
+
+    func process() {
+      for input in source.read(PolledDescriptor(number: fileDescriptor)) {
+        switch input {
+        case .unitJob: inputs.append("job")
+        case .event: inputs.append("event")
+        case .stopTimeout: inputs.append("stop")
+        case .warning(let text):
+          inputs.append("warning")
+          if !text.hasSuffix(".") { Issue.record("no sentence: \(text)") }
+        default: break
+        }
+      }
+    }
   }
 
   /// Used by the test's thread only.

@@ -23,7 +23,7 @@ enum BusWire {
       bytes += Array(text.utf8) + [0]
     }
 
-    mutating func value(_ value: BusValue) {
+    mutating func value(_ value: BusWireValue) {
       switch value {
       case .byte(let number): bytes.append(number)
       case .bool(let flag): integer(UInt32(flag ? 1 : 0))
@@ -38,7 +38,7 @@ enum BusWire {
       case .signature(let text): signature(text)
       case .descriptor(let descriptor):
         integer(UInt32(descriptors.count))
-        descriptors.append(descriptor.number.withLock { $0 })
+        descriptors.append(descriptor.descriptor.rawValue)
       case .array(let element, let values): array(element, values)
       case .entry(let key, let inner):
         align(8)
@@ -58,7 +58,7 @@ enum BusWire {
       bytes += Array(text.utf8) + [0]
     }
 
-    private mutating func array(_ element: String, _ values: [BusValue]) {
+    private mutating func array(_ element: String, _ values: [BusWireValue]) {
       integer(UInt32(0))
       let length = bytes.count - 4
       align(BusWire.alignment(element))
@@ -99,14 +99,14 @@ enum BusWire {
       return text(length)
     }
 
-    mutating func values(_ signature: String) -> [BusValue] {
+    mutating func values(_ signature: String) -> [BusWireValue] {
       var rest = Array(signature)[...]
-      var values: [BusValue] = []
+      var values: [BusWireValue] = []
       while !rest.isEmpty { values.append(value(BusWire.firstType(&rest))) }
       return values
     }
 
-    mutating func value(_ type: String) -> BusValue {
+    mutating func value(_ type: String) -> BusWireValue {
       switch type.first {
       case "y":
         offset += 1
@@ -132,11 +132,11 @@ enum BusWire {
       }
     }
 
-    private mutating func array(_ element: String) -> BusValue {
+    private mutating func array(_ element: String) -> BusWireValue {
       let length = Int(integer(UInt32.self))
       align(BusWire.alignment(element))
       let end = offset + length
-      var values: [BusValue] = []
+      var values: [BusWireValue] = []
       while offset < end { values.append(value(element)) }
       return .array(of: element, values)
     }
@@ -174,8 +174,8 @@ struct BusWireMessage {
   var serial: UInt32 = 0
   /// By the specification's codes: 1 path, 2 interface, 3 member, 4 error, 5 reply serial, 6 destination,
   /// 7 sender, 8 signature, 9 descriptors.
-  var fields: [UInt8: BusValue] = [:]
-  var body: [BusValue] = []
+  var fields: [UInt8: BusWireValue] = [:]
+  var body: [BusWireValue] = []
 
   func text(_ field: UInt8) -> String {
     switch fields[field] {
@@ -235,7 +235,7 @@ struct BusWireMessage {
   }
 }
 
-extension BusValue {
+extension BusWireValue {
   /// The D-Bus signature of this value.
   var signature: String {
     switch self {

@@ -111,7 +111,7 @@ import Testing
     let mutator = ByteMutator(
       seed: 6, ["/dev/null", "/sys/fs/cgroup/a.slice/memory.pressure", "/run/x"])
     check("MEMORY_PRESSURE_WATCH", mutator) { text throws(SystemdError) in
-      try environment(["MEMORY_PRESSURE_WATCH": text]).pressureWatch(for: .memory)
+      try environment(["MEMORY_PRESSURE_WATCH": text]).pressureWatch
     } isRight: { text, watch in
       guard let watch else { return false }
       return watch.path.utf8.elementsEqual(text.utf8) && watch.isOff == (text == "/dev/null")
@@ -122,9 +122,8 @@ import Testing
     let mutator = ByteMutator(
       seed: 7, ["c29tZSAxMjMwMDAgMjAwMDAwMAA=", "", "AA==", "AAA=", "AAAA", "/+8=", "Zm9v\nYmFy"],
       tokens: ["=", "==", "AAAA", "_"])
-    check("IO_PRESSURE_WRITE", mutator) { text throws(SystemdError) in
-      try environment(["IO_PRESSURE_WATCH": "/x", "IO_PRESSURE_WRITE": text]).pressureWatch(
-        for: .io)
+    check("MEMORY_PRESSURE_WRITE", mutator) { text throws(SystemdError) in
+      try environment(["MEMORY_PRESSURE_WATCH": "/x", "MEMORY_PRESSURE_WRITE": text]).pressureWatch
     } isRight: { text, watch in
       guard let watch else { return false }
       let compact = text.utf8.filter { $0 != 0x20 && !(0x09...0x0d).contains($0) }
@@ -165,7 +164,7 @@ import Testing
       seed: 10, ["/run/x", "1:2", "100", "AAA=", "@a", "/a:/b", "0123456789abcdef0123456789abcdef"])
     let names = [
       "NOTIFY_SOCKET", "INVOCATION_ID", "JOURNAL_STREAM", "WATCHDOG_USEC", "FDSTORE", "LISTEN_PID",
-      "CREDENTIALS_DIRECTORY", "CPU_PRESSURE_WATCH", "CPU_PRESSURE_WRITE", "SYSTEMD_EXEC_PID",
+      "CREDENTIALS_DIRECTORY", "MEMORY_PRESSURE_WATCH", "MEMORY_PRESSURE_WRITE", "SYSTEMD_EXEC_PID",
       "NOTIFY_FD", "STATE_DIRECTORY", "LOGS_DIRECTORY",
     ]
     for _ in 0..<ByteMutator.inputs / 20 {

@@ -3,6 +3,7 @@ import CLinux
 import TestSupport
 import Testing
 
+@testable import DaemonLifecycle
 @testable import DaemonSystemd
 
 @Suite struct PressureSourceTests {
@@ -10,43 +11,36 @@ import Testing
 
   // MARK: Variables
 
-  @Test func whatTheServiceManagerSaysIsTaken() throws {
-    let variables = [
-      "MEMORY_PRESSURE_WATCH": "/sys/fs/cgroup/system.slice/a.service/memory.pressure",
-      "MEMORY_PRESSURE_WRITE": "c29tZSAyMDAwMDAgMjAwMDAwMAA=",
-      "IO_PRESSURE_WATCH": "/dev/null", "IO_PRESSURE_WRITE": "not read",
-    ]
-    let memory = try ServiceEnvironment(variables).pressureWatch(for: .memory)
-    #expect(memory?.path == "/sys/fs/cgroup/system.slice/a.service/memory.pressure")
-    #expect(memory?.write == PressureWatch.trigger)
-    let io = try ServiceEnvironment(variables).pressureWatch(for: .io, fallsBack: true)
-    #expect(io?.isOff == true, "off is off, whatever there would be to fall back to")
-    #expect(try ServiceEnvironment(variables).pressureWatch(for: .cpu) == nil)
-    #expect(try ServiceEnvironment(variables).pressureWatch(for: .cpu, fallsBack: false) == nil)
+  private func watch(_ variables: [String: String]) throws -> PressureWatch? {
+    try ServiceEnvironment(variables).pressureWatch
   }
 
-  @Test func withoutVariablesThereIsAFallback() throws {
-    let watch = try #require(
-      try ServiceEnvironment([:]).pressureWatch(for: .memory, fallsBack: true))
-    #expect(watch.write == Self.bytes("some 200000 2000000\0"))
-    let own = try PressureWatch.ownCgroup(for: .memory)
-    #expect(watch == own ?? .systemWide(for: .memory))
-    #expect(PressureWatch.systemWide(for: .io).path == "/proc/pressure/io")
+  @Test func theServiceManagersVariablesCount() throws {
+    let memory = try #require(
+      try watch([
+        "MEMORY_PRESSURE_WATCH": "/sys/fs/cgroup/system.slice/a.service/memory.pressure",
+        "MEMORY_PRESSURE_WRITE": "c29tZSAyMDAwMDAgMjAwMDAwMAA=",
+      ]))
+    #expect(memory.path == "/sys/fs/cgroup/system.slice/a.service/memory.pressure")
+    #expect(memory.write == PressureWatch.trigger && !memory.isOff)
+    let off = try watch(["MEMORY_PRESSURE_WATCH": "/dev/null", "MEMORY_PRESSURE_WRITE": "not read"])
+    #expect(off?.isOff == true)
+    #expect(try watch([:]) == nil)
   }
 
-  @Test(arguments: ["", "relative", "memory.pressure", " /a"])
-  func aPathThatIsNotAbsoluteIsRefused(path: String) {
-    #expect(throws: SystemdError.self) {
-      try ServiceEnvironment(["MEMORY_PRESSURE_WATCH": path]).pressureWatch(for: .memory)
+  /// Off is off, whatever there would be to fall back to; the own control group's is watched where it can be.
+  @Test func offMeansOff() throws {
+    func hasSource(_ variables: [String: String], _ isUsed: Bool = true) -> Bool {
+      var configuration = LifecycleConfiguration(systemd: .off)
+      if isUsed { configuration.systemd.inputs = [.memoryPressure] }
+      configuration.systemd.environment = ServiceEnvironment(variables)
+      let integration = ServiceIntegration(configuration, lease: nil)
+      return integration.sources.contains { $0 is PressureSource }
     }
-  }
-
-  @Test(arguments: ["c", "c29", "!!!!", "c29t=ZSA", "===="])
-  func bytesThatAreNotBase64AreRefused(text: String) {
-    #expect(throws: SystemdError.self) {
-      try ServiceEnvironment(["CPU_PRESSURE_WATCH": "/a", "CPU_PRESSURE_WRITE": text])
-        .pressureWatch(for: .cpu)
-    }
+    #expect(hasSource(["MEMORY_PRESSURE_WATCH": "/run/x"]))
+    #expect(!hasSource(["MEMORY_PRESSURE_WATCH": "/run/x"], false))
+    #expect(!hasSource(["MEMORY_PRESSURE_WATCH": "/dev/null"]))
+    #expect(try hasSource([:]) == (PressureWatch.ownCgroup() != nil))
   }
 
   // MARK: /proc/self/cgroup
@@ -54,10 +48,9 @@ import Testing
   @Test func theUnifiedPathIsFound() throws {
     let mixed = "9:name=systemd:/\n1:cpu:/a\n0::/system.slice/a:b.service\n"
     #expect(
-      try PressureCgroup.path(inCgroupFile: Self.bytes(mixed))
-        == "/system.slice/a:b.service")
-    #expect(try PressureCgroup.path(inCgroupFile: Self.bytes("1:cpu:/a\n")) == nil)
-    #expect(try PressureCgroup.path(inCgroupFile: []) == nil)
+      try PressureWatch.path(inCgroupFile: Self.bytes(mixed)) == "/system.slice/a:b.service")
+    #expect(try PressureWatch.path(inCgroupFile: Self.bytes("1:cpu:/a\n")) == nil)
+    #expect(try PressureWatch.path(inCgroupFile: []) == nil)
   }
 
   @Test(arguments: [
@@ -65,12 +58,8 @@ import Testing
     ("0::/\n", ["/sys/fs/cgroup"]), ("0::/../b\n", []), ("1:cpu:/a\n", []),
   ])
   func theGroupsOwnFolderIsLikelierThanTheRoot(file: String, folders: [String]) throws {
-    #expect(try PressureCgroup.folders(inCgroupFile: Self.bytes(file)) == folders)
-  }
-
-  @Test func theFoldersAreThoseOfThisProcess() throws {
-    let file = try readProcFile("/proc/self/cgroup")
-    #expect(try PressureCgroup.folders() == PressureCgroup.folders(inCgroupFile: file))
+    let path = try PressureWatch.path(inCgroupFile: Self.bytes(file))
+    #expect(PressureWatch.folders(path) == folders)
   }
 
   @Test func aFileOfTheKernelsIsReadWhole() throws {
@@ -78,63 +67,9 @@ import Testing
   }
 
   @Test(arguments: ["0::", "0::a", "0:", "x::/", ":cpu:/", "\0"])
-  func aMalformedCgroupFileIsSaid(text: String) {
+  func aMalformedCgroupFileIsAnError(text: String) {
     #expect(throws: SystemdError.self) {
-      try PressureCgroup.path(inCgroupFile: Self.bytes(text))
-    }
-  }
-}
-
-/// Anything at all is read or refused with a sentence; nothing crashes.
-@Suite(.offThePool) struct PressureFuzzTests {
-  private static func isSentence(_ error: SystemdError) -> Bool {
-    error.description.hasSuffix(".") && error.description.utf8.count > 20
-      && error.description.utf8.count < 2000
-  }
-
-  /// Runs `body` over strings of pieces, as the seed has it.
-  private func generate(
-    seed: UInt64, pieces: [String], _ body: ([UInt8]) throws(SystemdError) -> Void
-  ) {
-    var random = SeededGenerator(seed: seed)
-    let pieces = pieces.map { Array($0.utf8) } + [[0xff], [0], [0xc3]]
-    var refused = 0
-    let inputs = SeededGenerator.inputs(usual: 40_000)
-    for _ in 0..<inputs {
-      var input: [UInt8] = []
-      for _ in 0..<random.below(14) { input += pieces[random.below(pieces.count)] }
-      do throws(SystemdError) {
-        try body(input)
-      } catch {
-        refused += 1
-        guard Self.isSentence(error) else {
-          Issue.record("no sentence: \(error)")
-          return
-        }
-      }
-    }
-    #expect(refused > 0 && refused < inputs, "the generator meets both good and bad")
-  }
-
-  @Test func variables() {
-    generate(seed: 1, pieces: ["/", "dev", "null", "c29t", "ZQ==", "=", "AA", "\n", " ", "é"]) {
-      input throws(SystemdError) in
-      let text = String(decoding: input, as: UTF8.self)
-      let variables = ["CPU_PRESSURE_WATCH": "/a", "CPU_PRESSURE_WRITE": text]
-      let watch = try ServiceEnvironment(variables).pressureWatch(for: .cpu)
-      _ = try ServiceEnvironment(["IO_PRESSURE_WATCH": text]).pressureWatch(for: .io)
-      // What was read has no more bits than the text had digits.
-      #expect((watch?.write.count ?? .max) * 4 <= input.count * 3)
-    }
-  }
-
-  @Test func cgroupFiles() {
-    generate(
-      seed: 2, pieces: ["0::/", "\n", "1:", "cpu", ":", "/a", "/..", "0::", "99999999999:", "b"]
-    ) {
-      input throws(SystemdError) in
-      let path = try PressureCgroup.path(inCgroupFile: input)
-      #expect(path.map { $0.hasPrefix("/") && !$0.contains("\n") } ?? true)
+      try PressureWatch.path(inCgroupFile: Self.bytes(text))
     }
   }
 }

@@ -32,7 +32,7 @@ private final class Listener: BackgroundObserver, StateObserver, ForegroundObser
     let bridge = mock.bridge(to: center)
     try await mock.launch()
     for signal in [UnixSignal.sigusr1, .sigusr2, .sighup] { try await mock.send(signal) }
-    for event in [.suspend, .resume, .pressure(.memory), .checkHealth]
+    for event in [.suspend, .resume, .pressure, .checkHealth]
       as [MockLifecycleSubject.Event]
     { try await mock.send(event) }
     try await mock.send(.sigterm)

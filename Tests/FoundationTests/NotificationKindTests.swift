@@ -43,7 +43,7 @@ private final class EveryHook: LaunchObserver, ForegroundObserver, BackgroundObs
     #expect(hook.notification == ObjectIdentifier(kind.row.type))
     #expect(hook.isMethod)
     try await hook.call(
-      observer, kind == .didReceivePressure ? .pressure(.io) : .kind(kind), LifecycleContext())
+      observer, .kind(kind), LifecycleContext())
     #expect(observer.take().map { "\($0)" } == ["\(kind.row.type)"])
     #expect(NotificationKind(kind.row.type) == kind)
   }

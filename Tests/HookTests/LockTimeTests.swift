@@ -45,9 +45,9 @@ import Testing
     await withKnownIssue("Conformances are searched for under the lock.", isIntermittent: true) {
       // The first pressure searches for the hook of each type, in the step that takes the event in.
       let clock = ContinuousClock()
-      let first = clock.measure { core.receive(LifecycleEvent(.pressure(.io))) }
+      let first = clock.measure { core.receive(LifecycleEvent(.pressure)) }
       try await core.untilIdle()
-      let second = clock.measure { core.receive(LifecycleEvent(.pressure(.io))) }
+      let second = clock.measure { core.receive(LifecycleEvent(.pressure)) }
       try await core.untilIdle()
       #expect(first < second * 5)
     }

@@ -59,11 +59,11 @@ final class DescriptorLossTests: XCTestCase {
 
   /// Without a signal, also when the thread that listens waits for a pressure file.
   func testALossBesideAPressureFileIsNoticed() throws {
-    let file = "/proc/pressure/cpu"
+    let file = "/proc/pressure/memory"
     try XCTSkipUnless(access(file, W_OK) == 0, "\(file) can't be written to")
     // 200 ms in 2 s, as systemd has it.
     let environment = [
-      "CPU_PRESSURE_WATCH": file, "CPU_PRESSURE_WRITE": "c29tZSAyMDAwMDAgMjAwMDAwMAA=",
+      "MEMORY_PRESSURE_WATCH": file, "MEMORY_PRESSURE_WRITE": "c29tZSAyMDAwMDAgMjAwMDAwMAA=",
     ]
     for kind in ["files", "sockets", "eventfds"] {
       let daemon = try robbed("pressure", kind, environment: environment)

@@ -3,43 +3,27 @@ import Glibc
 import Testing
 
 @Suite("pressure of a service", .machines, .describesUnits) struct PressureServiceTests {
-  /// Writes a byte into what systemd, or whoever plays it, has named to the service.
-  @Test(arguments: Release.selected, ["MEMORY", "CPU", "IO"])
-  func isHeardThroughAFifo(_ release: Release, _ resource: String) async throws {
+  /// Writes a byte into what systemd, or another program in its place, has named to the service.
+  @Test(arguments: Release.selected)
+  func isReceivedThroughAFifo(_ release: Release) async throws {
     try await release.test { machine in
       let fifo = "/run/\(machine.unique("pressure"))"
       try await machine.expect("mkfifo", fifo)
-      let service = try await machine.lifecycle(
-        "", "Environment=\(resource)_PRESSURE_WATCH=\(fifo)")
+      let service = try await machine.lifecycle("", "Environment=MEMORY_PRESSURE_WATCH=\(fifo)")
       try await service.start()
       var last: JournalEntry?
       for _ in 1...2 {
         try await machine.expect("sh", "-c", "echo >\(fifo)")
-        last = try await service.waitForMessage(
-          "pressure \(resource.lowercased()): \(resource.lowercased()) pressure", after: last)
-        last = try await service.waitForMessage(
-          "pressure \(resource.lowercased()) done", after: last)
+        last = try await service.waitForMessage("pressure: memory pressure", after: last)
+        last = try await service.waitForMessage("pressure done", after: last)
       }
-    }
-  }
-
-  /// Four processes for two processors, in the service's own control group.
-  @Test(arguments: Release.since(261))
-  func ofCPUIsHeard(_ release: Release) async throws {
-    try await release.test { machine in
-      let service = try await machine.lifecycle(
-        "", "CPUPressureWatch=yes", "CPUPressureThresholdSec=1ms", "KillMode=control-group")
-      try await service.start()
-      try await load(
-        machine, service, "for i in 1 2 3 4 5 6 7 8; do (while :; do :; done) & done; wait")
-      try await service.waitForMessage("pressure cpu: cpu pressure", within: .seconds(30))
     }
   }
 
   /// It writes and reads more than its limit on memory, on a disk: there is always something to reclaim, and
   /// that takes time.
   @Test(arguments: Release.since(254))
-  func ofMemoryIsHeard(_ release: Release) async throws {
+  func ofMemoryIsReceived(_ release: Release) async throws {
     try await release.test { machine in
       let service = try await machine.lifecycle(
         "", "MemoryPressureWatch=yes", "MemoryPressureThresholdSec=1ms", "MemoryHigh=24M")
@@ -50,7 +34,7 @@ import Testing
           machine, service, enter: enter,
           "while :; do head -c 60M /dev/zero >\(file); cat \(file) >/dev/null; done")
         let heard = try? await service.waitForMessage(
-          "pressure memory: memory", within: .seconds(60))
+          "pressure: memory", within: .seconds(60))
         #expect(heard != nil)
         try await service.stop()
         try await machine.expect("rm", file)
@@ -92,20 +76,17 @@ import Testing
     try await machine.expect("sh", "-ec", "\(join); \(enter); (\(script)) >/dev/null 2>&1 &")
   }
 
-  /// `--pressure` asks for all three; what the unit has switched off is not watched all the same.
-  @Test(arguments: Release.since(254), ["Memory", "CPU", "IO"])
-  func offMeansOff(_ release: Release, _ resource: String) async throws {
-    // Pressure of memory only came with 254, of the others with 261.
-    guard resource == "Memory" || release.systemd >= 261 else { return }
+  /// What the unit has switched off is not watched, whatever there would be to fall back to.
+  @Test(arguments: Release.since(254))
+  func offMeansOff(_ release: Release) async throws {
     try await release.test { machine in
       func watched(_ setting: String) async throws -> Bool {
-        let service = try await machine.lifecycle(
-          "--pressure", "\(resource)PressureWatch=\(setting)")
+        let service = try await machine.lifecycle("", "MemoryPressureWatch=\(setting)")
         try await service.start()
         let pid = try await service.mainPID
         let files = try await machine.expect("sh", "-c", "readlink /proc/\(pid)/fd/*")
         try await service.stop()
-        return files.contains("\(resource.lowercased()).pressure")
+        return files.contains("memory.pressure")
       }
       let (on, off) = (try await watched("yes"), try await watched("off"))
       #expect(on && !off)

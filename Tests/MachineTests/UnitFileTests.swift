@@ -78,8 +78,6 @@ import Testing
     has lock systemd-inhibit --what=sleep --mode=delay true
     has credential grep -qx secret "$CREDENTIALS_DIRECTORY/pollerd.token"
     has memory sh -c '[ -w "$MEMORY_PRESSURE_WATCH" ] && exec 3<>"$MEMORY_PRESSURE_WATCH"'
-    has cpu sh -c '[ -w "$CPU_PRESSURE_WATCH" ] && exec 3<>"$CPU_PRESSURE_WATCH"'
-    has io sh -c '[ -w "$IO_PRESSURE_WATCH" ] && exec 3<>"$IO_PRESSURE_WATCH"'
     has etc sh -c 'echo 1 >/etc/pollerd/here'
     has lib sh -c 'echo 1 >/var/lib/here'
     has homes ls /root
@@ -94,7 +92,6 @@ import Testing
   private static func findings(on release: Release) -> [String] {
     var names = ["loadavg", "pressure", "state", "bus", "logind", "lock", "credential"]
     if release.systemd >= 254 { names.append("memory") }
-    if release.systemd >= 261 { names += ["cpu", "io"] }
     return names.map { "- " + $0 }
   }
 }

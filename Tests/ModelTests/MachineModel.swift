@@ -182,7 +182,7 @@ struct MachineModel {
     case .resume: give(.resume)
     case .reload: give(.errand(.reload))
     case .save: give(.errand(.saveState))
-    case .pressure: give(.pressure(.memory))
+    case .pressure: give(.pressure)
     case .terminate: give(.terminate)
     case .signal: signal()
     case .hold: give(.hold)

@@ -137,7 +137,7 @@ struct MachineSimulation: ~Copyable {
     case 7: give(event: .resume)
     case 8, 9: give(event: .reload)
     case 10: give(event: .saveState)
-    case 11: give(event: .pressure(.memory))
+    case 11: give(event: .pressure)
     case 12, 13: post(inside: nil)
     case 14: if let call = begunHook() { post(inside: call) }
     case 15, 16: addObserver()

@@ -154,7 +154,7 @@ struct Simulation {
     case 9: receive(.resume)
     case 10, 11: receive(.reload)
     case 12: receive(.saveState)
-    case 13: receive(.pressure(.memory))
+    case 13: receive(.pressure)
     case 14: receive(.post(Posted()))
     case 15: addObserver()
     case 16: removeObserver()

@@ -34,7 +34,7 @@ package final class Listener: LaunchObserver, ForegroundObserver, BackgroundObse
   package func willSuspend(_ notification: WillSuspend) { log.add("\(name) suspend") }
   package func didResume(_ notification: DidResume) { log.add("\(name) resume") }
   package func didReceivePressure(_ notification: DidReceivePressure) {
-    log.add("\(name) pressure \(notification.resource)")
+    log.add("\(name) pressure")
   }
   package func willTerminate(_ notification: WillTerminate) { log.add("\(name) terminate") }
 }

@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "bus.h"
+#include "sdbus.h"
 
 #ifdef __cplusplus
 extern "C" {  // for Swift that is built with interoperability with C++

@@ -117,55 +117,50 @@ struct ServiceIntegration {
     guard let address = try? systemd.environment.notifySocket,
       let socket = try? NotifySocket(address: address)
     else { return }
-    let sink = NotifySink(socket, sendsStatus: systemd.sendsStatus) { [log] in log.warn($0) }
+    let sink = NotifySink(socket) { [log] in log.warn($0) }
     sinks.append(sink)
     sources.append(sink.retries)
     addWatchdog(systemd)
   }
 
+  /// Adds the pressure that the service manager has set up, which may be none, else that of the own control group.
   private mutating func addPressure(_ systemd: SystemdConfiguration) {
-    if systemd.pressure == nil, !isSupervised { return }
-    for resource in DidReceivePressure.Resource.allCases
-    where systemd.pressure?.contains(resource) ?? true {
-      do throws(SystemdError) {
-        // The same in systemd's module, which knows nothing of notifications.
-        let kind = PressureResource(rawValue: resource.rawValue)!
-        let watch = try systemd.environment.pressureWatch(
-          for: kind, fallsBack: systemd.pressure != nil)
-        if let watch, !watch.isOff { sources.append(PressureSource(resource, watch)) }
-      } catch {
-        // A malformed variable was found before.
-        if !problems.contains("\(error)") { problems.append("\(error)") }
-      }
+    guard systemd.inputs.contains(.memoryPressure) else { return }
+    do throws(SystemdError) {
+      var watch = try systemd.environment.pressureWatch
+      if watch == nil { watch = try .ownCgroup() }
+      if let watch, !watch.isOff { sources.append(PressureSource(watch)) }
+    } catch {
+      // A malformed variable was found before.
+      if !problems.contains("\(error)") { problems.append("\(error)") }
     }
   }
 
-  /// Adds the followers of the buses: the manager of a system service is on the system bus, that of a user service on
+  /// Adds the inputs from the buses: the manager of a system service is on the system bus, that of a user service on
   /// the user's bus; logind is on the system bus.
   private mutating func addBuses(_ systemd: SystemdConfiguration) {
     let isUserService = isSupervised && systemd.environment.isUserService
-    var login: [any BusFollower] = []
-    if systemd.suspend, isSupervised { login.append(SleepFollower()) }
-    if systemd.shutdown { login.append(ShutdownFollower()) }
-    if systemd.session, isUserService { login.append(SessionFollower()) }
-    var manager: [any BusFollower] = []
-    if systemd.readsStopTimeout, isSupervised { manager.append(StopTimeoutReader()) }
-    if systemd.readsUnitJob, isSupervised {
-      asksForUnitJob = true
-      manager.append(UnitJobReader())
+    let used = systemd.inputs.filter { input in
+      switch input {
+      case .stopTimeout, .unitJob, .sleep: isSupervised
+      case .session: isUserService
+      case .shutdown, .unit: true
+      case .memoryPressure: false
+      }
     }
-    if !systemd.watchedUnits.isEmpty { manager.append(UnitFollower(systemd.watchedUnits)) }
+    asksForUnitJob = used.contains(.unitJob)
+    let login = used.intersection([.sleep, .shutdown, .session])
     if isUserService {
-      addBus(.user, manager)
+      addBus(.user, used.subtracting(login))
       addBus(.system, login)
     } else {
-      addBus(.system, manager + login)
+      addBus(.system, used)
     }
   }
 
-  private mutating func addBus(_ address: BusAddress, _ followers: [any BusFollower]) {
-    if followers.isEmpty { return }
-    let source = BusSource(address, followers: followers)
+  private mutating func addBus(_ address: BusAddress, _ inputs: Set<SystemdConfiguration.Input>) {
+    if inputs.isEmpty { return }
+    let source = BusSource(address, inputs)
     sources.append(source)
     sinks.append(source)
   }

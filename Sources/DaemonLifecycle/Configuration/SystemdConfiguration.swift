@@ -3,32 +3,27 @@ public import DaemonSystemd
 
 /// The interfaces of systemd that a subject uses.
 ///
-/// Most are on by default. Without systemd they do nothing. Each can be switched off.
+/// Most are on by default. Without systemd they do nothing.
 ///
 /// ```swift
 /// var configuration = LifecycleConfiguration()
-/// configuration.systemd.watchedUnits = ["postgresql.service"]
-/// configuration.systemd.suspend = false
+/// configuration.systemd.inputs.insert(.unit("postgresql.service"))
+/// configuration.systemd.inputs.remove(.sleep)
 /// let lifecycle = LifecycleSubject(configuration: configuration)
 /// ```
 public struct SystemdConfiguration: Sendable {
-  /// Whether `READY=1`, `RELOADING=1`, `STOPPING=1` and `EXTEND_TIMEOUT_USEC=` are sent. Default true. Source:
-  /// sd_notify(3).
+  /// Whether `READY=1`, `RELOADING=1`, `STOPPING=1` and `EXTEND_TIMEOUT_USEC=` are sent, and in `STATUS=` the state,
+  /// its time and cause, the progress of a slow stop, and problems. Default true. Source: sd_notify(3).
   public var notifies = true
-  /// Whether `STATUS=` is sent along: the state, its time and cause, the progress of a slow stop, and problems. Default
-  /// true.
-  public var sendsStatus = true
   /// Whether the watchdog of `WatchdogSec=` is pinged, as long as Swift's global executor, the main actor (where
   /// anything runs on it) and the observers' `checkHealth` hooks respond. Default true.
   ///
   /// The hooks are called every three eighths of that time, the executors are checked every second time: systemd ends a
   /// daemon whose executors hang after at most one and a half times `WatchdogSec=`.
   public var watchdog = true
-  /// Whether `TimeoutStopSec=` is read over the bus, for ``LifecycleConfiguration/stopTimeout``. Default true.
-  public var readsStopTimeout = true
-  /// Whether the job that terminates the service is read over the bus: see ``LifecycleObservable/unitJob(within:)``.
-  /// Default true.
-  public var readsUnitJob = true
+  /// What is read from systemd, logind and the kernel. Default: ``Input/stopTimeout``, ``Input/unitJob``,
+  /// ``Input/sleep`` and ``Input/memoryPressure``.
+  public var inputs: Set<Input> = [.stopTimeout, .unitJob, .sleep, .memoryPressure]
   /// Whether the daemon exits with status 143 after a SIGTERM that the service manager did not send and for which it
   /// has no job that stops the service. Then `Restart=on-failure` starts it again after a stray kill(1). Default false:
   /// status 0, after which systemd does not restart it.
@@ -43,7 +38,7 @@ public struct SystemdConfiguration: Sendable {
   /// turns it into a stop. If systemd has not started the process, nothing counts as a kill.
   ///
   /// Since `ExecStop=` may run kill(1), the unit's job is read over the bus when the last hook has ended; the exit
-  /// waits for it for at most a second of the time that is left. Without an answer, or with ``readsUnitJob`` off, only
+  /// waits for it for at most a second of the time that is left. Without an answer, or without ``Input/unitJob``, only
   /// the sender decides, and the signal counts as a kill: a stop that ends with 143 leaves the unit stopped but marked
   /// as failed, while a kill that ends with 0 leaves the service down.
   ///
@@ -51,25 +46,6 @@ public struct SystemdConfiguration: Sendable {
   /// it may be. For a mock, process 1 is the service manager: `send(.sigterm, fromPID: 4242)` is a kill, unless
   /// `setUnitJob(.stop)` was called.
   public var exitsWithFailureWhenKilled = false
-  /// Whether a suspend of the machine is observed, and delayed until the hooks have ended if logind grants a delay
-  /// lock, which requires root or a polkit rule. Default true.
-  public var suspend = true
-  /// Whether a shutdown of the machine is observed before SIGTERM arrives: the state is saved, and the shutdown is
-  /// delayed until then if logind grants a delay lock. Default false, since SIGTERM saves too and a lock delays the
-  /// whole machine.
-  public var shutdown = false
-  /// Whether a user service is in the background while its user has no active, unlocked session. Default false. It has
-  /// no effect in a system service.
-  public var session = false
-  /// Units of the same service manager without which the daemon is in the background until they are active:
-  /// `["postgresql.service"]`. Default: none.
-  public var watchedUnits: [String] = []
-  /// The resources whose pressure is reported. Default `nil`: those for which systemd has set a variable
-  /// (`MemoryPressureWatch=`; from systemd 261 also `CPUPressureWatch=` and `IOPressureWatch=`).
-  ///
-  /// The resources of a set for which systemd has set no variable are watched in the process's control group, else on
-  /// the whole machine; those that systemd has switched off are not watched.
-  public var pressure: Set<DidReceivePressure.Resource>?
   /// Whether transitions and problems are journal entries with fields, if standard error goes to the journal. Default
   /// true. Otherwise problems are lines on standard error.
   public var journal = true
@@ -80,22 +56,39 @@ public struct SystemdConfiguration: Sendable {
   /// Makes a configuration with the defaults.
   public init() {}
 
-  /// Whether anything is used that only one subject of a process can have.
-  var usesService: Bool {
-    notifies || watchdog || readsStopTimeout || readsUnitJob || suspend || shutdown || session
-      || pressure == nil || exitsWithFailureWhenKilled
+  /// An input from systemd, logind or the kernel. Except for memory pressure it arrives over D-Bus; where there is no
+  /// bus, a line is logged.
+  public enum Input: Hashable, Sendable {
+    /// `TimeoutStopSec=` of the service, for ``LifecycleConfiguration/stopTimeout``.
+    case stopTimeout
+    /// The job that terminates the service: see ``LifecycleObservable/unitJob(within:)``.
+    case unitJob
+    /// A suspend of the machine, which is delayed until the hooks have ended if logind grants a delay lock; that
+    /// requires root or a polkit rule.
+    case sleep
+    /// Memory pressure, as the service's unit configures it (`MemoryPressureWatch=`), else in the process's control
+    /// group, if it may watch that.
+    case memoryPressure
+    /// A shutdown of the machine, before SIGTERM arrives: the state is saved, and the shutdown is delayed until then if
+    /// logind grants a delay lock. Off by default, since SIGTERM saves too and a lock delays the whole machine.
+    case shutdown
+    /// The session of a user service's user: the daemon is in the background while there is no active, unlocked one. It
+    /// has no effect in a system service.
+    case session
+    /// A unit of the same service manager, such as `"postgresql.service"`: the daemon is in the background until it is
+    /// active.
+    case unit(String)
   }
+
+  /// Whether anything is used that only one subject of a process can have.
+  var usesService: Bool { notifies || watchdog || exitsWithFailureWhenKilled || !inputs.isEmpty }
 
   /// A configuration in which nothing of systemd is used.
   public static let off: SystemdConfiguration = {
     var off = SystemdConfiguration()
     off.notifies = false
-    off.sendsStatus = false
     off.watchdog = false
-    off.readsStopTimeout = false
-    off.readsUnitJob = false
-    off.suspend = false
-    off.pressure = []
+    off.inputs = []
     off.journal = false
     return off
   }()

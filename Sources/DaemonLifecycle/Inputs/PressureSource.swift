@@ -3,16 +3,12 @@ import CLinux
 import DaemonSystemd
 import Synchronization
 
-/// The source of pressure on one resource, as the kernel reports it and systemd has set it up.
+/// The source of memory pressure, as the kernel reports it and systemd has set it up.
 final class PressureSource: LifecycleSource {
-  private let resource: DidReceivePressure.Resource
   private let watch: PressureWatch
   private let monitor = Mutex<PressureMonitor?>(nil)
 
-  init(_ resource: DidReceivePressure.Resource, _ watch: PressureWatch) {
-    self.resource = resource
-    self.watch = watch
-  }
+  init(_ watch: PressureWatch) { self.watch = watch }
 
   /// Polled by the listening thread only: the first poll of a pressure file consumes its event.
   var descriptors: [PolledDescriptor] {
@@ -25,18 +21,17 @@ final class PressureSource: LifecycleSource {
     do throws(SystemdError) {
       let opened = try PressureMonitor(watch)
       monitor.withLock { $0 = opened }
-    } catch { throw .unavailable("\(resource) pressure is not reported: \(error)") }
+    } catch { throw .unavailable("memory pressure is not reported: \(error)") }
   }
 
   func read(_: PolledDescriptor) -> [LifecycleInput] {
     monitor.withLock { monitor in
       switch monitor?.consume() {
       case .pressure:
-        let cause = LifecycleCause(.pressure(resource))
-        return [.event(LifecycleEvent(.pressure(resource), cause: cause))]
+        return [.event(LifecycleEvent(.pressure, cause: LifecycleCause(.pressure)))]
       case .gone:
         monitor = nil  // closes the descriptor, and with it leaves the poll
-        return [.warning("\(resource) pressure is not reported any more: \(watch.path) is gone")]
+        return [.warning("memory pressure is not reported any more: \(watch.path) is gone")]
       case .quiet, nil: return []
       }
     }

@@ -14,8 +14,8 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     case api
     /// A message of systemd or logind over the bus, in words.
     case bus(String)
-    /// A report of the kernel that a resource is short.
-    case pressure(DidReceivePressure.Resource)
+    /// A report of the kernel that memory is short.
+    case pressure
     /// A check for the watchdog.
     case watchdog
     /// The body of `run` returned.
@@ -84,7 +84,7 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     case .launch: "launch"
     case .api: "a call"
     case .bus(let fact): fact
-    case .pressure(let resource): "\(resource) pressure"
+    case .pressure: "memory pressure"
     case .watchdog: "the watchdog"
     case .bodyReturned: "the body returned"
     case .bodyFailed(let error): "the body threw \(errorText ?? "\(error)")"

@@ -92,34 +92,12 @@ public struct DidResume: _PackageNotification {
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
-/// A resource is short: free caches, shrink pools.
+/// Memory is short, and tasks wait until some is freed: free caches, shrink pools.
 public struct DidReceivePressure: _PackageNotification {
-  /// A resource for which the kernel reports pressure (PSI, Linux 4.20).
-  public enum Resource: String, Sendable, CaseIterable, CustomStringConvertible {
-    /// Tasks wait for memory that has to be freed first.
-    case memory
-    /// Tasks wait for a processor.
-    case cpu
-    /// Tasks wait for disks.
-    case io
-
-    /// The resource's name: `memory`, `cpu` or `io`.
-    public var description: String { rawValue }
-  }
-
-  /// The resource that is short.
-  public let resource: Resource
   /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
-  ///
-  /// - Parameters:
-  ///   - resource: The resource that is short.
-  ///   - context: The cause, the time and the hook's deadline. Default: one outside of any delivery.
-  public init(resource: Resource, context: LifecycleContext = LifecycleContext()) {
-    self.resource = resource
-    self.context = context
-  }
+  public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
 
 /// The watchdog's health check. No ping is sent when a hook throws or does not return in time.

@@ -82,7 +82,7 @@ public protocol ResumeObserver: LifecycleObserver {
   func didResume(_ notification: DidResume) async throws
 }
 
-/// Receives DidReceivePressure when a resource is short.
+/// Receives DidReceivePressure when memory is short.
 public protocol PressureObserver: LifecycleObserver {
   /// Frees what can be obtained again, such as caches.
   func didReceivePressure(_ notification: DidReceivePressure) async throws

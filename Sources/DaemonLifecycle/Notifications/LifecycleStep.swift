@@ -2,7 +2,6 @@
 /// One delivery of a transition: a notification, or the wait for the body of `run` to end.
 enum LifecycleStep: Sendable {
   case kind(NotificationKind)
-  case pressure(DidReceivePressure.Resource)
   case posted(LifecyclePost)
   /// The wait for the body of `run`, which was cancelled, to end.
   case bodyEnds
@@ -11,7 +10,6 @@ enum LifecycleStep: Sendable {
   var kind: NotificationKind? {
     switch self {
     case .kind(let kind): kind
-    case .pressure: .didReceivePressure
     case .posted, .bodyEnds: nil
     }
   }
@@ -40,7 +38,6 @@ enum LifecycleStep: Sendable {
   func notification(_ context: LifecycleContext) -> (any LifecycleNotification)? {
     switch self {
     case .kind(let kind): kind.row.make(context)
-    case .pressure(let resource): DidReceivePressure(resource: resource, context: context)
     case .posted(let post): post.notification
     case .bodyEnds: nil
     }

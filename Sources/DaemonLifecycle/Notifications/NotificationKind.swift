@@ -40,10 +40,9 @@ package enum NotificationKind: Int, CaseIterable, Sendable {
         DidResume.init, done: "resumed", act: "resume", changes: .suspended(false),
         declared: { $0._resumeHook }, search: { ($0 as? any ResumeObserver.Type)?.resumeHook })
     case .didReceivePressure:
-      // Which resource is short is in the step.
-      let make = { @Sendable in DidReceivePressure(resource: .memory, context: $0) }
       return Row(
-        make, done: "pressure relieved", act: "pressure", declared: { $0._pressureHook },
+        DidReceivePressure.init, done: "pressure relieved", act: "pressure",
+        declared: { $0._pressureHook },
         search: { ($0 as? any PressureObserver.Type)?.pressureHook })
     case .checkHealth:
       return Row(
@@ -101,8 +100,7 @@ extension Hook {
       case .didResume(let cast):
         try await cast(target).didResume(DidResume(context: context))
       case .didReceivePressure(let cast):
-        guard let notification: DidReceivePressure = step.notification(context) else { return }
-        try await cast(target).didReceivePressure(notification)
+        try await cast(target).didReceivePressure(DidReceivePressure(context: context))
       case .checkHealth(let cast):
         try await cast(target).checkHealth(CheckHealth(context: context))
       case .willTerminate(let cast):

@@ -30,13 +30,12 @@ final class NotifySink: LifecycleSink, RetryTimer.Client {
 
   /// - Parameter waits: Whether it waits for a service manager whose queue is full.
   init(
-    _ socket: NotifySocket, sendsStatus: Bool, waits: Bool = false,
-    warn: @escaping @Sendable (String) -> Void
+    _ socket: NotifySocket, waits: Bool = false, warn: @escaping @Sendable (String) -> Void
   ) {
     self.socket = socket
     timeout = waits ? Self.patience : .zero
     self.warn = warn
-    state = Mutex(State(status: ServiceStatus(sendsStatus: sendsStatus)))
+    state = Mutex(State(status: ServiceStatus()))
     retries.client = self
   }
 

@@ -8,8 +8,6 @@ import DaemonSystemd
 /// - RELOADING carries the time, taken after the signal, and is always answered: by READY, or by STOPPING.
 /// - STOPPING is sent once.
 struct ServiceStatus {
-  let sendsStatus: Bool
-
   private var isReady = false
   private var isReloading = false
   private var stopping: LifecycleCause?
@@ -24,8 +22,6 @@ struct ServiceStatus {
   private var statusNotes: [StatusNote: String] = [:]
   /// The last status that was sent, so that none is sent twice.
   private var lastStatus = ""
-
-  init(sendsStatus: Bool) { self.sendsStatus = sendsStatus }
 
   /// Returns the message for a fact; empty when there is nothing to send.
   ///
@@ -177,7 +173,7 @@ struct ServiceStatus {
   }
 
   private mutating func status(_ text: String) -> [NotifyField] {
-    guard sendsStatus, !isOver, text != lastStatus else { return [] }
+    guard !isOver, text != lastStatus else { return [] }
     lastStatus = text
     return [.status(text)]
   }

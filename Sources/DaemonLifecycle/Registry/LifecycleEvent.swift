@@ -15,8 +15,8 @@ package struct LifecycleEvent: Sendable {
     case resume
     /// Deliver notifications without a change of state.
     case errand(LifecycleErrand)
-    /// A resource is short.
-    case pressure(DidReceivePressure.Resource)
+    /// Memory is short.
+    case pressure
     /// A custom notification is posted.
     indirect case post(any CustomNotification)
     /// Check the observers' health, beside other deliveries.

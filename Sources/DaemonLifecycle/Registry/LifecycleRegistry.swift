@@ -106,7 +106,7 @@ struct LifecycleRegistry: Sendable {
       requests.enqueue(.sleep, event.cause)
       requests.enqueue(.state, event.cause)
     case .errand(let errand): requests.enqueue(.errand(errand), event.cause)
-    case .pressure(let resource): requests.enqueue(.pressure(resource), event.cause)
+    case .pressure: requests.enqueue(.pressure, event.cause)
     case .post(let notification):
       let post = LifecyclePost(notification, id: postID ?? PostID(value: 0))
       requests.enqueue(.post(post), event.cause)
@@ -390,7 +390,7 @@ struct LifecycleRegistry: Sendable {
     case .sleep where wantsSleep: (.suspend, Steps.suspend)
     case .sleep: (.resume, Steps.resume)
     case .errand(let errand): (.errand(errand), errand.row.steps[...])
-    case .pressure(let resource): (.pressure, [.pressure(resource)])
+    case .pressure: (.pressure, Steps.pressure)
     case .post(let post): (.post, [.posted(post)])
     }
   }
@@ -402,6 +402,7 @@ struct LifecycleRegistry: Sendable {
     static let background = steps(.didEnterBackground, .shouldSaveState)
     static let suspend = steps(.didEnterBackground, .shouldSaveState, .willSuspend)
     static let resume = steps(.didResume)
+    static let pressure = steps(.didReceivePressure)
 
     private static func steps(_ kinds: NotificationKind...) -> ArraySlice<LifecycleStep> {
       kinds.map { .kind($0) }[...]

@@ -11,7 +11,7 @@ struct PendingRequests: Sendable {
     /// The machine's sleep, or its end.
     case sleep
     case errand(LifecycleErrand)
-    case pressure(DidReceivePressure.Resource)
+    case pressure
     case post(LifecyclePost)
   }
 
@@ -28,7 +28,7 @@ struct PendingRequests: Sendable {
   private var state: Request?
   private(set) var sleep: Request?
   private var errands: [LifecycleErrand: Request] = [:]
-  private var pressure: [DidReceivePressure.Resource: Request] = [:]
+  private var pressure: Request?
   /// The posts, of which there may be any number.
   private var posts = Deque<(request: Request, post: LifecyclePost)>()
 
@@ -41,7 +41,7 @@ struct PendingRequests: Sendable {
     case .state: state = request(after: state, cause)
     case .sleep: sleep = request(after: sleep, cause)
     case .errand(let errand): errands[errand] = request(after: errands[errand], cause)
-    case .pressure(let resource): pressure[resource] = request(after: pressure[resource], cause)
+    case .pressure: pressure = request(after: pressure, cause)
     case .post(let post): posts.append((request(after: nil, cause), post))
     }
   }
@@ -62,7 +62,7 @@ struct PendingRequests: Sendable {
     case .state: state = nil
     case .sleep: sleep = nil
     case .errand(let errand): errands[errand] = nil
-    case .pressure(let resource): pressure[resource] = nil
+    case .pressure: pressure = nil
     case .post: _ = posts.popFirst()
     }
     return (kind, request.cause)
@@ -87,9 +87,7 @@ struct PendingRequests: Sendable {
     if !errands.isEmpty {
       for (errand, request) in errands { consider(.errand(errand), request) }
     }
-    if !pressure.isEmpty {
-      for (resource, request) in pressure { consider(.pressure(resource), request) }
-    }
+    consider(.pressure, pressure)
     if let (request, post) = posts.first { consider(.post(post), request) }
     return first
   }

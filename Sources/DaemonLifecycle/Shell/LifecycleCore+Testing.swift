@@ -16,7 +16,7 @@ extension LifecycleCore {
     var sinks: [any LifecycleSink] = [log]
     if let notifyAddress, let socket = try? NotifySocket(address: notifyAddress) {
       sinks.append(
-        NotifySink(socket, sendsStatus: configuration.systemd.sendsStatus, waits: true) {
+        NotifySink(socket, waits: true) {
           log.warn($0)
         })
     }

@@ -1,65 +1,60 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// An error of a bus call.
+/// An error of the bus, or of a service on it.
 ///
 /// A bus may be unavailable in many ways: no libsystemd, no socket, a policy that closes the connection at the first
 /// call. All of them are one kind, so that a daemon needs one branch to go on without a bus.
-package struct BusError: Error, Sendable, CustomStringConvertible {
-  enum Kind: Sendable {
+package struct BusError: Error, CustomStringConvertible {
+  package enum Kind: Sendable {
     /// There is no bus.
     case unavailable
     /// The connection was lost.
     case lost
+    /// The service denied access.
     case accessDenied
-    case unknownUnit
-    /// A reply or a signal does not have the type of its interface.
+    /// The object of a call does not exist, or no longer.
+    case gone
+    /// A message does not have the type of its interface.
     case malformed
-    case late
     case other
   }
 
-  let kind: Kind
-  /// The error in one sentence; the peer's own text may be none.
+  package let kind: Kind
+  /// The error's name on the bus; empty where it is not the service's.
+  package let name: String
+  /// The error in one sentence; the service's own text may be none.
   package let description: String
 
-  init(_ kind: Kind, _ description: String) { (self.kind, self.description) = (kind, description) }
-
-  init(_ word: clinux_bus_word, about matter: BusMatter) {
-    func text(_ pointer: UnsafePointer<CChar>?) -> String {
-      pointer.map { String(cString: $0) } ?? ""
-    }
-    let reason = "\(String(cString: strerror(word.error))) (errno \(word.error))"
-    let member = text(word.member)
-    switch word.outcome {
-    case CLINUX_BUS_UNAVAILABLE: self.init(.unavailable, "There is no bus: \(text(word.text)).")
-    case CLINUX_BUS_LOST: self.init(.lost, "The connection to the bus is lost: \(reason).")
-    case CLINUX_BUS_REFUSED:
-      let name = text(word.name)
-      // As logind does without root or polkit.
-      let isDenied =
-        word.error == EACCES || word.error == EPERM
-        || name == "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired"
-      self.init(
-        isDenied ? .accessDenied : .other,
-        "\(member) was answered with \(name): \(text(word.text))")
-    case CLINUX_BUS_LATE: self.init(.late, "\(member) was not answered in time.")
-    case CLINUX_BUS_MALFORMED:
-      self.init(.malformed, "What came over the bus about \(member) is not of its type.")
-    case CLINUX_BUS_UNKNOWN_UNIT:
-      var name = ""
-      if case .activeState(let unit) = matter { name = unit.description }
-      self.init(.unknownUnit, "There is no unit \"\(name)\"; check its name.")
-    default: self.init(.other, "The bus can't be used for \(member): \(reason).")
-    }
+  init(_ kind: Kind, _ description: String, name: String = "") {
+    (self.kind, self.name, self.description) = (kind, name, description)
   }
 
-  /// Whether there is no bus, or no longer one: the connection is tried again.
-  package var isAbsence: Bool { kind == .unavailable || kind == .lost }
-  /// There is no bus.
-  package var isUnavailable: Bool { kind == .unavailable }
-  /// Whether the peer denied access.
-  package var isAccessDenied: Bool { kind == .accessDenied }
-  /// Whether systemd knows no unit of this name.
-  package var isUnknownUnit: Bool { kind == .unknownUnit }
+  init(_ problem: String, errno: Int32, _ kind: Kind = .other) {
+    self.init(kind, "\(problem): \(String(cString: strerror(errno))) (errno \(errno)).")
+  }
+
+  package static func malformed(_ subject: String) -> BusError {
+    BusError(.malformed, "A message about \(subject) is not of its type.")
+  }
+
+  /// The error that a service answers with.
+  init(answerTo call: BusCall, name: String, text: String, errno: Int32) {
+    let kind: Kind =
+      switch (errno, name) {
+      // The name is that of logind's answer without root or polkit.
+      case (EACCES, _), (EPERM, _),
+        (_, "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired"):
+        .accessDenied
+      case (_, "org.freedesktop.DBus.Error.UnknownObject"),
+        (_, "org.freedesktop.DBus.Error.UnknownMethod"):
+        .gone
+      default: .other
+      }
+    let answer =
+      errno == ETIMEDOUT
+      ? "not answered in time."
+      : "answered with \(VisibleText.line(name)): \(VisibleText.line(text))"
+    self.init(kind, "\(call.subject) was \(answer)", name: name)
+  }
 }

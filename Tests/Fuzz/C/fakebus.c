@@ -7,12 +7,10 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 static const uint8_t *next, *end;
@@ -35,13 +33,7 @@ void fuzz_bus_wait(uint64_t time) { time_now += time; }
 
 int fuzz_bus_objects(void) { return objects; }
 
-/// What bus.c and bus_matters.c are compiled with in place of clock_gettime(2).
-int fuzz_clock_gettime(clockid_t clock, struct timespec *time) {
-  (void)clock;
-  time->tv_sec = (time_t)(time_now / 1000000);
-  time->tv_nsec = (long)(time_now % 1000000 * 1000);
-  return 0;
-}
+uint64_t fuzz_bus_time(void) { return time_now; }
 
 static void *made(size_t size) {
   void *object = calloc(1, size);
@@ -72,16 +64,23 @@ struct sd_bus {
 struct sd_bus_slot {
   sd_bus *bus;  // NULL: it is not in the list any more
   sd_bus_slot *next;
-  sd_bus_message_handler_t handler, installed;  // of the reply or the signals; of the match's own reply, until it came
+  clinux_sdbus_handler handler, installed;  // of the reply or the signals; of the match's own reply, until it came
   void *context;
   bool is_match;
 };
 
 struct sd_bus_message {
   bool is_error;
-  sd_bus_error error;
+  clinux_sdbus_error error;
   char arena[1024];  // texts that were read: valid as long as the message
   size_t used;
+  // What was entered, and the values read of it; [0] is the message.
+  struct {
+    char type, contents;
+    int count;
+  } containers[64];
+  int depth;
+  char peeked;
 };
 
 static int is_bus(sd_bus **bus) {
@@ -141,7 +140,7 @@ sd_bus_slot *sd_bus_slot_unref(sd_bus_slot *slot) {
   return NULL;
 }
 
-int sd_bus_call_async(sd_bus *bus, sd_bus_slot **slot, sd_bus_message *message, sd_bus_message_handler_t handler,
+int sd_bus_call_async(sd_bus *bus, sd_bus_slot **slot, sd_bus_message *message, clinux_sdbus_handler handler,
                       void *context, uint64_t timeout) {
   (void)message, (void)timeout;
   if (bus->is_closed) return -ENOTCONN;
@@ -150,8 +149,8 @@ int sd_bus_call_async(sd_bus *bus, sd_bus_slot **slot, sd_bus_message *message, 
   return result;
 }
 
-int sd_bus_add_match_async(sd_bus *bus, sd_bus_slot **slot, const char *rule, sd_bus_message_handler_t handler,
-                           sd_bus_message_handler_t installed, void *context) {
+int sd_bus_add_match_async(sd_bus *bus, sd_bus_slot **slot, const char *rule, clinux_sdbus_handler handler,
+                           clinux_sdbus_handler installed, void *context) {
   // A rule that was cut off would match nothing, or everything.
   if (rule[strlen(rule) - 1] != '\'') abort();
   if (bus->is_closed) return -ENOTCONN;
@@ -184,7 +183,7 @@ static void deliver(sd_bus *bus, bool is_error) {
   };
   sd_bus_slot *slot = any_slot(bus);
   if (!slot) return;
-  sd_bus_message_handler_t handler = slot->handler;
+  clinux_sdbus_handler handler = slot->handler;
   if (slot->is_match && slot->installed && (is_error || fuzz_bus_byte() & 1)) {
     handler = slot->installed;
     slot->installed = NULL;
@@ -198,7 +197,7 @@ static void deliver(sd_bus *bus, bool is_error) {
   sd_bus_message *message = made(sizeof *message);
   if (is_error) {
     message->is_error = true;
-    message->error = (sd_bus_error){.name = names[fuzz_bus_byte() % 6], .message = fuzz_bus_byte() & 1 ? "No." : NULL};
+    message->error = (clinux_sdbus_error){.name = names[fuzz_bus_byte() % 6], .message = fuzz_bus_byte() & 1 ? "No." : NULL};
   }
   handler(message, slot->context, NULL);
   gone(message);
@@ -275,42 +274,55 @@ static int read_value(sd_bus_message *message, char type, void *value) {
 }
 
 int sd_bus_message_read_basic(sd_bus_message *message, char type, void *value) {
+  if (type != message->peeked) abort();
   if (next == end) return 0;
+  message->containers[message->depth].count++;
   return read_value(message, type, value);
 }
 
-int sd_bus_message_read(sd_bus_message *message, const char *types, ...) {
-  va_list values;
-  va_start(values, types);
-  if (*types == 'v') types = va_arg(values, const char *);
-  int result = 1;
-  for (; result > 0 && *types; types++)
-    if (*types != '(' && *types != ')') result = read_value(message, *types, va_arg(values, void *));
-  va_end(values);
-  return result;
+/// The type of the next value is the input's, as far as the container leaves a choice; 0 at its end.
+static char next_type(sd_bus_message *message) {
+  // Twice what requests read.
+  static const char basic[] = "bbutssohi", any[] = "vvvvaabbutsshi";
+  uint8_t byte = fuzz_bus_byte();
+  int count = message->containers[message->depth].count;
+  switch (message->containers[message->depth].type) {
+    case 'v': return count ? 0 : byte < 200 ? basic[byte % (sizeof basic - 1)] : byte < 230 ? 'r' : 'a';
+    case 'e': return count == 0 ? 's' : count == 1 ? 'v' : 0;
+    case 'r': return count == 0 ? (byte & 1 ? 'u' : 's') : count == 1 ? 'o' : 0;
+    case 'a': return byte % 4 == 0 ? 0 : message->containers[message->depth].contents;
+    default: return count > 3 || byte % 4 == 0 ? 0 : any[byte % (sizeof any - 1)];
+  }
 }
 
-/// The end of the input is the end of every array.
-static int has_more(void) {
-  uint8_t byte = fuzz_bus_byte();
-  return next == end ? 0 : byte >= 250 ? -ENXIO : byte % 4 != 0;
+int sd_bus_message_peek_type(sd_bus_message *message, char *type, const char **contents) {
+  if (fuzz_bus_byte() >= 250) return -EBADMSG;
+  *type = message->peeked = next_type(message);
+  *contents = *type == 'a' ? (fuzz_bus_byte() % 4 ? "{sv}" : "s") : "";
+  return *type != 0;
 }
 
 int sd_bus_message_enter_container(sd_bus_message *message, char type, const char *contents) {
-  (void)message, (void)contents;
-  if (type == 'e') return has_more();
-  return fuzz_bus_byte() % 8 ? 1 : -ENXIO;
+  if (type != message->peeked) abort();
+  if (fuzz_bus_byte() >= 250 || message->depth == 63) return -ENXIO;
+  message->depth++;
+  message->containers[message->depth].type = type;
+  message->containers[message->depth].contents = *contents == '{' ? 'e' : *contents;
+  message->containers[message->depth].count = 0;
+  return 1;
 }
 
-int sd_bus_message_exit_container(sd_bus_message *message) { return (void)message, fuzz_bus_byte() == 255 ? -EBUSY : 1; }
+int sd_bus_message_exit_container(sd_bus_message *message) {
+  if (message->depth == 0) abort();
+  message->depth--;
+  message->containers[message->depth].count++;
+  return fuzz_bus_byte() == 255 ? -EBUSY : 1;
+}
 
 int sd_bus_message_skip(sd_bus_message *message, const char *types) {
-  (void)message, (void)types;
+  if (*types != message->peeked || types[1]) abort();
+  message->containers[message->depth].count++;
   return fuzz_bus_byte() == 255 ? -ENXIO : 1;
-}
-
-int sd_bus_message_at_end(sd_bus_message *message, int is_complete) {
-  return (void)message, (void)is_complete, fuzz_bus_byte() % 16 != 15;
 }
 
 int sd_bus_message_is_method_error(sd_bus_message *message, const char *name) {
@@ -318,7 +330,7 @@ int sd_bus_message_is_method_error(sd_bus_message *message, const char *name) {
   return message->is_error;
 }
 
-const sd_bus_error *sd_bus_message_get_error(sd_bus_message *message) {
+const clinux_sdbus_error *sd_bus_message_get_error(sd_bus_message *message) {
   return fuzz_bus_byte() == 255 ? NULL : &message->error;
 }
 

@@ -27,7 +27,8 @@ void fuzz_bus_begin(const uint8_t *_Nullable bytes, size_t count);
 /// The next byte; 0 at the end.
 uint8_t fuzz_bus_byte(void);
 bool fuzz_bus_has_ended(void);
-/// The time that CLinux's bus sees goes on only here, in µs.
+/// The bus's time in µs, which goes on only here.
 void fuzz_bus_wait(uint64_t time);
+uint64_t fuzz_bus_time(void);
 /// How many buses, slots and messages there are.
 int fuzz_bus_objects(void);

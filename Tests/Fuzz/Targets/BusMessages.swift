@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 import CFuzz
 import CLinux
-import Synchronization
 
+@testable import DaemonLifecycle
 @testable import DaemonSystemd
 
 extension FuzzTarget {
-  /// A bus that says anything at any time, and fails in any call: what comes of it is an answer of its type or an error
-  /// that is a sentence, never a repeat of what is followed, and at the end nothing of the bus is left.
+  /// A bus that sends anything at any time, and fails in any call: what comes of it is an input or a warning that is a
+  /// sentence, never a repeat of what is followed, and at the end nothing of the bus is left.
   static let bus = FuzzTarget(name: "bus") { input in
     // What the first one opens for all of the process's life is no leak.
     try warmUp.get()
@@ -34,79 +34,63 @@ extension FuzzTarget {
 
   private static func useBus() throws {
     let kind = fuzz_bus_byte()
-    var options = BusSession.Options()
+    var options = BusConnection.Options()
     // The empty name is this program, which has a bus of its own.
     options.library = kind == 255 ? "no-such-library.so.0" : ""
     options.stepsAtOnce = 16
+    options.now = { MonotonicTime(microseconds: fuzz_bus_time()) }
     let addresses: [BusAddress] = [.system, .user, .address("unix:path=/fake")]
-    let session = BusSession(addresses[Int(kind % 3)], options: options)
-    let heard = HeardOfBus()
-    let matters: [BusMatter] = [
-      .stopTimeout, .delayLimit, .delayLock(.sleep), .unitJob, .sleep, .shutdown,
-      .activeState(try UnitName("x.service")), .userSession,
-    ]
-    let items = matters.map { matter in
-      session.follow(matter, while: { fuzz_bus_byte() % 16 != 15 }) { [weak session] answer in
-        heard.check(answer, of: matter)
-        if fuzz_bus_byte() == 255 { session?.close() }
-        return fuzz_bus_byte() % 4 != 3
-      }
-    }
-    session.start()
+    let inbox = BusInbox()
+    let locks = (sleep: DelayLock(.sleep, inbox), shutdown: DelayLock(.shutdown, inbox))
+    let connection = BusConnection(
+      addresses[Int(kind % 3)],
+      [
+        .stopTimeout(inbox), .unitJob(inbox), .operation(locks.sleep, inbox),
+        .operation(locks.shutdown, inbox), .session(inbox), .unit(try UnitName("x.service"), inbox),
+      ], options: options)
+    try connection.start()
+    var followed = Followed()
     while !fuzz_bus_has_ended() {
       let byte = fuzz_bus_byte()
-      switch byte % 8 {
-      case 0: session.ask(items[Int(byte / 8) % items.count])
-      case 1: fuzz_bus_wait(1 << UInt64(byte / 8))
-      default: session.process()
+      switch byte % 16 {
+      case 0, 1: connection.sendOnDemand()
+      case 2: locks.sleep.workEnded()
+      case 3: locks.shutdown.saveBegan()
+      case 4: locks.shutdown.saveEnded()
+      case 5, 6: fuzz_bus_wait(1 << UInt64(byte / 8))
+      default: connection.process()
       }
+      for input in inbox.take() { followed.check(input) }
     }
-    session.close()
-    heard.close()
-    session.process()
+    connection.close()
+    connection.process()
+    require(inbox.take().isEmpty, "an input after the end")
   }
 }
 
-/// What was heard, for what must be true of all of it.
-private final class HeardOfBus: Sendable {
-  private struct State {
-    var last: [String: String] = [:]
-    var isClosed = false
-  }
-  private let state = Mutex(State())
+/// What was followed, for what must be true of all of it.
+private struct Followed {
+  /// The last change of each state, by what it is about.
+  private var last: [String: String] = [:]
 
-  func close() { state.withLock { $0.isClosed = true } }
-
-  func check(_ answer: Result<BusAnswer, BusError>, of matter: BusMatter) {
-    require(!state.withLock(\.isClosed), "heard of \(matter) after the end")
-    switch answer {
-    case .success(let answer): check(answer, of: matter)
-    case .failure(let error):
-      require(error.description.utf8.count > 10, "no sentence: \(error)")
-      require(error.isAbsence || !error.isUnavailable, "\(error)")
-      require(!(error.isAccessDenied && error.isUnknownUnit), "\(error)")
+  mutating func check(_ input: LifecycleInput) {
+    switch input {
+    case .event(let event):
+      let subject =
+        switch event.kind {
+        case .suspend, .resume: "sleep"
+        case .enterBackground(let reason), .enterForeground(let reason): reason.name
+        // Each shutdown is one, whether it was called off or not.
+        default: ""
+        }
+      let change = "\(event.cause)"
+      require(change.utf8.count > 10, "no fact: \(change)")
+      let before = subject.isEmpty ? nil : last.updateValue(change, forKey: subject)
+      require(before != change, "\(change) again")
+    case .stopTimeout(let time), .sleepDelay(let time): require(time >= .zero, "\(time)")
+    case .warning(let text): requireSentence(text)
+    case .unitJob, .statusNote: break
+    default: require(false, "\(input) is none of the bus's")
     }
-  }
-
-  private func check(_ answer: BusAnswer, of matter: BusMatter) {
-    switch matter {
-    case .delayLock:
-      require(answer.descriptor != nil, "no descriptor")
-      return
-    case .stopTimeout, .delayLimit:
-      require(answer.duration.map { $0 >= .zero } ?? true, "a time below zero")
-    case .unitJob: break
-    case .sleep, .shutdown: checkIsNew("\(answer.isOn)", matter)
-    case .activeState:
-      require(answer.text != nil, "no state")
-      checkIsNew(answer.text ?? "", matter)
-    case .userSession: checkIsNew("\(answer.userSession)", matter)
-    }
-    require(answer.descriptor == nil, "\(matter) brings a descriptor")
-  }
-
-  private func checkIsNew(_ word: String, _ matter: BusMatter) {
-    let last = state.withLock { $0.last.updateValue(word, forKey: "\(matter)") }
-    require(last != word, "\(matter) is \(word) again")
   }
 }

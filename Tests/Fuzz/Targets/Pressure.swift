@@ -2,26 +2,22 @@
 @testable import DaemonSystemd
 
 extension FuzzTarget {
-  /// A line each for `…_PRESSURE_WATCH` and `…_PRESSURE_WRITE`, then a file such as `/proc/self/cgroup`.
+  /// A line each for `MEMORY_PRESSURE_WATCH` and `MEMORY_PRESSURE_WRITE`, then a file such as `/proc/self/cgroup`.
   static let pressure = FuzzTarget(name: "pressure") { input in
     let (path, write) = (input.lineText(), input.lineText())
-    for resource in PressureResource.allCases {
-      let prefix = "\(resource.rawValue.uppercased())_PRESSURE_"
-      checkWatch(["\(prefix)WATCH": path, "\(prefix)WRITE": write], resource, path, write)
-      checkWatch(["\(prefix)WATCH": path], resource, path, nil)
-    }
-    _ = try? ServiceEnvironment([:], processID: 1, processInode: nil)
-      .pressureWatch(for: .memory, fallsBack: write.isEmpty)
+    checkWatch(["MEMORY_PRESSURE_WATCH": path, "MEMORY_PRESSURE_WRITE": write], path, write)
+    checkWatch(["MEMORY_PRESSURE_WATCH": path], path, nil)
+    _ = try? PressureWatch.ownCgroup()
     checkControlGroup(input.all())
   }
 
   private static func checkWatch(
-    _ variables: [String: String], _ resource: PressureResource, _ path: String, _ write: String?
+    _ variables: [String: String], _ path: String, _ write: String?
   ) {
     let environment = ServiceEnvironment(variables, processID: 1, processInode: nil)
     do throws(SystemdError) {
-      guard let watch = try environment.pressureWatch(for: resource, fallsBack: true) else {
-        return require(false, "\(variables) say nothing")
+      guard let watch = try environment.pressureWatch else {
+        return require(false, "\(variables) set nothing")
       }
       require(watch.path == path && path.hasPrefix("/"), "\(watch.path) was read of \(path)")
       guard let write, !watch.isOff else {
@@ -35,7 +31,8 @@ extension FuzzTarget {
   /// The path stands in the file, behind the hierarchy's number.
   private static func checkControlGroup(_ file: [UInt8]) {
     do throws(SystemdError) {
-      guard let path = try PressureCgroup.path(inCgroupFile: file) else { return }
+      guard let path = try PressureWatch.path(inCgroupFile: file) else { return }
+      _ = PressureWatch.folders(path)
       let text = String(decoding: file, as: UTF8.self)
       require(
         path.hasPrefix("/") && !path.utf8.contains(10)

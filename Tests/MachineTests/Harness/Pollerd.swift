@@ -24,9 +24,6 @@ extension MachineTest {
       if systemd < 253 {
         files.append(("\(folder)/\(name).d/10-systemd-252.conf", "drop-ins/10-systemd-252.conf"))
       }
-      if systemd >= 261 {
-        files.append(("\(folder)/\(name).d/20-pressure-262.conf", "drop-ins/20-pressure-262.conf"))
-      }
     }
     for (path, source) in files { try await put(path, try Package.read("systemd/" + source)) }
     try await expect("systemd-sysusers")

@@ -12,9 +12,7 @@ import TestLimits
 /// end it says `untouched`, or which of them somebody has used.
 let robbed: @Sendable ([String]) async throws -> Void = { arguments in
   guard arguments.count == 3 else { exit(64) }
-  var configuration = LifecycleConfiguration()
-  if arguments[0] == "pressure" { configuration.systemd.pressure = [.cpu] }
-  let lifecycle = LifecycleSubject(configuration: configuration)
+  let lifecycle = LifecycleSubject()
   let logger = Logger()
   lifecycle.addObserver(logger)
   let robbery = Robbery(of: arguments[1], arguments[2])

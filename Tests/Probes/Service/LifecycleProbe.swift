@@ -15,7 +15,7 @@ import Synchronization
 ///     --config=FILE          a reload copies the file to FILE.used, or is rejected while it says "bad"
 ///     --sick=FILE            checkHealth throws while the file exists
 ///     --state=FILE           a save appends a line, on disk when the hook returns
-///     --watch=UNIT  --session  --shutdown  --pressure  --empty-map  --quiet-systemd
+///     --watch=UNIT  --session  --shutdown  --empty-map  --quiet-systemd
 ///     --deadline=SECONDS  --budget=SECONDS  --escalation=SECONDS  --revive
 ///     --part=SECONDS         a part of it fails once, and is well again after so long
 ///     --thief                its body takes SIGHUP and SIGTERM with a DispatchSource each
@@ -41,13 +41,10 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     if let delay = options.seconds("--escalation") { configuration.escalationDelay = delay }
     configuration.stopTimeout = options.seconds("--budget")
     if options.has("--quiet-systemd") { configuration.systemd = .off }
-    configuration.systemd.watchedUnits = options.all("--watch")
-    configuration.systemd.session = options.has("--session")
-    configuration.systemd.shutdown = options.has("--shutdown")
+    for unit in options.all("--watch") { configuration.systemd.inputs.insert(.unit(unit)) }
+    if options.has("--session") { configuration.systemd.inputs.insert(.session) }
+    if options.has("--shutdown") { configuration.systemd.inputs.insert(.shutdown) }
     configuration.systemd.exitsWithFailureWhenKilled = options.has("--revive")
-    if options.has("--pressure") {
-      configuration.systemd.pressure = [.memory, .cpu, .io]
-    }
     lifecycle = LifecycleSubject(configuration: configuration)
   }
 
@@ -154,7 +151,7 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     try await act("resume", notification.context)
   }
   func didReceivePressure(_ notification: DidReceivePressure) async throws {
-    try await act("pressure \(notification.resource)", notification.context)
+    try await act("pressure", notification.context)
   }
   func checkHealth(_ notification: CheckHealth) throws {
     if let file = options["--sick"], access(file, F_OK) == 0 {

@@ -20,7 +20,7 @@ import Glibc
         arguments.dropFirst(2).joined(separator: " "))
     case "flood": try await FloodProbe(Options(arguments)).run()
     case "credential": try readCredentials(arguments)
-    case "bus-fork": forkBesideABus(arguments.first ?? "")
+    case "bus-fork": try forkBesideABus(arguments.first ?? "")
     default:
       say("usage: ProbeService lifecycle|child|load|crowd|flood|credential|bus-fork …")
       exit(64)

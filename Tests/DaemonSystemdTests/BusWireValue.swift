@@ -4,7 +4,7 @@
 /// A value as it goes over the bus, with its type.
 ///
 /// The names are those of the D-Bus specification's types.
-indirect enum BusValue: Sendable {
+indirect enum BusWireValue: Sendable {
   case byte(UInt8)
   case bool(Bool)
   case int16(Int16)
@@ -19,11 +19,11 @@ indirect enum BusValue: Sendable {
   case signature(String)
   case descriptor(BusDescriptor)
   /// Elements that all have the signature given, which an empty array needs too.
-  case array(of: String, [BusValue])
+  case array(of: String, [BusWireValue])
   /// A key and its value; an array of these is a dictionary.
-  case entry(BusValue, BusValue)
-  case structure([BusValue])
-  case variant(BusValue)
+  case entry(BusWireValue, BusWireValue)
+  case structure([BusWireValue])
+  case variant(BusWireValue)
 }
 
 /// An object of a service, seen by one of its interfaces.

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+
+/// The way in which memory pressure is to be watched.
+package struct PressureWatch: Sendable, Hashable {
+  /// The file, FIFO or socket to watch, absolute.
+  package let path: String
+  /// The bytes to write into it first; may be empty and may contain NUL.
+  package let write: [UInt8]
+
+  /// Makes a watch, for tests too.
+  package init(path: String, write: [UInt8] = []) {
+    self.path = path
+    self.write = write
+  }
+
+  package var isOff: Bool { path == "/dev/null" }
+
+  /// The trigger: some task waits for 200 ms within 2 s. systemd gives the same to services
+  /// (systemd.resource-control(5)), and the kernel allows the window to any user. It ends with NUL, since the kernel
+  /// overwrites the last byte.
+  static let trigger = Array("some 200000 2000000\0".utf8)
+
+  /// Returns the pressure file of this process's control group; `nil` when there is none that this process may write
+  /// to: without a unified hierarchy, without pressure accounting, or when the group is not delegated to the service.
+  package static func ownCgroup() throws(SystemdError) -> PressureWatch? {
+    let paths = folders(try path(inCgroupFile: readProcFile("/proc/self/cgroup")))
+      .map { "\($0)/memory.pressure" }
+    return paths.first { access($0, W_OK) == 0 }.map { PressureWatch(path: $0, write: trigger) }
+  }
+
+  /// Returns the folders that may be the control group's, the likeliest first; none without a unified hierarchy. A
+  /// container may see its own group as the root.
+  static func folders(_ path: String?) -> [String] {
+    let root = "/sys/fs/cgroup"
+    // "/.." is where a control group outside of this process's namespace begins.
+    guard let path, !path.hasPrefix("/..") else { return [] }
+    return path == "/" ? [root] : [root + path, root]
+  }
+
+  /// Returns the path in the unified hierarchy, which follows `0::`. Source: cgroups(7).
+  static func path(inCgroupFile bytes: [UInt8]) throws(SystemdError) -> String? {
+    for line in bytes.split(separator: UInt8(ascii: "\n")) {
+      let parts = line.split(
+        separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
+      guard parts.count == 3, let hierarchy = decimal(parts[0], as: UInt32.self) else {
+        throw malformed("is not id:controllers:path", line)
+      }
+      guard hierarchy == 0, parts[1].isEmpty else { continue }
+      guard parts[2].first == UInt8(ascii: "/"),
+        let path = String(validating: parts[2], as: UTF8.self)
+      else { throw malformed("has no absolute path in UTF-8", line) }
+      return path
+    }
+    return nil
+  }
+
+  private static func malformed(_ reason: String, _ line: ArraySlice<UInt8>) -> SystemdError {
+    let text = VisibleText.line(String(decoding: line.prefix(200), as: UTF8.self))
+    return .malformedInput("/proc/self/cgroup has the line \"\(text)\", which \(reason).")
+  }
+}
+
+extension ServiceEnvironment {
+  /// The watch in `MEMORY_PRESSURE_WATCH` and `MEMORY_PRESSURE_WRITE` (systemd 254); `nil` when they are unset, which
+  /// leaves the choice to the service.
+  package var pressureWatch: PressureWatch? {
+    get throws(SystemdError) {
+      guard let path = try absolutePath(in: "MEMORY_PRESSURE_WATCH") else { return nil }
+      let watch = PressureWatch(path: path)
+      guard !watch.isOff, let text = self["MEMORY_PRESSURE_WRITE"] else { return watch }
+      guard let bytes = decodeBase64(text.utf8) else {
+        throw malformed("MEMORY_PRESSURE_WRITE", "is not Base64")
+      }
+      return PressureWatch(path: path, write: bytes)
+    }
+  }
+}
+
+func readProcFile(_ path: String) throws(SystemdError) -> [UInt8] {
+  let number = clinux_open(path, O_RDONLY | O_CLOEXEC)
+  guard number >= 0 else { throw .system("open \(path)", errno: clinux_errno()) }
+  let file = OwnedDescriptor(owning: number)
+  guard let bytes = try file.bytesToEnd(limit: 64 << 20, purpose: "read \(path)") else {
+    throw .malformedInput("\(path) is larger than 64 MiB.")
+  }
+  return bytes
+}
