@@ -166,7 +166,7 @@ static void rest(clinux_bus *bus) {
     if (item->phase == WAITING) deadline = least(deadline, item->due);
   // 0 would disarm it.
   uint64_t when = deadline == 0 ? 1 : least(deadline, INT64_MAX / 1000) * 1000;
-  clinux_set_timer(bus->timer, deadline == UINT64_MAX ? 0 : (int64_t)when, true);
+  clinux_set_timer(bus->timer, deadline == UINT64_MAX ? 0 : (int64_t)when);
 }
 
 void clinux_bus_process(clinux_bus *bus) {
@@ -260,7 +260,7 @@ void clinux_bus_close(clinux_bus *bus) {
   if (is_fork(bus)) return;
   disconnect(bus);
   bus->state = CLOSED;
-  clinux_set_timer(bus->timer, 0, true);
+  clinux_set_timer(bus->timer, 0);
 }
 
 void clinux_bus_free(clinux_bus *bus) {

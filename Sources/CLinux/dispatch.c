@@ -17,7 +17,7 @@ WEAK int _dispatch_get_main_queue_handle_4CF(void);
 // (DISPATCH_MONOTONICTIME_NOW, of Dispatch's private headers; where it does not exist, a wall clock's time long ago).
 static const uint64_t clocks[] = {0, ~1ull, 1ull << 63};
 #define CLOCKS (sizeof clocks / sizeof *clocks)
-// A queue with a thread of its own, whoever blocks the others (DISPATCH_QUEUE_OVERCOMMIT, private as well).
+// A queue with a thread of its own, even while the others are blocked (DISPATCH_QUEUE_OVERCOMMIT, private as well).
 #define OVERCOMMIT 2
 
 // Never destroyed, since a timer may ring after nobody waits for it any more.
@@ -39,7 +39,7 @@ void clinux_begin_dispatch(void) {
   sem_init(&rung, 0, 0);
   is_being_prepared = true;
   void *queue = dispatch_get_global_queue(0, OVERCOMMIT);
-  // A time that is over when Dispatch looks at it, on a busy machine, needs no timer: one a year from now does.
+  // A time that has passed when Dispatch checks it, on a busy machine, needs no timer: one a year from now does.
   for (size_t i = 0; i < CLOCKS; i++) dispatch_after_f(dispatch_time(clocks[i], YEAR), queue, NULL, ignore);
   // Dispatch takes them in, one after another, and then sets all clocks; so the last one to be taken in rings for all.
   // The shorter its time, the sooner READY, and the more often it is over too soon: then Dispatch rings just before it

@@ -181,9 +181,8 @@ import Testing
         [log] in log.add($0)
       }
       let core = LifecycleCore(configuration: LifecycleConfiguration())
-      try core.listen(to: marker.retries)
       defer { core.close() }
-      marker.set(true, number: 1)
+      core.show((marker, isReady: true, number: 1))
       try await eventually("it is ready after a failure of call \(index)") {
         folder.names.contains("ready")
       }

@@ -11,11 +11,12 @@ import Synchronization
 /// It makes a few system calls on a local file system, relative to an open directory, which do not block. Failed calls
 /// are tried again until they succeed: a daemon that serves must not look unready because the disk was full for a
 /// moment.
-final class ReadinessMarker: RetryTimer.Client {
+final class ReadinessMarker: Retrying {
   private struct State {
     /// The number of the newest change.
     var last: UInt64 = 0
     var isReady = false
+    var backoff = Backoff(longest: .seconds(2))
     /// The directory as it was last opened, for a process that can't open it again.
     var directory: StateHandle?
     /// A file that is made in that directory before the launch, for a process that can't make one later.
@@ -40,8 +41,6 @@ final class ReadinessMarker: RetryTimer.Client {
   private let files: any StateFileSystem
   private let warn: @Sendable (String) -> Void
   private let state = Mutex(State())
-  /// Tries again; a source of the subject's. Without it, as in a mock, the next change does.
-  let retries = RetryTimer(longest: .seconds(2))
 
   /// - Parameter warn: Receives a sentence about a problem; called without a lock.
   init(
@@ -51,7 +50,6 @@ final class ReadinessMarker: RetryTimer.Client {
     self.path = path
     self.files = files
     self.warn = warn
-    retries.client = self
   }
 
   // MARK: Changes
@@ -66,9 +64,9 @@ final class ReadinessMarker: RetryTimer.Client {
     }
   }
 
-  /// Sets the readiness, unless a newer change has been set.
-  func set(_ isReady: Bool, number: UInt64) {
-    let isSettled = attempt { state throws(ReadinessError) in
+  /// Sets the readiness, unless a newer change has been set. Returns when to try again what has failed.
+  @discardableResult func set(_ isReady: Bool, number: UInt64) -> MonotonicTime? {
+    attempt { state throws(ReadinessError) in
       guard number > state.last else { return }
       state.last = number
       let isNew = isReady != state.isReady
@@ -76,29 +74,29 @@ final class ReadinessMarker: RetryTimer.Client {
       // One that could not be removed is tried again whenever there is something new.
       if isNew || !isReady { try settle(&state) }
     }
-    if !isSettled { retries.begin() }
   }
 
-  func tryAgain() -> Bool {
+  func tryAgain() -> MonotonicTime? {
     attempt { state throws(ReadinessError) in
+      state.backoff.begin()
       if !state.isSettled { try settle(&state) }
     }
   }
 
-  /// Reports a problem, once. Returns false when the attempt must be repeated.
-  private func attempt(_ body: (inout State) throws(ReadinessError) -> Void) -> Bool {
-    let (sentence, isSettled): (String?, Bool) = state.withLock { state in
-      do throws(ReadinessError) {
-        try body(&state)
-        return (nil, state.isSettled)
-      } catch {
-        let isNew = state.lastError != error
+  /// Reports a problem, once. Returns when the attempt must be repeated.
+  private func attempt(_ body: (inout State) throws(ReadinessError) -> Void) -> MonotonicTime? {
+    let (sentence, retry): (String?, MonotonicTime?) = state.withLock { state in
+      var sentence: String?
+      do throws(ReadinessError) { try body(&state) } catch {
+        if state.lastError != error { sentence = error.description }
         state.lastError = error
-        return (isNew ? error.description : nil, state.isSettled)
       }
+      guard state.isSettled else { return (sentence, state.backoff.nextAttempt()) }
+      state.backoff.succeed()
+      return (sentence, nil)
     }
     if let sentence { warn(sentence) }
-    return isSettled
+    return retry
   }
 
   private func settle(_ state: inout State) throws(ReadinessError) {

@@ -29,7 +29,6 @@ let robbed: @Sendable ([String]) async throws -> Void = { arguments in
   }
   let ending = lifecycle.observe(WillTerminate.self) { _ in say(robbery.outcome()) }
   let result = try await lifecycle.run {
-    // Whether its timer goes on.
     for try await _ in lifecycle.ticks(every: .milliseconds(100)) {
       robbery.noteTick()
     }
@@ -45,7 +44,6 @@ final class Robbery: @unchecked Sendable {  // `mutex` guards what changes
   private var mutex = pthread_mutex_t()
   private var taken: [Int32] = []
   private var ticks = 0
-  private var hasSaidTicking = false
 
   init(of kind: String, _ path: String) {
     self.kind = kind
@@ -89,15 +87,7 @@ final class Robbery: @unchecked Sendable {  // `mutex` guards what changes
     }
   }
 
-  /// Says the first one after the robbery.
-  func noteTick() {
-    locked {
-      ticks += 1
-      guard !taken.isEmpty, !hasSaidTicking else { return }
-      hasSaidTicking = true
-      say("ticking")
-    }
-  }
+  func noteTick() { locked { ticks += 1 } }
 
   func waitForTick() {
     let before = locked { ticks }
@@ -234,8 +224,7 @@ private func losing(_ lose: @escaping @Sendable () -> Void) async throws {
   finish(result)
 }
 
-/// Closes one of the descriptors of the thread that listens: `timer`, `set`, `reader` or `writer`. With `forked`, a
-/// child that was forked has it still; with `bare`, the process may have no more descriptors and no queued signals.
+/// Closes one of the descriptors of the thread that listens: `timer`, `signals`, `reader` or `writer`.
 let oneLost: @Sendable ([String]) async throws -> Void = { arguments in
   try await losing {
     func numbers(_ kind: String) -> [Int32] {
@@ -243,25 +232,14 @@ let oneLost: @Sendable ([String]) async throws -> Void = { arguments in
         .filter { link(of: "/proc/self/fd/\($0)").hasPrefix(kind) }
     }
     let waker = numbers("socket:")
-    // The set with the waker, and not Dispatch's.
-    let set = numbers("anon_inode:[eventpoll]").first { members(of: $0).contains(waker[0]) }!
     let number =
       switch arguments.first {
-      case "timer": numbers("anon_inode:[timerfd]").first { members(of: set).contains($0) }!
-      case "set": set
+      // Before Dispatch's.
+      case "timer": numbers("anon_inode:[timerfd]")[0]
+      case "signals": numbers("anon_inode:[signalfd]")[0]
       case "reader": waker[0]
       default: waker[1]
       }
-    let parent = getpid()
-    if arguments.contains("forked"), forkThePlainWay() == 0 {
-      while getppid() == parent { usleep(10_000) }
-      _exit(0)
-    }
-    if arguments.contains("bare") {
-      // 0 would refuse poll(2), too, by which standard error is written to.
-      limits_set_soft(0, Int32(RLIMIT_NOFILE.rawValue), 3)
-      limits_set_soft(0, 11, 0)  // RLIMIT_SIGPENDING, which Glibc's module lacks
-    }
     close(number)
     say("lost")
   }
@@ -277,20 +255,6 @@ private func link(of path: String) -> String {
   var bytes = [CChar](repeating: 0, count: 64)
   let length = max(0, readlink(path, &bytes, bytes.count))
   return String(decoding: bytes[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-}
-
-/// The descriptors in an epoll set.
-private func members(of set: Int32) -> [Int32] {
-  guard let file = fopen("/proc/self/fdinfo/\(set)", "r") else { return [] }
-  defer { fclose(file) }
-  var buffer = [CChar](repeating: 0, count: 256)
-  var members: [Int32] = []
-  while fgets(&buffer, 256, file) != nil {
-    let words = String(decoding: buffer.prefix { $0 > 10 }.map { UInt8($0) }, as: UTF8.self)
-      .split(whereSeparator: \.isWhitespace)
-    if words.first == "tfd:", let number = Int32(words[1]) { members.append(number) }
-  }
-  return members
 }
 
 /// What a subject changes in the process before its start, and when its start fails: says `same`, or what is different.

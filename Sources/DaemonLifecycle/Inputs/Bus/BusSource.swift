@@ -45,7 +45,10 @@ final class BusSource: LifecycleSource, LifecycleSink {
 
   var isServiceManager: Bool { false }
 
-  func receive(_ fact: LifecycleFact) { for follower in followers { follower.receive(fact) } }
+  func receive(_ fact: LifecycleFact) -> MonotonicTime? {
+    for follower in followers { follower.receive(fact) }
+    return nil
+  }
 }
 
 /// Follows one matter over a session.
