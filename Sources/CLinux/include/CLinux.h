@@ -243,11 +243,9 @@ int clinux_is_pressure_file(int fd);
 
 // MARK: dispatch.c
 
-/// Has Dispatch make all the descriptors that it makes late otherwise, which ends the process where none is left. Once a
-/// process; a thread of Dispatch's does it.
-void clinux_begin_dispatch(void);
-/// Waits for that, once. False when it was not done after so long; it will be.
-bool clinux_await_dispatch(int milliseconds);
+/// Has Dispatch make all the descriptors that it makes late otherwise, which ends the process where none is left. A
+/// thread of Dispatch's does it, and calls `ring` then.
+void clinux_prepare_dispatch(void (*ring)(void *context), void *context);
 /// The address of a function of Dispatch's; 0 without it.
 uintptr_t clinux_dispatch_code(void);
 /// The path of the program or library that has the code at an address; NULL where that is unknown, as in a program that

@@ -7,31 +7,24 @@ import TestLimits
 
 /// Closes, at SIGUSR1, all descriptors but those of the test, and opens others that get their numbers.
 ///
-/// Arguments: `hook` or `thread`, which says where, or `pressure`, which is a thread while the environment's pressure
-/// file is watched; `files`, `sockets` or `eventfds`, which says what gets the numbers; and the path of a file. In the
-/// end it says `untouched`, or which of them somebody has used.
+/// Arguments: `hook` or `thread`, which says where; `files`, `sockets` or `eventfds`, which says what gets the numbers;
+/// and the path of a file. In the end it says `untouched`, or which of them were used.
 let robbed: @Sendable ([String]) async throws -> Void = { arguments in
   guard arguments.count == 3 else { exit(64) }
-  var configuration = LifecycleConfiguration()
-  if arguments[0] == "pressure" { configuration.systemd.pressure = [.cpu] }
-  let lifecycle = LifecycleSubject(configuration: configuration)
+  let lifecycle = LifecycleSubject()
   let logger = Logger()
   lifecycle.addObserver(logger)
   let robbery = Robbery(of: arguments[1], arguments[2])
   let token = lifecycle.observe(DidEnterBackground.self) { _ in
     if arguments[0] == "hook" { return robbery.commit() }
     Thread.detach {
-      // From then on the thread that listens does not wake before the next tick.
-      if arguments[0] == "pressure" { robbery.waitForTick() }
       lifecycleThreadsSleep()
       robbery.commit()
     }
   }
   let ending = lifecycle.observe(WillTerminate.self) { _ in say(robbery.outcome()) }
   let result = try await lifecycle.run {
-    for try await _ in lifecycle.ticks(every: .milliseconds(100)) {
-      robbery.noteTick()
-    }
+    for try await _ in lifecycle.ticks(every: .milliseconds(100)) {}
   }
   withExtendedLifetime((logger, token, ending)) {}
   finish(result)
@@ -43,7 +36,6 @@ final class Robbery: @unchecked Sendable {  // `mutex` guards what changes
   private let path: String
   private var mutex = pthread_mutex_t()
   private var taken: [Int32] = []
-  private var ticks = 0
 
   init(of kind: String, _ path: String) {
     self.kind = kind
@@ -85,13 +77,6 @@ final class Robbery: @unchecked Sendable {  // `mutex` guards what changes
       socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0, &pair)
       return pair
     }
-  }
-
-  func noteTick() { locked { ticks += 1 } }
-
-  func waitForTick() {
-    let before = locked { ticks }
-    while locked({ ticks }) == before { usleep(1000) }
   }
 
   /// Closed, read from or written to.
@@ -234,14 +219,30 @@ let oneLost: @Sendable ([String]) async throws -> Void = { arguments in
     let waker = numbers("socket:")
     let number =
       switch arguments.first {
-      // Before Dispatch's.
-      case "timer": numbers("anon_inode:[timerfd]")[0]
+      case "timer": tickingTimer(of: numbers("anon_inode:[timerfd]"))
       case "signals": numbers("anon_inode:[signalfd]")[0]
       case "reader": waker[0]
       default: waker[1]
       }
     close(number)
     say("lost")
+  }
+}
+
+/// The timerfd that is set to the next tick, again and again; Dispatch's go off once a second at most.
+private func tickingTimer(of timers: [Int32]) -> Int32 {
+  // Glibc's module has no timerfd_gettime(2).
+  typealias GetTime = @convention(c) (Int32, UnsafeMutablePointer<itimerspec>) -> Int32
+  let getTime = unsafeBitCast(dlsym(nil, "timerfd_gettime")!, to: GetTime.self)
+  func isTicking(_ timer: Int32) -> Bool {
+    var time = itimerspec()
+    return getTime(timer, &time) == 0 && time.it_value.tv_sec == 0
+      && 1...100_000_000 ~= time.it_value.tv_nsec
+  }
+  while true {
+    let ticking = timers.filter(isTicking)
+    usleep(400_000)
+    if let timer = ticking.first(where: isTicking) { return timer }
   }
 }
 
