@@ -17,50 +17,25 @@ WEAK int _dispatch_get_main_queue_handle_4CF(void);
 // (DISPATCH_MONOTONICTIME_NOW, of Dispatch's private headers; where it does not exist, a wall clock's time long ago).
 static const uint64_t clocks[] = {0, ~1ull, 1ull << 63};
 #define CLOCKS (sizeof clocks / sizeof *clocks)
-// A queue with a thread of its own, whoever blocks the others (DISPATCH_QUEUE_OVERCOMMIT, private as well).
+// A queue with a thread of its own, even while the others are blocked (DISPATCH_QUEUE_OVERCOMMIT, private as well).
 #define OVERCOMMIT 2
-
-// Never destroyed, since a timer may ring after nobody waits for it any more.
-static sem_t rung;
-
-static void ring(void *context) {
-  (void)context;
-  sem_post(&rung);
-}
 
 static void ignore(void *context) { (void)context; }
 #define YEAR (365ll * 86400 * 1000000000)
 
-static bool is_being_prepared;
-
-void clinux_begin_dispatch(void) {
-  if (!dispatch_time || !dispatch_after_f || !dispatch_get_global_queue) return;
+void clinux_prepare_dispatch(void (*ring)(void *), void *context) {
+  if (!dispatch_time || !dispatch_after_f || !dispatch_get_global_queue) return ring(context);
   if (_dispatch_get_main_queue_handle_4CF) _dispatch_get_main_queue_handle_4CF();
-  sem_init(&rung, 0, 0);
-  is_being_prepared = true;
   void *queue = dispatch_get_global_queue(0, OVERCOMMIT);
-  // A time that is over when Dispatch looks at it, on a busy machine, needs no timer: one a year from now does.
+  // A time that has passed when Dispatch checks it, on a busy machine, needs no timer: one a year from now does.
   for (size_t i = 0; i < CLOCKS; i++) dispatch_after_f(dispatch_time(clocks[i], YEAR), queue, NULL, ignore);
   // Dispatch takes them in, one after another, and then sets all clocks; so the last one to be taken in rings for all.
   // The shorter its time, the sooner READY, and the more often it is over too soon: then Dispatch rings just before it
   // sets the clocks.
-  dispatch_after_f(dispatch_time(clocks[0], 250000), queue, NULL, ring);
+  dispatch_after_f(dispatch_time(clocks[0], 250000), queue, context, ring);
 }
 
-bool clinux_await_dispatch(int milliseconds) {
-  if (!is_being_prepared) return true;
-  struct timespec end;
-  clock_gettime(CLOCK_REALTIME, &end);
-  end.tv_nsec += milliseconds % 1000 * 1000000L;
-  end.tv_sec += milliseconds / 1000;
-  end.tv_sec += end.tv_nsec / 1000000000;
-  end.tv_nsec %= 1000000000;
-  while (sem_timedwait(&rung, &end) != 0)
-    if (errno != EINTR) return false;
-  return true;
-}
-
-// MARK: Whose a handler is
+// MARK: The owner of a handler
 
 uintptr_t clinux_dispatch_code(void) { return (uintptr_t)dispatch_time; }
 

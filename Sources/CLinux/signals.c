@@ -4,20 +4,17 @@
 
 #include <stdatomic.h>
 #include <sys/signalfd.h>
-#include <sys/syscall.h>
 
 // One slot per signal. The handler may run on any thread, on several at once, between any two
 // instructions: it touches nothing but these lock-free atomics, getpid(2) and, to wake the thread that listens,
-// fstat(2) and send(2); where the descriptor is not ours any more, sigaction(2) and rt_tgsigqueueinfo(2).
+// fstat(2) and send(2).
 typedef struct {
-  _Atomic uintptr_t waker;    // a clinux_waker; 0 = not claimed, GIVEN_UP = not any more, but nobody else may claim it
+  _Atomic uintptr_t waker;    // a clinux_waker; 0 = not claimed, GIVEN_UP = not any more, and not free for others yet
   _Atomic uint32_t count;     // deliveries not yet taken
   _Atomic uint64_t sender;    // of the last delivery, see pack_sender
   _Atomic bool from_kernel;   // one of them was the kernel's own
   _Atomic uint64_t sequence;  // of the last delivery
   _Atomic int inside;         // handlers that may still use the waker
-  _Atomic int nudges;         // sent with this signal and not arrived yet: see clinux_nudge
-  _Atomic bool is_yielded;    // no nudges any more: clinux_signal_yield
   struct sigaction found;     // the disposition to put back; written while claimed
 } slot;
 
@@ -27,8 +24,6 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2 && ATOMIC_INT_LOCK_FREE == 2,
 #define GIVEN_UP ((uintptr_t)1)
 
 static slot slots[NSIG];
-// What tells a nudge from a signal: no sender but this file knows the address.
-static char nudge;
 static _Atomic uint64_t last_sequence;
 static _Atomic int inside;  // handlers that have begun to record, of all signals
 static _Atomic pid_t owner;
@@ -65,10 +60,6 @@ static inline void record(slot *s, uint64_t sender, uint32_t count) {
   atomic_fetch_add(&s->count, count);
 }
 
-static bool is_nudge(int code, pid_t pid, const void *value) {
-  return code == SI_QUEUE && value == &nudge && pid == getpid();
-}
-
 // Records, and wakes the thread that listens; if it is `only` this one, unless that is 0.
 static void receive(slot *s, uintptr_t only, uint64_t sender, uint32_t count) {
   atomic_fetch_add(&inside, 1);
@@ -76,7 +67,7 @@ static void receive(slot *s, uintptr_t only, uint64_t sender, uint32_t count) {
   uintptr_t waker = atomic_load(&s->waker);
   // Recorded in any case: a signal that comes while the claim is given up is taken after that.
   if (only == 0 || only == waker) record(s, sender, count);
-  // Before the wake-up, so that whoever is woken by it need not wait for this.
+  // Before the wake-up, so that the thread that it wakes need not wait for this.
   atomic_fetch_sub(&inside, 1);
   if (waker > GIVEN_UP) clinux_waker_wake((clinux_waker *)waker);
   atomic_fetch_sub(&s->inside, 1);
@@ -93,12 +84,7 @@ static void handle(int signo, siginfo_t *info, void *context) {
     errno = saved;
     return;
   }
-  slot *s = &slots[signo];
-  if (is_nudge(info->si_code, info->si_pid, info->si_value.sival_ptr)) {
-    atomic_fetch_sub(&s->nudges, 1);
-    return;
-  }
-  receive(s, 0, sender_of(info->si_code, info->si_pid, info->si_uid), 1);
+  receive(&slots[signo], 0, sender_of(info->si_code, info->si_pid, info->si_uid), 1);
   errno = saved;
 }
 
@@ -126,10 +112,6 @@ void clinux_signal_drain(int fd) {
   do {
     size = read(fd, infos, sizeof infos);
     for (ssize_t i = 0; i < size / (ssize_t)sizeof *infos; i++) {
-      if (is_nudge(infos[i].ssi_code, (pid_t)infos[i].ssi_pid, (void *)(uintptr_t)infos[i].ssi_ptr)) {
-        atomic_fetch_sub(&slots[infos[i].ssi_signo].nudges, 1);
-        continue;
-      }
       record(&slots[infos[i].ssi_signo],
              sender_of(infos[i].ssi_code, (pid_t)infos[i].ssi_pid, infos[i].ssi_uid), 1);
     }
@@ -154,37 +136,6 @@ uintptr_t clinux_signal_handler(int signo) {
   return (uintptr_t)current.sa_sigaction + is_broken;
 }
 
-// Which signal a thread can be nudged with: one that is handled here, since any other could end the process.
-static int signal_for_nudges(void) {
-  for (int signo = 1; signo < NSIG; signo++) {
-    if (atomic_load(&slots[signo].waker) > GIVEN_UP && !atomic_load(&slots[signo].is_yielded) &&
-        clinux_signal_handler(signo) == clinux_own_handler())
-      return signo;
-  }
-  return 0;
-}
-
-bool clinux_nudge(int thread) {
-  int signo = thread > 0 && getpid() == atomic_load(&owner) ? signal_for_nudges() : 0;
-  if (signo == 0) return false;
-  siginfo_t info = {.si_signo = signo, .si_code = SI_QUEUE};
-  info.si_pid = getpid();
-  info.si_uid = getuid();
-  info.si_value.sival_ptr = &nudge;
-  atomic_fetch_add(&slots[signo].nudges, 1);
-  if (syscall(SYS_rt_tgsigqueueinfo, getpid(), thread, signo, &info) == 0) return true;
-  atomic_fetch_sub(&slots[signo].nudges, 1);
-  return false;
-}
-
-// A nudge that arrives after the disposition was put back would end the process. Bounded, since the kernel makes one of
-// two that are pending for a thread.
-static void await_nudges(slot *s) {
-  struct timespec millisecond = {.tv_nsec = 1000000};
-  for (int i = 0; i < 100 && atomic_load(&s->nudges) > 0; i++) nanosleep(&millisecond, NULL);
-  atomic_store(&s->nudges, 0);
-}
-
 int clinux_signal_listen(int signo, clinux_waker *waker, bool keep_ignored) {
   if (signo <= 0 || signo >= NSIG) return EINVAL;
   slot *s = &slots[signo];
@@ -192,7 +143,6 @@ int clinux_signal_listen(int signo, clinux_waker *waker, bool keep_ignored) {
   if (!atomic_compare_exchange_strong(&s->waker, &unclaimed, (uintptr_t)waker)) return EBUSY;
   atomic_store(&s->count, 0);
   atomic_store(&s->from_kernel, false);
-  atomic_store(&s->is_yielded, false);
   atomic_store(&owner, getpid());
 
   int error = 0;
@@ -215,10 +165,7 @@ bool clinux_signal_is_handled(int signo) {
 }
 
 void clinux_signal_yield(int signo) {
-  slot *s = &slots[signo];
-  atomic_store(&s->is_yielded, true);
-  await_nudges(s);
-  if (clinux_signal_handler(signo) == clinux_own_handler()) sigaction(signo, &s->found, NULL);
+  if (clinux_signal_handler(signo) == clinux_own_handler()) sigaction(signo, &slots[signo].found, NULL);
 }
 
 void clinux_signal_unlisten(int signo) {
@@ -252,11 +199,3 @@ bool clinux_signal_take(int signo, clinux_signal_record *record) {
   };
   return true;
 }
-
-void clinux_name_this_thread(const char *name) { pthread_setname_np(pthread_self(), name); }
-
-bool clinux_is_main_thread(void) { return syscall(SYS_gettid) == getpid(); }
-
-int32_t clinux_thread_id(void) { return (int32_t)syscall(SYS_gettid); }
-
-const char *clinux_program_name(void) { return program_invocation_short_name; }

@@ -5,11 +5,11 @@
 
 int clinux_make_timer(void) { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK); }
 
-bool clinux_set_timer(int fd, int64_t nanoseconds, bool is_absolute) {
+bool clinux_set_timer(int fd, int64_t nanoseconds) {
   struct itimerspec time = {
       .it_value = {.tv_sec = nanoseconds / 1000000000, .tv_nsec = nanoseconds % 1000000000},
   };
-  return timerfd_settime(fd, is_absolute ? TFD_TIMER_ABSTIME : 0, &time, NULL) == 0;
+  return timerfd_settime(fd, TFD_TIMER_ABSTIME, &time, NULL) == 0;
 }
 
 bool clinux_close_timer(int fd) {

@@ -105,16 +105,15 @@ import Testing
     lead(to: "file")
     let marker = marker(folder.path("link/ready"))
     let core = LifecycleCore(configuration: LifecycleConfiguration())
-    try core.listen(to: marker.retries)
     defer { core.close() }
-    marker.set(true, number: 1)
+    core.show((marker, isReady: true, number: 1))
     #expect(log.all.count == 1 && log.all[0].contains("could not make it"), "\(log.all)")
     lead(to: "run")
     try await eventually { exists(folder.path("run/ready")) }
     // It is seen before the marker has noted it.
-    try await eventually { marker.tryAgain() }
+    try await eventually { marker.tryAgain() == nil }
     lead(to: "file")
-    marker.set(false, number: 2)
+    core.show((marker, isReady: false, number: 2))
     #expect(log.all.count == 2 && log.all[1].contains("could not remove it"), "\(log.all)")
     lead(to: "run")
     try await eventually { !exists(folder.path("run/ready")) }

@@ -12,7 +12,10 @@ final class FactLog: LifecycleSink {
   private let facts = Mutex<[LifecycleFact]>([])
   let isServiceManager: Bool
   init(isServiceManager: Bool = true) { self.isServiceManager = isServiceManager }
-  func receive(_ fact: LifecycleFact) { facts.withLock { $0.append(fact) } }
+  func receive(_ fact: LifecycleFact) -> MonotonicTime? {
+    facts.withLock { $0.append(fact) }
+    return nil
+  }
   var all: [LifecycleFact] { facts.withLock { $0 } }
 
   /// The facts by name.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 import DaemonLifecycleTesting
+import DaemonSystemd
 import Synchronization
 import TestSupport
 import Testing
@@ -131,7 +132,10 @@ import Testing
   private final class Warnings: LifecycleSink {
     let all = Log()
     var isServiceManager: Bool { false }
-    func receive(_ fact: LifecycleFact) { if case .warning(let text) = fact { all.add(text) } }
+    func receive(_ fact: LifecycleFact) -> MonotonicTime? {
+      if case .warning(let text) = fact { all.add(text) }
+      return nil
+    }
   }
 
   /// A thousand hooks that block for a moment: a bounded number at once, and all of them in the end.
@@ -214,16 +218,6 @@ import Testing
       Issue.record("the other one is blocked")
       return
     }
-  }
-
-  @Test(.timeLimit(.minutes(1))) func anIdleSubjectHasTwoThreadsAndNoTimer() async throws {
-    let subject = LifecycleSubject(configuration: configuration)
-    // Several: a driver that goes on leaves the deadline of the hook before.
-    let listeners = ["a", "b", "c"].map { Listener($0, Log()) }
-    for listener in listeners { subject.addObserver(listener) }
-    try await subject.start()
-    try await eventually { subject.core.executor.threadCount == 2 }
-    #expect(!subject.core.executor.poll.isArmed)
   }
 
   @Test(.timeLimit(.minutes(1))) func aHookThatEndsAfterItsSubjectIsGone() async throws {

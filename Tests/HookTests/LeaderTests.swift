@@ -7,7 +7,7 @@ import Testing
 
 @testable import DaemonLifecycle
 
-/// What a test tells the listening thread, as a signal would: the hooks of these events begin on that thread.
+/// Events for the listening thread, as a signal's would be: their hooks begin on that thread.
 private final class Doorbell: LifecycleSource {
   private let descriptor = eventfd(0, Int32(EFD_CLOEXEC | EFD_NONBLOCK))
   private let events = Mutex<[LifecycleEvent]>([])

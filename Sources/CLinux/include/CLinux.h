@@ -37,9 +37,9 @@ extern "C" {  // for Swift that is built with interoperability with C++
 /// Where the sender of a signal is known from.
 typedef enum {
   CLINUX_SENDER_KERNEL,   ///< The kernel sent it; there is no pid and no uid.
-  CLINUX_SENDER_PROCESS,  ///< kill(2) and the like: pid and uid are the kernel's word.
-  CLINUX_SENDER_CLAIMED,  ///< Queued: pid and uid are what the sender says. A pid that can't be is 0.
-  CLINUX_SENDER_UNNAMED,  ///< Queued, and the sender names nobody: a POSIX timer, or who passes for one.
+  CLINUX_SENDER_PROCESS,  ///< kill(2) and the like: pid and uid are the kernel's.
+  CLINUX_SENDER_CLAIMED,  ///< Queued: pid and uid are the sender's claim. A pid that can't be is 0.
+  CLINUX_SENDER_UNNAMED,  ///< Queued without a pid: a POSIX timer, or a sender that claims to be one.
   CLINUX_SENDER_DISPATCH,  ///< A DispatchSource received it, which does not know the sender.
 } clinux_sender_origin;
 
@@ -67,33 +67,18 @@ void clinux_waker_close(clinux_waker *waker);
 void clinux_waker_free(clinux_waker *waker);
 /// What becomes readable when it is woken; -1: nothing.
 int clinux_waker_read_end(clinux_waker *waker);
-void clinux_waker_drain(clinux_waker *waker);
-/// Whether its numbers still name its descriptors.
-bool clinux_waker_is_intact(clinux_waker *waker);
-/// The calling thread is the one that waits, from now on.
-void clinux_waker_listen(clinux_waker *waker);
-/// Async-signal-safe. Writes to nobody else's descriptor: where its own is gone, as `clinux_waker_lost`.
-void clinux_waker_wake(clinux_waker *waker);
-/// A descriptor of the thread that waits seems to be gone: it is got out of its wait, once until `clinux_waker_found`.
-/// Async-signal-safe.
-void clinux_waker_lost(clinux_waker *waker);
-void clinux_waker_found(clinux_waker *waker);
-
-/// Interrupts what a thread of this process waits in, with a signal that is handled here and means nothing to the
-/// handler; false where none is handled. Async-signal-safe.
-bool clinux_nudge(int thread);
-
-/// Closes a signalfd, and leaves alone whatever else the number names.
-bool clinux_close_signal_descriptor(int fd);
+/// False where the descriptor is not its own any more, from which nothing is read, or its other end is closed.
+bool clinux_waker_drain(clinux_waker *waker);
+/// Async-signal-safe. False where its descriptor is gone; it never writes to a file that has the number now.
+bool clinux_waker_wake(clinux_waker *waker);
 
 // MARK: timer.c: timers on CLOCK_MONOTONIC as descriptors
 
 /// Close-on-exec and non-blocking; -1 and errno.
 int clinux_make_timer(void);
-/// Readable at that time, or after so long; 0 disarms it, and takes back that it has gone off. False where the number
-/// names no timer.
-bool clinux_set_timer(int fd, int64_t nanoseconds, bool is_absolute);
-/// Closes a timer, and leaves alone whatever else the number names.
+/// Readable at that time; 0 disarms it, and takes back that it has gone off. False where the number refers to no timer.
+bool clinux_set_timer(int fd, int64_t nanoseconds);
+/// Closes a timer, and no other file that has the number.
 bool clinux_close_timer(int fd);
 
 // MARK: signals.c: the handler, and what it has recorded
@@ -103,15 +88,15 @@ bool clinux_close_timer(int fd);
 /// sigaction(2) said.
 int clinux_signal_listen(int signo, clinux_waker *waker, bool keep_ignored);
 
-/// Whether the process has a handler for `signo`, of anybody's.
+/// Whether the process has a handler for `signo`, its own or another's.
 bool clinux_signal_is_handled(int signo);
 
-/// Puts the disposition found by `clinux_signal_listen` back (unless someone has replaced the
-/// handler meanwhile) and waits until no handler uses the waker any more, so that it can be freed.
-/// `signo` stays claimed, so that nobody else takes what was recorded, nor the other way round.
+/// Puts the disposition found by `clinux_signal_listen` back (unless the handler was replaced
+/// meanwhile) and waits until no handler uses the waker any more, so that it can be freed.
+/// `signo` stays claimed, so that no other source takes what was recorded, nor the other way round.
 void clinux_signal_unlisten(int signo);
 
-/// Gives up the claim, after `clinux_signal_unlisten` and the last `clinux_signal_take`.
+/// Ends the claim, after `clinux_signal_unlisten` and the last `clinux_signal_take`.
 void clinux_signal_release(int signo);
 
 /// Takes what was recorded of `signo`; false when nothing was.
@@ -123,6 +108,8 @@ int clinux_signal_descriptor(int fd, const int *signals, int count);
 
 /// Records what the descriptor still has: what no handler has been called for, and now none will be.
 void clinux_signal_drain(int fd);
+/// Closes a signalfd, and no other file that has the number.
+bool clinux_close_signal_descriptor(int fd);
 
 /// The address of the handler of `signo` now, of this package's, and of the one that `clinux_signal_listen` has found.
 /// 0 is SIG_DFL, 1 SIG_IGN.
@@ -139,9 +126,6 @@ void clinux_signal_arrived(int signo, clinux_waker *waker, uint32_t count);
 /// have begun to be through.
 uint64_t clinux_signal_count(void);
 
-// Macros in one C library, enumerations in another.
-static const uint32_t CLINUX_EPOLLIN = EPOLLIN;
-
 static inline int clinux_open(const char *path, int flags) { return open(path, flags); }  // variadic
 /// The lowest free number that is at least `lowest`.
 static inline int clinux_duplicate(int fd, int lowest) { return fcntl(fd, F_DUPFD_CLOEXEC, lowest); }  // variadic
@@ -154,20 +138,18 @@ static inline bool clinux_is_writable(int fd) {
 static inline int clinux_errno(void) { return errno; }
 static inline int clinux_sigrtmin(void) { return SIGRTMIN; }
 static inline int clinux_sigrtmax(void) { return SIGRTMAX; }
-/// pthread_setname_np(3) and gettid(2) need _GNU_SOURCE, which Swift's importer does not define.
-void clinux_name_this_thread(const char *name);
-bool clinux_is_main_thread(void);
-int32_t clinux_thread_id(void);
-/// The name this program was started by, without folders.
-const char *clinux_program_name(void);
-
-/// pthread_self(3), whose type differs between C libraries. Not reused while the thread lives, never 0.
-static inline uintptr_t clinux_this_thread(void) { return (uintptr_t)pthread_self(); }
-
 // MARK: thread.c: threads, whose type differs between C libraries
 
 /// Starts a detached thread. 0, or an errno value.
 int clinux_start_thread(void *(*body)(void *), void *context);
+/// pthread_setname_np(3) and gettid(2) need _GNU_SOURCE, which Swift's importer does not define.
+void clinux_name_this_thread(const char *name);
+bool clinux_is_main_thread(void);
+int32_t clinux_thread_id(void);
+/// pthread_self(3), whose type differs between C libraries. Not reused while the thread lives, never 0.
+static inline uintptr_t clinux_this_thread(void) { return (uintptr_t)pthread_self(); }
+/// The name this program was started by, without folders.
+const char *clinux_program_name(void);
 
 // MARK: write.c: writes that can't end the process, and standard output
 
@@ -250,11 +232,9 @@ int clinux_is_pressure_file(int fd);
 
 // MARK: dispatch.c
 
-/// Has Dispatch make all the descriptors that it makes late otherwise, which ends the process where none is left. Once a
-/// process; a thread of Dispatch's does it.
-void clinux_begin_dispatch(void);
-/// Waits for that, once. False when it was not done after so long; it will be.
-bool clinux_await_dispatch(int milliseconds);
+/// Has Dispatch make all the descriptors that it makes late otherwise, which ends the process where none is left. A
+/// thread of Dispatch's does it, and calls `ring` then.
+void clinux_prepare_dispatch(void (*ring)(void *context), void *context);
 /// The address of a function of Dispatch's; 0 without it.
 uintptr_t clinux_dispatch_code(void);
 /// The path of the program or library that has the code at an address; NULL where that is unknown, as in a program that

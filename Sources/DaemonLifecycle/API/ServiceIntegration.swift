@@ -62,7 +62,6 @@ struct ServiceIntegration {
     readiness = configuration.readinessFile.map { [log] in
       ReadinessMarker($0) { log.warn($0) }
     }
-    if let readiness { sources.append(readiness.retries) }
     if !isSupervised, configuration.stopTimeout == nil {
       platform = .current(systemd.environment, isProcessOne: getpid() == 1)
     }
@@ -104,9 +103,7 @@ struct ServiceIntegration {
   private mutating func addReadinessDescriptor(_ configuration: LifecycleConfiguration) {
     do throws(SystemdError) {
       guard let descriptor = try configuration.takeReadinessDescriptor() else { return }
-      let sink = ReadinessPipeSink(descriptor.release()) { [log] in log.warn($0) }
-      sinks.append(sink)
-      sources.append(sink.retries)
+      sinks.append(ReadinessPipeSink(descriptor.release()) { [log] in log.warn($0) })
     } catch {
       // A malformed variable may have been found before.
       if !problems.contains("\(error)") { problems.append("\(error)") }
@@ -117,9 +114,7 @@ struct ServiceIntegration {
     guard let address = try? systemd.environment.notifySocket,
       let socket = try? NotifySocket(address: address)
     else { return }
-    let sink = NotifySink(socket) { [log] in log.warn($0) }
-    sinks.append(sink)
-    sources.append(sink.retries)
+    sinks.append(NotifySink(socket) { [log] in log.warn($0) })
     addWatchdog(systemd)
   }
 

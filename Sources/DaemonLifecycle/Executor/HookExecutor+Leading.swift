@@ -22,13 +22,10 @@ extension HookExecutor {
     while true {
       switch state.withLock({ decide(me, &$0) }) {
       case .listen(let milliseconds):
-        guard endsWhenIdle, milliseconds < 0 else {
-          listen(milliseconds: milliseconds, &me.found)
-          continue
-        }
-        if !listen(milliseconds: Int32(Self.parkingSeconds) * 1000, &me.found),
-          state.withLock({ leave(me, &$0) })
-        {
+        if !endsWhenIdle {
+          poll.wait(milliseconds: milliseconds, &me.found)
+          client?.receive(me.found)
+        } else if !waitForBell(milliseconds: milliseconds), state.withLock({ leave(me, &$0) }) {
           return .end
         }
       case .handOver(let successor, let item):
@@ -89,18 +86,12 @@ extension HookExecutor {
     return true
   }
 
-  /// Listens. Returns false when nothing has happened.
-  @discardableResult private func listen(
-    milliseconds: Int32, _ ready: inout EventPoll.Ready
-  ) -> Bool {
-    if endsWhenIdle { return bell.wait(for: .milliseconds(milliseconds)) }
-    poll.wait(milliseconds: milliseconds, &ready)
-    if let client {
-      if let loss = ready.loss { client.descriptorsWereLost(loss) }
-      if !ready.descriptors.isEmpty { client.descriptorsAreReady(ready.descriptors) }
-      if ready.timerExpired { client.timerExpired() }
-    }
-    return ready.timerExpired || !ready.descriptors.isEmpty
+  /// Waits where only items can arrive. Returns false when none did for as long as an idle thread stays.
+  private func waitForBell(milliseconds: Int32) -> Bool {
+    let isIdle = milliseconds < 0
+    let rang = bell.wait(
+      for: isIdle ? .seconds(Self.parkingSeconds) : .milliseconds(milliseconds))
+    return rang || !isIdle
   }
 
   // MARK: Number of threads

@@ -11,7 +11,7 @@ extension HookExecutor {
     /// The number of items that have ended: an unchanged number means that the same item still runs.
     let itemsEnded = Atomic<Int>(0)
     /// The thread (pthread_self(3)); 0 until it runs. Written once, by the thread itself, under the executor's lock and
-    /// before its first item; so the thread itself, and whoever has heard of an item, may read it without.
+    /// before its first item; so that thread, and any that has a reference to one of its items, may read it without.
     nonisolated(unsafe) fileprivate(set) var thread: UInt = 0
     /// The role of a parked or new worker; `nil` to go on waiting, or to determine it itself. Guarded by the executor's
     /// lock.
@@ -112,7 +112,7 @@ extension HookExecutor {
   }
 }
 
-/// A reference to one item on one thread, which tells whether it still runs, and on which thread.
+/// A reference to one item on one thread, which shows whether it still runs, and on which thread.
 struct WorkItemToken: Sendable {
   private let worker: HookExecutor.Worker
   private let itemsEnded: Int

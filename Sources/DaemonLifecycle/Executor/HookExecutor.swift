@@ -48,12 +48,9 @@ final class HookExecutor: TaskExecutor {
   /// The client that the leader calls, without a lock. Set once, before there is a thread.
   nonisolated(unsafe) weak var client: (any Client)?
   protocol Client: AnyObject, Sendable {
-    func descriptorsAreReady(_ descriptors: [PolledDescriptor])
-    func timerExpired()
+    func receive(_ ready: EventPoll.Ready)
     /// The calling thread listens from now on.
     func listenerChanged()
-    /// The leader can't wait for descriptors any more, for this reason: called once.
-    func descriptorsWereLost(_ sentence: String)
     /// So many threads are blocked in hooks that others wait.
     func threadsReachedLimit()
   }
@@ -171,7 +168,7 @@ final class HookExecutor: TaskExecutor {
     case .leader: wakeLeader()
     case .parked(let worker): worker.parking.signal()
     case .new(let worker):
-      // Once closed, nobody else takes the item: as in Dispatch, the caller waits until there is a thread.
+      // Once closed, no other thread takes the item: as in Dispatch, the caller waits until there is a thread.
       while !start(worker), state.withLock({ $0.isClosed && !$0.ready.isEmpty }) {
         state.withLock { $0.threads += 1 }
         usleep(10_000)
@@ -233,6 +230,8 @@ final class HookExecutor: TaskExecutor {
       state.leader == nil && !state.isClosed ? addLeader(&state) : nil
     }
     guard let leader else { return true }
+    // Without descriptors it listens all the same, and tries again.
+    if !endsWhenIdle { try? poll.open() }
     guard start(leader) else { return false }
     wasListening.store(true, ordering: .releasing)
     return true

@@ -48,7 +48,7 @@ extension SignalSource.Opened {
 extension SignalSource {
   /// Whether `resolveConflicts` has something to do. From any thread; a system call a signal.
   ///
-  /// - Parameter isThorough: Whether to look also for what no new handler shows.
+  /// - Parameter isThorough: Whether to find also what no new handler shows.
   func hasNewConflict(isThorough: Bool) -> Bool {
     opened.withLock { opened in
       opened.signals.contains { signal in
@@ -63,7 +63,7 @@ extension SignalSource {
     }
   }
 
-  /// Finds out who has the signals now, joins Dispatch, and reports. Returns whether only a later look can tell.
+  /// Finds out who has the signals now, joins Dispatch, and reports. Returns whether only a later check can decide.
   ///
   /// Not on the listening thread: it may wait for the dynamic linker, for /proc and for a thread of Dispatch's.
   func resolveConflicts(_ receive: @escaping @Sendable (LifecycleInput) -> Void) -> Bool {
@@ -93,9 +93,9 @@ extension SignalSource {
     _ signal: UnixSignal, _ handler: UInt, _ owner: HandlerOwner?,
     _ receive: @escaping @Sendable (LifecycleInput) -> Void
   ) {
-    // A later look tries again.
+    // A later check tries again.
     guard DispatchThreads.canBeHad else { return }
-    // A serial queue of its own gets a thread, whoever blocks those of other queues.
+    // A serial queue of its own gets a thread, even while those of other queues are blocked.
     let queue = DispatchQueue(label: "lifecycle-signals")
     let source =
       DispatchSource.makeSignalSource(signal: signal.rawValue, queue: queue) as! DispatchSource
@@ -152,7 +152,7 @@ extension SignalSource {
 private struct HandlerOwner: Sendable {
   /// Dispatch installs its handler with the first `DispatchSource` for a signal, and leaves it there for good.
   private(set) var isDispatch = false
-  /// Empty for a signal that is not mapped, which nobody misses.
+  /// Empty for a signal that is not mapped, which has no hook.
   private(set) var note = ""
   private(set) var consequence = ""
 

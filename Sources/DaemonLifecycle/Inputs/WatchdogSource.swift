@@ -11,8 +11,8 @@ import Synchronization
 /// proc(5) on `schedstat` and sd_watchdog_enabled(3).
 final class WatchdogSource: LifecycleSource {
   private struct State {
-    var timer: Int32 = -1
-    var expected = MonotonicTime.distantFuture
+    /// The time of the next tick; `nil` while it is closed.
+    var expected: MonotonicTime?
     var counters = ScheduleFile()
     /// What the listening thread's counters were when it began to listen, or at the last tick; `nil` where that is not
     /// known.
@@ -34,18 +34,13 @@ final class WatchdogSource: LifecycleSource {
 
   deinit { close() }
 
-  var descriptors: [PolledDescriptor] {
-    state.withLock { $0.timer < 0 ? [] : [PolledDescriptor(number: $0.timer)] }
-  }
+  var deadline: MonotonicTime? { state.withLock(\.expected) }
 
-  func open() throws(LifecycleError) {
-    let timer = clinux_make_timer()
-    guard timer >= 0 else { throw .system("create the watchdog's timer", errno: clinux_errno()) }
+  func open() {
     state.withLock { state in
-      state.timer = timer
       // For its descriptor; the listening thread opens its own in its place.
       _ = state.counters.read()
-      arm(&state, from: .now())
+      state.expected = .now().advanced(by: interval)
     }
   }
 
@@ -53,20 +48,19 @@ final class WatchdogSource: LifecycleSource {
   func listenerChanged() {
     state.withLock { state in
       // Between `close` and the end of its thread nothing is opened any more.
-      if state.timer >= 0 { state.baseline = state.counters.read() }
+      if state.expected != nil { state.baseline = state.counters.read() }
     }
   }
 
-  func read(_: PolledDescriptor) -> [LifecycleInput] {
+  func timePassed() -> [LifecycleInput] {
     state.withLock { state in
       let now = MonotonicTime.now()
-      var expirations: UInt64 = 0
-      guard state.timer >= 0, CLinux.read(state.timer, &expirations, 8) == 8 else { return [] }
+      guard let expected = state.expected, expected <= now else { return [] }
       let schedule = state.counters.read()
       let stall = Self.stall(
-        late: state.expected.duration(to: now), since: state.baseline, schedule, threshold)
+        late: expected.duration(to: now), since: state.baseline, schedule, threshold)
       state.baseline = schedule
-      arm(&state, from: now)
+      state.expected = now.advanced(by: interval)
       return [.watchdogTick(stall: stall)]
     }
   }
@@ -82,19 +76,11 @@ final class WatchdogSource: LifecycleSource {
     return stall < threshold ? .zero : stall
   }
 
-  private func arm(_ state: inout State, from now: MonotonicTime) {
-    state.expected = now.advanced(by: interval)
-    clinux_set_timer(state.timer, max(1, state.expected.nanoseconds), true)
-  }
-
   @discardableResult func close() -> [LifecycleInput] {
-    let timer = state.withLock { state in
-      defer { state.timer = -1 }
+    state.withLock { state in
+      state.expected = nil
       state.counters.close()
-      return state.timer
     }
-    // Nothing else: other code of the process may have closed it, and its number be another's.
-    clinux_close_timer(timer)
     return []
   }
 }
@@ -118,7 +104,7 @@ extension Schedule {
 }
 
 /// The counters of the thread that reads them, from a file that stays open: a process without descriptors that is
-/// frozen must be able to tell too.
+/// frozen must be able to read them too.
 private struct ScheduleFile {
   private var number: Int32 = -1
   /// The thread whose file it is.

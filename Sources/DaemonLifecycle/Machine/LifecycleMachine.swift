@@ -72,7 +72,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   // MARK: Inputs
 
-  enum Input {
+  enum Input: Sendable {
     case event(LifecycleEvent)
     /// `inside`: the call of the hook that posts.
     indirect case post(any CustomNotification, PostID, inside: CallID?)
@@ -94,13 +94,19 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case unitJob(UnitJob?)
     /// How long logind waits for a delay lock.
     case sleepDelay(Duration)
-    case watchdogTick(stall: Duration, asksMainActor: Bool)
+    /// A ping is due; since the last one the process was stalled from outside for this long. The core decides whether
+    /// the main actor is asked.
+    case watchdogTick(stall: Duration, asksMainActor: Bool = false)
     case checkHealth(LifecycleCause, asksMainActor: Bool)
     /// Swift's executors are being checked.
     case healthAsked(round: UInt64)
     case healthAnswer(Health.Answer, round: UInt64)
     /// The daemon's own status text.
     case status(String?)
+    /// A note for the operator, until it is removed with `nil`.
+    case statusNote(StatusNote, String?)
+    /// The service manager requests a reload of a daemon whose signal map has none.
+    case unmappedReload(LifecycleCause)
     /// A warning from outside of the machine.
     case warning(String)
     /// A part that had failed has run without a failure for a while.
@@ -157,6 +163,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case .status(let text):
       status.set(text, at: now)
       publishStatus(at: now, &effects)
+    case .statusNote(let note, let text): effects.publish(.statusNote(note, text))
+    case .unmappedReload(let cause): effects.publish(.unmappedReload(cause, at: now))
     case .warning(let text): effects.publish(.warning(text))
     case .recovered: effects.publish(.recovered)
     case .lost(let cause):

@@ -40,7 +40,12 @@ final class LifecycleLog: LifecycleSink {
 
   var isServiceManager: Bool { false }
 
-  func receive(_ fact: LifecycleFact) {
+  @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
+    write(fact)
+    return nil
+  }
+
+  private func write(_ fact: LifecycleFact) {
     switch fact {
     case .ended(let transition, let report, let elapsed, let snapshot):
       if let sentence = transition.rejection, !report.isOvertaken, !report.failures.isEmpty {

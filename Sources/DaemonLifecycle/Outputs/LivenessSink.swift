@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
+import DaemonSystemd
 import Synchronization
 
 final class LivenessSink: LifecycleSink {
@@ -15,11 +16,12 @@ final class LivenessSink: LifecycleSink {
 
   var isServiceManager: Bool { false }
 
-  func receive(_ fact: LifecycleFact) {
+  @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {
     case .launched, .healthy: touch()
     default: break
     }
+    return nil
   }
 
   private func touch() {

@@ -6,12 +6,13 @@ import Synchronization
 /// The output to systemd, over the notify socket.
 ///
 /// On a subject it never waits: what can't be sent at once, because the service manager's queue is full or the
-/// process has no descriptor or memory left, stays in a queue in order and is tried again until it is sent, by a
-/// timer of the listening thread. In a mock, which has no such thread, it waits for the fake service manager to read.
-final class NotifySink: LifecycleSink, RetryTimer.Client {
+/// process has no descriptor or memory left, stays in a queue in order and is tried again until it is sent, on the
+/// listening thread. In a mock, which has no such thread, it waits for the fake service manager to read.
+final class NotifySink: LifecycleSink {
   private struct State {
     var status: ServiceStatus
     var queue = NotifyQueue()
+    var backoff = Backoff(longest: .seconds(1))
     /// The time since which nothing could be sent; `nil` while sending works.
     var stuckSince: MonotonicTime?
     /// The last error, so that it is logged once.
@@ -25,8 +26,6 @@ final class NotifySink: LifecycleSink, RetryTimer.Client {
   private let timeout: Duration
   private let state: Mutex<State>
   private let warn: @Sendable (String) -> Void
-  /// Tries again; a source of the subject's.
-  let retries = RetryTimer(longest: .seconds(1))
 
   /// - Parameter waits: Whether it waits for a service manager whose queue is full.
   init(
@@ -36,26 +35,29 @@ final class NotifySink: LifecycleSink, RetryTimer.Client {
     timeout = waits ? Self.patience : .zero
     self.warn = warn
     state = Mutex(State(status: ServiceStatus()))
-    retries.client = self
   }
 
   var isServiceManager: Bool { true }
 
-  func receive(_ fact: LifecycleFact) {
+  @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     let clock = WallClock.now()
-    let isSent = state.withLock { state in
+    return state.withLock { state in
       let fields = state.status.fields(for: fact, at: clock)
-      if fields.isEmpty { return true }
+      if fields.isEmpty { return nil }
       state.queue.append(fields)
       return send(&state)
     }
-    if !isSent { retries.begin() }
   }
 
-  func tryAgain() -> Bool { state.withLock { send(&$0) } }
+  func tryAgain() -> MonotonicTime? {
+    state.withLock { state in
+      state.backoff.begin()
+      return send(&state)
+    }
+  }
 
-  /// Sends what can be sent now. Returns whether that was all.
-  private func send(_ state: inout State) -> Bool {
+  /// Sends what can be sent now. Returns when the rest is to be tried.
+  private func send(_ state: inout State) -> MonotonicTime? {
     while let fields = state.queue.first {
       do throws(SystemdError) {
         try socket.send(fields, timeout: timeout)
@@ -63,13 +65,14 @@ final class NotifySink: LifecycleSink, RetryTimer.Client {
       } catch {
         guard !error.isPassing else {
           noteDelay(error, &state)
-          return false
+          return state.backoff.nextAttempt()
         }
         note(error, &state)
       }
       state.queue.removeFirst()
     }
-    return true
+    state.backoff.succeed()
+    return nil
   }
 
   // MARK: Errors

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
+import DaemonSystemd
 import Synchronization
 
 /// The readiness file: removed at the launch, made by a rename, and removed when the daemon stops being ready.
@@ -10,7 +11,7 @@ import Synchronization
 ///
 /// It makes a few system calls on a local file system, which do not block. Failed calls are tried again until they
 /// succeed: a daemon that serves must not look unready because the disk was full for a moment.
-final class ReadinessMarker: RetryTimer.Client {
+final class ReadinessMarker: Retrying {
   private struct State {
     /// The number of the newest change.
     var last: UInt64 = 0
@@ -19,6 +20,7 @@ final class ReadinessMarker: RetryTimer.Client {
     var isMade = false
     /// The last problem, so that it is logged once.
     var lastProblem: String?
+    var backoff = Backoff(longest: .seconds(2))
   }
 
   private let path: String
@@ -28,8 +30,6 @@ final class ReadinessMarker: RetryTimer.Client {
   private let temporaryPath: String
   private let warn: @Sendable (String) -> Void
   private let state = Mutex(State())
-  /// Tries again; a source of the subject's. Without it, as in a mock, the next change does.
-  let retries = RetryTimer(longest: .seconds(2))
 
   /// - Parameter warn: Receives a sentence about a problem; called without a lock.
   init(_ path: String, warn: @escaping @Sendable (String) -> Void) {
@@ -40,7 +40,6 @@ final class ReadinessMarker: RetryTimer.Client {
     let isFile = path.hasPrefix("/") && !path.utf8.contains(0) && !["", ".", ".."].contains(name)
     directory = isFile ? parent : nil
     temporaryPath = "\(parent).\(name).new"
-    retries.client = self
   }
 
   // MARK: Changes
@@ -61,35 +60,43 @@ final class ReadinessMarker: RetryTimer.Client {
     if let problem { warn(problem) }
   }
 
-  /// Sets the readiness, unless a newer change has been set.
-  func set(_ isReady: Bool, number: UInt64) {
-    let isSettled = attempt { state in
-      guard number > state.last else { return true }
+  /// Sets the readiness, unless a newer change has been set. Returns when to try again what has failed.
+  @discardableResult func set(_ isReady: Bool, number: UInt64) -> MonotonicTime? {
+    attempt { state in
+      guard number > state.last else { return false }
       state.last = number
       let isNew = isReady != state.isReady
       state.isReady = isReady
       // A removal that failed is tried again with each change.
-      return !isNew && isReady
+      return isNew || !isReady
     }
-    if !isSettled { retries.begin() }
   }
 
-  func tryAgain() -> Bool { attempt { _ in false } }
+  func tryAgain() -> MonotonicTime? {
+    attempt { state in
+      state.backoff.begin()
+      return true
+    }
+  }
 
-  /// Makes or removes the file, unless it is as it should be or `skips` returns true, and logs a new problem. Returns
-  /// false when that must be tried again.
-  private func attempt(unless skips: (inout State) -> Bool) -> Bool {
-    guard directory != nil else { return true }
-    let (isSettled, newProblem): (Bool, String?) = state.withLock { state in
-      if skips(&state) || state.isReady == state.isMade { return (true, nil) }
+  /// Makes or removes the file, where `isDue` returns true and it is not as it should be, and logs a new problem.
+  /// Returns when that must be tried again.
+  private func attempt(if isDue: (inout State) -> Bool) -> MonotonicTime? {
+    guard directory != nil else { return nil }
+    let (retry, newProblem): (MonotonicTime?, String?) = state.withLock { state in
+      guard isDue(&state), state.isReady != state.isMade else { return (nil, nil) }
       let problem = state.isReady ? make() : remove()
       if problem == nil { state.isMade = state.isReady }
       let isNew = problem != state.lastProblem
       state.lastProblem = problem
-      return (problem == nil, isNew ? problem : nil)
+      guard problem != nil else {
+        state.backoff.succeed()
+        return (nil, nil)
+      }
+      return (state.backoff.nextAttempt(), isNew ? problem : nil)
     }
     if let newProblem { warn(newProblem) }
-    return isSettled
+    return retry
   }
 
   // MARK: The file

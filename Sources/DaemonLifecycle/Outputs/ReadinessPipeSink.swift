@@ -6,20 +6,19 @@ import Synchronization
 /// The readiness notification of s6, which dinit, OpenRC and Finit support too: it writes a newline to a descriptor
 /// when the daemon is ready, and closes it. Closed without a newline, it means that the start has failed.
 ///
-/// It never blocks. If the byte can't be written at once, a timer of the listening thread tries again; in a mock, the
-/// next fact does.
-final class ReadinessPipeSink: LifecycleSink, RetryTimer.Client {
+/// It never blocks. If the byte can't be written at once, the listening thread tries again; in a mock, the next fact
+/// does.
+final class ReadinessPipeSink: LifecycleSink {
   private struct State {
     /// The descriptor, owned and open; -1 once it is closed.
     var descriptor: Int32
     /// Whether the daemon has become ready, so that a newline must be written.
     var isReady = false
+    var backoff = Backoff(longest: .seconds(1))
   }
 
   private let state: Mutex<State>
   private let warn: @Sendable (String) -> Void
-  /// Tries again; a source of the subject's.
-  let retries = RetryTimer(longest: .seconds(1))
 
   /// - Parameters:
   ///   - descriptor: Open for writing; the sink owns it.
@@ -27,41 +26,46 @@ final class ReadinessPipeSink: LifecycleSink, RetryTimer.Client {
   init(_ descriptor: Int32, warn: @escaping @Sendable (String) -> Void) {
     state = Mutex(State(descriptor: descriptor))
     self.warn = warn
-    retries.client = self
   }
 
   deinit { state.withLock { Self.close(&$0) } }
 
   var isServiceManager: Bool { false }
 
-  func receive(_ fact: LifecycleFact) {
+  @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {
     case .launched: state.withLock { $0.isReady = true }
     // A daemon that was ready may still owe the newline.
     case .terminating: state.withLock { if !$0.isReady { Self.close(&$0) } }
     case .terminated, .closed:
-      _ = tryAgain()
-      return state.withLock { Self.close(&$0) }
+      _ = write()
+      state.withLock { Self.close(&$0) }
+      return nil
     default: break
     }
-    if !tryAgain() { retries.begin() }
+    return write()
   }
 
-  /// Tries again. Returns whether nothing is left to be written.
-  func tryAgain() -> Bool {
-    let (isDone, error): (Bool, Int32) = state.withLock { state in
-      guard state.isReady, state.descriptor >= 0 else { return (true, 0) }
+  func tryAgain() -> MonotonicTime? {
+    state.withLock { $0.backoff.begin() }
+    return write()
+  }
+
+  /// Writes what is left to be written. Returns when to try again.
+  private func write() -> MonotonicTime? {
+    let (retry, error): (MonotonicTime?, Int32) = state.withLock { state in
+      guard state.isReady, state.descriptor >= 0 else { return (nil, 0) }
       let error = Self.writeNewline(to: state.descriptor)
-      if error == EAGAIN { return (false, 0) }
+      if error == EAGAIN { return (state.backoff.nextAttempt(), 0) }
       Self.close(&state)
-      return (true, error)
+      return (nil, error)
     }
     if error != 0 {
       let reason = "\(String(cString: strerror(error))) (errno \(error))"
       warn(
         "The init was not notified that the daemon is ready: could not write a newline: \(reason).")
     }
-    return isDone
+    return retry
   }
 
   /// Writes the newline; returns `errno`, or 0; `EAGAIN` if it would block. The open file may be shared with other

@@ -10,12 +10,19 @@ import CLinux
 /// is ready; for each clock a timer fires once.
 enum DispatchPreparation {
   /// Begins once in a process: a thread of Dispatch opens them, while the caller goes on.
-  static func begin() { begun }
+  static func begin() { _ = isReady }
 
   /// Returns when they are open, or after a short time, since there may be no thread for that; then they are opened
   /// when there is one.
   static func finish() { _ = isDone }
 
-  private static let begun: Void = clinux_begin_dispatch()
-  private static let isDone = clinux_await_dispatch(1000)
+  /// Rung once; never deallocated, since a timer may ring after the wait has ended.
+  private static let isReady = {
+    let isReady = Semaphore()
+    clinux_prepare_dispatch(
+      { Unmanaged<Semaphore>.fromOpaque($0!).takeUnretainedValue().signal() },
+      Unmanaged.passUnretained(isReady).toOpaque())
+    return isReady
+  }()
+  private static let isDone = isReady.wait(for: .seconds(1))
 }

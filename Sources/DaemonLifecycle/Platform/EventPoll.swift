@@ -3,64 +3,73 @@ import CLinux
 import DaemonSystemd
 import Synchronization
 
-/// A file descriptor, and the epoll(7) events to wait for, or that have occurred.
+/// A file descriptor, and the poll(2) events to wait for.
 struct PolledDescriptor: Sendable {
   let number: Int32
-  var events = CLINUX_EPOLLIN
-
-  /// Whether it is a pressure file of the kernel. Polling it, or a set that contains it, consumes its event, so it is
-  /// polled directly.
-  var isPressure: Bool { events & UInt32(POLLPRI) != 0 }
+  var events = UInt32(POLLIN)
 }
 
-/// The poll of the listening thread: an epoll set with a waker and a timerfd for the next deadline, and the pressure
-/// files beside it.
+/// The poll of the listening thread: a waker, a timerfd for the next deadline, and the descriptors of sources.
 ///
-/// Other code of the process may close any of these descriptors and reuse their numbers, and poll(2) may be refused.
-/// `wait` reports that as soon as it is known (`Ready.loss`). From then on it uses no descriptor: it returns a hundred
-/// times a second, so that signals and deadlines are seen to until the daemon has ended.
+/// Other code of the process may close any of these and reuse their numbers, and poll(2) may be refused. Without its
+/// waker, its timer or poll(2), `wait` returns a hundred times a second, for the time that the daemon needs to end.
 ///
 /// `wake`, `arm`, `add` and `remove` may be called from any thread; `wait` by the listening thread only.
 final class EventPoll: Sendable {
-  /// The epoll set; -1 until `open`.
-  private let epoll = Atomic<Int32>(-1)
-  let waker = Waker()
-  /// A file beside the set, and its identity, which distinguishes it from another file that reuses its number.
-  private struct PressureFile {
+  private enum Phase {
+    /// Without descriptors.
+    case closed
+    /// Between two waits: what is armed is set before the next one, and a delivery that is over by then costs nothing.
+    case open
+    /// In `wait`, so that an earlier deadline must be set at once.
+    case waiting
+    /// Something is lost, which the listening thread has not reported yet.
+    case losing(String)
+    case lost
+  }
+
+  /// A source's file, whose identity distinguishes it from another file that reuses its number.
+  private struct PolledFile {
     let descriptor: PolledDescriptor
     let identity: FileIdentity
 
-    var isOurs: Bool { FileIdentity(of: descriptor.number) == identity }
+    var isIntact: Bool { FileIdentity(of: descriptor.number) == identity }
   }
-  private let pressureFiles = Mutex<[PressureFile]>([])
-  private struct Alarm {
+
+  private struct State {
+    var phase = Phase.closed
     /// The timerfd; -1 when there is none.
     var timer: Int32 = -1
     /// The time at which `wait` should return; `.distantFuture` for none.
     var wanted = MonotonicTime.distantFuture
-    /// The time to which the timerfd is set; the distant future when it is disarmed. During a wait it may be earlier
-    /// than `wanted`, never later.
-    var set = MonotonicTime.distantFuture
-    /// Whether the listening thread is in `wait`, so that a change of `wanted` must be set at once. Otherwise it is set
-    /// before the next wait, and a delivery that is over by then costs nothing.
-    var isWaiting = false
+    /// The time to which the timerfd is set; the distant future when it is disarmed, `nil` when it has gone off.
+    var set: MonotonicTime? = .distantFuture
+    var files: [PolledFile] = []
+
+    /// Sets the timer if necessary. Returns false when it is lost.
+    mutating func settle() -> Bool {
+      if set == wanted { return true }
+      set = wanted
+      return clinux_set_timer(timer, wanted == .distantFuture ? 0 : max(wanted.nanoseconds, 1))
+    }
   }
-  private let alarm = Mutex(Alarm())
-  /// Whether a loss was reported. Relaxed: used by the listening thread, and at the end.
-  private let isLost = Atomic<Bool>(false)
+
+  private let state = Mutex(State())
+  let waker = Waker()
 
   struct Ready {
     var timerExpired = false
     var descriptors: [PolledDescriptor] = []
+    /// The descriptors that were closed: by their source, or by other code.
+    var closed: [Int32] = []
     /// A sentence on what was lost; set once.
     var loss: String?
-
-    var isEmpty: Bool { !timerExpired && descriptors.isEmpty && loss == nil }
 
     /// Removes all, and keeps the capacity.
     mutating func removeAll() {
       timerExpired = false
       descriptors.removeAll(keepingCapacity: true)
+      closed.removeAll(keepingCapacity: true)
       loss = nil
     }
   }
@@ -69,96 +78,44 @@ final class EventPoll: Sendable {
 
   // MARK: Descriptors
 
-  private var isOpen: Bool { epoll.load(ordering: .acquiring) >= 0 }
-
-  /// Opens the descriptors, all or none, unless they are open.
+  /// Opens the waker and the timer, both or neither, unless they are open.
   func open() throws(LifecycleError) {
-    let error = alarm.withLock { alarm -> Int32 in
-      if isOpen { return 0 }
-      var error = waker.open()
-      alarm.timer = clinux_make_timer()
-      if error == 0, alarm.timer < 0 { error = clinux_errno() }
-      let set = epoll_create1(Int32(EPOLL_CLOEXEC))
-      if error == 0, set < 0 { error = clinux_errno() }
-      for number in [waker.descriptor, alarm.timer]
-      where error == 0 && !Self.control(set, EPOLL_CTL_ADD, PolledDescriptor(number: number)) {
-        error = clinux_errno()
+    let error = state.withLock { state -> Int32 in
+      guard case .closed = state.phase else { return 0 }
+      let error = waker.open()
+      if error != 0 { return error }
+      state.timer = clinux_make_timer()
+      guard state.timer >= 0 else {
+        defer { waker.close() }
+        return clinux_errno()
       }
-      if error == 0 { epoll.store(set, ordering: .releasing) } else { close(set, &alarm) }
-      return error
+      state.phase = .open
+      return 0
     }
     if error != 0 { throw .system("create the descriptors of the event thread", errno: error) }
   }
 
-  /// Closes them; nobody listens. After a loss they stay open: their numbers may be those of other files.
+  /// Closes them; nobody listens. After a loss the timer stays open: its number may be that of another file.
   func close() {
-    if isLost.load(ordering: .relaxed) || !isOpen || !isIntact { return }
-    alarm.withLock { close(epoll.exchange(-1, ordering: .releasing), &$0) }
-  }
-
-  private func close(_ set: Int32, _ alarm: inout Alarm) {
-    waker.close()
-    for number in [set, alarm.timer] where number >= 0 { _ = CLinux.close(number) }
-    alarm.timer = -1
-    alarm.set = .distantFuture
-  }
-
-  @discardableResult
-  private func control(_ what: Int32, _ descriptor: PolledDescriptor) -> Bool {
-    Self.control(epoll.load(ordering: .acquiring), what, descriptor)
-  }
-
-  private static func control(_ set: Int32, _ what: Int32, _ descriptor: PolledDescriptor) -> Bool {
-    var event = epoll_event()
-    event.events = descriptor.events
-    event.data.fd = descriptor.number
-    return epoll_ctl(set, what, descriptor.number, &event) == 0
-  }
-
-  /// Whether the number still refers to the descriptor that was added. The set identifies entries by open file and
-  /// number, so another file that reuses a number is not in it, nor are these descriptors in another set.
-  func holds(_ descriptor: PolledDescriptor) -> Bool {
-    guard descriptor.isPressure else { return holds(descriptor.number) }
-    return pressureFiles.withLock { files in
-      files.contains { $0.descriptor.number == descriptor.number && $0.isOurs }
+    state.withLock { state in
+      waker.close()
+      if case .open = state.phase { clinux_close_timer(state.timer) }
+      state = State()
     }
   }
-
-  private func holds(_ number: Int32) -> Bool {
-    let descriptor = PolledDescriptor(number: number, events: 0)
-    guard control(EPOLL_CTL_ADD, descriptor) else { return clinux_errno() == EEXIST }
-    control(EPOLL_CTL_DEL, descriptor)
-    return false
-  }
-
-  /// Whether all of its descriptors are still its own.
-  private var isIntact: Bool { holdsTimer && holds(waker.descriptor) && waker.isIntact }
-
-  private var holdsTimer: Bool { holds(alarm.withLock { $0.timer }) }
 
   func add(_ descriptor: PolledDescriptor) throws(LifecycleError) {
-    let isAdded =
-      descriptor.isPressure ? addPressureFile(descriptor) : control(EPOLL_CTL_ADD, descriptor)
-    guard isAdded else {
+    guard let identity = FileIdentity(of: descriptor.number) else {
       throw .system("watch file descriptor \(descriptor.number)", errno: clinux_errno())
     }
-  }
-
-  private func addPressureFile(_ descriptor: PolledDescriptor) -> Bool {
-    guard let identity = FileIdentity(of: descriptor.number) else { return false }
-    pressureFiles.withLock { $0.append(PressureFile(descriptor: descriptor, identity: identity)) }
+    state.withLock { $0.files.append(PolledFile(descriptor: descriptor, identity: identity)) }
     // A wait that is under way does not include it.
     wake()
-    return true
   }
 
   /// Removes a descriptor. One that was closed need not be removed.
   func remove(_ descriptor: PolledDescriptor) {
-    guard descriptor.isPressure else {
-      control(EPOLL_CTL_DEL, descriptor)
-      return
-    }
-    pressureFiles.withLock { $0.removeAll { $0.descriptor.number == descriptor.number } }
+    state.withLock { $0.files.removeAll { $0.descriptor.number == descriptor.number } }
     // A wait that is under way keeps the file open.
     wake()
   }
@@ -166,32 +123,26 @@ final class EventPoll: Sendable {
   // MARK: Waking
 
   /// Makes `wait` return. Before `open` nobody waits.
-  func wake() { if isOpen { waker.wake() } }
+  func wake() { if !waker.wake() { state.withLock { lose("its waker", &$0) } } }
 
-  /// Makes `wait` return at `deadline`. A later deadline than the one set costs nothing: the timer is set again when it
-  /// fires early. `nil` disarms it, so that an idle daemon is never woken.
+  /// Makes `wait` return at `deadline`. `nil` disarms the timer, so that an idle daemon is never woken.
   func arm(at deadline: MonotonicTime?) {
-    let isSet = alarm.withLock { alarm in
-      alarm.wanted = deadline ?? .distantFuture
-      return !alarm.isWaiting || settle(&alarm)
+    state.withLock { state in
+      state.wanted = deadline ?? .distantFuture
+      if case .waiting = state.phase, !state.settle() { lose("its timer", &state) }
     }
-    if !isSet { waker.reportLoss() }
   }
 
-  /// Sets the timer if necessary. Returns false when it is lost.
-  private func settle(_ alarm: inout Alarm) -> Bool {
-    let isIdle = alarm.wanted == .distantFuture
-    guard alarm.wanted < alarm.set || isIdle && alarm.set != .distantFuture else { return true }
-    alarm.set = alarm.wanted
-    return Self.set(alarm.timer, to: isIdle ? nil : alarm.wanted)
-  }
-
-  /// Whether the timer will wake the listening thread.
-  var isArmed: Bool { alarm.withLock { $0.wanted != .distantFuture } }
-
-  /// Sets a timer, which is not readable afterwards even if it had fired.
-  private static func set(_ timer: Int32, to deadline: MonotonicTime?) -> Bool {
-    clinux_set_timer(timer, deadline.map { max($0.nanoseconds, 1) } ?? 0, true)
+  /// Has the listening thread report a loss, for which the descriptor that is left wakes it.
+  private func lose(_ name: String, _ state: inout State) {
+    switch state.phase {
+    case .open, .waiting:
+      state.phase = .losing(
+        "The event thread has lost \(name): other code of this process has closed what is not its own, as with"
+          + " close_range(2).")
+      if !waker.wake() { _ = clinux_set_timer(state.timer, 1) }
+    case .closed, .losing, .lost: break
+    }
   }
 
   // MARK: Waiting
@@ -202,138 +153,101 @@ final class EventPoll: Sendable {
   /// - Parameter ready: Receives the events, in place of earlier ones.
   func wait(milliseconds: Int32, _ ready: inout Ready) {
     ready.removeAll()
-    if isLost.load(ordering: .relaxed) { return waitWithoutDescriptors(&ready) }
-    guard isOpen else {
-      // Who has tried to wake us before could not. Without descriptors it is tried again.
-      do { try open() } catch { waitWithoutDescriptors(&ready) }
-      return
-    }
-    waker.listen()
-    waker.forgetLoss()
-    let isSet = alarm.withLock { alarm in
-      alarm.isWaiting = true
-      return settle(&alarm)
-    }
-    // poll(2) would wait for any file that has one of these numbers. A loss that is reported from here on comes with a
-    // signal, which ends the wait.
-    if isSet, isIntact {
-      waitForFiles(milliseconds, &ready)
-    } else {
-      lose(&ready)
-    }
-    alarm.withLock { $0.isWaiting = false }
-    if ready.loss != nil { isLost.store(true, ordering: .relaxed) }
-  }
-
-  /// Notes a loss, with the names of what is not ours any more.
-  private func lose(_ ready: inout Ready) {
-    let found = [
-      holdsTimer ? nil : "its timer", holds(waker.descriptor) && waker.isIntact ? nil : "its waker",
-    ].compactMap { $0 }
-    // Without the set nothing is in it.
-    let names = found.count == 1 ? found[0] : "its descriptors"
-    ready.loss =
-      "The event thread has lost \(names): other code of this process has closed what is not its own, as with"
-      + " close_range(2)."
-  }
-
-  /// poll(2) waits for a file until it returns, closed or not; epoll_wait(2) does not. So when other code closes every
-  /// descriptor of the process, the waker's end that is waited for hangs up, and the timer still goes off. The set's
-  /// number is invalid then, or that of another file, which can be written to as a rule. A set can't be.
-  private func waitForFiles(_ milliseconds: Int32, _ ready: inout Ready) {
-    let beside = openPressureFiles()
-    let timer = alarm.withLock { $0.timer }
-    return withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 3 + beside.count) { files in
-      files[0] = pollfd(
-        fd: epoll.load(ordering: .relaxed), events: Int16(POLLIN | POLLOUT), revents: 0)
-      files[1] = pollfd(fd: waker.descriptor, events: 0, revents: 0)
-      files[2] = pollfd(fd: timer, events: Int16(POLLIN), revents: 0)
-      for (index, file) in beside.enumerated() {
-        files[3 + index] = pollfd(
+    guard let (timer, files) = begin(&ready) else { return }
+    withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 2 + files.count) { polled in
+      polled[0] = pollfd(fd: waker.descriptor, events: Int16(POLLIN), revents: 0)
+      // A timer can't be written to, and most files that may reuse its number can.
+      polled[1] = pollfd(fd: timer, events: Int16(POLLIN | POLLOUT), revents: 0)
+      for (index, file) in files.enumerated() {
+        polled[2 + index] = pollfd(
           fd: file.descriptor.number, events: Int16(file.descriptor.events), revents: 0)
       }
-      let count = poll(files.baseAddress, nfds_t(files.count), milliseconds)
-      if count < 0 { return pollFailed(clinux_errno(), milliseconds, &ready) }
-      // A time-out changes nothing.
-      if count == 0 { return }
-      if files[0].revents & ~Int16(POLLIN) != 0 || files[1].revents != 0 {
-        lose(&ready)
-      } else if files[0].revents | files[2].revents != 0 {
-        takeEvents(&ready, within: 0)
-        // Another thread has taken the pending signal, and has recorded it or is about to.
-        if ready.isEmpty { ready.descriptors.append(PolledDescriptor(number: waker.descriptor)) }
-      }
-      // It may be another file's, if the file was closed meanwhile and its number reused.
-      for (file, polled) in zip(beside, files[3...]) where polled.revents != 0 && file.isOurs {
-        ready.descriptors.append(file.descriptor)
+      // It waits for the files that it has begun with, closed or not. So when other code closes every descriptor of the
+      // process, the waker's end that is waited for hangs up.
+      let count = poll(polled.baseAddress, nfds_t(polled.count), milliseconds)
+      if count > 0 {
+        take(polled[0].revents, polled[1].revents, &ready)
+        for (file, polled) in zip(files, polled[2...]) where polled.revents != 0 {
+          take(file, polled.revents, &ready)
+        }
+      } else if count < 0 {
+        pollFailed(clinux_errno())
       }
     }
+    end(&ready)
   }
 
-  private func pollFailed(_ error: Int32, _ milliseconds: Int32, _ ready: inout Ready) {
-    switch error {
-    // A signal handler has ended it early.
-    case EINTR: break
-    // There are more than the limit on descriptors, which was lowered: then only the set is used.
-    case EINVAL: takeEvents(&ready, within: milliseconds)
-    case EAGAIN, ENOMEM: usleep(Self.pause)
-    default:
-      let reason = String(cString: strerror(error))
-      ready.loss = "The event thread can't wait: poll(2) is refused: \(reason)."
+  /// Begins a wait: returns the timer and the other files. `nil` without descriptors, after a moment.
+  private func begin(_ ready: inout Ready) -> (timer: Int32, files: [PolledFile])? {
+    let begun = state.withLock { state -> (Int32, [PolledFile])? in
+      guard case .open = state.phase else { return nil }
+      state.phase = .waiting
+      if !state.settle() { lose("its timer", &state) }
+      return (state.timer, state.files)
+    }
+    if let begun { return begun }
+    usleep(Self.pause)
+    // Where there were no descriptors at first.
+    try? open()
+    ready.timerExpired = true
+    ready.descriptors.append(PolledDescriptor(number: waker.descriptor))
+    end(&ready)
+    return nil
+  }
+
+  private func end(_ ready: inout Ready) {
+    state.withLock { state in
+      switch state.phase {
+      case .waiting: state.phase = .open
+      case .losing(let loss):
+        ready.loss = loss
+        state.phase = .lost
+      case .closed, .open, .lost: break
+      }
+      if ready.timerExpired { state.set = nil }
+      if !ready.closed.isEmpty {
+        state.files.removeAll { ready.closed.contains($0.descriptor.number) && !$0.isIntact }
+      }
     }
   }
 
-  /// Returns the pressure files that are still open; the set drops closed ones itself.
-  private func openPressureFiles() -> [PressureFile] {
-    pressureFiles.withLock { files in
-      if !files.isEmpty { files.removeAll { !$0.isOurs } }
-      return files
+  private func take(_ wakerEvents: Int16, _ timerEvents: Int16, _ ready: inout Ready) {
+    if wakerEvents != 0 {
+      ready.descriptors.append(PolledDescriptor(number: waker.descriptor))
+      if wakerEvents != Int16(POLLIN) || !waker.drain() {
+        state.withLock { lose("its waker", &$0) }
+      }
     }
-  }
-
-  private func takeEvents(_ ready: inout Ready, within milliseconds: Int32) {
-    withUnsafeTemporaryAllocation(of: epoll_event.self, capacity: 16) { events in
-      let count = epoll_wait(
-        epoll.load(ordering: .relaxed), events.baseAddress!, Int32(events.count), milliseconds)
-      // Else the number is that of another file.
-      if count < 0, clinux_errno() != EINTR { lose(&ready) }
-      for event in events.prefix(max(0, Int(count))) { take(event, &ready) }
-    }
-  }
-
-  private func take(_ event: epoll_event, _ ready: inout Ready) {
-    let descriptor = PolledDescriptor(number: event.data.fd, events: event.events)
-    if descriptor.number == waker.descriptor {
-      // Its other end is closed: the waker is gone.
-      if event.events != CLINUX_EPOLLIN { lose(&ready) }
-      waker.drain()
-    } else if alarm.withLock({ takeTimer(descriptor.number, &$0) }) {
+    if timerEvents == Int16(POLLIN) {
       ready.timerExpired = true
-      return
-    } else if !holds(descriptor.number) {
-      // Closed, and held open by a child that was forked: it would be ready for ever.
-      ready.loss =
-        "The event thread has lost descriptor \(descriptor.number): other code of this process has closed it."
-      return
+    } else if timerEvents != 0 {
+      state.withLock { lose("its timer", &$0) }
     }
-    ready.descriptors.append(descriptor)
   }
 
-  /// Takes an event of the timer by setting it again, not by reading it: if the number belongs to another file by now,
-  /// its bytes must not be consumed.
-  private func takeTimer(_ number: Int32, _ alarm: inout Alarm) -> Bool {
-    guard number == alarm.timer, holds(number) else { return false }
-    alarm.set = .distantFuture
-    _ = Self.set(alarm.timer, to: nil)
-    return true
+  /// Takes an event of a source's file, unless that was closed, so that the event may be another file's.
+  private func take(_ file: PolledFile, _ events: Int16, _ ready: inout Ready) {
+    if events & Int16(POLLNVAL) == 0, file.isIntact {
+      ready.descriptors.append(
+        PolledDescriptor(number: file.descriptor.number, events: UInt32(UInt16(bitPattern: events)))
+      )
+    } else {
+      ready.closed.append(file.descriptor.number)
+    }
   }
 
   private static let pause: UInt32 = 10_000
 
-  /// Waits a moment, and reports the timer and the waker as ready.
-  private func waitWithoutDescriptors(_ ready: inout Ready) {
-    usleep(Self.pause)
-    ready.timerExpired = true
-    ready.descriptors.append(PolledDescriptor(number: waker.descriptor))
+  private func pollFailed(_ error: Int32) {
+    switch error {
+    // A signal handler has ended it early.
+    case EINTR: break
+    case EAGAIN, ENOMEM: usleep(Self.pause)
+    default:
+      let reason = String(cString: strerror(error))
+      state.withLock {
+        $0.phase = .losing("The event thread can't wait: poll(2) is refused: \(reason).")
+      }
+    }
   }
 }

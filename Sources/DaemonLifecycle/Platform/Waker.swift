@@ -3,9 +3,8 @@ import CLinux
 
 /// A waker of the listening thread, which may be used on any thread and in a signal handler.
 ///
-/// Other code of the process may close its descriptors, and their numbers may be reused. It writes to a number only
-/// after it has verified that its own descriptor is behind it; otherwise a signal ends the listening thread's wait,
-/// before which that thread checks them.
+/// Other code of the process may close its descriptors, and their numbers may be reused. It uses a number only after it
+/// has verified that its own descriptor is behind it.
 final class Waker: Sendable {
   /// Freed by the deinit only; it points to atomics.
   nonisolated(unsafe) let pointer = clinux_waker_make()!
@@ -21,13 +20,8 @@ final class Waker: Sendable {
   /// A descriptor that is readable once it was woken; -1 when there is none.
   var descriptor: Int32 { clinux_waker_read_end(pointer) }
 
-  var isIntact: Bool { clinux_waker_is_intact(pointer) }
-
-  func wake() { clinux_waker_wake(pointer) }
-  func drain() { clinux_waker_drain(pointer) }
-  func listen() { clinux_waker_listen(pointer) }
-  /// Makes the listening thread check whether its descriptors are its own.
-  func reportLoss() { clinux_waker_lost(pointer) }
-  /// Notes that the check begins: a loss is reported once before it.
-  func forgetLoss() { clinux_waker_found(pointer) }
+  /// Wakes. Returns false when its descriptors are lost.
+  func wake() -> Bool { clinux_waker_wake(pointer) }
+  /// Takes the wake-ups. Returns false when its descriptors are lost.
+  func drain() -> Bool { clinux_waker_drain(pointer) }
 }

@@ -213,7 +213,7 @@ extension LifecycleCore {
 
   private func perform(_ work: Chores, hasMessages: Bool) {
     if work.isOverdue { endProcess() }
-    if let shown = work.readiness { shown.marker.set(shown.isReady, number: shown.number) }
+    if let shown = work.readiness { show(shown) }
     if hasMessages { sendOutbox() }
     if let round = work.healthRound { sendBeacons(of: round) }
     // Cancellation handlers and deinits are user code. One item each: a handler that blocks must not keep the others
@@ -301,7 +301,7 @@ extension LifecycleCore {
     repeat {
       for item in batch {
         switch item {
-        case .fact(let fact): for sink in sinks { sink.receive(fact) }
+        case .fact(let fact): for sink in sinks { retry(sink, at: sink.receive(fact)) }
         case .call(let call): call()
         }
       }
@@ -321,7 +321,7 @@ extension LifecycleCore {
       }
       return (true, nextReadiness(&state))
     }
-    if let shown { shown.marker.set(shown.isReady, number: shown.number) }
+    if let shown { show(shown) }
     return hasItems
   }
 

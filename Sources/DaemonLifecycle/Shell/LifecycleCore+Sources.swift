@@ -2,7 +2,14 @@
 import DaemonSystemd
 import Synchronization
 
-// The sources, and their inputs other than events.
+/// A source that the listening thread reads.
+struct OpenSource: Sendable {
+  let source: any LifecycleSource
+  /// Does what is due at the source's deadline.
+  let wakeUp: Sleeper
+}
+
+// The sources, and their inputs.
 extension LifecycleCore {
   /// Opens a source and listens to it.
   func listen(to source: any LifecycleSource) throws(LifecycleError) {
@@ -13,7 +20,12 @@ extension LifecycleCore {
       if !executor.isListening { executor.poll.close() }
       throw error
     }
-    sources.withLock { $0.append(source) }
+    let wakeUp = Sleeper { [weak self, weak source] in
+      guard let self, let source else { return }
+      for input in source.timePassed() { receive(input) }
+      scheduleWakeUp(of: source)
+    }
+    sources.withLock { $0.append(OpenSource(source: source, wakeUp: wakeUp)) }
     do {
       for descriptor in source.descriptors { try executor.poll.add(descriptor) }
       try executor.listen()
@@ -21,17 +33,26 @@ extension LifecycleCore {
       closeSources { $0 === source }
       throw error
     }
+    scheduleWakeUp(of: source)
+  }
+
+  private func scheduleWakeUp(of source: any LifecycleSource) {
+    guard let deadline = source.deadline,
+      let open = sources.withLock({ $0.first { $0.source === source } })
+    else { return }
+    schedule(open.wakeUp, at: deadline)
   }
 
   /// Closes sources. Inputs that arrived before are not lost.
   func closeSources(where isClosed: (any LifecycleSource) -> Bool = { _ in true }) {
     let closing = sources.withLock { sources in
-      defer { sources.removeAll(where: isClosed) }
-      return sources.filter(isClosed)
+      defer { sources.removeAll { isClosed($0.source) } }
+      return sources.filter { isClosed($0.source) }
     }
-    for source in closing {
-      for descriptor in source.descriptors { executor.poll.remove(descriptor) }
-      for input in source.close() { receive(input) }
+    for closing in closing {
+      for descriptor in closing.source.descriptors { executor.poll.remove(descriptor) }
+      for input in closing.source.close() { receive(input) }
+      schedule(closing.wakeUp, at: nil)
     }
   }
 
@@ -39,20 +60,28 @@ extension LifecycleCore {
   func receive(_ input: LifecycleInput) {
     switch input {
     case .event(let event): receive(event)
-    case .stopTimeout(let timeout): handle(.stopTimeout(timeout))
-    case .sleepDelay(let delay): handle(.sleepDelay(delay))
     case .unitJob(let job): unitJobIsKnown(job)
-    case .watchdogTick(let stall):
+    case .watchdogTick(let stall, _):
       checkSignals()
       handle(.watchdogTick(stall: stall, asksMainActor: beacon.hasEverAnswered))
-    case .unmappedReload(let cause): publish(.unmappedReload(cause, at: .now()))
-    case .warning(let text): publish(.warning(text))
-    case .statusNote(let statusNote, let text): publish(.statusNote(statusNote, text))
+    default: handle(input)
     }
   }
 
-  /// Publishes a fact that concerns only the sinks.
-  private func publish(_ fact: LifecycleFact) { change { state, _ in state.effects.publish(fact) } }
+  // MARK: Outputs that try again
+
+  func show(_ shown: ShownReadiness) {
+    retry(shown.marker, at: shown.marker.set(shown.isReady, number: shown.number))
+  }
+
+  /// Has an output try again at a time. In a mock, which has no thread for it, the next fact does.
+  func retry(_ output: any Retrying, at deadline: MonotonicTime?) {
+    guard let deadline, time.isMonotonic else { return }
+    let attempt = Sleeper { [weak self, weak output] in
+      if let output { self?.retry(output, at: output.tryAgain()) }
+    }
+    schedule(attempt, at: deadline)
+  }
 }
 
 // Signals that other code of the process takes.
@@ -80,14 +109,32 @@ extension LifecycleCore {
   }
 
   /// The first of the sources; `nil` in a mock, and after `restoreSignals()`.
-  private var signalSource: SignalSource? { sources.withLock { $0.first as? SignalSource } }
+  private var signalSource: SignalSource? {
+    sources.withLock { $0.first?.source as? SignalSource }
+  }
 }
 
 extension LifecycleCore: HookExecutor.Client {
-  func timerExpired() { timePassed() }
+  func receive(_ ready: EventPoll.Ready) {
+    if let loss = ready.loss { descriptorsWereLost(loss) }
+    for number in ready.closed where source(polling: number) != nil {
+      descriptorsWereLost(
+        "The event thread has lost descriptor \(number): other code of this process has closed it.")
+    }
+    for descriptor in ready.descriptors {
+      guard let source = source(polling: descriptor.number) else { continue }
+      source.read(descriptor) { receive($0) }
+      scheduleWakeUp(of: source)
+    }
+    if ready.timerExpired { timePassed() }
+  }
+
+  private func source(polling number: Int32) -> (any LifecycleSource)? {
+    sources.withLock { sources in sources.first { $0.source.polls(number) }?.source }
+  }
 
   func listenerChanged() {
-    for source in sources.withLock({ $0 }) { source.listenerChanged() }
+    for open in sources.withLock({ $0 }) { open.source.listenerChanged() }
   }
 
   func threadsReachedLimit() {
@@ -95,26 +142,17 @@ extension LifecycleCore: HookExecutor.Client {
     receive(.warning("\(count) threads more than usual are busy or blocked in hooks: others wait."))
   }
 
-  /// The daemon saves its state and ends with status 70. Until then signals and deadlines are seen to all the same.
-  func descriptorsWereLost(_ sentence: String) {
+  /// The daemon saves its state and ends with status 70. Until then signals and deadlines are handled all the same.
+  private func descriptorsWereLost(_ sentence: String) {
+    if state.withLock({ $0.machine.stop.isLost }) { return }
     // Signals need no descriptor. Nothing else is released, which would close numbers that may be other files' by now.
     sources.withLock { sources in
-      for source in sources where !(source is SignalSource) {
-        _ = Unmanaged.passRetained(source as AnyObject)
+      for open in sources where !(open.source is SignalSource) {
+        _ = Unmanaged.passRetained(open.source as AnyObject)
       }
-      sources.removeAll { !($0 is SignalSource) }
+      sources.removeAll { !($0.source is SignalSource) }
     }
     receive(.warning("\(sentence) State is saved, and the daemon ends with status 70."))
     handle(.lost(LifecycleCause(.other("a lost descriptor"))))
-  }
-
-  func descriptorsAreReady(_ descriptors: [PolledDescriptor]) {
-    for ready in descriptors {
-      let source = sources.withLock { sources in
-        sources.first { $0.polls(ready.number) }
-      }
-      guard let source else { continue }
-      source.read(ready) { receive($0) }
-    }
   }
 }

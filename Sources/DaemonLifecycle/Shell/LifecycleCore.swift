@@ -9,7 +9,7 @@ import Synchronization
 /// to entries, drivers and continuations under the lock, and performed outside. No user code runs under the lock, and
 /// nothing here decides about calls.
 ///
-/// The order of locks: `state` is taken first. While it is held the poll's alarm, a driver's place of its call, the
+/// The order of locks: `state` is taken first. While it is held the poll's state, a driver's place of its call, the
 /// beacon, `LateHooks` or a launch may be locked, and what a test puts in the place of `_exit`; none of these locks
 /// another. `sources` is taken before a source's own lock. No other two locks are held at once.
 @_documentation(visibility: internal)
@@ -117,7 +117,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// Ends the process: `_exit`, or what a test puts in its place.
   let exitProcess: @Sendable (Int32) -> Void
   let state: Mutex<State>
-  let sources = Mutex<[any LifecycleSource]>([])
+  let sources = Mutex<[OpenSource]>([])
   /// The descriptors and bytes that the service manager keeps between two runs.
   let preservation: PreservationSlot
 
@@ -328,6 +328,17 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   }
 
   func remove(_ sleeper: Sleeper) { change { state, _ in state.timers.remove(sleeper) } }
+
+  /// Does an action on the listening thread at a time, in place of an earlier one; `nil`: not any more.
+  func schedule(_ action: Sleeper, at deadline: MonotonicTime?) {
+    change { state, _ in
+      if let deadline, !state.machine.isClosed {
+        state.timers.add(action, at: deadline)
+      } else {
+        state.timers.remove(action)
+      }
+    }
+  }
 
   // MARK: The end of the subject
 

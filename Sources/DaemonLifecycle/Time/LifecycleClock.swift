@@ -64,7 +64,7 @@ public struct LifecycleClock: Clock {
   }
 }
 
-/// The owner of a clock, which tells the time and wakes sleepers: the core of a subject.
+/// The owner of a clock, which has the time and wakes sleepers: the core of a subject.
 protocol TimeKeeper: AnyObject, Sendable {
   var now: MonotonicTime { get }
   /// Adds a sleep, which ends at its deadline; when the subject has ended, soon with an error.

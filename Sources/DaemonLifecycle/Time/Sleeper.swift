@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// A task that sleeps, or an action for later.
+/// A task that sleeps, or an action for later, which may be scheduled repeatedly.
 package final class Sleeper: Sendable {
   private enum State {
     /// Not waiting yet. Becomes `waiting`, or `ended` when it is cancelled before.
@@ -11,6 +11,8 @@ package final class Sleeper: Sendable {
     case ended((any Error)?)
   }
   private let state = Mutex<State>(.new)
+  /// Its index in the queue of its core; `nil` when it is in none. Guarded by the core's lock.
+  nonisolated(unsafe) var place: Int?
 
   /// Called in place of a task when the time has come, on the listening thread.
   private let action: (@Sendable () -> Void)?
@@ -31,8 +33,12 @@ package final class Sleeper: Sendable {
 
   package var hasEnded: Bool { state.withLock { if case .ended = $0 { true } else { false } } }
 
-  /// Ends the sleep. Returns true when it was waiting.
+  /// Ends the sleep, or does the action unless there is an error. Returns true when a task was waiting.
   @discardableResult package func end(throwing error: (any Error)? = nil) -> Bool {
+    if let action {
+      if error == nil { action() }
+      return false
+    }
     let continuation: CheckedContinuation<Void, any Error>? = state.withLock { state in
       switch state {
       case .new:
@@ -44,10 +50,7 @@ package final class Sleeper: Sendable {
       case .ended: return nil
       }
     }
-    guard let continuation else {
-      if error == nil { action?() }
-      return false
-    }
+    guard let continuation else { return false }
     if let error { continuation.resume(throwing: error) } else { continuation.resume() }
     return true
   }

@@ -7,9 +7,8 @@ import TestLimits
 
 /// Closes, at SIGUSR1, all descriptors but those of the test, and opens others that get their numbers.
 ///
-/// Arguments: `hook` or `thread`, which says where, or `pressure`, which is a thread while the environment's pressure
-/// file is watched; `files`, `sockets` or `eventfds`, which says what gets the numbers; and the path of a file. In the
-/// end it says `untouched`, or which of them somebody has used.
+/// Arguments: `hook` or `thread`, which says where; `files`, `sockets` or `eventfds`, which says what gets the numbers;
+/// and the path of a file. In the end it says `untouched`, or which of them were used.
 let robbed: @Sendable ([String]) async throws -> Void = { arguments in
   guard arguments.count == 3 else { exit(64) }
   let lifecycle = LifecycleSubject()
@@ -19,18 +18,13 @@ let robbed: @Sendable ([String]) async throws -> Void = { arguments in
   let token = lifecycle.observe(DidEnterBackground.self) { _ in
     if arguments[0] == "hook" { return robbery.commit() }
     Thread.detach {
-      // From then on the thread that listens does not wake before the next tick.
-      if arguments[0] == "pressure" { robbery.waitForTick() }
       lifecycleThreadsSleep()
       robbery.commit()
     }
   }
   let ending = lifecycle.observe(WillTerminate.self) { _ in say(robbery.outcome()) }
   let result = try await lifecycle.run {
-    // Whether its timer goes on.
-    for try await _ in lifecycle.ticks(every: .milliseconds(100)) {
-      robbery.noteTick()
-    }
+    for try await _ in lifecycle.ticks(every: .milliseconds(100)) {}
   }
   withExtendedLifetime((logger, token, ending)) {}
   finish(result)
@@ -42,8 +36,6 @@ final class Robbery: @unchecked Sendable {  // `mutex` guards what changes
   private let path: String
   private var mutex = pthread_mutex_t()
   private var taken: [Int32] = []
-  private var ticks = 0
-  private var hasSaidTicking = false
 
   init(of kind: String, _ path: String) {
     self.kind = kind
@@ -85,21 +77,6 @@ final class Robbery: @unchecked Sendable {  // `mutex` guards what changes
       socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0, &pair)
       return pair
     }
-  }
-
-  /// Says the first one after the robbery.
-  func noteTick() {
-    locked {
-      ticks += 1
-      guard !taken.isEmpty, !hasSaidTicking else { return }
-      hasSaidTicking = true
-      say("ticking")
-    }
-  }
-
-  func waitForTick() {
-    let before = locked { ticks }
-    while locked({ ticks }) == before { usleep(1000) }
   }
 
   /// Closed, read from or written to.
@@ -231,8 +208,7 @@ private func losing(_ lose: @escaping @Sendable () -> Void) async throws {
   finish(result)
 }
 
-/// Closes one of the descriptors of the thread that listens: `timer`, `set`, `reader` or `writer`. With `forked`, a
-/// child that was forked has it still; with `bare`, the process may have no more descriptors and no queued signals.
+/// Closes one of the descriptors of the thread that listens: `timer`, `signals`, `reader` or `writer`.
 let oneLost: @Sendable ([String]) async throws -> Void = { arguments in
   try await losing {
     func numbers(_ kind: String) -> [Int32] {
@@ -240,27 +216,32 @@ let oneLost: @Sendable ([String]) async throws -> Void = { arguments in
         .filter { link(of: "/proc/self/fd/\($0)").hasPrefix(kind) }
     }
     let waker = numbers("socket:")
-    // The set with the waker, and not Dispatch's.
-    let set = numbers("anon_inode:[eventpoll]").first { members(of: $0).contains(waker[0]) }!
     let number =
       switch arguments.first {
-      case "timer": numbers("anon_inode:[timerfd]").first { members(of: set).contains($0) }!
-      case "set": set
+      case "timer": tickingTimer(of: numbers("anon_inode:[timerfd]"))
+      case "signals": numbers("anon_inode:[signalfd]")[0]
       case "reader": waker[0]
       default: waker[1]
       }
-    let parent = getpid()
-    if arguments.contains("forked"), forkThePlainWay() == 0 {
-      while getppid() == parent { usleep(10_000) }
-      _exit(0)
-    }
-    if arguments.contains("bare") {
-      // 0 would refuse poll(2), too, by which standard error is written to.
-      limits_set_soft(0, Int32(RLIMIT_NOFILE.rawValue), 3)
-      limits_set_soft(0, 11, 0)  // RLIMIT_SIGPENDING, which Glibc's module lacks
-    }
     close(number)
     say("lost")
+  }
+}
+
+/// The timerfd that is set to the next tick, again and again; Dispatch's go off once a second at most.
+private func tickingTimer(of timers: [Int32]) -> Int32 {
+  // Glibc's module has no timerfd_gettime(2).
+  typealias GetTime = @convention(c) (Int32, UnsafeMutablePointer<itimerspec>) -> Int32
+  let getTime = unsafeBitCast(dlsym(nil, "timerfd_gettime")!, to: GetTime.self)
+  func isTicking(_ timer: Int32) -> Bool {
+    var time = itimerspec()
+    return getTime(timer, &time) == 0 && time.it_value.tv_sec == 0
+      && 1...100_000_000 ~= time.it_value.tv_nsec
+  }
+  while true {
+    let ticking = timers.filter(isTicking)
+    usleep(400_000)
+    if let timer = ticking.first(where: isTicking) { return timer }
   }
 }
 
@@ -274,20 +255,6 @@ private func link(of path: String) -> String {
   var bytes = [CChar](repeating: 0, count: 64)
   let length = max(0, readlink(path, &bytes, bytes.count))
   return String(decoding: bytes[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
-}
-
-/// The descriptors in an epoll set.
-private func members(of set: Int32) -> [Int32] {
-  guard let file = fopen("/proc/self/fdinfo/\(set)", "r") else { return [] }
-  defer { fclose(file) }
-  var buffer = [CChar](repeating: 0, count: 256)
-  var members: [Int32] = []
-  while fgets(&buffer, 256, file) != nil {
-    let words = String(decoding: buffer.prefix { $0 > 10 }.map { UInt8($0) }, as: UTF8.self)
-      .split(whereSeparator: \.isWhitespace)
-    if words.first == "tfd:", let number = Int32(words[1]) { members.append(number) }
-  }
-  return members
 }
 
 /// What a subject changes in the process before its start, and when its start fails: says `same`, or what is different.

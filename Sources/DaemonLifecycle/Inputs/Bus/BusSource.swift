@@ -83,7 +83,7 @@ final class BusSource: LifecycleSource, LifecycleSink {
 
   var isServiceManager: Bool { false }
 
-  func receive(_ fact: LifecycleFact) {
+  func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {
     case .readyToSleep: bus.withLock { $0.sleepLock.workEnded() }
     case .began(.save, _, _): bus.withLock { $0.shutdownLock.saveBegan() }
