@@ -15,7 +15,7 @@ private final class Doorbell: LifecycleSource {
 
   var descriptors: [PolledDescriptor] { [PolledDescriptor(number: descriptor)] }
   func open() {}
-  func read(_ ready: PolledDescriptor) -> [LifecycleInput] {
+  func read(_ ready: PolledDescriptor) -> [LifecycleMachine.Input] {
     var count: UInt64 = 0
     _ = CLinux.read(descriptor, &count, 8)
     onRead?()
@@ -24,7 +24,7 @@ private final class Doorbell: LifecycleSource {
       return events.map { .event($0) }
     }
   }
-  func close() -> [LifecycleInput] { [] }
+  func close() -> [LifecycleMachine.Input] { [] }
   deinit { _ = CLinux.close(descriptor) }
 
   /// Called by the thread that listens.

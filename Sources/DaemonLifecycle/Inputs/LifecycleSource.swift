@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-typealias LifecycleInput = LifecycleMachine.Input
+
 
 /// A source, which turns one kind of external event into inputs of the machine: signals, systemd's bus, pressure, the
 /// watchdog's ticks.
@@ -21,13 +21,13 @@ protocol LifecycleSource: AnyObject, Sendable {
   /// Notes that another thread listens from now on. Called on it.
   func listenerChanged()
   /// Reads a descriptor that is ready.
-  func read(_ ready: PolledDescriptor) -> [LifecycleInput]
+  func read(_ ready: PolledDescriptor) -> [LifecycleMachine.Input]
   /// Reads inputs one after another, for a source that gains by not making a list.
-  func read(_ ready: PolledDescriptor, _ receive: (LifecycleInput) -> Void)
+  func read(_ ready: PolledDescriptor, _ receive: (LifecycleMachine.Input) -> Void)
   /// Called when the deadline is reached, or later than that; it may be early if the deadline has changed.
-  func timePassed() -> [LifecycleInput]
+  func timePassed() -> [LifecycleMachine.Input]
   /// Restores everything that `open` changed, and returns the inputs that arrived before. Further calls have no effect.
-  @discardableResult func close() -> [LifecycleInput]
+  @discardableResult func close() -> [LifecycleMachine.Input]
 }
 
 extension LifecycleSource {
@@ -35,9 +35,9 @@ extension LifecycleSource {
   var deadline: MonotonicTime? { nil }
   func polls(_ descriptor: Int32) -> Bool { descriptors.contains { $0.number == descriptor } }
   func listenerChanged() {}
-  func read(_: PolledDescriptor) -> [LifecycleInput] { [] }
-  func read(_ ready: PolledDescriptor, _ receive: (LifecycleInput) -> Void) {
+  func read(_: PolledDescriptor) -> [LifecycleMachine.Input] { [] }
+  func read(_ ready: PolledDescriptor, _ receive: (LifecycleMachine.Input) -> Void) {
     for input in read(ready) { receive(input) }
   }
-  func timePassed() -> [LifecycleInput] { [] }
+  func timePassed() -> [LifecycleMachine.Input] { [] }
 }

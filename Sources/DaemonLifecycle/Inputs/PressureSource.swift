@@ -24,7 +24,7 @@ final class PressureSource: LifecycleSource {
     } catch { throw .unavailable("memory pressure is not reported: \(error)") }
   }
 
-  func read(_: PolledDescriptor) -> [LifecycleInput] {
+  func read(_: PolledDescriptor) -> [LifecycleMachine.Input] {
     monitor.withLock { monitor in
       switch monitor?.consume() {
       case .pressure:
@@ -37,7 +37,7 @@ final class PressureSource: LifecycleSource {
     }
   }
 
-  @discardableResult func close() -> [LifecycleInput] {
+  @discardableResult func close() -> [LifecycleMachine.Input] {
     monitor.withLock { $0 = nil }
     return []
   }

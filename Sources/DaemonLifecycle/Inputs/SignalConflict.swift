@@ -66,7 +66,7 @@ extension SignalSource {
   /// Finds out who has the signals now, joins Dispatch, and reports. Returns whether only a later check can decide.
   ///
   /// Not on the listening thread: it may wait for the dynamic linker, for /proc and for a thread of Dispatch's.
-  func resolveConflicts(_ receive: @escaping @Sendable (LifecycleInput) -> Void) -> Bool {
+  func resolveConflicts(_ receive: @escaping @Sendable (LifecycleMachine.Input) -> Void) -> Bool {
     let (signals, descriptor) = opened.withLock { ($0.signals, $0.direct) }
     var isUncertain = false
     for signal in signals {
@@ -91,7 +91,7 @@ extension SignalSource {
 
   private func join(
     _ signal: UnixSignal, _ handler: UInt, _ owner: HandlerOwner?,
-    _ receive: @escaping @Sendable (LifecycleInput) -> Void
+    _ receive: @escaping @Sendable (LifecycleMachine.Input) -> Void
   ) {
     // A later check tries again.
     guard DispatchThreads.canBeHad else { return }
@@ -122,7 +122,7 @@ extension SignalSource {
   /// Leaves a signal to its owner, or takes it back when there is none any more, and reports that.
   private func settle(
     _ signal: UnixSignal, _ handler: UInt, _ owner: HandlerOwner?, _ source: DispatchSource?,
-    _ receive: (LifecycleInput) -> Void
+    _ receive: (LifecycleMachine.Input) -> Void
   ) {
     let kept = owner == nil ? nil : source
     let settled = opened.withLock {

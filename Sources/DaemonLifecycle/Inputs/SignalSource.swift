@@ -78,14 +78,14 @@ final class SignalSource: LifecycleSource {
     return [.sighup]
   }
 
-  func read(_ ready: PolledDescriptor) -> [LifecycleInput] {
-    var inputs: [LifecycleInput] = []
+  func read(_ ready: PolledDescriptor) -> [LifecycleMachine.Input] {
+    var inputs: [LifecycleMachine.Input] = []
     read(ready) { inputs.append($0) }
     return inputs
   }
 
   /// Reads each signal at most once, in the order in which the last of its kind arrived.
-  func read(_ ready: PolledDescriptor, _ receive: (LifecycleInput) -> Void) {
+  func read(_ ready: PolledDescriptor, _ receive: (LifecycleMachine.Input) -> Void) {
     // Under the lock, so that `close` can't hand the descriptor's number to someone else meanwhile.
     var taken = opened.withLock { opened in
       // Drained before the records are taken, as the waker was: a signal between the two wakes us again, for nothing.
@@ -100,7 +100,7 @@ final class SignalSource: LifecycleSource {
     opened.withLock { swap(&taken, &$0.taken) }
   }
 
-  private func input(of signal: UnixSignal, _ record: clinux_signal_record) -> LifecycleInput {
+  private func input(of signal: UnixSignal, _ record: clinux_signal_record) -> LifecycleMachine.Input {
     let cause = LifecycleCause(
       .signal(signal, from: LifecycleCause.Sender(record), coalesced: Int(record.count)))
     guard let action = map[signal] else { return .unmappedReload(cause) }
@@ -108,7 +108,7 @@ final class SignalSource: LifecycleSource {
   }
 
   @discardableResult
-  func close() -> [LifecycleInput] {
+  func close() -> [LifecycleMachine.Input] {
     let closing = opened.withLock { opened in
       defer { opened = Opened() }
       return opened
@@ -120,7 +120,7 @@ final class SignalSource: LifecycleSource {
     clinux_close_signal_descriptor(closing.direct)
     // Before another source may have them: it would lose to this one what it is sent.
     defer { for signal in closing.signals { clinux_signal_release(signal.rawValue) } }
-    var inputs: [LifecycleInput] = []
+    var inputs: [LifecycleMachine.Input] = []
     if closing.conflictNote != nil { inputs.append(.statusNote(.signals, nil)) }
     var taken = TakenSignals()
     taken.take(closing.signals)

@@ -52,7 +52,7 @@ final class WatchdogSource: LifecycleSource {
     }
   }
 
-  func timePassed() -> [LifecycleInput] {
+  func timePassed() -> [LifecycleMachine.Input] {
     state.withLock { state in
       let now = MonotonicTime.now()
       guard let expected = state.expected, expected <= now else { return [] }
@@ -76,7 +76,7 @@ final class WatchdogSource: LifecycleSource {
     return stall < threshold ? .zero : stall
   }
 
-  @discardableResult func close() -> [LifecycleInput] {
+  @discardableResult func close() -> [LifecycleMachine.Input] {
     state.withLock { state in
       state.expected = nil
       state.counters.close()

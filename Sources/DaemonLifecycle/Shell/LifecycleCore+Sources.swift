@@ -57,7 +57,7 @@ extension LifecycleCore {
   }
 
   @inline(never)
-  func receive(_ input: LifecycleInput) {
+  func receive(_ input: LifecycleMachine.Input) {
     switch input {
     case .event(let event): receive(event)
     case .unitJob(let job): unitJobIsKnown(job)

@@ -108,11 +108,13 @@ package final class BusConnection {
   /// `start` to `close`, otherwise -1.
   package var fileDescriptor: Int32 { poll?.descriptor.rawValue ?? -1 }
 
+  /// The time at which `process` should be called even if the descriptor is not readable.
+  package private(set) var deadline = MonotonicTime.distantFuture
+
   /// Requests the connection, which calls of `process` make.
   package func start() throws(SystemdError) {
-    let poll = try BusPoll()
-    self.poll = poll
-    poll.deadline = options.now()
+    poll = try BusPoll()
+    deadline = options.now()
   }
 
   /// Sends the queries that are sent on demand, in the next `process`; as soon as there is a connection, if one is
@@ -120,12 +122,13 @@ package final class BusConnection {
   package func sendOnDemand() {
     if isForked { return }
     for entry in entries where entry.request.isOnDemand { entry.isDemanded = true }
-    poll?.deadline = options.now()
+    poll?.wake()
   }
 
   /// Does what can be done now, and calls the requests' closures. The first call loads libsystemd.
   package func process() {
     guard !isForked, let poll else { return }
+    poll.drain()
     switch state {
     case .new: connect()
     case .lost(let time) where time <= options.now(): connect()
@@ -139,7 +142,7 @@ package final class BusConnection {
     }
     let isWatched = bus.map { poll.watch($0.socket, events: $0.events) } ?? true
     // Where the connection has ended between two steps, the next step tells.
-    poll.deadline = hasMore || !isWatched ? now : nextDeadline
+    deadline = hasMore || !isWatched ? now : nextDeadline
   }
 
   /// Ends the connection permanently.
@@ -148,6 +151,7 @@ package final class BusConnection {
     if isForked { return }
     disconnect()
     state = .closed
+    deadline = .distantFuture
     poll = nil
   }
 
@@ -373,35 +377,34 @@ package final class BusConnection {
   }
 }
 
-/// A descriptor that is readable when a socket is ready, or when a time has come.
+/// A descriptor that is readable when a socket is ready, or after `wake`.
 private final class BusPoll {
   let descriptor: OwnedDescriptor
-  private let timer: OwnedDescriptor
+  private let waker: OwnedDescriptor
   private var socket: Int32?
 
-  /// The time at which the descriptor becomes readable.
-  var deadline = MonotonicTime.distantFuture {
-    didSet {
-      // 0 would disarm it.
-      let time = deadline == .distantFuture ? 0 : max(1, deadline.nanoseconds)
-      _ = clinux_set_timer(timer.rawValue, time, true)
-    }
-  }
-
   init() throws(SystemdError) {
-    let timer = clinux_make_timer()
-    guard timer >= 0 else {
-      throw .system("create the timer of a bus connection", errno: clinux_errno())
+    let waker = eventfd(0, Int32(EFD_CLOEXEC) | Int32(EFD_NONBLOCK))
+    guard waker >= 0 else {
+      throw .system("create the waker of a bus connection", errno: clinux_errno())
     }
-    self.timer = OwnedDescriptor(owning: timer)
+    self.waker = OwnedDescriptor(owning: waker)
     let descriptor = epoll_create1(Int32(bitPattern: UInt32(EPOLL_CLOEXEC)))
     guard descriptor >= 0 else {
       throw .system("create the poll of a bus connection", errno: clinux_errno())
     }
     self.descriptor = OwnedDescriptor(owning: descriptor)
-    guard control(EPOLL_CTL_ADD, timer, POLLIN) else {
-      throw .system("poll the timer of a bus connection", errno: clinux_errno())
+    guard control(EPOLL_CTL_ADD, waker, POLLIN) else {
+      throw .system("poll the waker of a bus connection", errno: clinux_errno())
     }
+  }
+
+  /// Makes the descriptor readable, from any thread, until `drain`.
+  func wake() { eventfd_write(waker.rawValue, 1) }
+
+  func drain() {
+    var count: UInt64 = 0
+    eventfd_read(waker.rawValue, &count)
   }
 
   /// Waits for events of a socket, which replaces the one before. libsystemd may close a socket and open another one

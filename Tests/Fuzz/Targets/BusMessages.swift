@@ -73,7 +73,7 @@ private struct Followed {
   /// The last change of each state, by what it is about.
   private var last: [String: String] = [:]
 
-  mutating func check(_ input: LifecycleInput) {
+  mutating func check(_ input: LifecycleMachine.Input) {
     switch input {
     case .event(let event):
       let subject =

@@ -6,7 +6,7 @@ final class BusInbox {
   /// What is unavailable, and the reason.
   private typealias Lack = (subject: String, reason: String)
 
-  private var inputs: [LifecycleInput] = []
+  private var inputs: [LifecycleMachine.Input] = []
   /// The warnings that were not taken yet.
   private var warnings: [Lack] = []
   /// The last warning about each subject, so that it is logged once.
@@ -14,7 +14,7 @@ final class BusInbox {
   /// The problems of watched units, by their names.
   private var problems: [String: String] = [:]
 
-  func put(_ input: LifecycleInput) { inputs.append(input) }
+  func put(_ input: LifecycleMachine.Input) { inputs.append(input) }
 
   func put(_ kind: LifecycleEvent.Kind, _ fact: String) {
     inputs.append(.event(LifecycleEvent(kind, cause: LifecycleCause(.bus(fact)))))
@@ -41,7 +41,7 @@ final class BusInbox {
     inputs.append(.statusNote(.watched, note))
   }
 
-  func take() -> [LifecycleInput] {
+  func take() -> [LifecycleMachine.Input] {
     defer { (inputs, warnings) = ([], []) }
     return inputs + lines.map { .warning($0) }
   }

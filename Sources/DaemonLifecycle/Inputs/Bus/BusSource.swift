@@ -61,20 +61,24 @@ final class BusSource: LifecycleSource, LifecycleSink {
     return number < 0 ? [] : [PolledDescriptor(number: number)]
   }
 
+  var deadline: MonotonicTime? { bus.withLock { $0.connection.deadline } }
+
   func open() throws(LifecycleError) {
     do throws(SystemdError) {
       try bus.withLock { bus throws(SystemdError) in try bus.connection.start() }
     } catch { throw .unavailable("systemd and logind are not asked: \(error)") }
   }
 
-  func read(_: PolledDescriptor) -> [LifecycleInput] {
+  func read(_: PolledDescriptor) -> [LifecycleMachine.Input] { timePassed() }
+
+  func timePassed() -> [LifecycleMachine.Input] {
     bus.withLock { bus in
       bus.connection.process()
       return bus.inbox.take()
     }
   }
 
-  @discardableResult func close() -> [LifecycleInput] {
+  @discardableResult func close() -> [LifecycleMachine.Input] {
     bus.withLock { $0.connection.close() }
     return []
   }
@@ -91,5 +95,6 @@ final class BusSource: LifecycleSource, LifecycleSink {
     case .terminating, .seemsKilled: bus.withLock { $0.connection.sendOnDemand() }
     default: break
     }
+    return nil
   }
 }
