@@ -112,7 +112,7 @@ struct BusFollowerTests {
         .watched,
         "not watched: \"no unit\" is not the name of a unit, there is no unit typo.service"))
     let isPaused = inputs.contains {
-      guard case .event(let event) = $0, case .enterBackground(let reason) = event.kind else {
+      guard case .event(let event) = $0, case .pause(for: let reason) = event.request else {
         return false
       }
       return reason.name == "db.service"

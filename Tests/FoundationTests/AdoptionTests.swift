@@ -147,7 +147,7 @@ private struct Numbered: AdoptedNotification {
     center.post(name: CacheInvalidated.name, object: nil, userInfo: region.map { ["region": $0] })
     let problem = try #require(await reports.next()?.problems.first)
     #expect(problem.observer == "NotificationAdopter")
-    #expect(problem.notificationName == "NotificationArrival<CacheInvalidated>")
+    #expect(problem.notification.map { "\($0)" } == "NotificationArrival<CacheInvalidated>")
     guard case .failed(let error) = problem.outcome else {
       Issue.record("\(problem)")
       return

@@ -48,7 +48,7 @@ private let packageNames: [Notification.Name] = [
     try await mock.send(.sigusr2)
     try await mock.send(.sighup)
     try await mock.send(.suspend)
-    try await mock.send(.resume)
+    try await mock.send(.wakeUp)
     try await mock.send(.pressure(.io))
     try await mock.send(.checkHealth)
     try await mock.send(.sigterm)

@@ -43,7 +43,6 @@ private final class EveryHook: LaunchObserver, ForegroundObserver, BackgroundObs
     #expect(type(of: kind.row.make(LifecycleContext())) == kind.row.type)
     let hook = try #require(Hook.search(EveryHook.self, for: kind))
     #expect(hook.notification == ObjectIdentifier(kind.row.type))
-    #expect(hook.isMethod)
     try await hook.call(
       observer, kind == .didReceivePressure ? .pressure(.io) : .kind(kind), LifecycleContext())
     #expect(observer.take().map { "\($0)" } == ["\(kind.row.type)"])
@@ -80,9 +79,8 @@ private final class EveryHook: LaunchObserver, ForegroundObserver, BackgroundObs
     let notes = Notes<String>()
     let remove = center.note(name) { notes.add($0.object.map { "\(type(of: $0))" } ?? "nothing") }
     try await mock.launch()
-    for errand in LifecycleErrand.allCases { mock.core.receive(LifecycleEvent(.errand(errand))) }
-    for event in [.suspend, .resume, .pressure(.io), .checkHealth, .terminate]
-      as [MockLifecycleSubject.Event]
+    for event in [.saveState, .reload, .suspend, .wakeUp, .pressure(.io), .checkHealth, .terminate]
+      as [LifecycleRequest]
     {
       try await mock.send(event)
     }
@@ -90,20 +88,19 @@ private final class EveryHook: LaunchObserver, ForegroundObserver, BackgroundObs
     withExtendedLifetime(token) { remove() }
   }
 
-  @Test(arguments: LifecycleErrand.allCases)
-  func anErrandDeliversItsSteps(_ errand: LifecycleErrand) async throws {
+  @Test(arguments: [LifecycleRequest.saveState, .reload])
+  func aRequestDeliversTheStepsOfItsRow(_ request: LifecycleRequest) async throws {
     let observer = EveryHook()
     var signals = SignalMap.standard
-    signals[.sigalrm] = .errand(errand)
+    signals[.sigalrm] = request
     let mock = MockLifecycleSubject(configuration: LifecycleConfiguration(signals: signals))
     mock.addObserver(observer)
     try await mock.settled()
     _ = observer.take()
     let report = try await mock.send(.sigalrm)
     #expect(report.problems.isEmpty)
-    #expect(
-      observer.take().map { "\($0)" } == errand.row.steps.compactMap(\.type).map { "\($0)" })
-    #expect(LifecycleTransition.errand(errand).event == errand.row.event)
-    #expect(LifecycleMessageID.of(.errand(errand)) != nil)
+    let row = try #require(request.transition).row
+    #expect(observer.take().map { "\($0)" } == row.steps.compactMap(\.type).map { "\($0)" })
+    #expect(row.messageID != nil)
   }
 }

@@ -75,6 +75,11 @@ struct MachineSimulation: ~Copyable {
   private var exit: (LifecycleExit, at: MonotonicTime)?
   private var immediateExit: Int32?
 
+  /// Twice as many as there are types with hooks that are searched for: each has two observers.
+  private var typeCount = 0
+  /// The searches that have begun, of the types that there were, and when they end.
+  private var searches: [(kinds: NotificationKinds, types: Int, at: MonotonicTime)] = []
+
   private(set) var violation: String?
   private(set) var trace = SimulationTrace()
   /// What went in and came out, for a person; empty unless asked for.
@@ -115,7 +120,7 @@ struct MachineSimulation: ~Copyable {
   // MARK: What happens
 
   private mutating func launch() {
-    give(.event(LifecycleEvent(.launch, cause: LifecycleCause(.launch))))
+    give(.launch(LifecycleCause(.launch)))
     if random.chance(40) {
       give(.bodyBegan)
       if machine.isTerminating { return }
@@ -128,14 +133,16 @@ struct MachineSimulation: ~Copyable {
     switch random.below(26) {
     case 0, 1, 2:
       give(
-        event: .enterBackground(
-          random.chance(70) ? BackgroundReason.operator : BackgroundReason("unit")))
+        event: .pause(
+          for:
+            random.chance(70) ? BackgroundReason.operator : BackgroundReason("unit")))
     case 3, 4, 5:
       give(
-        event: .enterForeground(
-          random.chance(70) ? BackgroundReason.operator : BackgroundReason("unit")))
+        event: .resume(
+          for:
+            random.chance(70) ? BackgroundReason.operator : BackgroundReason("unit")))
     case 6: suspend()
-    case 7: give(event: .resume)
+    case 7: give(event: .wakeUp)
     case 8, 9: give(event: .reload)
     case 10: give(event: .saveState)
     case 11: give(event: .pressure(.memory))
@@ -156,7 +163,7 @@ struct MachineSimulation: ~Copyable {
     }
   }
 
-  private mutating func give(event kind: LifecycleEvent.Kind) {
+  private mutating func give(event kind: LifecycleRequest) {
     give(.event(LifecycleEvent(kind, cause: LifecycleCause(.api))))
   }
 
@@ -203,11 +210,14 @@ struct MachineSimulation: ~Copyable {
       ShouldSaveState.self, ShouldReload.self, WillSuspend.self, DidResume.self, Note.self,
       CheckHealth.self, WillTerminate.self,
     ]
+    // Some have hooks that are searched for, and so receive no notes.
+    let type: Int? = lastID % 4 == 1 ? typeCount / 2 : nil
+    if type != nil { typeCount += 1 }
     give(
       .add(
         Subscriber(
           id: observer.id, phase: observer.phase, name: .type(Note.self),
-          receives: all.map { ObjectIdentifier($0) }, isRounds: lastID % 3 == 0)))
+          receives: all.map { ObjectIdentifier($0) }, type: type, isRounds: lastID % 3 == 0)))
   }
 
   private mutating func removeObserver() {
@@ -259,6 +269,7 @@ struct MachineSimulation: ~Copyable {
     if let health { next = min(next, min(health.pool, health.main)) }
     if let bodyEnds { next = min(next, bodyEnds) }
     if let jobAnswer { next = min(next, jobAnswer) }
+    for search in searches { next = min(next, search.at) }
     return next == .distantFuture ? nil : next
   }
 
@@ -307,6 +318,12 @@ struct MachineSimulation: ~Copyable {
   }
 
   private mutating func moveOthers() {
+    for search in searches where search.at <= now {
+      give(
+        .hooksFound(
+          (0..<search.types).map { ($0, .init(searched: search.kinds, found: search.kinds)) }))
+    }
+    searches.removeAll { $0.at <= now }
     if let (round, pool, main) = health {
       if pool <= now {
         health?.pool = .distantFuture
@@ -410,6 +427,10 @@ struct MachineSimulation: ~Copyable {
     for call in effects.withdrawn { withdraw(call) }
     for telling in effects.messages { hear(telling) }
     if let round = effects.healthRound { ask(round) }
+    if !effects.searches.isEmpty {
+      let end = now.advanced(by: .milliseconds(random.below(random.chance(50) ? 1 : 3000)))
+      searches.append((effects.searches, (typeCount + 1) / 2, end))
+    }
     for call in effects.cancels where !lies(.losesACancel) { cancel(call) }
     if effects.cancelsBody, bodyEnds != nil {
       bodyEnds = now.advanced(by: .milliseconds(random.below(15_000)))
@@ -557,8 +578,8 @@ struct MachineSimulation: ~Copyable {
     case .announced(let step, _): expectEntries(of: step)
     case .fact(.ended(let transition, let report, let elapsed, _)):
       checkEntries(of: report)
-      trace.add(transition.event, UInt64(report.entries.count))
-      if elapsed < .zero { fail("\(transition.event) took less than no time") }
+      trace.add(transition.row.event, UInt64(report.entries.count))
+      if elapsed < .zero { fail("\(transition.row.event) took less than no time") }
     default: break
     }
   }

@@ -49,12 +49,6 @@ public final class LifecycleSubject: LifecycleObservable {
     core = LifecycleCore(configuration: configuration, sinks: nil)
   }
 
-  /// Makes a subject that changes nothing in the process until `start()` or `run`.
-  @available(*, deprecated, renamed: "init(configuration:)")
-  public convenience init(_ configuration: LifecycleConfiguration) {
-    self.init(configuration: configuration)
-  }
-
   deinit { core.close() }
 
   /// The version of this package, as in its change log: `0.2.0`.
@@ -110,12 +104,6 @@ public final class LifecycleSubject: LifecycleObservable {
   ///
   /// Deliveries and everything else go on; only signals no longer reach the subject.
   public func restoreSignals() { core.closeSources { $0 is SignalSource } }
-
-  @available(
-    *, unavailable,
-    message: "to end the daemon: terminate(); to give its signals back: restoreSignals()"
-  )
-  public func stop() { restoreSignals() }
 
   private func listen() throws(LifecycleError) {
     try core.markStarted()

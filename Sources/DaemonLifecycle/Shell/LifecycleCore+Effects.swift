@@ -42,6 +42,7 @@ extension LifecycleCore {
     var cancelled: [HookDriver] = []
     var cancelsBody: Task<Void, Never>?
     var healthRound: UInt64?
+    var searches: [HookSearch] = []
     /// Values that may hold the last reference to a user's object, whose deinit may call the core.
     var garbage: [any Sendable] = []
     /// The readiness to show to probes before any hook is called, and its number.
@@ -89,6 +90,9 @@ extension LifecycleCore {
       work.chores.cancelsBody = state.bodyTask
     }
     if let round = state.effects.healthRound { work.chores.healthRound = round }
+    if !state.effects.searches.isEmpty {
+      work.chores.searches = state.hooks.searches(for: state.effects.searches)
+    }
     if state.effects.isOverdue { work.chores.isOverdue = true }
   }
 
@@ -123,7 +127,8 @@ extension LifecycleCore {
       }
       let driver = last ?? state.restingDrivers.popLast() ?? HookDriver(self)
       if state.machine.calls.isCancelled(start.call) { driver.markCancelled() }
-      let call = HookCall(start, entry, self, driver)
+      let hook = entry.hookType.map { state.hooks[$0, start.hook] } ?? entry.hooks[start.hook]
+      let call = HookCall(start, hook, entry, self, driver)
       state.insert(call)
       return call
     }
@@ -229,6 +234,7 @@ extension LifecycleCore {
     }
     for call in work.dropped { handle(.ended(call, .gone)) }
     for call in work.calls { call.driver.start(with: call, of: self) }
+    if !work.searches.isEmpty { perform(work.searches) }
   }
 
   /// Does what starts or resumes a task of Swift's pool: now, or once the pool has a thread. Without one Dispatch would

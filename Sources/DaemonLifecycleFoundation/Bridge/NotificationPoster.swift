@@ -32,8 +32,8 @@ final class NotificationPoster: Sendable {
 
   /// The notification with a context that stays current, for observers that receive it when the hook has ended.
   private static func detached<N: LifecycleNotification>(_ notification: N) -> N {
-    guard var own = notification as? any _PackageNotification else { return notification }
-    own.context = LifecycleContext(cause: own.cause, time: own.time)
+    guard var own = notification as? any StandardNotification else { return notification }
+    own.context = LifecycleContext(cause: own.cause, time: own.context.time)
     return own as? N ?? notification
   }
 

@@ -9,8 +9,8 @@ final class SessionFollower: BusFollower {
       switch state {
       case .success(let answer):
         let state = answer.userSession
-        let kind: LifecycleEvent.Kind =
-          state == .active ? .enterForeground(.session) : .enterBackground(.session)
+        let kind: LifecycleRequest =
+          state == .active ? .resume(for: .session) : .pause(for: .session)
         let cause = LifecycleCause(.bus(Self.phrase(state)))
         inbox.put(.event(LifecycleEvent(kind, cause: cause)))
       case .failure(let error): inbox.warn(error, without: "the user's session")

@@ -56,8 +56,8 @@ final class ShutdownFollower: BusFollower {
   func receive(_ fact: LifecycleFact) {
     let isOver = save.withLock { save in
       switch (fact, save) {
-      case (.began(.save, _, _), .wanted): save = .running
-      case (.ended(.save, _, _, _), .running):
+      case (.began(.saveState, _, _), .wanted): save = .running
+      case (.ended(.saveState, _, _, _), .running):
         save = .none
         return true
       default: break

@@ -46,13 +46,13 @@ final class SleepFollower: BusFollower {
       inbox.put(.event(Self.event(.suspend, "the machine is about to sleep")))
     case .success:
       state.withLock { $0.isAsleep = false }
-      inbox.put(.event(Self.event(.resume, "the machine has woken up")))
+      inbox.put(.event(Self.event(.wakeUp, "the machine has woken up")))
       lock.setOver()
     case .failure(let error): inbox.warn(error, without: "the machine's sleep")
     }
   }
 
-  private static func event(_ kind: LifecycleEvent.Kind, _ fact: String) -> LifecycleEvent {
+  private static func event(_ kind: LifecycleRequest, _ fact: String) -> LifecycleEvent {
     LifecycleEvent(kind, cause: LifecycleCause(.bus(fact)))
   }
 

@@ -39,8 +39,8 @@ final class UnitFollower: BusFollower {
       let state = answer.text ?? ""
       note([name: nil], inbox)
       let reason = BackgroundReason(name)
-      let kind: LifecycleEvent.Kind =
-        Self.up.contains(state) ? .enterForeground(reason) : .enterBackground(reason)
+      let kind: LifecycleRequest =
+        Self.up.contains(state) ? .resume(for: reason) : .pause(for: reason)
       let cause = LifecycleCause(.bus("\(name) is \(state)"))
       inbox.put(.event(LifecycleEvent(kind, cause: cause)))
     case .failure(let error) where error.isUnknownUnit:
