@@ -136,23 +136,16 @@ private actor SavingActor: Saver { let received = ReceivedHooks() }
   }
 
   /// Until one hook is known, all are searched for, since a type without any is an error.
-  @Test func eachKindIsSearchedForOnceAndOnlyWhenItIsWanted() {
-    var table = HookTable()
-    let type = table.index(of: Base.self)
-    #expect(table.index(of: Base.self) == type && table.index(of: Derived.self) != type)
-    func search(_ kind: NotificationKind) -> [NotificationKinds] {
-      var searches = table.searches(for: NotificationKinds(kind))
-      for index in searches.indices { searches[index].run() }
-      table.insert(searches)
-      return searches.map(\.result.entry.searched)
-    }
-    #expect(search(.didFinishLaunching).count == 2)
-    #expect(
-      search(.shouldSaveState).first == [.init(.didFinishLaunching), .init(.shouldSaveState)])
-    #expect(search(.shouldSaveState).isEmpty)
-    let bare = table.index(of: Bare.self)
-    #expect(search(.checkHealth).last == .all)
-    #expect(table[bare, NotificationKind.didFinishLaunching.rawValue].asActor == nil)
+  @Test func aKindIsSearchedForWhenItIsWanted() {
+    var hooks = TypeHooks(Base.self)
+    hooks.search(for: NotificationKinds(.didFinishLaunching))
+    #expect(hooks.searched == NotificationKinds(.didFinishLaunching))
+    hooks.search(for: NotificationKinds(.shouldSaveState))
+    #expect(hooks.searched == [.init(.didFinishLaunching), .init(.shouldSaveState)])
+    #expect(hooks.found == NotificationKinds(.didFinishLaunching))
+    var bare = TypeHooks(Bare.self)
+    bare.search(for: NotificationKinds(.checkHealth))
+    #expect(bare.searched == .all && bare.found == NotificationKinds(.didFinishLaunching))
   }
 
   @Test func onlyAnObserverWithoutAnyHookIsAnError() async throws {

@@ -67,7 +67,7 @@ private final class Doorbell: LifecycleSource {
     for observer in observers { core.add(observer) }
     var reports = core.stream(of: .reports, bufferingNewest: 64, as: LifecycleReport.self)
       .makeAsyncIterator()
-    doorbell.ring(.launch)
+    core.requestLaunch()
     _ = await reports.next()
     try await untilParked(core.executor)
     return (core, doorbell, reports)

@@ -734,16 +734,24 @@ import Testing
 
 /// Steps whose receivers are searched for: the machine asks, waits, and goes on with the answer.
 @Suite struct KnownHooksTests {
+  private final class One: LifecycleObserver {}
+  private final class Other: LifecycleObserver {}
+
   private let now = MonotonicTime(nanoseconds: 0)
 
   private func machine(_ state: LifecycleState = .foreground) -> LifecycleMachine {
     var machine = LifecycleMachine(.init(configuration: .init()), state: state)
-    _ = give(
-      .add(
-        Subscriber(
-          id: ObserverID(value: 1, slot: 0), phase: .standard, name: .body, receives: [], type: 0)),
-      &machine)
+    _ = add(1, One.self, &machine)
     return machine
+  }
+
+  private func add(
+    _ value: UInt64, _ type: any LifecycleObserver.Type, _ machine: inout LifecycleMachine
+  ) -> NotificationKinds {
+    let index = machine.hooks.index(of: type)
+    let id = ObserverID(value: value, slot: Int(value) - 1)
+    let added = Subscriber(id: id, phase: .standard, name: .body, receives: [], type: index)
+    return give(.add(added), &machine).searches
   }
 
   /// What is searched for, and how many hooks begin.
@@ -755,13 +763,13 @@ import Testing
     return (effects.searches, effects.starts.map(\.call))
   }
 
+  /// The type was searched for these kinds, and has these hooks.
   private func found(
     _ kinds: [NotificationKind], of searched: [NotificationKind]
   ) -> LifecycleMachine.Input {
-    func set(_ kinds: [NotificationKind]) -> NotificationKinds {
-      NotificationKinds(kinds.map { NotificationKinds($0) })
-    }
-    return .hooksFound([(0, KnownHooks.Entry(searched: set(searched), found: set(kinds)))])
+    var hooks = TypeHooks(One.self, searched: searched)
+    for kind in kinds { hooks.add(.missing(One.self), for: kind) }
+    return .hooksFound([hooks])
   }
 
   @Test func aStepWaitsForTheSearchesOfItsTransitionAndTheNextOneDoesNot() {
@@ -817,9 +825,9 @@ import Testing
     var machine = machine()
     let all = NotificationKind.allCases
     _ = give(found([], of: all), &machine)
-    let added = Subscriber(
-      id: ObserverID(value: 2, slot: 1), phase: .standard, name: .body, receives: [], type: 1)
-    #expect(give(.add(added), &machine).searches.contains(NotificationKind.didFinishLaunching))
-    #expect(machine.hooks[0].searched == .all && machine.hooks[1].searched.isEmpty)
+    let searches = add(2, Other.self, &machine)
+    #expect(searches.contains(NotificationKind.didFinishLaunching))
+    #expect(machine.hooks[0].searched == .all)
+    #expect(machine.hooks[1].searched.isEmpty)
   }
 }

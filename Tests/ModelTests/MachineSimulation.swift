@@ -75,7 +75,11 @@ struct MachineSimulation: ~Copyable {
   private var exit: (LifecycleExit, at: MonotonicTime)?
   private var immediateExit: Int32?
 
-  /// Twice as many as there are types with hooks that are searched for: each has two observers.
+  private final class Searched<Number>: LifecycleObserver {}
+  private static let types: [any LifecycleObserver.Type] = [
+    Searched<Int>.self, Searched<UInt>.self, Searched<Bool>.self,
+  ]
+  /// How many of these have, or had, observers.
   private var typeCount = 0
   /// The searches that have begun, of the types that there were, and when they end.
   private var searches: [(kinds: NotificationKinds, types: Int, at: MonotonicTime)] = []
@@ -211,13 +215,15 @@ struct MachineSimulation: ~Copyable {
       CheckHealth.self, WillTerminate.self,
     ]
     // Some have hooks that are searched for, and so receive no notes.
-    let type: Int? = lastID % 4 == 1 ? typeCount / 2 : nil
-    if type != nil { typeCount += 1 }
+    let type = lastID % 4 == 1 ? Self.types[Int(lastID / 4) % 3] : nil
+    if type != nil { typeCount = min(typeCount + 1, 3) }
+    let index = type.map { machine.hooks.index(of: $0) }
     give(
       .add(
         Subscriber(
           id: observer.id, phase: observer.phase, name: .type(Note.self),
-          receives: all.map { ObjectIdentifier($0) }, type: type, isRounds: lastID % 3 == 0)))
+          receives: all.map { ObjectIdentifier($0) }, type: index,
+          isRounds: lastID % 3 == 0)))
   }
 
   private mutating func removeObserver() {
@@ -321,7 +327,13 @@ struct MachineSimulation: ~Copyable {
     for search in searches where search.at <= now {
       give(
         .hooksFound(
-          (0..<search.types).map { ($0, .init(searched: search.kinds, found: search.kinds)) }))
+          Self.types.prefix(search.types).map { type in
+            var hooks = TypeHooks(type)
+            for kind in NotificationKind.allCases where search.kinds.contains(kind) {
+              hooks.add(.missing(type), for: kind)
+            }
+            return hooks
+          }))
     }
     searches.removeAll { $0.at <= now }
     if let (round, pool, main) = health {
@@ -429,7 +441,7 @@ struct MachineSimulation: ~Copyable {
     if let round = effects.healthRound { ask(round) }
     if !effects.searches.isEmpty {
       let end = now.advanced(by: .milliseconds(random.below(random.chance(50) ? 1 : 3000)))
-      searches.append((effects.searches, (typeCount + 1) / 2, end))
+      searches.append((effects.searches, typeCount, end))
     }
     for call in effects.cancels where !lies(.losesACancel) { cancel(call) }
     if effects.cancelsBody, bodyEnds != nil {

@@ -1,38 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// Which hooks the observers' types have, as far as they were searched for.
+/// The hooks of the observers' types, as far as they were searched for.
 ///
 /// A search is slow, and the machine can't make it. It asks for the searches that the next delivery needs, and goes on
 /// with their results, so that a daemon that is never suspended, for example, does not pay for that.
 struct KnownHooks: Sendable {
-  /// What a search has found out about a type; it never changes.
-  struct Entry: Sendable {
-    var searched: NotificationKinds = []
-    /// A subset of `searched`.
-    var found: NotificationKinds = []
-  }
-
-  /// By the types' indexes, which the shell gives them.
-  private var types: [Entry] = []
+  /// Few, so a dictionary's type would take longer to make than they to look through.
+  private var types: [TypeHooks] = []
   /// The kinds that all types were searched for.
   private(set) var complete = NotificationKinds.all
 
-  subscript(type: Int) -> Entry { types[type] }
+  subscript(type: Int) -> TypeHooks { types[type] }
 
-  /// Makes room for a type, which is new or has observers already.
-  mutating func insert(type: Int) {
-    guard type >= types.count else { return }
-    while type >= types.count { types.append(Entry()) }
+  /// The index of a type, which never changes.
+  mutating func index(of type: any LifecycleObserver.Type) -> Int {
+    if let index = types.lastIndex(where: { $0.type == type }) { return index }
+    types.append(TypeHooks(type))
     complete = []
+    return types.count - 1
   }
 
-  /// Takes in what was found; other results for the same types may have come before.
-  mutating func learn(_ found: [(type: Int, entry: Entry)]) {
-    for (type, entry) in found {
-      types[type].searched.formUnion(entry.searched)
-      types[type].found.formUnion(entry.found)
-    }
+  /// The types that were not searched for these kinds.
+  func missing(_ kinds: NotificationKinds) -> [TypeHooks] {
+    types.filter { !$0.searched.isSuperset(of: kinds) }
+  }
+
+  mutating func learn(_ found: [TypeHooks]) {
+    for hooks in found { types[index(of: hooks.type)].merge(hooks) }
     complete = types.reduce(.all) { $0.intersection($1.searched) }
   }
 }
@@ -57,21 +52,16 @@ extension LifecycleMachine {
   mutating func awaitsHooks(
     _ plan: LifecycleRegistry.Plan, outer: Delivery.Outer? = nil, _ effects: inout Effects
   ) -> Bool {
-    guard !isKnown(plan), let kind = plan.step.kind else { return false }
+    guard !isKnown(plan) else { return false }
     awaiting.append(Awaiting(plan: plan, outer: outer))
-    effects.searches.insert(NotificationKinds(kind))
-    if outer == nil {
-      for kind in registry.steps.compactMap(\.kind) {
-        effects.searches.insert(NotificationKinds(kind))
-      }
-    }
+    let steps = outer == nil ? [plan.step] + registry.steps : [plan.step]
+    for kind in steps.compactMap(\.kind) { effects.searches.insert(NotificationKinds(kind)) }
     return true
   }
 
   /// Goes on with the steps that have waited for what was found.
   mutating func hooksFound(
-    _ found: [(type: Int, entry: KnownHooks.Entry)], at now: MonotonicTime,
-    _ effects: inout Effects
+    _ found: [TypeHooks], at now: MonotonicTime, _ effects: inout Effects
   ) {
     hooks.learn(found)
     let waiting = awaiting

@@ -83,7 +83,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case add(Subscriber)
     case remove([ObserverID])
     /// What searches for hooks have found, by the observers' types.
-    case hooksFound([(type: Int, entry: KnownHooks.Entry)])
+    case hooksFound([TypeHooks])
     /// These observers were deallocated without being removed.
     case gone([ObserverID])
     case hold, release
@@ -258,7 +258,6 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   private mutating func add(_ subscriber: Subscriber, _ effects: inout Effects) {
     subscribers.insert(subscriber)
-    if let type = subscriber.type { hooks.insert(type: type) }
     registry.add(subscriber.id, phase: subscriber.phase)
     if let missed = registry.missedByNewcomers, departures.isEmpty,
       !missed.contains(where: { mayReceive(subscriber, $0) })

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// A hook for one notification type: a closure's, or that of all observers of a type, which `HookTable` has.
+/// A hook for one notification type: a closure's, or that of all observers of a type, which `TypeHooks` has.
 package final class Hook: Sendable {
   /// Calls the hook of a target, which is of the type that the hook was made for, with a step whose notification is of
   /// the hook's type. It stays on its caller's executor: only what it calls may have another.

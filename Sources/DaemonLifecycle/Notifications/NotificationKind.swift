@@ -183,14 +183,3 @@ extension NotificationKind {
     self = kind
   }
 }
-
-/// A set of kinds of notifications.
-struct NotificationKinds: OptionSet, Sendable {
-  let rawValue: UInt32
-
-  init(rawValue: UInt32) { self.rawValue = rawValue }
-  init(_ kind: NotificationKind) { rawValue = 1 << UInt32(kind.rawValue) }
-
-  static let all = Self(NotificationKind.allCases.map { Self($0) })
-  func contains(_ kind: NotificationKind) -> Bool { rawValue & 1 << UInt32(kind.rawValue) != 0 }
-}

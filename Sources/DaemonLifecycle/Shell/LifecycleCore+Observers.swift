@@ -21,7 +21,7 @@ extension LifecycleCore {
       let rounds = options.isRounds ? ForegroundRounds.hooks : nil
       let entry = ObserverEntry(
         id: id, observer: observer, isOwned: isOwned, number: number,
-        hookType: rounds == nil ? state.hooks.index(of: type(of: observer)) : nil,
+        hookType: rounds == nil ? state.machine.hooks.index(of: type(of: observer)) : nil,
         hooks: rounds ?? [], options)
       return self.insert(entry, &state, now)
     }.result
@@ -102,20 +102,14 @@ extension LifecycleCore {
 
   // MARK: Hooks
 
-  /// Searches for hooks, of which the machine goes on with the results. Not under the lock, nor on the thread that
-  /// listens, since it takes 20 µs for each type and kind.
-  func perform(_ searches: [HookSearch]) {
-    if executor.isOnLeader { return executor.enqueue(.work { self.search(searches) }) }
-    search(searches)
-  }
-
-  private func search(_ searches: [HookSearch]) {
-    var searches = searches
-    for index in searches.indices { searches[index].run() }
-    let found = searches
-    change { state, now in
-      state.hooks.insert(found)
-      state.handle(.hooksFound(found.map(\.result)), at: now)
+  /// Searches for hooks, with which the machine goes on. Not under the lock, nor on the thread that listens, since it
+  /// takes 20 µs for each type and kind.
+  func searchHooks(of types: [TypeHooks], for kinds: NotificationKinds) {
+    if executor.isOnLeader {
+      return executor.enqueue(.work { self.searchHooks(of: types, for: kinds) })
     }
+    var found = types
+    for index in found.indices { found[index].search(for: kinds) }
+    handle(.hooksFound(found))
   }
 }

@@ -18,7 +18,6 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var machine: LifecycleMachine
     /// The machine's effects; empty between two critical sections.
     var effects = Effects()
-    var hooks = HookTable()
     /// The observers, by the machine's ids.
     var observers = ObserverTable()
     /// By the index of their handles: the newest call of that index and its driver, or `nil` when that has ended.

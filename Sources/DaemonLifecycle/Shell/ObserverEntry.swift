@@ -25,7 +25,7 @@ final class ObserverEntry: Sendable {
 
   let id: ObserverID
   let options: Options
-  /// The index of the observer's type in the table of hooks; `nil` where `hooks` has them.
+  /// The index of the observer's type in the machine's `KnownHooks`; `nil` where `hooks` has them.
   let hookType: Int?
   /// The hooks of closures, and others that need no search, by index.
   let hooks: [Hook]
@@ -45,7 +45,7 @@ final class ObserverEntry: Sendable {
 
   /// - Parameters:
   ///   - number: Which of its type it is, where it is owned and the options have no name.
-  ///   - hookType: The index of its type in the table of hooks; `nil` where its type has these `hooks`.
+  ///   - hookType: The index of its type in `KnownHooks`; `nil` where its type has these `hooks`.
   init(
     id: ObserverID, observer: some LifecycleObserver, isOwned: Bool, number: Int,
     hookType: Int?, hooks: [Hook] = [], _ options: Options
