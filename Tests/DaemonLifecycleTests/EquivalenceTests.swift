@@ -113,10 +113,11 @@ private final class Schedule: Sendable {
       await subject.post(Note(number: number))
     case .add(let number):
       let observer = observers[number]
+      // Before the observer, whose hooks may post; and once, since an owner may have any number of closures.
+      if state.withLock({ $0.owners.insert(number).inserted }) {
+        subject.observe(Note.self, owner: observer, phase: phases[number]) { try await $0.tell($1) }
+      }
       subject.addObserver(observer, phase: phases[number])
-      // An owner may have any number of closures.
-      guard state.withLock({ $0.owners.insert(number).inserted }) else { return }
-      subject.observe(Note.self, owner: observer, phase: phases[number]) { try await $0.tell($1) }
     case .remove(let number):
       state.withLock { _ = $0.owners.remove(number) }
       subject.removeObserver(observers[number])

@@ -324,7 +324,9 @@ struct MachineSimulation: ~Copyable {
   }
 
   private mutating func moveOthers() {
-    for search in searches where search.at <= now {
+    let due = searches.filter { $0.at <= now }
+    searches.removeAll { $0.at <= now }
+    for search in due {
       give(
         .hooksFound(
           Self.types.prefix(search.types).map { type in
@@ -335,7 +337,6 @@ struct MachineSimulation: ~Copyable {
             return hooks
           }))
     }
-    searches.removeAll { $0.at <= now }
     if let (round, pool, main) = health {
       if pool <= now {
         health?.pool = .distantFuture
