@@ -79,10 +79,8 @@ struct MachineSimulation: ~Copyable {
   private static let types: [any LifecycleObserver.Type] = [
     Searched<Int>.self, Searched<UInt>.self, Searched<Bool>.self,
   ]
-  /// How many of these have, or had, observers.
-  private var typeCount = 0
-  /// The searches that have begun, of the types that there were, and when they end.
-  private var searches: [(kinds: NotificationKinds, types: Int, at: MonotonicTime)] = []
+  /// The searches that have begun, and when they end.
+  private var searches: [(kinds: NotificationKinds, at: MonotonicTime)] = []
 
   private(set) var violation: String?
   private(set) var trace = SimulationTrace()
@@ -216,7 +214,6 @@ struct MachineSimulation: ~Copyable {
     ]
     // Some have hooks that are searched for, and so receive no notes.
     let type = lastID % 4 == 1 ? Self.types[Int(lastID / 4) % 3] : nil
-    if type != nil { typeCount = min(typeCount + 1, 3) }
     let index = type.map { machine.hooks.index(of: $0) }
     give(
       .add(
@@ -329,7 +326,7 @@ struct MachineSimulation: ~Copyable {
     for search in due {
       give(
         .hooksFound(
-          Self.types.prefix(search.types).map { type in
+          Self.types.map { type in
             var hooks = TypeHooks(type)
             for kind in NotificationKind.allCases where search.kinds.contains(kind) {
               hooks.add(.missing(type), for: kind)
@@ -441,8 +438,10 @@ struct MachineSimulation: ~Copyable {
     for telling in effects.messages { hear(telling) }
     if let round = effects.healthRound { ask(round) }
     if !effects.searches.isEmpty {
-      let end = now.advanced(by: .milliseconds(random.below(random.chance(50) ? 1 : 3000)))
-      searches.append((effects.searches, typeCount, end))
+      // What the machine can't help either, and mostly is over at once.
+      let time = Duration.milliseconds(random.chance(50) ? 0 : random.below(50))
+      lateness += time
+      searches.append((effects.searches, now.advanced(by: time)))
     }
     for call in effects.cancels where !lies(.losesACancel) { cancel(call) }
     if effects.cancelsBody, bodyEnds != nil {
