@@ -52,6 +52,6 @@ struct NotificationKinds: OptionSet, Sendable {
   init(rawValue: UInt32) { self.rawValue = rawValue }
   init(_ kind: NotificationKind) { rawValue = 1 << UInt32(kind.rawValue) }
 
-  static let all = Self(NotificationKind.allCases.map { Self($0) })
+  static let all = Self(rawValue: 1 << UInt32(NotificationKind.allCases.count) - 1)
   func contains(_ kind: NotificationKind) -> Bool { rawValue & 1 << UInt32(kind.rawValue) != 0 }
 }
