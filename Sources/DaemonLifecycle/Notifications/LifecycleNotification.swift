@@ -32,6 +32,7 @@ extension StandardNotification {
 
 /// The daemon was launched: open files and connections. This is the first of all notifications.
 public struct DidFinishLaunching: StandardNotification {
+  /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -39,6 +40,7 @@ public struct DidFinishLaunching: StandardNotification {
 
 /// The daemon enters the foreground: begin or resume work.
 public struct WillEnterForeground: StandardNotification {
+  /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -47,6 +49,7 @@ public struct WillEnterForeground: StandardNotification {
 /// The daemon enters the background: pause. An operator requested it, the machine is about to sleep, or the daemon is
 /// about to terminate.
 public struct DidEnterBackground: StandardNotification {
+  /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -54,6 +57,7 @@ public struct DidEnterBackground: StandardNotification {
 
 /// State should be saved: what must outlive the process should be on disk when the hook returns.
 public struct ShouldSaveState: StandardNotification {
+  /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -61,6 +65,7 @@ public struct ShouldSaveState: StandardNotification {
 
 /// The configuration should be read again. A hook throws to report that it rejected the new one and keeps the old one.
 public struct ShouldReload: StandardNotification {
+  /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -68,6 +73,7 @@ public struct ShouldReload: StandardNotification {
 
 /// The machine is about to sleep; the daemon is in the background and has saved.
 public struct WillSuspend: StandardNotification {
+  /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -75,6 +81,7 @@ public struct WillSuspend: StandardNotification {
 
 /// The machine has woken up: clocks have jumped, connections are stale.
 public struct DidResume: StandardNotification {
+  /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -97,6 +104,7 @@ public struct DidReceivePressure: StandardNotification {
 
   /// The resource that is short.
   public let resource: Resource
+  /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
   ///
@@ -111,6 +119,7 @@ public struct DidReceivePressure: StandardNotification {
 
 /// The watchdog's health check. No ping is sent when a hook throws or does not return in time.
 public struct CheckHealth: StandardNotification {
+  /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
@@ -118,6 +127,7 @@ public struct CheckHealth: StandardNotification {
 
 /// The daemon terminates: close files and connections. This is the last notification; state has been saved already.
 public struct WillTerminate: StandardNotification {
+  /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }

@@ -42,8 +42,7 @@ package enum NotificationKind: Int, CaseIterable, Sendable {
       // Which resource is short is in the step.
       Row(
         { DidReceivePressure(resource: .memory, context: $0) }, done: "pressure relieved",
-        act: "pressure"
-      ) { ($0 as? any PressureObserver.Type)?.hook }
+        act: "pressure", search: { ($0 as? any PressureObserver.Type)?.hook })
     case .checkHealth:
       Row(CheckHealth.init, done: "well", act: "check") {
         ($0 as? any HealthObserver.Type)?.hook
