@@ -95,17 +95,17 @@ public final class MockLifecycleSubject: LifecycleObservable {
     try await report(of: Self.cause(signal, pid, uid)) { inject(signal, fromPID: pid, uid: uid) }
   }
 
-  /// Simulates an event other than a signal, and returns a report when the last hook has ended.
+  /// Simulates a request, and returns a report when the last hook has ended.
   ///
   /// - Parameters:
-  ///   - event: The event.
+  ///   - request: The request.
   ///   - cause: The cause that hooks and the report see.
   /// - Throws: ``PendingError`` when nothing happens for `patience`, or when the task is cancelled.
   @discardableResult
   nonisolated(nonsending) public func send(
-    _ event: Event, cause: LifecycleCause = LifecycleCause(.other("a test"))
+    _ request: LifecycleRequest, cause: LifecycleCause = LifecycleCause(.other("a test"))
   ) async throws(PendingError) -> LifecycleReport {
-    try await report(of: cause) { inject(event, cause: cause) }
+    try await report(of: cause) { inject(request, cause: cause) }
   }
 
   /// Simulates a signal, and returns without waiting for the hooks. As a test's first event it is delivered after the
@@ -120,51 +120,15 @@ public final class MockLifecycleSubject: LifecycleObservable {
     core.send(event)
   }
 
-  /// Simulates an event other than a signal, and returns without waiting for the hooks.
+  /// Simulates a request, and returns without waiting for the hooks.
   ///
   /// - Parameters:
-  ///   - event: The event.
+  ///   - request: The request.
   ///   - cause: The cause that hooks and the report see.
   public func inject(
-    _ event: Event, cause: LifecycleCause = LifecycleCause(.other("a test"))
+    _ request: LifecycleRequest, cause: LifecycleCause = LifecycleCause(.other("a test"))
   ) {
-    core.send(LifecycleEvent(event.kind, cause: cause))
-  }
-
-  /// An event other than a signal: an external event or a request.
-  public enum Event: Sendable {
-    /// A reason for being in the background is added.
-    case enterBackground(BackgroundReason)
-    /// A reason for being in the background is removed.
-    case enterForeground(BackgroundReason)
-    /// The machine is about to sleep.
-    case suspend
-    /// The machine has woken up, or will not sleep after all.
-    case resume
-    /// State is to be saved.
-    case saveState
-    /// State is to be saved, then the configuration reloaded.
-    case reload
-    /// Memory is short.
-    case pressure
-    /// The watchdog checks the observers' health.
-    case checkHealth
-    /// The daemon is to terminate.
-    case terminate
-
-    fileprivate var kind: LifecycleEvent.Kind {
-      switch self {
-      case .enterBackground(let reason): .enterBackground(reason)
-      case .enterForeground(let reason): .enterForeground(reason)
-      case .suspend: .suspend
-      case .resume: .resume
-      case .saveState: .saveState
-      case .reload: .reload
-      case .pressure: .pressure
-      case .checkHealth: .checkHealth
-      case .terminate: .terminate
-      }
-    }
+    core.send(LifecycleEvent(request, cause: cause))
   }
 
   /// Launches a mock that was made in the state `.launching`.

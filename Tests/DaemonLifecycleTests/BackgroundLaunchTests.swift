@@ -31,9 +31,9 @@ import Testing
     try await mock.launch()
     try await mock.send(.sigusr2)
     #expect(mock.state == .background, "an operator's resume takes back no reason of a unit's")
-    try await mock.send(.enterForeground(unit))
+    try await mock.send(.resume(for: unit))
     #expect(mock.state == .foreground)
-    try await mock.send(.enterBackground(unit))
+    try await mock.send(.pause(for: unit))
     #expect(log.all == ["a launch", "a foreground", "a background", "a save"])
     withExtendedLifetime(listener) {}
   }

@@ -165,9 +165,9 @@ import Testing
     let core = observed.core
     var began: MonotonicTime?
     for _ in 0..<12 {
-      let kinds: [LifecycleEvent.Kind] = [
-        .enterBackground(.operator), .enterForeground(.operator), .reload, .saveState, .suspend,
-        .resume, .terminate, .terminate,
+      let kinds: [LifecycleRequest] = [
+        .pause(for: .operator), .resume(for: .operator), .reload, .saveState, .suspend,
+        .wakeUp, .terminate, .terminate,
       ]
       let kind = kinds.randomElement(using: &random)!
       if case .terminate = kind {

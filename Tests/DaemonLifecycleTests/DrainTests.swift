@@ -141,8 +141,8 @@ import Testing
     withExtendedLifetime(listener) {}
   }
 
-  @Test(arguments: [MockLifecycleSubject.Event.enterBackground(.operator), .suspend])
-  func whatEndsTheServingEndsTheDelay(kind: MockLifecycleSubject.Event) async throws {
+  @Test(arguments: [LifecycleRequest.pause(for: .operator), .suspend])
+  func whatEndsTheServingEndsTheDelay(kind: LifecycleRequest) async throws {
     let mock = mock()
     let listener = try await listener(of: mock)
     mock.inject(.sigterm)

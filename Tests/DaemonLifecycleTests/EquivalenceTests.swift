@@ -29,7 +29,8 @@ import Testing
 /// Random events, observers and calls: some between deliveries, some in the middle of a certain hook.
 private final class Schedule: Sendable {
   enum Move: Sendable {
-    case event(LifecycleEvent.Kind)
+    case launch
+    case event(LifecycleRequest)
     case post(Int)
     case add(Int)
     case remove(Int)
@@ -42,6 +43,7 @@ private final class Schedule: Sendable {
   private struct State {
     var log: [String] = []
     var hold: ObservationToken?
+    var owners: Set<Int> = []
   }
 
   private let state = Mutex(State())
@@ -67,10 +69,10 @@ private final class Schedule: Sendable {
 
   private static func move(_ random: inout SeededGenerator, canHold: Bool) -> Move {
     switch Int.random(in: 0..<16, using: &random) {
-    case 0, 1: .event(.enterBackground(.operator))
-    case 2, 3: .event(.enterForeground(.operator))
+    case 0, 1: .event(.pause(for: .operator))
+    case 2, 3: .event(.resume(for: .operator))
     case 4: .event(.suspend)
-    case 5: .event(.resume)
+    case 5: .event(.wakeUp)
     case 6: .event(.reload)
     case 7: .event(.pressure)
     case 8, 9: .post(Int.random(in: 0..<100, using: &random))
@@ -78,7 +80,7 @@ private final class Schedule: Sendable {
     case 12: .remove(Int.random(in: 0..<5, using: &random))
     case 13: canHold ? (random.chance(50) ? .hold : .release) : .throwError
     case 14: random.chance(30) ? .event(.terminate) : .event(.saveState)
-    default: canHold ? .event(.launch) : .throwError
+    default: canHold ? .launch : .throwError
     }
   }
 
@@ -86,7 +88,7 @@ private final class Schedule: Sendable {
     for observer in observers { observer.play.withLock { $0 = (self, subject) } }
     await make(.add(0), subject)
     await make(.add(1), subject)
-    await make(.event(.launch), subject)
+    await make(.launch, subject)
     try await subject.core.untilIdle()
     for move in moves {
       await make(move, subject)
@@ -102,14 +104,23 @@ private final class Schedule: Sendable {
 
   private func make(_ move: Move, _ subject: any LifecycleObservable) async {
     switch move {
+    case .launch: subject.core.requestLaunch()
     case .event(let kind): subject.core.receive(LifecycleEvent(kind))
     case .post(let number):
       // Behind a hold a post would wait for ever.
       guard !subject.core.state.withLock({ $0.machine.registry.isHeld }) else { return }
       guard subject.state != .launching else { return }
       await subject.post(Note(number: number))
-    case .add(let number): subject.addObserver(observers[number], phase: phases[number])
-    case .remove(let number): subject.removeObserver(observers[number])
+    case .add(let number):
+      let observer = observers[number]
+      // Before the observer, whose hooks may post; and once, since an owner may have any number of closures.
+      if state.withLock({ $0.owners.insert(number).inserted }) {
+        subject.observe(Note.self, owner: observer, phase: phases[number]) { try await $0.tell($1) }
+      }
+      subject.addObserver(observer, phase: phases[number])
+    case .remove(let number):
+      state.withLock { _ = $0.owners.remove(number) }
+      subject.removeObserver(observers[number])
     case .hold:
       let hold = subject.holdDeliveries()
       state.withLock { $0.hold = hold }
@@ -135,15 +146,37 @@ private final class Schedule: Sendable {
   struct Thrown: Error {}
 }
 
-private final class Teller: WildcardObserver {
+private final class Teller: LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver,
+  ReloadObserver, SuspendObserver, ResumeObserver, PressureObserver, TerminationObserver
+{
   let number: Int
   let play = Mutex<(Schedule, any LifecycleObservable)?>(nil)
   init(number: Int) { self.number = number }
 
-  func didReceive(_ notification: any LifecycleNotification) async throws {
+  func tell(_ notification: some LifecycleNotification) async throws {
     guard let (schedule, subject) = play.withLock({ $0 }) else { return }
     let name =
       (notification as? Schedule.Note).map { "note \($0.number)" } ?? "\(type(of: notification))"
     try await schedule.heard("\(number) \(name)", subject)
   }
+
+  func didFinishLaunching(_ notification: DidFinishLaunching) async throws {
+    try await tell(notification)
+  }
+  func willEnterForeground(_ notification: WillEnterForeground) async throws {
+    try await tell(notification)
+  }
+  func didEnterBackground(_ notification: DidEnterBackground) async throws {
+    try await tell(notification)
+  }
+  func shouldSaveState(_ notification: ShouldSaveState) async throws {
+    try await tell(notification)
+  }
+  func shouldReload(_ notification: ShouldReload) async throws { try await tell(notification) }
+  func willSuspend(_ notification: WillSuspend) async throws { try await tell(notification) }
+  func didResume(_ notification: DidResume) async throws { try await tell(notification) }
+  func didReceivePressure(_ notification: DidReceivePressure) async throws {
+    try await tell(notification)
+  }
+  func willTerminate(_ notification: WillTerminate) async throws { try await tell(notification) }
 }

@@ -94,7 +94,7 @@ import Testing
     let gate = Gate()
     let patient = Patient(inBackground: { await gate.wait() })
     let observed = await launched(patient)
-    observed.core.receive(LifecycleEvent(.enterBackground(.operator)))
+    observed.core.receive(LifecycleEvent(.pause(for: .operator)))
     observed.core.receive(.watchdogTick(stall: .zero))
     try await eventually { observed.log.names.contains("healthy") }
     #expect(!observed.log.names.contains("ended background in background"))

@@ -133,7 +133,7 @@ import Testing
     let token = observe(mock)
     try await mock.send(.suspend)
     #expect(!isReady)
-    try await mock.send(.resume)
+    try await mock.send(.wakeUp)
     #expect(isReady)
     #expect(!log.all.contains("WillSuspend ready") && !log.all.contains("DidResume ready"))
     withExtendedLifetime(token) {}

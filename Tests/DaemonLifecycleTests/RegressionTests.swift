@@ -29,7 +29,7 @@ import Testing
     let mock = MockLifecycleSubject()
     let listener = Listener("a", log)
     let token = mock.observe(ShouldSaveState.self, phase: .init(order: -9)) { [unowned mock] _ in
-      mock.inject(.resume)
+      mock.inject(.wakeUp)
     }
     mock.addObserver(listener)
     try await mock.settled()
@@ -245,7 +245,7 @@ import Testing
     try await mock.settled()
     mock.inject(.suspend)
     await mock.advance(by: .seconds(11))
-    try await mock.send(.resume)
+    try await mock.send(.wakeUp)
     #expect(log.all.isEmpty)
     let reports = mock.reports()
     sleeper.gate.open()

@@ -160,7 +160,7 @@ import Testing
 
   @Test mutating func theSameStatusIsNotSentTwice() {
     launch()
-    #expect(tell(.ended(.save, report(), .zero, snapshot(.foreground))) == [])
+    #expect(tell(.ended(.saveState, report(), .zero, snapshot(.foreground))) == [])
   }
 
   // MARK: The daemon's own text

@@ -92,7 +92,7 @@ import Testing
     private let isOver = Atomic(false)
 
     init() throws {
-      source = SignalSource(map: [first: .enterBackground, second: .enterForeground])
+      source = SignalSource(map: [first: .pause, second: .resume])
       try source.open()
     }
 
@@ -111,7 +111,7 @@ import Testing
       var firsts = 0
       while !isOver.load(ordering: .acquiring) {
         for case .event(let event) in source.read(PolledDescriptor(number: -1)) {
-          if case .enterBackground = event.kind {
+          if case .pause = event.request {
             firsts += 1
             continue
           }

@@ -22,10 +22,10 @@ final class FactLog: LifecycleSink {
   var names: [String] {
     all.map { fact in
       switch fact {
-      case .began(let transition, _, _): "began \(transition.event)"
+      case .began(let transition, _, _): "began \(transition.row.event)"
       case .progress(let progress): progress.description
       case .ended(let transition, _, _, let snapshot):
-        "ended \(transition.event) in \(snapshot.state)"
+        "ended \(transition.row.event) in \(snapshot.state)"
       case .launched: "launched"
       case .draining(_, let delay): "draining \(delay.forReading)"
       case .terminating: "terminating"
@@ -65,7 +65,7 @@ struct ObservedCore {
       watchdogPeriod: watchdogPeriod, exitProcess: { _ in })
   }
 
-  func send(_ kind: LifecycleEvent.Kind) async throws {
+  func send(_ kind: LifecycleRequest) async throws {
     core.receive(LifecycleEvent(kind))
     try await core.untilIdle()
   }
@@ -78,7 +78,7 @@ struct ObservedCore {
   @Test func aLifeInFacts() async throws {
     let observed = ObservedCore()
     _ = await observed.core.launch()
-    try await observed.send(.enterBackground(.operator))
+    try await observed.send(.pause(for: .operator))
     try await observed.send(.reload)
     try await observed.send(.terminate)
     #expect(
@@ -95,10 +95,10 @@ struct ObservedCore {
   @Test func anotherReasonForTheBackgroundIsTold() async throws {
     let observed = ObservedCore()
     _ = await observed.core.launch()
-    for _ in 0..<2 { try await observed.send(.enterBackground(.operator)) }
-    try await observed.send(.enterBackground(.session))
-    try await observed.send(.enterForeground(.operator))
-    try await observed.send(.enterForeground(.session))
+    for _ in 0..<2 { try await observed.send(.pause(for: .operator)) }
+    try await observed.send(.pause(for: .session))
+    try await observed.send(.resume(for: .operator))
+    try await observed.send(.resume(for: .session))
     #expect(
       observed.log.names.dropFirst(3) == [
         "began background", "ended background in background",
@@ -209,7 +209,7 @@ struct ObservedCore {
     _ = await core.launch()
     let long = Scripted(background: { $0.context.extendDeadline(by: .seconds(60)) })
     core.add(long)
-    try await observed.send(.enterBackground(.operator))
+    try await observed.send(.pause(for: .operator))
     #expect(!observed.log.names.contains { $0.hasPrefix("extended") })
   }
 
@@ -256,7 +256,7 @@ struct ObservedCore {
     #expect(saved.withLock { $0 }, "saved before the machine sleeps, though the pause was stuck")
     #expect(observed.log.names.contains("ended suspend in background"))
     // The next one that nobody delays has the usual deadlines again.
-    core.receive(.event(LifecycleEvent(.resume)))
+    core.receive(.event(LifecycleEvent(.wakeUp)))
     try await core.untilIdle()
     saved.withLock { $0 = false }
     core.receive(.event(LifecycleEvent(.suspend)))
@@ -290,7 +290,7 @@ struct ObservedCore {
     await core.advance(by: .seconds(4))
     try await core.untilIdle()
     #expect(log.all.suffix(2) == ["late launch", "unpaused background"])
-    try await observed.send(.resume)
+    try await observed.send(.wakeUp)
     #expect(!log.all.contains("late suspend") && !log.all.contains("late resume"))
     #expect(log.all.suffix(2) == ["unpaused foreground", "late foreground"])
     gate.open()
@@ -315,7 +315,7 @@ struct ObservedCore {
     let gate = Gate()
     let token = observe(core, ShouldReload.self) { _ in await gate.wait() }
     core.receive(LifecycleEvent(.reload))
-    core.receive(LifecycleEvent(.resume))
+    core.receive(LifecycleEvent(.wakeUp))
     core.receive(LifecycleEvent(.suspend))
     gate.open()
     try await core.untilIdle()
@@ -338,13 +338,13 @@ struct ObservedCore {
     let observed = ObservedCore()
     let core = observed.core
     _ = await core.launch()
-    try await observed.send(.enterBackground(.operator))
+    try await observed.send(.pause(for: .operator))
     let gate = Gate()
     let token = observe(core, ShouldReload.self) { _ in await gate.wait() }
     core.receive(LifecycleEvent(.reload))
     core.receive(
       LifecycleEvent(
-        .enterBackground(BackgroundReason("db.service")),
+        .pause(for: BackgroundReason("db.service")),
         cause: LifecycleCause(.bus("db.service is failed"))))
     #expect(observed.log.names.last == #"reasons ["db.service", "operator"]"#)
     gate.open()

@@ -85,7 +85,7 @@ import Testing
     }
     map[.sighup] = nil
     map[.sigint] = nil
-    map[.sigusr1] = .enterBackground
+    map[.sigusr1] = .pause
     #expect(map.signals == [.sigusr1, .sigterm] && map[.sighup] == nil)
   }
 }

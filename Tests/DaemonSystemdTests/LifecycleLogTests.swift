@@ -24,7 +24,7 @@ import Testing
     _ = await core.launch()
   }
 
-  private func send(_ kind: LifecycleEvent.Kind, _ signal: UnixSignal) async throws {
+  private func send(_ kind: LifecycleRequest, _ signal: UnixSignal) async throws {
     let cause = LifecycleCause(.signal(signal, pid: 7, uid: 0, coalesced: 1))
     core.receive(LifecycleEvent(kind, cause: cause))
     try await core.untilIdle()
@@ -86,7 +86,7 @@ import Testing
   @Test func aFailedHookIsAnError() async throws {
     observe(DidEnterBackground.self, "Orders") { _ in throw Problem(description: "busy") }
     _ = entries()
-    try await send(.enterBackground(.operator), .sigusr1)
+    try await send(.pause(for: .operator), .sigusr1)
     let found = entries()
     #expect(
       found.map { $0["MESSAGE"] } == [
@@ -100,7 +100,7 @@ import Testing
   @Test func anErrorMayHaveAPriorityOfItsOwn() async throws {
     observe(DidEnterBackground.self, "Orders") { _ in throw Minor() }
     _ = entries()
-    try await send(.enterBackground(.operator), .sigusr1)
+    try await send(.pause(for: .operator), .sigusr1)
     #expect(entries().first?["PRIORITY"] == ["5"])
   }
 

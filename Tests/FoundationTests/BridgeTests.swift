@@ -32,8 +32,8 @@ private final class Listener: BackgroundObserver, StateObserver, ForegroundObser
     let bridge = mock.bridge(to: center)
     try await mock.launch()
     for signal in [UnixSignal.sigusr1, .sigusr2, .sighup] { try await mock.send(signal) }
-    for event in [.suspend, .resume, .pressure, .checkHealth]
-      as [MockLifecycleSubject.Event]
+    for event in [.suspend, .wakeUp, .pressure, .checkHealth]
+      as [LifecycleRequest]
     { try await mock.send(event) }
     try await mock.send(.sigterm)
     let delivered = mock.delivered.filter { !($0 is CheckHealth) }.map { "\(type(of: $0))" }

@@ -41,7 +41,6 @@ private final class EveryHook: LaunchObserver, ForegroundObserver, BackgroundObs
     #expect(type(of: kind.row.make(LifecycleContext())) == kind.row.type)
     let hook = try #require(Hook.search(EveryHook.self, for: kind))
     #expect(hook.notification == ObjectIdentifier(kind.row.type))
-    #expect(hook.isMethod)
     try await hook.call(
       observer, .kind(kind), LifecycleContext())
     #expect(observer.take().map { "\($0)" } == ["\(kind.row.type)"])
@@ -61,20 +60,19 @@ private final class EveryHook: LaunchObserver, ForegroundObserver, BackgroundObs
     }
   }
 
-  @Test(arguments: LifecycleErrand.allCases)
-  func anErrandDeliversItsSteps(_ errand: LifecycleErrand) async throws {
+  @Test(arguments: [LifecycleRequest.saveState, .reload])
+  func aRequestDeliversTheStepsOfItsRow(_ request: LifecycleRequest) async throws {
     let observer = EveryHook()
     var signals = SignalMap.standard
-    signals[.sigalrm] = .errand(errand)
+    signals[.sigalrm] = request
     let mock = MockLifecycleSubject(configuration: LifecycleConfiguration(signals: signals))
     mock.addObserver(observer)
     try await mock.settled()
     _ = observer.take()
     let report = try await mock.send(.sigalrm)
     #expect(report.problems.isEmpty)
-    #expect(
-      observer.take().map { "\($0)" } == errand.row.steps.compactMap(\.type).map { "\($0)" })
-    #expect(LifecycleTransition.errand(errand).event == errand.row.event)
-    #expect(LifecycleMessageID.of(.errand(errand)) != nil)
+    let row = try #require(request.transition).row
+    #expect(observer.take().map { "\($0)" } == row.steps.compactMap(\.type).map { "\($0)" })
+    #expect(row.messageID != nil)
   }
 }

@@ -248,7 +248,7 @@ import Testing
     try await core.untilIdle()
     log.clear()
     remover.remove.withLock { $0 = { core.remove(owner: second) } }
-    core.receive(LifecycleEvent(.enterBackground(.operator)))
+    core.receive(LifecycleEvent(.pause(for: .operator)))
     try await core.untilIdle()
     #expect(log.all == ["second background", "first background", "first save"])
     remover.remove.withLock { $0 = nil }

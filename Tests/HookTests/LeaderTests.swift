@@ -33,7 +33,7 @@ private final class Doorbell: LifecycleSource {
     set { readHandler.withLock { $0 = newValue } }
   }
 
-  func ring(_ kind: LifecycleEvent.Kind) {
+  func ring(_ kind: LifecycleRequest) {
     events.withLock { $0.append(LifecycleEvent(kind)) }
     var one: UInt64 = 1
     _ = write(descriptor, &one, 8)
@@ -67,7 +67,7 @@ private final class Doorbell: LifecycleSource {
     for observer in observers { core.add(observer) }
     var reports = core.stream(of: .reports, bufferingNewest: 64, as: LifecycleReport.self)
       .makeAsyncIterator()
-    doorbell.ring(.launch)
+    core.requestLaunch()
     _ = await reports.next()
     try await untilParked(core.executor)
     return (core, doorbell, reports)
@@ -80,7 +80,7 @@ private final class Doorbell: LifecycleSource {
     // Its thread may have to wait for a processor.
     configuration.cancellationGrace = .seconds(50)
     var (core, doorbell, reports) = try await core([stubborn], configuration)
-    doorbell.ring(.enterBackground(.operator))
+    doorbell.ring(.pause(for: .operator))
     let report = try #require(await reports.next())
     #expect(report.problems.map { "\($0.outcome)" } == ["timedOut"])
     core.close()
@@ -97,10 +97,10 @@ private final class Doorbell: LifecycleSource {
     var (core, doorbell, reports) = try await core([observer], patient)
     doorbell.onRead = { listening.store(clinux_this_thread(), ordering: .relaxed) }
     for _ in 1...20 {
-      doorbell.ring(.enterBackground(.operator))
+      doorbell.ring(.pause(for: .operator))
       _ = await reports.next()
       #expect(calling.load(ordering: .relaxed) == listening.load(ordering: .relaxed))
-      doorbell.ring(.enterForeground(.operator))
+      doorbell.ring(.resume(for: .operator))
       _ = await reports.next()
       try await untilParked(core.executor)
     }
@@ -130,7 +130,7 @@ private final class Doorbell: LifecycleSource {
     }
     var (core, doorbell, reports) = try await core([blocking, checked], patient)
     for round in 1...5 {
-      doorbell.ring(.enterBackground(.operator))
+      doorbell.ring(.pause(for: .operator))
       try await eventually { began.load(ordering: .relaxed) == round }
       doorbell.ring(.checkHealth)
       let report = try #require(await reports.next())
@@ -138,7 +138,7 @@ private final class Doorbell: LifecycleSource {
       #expect(Set(threads.all).count == 2)
       #expect(core.executor.threadCount <= 4)
       threads.clear()
-      doorbell.ring(.enterForeground(.operator))
+      doorbell.ring(.resume(for: .operator))
       _ = await reports.next()
       // The next check begins when Swift's pool has answered this one.
       try await eventually { core.state.withLock { !$0.machine.health.isChecking } }
@@ -157,7 +157,7 @@ private final class Doorbell: LifecycleSource {
       release.wait()
     })
     let (core, doorbell, _) = try await core([blocking], patient)
-    doorbell.ring(.enterBackground(.operator))
+    doorbell.ring(.pause(for: .operator))
     await began.wait()
     core.executor.enqueue(.work { ran.open() })
     core.close()

@@ -35,30 +35,4 @@ import Testing
     // Four times as many take 4 times as long, and 16 times where each is searched for.
     #expect(timeToCancel(2000) < timeToCancel(500) * 8)
   }
-
-  /// Adopts a hook in a way that is found by a search only: one for each type.
-  private final class Late<Kind>: StateObserver, LifecycleObserver {
-    func shouldSaveState(_ notification: ShouldSaveState) {}
-  }
-
-  private func add<Kind>(_ count: Int, of _: Kind.Type, to core: LifecycleCore) {
-    guard count > 0 else { return }
-    core.add(Late<Kind>())
-    add(count - 1, of: Kind?.self, to: core)
-  }
-
-  @Test func searchesForHooksAreNotUnderTheLock() async throws {
-    let core = core()
-    add(40, of: Int.self, to: core)
-    await withKnownIssue("Conformances are searched for under the lock.", isIntermittent: true) {
-      // The first pressure searches for the hook of each type, in the step that takes the event in.
-      let clock = ContinuousClock()
-      let first = clock.measure { core.receive(LifecycleEvent(.pressure)) }
-      try await core.untilIdle()
-      let second = clock.measure { core.receive(LifecycleEvent(.pressure)) }
-      try await core.untilIdle()
-      #expect(first < second * 5)
-    }
-    core.close()
-  }
 }

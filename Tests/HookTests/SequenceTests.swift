@@ -236,7 +236,7 @@ import Testing
     for member in members { core.add(member) }
     var reports = core.stream(of: .reports, bufferingNewest: 64, as: LifecycleReport.self)
       .makeAsyncIterator()
-    core.receive(LifecycleEvent(.launch, cause: LifecycleCause(.launch)))
+    core.requestLaunch()
     let report = try #require(await reports.next())
     #expect(Array(log.all.prefix(200)) == numbers(0..<200))
     #expect(outcomes([report.entries[150]]) == ["timedOut"])

@@ -110,7 +110,7 @@ import Testing
   @Test func aSleepThatWasCalledOffLeavesNoLimitToTheNext() {
     var machine = machine()
     _ = starts(.sleepDelay(.seconds(5)), &machine)
-    _ = starts(.event(.init(.resume)), &machine)
+    _ = starts(.event(.init(.wakeUp)), &machine)
     let calls = starts(.event(.init(.suspend)), &machine, at: 1)
     let isLimited = machine.sleep.budget != nil
     #expect(calls.count == 1 && !isLimited)
@@ -193,7 +193,7 @@ import Testing
       _ = starts(.add(observer), &machine)
     }
     let first = try #require(
-      starts(.event(.init(.enterForeground(.operator))), &machine).first)
+      starts(.event(.init(.resume(for: .operator))), &machine).first)
     _ = facts(.event(.init(.terminate)), &machine)
     let reports = facts(.ended(first, .completed), &machine).compactMap { fact in
       if case .ended(.foreground, let report, _, _) = fact { report } else { nil }
@@ -292,19 +292,18 @@ import Testing
   /// What was held back is no longer wanted when the hold is over, and nothing else is to be done.
   @Test func aTransitionEndsWithoutItsLastStep() throws {
     var machine = machine()
-    let pause = try #require(starts(.event(.init(.enterBackground(.operator))), &machine).first)
+    let pause = try #require(starts(.event(.init(.pause(for: .operator))), &machine).first)
     _ = starts(.ended(pause, .completed), &machine)
     let save = try #require(starts(.event(.init(.suspend)), &machine).first)
     _ = starts(.hold, &machine)
     _ = starts(.ended(save, .completed), &machine)
-    _ = starts(.event(.init(.resume)), &machine)
+    _ = starts(.event(.init(.wakeUp)), &machine)
     let ended = facts(.release, &machine).compactMap { fact in
       if case .ended(let kind, _, _, _) = fact { kind } else { nil }
     }
     #expect(ended == [.suspend])
   }
 
-  /// Of each group first who has a hook for the type, then who has one for all, and each once.
   @Test func hooksForAllAreCalledOnceInTheirGroup() {
     var machine = LifecycleMachine(.init(configuration: .init()), state: .foreground)
     var effects = Effects()
@@ -530,7 +529,7 @@ import Testing
       id: ObserverID(value: 1, slot: 0), phase: .standard, name: .body,
       receives: [ObjectIdentifier(DidFinishLaunching.self)])
     _ = starts(.add(observer), &machine)
-    _ = starts(.event(.init(.launch)), &machine)
+    _ = starts(.launch(LifecycleCause(.launch)), &machine)
     var effects = Effects()
     machine.handle(.event(.init(.terminate)), at: at(0), &effects)
     let ends = effects.messages.count { if case .launchEnded = $0 { true } else { false } }
@@ -730,5 +729,105 @@ import Testing
     // The last comes after a stall from outside, and is forgiven at once.
     #expect(asked == [true, false, true, false, true])
     #expect(pings == 6)
+  }
+}
+
+/// Steps whose receivers are searched for: the machine asks, waits, and goes on with the answer.
+@Suite struct KnownHooksTests {
+  private final class One: LifecycleObserver {}
+  private final class Other: LifecycleObserver {}
+
+  private let now = MonotonicTime(nanoseconds: 0)
+
+  private func machine(_ state: LifecycleState = .foreground) -> LifecycleMachine {
+    var machine = LifecycleMachine(.init(configuration: .init()), state: state)
+    _ = add(1, One.self, &machine)
+    return machine
+  }
+
+  private func add(
+    _ value: UInt64, _ type: any LifecycleObserver.Type, _ machine: inout LifecycleMachine
+  ) -> NotificationKinds {
+    let index = machine.hooks.index(of: type)
+    let id = ObserverID(value: value, slot: Int(value) - 1)
+    let added = Subscriber(id: id, phase: .standard, name: .body, receives: [], type: index)
+    return give(.add(added), &machine).searches
+  }
+
+  /// What is searched for, and how many hooks begin.
+  private func give(
+    _ input: LifecycleMachine.Input, _ machine: inout LifecycleMachine
+  ) -> (searches: NotificationKinds, starts: [CallID]) {
+    var effects = Effects()
+    machine.handle(input, at: now, &effects)
+    return (effects.searches, effects.starts.map(\.call))
+  }
+
+  /// The type was searched for these kinds, and has these hooks.
+  private func found(
+    _ kinds: [NotificationKind], of searched: [NotificationKind]
+  ) -> LifecycleMachine.Input {
+    var hooks = TypeHooks(One.self, searched: searched)
+    for kind in kinds { hooks.add(.missing(One.self), for: kind) }
+    return .hooksFound([hooks])
+  }
+
+  @Test func aStepWaitsForTheSearchesOfItsTransitionAndTheNextOneDoesNot() {
+    var machine = machine()
+    _ = give(found([], of: [.didFinishLaunching, .willEnterForeground]), &machine)
+    #expect(machine.isIdle == true)
+    let asked = give(.event(.init(.reload)), &machine)
+    #expect(asked.searches == [.init(.shouldSaveState), .init(.shouldReload)])
+    #expect(asked.starts.isEmpty && !machine.isIdle)
+    // What comes meanwhile waits, too.
+    #expect(give(.event(.init(.saveState)), &machine).searches.isEmpty)
+    let kinds: [NotificationKind] = [.shouldSaveState, .shouldReload]
+    let save = give(found(kinds, of: kinds), &machine).starts
+    #expect(save.count == 1)
+    let reload = give(.ended(save[0], .completed), &machine)
+    #expect(reload.searches.isEmpty && reload.starts.count == 1)
+    let next = give(.ended(reload.starts[0], .completed), &machine)
+    #expect(next.searches.isEmpty && next.starts.count == 1)
+  }
+
+  @Test func theAnswerToAnotherSearchLetsAStepWait() {
+    var machine = machine(.launching)
+    #expect(!give(.launch(LifecycleCause(.launch)), &machine).searches.isEmpty)
+    #expect(give(found([.shouldReload], of: [.shouldReload]), &machine).starts.isEmpty)
+    #expect(machine.isIdle == false)
+    let launch: [NotificationKind] = [.didFinishLaunching, .willEnterForeground]
+    #expect(give(found(launch, of: launch), &machine).starts.count == 1)
+  }
+
+  @Test func aTerminationOvertakesAStepThatWaits() {
+    var machine = machine()
+    let launch: [NotificationKind] = [.didFinishLaunching, .willEnterForeground]
+    _ = give(found([], of: launch), &machine)
+    _ = give(.event(.init(.pressure)), &machine)
+    #expect(give(.event(.init(.terminate)), &machine).starts.isEmpty)
+    let all = NotificationKind.allCases
+    let pause = give(found(all, of: all), &machine).starts
+    #expect(pause.compactMap { machine.calls.find($0)?.step.kind } == [.didEnterBackground])
+  }
+
+  @Test func aCheckThatWaitsEndsWithTheTermination() {
+    var machine = machine()
+    let launch: [NotificationKind] = [.didFinishLaunching, .willEnterForeground]
+    _ = give(found([], of: launch), &machine)
+    _ = give(.checkHealth(LifecycleCause(.api), asksMainActor: false), &machine)
+    _ = give(.event(.init(.terminate)), &machine)
+    let all = NotificationKind.allCases
+    let begun = give(found(all, of: all), &machine).starts
+    #expect(begun.compactMap { machine.calls.find($0)?.step.kind } == [.didEnterBackground])
+  }
+
+  @Test func theTypeOfAnotherObserverIsSearchedForToo() {
+    var machine = machine()
+    let all = NotificationKind.allCases
+    _ = give(found([], of: all), &machine)
+    let searches = add(2, Other.self, &machine)
+    #expect(searches.contains(NotificationKind.didFinishLaunching))
+    #expect(machine.hooks[0].searched == .all)
+    #expect(machine.hooks[1].searched.isEmpty)
   }
 }

@@ -21,7 +21,7 @@ import Testing
     return plans
   }
 
-  private func receive(_ kind: LifecycleEvent.Kind, _ registry: inout LifecycleRegistry) {
+  private func receive(_ kind: LifecycleRequest, _ registry: inout LifecycleRegistry) {
     #expect(registry.receive(LifecycleEvent(kind)) == .none)
   }
 
@@ -29,7 +29,7 @@ import Testing
   private func launched(_ ids: ObserverID...) -> LifecycleRegistry {
     var registry = LifecycleRegistry()
     for id in ids { registry.add(id, phase: .standard) }
-    receive(.launch, &registry)
+    registry.launch(LifecycleCause(.api))
     deliver(&registry)
     return registry
   }
@@ -40,7 +40,7 @@ import Testing
 
   @Test func theLaunchHasTheCauseOfItsRequest() {
     var registry = LifecycleRegistry()
-    receive(.launch, &registry)
+    registry.launch(LifecycleCause(.api))
     let plans = deliver(&registry)
     #expect(names(plans) == ["DidFinishLaunching", "WillEnterForeground"])
     for plan in plans {
@@ -55,7 +55,7 @@ import Testing
   /// Else its hold could be passed for good.
   @Test func theLaunchIsATransitionUntilItIsOver() {
     var registry = LifecycleRegistry()
-    receive(.launch, &registry)
+    registry.launch(LifecycleCause(.api))
     _ = registry.next()
     #expect(registry.isLaunchTransition)
     registry.finishStep()
@@ -66,7 +66,7 @@ import Testing
   @Test func aHoldAfterTheLaunchHoldsWhatFollows() {
     var registry = launched(first)
     registry.hold()
-    receive(.enterBackground(.operator), &registry)
+    receive(.pause(for: .operator), &registry)
     #expect(deliver(&registry).isEmpty)
     registry.release()
     #expect(names(deliver(&registry)) == ["DidEnterBackground", "ShouldSaveState"])
@@ -105,7 +105,7 @@ import Testing
   /// What was on its way up is not where it ends.
   @Test func aForegroundThatTheEndOvertakesIsNotEntered() {
     var registry = LifecycleRegistry(state: .background)
-    receive(.enterForeground(.operator), &registry)
+    receive(.resume(for: .operator), &registry)
     let plan = registry.next()
     #expect(plan?.step.name == "WillEnterForeground")
     _ = registry.receive(LifecycleEvent(.terminate))
@@ -172,7 +172,7 @@ import Testing
     var registry = launched(first)
     receive(.suspend, &registry)
     deliver(&registry)
-    receive(.enterForeground(.suspend), &registry)
+    receive(.resume(for: .suspend), &registry)
     deliver(&registry)
     #expect(registry.state == .foreground)
     receive(.suspend, &registry)
@@ -183,7 +183,7 @@ import Testing
   /// Who has come meanwhile catches up first, and is counted then.
   @Test func theRestOfATransitionIsForThoseWhoWereThere() {
     var registry = launched(first)
-    receive(.enterBackground(.operator), &registry)
+    receive(.pause(for: .operator), &registry)
     _ = registry.next()
     registry.add(second, phase: .standard)
     let rest = registry.remainingAudience

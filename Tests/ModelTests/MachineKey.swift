@@ -11,6 +11,8 @@ extension LifecycleMachine {
     var copy = LifecycleMachine(policy)
     copy.registry = registry
     copy.subscribers = subscribers
+    copy.hooks = hooks
+    copy.awaiting = awaiting
     copy.calls = calls
     copy.transition = transition
     copy.stop = stop
@@ -29,7 +31,7 @@ extension LifecycleMachine {
     key.add(transition != nil)
     if let transition {
       key.add(transition.number == registry.transitionNumber)
-      key.add(transition.kind.hashKey)
+      key.add(transition.kind.rawValue)
       key.add(transition.cause.hashKey)
       key.add(transition.isOvertaken)
       key.add(transition.entries.map(\.outcome.severity).max() ?? -1)
@@ -124,7 +126,7 @@ extension LifecycleRegistry {
     for bit in [isSuspended, isHeld, wantsSleep, hasCutTransition] { key.add(bit) }
     key.add(termination?.hashKey ?? -1)
     key.add(min(3, terminationSignals))
-    key.add(transitionKind.hashKey)
+    key.add(transitionKind.rawValue)
     key.add(steps.count)
     for step in steps { key.add(step.hashKey) }
     key.add(current?.step.hashKey ?? -1)
@@ -145,14 +147,8 @@ extension LifecycleRegistry {
   private func addRequests(to key: inout StateKey) {
     var left = requests
     key.add(left.takeLaunch() != nil)
-    while let (kind, _) = left.takeNext() {
-      switch kind {
-      case .state: key.add(1)
-      case .sleep: key.add(2)
-      case .errand(let errand): key.add(errand.row.event.utf8.reduce(16) { $0 &* 31 &+ Int($1) })
-      case .pressure: key.add(5)
-      case .post: key.add(6)
-      }
+    while let request = left.takeNext()?.request {
+      key.add(request.transition?.rawValue ?? (request.concernsState ? -1 : -2))
     }
   }
 }
@@ -181,10 +177,6 @@ extension LifecycleCause {
     default: 6
     }
   }
-}
-
-extension LifecycleTransition {
-  fileprivate var hashKey: Int { event.utf8.reduce(0) { $0 &* 31 &+ Int($1) } }
 }
 
 extension LifecycleStep {

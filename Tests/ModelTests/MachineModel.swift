@@ -172,16 +172,16 @@ struct MachineModel {
     switch event {
     case .launch:
       isLaunched = true
-      give(.launch)
-    case .background: give(.enterBackground(.operator))
-    case .foreground: give(.enterForeground(.operator))
+      give(.launch(LifecycleCause(.launch)))
+    case .background: give(.pause(for: .operator))
+    case .foreground: give(.resume(for: .operator))
     case .suspend, .delayedSuspend:
       if case .delayedSuspend = event { give(.sleepDelay(.seconds(4))) }
       isSleepAwaited = true
       give(.suspend)
-    case .resume: give(.resume)
-    case .reload: give(.errand(.reload))
-    case .save: give(.errand(.saveState))
+    case .resume: give(.wakeUp)
+    case .reload: give(.reload)
+    case .save: give(.saveState)
     case .pressure: give(.pressure)
     case .terminate: give(.terminate)
     case .signal: signal()
@@ -226,7 +226,7 @@ struct MachineModel {
     }
   }
 
-  private mutating func give(_ kind: LifecycleEvent.Kind) {
+  private mutating func give(_ kind: LifecycleRequest) {
     give(.event(LifecycleEvent(kind, cause: LifecycleCause(.api))))
   }
 

@@ -75,6 +75,13 @@ struct MachineSimulation: ~Copyable {
   private var exit: (LifecycleExit, at: MonotonicTime)?
   private var immediateExit: Int32?
 
+  private final class Searched<Number>: LifecycleObserver {}
+  private static let types: [any LifecycleObserver.Type] = [
+    Searched<Int>.self, Searched<UInt>.self, Searched<Bool>.self,
+  ]
+  /// The searches that have begun, and when they end.
+  private var searches: [(kinds: NotificationKinds, at: MonotonicTime)] = []
+
   private(set) var violation: String?
   private(set) var trace = SimulationTrace()
   /// What went in and came out, for a person; empty unless asked for.
@@ -114,7 +121,7 @@ struct MachineSimulation: ~Copyable {
   // MARK: What happens
 
   private mutating func launch() {
-    give(.event(LifecycleEvent(.launch, cause: LifecycleCause(.launch))))
+    give(.launch(LifecycleCause(.launch)))
     if random.chance(40) {
       give(.bodyBegan)
       if machine.isTerminating { return }
@@ -127,14 +134,16 @@ struct MachineSimulation: ~Copyable {
     switch random.below(26) {
     case 0, 1, 2:
       give(
-        event: .enterBackground(
-          random.chance(70) ? BackgroundReason.operator : BackgroundReason("unit")))
+        event: .pause(
+          for:
+            random.chance(70) ? BackgroundReason.operator : BackgroundReason("unit")))
     case 3, 4, 5:
       give(
-        event: .enterForeground(
-          random.chance(70) ? BackgroundReason.operator : BackgroundReason("unit")))
+        event: .resume(
+          for:
+            random.chance(70) ? BackgroundReason.operator : BackgroundReason("unit")))
     case 6: suspend()
-    case 7: give(event: .resume)
+    case 7: give(event: .wakeUp)
     case 8, 9: give(event: .reload)
     case 10: give(event: .saveState)
     case 11: give(event: .pressure)
@@ -155,7 +164,7 @@ struct MachineSimulation: ~Copyable {
     }
   }
 
-  private mutating func give(event kind: LifecycleEvent.Kind) {
+  private mutating func give(event kind: LifecycleRequest) {
     give(.event(LifecycleEvent(kind, cause: LifecycleCause(.api))))
   }
 
@@ -202,11 +211,15 @@ struct MachineSimulation: ~Copyable {
       ShouldSaveState.self, ShouldReload.self, WillSuspend.self, DidResume.self, Note.self,
       CheckHealth.self, WillTerminate.self,
     ]
+    // Some have hooks that are searched for, and so receive no notes.
+    let type = lastID % 4 == 1 ? Self.types[Int(lastID / 4) % 3] : nil
+    let index = type.map { machine.hooks.index(of: $0) }
     give(
       .add(
         Subscriber(
           id: observer.id, phase: observer.phase, name: .type(Note.self),
-          receives: all.map { ObjectIdentifier($0) }, isRounds: lastID % 3 == 0)))
+          receives: all.map { ObjectIdentifier($0) }, type: index,
+          isRounds: lastID % 3 == 0)))
   }
 
   private mutating func removeObserver() {
@@ -258,6 +271,7 @@ struct MachineSimulation: ~Copyable {
     if let health { next = min(next, min(health.pool, health.main)) }
     if let bodyEnds { next = min(next, bodyEnds) }
     if let jobAnswer { next = min(next, jobAnswer) }
+    for search in searches { next = min(next, search.at) }
     return next == .distantFuture ? nil : next
   }
 
@@ -305,6 +319,19 @@ struct MachineSimulation: ~Copyable {
   }
 
   private mutating func moveOthers() {
+    let due = searches.filter { $0.at <= now }
+    searches.removeAll { $0.at <= now }
+    for search in due {
+      give(
+        .hooksFound(
+          Self.types.map { type in
+            var hooks = TypeHooks(type)
+            for kind in NotificationKind.allCases where search.kinds.contains(kind) {
+              hooks.add(.missing(type), for: kind)
+            }
+            return hooks
+          }))
+    }
     if let (round, pool, main) = health {
       if pool <= now {
         health?.pool = .distantFuture
@@ -408,6 +435,12 @@ struct MachineSimulation: ~Copyable {
     for call in effects.withdrawn { withdraw(call) }
     for telling in effects.messages { hear(telling) }
     if let round = effects.healthRound { ask(round) }
+    if !effects.searches.isEmpty {
+      // What the machine can't help either, and mostly is over at once.
+      let time = Duration.milliseconds(random.chance(50) ? 0 : random.below(50))
+      lateness += time
+      searches.append((effects.searches, now.advanced(by: time)))
+    }
     for call in effects.cancels where !lies(.losesACancel) { cancel(call) }
     if effects.cancelsBody, bodyEnds != nil {
       bodyEnds = now.advanced(by: .milliseconds(random.below(15_000)))
@@ -555,8 +588,8 @@ struct MachineSimulation: ~Copyable {
     case .announced(let step, _): expectEntries(of: step)
     case .fact(.ended(let transition, let report, let elapsed, _)):
       checkEntries(of: report)
-      trace.add(transition.event, UInt64(report.entries.count))
-      if elapsed < .zero { fail("\(transition.event) took less than no time") }
+      trace.add(transition.row.event, UInt64(report.entries.count))
+      if elapsed < .zero { fail("\(transition.row.event) took less than no time") }
     default: break
     }
   }

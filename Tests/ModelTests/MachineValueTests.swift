@@ -33,7 +33,7 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
   }
   let plan = LifecycleRegistry.Plan(
     step: step, cause: LifecycleCause(.api), audience: LifecycleAudience(), transition: 1,
-    kind: .save, isOfTermination: false)
+    kind: .saveState, isOfTermination: false)
   return Delivery.Constants(plan, calls: calls, post: nil, outer: nil, began: at(0))
 }
 
@@ -388,12 +388,14 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
     #expect(subscribers[ObserverID(value: 2, slot: 3)]?.id.value == 2)
   }
 
-  @Test func aHookForTheTypeAndOneForAllAreTwoCalls() {
+  @Test func aHookIsForItsTypeOrForAllButHealthChecks() {
     let subscriber = subscriber(1)
-    #expect(subscriber.hookCount(for: .kind(.shouldSaveState)) == 2)
-    #expect(subscriber.hookCount(for: .kind(.shouldReload)) == 1)
-    #expect(subscriber.hook(for: ObjectIdentifier(ShouldReload.self), .shouldReload) == nil)
-    #expect(subscriber.wildcard == 1)
+    func hook(_ kind: NotificationKind) -> Int? {
+      subscriber.hook(for: ObjectIdentifier(kind.row.type), kind, in: KnownHooks())
+    }
+    #expect(hook(.shouldSaveState) == 0)
+    #expect(hook(.shouldReload) == 1)
+    #expect(hook(.checkHealth) == nil)
   }
 }
 
@@ -472,7 +474,7 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
     _ = stop.drain(event, configuration, at: at(0))
     let end = stop.budget?.end
     _ = stop.endDrain()
-    stop.begin(configuration, overtaking: .errand(.reload), at: at(3))
+    stop.begin(configuration, overtaking: .reload, at: at(3))
     #expect(stop.budget?.end == end && stop.start?.time == at(3))
   }
 

@@ -31,7 +31,7 @@ import Testing
       guard table.hasObserver(ObjectIdentifier(object)) == isThere else { return false }
       if !isThere {
         owners[index].observer = insert {
-          ObserverEntry(id: $0, observer: object, isOwned: false, number: 1, .init())
+          ObserverEntry(id: $0, observer: object, isOwned: false, number: 1, hookType: 0, .init())
         }
       }
       return true
@@ -40,7 +40,7 @@ import Testing
     mutating func addClosure(_ index: Int) {
       guard let object = owners[index].object else { return }
       let id = insert {
-        ObserverEntry(id: $0, closures: [.none], owner: object, .init(), name: .body)
+        ObserverEntry(id: $0, closures: [.wildcard { _ in }], owner: object, .init(), name: .body)
       }
       owners[index].closures.insert(id)
     }
@@ -89,7 +89,7 @@ import Testing
       case 2: if let index { model.addClosure(index) }
       case 3:
         _ = model.insert {
-          ObserverEntry(id: $0, closures: [.none], owner: nil, .init(), name: .body)
+          ObserverEntry(id: $0, closures: [.wildcard { _ in }], owner: nil, .init(), name: .body)
         }
       case 4:
         // Dies with all that it has registered; its address is free for another.
@@ -138,7 +138,8 @@ import Testing
       let address = ObjectIdentifier(observer)
       #expect(!table.hasObserver(address))
       let id = table.nextID(UInt64(value))
-      table.insert(ObserverEntry(id: id, observer: observer, isOwned: false, number: 1, .init()))
+      table.insert(
+        ObserverEntry(id: id, observer: observer, isOwned: false, number: 1, hookType: 0, .init()))
       #expect(table.hasObserver(address))
       if let dead = seen[address] {
         wasReused = true

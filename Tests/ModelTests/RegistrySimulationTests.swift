@@ -15,7 +15,7 @@ import Testing
     var registry = LifecycleRegistry()
     let id = ObserverID(value: 1)
     registry.add(id, phase: .standard)
-    _ = registry.receive(LifecycleEvent(.launch))
+    registry.launch(LifecycleCause(.launch))
     while registry.next() != nil {
       registry.reached(id)
       registry.finishStep()
@@ -34,7 +34,7 @@ import Testing
   private func launched(_ id: ObserverID) -> LifecycleRegistry {
     var registry = LifecycleRegistry()
     registry.add(id, phase: .standard)
-    _ = registry.receive(LifecycleEvent(.launch))
+    registry.launch(LifecycleCause(.launch))
     while registry.next() != nil {
       registry.reached(id)
       registry.finishStep()
@@ -145,13 +145,13 @@ struct Simulation {
 
   private mutating func happen() {
     switch Int.random(in: 0..<20, using: &random) {
-    case 0, 1: receive(.launch)
+    case 0, 1: launch()
     case 2, 3, 4:
-      receive(.enterBackground(random.chance(70) ? .operator : BackgroundReason("unit")))
+      receive(.pause(for: random.chance(70) ? .operator : BackgroundReason("unit")))
     case 5, 6, 7:
-      receive(.enterForeground(random.chance(70) ? .operator : BackgroundReason("unit")))
+      receive(.resume(for: random.chance(70) ? .operator : BackgroundReason("unit")))
     case 8: receive(.suspend)
-    case 9: receive(.resume)
+    case 9: receive(.wakeUp)
     case 10, 11: receive(.reload)
     case 12: receive(.saveState)
     case 13: receive(.pressure)
@@ -166,7 +166,13 @@ struct Simulation {
 
   private struct Posted: CustomNotification {}
 
-  private mutating func receive(_ kind: LifecycleEvent.Kind) {
+  private mutating func launch() {
+    trace.append("launch")
+    registry.launch(LifecycleCause(.launch))
+    if registry.termination == nil { isLaunchAsked = true }
+  }
+
+  private mutating func receive(_ kind: LifecycleRequest) {
     trace.append("event \(kind)")
     let before = registry.state
     var postID: PostID?
@@ -189,7 +195,7 @@ struct Simulation {
   }
 
   private mutating func note(
-    _ kind: LifecycleEvent.Kind, _ effect: LifecycleRegistry.Effect, _ postID: PostID?,
+    _ kind: LifecycleRequest, _ effect: LifecycleRegistry.Effect, _ postID: PostID?,
     isSignal: Bool
   ) {
     if case .terminate = kind {
@@ -213,9 +219,8 @@ struct Simulation {
     }
     guard !isTerminating else { return }
     switch kind {
-    case .launch: isLaunchAsked = true
-    case .errand(.reload): owesReload = true
-    case .errand(.saveState): owesSave = true
+    case .reload: owesReload = true
+    case .saveState: owesSave = true
     case .post: unansweredPosts.insert(postID!)
     default: break
     }
@@ -315,8 +320,9 @@ struct Simulation {
     if plan.step.isDownward { expected.reverse() }
     if told != expected.map(\.id) { fail("\(plan.step.name) in the wrong order: \(told)") }
     for group in plan.audience.groups where group.count > 1 {
-      let phases = Set(group.compactMap { id in observers.first { $0.id == id }?.phase })
-      if phases.count > 1 || phases.first?.isConcurrent == false { fail("told together: \(group)") }
+      let phases = group.compactMap { id in observers.first { $0.id == id }?.phase }
+      let areTogether = phases.allSatisfy { $0.isConcurrent && $0 == phases[0] }
+      if !areTogether { fail("told together: \(group)") }
     }
   }
 

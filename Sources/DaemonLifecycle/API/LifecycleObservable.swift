@@ -76,14 +76,8 @@ extension LifecycleObservable {
 
   /// Adds an observer without retaining it: for objects with a shorter life than the daemon's, such as connections.
   ///
-  /// Otherwise it works as ``addObserver(_:name:phase:deadline:)``. An observer that is deallocated without being
-  /// removed is listed in the next report as `skipped(.gone)`.
-  ///
-  /// - Parameters:
-  ///   - observer: A class or an actor that adopts the protocols of its hooks.
-  ///   - name: Its name in reports and logs. Default: its type.
-  ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
-  ///   - deadline: How long each of its hooks may take. Default: the phase's deadline, else the configuration's.
+  /// Otherwise it works as ``addObserver(_:name:phase:deadline:)``, and its default name is its type. An observer that
+  /// is deallocated without being removed is listed in the next report as `skipped(.gone)`.
   public func addObserver(
     weakly observer: some LifecycleObserver, name: String? = nil,
     phase: LifecyclePhase = .standard, deadline: Duration? = nil
@@ -114,8 +108,6 @@ extension LifecycleObservable {
   ///   - name: The closure's name in reports and logs. Default: its file and line.
   ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
   ///   - deadline: How long it may take. Default: the phase's deadline, else the configuration's.
-  ///   - file: The file in the default name.
-  ///   - line: The line in the default name.
   ///   - body: The hook: it has a deadline, and an error that it throws is in the report. It is called in its own
   ///     isolation, or on a thread of the subject if it has none.
   /// - Returns: A token that ends the observation when it is cancelled or released.
@@ -138,8 +130,6 @@ extension LifecycleObservable {
   ///   - type: The type of the notification.
   ///   - owner: The object that the observation belongs to: it ends when the owner is deallocated or removed.
   ///   - name: The closure's name in reports and logs. Default: the owner's type.
-  ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
-  ///   - deadline: How long it may take. Default: the phase's deadline, else the configuration's.
   ///   - body: The hook, as in ``observe(_:name:phase:deadline:file:line:_:)``, with the owner as its first argument.
   public func observe<N: LifecycleNotification, Owner: AnyObject & Sendable>(
     _ type: N.Type, owner: Owner, name: String? = nil, phase: LifecyclePhase = .standard,
@@ -154,13 +144,8 @@ extension LifecycleObservable {
 
   /// Calls `body` for each notification of any type until the returned token is released or cancelled.
   ///
-  /// - Parameters:
-  ///   - name: The closure's name in reports and logs. Default: its file and line.
-  ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
-  ///   - deadline: How long it may take. Default: the phase's deadline, else the configuration's.
-  ///   - file: A part of the default name.
-  ///   - line: A part of the default name.
-  ///   - body: The hook, as in ``observe(_:name:phase:deadline:file:line:_:)``.
+  /// Otherwise it works as ``observe(_:name:phase:deadline:file:line:_:)``.
+  ///
   /// - Returns: A token that ends the observation when it is cancelled or released.
   public func observeAll(
     name: String? = nil, phase: LifecyclePhase = .standard, deadline: Duration? = nil,
@@ -234,27 +219,15 @@ extension LifecycleObservable {
   /// // Until systemd reports that the unit is active; without systemd, for ever.
   /// lifecycle.pause(for: BackgroundReason("standby-a.target"))
   /// ```
-  ///
-  /// - Parameter reason: The reason. Default ``BackgroundReason/operator``.
   public func pause(for reason: BackgroundReason = .operator) {
-    core.receive(LifecycleEvent(.enterBackground(reason)))
+    core.receive(LifecycleEvent(.pause(for: reason)))
   }
 
   /// Removes a reason for being in the background, and returns at once; when no reason is left, the daemon enters the
   /// foreground.
-  ///
-  /// - Parameter reason: The reason. Default ``BackgroundReason/operator``.
   public func resume(for reason: BackgroundReason = .operator) {
-    core.receive(LifecycleEvent(.enterForeground(reason)))
+    core.receive(LifecycleEvent(.resume(for: reason)))
   }
-
-  /// The name of ``pause(for:)`` in version 0.1.
-  @available(*, deprecated, renamed: "pause(for:)")
-  public func enterBackground(for reason: BackgroundReason = .operator) { pause(for: reason) }
-
-  /// The name of ``resume(for:)`` in version 0.1.
-  @available(*, deprecated, renamed: "resume(for:)")
-  public func enterForeground(for reason: BackgroundReason = .operator) { resume(for: reason) }
 
   /// Requests ShouldSaveState, and returns at once.
   public func saveState() { core.receive(LifecycleEvent(.saveState)) }
@@ -333,8 +306,6 @@ extension LifecycleObservable {
   /// - Parameters:
   ///   - name: The body's name in reports and logs. Default: its file and line.
   ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
-  ///   - file: The file in the default name.
-  ///   - line: The line in the default name.
   ///   - body: The work, in a new task for each round.
   /// - Throws: The error that the body throws; not after a pause or a stop has cancelled it, when the error is in that
   ///   report and has no other effect. `CancellationError` when the calling task is cancelled.
@@ -362,7 +333,7 @@ extension LifecycleObservable {
   ///
   /// A pause, a suspend or a stop marks the round as ending, as its part of DidEnterBackground, and waits for the body.
   /// The body should then close idle connections and answer the requests that it is working on
-  /// (``ForegroundRound/untilEnding(_:)``, ``RoundElements``). A body that still runs when `limit` is over is cancelled
+  /// (``ForegroundRound/untilEnding(_:)``). A body that still runs when `limit` is over is cancelled
   /// and has ``LifecycleConfiguration/cancellationGrace`` to end; the report names it, and the exit status of a stop is
   /// 124. A second terminating signal cancels it at once.
   ///
@@ -373,11 +344,8 @@ extension LifecycleObservable {
   ///   - limit: How long the body may take to finish, in place of ``LifecycleConfiguration/hookDeadline``. A stop
   ///     shortens it to the time that is left before the save, and a sleep to the time that logind grants. A limit that
   ///     can't be kept is logged as soon as that is known.
-  ///   - name: The body's name in reports and logs. Default: its file and line.
   ///   - phase: Its place in the order; the servers of one concurrent phase finish together. Default
   ///     ``LifecyclePhase/standard``.
-  ///   - file: The file in the default name.
-  ///   - line: The line in the default name.
   ///   - body: The work, in a new task for each round.
   /// - Throws: The error that the body throws, except in a round that is ending, when it is in the report of the pause
   ///   or the stop. `CancellationError` when the calling task is cancelled.
@@ -408,10 +376,6 @@ extension LifecycleObservable {
   ///
   /// - Parameters:
   ///   - policy: The delays, and how many failures to tolerate. With a mock the delays are not shortened at random.
-  ///   - name: The body's name in reports and logs. Default: its file and line.
-  ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
-  ///   - file: The file in the default name.
-  ///   - line: The line in the default name.
   ///   - body: The work, in a new task for each round.
   /// - Throws: The error of the failure that exceeds the policy's intensity; `CancellationError` when the calling task
   ///   is cancelled.

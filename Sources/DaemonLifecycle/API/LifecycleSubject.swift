@@ -109,12 +109,6 @@ public final class LifecycleSubject: LifecycleObservable {
   /// Deliveries and everything else go on; only signals no longer reach the subject.
   public func restoreSignals() { core.closeSources { $0 is SignalSource } }
 
-  @available(
-    *, unavailable,
-    message: "to end the daemon: terminate(); to give its signals back: restoreSignals()"
-  )
-  public func stop() { restoreSignals() }
-
   private func listen() throws(LifecycleError) {
     try core.markStarted()
     let configuration = core.configuration

@@ -3,15 +3,15 @@ import DaemonSystemd
 
 /// When a body that threw is run again, and how many failures are tolerated: a parameter of
 /// ``LifecycleObservable/foreground(restarting:name:phase:file:line:_:)``.
-public struct RestartPolicy: Sendable, Hashable {
+public struct RestartPolicy: Sendable {
   /// The delay before the first restart.
-  public var initialDelay: Duration
+  let initialDelay: Duration
   /// The longest delay: each delay is twice the one before, up to this.
-  public var maximumDelay: Duration
+  let maximumDelay: Duration
   /// How many failures within ``period`` are tolerated; the next one is thrown.
-  public var intensity: Int
+  let intensity: Int
   /// The time in which failures are counted together. After that time without a failure, all are forgotten.
-  public var period: Duration
+  let period: Duration
 
   /// A policy whose delays double, each shortened at random by up to a half, so that many instances do not restart at
   /// the same time.

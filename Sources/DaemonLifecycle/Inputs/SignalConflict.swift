@@ -157,7 +157,7 @@ private struct HandlerOwner: Sendable {
   private(set) var consequence = ""
 
   /// `nil` where the subject alone has the signal.
-  init?(_ handler: UInt, of signal: UnixSignal, _ action: SignalAction?, _ descriptor: Int32) {
+  init?(_ handler: UInt, of signal: UnixSignal, _ action: LifecycleRequest?, _ descriptor: Int32) {
     func file(_ code: UInt) -> String? { clinux_file_of_code(code).map { String(cString: $0) } }
     let isOurs = handler == clinux_own_handler()
     let code = isOurs ? clinux_found_handler(signal.rawValue) : handler
@@ -189,15 +189,17 @@ private struct HandlerOwner: Sendable {
   }
 }
 
-extension SignalAction {
+extension LifecycleRequest {
   /// The last hook that is called for it.
   fileprivate var hook: String {
     switch self {
-    case .enterBackground: "didEnterBackground"
-    case .enterForeground: "willEnterForeground"
-    case .errand(let errand): "\(errand.row.steps.compactMap(\.kind).last!)"
-    case .terminate: "willTerminate"
+    case .pause: "didEnterBackground"
+    case .resume: "willEnterForeground"
+    case .suspend: "willSuspend"
+    case .wakeUp: "didResume"
+    case .pressure: "didReceivePressure"
     case .post(let notification): "the hook of \(type(of: notification))"
+    default: transition?.row.steps.last?.kind.map { "\($0)" } ?? "checkHealth"
     }
   }
 }

@@ -103,8 +103,8 @@ final class SignalSource: LifecycleSource {
   private func input(of signal: UnixSignal, _ record: clinux_signal_record) -> LifecycleMachine.Input {
     let cause = LifecycleCause(
       .signal(signal, from: LifecycleCause.Sender(record), coalesced: Int(record.count)))
-    guard let action = map[signal] else { return .unmappedReload(cause) }
-    return .event(action.event(cause: cause))
+    guard let request = map[signal] else { return .unmappedReload(cause) }
+    return .event(LifecycleEvent(request, cause: cause))
   }
 
   @discardableResult

@@ -41,6 +41,8 @@ struct Effects: ~Copyable, Sendable {
   /// Calls whose drivers are to be cancelled.
   var cancels: [CallID] = []
   var starts: [Start] = []
+  /// The kinds that the shell is to search hooks for, of all types.
+  var searches: NotificationKinds = []
   /// Values that may hold the last reference to a user's object.
   var released: [any Sendable] = []
   /// Whether the process is overdue, and is to be ended with its exit's code.
@@ -48,7 +50,8 @@ struct Effects: ~Copyable, Sendable {
 
   /// Whether anything but `starts` is to be done, which is rare.
   var hasMoreThanStarts: Bool {
-    !messages.isEmpty || !withdrawn.isEmpty || !removed.isEmpty || !released.isEmpty
+    !messages.isEmpty || !searches.isEmpty || !withdrawn.isEmpty || !removed.isEmpty
+      || !released.isEmpty
       || !cancels.isEmpty || cancelsBody || healthRound != nil || isOverdue || exitsWith != nil
   }
 
@@ -60,6 +63,7 @@ struct Effects: ~Copyable, Sendable {
     healthRound = nil
     cancelsBody = false
     isOverdue = false
+    searches = []
     removed.clear()
     withdrawn.clear()
     messages.clear()

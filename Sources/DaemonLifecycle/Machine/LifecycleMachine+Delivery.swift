@@ -15,6 +15,7 @@ extension LifecycleMachine {
         finishTransition(at: now, &effects)
         beginTransition(plan, at: now, &effects)
       }
+      if awaitsHooks(plan, &effects) { return }
       begin(plan, at: now, &effects)
     }
   }
@@ -72,37 +73,28 @@ extension LifecycleMachine {
       Delivery.Constants(plan, calls: planned, post: post, outer: outer, began: now))
   }
 
-  /// Plans the calls: of each group first the hooks for the type, then those for all.
+  /// Plans the calls of the members that have a hook for the step.
   mutating func planCalls(
     of plan: LifecycleRegistry.Plan, isNested: Bool
   ) -> LifecycleAudience<Delivery.PlannedCall> {
     var planned = LifecycleAudience<Delivery.PlannedCall>()
     guard let type = plan.step.type.map({ ObjectIdentifier($0) }) else { return planned }
-    // A health check is for observers with that hook only.
-    let includesWildcards = !plan.step.isHealthCheck
     let kind = plan.step.kind
     planned.reserve(plan.audience.members.count)
-    var wildcards: [Delivery.PlannedCall] = []
     for number in 0..<plan.audience.segmentCount {
       let segment = plan.audience.segment(number)
       var isFirst = true
       for id in plan.audience.members[plan.audience.range(of: number)] {
         guard let subscriber = subscribers[id] else { continue }
-        let own = subscriber.hook(for: type, kind)
-        let wildcard = includesWildcards ? subscriber.wildcard : nil
-        // Members without a hook for it are reached in no time.
-        if own == nil, wildcard == nil, !isNested { registry.reached(id) }
-        if let own {
-          planned.append(.init(observer: id, hook: own), together: segment.isConcurrent && !isFirst)
+        if let hook = subscriber.hook(for: type, kind, in: hooks) {
+          planned.append(
+            .init(observer: id, hook: hook), together: segment.isConcurrent && !isFirst)
           isFirst = false
-        }
-        if let wildcard {
-          let call = Delivery.PlannedCall(observer: id, hook: wildcard)
-          if segment.isConcurrent { wildcards.append(call) } else { planned.append(call) }
+        } else if !isNested {
+          // Members without a hook for it are reached in no time.
+          registry.reached(id)
         }
       }
-      for (index, call) in wildcards.enumerated() { planned.append(call, together: index > 0) }
-      wildcards = []
     }
     return planned
   }

@@ -24,7 +24,7 @@ extension LifecycleMachine {
   mutating func isSameStop(
     _ event: LifecycleEvent, at now: MonotonicTime, _ effects: inout Effects
   ) -> Bool {
-    guard case .terminate = event.kind, event.cause.signal != nil else { return false }
+    guard case .terminate = event.request, event.cause.signal != nil else { return false }
     let verdict = stop.escalation.receive(
       event.cause, delay: configuration.escalationDelay, at: now)
     guard case .isSameStop(let remark) = verdict else { return false }
@@ -39,7 +39,7 @@ extension LifecycleMachine {
   mutating func drains(
     _ event: LifecycleEvent, at now: MonotonicTime, _ effects: inout Effects
   ) -> Bool {
-    guard case .terminate = event.kind else { return false }
+    guard case .terminate = event.request else { return false }
     guard !stop.isDraining else {
       if event.cause.asksForEnd, event.cause.signal == nil { return true }
       endDrain(at: now, &effects)
@@ -182,6 +182,7 @@ extension LifecycleMachine {
       effects.released.append(delivery)
     }
     registry.abort()
+    awaiting = []
     let entries = transition.take()?.entries ?? []
     conclude(
       LifecycleReport(cause: registry.termination ?? cause, entries: entries), code: code, at: now,
@@ -191,7 +192,7 @@ extension LifecycleMachine {
   mutating func refuse(
     _ event: LifecycleEvent, _ id: PostID?, at now: MonotonicTime, _ effects: inout Effects
   ) {
-    if case .post(let notification) = event.kind, let id {
+    if case .post(let notification) = event.request, let id {
       refuse(notification, id, at: now, &effects)
     }
   }
@@ -203,7 +204,7 @@ extension LifecycleMachine {
   ) {
     let step = LifecycleStep.posted(LifecyclePost(notification, id: id))
     let members = registry.audience(of: step, cause: LifecycleCause(.api)).audience.members
-    let skipped = members.compactMap { subscribers[$0] }.filter { $0.hookCount(for: step) > 0 }
+    let skipped = members.compactMap { subscribers[$0] }.filter { $0.receives(step, in: hooks) }
       .map {
         LifecycleReport.Entry(
           notification: step.type, outcome: .skipped(.overtaken), duration: .zero, name: $0.name,
@@ -256,7 +257,7 @@ extension Stop {
   /// Returns the span of a transition; that of a termination begins with its request.
   func span(of transition: ActiveTransition, to now: MonotonicTime) -> LifecycleSpan {
     guard transition.kind == .termination, let budget, let start else {
-      return LifecycleSpan(event: transition.kind.event, began: transition.began, ended: now)
+      return LifecycleSpan(event: transition.kind.row.event, began: transition.began, ended: now)
     }
     var prelude: [LifecycleSpan.Prelude] = []
     if budget.began < start.time {
@@ -266,10 +267,11 @@ extension Stop {
     let wait = start.time.duration(to: transition.began)
     if let overtaken = start.overtaken, wait >= .milliseconds(1) {
       prelude.append(
-        .init(activity: .overtaken(overtaken.event), began: start.time, ended: transition.began))
+        .init(activity: .overtaken(overtaken.row.event), began: start.time, ended: transition.began)
+      )
     }
     return LifecycleSpan(
-      event: transition.kind.event, began: budget.began, ended: now,
+      event: transition.kind.row.event, began: budget.began, ended: now,
       budget: budget.began.duration(to: budget.end) + budget.exitGrace,
       isHurried: budget.isHurried, prelude: prelude)
   }

@@ -53,7 +53,7 @@ extension LifecycleMachine {
       names += calls[id].running.compactMap { calls.find($0)?.name }
     }
     let planned = registry.remainingAudience.reduce(0) { sum, next in
-      next.members.reduce(sum) { $0 + (subscribers[$1]?.hookCount(for: next.step) ?? 0) }
+      sum + next.members.count { subscribers[$0]?.receives(next.step, in: hooks) ?? false }
     }
     return LifecycleProgress(
       transition: transition.kind, done: done, total: done + names.count + waiting + planned,

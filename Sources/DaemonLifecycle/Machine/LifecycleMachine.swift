@@ -2,8 +2,8 @@
 import DaemonSystemd
 
 /// The state machine of a daemon, as a value: inputs go in, effects come out, and `deadline` is the time of the clock's
-/// next action. It has no clock, thread, task or reference to an observer, and no lock but that of `LateHooks`, which
-/// finds out what never changes: subject, mock and simulation drive the same machine.
+/// next action. It has no clock, lock, thread, task or reference to an observer: subject, mock and simulation drive the
+/// same machine.
 ///
 /// The registry decides which step is next and who receives it. The machine carries the step out: calls, their
 /// deadlines, reports, the stop. Each of its parts keeps its own rules; what needs several of them is here: `+Delivery`
@@ -38,6 +38,9 @@ struct LifecycleMachine: ~Copyable, Sendable {
   private(set) var policy: Policy
   var registry: LifecycleRegistry
   var subscribers = Subscribers()
+  var hooks = KnownHooks()
+  /// The steps that wait until it is known who has a hook for them: at most the registry's and a health check.
+  var awaiting: [Awaiting] = []
   var calls = Calls()
   var transition: ActiveTransition?
   /// The time until which the service manager was asked to wait for the transition, or for the whole stop.
@@ -73,11 +76,14 @@ struct LifecycleMachine: ~Copyable, Sendable {
   // MARK: Inputs
 
   enum Input: Sendable {
+    case launch(LifecycleCause)
     case event(LifecycleEvent)
     /// `inside`: the call of the hook that posts.
     indirect case post(any CustomNotification, PostID, inside: CallID?)
     case add(Subscriber)
     case remove([ObserverID])
+    /// What searches for hooks have found, by the observers' types.
+    case hooksFound([TypeHooks])
     /// These observers were deallocated without being removed.
     case gone([ObserverID])
     case hold, release
@@ -137,10 +143,12 @@ struct LifecycleMachine: ~Copyable, Sendable {
     _ input: consuming Input, at now: MonotonicTime, _ effects: inout Effects
   ) {
     switch consume input {
+    case .launch(let cause): registry.launch(cause)
     case .event(let event): receive(event, at: now, &effects)
     case .post(let notification, let id, let call): post(notification, id, call, at: now, &effects)
     case .add(let subscriber): add(subscriber, &effects)
     case .remove(let ids): remove(ids, at: now, &effects)
+    case .hooksFound(let found): hooksFound(found, at: now, &effects)
     case .gone(let ids): areGone(ids, at: now, &effects)
     case .hold: registry.hold()
     case .release: registry.release()
@@ -180,9 +188,9 @@ struct LifecycleMachine: ~Copyable, Sendable {
     _ event: LifecycleEvent, post: PostID? = nil, at now: MonotonicTime, _ effects: inout Effects
   ) {
     let reasons = registry.reasonChanges
-    switch event.kind {
+    switch event.request {
     case .suspend: sleep.announce()
-    case .resume: sleep.forgetDelay()
+    case .wakeUp: sleep.forgetDelay()
     case .terminate: noteOrder(event.cause, at: now, &effects)
     default: break
     }
@@ -198,7 +206,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
       if stop.isDraining, !registry.isServing { endDrain(at: now, &effects) }
     }
     if registry.reasonChanges != reasons { publishReasons(event.cause, &effects) }
-    if case .enterForeground = event.kind { retryForeground() }
+    if case .resume = event.request { retryForeground() }
   }
 
   // MARK: Actions before the effects
@@ -244,7 +252,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   /// Whether the daemon is in the foreground and not about to leave it.
   var isReady: Bool { registry.isServing && !stop.isDraining && !isClosed }
   /// Whether nothing is under way; valid after `handle`, when everything that could begin has begun.
-  var isIdle: Bool { calls.deliveries.isEmpty && !health.isChecking }
+  var isIdle: Bool { calls.deliveries.isEmpty && awaiting.isEmpty && !health.isChecking }
   var isTerminating: Bool { registry.termination != nil }
 
   var snapshot: LifecycleSnapshot {
@@ -260,11 +268,17 @@ struct LifecycleMachine: ~Copyable, Sendable {
     subscribers.insert(subscriber)
     registry.add(subscriber.id, phase: subscriber.phase)
     if let missed = registry.missedByNewcomers, departures.isEmpty,
-      !missed.contains(where: { subscriber.hookCount(for: .kind($0)) > 0 })
+      !missed.contains(where: { mayReceive(subscriber, $0) })
     {
       registry.skipCatchUp(of: subscriber.id)
     }
     warnUnlessFits(subscriber, &effects)
+  }
+
+  /// Whether it has a hook for a kind, or that is not known yet.
+  private func mayReceive(_ subscriber: Subscriber, _ kind: NotificationKind) -> Bool {
+    if let type = subscriber.type, !hooks[type].searched.contains(kind) { return true }
+    return subscriber.receives(.kind(kind), in: hooks)
   }
 
   /// Warns of a deadline that a stop would cut off, when that is known rather than when it happens.
@@ -331,10 +345,11 @@ struct LifecycleMachine: ~Copyable, Sendable {
     else { return }
     effects.healthRound = health.unasked
     let patience = health.period.map { $0 / 2 } ?? configuration.hookDeadline
-    beginOutOfBand(
-      registry.audience(of: .kind(.checkHealth), cause: cause), post: nil,
-      outer: .init(deadline: now.advanced(by: patience), budgetStep: .kind(.checkHealth)), at: now,
-      &effects)
+    let plan = registry.audience(of: .kind(.checkHealth), cause: cause)
+    let outer = Delivery.Outer(
+      deadline: now.advanced(by: patience), budgetStep: .kind(.checkHealth))
+    if awaitsHooks(plan, outer: outer, &effects) { return }
+    beginOutOfBand(plan, post: nil, outer: outer, at: now, &effects)
   }
 
   func publish(_ verdict: Health.Verdict?, _ effects: inout Effects) {
@@ -351,6 +366,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     _ = stop.endDrain()
     if stop.exit == nil { effects.publish(.closed) }
     isClosed = true
+    awaiting = []
     registry.removeAll()
     subscribers.removeAll()
   }

@@ -22,6 +22,6 @@ struct LifecycleProgress: Sendable {
     var names = waitingFor.prefix(3).map(\.description).joined(separator: ", ")
     if waitingFor.count > 3 { names += " and \(waitingFor.count - 3) more" }
     let waiting = names.isEmpty ? "" : ", waiting for \(names)"
-    return "\(transition.gerund): \(done) of \(total) done\(waiting), \(elapsed.forReading)"
+    return "\(transition.row.gerund): \(done) of \(total) done\(waiting), \(elapsed.forReading)"
   }
 }

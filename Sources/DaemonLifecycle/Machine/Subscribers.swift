@@ -6,8 +6,8 @@ final class Subscriber: Sendable {
   let name: ObserverName
   /// The notification of each hook, by index; `nil` for all notifications. There is at most one hook for each.
   private let receives: [ObjectIdentifier?]
-  /// The hooks that are not known in advance.
-  private let late: LateHooks?
+  /// The observer's type, by its index in `KnownHooks`, which has its hooks; `nil` where `receives` has them.
+  let type: Int?
   /// How long each of its hooks may take; `nil` for the default.
   let deadline: Duration?
   /// Whether it is the rounds of a `foreground { … }`, which need what the hooks before theirs provide.
@@ -15,14 +15,14 @@ final class Subscriber: Sendable {
 
   init(
     id: ObserverID, phase: LifecyclePhase, name: ObserverName, receives: [ObjectIdentifier?],
-    late: LateHooks? = nil, deadline: Duration? = nil, isRounds: Bool = false
+    type: Int? = nil, deadline: Duration? = nil, isRounds: Bool = false
   ) {
     self.id = id
     self.deadline = deadline ?? phase.deadline
     self.phase = phase
     self.name = name
     self.receives = receives
-    self.late = late
+    self.type = type
     self.isRounds = isRounds
   }
 
@@ -31,23 +31,26 @@ final class Subscriber: Sendable {
     other.phase == phase ? !phase.isConcurrent && other.id < id : other.phase < phase
   }
 
-  /// Returns the index of the hook for notifications of a type; `kind` is `nil` for custom ones.
-  func hook(for type: ObjectIdentifier, _ kind: NotificationKind?) -> Int? {
-    for index in receives.indices where receives[index] == type { return index }
-    return kind.flatMap { late?.place(of: $0) }
+  /// Returns the index of the hook for notifications of a type, by which the shell finds it; `kind` is `nil` for custom
+  /// ones.
+  func hook(
+    for notification: ObjectIdentifier, _ kind: NotificationKind?, in known: KnownHooks
+  ) -> Int? {
+    if let type {
+      guard let kind, known[type].found.contains(kind) else { return nil }
+      return kind.rawValue
+    }
+    for index in receives.indices {
+      if receives[index] == notification { return index }
+      // A health check is for observers with that hook only.
+      if receives[index] == nil, kind != .checkHealth { return index }
+    }
+    return nil
   }
 
-  /// The index of the hook for all notifications.
-  var wildcard: Int? {
-    for index in receives.indices where receives[index] == nil { return index }
-    return late?.place(of: nil)
-  }
-
-  /// Returns the number of calls for a step.
-  func hookCount(for step: LifecycleStep) -> Int {
-    guard let type = step.type.map({ ObjectIdentifier($0) }) else { return 0 }
-    let own = hook(for: type, step.kind) == nil ? 0 : 1
-    return own + (wildcard == nil ? 0 : 1)
+  /// Whether it has a hook for a step, as far as that is known.
+  func receives(_ step: LifecycleStep, in known: KnownHooks) -> Bool {
+    step.type.map { hook(for: ObjectIdentifier($0), step.kind, in: known) != nil } ?? false
   }
 }
 

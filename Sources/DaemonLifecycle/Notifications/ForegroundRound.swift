@@ -128,41 +128,38 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
   ///
   /// - Parameter round: The round that the loop belongs to.
   /// - Returns: A sequence of the same elements and errors, which ends with the round.
-  public func untilEnding(of round: ForegroundRound) -> RoundElements<Self> {
+  public func untilEnding(
+    of round: ForegroundRound
+  ) -> some AsyncSequence<Element, any Error> & Sendable {
     RoundElements(base: self, round: round)
   }
 }
 
-/// A sequence of another sequence's elements until a round is ending, as `untilEnding(of:)` returns it.
-public struct RoundElements<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable
+/// A sequence of another sequence's elements until a round is ending.
+private struct RoundElements<Base: AsyncSequence & Sendable>: AsyncSequence, Sendable
 where Base.Element: Sendable {
   let base: Base
   let round: ForegroundRound
 
-  /// Makes an iterator over the elements until the round is ending.
-  public func makeAsyncIterator() -> Iterator {
+  func makeAsyncIterator() -> Iterator {
     Iterator(source: Source(base.makeAsyncIterator()), round: round)
   }
 
-  /// An iterator that waits for each element in a separate task, which it can cancel alone.
-  public struct Iterator: AsyncIteratorProtocol {
-    fileprivate let source: Source
-    fileprivate let round: ForegroundRound
+  /// Waits for each element in a separate task, which can be cancelled alone.
+  struct Iterator: AsyncIteratorProtocol {
+    let source: Source
+    let round: ForegroundRound
 
-    /// Returns the next element; `nil` at the end of the sequence, and when the round is ending.
-    public mutating func next() async throws -> Base.Element? { try await next(isolation: nil) }
+    mutating func next() async throws -> Base.Element? { try await next(isolation: nil) }
 
-    /// Returns the next element; `nil` at the end of the sequence, and when the round is ending.
-    public mutating func next(
-      isolation _: isolated (any Actor)?
-    ) async throws -> Base.Element? {
+    mutating func next(isolation _: isolated (any Actor)?) async throws -> Base.Element? {
       let source = source
       return try await round.untilEnding { try await source.iterator.next() }
     }
   }
 
   /// Unchecked: the iterator is used by one task after another, since each is waited for before the next begins.
-  fileprivate final class Source: @unchecked Sendable {
+  final class Source: @unchecked Sendable {
     var iterator: Base.AsyncIterator
     init(_ iterator: Base.AsyncIterator) { self.iterator = iterator }
   }

@@ -1,32 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// One observer's hook for one notification type: see `ObserverHooks` for how it is found.
+/// A hook for one notification type: a closure's, or that of all observers of a type, which `TypeHooks` has.
 package final class Hook: Sendable {
-  /// Casts the target to its type. The cast is free and can't fail, since the target is the object whose type was
-  /// opened when the hook was made (`ObserverEntry.target`).
-  typealias Cast<Observer> = @Sendable (consuming any AnyObject & Sendable) -> Observer
-
-  /// A closure that stays on its caller's executor: only the user's closure, which it calls, may have another.
-  typealias Closure =
+  /// Calls the hook of a target, which is of the type that the hook was made for, with a step whose notification is of
+  /// the hook's type. It stays on its caller's executor: only what it calls may have another.
+  typealias Method =
     nonisolated(nonsending) @Sendable (
       any AnyObject & Sendable, LifecycleStep, LifecycleContext
     ) async throws -> Void
 
   private let method: Method
-  /// The type of notification that the hook is for; `nil` for a wildcard.
+  /// The type of notification that the hook is for; `nil` for all.
   let notification: ObjectIdentifier?
+  /// The target as the actor that the hook is isolated to; `nil` where it is not isolated to its target.
+  let asActor: (@Sendable (any AnyObject & Sendable) -> any Actor)?
   /// Whether an earlier call ran without leaving its thread: a hint. Relaxed, since it publishes no other memory.
   private let completedInPlace = Atomic<Bool>(false)
 
-  private init(_ method: Method, for type: (any LifecycleNotification.Type)?) {
+  private init(
+    _ method: @escaping Method, for type: (any LifecycleNotification.Type)?,
+    asActor: (@Sendable (any AnyObject & Sendable) -> any Actor)? = nil
+  ) {
     self.method = method
     notification = type.map { ObjectIdentifier($0) }
-  }
-
-  /// Whether the hook is a method of the target, and so isolated to it when that is an actor.
-  var isMethod: Bool {
-    if case .closure = method { false } else { true }
+    self.asActor = asActor
   }
 
   /// Whether it once ran from beginning to end on the thread that called it, and so is not isolated to the main actor.
@@ -35,35 +33,26 @@ package final class Hook: Sendable {
     set { completedInPlace.store(newValue, ordering: .relaxed) }
   }
 
-  /// Calls the hook with the entry's target and a step whose notification is of the hook's type. A method of an actor
-  /// is called in its isolation, so that the hook begins in the same step in which it is marked as begun.
+  /// Calls the hook in its caller's isolation, so that an actor's begins in the same step in which it is marked as begun.
   @inline(__always)
   nonisolated(nonsending) func call(
-    _ target: consuming any AnyObject & Sendable, _ step: LifecycleStep, _ context: LifecycleContext
+    _ target: any AnyObject & Sendable, _ step: LifecycleStep, _ context: LifecycleContext
   ) async throws {
-    try await method.call(target, step, context)
+    try await method(target, step, context)
   }
 
   // MARK: Methods
 
-  /// The hooks that the type declares.
-  static func declared(by type: any LifecycleObserver.Type) -> [Hook] {
-    var hooks: [Hook] = []
-    for kind in NotificationKind.allCases {
-      let row = kind.row
-      if let hook = row.declared(type) { hooks.append(Hook(hook.method, for: row.type)) }
-    }
-    if let wildcard = type._wildcardHook { hooks.append(Hook(wildcard.method, for: nil)) }
-    return hooks
+  /// The hook of all observers of a type that is known to adopt the kind's protocol, and is no actor.
+  convenience init(_ method: @escaping Method, for kind: NotificationKind) {
+    self.init(method, for: kind.row.type)
   }
 
-  /// Searches for the hook for a kind or, for `nil`, for all, however it was adopted. The search is slow.
-  static func search(_ type: any LifecycleObserver.Type, for kind: NotificationKind?) -> Hook? {
-    let method =
-      if let kind { kind.row.search(type) } else {
-        (type as? any WildcardObserver.Type)?.wildcardHook
-      }
-    return method.map { Hook($0, for: kind?.row.type) }
+  /// Searches for the hook of a type, wherever it was adopted: through all conformances of the program, for 20 µs, and
+  /// as long once more for the hook of an actor.
+  static func search(_ type: any LifecycleObserver.Type, for kind: NotificationKind) -> Hook? {
+    guard let method = kind.row.search(type) else { return nil }
+    return Hook(method, for: kind.row.type, asActor: (type as? any Actor.Type)?.downcast)
   }
 
   /// The hook of an observer that has adopted none: it makes its launch fail.
@@ -78,7 +67,7 @@ package final class Hook: Sendable {
     for type: N.Type, owner _: Owner.Type,
     _ body: @escaping @Sendable (Owner, N) async throws -> Void
   ) -> Hook {
-    let call: Method = .closure { target, step, context in
+    let call: Method = { target, step, context in
       guard let notification: N = step.notification(context) else { return }
       try await body(unsafeDowncast(target, to: Owner.self), notification)
     }
@@ -88,7 +77,7 @@ package final class Hook: Sendable {
   static func closure<N: LifecycleNotification>(
     for type: N.Type, _ body: @escaping @Sendable (N) async throws -> Void
   ) -> Hook {
-    let call: Method = .closure { _, step, context in
+    let call: Method = { _, step, context in
       guard let notification: N = step.notification(context) else { return }
       try await body(notification)
     }
@@ -98,12 +87,23 @@ package final class Hook: Sendable {
   static func wildcard(
     _ body: @escaping @Sendable (any LifecycleNotification) async throws -> Void
   ) -> Hook {
-    let call: Method = .closure { _, step, context in
+    let call: Method = { _, step, context in
       guard let notification = step.notification(context) else { return }
       try await body(notification)
     }
     return Hook(call, for: nil)
   }
+}
 
-  static let none = Hook(.closure { _, _, _ in }, for: nil)
+extension LifecycleObserver {
+  /// Casts to this type. It is free and can't fail: a hook is called with an object of the type that it was made for.
+  static func cast(_ target: any AnyObject & Sendable) -> Self {
+    unsafeDowncast(target, to: Self.self)
+  }
+}
+
+extension Actor {
+  fileprivate static var downcast: @Sendable (any AnyObject & Sendable) -> any Actor {
+    { unsafeDowncast($0, to: Self.self) }
+  }
 }

@@ -4,7 +4,7 @@
 /// Custom types conform to ``CustomNotification``.
 public protocol LifecycleNotification: Sendable {}
 
-/// A custom notification, delivered by ``LifecycleObservable/post(_:)`` or by ``SignalAction/post(_:)`` of a signal
+/// A custom notification, delivered by ``LifecycleObservable/post(_:)`` or by ``LifecycleRequest/post(_:)`` of a signal
 /// map.
 ///
 /// ```swift
@@ -17,26 +17,21 @@ public protocol LifecycleNotification: Sendable {}
 /// The package's own notifications do not conform, so only the lifecycle can send them.
 public protocol CustomNotification: LifecycleNotification {}
 
-/// A notification of the package; custom types conform to ``CustomNotification``.
-@_documentation(visibility: internal)
-public protocol _PackageNotification: LifecycleNotification, CustomStringConvertible {
+/// A notification that the lifecycle itself delivers; custom types conform to ``CustomNotification``.
+public protocol StandardNotification: LifecycleNotification, CustomStringConvertible {
   /// The delivery that the hook is part of: its cause, time and deadline.
   var context: LifecycleContext { get set }
 }
 
-extension _PackageNotification {
+extension StandardNotification {
   /// The notification's type and cause: `DidEnterBackground, SIGUSR1 from pid 4242 uid 0`.
   public var description: String { "\(type(of: self)), \(cause)" }
   /// The cause of the notification.
   public var cause: LifecycleCause { context.cause }
-  /// The time at which the hook will be cancelled, on the subject's clock.
-  public var deadline: LifecycleClock.Instant { context.deadline }
-  /// The time at which the delivery of this notification began, on the subject's clock.
-  public var time: LifecycleClock.Instant { context.time }
 }
 
 /// The daemon was launched: open files and connections. This is the first of all notifications.
-public struct DidFinishLaunching: _PackageNotification {
+public struct DidFinishLaunching: StandardNotification {
   /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
@@ -44,7 +39,7 @@ public struct DidFinishLaunching: _PackageNotification {
 }
 
 /// The daemon enters the foreground: begin or resume work.
-public struct WillEnterForeground: _PackageNotification {
+public struct WillEnterForeground: StandardNotification {
   /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
@@ -53,7 +48,7 @@ public struct WillEnterForeground: _PackageNotification {
 
 /// The daemon enters the background: pause. An operator requested it, the machine is about to sleep, or the daemon is
 /// about to terminate.
-public struct DidEnterBackground: _PackageNotification {
+public struct DidEnterBackground: StandardNotification {
   /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
@@ -61,7 +56,7 @@ public struct DidEnterBackground: _PackageNotification {
 }
 
 /// State should be saved: what must outlive the process should be on disk when the hook returns.
-public struct ShouldSaveState: _PackageNotification {
+public struct ShouldSaveState: StandardNotification {
   /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
@@ -69,7 +64,7 @@ public struct ShouldSaveState: _PackageNotification {
 }
 
 /// The configuration should be read again. A hook throws to report that it rejected the new one and keeps the old one.
-public struct ShouldReload: _PackageNotification {
+public struct ShouldReload: StandardNotification {
   /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
@@ -77,7 +72,7 @@ public struct ShouldReload: _PackageNotification {
 }
 
 /// The machine is about to sleep; the daemon is in the background and has saved.
-public struct WillSuspend: _PackageNotification {
+public struct WillSuspend: StandardNotification {
   /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
@@ -85,7 +80,7 @@ public struct WillSuspend: _PackageNotification {
 }
 
 /// The machine has woken up: clocks have jumped, connections are stale.
-public struct DidResume: _PackageNotification {
+public struct DidResume: StandardNotification {
   /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
@@ -93,7 +88,7 @@ public struct DidResume: _PackageNotification {
 }
 
 /// Memory is short, and tasks wait until some is freed: free caches, shrink pools.
-public struct DidReceivePressure: _PackageNotification {
+public struct DidReceivePressure: StandardNotification {
   /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
@@ -101,7 +96,7 @@ public struct DidReceivePressure: _PackageNotification {
 }
 
 /// The watchdog's health check. No ping is sent when a hook throws or does not return in time.
-public struct CheckHealth: _PackageNotification {
+public struct CheckHealth: StandardNotification {
   /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
@@ -109,7 +104,7 @@ public struct CheckHealth: _PackageNotification {
 }
 
 /// The daemon terminates: close files and connections. This is the last notification; state has been saved already.
-public struct WillTerminate: _PackageNotification {
+public struct WillTerminate: StandardNotification {
   /// The cause, the time and the hook's deadline.
   public var context: LifecycleContext
   /// Makes a notification, to call a hook in a test.

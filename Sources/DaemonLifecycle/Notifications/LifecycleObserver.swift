@@ -16,22 +16,7 @@
 /// can conform; a hook may be synchronous, non-throwing or isolated. A class's hook runs on a thread of the subject, an
 /// actor's on the actor. Observers are retained until they are removed, unless they were added with
 /// ``LifecycleObservable/addObserver(weakly:name:phase:deadline:)``.
-public protocol LifecycleObserver: AnyObject, Sendable {
-  // The hooks that a type has, as far as that is known where it adopts this protocol. All implementations are in
-  // `DeclaredHooks.swift`; there must be no others.
-  static var _launchHook: _DeclaredHook? { get }
-  static var _foregroundHook: _DeclaredHook? { get }
-  static var _backgroundHook: _DeclaredHook? { get }
-  static var _stateHook: _DeclaredHook? { get }
-  static var _reloadHook: _DeclaredHook? { get }
-  static var _suspendHook: _DeclaredHook? { get }
-  static var _resumeHook: _DeclaredHook? { get }
-  static var _pressureHook: _DeclaredHook? { get }
-  static var _healthHook: _DeclaredHook? { get }
-  static var _terminationHook: _DeclaredHook? { get }
-  static var _wildcardHook: _DeclaredHook? { get }
-  static var _actorCast: _ActorCast? { get }
-}
+public protocol LifecycleObserver: AnyObject, Sendable {}
 
 /// Receives DidFinishLaunching when the daemon was launched.
 public protocol LaunchObserver: LifecycleObserver {
@@ -106,10 +91,4 @@ public protocol HealthObserver: LifecycleObserver {
 public protocol TerminationObserver: LifecycleObserver {
   /// Closes files and connections. State has been saved already.
   func willTerminate(_ notification: WillTerminate) async throws
-}
-
-/// Receives every notification, including custom ones, after the observer's specific hook for it.
-public protocol WildcardObserver: LifecycleObserver {
-  /// Handles a notification of any type.
-  func didReceive(_ notification: any LifecycleNotification) async throws
 }

@@ -48,7 +48,7 @@ final class LifecycleLog: LifecycleSink {
   private func write(_ fact: LifecycleFact) {
     switch fact {
     case .ended(let transition, let report, let elapsed, let snapshot):
-      if let sentence = transition.rejection, !report.isOvertaken, !report.failures.isEmpty {
+      if let sentence = transition.row.rejected, !report.isOvertaken, !report.failures.isEmpty {
         return writeRejection(sentence, transition, report, elapsed, snapshot)
       }
       write(report.problems, of: transition)
@@ -120,7 +120,7 @@ final class LifecycleLog: LifecycleSink {
       JournalEntry(
         line: problem.description, problem.outcome.priority,
         messageID: LifecycleMessageID.problem,
-        fields: [JournalField(known: "LIFECYCLE_EVENT", transition.event)] + fields(problem)))
+        fields: [JournalField(known: "LIFECYCLE_EVENT", transition.row.event)] + fields(problem)))
   }
 
   /// One entry for all of it: what was rejected, and why.
@@ -196,7 +196,8 @@ final class LifecycleLog: LifecycleSink {
     _ transition: LifecycleTransition, _ cause: LifecycleCause, _ elapsed: Duration
   ) {
     note(
-      "The stop has overtaken \(transition.gerund), after \(elapsed.forReading) (\(cause))", .info,
+      "The stop has overtaken \(transition.row.gerund), after \(elapsed.forReading) (\(cause))",
+      .info,
       LifecycleMessageID.problem,
       fields(transition, cause) + [JournalField(known: "LIFECYCLE_OUTCOME", "overtaken")])
   }
@@ -250,7 +251,7 @@ final class LifecycleLog: LifecycleSink {
   private func fields(_ transition: LifecycleTransition, _ cause: LifecycleCause) -> [JournalField]
   {
     var fields = [
-      JournalField(known: "LIFECYCLE_EVENT", transition.event),
+      JournalField(known: "LIFECYCLE_EVENT", transition.row.event),
       JournalField(known: "LIFECYCLE_CAUSE", cause.description),
     ]
     if case .signal(let signal, let sender, _) = cause.origin {
@@ -293,39 +294,13 @@ extension Duration {
 }
 
 extension LifecycleTransition {
-  /// What a log says of it when a hook has failed and nothing has changed; `nil`: it happens all the same.
-  fileprivate var rejection: String? {
-    if case .errand(let errand) = self { errand.row.rejected } else { nil }
-  }
-
   /// For a log: `Entered the background in 12 ms (SIGUSR1 from pid 1 uid 0)`.
   fileprivate func sentence(_ elapsed: Duration, _ cause: LifecycleCause) -> String {
     if self == .launch { return "Started, pid \(getpid()), in \(elapsed.forReading)" }
-    return "\(done) in \(elapsed.forReading) (\(cause))"
+    return "\(row.done) in \(elapsed.forReading) (\(cause))"
   }
 
-  /// Past tense.
-  private var done: String {
-    switch self {
-    case .launch: "Started"
-    case .foreground: "Entered the foreground"
-    case .background: "Entered the background"
-    case .suspend: "Ready for the machine's sleep"
-    case .resume: "Resumed after the machine's sleep"
-    case .errand(let errand): errand.row.done
-    case .pressure: "Notified of pressure"
-    case .post: "Delivered"
-    case .catchUp: "Notified late observers"
-    case .termination: "Terminated"
-    }
-  }
-
-  fileprivate var priority: JournalPriority {
-    switch self {
-    case .launch, .termination, .background, .foreground: .notice
-    default: .info
-    }
-  }
+  fileprivate var priority: JournalPriority { row.isNotice ? .notice : .info }
 }
 
 extension Departures {

@@ -12,16 +12,6 @@ enum LifecycleMessageID {
   static let stopping = MessageID(known: "e4b7e8363c7c45e49a99b37ae5a42e3d")
 
   static func of(_ transition: LifecycleTransition) -> MessageID? {
-    switch transition {
-    case .launch: MessageID(known: "7661d9a0b7f44df78cf89eca95be801a")
-    case .foreground: MessageID(known: "7a23e78e7d1e43de9af80e749ceb84c1")
-    case .background: MessageID(known: "b9ab8dc464b24c518935721cb1171b33")
-    case .suspend: MessageID(known: "f556588cc7c245f892b8c54198eab283")
-    case .resume: MessageID(known: "388fcb70bd6e41f7bee3cf21bfab7bf2")
-    case .errand(let errand): MessageID(known: errand.row.messageID)
-    case .pressure: MessageID(known: "da8a1d4827a24e28ad4c8e19906c1dc3")
-    case .termination: MessageID(known: "5abc37cbba064215b4294a5299559cdc")
-    case .post, .catchUp: nil
-    }
+    transition.row.messageID.map { MessageID(known: $0) }
   }
 }

@@ -32,7 +32,7 @@ public enum LifecycleError: Error, Sendable, Hashable, CustomStringConvertible {
     case .noHook(let type):
       "\(type) has no hook, so it receives nothing: adopt the protocol of each hook that it implements, "
         + "LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver, ReloadObserver, SuspendObserver, "
-        + "ResumeObserver, PressureObserver, HealthObserver, TerminationObserver or WildcardObserver."
+        + "ResumeObserver, PressureObserver, HealthObserver or TerminationObserver."
     case .invalidGracePeriod(let name, let value, let reason):
       "The grace period in $\(name), \"\(value)\", is \(reason): set it to the seconds between SIGTERM and SIGKILL."
     case .unavailable(let sentence): sentence

@@ -85,34 +85,37 @@ struct LifecycleRegistry: Sendable {
 
   /// Takes one event in. `postID` identifies a posted notification to its poster.
   mutating func receive(_ event: LifecycleEvent, postID: PostID? = nil) -> Effect {
-    if case .terminate = event.kind { return terminate(event.cause) }
+    if case .terminate = event.request { return terminate(event.cause) }
     guard termination == nil, state != .terminated else { return .refused }
-    switch event.kind {
-    case .launch: requests.enqueueLaunch(event.cause)
-    case .enterBackground(let reason):
-      add(reason)
-      requests.enqueue(.state, event.cause)
-    case .enterForeground(let reason):
-      remove(reason)
-      requests.enqueue(.state, event.cause)
+    switch event.request {
+    case .pause(let reason): add(reason)
+    case .resume(let reason): remove(reason)
     case .suspend:
       add(.suspend)
       wantsSleep = true
-      requests.enqueue(.sleep, event.cause)
-      requests.enqueue(.state, event.cause)
-    case .resume:
+    case .wakeUp:
       remove(.suspend)
       wantsSleep = false
-      requests.enqueue(.sleep, event.cause)
-      requests.enqueue(.state, event.cause)
-    case .errand(let errand): requests.enqueue(.errand(errand), event.cause)
-    case .pressure: requests.enqueue(.pressure, event.cause)
     case .post(let notification):
       let post = LifecyclePost(notification, id: postID ?? PostID(value: 0))
-      requests.enqueue(.post(post), event.cause)
-    case .terminate, .checkHealth: break
+      requests.enqueue(post, event.cause)
+      return .none
+    // It is delivered beside the transitions.
+    case .checkHealth: return .none
+    default: break
+    }
+    requests.enqueue(event.request, event.cause)
+    // Then the daemon goes where its reasons lead.
+    if event.request.concernsSleep {
+      requests.enqueue(wantsSleep ? .pause(for: .suspend) : .resume(for: .suspend), event.cause)
     }
     return .none
+  }
+
+  /// Requests the launch.
+  mutating func launch(_ cause: LifecycleCause) {
+    guard termination == nil, state != .terminated else { return }
+    requests.enqueueLaunch(cause)
   }
 
   private mutating func add(_ reason: BackgroundReason) {
@@ -139,7 +142,7 @@ struct LifecycleRegistry: Sendable {
     transitionKind = .termination
     // A daemon that was never launched has nothing to end.
     let isLaunched = state != .launching
-    steps = isLaunched ? [.bodyEnds, .kind(.shouldSaveState), .kind(.willTerminate)] : []
+    steps = isLaunched ? ([.bodyEnds] + LifecycleTransition.termination.row.steps)[...] : []
     if !isLaunched { state = .terminated }
     return .terminate
   }
@@ -233,7 +236,7 @@ struct LifecycleRegistry: Sendable {
 
   /// Whether nothing is left to be delivered for the machine's sleep, or for its end.
   var isSleepSettled: Bool {
-    termination == nil && requests.sleep == nil && wantsSleep == isSuspended
+    termination == nil && !requests.concernSleep && wantsSleep == isSuspended
       && !(isInTransition && transitionKind == .suspend)
   }
 
@@ -370,43 +373,33 @@ struct LifecycleRegistry: Sendable {
       guard let cause = requests.takeLaunch() else { return false }
       transitionKind = .launch
       transitionCause = cause
-      steps = Steps.launch
+      steps = transitionKind.row.steps[...]
       return true
     }
-    guard let (kind, cause) = requests.takeNext() else { return false }
-    transitionCause = cause
-    (transitionKind, steps) = plannedTransition(for: kind)
+    guard let waiting = requests.takeNext() else { return false }
+    transitionCause = waiting.cause
+    (transitionKind, steps) = plannedTransition(for: waiting)
     return true
   }
 
-  /// Returns the steps of a transition; none when nothing is left to do.
-  private func plannedTransition(for kind: PendingRequests.Kind) -> (
+  /// Returns the transition for a request, and its steps; none when nothing is left to do.
+  private func plannedTransition(for waiting: PendingRequests.Waiting) -> (
     LifecycleTransition, ArraySlice<LifecycleStep>
   ) {
-    switch kind {
-    case .state where backgroundReasons.isEmpty: (.foreground, Steps.foreground)
-    case .state: (.background, state == .foreground ? Steps.background : [])
-    case .sleep where wantsSleep == isSuspended: (wantsSleep ? .suspend : .resume, [])
-    case .sleep where wantsSleep: (.suspend, Steps.suspend)
-    case .sleep: (.resume, Steps.resume)
-    case .errand(let errand): (.errand(errand), errand.row.steps[...])
-    case .pressure: (.pressure, Steps.pressure)
-    case .post(let post): (.post, [.posted(post)])
+    let kind = waiting.request.transition ?? reachedTransition(for: waiting.request)
+    switch waiting.request {
+    case .pause, .resume:
+      return (kind, kind == .background && state != .foreground ? [] : kind.row.steps[...])
+    case .suspend, .wakeUp: return (kind, wantsSleep == isSuspended ? [] : kind.row.steps[...])
+    case .post: return (kind, waiting.post.map { [.posted($0)] } ?? [])
+    default: return (kind, kind.row.steps[...])
     }
   }
 
-  /// The steps of the most frequent transitions, made once, and used without a copy.
-  private enum Steps {
-    static let launch = steps(.didFinishLaunching, .willEnterForeground)
-    static let foreground = steps(.willEnterForeground)
-    static let background = steps(.didEnterBackground, .shouldSaveState)
-    static let suspend = steps(.didEnterBackground, .shouldSaveState, .willSuspend)
-    static let resume = steps(.didResume)
-    static let pressure = steps(.didReceivePressure)
-
-    private static func steps(_ kinds: NotificationKind...) -> ArraySlice<LifecycleStep> {
-      kinds.map { .kind($0) }[...]
-    }
+  /// The transition to where the reasons lead now, or the machine's sleep.
+  private func reachedTransition(for request: LifecycleRequest) -> LifecycleTransition {
+    if request.concernsSleep { return wantsSleep ? .suspend : .resume }
+    return backgroundReasons.isEmpty ? .foreground : .background
   }
 
   /// Plans a step with all members that should receive it.
@@ -424,7 +417,8 @@ struct LifecycleRegistry: Sendable {
     var last: LifecyclePhase?
     audience.reserve(members.count(where: isIncluded))
     members.forEach(where: isIncluded, reversed: step.isDownward) { member in
-      audience.append(member.id, together: member.phase.isConcurrent && member.phase == last)
+      let isTogether = member.phase.isConcurrent && last.map { $0 == member.phase } ?? false
+      audience.append(member.id, together: isTogether)
       last = member.phase
     }
     return Plan(

@@ -81,8 +81,6 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     /// The observer's name: the one that was given, its type, `closure at File.swift:42`, or `body`; `Connection (×3)`
     /// for three that no longer exist.
     public var observer: String { name.description }
-    /// The name of the notification's type; `nil` for the body of `run`.
-    public var notificationName: String? { notification.map { "\($0)" } }
 
     var severity: Int { isLate ? 0 : outcome.severity }
 
@@ -96,7 +94,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     }
 
     private var sentence: String {
-      let subject = notificationName.map { "\(observer), \($0)" } ?? observer
+      let subject = notification.map { "\(observer), \($0)" } ?? observer
       let time = "after \(duration.forReading)"
       return switch outcome {
       case .completed: "\(subject): completed \(time)"

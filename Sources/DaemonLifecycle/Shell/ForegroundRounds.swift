@@ -66,6 +66,12 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
 
   // MARK: Hooks
 
+  /// Its hooks, which need no search.
+  static let hooks = [
+    Hook(foregroundHook, for: .willEnterForeground), Hook(backgroundHook, for: .didEnterBackground),
+    Hook(terminationHook, for: .willTerminate),
+  ]
+
   func willEnterForeground(_ notification: WillEnterForeground) async throws {
     // An overdue round starts the next one as it ends; the hook waits for that end, and for no other.
     let overdueEnds = state.withLock { state -> Sleeper? in

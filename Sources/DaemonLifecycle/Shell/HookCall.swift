@@ -14,15 +14,15 @@ struct HookCall: Sendable {
   let reference: CallReference
   let driver: HookDriver
   let entry: ObserverEntry
-  /// The index of the hook among the observer's.
-  private let index: Int
+  private let hook: Hook
   private let delivery: Delivery.Constants
 
   init(
-    _ start: Effects.Start, _ entry: ObserverEntry, _ core: LifecycleCore, _ driver: HookDriver
+    _ start: Effects.Start, _ hook: Hook, _ entry: ObserverEntry, _ core: LifecycleCore,
+    _ driver: HookDriver
   ) {
     reference = CallReference(start, core)
-    index = start.hook
+    self.hook = hook
     delivery = start.delivery
     self.entry = entry
     self.driver = driver
@@ -30,7 +30,6 @@ struct HookCall: Sendable {
 
   var id: CallID { reference.id }
   var step: LifecycleStep { delivery.step }
-  private var hook: Hook { entry.hooks[index] }
 
   // MARK: Calling
 
@@ -45,7 +44,7 @@ struct HookCall: Sendable {
     guard let target = entry.target else { return .gone }
     let hook = hook
     do {
-      if let asActor = entry.asActor, hook.isMethod {
+      if let asActor = hook.asActor {
         if core.move(id, to: .driven) { try await call(on: asActor(target), target, core) }
       } else if hook.completesSynchronously {
         if core.move(id, to: .begun) {

@@ -42,6 +42,8 @@ extension LifecycleCore {
     var cancelled: [HookDriver] = []
     var cancelsBody: Task<Void, Never>?
     var healthRound: UInt64?
+    /// The kinds that hooks are to be searched for, and the types.
+    var searches: (kinds: NotificationKinds, types: [TypeHooks])?
     /// Values that may hold the last reference to a user's object, whose deinit may call the core.
     var garbage: [any Sendable] = []
     /// The readiness to show to probes before any hook is called, and its number.
@@ -89,6 +91,10 @@ extension LifecycleCore {
       work.chores.cancelsBody = state.bodyTask
     }
     if let round = state.effects.healthRound { work.chores.healthRound = round }
+    if !state.effects.searches.isEmpty {
+      let kinds = state.effects.searches
+      work.chores.searches = (kinds, state.machine.hooks.missing(kinds))
+    }
     if state.effects.isOverdue { work.chores.isOverdue = true }
   }
 
@@ -123,7 +129,9 @@ extension LifecycleCore {
       }
       let driver = last ?? state.restingDrivers.popLast() ?? HookDriver(self)
       if state.machine.calls.isCancelled(start.call) { driver.markCancelled() }
-      let call = HookCall(start, entry, self, driver)
+      let hook =
+        entry.hookType.map { state.machine.hooks[$0][start.hook] } ?? entry.hooks[start.hook]
+      let call = HookCall(start, hook, entry, self, driver)
       state.insert(call)
       return call
     }
@@ -229,6 +237,7 @@ extension LifecycleCore {
     }
     for call in work.dropped { handle(.ended(call, .gone)) }
     for call in work.calls { call.driver.start(with: call, of: self) }
+    if let (kinds, types) = work.searches { searchHooks(of: types, for: kinds) }
   }
 
   /// Does what starts or resumes a task of Swift's pool: now, or once the pool has a thread. Without one Dispatch would

@@ -18,8 +18,11 @@ extension LifecycleCore {
       // After the end, nothing would release it.
       let isOwned = isOwned && state.machine.stop.exit == nil && !state.machine.isClosed
       let number = state.observers.nextNumber(of: type(of: observer))
+      let rounds = options.isRounds ? ForegroundRounds.hooks : nil
       let entry = ObserverEntry(
-        id: id, observer: observer, isOwned: isOwned, number: number, options)
+        id: id, observer: observer, isOwned: isOwned, number: number,
+        hookType: rounds == nil ? state.machine.hooks.index(of: type(of: observer)) : nil,
+        hooks: rounds ?? [], options)
       return self.insert(entry, &state, now)
     }.result
     reap(candidates)
@@ -54,7 +57,7 @@ extension LifecycleCore {
     state.observers.insert(entry)
     let subscriber = Subscriber(
       id: entry.id, phase: entry.options.phase, name: entry.name,
-      receives: entry.hooks.knownNotifications, late: entry.hooks.late,
+      receives: entry.hooks.map(\.notification), type: entry.hookType,
       deadline: entry.options.deadline, isRounds: entry.options.isRounds)
     state.handle(.add(subscriber), at: now)
     return state.observers.candidates()
@@ -95,5 +98,18 @@ extension LifecycleCore {
     change { state, now in
       state.handle(.remove(state.observers.ids(of: ownerID)), at: now)
     }
+  }
+
+  // MARK: Hooks
+
+  /// Searches for hooks, with which the machine goes on. Not under the lock, nor on the thread that listens, since it
+  /// takes 20 µs for each type and kind.
+  func searchHooks(of types: [TypeHooks], for kinds: NotificationKinds) {
+    if executor.isOnLeader {
+      return executor.enqueue(.work { self.searchHooks(of: types, for: kinds) })
+    }
+    var found = types
+    for index in found.indices { found[index].search(for: kinds) }
+    handle(.hooksFound(found))
   }
 }

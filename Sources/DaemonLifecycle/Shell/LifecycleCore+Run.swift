@@ -25,7 +25,7 @@ extension LifecycleCore {
       } else {
         state.launches.append(launch)
       }
-      state.handle(.event(LifecycleEvent(.launch, cause: LifecycleCause(.launch))), at: now)
+      state.handle(.launch(LifecycleCause(.launch)), at: now)
     }
     return launch
   }

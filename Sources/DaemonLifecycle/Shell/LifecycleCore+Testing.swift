@@ -59,7 +59,7 @@ extension LifecycleCore {
       let isFirst = state.isInSetUp
       if isFirst { state.handle(.release, at: now) }
       state.isInSetUp = false
-      if case .checkHealth? = event?.kind { return false }
+      if case .checkHealth? = event?.request { return false }
       let waits = (isFirst || !state.earlyEvents.isEmpty) && !state.machine.isIdle
       if waits, let event { state.earlyEvents.append(event) }
       return waits
@@ -74,12 +74,12 @@ extension LifecycleCore {
   package func send(_ event: LifecycleEvent) { receive(event) }
 
   package func event(for signal: UnixSignal, cause: LifecycleCause) -> LifecycleEvent? {
-    configuration.signals[signal]?.event(cause: cause)
+    configuration.signals[signal].map { LifecycleEvent($0, cause: cause) }
   }
 
   package func requestLaunch() {
     state.withLock { $0.readiness }?.prepare()
-    receive(LifecycleEvent(.launch, cause: LifecycleCause(.launch)))
+    handle(.launch(LifecycleCause(.launch)))
   }
 
   package func shutDown() { close() }

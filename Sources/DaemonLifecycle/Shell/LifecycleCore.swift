@@ -10,8 +10,8 @@ import Synchronization
 /// nothing here decides about calls.
 ///
 /// The order of locks: `state` is taken first. While it is held the poll's state, a driver's place of its call, the
-/// beacon, `LateHooks` or a launch may be locked, and what a test puts in the place of `_exit`; none of these locks
-/// another. `sources` is taken before a source's own lock. No other two locks are held at once.
+/// beacon or a launch may be locked, and what a test puts in the place of `_exit`; none of these locks another.
+/// `sources` is taken before a source's own lock. No other two locks are held at once.
 @_documentation(visibility: internal)
 public final class LifecycleCore: TimeKeeper, Sendable {
   /// Access only while holding `state`'s lock.
@@ -185,7 +185,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   @inline(never)
   func receive(_ event: LifecycleEvent) {
     if recorder != nil, endSetUp(with: event) { return }
-    guard case .checkHealth = event.kind else { return handle(.event(event)) }
+    guard case .checkHealth = event.request else { return handle(.event(event)) }
     handle(.checkHealth(event.cause, asksMainActor: beacon.hasEverAnswered))
   }
 

@@ -25,7 +25,10 @@ final class ObserverEntry: Sendable {
 
   let id: ObserverID
   let options: Options
-  let hooks: ObserverHooks
+  /// The index of the observer's type in the machine's `KnownHooks`; `nil` where `hooks` has them.
+  let hookType: Int?
+  /// The hooks of closures, and others that need no search, by index.
+  let hooks: [Hook]
   let name: ObserverName
   /// The observer's type; `nil` for a closure.
   let type: (any Any.Type)?
@@ -36,28 +39,28 @@ final class ObserverEntry: Sendable {
   let isObserver: Bool
   /// The observer or owner.
   weak let target: (any AnyObject & Sendable)?
-  /// The observer as the actor that it is, without looking for that each time.
-  let asActor: (@Sendable (any AnyObject & Sendable) -> any Actor)?
   /// Keeps the target alive as long as its entry is: an owned observer, or what stands for the owner of a closure
   /// without one.
   private let owned: (any AnyObject & Sendable)?
 
-  /// - Parameter number: Which of its type it is, where it is owned and the options have no name.
+  /// - Parameters:
+  ///   - number: Which of its type it is, where it is owned and the options have no name.
+  ///   - hookType: The index of its type in `KnownHooks`; `nil` where its type has these `hooks`.
   init(
     id: ObserverID, observer: some LifecycleObserver, isOwned: Bool, number: Int,
-    _ options: Options
+    hookType: Int?, hooks: [Hook] = [], _ options: Options
   ) {
     self.id = id
     self.options = options
     let type = Swift.type(of: observer)
-    hooks = ObserverHooks(of: type)
+    self.hookType = hookType
+    self.hooks = hooks
     self.type = type
     name = options.name ?? .type(type, number: isOwned ? number : 1)
     ownerID = ObjectIdentifier(observer)
     isObserver = true
     target = observer
     owned = isOwned ? observer : nil
-    asActor = type._actorCast?.cast
   }
 
   /// The type that this one is named after, and its number.
@@ -73,14 +76,14 @@ final class ObserverEntry: Sendable {
   ) {
     self.id = id
     self.options = options
-    hooks = ObserverHooks(closures: closures)
+    hookType = nil
+    hooks = closures
     self.name = options.name ?? name
     type = nil
     ownerID = owner.map { ObjectIdentifier($0) }
     isObserver = false
     owned = owner == nil ? Anchor() : nil
     target = owner ?? owned
-    asActor = nil
   }
 
   private final class Anchor: Sendable {}

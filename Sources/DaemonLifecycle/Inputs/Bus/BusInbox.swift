@@ -16,7 +16,7 @@ final class BusInbox {
 
   func put(_ input: LifecycleMachine.Input) { inputs.append(input) }
 
-  func put(_ kind: LifecycleEvent.Kind, _ fact: String) {
+  func put(_ kind: LifecycleRequest, _ fact: String) {
     inputs.append(.event(LifecycleEvent(kind, cause: LifecycleCause(.bus(fact)))))
   }
 

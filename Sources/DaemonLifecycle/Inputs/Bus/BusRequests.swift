@@ -80,7 +80,7 @@ extension BusRequest {
         // A tenth is kept for the way back to logind.
         if lock.isHeld { inbox.put(.sleepDelay(limit - limit / 10)) }
         inbox.put(.suspend, "the machine is about to sleep")
-      case (.sleep, false): inbox.put(.resume, "the machine has woken up")
+      case (.sleep, false): inbox.put(.wakeUp, "the machine has woken up")
       case (.shutdown, true):
         inbox.put(.saveState, "the machine is about to \(shutdownPhrase(kind))")
       case (.shutdown, false): break
@@ -131,7 +131,7 @@ extension BusRequest {
     func become(_ fact: String, isActive: Bool = false) {
       if fact == last { return }
       last = fact
-      inbox.put(isActive ? .enterForeground(.session) : .enterBackground(.session), fact)
+      inbox.put(isActive ? .resume(for: .session) : .pause(for: .session), fact)
     }
     return BusRequest(
       .logind,
@@ -186,7 +186,7 @@ extension BusRequest {
       let isUp = ["active", "reloading", "refreshing"].contains(state)
       let reason = BackgroundReason(name)
       inbox.put(
-        isUp ? .enterForeground(reason) : .enterBackground(reason),
+        isUp ? .resume(for: reason) : .pause(for: reason),
         "\(name) is \(VisibleText.line(state))")
     }
     let subscribe = BusCall(

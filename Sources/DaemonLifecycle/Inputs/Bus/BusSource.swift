@@ -90,8 +90,8 @@ final class BusSource: LifecycleSource, LifecycleSink {
   func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {
     case .readyToSleep: bus.withLock { $0.sleepLock.workEnded() }
-    case .began(.save, _, _): bus.withLock { $0.shutdownLock.saveBegan() }
-    case .ended(.save, _, _, _): bus.withLock { $0.shutdownLock.saveEnded() }
+    case .began(.saveState, _, _): bus.withLock { $0.shutdownLock.saveBegan() }
+    case .ended(.saveState, _, _, _): bus.withLock { $0.shutdownLock.saveEnded() }
     case .terminating, .seemsKilled: bus.withLock { $0.connection.sendOnDemand() }
     default: break
     }

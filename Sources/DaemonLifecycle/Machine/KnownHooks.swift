@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonSystemd
+
+/// The hooks of the observers' types, as far as they were searched for.
+///
+/// A search is slow, and the machine can't make it. It asks for the searches that the next delivery needs, and goes on
+/// with their results, so that a daemon that is never suspended, for example, does not pay for that.
+struct KnownHooks: Sendable {
+  /// Few, so a dictionary's type would take longer to make than they to look through.
+  private var types: [TypeHooks] = []
+  /// The kinds that all types were searched for.
+  private(set) var complete = NotificationKinds.all
+
+  subscript(type: Int) -> TypeHooks { types[type] }
+
+  /// The index of a type, which never changes.
+  mutating func index(of type: any LifecycleObserver.Type) -> Int {
+    if let index = types.lastIndex(where: { $0.type == type }) { return index }
+    types.append(TypeHooks(type))
+    complete = []
+    return types.count - 1
+  }
+
+  /// The types that were not searched for these kinds.
+  func missing(_ kinds: NotificationKinds) -> [TypeHooks] {
+    types.filter { !$0.searched.isSuperset(of: kinds) }
+  }
+
+  mutating func learn(_ found: [TypeHooks]) {
+    for hooks in found { types[index(of: hooks.type)].merge(hooks) }
+    complete = types.reduce(.all) { $0.intersection($1.searched) }
+  }
+}
+
+// A step whose receivers are not known waits for the searches.
+extension LifecycleMachine {
+  /// A step that waits: the registry's current one, or a health check within its frame.
+  struct Awaiting: Sendable {
+    let plan: LifecycleRegistry.Plan
+    let outer: Delivery.Outer?
+  }
+
+  /// Whether it is known which members of a plan have a hook for its step.
+  private func isKnown(_ plan: LifecycleRegistry.Plan) -> Bool {
+    guard let kind = plan.step.kind, !hooks.complete.contains(kind) else { return true }
+    return plan.audience.members.allSatisfy {
+      subscribers[$0]?.type.map { hooks[$0].searched.contains(kind) } ?? true
+    }
+  }
+
+  /// Whether a plan has to wait. It does so with the searches for the rest of its transition, too.
+  mutating func awaitsHooks(
+    _ plan: LifecycleRegistry.Plan, outer: Delivery.Outer? = nil, _ effects: inout Effects
+  ) -> Bool {
+    guard !isKnown(plan) else { return false }
+    awaiting.append(Awaiting(plan: plan, outer: outer))
+    let steps = outer == nil ? [plan.step] + registry.steps : [plan.step]
+    for kind in steps.compactMap(\.kind) { effects.searches.insert(NotificationKinds(kind)) }
+    return true
+  }
+
+  /// Goes on with the steps that have waited for what was found.
+  mutating func hooksFound(
+    _ found: [TypeHooks], at now: MonotonicTime, _ effects: inout Effects
+  ) {
+    hooks.learn(found)
+    let waiting = awaiting
+    awaiting = waiting.filter { !isKnown($0.plan) }
+    for step in waiting where isKnown(step.plan) {
+      if let outer = step.outer {
+        // The termination has ended the check.
+        guard health.isChecking else { continue }
+        beginOutOfBand(step.plan, post: nil, outer: outer, at: now, &effects)
+      } else {
+        begin(step.plan, at: now, &effects)
+      }
+    }
+  }
+}
