@@ -233,29 +233,14 @@ import Testing
     #expect(observed.log.names.contains { $0.contains("server: its limit of 60 s") })
   }
 
-  @Test func aHooksOwnDeadlineIsItsOwn() async throws {
-    let mock = MockLifecycleSubject()
-    let gate = Gate()
-    let slow = Scripted(background: { _ in await gate.wait() })
-    let other = Scripted(background: { _ in await gate.wait() })
-    mock.addObserver(other, name: "other")
-    mock.addObserver(slow, name: "slow", deadline: .seconds(30))
-    try await mock.settled()
-    mock.inject(.sigusr1)
-    await mock.advance(by: .seconds(30))
-    gate.open()
-    let report = try await mock.settled()
-    #expect(report.problems.map(\.observer) == ["slow"])
-  }
-
   @Test func aPhasesDeadlineIsItsMembers() async throws {
     let mock = MockLifecycleSubject()
     let gate = Gate()
     let quick = LifecyclePhase(order: 1, deadline: .seconds(2))
     mock.addObserver(
-      Scripted(background: { _ in await gate.wait() }), name: "quick", phase: quick)
+      Scripted(background: gate.hold), name: "quick", phase: quick)
     mock.addObserver(
-      Scripted(background: { _ in await gate.wait() }), name: "own", phase: quick,
+      Scripted(background: gate.hold), name: "own", phase: quick,
       deadline: .seconds(5))
     try await mock.settled()
     mock.inject(.sigusr1)
