@@ -133,6 +133,36 @@ import Testing
     #expect(names(plans) == ["ShouldSaveState"] && plans[0].audience.members.isEmpty)
   }
 
+  /// It was busy when the others were paused, and free again when they were told of the machine's sleep.
+  @Test func whoWasNotPausedIsNotSuspended() {
+    var registry = launched(first)
+    registry.setBusy(first, true)
+    receive(.suspend, &registry)
+    var plans: [LifecycleRegistry.Plan] = []
+    while let plan = registry.next() {
+      plans.append(plan)
+      registry.finishStep()
+    }
+    #expect(names(plans) == ["DidEnterBackground", "ShouldSaveState", "WillSuspend"])
+    #expect(plans.last?.audience.members == [])
+  }
+
+  /// The third signal: not even the pause, which the observer has not had.
+  @Test func afterAnAbortNothingIsDelivered() {
+    var registry = launched(first)
+    _ = registry.receive(LifecycleEvent(.terminate))
+    registry.abort()
+    #expect(deliver(&registry).isEmpty && registry.state == .terminated)
+  }
+
+  /// The wait for the body is a step of the end, and no notification.
+  @Test func theBodysEndIsSentToNobody() {
+    var registry = launched(first)
+    _ = registry.receive(LifecycleEvent(.terminate))
+    let plans = deliver(&registry)
+    #expect(plans.filter { $0.step.name == "the body's end" }.map(\.audience.members) == [[]])
+  }
+
   // MARK: Questions
 
   @Test func itIsIdleWhenNothingIsLeftEvenBehindAHold() {

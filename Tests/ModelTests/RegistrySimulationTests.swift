@@ -10,61 +10,6 @@ import Testing
 ///
 /// A failure names its seed: `Simulation(seed: …).run()` repeats it exactly.
 @Suite(.offThePool) struct RegistrySimulationTests {
-  /// It was busy when the others were paused, and free again when they were told of the machine's sleep.
-  @Test func whoWasNotPausedIsNotSuspended() throws {
-    var registry = LifecycleRegistry()
-    let id = ObserverID(value: 1)
-    registry.add(id, phase: .standard)
-    _ = registry.receive(LifecycleEvent(.launch))
-    while registry.next() != nil {
-      registry.reached(id)
-      registry.finishStep()
-    }
-    registry.setBusy(id, true)
-    _ = registry.receive(LifecycleEvent(.suspend))
-    var steps: [(String, Bool)] = []
-    while let plan = registry.next() {
-      steps.append((plan.step.name, plan.audience.members.contains(id)))
-      registry.finishStep()
-    }
-    #expect(steps.map(\.0) == ["DidEnterBackground", "ShouldSaveState", "WillSuspend"])
-    #expect(steps.last?.1 == false)
-  }
-
-  private func launched(_ id: ObserverID) -> LifecycleRegistry {
-    var registry = LifecycleRegistry()
-    registry.add(id, phase: .standard)
-    _ = registry.receive(LifecycleEvent(.launch))
-    while registry.next() != nil {
-      registry.reached(id)
-      registry.finishStep()
-    }
-    return registry
-  }
-
-  /// The third signal: not even the pause, which the observer has not had.
-  @Test func afterAnAbortNothingIsDelivered() {
-    var registry = launched(ObserverID(value: 1))
-    _ = registry.receive(LifecycleEvent(.terminate))
-    registry.abort()
-    let hasNext = registry.next() != nil
-    #expect(!hasNext && registry.state == .terminated)
-  }
-
-  /// The wait for the body is a step of the end, and no notification.
-  @Test func theBodysEndIsSentToNobody() {
-    let id = ObserverID(value: 1)
-    var registry = launched(id)
-    _ = registry.receive(LifecycleEvent(.terminate))
-    var receivers: [Int] = []
-    while let plan = registry.next() {
-      if case .bodyEnds = plan.step { receivers.append(plan.audience.members.count) }
-      for member in plan.audience.members { registry.reached(member) }
-      registry.finishStep()
-    }
-    #expect(receivers == [0])
-  }
-
   /// REGISTRY_SCHEDULES says how many.
   static let schedules =
     getenv("REGISTRY_SCHEDULES").flatMap { Int(String(cString: $0)) }
@@ -98,11 +43,8 @@ struct Simulation {
   private struct Observer {
     let id: ObserverID
     let phase: LifecyclePhase
-    var isLaunched = false
-    var isInForeground = false
-    var isSuspended = false
     var isBusy = false
-    var isTerminated = false
+    var history = ObserverHistory()
   }
 
   private var random: SeededGenerator
@@ -328,7 +270,9 @@ struct Simulation {
     if !isBusy || registry.termination != nil, !isLost { registry.reached(id) }
     if isBusy {
       // While terminating there is no later: a busy observer is left as it is.
-      if registry.termination != nil { observers[index].isInForeground = false }
+      if registry.termination != nil {
+        _ = observers[index].history.receive(.kind(.didEnterBackground))
+      }
       return
     }
     if registry.termination == nil, !isLost, random.chance(2) {
@@ -346,34 +290,10 @@ struct Simulation {
   }
 
   private mutating func hear(_ step: LifecycleStep, _ index: Int) {
-    var observer = observers[index]
-    let name = "observer \(observer.id.value)"
-    if observer.isTerminated { fail("\(name) heard \(step.name) after the end") }
-    switch step.kind {
-    case .didFinishLaunching:
-      if observer.isLaunched { fail("\(name) was launched twice") }
-      observer.isLaunched = true
-    case .willEnterForeground:
-      if !observer.isLaunched || observer.isInForeground {
-        fail("\(name) entered the foreground from nowhere")
-      }
-      observer.isInForeground = true
-    case .didEnterBackground:
-      if !observer.isInForeground { fail("\(name) left a foreground it was not in") }
-      observer.isInForeground = false
-    case .willSuspend:
-      if observer.isSuspended || observer.isInForeground {
-        fail("\(name) suspended at the wrong time")
-      }
-      observer.isSuspended = true
-    case .didResume:
-      if !observer.isSuspended { fail("\(name) resumed without having been suspended") }
-      observer.isSuspended = false
-    case .willTerminate: observer.isTerminated = true
-    default: break
-    }
-    if !observer.isLaunched { fail("\(name) heard \(step.name) before its launch") }
-    observers[index] = observer
+    let name = "observer \(observers[index].id.value)"
+    if observers[index].history.isTerminated { fail("\(name) heard \(step.name) after the end") }
+    if let problem = observers[index].history.receive(step) { fail("\(name): \(problem)") }
+    if !observers[index].history.isLaunched { fail("\(name) heard \(step.name) too early") }
   }
 
   // MARK: The end
@@ -407,7 +327,7 @@ struct Simulation {
     if steps.first == "DidEnterBackground" { steps.removeFirst() }
     let end = ["the body's end", "ShouldSaveState", "WillTerminate"]
     if Array(steps) != end { fail("terminated by \(terminationSteps)") }
-    if observers.contains(where: \.isInForeground) {
+    if observers.contains(where: \.history.isInForeground) {
       fail("terminated an observer in the foreground")
     }
   }
@@ -422,11 +342,11 @@ struct Simulation {
     if owesSave || owesSaveAfterBackground { fail("a save was lost") }
     if !unansweredPosts.isEmpty { fail("a post was lost") }
     for observer in observers {
-      if !observer.isLaunched { fail("observer \(observer.id.value) was never launched") }
-      if observer.isSuspended, !registry.isSuspended {
+      if !observer.history.isLaunched { fail("observer \(observer.id.value) was never launched") }
+      if observer.history.isSuspended, !registry.isSuspended {
         fail("observer \(observer.id.value) was never told that the machine woke up")
       }
-      if observer.isInForeground != (wanted == .foreground) {
+      if observer.history.isInForeground != (wanted == .foreground) {
         fail("observer \(observer.id.value) is not where the daemon is")
       }
     }
