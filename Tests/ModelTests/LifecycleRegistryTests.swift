@@ -22,7 +22,10 @@ import Testing
   }
 
   private func receive(_ kind: LifecycleEvent.Kind, _ registry: inout LifecycleRegistry) {
+    let state = registry.state
     #expect(registry.receive(LifecycleEvent(kind)) == .none)
+    // It changes with the steps, and not before.
+    #expect(registry.state == state)
   }
 
   /// Of these members, in the foreground.
@@ -100,6 +103,18 @@ import Testing
     // The step that was overtaken has ended.
     let isOver = registry.finishStep()
     #expect(isOver)
+  }
+
+  @Test func signalsEscalateAndCallsDoNot() {
+    var registry = launched(first)
+    let call = LifecycleEvent(.terminate)
+    let signal = LifecycleEvent(
+      .terminate, cause: LifecycleCause(.signal(.sigterm, pid: 1, uid: 0, coalesced: 1)))
+    let effects = [call, call, signal, call, signal, call, signal, signal]
+      .map { registry.receive($0) }
+    #expect(
+      effects == [.terminate, .none, .none, .none, .expedite, .none, .exitNow, .exitNow])
+    #expect(registry.receive(LifecycleEvent(.reload)) == .refused)
   }
 
   /// What was on its way up is not where it ends.
