@@ -155,20 +155,6 @@ import Testing
     #expect(mock.exit?.code == 124)
   }
 
-  @Test func aSuspendDrains() async throws {
-    let mock = MockLifecycleSubject()
-    let task = serve(mock, busy: .seconds(2))
-    try await untilServing("server")
-    mock.inject(.suspend)
-    try await mock.untilSleeping()
-    #expect(log.all == ["server finishes"])
-    await mock.advance(by: .seconds(2))
-    let report = try await mock.settled()
-    #expect(report.problems.isEmpty && log.all.last == "server has answered")
-    try await mock.send(.sigterm)
-    await task.value
-  }
-
   @Test func serversEndOneAfterAnother() async throws {
     let mock = MockLifecycleSubject()
     let first = serve(mock, name: "a", busy: .seconds(1))

@@ -112,27 +112,6 @@ import Testing
     try await mock.settled()
     #expect(mock.delivered.contains { $0 is WillTerminate })
   }
-
-  @Test func theMockNamesWhatIsPending() async throws {
-    let mock = MockLifecycleSubject()
-    let gate = Gate()
-    mock.script(background: gate.hold)
-    try await mock.settled()
-    try mock.checkNothingPending()
-    mock.inject(.sigusr1)
-    do {
-      try mock.checkNothingPending()
-      Issue.record("nothing was pending")
-    } catch {
-      #expect(
-        error.description
-          == "Still pending: Scripted is still in its hook for DidEnterBackground (SIGUSR1 from pid 1 uid 0), after"
-          + " 0 ms of the mock's time; its deadline is 10 s from now.")
-    }
-    gate.open()
-    try await mock.settled()
-    try mock.checkNothingPending()
-  }
 }
 
 /// Objects of the user's that call the subject as they go away: their last reference must never be dropped
