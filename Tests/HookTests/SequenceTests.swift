@@ -34,10 +34,9 @@ import Testing
 
   /// A mock that is in the background, and whose members call `up` in the order of their numbers.
   private func mock(
-    _ count: Int, _ configuration: LifecycleConfiguration = LifecycleConfiguration(),
-    ownsMembers: Bool = true, _ up: @escaping Member.Body
+    _ count: Int, ownsMembers: Bool = true, _ up: @escaping Member.Body
   ) async throws -> (MockLifecycleSubject, [Member]) {
-    let mock = MockLifecycleSubject(state: .background, configuration: configuration)
+    let mock = MockLifecycleSubject(state: .background)
     let members = (0..<count).map { Member($0, log, up) }
     for member in members {
       if ownsMembers { mock.addObserver(member) } else { mock.addObserver(weakly: member) }
@@ -258,32 +257,6 @@ import Testing
     let report = try await mock.settled()
     #expect(report.problems.isEmpty)
     #expect(report.entries.map(\.duration) == [0, 0, 0, 29, 0, 0].map { .seconds($0) })
-  }
-
-  /// No deadline at all is one in the distant future, for each hook.
-  @Test func deadlinesDoNotOverflow() async throws {
-    var configuration = LifecycleConfiguration()
-    configuration.hookDeadline = .seconds(Int64.max)
-    let (mock, _) = try await mock(5, configuration) { _, context in
-      #expect(context.timeRemaining > .seconds(1_000_000))
-    }
-    await mock.advance(by: .seconds(5))
-    let report = try await mock.send(.sigusr2)
-    #expect(report.problems.isEmpty && report.entries.count == 5)
-  }
-
-  // MARK: What is given up
-
-  @Test func aContextIsOfItsOwnHook() async throws {
-    let last = Mutex<LifecycleContext?>(nil)
-    let (mock, _) = try await mock(Self.many) { _, context in
-      if let last = last.withLock({ $0 }) { #expect(!last.isCurrent) }
-      last.withLock { $0 = context }
-      #expect(context.isCurrent)
-      #expect(LifecycleContext.current?.isCurrent == true)
-    }
-    try await mock.send(.sigusr2)
-    #expect(last.withLock { $0?.isCurrent } == false)
   }
 
   /// Where an actor's hook is has nothing to do with the main actor, which an earlier hook may have waited for.
