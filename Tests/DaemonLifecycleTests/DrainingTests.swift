@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycleTesting
-import Synchronization
 import TestSupport
 import Testing
 
