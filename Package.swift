@@ -123,7 +123,7 @@ let package = Package(
       name: "PollerdTests",
       dependencies: [
         "pollerd", "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleState",
-        "DaemonLifecycleTesting", "DaemonSystemd",
+        "DaemonLifecycleTesting", "DaemonSystemd", "TestSupport",
       ],
       path: "Tests/PollerdTests", swiftSettings: strict),
     .testTarget(

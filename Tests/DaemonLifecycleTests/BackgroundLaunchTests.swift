@@ -12,21 +12,18 @@ import Testing
   private let log = Log()
 
   @Test func theLaunchEndsInTheBackground() async throws {
-    let listener = Listener("a", log)
-    mock.addObserver(listener)
+    mock.addObserver(Listener("a", log))
     mock.pause(for: unit)
     let report = try await mock.launch()
     #expect(report.problems.isEmpty)
     #expect(log.all == ["a launch"])
     #expect(mock.state == .background)
     try mock.checkNothingPending()
-    withExtendedLifetime(listener) {}
   }
 
   /// As `UnitFollower` reports it: the reason that it takes back is the one that was given.
   @Test func theUnitBringsItToTheForeground() async throws {
-    let listener = Listener("a", log)
-    mock.addObserver(listener)
+    mock.addObserver(Listener("a", log))
     mock.pause(for: unit)
     try await mock.launch()
     try await mock.send(.sigusr2)
@@ -35,7 +32,6 @@ import Testing
     #expect(mock.state == .foreground)
     try await mock.send(.pause(for: unit))
     #expect(log.all == ["a launch", "a foreground", "a background", "a save"])
-    withExtendedLifetime(listener) {}
   }
 
   @Test func withoutAReasonLeftItLaunchesInTheForeground() async throws {

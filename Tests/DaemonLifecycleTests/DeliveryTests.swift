@@ -11,21 +11,6 @@ import Testing
 
   // MARK: Order
 
-  @Test func upInTheOrderAddedDownInReverse() async throws {
-    let mock = MockLifecycleSubject(state: .launching)
-    let (a, b) = (Listener("a", log), Listener("b", log))
-    mock.addObserver(a)
-    mock.addObserver(b)
-    try await mock.launch()
-    try await mock.send(.sigusr1)
-    #expect(
-      log.all == [
-        "a launch", "b launch", "a foreground", "b foreground", "b background", "a background",
-        "b save",
-        "a save",
-      ])
-  }
-
   @Test func phasesComeBeforeTheOrderAdded() async throws {
     let mock = MockLifecycleSubject(state: .launching)
     let (late, early) = (Listener("late", log), Listener("early", log))
@@ -40,30 +25,9 @@ import Testing
       ])
   }
 
-  /// Each of the two waits for the other: one after another they would not end before their deadline.
-  @Test func aConcurrentPhaseHearsTogether() async throws {
-    let mock = MockLifecycleSubject()
-    let phase = LifecyclePhase(order: 0, concurrent: true)
-    let (first, second) = (Gate(), Gate())
-    let a = Scripted(background: { _ in
-      first.open()
-      await second.wait()
-    })
-    let b = Scripted(background: { _ in
-      second.open()
-      await first.wait()
-    })
-    mock.addObserver(a, phase: phase)
-    mock.addObserver(b, phase: phase)
-    let report = try await mock.send(.sigusr1)
-    #expect(report.problems.isEmpty)
-    #expect(report.entries.filter { $0.notification is DidEnterBackground.Type }.count == 2)
-  }
-
   @Test func theWholeLife() async throws {
     let mock = MockLifecycleSubject(state: .launching)
-    let a = Listener("a", log)
-    mock.addObserver(a)
+    mock.addObserver(Listener("a", log))
     try await mock.launch()
     #expect(mock.state == .foreground)
     try await mock.send(.sighup)
@@ -85,8 +49,7 @@ import Testing
 
   @Test func anOperatorsPauseOutlastsASuspend() async throws {
     let mock = MockLifecycleSubject()
-    let a = Listener("a", log)
-    mock.addObserver(a)
+    mock.addObserver(Listener("a", log))
     try await mock.send(.sigusr1)
     try await mock.send(.suspend)
     try await mock.send(.wakeUp)
@@ -101,8 +64,7 @@ import Testing
 
   @Test func aPauseThatIsTakenBackInTimeIsNotDelivered() async throws {
     let mock = MockLifecycleSubject()
-    let a = Listener("a", log)
-    mock.addObserver(a)
+    mock.addObserver(Listener("a", log))
     try await mock.settled()
     log.clear()
     let hold = mock.holdDeliveries()
@@ -118,8 +80,7 @@ import Testing
 
   @Test func whatIsHeldIsDeliveredInOrder() async throws {
     let mock = MockLifecycleSubject()
-    let a = Listener("a", log)
-    mock.addObserver(a)
+    mock.addObserver(Listener("a", log))
     try await mock.settled()
     log.clear()
     let (outer, inner) = (mock.holdDeliveries(), mock.holdDeliveries())
@@ -136,8 +97,7 @@ import Testing
 
   @Test func aTerminationIsNotHeld() async throws {
     let mock = MockLifecycleSubject()
-    let a = Listener("a", log)
-    mock.addObserver(a)
+    mock.addObserver(Listener("a", log))
     try await mock.settled()
     let hold = mock.holdDeliveries()
     try await mock.send(.sigterm)

@@ -63,7 +63,7 @@ import Testing
   @Test func theSaveHasItsReserve() async throws {
     let gate = Gate()
     let saved = Log()
-    let stuck = Scripted(background: { _ in await gate.wait() })
+    let stuck = Scripted(background: gate.hold)
     let saver = Scripted(save: { _ in saved.add("save") })
     let observed = await serving(configuration(.seconds(60)), [saver, stuck])
     let began = observed.core.now
@@ -77,20 +77,6 @@ import Testing
     #expect(observed.log.names.last == "terminated 124")
     #expect(observed.log.names.contains("draining 5 s"))
     gate.open()
-  }
-
-  /// The bus may answer after the drain has begun.
-  @Test func aLimitThatIsLearntLateCounts() async throws {
-    let observed = await serving(configuration(.seconds(30), budget: nil))
-    observed.core.receive(Self.sigterm)
-    await observed.core.advance(by: .seconds(1))
-    // 9 s to the end, half of it reserved, and half of the rest for hooks.
-    observed.core.receive(.stopTimeout(.seconds(10)))
-    await observed.core.advance(by: .milliseconds(1200))
-    #expect(!observed.log.names.contains("terminating"))
-    await observed.core.advance(by: .milliseconds(100))
-    try await observed.core.untilIdle()
-    #expect(observed.log.names.last == "terminated 0")
   }
 
   @Test func aLimitThatIsKnownIsSaid() async throws {
@@ -148,48 +134,5 @@ import Testing
     let exit = await observed.core.untilTerminated()
     #expect(exit.code == 0)
     #expect(!observed.log.names.contains { $0.hasPrefix("draining") })
-  }
-
-  // MARK: Promise 3
-
-  /// Whatever comes meanwhile, whoever is stuck: the end comes within the budget, and the save is asked for.
-  @Test(arguments: 1...60) func everyEndComesInTime(seed: UInt64) async throws {
-    var random = SeededGenerator(seed: seed)
-    let gate = Gate()
-    let saved = Log()
-    let isStuck = Bool.random(using: &random)
-    let saver = Scripted(save: { _ in saved.add("save") })
-    let stuck = Scripted(background: { _ in if isStuck { await gate.wait() } })
-    let observed = await serving(
-      configuration(.seconds(Int.random(in: 0...30, using: &random))), [saver, stuck])
-    let core = observed.core
-    var began: MonotonicTime?
-    for _ in 0..<12 {
-      let kinds: [LifecycleRequest] = [
-        .pause(for: .operator), .resume(for: .operator), .reload, .saveState, .suspend,
-        .wakeUp, .terminate, .terminate,
-      ]
-      let kind = kinds.randomElement(using: &random)!
-      if case .terminate = kind {
-        began = began ?? core.now
-        core.receive(Bool.random(using: &random) ? Self.sigterm : LifecycleEvent(.terminate))
-      } else {
-        core.receive(LifecycleEvent(kind))
-      }
-      await core.advance(by: .milliseconds(Int.random(in: 0...3000, using: &random)))
-      if core.exit != nil { break }
-    }
-    if began == nil {
-      began = core.now
-      core.receive(Self.sigterm)
-    }
-    let left = began!.advanced(by: .seconds(20))
-    await core.advance(by: core.now.duration(to: left))
-    try await core.untilIdle()
-    let exit = core.exit
-    #expect(exit != nil, "seed \(seed)")
-    // A third signal ends the process instead.
-    if exit?.code != 143 { #expect(!saved.all.isEmpty, "seed \(seed)") }
-    gate.open()
   }
 }

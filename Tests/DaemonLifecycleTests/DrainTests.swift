@@ -22,12 +22,12 @@ import Testing
       state: state, configuration: configuration, serviceManager: serviceManager)
   }
 
-  private func listener(of mock: MockLifecycleSubject) async throws -> Listener {
-    let listener = Listener("it", log)
-    mock.addObserver(listener)
+  /// One that has a listener, which has logged its launch.
+  private func listened(_ mock: MockLifecycleSubject) async throws -> MockLifecycleSubject {
+    mock.addObserver(Listener("it", log))
     try await mock.settled()
     log.clear()
-    return listener
+    return mock
   }
 
   private static let down = ["it background", "it save", "it terminate"]
@@ -35,8 +35,7 @@ import Testing
   // MARK: The delay
 
   @Test func servesOnAndThenEnds() async throws {
-    let mock = mock()
-    let listener = try await listener(of: mock)
+    let mock = try await listened(mock())
     #expect(isReady)
     mock.inject(.sigterm)
     #expect(!isReady, "at once")
@@ -48,22 +47,12 @@ import Testing
     #expect(log.all == Self.down)
     #expect(mock.exit?.code == 0 && mock.exit?.cause.signal == .sigterm)
     try mock.checkNothingPending()
-    withExtendedLifetime(listener) {}
-  }
-
-  @Test func withoutADelayNothingIsDifferent() async throws {
-    let mock = mock(delay: .zero)
-    let listener = try await listener(of: mock)
-    try await mock.send(.sigterm)
-    #expect(log.all == Self.down && mock.exit?.code == 0)
-    withExtendedLifetime(listener) {}
   }
 
   @Test func allElseGoesOnMeanwhile() async throws {
     struct ProgressUpdate: CustomNotification {}
-    let mock = mock()
-    let listener = try await listener(of: mock)
-    let token = mock.observe(ProgressUpdate.self) { [log] _ in log.add("news") }
+    let mock = try await listened(mock())
+    mock.on(ProgressUpdate.self) { [log] _ in log.add("news") }
     try await mock.settled()
     mock.inject(.sigterm)
     try await mock.send(.sighup)
@@ -75,29 +64,26 @@ import Testing
     await mock.advance(by: .seconds(5))
     try await mock.settled()
     #expect(log.all.suffix(3) == Self.down)
-    withExtendedLifetime((listener, token)) {}
   }
 
   @Test func aReloadThatHangsIsOvertakenAtItsEnd() async throws {
     let mock = mock()
     let gate = Gate()
-    let token = mock.observe(ShouldReload.self) { _ in await gate.wait() }
-    let listener = try await listener(of: mock)
+    mock.on(ShouldReload.self) { _ in await gate.wait() }
+    _ = try await listened(mock)
     mock.inject(.sighup)
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(30))
     try await mock.settled()
     #expect(log.all.suffix(3) == Self.down && mock.exit != nil)
     gate.open()
-    withExtendedLifetime((listener, token)) {}
   }
 
   // MARK: What ends it early
 
   @Test func aSecondSignalEndsItAndHurriesNobody() async throws {
-    let mock = mock()
-    let listener = try await listener(of: mock)
-    let slow = mock.observe(DidEnterBackground.self) { [log, clock = mock.clock] _ in
+    let mock = try await listened(mock())
+    mock.on(DidEnterBackground.self) { [log, clock = mock.clock] _ in
       try await clock.sleep(for: .seconds(3))
       log.add("slow")
     }
@@ -109,28 +95,10 @@ import Testing
     try await mock.settled()
     #expect(log.all == ["slow"] + Self.down)
     #expect(mock.exit?.code == 0 && mock.exit?.cause.signal == .sigterm)
-    withExtendedLifetime((listener, slow)) {}
-  }
-
-  @Test func aThirdSignalEndsTheProcess() async throws {
-    let mock = mock()
-    let gate = Gate()
-    let stuck = mock.observe(DidEnterBackground.self) { _ in await gate.wait() }
-    try await mock.settled()
-    mock.inject(.sigterm)
-    await mock.advance(by: .seconds(1))
-    mock.inject(.sigterm)
-    await mock.advance(by: .seconds(1))
-    #expect(mock.immediateExitCode == nil)
-    mock.inject(.sigterm)
-    #expect(mock.immediateExitCode == 143 && !isReady)
-    gate.open()
-    withExtendedLifetime(stuck) {}
   }
 
   @Test func aCallDrainsToo() async throws {
-    let mock = mock()
-    let listener = try await listener(of: mock)
+    let mock = try await listened(mock())
     mock.terminate()
     mock.terminate()
     await mock.advance(by: .seconds(4))
@@ -138,52 +106,45 @@ import Testing
     mock.inject(.sigterm)
     try await mock.settled()
     #expect(log.all == Self.down && mock.exit?.code == 0)
-    withExtendedLifetime(listener) {}
   }
 
   @Test(arguments: [LifecycleRequest.pause(for: .operator), .suspend])
   func whatEndsTheServingEndsTheDelay(kind: LifecycleRequest) async throws {
-    let mock = mock()
-    let listener = try await listener(of: mock)
+    let mock = try await listened(mock())
     mock.inject(.sigterm)
     mock.inject(kind)
     try await mock.settled()
     #expect(log.all == Self.down && mock.exit?.cause.signal == .sigterm)
-    withExtendedLifetime(listener) {}
   }
 
   // MARK: When there is none
 
   @Test func aDaemonInTheBackgroundEndsAtOnce() async throws {
-    let mock = mock(.background)
-    let listener = try await listener(of: mock)
+    let mock = try await listened(mock(.background))
     try await mock.send(.sigterm)
     #expect(mock.exit?.code == 0)
-    withExtendedLifetime(listener) {}
   }
 
   @Test func soDoesOneThatIsLaunching() async throws {
     let mock = mock(.launching)
-    let token = mock.observe(DidFinishLaunching.self) { [weak mock] _ in mock?.inject(.sigterm) }
+    mock.on(DidFinishLaunching.self) { [weak mock] _ in mock?.inject(.sigterm) }
     try await mock.launch()
     try await mock.settled()
     #expect(mock.exit?.code == 0 && !isReady)
-    withExtendedLifetime(token) {}
   }
 
   @Test func soDoesOneWhoseLaunchFailed() async throws {
     let mock = mock(.launching)
-    let token = mock.observe(WillEnterForeground.self) { _ in throw Failure() }
+    mock.on(WillEnterForeground.self) { _ in throw Failure() }
     try await mock.launch()
     try await mock.settled()
     #expect(mock.exit?.code == 70)
-    withExtendedLifetime(token) {}
   }
 
   @Test func soDoesOneThatIsAboutToPause() async throws {
     let mock = mock()
     let gate = Gate()
-    let token = mock.observe(ShouldReload.self) { _ in await gate.wait() }
+    mock.on(ShouldReload.self) { _ in await gate.wait() }
     try await mock.settled()
     mock.inject(.sighup)
     await mock.advance(by: .zero)
@@ -192,14 +153,6 @@ import Testing
     gate.open()
     try await mock.settled()
     #expect(mock.exit?.code == 0)
-    withExtendedLifetime(token) {}
-  }
-
-  @Test func aSubjectThatGoesAwayMeanwhileIsGone() async {
-    var mock: MockLifecycleSubject? = mock()
-    mock?.inject(.sigterm)
-    mock = nil
-    #expect(mock == nil && !isReady)
   }
 
   // MARK: systemd

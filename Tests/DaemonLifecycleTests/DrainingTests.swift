@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycleTesting
-import Synchronization
 import TestSupport
 import Testing
 
@@ -155,20 +154,6 @@ import Testing
     #expect(mock.exit?.code == 124)
   }
 
-  @Test func aSuspendDrains() async throws {
-    let mock = MockLifecycleSubject()
-    let task = serve(mock, busy: .seconds(2))
-    try await untilServing("server")
-    mock.inject(.suspend)
-    try await mock.untilSleeping()
-    #expect(log.all == ["server finishes"])
-    await mock.advance(by: .seconds(2))
-    let report = try await mock.settled()
-    #expect(report.problems.isEmpty && log.all.last == "server has answered")
-    try await mock.send(.sigterm)
-    await task.value
-  }
-
   @Test func serversEndOneAfterAnother() async throws {
     let mock = MockLifecycleSubject()
     let first = serve(mock, name: "a", busy: .seconds(1))
@@ -233,29 +218,14 @@ import Testing
     #expect(observed.log.names.contains { $0.contains("server: its limit of 60 s") })
   }
 
-  @Test func aHooksOwnDeadlineIsItsOwn() async throws {
-    let mock = MockLifecycleSubject()
-    let gate = Gate()
-    let slow = Scripted(background: { _ in await gate.wait() })
-    let other = Scripted(background: { _ in await gate.wait() })
-    mock.addObserver(other, name: "other")
-    mock.addObserver(slow, name: "slow", deadline: .seconds(30))
-    try await mock.settled()
-    mock.inject(.sigusr1)
-    await mock.advance(by: .seconds(30))
-    gate.open()
-    let report = try await mock.settled()
-    #expect(report.problems.map(\.observer) == ["slow"])
-  }
-
   @Test func aPhasesDeadlineIsItsMembers() async throws {
     let mock = MockLifecycleSubject()
     let gate = Gate()
     let quick = LifecyclePhase(order: 1, deadline: .seconds(2))
     mock.addObserver(
-      Scripted(background: { _ in await gate.wait() }), name: "quick", phase: quick)
+      Scripted(background: gate.hold), name: "quick", phase: quick)
     mock.addObserver(
-      Scripted(background: { _ in await gate.wait() }), name: "own", phase: quick,
+      Scripted(background: gate.hold), name: "own", phase: quick,
       deadline: .seconds(5))
     try await mock.settled()
     mock.inject(.sigusr1)

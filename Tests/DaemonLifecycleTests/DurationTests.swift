@@ -31,7 +31,7 @@ import Testing
       setting(&configuration, extreme)
       _ = ServiceIntegration(configuration).problems
       let mock = MockLifecycleSubject(configuration: configuration)
-      let token = mock.observe(DidEnterBackground.self) { [clock = mock.clock] _ in
+      mock.on(DidEnterBackground.self) { [clock = mock.clock] _ in
         try await clock.sleep(for: .seconds(1))
       }
       mock.inject(.sigusr1)
@@ -39,19 +39,17 @@ import Testing
       mock.inject(.sigterm)
       await mock.advance(by: .seconds(1000))
       #expect(mock.exit != nil, "setting \(index)")
-      withExtendedLifetime(token) {}
     }
   }
 
   @Test(arguments: extremes) func aHookEndsWithAnyDeadline(_ extreme: Duration) async throws {
     let mock = MockLifecycleSubject()
-    let token = mock.observe(DidEnterBackground.self, deadline: extreme) { _ in
+    mock.on(DidEnterBackground.self, deadline: extreme) { _ in
       LifecycleContext.current?.extendDeadline(by: extreme)
     }
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(1000))
     #expect(mock.exit != nil)
-    withExtendedLifetime(token) {}
   }
 
   @Test(arguments: extremes) func aSleepATickAndARestart(_ extreme: Duration) async throws {

@@ -20,64 +20,51 @@ import Testing
     MonotonicTime(nanoseconds: milliseconds * 1_000_000)
   }
 
-  /// Which of them count, each with its time in milliseconds.
-  private func counting(
-    _ signals: [(LifecycleCause, Int64)], delay: Duration? = .seconds(1)
-  ) -> [Bool] {
+  /// Signals, each with its time in milliseconds; and which of them count.
+  struct Series: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let signals: [(LifecycleCause, Int64)]
+    let counts: [Bool]
+    var delay: Duration? = .seconds(1)
+
+    init(
+      _ name: String, _ signals: [(LifecycleCause, Int64)], _ counts: [Bool],
+      delay: Duration? = .seconds(1)
+    ) { (testDescription, self.signals, self.counts, self.delay) = (name, signals, counts, delay) }
+  }
+
+  static let series: [Series] = [
+    Series("at once", [(manager, 5000), (wrapper, 5000)], [true, false]),
+    Series("before the delay is over", [(manager, 5000), (wrapper, 5999)], [true, false]),
+    Series("when the delay is over", [(manager, 5000), (wrapper, 6000)], [true, true]),
+    // From the last that counted, and not from the last.
+    Series(
+      "those that do not count do not put it off", (0...4).map { (manager, $0 * 400) },
+      [true, false, false, true, false]),
+    Series(
+      "a supervisor's series, as GNU parallel's --termseq",
+      [(manager, 0), (manager, 200), (manager, 300)], [true, false, false]),
+    Series("the key twice hurries at once", [(key, 0), (key, 150)], [true, true]),
+    Series("a relay between presses", [(key, 0), (relay, 1), (key, 400)], [true, false, true]),
+    Series("a relay before presses", [(relay, 0), (key, 1), (key, 400)], [true, false, true]),
+    Series(
+      "a held key does not end the process", (0..<30).map { (key, $0 * 30) },
+      [true, true] + Array(repeating: false, count: 28)),
+    Series("Ctrl-C and the parent's stop", [(key, 0), (wrapper, 500)], [true, false]),
+    Series(
+      "without a delay", [(key, 0), (key, 0), (key, 0)], [true, true, true], delay: .zero),
+    Series(
+      "nil: none but the first", [(key, 0), (key, 5000), (manager, 99_000)],
+      [true, false, false], delay: nil),
+  ]
+
+  @Test(arguments: series) func itIsKnownWhichOfThemCount(_ series: Series) {
     var escalation = Escalation()
-    return signals.map { cause, time in
-      let verdict = escalation.receive(cause, delay: delay, at: at(time))
-      if case .counts = verdict { return true } else { return false }
+    let counts = series.signals.map { cause, time in
+      let verdict = escalation.receive(cause, delay: series.delay, at: at(time))
+      return if case .counts = verdict { true } else { false }
     }
-  }
-
-  @Test(arguments: [(Int64(0), false), (999, false), (1000, true)])
-  func aSecondOneCountsWhenTheDelayIsOver(_ time: Int64, _ counts: Bool) {
-    #expect(counting([(Self.manager, 5000), (Self.wrapper, 5000 + time)]) == [true, counts])
-  }
-
-  /// From the last that counted, and not from the last.
-  @Test func thoseThatDoNotCountDoNotPutItOff() {
-    let signals = (0...4).map { (Self.manager, Int64($0) * 400) }
-    #expect(counting(signals) == [true, false, false, true, false])
-  }
-
-  /// As GNU parallel's `--termseq`.
-  @Test func aSeriesOfOneSupervisorIsOneStop() {
-    #expect(
-      counting([(Self.manager, 0), (Self.manager, 200), (Self.manager, 300)])
-        == [true, false, false])
-  }
-
-  @Test func pressingTheKeyTwiceHurriesAtOnce() {
-    #expect(counting([(Self.key, 0), (Self.key, 150)]) == [true, true])
-  }
-
-  @Test func aRelayBetweenTwoPressesDoesNotHideThem() {
-    #expect(
-      counting([(Self.key, 0), (Self.relay, 1), (Self.key, 400)]) == [true, false, true])
-    #expect(
-      counting([(Self.relay, 0), (Self.key, 1), (Self.key, 400)]) == [true, false, true])
-  }
-
-  @Test func aHeldKeyHurriesAndDoesNotEndTheProcess() {
-    let presses = (0..<30).map { (Self.key, Int64($0) * 30) }
-    #expect(counting(presses).count { $0 } == 2)
-  }
-
-  @Test func anAnsweredCtrlCAndTheParentsTerminationAreOne() {
-    #expect(counting([(Self.key, 0), (Self.wrapper, 500)]) == [true, false])
-  }
-
-  @Test func withoutADelayEachCounts() {
-    #expect(
-      counting([(Self.key, 0), (Self.key, 0), (Self.key, 0)], delay: .zero) == [true, true, true])
-  }
-
-  @Test func withNilNoneButTheFirstDoes() {
-    #expect(
-      counting([(Self.key, 0), (Self.key, 5000), (Self.manager, 99_000)], delay: nil)
-        == [true, false, false])
+    #expect(counts == series.counts)
   }
 
   @Test func itIsSaidOnceWhyNothingHappens() {
@@ -114,8 +101,7 @@ import Testing
   @Test func aCallIsNoSignal() async throws {
     let mock = MockLifecycleSubject()
     let gate = Gate()
-    let stuck = Scripted(background: { _ in await gate.wait() })
-    mock.addObserver(stuck)
+    mock.script(background: gate.hold)
     try await mock.settled()
     mock.terminate()
     mock.inject(.sigterm)

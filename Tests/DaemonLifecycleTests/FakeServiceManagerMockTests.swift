@@ -46,34 +46,6 @@ import Testing
     #expect(manager.violations == [], "a reload asked for while launching comes after READY")
   }
 
-  @Test func theStatusNamesWhoAndWhy() async throws {
-    try await mock.send(.sigusr1, fromPID: 42, uid: 7)
-    let status = try await manager.next { $0["STATUS"]?.hasPrefix("background, operator,") == true }
-    #expect(status["STATUS"]?.hasSuffix("(SIGUSR1 from pid 42 uid 7)") == true)
-  }
-
-  @Test func aRejectedReloadIsReadyAllTheSame() async throws {
-    let token = mock.observe(ShouldReload.self) { _ in throw TextError(text: "no such feed") }
-    try await mock.send(.sighup)
-    let verdict = try await manager.next {
-      $0["READY"] == "1" && $0["STATUS"]?.contains("no such feed") == true
-    }
-    #expect(verdict["STATUS"]?.contains("reload rejected") == true)
-    withExtendedLifetime(token) {}
-  }
-
-  @Test func anIllDaemonIsNotPinged() async throws {
-    final class Ill: HealthObserver {
-      func checkHealth(_ notification: CheckHealth) throws { throw TextError(text: "no feed") }
-    }
-    let ill = Ill()
-    mock.addObserver(ill)
-    try await mock.send(.checkHealth)
-    _ = try await manager.next { $0["STATUS"]?.contains("no watchdog ping") == true }
-    #expect(manager.service.watchdogPings == 0)
-    withExtendedLifetime(ill) {}
-  }
-
   @Test func aSlowStopTellsHowFarItIs() async throws {
     let mock = mock
     let slow = Scripted(background: { _ in try await mock.clock.sleep(for: .milliseconds(2500)) })

@@ -82,17 +82,6 @@ import Testing
     #expect(log.all == ["round", "round", "returned"])
   }
 
-  @Test func cancellingTheCallerEndsIt() async throws {
-    let mock = MockLifecycleSubject()
-    let task = run(mock, sleeping(mock))
-    try await mock.untilSleeping()
-    task.cancel()
-    await task.value
-    #expect(log.all == ["begins", "ends", "threw CancellationError"])
-    try await mock.send(.sigusr1)
-    #expect(log.all.count == 3)
-  }
-
   enum Kind: CaseIterable { case plain, draining, restarting }
 
   /// As the network libraries' bodies do, which throw an error of their own when they are cancelled.
@@ -176,13 +165,6 @@ import Testing
     try await mock.send(.sigterm)
     await task.value
     #expect(log.all == ["begins", "ends", "begins", "ends", "returned"])
-  }
-
-  @Test func returnsAtOnceAfterTheEnd() async throws {
-    let mock = MockLifecycleSubject()
-    try await mock.send(.sigterm)
-    await run(mock, sleeping(mock)).value
-    #expect(log.all == ["returned"])
   }
 
   @Test func ticksComeOnTheMocksClock() async throws {

@@ -20,26 +20,17 @@ import Testing
     return configuration.stopTimeout
   }
 
-  @Test func leavesAMargin() throws {
-    #expect(try taken("30") == .seconds(28))
-    #expect(try taken("10") == .seconds(9))
-    #expect(try taken("1") == .milliseconds(900))
-    #expect(try taken("3600") == .seconds(3598))
-  }
-
-  @Test func preStopIsPartOfIt() throws {
-    #expect(try taken("30", preStop: .seconds(5)) == .seconds(23))
-    #expect(try taken("30", preStop: .seconds(-5)) == .seconds(28))
-  }
-
-  @Test func theLessCounts() throws {
-    #expect(try taken("30", before: .seconds(10)) == .seconds(10))
-    #expect(try taken("30", before: .seconds(100)) == .seconds(28))
-  }
-
-  @Test func withoutTheVariableNothingChanges() throws {
-    #expect(try taken(nil) == nil)
-    #expect(try taken(nil, before: .seconds(7)) == .seconds(7))
+  /// A margin is left; preStop is part of it; and the less counts.
+  @Test(
+    arguments: [
+      ("30", 0, nil, 28), ("10", 0, nil, 9), ("1", 0, nil, 0.9), ("3600", 0, nil, 3598),
+      ("30", 5, nil, 23), ("30", -5, nil, 28), ("30", 0, 10, 10), ("30", 0, 100, 28),
+      (nil, 0, nil, nil), (nil, 0, 7, 7),
+    ] as [(String?, Int, Int?, Double?)])
+  func itIsTheBudget(value: String?, preStop: Int, before: Int?, budget: Double?) throws {
+    let taken = try taken(
+      value, preStop: .seconds(preStop), before: before.map { .seconds($0) })
+    #expect(taken == budget.map { .seconds($0) })
   }
 
   @Test(arguments: [

@@ -74,8 +74,7 @@ import Testing
         try await core.clockForTesting.sleep(for: .seconds(100))
       }
     }
-    let stuck = Stuck(core)
-    core.add(stuck)
+    core.add(Stuck(core))
     try await core.untilIdle()
     core.receive(.watchdogTick(stall: .zero))
     await core.advance(by: .seconds(1))
@@ -114,38 +113,14 @@ import Testing
     try await observed.core.untilIdle()
   }
 
-  @Test func aStallIsForgivenAtOnceToOneThatWasWell() async throws {
-    let patient = Patient()
-    let observed = await launched(patient)
-    try await tick(observed)
-    observed.time.advance(to: MonotonicTime(nanoseconds: 9_000_000_000))
-    // The ping does not wait for the checks: they come after it.
-    patient.illness.withLock { $0 = "too busy" }
-    try await tick(observed, stall: .seconds(7))
-    #expect(observed.log.names.suffix(2).first == "healthy")
-    #expect(observed.log.names.last?.hasPrefix("unhealthy") == true)
-  }
-
-  @Test func aStallDoesNotHelpOneThatWasStuck() async throws {
-    let patient = Patient()
-    let observed = await launched(patient)
-    try await tick(observed)
-    patient.illness.withLock { $0 = "stuck" }
-    observed.time.advance(to: MonotonicTime(nanoseconds: 12_000_000_000))
-    let before = observed.log.names.filter { $0 == "healthy" }.count
-    // 12 s since all was well, of which 7 were a stall: 5 s, and the period is 4.
-    try await tick(observed, stall: .seconds(7))
-    #expect(observed.log.names.filter { $0 == "healthy" }.count == before)
-  }
-
   @Test func aSuspendInHasteIsNoIllness() async throws {
     let patient = Patient()
     let observed = await launched(patient)
     let core = observed.core
-    let slow = Scripted(save: { _ in
-      try await core.clockForTesting.sleep(for: .seconds(100))
-    })
-    core.add(slow)
+    core.add(
+      Scripted(save: { _ in
+        try await core.clockForTesting.sleep(for: .seconds(100))
+      }))
     try await core.untilIdle()
     core.receive(.sleepDelay(.seconds(4)))
     core.receive(LifecycleEvent(.suspend))

@@ -84,11 +84,12 @@ import Testing
   @Test func aHookThatHangsIsNotCalledAgain() async throws {
     let mock = MockLifecycleSubject()
     let (gate, log) = (Gate(), log)
-    let slow = Scripted(foreground: { _ in
-      log.add("enters")
-      await gate.wait()
-    })
-    mock.addObserver(slow, name: "Database")
+    mock.script(
+      name: "Database",
+      foreground: { _ in
+        log.add("enters")
+        await gate.wait()
+      })
     let task = poll(mock)
     try await eventually { mock.core.state.withLock { $0.rounds.count } == 1 }
     await mock.advance(by: .seconds(11))

@@ -180,7 +180,7 @@ import Testing
     configuration.escalationDelay = .zero
     let mock = MockLifecycleSubject(configuration: configuration)
     let gate = Gate()
-    let stuck = Scripted(save: { _ in await gate.wait() })
+    let stuck = Scripted(save: gate.hold)
     mock.addObserver(stuck)
     try await mock.settled()
     for _ in 1...3 { mock.inject(.sigterm, fromPID: 4242) }

@@ -34,10 +34,9 @@ import Testing
 
   @Test func itAppearsWhenTheLaunchHasEnded() async throws {
     let mock = mock(.launching)
-    let token = mock.observe(WillEnterForeground.self) { [path] _ in #expect(!exists(path)) }
+    mock.on(WillEnterForeground.self) { [path] _ in #expect(!exists(path)) }
     try await mock.launch()
     #expect(exists(path))
-    withExtendedLifetime(token) {}
   }
 
   @Test func oneThatIsWellIsTouchedAlsoWhilePaused() async throws {
@@ -57,12 +56,10 @@ import Testing
       func checkHealth(_ notification: CheckHealth) throws { throw Failure() }
     }
     let mock = mock()
-    let sick = Sick()
-    mock.addObserver(sick)
+    mock.addObserver(Sick())
     age()
     try await mock.send(.checkHealth)
     #expect(isOld)
-    withExtendedLifetime(sick) {}
   }
 
   /// Being killed for a blocked pool would cost the save.

@@ -37,9 +37,8 @@ import Testing
 
   @Test func oneAfterAnother() async throws {
     let mock = MockLifecycleSubject()
-    let first = Sleeper(mock, pause: .milliseconds(40), save: .milliseconds(200))
-    let second = Sleeper(mock, save: .milliseconds(60))
-    for observer in [first, second] { mock.addObserver(observer) }
+    mock.addObserver(Sleeper(mock, pause: .milliseconds(40), save: .milliseconds(200)))
+    mock.addObserver(Sleeper(mock, save: .milliseconds(60)))
     try await mock.settled()
     mock.inject(.sigterm)
     for time in [40, 60, 200] {
@@ -55,15 +54,14 @@ import Testing
           Sleeper    |###    #############  240 ms  paused, saved (200 ms)
         """)
     #expect(timeline.budget == .seconds(90))
-    withExtendedLifetime((first, second)) {}
   }
 
   @Test func concurrentHooksLieSideBySide() async throws {
     let mock = MockLifecycleSubject()
     let phase = LifecyclePhase(order: 1, concurrent: true)
-    let slow = Sleeper(mock, save: .milliseconds(100))
-    let quick = Sleeper(mock, save: .milliseconds(50))
-    for observer in [slow, quick] { mock.addObserver(observer, phase: phase) }
+    for save in [100, 50] {
+      mock.addObserver(Sleeper(mock, save: .milliseconds(save)), phase: phase)
+    }
     try await mock.settled()
     mock.inject(.sigterm)
     try await mock.untilSleeping(2)
@@ -76,7 +74,6 @@ import Testing
       timeline.rows.allSatisfy {
         $0.segments.allSatisfy { $0.offset == .zero || $0.duration == .zero }
       })
-    withExtendedLifetime((slow, quick)) {}
   }
 
   @Test func aHookThatDoesNotEnd() async throws {
@@ -97,8 +94,7 @@ import Testing
   @Test func theDrainIsPartOfIt() async throws {
     let mock = MockLifecycleSubject(
       configuration: LifecycleConfiguration(stopDelay: .seconds(5), logging: .off))
-    let observer = Sleeper(mock, save: .seconds(5))
-    mock.addObserver(observer)
+    mock.addObserver(Sleeper(mock, save: .seconds(5)))
     try await mock.settled()
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(5))
@@ -112,13 +108,11 @@ import Testing
           Sleeper  |          ##########  5 s  paused, saved
         """)
     #expect((mock.exit?.report).map { LifecycleTimeline($0).slowest?.observer } == "Sleeper")
-    withExtendedLifetime(observer) {}
   }
 
   @Test func whatItHasOvertakenHadToEndFirst() async throws {
     let mock = MockLifecycleSubject(state: .background)
-    let observer = Sleeper(mock)
-    mock.addObserver(observer)
+    mock.addObserver(Sleeper(mock))
     try await mock.settled()
     mock.inject(.sighup)
     try await mock.untilSleeping()
@@ -132,14 +126,12 @@ import Testing
           (reload)  |####################   2 s  had to end first
           Sleeper   |                      0 ms  saved
         """)
-    withExtendedLifetime(observer) {}
   }
 
   @Test func aSecondSignalHurries() async throws {
     let mock = MockLifecycleSubject(
       configuration: LifecycleConfiguration(hookDeadline: .seconds(60), logging: .off))
-    let observer = Sleeper(mock, pause: .seconds(50))
-    mock.addObserver(observer)
+    mock.addObserver(Sleeper(mock, pause: .seconds(50)))
     try await mock.settled()
     mock.inject(.sigterm)
     try await mock.untilSleeping()
@@ -151,24 +143,14 @@ import Testing
         terminate (SIGTERM from pid 1 uid 0) in 2 s of 14 s, hurried by a second signal, 1 of 2 hooks failed
         ! Sleeper  |xxxxxxxxxxxxxxxxxxxx  2 s  pause timed out, saved
         """)
-    withExtendedLifetime(observer) {}
-  }
-
-  @Test func nobodyToTakeDown() async throws {
-    let mock = MockLifecycleSubject()
-    try await mock.send(.sigterm)
-    #expect(
-      mock.exit?.report.timeline
-        == "terminate (SIGTERM from pid 1 uid 0) in 0 ms of 90 s")
   }
 
   /// A driver that goes from hook to hook by itself takes the times; they are in order all the same.
   @Test func ofAPauseOfMany() async throws {
     let mock = MockLifecycleSubject()
-    let observers = (0..<300).map { index in
-      Sleeper(mock, pause: index % 100 == 50 ? .milliseconds(10) : .zero)
+    for index in 0..<300 {
+      mock.addObserver(Sleeper(mock, pause: index % 100 == 50 ? .milliseconds(10) : .zero))
     }
-    for observer in observers { mock.addObserver(observer) }
     try await mock.settled()
     let report = Task { try await mock.send(.sigusr1) }
     for _ in 0..<3 {
@@ -184,6 +166,5 @@ import Testing
     #expect(offsets == offsets.sorted())
     let later = timeline.rows.flatMap(\.segments).filter { $0.offset == .milliseconds(20) }
     #expect(later.count > 50)
-    withExtendedLifetime(observers) {}
   }
 }

@@ -86,16 +86,6 @@ import Testing
 
   private final class Forgetful: LifecycleObserver {}
 
-  @Test func anObserverWithoutAHookFailsTheLaunch() async throws {
-    let mock = MockLifecycleSubject(state: .launching)
-    mock.addObserver(Forgetful())
-    let report = try await mock.launch()
-    let problem = try #require(report.problems.first)
-    #expect("\(problem)".contains("Forgetful has no hook, so it receives nothing"))
-    try await mock.settled()
-    #expect(mock.exit?.code == 70)
-  }
-
   @Test func aLateOneIsAProblemOfItsCatchUp() async throws {
     let mock = MockLifecycleSubject()
     mock.addObserver(Forgetful())

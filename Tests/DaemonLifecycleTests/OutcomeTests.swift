@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import CLinux
 import DaemonLifecycleTesting
 import TestSupport
 import Testing
@@ -12,44 +11,26 @@ import Testing
 
   @Test func aThrowingHookStopsNoOther() async throws {
     let mock = MockLifecycleSubject()
-    let other = Listener("other", log)
-    let thrower = Scripted(background: { _ in throw Failure() })
-    mock.addObserver(other)
-    mock.addObserver(thrower)
+    mock.addObserver(Listener("other", log))
+    mock.script(background: { _ in throw Failure() })
     let report = try await mock.send(.sigterm)
     #expect(log.all.suffix(3) == ["other background", "other save", "other terminate"])
     #expect(report.problems.map(\.observer) == ["Scripted"])
     #expect(mock.exit?.code == 70)
   }
 
-  @Test func aHookIsCancelledAtItsDeadline() async throws {
-    let mock = MockLifecycleSubject()
-    let slow = Scripted(background: { [unowned mock] _ in
-      try await mock.clock.sleep(for: .seconds(60))
-    })
-    mock.addObserver(slow)
-    try await mock.settled()
-    mock.inject(.sigusr1)
-    try await mock.untilSleeping()
-    await mock.advance(by: .seconds(10))
-    let report = try await mock.settled()
-    let entry = try #require(report.entries.first { $0.notification is DidEnterBackground.Type })
-    guard case .timedOut = entry.outcome else { throw Failure() }
-    #expect(entry.duration == .seconds(10))
-  }
-
   @Test func aHookThatDoesNotEndIsAbandoned() async throws {
     let mock = MockLifecycleSubject()
     let gate = Gate()
     let log = log
-    let stuck = Scripted(
-      background: { notification in
-        await gate.wait()
-        log.add("current: \(notification.context.isCurrent)")
-      }, save: { _ in log.add("stuck saves") })
     let other = Listener("other", log)
     mock.addObserver(other)
-    mock.addObserver(stuck)
+    mock.addObserver(
+      Scripted(
+        background: { notification in
+          await gate.wait()
+          log.add("current: \(notification.context.isCurrent)")
+        }, save: { _ in log.add("stuck saves") }))
     try await mock.settled()
     log.clear()
     mock.inject(.sigusr1)
@@ -79,52 +60,6 @@ import Testing
     }
     #expect(log.all.contains("current: false"))
     try mock.checkNothingPending()
-  }
-
-  @Test func aDeadlineCanBeExtended() async throws {
-    let mock = MockLifecycleSubject()
-    let slow = Scripted(background: { [unowned mock] notification in
-      notification.context.extendDeadline(by: .seconds(20))
-      try await mock.clock.sleep(for: .seconds(25))
-    })
-    mock.addObserver(slow)
-    try await mock.settled()
-    mock.inject(.sigusr1)
-    try await mock.untilSleeping()
-    await mock.advance(by: .seconds(25))
-    let report = try await mock.settled()
-    #expect(report.problems.isEmpty)
-  }
-
-  /// It had been counted as launched, and saved what it had never restored.
-  @Test func anObserverWhoseLaunchNeverBeganIsNotAskedToSave() async throws {
-    actor Late: LaunchObserver, StateObserver {
-      let log: Log
-      let isIn = Gate()
-      init(_ log: Log) { self.log = log }
-      func occupy(until isOver: @Sendable () -> Bool) {
-        isIn.open()
-        while !isOver() { usleep(1000) }
-      }
-      func didFinishLaunching(_ notification: DidFinishLaunching) { log.add("launch") }
-      func shouldSaveState(_ notification: ShouldSaveState) { log.add("save") }
-    }
-    let mock = MockLifecycleSubject(
-      configuration: LifecycleConfiguration(
-        exitGrace: nil, logging: .off))
-    let (late, end) = (Late(log), Log())
-    let thread = HookExecutor()
-    let occupation = Task(executorPreference: thread) { await late.occupy { !end.all.isEmpty } }
-    await late.isIn.wait()
-    mock.addObserver(late)
-    mock.inject(.sigterm)
-    await mock.advance(by: .seconds(11))
-    end.add("over")
-    await occupation.value
-    thread.close()
-    await mock.advance(by: .seconds(90))
-    #expect(mock.exit != nil)
-    #expect(log.all.isEmpty)
   }
 
   @Test(.timeLimit(.minutes(1)))

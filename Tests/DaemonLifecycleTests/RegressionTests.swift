@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import CLinux
 import DaemonLifecycleTesting
 import Synchronization
 import TestSupport
@@ -13,32 +12,6 @@ import Testing
   private let configuration = LifecycleConfiguration(
     signals: .none, hookDeadline: .milliseconds(100), cancellationGrace: .milliseconds(50),
     exitGrace: nil, logging: .off)
-
-  /// A transition's last step was no longer wanted, and whoever waited for the transition waited for ever.
-  @Test(.timeLimit(.minutes(1))) func aPauseBeforeTheLaunchDoesNotHoldItUp() async throws {
-    let subject = LifecycleSubject(configuration: configuration)
-    let listener = Listener("a", log)
-    subject.addObserver(listener)
-    subject.pause()
-    try await subject.start()
-    #expect(subject.state == .background)
-    #expect(log.all == ["a launch"])
-  }
-
-  @Test(.timeLimit(.minutes(1))) func aResumeDuringASuspendEndsItsTransition() async throws {
-    let mock = MockLifecycleSubject()
-    let listener = Listener("a", log)
-    let token = mock.observe(ShouldSaveState.self, phase: .init(order: -9)) { [unowned mock] _ in
-      mock.inject(.wakeUp)
-    }
-    mock.addObserver(listener)
-    try await mock.settled()
-    log.clear()
-    try await mock.send(.suspend)
-    #expect(log.all == ["a background", "a save", "a foreground"])
-    #expect(mock.reports.suffix(2).map(\.entries.count) == [3, 1])
-    withExtendedLifetime(token) {}
-  }
 
   /// The registry planned for members whose entries were gone, again and again, under the lock.
   @Test(.timeLimit(.minutes(1))) func aMockThatGoesAwayInTheMidstOfADelivery() async throws {
@@ -75,32 +48,12 @@ import Testing
     }
   }
 
-  /// A second signal with a stuck saver: the running save was given all that was left.
-  @Test func aStuckSaverAfterASecondSignal() async throws {
-    let mock = MockLifecycleSubject()
-    let gate = Gate()
-    let healthy = Listener("healthy", log)
-    let stuck = Scripted(save: { _ in await gate.wait() })
-    mock.addObserver(healthy)
-    mock.addObserver(stuck)
-    try await mock.settled()
-    mock.inject(.sigterm)
-    await mock.advance(by: .milliseconds(1))
-    mock.inject(.sigterm)
-    await mock.advance(by: .seconds(12))
-    #expect(log.all.contains("healthy save"))
-    #expect(mock.exit?.code == 124)
-    gate.open()
-  }
-
   /// A stuck body after a second signal: it was given the full hook deadline, and no time was left to save.
   @Test func aStuckBodyAfterASecondSignal() async throws {
     let mock = MockLifecycleSubject()
     let (began, gate) = (Gate(), Gate())
-    let healthy = Listener("healthy", log)
-    let stuck = Scripted(background: { _ in await gate.wait() })
-    mock.addObserver(healthy)
-    mock.addObserver(stuck)
+    mock.addObserver(Listener("healthy", log))
+    mock.script(background: gate.hold)
     try await mock.settled()
     mock.core.start(
       body: RunBody {
@@ -120,8 +73,7 @@ import Testing
   /// A hold that the body of `run` releases kept the body from beginning.
   @Test(.timeLimit(.minutes(1))) func aLaunchIsNotHeld() async throws {
     let mock = MockLifecycleSubject(state: .launching)
-    let listener = Listener("a", log)
-    mock.addObserver(listener)
+    mock.addObserver(Listener("a", log))
     let hold = mock.holdDeliveries()
     try await mock.launch()
     mock.inject(.sighup)
@@ -145,7 +97,7 @@ import Testing
     let (broken, healthy) = (Broken(log), Listener("healthy", log))
     mock.addObserver(broken)
     mock.addObserver(healthy)
-    mock.addObserver(Scripted(foreground: { _ in log.add("f") }, save: { _ in log.add("saves") }))
+    mock.script(foreground: { _ in log.add("f") }, save: { _ in log.add("saves") })
     try await mock.launch()
     try await mock.settled()
     // What has no hook for the launch has nothing to restore.
@@ -158,11 +110,10 @@ import Testing
   @Test func aTerminationDoesNotInheritAHeldTransition() async throws {
     let mock = MockLifecycleSubject()
     let hold = Mutex<ObservationToken?>(nil)
-    let holds = Scripted(background: { [unowned mock] _ in
+    mock.script(background: { [unowned mock] _ in
       hold.withLock { $0 = mock.holdDeliveries() }
       throw Failure()
     })
-    mock.addObserver(holds)
     try await mock.send(.sigusr1)
     try await mock.send(.terminate)
     #expect(mock.exit?.code == 0)
@@ -181,8 +132,7 @@ import Testing
       stopTimeout: .seconds(2), saveReserve: .seconds(1), exitGrace: nil, logging: .off)
     let mock = MockLifecycleSubject(state: state, configuration: configuration)
     let gate = Gate()
-    let stuck = Scripted(save: { _ in await gate.wait() })
-    mock.addObserver(stuck)
+    mock.script(save: gate.hold)
     let task = Task { try await mock.foreground {} }
     try await eventually { !mock.core.state.withLock { $0.rounds.isEmpty } }
     try await mock.settled()
@@ -191,28 +141,6 @@ import Testing
     try await task.value
     try await mock.foreground { Issue.record("a round after the end") }
     gate.open()
-  }
-
-  @Test func aPostInASaveHasTheSavesTime() async throws {
-    struct Note: CustomNotification {}
-    let mock = MockLifecycleSubject()
-    let log = log
-    let (began, goesOn) = (Gate(), Gate())
-    let token = mock.observe(Note.self) { _ in log.add("note") }
-    let saver = Scripted(save: { [unowned mock] _ in
-      began.open()
-      await goesOn.wait()
-      await mock.post(Note())
-    })
-    mock.addObserver(saver)
-    try await mock.settled()
-    mock.inject(.sigterm)
-    await began.wait()
-    mock.inject(.sigterm)
-    goesOn.open()
-    try await mock.settled()
-    #expect(log.all == ["note"])
-    withExtendedLifetime(token) {}
   }
 
   /// A queue that never ran empty grew for ever.
@@ -253,28 +181,6 @@ import Testing
     #expect(log.all == ["resume"])
   }
 
-  /// The context was that of the driver, which had gone on to another observer.
-  @Test func aTaskThatOutlivesItsHookIsInNoHook() async throws {
-    let mock = MockLifecycleSubject()
-    let (hookEnded, asked) = (Gate(), Gate())
-    let log = log
-    let next = Scripted(background: { _ in
-      hookEnded.open()
-      await asked.wait()
-    })
-    let strays = Scripted(background: { _ in
-      Task {
-        await hookEnded.wait()
-        log.add(LifecycleContext.current == nil ? "none" : "another's")
-        asked.open()
-      }
-    })
-    mock.addObserver(next)
-    mock.addObserver(strays)
-    try await mock.send(.sigusr1)
-    #expect(log.all == ["none"])
-  }
-
   /// A hook that waited for its actor began after its observer had been removed.
   @Test func noHookBeginsAfterItsObserverWasRemoved() async throws {
     let mock = MockLifecycleSubject()
@@ -294,31 +200,6 @@ import Testing
     thread.close()
     #expect(log.all.isEmpty)
     #expect(mock.state == .background)
-  }
-
-  @Test func aNestedPostEndsWithItsHook() async throws {
-    struct Note: CustomNotification {}
-    let mock = MockLifecycleSubject()
-    let gate = Gate()
-    let log = log
-    let poster = Scripted(background: { [unowned mock] _ in
-      try await mock.clock.sleep(for: .seconds(4))
-      await mock.post(Note())
-    })
-    let token = mock.observe(Note.self) { _ in
-      let context = try #require(LifecycleContext.current)
-      log.add("\(context.timeRemaining)")
-      await gate.wait()
-    }
-    mock.addObserver(poster)
-    try await mock.settled()
-    mock.inject(.sigusr1)
-    try await mock.untilSleeping()
-    await mock.advance(by: .seconds(11))
-    try await mock.settled()
-    #expect(log.all == ["6.0 seconds"])
-    gate.open()
-    withExtendedLifetime(token) {}
   }
 
   @Test(.timeLimit(.minutes(1))) func launchingAMockThatIsLaunchedReturns() async throws {
@@ -349,35 +230,6 @@ import Testing
     await free.answer()
     release.signal()
     await task.value
-  }
-
-  /// Observers that block in the pause and in the save, and one whose hook's children block.
-  @Test(.timeLimit(.minutes(1)), arguments: [false, true])
-  func blockedHooksLeaveAThreadForTheHealthy(inChildren: Bool) async throws {
-    let subject = LifecycleSubject(configuration: configuration)
-    let release = Blocker()
-    let healthy = Listener("healthy", log)
-    let blocking = (0..<3).map { _ in
-      Scripted(
-        background: { _ in
-          guard inChildren else { return release.wait() }
-          await withTaskGroup(of: Void.self) { group in
-            for _ in 0..<8 { group.addTask { release.wait() } }
-          }
-        }, save: { _ in if !inChildren { release.wait() } })
-    }
-    subject.addObserver(healthy)
-    for observer in blocking { subject.addObserver(observer) }
-    try await subject.start()
-    subject.terminate()
-    let result = await subject.waitUntilTerminated()
-    #expect(result.code == 124)
-    #expect(log.all.suffix(3) == ["healthy background", "healthy save", "healthy terminate"])
-    #expect(
-      !result.report.entries.contains {
-        if case .skipped(.noThread) = $0.outcome { true } else { false }
-      })
-    for _ in 0..<24 { release.signal() }
   }
 }
 

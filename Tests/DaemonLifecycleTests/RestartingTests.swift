@@ -87,18 +87,6 @@ import Testing
     #expect(log.all == ["run 1", "run 2", "run 3", "run 4", "threw Failure"])
   }
 
-  @Test func aPauseIsNoFailure() async throws {
-    let mock = MockLifecycleSubject()
-    let task = run(mock) { _ in try await mock.clock.sleep(for: .seconds(1000)) }
-    try await mock.untilSleeping()
-    try await mock.send(.sigusr1)
-    try await mock.send(.sigusr2)
-    try await mock.untilSleeping()
-    try await mock.send(.sigterm)
-    await task.value
-    #expect(log.all == ["run 1", "run 2", "returned"] && mock.exit?.code == 0)
-  }
-
   @Test func aPauseEndsTheWaitForTheNextRun() async throws {
     let mock = MockLifecycleSubject()
     let task = run(mock) { _ in throw Failure() }

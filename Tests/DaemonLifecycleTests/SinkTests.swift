@@ -73,8 +73,6 @@ struct ObservedCore {
 
 /// What a core tells systemd and the journal, and what it learns from them.
 @Suite struct SinkTests {
-  private let bad = Failure()
-
   @Test func aLifeInFacts() async throws {
     let observed = ObservedCore()
     _ = await observed.core.launch()
@@ -239,63 +237,6 @@ struct ObservedCore {
     #expect(budget.share(of: .kind(.shouldSaveState), among: 3, at: start) > .seconds(1_000_000))
   }
 
-  @Test func aSuspendThatLogindDelaysHasThatLong() async throws {
-    let observed = ObservedCore(LifecycleConfiguration(logging: .off))
-    let core = observed.core
-    _ = await core.launch()
-    let saved = Mutex(false)
-    let stuck = Scripted(
-      background: { _ in try await core.clockForTesting.sleep(for: .seconds(100)) },
-      save: { _ in saved.withLock { $0 = true } })
-    core.add(stuck)
-    try await core.untilIdle()
-    core.receive(.sleepDelay(.seconds(4)))
-    core.receive(.event(LifecycleEvent(.suspend)))
-    await core.advance(by: .seconds(4))
-    try await core.untilIdle()
-    #expect(saved.withLock { $0 }, "saved before the machine sleeps, though the pause was stuck")
-    #expect(observed.log.names.contains("ended suspend in background"))
-    // The next one that nobody delays has the usual deadlines again.
-    core.receive(.event(LifecycleEvent(.wakeUp)))
-    try await core.untilIdle()
-    saved.withLock { $0 = false }
-    core.receive(.event(LifecycleEvent(.suspend)))
-    await core.advance(by: .seconds(30))
-    try await core.untilIdle()
-    #expect(saved.withLock { $0 }, "the end of the first one's time is not that of the second")
-  }
-
-  /// One for whom a suspend left no time counted as told: never launched, it was resumed, and saved what it had never
-  /// restored.
-  @Test func whoeverASuspendHadNoTimeForIsToldLater() async throws {
-    let observed = ObservedCore(LifecycleConfiguration(logging: .off))
-    let core = observed.core
-    _ = await core.launch()
-    let log = Log()
-    let late = Mutex<Listener?>(nil)
-    let gate = Gate()
-    let unpaused = Listener("unpaused", log)
-    core.add(unpaused, .init(phase: LifecyclePhase(order: -1)))
-    let stuck = Scripted(background: { _ in
-      let listener = Listener("late", log)
-      late.withLock { $0 = listener }
-      core.add(listener)
-      await gate.wait()
-    })
-    core.add(stuck)
-    try await core.untilIdle()
-    log.clear()
-    core.receive(.sleepDelay(.seconds(4)))
-    core.receive(.event(LifecycleEvent(.suspend)))
-    await core.advance(by: .seconds(4))
-    try await core.untilIdle()
-    #expect(log.all.suffix(2) == ["late launch", "unpaused background"])
-    try await observed.send(.wakeUp)
-    #expect(!log.all.contains("late suspend") && !log.all.contains("late resume"))
-    #expect(log.all.suffix(2) == ["unpaused foreground", "late foreground"])
-    gate.open()
-  }
-
   @Test func theMachineMaySleepOnceAllIsDone() async throws {
     let observed = ObservedCore()
     _ = await observed.core.launch()
@@ -303,24 +244,6 @@ struct ObservedCore {
     let names = observed.log.names.suffix(3)
     #expect(
       Array(names) == ["began suspend", "ended suspend in background", "ready to sleep"])
-  }
-
-  /// Asleep, awake and asleep again behind one long delivery: the second sleep asks for nothing more, and the
-  /// machine must not wait for it.
-  @Test func aSleepThatAsksForNothingIsAnsweredToo() async throws {
-    let observed = ObservedCore()
-    let core = observed.core
-    _ = await core.launch()
-    try await observed.send(.suspend)
-    let gate = Gate()
-    let token = observe(core, ShouldReload.self) { _ in await gate.wait() }
-    core.receive(LifecycleEvent(.reload))
-    core.receive(LifecycleEvent(.wakeUp))
-    core.receive(LifecycleEvent(.suspend))
-    gate.open()
-    try await core.untilIdle()
-    #expect(observed.log.names.count { $0 == "ready to sleep" } == 2)
-    token.cancel()
   }
 
   @Test func aStopInASuspendKeepsTheMachineAwakeUntilItsEnd() async throws {

@@ -48,8 +48,7 @@ import Testing
   /// Tests make hundreds of mocks beside each other.
   @Test func aMockHasNoDescriptors() async throws {
     let mock = MockLifecycleSubject()
-    let listener = Listener("a", Log())
-    mock.addObserver(listener)
+    mock.addObserver(Listener("a", Log()))
     try await mock.send(.sigusr1)
     try await mock.send(.sigterm)
     #expect(mock.core.executor.poll.waker.descriptor == -1)

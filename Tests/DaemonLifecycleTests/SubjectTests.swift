@@ -21,8 +21,7 @@ import Testing
   @Test func runsItsBodyAndEnds() async throws {
     let subject = LifecycleSubject(configuration: configuration)
     let log = Log()
-    let listener = Listener("a", log)
-    subject.addObserver(listener)
+    subject.addObserver(Listener("a", log))
     let result = try await subject.run { log.add("body") }
     #expect(
       log.all == ["a launch", "a foreground", "body", "a background", "a save", "a terminate"])
@@ -40,8 +39,7 @@ import Testing
   @Test func terminatedBeforeItRuns() async throws {
     let subject = LifecycleSubject(configuration: configuration)
     let log = Log()
-    let listener = Listener("a", log)
-    subject.addObserver(listener)
+    subject.addObserver(Listener("a", log))
     subject.terminate()
     let result = try await subject.run { log.add("body") }
     #expect(result.code == 0)
@@ -61,27 +59,20 @@ import Testing
   @Test func anEventInTheLaunchComesAfterIt() async throws {
     let subject = LifecycleSubject(configuration: configuration)
     let log = Log()
-    let listener = Listener("a", log)
-    let token = subject.observe(DidFinishLaunching.self) { [unowned subject] _ in subject.reload() }
-    subject.addObserver(listener)
+    subject.on(DidFinishLaunching.self) { [unowned subject] _ in subject.reload() }
+    subject.addObserver(Listener("a", log))
     try await subject.start()
-    let result = await {
-      subject.terminate()
-      return await subject.waitUntilTerminated()
-    }()
-    #expect(result.code == 0)
+    subject.terminate()
+    #expect(await subject.waitUntilTerminated().code == 0)
     #expect(log.all.prefix(2) == ["a launch", "a foreground"])
-    withExtendedLifetime(token) {}
   }
 
   @Test func aLaunchThatFailsTerminates() async throws {
     let subject = LifecycleSubject(configuration: configuration)
-    let token = subject.observe(DidFinishLaunching.self) { _ in throw Failure() }
+    subject.on(DidFinishLaunching.self) { _ in throw Failure() }
     let report = try await subject.start()
     #expect(report.problems.count == 1)
-    let result = await subject.waitUntilTerminated()
-    #expect(result.code == 70)
-    withExtendedLifetime(token) {}
+    #expect(await subject.waitUntilTerminated().code == 70)
   }
 
   @Test func theClockSleepsAndIsCancelled() async throws {
@@ -93,23 +84,6 @@ import Testing
     let task = Task { try await clock.sleep(until: .distantFuture) }
     task.cancel()
     await #expect(throws: CancellationError.self) { try await task.value }
-  }
-
-  @Test func extremeDurationsDoNotTrap() async throws {
-    let extreme = LifecycleConfiguration(
-      signals: .none, hookDeadline: .seconds(Int64.max), cancellationGrace: .seconds(Int64.max),
-      stopTimeout: .seconds(Int64.max), saveReserve: .seconds(Int64.max), exitGrace: nil,
-      logging: .off)
-    let nothing = LifecycleConfiguration(
-      signals: .none, hookDeadline: .zero, cancellationGrace: .zero, stopTimeout: .zero,
-      saveReserve: .zero, exitGrace: nil, logging: .off)
-    for configuration in [extreme, nothing] {
-      let subject = LifecycleSubject(configuration: configuration)
-      let listener = Listener("a", Log())
-      subject.addObserver(listener)
-      let result = try await subject.run {}
-      #expect(result.cause.signal == nil)
-    }
   }
 
   @Test func theMockRecordsWhatIsCalled() async throws {
@@ -127,28 +101,6 @@ import Testing
       ])
     try await mock.settled()
     #expect(mock.delivered.contains { $0 is WillTerminate })
-  }
-
-  @Test func theMockNamesWhatIsPending() async throws {
-    let mock = MockLifecycleSubject()
-    let gate = Gate()
-    let stuck = Scripted(background: { _ in await gate.wait() })
-    mock.addObserver(stuck)
-    try await mock.settled()
-    try mock.checkNothingPending()
-    mock.inject(.sigusr1)
-    do {
-      try mock.checkNothingPending()
-      Issue.record("nothing was pending")
-    } catch {
-      #expect(
-        error.description
-          == "Still pending: Scripted is still in its hook for DidEnterBackground (SIGUSR1 from pid 1 uid 0), after"
-          + " 0 ms of the mock's time; its deadline is 10 s from now.")
-    }
-    gate.open()
-    try await mock.settled()
-    try mock.checkNothingPending()
   }
 }
 

@@ -29,9 +29,8 @@ import Testing
     let mock = MockLifecycleSubject(
       configuration: configuration(budget: .seconds(20), reserve: .seconds(8)))
     let gate = Gate()
-    let stuck = (0..<3).map { _ in Scripted(background: { _ in await gate.wait() }) }
-    let saver = Listener("saver", log)
-    mock.addObserver(saver)
+    let stuck = (0..<3).map { _ in Scripted(background: gate.hold) }
+    mock.addObserver(Listener("saver", log))
     for observer in stuck { mock.addObserver(observer) }
     try await mock.settled()
     log.clear()
@@ -48,10 +47,8 @@ import Testing
     let mock = MockLifecycleSubject(
       configuration: configuration(budget: .seconds(10), reserve: .seconds(5)))
     let gate = Gate()
-    let saver = Listener("saver", log)
-    let stuck = Scripted(save: { _ in await gate.wait() })
-    mock.addObserver(saver)
-    mock.addObserver(stuck)
+    mock.addObserver(Listener("saver", log))
+    mock.script(save: gate.hold)
     try await mock.settled()
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(9))
@@ -64,10 +61,8 @@ import Testing
   @Test func aSecondSignalLeavesTheSaveReserveOnly() async throws {
     let mock = MockLifecycleSubject(configuration: Self.everySignalCounts)
     let gate = Gate()
-    let first = Listener("first", log)
-    let stuck = Scripted(background: { _ in await gate.wait() })
-    mock.addObserver(first)
-    mock.addObserver(stuck)
+    mock.addObserver(Listener("first", log))
+    mock.script(background: gate.hold)
     try await mock.settled()
     log.clear()
     mock.inject(.sigterm)
@@ -88,12 +83,11 @@ import Testing
     let mock = MockLifecycleSubject(
       configuration: configuration(budget: .seconds(4), reserve: .zero))
     let gate = Gate()
-    let stuck = Scripted(save: { [unowned mock] notification in
+    mock.script(save: { [unowned mock] notification in
       try await mock.clock.sleep(for: .milliseconds(2900))
       notification.context.extendDeadline(by: .seconds(60))
       await gate.wait()
     })
-    mock.addObserver(stuck)
     try await mock.settled()
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(4))
@@ -102,29 +96,10 @@ import Testing
     try await mock.settled()
   }
 
-  @Test func noHookIsCalledWithLessThanAMillisecondLeft() async throws {
-    let mock = MockLifecycleSubject(
-      configuration: configuration(budget: .seconds(4), reserve: .zero))
-    let gate = Gate()
-    let late = Listener("late", log)
-    let slow = Scripted(background: { _ in await gate.wait() })
-    mock.addObserver(late)
-    mock.addObserver(slow)
-    try await mock.settled()
-    log.clear()
-    mock.inject(.sigterm)
-    await mock.advance(by: .microseconds(3_999_500))
-    gate.open()
-    let report = try await mock.settled()
-    #expect(log.all.isEmpty)
-    #expect(outcomes(report).count { $0.contains("outOfTime") } >= 3, "\(report)")
-  }
-
   @Test func aThirdSignalExitsAtOnce() async throws {
     let mock = MockLifecycleSubject(configuration: Self.everySignalCounts)
     let gate = Gate()
-    let stuck = Scripted(background: { _ in await gate.wait() })
-    mock.addObserver(stuck)
+    mock.script(background: gate.hold)
     try await mock.settled()
     mock.inject(.sigterm)
     mock.inject(.sigint)
@@ -134,40 +109,5 @@ import Testing
     #expect(mock.exit?.code == 130)
     #expect(mock.state == .terminated)
     gate.open()
-  }
-
-  @Test func callsDoNotEscalate() async throws {
-    let mock = MockLifecycleSubject()
-    let saver = Listener("saver", log)
-    mock.addObserver(saver)
-    try await mock.settled()
-    log.clear()
-    for _ in 0..<5 { mock.terminate() }
-    try await mock.send(.sigterm)  // the first signal
-    #expect(log.all == ["saver background", "saver save", "saver terminate"])
-    #expect(mock.exit?.code == 0)
-  }
-
-  @Test func aTerminationOvertakesAReload() async throws {
-    let mock = MockLifecycleSubject()
-    let (began, ends) = (Gate(), Gate())
-    let log = log
-    let never = mock.observe(ShouldReload.self, phase: LifecyclePhase(order: 1)) { _ in
-      log.add("never")
-    }
-    let slow = mock.observe(ShouldReload.self) { _ in
-      began.open()
-      await ends.wait()
-    }
-    mock.inject(.sighup)
-    await began.wait()
-    mock.inject(.sigterm)
-    ends.open()
-    let report = try await mock.settled()
-    #expect(log.all.isEmpty)
-    #expect(outcomes(report).filter { $0.contains("overtaken") }.count == 1)
-    #expect(mock.exit?.code == 0)
-    #expect(mock.exit?.report.problems.isEmpty == true)
-    withExtendedLifetime((never, slow)) {}
   }
 }

@@ -41,12 +41,12 @@ import Testing
     return (core, time, asker)
   }
 
-  @Test func aHookWaitsForTheAnswer() async throws {
+  @Test(arguments: [UnitJob.restart, nil]) func aHookWaitsForTheAnswer(job: UnitJob?) async throws {
     let (core, _, asker) = try await asked()
     #expect(asker.answer == nil)
-    core.unitJobIsKnown(.restart)
+    core.unitJobIsKnown(job)
     try await core.untilIdle()
-    #expect(asker.answer == .some(.restart))
+    #expect(asker.answer == .some(job))
     #expect(core.pending.isEmpty)
     core.close()
   }
@@ -60,14 +60,6 @@ import Testing
       if case .asked(let waiters) = state.unitJob { waiters.count } else { -1 }
     }
     #expect(waiting == 0, "nothing of it is left")
-    core.close()
-  }
-
-  @Test func noAnswerIsNone() async throws {
-    let (core, _, asker) = try await asked()
-    core.unitJobIsKnown(nil)
-    try await core.untilIdle()
-    #expect(asker.answer == .some(nil))
     core.close()
   }
 

@@ -317,15 +317,15 @@ struct BusSourceTests {
     answerLogind(false, Self.denied)
     let report = LifecycleReport(cause: LifecycleCause(.api), entries: [])
     let saved = LifecycleFact.ended(
-      .save, report, .zero, LifecycleSnapshot(state: .foreground, reasons: []))
-    followed.source.receive(.began(.save, report.cause, at: .now()))
+      .saveState, report, .zero, LifecycleSnapshot(state: .foreground, reasons: []))
+    followed.source.receive(.began(.saveState, report.cause, at: .now()))
     announce("PrepareForShutdownWithMetadata", [.bool(true), .properties(["type": .string(word)])])
     announce("PrepareForShutdown", [.bool(true)])
     #expect(brings(followed, ["the machine is about to \(phrase)"]))
     // The end of the save that it requests releases the lock, not that of one before.
     followed.source.receive(saved)
     #expect(!BusTests.isHungUp(end))
-    followed.source.receive(.began(.save, report.cause, at: .now()))
+    followed.source.receive(.began(.saveState, report.cause, at: .now()))
     followed.source.receive(saved)
     #expect(BusTests.isHungUp(end))
     announce("PrepareForShutdownWithMetadata", [.bool(false), .properties([:])])

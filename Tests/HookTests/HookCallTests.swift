@@ -79,8 +79,8 @@ import Testing
       let mock = MockLifecycleSubject()
       let (gate, said, own, places) = (Gate(), Log(), Log(), Places())
       let started = Mutex<Task<Void, Never>?>(nil)
-      let tokens = (0..<10).map { index in
-        mock.observe(Ping.self) { _ in
+      for index in 0..<10 {
+        mock.on(Ping.self) { _ in
           places.enter(index)
           own.add(places.current)
           if index == 3 {
@@ -99,7 +99,6 @@ import Testing
       _ = await mock.post(Ping())
       #expect(said.all == ["3 false"])
       #expect(own.all == (0..<10).flatMap { ["\($0) true", "\($0) true"] })
-      withExtendedLifetime(tokens) {}
     }
   }
 
@@ -107,8 +106,8 @@ import Testing
   @Test func whatIsPartOfAHook() async throws {
     let mock = MockLifecycleSubject()
     let (said, places) = (Log(), Places())
-    let tokens = (0..<5).map { index in
-      mock.observe(Ping.self) { _ in
+    for index in 0..<5 {
+      mock.on(Ping.self) { _ in
         places.enter(index)
         async let child = places.current
         said.add(await child)
@@ -123,7 +122,6 @@ import Testing
     try await mock.settled()
     _ = await mock.post(Ping())
     #expect(said.all == (0..<5).flatMap { ["\($0) true", "\($0) true", "\($0) true", "nowhere"] })
-    withExtendedLifetime(tokens) {}
   }
 
   /// A leftover task does nothing in the name of a hook that has ended: its post is one of its own.
@@ -132,26 +130,23 @@ import Testing
     let mock = MockLifecycleSubject()
     let log = Log()
     let (gate, posts) = (Gate(), Gate())
-    let tokens = [
-      mock.observe(Ping.self) { [unowned mock] _ in
-        Task {
-          await gate.wait()
-          posts.open()
-          _ = await mock.post(Pong())
-        }
-      },
-      mock.observe(Ping.self) { _ in
-        gate.open()
-        await posts.wait()
-        log.add("ping ends")
-      },
-      mock.observe(Pong.self) { _ in log.add("pong") },
-    ]
+    mock.on(Ping.self) { [unowned mock] _ in
+      Task {
+        await gate.wait()
+        posts.open()
+        _ = await mock.post(Pong())
+      }
+    }
+    mock.on(Ping.self) { _ in
+      gate.open()
+      await posts.wait()
+      log.add("ping ends")
+    }
+    mock.on(Pong.self) { _ in log.add("pong") }
     try await mock.settled()
     _ = await mock.post(Ping())
     try await eventually { log.all.count >= 2 }
     #expect(log.all == ["ping ends", "pong"])
-    withExtendedLifetime(tokens) {}
   }
 
   // MARK: What outlives a hook

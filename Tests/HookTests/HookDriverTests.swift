@@ -37,8 +37,8 @@ import Testing
   @Test func concurrentHooksThatDoNotWaitShareATask() async throws {
     let mock = MockLifecycleSubject()
     let drivers = Drivers()
-    let tokens = (0..<20).map { _ in
-      mock.observe(Ping.self, phase: Self.together) { _ in drivers.note() }
+    for _ in 0..<20 {
+      mock.on(Ping.self, phase: Self.together) { _ in drivers.note() }
     }
     try await mock.settled()
     var isShared = false
@@ -48,7 +48,6 @@ import Testing
       #expect(used.count == 20)
       isShared = used.allSatisfy { $0 === used[0] }
     }
-    withExtendedLifetime(tokens) {}
   }
 
   @Test(arguments: [true, false])
@@ -56,8 +55,8 @@ import Testing
     let mock = MockLifecycleSubject()
     let (drivers, gate) = (Drivers(), Gate())
     let arrived = Atomic<Int>(0)
-    let tokens = (0..<10).map { _ in
-      mock.observe(Ping.self, phase: Self.together) { _ in
+    for _ in 0..<10 {
+      mock.on(Ping.self, phase: Self.together) { _ in
         drivers.note()
         if arrived.add(1, ordering: .relaxed).newValue == 10 { gate.open() }
         if blocking {
@@ -71,13 +70,12 @@ import Testing
     let report = await mock.post(Ping())
     #expect(report.problems.isEmpty && report.entries.count == 10)
     #expect(Set(drivers.take().map { ObjectIdentifier($0) }).count == 10)
-    withExtendedLifetime(tokens) {}
   }
 
   @Test func aDriverGoesOnAfterARest() async throws {
     let mock = MockLifecycleSubject()
     let drivers = Drivers()
-    let token = mock.observe(Ping.self) { _ in drivers.note() }
+    mock.on(Ping.self) { _ in drivers.note() }
     try await mock.settled()
     var last: HookDriver?
     var isSame = false
@@ -88,7 +86,6 @@ import Testing
       isSame = driver === last
       last = driver
     }
-    withExtendedLifetime(token) {}
   }
 
   @Test func aDriverThatRestsHoldsNothing() async throws {
@@ -119,8 +116,7 @@ import Testing
     let core = LifecycleCore(
       configuration: .init(signals: .none, logging: .off), initialState: .background)
     let calls = Atomic<Int>(0)
-    let observer = Scripted(save: { _ in calls.add(1, ordering: .relaxed) })
-    core.add(observer)
+    core.add(Scripted(save: { _ in calls.add(1, ordering: .relaxed) }))
     for _ in 0..<rests {
       core.receive(LifecycleEvent(.saveState))
       while core.state.withLock({ $0.restingDrivers.isEmpty || !$0.machine.isIdle }) {}

@@ -14,8 +14,13 @@ import Testing
     signals: .none, hookDeadline: .milliseconds(50), cancellationGrace: .milliseconds(20),
     exitGrace: nil, logging: .off)
 
-  private func reports(of core: LifecycleCore) -> AsyncStream<LifecycleReport>.Iterator {
-    core.stream(of: .reports, bufferingNewest: 64, as: LifecycleReport.self).makeAsyncIterator()
+  /// Launches the core; the reports that follow.
+  private func launch(_ core: LifecycleCore) async -> AsyncStream<LifecycleReport>.Iterator {
+    var reports = core.stream(of: .reports, bufferingNewest: 64, as: LifecycleReport.self)
+      .makeAsyncIterator()
+    core.requestLaunch()
+    _ = await reports.next()
+    return reports
   }
 
   /// An executor that gets so many threads and no more, until it is allowed more.
@@ -39,12 +44,10 @@ import Testing
     configuration.hookDeadline = .seconds(50)
     let core = LifecycleCore(configuration: configuration, executor: executor(allowed))
     let log = Log()
-    let observer = Listener("a", log)
-    core.add(observer)
+    core.add(Listener("a", log))
     try core.executor.listen()
-    var reports = reports(of: core)
-    core.requestLaunch()
-    #expect(await reports.next()?.problems.isEmpty == true)
+    var reports = await launch(core)
+    #expect(log.all == ["a launch", "a foreground"])
     // Long enough idle for every thread that may end, were there one.
     try await Task.sleep(for: .seconds(HookExecutor.parkingSeconds * 2))
     core.receive(LifecycleEvent(.terminate))
@@ -61,14 +64,10 @@ import Testing
     let core = LifecycleCore(configuration: configuration, executor: executor(allowed))
     let log = Log()
     let release = Semaphore()
-    let blocking = Scripted(background: { _ in release.wait() })
-    let observer = Listener("a", log)
-    core.add(observer)
-    core.add(blocking)
+    core.add(Listener("a", log))
+    core.add(Scripted(background: { _ in release.wait() }))
     try core.executor.listen()
-    var reports = reports(of: core)
-    core.requestLaunch()
-    _ = await reports.next()
+    var reports = await launch(core)
     log.clear()
     core.receive(LifecycleEvent(.pause(for: .operator)))
     let report = try #require(await reports.next())
@@ -102,9 +101,7 @@ import Testing
     core.add(waiting, .init(phase: together))
     core.add(blocking, .init(phase: together))
     try core.executor.listen()
-    var reports = reports(of: core)
-    core.requestLaunch()
-    _ = await reports.next()
+    var reports = await launch(core)
     log.clear()
     core.receive(LifecycleEvent(.pause(for: .operator)))
     let report = try #require(await reports.next())
@@ -154,9 +151,7 @@ import Testing
     for observer in observers {
       core.add(observer, .init(phase: LifecyclePhase(order: 0, concurrent: true)))
     }
-    var reports = reports(of: core)
-    core.requestLaunch()
-    _ = await reports.next()
+    var reports = await launch(core)
     core.receive(LifecycleEvent(.pause(for: .operator)))
     let report = try #require(await reports.next())
     #expect(report.problems.isEmpty && report.entries.count == 2000)
@@ -185,9 +180,7 @@ import Testing
     let healthy = Listener("healthy", Log())
     core.add(healthy)
     for observer in blocking { core.add(observer) }
-    var reports = reports(of: core)
-    core.requestLaunch()
-    _ = await reports.next()
+    var reports = await launch(core)
     core.receive(LifecycleEvent(.pause(for: .operator)))
     let report = try #require(await reports.next())
     #expect(report.problems.count == count)
@@ -225,14 +218,12 @@ import Testing
     let ended = Gate()
     func drop() async {
       let core = LifecycleCore(configuration: configuration)
-      let stuck = Scripted(background: { _ in
-        await gate.wait()
-        ended.open()
-      })
-      core.add(stuck)
-      var reports = reports(of: core)
-      core.requestLaunch()
-      _ = await reports.next()
+      core.add(
+        Scripted(background: { _ in
+          await gate.wait()
+          ended.open()
+        }))
+      var reports = await launch(core)
       core.receive(LifecycleEvent(.pause(for: .operator)))
       _ = await reports.next()
       core.close()

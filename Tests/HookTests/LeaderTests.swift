@@ -84,7 +84,6 @@ private final class Doorbell: LifecycleSource {
     let report = try #require(await reports.next())
     #expect(report.problems.map { "\($0.outcome)" } == ["timedOut"])
     core.close()
-    withExtendedLifetime(stubborn) {}
   }
 
   /// The thread that has received the event runs its hook.
@@ -105,7 +104,6 @@ private final class Doorbell: LifecycleSource {
       try await untilParked(core.executor)
     }
     core.close()
-    withExtendedLifetime(observer) {}
   }
 
   /// A class's hook blocks its thread until another event has been received and another delivery has been made.
@@ -146,7 +144,6 @@ private final class Doorbell: LifecycleSource {
     }
     core.close()
     try await eventually { core.executor.threadCount == 0 }
-    withExtendedLifetime((blocking, checked)) {}
   }
 
   /// What is ready runs, though the former leader is in an item that does not end.
@@ -164,7 +161,6 @@ private final class Doorbell: LifecycleSource {
     await ran.wait()
     release.signal()
     try await eventually { core.executor.threadCount == 0 }
-    withExtendedLifetime(blocking) {}
   }
 
   /// Hooks about as long as it takes to change the leader, and events from all sides: each is delivered, and there are

@@ -32,14 +32,15 @@ import Testing
 
   private let log = Log()
 
-  /// A mock that is in the background, and whose members, which the caller owns, call `up` in the order of their numbers.
+  /// A mock that is in the background, and whose members call `up` in the order of their numbers.
   private func mock(
-    _ count: Int, _ configuration: LifecycleConfiguration = LifecycleConfiguration(),
-    _ up: @escaping Member.Body
+    _ count: Int, ownsMembers: Bool = true, _ up: @escaping Member.Body
   ) async throws -> (MockLifecycleSubject, [Member]) {
-    let mock = MockLifecycleSubject(state: .background, configuration: configuration)
+    let mock = MockLifecycleSubject(state: .background)
     let members = (0..<count).map { Member($0, log, up) }
-    for member in members { mock.addObserver(weakly: member) }
+    for member in members {
+      if ownsMembers { mock.addObserver(member) } else { mock.addObserver(weakly: member) }
+    }
     try await mock.settled()
     log.clear()
     return (mock, members)
@@ -61,7 +62,7 @@ import Testing
   // MARK: In order
 
   @Test func aLongSequenceIsHeardInOrderAndReportedWhole() async throws {
-    let (mock, members) = try await mock(Self.many) { _, context in
+    let (mock, _) = try await mock(Self.many) { _, context in
       #expect(context.isCurrent)
       #expect(context.timeRemaining == .seconds(10))
     }
@@ -73,13 +74,12 @@ import Testing
     try await mock.send(.sigusr1)
     #expect(
       log.all == numbers((0..<Self.many).reversed().map { -$0 }).map { $0 == "0" ? "-0" : $0 })
-    withExtendedLifetime(members) {}
   }
 
   /// The core is busy with something else in the midst of it, from a hook and from a thread of its own.
   @Test func interruptedAtAnyIndex() async throws {
     let core = Mutex<LifecycleCore?>(nil)
-    let (mock, members) = try await mock(Self.many) { number, _ in
+    let (mock, _) = try await mock(Self.many) { number, _ in
       if number % 7 == 0 { core.withLock { $0 }?.change { _, _ in } }
     }
     core.withLock { $0 = mock.core }
@@ -104,7 +104,6 @@ import Testing
     isOver.store(true, ordering: .relaxed)
     await looking.value
     #expect(mock.core.state.withLock { $0.machine.calls.count } == 0)
-    withExtendedLifetime(members) {}
   }
 
   // MARK: Who comes and goes
@@ -135,7 +134,7 @@ import Testing
 
   @Test(arguments: indices) func vanishedInTheMidst(index: Int) async throws {
     let owned = Mutex<[Member]>([])
-    let (mock, members) = try await mock(Self.many) { number, _ in
+    let (mock, members) = try await mock(Self.many, ownsMembers: false) { number, _ in
       guard number == 0 else { return }
       owned.withLock { if index > 0, !$0.isEmpty { $0[index] = $0[0] } }
     }
@@ -157,7 +156,7 @@ import Testing
     let subject = Mutex<MockLifecycleSubject?>(nil)
     let log = log
     let late = Member(999, log) { _, _ in }
-    let (mock, members) = try await mock(20) { number, _ in
+    let (mock, _) = try await mock(20) { number, _ in
       if number == 9 { subject.withLock { $0 }?.addObserver(late) }
     }
     subject.withLock { $0 = mock }
@@ -165,19 +164,18 @@ import Testing
     try await mock.send(.sigusr2)
     try await mock.settled()
     #expect(log.all == numbers(0..<20) + ["999"])
-    withExtendedLifetime(members) {}
   }
 
   // MARK: Termination
 
   @Test(arguments: indices) func aTerminationOvertakesAtAnyIndex(index: Int) async throws {
     let subject = Mutex<MockLifecycleSubject?>(nil)
-    let (mock, members) = try await mock(Self.many) { number, _ in
+    let (mock, _) = try await mock(Self.many) { number, _ in
       if number == index { subject.withLock { $0 }?.inject(.sigterm) }
     }
     subject.withLock { $0 = mock }
     defer { subject.withLock { $0 = nil } }
-    let report = try await mock.send(.sigusr2)
+    try await mock.send(.sigusr2)
     try await mock.settled()
     // Who was told of the foreground is told of its end, and nobody else.
     #expect(log.all == numbers(0...index) + (0...index).reversed().map { "-\($0)" })
@@ -186,7 +184,6 @@ import Testing
     let expected = (0..<Self.many).map { $0 <= index ? "completed" : "overtaken" }
     #expect(outcomes(entries ?? []) == expected)
     #expect(mock.core.state.withLock { $0.machine.calls.count } == 0)
-    withExtendedLifetime((members, report)) {}
   }
 
   // MARK: Deadlines
@@ -196,7 +193,7 @@ import Testing
     let gates = (0..<3).map { _ in Gate() }
     let entered = (0..<4).map { _ in Gate() }
     let clock = Mutex<LifecycleClock?>(nil)
-    let (mock, members) = try await mock(6) { number, _ in
+    let (mock, _) = try await mock(6) { number, _ in
       if number < 4 { entered[number].open() }
       if number < 3 { await gates[number].wait() }
       if number == 3 { try await clock.withLock { $0 }?.sleep(for: .seconds(100)) }
@@ -218,7 +215,6 @@ import Testing
     #expect(log.all == numbers(0..<6))
     #expect(outcomes(report.problems) == ["timedOut"])
     #expect(report.entries.map(\.duration) == [6, 6, 6, 10, 0, 0].map { .seconds($0) })
-    withExtendedLifetime(members) {}
   }
 
   /// The same, without anything that has the core look: its timer alone must do.
@@ -241,13 +237,12 @@ import Testing
     #expect(Array(log.all.prefix(200)) == numbers(0..<200))
     #expect(outcomes([report.entries[150]]) == ["timedOut"])
     core.close()
-    withExtendedLifetime(members) {}
   }
 
   @Test func aLaterHookGetsMoreTime() async throws {
     let gate = Gate()
     let clock = Mutex<LifecycleClock?>(nil)
-    let (mock, members) = try await mock(6) { number, context in
+    let (mock, _) = try await mock(6) { number, context in
       guard number == 3 else { return }
       context.extendDeadline(by: .seconds(20))
       #expect(context.timeRemaining == .seconds(30))
@@ -262,72 +257,6 @@ import Testing
     let report = try await mock.settled()
     #expect(report.problems.isEmpty)
     #expect(report.entries.map(\.duration) == [0, 0, 0, 29, 0, 0].map { .seconds($0) })
-    withExtendedLifetime(members) {}
-  }
-
-  /// No deadline at all is one in the distant future, for each hook.
-  @Test func deadlinesDoNotOverflow() async throws {
-    var configuration = LifecycleConfiguration()
-    configuration.hookDeadline = .seconds(Int64.max)
-    let (mock, members) = try await mock(5, configuration) { _, context in
-      #expect(context.timeRemaining > .seconds(1_000_000))
-    }
-    await mock.advance(by: .seconds(5))
-    let report = try await mock.send(.sigusr2)
-    #expect(report.problems.isEmpty && report.entries.count == 5)
-    withExtendedLifetime(members) {}
-  }
-
-  // MARK: What is given up
-
-  /// A hook that was given up stays so, and its observer is left out while it is busy.
-  @Test func aHookGivenUpInTheMidst() async throws {
-    let gate = Gate()
-    let late = Gate()
-    let stale = Mutex<LifecycleContext?>(nil)
-    let (mock, members) = try await mock(40) { number, context in
-      guard number == 17, stale.withLock({ $0 == nil }) else { return }
-      stale.withLock { $0 = context }
-      await gate.wait()
-      #expect(!context.isCurrent)
-      late.open()
-    }
-    mock.inject(.sigusr2)
-    try await eventually { stale.withLock { $0 != nil } }
-    // The main actor has answered: until it has, nobody can say that the hook does not wait for it.
-    await MainActor.run {}
-    await mock.advance(by: .seconds(20))
-    let report = try await mock.settled()
-    #expect(log.all == numbers(0..<40))
-    #expect(outcomes(report.problems) == ["running"])
-    #expect(mock.core.state.withLock { $0.machine.calls.count } == 1)
-    log.clear()
-    let down = try await mock.send(.sigusr1)
-    #expect(log.all == (0..<40).reversed().filter { $0 != 17 }.map { "-\($0)" })
-    #expect(outcomes(down.problems) == ["busy"])
-    gate.open()
-    await late.wait()
-    try await eventually { mock.core.state.withLock { $0.machine.calls.count } == 0 }
-    try await mock.settled()
-    // It is told now what it has missed, and is one of them again.
-    #expect(log.all.last == "-17")
-    log.clear()
-    #expect(try await mock.send(.sigusr2).problems.isEmpty)
-    #expect(log.all == numbers(0..<40))
-    withExtendedLifetime(members) {}
-  }
-
-  @Test func aContextIsOfItsOwnHook() async throws {
-    let last = Mutex<LifecycleContext?>(nil)
-    let (mock, members) = try await mock(Self.many) { _, context in
-      if let last = last.withLock({ $0 }) { #expect(!last.isCurrent) }
-      last.withLock { $0 = context }
-      #expect(context.isCurrent)
-      #expect(LifecycleContext.current?.isCurrent == true)
-    }
-    try await mock.send(.sigusr2)
-    #expect(last.withLock { $0?.isCurrent } == false)
-    withExtendedLifetime(members) {}
   }
 
   /// Where an actor's hook is has nothing to do with the main actor, which an earlier hook may have waited for.
@@ -339,7 +268,7 @@ import Testing
         await gate.wait()
       }
     }
-    let (mock, members) = try await mock(3) { _, _ in }
+    let (mock, _) = try await mock(3) { _, _ in }
     let waiting = Waiting()
     mock.addObserver(waiting)
     try await mock.settled()
@@ -350,6 +279,5 @@ import Testing
     let report = try await mock.settled()
     #expect(outcomes(report.problems) == ["running"])
     waiting.gate.open()
-    withExtendedLifetime(members) {}
   }
 }

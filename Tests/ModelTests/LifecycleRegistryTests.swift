@@ -22,7 +22,10 @@ import Testing
   }
 
   private func receive(_ kind: LifecycleRequest, _ registry: inout LifecycleRegistry) {
+    let state = registry.state
     #expect(registry.receive(LifecycleEvent(kind)) == .none)
+    // It changes with the steps, and not before.
+    #expect(registry.state == state)
   }
 
   /// Of these members, in the foreground.
@@ -102,6 +105,18 @@ import Testing
     #expect(isOver)
   }
 
+  @Test func signalsEscalateAndCallsDoNot() {
+    var registry = launched(first)
+    let call = LifecycleEvent(.terminate)
+    let signal = LifecycleEvent(
+      .terminate, cause: LifecycleCause(.signal(.sigterm, pid: 1, uid: 0, coalesced: 1)))
+    let effects = [call, call, signal, call, signal, call, signal, signal]
+      .map { registry.receive($0) }
+    #expect(
+      effects == [.terminate, .none, .none, .none, .expedite, .none, .exitNow, .exitNow])
+    #expect(registry.receive(LifecycleEvent(.reload)) == .refused)
+  }
+
   /// What was on its way up is not where it ends.
   @Test func aForegroundThatTheEndOvertakesIsNotEntered() {
     var registry = LifecycleRegistry(state: .background)
@@ -131,6 +146,36 @@ import Testing
     receive(.saveState, &registry)
     let plans = deliver(&registry)
     #expect(names(plans) == ["ShouldSaveState"] && plans[0].audience.members.isEmpty)
+  }
+
+  /// It was busy when the others were paused, and free again when they were told of the machine's sleep.
+  @Test func whoWasNotPausedIsNotSuspended() {
+    var registry = launched(first)
+    registry.setBusy(first, true)
+    receive(.suspend, &registry)
+    var plans: [LifecycleRegistry.Plan] = []
+    while let plan = registry.next() {
+      plans.append(plan)
+      registry.finishStep()
+    }
+    #expect(names(plans) == ["DidEnterBackground", "ShouldSaveState", "WillSuspend"])
+    #expect(plans.last?.audience.members == [])
+  }
+
+  /// The third signal: not even the pause, which the observer has not had.
+  @Test func afterAnAbortNothingIsDelivered() {
+    var registry = launched(first)
+    _ = registry.receive(LifecycleEvent(.terminate))
+    registry.abort()
+    #expect(deliver(&registry).isEmpty && registry.state == .terminated)
+  }
+
+  /// The wait for the body is a step of the end, and no notification.
+  @Test func theBodysEndIsSentToNobody() {
+    var registry = launched(first)
+    _ = registry.receive(LifecycleEvent(.terminate))
+    let plans = deliver(&registry)
+    #expect(plans.filter { $0.step.name == "the body's end" }.map(\.audience.members) == [[]])
   }
 
   // MARK: Questions

@@ -44,6 +44,7 @@ struct MachineSimulation: ~Copyable {
   /// Whom the report of the transition under way must name, by the notification's type.
   private var expected: [ObjectIdentifier: Set<ObserverID>] = [:]
 
+  private var steps = StepOracle()
   private var hooks: [CallID: Hook] = [:]
   private var observers: [Observer] = []
   private var lastID: UInt64 = 0
@@ -165,7 +166,9 @@ struct MachineSimulation: ~Copyable {
   }
 
   private mutating func give(event kind: LifecycleRequest) {
-    give(.event(LifecycleEvent(kind, cause: LifecycleCause(.api))))
+    let event = LifecycleEvent(kind, cause: LifecycleCause(.api))
+    steps.request(event, of: machine.registry)
+    if !lies(.losesARequest) { give(.event(event)) }
   }
 
   private mutating func suspend() {
@@ -214,12 +217,12 @@ struct MachineSimulation: ~Copyable {
     // Some have hooks that are searched for, and so receive no notes.
     let type = lastID % 4 == 1 ? Self.types[Int(lastID / 4) % 3] : nil
     let index = type.map { machine.hooks.index(of: $0) }
+    let phase = lies(.addsToAnotherPhase) ? LifecyclePhase(order: 2) : observer.phase
     give(
       .add(
         Subscriber(
-          id: observer.id, phase: observer.phase, name: .type(Note.self),
-          receives: all.map { ObjectIdentifier($0) }, type: index,
-          isRounds: lastID % 3 == 0)))
+          id: observer.id, phase: phase, name: .type(Note.self),
+          receives: all.map { ObjectIdentifier($0) }, type: index, isRounds: lastID % 3 == 0)))
   }
 
   private mutating func removeObserver() {
@@ -230,7 +233,7 @@ struct MachineSimulation: ~Copyable {
 
   private mutating func hold() {
     holds += 1
-    give(.hold)
+    if !lies(.forgetsAHold) { give(.hold) }
   }
 
   private mutating func release() {
@@ -539,6 +542,11 @@ struct MachineSimulation: ~Copyable {
       fail("\(step.name) begins although a termination has overtaken it")
     }
     checkAlone(call, isNested: isNested)
+    if !isNested, let phase = observers.first(where: { $0.id == observer })?.phase,
+      let problem = steps.begin(call, in: phase)
+    {
+      fail(problem)
+    }
     let kind = random.below(100)
     let behaviour: Behaviour =
       kind < 60 ? .returns : kind < 70 ? .fails : kind < 85 ? .obeys : .ignores
@@ -585,7 +593,11 @@ struct MachineSimulation: ~Copyable {
     case .fact(.readyToSleep):
       if awaitedSleeps == 0 { fail("ready for a sleep that nobody announced") }
       if !lies(.forgetsTheSleep) { awaitedSleeps = 0 }
-    case .announced(let step, _): expectEntries(of: step)
+    case .announced(let step, let cause):
+      expectEntries(of: step)
+      if let problem = steps.begin(step, cause, of: machine.registry, isHeld: holds > 0) {
+        fail(problem)
+      }
     case .fact(.ended(let transition, let report, let elapsed, _)):
       checkEntries(of: report)
       trace.add(transition.row.event, UInt64(report.entries.count))
@@ -673,6 +685,10 @@ struct MachineSimulation: ~Copyable {
         fail("at rest an observer is not where the daemon is")
       }
     }
+    if let problem = steps.problemAtRest(machine.registry) { fail(problem) }
+    for observer in observers where observer.history.isSuspended && !machine.registry.isSuspended {
+      fail("at rest an observer sleeps on")
+    }
     if awaitedSleeps > 0 { fail("logind waits") }
   }
 
@@ -689,6 +705,7 @@ struct MachineSimulation: ~Copyable {
     case .takesAKillForAStop: checkCode(exit, says: exit.wasKilled ? 0 : exit.code)
     default: checkCode(exit, says: exit.code)
     }
+    if let problem = steps.problemAtTheEnd(machine.registry) { fail(problem) }
     if !posts.isEmpty { fail("\(posts.count) posts are not answered") }
     if machine.calls.count != 0 || !machine.calls.unfinished.isEmpty || !machine.calls.order.isEmpty
     {
@@ -722,7 +739,7 @@ enum MachineLie: CaseIterable {
   // What passes between machine and world.
   case losesAStart, startsTwice, losesAnEnd, grantsEveryMove, losesAnAnswer, answersTwice
   case losesACancel, losesARemoval, losesTheClock, turnsTheClockBack, forgetsTheSleep, endsWell
-  case takesAKillForAStop
+  case takesAKillForAStop, losesARequest, forgetsAHold, addsToAnotherPhase
   // The machine itself: as if one of its rules were missing.
   case takesForReached, forgetsAReached, forgetsAnObserver, launchesAgain
   case forgetsACall, abandonsEarly, losesADeadline, skipsTheRest, forgetsTheStop, refusesAMove

@@ -4,7 +4,7 @@ import DaemonLifecycleCodable
 import DaemonLifecycleTesting
 import Foundation
 import Synchronization
-import XCTest
+import TestSupport
 
 @testable import pollerd
 
@@ -15,8 +15,6 @@ final class CapturedLines: LineOutput {
     var hasRoom = true
     /// Polls that found no room.
     var refused = 0
-    var waiting:
-      [(condition: @Sendable ([String], Int) -> Bool, resume: AsyncStream<Void>.Continuation)] = []
   }
   private let state = Mutex(State())
 
@@ -25,56 +23,28 @@ final class CapturedLines: LineOutput {
 
   var hasRoom: Bool {
     get { state.withLock { $0.hasRoom } }
-    set { change { $0.hasRoom = newValue } }
+    set { state.withLock { $0.hasRoom = newValue } }
   }
 
   func printIfRoom(_ line: String) -> Bool {
-    change { state in
-      guard state.hasRoom else {
-        state.refused += 1
-        return false
-      }
-      state.lines.append(line)
-      return true
-    }
-  }
-
-  func print(_ line: String) { change { $0.lines.append(line) } }
-
-  /// Returns when there is a line that begins like this, and with it.
-  @discardableResult func line(_ beginning: String) async throws -> String {
-    try await until(beginning) { lines, _ in lines.contains { $0.hasPrefix(beginning) } }
-    return lines.first { $0.hasPrefix(beginning) }!
-  }
-
-  func pollIsRefused() async throws { try await until("refused") { _, refused in refused > 0 } }
-
-  private func until(
-    _ what: String, _ condition: @escaping @Sendable ([String], Int) -> Bool
-  ) async throws {
-    let (stream, continuation) = AsyncStream.makeStream(of: Void.self)
-    change { $0.waiting.append((condition, continuation)) }
-    // A deadline, and no more: the line ends the wait.
-    let deadline = Task {
-      try await Task.sleep(for: .seconds(20))
-      continuation.finish()
-    }
-    defer { deadline.cancel() }
-    for await _ in stream { return }
-    throw NeverCame(what: what, lines: lines)
-  }
-
-  @discardableResult private func change<Result>(_ body: (inout State) -> Result) -> Result {
     state.withLock { state in
-      let result = body(&state)
-      for waiter in state.waiting where waiter.condition(state.lines, state.refused) {
-        waiter.resume.yield()
-      }
-      return result
+      if state.hasRoom { state.lines.append(line) } else { state.refused += 1 }
+      return state.hasRoom
     }
   }
 
-  struct NeverCame: Error { let what: String, lines: [String] }
+  func print(_ line: String) { state.withLock { $0.lines.append(line) } }
+
+  /// Returns when there is a line that begins like this.
+  func line(_ beginning: String) async throws {
+    do {
+      try await eventually { lines.contains { $0.hasPrefix(beginning) } }
+    } catch { throw TestFailure("no line \(beginning) in \(lines)") }
+  }
+
+  func pollIsRefused() async throws {
+    try await eventually("a poll is refused") { state.withLock { $0.refused > 0 } }
+  }
 }
 
 /// A source that says `value 1`, `value 2`, …, or what it is told to do.
@@ -166,6 +136,22 @@ struct TestDaemon {
     self.poller = poller
     work = Task { try await poller.work(in: mock) }
     try await mock.settled()
+  }
+
+  /// One that has polled once.
+  static func polling(
+    in directory: TemporaryDirectory, config: String? = nil,
+    overrides: PartialSettings = PartialSettings()
+  ) async throws -> Self {
+    let daemon = try await Self(in: directory, config: config, overrides: overrides)
+    try await daemon.console.line("poll 1")
+    return daemon
+  }
+
+  /// Polls once more, after its interval.
+  func poll(_ number: Int, after interval: Duration = .seconds(1)) async throws {
+    await mock.advance(by: interval)
+    try await console.line("poll \(number)")
   }
 
   /// Ends it as systemd does, and checks that it leaves nothing behind.

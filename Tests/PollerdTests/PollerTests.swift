@@ -20,8 +20,7 @@ final class PollerTests: XCTestCase {
   // MARK: Polling
 
   func testPollsAtOnceAndThenEveryInterval() async throws {
-    let daemon = try await TestDaemon(in: directory)
-    try await daemon.console.line("poll 1")
+    let daemon = try await TestDaemon.polling(in: directory)
     await daemon.mock.advance(by: .milliseconds(999))
     XCTAssertEqual(daemon.console.polls, ["poll 1 value 1"])
     await daemon.mock.advance(by: .milliseconds(1))
@@ -32,11 +31,9 @@ final class PollerTests: XCTestCase {
   }
 
   func testAFailedPollIsCountedAndKeepsTheLastValue() async throws {
-    let daemon = try await TestDaemon(in: directory)
-    try await daemon.console.line("poll 1")
+    let daemon = try await TestDaemon.polling(in: directory)
     daemon.source.behaviour = .fail
-    await daemon.mock.advance(by: .seconds(1))
-    try await daemon.console.line("poll 2")
+    try await daemon.poll(2)
     try await daemon.terminate()
     XCTAssertEqual(daemon.console.polls.last, "poll 2 failed: the source is dry")
     XCTAssertEqual(try daemon.store.load(), PollState(count: 2, lastValue: "value 1"))
@@ -63,8 +60,7 @@ final class PollerTests: XCTestCase {
   }
 
   func testWaitingForRoomIsNoIllness() async throws {
-    let daemon = try await TestDaemon(in: directory)
-    try await daemon.console.line("poll 1")
+    let daemon = try await TestDaemon.polling(in: directory)
     daemon.console.hasRoom = false
     await daemon.mock.advance(by: .seconds(1))
     try await daemon.console.pollIsRefused()
@@ -77,8 +73,7 @@ final class PollerTests: XCTestCase {
 
   func testAShorterIntervalIsNoIllness() async throws {
     let config = try directory.write("interval=3600\nsource=/first\n", to: "pollerd.conf")
-    let daemon = try await TestDaemon(in: directory, config: config)
-    try await daemon.console.line("poll 1")
+    let daemon = try await TestDaemon.polling(in: directory, config: config)
     await daemon.mock.advance(by: .seconds(1800))
     try directory.write("interval=1\nsource=/first\n", to: "pollerd.conf")
     daemon.source.behaviour = .hang
@@ -89,8 +84,7 @@ final class PollerTests: XCTestCase {
   }
 
   func testAPollWaitsForRoom() async throws {
-    let daemon = try await TestDaemon(in: directory)
-    try await daemon.console.line("poll 1")
+    let daemon = try await TestDaemon.polling(in: directory)
     daemon.console.hasRoom = false
     await daemon.mock.advance(by: .seconds(1))
     try await daemon.console.pollIsRefused()
@@ -107,8 +101,7 @@ final class PollerTests: XCTestCase {
   // MARK: Pause and resume
 
   func testNoPollIsPrintedWhilePaused() async throws {
-    let daemon = try await TestDaemon(in: directory)
-    try await daemon.console.line("poll 1")
+    let daemon = try await TestDaemon.polling(in: directory)
     let report = try await daemon.mock.send(.sigusr1, fromPID: 4242)
     XCTAssertTrue(report.problems.isEmpty, "\(report)")
     await daemon.mock.advance(by: .seconds(60))
@@ -167,24 +160,21 @@ final class PollerTests: XCTestCase {
     await daemon.source.isAsked()
     XCTAssertEqual(daemon.console.polls, [])
     await daemon.poller.willEnterForeground(WillEnterForeground())
-    await daemon.mock.advance(by: .seconds(1))
-    try await daemon.console.line("poll 1")
+    try await daemon.poll(1)
     try await daemon.terminate()
   }
 
   // MARK: Save and restart
 
   func testTheCountIsOnDiskAfterPauseReloadAndEnd() async throws {
-    let daemon = try await TestDaemon(in: directory)
-    try await daemon.console.line("poll 1")
+    let daemon = try await TestDaemon.polling(in: directory)
     try await daemon.mock.send(.sigusr1)
     XCTAssertEqual(try daemon.store.load(), PollState(count: 1, lastValue: "value 1"))
     try await daemon.mock.send(.sigusr2)
     try await daemon.console.line("poll 2")
     try await daemon.mock.send(.sighup)
     XCTAssertEqual(try daemon.store.load(), PollState(count: 2, lastValue: "value 2"))
-    await daemon.mock.advance(by: .seconds(1))
-    try await daemon.console.line("poll 3")
+    try await daemon.poll(3)
     try await daemon.terminate()
     XCTAssertEqual(try daemon.store.load(), PollState(count: 3, lastValue: "value 3"))
     XCTAssertEqual(daemon.mock.exit?.code, 0)
@@ -202,8 +192,7 @@ final class PollerTests: XCTestCase {
   }
 
   func testAFailedSaveIsReportedAndEndsWithStatus70() async throws {
-    let daemon = try await TestDaemon(in: directory)
-    try await daemon.console.line("poll 1")
+    let daemon = try await TestDaemon.polling(in: directory)
     try FileManager.default.removeItem(atPath: daemon.store.store.directory)
     let report = try await daemon.terminate()
     XCTAssertEqual(report.problems.count, 1, "\(report)")
@@ -217,35 +206,29 @@ final class PollerTests: XCTestCase {
 
   func testAReloadTakesEffectInTheMiddleOfALongWait() async throws {
     let config = try directory.write("interval = 3600\nsource = /first", to: "config")
-    let daemon = try await TestDaemon(in: directory, config: config)
-    try await daemon.console.line("poll 1")
+    let daemon = try await TestDaemon.polling(in: directory, config: config)
     try directory.write("interval = 0.5\nsource = /second", to: "config")
     let report = try await daemon.mock.send(.sighup)
     XCTAssertTrue(report.problems.isEmpty, "\(report)")
-    await daemon.mock.advance(by: .milliseconds(500))
-    try await daemon.console.line("poll 2")
-    await daemon.mock.advance(by: .milliseconds(500))
-    try await daemon.console.line("poll 3")
+    try await daemon.poll(2, after: .milliseconds(500))
+    try await daemon.poll(3, after: .milliseconds(500))
     XCTAssertEqual(daemon.source.asked, [PollSource(path: "/first"), second, second])
     try await daemon.terminate()
   }
 
   func testTheCommandLineWinsAtAReloadToo() async throws {
     let config = try directory.write("source = /first", to: "config")
-    let daemon = try await TestDaemon(
+    let daemon = try await TestDaemon.polling(
       in: directory, config: config, overrides: PartialSettings(source: second))
-    try await daemon.console.line("poll 1")
     try await daemon.mock.send(.sighup)
-    await daemon.mock.advance(by: .seconds(1))
-    try await daemon.console.line("poll 2")
+    try await daemon.poll(2)
     XCTAssertEqual(daemon.source.asked, [second, second])
     try await daemon.terminate()
   }
 
   func testABadReloadKeepsTheOldSettings() async throws {
     let config = try directory.write("source = /second", to: "config")
-    let daemon = try await TestDaemon(in: directory, config: config)
-    try await daemon.console.line("poll 1")
+    let daemon = try await TestDaemon.polling(in: directory, config: config)
     try directory.write("source = /first\nintervall = 5", to: "config")
     let report = try await daemon.mock.send(.sighup)
     let sentence =
@@ -254,8 +237,7 @@ final class PollerTests: XCTestCase {
     XCTAssertTrue("\(report)".contains(sentence), "\(report)")
     // The lifecycle logs it; nothing is printed of a reload that did not happen.
     XCTAssertEqual(daemon.console.lines.last, "save: SIGHUP from pid 1 uid 0")
-    await daemon.mock.advance(by: .seconds(1))
-    try await daemon.console.line("poll 2")
+    try await daemon.poll(2)
     XCTAssertEqual(daemon.source.asked, [second, second])
     try await daemon.terminate()
     XCTAssertEqual(daemon.mock.exit?.code, 0)
@@ -263,8 +245,7 @@ final class PollerTests: XCTestCase {
 
   func testAReloadOfAFileThatIsGoneIsRejected() async throws {
     let config = try directory.write("", to: "config")
-    let daemon = try await TestDaemon(in: directory, config: config)
-    try await daemon.console.line("poll 1")
+    let daemon = try await TestDaemon.polling(in: directory, config: config)
     try FileManager.default.removeItem(atPath: config)
     let report = try await daemon.mock.send(.sighup)
     XCTAssertEqual(report.problems.count, 1, "\(report)")
@@ -274,8 +255,7 @@ final class PollerTests: XCTestCase {
   }
 
   func testWithoutAConfigurationFileAReloadSaysSo() async throws {
-    let daemon = try await TestDaemon(in: directory)
-    try await daemon.console.line("poll 1")
+    let daemon = try await TestDaemon.polling(in: directory)
     let report = try await daemon.mock.send(.sighup)
     XCTAssertTrue(report.problems.isEmpty, "\(report)")
     XCTAssertEqual(
@@ -290,8 +270,7 @@ final class PollerTests: XCTestCase {
   // MARK: What is printed
 
   func testEachNotificationIsALineWithItsCause() async throws {
-    let daemon = try await TestDaemon(in: directory)
-    try await daemon.console.line("poll 1")
+    let daemon = try await TestDaemon.polling(in: directory)
     try await daemon.terminate()
     XCTAssertEqual(
       daemon.console.lines,

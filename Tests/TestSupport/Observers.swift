@@ -84,6 +84,9 @@ package final class Gate: Sendable {
     }
   }
 
+  /// The body of a hook that ends when it opens.
+  package func hold(_ notification: some LifecycleNotification) async { await wait() }
+
   package func open() {
     let waiting = state.withLock { state in
       state.isOpen = true
@@ -91,5 +94,29 @@ package final class Gate: Sendable {
       return state.waiting
     }
     for continuation in waiting { continuation.resume() }
+  }
+}
+
+extension LifecycleObservable {
+  /// Adds an observer that runs these closures.
+  package func script(
+    name: String? = nil, phase: LifecyclePhase = .standard, deadline: Duration? = nil,
+    foreground: @escaping @Sendable (WillEnterForeground) async throws -> Void = { _ in },
+    background: @escaping @Sendable (DidEnterBackground) async throws -> Void = { _ in },
+    save: @escaping @Sendable (ShouldSaveState) async throws -> Void = { _ in }
+  ) {
+    addObserver(
+      Scripted(foreground: foreground, background: background, save: save), name: name,
+      phase: phase, deadline: deadline)
+  }
+
+  /// Calls the body for each notification of the type until the subject is gone, so that there is no token to keep.
+  package func on<N: LifecycleNotification>(
+    _ type: N.Type, name: String? = nil, phase: LifecyclePhase = .standard,
+    deadline: Duration? = nil, _ body: @escaping @Sendable (N) async throws -> Void
+  ) {
+    observe(type, owner: self, name: name, phase: phase, deadline: deadline) { _, notification in
+      try await body(notification)
+    }
   }
 }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-
-
 /// A source, which turns one kind of external event into inputs of the machine: signals, systemd's bus, pressure, the
 /// watchdog's ticks.
 ///

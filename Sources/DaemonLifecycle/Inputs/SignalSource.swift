@@ -100,7 +100,9 @@ final class SignalSource: LifecycleSource {
     opened.withLock { swap(&taken, &$0.taken) }
   }
 
-  private func input(of signal: UnixSignal, _ record: clinux_signal_record) -> LifecycleMachine.Input {
+  private func input(of signal: UnixSignal, _ record: clinux_signal_record)
+    -> LifecycleMachine.Input
+  {
     let cause = LifecycleCause(
       .signal(signal, from: LifecycleCause.Sender(record), coalesced: Int(record.count)))
     guard let request = map[signal] else { return .unmappedReload(cause) }

@@ -87,7 +87,7 @@ final class BusSource: LifecycleSource, LifecycleSink {
 
   var isServiceManager: Bool { false }
 
-  func receive(_ fact: LifecycleFact) -> MonotonicTime? {
+  @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {
     case .readyToSleep: bus.withLock { $0.sleepLock.workEnded() }
     case .began(.saveState, _, _): bus.withLock { $0.shutdownLock.saveBegan() }

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+@testable import DaemonLifecycle
+
+/// What is requested of a daemon and the steps that answer it, whoever receives them: the simulation's oracle beside
+/// `ObserverHistory`, which is one observer's.
+struct StepOracle {
+  /// It was requested, and none has begun since.
+  private var owesReload = false
+  private var owesSave = false
+  /// The daemon entered the background, and nobody has been asked to save since.
+  private var owesSaveAfterBackground = false
+  private var stepsOfTermination: [String] = []
+  /// The last call that began.
+  private var last: (delivery: DeliveryID, phase: LifecyclePhase, id: ObserverID)?
+
+  /// Before the registry takes it in.
+  mutating func request(_ event: LifecycleEvent, of registry: LifecycleRegistry) {
+    guard registry.termination == nil else { return }
+    switch event.request {
+    case .reload: owesReload = true
+    case .saveState: owesSave = true
+    default: break
+    }
+  }
+
+  /// A step begins; what is wrong with that.
+  mutating func begin(
+    _ step: LifecycleStep, _ cause: LifecycleCause, of registry: LifecycleRegistry, isHeld: Bool
+  ) -> String? {
+    // Those of hooks and of the watchdog have no turn.
+    if case .posted = step { return nil }
+    if step.isHealthCheck { return nil }
+    let isCatchUp = if case .lateObserver = cause.origin { true } else { false }
+    let isLaunch = if case .launch = cause.origin { true } else { false }
+    defer { note(step, isCatchUp: isCatchUp) }
+    if registry.termination != nil {
+      stepsOfTermination.append(step.name)
+    } else if isHeld, !isLaunch {
+      return "\(step.name) in spite of a hold"
+    }
+    return step.kind == .willEnterForeground && !isCatchUp && owesSaveAfterBackground
+      ? "went to the foreground without having saved" : nil
+  }
+
+  private mutating func note(_ step: LifecycleStep, isCatchUp: Bool) {
+    switch step.kind {
+    case .didEnterBackground where !isCatchUp: owesSaveAfterBackground = true
+    case .shouldSaveState: (owesSave, owesSaveAfterBackground) = (false, false)
+    case .shouldReload: owesReload = false
+    default: break
+    }
+  }
+
+  /// A call that is not nested begins: upward by phase and in the order added, downward in reverse.
+  mutating func begin(_ call: Call, in phase: LifecyclePhase) -> String? {
+    guard let id = call.observer else { return nil }
+    defer { last = (call.delivery, phase, id) }
+    guard let last, last.delivery == call.delivery else { return nil }
+    let isUpward = (last.phase, last.id) < (phase, id)
+    return isUpward == call.step.isDownward ? "\(call.step.name) in the wrong order" : nil
+  }
+
+  /// What is wrong with a daemon at rest.
+  func problemAtRest(_ registry: LifecycleRegistry) -> String? {
+    let wanted: LifecycleState = registry.backgroundReasons.isEmpty ? .foreground : .background
+    if registry.state != wanted { return "at rest in \(registry.state), wanted \(wanted)" }
+    if registry.isSuspended != registry.backgroundReasons.contains(.suspend) {
+      return "suspended at rest, or not"
+    }
+    if owesReload { return "a reload was lost" }
+    return owesSave || owesSaveAfterBackground ? "a save was lost" : nil
+  }
+
+  /// What is wrong with an end that no third signal has cut off.
+  func problemAtTheEnd(_ registry: LifecycleRegistry) -> String? {
+    if registry.state != .terminated { return "did not terminate: \(registry.state)" }
+    let steps = stepsOfTermination.drop { $0 == "DidEnterBackground" }
+    let wasLaunched = !stepsOfTermination.isEmpty
+    return wasLaunched && Array(steps) != ["the body's end", "ShouldSaveState", "WillTerminate"]
+      ? "terminated by \(stepsOfTermination)" : nil
+  }
+}
+
+/// For the order in which a test expects them.
+extension LifecyclePhase: Comparable {}
