@@ -82,6 +82,8 @@ struct MachineSimulation: ~Copyable {
   ]
   /// The searches that have begun, and when they end.
   private var searches: [(kinds: NotificationKinds, at: MonotonicTime)] = []
+  /// Whether the next step is one that has waited for a search, and so counts as begun before a hold that came meanwhile.
+  private var hasWaited = false
 
   private(set) var violation: String?
   private(set) var trace = SimulationTrace()
@@ -325,6 +327,8 @@ struct MachineSimulation: ~Copyable {
     let due = searches.filter { $0.at <= now }
     searches.removeAll { $0.at <= now }
     for search in due {
+      hasWaited = true
+      defer { hasWaited = false }
       give(
         .hooksFound(
           Self.types.map { type in
@@ -595,7 +599,9 @@ struct MachineSimulation: ~Copyable {
       if !lies(.forgetsTheSleep) { awaitedSleeps = 0 }
     case .announced(let step, let cause):
       expectEntries(of: step)
-      if let problem = steps.begin(step, cause, of: machine.registry, isHeld: holds > 0) {
+      let isHeld = holds > 0 && !hasWaited
+      hasWaited = false
+      if let problem = steps.begin(step, cause, of: machine.registry, isHeld: isHeld) {
         fail(problem)
       }
     case .fact(.ended(let transition, let report, let elapsed, _)):

@@ -74,10 +74,13 @@ struct StepOracle {
   /// What is wrong with an end that no third signal has cut off.
   func problemAtTheEnd(_ registry: LifecycleRegistry) -> String? {
     if registry.state != .terminated { return "did not terminate: \(registry.state)" }
-    let steps = stepsOfTermination.drop { $0 == "DidEnterBackground" }
-    let wasLaunched = !stepsOfTermination.isEmpty
-    return wasLaunched && Array(steps) != ["the body's end", "ShouldSaveState", "WillTerminate"]
-      ? "terminated by \(stepsOfTermination)" : nil
+    // A pause is not cut off, and a step whose hooks were being searched for counts as begun.
+    let overtaken = stepsOfTermination.prefix { $0 != "the body's end" }
+    let steps = stepsOfTermination.dropFirst(overtaken.count)
+    let isComplete = steps.elementsEqual(["the body's end", "ShouldSaveState", "WillTerminate"])
+    return stepsOfTermination.isEmpty
+      || isComplete && overtaken.count { $0 != "DidEnterBackground" } <= 1
+      ? nil : "terminated by \(stepsOfTermination)"
   }
 }
 
