@@ -108,6 +108,8 @@ extension LifecycleObservable {
   ///   - name: The closure's name in reports and logs. Default: its file and line.
   ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
   ///   - deadline: How long it may take. Default: the phase's deadline, else the configuration's.
+  ///   - file: The file in the default name.
+  ///   - line: The line in the default name.
   ///   - body: The hook: it has a deadline, and an error that it throws is in the report. It is called in its own
   ///     isolation, or on a thread of the subject if it has none.
   /// - Returns: A token that ends the observation when it is cancelled or released.
@@ -130,6 +132,8 @@ extension LifecycleObservable {
   ///   - type: The type of the notification.
   ///   - owner: The object that the observation belongs to: it ends when the owner is deallocated or removed.
   ///   - name: The closure's name in reports and logs. Default: the owner's type.
+  ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
+  ///   - deadline: How long it may take. Default: the phase's deadline, else the configuration's.
   ///   - body: The hook, as in ``observe(_:name:phase:deadline:file:line:_:)``, with the owner as its first argument.
   public func observe<N: LifecycleNotification, Owner: AnyObject & Sendable>(
     _ type: N.Type, owner: Owner, name: String? = nil, phase: LifecyclePhase = .standard,
@@ -306,6 +310,8 @@ extension LifecycleObservable {
   /// - Parameters:
   ///   - name: The body's name in reports and logs. Default: its file and line.
   ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
+  ///   - file: The file in the default name.
+  ///   - line: The line in the default name.
   ///   - body: The work, in a new task for each round.
   /// - Throws: The error that the body throws; not after a pause or a stop has cancelled it, when the error is in that
   ///   report and has no other effect. `CancellationError` when the calling task is cancelled.
@@ -344,8 +350,11 @@ extension LifecycleObservable {
   ///   - limit: How long the body may take to finish, in place of ``LifecycleConfiguration/hookDeadline``. A stop
   ///     shortens it to the time that is left before the save, and a sleep to the time that logind grants. A limit that
   ///     can't be kept is logged as soon as that is known.
+  ///   - name: The body's name in reports and logs. Default: its file and line.
   ///   - phase: Its place in the order; the servers of one concurrent phase finish together. Default
   ///     ``LifecyclePhase/standard``.
+  ///   - file: The file in the default name.
+  ///   - line: The line in the default name.
   ///   - body: The work, in a new task for each round.
   /// - Throws: The error that the body throws, except in a round that is ending, when it is in the report of the pause
   ///   or the stop. `CancellationError` when the calling task is cancelled.
@@ -376,6 +385,10 @@ extension LifecycleObservable {
   ///
   /// - Parameters:
   ///   - policy: The delays, and how many failures to tolerate. With a mock the delays are not shortened at random.
+  ///   - name: The body's name in reports and logs. Default: its file and line.
+  ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
+  ///   - file: The file in the default name.
+  ///   - line: The line in the default name.
   ///   - body: The work, in a new task for each round.
   /// - Throws: The error of the failure that exceeds the policy's intensity; `CancellationError` when the calling task
   ///   is cancelled.
