@@ -127,11 +127,10 @@ extension LifecycleReport.Entry {
 /// ```
 ///
 /// `failedLaunch` is the report of a launch that ended the daemon, `overtakenPause` that of a pause that the stop cut
-/// off, `error` the error that the body of `run` threw. `"wasKilled":true` is present only for a kill that counts as a
-/// failure.
+/// off, `error` the error that the body of `run` threw.
 extension LifecycleExit: Encodable {
   private enum Key: String, CodingKey {
-    case code, cause, report, failedLaunch, overtakenPause, error, wasKilled
+    case code, cause, report, failedLaunch, overtakenPause, error
   }
 
   /// Encodes the status, the cause and the reports.
@@ -143,6 +142,5 @@ extension LifecycleExit: Encodable {
     try container.encodeIfPresent(failedLaunch, forKey: .failedLaunch)
     try container.encodeIfPresent(overtakenPause, forKey: .overtakenPause)
     try container.encodeIfPresent(error.map { RecordedError($0) }, forKey: .error)
-    if wasKilled { try container.encode(true, forKey: .wasKilled) }
   }
 }

@@ -123,7 +123,6 @@ private let outcomeWords = [
     #expect(exit["code"] as? Int == 70)
     #expect((exit["cause"] as? [String: Any])?["signal"] as? String == "SIGTERM")
     #expect(exit["report"] != nil && exit["failedLaunch"] == nil && exit["error"] == nil)
-    #expect(exit["wasKilled"] == nil)
     let subject = LifecycleSubject(
       configuration: LifecycleConfiguration(
         signals: .none, exitGrace: nil, logsProblems: false, systemd: .off))
@@ -131,15 +130,6 @@ private let outcomeWords = [
     #expect(failed["code"] as? Int == 1)
     #expect(failed["error"] as? [String: String] == ["type": "DiskFull", "text": "disk full"])
     withExtendedLifetime(failing) {}
-  }
-
-  @Test func anExitOfAKill() async throws {
-    var configuration = LifecycleConfiguration(logsProblems: false)
-    configuration.systemd.exitsWithFailureWhenKilled = true
-    let mock = MockLifecycleSubject(configuration: configuration)
-    try await mock.send(.sigterm, fromPID: 4242)
-    let exit = try object(try #require(mock.exit))
-    #expect(exit["code"] as? Int == 143 && exit["wasKilled"] as? Bool == true)
   }
 
   @Test func otherStrategiesAndFormats() async throws {

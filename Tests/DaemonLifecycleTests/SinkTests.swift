@@ -39,7 +39,6 @@ final class FactLog: LifecycleSink {
       case .warning(let text): "warning \(text)"
       case .remark(let text): "remark: \(text)"
       case .recovered: "recovered"
-      case .seemsKilled: "seems killed"
       case .terminated(let exit): "terminated \(exit.code)"
       }
     }

@@ -61,11 +61,7 @@ extension LifecycleMachine {
       key.add(left(until: end, from: now))
     case .stopping: key.add(2)
     case .ended: key.add(3)
-    case .asking(_, _, let end):
-      key.add(4)
-      key.add(left(until: end, from: now))
     }
-    key.add(stop.isOrdered)
     key.add(left(until: stop.exitDeadline, from: now))
     key.add(stop.isAwaited)
     key.add(stop.failedLaunch?.severity ?? -1)

@@ -56,13 +56,6 @@ struct MachineSimulation: ~Copyable {
   private var bodyFails = false
   private var askedToEnd: MonotonicTime?
   private var signals = 0
-  /// What kills are, if any; whether the signal that was first to ask for the end was one, and whether the service
-  /// manager has wanted the end since, by a signal or by its answer.
-  private let killRule: KillRule?
-  private var isKill = false
-  private var isOrdered = false
-  /// When the service manager says what it does.
-  private var jobAnswer: MonotonicTime?
   /// When the service manager has last said what it allows: it may be less than what has passed.
   private var lastLimit = MonotonicTime(nanoseconds: 0)
   private var started = 0
@@ -93,12 +86,10 @@ struct MachineSimulation: ~Copyable {
       logsProblems: false)
     configuration.terminatesWhenLaunchFails = random.chance(30)
     if random.chance(30) { configuration.stopDelay = .seconds(random.below(5)) }
-    // Not at random: without it, a seed's story is what it was before there were kills.
-    killRule = seed % 3 == 0 ? KillRule(superiors: [1], asksForJob: seed % 2 == 0) : nil
     machine = LifecycleMachine(
       .init(
         configuration: configuration, hasServiceManager: random.chance(50),
-        watchdogPeriod: random.chance(50) ? .seconds(4) : nil, killRule: killRule))
+        watchdogPeriod: random.chance(50) ? .seconds(4) : nil))
   }
 
   mutating func run() {
@@ -169,13 +160,8 @@ struct MachineSimulation: ~Copyable {
   private mutating func terminate() {
     let isSignal = random.chance(60)
     if isSignal { signals += 1 }
-    let pid: Int32 = isSignal && killRule != nil && random.chance(70) ? 4242 : 1
-    if isSignal, killRule != nil {
-      if askedToEnd == nil { isKill = pid != 1 }
-      if pid == 1, exit == nil { isOrdered = true }
-    }
     if askedToEnd == nil { askedToEnd = now }
-    let cause = LifecycleCause(isSignal ? .signal(.sigterm, pid: pid, uid: 0, coalesced: 1) : .api)
+    let cause = LifecycleCause(isSignal ? .signal(.sigterm, pid: 1, uid: 0, coalesced: 1) : .api)
     give(.event(LifecycleEvent(.terminate, cause: cause)))
   }
 
@@ -316,12 +302,6 @@ struct MachineSimulation: ~Copyable {
         health?.main = .distantFuture
         give(.healthAnswer(.mainActor, round: round))
       }
-    }
-    if let time = jobAnswer, time <= now {
-      jobAnswer = nil
-      let job: UnitJob? = random.chance(30) ? .stop : nil
-      if job != nil, exit == nil { isOrdered = true }
-      give(.unitJob(job))
     }
     if let end = bodyEnds, end <= now {
       bodyEnds = nil
@@ -548,9 +528,6 @@ struct MachineSimulation: ~Copyable {
       if self.exit != nil { fail("ended twice") }
       self.exit = (exit, now)
       if let problem = ObserverHistory.problem(of: exit) { fail(problem) }
-    case .fact(.seemsKilled):
-      if jobAnswer != nil { fail("the service manager is asked twice") }
-      jobAnswer = now.advanced(by: .milliseconds(random.below(random.chance(80) ? 20 : 3000)))
     case .fact(.readyToSleep):
       if awaitedSleeps == 0 { fail("ready for a sleep that nobody announced") }
       if !lies(.forgetsTheSleep) { awaitedSleeps = 0 }
@@ -655,7 +632,6 @@ struct MachineSimulation: ~Copyable {
     }
     switch lie {
     case .endsWell: checkCode(exit, says: 0)
-    case .takesAKillForAStop: checkCode(exit, says: exit.wasKilled ? 0 : exit.code)
     default: checkCode(exit, says: exit.code)
     }
     if !posts.isEmpty { fail("\(posts.count) posts are not answered") }
@@ -677,9 +653,7 @@ struct MachineSimulation: ~Copyable {
     let before = [exit.failedLaunch, exit.overtakenPause].compactMap { $0?.entries }
     let entries = before.joined() + exit.report.entries
     let worst = entries.map(\.severity).max() ?? 0
-    let ordinary: Int32 = exit.error != nil ? 1 : [0, 70, 124][worst]
-    let expected = ordinary == 0 && isKill && !isOrdered ? 143 : ordinary
-    if exit.wasKilled != (exit.code == 143) { fail("killed or not, and status \(exit.code)") }
+    let expected: Int32 = exit.error != nil ? 1 : [0, 70, 124][worst]
     if code != expected { fail("status \(code), not \(expected)") }
   }
 }
@@ -691,7 +665,6 @@ enum MachineLie: CaseIterable {
   // What passes between machine and world.
   case losesAStart, startsTwice, losesAnEnd, grantsEveryMove, losesAnAnswer, answersTwice
   case losesACancel, losesARemoval, losesTheClock, turnsTheClockBack, forgetsTheSleep, endsWell
-  case takesAKillForAStop
   // The machine itself: as if one of its rules were missing.
   case takesForReached, forgetsAReached, forgetsAnObserver, launchesAgain
   case forgetsACall, abandonsEarly, losesADeadline, skipsTheRest, forgetsTheStop, refusesAMove

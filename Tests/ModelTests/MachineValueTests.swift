@@ -266,22 +266,6 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
   }
 }
 
-@Suite struct KillRuleTests {
-  private let rule = KillRule(superiors: [1], asksForJob: false)
-
-  private func isKill(_ sender: LifecycleCause.Sender) -> Bool {
-    rule.isKill(LifecycleCause(.signal(.sigterm, from: sender, coalesced: 1)))
-  }
-
-  /// The kernel names process 0 where the sender is outside of the namespace: that may be the service manager.
-  @Test func whoCannotBeSeenKillsNobody() {
-    #expect(isKill(.process(pid: 7, uid: 0)) && isKill(.queued(claimedPID: 7, claimedUID: 0)))
-    #expect(!isKill(.process(pid: 1, uid: 0)) && !isKill(.queued(claimedPID: 1, claimedUID: 0)))
-    #expect(!isKill(.process(pid: 0, uid: 0)) && !isKill(.queued(claimedPID: 0, claimedUID: 0)))
-    #expect(!isKill(.kernel))
-  }
-}
-
 @Suite struct StatusNoteTests {
   /// What the daemon says of itself comes first, then what happened last.
   @Test func notesHaveAnOrder() {

@@ -140,7 +140,7 @@ public final class LifecycleSubject: LifecycleObservable {
       LifecycleMachine.Policy(
         configuration: configuration.settled(on: integration.platform),
         hasServiceManager: integration.sinks.contains { $0.isServiceManager },
-        watchdogPeriod: integration.watchdogPeriod, killRule: integration.killRule),
+        watchdogPeriod: integration.watchdogPeriod),
       sinks: integration.sinks, readiness: integration.readiness,
       asksForUnitJob: integration.asksForUnitJob)
     for problem in integration.problems { integration.warn(problem) }

@@ -41,9 +41,6 @@ enum LifecycleFact: Sendable {
   case problems([LifecycleReport.Entry])
   /// The subject was deallocated before its end; this is the last fact.
   case closed
-  /// The daemon seems to be killed rather than stopped. The exit waits until it is known whether the service manager
-  /// requested the stop.
-  case seemsKilled
   /// The daemon has terminated; the process ends with this exit.
   indirect case terminated(LifecycleExit)
 }

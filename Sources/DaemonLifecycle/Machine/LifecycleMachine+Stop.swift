@@ -216,8 +216,7 @@ extension LifecycleMachine {
 
   // MARK: The exit
 
-  /// Concludes the termination after WillTerminate: callers that wait receive the exit, unless the service manager's
-  /// job must be read first.
+  /// Concludes the termination after WillTerminate: callers that wait receive the exit.
   mutating func conclude(
     _ report: LifecycleReport, code: Int32? = nil, at now: MonotonicTime,
     _ effects: inout Effects
@@ -229,12 +228,9 @@ extension LifecycleMachine {
       stop.isLost ? 1 : 0, stop.failedLaunch?.severity ?? 0, stop.overtakenPause?.severity ?? 0,
       report.severity)
     let code = code ?? LifecycleExit.code(bodyFailed: error != nil, severity: severity)
-    let wasKilled = code == 0 && isKilled
-    if wasKilled, asksForJob(report, at: now, &effects) { return }
     let exit = LifecycleExit(
-      code: wasKilled ? LifecycleExit.killedCode : code, cause: cause, report: report,
-      failedLaunch: stop.failedLaunch, overtakenPause: stop.overtakenPause, error: error,
-      wasKilled: wasKilled)
+      code: code, cause: cause, report: report, failedLaunch: stop.failedLaunch,
+      overtakenPause: stop.overtakenPause, error: error)
     guard stop.end(exit) else { return }
     effects.publish(.terminated(exit))
     effects.messages.append(.exited(exit))

@@ -20,18 +20,15 @@ struct LifecycleMachine: ~Copyable, Sendable {
     let hasServiceManager: Bool
     /// How long the service manager waits for a ping; `nil` without a watchdog.
     let watchdogPeriod: Duration?
-    /// The rule for kills; `nil` when nothing counts as one.
-    let killRule: KillRule?
 
     init(
       configuration: LifecycleConfiguration, hasServiceManager: Bool = false,
-      watchdogPeriod: Duration? = nil, killRule: KillRule? = nil
+      watchdogPeriod: Duration? = nil
     ) {
       self.configuration = configuration
       hookNanoseconds = configuration.hookDeadline.saturatedNanoseconds
       self.hasServiceManager = hasServiceManager
       self.watchdogPeriod = watchdogPeriod
-      self.killRule = killRule
     }
   }
 
@@ -90,8 +87,6 @@ struct LifecycleMachine: ~Copyable, Sendable {
     /// `run` waits for the end.
     case runWaits
     case stopTimeout(Duration)
-    /// The service manager's job for the service; `nil` when there is none, or it could not be read.
-    case unitJob(UnitJob?)
     /// How long logind waits for a delay lock.
     case sleepDelay(Duration)
     case watchdogTick(stall: Duration, asksMainActor: Bool)
@@ -147,7 +142,6 @@ struct LifecycleMachine: ~Copyable, Sendable {
       stop.runWaits()
       stop.expectExit(configuration, at: now)
     case .stopTimeout(let timeout): allowStop(timeout, at: now, &effects)
-    case .unitJob(let job): unitJobIsKnown(job, at: now, &effects)
     case .sleepDelay(let delay): sleep.delay(until: now.advanced(by: delay))
     case .watchdogTick(let stall, let asks): watchdogTick(stall, asks, at: now, &effects)
     case .checkHealth(let cause, let asks): checkHealth(cause, asks, at: now, &effects)
@@ -175,7 +169,6 @@ struct LifecycleMachine: ~Copyable, Sendable {
     switch event.kind {
     case .suspend: sleep.announce()
     case .resume: sleep.forgetDelay()
-    case .terminate: noteOrder(event.cause, at: now, &effects)
     default: break
     }
     if !isSameStop(event, at: now, &effects), !drains(event, at: now, &effects) {
@@ -219,7 +212,6 @@ struct LifecycleMachine: ~Copyable, Sendable {
     _ effects: inout Effects
   ) {
     if case .draining(_, let end) = stop.phase, end <= now { endDrain(at: now, &effects) }
-    if case .asking(_, _, let end) = stop.phase, end <= now { endQuestion(at: now, &effects) }
     expire(statuses, at: now, &effects)
     publishProgress(at: now, &effects)
     publish(health.timePassed(at: now), &effects)

@@ -66,8 +66,6 @@ final class LifecycleLog: LifecycleSink {
     case .terminating(let cause):
       note(
         "Stopping (\(cause))", .notice, LifecycleMessageID.stopping, fields(.termination, cause))
-    case .terminated(let exit):
-      if exit.wasKilled { warn("\(exit.reason): ends with status \(exit.code)") }
     default: break
     }
   }

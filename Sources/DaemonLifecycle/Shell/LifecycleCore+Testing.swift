@@ -34,9 +34,6 @@ extension LifecycleCore {
       executor: HookExecutor(endsWhenIdle: true),
       recorder: recorder, sinks: sinks,
       readiness: configuration.readinessFile.map { ReadinessMarker($0) { log.warn($0) } },
-      // The mock's service manager is process 1, and says by `setUnitJob` what it does.
-      killRule: configuration.systemd.exitsWithFailureWhenKilled
-        ? KillRule(superiors: [1], asksForJob: false) : nil,
       preservation: PreservationSlot(preservation),
       exitProcess: exitProcess)
     // A daemon at work has said that it is ready.

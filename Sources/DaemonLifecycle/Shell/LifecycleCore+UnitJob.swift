@@ -19,8 +19,7 @@ extension LifecycleCore {
   }
 
   package func unitJobIsKnown(_ job: UnitJob?) {
-    let waiters: [Sleeper] = change { state, now in
-      state.handle(.unitJob(job), at: now)
+    let waiters: [Sleeper] = change { state, _ in
       defer { state.unitJob = .known(job) }
       guard case .asked(let waiters) = state.unitJob else { return [] }
       for waiter in waiters { state.timers.remove(waiter) }

@@ -127,7 +127,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     time: TimeSource = .monotonic, executor: HookExecutor = HookExecutor(),
     recorder: (any LifecycleRecorder)? = nil,
     sinks: [any LifecycleSink]? = [], readiness: ReadinessMarker? = nil,
-    watchdogPeriod: Duration? = nil, asksForUnitJob: Bool = false, killRule: KillRule? = nil,
+    watchdogPeriod: Duration? = nil, asksForUnitJob: Bool = false,
     preservation: PreservationSlot? = nil,
     exitProcess: @escaping @Sendable (Int32) -> Void = { _exit($0) }
   ) {
@@ -141,7 +141,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     let policy = LifecycleMachine.Policy(
       configuration: configuration,
       hasServiceManager: sinks?.contains { $0.isServiceManager } ?? false,
-      watchdogPeriod: watchdogPeriod, killRule: killRule)
+      watchdogPeriod: watchdogPeriod)
     state = Mutex(
       State(
         machine: LifecycleMachine(policy, state: initialState), asksForUnitJob: asksForUnitJob,

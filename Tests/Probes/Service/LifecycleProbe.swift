@@ -17,7 +17,7 @@ import Synchronization
 ///     --sick=FILE            checkHealth throws while the file exists
 ///     --state=FILE           a save appends a line, on disk when the hook returns
 ///     --watch=UNIT  --session  --shutdown  --pressure  --empty-map  --quiet-systemd
-///     --deadline=SECONDS  --budget=SECONDS  --escalation=SECONDS  --revive
+///     --deadline=SECONDS  --budget=SECONDS  --escalation=SECONDS
 ///     --part=SECONDS         a part of it fails once, and is well again after so long
 ///     --thief                its body takes SIGHUP and SIGTERM with a DispatchSource each
 ///
@@ -46,7 +46,6 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     configuration.systemd.watchedUnits = options.all("--watch")
     configuration.systemd.session = options.has("--session")
     configuration.systemd.shutdown = options.has("--shutdown")
-    configuration.systemd.exitsWithFailureWhenKilled = options.has("--revive")
     if options.has("--pressure") {
       configuration.systemd.pressure = [.memory, .cpu, .io]
     }

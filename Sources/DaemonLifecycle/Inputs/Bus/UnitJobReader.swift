@@ -2,7 +2,7 @@
 import DaemonSystemd
 
 /// The reader of systemd's job for this service, which distinguishes a restart from a stop. It is read when the
-/// termination begins, and once more at its end when it seems to be a kill.
+/// termination begins.
 final class UnitJobReader: BusFollower {
   private let question = BusQuestion()
 
@@ -16,9 +16,6 @@ final class UnitJobReader: BusFollower {
   }
 
   func receive(_ fact: LifecycleFact) {
-    switch fact {
-    case .terminating, .seemsKilled: question.ask()
-    default: break
-    }
+    if case .terminating = fact { question.ask() }
   }
 }
