@@ -37,7 +37,7 @@ private let origins: [LifecycleCause.Origin] = [
 
 private let outcomes: [Outcome] = [
   .completed, .failed(DiskFull()), .timedOut, .abandoned(.waitingForExecutor),
-  .abandoned(.running), .abandoned(.unknown), .skipped(.gone), .skipped(.busy),
+  .abandoned(.running), .skipped(.busy),
   .skipped(.outOfTime), .skipped(.noThread), .skipped(.overtaken),
   .skipped(.earlierHookFailed),
 ]
@@ -45,8 +45,7 @@ private let outcomes: [Outcome] = [
 private let outcomeWords = [
   #""outcome":"completed""#, #""outcome":"failed""#, #""outcome":"timedOut""#,
   #""outcome":"abandoned","progress":"waitingForExecutor""#,
-  #""outcome":"abandoned","progress":"running""#, #""outcome":"abandoned","progress":"unknown""#,
-  #""outcome":"skipped","reason":"gone""#, #""outcome":"skipped","reason":"busy""#,
+  #""outcome":"abandoned","progress":"running""#, #""outcome":"skipped","reason":"busy""#,
   #""outcome":"skipped","reason":"outOfTime""#, #""outcome":"skipped","reason":"noThread""#,
   #""outcome":"skipped","reason":"overtaken""#,
   #""outcome":"skipped","reason":"earlierHookFailed""#,

@@ -19,7 +19,9 @@ import Testing
 
     func note() {
       guard let call = CallReference.current,
-        let driver = call.core?.state.withLock({ $0.driver(of: call.id) })
+        let driver = call.core?.state.withLock({
+          $0.machine.calls.find(call.id)?.driver as? HookDriver
+        })
       else { return }
       all.withLock { $0.append(driver) }
     }
@@ -89,6 +91,39 @@ import Testing
       last = driver
     }
     withExtendedLifetime(token) {}
+  }
+
+  /// Without a thread, one waits for it with its driver, and the other for a driver: nothing else would end that.
+  @Test func aCallThatIsAbandonedBeforeItHasADriverEnds() async throws {
+    let mayStart = Atomic<Bool>(false)
+    let executor = HookExecutor(endsWhenIdle: true) { name, body in
+      mayStart.load(ordering: .relaxed) && Thread.spawn(named: name, body)
+    }
+    let core = LifecycleCore(
+      configuration: .init(signals: .none, logsProblems: false), initialState: .foreground,
+      time: .virtual(VirtualTime()), executor: executor)
+    func observe() {
+      let save = Hook.closure(for: ShouldSaveState.self) { _ in }
+      _ = core.add(
+        closures: [save], owner: nil, .init(phase: Self.together), name: .given("saver"))
+    }
+    func abandoned() -> Int { core.state.withLock { $0.machine.calls.abandonedCount } }
+    observe()
+    observe()
+    core.receive(LifecycleEvent(.saveState))
+    #expect(core.state.withLock { $0.effects.starts.count } == 1)
+    for _ in 0..<2 {
+      core.moveClock(to: core.now.advanced(by: .seconds(10)))
+      core.timePassed()
+    }
+    #expect(abandoned() == 2)
+    observe()
+    core.receive(LifecycleEvent(.saveState))
+    #expect(abandoned() == 1)
+    mayStart.store(true, ordering: .relaxed)
+    core.receive(LifecycleEvent(.saveState))
+    try await eventually { abandoned() == 0 && core.state.withLock { $0.machine.isIdle } }
+    core.close()
   }
 
   @Test func aDriverThatRestsHoldsNothing() async throws {

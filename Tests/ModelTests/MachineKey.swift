@@ -17,7 +17,6 @@ extension LifecycleMachine {
     copy.sleep = sleep
     copy.health = health
     copy.body = body
-    copy.departures = departures
     copy.unentered = unentered
     return copy
   }
@@ -44,7 +43,6 @@ extension LifecycleMachine {
     case .running(let cancelled): key.add(cancelled.map { -left(until: now, from: $0) } ?? 1)
     case .ended(let failure): key.add(failure == nil ? 2 : 3)
     }
-    key.add(departures.isEmpty)
     for id in Set(unentered).sorted() { key.add(Int(id.value)) }
   }
 
@@ -187,7 +185,7 @@ extension LifecycleStep {
   fileprivate var hashKey: Int {
     switch self {
     case .bodyEnds: 1
-    case .posted(let post): 2 + Int(post.id.value)
+    case .posted(let post): ObjectIdentifier(post).hashValue
     default: type.map { ObjectIdentifier($0).hashValue } ?? 0
     }
   }

@@ -118,7 +118,9 @@ struct Simulation {
   /// A reload was asked for and none has begun since.
   private var owesReload = false
   private var owesSave = false
-  private var unansweredPosts: Set<PostID> = []
+  /// All, so that none gets an address that was one's.
+  private var posts: [LifecyclePost] = []
+  private var unansweredPosts: Set<ObjectIdentifier> = []
   /// The daemon entered the background and nobody has been asked to save since.
   private var owesSaveAfterBackground = false
   private var terminationSteps: [String] = []
@@ -169,27 +171,29 @@ struct Simulation {
   private mutating func receive(_ kind: LifecycleEvent.Kind) {
     trace.append("event \(kind)")
     let before = registry.state
-    var postID: PostID?
-    if case .post = kind {
-      nextID += 1
-      postID = PostID(value: nextID)
+    var post: LifecyclePost?
+    if case .post(let notification) = kind {
+      let new = LifecyclePost(notification)
+      posts.append(new)
+      post = new
     }
     let isSignal = random.chance(50)
     let cause = LifecycleCause(
       isSignal ? .signal(.sigterm, pid: 1, uid: 0, coalesced: 1) : .api)
-    let effect = registry.receive(LifecycleEvent(kind, cause: cause), postID: postID)
-    note(kind, effect, postID, isSignal: isSignal)
+    let effect = registry.receive(LifecycleEvent(kind, cause: cause), post: post)
+    note(kind, effect, post, isSignal: isSignal)
     if case .terminate = kind {
     } else if registry.state != before {
       fail("\(kind) changed the state at once")
     }
-    for post in registry.takeOvertakenPosts() where unansweredPosts.remove(post.id) == nil {
+    if registry.termination == nil { return }
+    for post in registry.takePosts() where unansweredPosts.remove(ObjectIdentifier(post)) == nil {
       fail("a post was overtaken twice, or after it was delivered")
     }
   }
 
   private mutating func note(
-    _ kind: LifecycleEvent.Kind, _ effect: LifecycleRegistry.Effect, _ postID: PostID?,
+    _ kind: LifecycleEvent.Kind, _ effect: LifecycleRegistry.Effect, _ post: LifecyclePost?,
     isSignal: Bool
   ) {
     if case .terminate = kind {
@@ -216,7 +220,7 @@ struct Simulation {
     case .launch: isLaunchAsked = true
     case .errand(.reload): owesReload = true
     case .errand(.saveState): owesSave = true
-    case .post: unansweredPosts.insert(postID!)
+    case .post: unansweredPosts.insert(ObjectIdentifier(post!))
     default: break
     }
   }
@@ -298,7 +302,9 @@ struct Simulation {
     case .shouldReload: owesReload = false
     default: break
     }
-    if case .posted(let post) = plan.step, unansweredPosts.remove(post.id) == nil {
+    if case .posted(let post) = plan.step,
+      unansweredPosts.remove(ObjectIdentifier(post)) == nil
+    {
       fail("a post was delivered twice, or after it was overtaken")
     }
     if registry.termination != nil { terminationSteps.append(plan.step.name) }

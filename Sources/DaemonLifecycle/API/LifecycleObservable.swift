@@ -76,8 +76,7 @@ extension LifecycleObservable {
 
   /// Adds an observer without retaining it: for objects with a shorter life than the daemon's, such as connections.
   ///
-  /// Otherwise it works as ``addObserver(_:name:phase:deadline:)``. An observer that is deallocated without being
-  /// removed is listed in the next report as `skipped(.gone)`.
+  /// Otherwise it works as ``addObserver(_:name:phase:deadline:)``. An observer that is deallocated is removed.
   ///
   /// - Parameters:
   ///   - observer: A class or an actor that adopts the protocols of its hooks.

@@ -40,7 +40,7 @@ struct ServiceIntegration {
           + " file capabilities). If systemd has started it, systemd is not notified: give the unit User= and"
           + " AmbientCapabilities= instead.")
     }
-    if !isSupervised, systemd.usesService, systemd.environment.isSupervised {
+    if !isSupervised, systemd.isSupervised {
       problems.append(
         "another LifecycleSubject of this process speaks with systemd, so this one does not."
           + " Give it SystemdConfiguration.off.")
@@ -74,7 +74,7 @@ struct ServiceIntegration {
   func warn(_ sentence: String) { log.warn(sentence) }
 
   /// Logs which platform was recognized.
-  func notePlatform() { if let platform { log.remark(platform.sentence) } }
+  func notePlatform() { if let platform { log.info(platform.sentence) } }
 
   private mutating func findProblems(_ environment: ServiceEnvironment) {
     problems += environment.problems.map(\.description)

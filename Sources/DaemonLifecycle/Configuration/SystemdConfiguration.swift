@@ -64,6 +64,9 @@ public struct SystemdConfiguration: Sendable {
       || pressure == nil
   }
 
+  /// Whether a service manager is used that has started the process.
+  var isSupervised: Bool { usesService && environment.isSupervised }
+
   /// A configuration in which nothing of systemd is used.
   public static let off: SystemdConfiguration = {
     var off = SystemdConfiguration()

@@ -36,7 +36,7 @@ enum LifecycleFact: Sendable {
   /// A part that had failed has run without a failure for a while: earlier restarts no longer count.
   case recovered
   /// An explanation for the log, which is no problem.
-  case remark(String)
+  case info(String)
   /// Hooks of a delivery beside the transitions did not complete.
   case problems([LifecycleReport.Entry])
   /// The subject was deallocated before its end; this is the last fact.

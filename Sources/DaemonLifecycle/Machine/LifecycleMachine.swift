@@ -44,10 +44,11 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var health: Health
   var body = Body.none
   private(set) var status = DaemonStatus()
-  /// The observers that were deallocated, and that no report has named yet.
-  var departures = Departures()
   /// The observers whose last hook for the foreground did not complete, and the rounds that were held back for one.
   var unentered: [ObserverID] = []
+  /// The callers that wait for the launch, and for the end.
+  var launchWaiters: [@Sendable (LifecycleReport) -> Void] = []
+  var exitWaiters: [@Sendable (LifecycleExit) -> Void] = []
   /// Whether the subject was deallocated: nothing more is delivered.
   private(set) var isClosed = false
 
@@ -71,17 +72,19 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   enum Input {
     case event(LifecycleEvent)
+    /// The launch is requested by a caller that waits for its report.
+    case launch(@Sendable (LifecycleReport) -> Void)
+    /// A caller waits for the end.
+    case awaitExit(@Sendable (LifecycleExit) -> Void)
     /// `inside`: the call of the hook that posts.
-    indirect case post(any CustomNotification, PostID, inside: CallID?)
-    case add(Subscriber)
+    case post(LifecyclePost, inside: CallID?)
+    case add(MachineObserver)
     case remove([ObserverID])
-    /// These observers were deallocated without being removed.
-    case gone([ObserverID])
     case hold, release
     case ended(CallID, CallEnd)
     case extend(CallID, by: Duration)
-    /// The deadline was reached; the progress of overdue calls, as far as it is known.
-    case clock([CallID: LifecycleReport.Outcome.Progress])
+    /// The deadline was reached.
+    case clock
     case bodyBegan
     case bodyEnded(Failure?)
     /// `run` waits for the end.
@@ -89,11 +92,10 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case stopTimeout(Duration)
     /// How long logind waits for a delay lock.
     case sleepDelay(Duration)
-    case watchdogTick(stall: Duration, asksMainActor: Bool)
-    case checkHealth(LifecycleCause, asksMainActor: Bool)
+    case watchdogTick(stall: Duration)
     /// Swift's executors are being checked.
     case healthAsked(round: UInt64)
-    case healthAnswer(Health.Answer, round: UInt64)
+    case healthAnswer(Health.Answer)
     /// The daemon's own status text.
     case status(String?)
     /// A warning from outside of the machine.
@@ -110,8 +112,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   /// The end of a call.
   enum CallEnd: Sendable {
     case completed
-    /// `isLate`: thrown by a body after its requested cancellation.
-    case failed(any Error, text: String, isLate: Bool = false)
+    case failed(Failure)
     /// The observer no longer exists, and nothing was called.
     case gone
   }
@@ -127,15 +128,21 @@ struct LifecycleMachine: ~Copyable, Sendable {
   ) {
     switch consume input {
     case .event(let event): receive(event, at: now, &effects)
-    case .post(let notification, let id, let call): post(notification, id, call, at: now, &effects)
+    case .launch(let waiter): launch(waiter, at: now, &effects)
+    case .awaitExit(let waiter):
+      exitWaiters.append(waiter)
+      if let exit = stop.exit {
+        effects.messages.append(.exited(exit, to: exitWaiters))
+        exitWaiters = []
+      }
+    case .post(let post, let call): self.post(post, call, at: now, &effects)
     case .add(let subscriber): add(subscriber, &effects)
     case .remove(let ids): remove(ids, at: now, &effects)
-    case .gone(let ids): areGone(ids, at: now, &effects)
     case .hold: registry.hold()
     case .release: registry.release()
     case .ended(let call, let end): ended(call, end, at: now, &effects)
     case .extend(let call, let extra): extend(call, by: extra, at: now, &effects)
-    case .clock(let statuses): timePassed(statuses, at: now, &effects)
+    case .clock: timePassed(at: now, &effects)
     case .bodyBegan: body = .running(cancelled: nil)
     case .bodyEnded(let failure): bodyEnded(failure, at: now, &effects)
     case .runWaits:
@@ -143,11 +150,9 @@ struct LifecycleMachine: ~Copyable, Sendable {
       stop.expectExit(configuration, at: now)
     case .stopTimeout(let timeout): allowStop(timeout, at: now, &effects)
     case .sleepDelay(let delay): sleep.delay(until: now.advanced(by: delay))
-    case .watchdogTick(let stall, let asks): watchdogTick(stall, asks, at: now, &effects)
-    case .checkHealth(let cause, let asks): checkHealth(cause, asks, at: now, &effects)
+    case .watchdogTick(let stall): watchdogTick(stall, at: now, &effects)
     case .healthAsked(let round): health.asked(round)
-    case .healthAnswer(let answer, let round):
-      publish(health.receive(answer, round: round, at: now), &effects)
+    case .healthAnswer(let answer): publish(health.receive(answer, at: now), &effects)
     case .status(let text):
       status.set(text, at: now)
       publishStatus(at: now, &effects)
@@ -163,18 +168,20 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   /// Takes one event in.
   mutating func receive(
-    _ event: LifecycleEvent, post: PostID? = nil, at now: MonotonicTime, _ effects: inout Effects
+    _ event: LifecycleEvent, post: LifecyclePost? = nil, at now: MonotonicTime,
+    _ effects: inout Effects
   ) {
     let reasons = registry.reasonChanges
     switch event.kind {
     case .suspend: sleep.announce()
     case .resume: sleep.forgetDelay()
+    case .checkHealth: return checkHealth(event.cause, at: now, &effects)
     default: break
     }
     if !isSameStop(event, at: now, &effects), !drains(event, at: now, &effects) {
-      switch registry.receive(event, postID: post) {
+      switch registry.receive(event, post: post) {
       case .none: break
-      case .refused: refuse(event, post, at: now, &effects)
+      case .refused: if let post { refuse(post, at: now, &effects) }
       case .terminate: beginTermination(at: now, &effects)
       case .expedite: expedite(at: now, &effects)
       case .exitNow: exitNow(event.cause, at: now, &effects)
@@ -184,6 +191,19 @@ struct LifecycleMachine: ~Copyable, Sendable {
     }
     if registry.reasonChanges != reasons { publishReasons(event.cause, &effects) }
     if case .enterForeground = event.kind { retryForeground() }
+  }
+
+  /// Launches the daemon, unless there is nothing to launch: it terminates, or a mock began in a later state.
+  private mutating func launch(
+    _ waiter: @escaping @Sendable (LifecycleReport) -> Void, at now: MonotonicTime,
+    _ effects: inout Effects
+  ) {
+    let cause = LifecycleCause(.launch)
+    launchWaiters.append(waiter)
+    if isTerminating || registry.state != .launching {
+      answerLaunch(LifecycleReport(cause: cause, entries: []), &effects)
+    }
+    receive(LifecycleEvent(.launch, cause: cause), at: now, &effects)
   }
 
   // MARK: Actions before the effects
@@ -204,15 +224,9 @@ struct LifecycleMachine: ~Copyable, Sendable {
     return min(deadline, min(health.deadline, status.deadline))
   }
 
-  /// Returns the calls that the clock would abandon, whose progress the shell determines.
-  func due(at now: MonotonicTime) -> [CallID] { calls.overdue(at: now) }
-
-  private mutating func timePassed(
-    _ statuses: [CallID: LifecycleReport.Outcome.Progress], at now: MonotonicTime,
-    _ effects: inout Effects
-  ) {
+  private mutating func timePassed(at now: MonotonicTime, _ effects: inout Effects) {
     if case .draining(_, let end) = stop.phase, end <= now { endDrain(at: now, &effects) }
-    expire(statuses, at: now, &effects)
+    expire(at: now, &effects)
     publishProgress(at: now, &effects)
     publish(health.timePassed(at: now), &effects)
     publishStatus(at: now, &effects)
@@ -240,10 +254,10 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   // MARK: Observers
 
-  private mutating func add(_ subscriber: Subscriber, _ effects: inout Effects) {
+  private mutating func add(_ subscriber: MachineObserver, _ effects: inout Effects) {
     subscribers.insert(subscriber)
     registry.add(subscriber.id, phase: subscriber.phase)
-    if let missed = registry.missedByNewcomers, departures.isEmpty,
+    if let missed = registry.missedByNewcomers,
       !missed.contains(where: { subscriber.hookCount(for: .kind($0)) > 0 })
     {
       registry.skipCatchUp(of: subscriber.id)
@@ -252,7 +266,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   }
 
   /// Warns of a deadline that a stop would cut off, when that is known rather than when it happens.
-  func warnUnlessFits(_ subscriber: Subscriber, _ effects: inout Effects) {
+  func warnUnlessFits(_ subscriber: MachineObserver, _ effects: inout Effects) {
     guard let deadline = subscriber.deadline, !isTerminating else { return }
     let free = StopBudget.timeBeforeSave(configuration, allowed: stop.allowed)
     guard deadline > free else { return }
@@ -266,22 +280,13 @@ struct LifecycleMachine: ~Copyable, Sendable {
   mutating func remove(
     _ ids: [ObserverID], at now: MonotonicTime, _ effects: inout Effects
   ) {
-    for id in ids where subscribers.remove(id) != nil {
+    for id in ids {
+      guard let observer = subscribers.remove(id) else { continue }
+      effects.removed.append(observer)
       sleep.forget(id)
       unentered.removeAll { $0 == id }
       registry.remove(id)
-      effects.removed.append(id)
       withdrawCalls(of: id, at: now, &effects)
-    }
-  }
-
-  private mutating func areGone(
-    _ ids: [ObserverID], at now: MonotonicTime, _ effects: inout Effects
-  ) {
-    for id in ids {
-      guard let subscriber = subscribers[id] else { continue }
-      departures.add(subscriber.name)
-      remove([id], at: now, &effects)
     }
   }
 
@@ -289,7 +294,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   /// Begins a check, which ends in a ping if all is well.
   private mutating func watchdogTick(
-    _ stall: Duration, _ asksMainActor: Bool, at now: MonotonicTime, _ effects: inout Effects
+    _ stall: Duration, at now: MonotonicTime, _ effects: inout Effects
   ) {
     // The stop has its own time limit, and being killed for a blocked pool would prevent the save.
     if isTerminating || stop.isDraining { return effects.publish(.healthy) }
@@ -302,21 +307,21 @@ struct LifecycleMachine: ~Copyable, Sendable {
     }
     let asksExecutors = health.nextTickAsks(after: stall)
     checkHealth(
-      LifecycleCause(.watchdog), asksMainActor, asksExecutors: asksExecutors, at: now, &effects)
+      LifecycleCause(.watchdog), asksExecutors: asksExecutors, at: now, &effects)
   }
 
   /// Checks the observers, beside the transition under way, and has the shell check Swift's executors.
   private mutating func checkHealth(
-    _ cause: LifecycleCause, _ asksMainActor: Bool, asksExecutors: Bool = true,
-    at now: MonotonicTime, _ effects: inout Effects
+    _ cause: LifecycleCause, asksExecutors: Bool = true, at now: MonotonicTime,
+    _ effects: inout Effects
   ) {
     guard !isTerminating, registry.state != .terminated,
-      health.begin(at: now, asksMainActor: asksMainActor, asksExecutors: asksExecutors) != nil
+      health.begin(at: now, asksExecutors: asksExecutors) != nil
     else { return }
     effects.healthRound = health.unasked
     let patience = health.period.map { $0 / 2 } ?? configuration.hookDeadline
     beginOutOfBand(
-      registry.audience(of: .kind(.checkHealth), cause: cause), post: nil,
+      registry.audience(of: .kind(.checkHealth), cause: cause),
       outer: .init(deadline: now.advanced(by: patience), budgetStep: .kind(.checkHealth)), at: now,
       &effects)
   }
@@ -334,8 +339,13 @@ struct LifecycleMachine: ~Copyable, Sendable {
   private mutating func close(_ effects: inout Effects) {
     _ = stop.endDrain()
     if stop.exit == nil { effects.publish(.closed) }
+    // Nobody receives the posts any more that wait, or are being delivered.
+    for post in registry.takePosts() + calls.deliveries.compactMap(\.post) where !isClosed {
+      let nobody = LifecycleReport(cause: LifecycleCause(.api), entries: [])
+      effects.messages.append(.answered(post, nobody))
+    }
     isClosed = true
     registry.removeAll()
-    subscribers.removeAll()
+    effects.removed += subscribers.removeAll()
   }
 }

@@ -143,3 +143,26 @@ struct Stop: Sendable {
     return true
   }
 }
+
+extension Stop {
+  /// Returns the span of a transition; that of a termination begins with its request.
+  func span(of transition: ActiveTransition, to now: MonotonicTime) -> LifecycleSpan {
+    guard transition.kind == .termination, let budget, let start else {
+      return LifecycleSpan(event: transition.kind.event, began: transition.began, ended: now)
+    }
+    var prelude: [LifecycleSpan.Prelude] = []
+    if budget.began < start.time {
+      prelude.append(.init(activity: .drain, began: budget.began, ended: start.time))
+    }
+    // Shorter times are not worth a line.
+    let wait = start.time.duration(to: transition.began)
+    if let overtaken = start.overtaken, wait >= .milliseconds(1) {
+      prelude.append(
+        .init(activity: .overtaken(overtaken.event), began: start.time, ended: transition.began))
+    }
+    return LifecycleSpan(
+      event: transition.kind.event, began: budget.began, ended: now,
+      budget: budget.began.duration(to: budget.end) + budget.exitGrace,
+      isHurried: budget.isHurried, prelude: prelude)
+  }
+}

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Synchronization
-
 /// One observer's hook for one notification type: see `ObserverHooks` for how it is found.
 package final class Hook: Sendable {
   /// Casts the target to its type. The cast is free and can't fail, since the target is the object whose type was
@@ -16,8 +14,6 @@ package final class Hook: Sendable {
   private let method: Method
   /// The type of notification that the hook is for; `nil` for a wildcard.
   let notification: ObjectIdentifier?
-  /// Whether an earlier call ran without leaving its thread: a hint. Relaxed, since it publishes no other memory.
-  private let completedInPlace = Atomic<Bool>(false)
 
   private init(_ method: Method, for type: (any LifecycleNotification.Type)?) {
     self.method = method
@@ -27,12 +23,6 @@ package final class Hook: Sendable {
   /// Whether the hook is a method of the target, and so isolated to it when that is an actor.
   var isMethod: Bool {
     if case .closure = method { false } else { true }
-  }
-
-  /// Whether it once ran from beginning to end on the thread that called it, and so is not isolated to the main actor.
-  var completesSynchronously: Bool {
-    get { completedInPlace.load(ordering: .relaxed) }
-    set { completedInPlace.store(newValue, ordering: .relaxed) }
   }
 
   /// Calls the hook with the entry's target and a step whose notification is of the hook's type. A method of an actor

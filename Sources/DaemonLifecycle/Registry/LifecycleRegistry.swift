@@ -83,8 +83,8 @@ struct LifecycleRegistry: Sendable {
 
   // MARK: Events
 
-  /// Takes one event in. `postID` identifies a posted notification to its poster.
-  mutating func receive(_ event: LifecycleEvent, postID: PostID? = nil) -> Effect {
+  /// Takes one event in; a posted notification may come with its poster.
+  mutating func receive(_ event: LifecycleEvent, post: LifecyclePost? = nil) -> Effect {
     if case .terminate = event.kind { return terminate(event.cause) }
     guard termination == nil, state != .terminated else { return .refused }
     switch event.kind {
@@ -108,8 +108,7 @@ struct LifecycleRegistry: Sendable {
     case .errand(let errand): requests.enqueue(.errand(errand), event.cause)
     case .pressure(let resource): requests.enqueue(.pressure(resource), event.cause)
     case .post(let notification):
-      let post = LifecyclePost(notification, id: postID ?? PostID(value: 0))
-      requests.enqueue(.post(post), event.cause)
+      requests.enqueue(.post(post ?? LifecyclePost(notification)), event.cause)
     case .terminate, .checkHealth: break
     }
     return .none
@@ -144,10 +143,8 @@ struct LifecycleRegistry: Sendable {
     return .terminate
   }
 
-  /// Removes and returns the posts that a termination has overtaken, which will not be delivered.
-  mutating func takeOvertakenPosts() -> [LifecyclePost] {
-    termination == nil ? [] : requests.takePosts()
-  }
+  /// Removes and returns the posts that wait, which will not be delivered.
+  mutating func takePosts() -> [LifecyclePost] { requests.takePosts() }
 
   /// Returns the members that receive a notification posted in a hook, which is delivered at once, beside the current
   /// step.

@@ -44,7 +44,7 @@ extension LifecycleCore {
     case .unitJob(let job): unitJobIsKnown(job)
     case .watchdogTick(let stall):
       checkSignals()
-      handle(.watchdogTick(stall: stall, asksMainActor: beacon.hasEverAnswered))
+      handle(.watchdogTick(stall: stall))
     case .unmappedReload(let cause): publish(.unmappedReload(cause, at: .now()))
     case .warning(let text): publish(.warning(text))
     case .statusNote(let statusNote, let text): publish(.statusNote(statusNote, text))
