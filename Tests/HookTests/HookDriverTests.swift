@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 import DaemonLifecycleTesting
+import DaemonSystemd
 import Foundation
 import Synchronization
 import TestSupport

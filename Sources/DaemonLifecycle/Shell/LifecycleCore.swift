@@ -9,9 +9,9 @@ import Synchronization
 /// to drivers under the lock, and performed outside. No user code runs under the lock, and nothing here decides about
 /// calls.
 ///
-/// The order of locks: `state` is taken first. While it is held a driver, the poll's alarm, `LateHooks` or a launch may
-/// be locked, and what a test puts in the place of `_exit`; none of these locks another. `sources` is taken before a
-/// source's own lock. No other two locks are held at once.
+/// The order of locks: `state` is taken first. While it is held the poll's alarm or `LateHooks` may be locked, and what a
+/// test puts in the place of `_exit`; neither locks another. `sources` is taken before a source's own lock. No other two
+/// locks are held at once.
 @_documentation(visibility: internal)
 public final class LifecycleCore: TimeKeeper, Sendable {
   /// Access only while holding `state`'s lock.
