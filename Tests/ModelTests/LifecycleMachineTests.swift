@@ -273,7 +273,7 @@ import Testing
       let call = try #require(starts(input, &machine).first)
       var effects = Effects()
       machine.handle(.ended(call, .completed), at: at(0), &effects)
-      return effects.released.count
+      return answers(effects).count
     }
     #expect(try released(.post(LifecyclePost(Note()), inside: nil)) == 1)
     #expect(try released(.event(.init(.saveState))) == 0)

@@ -261,10 +261,15 @@ extension LifecycleMachine {
     _ id: DeliveryID, at now: MonotonicTime, _ effects: inout Effects
   ) {
     guard let delivery = calls.close(id) else { return }
-    // It may hold the last reference to the posted notification.
-    if delivery.step.isPost { effects.released.append(delivery.step) }
     let report = LifecycleReport(cause: delivery.cause, entries: delivery.entries)
-    if let post = delivery.post, !isClosed { effects.messages.append(.answered(post, report)) }
+    // It may hold the last reference to the posted notification; the end of the subject has answered it.
+    if let post = delivery.post {
+      if isClosed {
+        effects.released.append(post)
+      } else {
+        effects.messages.append(.answered(post, report))
+      }
+    }
     if delivery.isNested { return finishOutOfBand(delivery.step, report, at: now, &effects) }
     transition.update { $0.add(delivery.entries) }
     let isTransitionOver = registry.finishStep()
