@@ -122,9 +122,41 @@ import Testing
     core.receive(LifecycleEvent(.saveState))
     #expect(abandoned() == 1)
     mayStart.store(true, ordering: .relaxed)
-    core.receive(LifecycleEvent(.saveState))
+    // Nothing else tries again, since the clock is virtual.
+    #expect(executor.listenIfMissing())
     try await eventually { abandoned() == 0 && core.state.withLock { $0.machine.isIdle } }
     core.close()
+  }
+
+  /// Not before what follows from its last call is done, which may block its thread: the next call would wait for that.
+  @Test func aDriverThatSendsDoesNotRest() async throws {
+    final class BlockingSink: LifecycleSink {
+      let isServiceManager = false
+      let isBlocked = Atomic<Bool>(false)
+      let release = Semaphore()
+
+      func receive(_ fact: LifecycleFact) {
+        guard case .ended = fact, !isBlocked.exchange(true, ordering: .relaxed) else { return }
+        release.wait()
+      }
+    }
+    let sink = BlockingSink()
+    let calls = Atomic<Int>(0)
+    let core = LifecycleCore(
+      configuration: .init(signals: .none, logsProblems: false), initialState: .background,
+      sinks: [sink])
+    let observer = Scripted(save: { _ in calls.add(1, ordering: .relaxed) })
+    core.add(observer)
+    defer {
+      sink.release.signal()
+      core.close()
+    }
+    core.receive(LifecycleEvent(.saveState))
+    try await eventually { sink.isBlocked.load(ordering: .relaxed) }
+    core.receive(LifecycleEvent(.saveState))
+    try await eventually(within: 20) {
+      calls.load(ordering: .relaxed) == 2
+    }
   }
 
   @Test func aDriverThatRestsHoldsNothing() async throws {

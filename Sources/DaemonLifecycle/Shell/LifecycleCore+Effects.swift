@@ -8,8 +8,6 @@ extension LifecycleCore {
   struct Work: ~Copyable {
     /// The next call of the driver that has ended one.
     var next: HookCall?
-    /// Whether that driver rests: it is among the resting ones already.
-    var rests = false
     /// The call for a driver that rests, or a new one.
     var started: HookCall?
     /// More calls wait for a driver.
@@ -44,10 +42,7 @@ extension LifecycleCore {
     _ state: inout State, _ work: inout Work, at now: MonotonicTime, for driver: HookDriver?
   ) {
     let isNew = state.effects.starts.count > state.waitingStarts
-    if let driver {
-      work.next = nextCall(&state, at: now, for: driver)
-      if work.next == nil { work.rests = rests(driver, &state) }
-    }
+    if let driver { work.next = nextCall(&state, at: now, for: driver) }
     if isNew, work.next == nil { work.started = nextCall(&state, at: now) }
     state.waitingStarts = state.effects.starts.count
     if state.waitingStarts > 0, !state.willStartWaiting {
@@ -91,16 +86,6 @@ extension LifecycleCore {
     work.next.update { $0.isTakenOver = true }
   }
 
-  /// Lets a driver rest. Returns false when it is not needed, and ends; or when it is about to release objects of the
-  /// user, whose deinits may block.
-  private func rests(_ driver: HookDriver, _ state: inout State) -> Bool {
-    guard !state.machine.isClosed, !state.effects.hasMore,
-      state.restingDrivers.count < Self.mostRestingDrivers
-    else { return false }
-    state.restingDrivers.append(driver)
-    return true
-  }
-
   /// Each takes 3 kB, and more than one are rarely needed at once.
   private static var mostRestingDrivers: Int { 4 }
 
@@ -135,6 +120,17 @@ extension LifecycleCore {
   }
 
   // MARK: Outside
+
+  /// Lets a driver rest, whose thread has nothing else to do: what it sends or releases may block, and would keep its
+  /// next call waiting. Returns false when it is not needed, and ends.
+  func rests(_ driver: HookDriver) -> Bool {
+    state.withLock { state in
+      guard !state.machine.isClosed, state.restingDrivers.count < Self.mostRestingDrivers
+      else { return false }
+      state.restingDrivers.append(driver)
+      return true
+    }
+  }
 
   @inline(never)
   func perform(_ work: consuming Work) {

@@ -177,18 +177,19 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     _ call: HookCall, _ end: LifecycleMachine.CallEnd, isCancelled: Bool
   ) -> Continuation {
     var work = Work()
-    let hasDeadline = state.withLock { state in
+    let (isReusable, hasDeadline) = state.withLock { state in
       let now = now
       // A call that was withdrawn is unknown: it may have been cancelled before.
       let isReusable =
         !isCancelled && state.machine.calls.contains(call.id)
         && !state.machine.calls[call.id].isCancelled
       state.handle(.ended(call.id, end), at: now)
-      return bind(&state, &work, at: now, for: isReusable ? call.driver : nil)
+      return (isReusable, bind(&state, &work, at: now, for: isReusable ? call.driver : nil))
     }
-    let (next, rests) = (work.next.take(), work.rests)
+    let next = work.next.take()
     finish(work, hasDeadline)
-    return next.map { .next($0) } ?? (rests ? .rest : .end)
+    if let next { return .next(next) }
+    return isReusable && rests(call.driver) ? .rest : .end
   }
 
   /// Whether the hook that is about to run may; false once it was abandoned or withdrawn.
