@@ -200,8 +200,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     LifecycleCause(.signal(signal, pid: pid, uid: uid, coalesced: 1))
   }
 
-  /// Sets the systemd job of the service, which `unitJob(within:)` returns from now on. It is `nil` at first. With
-  /// `SystemdConfiguration.exitsWithFailureWhenKilled`, a job that stops the service makes any SIGTERM a stop.
+  /// Sets the systemd job of the service, which `unitJob(within:)` returns from now on. It is `nil` at first.
   public func setUnitJob(_ job: UnitJob?) { core.unitJobIsKnown(job) }
 
   // MARK: The record

@@ -28,7 +28,4 @@ public enum UnitJob: Sendable, Hashable {
 
   /// Whether the unit is started again after it has stopped.
   public var isRestart: Bool { self == .restart || self == .tryRestart }
-
-  /// Whether the unit is stopped, for good or to be started again.
-  package var stopsUnit: Bool { self == .stop || isRestart }
 }

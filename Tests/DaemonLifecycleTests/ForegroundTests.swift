@@ -51,7 +51,7 @@ import Testing
   @Test func doesNotRunInTheBackground() async throws {
     let mock = MockLifecycleSubject(state: .background)
     let task = run(mock, sleeping(mock))
-    try await eventually { !mock.core.state.withLock { $0.observers.isEmpty } }
+    try await eventually { !mock.core.state.withLock { $0.machine.subscribers.count == 0 } }
     try await mock.settled()
     #expect(log.all.isEmpty)
     try await mock.send(.sigusr2)

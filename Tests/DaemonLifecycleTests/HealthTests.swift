@@ -136,18 +136,6 @@ import Testing
     try await core.untilIdle()
   }
 
-  /// Where nothing drains the main queue, no round waits for it, and none may leave anything behind.
-  @Test @MainActor func anUnansweredBeaconKeepsTheLastQuestionOnly() {
-    let beacon = MainActorBeacon()
-    var asker: Log? = Log()
-    weak let first = asker
-    beacon.send { [asker] in asker?.add("answered") }
-    asker = nil
-    #expect(first != nil)
-    beacon.send {}
-    #expect(first == nil)
-  }
-
   @Test func wildcardsAndStreamsAreSparedTheQuestion() async throws {
     let patient = Patient()
     let observed = await launched(patient)

@@ -83,7 +83,9 @@ import Testing
   @Test func aCheckThatIsNotAnsweredIsNamed() async throws {
     let mock = MockLifecycleSubject(patience: .milliseconds(100))
     try await mock.settled()
-    mock.core.beacon.seemBusy()
+    // It has responded once, and is busy from now on.
+    mock.core.handle(.healthAnswer(.mainActor))
+    mock.core.state.withLock { $0.machine.health.isMainActorAsked = true }
     let error = await #expect(throws: MockLifecycleSubject.PendingError.self) {
       try await mock.send(.checkHealth)
     }

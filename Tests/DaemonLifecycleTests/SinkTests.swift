@@ -40,9 +40,8 @@ final class FactLog: LifecycleSink {
       case .readyToSleep: "ready to sleep"
       case .closed: "closed"
       case .warning(let text): "warning \(text)"
-      case .remark(let text): "remark: \(text)"
+      case .info(let text): "info: \(text)"
       case .recovered: "recovered"
-      case .seemsKilled: "seems killed"
       case .terminated(let exit): "terminated \(exit.code)"
       }
     }

@@ -54,27 +54,6 @@ import Testing
     #expect(mock.core.executor.poll.waker.descriptor == -1)
   }
 
-  /// From few elements to many and back, beside a plain one.
-  @Test func aSmallDictionaryIsADictionary() {
-    var random = SeededGenerator(seed: 7)
-    for most in [3, 16, 17, 40] as [Int] {
-      var (small, plain) = (SmallDictionary<Int, Int>(), [Int: Int]())
-      for step in 0..<2000 {
-        let key = Int.random(in: 0..<most, using: &random)
-        let value = Int.random(in: 0...step, using: &random) % 3 == 0 ? nil : step
-        small[key] = value
-        plain[key] = value
-        let other = Int.random(in: 0..<most, using: &random)
-        guard small[key] == plain[key], small[other] == plain[other] else {
-          Issue.record("step \(step) of \(most) keys")
-          break
-        }
-      }
-      for key in 0..<most { small[key] = nil }
-      #expect((0..<most).allSatisfy { small[$0] == nil })
-    }
-  }
-
   @Test func ofTwoActionsForASignalTheLastCounts() {
     var map: SignalMap = [.sigterm: .reload, .sighup: .saveState, .sigterm: .terminate]
     #expect(map.signals == [.sighup, .sigterm])

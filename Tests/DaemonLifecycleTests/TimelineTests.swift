@@ -96,17 +96,15 @@ import Testing
         entry(3, Int.self, DidEnterBackground.self, 0, 4000, .abandoned(.waitingForExecutor)),
         entry(3, Int.self, ShouldSaveState.self, 8000, 0, .skipped(.busy)),
         entry(4, String.self, ShouldSaveState.self, 8000, 0, .skipped(.outOfTime)),
-        entry(5, Bool.self, ShouldSaveState.self, 8000, 0, .skipped(.gone)),
         entry(6, Text.self, ShouldSaveState.self, 8000, 100),
       ], milliseconds: 8100)
     #expect(
       timeline.description == """
-        terminate (SIGTERM from pid 1 uid 0) in 8.1 s of 90 s, 5 of 7 hooks failed
+        terminate (SIGTERM from pid 1 uid 0) in 8.1 s of 90 s, 5 of 6 hooks failed
         ! Poller    |xxxxx                    2 s  pause timed out
         ! Database  |xxxxxxxxxxxxxxxxxxx>     8 s  pause abandoned: did not end
         ! Int       |xxxxxxxxx>               4 s  pause abandoned: never got its executor
         ! String    |                           -  save skipped: out of time
-          Bool      |                           -  gone
           Text      |                   #  100 ms  saved
         """)
   }

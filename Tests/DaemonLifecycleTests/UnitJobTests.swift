@@ -57,7 +57,7 @@ import Testing
     try await core.untilIdle()
     #expect(asker.answer == .some(nil))
     let waiting = core.state.withLock { state in
-      if case .asked(let waiters) = state.unitJob { waiters.count } else { -1 }
+      if case .unknown(let waiters) = state.unitJob { waiters.count } else { -1 }
     }
     #expect(waiting == 0, "nothing of it is left")
     core.close()

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 import DaemonLifecycleTesting
+import DaemonSystemd
 import Foundation
 import Synchronization
 import TestSupport
@@ -19,7 +20,9 @@ import Testing
 
     func note() {
       guard let call = CallReference.current,
-        let driver = call.core?.state.withLock({ $0.driver(of: call.id) })
+        let driver = call.core?.state.withLock({
+          $0.machine.calls.find(call.id)?.driver as? HookDriver
+        })
       else { return }
       all.withLock { $0.append(driver) }
     }
@@ -85,6 +88,71 @@ import Testing
       let driver = try #require(drivers.take().first)
       isSame = driver === last
       last = driver
+    }
+  }
+
+  /// Without a thread, one waits for it with its driver, and the other for a driver: nothing else would end that.
+  @Test func aCallThatIsAbandonedBeforeItHasADriverEnds() async throws {
+    let mayStart = Atomic<Bool>(false)
+    let executor = HookExecutor(endsWhenIdle: true) { name, body in
+      mayStart.load(ordering: .relaxed) && Thread.spawn(named: name, body)
+    }
+    let core = LifecycleCore(
+      configuration: .init(signals: .none, logsProblems: false), initialState: .foreground,
+      time: .virtual(VirtualTime()), executor: executor)
+    func observe() {
+      let save = Hook.closure(for: ShouldSaveState.self) { _ in }
+      _ = core.add(
+        closures: [save], owner: nil, .init(phase: Self.together), name: .given("saver"))
+    }
+    func abandoned() -> Int { core.state.withLock { $0.machine.calls.abandonedCount } }
+    observe()
+    observe()
+    core.receive(LifecycleEvent(.saveState))
+    #expect(core.state.withLock { $0.effects.starts.count } == 1)
+    for _ in 0..<2 {
+      core.moveClock(to: core.now.advanced(by: .seconds(10)))
+      core.timePassed()
+    }
+    #expect(abandoned() == 2)
+    observe()
+    core.receive(LifecycleEvent(.saveState))
+    #expect(abandoned() == 1)
+    mayStart.store(true, ordering: .relaxed)
+    // Nothing else tries again, since the clock is virtual.
+    #expect(executor.listenIfMissing())
+    try await eventually { abandoned() == 0 && core.state.withLock { $0.machine.isIdle } }
+    core.close()
+  }
+
+  /// Not before what follows from its last call is done, which may block its thread: the next call would wait for that.
+  @Test func aDriverThatSendsDoesNotRest() async throws {
+    final class BlockingSink: LifecycleSink {
+      let isServiceManager = false
+      let isBlocked = Atomic<Bool>(false)
+      let release = Semaphore()
+
+      func receive(_ fact: LifecycleFact) {
+        guard case .ended = fact, !isBlocked.exchange(true, ordering: .relaxed) else { return }
+        release.wait()
+      }
+    }
+    let sink = BlockingSink()
+    let calls = Atomic<Int>(0)
+    let core = LifecycleCore(
+      configuration: .init(signals: .none, logsProblems: false), initialState: .background,
+      sinks: [sink])
+    let observer = Scripted(save: { _ in calls.add(1, ordering: .relaxed) })
+    core.add(observer)
+    defer {
+      sink.release.signal()
+      core.close()
+    }
+    core.receive(LifecycleEvent(.saveState))
+    try await eventually { sink.isBlocked.load(ordering: .relaxed) }
+    core.receive(LifecycleEvent(.saveState))
+    try await eventually(within: 20) {
+      calls.load(ordering: .relaxed) == 2
     }
   }
 

@@ -8,7 +8,7 @@ import Testing
 @Suite struct LifecycleMachineTests {
   private struct Note: CustomNotification {}
 
-  private static let observer = Subscriber(
+  private static let observer = MachineObserver(
     id: ObserverID(value: 1, slot: 0), phase: .standard, name: .type(Int.self),
     receives: [
       ObjectIdentifier(ShouldSaveState.self), ObjectIdentifier(WillSuspend.self),
@@ -27,7 +27,7 @@ import Testing
   private func machineWithoutTimeToPause(_ types: [Any.Type]) -> LifecycleMachine {
     let configuration = LifecycleConfiguration(cancellationGrace: .zero)
     var machine = LifecycleMachine(.init(configuration: configuration), state: .foreground)
-    let observer = Subscriber(
+    let observer = MachineObserver(
       id: ObserverID(value: 1, slot: 0), phase: .standard, name: .body,
       receives: types.map { ObjectIdentifier($0) })
     _ = starts(.add(observer), &machine)
@@ -45,7 +45,7 @@ import Testing
   ) -> [CallID] {
     var effects = Effects()
     machine.handle(input, at: at(seconds), &effects)
-    let calls = effects.starts.map(\.call)
+    let calls = effects.takeStarts()
     for call in calls { _ = machine.move(call, to: .begun) }
     return calls
   }
@@ -63,7 +63,7 @@ import Testing
   ) -> [LifecycleFact] {
     var effects = Effects()
     machine.handle(input, at: at(seconds), &effects)
-    for start in effects.starts { _ = machine.move(start.call, to: .begun) }
+    for call in effects.takeStarts() { _ = machine.move(call, to: .begun) }
     return effects.messages.compactMap { if case .fact(let fact) = $0 { fact } else { nil } }
   }
 
@@ -99,7 +99,7 @@ import Testing
   @Test func moreTimeThatANestedHookCannotGetDoesNotExtendTheStop() throws {
     var machine = machine()
     let save = try #require(starts(.event(.init(.terminate)), &machine).first)
-    let nested = try #require(starts(.post(Note(), PostID(value: 1), inside: save), &machine).first)
+    let nested = try #require(starts(.post(LifecyclePost(Note()), inside: save), &machine).first)
     let end = machine.stop.budget?.end
     _ = starts(.extend(nested, by: .seconds(60)), &machine)
     #expect(machine.stop.budget?.end == end)
@@ -131,7 +131,7 @@ import Testing
   ) -> (CallTime, count: Int) {
     let configuration = LifecycleConfiguration(cancellationGrace: grace)
     var machine = LifecycleMachine(.init(configuration: configuration), state: .foreground)
-    let observer = Subscriber(
+    let observer = MachineObserver(
       id: ObserverID(value: 1, slot: 0), phase: .standard, name: .type(Int.self),
       receives: [ObjectIdentifier(type)])
     _ = starts(.add(observer), &machine)
@@ -187,7 +187,7 @@ import Testing
   @Test func whoWasSkippedMakesATransitionOvertaken() throws {
     var machine = LifecycleMachine(.init(configuration: .init()), state: .background)
     for value: UInt64 in 1...2 {
-      let observer = Subscriber(
+      let observer = MachineObserver(
         id: ObserverID(value: value, slot: Int(value) - 1), phase: .standard, name: .body,
         receives: [ObjectIdentifier(WillEnterForeground.self)])
       _ = starts(.add(observer), &machine)
@@ -213,7 +213,7 @@ import Testing
     // What follows the suspend is the pause: nobody is told of a sleep who was not paused.
     var effects = Effects()
     machine.handle(.ended(try #require(save.first), .completed), at: at(0), &effects)
-    let pause = effects.starts.map(\.call)
+    let pause = effects.takeStarts()
     // And it was tried once: the suspend's report says so.
     let entries = effects.messages.compactMap { message in
       if case .reported(let report, _) = message { report.entries.count } else { nil }
@@ -223,22 +223,25 @@ import Testing
     #expect(progress(machine, 1)?.isBusy == false)
   }
 
-  @Test func oneWhoIsGoneIsReportedOnce() throws {
+  @Test func oneWhoIsGoneIsRemovedAndNotReported() throws {
     var machine = machine()
     let save = try #require(starts(.event(.init(.saveState)), &machine).first)
-    let names = facts(.ended(save, .gone), &machine).flatMap { fact -> [String] in
-      if case .ended(_, let report, _, _) = fact { report.entries.map(\.observer) } else { [] }
+    var effects = Effects()
+    machine.handle(.ended(save, .gone), at: at(0), &effects)
+    let entries = effects.messages.flatMap { message in
+      if case .reported(let report, _) = message { report.entries } else { [] }
     }
-    #expect(names == ["Int"])
+    let (removed, released) = (effects.removed.map(\.id.value), effects.released.count)
+    #expect(entries.isEmpty && removed == [1] && released == 1)
   }
 
   /// Whoever is gone is neither ill nor silent.
   @Test func aCheckOfOneWhoIsGoneIsAnswered() throws {
     var machine = machine()
     let check = try #require(
-      starts(.checkHealth(LifecycleCause(.api), asksMainActor: false), &machine).first)
+      starts(.event(LifecycleEvent(.checkHealth, cause: LifecycleCause(.api))), &machine).first)
     _ = starts(.healthAsked(round: 1), &machine)
-    _ = starts(.healthAnswer(.pool, round: 1), &machine)
+    _ = starts(.healthAnswer(.pool(round: 1)), &machine)
     let verdicts = facts(.ended(check, .gone), &machine).compactMap { fact in
       switch fact {
       case .healthy: "healthy"
@@ -253,10 +256,10 @@ import Testing
   @Test(arguments: [true, false]) func problemsOfAPostInAHookArePublished(_ fails: Bool) throws {
     var machine = machine()
     let save = try #require(starts(.event(.init(.saveState)), &machine).first)
-    let post = LifecycleMachine.Input.post(Note(), PostID(value: 1), inside: save)
+    let post = LifecycleMachine.Input.post(LifecyclePost(Note()), inside: save)
     let nested = try #require(starts(post, &machine).first)
     let end: LifecycleMachine.CallEnd =
-      fails ? .failed(SimulatedFailure(), text: "bad") : .completed
+      fails ? .failed(DaemonLifecycle.Failure(SimulatedFailure())) : .completed
     let counts = facts(.ended(nested, end), &machine).compactMap { fact in
       if case .problems(let problems) = fact { problems.count } else { nil }
     }
@@ -270,9 +273,9 @@ import Testing
       let call = try #require(starts(input, &machine).first)
       var effects = Effects()
       machine.handle(.ended(call, .completed), at: at(0), &effects)
-      return effects.released.count
+      return answers(effects).count
     }
-    #expect(try released(.post(Note(), PostID(value: 1), inside: nil)) == 1)
+    #expect(try released(.post(LifecyclePost(Note()), inside: nil)) == 1)
     #expect(try released(.event(.init(.saveState))) == 0)
   }
 
@@ -280,8 +283,8 @@ import Testing
   @Test func theEndOfAnAbandonedHookIsPublished() throws {
     var machine = machine()
     let save = try #require(starts(.event(.init(.saveState)), &machine).first)
-    _ = facts(.clock([:]), &machine, at: 10)
-    _ = facts(.clock([:]), &machine, at: 11)
+    _ = facts(.clock, &machine, at: 10)
+    _ = facts(.clock, &machine, at: 11)
     let late = facts(.ended(save, .completed), &machine, at: 15).compactMap { fact in
       if case .endedLate(let sentence) = fact { sentence } else { nil }
     }
@@ -309,7 +312,7 @@ import Testing
     var effects = Effects()
     for value in 1...4 {
       let phase = LifecyclePhase(order: value > 2 ? 1 : 0, concurrent: true)
-      let observer = Subscriber(
+      let observer = MachineObserver(
         id: ObserverID(value: UInt64(value), slot: value - 1), phase: phase, name: .body,
         receives: [nil])
       machine.handle(.add(observer), at: at(0), &effects)
@@ -326,12 +329,9 @@ import Testing
   ) -> [[UInt64]] {
     var called: [[UInt64]] = []
     while !effects.starts.isEmpty {
-      let starts = effects.starts
-      called.append(starts.map(\.observer.value).sorted())
-      effects.removeAll()
-      for start in starts {
-        machine.handle(.ended(start.call, .completed), at: at(0), &effects)
-      }
+      let starts = effects.takeStarts()
+      called.append(starts.compactMap { machine.calls[$0].observer?.value }.sorted())
+      for call in starts { machine.handle(.ended(call, .completed), at: at(0), &effects) }
     }
     return called
   }
@@ -341,7 +341,7 @@ import Testing
     _ = starts(.add(newcomer([ShouldSaveState.self, ShouldReload.self])), &machine)
     let save = try #require(starts(.event(.init(.reload)), &machine).first)
     _ = starts(.ended(save, .completed), &machine)
-    let progress = facts(.clock([:]), &machine, at: 1).compactMap { fact in
+    let progress = facts(.clock, &machine, at: 1).compactMap { fact in
       if case .progress(let progress) = fact { progress } else { nil }
     }
     #expect(progress.map(\.done) == [1] && progress.map(\.total) == [3])
@@ -358,7 +358,7 @@ import Testing
     var machine = machine()
     let times = [
       requestedTimes(facts(.event(.init(.terminate)), &machine)),
-      requestedTimes(facts(.clock([:]), &machine, at: 1)),
+      requestedTimes(facts(.clock, &machine, at: 1)),
     ]
     #expect(times == [[.seconds(91)], [.seconds(90)]])
   }
@@ -366,7 +366,7 @@ import Testing
   @Test func aKnownLimitOfAStopIsNot() {
     var machine = machine()
     let inputs: [LifecycleMachine.Input] = [
-      .stopTimeout(.seconds(6)), .event(.init(.terminate)), .clock([:]),
+      .stopTimeout(.seconds(6)), .event(.init(.terminate)), .clock,
     ]
     #expect(inputs.flatMap { requestedTimes(facts($0, &machine)) } == [])
   }
@@ -378,7 +378,7 @@ import Testing
     var machine = LifecycleMachine(policy, state: .foreground)
     _ = starts(.add(Self.observer), &machine)
     #expect(requestedTimes(facts(.event(.init(.terminate)), &machine)) == [.seconds(41)])
-    #expect(requestedTimes(facts(.clock([:]), &machine, at: 5)) == [.seconds(36)])
+    #expect(requestedTimes(facts(.clock, &machine, at: 5)) == [.seconds(36)])
   }
 
   /// What was asked for is asked for again until it is over.
@@ -388,7 +388,7 @@ import Testing
     // Until 11, a second for the grace, and one more.
     _ = facts(.extend(save, by: .seconds(1)), &machine)
     let times = [Int64(1), 12, 13].map { second in
-      requestedTimes(facts(.clock([:]), &machine, at: second))
+      requestedTimes(facts(.clock, &machine, at: second))
     }
     #expect(times == [[.seconds(12)], [.seconds(1)], []])
   }
@@ -409,7 +409,7 @@ import Testing
     #expect(said == ["busy", "late", "recovered"])
     // A second later what was set too soon.
     let counts = [
-      facts(.status("idle"), &machine).count, facts(.clock([:]), &machine, at: 1).count,
+      facts(.status("idle"), &machine).count, facts(.clock, &machine, at: 1).count,
     ]
     #expect(counts == [0, 1])
   }
@@ -420,12 +420,12 @@ import Testing
     var machine = LifecycleMachine(policy, state: .foreground)
     var effects = Effects()
     machine.handle(.armed, at: at(0), &effects)
-    machine.handle(.watchdogTick(stall: .zero, asksMainActor: true), at: at(0), &effects)
+    machine.handle(.watchdogTick(stall: .zero), at: at(0), &effects)
     if wereAsked, let round = effects.healthRound {
       machine.handle(.healthAsked(round: round), at: at(0), &effects)
     }
-    effects.removeAll()
-    machine.handle(.watchdogTick(stall: .zero, asksMainActor: true), at: at(3), &effects)
+    effects = Effects()
+    machine.handle(.watchdogTick(stall: .zero), at: at(3), &effects)
     let asksAgain = effects.healthRound != nil
     #expect(asksAgain != wereAsked)
   }
@@ -435,7 +435,7 @@ import Testing
     let configuration = LifecycleConfiguration()
     var machine = LifecycleMachine(.init(configuration: configuration), state: .foreground)
     let free = StopBudget.timeBeforeSave(configuration, allowed: nil)
-    let observer = Subscriber(
+    let observer = MachineObserver(
       id: ObserverID(value: 1, slot: 0), phase: .standard, name: .body, receives: [],
       deadline: free + more)
     let warnings = facts(.add(observer), &machine).count {
@@ -451,11 +451,11 @@ import Testing
     var machine = LifecycleMachine(policy, state: .foreground)
     _ = starts(.add(Self.observer), &machine)
     _ = starts(.armed, &machine)
-    let tick = LifecycleMachine.Input.watchdogTick(stall: .zero, asksMainActor: true)
+    let tick = LifecycleMachine.Input.watchdogTick(stall: .zero)
     let check = try #require(starts(tick, &machine).first)
     // Half of the period is what an observer has.
     #expect(machine.calls.find(check)?.deadline == at(4))
-    let next = LifecycleMachine.Input.watchdogTick(stall: stall, asksMainActor: true)
+    let next = LifecycleMachine.Input.watchdogTick(stall: stall)
     let silences = facts(next, &machine, at: 1).count {
       if case .unhealthy = $0 { true } else { false }
     }
@@ -482,7 +482,7 @@ import Testing
     var machine = machine()
     let stop = LifecycleEvent(.terminate, cause: Self.signal)
     let remarks = (0..<3).map { _ in
-      facts(.event(stop), &machine).count { if case .remark = $0 { true } else { false } }
+      facts(.event(stop), &machine).count { if case .info = $0 { true } else { false } }
     }
     #expect(remarks == [0, 1, 0])
   }
@@ -525,11 +525,11 @@ import Testing
   /// Else whoever has started the daemon would wait for good.
   @Test func aLaunchThatIsOvertakenHasEnded() {
     var machine = LifecycleMachine(.init(configuration: .init()))
-    let observer = Subscriber(
+    let observer = MachineObserver(
       id: ObserverID(value: 1, slot: 0), phase: .standard, name: .body,
       receives: [ObjectIdentifier(DidFinishLaunching.self)])
     _ = starts(.add(observer), &machine)
-    _ = starts(.launch(LifecycleCause(.launch)), &machine)
+    _ = starts(.launch { _ in }, &machine)
     var effects = Effects()
     machine.handle(.event(.init(.terminate)), at: at(0), &effects)
     let ends = effects.messages.count { if case .launchEnded = $0 { true } else { false } }
@@ -550,7 +550,7 @@ import Testing
     let configuration = LifecycleConfiguration(
       cancellationGrace: .seconds(10), saveReserve: .seconds(8))
     var machine = LifecycleMachine(.init(configuration: configuration), state: .foreground)
-    let observer = Subscriber(
+    let observer = MachineObserver(
       id: ObserverID(value: 1, slot: 0), phase: .standard, name: .body,
       receives: [ObjectIdentifier(DidEnterBackground.self)])
     _ = starts(.add(observer), &machine)
@@ -568,9 +568,10 @@ import Testing
     _ = starts(.event(stop), &machine, at: 2)
     var effects = Effects()
     machine.handle(.event(stop), at: at(4), &effects)
-    #expect(effects.exitsWith == 128 + 15 && effects.released.count == 1)
+    let released = effects.released.count + effects.removed.count
+    #expect(effects.exitsWith == 128 + 15 && released == 2)
     let entries = try #require(machine.stop.exit?.report.entries)
-    #expect(entries.map(\.outcome) == [.abandoned(.unknown)])
+    #expect(entries.map(\.outcome) == [.abandoned(.running)])
   }
 
   private func answers(_ effects: borrowing Effects) -> [LifecycleReport] {
@@ -580,7 +581,7 @@ import Testing
   @Test func theThirdSignalAnswersWhoHasPosted() {
     var machine = machine()
     let stop = LifecycleEvent(.terminate, cause: Self.signal)
-    _ = starts(.post(Note(), PostID(value: 1), inside: nil), &machine)
+    _ = starts(.post(LifecyclePost(Note()), inside: nil), &machine)
     _ = starts(.event(stop), &machine)
     _ = starts(.event(stop), &machine, at: 2)
     var effects = Effects()
@@ -594,9 +595,59 @@ import Testing
     _ = starts(.add(newcomer([ShouldSaveState.self])), &machine)
     _ = starts(.event(.init(.terminate)), &machine)
     var effects = Effects()
-    machine.handle(.post(Note(), PostID(value: 1), inside: nil), at: at(0), &effects)
-    let (answers, released) = (answers(effects), effects.released.count)
-    #expect(answers.map { $0.entries.map(\.observer) } == [["Int"]] && released == 1)
+    machine.handle(.post(LifecyclePost(Note()), inside: nil), at: at(0), &effects)
+    #expect(answers(effects).map { $0.entries.map(\.observer) } == [["Int"]])
+  }
+
+  /// Then there are no observers that could be named.
+  @Test func aPostAfterTheEndIsAnsweredForAll() throws {
+    var machine = machine()
+    let save = try #require(starts(.event(.init(.terminate)), &machine).first)
+    var effects = Effects()
+    machine.handle(.ended(save, .completed), at: at(0), &effects)
+    let removed = effects.removed.map(\.id.value)
+    #expect(removed == [1])
+    machine.handle(.post(LifecyclePost(Note()), inside: nil), at: at(0), &effects)
+    #expect(answers(effects).map { $0.entries.map(\.observer) } == [["all observers"]])
+  }
+
+  /// Whether they wait, are being delivered, or come later: each once.
+  @Test func theEndOfTheSubjectAnswersAllPosts() throws {
+    var machine = machine()
+    let post = try #require(starts(.post(LifecyclePost(Note()), inside: nil), &machine).first)
+    _ = starts(.post(LifecyclePost(Note()), inside: nil), &machine)
+    var effects = Effects()
+    machine.handle(.close, at: at(0), &effects)
+    machine.handle(.close, at: at(0), &effects)
+    let atOnce = answers(effects).count
+    machine.handle(.ended(post, .completed), at: at(0), &effects)
+    machine.handle(.post(LifecyclePost(Note()), inside: nil), at: at(0), &effects)
+    #expect(atOnce == 2 && answers(effects).count == 3)
+  }
+
+  /// A mock may begin in a later state, or the daemon may have been terminated before.
+  @Test func aLaunchWithNothingToLaunchIsAnsweredAtOnce() {
+    var machine = machine()
+    var effects = Effects()
+    machine.handle(.launch { _ in }, at: at(0), &effects)
+    let ends = effects.messages.count { if case .launchEnded = $0 { true } else { false } }
+    #expect(ends == 1)
+  }
+
+  /// Whoever waits for the end is answered once, also who comes later.
+  @Test func theEndIsAnswered() throws {
+    func answers(_ effects: borrowing Effects) -> [Int] {
+      effects.messages.compactMap {
+        if case .exited(_, let waiters) = $0 { waiters.count } else { nil }
+      }
+    }
+    var machine = machine()
+    _ = starts(.awaitExit { _ in }, &machine)
+    let save = try #require(starts(.event(.init(.terminate)), &machine).first)
+    var effects = Effects()
+    machine.handle(.ended(save, .completed), at: at(0), &effects)
+    machine.handle(.awaitExit { _ in }, at: at(0), &effects)
+    #expect(answers(effects) == [1, 1])
   }
 
   /// `run` has waited, and the process has the exit grace to end.
@@ -617,16 +668,18 @@ import Testing
     let expected = machine.stop.deadline
     #expect(unexpected == .distantFuture && expected == at(4))
     var effects = Effects()
-    machine.handle(.clock([:]), at: at(4), &effects)
+    machine.handle(.clock, at: at(4), &effects)
     let isOverdue = effects.isOverdue
     #expect(isOverdue)
   }
 
   // MARK: Newcomers
 
-  private func newcomer(_ types: [any LifecycleNotification.Type]) -> Subscriber {
-    Subscriber(
-      id: ObserverID(value: 2, slot: 1), phase: .standard, name: .type(String.self),
+  private func newcomer(
+    _ types: [any LifecycleNotification.Type], slot: Int = 1
+  ) -> MachineObserver {
+    MachineObserver(
+      id: ObserverID(value: 2, slot: slot), phase: .standard, name: .type(String.self),
       receives: types.map { ObjectIdentifier($0) })
   }
 
@@ -647,7 +700,7 @@ import Testing
     var machine = LifecycleMachine(.init(configuration: .init()), state: state)
     var effects = Effects()
     machine.handle(
-      .add(newcomer([ShouldSaveState.self, DidEnterBackground.self])), at: at(0), &effects)
+      .add(newcomer([ShouldSaveState.self, DidEnterBackground.self], slot: 0)), at: at(0), &effects)
     #expect(effects.messages.isEmpty && effects.starts.isEmpty)
     #expect(progress(machine, 2)?.reachedState == state)
     let calls = starts(.event(.init(.terminate)), &machine)
@@ -658,10 +711,10 @@ import Testing
   @Test(arguments: [LifecycleState.foreground, .background])
   func aNewcomerIsWhereItsTurnWouldHaveLeftIt(_ state: LifecycleState) {
     var skips = LifecycleMachine(.init(configuration: .init()), state: state)
-    _ = starts(.add(newcomer([ShouldSaveState.self])), &skips)
+    _ = starts(.add(newcomer([ShouldSaveState.self], slot: 0)), &skips)
     var waits = LifecycleMachine(.init(configuration: .init()), state: state)
     _ = starts(.hold, &waits)
-    _ = starts(.add(newcomer([ShouldSaveState.self])), &waits)
+    _ = starts(.add(newcomer([ShouldSaveState.self], slot: 0)), &waits)
     #expect(progress(waits, 2)?.reachedState == .launching)
     _ = starts(.release, &waits)
     #expect(progress(skips, 2) == progress(waits, 2))
@@ -683,25 +736,13 @@ import Testing
     #expect(progress(machine, 2)?.reachedState == .foreground)
   }
 
-  /// The report of a newcomer's turn names those that have gone away, if there are any.
-  @Test func departuresAreReportedAsBefore() {
-    var machine = machine()
-    _ = starts(.gone([ObserverID(value: 1, slot: 0)]), &machine)
-    var effects = Effects()
-    machine.handle(.add(newcomer([ShouldSaveState.self])), at: at(0), &effects)
-    let entries = effects.messages.flatMap { message in
-      if case .reported(let report, _) = message { report.entries } else { [] }
-    }
-    #expect(entries.count == 1)
-  }
-
   @Test func whoAsksForAHealthCheckIsItsCause() {
     var machine = machine()
     var effects = Effects()
     machine.handle(
-      .checkHealth(LifecycleCause(.api), asksMainActor: false), at: at(0), &effects)
+      .event(LifecycleEvent(.checkHealth, cause: LifecycleCause(.api))), at: at(0), &effects)
     let causes = effects.messages.compactMap { message in
-      if case .announced(_, let cause) = message { "\(cause)" } else { nil }
+      if case .announced(_, let cause, _) = message { "\(cause)" } else { nil }
     }
     #expect(causes == ["\(LifecycleCause(.api))"])
   }
@@ -716,15 +757,15 @@ import Testing
     for (tick, stall) in [0, 0, 0, 0, 5].enumerated() {
       let now = at(Int64(3 * tick))
       machine.handle(
-        .watchdogTick(stall: .seconds(stall), asksMainActor: true), at: now, &effects)
+        .watchdogTick(stall: .seconds(stall)), at: now, &effects)
       asked.append(effects.healthRound != nil)
       if let round = effects.healthRound {
         machine.handle(.healthAsked(round: round), at: now, &effects)
-        machine.handle(.healthAnswer(.pool, round: round), at: now, &effects)
-        machine.handle(.healthAnswer(.mainActor, round: round), at: now, &effects)
+        machine.handle(.healthAnswer(.pool(round: round)), at: now, &effects)
+        machine.handle(.healthAnswer(.mainActor), at: now, &effects)
       }
       for case .fact(.healthy) in effects.messages { pings += 1 }
-      effects.removeAll()
+      effects = Effects()
     }
     // The last comes after a stall from outside, and is forgiven at once.
     #expect(asked == [true, false, true, false, true])

@@ -19,7 +19,6 @@ extension LifecycleMachine {
     copy.sleep = sleep
     copy.health = health
     copy.body = body
-    copy.departures = departures
     copy.unentered = unentered
     return copy
   }
@@ -46,7 +45,6 @@ extension LifecycleMachine {
     case .running(let cancelled): key.add(cancelled.map { -left(until: now, from: $0) } ?? 1)
     case .ended(let failure): key.add(failure == nil ? 2 : 3)
     }
-    key.add(departures.isEmpty)
     for id in Set(unentered).sorted() { key.add(Int(id.value)) }
   }
 
@@ -63,11 +61,7 @@ extension LifecycleMachine {
       key.add(left(until: end, from: now))
     case .stopping: key.add(2)
     case .ended: key.add(3)
-    case .asking(_, _, let end):
-      key.add(4)
-      key.add(left(until: end, from: now))
     }
-    key.add(stop.isOrdered)
     key.add(left(until: stop.exitDeadline, from: now))
     key.add(stop.isAwaited)
     key.add(stop.failedLaunch?.severity ?? -1)
@@ -183,7 +177,7 @@ extension LifecycleStep {
   fileprivate var hashKey: Int {
     switch self {
     case .bodyEnds: 1
-    case .posted(let post): 2 + Int(post.id.value)
+    case .posted(let post): ObjectIdentifier(post).hashValue
     default: type.map { ObjectIdentifier($0).hashValue } ?? 0
     }
   }

@@ -47,6 +47,8 @@ struct MachineModel {
   struct Observer: Sendable {
     enum Presence: Int, Sendable { case expected, present, removed }
     var presence = Presence.expected
+    /// Once it was added.
+    var id = ObserverID(value: 0)
     var history = ObserverHistory()
   }
 
@@ -58,15 +60,15 @@ struct MachineModel {
 
   private struct Note: CustomNotification {}
 
-  private static let ordinaryPost = PostID(value: 1)
-  private static let postInHook = PostID(value: 2)
+  private static let ordinaryPost = LifecyclePost(Note())
+  private static let postInHook = LifecyclePost(Note())
 
   let setup: Setup
   private var shared: Shared
   private var now = MonotonicTime(nanoseconds: 0)
   private(set) var observers: [Observer]
   /// Posts that have no answer yet.
-  private var openPosts: Set<PostID> = []
+  private var openPosts: Set<ObjectIdentifier> = []
   private var isSleepAwaited = false
   private var isLaunched = false
   private var hasBodyBegun = false
@@ -127,7 +129,7 @@ struct MachineModel {
       events += [.background, .foreground, .suspend, .delayedSuspend, .resume]
       events += [.reload, .save, .pressure]
       events.append(registry.isHeld ? .release : .hold)
-      if !openPosts.contains(Self.ordinaryPost) { events.append(.post) }
+      if !openPosts.contains(ObjectIdentifier(Self.ordinaryPost)) { events.append(.post) }
     }
     if !shared.machine.health.isChecking, poolRound == nil, registry.termination == nil {
       events.append(.checkHealth)
@@ -151,7 +153,9 @@ struct MachineModel {
       }
       events += [.complete(index), .fail(index)]
       if call.isAbandoned { continue }
-      if !openPosts.contains(Self.postInHook) { events.append(.nestedPost(index)) }
+      if !openPosts.contains(ObjectIdentifier(Self.postInHook)) {
+        events.append(.nestedPost(index))
+      }
       if !call.isCancelled, now.duration(to: call.deadline) <= .seconds(10) {
         events.append(.extend(index))
       }
@@ -206,17 +210,17 @@ struct MachineModel {
       give(.bodyEnded(DaemonLifecycle.Failure(SimulatedFailure())))
     case .post: post(Self.ordinaryPost, inside: nil)
     case .nestedPost(let call): post(Self.postInHook, inside: liveCalls[call])
-    case .checkHealth: give(.checkHealth(LifecycleCause(.api), asksMainActor: false))
+    case .checkHealth: give(.event(LifecycleEvent(.checkHealth, cause: LifecycleCause(.api))))
     case .poolAnswers:
       guard let round = poolRound.take() else { return }
-      give(.healthAnswer(.pool, round: round))
+      give(.healthAnswer(.pool(round: round)))
     case .add(let index): add(index)
     case .remove(let index):
       observers[index].presence = .removed
-      give(.remove([id(index)]))
+      give(.remove([observers[index].id]))
     case .begin(let call): begin(liveCalls[call])
     case .complete(let call): end(liveCalls[call], .completed)
-    case .fail(let call): end(liveCalls[call], .failed(SimulatedFailure(), text: "failed"))
+    case .fail(let call): end(liveCalls[call], .failed(DaemonLifecycle.Failure(SimulatedFailure())))
     case .goes(let call):
       let id = liveCalls[call]
       observers[index(of: id)].presence = .removed
@@ -235,9 +239,9 @@ struct MachineModel {
     give(.event(LifecycleEvent(.terminate, cause: cause)))
   }
 
-  private mutating func post(_ id: PostID, inside call: CallID?) {
-    openPosts.insert(id)
-    give(.post(Note(), id, inside: call))
+  private mutating func post(_ post: LifecyclePost, inside call: CallID?) {
+    openPosts.insert(ObjectIdentifier(post))
+    give(.post(post, inside: call))
   }
 
   private static let receives: [ObjectIdentifier?] = {
@@ -249,26 +253,26 @@ struct MachineModel {
     return types.map { ObjectIdentifier($0) }
   }()
 
-  private func id(_ index: Int) -> ObserverID { ObserverID(value: UInt64(index + 1), slot: index) }
   private func index(of call: CallID) -> Int {
     Int(shared.machine.calls.find(call)?.observer?.value ?? 1) - 1
   }
 
   private mutating func add(_ index: Int) {
     observers[index].presence = .present
+    observers[index].id = shared.machine.subscribers.nextID(UInt64(index + 1))
     let phase = LifecyclePhase(order: 0, concurrent: setup.isConcurrent)
     observers[index].history.isRounds = index == 1
     give(
       .add(
-        Subscriber(
-          id: id(index), phase: phase, name: .type(Note.self), receives: Self.receives,
+        MachineObserver(
+          id: observers[index].id, phase: phase, name: .type(Note.self), receives: Self.receives,
           isRounds: index == 1)))
   }
 
   /// To the next time at which the machine has something to do, and until it has done it.
   private mutating func passTime() {
     now = max(now, shared.machine.deadline)
-    for _ in 0..<20 where shared.machine.deadline <= now { give(.clock([:])) }
+    for _ in 0..<20 where shared.machine.deadline <= now { give(.clock) }
     if shared.machine.deadline <= now { fail("its deadline is over, and stays") }
     for id in liveCalls {
       guard let call = shared.machine.calls.find(id), call.isAbandoned || call.isCancelled,
@@ -321,8 +325,8 @@ struct MachineModel {
     if effects.exitsWith != nil { hasExitedNow = true }
     for message in effects.messages { receive(message) }
     if let round = effects.healthRound { poolRound = round }
-    for start in effects.starts {
-      guard let observer = shared.machine.calls.find(start.call)?.observer else { continue }
+    for call in effects.takeStarts() {
+      guard let observer = shared.machine.calls.find(call)?.observer else { continue }
       if observers[Int(observer.value) - 1].presence != .present {
         fail("a call of one that was removed")
       }
@@ -331,9 +335,9 @@ struct MachineModel {
 
   private mutating func receive(_ message: Effects.Message) {
     switch message {
-    case .answered(let id, _):
-      if openPosts.remove(id) == nil { fail("a post was answered twice") }
-    case .exited(let exit):
+    case .answered(let post, _):
+      if openPosts.remove(ObjectIdentifier(post)) == nil { fail("a post was answered twice") }
+    case .exited(let exit, _):
       if self.exit != nil { fail("ended twice") }
       self.exit = exit
       if let problem = ObserverHistory.problem(of: exit) { fail(problem) }
@@ -460,8 +464,8 @@ extension MachineModel: ExplorableModel {
     }
     for bit in [
       isSleepAwaited, isLaunched, hasBodyBegun, isBodyRunning, isRunAwaited, poolRound != nil,
-      exit != nil, hasExitedNow, openPosts.contains(Self.ordinaryPost),
-      openPosts.contains(Self.postInHook),
+      exit != nil, hasExitedNow, openPosts.contains(ObjectIdentifier(Self.ordinaryPost)),
+      openPosts.contains(ObjectIdentifier(Self.postInHook)),
     ] { key.add(bit) }
     key.add(Int(exit?.code ?? -1))
     shared.machine.add(to: &key, at: now)

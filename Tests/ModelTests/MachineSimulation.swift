@@ -36,6 +36,12 @@ struct MachineSimulation: ~Copyable {
 
   private struct Note: CustomNotification {}
 
+  /// What calls a hook: known by its call.
+  private final class Driver: Sendable {
+    let call: CallID
+    init(_ call: CallID) { self.call = call }
+  }
+
   private var random: SeededGenerator
   private var machine: LifecycleMachine
   private var now = MonotonicTime(nanoseconds: 0)
@@ -49,26 +55,22 @@ struct MachineSimulation: ~Copyable {
   private var observers: [Observer] = []
   private var lastID: UInt64 = 0
   private var holds = 0
-  private var posts: Set<PostID> = []
-  private var nestedPosts: Set<PostID> = []
+  /// Those without an answer, and those that hooks have made; held, so that none gets an address that was one's.
+  private var posts: [ObjectIdentifier: LifecyclePost] = [:]
+  private var nestedPosts: [ObjectIdentifier: LifecyclePost] = [:]
   private var awaitedSleeps = 0
-  private var health: (round: UInt64, pool: MonotonicTime, main: MonotonicTime)?
+  /// When Swift's pool answers a check, and when the main actor answers.
+  private var health: (round: UInt64, pool: MonotonicTime)?
+  private var mainActor: MonotonicTime?
   private var bodyEnds: MonotonicTime?
   private var bodyFails = false
   private var askedToEnd: MonotonicTime?
   private var signals = 0
-  /// What kills are, if any; whether the signal that was first to ask for the end was one, and whether the service
-  /// manager has wanted the end since, by a signal or by its answer.
-  private let killRule: KillRule?
-  private var isKill = false
-  private var isOrdered = false
-  /// When the service manager says what it does.
-  private var jobAnswer: MonotonicTime?
   /// When the service manager has last said what it allows: it may be less than what has passed.
   private var lastLimit = MonotonicTime(nanoseconds: 0)
   private var started = 0
-  private var withdrawn = 0
   private var recorded = 0
+  private var withdrawn = 0
   /// Calls whose observer was gone before its hook was called.
   private var vanished = 0
   /// How late the clock was in all: what the machine can't help.
@@ -102,12 +104,10 @@ struct MachineSimulation: ~Copyable {
       saveReserve: .seconds(random.below(8)), exitGrace: random.chance(50) ? .seconds(2) : nil,
       logging: .off)
     if random.chance(30) { configuration.stopDelay = .seconds(random.below(5)) }
-    // Not at random: without it, a seed's story is what it was before there were kills.
-    killRule = seed % 3 == 0 ? KillRule(superiors: [1], asksForJob: seed % 2 == 0) : nil
     machine = LifecycleMachine(
       .init(
         configuration: configuration, hasServiceManager: random.chance(50),
-        watchdogPeriod: random.chance(50) ? .seconds(4) : nil, killRule: killRule))
+        watchdogPeriod: random.chance(50) ? .seconds(4) : nil))
   }
 
   mutating func run() {
@@ -157,7 +157,7 @@ struct MachineSimulation: ~Copyable {
     case 18: random.chance(50) ? hold() : release()
     case 19: if let call = begunHook() { extend(call) }
     case 20:
-      give(.watchdogTick(stall: random.chance(20) ? .seconds(1) : .zero, asksMainActor: true))
+      give(.watchdogTick(stall: random.chance(20) ? .seconds(1) : .zero))
     case 21:
       lastLimit = now
       give(.stopTimeout(.seconds(random.below(60) + 2)))
@@ -182,21 +182,16 @@ struct MachineSimulation: ~Copyable {
   private mutating func terminate() {
     let isSignal = random.chance(60)
     if isSignal { signals += 1 }
-    let pid: Int32 = isSignal && killRule != nil && random.chance(70) ? 4242 : 1
-    if isSignal, killRule != nil {
-      if askedToEnd == nil { isKill = pid != 1 }
-      if pid == 1, exit == nil { isOrdered = true }
-    }
     if askedToEnd == nil { askedToEnd = now }
-    let cause = LifecycleCause(isSignal ? .signal(.sigterm, pid: pid, uid: 0, coalesced: 1) : .api)
+    let cause = LifecycleCause(isSignal ? .signal(.sigterm, pid: 1, uid: 0, coalesced: 1) : .api)
     give(.event(LifecycleEvent(.terminate, cause: cause)))
   }
 
   private mutating func post(inside call: CallID?) {
-    lastID += 1
-    posts.insert(PostID(value: lastID))
-    if call != nil { nestedPosts.insert(PostID(value: lastID)) }
-    give(.post(Note(), PostID(value: lastID), inside: call))
+    let post = LifecyclePost(Note())
+    posts[ObjectIdentifier(post)] = post
+    if call != nil { nestedPosts[ObjectIdentifier(post)] = post }
+    give(.post(post, inside: call))
   }
 
   private mutating func extend(_ call: CallID) {
@@ -206,9 +201,8 @@ struct MachineSimulation: ~Copyable {
   private mutating func addObserver() {
     lastID += 1
     let phases = [LifecyclePhase(order: -1), .standard, LifecyclePhase(order: 1, concurrent: true)]
-    let slot = (0...observers.count).first { slot in !observers.contains { $0.id.slot == slot } }!
     let observer = Observer(
-      id: ObserverID(value: lastID, slot: slot), phase: phases[random.below(3)])
+      id: machine.subscribers.nextID(lastID), phase: phases[random.below(3)])
     observers.append(observer)
     observers[observers.count - 1].history.isRounds = lastID % 3 == 0
     let all: [any LifecycleNotification.Type] = [
@@ -222,15 +216,15 @@ struct MachineSimulation: ~Copyable {
     let phase = lies(.addsToAnotherPhase) ? LifecyclePhase(order: 2) : observer.phase
     give(
       .add(
-        Subscriber(
+        MachineObserver(
           id: observer.id, phase: phase, name: .type(Note.self),
-          receives: all.map { ObjectIdentifier($0) }, type: index, isRounds: lastID % 3 == 0)))
+          receives: all.map { ObjectIdentifier($0) }, hookType: index, isRounds: lastID % 3 == 0)))
   }
 
   private mutating func removeObserver() {
     guard !observers.isEmpty else { return }
     let id = observers.remove(at: random.below(observers.count)).id
-    give(random.chance(50) ? .remove([id]) : .gone([id]))
+    give(.remove([id]))
   }
 
   private mutating func hold() {
@@ -273,9 +267,9 @@ struct MachineSimulation: ~Copyable {
     for hook in hooks.values {
       next = min(next, hook.begun == nil ? hook.beginsAt : hook.endsAt ?? .distantFuture)
     }
-    if let health { next = min(next, min(health.pool, health.main)) }
+    if let health { next = min(next, health.pool) }
+    if let mainActor { next = min(next, mainActor) }
     if let bodyEnds { next = min(next, bodyEnds) }
-    if let jobAnswer { next = min(next, jobAnswer) }
     for search in searches { next = min(next, search.at) }
     return next == .distantFuture ? nil : next
   }
@@ -284,9 +278,7 @@ struct MachineSimulation: ~Copyable {
     if lie == .losesTheClock { return }
     // Cancelled with no grace, a call is abandoned at the same time; and so may the next be, where no time is left.
     for _ in 0..<30 where machine.deadline <= now {
-      var statuses: [CallID: LifecycleReport.Outcome.Progress] = [:]
-      for call in machine.due(at: now) { statuses[call] = .running }
-      give(.clock(statuses))
+      give(.clock)
     }
     if machine.deadline <= now { fail("the clock has something to do at a time that is over") }
     for (call, hook) in hooks where !hook.isDropped && !machine.calls.isCurrent(call) {
@@ -339,21 +331,13 @@ struct MachineSimulation: ~Copyable {
             return hooks
           }))
     }
-    if let (round, pool, main) = health {
-      if pool <= now {
-        health?.pool = .distantFuture
-        give(.healthAnswer(.pool, round: round))
-      }
-      if main <= now {
-        health?.main = .distantFuture
-        give(.healthAnswer(.mainActor, round: round))
-      }
+    if let (round, pool) = health, pool <= now {
+      health = nil
+      give(.healthAnswer(.pool(round: round)))
     }
-    if let time = jobAnswer, time <= now {
-      jobAnswer = nil
-      let job: UnitJob? = random.chance(30) ? .stop : nil
-      if job != nil, exit == nil { isOrdered = true }
-      give(.unitJob(job))
+    if let time = mainActor, time <= now {
+      mainActor = nil
+      give(.healthAnswer(.mainActor))
     }
     if let end = bodyEnds, end <= now {
       bodyEnds = nil
@@ -391,7 +375,7 @@ struct MachineSimulation: ~Copyable {
     let isFailed = hook.behaviour == .fails
     if isFailed || hook.isCancelled { noteFailure(of: hook.step, hook.observer) }
     if lies(.losesAnEnd) { return }
-    give(.ended(call, isFailed ? .failed(SimulatedFailure(), text: "failed") : .completed))
+    give(.ended(call, isFailed ? .failed(DaemonLifecycle.Failure(SimulatedFailure())) : .completed))
   }
 
   private mutating func hear(_ hook: Hook) {
@@ -432,14 +416,15 @@ struct MachineSimulation: ~Copyable {
     let time = lies(.turnsTheClockBack) ? now.advanced(by: .seconds(-2)) : now
     machine.handle(input, at: time, &effects)
     mutate()
-    if tellsStory { tell(input, effects) }
+    let starts = effects.takeStarts()
+    if tellsStory { tell(input, starts, effects) }
     if let code = effects.exitsWith {
       immediateExit = code
       if signals < 3 { fail("ended at once after \(signals) signals") }
     }
     if lies(.losesARemoval) { effects.removed = [] }
-    checkRemoved(effects.removed, input)
-    for call in effects.withdrawn { withdraw(call) }
+    checkRemoved(effects.removed.map(\.id), input)
+    noteWithdrawn()
     for telling in effects.messages { hear(telling) }
     if let round = effects.healthRound { ask(round) }
     if !effects.searches.isEmpty {
@@ -448,11 +433,13 @@ struct MachineSimulation: ~Copyable {
       lateness += time
       searches.append((effects.searches, now.advanced(by: time)))
     }
-    for call in effects.cancels where !lies(.losesACancel) { cancel(call) }
+    for case let driver as Driver in effects.cancels where !lies(.losesACancel) {
+      cancel(driver.call)
+    }
     if effects.cancelsBody, bodyEnds != nil {
       bodyEnds = now.advanced(by: .milliseconds(random.below(15_000)))
     }
-    for start in effects.starts where !lies(.losesAStart) { begin(start) }
+    for call in starts where !lies(.losesAStart) { start(call) }
   }
 
   /// Breaks a rule of the machine, where the lie is one of these.
@@ -470,7 +457,7 @@ struct MachineSimulation: ~Copyable {
     case .forgetsACall:
       if let call = begunHook(), lies(lie) { _ = machine.calls.end(call) }
     case .abandonsEarly:
-      if let call = begunHook(), lies(lie) { machine.abandon(call, .running, at: now) }
+      if let call = begunHook(), lies(lie) { machine.abandon(call, at: now) }
     case .losesADeadline:
       if let call = begunHook(), lies(lie) {
         machine.calls.update(call) { $0.extend(to: .distantFuture, grace: nil) }
@@ -484,40 +471,47 @@ struct MachineSimulation: ~Copyable {
     }
   }
 
-  private mutating func tell(_ input: LifecycleMachine.Input, _ effects: borrowing Effects) {
+  private mutating func tell(
+    _ input: LifecycleMachine.Input, _ starts: [CallID], _ effects: borrowing Effects
+  ) {
     story.append("\(now.nanoseconds / 1_000_000) ms: \(input)".prefix(300).description)
-    for start in effects.starts {
-      guard let call = machine.calls.find(start.call) else { continue }
+    for call in starts.compactMap({ machine.calls.find($0) }) {
       story.append("  starts \(call.step.name) of \(call.observer?.value ?? 0)")
     }
-    for call in effects.cancels { story.append("  cancels \(hooks[call]?.step.name ?? "?")") }
+    for case let driver as Driver in effects.cancels {
+      story.append("  cancels \(hooks[driver.call]?.step.name ?? "?")")
+    }
     for case .fact(let fact) in effects.messages {
       story.append("  \(fact)".prefix(160).description)
     }
   }
 
   private mutating func checkRemoved(_ removed: [ObserverID], _ input: LifecycleMachine.Input) {
-    switch input {
-    case .remove(let ids), .gone(let ids):
-      if !ids.allSatisfy(removed.contains) { fail("an observer that was removed is kept") }
-    default: break
+    // The end lets go of all, and after it there is none to remove.
+    if machine.stop.exit != nil { return }
+    if case .remove(let ids) = input, !ids.allSatisfy(removed.contains) {
+      fail("an observer that was removed is kept")
     }
     for id in removed where observers.contains(where: { $0.id == id }) {
       fail("an observer that is there was removed")
     }
   }
 
-  private mutating func withdraw(_ call: CallID) {
-    withdrawn += 1
-    if hooks[call]?.begun != nil { fail("withdrawn after it had begun") }
-    hooks[call]?.isDropped = true
+  /// Calls that the machine knows no longer, although nobody has ended them: their observer was removed.
+  private mutating func noteWithdrawn() {
+    for (call, hook) in hooks where !hook.isDropped && !machine.calls.contains(call) {
+      if hook.begun != nil { fail("withdrawn after it had begun") }
+      hooks[call]?.isDropped = true
+      withdrawn += 1
+    }
   }
 
   private mutating func ask(_ round: UInt64) {
     let late = { (random: inout SeededGenerator, now: MonotonicTime) in
       now.advanced(by: .milliseconds(random.below(random.chance(80) ? 50 : 8000)))
     }
-    health = (round, late(&random, now), late(&random, now))
+    health = (round, late(&random, now))
+    if !machine.health.isMainActorAsked { mainActor = late(&random, now) }
     // Sometimes there is no thread to ask them with: then the next tick does.
     if random.chance(90) { give(.healthAsked(round: round)) }
   }
@@ -530,16 +524,14 @@ struct MachineSimulation: ~Copyable {
     }
   }
 
-  private mutating func begin(_ start: Effects.Start) {
+  private mutating func start(_ id: CallID) {
     // Withdrawn again by the same input.
-    guard let call = machine.calls.find(start.call), let observer = call.observer else {
-      started += 1
-      return
-    }
+    guard let call = machine.calls.find(id), let observer = call.observer else { return }
+    machine.calls.give(id, to: Driver(id))
     started += 1
     let step = call.step
     var isNested = step.isHealthCheck
-    if case .posted(let post) = step { isNested = nestedPosts.contains(post.id) }
+    if case .posted(let post) = step { isNested = nestedPosts[ObjectIdentifier(post)] != nil }
     if machine.isTerminating, !call.constants.isOfTermination, !isNested,
       step.yieldsToTermination
     {
@@ -560,7 +552,7 @@ struct MachineSimulation: ~Copyable {
       case .obeys: .seconds(10_000)
       case .ignores: .seconds(random.below(100))
       }
-    hooks[start.call] = Hook(
+    hooks[id] = Hook(
       order: started, observer: observer, step: step, isNested: isNested,
       behaviour: behaviour,
       beginsAt: now.advanced(by: random.chance(85) ? .zero : .milliseconds(random.below(20_000))),
@@ -582,22 +574,22 @@ struct MachineSimulation: ~Copyable {
 
   private mutating func hear(_ telling: Effects.Message) {
     switch telling {
-    case .answered(let id, _):
+    case .answered(let post, _):
+      let id = ObjectIdentifier(post)
       if lies(.losesAnAnswer) { return }
-      if posts.remove(id) == nil { fail("a post was answered twice") }
-      if lies(.answersTwice), posts.remove(id) == nil { fail("a post was answered twice") }
+      if posts.removeValue(forKey: id) == nil { fail("a post was answered twice") }
+      if lies(.answersTwice), posts.removeValue(forKey: id) == nil {
+        fail("a post was answered twice")
+      }
     case .reported(let report, _): for entry in report.entries { note(entry) }
-    case .exited(let exit):
+    case .exited(let exit, _):
       if self.exit != nil { fail("ended twice") }
       self.exit = (exit, now)
       if let problem = ObserverHistory.problem(of: exit) { fail(problem) }
-    case .fact(.seemsKilled):
-      if jobAnswer != nil { fail("the service manager is asked twice") }
-      jobAnswer = now.advanced(by: .milliseconds(random.below(random.chance(80) ? 20 : 3000)))
     case .fact(.readyToSleep):
       if awaitedSleeps == 0 { fail("ready for a sleep that nobody announced") }
       if !lies(.forgetsTheSleep) { awaitedSleeps = 0 }
-    case .announced(let step, let cause):
+    case .announced(let step, let cause, _):
       expectEntries(of: step)
       let isHeld = holds > 0 && !hasWaited
       hasWaited = false
@@ -708,7 +700,6 @@ struct MachineSimulation: ~Copyable {
     }
     switch lie {
     case .endsWell: checkCode(exit, says: 0)
-    case .takesAKillForAStop: checkCode(exit, says: exit.wasKilled ? 0 : exit.code)
     default: checkCode(exit, says: exit.code)
     }
     if let problem = steps.problemAtTheEnd(machine.registry) { fail(problem) }
@@ -731,9 +722,7 @@ struct MachineSimulation: ~Copyable {
     let before = [exit.failedLaunch, exit.overtakenPause].compactMap { $0?.entries }
     let entries = before.joined() + exit.report.entries
     let worst = entries.map(\.severity).max() ?? 0
-    let ordinary: Int32 = exit.error != nil ? 1 : [0, 70, 124][worst]
-    let expected = ordinary == 0 && isKill && !isOrdered ? 143 : ordinary
-    if exit.wasKilled != (exit.code == 143) { fail("killed or not, and status \(exit.code)") }
+    let expected: Int32 = exit.error != nil ? 1 : [0, 70, 124][worst]
     if code != expected { fail("status \(code), not \(expected)") }
   }
 }
@@ -745,7 +734,7 @@ enum MachineLie: CaseIterable {
   // What passes between machine and world.
   case losesAStart, startsTwice, losesAnEnd, grantsEveryMove, losesAnAnswer, answersTwice
   case losesACancel, losesARemoval, losesTheClock, turnsTheClockBack, forgetsTheSleep, endsWell
-  case takesAKillForAStop, losesARequest, forgetsAHold, addsToAnotherPhase
+  case losesARequest, forgetsAHold, addsToAnotherPhase
   // The machine itself: as if one of its rules were missing.
   case takesForReached, forgetsAReached, forgetsAnObserver, launchesAgain
   case forgetsACall, abandonsEarly, losesADeadline, skipsTheRest, forgetsTheStop, refusesAMove

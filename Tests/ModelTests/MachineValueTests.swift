@@ -11,8 +11,8 @@ private func at(_ seconds: Int64) -> MonotonicTime {
   MonotonicTime(nanoseconds: seconds * 1_000_000_000)
 }
 
-private func subscriber(_ value: UInt64, slot: Int = 0) -> Subscriber {
-  Subscriber(
+private func subscriber(_ value: UInt64, slot: Int = 0) -> MachineObserver {
+  MachineObserver(
     id: ObserverID(value: value, slot: slot), phase: .standard, name: .type(Int.self),
     receives: [ObjectIdentifier(ShouldSaveState.self), nil])
 }
@@ -34,7 +34,7 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
   let plan = LifecycleRegistry.Plan(
     step: step, cause: LifecycleCause(.api), audience: LifecycleAudience(), transition: 1,
     kind: .saveState, isOfTermination: false)
-  return Delivery.Constants(plan, calls: calls, post: nil, outer: nil, began: at(0))
+  return Delivery.Constants(plan, calls: calls, outer: nil, began: at(0))
 }
 
 @Suite struct SlotsTests {
@@ -131,16 +131,6 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
     #expect(groups == [0..<1, 1..<4, 4..<5, 5..<7, 7..<8])
   }
 
-  @Test func oneNameHasOneEntryForAllThatAreGone() {
-    var delivery = Delivery(DeliveryID(value: 1), constants())
-    delivery.recordGone(.type(Int.self), 1)
-    delivery.recordGone(.type(String.self), 2)
-    delivery.recordGone(.type(Int.self), 1)
-    #expect(delivery.entries.map(\.observer) == ["Int (×2)", "String (×2)"])
-    delivery.recordGone(.type(Bool.self), 1)
-    #expect(delivery.entries.last?.observer == "Bool")
-  }
-
   /// Registrations are numbered from 1.
   @Test func whatIsNoObserversHasNoRegistration() {
     var delivery = Delivery(DeliveryID(value: 1), constants())
@@ -205,22 +195,10 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
   @Test mutating func aCallIsCancelledUntilItHasEnded() {
     let id = calls.open(constants())
     let call = begin(1, in: id, deadline: 9)
-    #expect(!calls.isCancelled(call))
+    #expect(!calls[call].isCancelled)
     calls.update(call) { $0.cancel(at: at(1)) }
-    #expect(calls.isCancelled(call))
-    #expect(calls.end(call) != nil && !calls.isCancelled(call))
-  }
-
-  /// Where its last one was called is nothing to go by.
-  @Test mutating func aDriverKnowsWhereItsCurrentCallIs() {
-    let id = calls.open(constants())
-    let (first, second) = (begin(1, in: id, deadline: 9), begin(2, in: id, deadline: 9))
-    let driver = HookDriver(LifecycleCore(configuration: LifecycleConfiguration()))
-    let worker = HookExecutor.Worker()
-    driver.note(.init(call: first, item: WorkItemToken(worker), beacon: 1))
-    worker.itemsEnded.add(1, ordering: .relaxed)
-    #expect(driver.executionStatus(of: first, MainActorBeacon()) == .unknown)
-    #expect(driver.executionStatus(of: second, MainActorBeacon()) == .running)
+    #expect(calls[call].isCancelled)
+    #expect(calls.end(call) != nil && !calls.contains(call))
   }
 
   @Test mutating func whatHasBegunIsNotWithdrawn() {
@@ -266,22 +244,6 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
   }
 }
 
-@Suite struct KillRuleTests {
-  private let rule = KillRule(superiors: [1], asksForJob: false)
-
-  private func isKill(_ sender: LifecycleCause.Sender) -> Bool {
-    rule.isKill(LifecycleCause(.signal(.sigterm, from: sender, coalesced: 1)))
-  }
-
-  /// The kernel names process 0 where the sender is outside of the namespace: that may be the service manager.
-  @Test func whoCannotBeSeenKillsNobody() {
-    #expect(isKill(.process(pid: 7, uid: 0)) && isKill(.queued(claimedPID: 7, claimedUID: 0)))
-    #expect(!isKill(.process(pid: 1, uid: 0)) && !isKill(.queued(claimedPID: 1, claimedUID: 0)))
-    #expect(!isKill(.process(pid: 0, uid: 0)) && !isKill(.queued(claimedPID: 0, claimedUID: 0)))
-    #expect(!isKill(.kernel))
-  }
-}
-
 @Suite struct StatusNoteTests {
   /// What the daemon says of itself comes first, then what happened last.
   @Test func notesHaveAnOrder() {
@@ -306,40 +268,6 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
     let progress = LifecycleProgress(
       transition: .termination, done: 3, total: 9, waitingFor: names, elapsed: .seconds(2))
     #expect(progress.description == "stopping: 3 of 9 done\(words), 2 s")
-  }
-}
-
-@Suite struct DeparturesTests {
-  private static let types: [Any.Type] = [
-    Int.self, Int8.self, Int16.self, Int32.self, Int64.self, UInt.self, UInt8.self, UInt16.self,
-    UInt32.self, UInt64.self,
-  ]
-
-  private func departures(_ count: Int) -> Departures {
-    var departures = Departures()
-    for type in Self.types.prefix(count) { departures.add(.type(type)) }
-    return departures
-  }
-
-  @Test func theMostFrequentAreNamedFirstAndEightAtMost() {
-    #expect(departures(1).sentence == "1 observer has gone away without being removed: Int")
-    #expect(
-      departures(8).sentence
-        == "8 observers have gone away without being removed: Int, Int16, Int32, Int64, Int8, UInt, UInt16, UInt8"
-    )
-    var ten = departures(10)
-    ten.add(.type(UInt8.self), 2)
-    #expect(
-      ten.sentence
-        == "12 observers have gone away without being removed: UInt8 (×3), Int, Int16, Int32, Int64, Int8, UInt, UInt16"
-        + " and 2 more")
-  }
-
-  @Test func thoseOfTwoReportsAreAddedUp() {
-    var sum = departures(1)
-    sum.add(departures(2))
-    #expect(
-      sum.sentence == "3 observers have gone away without being removed: Int (×2), Int8")
   }
 }
 
@@ -379,13 +307,29 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
 @Suite struct SubscribersTests {
   @Test func aSlotThatIsUsedAgainIsAnothersAndTheOldIdNamesNothing() {
     var subscribers = Subscribers()
-    subscribers.insert(subscriber(1, slot: 3))
-    #expect(subscribers[ObserverID(value: 1, slot: 3)] != nil)
-    #expect(subscribers.remove(ObserverID(value: 1, slot: 3)) != nil)
-    subscribers.insert(subscriber(2, slot: 3))
-    #expect(subscribers[ObserverID(value: 1, slot: 3)] == nil)
-    #expect(subscribers.remove(ObserverID(value: 1, slot: 3)) == nil)
-    #expect(subscribers[ObserverID(value: 2, slot: 3)]?.id.value == 2)
+    subscribers.insert(subscriber(1))
+    let old = subscribers.nextID(2)
+    #expect(old.slot == 1)
+    subscribers.insert(subscriber(2, slot: old.slot))
+    #expect(subscribers.remove(old)?.id == old && subscribers.count == 1)
+    let new = subscribers.nextID(3)
+    #expect(new.slot == old.slot)
+    subscribers.insert(subscriber(3, slot: new.slot))
+    #expect(subscribers[old] == nil && subscribers.remove(old) == nil)
+    #expect(subscribers[new]?.id.value == 3 && subscribers.all.map(\.id.value) == [1, 3])
+    #expect(subscribers.removeAll().count == 2 && subscribers.count == 0)
+  }
+
+  /// Each in its turn, and then again; free slots too.
+  @Test func allAreCandidates() {
+    var subscribers = Subscribers()
+    #expect(subscribers.candidate() == nil)
+    for value in 1...3 as ClosedRange<UInt64> {
+      subscribers.insert(subscriber(value, slot: Int(value) - 1))
+    }
+    _ = subscribers.remove(ObserverID(value: 2, slot: 1))
+    let values = (0..<6).map { _ in subscribers.candidate()?.id.value }
+    #expect(values == [nil, 3, 1, nil, 3, 1])
   }
 
   @Test func aHookIsForItsTypeOrForAllButHealthChecks() {
@@ -421,15 +365,6 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
     #expect(stop.drain(event, configuration, at: at(0)) == .zero)
     let hasBudget = stop.budget != nil
     #expect(!stop.isDraining && !hasBudget)
-  }
-
-  @Test mutating func withoutTimeForAnAnswerNobodyIsAsked() throws {
-    stop.begin(configuration, overtaking: nil, at: at(0))
-    let end = try #require(stop.budget?.end)
-    let report = LifecycleReport(cause: LifecycleCause(.api), entries: [])
-    let isAskedAtTheEnd = stop.ask(report, at: end)
-    let isAskedBefore = stop.ask(report, at: end.advanced(byNanoseconds: -1))
-    #expect(!isAskedAtTheEnd && isAskedBefore)
   }
 
   /// Not one that had ended before.
@@ -570,21 +505,37 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
 
   @Test mutating func allMustAnswerAndLateAnswersOfAnotherRoundDoNotCount() {
     health.arm(at: at(0))
-    let round = health.begin(at: at(0), asksMainActor: true)!
-    #expect(health.begin(at: at(0), asksMainActor: true) == nil)
-    #expect(health.receive(.pool, round: round, at: at(1)) == nil)
-    #expect(health.receive(.mainActor, round: round + 1, at: at(1)) == nil)
+    #expect(health.receive(.mainActor, at: at(0)) == nil)
+    let round = health.begin(at: at(0))!
+    #expect(health.begin(at: at(0)) == nil)
+    #expect(health.receive(.pool(round: round + 1), at: at(1)) == nil)
+    #expect(health.receive(.mainActor, at: at(1)) == nil)
     #expect(health.observersAnswered([], at: at(1)) == nil)
-    guard case .healthy = health.receive(.mainActor, round: round, at: at(1)) else {
+    guard case .healthy = health.receive(.pool(round: round), at: at(1)) else {
       Issue.record("all have answered")
       return
     }
     #expect(!health.isChecking)
   }
 
+  /// Where nothing runs its queue, nothing waits for it, and one question at most is left there.
+  @Test mutating func theMainActorIsAskedOnceAtATimeAndWaitedForOnceItHasResponded() {
+    let first = health.begin(at: at(0))!
+    #expect(!health.isMainActorAsked)
+    health.asked(first)
+    #expect(health.isMainActorAsked)
+    #expect(health.observersAnswered([], at: at(0)) == nil)
+    #expect(health.receive(.pool(round: first), at: at(0)) != nil)
+    #expect(health.receive(.mainActor, at: at(1)) == nil && !health.isMainActorAsked)
+    let second = health.begin(at: at(2))!
+    _ = health.observersAnswered([], at: at(2))
+    #expect(health.receive(.pool(round: second), at: at(2)) == nil)
+    #expect(health.receive(.mainActor, at: at(3)) != nil)
+  }
+
   /// Where no thread was to be had for it, the next tick asks.
   @Test mutating func theExecutorsAreAskedUntilTheyHaveBeen() {
-    let round = health.begin(at: at(0), asksMainActor: false)!
+    let round = health.begin(at: at(0))!
     #expect(health.unasked == round)
     health.asked(round + 1)
     #expect(health.unasked == round)
@@ -593,8 +544,8 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
   }
 
   @Test mutating func aProblemIsTheVerdict() {
-    let round = health.begin(at: at(0), asksMainActor: false)!
-    _ = health.receive(.pool, round: round, at: at(0))
+    let round = health.begin(at: at(0))!
+    _ = health.receive(.pool(round: round), at: at(0))
     guard case .unhealthy(let text) = health.observersAnswered(["ill"], at: at(0)) else {
       Issue.record("an observer is ill")
       return
@@ -603,7 +554,7 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
   }
 
   @Test mutating func silenceIsToldOfOnceAndNamesWhoIsSilent() {
-    _ = health.begin(at: at(0), asksMainActor: false)
+    _ = health.begin(at: at(0))
     #expect(health.deadline == at(2) && health.timePassed(at: at(1)) == nil)
     guard case .unhealthy(let text) = health.timePassed(at: at(2)) else {
       Issue.record("nobody answers")
@@ -615,7 +566,7 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
 
   /// A clock that is late itself says nothing of those who are asked.
   @Test mutating func aLateClockIsPatientOnce() {
-    _ = health.begin(at: at(0), asksMainActor: false)
+    _ = health.begin(at: at(0))
     #expect(health.timePassed(at: at(7)) == nil && health.deadline == at(9))
     #expect(health.timePassed(at: at(9)) != nil)
   }
@@ -632,19 +583,19 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
   @Test(arguments: [(2000, true), (2900, true), (3000, true), (3001, false)])
   func aClockMayBeLateByHalfOfItsPatience(milliseconds: Int64, isSaid: Bool) {
     var health = health
-    _ = health.begin(at: at(0), asksMainActor: false)
+    _ = health.begin(at: at(0))
     let verdict = health.timePassed(at: MonotonicTime(nanoseconds: milliseconds * 1_000_000))
     #expect((verdict != nil) == isSaid)
   }
 
   @Test mutating func anAnswerToTheLastCheckIsNoneToThis() {
-    let first = health.begin(at: at(0), asksMainActor: false)!
+    let first = health.begin(at: at(0))!
     _ = health.observersAnswered([], at: at(0))
-    #expect(health.receive(.pool, round: first, at: at(0)) != nil)
-    let second = health.begin(at: at(1), asksMainActor: false)!
+    #expect(health.receive(.pool(round: first), at: at(0)) != nil)
+    let second = health.begin(at: at(1))!
     _ = health.observersAnswered([], at: at(1))
-    #expect(health.receive(.pool, round: first, at: at(1)) == nil && health.isChecking)
-    #expect(health.receive(.pool, round: second, at: at(1)) != nil)
+    #expect(health.receive(.pool(round: first), at: at(1)) == nil && health.isChecking)
+    #expect(health.receive(.pool(round: second), at: at(1)) != nil)
   }
 
   /// What the service manager waits for is the period, since READY or the last time when all was well.
@@ -652,9 +603,9 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
     health.arm(at: at(100))
     let isForgiven = [Int64(107), 108].map { health.forgive(.zero, at: at($0)) }
     #expect(isForgiven == [true, false])
-    let round = health.begin(at: at(110), asksMainActor: false)!
+    let round = health.begin(at: at(110))!
     _ = health.observersAnswered([], at: at(110))
-    _ = health.receive(.pool, round: round, at: at(110))
+    _ = health.receive(.pool(round: round), at: at(110))
     let isWellAgain = health.forgive(.zero, at: at(117))
     #expect(isWellAgain)
     var unwatched = Health(period: nil)
@@ -666,37 +617,36 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
 
 @Suite struct EffectsTests {
   private static let kinds: [@Sendable (inout Effects) -> Void] = [
-    { $0.exitsWith = 143 }, { $0.removed = [ObserverID(value: 1)] },
-    { $0.withdrawn = [call] }, { $0.publish(.recovered) }, { $0.healthRound = 1 },
-    { $0.cancelsBody = true }, { $0.cancels = [call] }, { $0.released = [1] },
+    { $0.exitsWith = 143 }, { $0.removed = [subscriber(1)] }, { $0.healthRound = 1 },
+    { $0.cancelsBody = true }, { $0.cancels = [subscriber(1)] }, { $0.released = [1] },
     { $0.isOverdue = true },
   ]
-  private static let call: CallID = {
-    var calls = Calls()
-    let time = CallTime(deadline: at(1), grace: .zero)
-    let id = calls.open(constants())
-    return calls.begin(Call(of: constants(), in: id, subscriber(1), began: at(0), time: time))
-  }()
 
-  @Test func eachKindAloneIsMoreThanAStart() {
+  @Test func eachKindAloneIsMoreAndIsTakenWhole() {
     for kind in Self.kinds {
       var effects = Effects()
       kind(&effects)
-      let hasMore = effects.hasMoreThanStarts
-      effects.removeAll()
-      let hasMoreAfterwards = effects.hasMoreThanStarts
-      #expect(hasMore && !hasMoreAfterwards)
+      let hasMore = effects.hasMore
+      let hadMore = effects.takeMore().hasMore
+      let hasMoreAfterwards = effects.hasMore
+      #expect(hasMore && hadMore && !hasMoreAfterwards)
     }
   }
 
-  @Test func startsAreThoseOfOneInput() {
+  /// Until somebody takes them.
+  @Test func callsAndMessagesLast() {
+    var calls = Calls()
+    let time = CallTime(deadline: at(1), grace: .zero)
+    let id = calls.open(constants())
     var effects = Effects()
+    effects.announces = false
+    effects.publish(.recovered)
     effects.starts.append(
-      .init(call: Self.call, observer: ObserverID(value: 1), hook: 0, delivery: constants()))
-    let hasMore = effects.hasMoreThanStarts
-    effects.removeAll()
-    let starts = effects.starts
-    #expect(!hasMore && starts.isEmpty)
+      calls.begin(Call(of: constants(), in: id, subscriber(1), began: at(0), time: time)))
+    let hasMore = effects.hasMore
+    let taken = effects.takeMore()
+    #expect(!hasMore && effects.starts.count == 1 && effects.messages.count == 1)
+    #expect(!effects.announces && taken.starts.isEmpty && taken.messages.isEmpty)
   }
 }
 

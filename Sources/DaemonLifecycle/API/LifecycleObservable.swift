@@ -77,7 +77,7 @@ extension LifecycleObservable {
   /// Adds an observer without retaining it: for objects with a shorter life than the daemon's, such as connections.
   ///
   /// Otherwise it works as ``addObserver(_:name:phase:deadline:)``, and its default name is its type. An observer that
-  /// is deallocated without being removed is listed in the next report as `skipped(.gone)`.
+  /// is deallocated is removed.
   public func addObserver(
     weakly observer: some LifecycleObserver, name: String? = nil,
     phase: LifecyclePhase = .standard, deadline: Duration? = nil

@@ -79,7 +79,8 @@ public final class LifecycleSubject: LifecycleObservable {
   ///
   /// - Returns: The status to exit with, and the report of the termination.
   nonisolated(nonsending) public func waitUntilTerminated() async -> LifecycleExit {
-    await core.untilTerminated()
+    core.handle(.runWaits)
+    return await core.untilTerminated()
   }
 
   /// Installs the signal handlers and delivers the launch, as the async `start()`, and blocks the calling thread until
@@ -101,7 +102,8 @@ public final class LifecycleSubject: LifecycleObservable {
   /// - Returns: The status to exit with, and the report of the termination.
   @available(*, noasync)
   public func waitUntilTerminated() -> LifecycleExit {
-    core.blocking { [core] in await core.untilTerminated() }
+    core.handle(.runWaits)
+    return core.blocking { [core] in await core.untilTerminated() }
   }
 
   /// Restores the dispositions that the signals had before `start()`, without ending anything.
@@ -113,8 +115,7 @@ public final class LifecycleSubject: LifecycleObservable {
     try core.markStarted()
     let configuration = core.configuration
     let systemd = configuration.systemd
-    let isSupervised = systemd.usesService && systemd.environment.isSupervised
-    let lease = isSupervised ? ServiceManagerLease.take() : nil
+    let lease = systemd.isSupervised ? ServiceManagerLease.take() : nil
     do {
       try core.listen(
         to: SignalSource(
@@ -132,7 +133,7 @@ public final class LifecycleSubject: LifecycleObservable {
       LifecycleMachine.Policy(
         configuration: configuration.settled(on: integration.platform),
         hasServiceManager: integration.sinks.contains { $0.isServiceManager },
-        watchdogPeriod: integration.watchdogPeriod, killRule: integration.killRule),
+        watchdogPeriod: integration.watchdogPeriod),
       sinks: integration.sinks, readiness: integration.readiness,
       asksForUnitJob: integration.asksForUnitJob)
     for problem in integration.problems { integration.warn(problem) }
@@ -222,18 +223,6 @@ public final class LifecycleSubject: LifecycleObservable {
     if clinux_is_main_thread() { dispatchMain() }
     while true { sleep(.max) }
   }
-}
-
-extension LifecycleCore {
-  func markStarted() throws(LifecycleError) {
-    let isFirst = state.withLock { state in
-      defer { state.isStarted = true }
-      return !state.isStarted
-    }
-    guard isFirst else { throw .alreadyStarted }
-  }
-
-  func markStopped() { state.withLock { $0.isStarted = false } }
 }
 
 /// exit(3), where `exit` is how the daemon has ended.

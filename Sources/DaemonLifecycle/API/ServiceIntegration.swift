@@ -16,8 +16,6 @@ struct ServiceIntegration {
   let isSupervised: Bool
   /// Whether one of the sources reads the systemd job that terminates the service.
   private(set) var asksForUnitJob = false
-  /// The rule that tells a kill from a stop; `nil` where the configuration makes no difference.
-  private(set) var killRule: KillRule?
 
   /// The platform that runs the daemon, if the stop timeout is to be derived from it.
   private(set) var platform: HostingPlatform?
@@ -42,7 +40,7 @@ struct ServiceIntegration {
           + " file capabilities). If systemd has started it, systemd is not notified: give the unit User= and"
           + " AmbientCapabilities= instead.")
     }
-    if !isSupervised, systemd.usesService, systemd.environment.isSupervised {
+    if !isSupervised, systemd.isSupervised {
       problems.append(
         "another LifecycleSubject of this process speaks with systemd, so this one does not."
           + " Give it SystemdConfiguration.off.")
@@ -52,10 +50,6 @@ struct ServiceIntegration {
     if isSupervised, systemd.notifies { addNotifications(systemd) }
     addPressure(systemd)
     addBuses(systemd)
-    if isSupervised, systemd.exitsWithFailureWhenKilled {
-      let superiors = systemd.environment.superiors(parent: getppid())
-      killRule = KillRule(superiors: superiors, asksForJob: asksForUnitJob)
-    }
     if let file = configuration.livenessFile { addLiveness(file, configuration.livenessPeriod) }
     sinks.append(log)
     addReadinessDescriptor(configuration)
@@ -79,7 +73,7 @@ struct ServiceIntegration {
   func warn(_ sentence: String) { log.warn(sentence) }
 
   /// Logs which platform was recognized.
-  func notePlatform() { if let platform { log.remark(platform.sentence) } }
+  func notePlatform() { if let platform { log.info(platform.sentence) } }
 
   private mutating func findProblems(_ environment: ServiceEnvironment) {
     problems += environment.problems.map(\.description)
@@ -185,14 +179,5 @@ struct ServiceIntegration {
       "\(name) is \(period), and the shortest that this process supports is \(shortest): make it longer."
     )
     return shortest
-  }
-}
-
-extension ServiceEnvironment {
-  /// The processes whose signals are stops. systemd is process 1 or, for a user service, the process that MANAGERPID
-  /// names. The parent is mostly systemd too, or else a wrapper that forwards signals. And the daemon may end itself.
-  func superiors(parent: Int32) -> Set<Int32> {
-    let manager = self["MANAGERPID"].flatMap { Int32($0) }
-    return Set([1, manager ?? 0, parent, processID].filter { $0 > 0 })
   }
 }

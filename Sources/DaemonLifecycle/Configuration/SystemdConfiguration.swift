@@ -24,28 +24,6 @@ public struct SystemdConfiguration: Sendable {
   /// What is read from systemd, logind and the kernel. Default: ``Input/stopTimeout``, ``Input/unitJob``,
   /// ``Input/sleep`` and ``Input/memoryPressure``.
   public var inputs: Set<Input> = [.stopTimeout, .unitJob, .sleep, .memoryPressure]
-  /// Whether the daemon exits with status 143 after a SIGTERM that the service manager did not send and for which it
-  /// has no job that stops the service. Then `Restart=on-failure` starts it again after a stray kill(1). Default false:
-  /// status 0, after which systemd does not restart it.
-  ///
-  /// ```swift
-  /// configuration.systemd.exitsWithFailureWhenKilled = true
-  /// ```
-  ///
-  /// Everything else is as in a stop: the drain, the hooks, the report. The status of a failed hook or body takes
-  /// precedence. These do not count as kills: `systemctl stop` and `systemctl kill`, a signal of the parent or of the
-  /// daemon itself, SIGINT, SIGHUP, a call of `terminate()`, the end of the body. A signal from systemd after a kill
-  /// turns it into a stop. If systemd has not started the process, nothing counts as a kill.
-  ///
-  /// Since `ExecStop=` may run kill(1), the unit's job is read over the bus when the last hook has ended; the exit
-  /// waits for it for at most a second of the time that is left. Without an answer, or without ``Input/unitJob``, only
-  /// the sender decides, and the signal counts as a kill: a stop that ends with 143 leaves the unit stopped but marked
-  /// as failed, while a kill that ends with 0 leaves the service down.
-  ///
-  /// A sender outside of the process's pid namespace (`PrivatePIDs=`, a container) counts as the service manager, which
-  /// it may be. For a mock, process 1 is the service manager: `send(.sigterm, fromPID: 4242)` is a kill, unless
-  /// `setUnitJob(.stop)` was called.
-  public var exitsWithFailureWhenKilled = false
   /// Whether transitions and problems are journal entries with fields, if standard error goes to the journal. Default
   /// true. Otherwise problems are lines on standard error.
   public var journal = true
@@ -81,7 +59,10 @@ public struct SystemdConfiguration: Sendable {
   }
 
   /// Whether anything is used that only one subject of a process can have.
-  var usesService: Bool { notifies || watchdog || exitsWithFailureWhenKilled || !inputs.isEmpty }
+  var usesService: Bool { notifies || watchdog || !inputs.isEmpty }
+
+  /// Whether a service manager is used that has started the process.
+  var isSupervised: Bool { usesService && environment.isSupervised }
 
   /// A configuration in which nothing of systemd is used.
   public static let off: SystemdConfiguration = {

@@ -111,21 +111,3 @@ extension HookExecutor {
     return state.withLock { _ in me.role.take()! }
   }
 }
-
-/// A reference to one item on one thread, which shows whether it still runs, and on which thread.
-struct WorkItemToken: Sendable {
-  private let worker: HookExecutor.Worker
-  private let itemsEnded: Int
-
-  /// Makes the token of the item that `worker` runs now; called on its own thread.
-  init(_ worker: HookExecutor.Worker) {
-    self.worker = worker
-    itemsEnded = worker.itemsEnded.load(ordering: .relaxed)
-  }
-
-  /// Whether the item has not ended: its thread may be blocked in it.
-  var isRunning: Bool { worker.itemsEnded.load(ordering: .acquiring) == itemsEnded }
-
-  /// Whether the calling thread runs this item.
-  var isCurrent: Bool { worker.thread == clinux_this_thread() && isRunning }
-}

@@ -143,12 +143,6 @@ final class HookExecutor: TaskExecutor {
     return state.withLock { $0.leader?.thread == thread }
   }
 
-  /// The item that the calling thread runs; `nil` on other threads than this executor's.
-  var currentItem: WorkItemToken? {
-    let thread = clinux_this_thread()
-    return state.withLock { $0.running.first { $0.thread == thread } }.map(WorkItemToken.init)
-  }
-
   // MARK: Enqueueing
 
   func enqueue(_ job: consuming ExecutorJob) {

@@ -29,7 +29,11 @@ struct Call: Sendable {
   /// The constants of its delivery, which outlive the delivery.
   let constants: Delivery.Constants
   /// The subscriber; `nil` for the body of `run`.
-  let subscriber: Subscriber?
+  let subscriber: MachineObserver?
+  /// The index of the hook among the subscriber's.
+  let hook: Int
+  /// The driver that calls it, which the machine only keeps; `nil` until one has taken the call.
+  private(set) var driver: (any AnyObject & Sendable)?
   let began: MonotonicTime
   /// The deadline: not before `began`; for a nested call not after the outer one's.
   private(set) var deadline: MonotonicTime
@@ -41,12 +45,13 @@ struct Call: Sendable {
   var runningIndex = 0
 
   init(
-    of constants: Delivery.Constants, in delivery: DeliveryID, _ subscriber: Subscriber?,
-    began: MonotonicTime, time: CallTime, progress: Progress = .enqueued
+    of constants: Delivery.Constants, in delivery: DeliveryID, _ subscriber: MachineObserver?,
+    hook: Int = 0, began: MonotonicTime, time: CallTime, progress: Progress = .enqueued
   ) {
     self.delivery = delivery
     self.constants = constants
     self.subscriber = subscriber
+    self.hook = hook
     self.began = began
     deadline = time.deadline
     grace = time.grace
@@ -74,6 +79,8 @@ struct Call: Sendable {
     self.progress = progress
     return true
   }
+
+  mutating func take(_ driver: any AnyObject & Sendable) { self.driver = driver }
 
   // MARK: Time
 

@@ -65,7 +65,9 @@ struct Calls: Sendable {
   /// Whether a call is neither ended nor abandoned.
   func isCurrent(_ id: CallID) -> Bool { calls.contains(id) && !calls[id].isAbandoned }
 
-  func isCancelled(_ id: CallID) -> Bool { calls.contains(id) && calls[id].isCancelled }
+  /// A call that has not ended.
+  subscript(id: CallID) -> Call { _read { yield calls[id] } }
+  func contains(_ id: CallID) -> Bool { calls.contains(id) }
 
   mutating func begin(_ call: consuming Call) -> CallID {
     let delivery = index(of: call.delivery)!
@@ -76,6 +78,9 @@ struct Calls: Sendable {
     if isBody { body = id }
     return id
   }
+
+  /// Gives a call that waits to a driver.
+  mutating func give(_ id: CallID, to driver: any AnyObject & Sendable) { calls[id].take(driver) }
 
   mutating func move(_ id: CallID, to progress: Call.Progress) -> Bool {
     calls.contains(id) && calls[id].move(to: progress)
@@ -130,11 +135,6 @@ struct Calls: Sendable {
   func due(in id: DeliveryID, at now: MonotonicTime) -> [CallID] {
     guard self[id].earliest <= now else { return [] }
     return self[id].running.reversed().filter { calls[$0].next <= now }
-  }
-
-  /// Returns the calls of all deliveries that are due to be abandoned.
-  func overdue(at now: MonotonicTime) -> [CallID] {
-    order.flatMap { due(in: $0, at: now) }.filter { calls[$0].isCancelled }
   }
 
   mutating func findEarliest(in id: DeliveryID) {

@@ -34,14 +34,12 @@ struct Delivery: Sendable {
     let began: MonotonicTime
     /// All calls, in order.
     let calls: LifecycleAudience<PlannedCall>
-    /// The poster that receives this delivery's report.
-    let post: PostID?
     /// The frame; `nil` for the registry's current step, of which there is at most one.
     let outer: Outer?
 
     init(
-      _ plan: LifecycleRegistry.Plan, calls: LifecycleAudience<PlannedCall>, post: PostID?,
-      outer: Outer?, began: MonotonicTime
+      _ plan: LifecycleRegistry.Plan, calls: LifecycleAudience<PlannedCall>, outer: Outer?,
+      began: MonotonicTime
     ) {
       step = plan.step
       cause = plan.cause
@@ -50,7 +48,6 @@ struct Delivery: Sendable {
       isSave = plan.step.isSave
       self.began = began
       self.calls = calls
-      self.post = post
       self.outer = outer
     }
 
@@ -66,8 +63,6 @@ struct Delivery: Sendable {
   private var segment = 0
   private(set) var running: [CallID] = []
   private(set) var entries: [LifecycleReport.Entry] = []
-  /// The entries of observers that no longer exist, one for each name.
-  private var gone: [ObserverName: Int] = [:]
   /// A lower bound of `next` of all calls in `running`; it may be too early until the clock reaches it.
   private(set) var earliest = MonotonicTime.distantFuture
 
@@ -81,7 +76,7 @@ struct Delivery: Sendable {
   var step: LifecycleStep { constants.step }
   var cause: LifecycleCause { constants.cause }
   var type: (any LifecycleNotification.Type)? { constants.type }
-  var post: PostID? { constants.post }
+  var post: LifecyclePost? { if case .posted(let post) = step { post } else { nil } }
   var outer: Outer? { constants.outer }
   var isOfTermination: Bool { constants.isOfTermination }
   var isNested: Bool { constants.isNested }
@@ -139,25 +134,15 @@ struct Delivery: Sendable {
   /// - Parameter began: When the call began. Default, for one that was not called: when the last one had ended.
   mutating func record(
     _ outcome: LifecycleReport.Outcome, of name: ObserverName, _ observer: ObserverID?,
-    began: MonotonicTime? = nil, duration: Duration = .zero, text: String? = nil,
-    isLate: Bool = false
+    began: MonotonicTime? = nil, duration: Duration = .zero, failure: Failure? = nil
   ) {
     // Not before: a hook begins the sooner.
     if entries.isEmpty { entries.reserveCapacity(constants.calls.members.count) }
     entries.append(
       LifecycleReport.Entry(
-        notification: type, outcome: outcome, duration: duration, name: name, errorText: text,
-        isLate: isLate, began: began ?? entries.last?.ended ?? constants.began,
+        notification: type, outcome: outcome, duration: duration, name: name,
+        errorText: failure?.text, isLate: failure?.isLate ?? false,
+        began: began ?? entries.last?.ended ?? constants.began,
         registration: observer?.value ?? 0))
-  }
-
-  /// Records observers that no longer exist, with one entry for each name.
-  mutating func recordGone(_ name: ObserverName, _ count: Int) {
-    if let index = gone[name] {
-      entries[index].name = entries[index].name.adding(count)
-    } else {
-      gone[name] = entries.count
-      record(.skipped(.gone), of: count > 1 ? name.adding(count - 1) : name, nil)
-    }
   }
 }

@@ -1,46 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// The work of the shell after an input, by kind, in this order.
+/// The work of the shell after an input.
+///
+/// Calls and messages last until somebody takes them. Everything else is of one critical section, which takes it whole.
 struct Effects: ~Copyable, Sendable {
   /// A message to be sent outside of the lock, in order.
   enum Message: Sendable {
     /// For the sinks.
     case fact(LifecycleFact)
     /// A step begins: for streams and recorders.
-    case announced(LifecycleStep, LifecycleCause)
+    case announced(LifecycleStep, LifecycleCause, at: MonotonicTime)
     /// For streams and recorders; a health check's for recorders alone.
     indirect case reported(LifecycleReport, isHealthCheck: Bool)
     /// For the poster.
-    indirect case answered(PostID, LifecycleReport)
-    /// For the caller of the launch.
-    indirect case launchEnded(LifecycleReport)
-    /// For callers that wait for the end.
-    indirect case exited(LifecycleExit)
+    indirect case answered(LifecyclePost, LifecycleReport)
+    /// For the callers of the launch.
+    indirect case launchEnded(LifecycleReport, to: [@Sendable (LifecycleReport) -> Void])
+    /// For streams, which end, and for the callers that wait for the end.
+    indirect case exited(LifecycleExit, to: [@Sendable (LifecycleExit) -> Void])
+    /// For a test that waits until what is before it has been sent.
+    case reached(Sleeper)
   }
 
-  /// A hook to call. The first may go to the driver that requests its next call.
-  struct Start: Sendable {
-    let call: CallID
-    let observer: ObserverID
-    /// The index of the hook among the observer's.
-    let hook: Int
-    let delivery: Delivery.Constants
-  }
+  /// Calls that no driver has taken, in order; some may have been withdrawn or abandoned since.
+  var starts = Deque<CallID>()
+  var messages: [Message] = []
+  /// Whether anybody receives `.announced`.
+  var announces = true
 
   /// The status with which to exit at once, under the lock: for the third signal.
   var exitsWith: Int32?
-  /// Observers that the shell removes.
-  var removed: [ObserverID] = []
-  /// Calls that will not begin.
-  var withdrawn: [CallID] = []
-  var messages: [Message] = []
+  /// Observers that have left the table.
+  var removed: [MachineObserver] = []
   /// The number of a health check that has begun, for which Swift's executors are to be checked.
   var healthRound: UInt64?
   var cancelsBody = false
-  /// Calls whose drivers are to be cancelled.
-  var cancels: [CallID] = []
-  var starts: [Start] = []
+  /// Drivers to be cancelled.
+  var cancels: [any AnyObject & Sendable] = []
   /// The kinds that the shell is to search hooks for, of all types.
   var searches: NotificationKinds = []
   /// Values that may hold the last reference to a user's object.
@@ -48,32 +45,25 @@ struct Effects: ~Copyable, Sendable {
   /// Whether the process is overdue, and is to be ended with its exit's code.
   var isOverdue = false
 
-  /// Whether anything but `starts` is to be done, which is rare.
-  var hasMoreThanStarts: Bool {
-    !messages.isEmpty || !searches.isEmpty || !withdrawn.isEmpty || !removed.isEmpty
-      || !released.isEmpty
-      || !cancels.isEmpty || cancelsBody || healthRound != nil || isOverdue || exitsWith != nil
+  /// Whether there is more than calls and messages, which is rare.
+  var hasMore: Bool {
+    !removed.isEmpty || !released.isEmpty || !cancels.isEmpty || cancelsBody || healthRound != nil
+      || !searches.isEmpty || isOverdue || exitsWith != nil
   }
 
   mutating func publish(_ fact: LifecycleFact) { messages.append(.fact(fact)) }
 
-  /// Removes all, and keeps the capacity.
-  mutating func removeAll() {
-    exitsWith = nil
-    healthRound = nil
-    cancelsBody = false
-    isOverdue = false
-    searches = []
-    removed.clear()
-    withdrawn.clear()
-    messages.clear()
-    cancels.clear()
-    starts.clear()
-    released.clear()
+  mutating func announce(_ plan: LifecycleRegistry.Plan, at now: MonotonicTime) {
+    if announces { messages.append(.announced(plan.step, plan.cause, at: now)) }
   }
-}
 
-extension Array {
-  /// Removes all elements, if there are any.
-  fileprivate mutating func clear() { if !isEmpty { removeAll(keepingCapacity: true) } }
+  /// Takes everything but calls and messages.
+  mutating func takeMore() -> Effects {
+    var taken = Effects()
+    swap(&taken, &self)
+    swap(&taken.starts, &starts)
+    swap(&taken.messages, &messages)
+    swap(&taken.announces, &announces)
+    return taken
+  }
 }

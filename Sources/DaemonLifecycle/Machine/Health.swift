@@ -4,7 +4,11 @@ import DaemonSystemd
 /// The health check of the watchdog: do Swift's executors respond, and are the observers healthy?
 struct Health: Sendable {
   /// The executors that are checked besides the observers.
-  enum Answer: Sendable { case pool, mainActor }
+  enum Answer: Sendable {
+    case pool(round: UInt64)
+    /// It is asked once at a time, so its answer counts for the check under way, whichever asked.
+    case mainActor
+  }
 
   enum Verdict: Sendable {
     case healthy
@@ -43,6 +47,10 @@ struct Health: Sendable {
   private var lastNumber: UInt64 = 0
   /// Whether READY was sent, which arms systemd's watchdog.
   private(set) var isArmed = false
+  /// Whether the main actor has ever responded; false where nothing runs its queue, which is then not waited for.
+  private var mainActorResponds = false
+  /// Whether the main actor was asked and has not responded.
+  var isMainActorAsked = false
   /// Whether the last tick checked Swift's executors.
   private var lastTickAsked = false
   /// The time of the last success, moved on by the time in which the process was stalled from outside.
@@ -78,17 +86,13 @@ struct Health: Sendable {
 
   /// The number of the new check; `nil` while one is under way.
   ///
-  /// - Parameters:
-  ///   - asksMainActor: False when the main actor has never responded: its queue is not run, so it is not used.
-  ///   - asksExecutors: False where the observers alone are asked.
-  mutating func begin(
-    at now: MonotonicTime, asksMainActor: Bool, asksExecutors: Bool = true
-  ) -> UInt64? {
+  /// - Parameter asksExecutors: False where the observers alone are asked.
+  mutating func begin(at now: MonotonicTime, asksExecutors: Bool = true) -> UInt64? {
     guard round == nil else { return nil }
     lastNumber += 1
     round = Round(
       number: lastNumber, isAsked: !asksExecutors, waitsForPool: asksExecutors,
-      waitsForMainActor: asksExecutors && asksMainActor,
+      waitsForMainActor: asksExecutors && mainActorResponds,
       silenceDeadline: period.map { now.advanced(by: $0 / 4) })
     return lastNumber
   }
@@ -97,16 +101,18 @@ struct Health: Sendable {
   var unasked: UInt64? { round.flatMap { $0.isAsked ? nil : $0.number } }
 
   mutating func asked(_ number: UInt64) {
+    isMainActorAsked = true
     if round?.number == number { round.update { $0.isAsked = true } }
   }
 
-  mutating func receive(_ answer: Answer, round number: UInt64, at now: MonotonicTime) -> Verdict? {
-    guard round?.number == number else { return nil }
-    round.update { round in
-      switch answer {
-      case .pool: round.waitsForPool = false
-      case .mainActor: round.waitsForMainActor = false
-      }
+  mutating func receive(_ answer: Answer, at now: MonotonicTime) -> Verdict? {
+    switch answer {
+    case .pool(let number):
+      guard round?.number == number else { return nil }
+      round.update { $0.waitsForPool = false }
+    case .mainActor:
+      (mainActorResponds, isMainActorAsked) = (true, false)
+      round.update { $0.waitsForMainActor = false }
     }
     return verdict(at: now)
   }

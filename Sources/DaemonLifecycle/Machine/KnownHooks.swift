@@ -44,7 +44,7 @@ extension LifecycleMachine {
   private func isKnown(_ plan: LifecycleRegistry.Plan) -> Bool {
     guard let kind = plan.step.kind, !hooks.complete.contains(kind) else { return true }
     return plan.audience.members.allSatisfy {
-      subscribers[$0]?.type.map { hooks[$0].searched.contains(kind) } ?? true
+      subscribers[$0]?.hookType.map { hooks[$0].searched.contains(kind) } ?? true
     }
   }
 
@@ -70,7 +70,7 @@ extension LifecycleMachine {
       if let outer = step.outer {
         // The termination has ended the check.
         guard health.isChecking else { continue }
-        beginOutOfBand(step.plan, post: nil, outer: outer, at: now, &effects)
+        beginOutOfBand(step.plan, outer: outer, at: now, &effects)
       } else {
         begin(step.plan, at: now, &effects)
       }

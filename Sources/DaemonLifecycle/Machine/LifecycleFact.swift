@@ -36,14 +36,11 @@ enum LifecycleFact: Sendable {
   /// A part that had failed has run without a failure for a while: earlier restarts no longer count.
   case recovered
   /// An explanation for the log, which is no problem.
-  case remark(String)
+  case info(String)
   /// Hooks of a delivery beside the transitions did not complete.
   case problems([LifecycleReport.Entry])
   /// The subject was deallocated before its end; this is the last fact.
   case closed
-  /// The daemon seems to be killed rather than stopped. The exit waits until it is known whether the service manager
-  /// requested the stop.
-  case seemsKilled
   /// The daemon has terminated; the process ends with this exit.
   indirect case terminated(LifecycleExit)
 }

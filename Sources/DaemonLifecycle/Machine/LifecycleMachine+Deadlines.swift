@@ -10,7 +10,7 @@ extension LifecycleMachine {
   ///
   /// Inlined with what it calls, or the compiler copies the machine, which is 1.3 kB, for each call.
   @inline(__always) func callTime(
-    of subscriber: Subscriber, in id: DeliveryID, of constants: Delivery.Constants,
+    of subscriber: MachineObserver, in id: DeliveryID, of constants: Delivery.Constants,
     at now: MonotonicTime
   ) -> CallTime? {
     let own =
@@ -47,14 +47,11 @@ extension LifecycleMachine {
   }
 
   /// Cancels calls at their deadlines, and abandons those that were cancelled before and are due.
-  mutating func expire(
-    _ statuses: [CallID: LifecycleReport.Outcome.Progress], at now: MonotonicTime,
-    _ effects: inout Effects
-  ) {
+  mutating func expire(at now: MonotonicTime, _ effects: inout Effects) {
     for id in calls.order where calls.contains(id) && calls[id].earliest <= now {
       for call in calls.due(in: id, at: now) {
         if calls.find(call)?.isCancelled == true {
-          abandon(call, statuses[call] ?? .unknown, at: now)
+          abandon(call, at: now)
         } else {
           cancel(call, at: now, &effects)
         }
@@ -68,13 +65,10 @@ extension LifecycleMachine {
     _ id: CallID, grace: Duration? = nil, at now: MonotonicTime, _ effects: inout Effects
   ) {
     calls.update(id) { $0.cancel(at: now, grace: grace) }
-    effects.cancels.append(id)
+    if let driver = calls[id].driver { effects.cancels.append(driver) }
   }
 
-  /// - Parameter status: The progress of a hook that has begun.
-  mutating func abandon(
-    _ id: CallID, _ status: LifecycleReport.Outcome.Progress, at now: MonotonicTime
-  ) {
+  mutating func abandon(_ id: CallID, at now: MonotonicTime) {
     let call = calls.abandon(id)
     if let observer = call.observer {
       registry.setBusy(observer, true)
@@ -88,7 +82,7 @@ extension LifecycleMachine {
       switch call.progress {
       case .enqueued: .skipped(.noThread)
       case .driven: .abandoned(.waitingForExecutor)
-      case .begun: .abandoned(status)
+      case .begun: .abandoned(.running)
       }
     // A hook that was not called has taken no time.
     if call.progress == .enqueued {

@@ -23,54 +23,49 @@ extension LifecycleMachine {
   mutating func begin(
     _ plan: LifecycleRegistry.Plan, at now: MonotonicTime, _ effects: inout Effects
   ) {
-    var post: PostID?
-    if case .posted(let posted) = plan.step { post = posted.id }
-    let delivery = open(plan, post: post, outer: nil, at: now)
+    let delivery = open(plan, outer: nil, at: now)
     if case .kind(.willEnterForeground) = plan.step {
       unentered.removeAll(where: plan.audience.members.contains)
     }
-    recordDepartures(in: delivery)
     if case .bodyEnds = plan.step { awaitBody(in: delivery, at: now, &effects) }
-    effects.messages.append(.announced(plan.step, plan.cause))
+    effects.announce(plan, at: now)
     advance(delivery, at: now, &effects)
   }
 
   /// Begins a delivery beside the transition under way.
   mutating func beginOutOfBand(
-    _ plan: LifecycleRegistry.Plan, post: PostID?, outer: Delivery.Outer, at now: MonotonicTime,
+    _ plan: LifecycleRegistry.Plan, outer: Delivery.Outer, at now: MonotonicTime,
     _ effects: inout Effects
   ) {
-    let delivery = open(plan, post: post, outer: outer, at: now)
-    effects.messages.append(.announced(plan.step, plan.cause))
+    let delivery = open(plan, outer: outer, at: now)
+    effects.announce(plan, at: now)
     advance(delivery, at: now, &effects)
   }
 
   /// Posts a notification. One that a hook posts is delivered at once: its step can't end before the hook, and the hook
   /// may wait for the post. A hook that has ended posts like any other caller.
   mutating func post(
-    _ notification: any CustomNotification, _ id: PostID, _ inside: CallID?,
-    at now: MonotonicTime, _ effects: inout Effects
+    _ post: LifecyclePost, _ inside: CallID?, at now: MonotonicTime, _ effects: inout Effects
   ) {
     guard !isClosed else {
       let nobody = LifecycleReport(cause: LifecycleCause(.api), entries: [])
-      return effects.messages.append(.answered(id, nobody))
+      return effects.messages.append(.answered(post, nobody))
     }
     guard let inside, calls.isCurrent(inside), let outer = calls.find(inside) else {
-      return receive(LifecycleEvent(.post(notification)), post: id, at: now, &effects)
+      return receive(LifecycleEvent(.post(post.notification)), post: post, at: now, &effects)
     }
     let delivery = calls[outer.delivery]
-    let step = LifecycleStep.posted(LifecyclePost(notification, id: id))
     beginOutOfBand(
-      registry.audience(of: step, cause: delivery.cause), post: id,
+      registry.audience(of: .posted(post), cause: delivery.cause),
       outer: .init(deadline: outer.deadline, budgetStep: delivery.budgetStep), at: now, &effects)
   }
 
   mutating func open(
-    _ plan: LifecycleRegistry.Plan, post: PostID?, outer: Delivery.Outer?, at now: MonotonicTime
+    _ plan: LifecycleRegistry.Plan, outer: Delivery.Outer?, at now: MonotonicTime
   ) -> DeliveryID {
     let planned = planCalls(of: plan, isNested: outer != nil)
     return calls.open(
-      Delivery.Constants(plan, calls: planned, post: post, outer: outer, began: now))
+      Delivery.Constants(plan, calls: planned, outer: outer, began: now))
   }
 
   /// Plans the calls of the members that have a hook for the step.
@@ -146,9 +141,9 @@ extension LifecycleMachine {
       return
     }
     let call = calls.begin(
-      Call(of: constants, in: id, consume subscriber, began: now, time: slot))
-    effects.starts.append(
-      .init(call: call, observer: observer, hook: planned.hook, delivery: constants))
+      Call(
+        of: constants, in: id, consume subscriber, hook: planned.hook, began: now, time: slot))
+    effects.starts.append(call)
   }
 
   /// Postpones an observer for which no time was left: it receives what it has missed when the budget no longer
@@ -170,6 +165,8 @@ extension LifecycleMachine {
     _ id: CallID, _ end: CallEnd, at now: MonotonicTime, _ effects: inout Effects
   ) {
     guard let call = calls.end(id) else { return }
+    // No driver holds it: it may have the last reference to its observer, or to what was posted.
+    if case .gone = end { effects.released.append(call) }
     if call.isAbandoned { return endedLate(call, at: now, &effects) }
     record(end, of: call, at: now, &effects)
     advance(call.delivery, at: now, &effects)
@@ -178,27 +175,23 @@ extension LifecycleMachine {
   mutating func record(
     _ end: CallEnd, of call: Call, at now: MonotonicTime, _ effects: inout Effects
   ) {
-    let (outcome, text, isLate): (LifecycleReport.Outcome, String?, Bool)
     switch end {
-    case .gone:
-      // An observer that was removed while its driver was scheduled is not reported.
-      guard let observer = call.observer, subscribers[observer] != nil else { return }
-      calls[call.delivery].recordGone(call.name, 1)
-      return remove([observer], at: now, &effects)
-    case .completed: (outcome, text, isLate) = (.completed, nil, false)
-    case .failed(let error, let words, let late):
-      (outcome, text, isLate) = (.failed(error), words, late && !call.isCancelled)
+    case .gone: remove(call.observer.map { [$0] } ?? [], at: now, &effects)
+    case .completed: record(call.isCancelled ? .timedOut : .completed, of: call, at: now)
+    case .failed(var failure):
+      if call.isCancelled { failure.isLate = false }
+      let outcome = call.isCancelled ? .timedOut : LifecycleReport.Outcome.failed(failure.error)
+      record(outcome, of: call, failure, at: now)
     }
-    record(call.isCancelled ? .timedOut : outcome, of: call, text, isLate: isLate, at: now)
   }
 
   mutating func record(
-    _ outcome: LifecycleReport.Outcome, of call: Call, _ text: String? = nil,
-    isLate: Bool = false, at now: MonotonicTime
+    _ outcome: LifecycleReport.Outcome, of call: Call, _ failure: Failure? = nil,
+    at now: MonotonicTime
   ) {
     calls[call.delivery].record(
       outcome, of: call.name, call.observer, began: call.began,
-      duration: call.began.duration(to: now), text: text, isLate: isLate)
+      duration: call.began.duration(to: now), failure: failure)
     note(outcome, of: call.observer, call.step)
   }
 
@@ -216,7 +209,7 @@ extension LifecycleMachine {
   }
 
   /// Whether rounds must not begin now: they need what the hooks before theirs provide.
-  private func isHeldBack(_ rounds: Subscriber, _ step: LifecycleStep) -> Bool {
+  private func isHeldBack(_ rounds: MachineObserver, _ step: LifecycleStep) -> Bool {
     step.kind == .willEnterForeground
       && unentered.contains { subscribers[$0].map(rounds.follows) ?? false }
   }
@@ -248,16 +241,9 @@ extension LifecycleMachine {
   ) {
     for id in calls.pending(of: observer) {
       guard let call = calls.end(id) else { continue }
-      effects.withdrawn.append(id)
+      effects.released.append(call)
       advance(call.delivery, at: now, &effects)
     }
-  }
-
-  /// Records observers that were deallocated since the last report.
-  mutating func recordDepartures(in id: DeliveryID) {
-    guard !departures.isEmpty, !calls[id].step.isPost, calls[id].type != nil else { return }
-    for (name, count) in departures.counts { calls[id].recordGone(name, count) }
-    departures = Departures()
   }
 
   // MARK: Ends
@@ -266,10 +252,15 @@ extension LifecycleMachine {
     _ id: DeliveryID, at now: MonotonicTime, _ effects: inout Effects
   ) {
     guard let delivery = calls.close(id) else { return }
-    // It may hold the last reference to the posted notification.
-    if delivery.step.isPost { effects.released.append(delivery.step) }
     let report = LifecycleReport(cause: delivery.cause, entries: delivery.entries)
-    if let post = delivery.post { effects.messages.append(.answered(post, report)) }
+    // It may hold the last reference to the posted notification; the end of the subject has answered it.
+    if let post = delivery.post {
+      if isClosed {
+        effects.released.append(post)
+      } else {
+        effects.messages.append(.answered(post, report))
+      }
+    }
     if delivery.isNested { return finishOutOfBand(delivery.step, report, at: now, &effects) }
     transition.update { $0.add(delivery.entries) }
     let isTransitionOver = registry.finishStep()

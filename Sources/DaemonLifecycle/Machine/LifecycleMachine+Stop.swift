@@ -11,11 +11,18 @@ extension LifecycleMachine {
       health.arm(at: now)
       effects.publish(.launched(snapshot))
     }
-    effects.messages.append(.launchEnded(report))
+    answerLaunch(report, &effects)
     guard isFailed else { return }
     stop.failedLaunch = report
     receive(
       LifecycleEvent(.terminate, cause: LifecycleCause(.launchFailed)), at: now, &effects)
+  }
+
+  /// Answers those who wait for the launch.
+  mutating func answerLaunch(_ report: LifecycleReport, _ effects: inout Effects) {
+    if launchWaiters.isEmpty { return }
+    effects.messages.append(.launchEnded(report, to: launchWaiters))
+    launchWaiters = []
   }
 
   // MARK: Signals
@@ -27,8 +34,8 @@ extension LifecycleMachine {
     guard case .terminate = event.request, event.cause.signal != nil else { return false }
     let verdict = stop.escalation.receive(
       event.cause, delay: configuration.escalationDelay, at: now)
-    guard case .isSameStop(let remark) = verdict else { return false }
-    if let remark { effects.publish(.remark(remark)) }
+    guard case .isSameStop(let text) = verdict else { return false }
+    if let text { effects.publish(.info(text)) }
     return true
   }
 
@@ -74,15 +81,17 @@ extension LifecycleMachine {
   ) {
     let wasCancelled = registry.termination != nil
     // Ending by the requested cancellation is no failure; another error is in the report, and decides nothing.
-    let failure = wasCancelled && thrown?.error is CancellationError ? nil : thrown
+    var failure = wasCancelled && thrown?.error is CancellationError ? nil : thrown
     let isLate = if case .running(.some) = body { true } else { false }
     body = .ended(isLate ? nil : failure)
     guard wasCancelled else {
       let cause = failure.map { LifecycleCause($0) } ?? LifecycleCause(.bodyReturned)
       return receive(LifecycleEvent(.terminate, cause: cause), at: now, &effects)
     }
-    let end = failure.map { CallEnd.failed($0.error, text: $0.text, isLate: isLate) } ?? .completed
-    if let call = calls.body { ended(call, end, at: now, &effects) }
+    failure.update { $0.isLate = isLate }
+    if let call = calls.body {
+      ended(call, failure.map { .failed($0) } ?? .completed, at: now, &effects)
+    }
   }
 
   /// Waits for the body once all observers have paused and no longer depend on it. Its entry in the report is like a
@@ -95,7 +104,7 @@ extension LifecycleMachine {
     case .none: break
     case .ended(let failure):
       calls[id].record(
-        failure.map { .failed($0.error) } ?? .completed, of: .body, nil, text: failure?.text)
+        failure.map { .failed($0.error) } ?? .completed, of: .body, nil, failure: failure)
     case .running(let cancelled):
       let began = cancelled ?? now
       let limit = limit(of: id, at: now)
@@ -118,12 +127,9 @@ extension LifecycleMachine {
     if registry.hasCutTransition { transition.update { $0.isOvertaken = true } }
     releasePostponed()
     health.end()
-    for post in registry.takeOvertakenPosts() {
-      refuse(post.notification, post.id, at: now, &effects)
-    }
-    effects.messages.append(
-      .launchEnded(
-        LifecycleReport(cause: LifecycleCause(.launch), entries: transition?.entries ?? [])))
+    for post in registry.takePosts() { refuse(post, at: now, &effects) }
+    answerLaunch(
+      LifecycleReport(cause: LifecycleCause(.launch), entries: transition?.entries ?? []), &effects)
     limitRunning(at: now)
     // A daemon that was never launched has nothing to end.
     if registry.state == .terminated, let cause = registry.termination {
@@ -173,7 +179,7 @@ extension LifecycleMachine {
     effects.exitsWith = code
     // Only a test gets further.
     for id in calls.order {
-      for call in calls[id].running.reversed() { abandon(call, .unknown, at: now) }
+      for call in calls[id].running.reversed() { abandon(call, at: now) }
       guard let delivery = calls.close(id) else { continue }
       transition.update { $0.add(delivery.entries) }
       if let post = delivery.post {
@@ -189,36 +195,28 @@ extension LifecycleMachine {
       &effects)
   }
 
+  /// Refuses a post that came too late: its report has an entry for each observer that would have received it, or after
+  /// the end, which has let go of them, one entry for all.
   mutating func refuse(
-    _ event: LifecycleEvent, _ id: PostID?, at now: MonotonicTime, _ effects: inout Effects
+    _ post: LifecyclePost, at now: MonotonicTime, _ effects: inout Effects
   ) {
-    if case .post(let notification) = event.request, let id {
-      refuse(notification, id, at: now, &effects)
-    }
-  }
-
-  /// Refuses a post that came too late: its report has an entry for each observer that would have received it.
-  private mutating func refuse(
-    _ notification: any CustomNotification, _ id: PostID, at now: MonotonicTime,
-    _ effects: inout Effects
-  ) {
-    let step = LifecycleStep.posted(LifecyclePost(notification, id: id))
+    let step = LifecycleStep.posted(post)
     let members = registry.audience(of: step, cause: LifecycleCause(.api)).audience.members
-    let skipped = members.compactMap { subscribers[$0] }.filter { $0.receives(step, in: hooks) }
-      .map {
-        LifecycleReport.Entry(
-          notification: step.type, outcome: .skipped(.overtaken), duration: .zero, name: $0.name,
-          began: now, registration: $0.id.value)
-      }
-    let report = LifecycleReport(cause: LifecycleCause(.api), entries: skipped)
-    effects.messages.append(.answered(id, report))
-    effects.released.append(step)
+    var skipped = members.compactMap { subscribers[$0] }.filter { $0.receives(step, in: hooks) }
+      .map { (name: $0.name, registration: $0.id.value) }
+    if stop.exit != nil { skipped = [(.given("all observers"), 0)] }
+    let entries = skipped.map {
+      LifecycleReport.Entry(
+        notification: step.type, outcome: .skipped(.overtaken), duration: .zero, name: $0.name,
+        began: now, registration: $0.registration)
+    }
+    effects.messages.append(
+      .answered(post, LifecycleReport(cause: LifecycleCause(.api), entries: entries)))
   }
 
   // MARK: The exit
 
-  /// Concludes the termination after WillTerminate: callers that wait receive the exit, unless the service manager's
-  /// job must be read first.
+  /// Concludes the termination after WillTerminate: callers that wait receive the exit.
   mutating func conclude(
     _ report: LifecycleReport, code: Int32? = nil, at now: MonotonicTime,
     _ effects: inout Effects
@@ -230,15 +228,15 @@ extension LifecycleMachine {
       stop.isLost ? 1 : 0, stop.failedLaunch?.severity ?? 0, stop.overtakenPause?.severity ?? 0,
       report.severity)
     let code = code ?? LifecycleExit.code(bodyFailed: error != nil, severity: severity)
-    let wasKilled = code == 0 && isKilled
-    if wasKilled, asksForJob(report, at: now, &effects) { return }
     let exit = LifecycleExit(
-      code: wasKilled ? LifecycleExit.killedCode : code, cause: cause, report: report,
-      failedLaunch: stop.failedLaunch, overtakenPause: stop.overtakenPause, error: error,
-      wasKilled: wasKilled)
+      code: code, cause: cause, report: report, failedLaunch: stop.failedLaunch,
+      overtakenPause: stop.overtakenPause, error: error)
     guard stop.end(exit) else { return }
     effects.publish(.terminated(exit))
-    effects.messages.append(.exited(exit))
+    effects.messages.append(.exited(exit, to: exitWaiters))
+    exitWaiters = []
+    // No more notifications are delivered: an observer that retains its lifecycle is a cycle only until now.
+    effects.removed += subscribers.removeAll()
     stop.expectExit(configuration, at: now)
   }
 }
@@ -250,29 +248,5 @@ extension LifecycleCause {
     case .bodyReturned, .bodyFailed, .launchFailed: false
     default: true
     }
-  }
-}
-
-extension Stop {
-  /// Returns the span of a transition; that of a termination begins with its request.
-  func span(of transition: ActiveTransition, to now: MonotonicTime) -> LifecycleSpan {
-    guard transition.kind == .termination, let budget, let start else {
-      return LifecycleSpan(event: transition.kind.row.event, began: transition.began, ended: now)
-    }
-    var prelude: [LifecycleSpan.Prelude] = []
-    if budget.began < start.time {
-      prelude.append(.init(activity: .drain, began: budget.began, ended: start.time))
-    }
-    // Shorter times are not worth a line.
-    let wait = start.time.duration(to: transition.began)
-    if let overtaken = start.overtaken, wait >= .milliseconds(1) {
-      prelude.append(
-        .init(activity: .overtaken(overtaken.row.event), began: start.time, ended: transition.began)
-      )
-    }
-    return LifecycleSpan(
-      event: transition.kind.row.event, began: budget.began, ended: now,
-      budget: budget.began.duration(to: budget.end) + budget.exitGrace,
-      isHurried: budget.isHurried, prelude: prelude)
   }
 }

@@ -20,18 +20,15 @@ struct LifecycleMachine: ~Copyable, Sendable {
     let hasServiceManager: Bool
     /// How long the service manager waits for a ping; `nil` without a watchdog.
     let watchdogPeriod: Duration?
-    /// The rule for kills; `nil` when nothing counts as one.
-    let killRule: KillRule?
 
     init(
       configuration: LifecycleConfiguration, hasServiceManager: Bool = false,
-      watchdogPeriod: Duration? = nil, killRule: KillRule? = nil
+      watchdogPeriod: Duration? = nil
     ) {
       self.configuration = configuration
       hookNanoseconds = configuration.hookDeadline.saturatedNanoseconds
       self.hasServiceManager = hasServiceManager
       self.watchdogPeriod = watchdogPeriod
-      self.killRule = killRule
     }
   }
 
@@ -50,10 +47,11 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var health: Health
   var body = Body.none
   private(set) var status = DaemonStatus()
-  /// The observers that were deallocated, and that no report has named yet.
-  var departures = Departures()
   /// The observers whose last hook for the foreground did not complete, and the rounds that were held back for one.
   var unentered: [ObserverID] = []
+  /// The callers that wait for the launch, and for the end.
+  var launchWaiters: [@Sendable (LifecycleReport) -> Void] = []
+  var exitWaiters: [@Sendable (LifecycleExit) -> Void] = []
   /// Whether the subject was deallocated: nothing more is delivered.
   private(set) var isClosed = false
 
@@ -76,37 +74,36 @@ struct LifecycleMachine: ~Copyable, Sendable {
   // MARK: Inputs
 
   enum Input: Sendable {
-    case launch(LifecycleCause)
     case event(LifecycleEvent)
+    /// The launch is requested by a caller that waits for its report.
+    case launch(@Sendable (LifecycleReport) -> Void)
+    /// A caller waits for the end.
+    case awaitExit(@Sendable (LifecycleExit) -> Void)
     /// `inside`: the call of the hook that posts.
-    indirect case post(any CustomNotification, PostID, inside: CallID?)
-    case add(Subscriber)
+    case post(LifecyclePost, inside: CallID?)
+    case add(MachineObserver)
     case remove([ObserverID])
     /// What searches for hooks have found, by the observers' types.
     case hooksFound([TypeHooks])
-    /// These observers were deallocated without being removed.
-    case gone([ObserverID])
     case hold, release
     case ended(CallID, CallEnd)
     case extend(CallID, by: Duration)
-    /// The deadline was reached; the progress of overdue calls, as far as it is known.
-    case clock([CallID: LifecycleReport.Outcome.Progress])
+    /// The deadline was reached.
+    case clock
     case bodyBegan
     case bodyEnded(Failure?)
     /// `run` waits for the end.
     case runWaits
     case stopTimeout(Duration)
-    /// The service manager's job for the service; `nil` when there is none, or it could not be read.
+    /// The job that ends the service, which only the shell answers with.
     case unitJob(UnitJob?)
     /// How long logind waits for a delay lock.
     case sleepDelay(Duration)
-    /// A ping is due; since the last one the process was stalled from outside for this long. The core decides whether
-    /// the main actor is asked.
-    case watchdogTick(stall: Duration, asksMainActor: Bool = false)
-    case checkHealth(LifecycleCause, asksMainActor: Bool)
+    /// A ping is due; since the last one the process was stalled from outside for this long.
+    case watchdogTick(stall: Duration)
     /// Swift's executors are being checked.
     case healthAsked(round: UInt64)
-    case healthAnswer(Health.Answer, round: UInt64)
+    case healthAnswer(Health.Answer)
     /// The daemon's own status text.
     case status(String?)
     /// A note for the operator, until it is removed with `nil`.
@@ -127,8 +124,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   /// The end of a call.
   enum CallEnd: Sendable {
     case completed
-    /// `isLate`: thrown by a body after its requested cancellation.
-    case failed(any Error, text: String, isLate: Bool = false)
+    case failed(Failure)
     /// The observer no longer exists, and nothing was called.
     case gone
   }
@@ -143,31 +139,33 @@ struct LifecycleMachine: ~Copyable, Sendable {
     _ input: consuming Input, at now: MonotonicTime, _ effects: inout Effects
   ) {
     switch consume input {
-    case .launch(let cause): registry.launch(cause)
     case .event(let event): receive(event, at: now, &effects)
-    case .post(let notification, let id, let call): post(notification, id, call, at: now, &effects)
+    case .launch(let waiter): launch(waiter, at: now, &effects)
+    case .awaitExit(let waiter):
+      exitWaiters.append(waiter)
+      if let exit = stop.exit {
+        effects.messages.append(.exited(exit, to: exitWaiters))
+        exitWaiters = []
+      }
+    case .post(let post, let call): self.post(post, call, at: now, &effects)
     case .add(let subscriber): add(subscriber, &effects)
     case .remove(let ids): remove(ids, at: now, &effects)
     case .hooksFound(let found): hooksFound(found, at: now, &effects)
-    case .gone(let ids): areGone(ids, at: now, &effects)
     case .hold: registry.hold()
     case .release: registry.release()
     case .ended(let call, let end): ended(call, end, at: now, &effects)
     case .extend(let call, let extra): extend(call, by: extra, at: now, &effects)
-    case .clock(let statuses): timePassed(statuses, at: now, &effects)
+    case .clock: timePassed(at: now, &effects)
     case .bodyBegan: body = .running(cancelled: nil)
     case .bodyEnded(let failure): bodyEnded(failure, at: now, &effects)
     case .runWaits:
       stop.runWaits()
       stop.expectExit(configuration, at: now)
     case .stopTimeout(let timeout): allowStop(timeout, at: now, &effects)
-    case .unitJob(let job): unitJobIsKnown(job, at: now, &effects)
     case .sleepDelay(let delay): sleep.delay(until: now.advanced(by: delay))
-    case .watchdogTick(let stall, let asks): watchdogTick(stall, asks, at: now, &effects)
-    case .checkHealth(let cause, let asks): checkHealth(cause, asks, at: now, &effects)
+    case .watchdogTick(let stall): watchdogTick(stall, at: now, &effects)
     case .healthAsked(let round): health.asked(round)
-    case .healthAnswer(let answer, let round):
-      publish(health.receive(answer, round: round, at: now), &effects)
+    case .healthAnswer(let answer): publish(health.receive(answer, at: now), &effects)
     case .status(let text):
       status.set(text, at: now)
       publishStatus(at: now, &effects)
@@ -178,6 +176,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case .lost(let cause):
       stop.isLost = true
       receive(LifecycleEvent(.terminate, cause: cause), at: now, &effects)
+    case .unitJob: break
     case .armed: health.arm(at: now)
     case .close: close(&effects)
     }
@@ -185,19 +184,20 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   /// Takes one event in.
   mutating func receive(
-    _ event: LifecycleEvent, post: PostID? = nil, at now: MonotonicTime, _ effects: inout Effects
+    _ event: LifecycleEvent, post: LifecyclePost? = nil, at now: MonotonicTime,
+    _ effects: inout Effects
   ) {
     let reasons = registry.reasonChanges
     switch event.request {
     case .suspend: sleep.announce()
     case .wakeUp: sleep.forgetDelay()
-    case .terminate: noteOrder(event.cause, at: now, &effects)
+    case .checkHealth: return checkHealth(event.cause, at: now, &effects)
     default: break
     }
     if !isSameStop(event, at: now, &effects), !drains(event, at: now, &effects) {
-      switch registry.receive(event, postID: post) {
+      switch registry.receive(event, post: post) {
       case .none: break
-      case .refused: refuse(event, post, at: now, &effects)
+      case .refused: if let post { refuse(post, at: now, &effects) }
       case .terminate: beginTermination(at: now, &effects)
       case .expedite: expedite(at: now, &effects)
       case .exitNow: exitNow(event.cause, at: now, &effects)
@@ -207,6 +207,19 @@ struct LifecycleMachine: ~Copyable, Sendable {
     }
     if registry.reasonChanges != reasons { publishReasons(event.cause, &effects) }
     if case .resume = event.request { retryForeground() }
+  }
+
+  /// Launches the daemon, unless there is nothing to launch: it terminates, or a mock began in a later state.
+  private mutating func launch(
+    _ waiter: @escaping @Sendable (LifecycleReport) -> Void, at now: MonotonicTime,
+    _ effects: inout Effects
+  ) {
+    let cause = LifecycleCause(.launch)
+    launchWaiters.append(waiter)
+    if isTerminating || registry.state != .launching {
+      answerLaunch(LifecycleReport(cause: cause, entries: []), &effects)
+    }
+    registry.launch(cause)
   }
 
   // MARK: Actions before the effects
@@ -227,16 +240,9 @@ struct LifecycleMachine: ~Copyable, Sendable {
     return min(deadline, min(health.deadline, status.deadline))
   }
 
-  /// Returns the calls that the clock would abandon, whose progress the shell determines.
-  func due(at now: MonotonicTime) -> [CallID] { calls.overdue(at: now) }
-
-  private mutating func timePassed(
-    _ statuses: [CallID: LifecycleReport.Outcome.Progress], at now: MonotonicTime,
-    _ effects: inout Effects
-  ) {
+  private mutating func timePassed(at now: MonotonicTime, _ effects: inout Effects) {
     if case .draining(_, let end) = stop.phase, end <= now { endDrain(at: now, &effects) }
-    if case .asking(_, _, let end) = stop.phase, end <= now { endQuestion(at: now, &effects) }
-    expire(statuses, at: now, &effects)
+    expire(at: now, &effects)
     publishProgress(at: now, &effects)
     publish(health.timePassed(at: now), &effects)
     publishStatus(at: now, &effects)
@@ -264,10 +270,10 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   // MARK: Observers
 
-  private mutating func add(_ subscriber: Subscriber, _ effects: inout Effects) {
+  private mutating func add(_ subscriber: MachineObserver, _ effects: inout Effects) {
     subscribers.insert(subscriber)
     registry.add(subscriber.id, phase: subscriber.phase)
-    if let missed = registry.missedByNewcomers, departures.isEmpty,
+    if let missed = registry.missedByNewcomers,
       !missed.contains(where: { mayReceive(subscriber, $0) })
     {
       registry.skipCatchUp(of: subscriber.id)
@@ -276,13 +282,13 @@ struct LifecycleMachine: ~Copyable, Sendable {
   }
 
   /// Whether it has a hook for a kind, or that is not known yet.
-  private func mayReceive(_ subscriber: Subscriber, _ kind: NotificationKind) -> Bool {
-    if let type = subscriber.type, !hooks[type].searched.contains(kind) { return true }
+  private func mayReceive(_ subscriber: MachineObserver, _ kind: NotificationKind) -> Bool {
+    if let type = subscriber.hookType, !hooks[type].searched.contains(kind) { return true }
     return subscriber.receives(.kind(kind), in: hooks)
   }
 
   /// Warns of a deadline that a stop would cut off, when that is known rather than when it happens.
-  func warnUnlessFits(_ subscriber: Subscriber, _ effects: inout Effects) {
+  func warnUnlessFits(_ subscriber: MachineObserver, _ effects: inout Effects) {
     guard let deadline = subscriber.deadline, !isTerminating else { return }
     let free = StopBudget.timeBeforeSave(configuration, allowed: stop.allowed)
     guard deadline > free else { return }
@@ -296,22 +302,13 @@ struct LifecycleMachine: ~Copyable, Sendable {
   mutating func remove(
     _ ids: [ObserverID], at now: MonotonicTime, _ effects: inout Effects
   ) {
-    for id in ids where subscribers.remove(id) != nil {
+    for id in ids {
+      guard let observer = subscribers.remove(id) else { continue }
+      effects.removed.append(observer)
       sleep.forget(id)
       unentered.removeAll { $0 == id }
       registry.remove(id)
-      effects.removed.append(id)
       withdrawCalls(of: id, at: now, &effects)
-    }
-  }
-
-  private mutating func areGone(
-    _ ids: [ObserverID], at now: MonotonicTime, _ effects: inout Effects
-  ) {
-    for id in ids {
-      guard let subscriber = subscribers[id] else { continue }
-      departures.add(subscriber.name)
-      remove([id], at: now, &effects)
     }
   }
 
@@ -319,7 +316,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   /// Begins a check, which ends in a ping if all is well.
   private mutating func watchdogTick(
-    _ stall: Duration, _ asksMainActor: Bool, at now: MonotonicTime, _ effects: inout Effects
+    _ stall: Duration, at now: MonotonicTime, _ effects: inout Effects
   ) {
     // The stop has its own time limit, and being killed for a blocked pool would prevent the save.
     if isTerminating || stop.isDraining { return effects.publish(.healthy) }
@@ -332,16 +329,16 @@ struct LifecycleMachine: ~Copyable, Sendable {
     }
     let asksExecutors = health.nextTickAsks(after: stall)
     checkHealth(
-      LifecycleCause(.watchdog), asksMainActor, asksExecutors: asksExecutors, at: now, &effects)
+      LifecycleCause(.watchdog), asksExecutors: asksExecutors, at: now, &effects)
   }
 
   /// Checks the observers, beside the transition under way, and has the shell check Swift's executors.
   private mutating func checkHealth(
-    _ cause: LifecycleCause, _ asksMainActor: Bool, asksExecutors: Bool = true,
-    at now: MonotonicTime, _ effects: inout Effects
+    _ cause: LifecycleCause, asksExecutors: Bool = true, at now: MonotonicTime,
+    _ effects: inout Effects
   ) {
     guard !isTerminating, registry.state != .terminated,
-      health.begin(at: now, asksMainActor: asksMainActor, asksExecutors: asksExecutors) != nil
+      health.begin(at: now, asksExecutors: asksExecutors) != nil
     else { return }
     effects.healthRound = health.unasked
     let patience = health.period.map { $0 / 2 } ?? configuration.hookDeadline
@@ -349,7 +346,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     let outer = Delivery.Outer(
       deadline: now.advanced(by: patience), budgetStep: .kind(.checkHealth))
     if awaitsHooks(plan, outer: outer, &effects) { return }
-    beginOutOfBand(plan, post: nil, outer: outer, at: now, &effects)
+    beginOutOfBand(plan, outer: outer, at: now, &effects)
   }
 
   func publish(_ verdict: Health.Verdict?, _ effects: inout Effects) {
@@ -365,9 +362,14 @@ struct LifecycleMachine: ~Copyable, Sendable {
   private mutating func close(_ effects: inout Effects) {
     _ = stop.endDrain()
     if stop.exit == nil { effects.publish(.closed) }
+    // Nobody receives the posts any more that wait, or are being delivered.
+    for post in registry.takePosts() + calls.deliveries.compactMap(\.post) where !isClosed {
+      let nobody = LifecycleReport(cause: LifecycleCause(.api), entries: [])
+      effects.messages.append(.answered(post, nobody))
+    }
     isClosed = true
     awaiting = []
     registry.removeAll()
-    subscribers.removeAll()
+    effects.removed += subscribers.removeAll()
   }
 }

@@ -12,9 +12,6 @@ struct Stop: Sendable {
     case draining(LifecycleEvent, until: MonotonicTime)
     /// The termination has begun, also in the registry.
     case stopping(Start)
-    /// WillTerminate has been delivered, and the end seems to be a kill: the service manager's reply is awaited until
-    /// this time.
-    indirect case asking(LifecycleReport, Start, until: MonotonicTime)
     /// WillTerminate has been delivered.
     indirect case ended(LifecycleExit, Start)
   }
@@ -33,10 +30,6 @@ struct Stop: Sendable {
   var escalation = Escalation()
   /// The time that the service manager allows, once it is known.
   private(set) var allowed: Duration?
-  /// Whether the service manager has sent a terminating signal, the first or a later one.
-  private var hasBeenOrdered = false
-  /// The service manager's job for the service, as last read; `nil` when there was none, or it was not read.
-  var job: UnitJob?
   /// Whether the daemon could not go on, which is a failure.
   var isLost = false
   /// The launch's report, once a failed launch has ended the daemon.
@@ -54,20 +47,14 @@ struct Stop: Sendable {
   var start: Start? {
     switch phase {
     case .serving, .draining: nil
-    case .stopping(let start), .asking(_, let start, _), .ended(_, let start): start
+    case .stopping(let start), .ended(_, let start): start
     }
   }
 
-  /// Whether the service manager requested the stop.
-  var isOrdered: Bool { hasBeenOrdered || job?.stopsUnit == true }
-
   /// The time of the clock's next action. Without a budget the phase is `serving`, and need not be copied.
   var deadline: MonotonicTime {
-    guard budget != nil else { return exitDeadline }
-    switch phase {
-    case .draining(_, let end), .asking(_, _, let end): return end
-    case .serving, .stopping, .ended: return exitDeadline
-    }
+    if budget != nil, case .draining(_, let end) = phase { return end }
+    return exitDeadline
   }
 
   // MARK: The drain
@@ -106,12 +93,8 @@ struct Stop: Sendable {
     allowed = timeout
     budget.update { $0.limit(configuration, allowed: timeout) }
     guard let budget else { return }
-    switch phase {
-    case .draining(let event, let end):
+    if case .draining(let event, let end) = phase {
       phase = .draining(event, until: min(end, budget.drainEnd(configuration)))
-    case .asking(let report, let start, let end):
-      phase = .asking(report, start, until: min(end, budget.end))
-    case .serving, .stopping, .ended: break
     }
   }
 
@@ -121,19 +104,6 @@ struct Stop: Sendable {
   mutating func extend(by extra: Duration, at now: MonotonicTime) -> Bool {
     guard let budget, !budget.isHurried else { return false }
     self.budget.update { $0.extend(by: extra, at: now) }
-    return true
-  }
-
-  // MARK: A kill
-
-  mutating func order() { hasBeenOrdered = true }
-
-  /// Delays the exit, once, for the service manager's reply. Returns false when no time is left for that.
-  mutating func ask(_ report: LifecycleReport, at now: MonotonicTime) -> Bool {
-    guard case .stopping(let start) = phase, let budget else { return false }
-    let end = min(now.advanced(by: KillRule.patience), budget.end)
-    guard end > now else { return false }
-    phase = .asking(report, start, until: end)
     return true
   }
 
@@ -171,5 +141,28 @@ struct Stop: Sendable {
     guard exitDeadline <= now else { return false }
     exitDeadline = .distantFuture
     return true
+  }
+}
+
+extension Stop {
+  /// Returns the span of a transition; that of a termination begins with its request.
+  func span(of transition: ActiveTransition, to now: MonotonicTime) -> LifecycleSpan {
+    guard transition.kind == .termination, let budget, let start else {
+      return LifecycleSpan(event: transition.kind.row.event, began: transition.began, ended: now)
+    }
+    var prelude: [LifecycleSpan.Prelude] = []
+    if budget.began < start.time {
+      prelude.append(.init(activity: .drain, began: budget.began, ended: start.time))
+    }
+    // Shorter times are not worth a line.
+    let wait = start.time.duration(to: transition.began)
+    if let overtaken = start.overtaken, wait >= .milliseconds(1) {
+      prelude.append(
+        .init(activity: .overtaken(overtaken.row.event), began: start.time, ended: transition.began))
+    }
+    return LifecycleSpan(
+      event: transition.kind.row.event, began: budget.began, ended: now,
+      budget: budget.began.duration(to: budget.end) + budget.exitGrace,
+      isHurried: budget.isHurried, prelude: prelude)
   }
 }

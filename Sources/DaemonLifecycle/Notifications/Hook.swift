@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import Synchronization
-
 /// A hook for one notification type: a closure's, or that of all observers of a type, which `TypeHooks` has.
 package final class Hook: Sendable {
   /// Calls the hook of a target, which is of the type that the hook was made for, with a step whose notification is of
@@ -15,8 +13,6 @@ package final class Hook: Sendable {
   let notification: ObjectIdentifier?
   /// The target as the actor that the hook is isolated to; `nil` where it is not isolated to its target.
   let asActor: (@Sendable (any AnyObject & Sendable) -> any Actor)?
-  /// Whether an earlier call ran without leaving its thread: a hint. Relaxed, since it publishes no other memory.
-  private let completedInPlace = Atomic<Bool>(false)
 
   private init(
     _ method: @escaping Method, for type: (any LifecycleNotification.Type)?,
@@ -25,12 +21,6 @@ package final class Hook: Sendable {
     self.method = method
     notification = type.map { ObjectIdentifier($0) }
     self.asActor = asActor
-  }
-
-  /// Whether it once ran from beginning to end on the thread that called it, and so is not isolated to the main actor.
-  var completesSynchronously: Bool {
-    get { completedInPlace.load(ordering: .relaxed) }
-    set { completedInPlace.store(newValue, ordering: .relaxed) }
   }
 
   /// Calls the hook in its caller's isolation, so that an actor's begins in the same step in which it is marked as begun.

@@ -99,3 +99,16 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     coalesced > 1 ? " (\(coalesced) times)" : ""
   }
 }
+
+/// An error and its text, which is rendered where the error was thrown, since rendering it is user code.
+struct Failure: Sendable {
+  let error: any Error
+  let text: String
+  /// Whether a body threw it after its requested cancellation.
+  var isLate = false
+
+  init(_ error: any Error) {
+    self.error = error
+    text = "\(error)"
+  }
+}

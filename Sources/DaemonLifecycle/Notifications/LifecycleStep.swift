@@ -65,20 +65,17 @@ extension LifecycleStep {
 struct ObserverID: Hashable, Comparable, Sendable {
   /// A number that grows with each addition.
   let value: UInt64
-  /// Its index in the core: see `ObserverTable`.
+  /// Its index in the machine's table.
   var slot = 0
   static func < (a: ObserverID, b: ObserverID) -> Bool { a.value < b.value }
 }
 
-struct PostID: Hashable, Sendable { let value: UInt64 }
-
-/// A notification that was posted. It is an object so that a step, which is copied often, has the size of one word.
-final class LifecyclePost: Sendable {
+/// A notification that was posted. It is an object so that a step, which is copied often, has the size of one word. The
+/// shell's subclass has the poster.
+///
+/// `@unchecked`, since a class with subclasses can't be checked: all properties are constants of sendable types.
+class LifecyclePost: @unchecked Sendable {
   let notification: any CustomNotification
-  let id: PostID
 
-  init(_ notification: any CustomNotification, id: PostID) {
-    self.notification = notification
-    self.id = id
-  }
+  init(_ notification: any CustomNotification) { self.notification = notification }
 }

@@ -8,13 +8,6 @@ enum ObserverName: Sendable {
   case closure(file: StaticString, line: UInt)
   case foreground(file: StaticString, line: UInt)
   case body
-  /// The name of several observers, in a report where one entry stands for all of them.
-  indirect case several(ObserverName, Int)
-
-  func adding(_ count: Int) -> ObserverName {
-    if case .several(let name, let others) = self { return .several(name, others + count) }
-    return .several(self, 1 + count)
-  }
 }
 
 extension ObserverName: CustomStringConvertible {
@@ -28,7 +21,6 @@ extension ObserverName: CustomStringConvertible {
     case .closure(let file, let line): "closure at \(file):\(line)"
     case .foreground(let file, let line): "foreground at \(file):\(line)"
     case .body: "body"
-    case .several(let name, let count): "\(name) (×\(count))"
     }
   }
 }
@@ -42,7 +34,6 @@ extension ObserverName: Hashable {
     case .foreground(let file, let line): (2, UInt(bitPattern: file.utf8Start), line)
     case .body: (3, 0, 0)
     case .given(let name): (4, UInt(bitPattern: name.hashValue), 0)
-    case .several(let name, _): name.identity
     }
   }
 
@@ -52,4 +43,11 @@ extension ObserverName: Hashable {
   }
 
   func hash(into hasher: inout Hasher) { hasher.combine(identity.object ^ identity.line) }
+}
+
+extension String {
+  /// The name of a type, without those that it is nested in: the text of `String(describing:)`, which first searches all
+  /// conformances of the program for a description that the type might have, and takes ten times as long as the rest
+  /// of a stop. An interpolation knows a type from what is of that type.
+  init(nameOf type: any Any.Type) { self = "\(type)" }
 }

@@ -15,8 +15,6 @@ final class LifecycleLog: LifecycleSink {
   /// Standard error is the journal's all the same: lines there can have a priority.
   private let isJournal: Bool
   private let logging: LifecycleLogging
-  /// The observers that were deallocated since the last transition.
-  private let departures = Mutex(Departures())
 
   init(_ configuration: LifecycleConfiguration) {
     logging = configuration.logging
@@ -57,7 +55,7 @@ final class LifecycleLog: LifecycleSink {
     case .reasonsChanged(let cause, let snapshot): write(cause, snapshot)
     case .problems(let entries): write(entries, of: .post)
     case .endedLate(let text), .warning(let text): warn(text)
-    case .remark(let text): remark(text)
+    case .info(let text): info(text)
     case .unhealthy(let reason): write("the watchdog is not pinged: \(reason)", .error)
     // Of a signal, the warning says more.
     case .statusNote(let kind, let text?): if kind != .daemon, kind != .signals { warn(text) }
@@ -68,8 +66,6 @@ final class LifecycleLog: LifecycleSink {
     case .terminating(let cause):
       note(
         "Stopping (\(cause))", .notice, LifecycleMessageID.stopping, fields(.termination, cause))
-    case .terminated(let exit):
-      if exit.wasKilled { warn("\(exit.reason): ends with status \(exit.code)") }
     default: break
     }
   }
@@ -77,7 +73,7 @@ final class LifecycleLog: LifecycleSink {
   func warn(_ text: String) { write(text, .warning) }
 
   /// Logs an explanation.
-  func remark(_ text: String) { write(text, .info) }
+  func info(_ text: String) { write(text, .info) }
 
   private func write(_ text: String, _ priority: JournalPriority) {
     write(JournalEntry(line: text, priority, messageID: LifecycleMessageID.statusNote))
@@ -94,25 +90,8 @@ final class LifecycleLog: LifecycleSink {
 
   // MARK: Entries
 
-  /// Writes a line for each problem, and one for all deallocated observers. Those are usual where observers have short
-  /// lives, so those that posts and late observers reveal are logged with the next transition.
   private func write(_ problems: [LifecycleReport.Entry], of transition: LifecycleTransition) {
-    var new = Departures()
-    for problem in problems {
-      if case .skipped(.gone) = problem.outcome {
-        new.add(problem)
-      } else {
-        write(problem, of: transition)
-      }
-    }
-    let gone = departures.withLock { departures in
-      departures.add(new)
-      guard transition != .post, transition != .catchUp else { return Departures() }
-      defer { departures = Departures() }
-      return departures
-    }
-    if gone.isEmpty { return }
-    write(JournalEntry(line: gone.sentence, .info, messageID: LifecycleMessageID.problem))
+    for problem in problems { write(problem, of: transition) }
   }
 
   private func write(_ problem: LifecycleReport.Entry, of transition: LifecycleTransition) {
@@ -303,13 +282,6 @@ extension LifecycleTransition {
   fileprivate var priority: JournalPriority { row.isNotice ? .notice : .info }
 }
 
-extension Departures {
-  /// One entry of a report may stand for several.
-  fileprivate mutating func add(_ entry: LifecycleReport.Entry) {
-    if case .several(let name, let count) = entry.name { add(name, count) } else { add(entry.name) }
-  }
-}
-
 extension LifecycleReport.Outcome {
   /// One word, to look for.
   fileprivate var name: String {
@@ -327,7 +299,7 @@ extension LifecycleReport.Outcome {
   /// Whoever looks for errors, as with `journalctl -p err`, finds each hook that did not do its work.
   fileprivate var priority: JournalPriority {
     switch self {
-    case .completed, .skipped(.gone), .skipped(.overtaken): .info
+    case .completed, .skipped(.overtaken): .info
     case .failed(let error): (error as? any PrioritizedError)?.journalPriority ?? .error
     case .timedOut, .abandoned, .skipped: .error
     }

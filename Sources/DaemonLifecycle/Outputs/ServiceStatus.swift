@@ -45,7 +45,7 @@ struct ServiceStatus {
     case .problems(let entries): statusNote(.problem, Self.text(of: entries))
     case .terminated(let exit): terminated(exit)
     case .closed: closed()
-    case .endedLate, .warning, .remark, .readyToSleep, .seemsKilled: []
+    case .endedLate, .warning, .info, .readyToSleep: []
     }
   }
 
@@ -159,7 +159,7 @@ struct ServiceStatus {
     let text = problems.isEmpty ? "" : "; \(Self.text(of: problems))"
     defer { isOver = true }
     return [.exitStatus(exit.code)]
-      + status("ended with status \(exit.code), \(exit.reason)\(text)")
+      + status("ended with status \(exit.code), \(exit.cause)\(text)")
   }
 
   // MARK: Status

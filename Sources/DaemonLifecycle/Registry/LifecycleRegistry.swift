@@ -83,8 +83,8 @@ struct LifecycleRegistry: Sendable {
 
   // MARK: Events
 
-  /// Takes one event in. `postID` identifies a posted notification to its poster.
-  mutating func receive(_ event: LifecycleEvent, postID: PostID? = nil) -> Effect {
+  /// Takes one event in; a posted notification may come with its poster.
+  mutating func receive(_ event: LifecycleEvent, post: LifecyclePost? = nil) -> Effect {
     if case .terminate = event.request { return terminate(event.cause) }
     guard termination == nil, state != .terminated else { return .refused }
     switch event.request {
@@ -97,8 +97,7 @@ struct LifecycleRegistry: Sendable {
       remove(.suspend)
       wantsSleep = false
     case .post(let notification):
-      let post = LifecyclePost(notification, id: postID ?? PostID(value: 0))
-      requests.enqueue(post, event.cause)
+      requests.enqueue(post ?? LifecyclePost(notification), event.cause)
       return .none
     // It is delivered beside the transitions.
     case .checkHealth: return .none
@@ -147,10 +146,8 @@ struct LifecycleRegistry: Sendable {
     return .terminate
   }
 
-  /// Removes and returns the posts that a termination has overtaken, which will not be delivered.
-  mutating func takeOvertakenPosts() -> [LifecyclePost] {
-    termination == nil ? [] : requests.takePosts()
-  }
+  /// Removes and returns the posts that wait, which will not be delivered.
+  mutating func takePosts() -> [LifecyclePost] { requests.takePosts() }
 
   /// Returns the members that receive a notification posted in a hook, which is delivered at once, beside the current
   /// step.

@@ -7,11 +7,9 @@
 /// | 1 | the body of `run` threw before it was cancelled |
 /// | 70 (EX_SOFTWARE) | a hook of the launch or of the termination threw, or the daemon could not wait for events any more |
 /// | 124 (as timeout(1)) | one of these hooks, or the body, did not end in time or could not be called; or the stop has cut off what a pause still waited for |
-/// | 143 (128 + SIGTERM) | it was killed, and ``SystemdConfiguration/exitsWithFailureWhenKilled`` is set |
 /// | 128 + n | a third signal *n* cut the termination short |
 ///
-/// The first that applies counts, in the order 128 + n, 1, 124, 70, 143. An observer that was deallocated is no
-/// failure.
+/// The first that applies counts, in the order 128 + n, 1, 124, 70.
 public struct LifecycleExit: Sendable, CustomStringConvertible {
   /// The status for exit(3).
   public let code: Int32
@@ -25,13 +23,10 @@ public struct LifecycleExit: Sendable, CustomStringConvertible {
   public let overtakenPause: LifecycleReport?
   /// The error that the body of `run` threw, if that ended the run; else `nil`.
   public let error: (any Error)?
-  /// Whether the daemon ends with status 143 because a process other than the service manager killed it and
-  /// ``SystemdConfiguration/exitsWithFailureWhenKilled`` is set. ``cause`` names the sender.
-  public let wasKilled: Bool
 
   package init(
     code: Int32, cause: LifecycleCause, report: LifecycleReport, failedLaunch: LifecycleReport?,
-    overtakenPause: LifecycleReport? = nil, error: (any Error)?, wasKilled: Bool = false
+    overtakenPause: LifecycleReport? = nil, error: (any Error)?
   ) {
     self.code = code
     self.cause = cause
@@ -39,23 +34,13 @@ public struct LifecycleExit: Sendable, CustomStringConvertible {
     self.failedLaunch = failedLaunch
     self.overtakenPause = overtakenPause
     self.error = error
-    self.wasKilled = wasKilled
   }
 
-  /// A text of several lines: the code, whether it was a kill, then the reports.
+  /// A text of several lines: the code, then the reports.
   public var description: String {
     let before = [failedLaunch, overtakenPause].compactMap { $0?.description }
-    let status = "exit status \(code)" + (wasKilled ? ": \(reason)" : "")
-    return ([status] + before + ["\(report)"]).joined(separator: "\n")
+    return (["exit status \(code)"] + before + ["\(report)"]).joined(separator: "\n")
   }
-
-  /// The cause, and whether it counts as a kill.
-  var reason: String {
-    wasKilled ? "killed by \(cause), not stopped by the service manager" : "\(cause)"
-  }
-
-  /// The status that a shell reports for a process that SIGTERM ended.
-  static let killedCode: Int32 = 143
 
   static func code(bodyFailed: Bool, severity: Int) -> Int32 {
     if bodyFailed { return 1 }

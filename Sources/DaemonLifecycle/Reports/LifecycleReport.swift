@@ -23,18 +23,15 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
     /// Whether an abandoned hook had begun.
     public enum Progress: Sendable, Hashable {
-      /// It did not begin, since its actor, or the main actor, was busy. It will not be called any more.
+      /// It did not begin, since its actor was busy. It will not be called any more.
       case waitingForExecutor
-      /// It had begun, and was running.
+      /// It had begun, and was running. The hook of a class that is isolated to the main actor may also have waited
+      /// for that.
       case running
-      /// Unknown: it may have begun, or may wait for a main actor that never responded.
-      case unknown
     }
 
     /// Why a hook was not called.
     public enum Reason: Sendable, Hashable {
-      /// The observer, which was held weakly, no longer exists. Observers with the same name share one entry.
-      case gone
       /// An earlier hook of this observer was abandoned and has not ended.
       case busy
       /// The time of the stop was used up.
@@ -67,8 +64,8 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     public let outcome: Outcome
     /// The time from when the call was scheduled to its end; zero when it was skipped.
     public let duration: Duration
-    /// The observer's name; it changes where one entry stands for several observers that no longer exist.
-    var name: ObserverName
+    /// The observer's name.
+    let name: ObserverName
     /// The text of a failed hook's error, rendered where it was thrown.
     package internal(set) var errorText: String?
     /// Whether it is what a body threw after its requested cancellation, which does not decide the exit status.
@@ -83,6 +80,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     public var observer: String { name.description }
 
     var severity: Int { isLate ? 0 : outcome.severity }
+    var ended: MonotonicTime { began.advanced(by: duration) }
 
     /// The entry on one line, with control characters escaped:
     /// `Poller, ShouldSaveState: failed after 200 ms: disk full`.
@@ -175,7 +173,7 @@ extension LifecycleReport.Outcome {
   /// The severity for the exit status: 0 for success, 1 for a failure, 2 for a hook that did not end in time.
   var severity: Int {
     switch self {
-    case .completed, .skipped(.gone), .skipped(.overtaken), .skipped(.earlierHookFailed): 0
+    case .completed, .skipped(.overtaken), .skipped(.earlierHookFailed): 0
     case .failed: 1
     case .timedOut, .abandoned, .skipped: 2
     }

@@ -64,16 +64,22 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
     let (began, ended) = Self.extent(of: report)
     duration = began.duration(to: ended)
     rows = (report.span?.prelude ?? []).map { Row($0, since: began) }
-    var places = SmallDictionary<UInt64, Int>()
-    for entry in report.entries {
-      let segment = Segment(entry, since: began)
-      if let place = places[entry.registration] {
-        rows[place].add(segment)
+    // Sorted: the first use of a dictionary searches all conformances of the program, a tenth of a stop.
+    let entries = report.entries
+    let sorted = entries.indices.sorted {
+      (entries[$0].registration, $0) < (entries[$1].registration, $1)
+    }
+    var found: [(first: Int, row: Row)] = []
+    for index in sorted {
+      let segment = Segment(entries[index], since: began)
+      let last = found.last.map { entries[$0.first].registration }
+      if last == entries[index].registration {
+        found[found.count - 1].row.add(segment)
       } else {
-        places[entry.registration] = rows.count
-        rows.append(Row(entry.observer, segment))
+        found.append((index, Row(entries[index].observer, segment)))
       }
     }
+    rows += found.sorted { $0.first < $1.first }.map(\.row)
   }
 
   private static func extent(
@@ -170,7 +176,6 @@ extension LifecycleTimeline.Segment {
     case .timedOut: "\(words.act) timed out"
     case .abandoned(.waitingForExecutor): "\(words.act) abandoned: never got its executor"
     case .abandoned: "\(words.act) abandoned: did not end"
-    case .skipped(.gone): "gone"
     case .skipped(.busy): "\(words.act) skipped: busy with an abandoned hook"
     case .skipped(.outOfTime): "\(words.act) skipped: out of time"
     case .skipped(.noThread): "\(words.act) skipped: no thread"
@@ -218,10 +223,6 @@ extension LifecycleTimeline.Row {
     let wasCalled = segments.contains { if case .skipped = $0.outcome { false } else { true } }
     return wasCalled ? duration.forReading : "-"
   }
-}
-
-extension LifecycleReport.Entry {
-  var ended: MonotonicTime { began.advanced(by: duration) }
 }
 
 extension String {

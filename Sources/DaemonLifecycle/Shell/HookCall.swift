@@ -3,28 +3,25 @@ import DaemonSystemd
 
 /// One call of one hook, as its driver sees it: what to call, and where it is called.
 struct HookCall: Sendable {
-  /// The place of a call whose hook may continue elsewhere.
-  struct Site: Sendable {
-    let call: CallID
-    let item: WorkItemToken
-    /// The beacon that went to the main actor before the call.
-    let beacon: UInt64
-  }
-
   let reference: CallReference
   let driver: HookDriver
   let entry: ObserverEntry
-  private let hook: Hook
+  let hook: Hook
   private let delivery: Delivery.Constants
+  /// Whether its driver has taken it over from its last call: its progress was noted in the same step.
+  var isTakenOver = false
 
+  /// - Parameter call: A call of an observer's hook, given to this driver.
   init(
-    _ start: Effects.Start, _ hook: Hook, _ entry: ObserverEntry, _ core: LifecycleCore,
+    _ id: CallID, _ call: borrowing Call, _ known: KnownHooks, _ core: LifecycleCore,
     _ driver: HookDriver
   ) {
-    reference = CallReference(start, core)
-    self.hook = hook
-    delivery = start.delivery
-    self.entry = entry
+    reference = CallReference(id, call.constants, core)
+    delivery = call.constants
+    // Not a cast that checks, which every call would pay: the shell adds nothing but entries, and only the body, which
+    // no driver calls, has no subscriber.
+    entry = unsafeDowncast(call.subscriber!, to: ObserverEntry.self)
+    hook = entry.hookType.map { known[$0][call.hook] } ?? entry.hooks[call.hook]
     self.driver = driver
   }
 
@@ -45,20 +42,20 @@ struct HookCall: Sendable {
     let hook = hook
     do {
       if let asActor = hook.asActor {
-        if core.move(id, to: .driven) { try await call(on: asActor(target), target, core) }
-      } else if hook.completesSynchronously {
-        if core.move(id, to: .begun) {
-          try await hook.call(consume target, step, LifecycleContext(reference))
+        if isTakenOver || core.move(id, to: .driven) {
+          try await call(on: asActor(target), target, core)
         }
-      } else {
-        try await callNotingSite(target, core)
+      } else if isTakenOver || core.move(id, to: .begun) {
+        try await hook.call(consume target, step, LifecycleContext(reference))
       }
       return .completed
     } catch let late as ForegroundRounds.LateError {
-      return .failed(late.error, text: "\(late.error)", isLate: true)
+      var failure = Failure(late.error)
+      failure.isLate = true
+      return .failed(failure)
     } catch {
       // Here, since it is user code: on the hook's driver, within the hook's time.
-      return .failed(error, text: "\(error)")
+      return .failed(Failure(error))
     }
   }
 
@@ -71,18 +68,6 @@ struct HookCall: Sendable {
     try await hook.call(target, step, LifecycleContext(reference))
   }
 
-  /// Calls a hook that may be isolated to the main actor, or suspend, which is known only afterwards.
-  nonisolated(nonsending) private func callNotingSite(
-    _ target: any AnyObject & Sendable, _ core: LifecycleCore
-  ) async throws {
-    let item = core.executor.currentItem
-    if let item {
-      driver.note(Site(call: id, item: item, beacon: core.beacon.send()))
-    }
-    guard core.move(id, to: .begun) else { return }
-    try await hook.call(target, step, LifecycleContext(reference))
-    if let item, item.isCurrent { hook.completesSynchronously = true }
-  }
 }
 
 /// A call, as its context and the tasks that its hook starts know it. They may keep it for ever, so it holds neither
@@ -97,11 +82,11 @@ final class CallReference: RunningHook {
   /// When its delivery began.
   let time: MonotonicTime
 
-  init(_ start: Effects.Start, _ core: LifecycleCore) {
-    id = start.call
+  init(_ id: CallID, _ delivery: Delivery.Constants, _ core: LifecycleCore) {
+    self.id = id
     self.core = core
-    cause = start.delivery.cause
-    time = start.delivery.began
+    cause = delivery.cause
+    time = delivery.began
   }
 
   var deadline: MonotonicTime? { core?.deadline(of: id) }

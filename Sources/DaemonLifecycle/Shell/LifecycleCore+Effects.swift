@@ -2,242 +2,174 @@
 import DaemonSystemd
 import Synchronization
 
-// The machine's effects: bound to entries, drivers and continuations under the lock, performed outside.
+// The machine's effects: calls are bound to drivers under the lock, everything else is performed outside.
 extension LifecycleCore {
   /// The work that a critical section leaves to be done outside of the lock.
   struct Work: ~Copyable {
-    /// A driver that has ended its call and takes the first new one.
-    var reusable: HookDriver?
-    /// The call for that driver.
+    /// The next call of the driver that has ended one.
     var next: HookCall?
     /// The call for a driver that rests, or a new one.
     var started: HookCall?
     /// More calls wait for a driver.
     var startsWaiting = false
-    var hasMessages = false
-    /// Everything else, made when it is needed, which is rare; even empty lists have a cost.
-    private(set) var rest: Chores?
-
-    init(reusable: HookDriver?) { self.reusable = reusable }
+    var mail: Mail?
+    /// The readiness to show to probes before any hook is called.
+    var readiness: ShownReadiness?
+    /// The effects but calls and messages, which are rare.
+    var more: Effects?
+    /// Whether the process should have exited.
+    var isOverdue = false
+    /// The body, to be cancelled.
+    var body: Task<Void, Never>?
+    /// The kinds that hooks are to be searched for, and the types.
+    var searches: (kinds: NotificationKinds, types: [TypeHooks])?
 
     /// Whether there is work besides that driver's call.
-    var isMore: Bool { rest != nil || started != nil || hasMessages || startsWaiting }
-
-    var chores: Chores {
-      mutating get {
-        let chores = rest ?? Chores()
-        rest = chores
-        return chores
-      }
+    var isMore: Bool {
+      mail != nil || started != nil || startsWaiting || readiness != nil || more != nil
     }
   }
 
-  /// Work that is rare.
-  final class Chores {
-    /// Calls that have waited, each with a driver of its own.
-    var calls: [HookCall] = []
-    /// Calls that wait for a driver no longer. The observer of one that was abandoned is busy until it ends.
-    var dropped: [CallID] = []
-    /// Drivers and the body, to be cancelled.
-    var cancelled: [HookDriver] = []
-    var cancelsBody: Task<Void, Never>?
-    var healthRound: UInt64?
-    /// The kinds that hooks are to be searched for, and the types.
-    var searches: (kinds: NotificationKinds, types: [TypeHooks])?
-    /// Values that may hold the last reference to a user's object, whose deinit may call the core.
-    var garbage: [any Sendable] = []
-    /// The readiness to show to probes before any hook is called, and its number.
-    var readiness: ShownReadiness?
-    /// Rounds whose daemon has ended.
-    var endedRounds: [ForegroundRounds] = []
-    /// Whether the process should have exited.
-    var isOverdue = false
+  /// Messages for one thread to send, and their receivers.
+  struct Mail {
+    var messages: [Effects.Message]
+    let sinks: [any LifecycleSink]
+    let streams: [StreamSubscriber]
   }
 
   // MARK: Under the lock
 
-  func bind(_ state: inout State, _ work: inout Work) {
-    let hasMore = state.effects.hasMoreThanStarts
-    if hasMore { bindEndings(&state, &work) }
-    bindStarts(&state, &work)
-    if hasMore {
-      bindCancellations(&state, &work)
-      state.effects.removeAll()
-    }
-    if state.machine.stop.exitDeadline != .distantFuture { state.keptAlive = self }
-  }
-
-  /// Binds ended calls and messages, before any call begins, which may take the place of one that has ended.
-  private func bindEndings(_ state: inout State, _ work: inout Work) {
-    if let code = state.effects.exitsWith { exitProcess(code) }
-    for id in state.effects.removed {
-      if let entry = state.observers.remove(id) { work.chores.garbage.append(entry) }
-    }
-    for id in state.effects.withdrawn {
-      if let driver = state.removeDriver(of: id) { work.chores.garbage.append(driver) }
-    }
-    if !state.effects.released.isEmpty { work.chores.garbage += state.effects.released }
-    for message in state.effects.messages { bind(message, &state, &work) }
-  }
-
-  private func bindCancellations(_ state: inout State, _ work: inout Work) {
-    for id in state.effects.cancels {
-      guard let driver = state.driver(of: id) else { continue }
-      driver.markCancelled()
-      work.chores.cancelled.append(driver)
-    }
-    if state.effects.cancelsBody {
-      state.isBodyCancelled = true
-      work.chores.cancelsBody = state.bodyTask
-    }
-    if let round = state.effects.healthRound { work.chores.healthRound = round }
-    if !state.effects.searches.isEmpty {
-      let kinds = state.effects.searches
-      work.chores.searches = (kinds, state.machine.hooks.missing(kinds))
-    }
-    if state.effects.isOverdue { work.chores.isOverdue = true }
-  }
-
   /// Binds new calls. One driver takes the next call; the others wait for a free driver, or for `startWaiting`.
-  private func bindStarts(_ state: inout State, _ work: inout Work) {
-    let isNew = !state.effects.starts.isEmpty
-    guard isNew || !state.waitingStarts.isEmpty else { return }
-    // Taken from the end, since what is taken is not copied.
-    if state.effects.starts.count > 1 { state.effects.starts.reverse() }
-    if let driver = work.reusable, !driver.isCancelled {
-      work.next = nextCall(&state, &work, goesOnWith: driver)
-    }
-    if isNew, work.next == nil { work.started = nextCall(&state, &work) }
-    while let start = state.effects.starts.popLast() { state.waitingStarts.append(start) }
-    if !state.waitingStarts.isEmpty, !state.willStartWaiting {
+  func bindStarts(
+    _ state: inout State, _ work: inout Work, at now: MonotonicTime, for driver: HookDriver?
+  ) {
+    let isNew = state.effects.starts.count > state.waitingStarts
+    if let driver { work.next = nextCall(&state, at: now, for: driver) }
+    if isNew, work.next == nil { work.started = nextCall(&state, at: now) }
+    state.waitingStarts = state.effects.starts.count
+    if state.waitingStarts > 0, !state.willStartWaiting {
       state.willStartWaiting = true
       work.startsWaiting = true
     }
   }
 
-  /// The next call that waits, with a driver that has none, or the one that goes on. One that was withdrawn or
-  /// abandoned waits no longer, and may be the last that holds what was posted.
+  /// Returns the next call that waits, given to a driver that has none, or to the one that goes on. One that was
+  /// withdrawn waits no longer; one that was abandoned ends, and its observer is free again.
   private func nextCall(
-    _ state: inout State, _ work: inout Work, goesOnWith last: HookDriver? = nil
+    _ state: inout State, at now: MonotonicTime, for last: HookDriver? = nil
   ) -> HookCall? {
-    while last == nil || !state.isNextCancelled, let start = state.takeStart() {
-      guard state.machine.calls.isCurrent(start.call), let entry = state.observers[start.observer]
-      else {
-        work.chores.garbage.append(start.delivery)
-        work.chores.dropped.append(start.call)
+    while let id = state.effects.starts.first {
+      let isWaiting = state.machine.calls.contains(id)
+      let isCancelled = isWaiting && state.machine.calls[id].isCancelled
+      // A driver whose call was cancelled is not used again.
+      if last != nil, isCancelled, !state.machine.calls[id].isAbandoned { return nil }
+      _ = state.effects.starts.popFirst()
+      guard isWaiting else { continue }
+      if state.machine.calls[id].isAbandoned {
+        state.handle(.ended(id, .gone), at: now)
         continue
       }
-      let driver = last ?? state.restingDrivers.popLast() ?? HookDriver(self)
-      if state.machine.calls.isCancelled(start.call) { driver.markCancelled() }
-      let hook =
-        entry.hookType.map { state.machine.hooks[$0][start.hook] } ?? entry.hooks[start.hook]
-      let call = HookCall(start, hook, entry, self, driver)
-      state.insert(call)
-      return call
+      let driver =
+        last
+        ?? (isCancelled
+          ? HookDriver(executor, isCancelled: true)
+          : state.restingDrivers.popLast() ?? HookDriver(executor))
+      state.machine.calls.give(id, to: driver)
+      return HookCall(id, state.machine.calls[id], state.machine.hooks, self, driver)
     }
     return nil
   }
 
-  private func bind(_ message: Effects.Message, _ state: inout State, _ work: inout Work) {
-    switch message {
-    case .fact(let fact): bind(fact, &state)
-    case .announced(let step, let cause): announce(step, cause, &state)
-    case .reported(let report, let isHealthCheck): publish(report, isHealthCheck, &state)
-    case .answered(let id, let report):
-      guard let poster = state.posters.removeValue(forKey: id) else { return }
-      state.outbox.append { poster(report) }
-    case .launchEnded(let report):
-      for launch in state.launches { state.outbox.append { launch.end(report) } }
-      state.outbox.append { self.watchSignals() }
-      state.launches = []
-    case .exited(let exit): bind(exit, &state, &work)
+  /// Moves the next call of a driver forward, which goes on with it at once: to its hook, or to its actor. Not where
+  /// anything is to be done before, such as sending messages: the observer may be removed meanwhile.
+  func takeOver(_ state: inout State, _ work: inout Work) {
+    guard !work.isMore, let next = work.next else { return }
+    _ = state.machine.move(next.id, to: next.hook.asActor == nil ? .begun : .driven)
+    work.next.update { $0.isTakenOver = true }
+  }
+
+  /// Each takes 3 kB, and more than one are rarely needed at once.
+  private static var mostRestingDrivers: Int { 4 }
+
+  func takeRestingDrivers() -> [HookDriver] {
+    state.withLock { state in
+      defer { state.restingDrivers = [] }
+      return state.restingDrivers
     }
   }
 
-  private func bind(_ fact: LifecycleFact, _ state: inout State) {
-    if case .terminating = fact { expectUnitJob(&state) }
-    guard let sinks = state.sinks else { return state.earlyFacts.append(fact) }
-    if sinks.isEmpty { return }
-    var fact = fact
-    // The kernel's time, also in a mock: systemd compares it with its own.
-    if !time.isMonotonic, case .began(let transition, let cause, _) = fact {
-      fact = .began(transition, cause, at: .now())
+  func bindMore(_ state: inout State, _ work: inout Work) {
+    if let code = state.effects.exitsWith { exitProcess(code) }
+    for case let entry as ObserverEntry in state.effects.removed { state.index.remove(entry) }
+    if state.effects.cancelsBody {
+      state.isBodyCancelled = true
+      work.body = state.bodyTask
     }
-    state.outbox.append(fact)
+    work.isOverdue = state.effects.isOverdue
+    let kinds = state.effects.searches
+    if !kinds.isEmpty { work.searches = (kinds, state.machine.hooks.missing(kinds)) }
+    work.more = state.effects.takeMore()
   }
 
-  /// Streams and recorders see a step as it begins.
-  private func announce(
-    _ step: LifecycleStep, _ cause: LifecycleCause, _ state: inout State
-  ) {
-    guard recorder != nil || !state.streams.isEmpty, let type = step.type else { return }
-    let subject = StreamSubscriber.Subject.notifications(ObjectIdentifier(type))
-    let streams = state.streams.values.filter { $0.subject == subject }
-    guard recorder != nil || !streams.isEmpty else { return }
-    let context = LifecycleContext(cause: cause, time: LifecycleClock.Instant(now))
-    guard let notification = step.notification(context) else { return }
-    state.outbox.append { [recorder] in
-      recorder?.willDeliver(notification)
-      for stream in streams { stream.yield(notification) }
+  /// Takes the messages that are there. Facts wait for the start, which brings their receivers.
+  func takeMail(_ state: inout State) -> Mail {
+    var mail = Mail(
+      messages: [], sinks: state.sinks ?? [],
+      streams: state.streams.isEmpty ? [] : Array(state.streams.values))
+    swap(&mail.messages, &state.effects.messages)
+    if state.sinks == nil {
+      for case .fact(let fact) in mail.messages { state.earlyFacts.append(fact) }
     }
-  }
-
-  private func publish(_ report: LifecycleReport, _ isHealthCheck: Bool, _ state: inout State) {
-    let streams =
-      isHealthCheck ? [] : state.streams.values.filter { $0.subject == .reports }
-    // Also without receivers: the report may hold the last reference to a user's error.
-    state.outbox.append { [recorder] in
-      recorder?.didFinish(report)
-      for stream in streams { stream.yield(report) }
-      self.checkSignals()
-    }
-  }
-
-  private func bind(_ exit: LifecycleExit, _ state: inout State, _ work: inout Work) {
-    let (waiters, streams) = (state.exitWaiters, state.streams.values.map(\.finish))
-    state.exitWaiters = []
-    state.streams = [:]
-    work.chores.endedRounds = Array(state.rounds.values)
-    // No more notifications are delivered: an observer that retains its lifecycle is a cycle only until now.
-    for entry in state.observers.removeAll() { work.chores.garbage.append(entry) }
-    state.outbox.append {
-      for finish in streams { finish() }
-      for waiter in waiters { waiter.resume(returning: exit) }
-    }
+    return mail
   }
 
   // MARK: Outside
 
+  /// Lets a driver rest, whose thread has nothing else to do: what it sends or releases may block, and would keep its
+  /// next call waiting. Returns false when it is not needed, and ends.
+  func rests(_ driver: HookDriver) -> Bool {
+    state.withLock { state in
+      guard !state.machine.isClosed, state.restingDrivers.count < Self.mostRestingDrivers
+      else { return false }
+      state.restingDrivers.append(driver)
+      return true
+    }
+  }
+
   @inline(never)
   func perform(_ work: consuming Work) {
-    if let chores = work.rest {
-      perform(chores, hasMessages: work.hasMessages)
-    } else if work.hasMessages {
-      sendOutbox()
+    if work.isOverdue { endProcess() }
+    if let shown = work.readiness { show(shown) }
+    if let mail = work.mail.take() { send(mail) }
+    if let body = work.body {
+      executor.enqueue(.work { self.useSwiftPool { body.cancel() } })
     }
+    if let more = work.more.take() { perform(more) }
     if let call = work.started { call.driver.start(with: call, of: self) }
+    if let (kinds, types) = work.searches { searchHooks(of: types, for: kinds) }
     if work.startsWaiting { executor.enqueue(.work { self.startWaiting() }) }
   }
 
-  private func perform(_ work: Chores, hasMessages: Bool) {
-    if work.isOverdue { endProcess() }
-    if let shown = work.readiness { show(shown) }
-    if hasMessages { sendOutbox() }
-    if let round = work.healthRound { sendBeacons(of: round) }
+  private func perform(_ more: consuming Effects) {
+    if let round = more.healthRound { askExecutors(of: round) }
     // Cancellation handlers and deinits are user code. One item each: a handler that blocks must not keep the others
     // from being cancelled.
-    if let body = work.cancelsBody {
-      executor.enqueue(.work { self.useSwiftPool { body.cancel() } })
+    for case let driver as HookDriver in more.cancels {
+      executor.enqueue(.work { driver.cancel() })
     }
-    for driver in work.cancelled { executor.enqueue(.work { driver.cancelTask() }) }
-    for rounds in work.endedRounds { executor.enqueue(.work { rounds.close() }) }
-    if !work.garbage.isEmpty, executor.isOnLeader {
-      let garbage = Garbage(&work.garbage)
-      executor.enqueue(.work { garbage.drop() })
+    if !more.released.isEmpty || !more.removed.isEmpty, executor.isOnLeader {
+      let released = Released(more)
+      executor.enqueue(.work { released.drop() })
     }
-    for call in work.dropped { handle(.ended(call, .gone)) }
-    for call in work.calls { call.driver.start(with: call, of: self) }
-    if let (kinds, types) = work.searches { searchHooks(of: types, for: kinds) }
+  }
+
+  /// Objects to be released elsewhere; there is no other reference, and none here after `drop`.
+  private final class Released: Sendable {
+    private let effects: Mutex<Effects?>
+
+    init(_ effects: consuming Effects) { self.effects = Mutex(effects) }
+
+    func drop() { _ = effects.withLock { $0.take() } }
   }
 
   /// Does what starts or resumes a task of Swift's pool: now, or once the pool has a thread. Without one Dispatch would
@@ -255,91 +187,101 @@ extension LifecycleCore {
 
   /// A hook has suspended, or blocks its thread: the calls that wait behind it begin, each with a driver of its own.
   private func startWaiting() {
-    var work = Work(reusable: nil)
-    state.withLock { state in
+    let calls = change { state, now in
+      var calls: [HookCall] = []
       state.willStartWaiting = false
-      while let call = nextCall(&state, &work) { work.chores.calls.append(call) }
+      while let call = nextCall(&state, at: now) { calls.append(call) }
+      state.waitingStarts = 0
+      return calls
     }
-    perform(work)
+    for call in calls { call.driver.start(with: call, of: self) }
   }
 
-  /// Lets a driver rest. Returns false when it is not needed, and should end.
-  func rest(_ driver: HookDriver) -> Bool {
-    state.withLock { state in
-      guard !state.machine.isClosed, state.restingDrivers.count < Self.mostRestingDrivers else {
-        return false
-      }
-      state.restingDrivers.append(driver)
-      return true
-    }
-  }
+  // MARK: Messages
 
-  /// Each takes 3 kB, and more than one are rarely needed at once.
-  private static var mostRestingDrivers: Int { 4 }
-
-  func takeRestingDrivers() -> [HookDriver] {
-    state.withLock { state in
-      defer { state.restingDrivers = [] }
-      return state.restingDrivers
-    }
-  }
-
-  /// Objects to be released elsewhere; there is no other reference, and none here after `drop`.
-  private final class Garbage: Sendable {
-    private let objects: Mutex<[any Sendable]>
-
-    init(_ objects: inout [any Sendable]) {
-      self.objects = Mutex(objects)
-      objects = []
-    }
-
-    func drop() {
-      let dropped = objects.withLock { objects in
-        defer { objects = [] }
-        return objects
-      }
-      withExtendedLifetime(dropped) {}
-    }
-  }
-
-  /// Sends the messages of the outbox, unless another thread is doing that.
-  private func sendOutbox() {
-    var batch: [Outbox.Item] = []
-    var sinks: [any LifecycleSink] = []
-    guard takeOutbox(into: &batch, &sinks, isFirst: true) else { return }
-    repeat {
-      for item in batch {
-        switch item {
-        case .fact(let fact): for sink in sinks { retry(sink, at: sink.receive(fact)) }
-        case .call(let call): call()
+  /// Sends messages until there are no more, as the one thread that does.
+  private func send(_ first: Mail) {
+    var mail = first
+    while true {
+      for message in mail.messages { send(message, mail) }
+      mail.messages = []
+      // Probes are shown first what it means: the thread that has put it there may not have come to that yet.
+      let (next, shown): (Mail?, ShownReadiness?) = state.withLock { state in
+        guard !state.effects.messages.isEmpty else {
+          state.isSending = false
+          return (nil, nil)
         }
+        return (takeMail(&state), nextReadiness(&state))
       }
-      batch.removeAll(keepingCapacity: true)
-    } while takeOutbox(into: &batch, &sinks)
-  }
-
-  /// False when there is nothing to send, or, to begin with, when another thread sends. Probes are shown first what it
-  /// means: the thread that has put it there may not have come to that yet.
-  private func takeOutbox(
-    into batch: inout [Outbox.Item], _ sinks: inout [any LifecycleSink], isFirst: Bool = false
-  ) -> Bool {
-    let (hasItems, shown): (Bool, ShownReadiness?) = state.withLock { state in
-      sinks = state.sinks ?? []
-      guard !isFirst || !state.outbox.isDelivering, state.outbox.take(into: &batch) else {
-        return (false, nil)
-      }
-      return (true, nextReadiness(&state))
+      guard let next else { return }
+      if let shown { show(shown) }
+      mail = next
     }
-    if let shown { show(shown) }
-    return hasItems
   }
 
-  /// Without a thread to be had, neither would answer: they are asked again at the next tick.
-  private func sendBeacons(of round: UInt64) {
+  private func send(_ message: Effects.Message, _ mail: Mail) {
+    switch message {
+    case .fact(let fact): send(fact, to: mail.sinks)
+    case .announced(let step, let cause, let time):
+      guard
+        let notification = step.notification(
+          LifecycleContext(cause: cause, time: LifecycleClock.Instant(time)))
+      else { return }
+      recorder?.willDeliver(notification)
+      let subject = StreamSubscriber.Subject.notifications(ObjectIdentifier(type(of: notification)))
+      for stream in mail.streams where stream.subject == subject { stream.yield(notification) }
+    case .reported(let report, let isHealthCheck):
+      recorder?.didFinish(report)
+      for stream in mail.streams where stream.subject == .reports && !isHealthCheck {
+        stream.yield(report)
+      }
+      checkSignals()
+    case .answered(let post, let report): (post as? AwaitedPost)?.poster.resume(returning: report)
+    case .launchEnded(let report, let waiters):
+      for waiter in waiters { waiter(report) }
+      watchSignals()
+    case .exited(let exit, let waiters):
+      endStreamsAndRounds()
+      for waiter in waiters { waiter(exit) }
+    case .reached(let waiter): waiter.end()
+    }
+  }
+
+  private func send(_ fact: LifecycleFact, to sinks: [any LifecycleSink]) {
+    if sinks.isEmpty { return }
+    var fact = fact
+    // The kernel's time, also in a mock: systemd compares it with its own.
+    if !time.isMonotonic, case .began(let transition, let cause, _) = fact {
+      fact = .began(transition, cause, at: .now())
+    }
+    for sink in sinks { retry(sink, at: sink.receive(fact)) }
+  }
+
+  func endStreamsAndRounds() {
+    let (streams, rounds) = state.withLock { state in
+      defer { (state.streams, state.rounds) = ([:], []) }
+      return (state.streams.values.map(\.finish), state.rounds)
+    }
+    for finish in streams { finish() }
+    // What they cancel is user code.
+    for rounds in rounds { executor.enqueue(.work { rounds.close() }) }
+  }
+
+  /// Without a thread to be had, neither would answer: they are asked again at the next tick. Where nothing runs the
+  /// main actor's queue, there is only one question in it.
+  private func askExecutors(of round: UInt64) {
     guard DispatchThreads.canBeHad else { return }
-    handle(.healthAsked(round: round))
-    Task.detached { [weak self] in self?.handle(.healthAnswer(.pool, round: round)) }
-    beacon.send { [weak self] in self?.handle(.healthAnswer(.mainActor, round: round)) }
+    let asksMainActor = change { state, now in
+      let isAsked = state.machine.health.isMainActorAsked
+      state.handle(.healthAsked(round: round), at: now)
+      return !isAsked
+    }
+    Task.detached { [weak self] in self?.handle(.healthAnswer(.pool(round: round))) }
+    guard asksMainActor else { return }
+    Task.detached { @MainActor [weak self] in
+      DispatchThreads.noteHad()
+      self?.handle(.healthAnswer(.mainActor))
+    }
   }
 
   /// Ends a process that is still running `exitGrace` after its end: exit(3) can hang, for example on a full standard

@@ -13,18 +13,18 @@ extension LifecycleCore {
     if !options.isRounds { recorder?.didAdd(observer) }
     let candidates = change { state, now in
       let owner = ObjectIdentifier(observer)
-      guard !state.observers.hasObserver(owner) else { return Candidates(nil, nil) }
-      let id = state.observers.nextID(state.newID())
+      guard !state.index.hasObserver(owner) else { return Candidates(nil, nil) }
+      let id = state.machine.subscribers.nextID(state.newID())
       // After the end, nothing would release it.
       let isOwned = isOwned && state.machine.stop.exit == nil && !state.machine.isClosed
-      let number = state.observers.nextNumber(of: type(of: observer))
+      let number = state.index.nextNumber(of: type(of: observer))
       let rounds = options.isRounds ? ForegroundRounds.hooks : nil
       let entry = ObserverEntry(
         id: id, observer: observer, isOwned: isOwned, number: number,
         hookType: rounds == nil ? state.machine.hooks.index(of: type(of: observer)) : nil,
         hooks: rounds ?? [], options)
       return self.insert(entry, &state, now)
-    }.result
+    }
     reap(candidates)
   }
 
@@ -41,34 +41,31 @@ extension LifecycleCore {
   ) -> ObserverID {
     recorder?.didObserve((options.name ?? name).description)
     let (id, candidates) = change { state, now in
-      let id = state.observers.nextID(state.newID())
+      let id = state.machine.subscribers.nextID(state.newID())
       let entry = ObserverEntry(id: id, closures: closures, owner: owner, options, name: name)
       return (id, self.insert(entry, &state, now))
-    }.result
+    }
     reap(candidates)
     return id
   }
 
-  private typealias Candidates = (ObserverEntry?, ObserverEntry?)
+  private typealias Candidates = (MachineObserver?, MachineObserver?)
 
   private func insert(
     _ entry: ObserverEntry, _ state: inout State, _ now: MonotonicTime
   ) -> Candidates {
-    state.observers.insert(entry)
-    let subscriber = Subscriber(
-      id: entry.id, phase: entry.options.phase, name: entry.name,
-      receives: entry.hooks.map(\.notification), type: entry.hookType,
-      deadline: entry.options.deadline, isRounds: entry.options.isRounds)
-    state.handle(.add(subscriber), at: now)
-    return state.observers.candidates()
+    state.index.insert(entry)
+    state.handle(.add(entry), at: now)
+    return (state.machine.subscribers.candidate(), state.machine.subscribers.candidate())
   }
 
   /// Removes entries whose observer was deallocated, which is not announced. Not under the lock, since checking an
   /// observer retains it for a moment, and may release it last.
   private func reap(_ candidates: Candidates) {
     let (first, second) = candidates
-    let gone = [first, second].compactMap { $0 }.filter { $0.target == nil }.map(\.id)
-    if !gone.isEmpty { handle(.gone(gone)) }
+    let gone = [first, second].compactMap { $0 as? ObserverEntry }.filter { $0.target == nil }
+      .map(\.id)
+    if !gone.isEmpty { handle(.remove(gone)) }
   }
 
   /// Adds the rounds of a `foreground { … }`, or ends them when the daemon has ended.
@@ -78,7 +75,7 @@ extension LifecycleCore {
     add(rounds, options)
     let isOver = state.withLock { state in
       let isOver = state.machine.stop.exit != nil || state.machine.isClosed
-      if !isOver { state.rounds[ObjectIdentifier(rounds)] = rounds }
+      if !isOver { state.rounds.append(rounds) }
       return isOver
     }
     if isOver { rounds.close() }
@@ -86,7 +83,7 @@ extension LifecycleCore {
 
   func removeRounds(_ rounds: ForegroundRounds) {
     remove(owner: rounds)
-    state.withLock { _ = $0.rounds.removeValue(forKey: ObjectIdentifier(rounds)) }
+    state.withLock { $0.rounds.removeAll { $0 === rounds } }
   }
 
   func remove(_ id: ObserverID) { handle(.remove([id])) }
@@ -96,7 +93,7 @@ extension LifecycleCore {
     if let recorder, !(owner is ForegroundRounds) { recorder.didRemove(owner) }
     let ownerID = ObjectIdentifier(owner)
     change { state, now in
-      state.handle(.remove(state.observers.ids(of: ownerID)), at: now)
+      state.handle(.remove(state.index.ids(of: ownerID)), at: now)
     }
   }
 

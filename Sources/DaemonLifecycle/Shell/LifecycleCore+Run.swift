@@ -18,15 +18,7 @@ extension LifecycleCore {
   private func beginLaunch() -> Launch {
     state.withLock { $0.readiness }?.prepare()
     let launch = Launch()
-    change { state, now in
-      // Nothing to launch: terminated, or a mock that was made in a later state.
-      if state.machine.isTerminating || state.machine.registry.state != .launching {
-        launch.end(LifecycleReport(cause: LifecycleCause(.launch), entries: []))
-      } else {
-        state.launches.append(launch)
-      }
-      state.handle(.launch(LifecycleCause(.launch)), at: now)
-    }
+    handle(.launch { launch.end($0) })
     return launch
   }
 
@@ -50,7 +42,7 @@ extension LifecycleCore {
       guard !state.machine.isTerminating else { return false }
       state.handle(.bodyBegan, at: now)
       return true
-    }.result
+    }
     guard begins else { return }
     let task = Task.detached {
       do {
@@ -69,17 +61,12 @@ extension LifecycleCore {
 
   /// Returns on the executor's thread when its caller is not isolated: the caller then goes on without the
   /// cooperative pool until it suspends again.
+  ///
+  /// Whoever waits for the end to exit the process says `.runWaits` before.
   nonisolated(nonsending) func untilTerminated() async -> LifecycleExit {
     await withTaskExecutorPreference(callerExecutor) {
       await withCheckedContinuation { continuation in
-        self.change { state, now in
-          if let exit = state.machine.stop.exit {
-            state.outbox.append { continuation.resume(returning: exit) }
-          } else {
-            state.exitWaiters.append(continuation)
-          }
-          state.handle(.runWaits, at: now)
-        }
+        self.handle(.awaitExit { continuation.resume(returning: $0) })
       }
     }
   }
@@ -100,12 +87,20 @@ extension LifecycleCore {
     }
     let inside = CallReference.current.flatMap { $0.core === self ? $0.id : nil }
     return await withCheckedContinuation { continuation in
-      change { state, now in
-        let id = PostID(value: state.newID())
-        state.posters[id] = { continuation.resume(returning: $0) }
-        state.handle(.post(notification, id, inside: inside), at: now)
-      }
+      handle(.post(AwaitedPost(notification, continuation), inside: inside))
     }
+  }
+}
+
+/// A notification and its poster, who waits for the report.
+final class AwaitedPost: LifecyclePost, @unchecked Sendable {
+  let poster: CheckedContinuation<LifecycleReport, Never>
+
+  init(
+    _ notification: any CustomNotification, _ poster: CheckedContinuation<LifecycleReport, Never>
+  ) {
+    self.poster = poster
+    super.init(notification)
   }
 }
 

@@ -61,9 +61,9 @@ extension LifecycleCore {
     switch input {
     case .event(let event): receive(event)
     case .unitJob(let job): unitJobIsKnown(job)
-    case .watchdogTick(let stall, _):
+    case .watchdogTick(let stall):
       checkSignals()
-      handle(.watchdogTick(stall: stall, asksMainActor: beacon.hasEverAnswered))
+      handle(.watchdogTick(stall: stall))
     default: handle(input)
     }
   }

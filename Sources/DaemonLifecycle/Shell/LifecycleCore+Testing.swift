@@ -2,6 +2,20 @@
 package import DaemonSystemd
 import Synchronization
 
+/// A recorder of the inputs and outputs of a core, for the mock.
+///
+/// It is called without a lock of the core, on any thread; `didFinish` and `willDeliver` in the order of the facts.
+package protocol LifecycleRecorder: AnyObject, Sendable {
+  func didAdd(_ observer: any LifecycleObserver)
+  func didObserve(_ observer: String)
+  func didRemove(_ observerOrOwner: AnyObject)
+  func didPost(_ notification: any LifecycleNotification)
+  func didHold()
+  func didTerminate()
+  func willDeliver(_ notification: any LifecycleNotification)
+  func didFinish(_ report: LifecycleReport)
+}
+
 // The parts of a core that the test kit uses. The mock is the same core with a clock that a test moves, no sources, and
 // no process to end. Code for waiting is in the test kit, since every daemon contains what is here.
 extension LifecycleCore {
@@ -35,9 +49,6 @@ extension LifecycleCore {
       executor: HookExecutor(endsWhenIdle: true),
       recorder: recorder, sinks: sinks,
       readiness: configuration.readinessFile.map { ReadinessMarker($0) { log.warn($0) } },
-      // The mock's service manager is process 1, and says by `setUnitJob` what it does.
-      killRule: configuration.systemd.exitsWithFailureWhenKilled
-        ? KillRule(superiors: [1], asksForJob: false) : nil,
       preservation: PreservationSlot(preservation),
       exitProcess: exitProcess)
     // A daemon at work has said that it is ready.
@@ -63,7 +74,7 @@ extension LifecycleCore {
       let waits = (isFirst || !state.earlyEvents.isEmpty) && !state.machine.isIdle
       if waits, let event { state.earlyEvents.append(event) }
       return waits
-    }.result
+    }
   }
 
   func receiveEarlyEvents(_ state: inout State) {
@@ -79,7 +90,7 @@ extension LifecycleCore {
 
   package func requestLaunch() {
     state.withLock { $0.readiness }?.prepare()
-    handle(.launch(LifecycleCause(.launch)))
+    handle(.launch { _ in })
   }
 
   package func shutDown() { close() }
@@ -102,7 +113,7 @@ extension LifecycleCore {
   func wakeTimerWaiters(_ state: inout State) {
     let count = state.timers.count
     for waiter in state.timerWaiters where waiter.count <= count {
-      state.outbox.append { waiter.waiter.end() }
+      state.effects.messages.append(.reached(waiter.waiter))
     }
     state.timerWaiters.removeAll { $0.count <= count }
   }
@@ -135,7 +146,7 @@ extension LifecycleCore {
     let now = now
     return state.withLock { state in
       var pending = state.machine.pending(at: now, isHeld: !state.isInSetUp) { call in
-        guard case .given = call.name, let id = call.observer, let entry = state.observers[id]
+        guard case .given = call.name, let entry = call.subscriber as? ObserverEntry
         else { return call.name.description }
         return entry.type.map { "\(call.name) (\($0))" } ?? call.name.description
       }
@@ -154,37 +165,5 @@ extension LifecycleCore {
     let calls = state.withLock { $0.machine.hooksUnderWay }
     guard case .virtual(let time) = time else { return Progress(calls: calls, steps: 0) }
     return Progress(calls: calls, steps: time.steps.load(ordering: .relaxed))
-  }
-}
-
-extension LifecycleMachine {
-  fileprivate var hooksUnderWay: [CallID] {
-    calls.order.flatMap { calls[$0].running } + calls.unfinished.values.joined()
-  }
-
-  fileprivate func pending(
-    at now: MonotonicTime, isHeld: Bool, name: (Call) -> String
-  ) -> [String] {
-    var pending: [String] = []
-    for delivery in calls.order {
-      for call in calls[delivery].running.compactMap({ calls.find($0) }) {
-        pending.append(
-          "\(name(call)) is still in its hook for \(call.step.name) (\(calls[delivery].cause)), after"
-            + " \(call.began.duration(to: now).forReading) of the mock's time; "
-            + (call.isCancelled
-              ? "it was cancelled and is abandoned"
-              : "its deadline is") + " \(now.duration(to: call.next).forReading) from now")
-      }
-    }
-    for call in calls.unfinished.values.joined().compactMap({ calls.find($0) }) {
-      pending.append(
-        "\(name(call)) has not ended its hook for \(call.step.name), which was abandoned")
-    }
-    if let unanswered = health.unanswered { pending.append("a check of health: " + unanswered) }
-    if stop.isDraining { pending.append("the stop delay is not over") }
-    guard isHeld else { return pending }
-    if registry.isHeld { pending.append("deliveries are held back") }
-    if !registry.isIdle, calls.order.isEmpty { pending.append("an event has not been delivered") }
-    return pending
   }
 }

@@ -6,27 +6,28 @@ import Synchronization
 /// The core of a subject: the machine and what it can't contain (observers, tasks, continuations), under one lock.
 ///
 /// Data flows in one direction: a source's input enters with `handle`, the machine decides, and its effects are bound
-/// to entries, drivers and continuations under the lock, and performed outside. No user code runs under the lock, and
-/// nothing here decides about calls.
+/// to drivers under the lock, and performed outside. No user code runs under the lock, and nothing here decides about
+/// calls.
 ///
-/// The order of locks: `state` is taken first. While it is held the poll's state, a driver's place of its call, the
-/// beacon or a launch may be locked, and what a test puts in the place of `_exit`; none of these locks another.
-/// `sources` is taken before a source's own lock. No other two locks are held at once.
+/// The order of locks: `state` is taken first. While it is held the poll's state may be locked, and what a test puts in
+/// the place of `_exit`; neither locks another. `sources` is taken before a source's own lock. No other two locks are
+/// held at once.
 @_documentation(visibility: internal)
 public final class LifecycleCore: TimeKeeper, Sendable {
   /// Access only while holding `state`'s lock.
   struct State: ~Copyable {
     var machine: LifecycleMachine
-    /// The machine's effects; empty between two critical sections.
+    /// The machine's effects: between two critical sections only calls that wait for a driver, and messages while a
+    /// thread sends.
     var effects = Effects()
-    /// The observers, by the machine's ids.
-    var observers = ObserverTable()
-    /// By the index of their handles: the newest call of that index and its driver, or `nil` when that has ended.
-    var driven: [(call: CallID, driver: HookDriver)?] = []
-    /// Calls that wait for a driver: the first that has nothing else to do takes the next. See `startWaiting`, which
-    /// is on its way while there are any.
-    var waitingStarts = Deque<Effects.Start>()
+    /// Finds the observers of the machine's table.
+    var index = ObserverIndex()
+    /// How many calls the last critical section left to whichever driver has nothing else to do first. See
+    /// `startWaiting`, which is on its way while there are any.
+    var waitingStarts = 0
     var willStartWaiting = false
+    /// Whether a thread sends messages: one at a time does.
+    var isSending = false
     /// Drivers that have nothing to do; a few.
     var restingDrivers: [HookDriver] = []
     /// The body of `run`, from its beginning.
@@ -34,12 +35,10 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     /// Whether the body is cancelled: a task that is made for it later is cancelled at once.
     var isBodyCancelled = false
     var streams: [UInt64: StreamSubscriber] = [:]
-    /// The functions that resume posters.
-    var posters: [PostID: @Sendable (LifecycleReport) -> Void] = [:]
     /// Those of `foreground { … }`, which end with the daemon whatever hooks they receive.
-    var rounds: [ObjectIdentifier: ForegroundRounds] = [:]
+    var rounds: [ForegroundRounds] = []
     var timers = TimerQueue()
-    var unitJob = UnitJobAnswer.notAsked
+    var unitJob = UnitJobAnswer.unknown([])
     /// Whether a source reads the service manager's job when the termination begins.
     var asksForUnitJob: Bool
     /// The outputs that receive facts: systemd, the journal. `nil` until the start: facts wait in `earlyFacts`.
@@ -47,9 +46,6 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var earlyFacts: [LifecycleFact] = []
     /// Shows probes whether the daemon is ready.
     var readiness: ReadinessMarker?
-    /// Those that have not ended.
-    var launches: [Launch] = []
-    var exitWaiters: [CheckedContinuation<LifecycleExit, Never>] = []
     /// A mock of a daemon at work: deliveries are held until its test asks for something.
     var isInSetUp = false
     /// What it asked for while the launch of the set-up was under way.
@@ -58,7 +54,6 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var idleWaiters: [Sleeper] = []
     /// Tests that wait until so many tasks sleep on the clock.
     var timerWaiters: [(count: Int, waiter: Sleeper)] = []
-    var outbox = Outbox()
     /// The deadline that the executor was given. While a driver goes on it may be earlier than the next, never later.
     var armedDeadline = MonotonicTime.distantFuture
     /// Grows with each critical section that has something to show to probes.
@@ -72,46 +67,15 @@ public final class LifecycleCore: TimeKeeper, Sendable {
       machine.handle(input, at: now, &effects)
     }
 
-    /// Those that have waited are first; the new ones are in reverse.
-    mutating func takeStart() -> Effects.Start? {
-      waitingStarts.popFirst() ?? effects.starts.popLast()
-    }
-
-    /// The next was cancelled while it waited.
-    var isNextCancelled: Bool {
-      guard let start = waitingStarts.first else { return false }
-      return machine.calls.isCancelled(start.call)
-    }
-
     mutating func newID() -> UInt64 {
       lastID += 1
       return lastID
-    }
-
-    /// The driver of a call that has not ended.
-    func driver(of id: CallID) -> HookDriver? {
-      guard driven.indices.contains(id.index), let entry = driven[id.index], entry.call == id
-      else { return nil }
-      return entry.driver
-    }
-
-    /// Forgets a call that has ended, and returns its driver, which the caller must release outside of the lock.
-    @discardableResult mutating func removeDriver(of id: CallID) -> HookDriver? {
-      guard let driver = driver(of: id) else { return nil }
-      driven[id.index] = nil
-      return driver
-    }
-
-    mutating func insert(_ call: HookCall) {
-      while driven.count <= call.id.index { driven.append(nil) }
-      driven[call.id.index] = (call.id, call.driver)
     }
   }
 
   let configuration: LifecycleConfiguration
   let executor: HookExecutor
   let callerExecutor: CallerExecutor
-  let beacon = MainActorBeacon()
   let time: TimeSource
   package let recorder: (any LifecycleRecorder)?
   /// Ends the process: `_exit`, or what a test puts in its place.
@@ -127,7 +91,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     time: TimeSource = .monotonic, executor: HookExecutor = HookExecutor(),
     recorder: (any LifecycleRecorder)? = nil,
     sinks: [any LifecycleSink]? = [], readiness: ReadinessMarker? = nil,
-    watchdogPeriod: Duration? = nil, asksForUnitJob: Bool = false, killRule: KillRule? = nil,
+    watchdogPeriod: Duration? = nil, asksForUnitJob: Bool = false,
     preservation: PreservationSlot? = nil,
     exitProcess: @escaping @Sendable (Int32) -> Void = { _exit($0) }
   ) {
@@ -141,11 +105,12 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     let policy = LifecycleMachine.Policy(
       configuration: configuration,
       hasServiceManager: sinks?.contains { $0.isServiceManager } ?? false,
-      watchdogPeriod: watchdogPeriod, killRule: killRule)
+      watchdogPeriod: watchdogPeriod)
     state = Mutex(
       State(
         machine: LifecycleMachine(policy, state: initialState), asksForUnitJob: asksForUnitJob,
         sinks: sinks, readiness: readiness))
+    state.withLock { $0.effects.announces = recorder != nil }
     executor.client = self
   }
 
@@ -159,13 +124,23 @@ public final class LifecycleCore: TimeKeeper, Sendable {
       state.sinks = sinks
       state.readiness = readiness
       state.asksForUnitJob = asksForUnitJob
-      for fact in state.earlyFacts { state.outbox.append(fact) }
+      state.effects.messages.insert(contentsOf: state.earlyFacts.map { .fact($0) }, at: 0)
       state.earlyFacts = []
     }
   }
 
+  func markStarted() throws(LifecycleError) {
+    let isFirst = state.withLock { state in
+      defer { state.isStarted = true }
+      return !state.isStarted
+    }
+    guard isFirst else { throw .alreadyStarted }
+  }
+
+  func markStopped() { state.withLock { $0.isStarted = false } }
+
   deinit {
-    for driver in takeRestingDrivers() { driver.endRest() }
+    for driver in takeRestingDrivers() { driver.end() }
     executor.close()
   }
 
@@ -185,16 +160,36 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   @inline(never)
   func receive(_ event: LifecycleEvent) {
     if recorder != nil, endSetUp(with: event) { return }
-    guard case .checkHealth = event.request else { return handle(.event(event)) }
-    handle(.checkHealth(event.cause, asksMainActor: beacon.hasEverAnswered))
+    handle(.event(event))
   }
 
-  /// Ends a call, and returns the one that its driver continues with.
-  func ended(_ call: HookCall, _ end: LifecycleMachine.CallEnd) -> HookCall? {
-    change(for: call.driver) { state, now in
-      state.removeDriver(of: call.id)
+  /// What a driver does after a call.
+  enum Continuation {
+    case next(HookCall)
+    case rest
+    case end
+  }
+
+  /// Ends a call.
+  ///
+  /// - Parameter isCancelled: Whether the driver's task is cancelled, by whomever: it is not used for another call.
+  func ended(
+    _ call: HookCall, _ end: LifecycleMachine.CallEnd, isCancelled: Bool
+  ) -> Continuation {
+    var work = Work()
+    let (isReusable, hasDeadline) = state.withLock { state in
+      let now = now
+      // A call that was withdrawn is unknown: it may have been cancelled before.
+      let isReusable =
+        !isCancelled && state.machine.calls.contains(call.id)
+        && !state.machine.calls[call.id].isCancelled
       state.handle(.ended(call.id, end), at: now)
-    }.next
+      return (isReusable, bind(&state, &work, at: now, for: isReusable ? call.driver : nil))
+    }
+    let next = work.next.take()
+    finish(work, hasDeadline)
+    if let next { return .next(next) }
+    return isReusable && rests(call.driver) ? .rest : .end
   }
 
   /// Whether the hook that is about to run may; false once it was abandoned or withdrawn.
@@ -214,47 +209,53 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// Handles the deadline that was set.
   package func timePassed() {
     let expired = change { state, now in
-      var statuses: [CallID: LifecycleReport.Outcome.Progress] = [:]
-      for id in state.machine.due(at: now) {
-        statuses[id] = state.driver(of: id)?.executionStatus(of: id, beacon)
-      }
-      state.handle(.clock(statuses), at: now)
+      state.handle(.clock, at: now)
       return state.timers.removeExpired(at: now)
-    }.result
+    }
     for sleeper in expired { sleeper.end() }
   }
 
   // MARK: The critical section
 
-  /// Changes the state, and does afterwards what must not be done under the lock. `driver` asks for its next call,
-  /// which is its own to make.
+  /// Changes the state, and does afterwards what must not be done under the lock.
   @discardableResult
-  func change<T: Sendable>(
-    for driver: HookDriver? = nil,
-    _ body: (inout State, MonotonicTime) -> T
-  ) -> (result: T, next: HookCall?) {
-    var work = Work(reusable: driver)
+  func change<T: Sendable>(_ body: (inout State, MonotonicTime) -> T) -> T {
+    var work = Work()
     let (result, hasDeadline): (T, Bool) = state.withLock { state in
+      let now = now
       let result = body(&state, now)
-      return (result, bindChange(&state, &work))
+      return (result, bind(&state, &work, at: now, for: nil))
     }
+    finish(work, hasDeadline)
+    return result
+  }
+
+  private func finish(_ work: consuming Work, _ hasDeadline: Bool) {
     if hasDeadline { executor.listenIfMissing() }
-    let next = work.next.take()
     if work.isMore { perform(work) }
-    return (result, next)
   }
 
   /// The end of every critical section: what its effects come to, and whether there is a deadline. Out of line, since
   /// `change` has a copy for each of its callers.
+  ///
+  /// - Parameter driver: The driver that has ended its call, and can take another.
   @inline(never)
-  private func bindChange(_ state: inout State, _ work: inout Work) -> Bool {
+  private func bind(
+    _ state: inout State, _ work: inout Work, at now: MonotonicTime, for driver: HookDriver?
+  ) -> Bool {
     if !state.earlyEvents.isEmpty, state.machine.isIdle { receiveEarlyEvents(&state) }
-    bind(&state, &work)
-    noteReadiness(&state, &work)
+    bindStarts(&state, &work, at: now, for: driver)
+    if state.effects.hasMore { bindMore(&state, &work) }
+    work.readiness = nextReadiness(&state)
     if !state.idleWaiters.isEmpty { noteIdle(&state) }
-    work.hasMessages = !state.outbox.isEmpty
+    if !state.effects.messages.isEmpty, !state.isSending {
+      state.isSending = true
+      work.mail = takeMail(&state)
+    }
+    takeOver(&state, &work)
     executor.unfinishedHooks.store(state.machine.calls.count, ordering: .relaxed)
     executor.abandonedHooks.store(state.machine.calls.abandonedCount, ordering: .relaxed)
+    if state.machine.stop.exitDeadline != .distantFuture { state.keptAlive = self }
     return arm(&state, goesOn: work.next != nil)
   }
 
@@ -278,15 +279,10 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     return next == .distantFuture ? nil : next
   }
 
-  /// At the end of every critical section, so that no thread can start a hook before what that hook's event means for
-  /// probes has been shown to them.
-  private func noteReadiness(_ state: inout State, _ work: inout Work) {
-    if let shown = nextReadiness(&state) { work.chores.readiness = shown }
-  }
-
   typealias ShownReadiness = (marker: ReadinessMarker, isReady: Bool, number: UInt64)
 
-  /// What probes are to be shown now, and how new that is; `nil`: there is nothing that shows it.
+  /// What probes are to be shown now, and how new that is; `nil`: there is nothing that shows it. At the end of every
+  /// critical section, so that no thread can start a hook before what that hook's event means has been shown.
   func nextReadiness(_ state: inout State) -> ShownReadiness? {
     guard let readiness = state.readiness else { return nil }
     state.readinessNumber += 1
@@ -295,7 +291,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   private func noteIdle(_ state: inout State) {
     guard state.machine.isIdle else { return }
-    for waiter in state.idleWaiters { state.outbox.append { waiter.end() } }
+    state.effects.messages += state.idleWaiters.map { .reached($0) }
     state.idleWaiters = []
   }
 
@@ -315,7 +311,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
       state.timers.add(sleeper, at: deadline)
       self.wakeTimerWaiters(&state)
       return false
-    }.result
+    }
     if isClosed {
       // Not at once: a loop that ignores the error must not spin.
       Task.detached {
@@ -351,26 +347,10 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     if !isExiting { closeSources() }
     handle(.close)
     state.withLock { $0.readiness }?.set(false, number: .max)
-    let (entries, streams, sleepers, rounds, posters) = state.withLock { state in
-      defer {
-        state.streams = [:]
-        state.rounds = [:]
-        state.posters = [:]
-      }
-      return (
-        state.observers.removeAll(), state.streams.values.map(\.finish),
-        state.timers.removeExpired(at: .distantFuture), Array(state.rounds.values),
-        Array(state.posters.values)
-      )
-    }
-    withExtendedLifetime(entries) {}
-    for rounds in rounds { rounds.close() }
-    for finish in streams { finish() }
-    // Posts that waited for their turn: nobody receives them any more.
-    let nobody = LifecycleReport(cause: LifecycleCause(.api), entries: [])
-    for poster in posters { poster(nobody) }
+    endStreamsAndRounds()
+    let sleepers = state.withLock { $0.timers.removeExpired(at: .distantFuture) }
     for sleeper in sleepers { sleeper.end(throwing: CancellationError()) }
-    for driver in takeRestingDrivers() { driver.endRest() }
+    for driver in takeRestingDrivers() { driver.end() }
     if !isExiting { executor.close() }
   }
 }

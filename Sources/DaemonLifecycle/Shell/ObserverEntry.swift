@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One registration of an observer. It is immutable; the machine keeps what changes.
-final class ObserverEntry: Sendable {
+/// One registration of an observer: what the machine reads of it, the object and its hooks.
+///
+/// `@unchecked`, as its superclass is: all properties are constants of sendable types, and the runtime guards the weak
+/// reference.
+final class ObserverEntry: MachineObserver, @unchecked Sendable {
   /// The user's options for an observer.
   struct Options: Sendable {
     var phase: LifecyclePhase
@@ -23,13 +26,8 @@ final class ObserverEntry: Sendable {
     }
   }
 
-  let id: ObserverID
-  let options: Options
-  /// The index of the observer's type in the machine's `KnownHooks`; `nil` where `hooks` has them.
-  let hookType: Int?
   /// The hooks of closures, and others that need no search, by index.
   let hooks: [Hook]
-  let name: ObserverName
   /// The observer's type; `nil` for a closure.
   let type: (any Any.Type)?
   /// The object that `removeObserver` names, by address; compared only while `target` is alive or the
@@ -50,17 +48,18 @@ final class ObserverEntry: Sendable {
     id: ObserverID, observer: some LifecycleObserver, isOwned: Bool, number: Int,
     hookType: Int?, hooks: [Hook] = [], _ options: Options
   ) {
-    self.id = id
-    self.options = options
     let type = Swift.type(of: observer)
-    self.hookType = hookType
     self.hooks = hooks
     self.type = type
-    name = options.name ?? .type(type, number: isOwned ? number : 1)
     ownerID = ObjectIdentifier(observer)
     isObserver = true
     target = observer
     owned = isOwned ? observer : nil
+    super.init(
+      id: id, phase: options.phase,
+      name: options.name ?? .type(type, number: isOwned ? number : 1),
+      receives: hooks.map(\.notification), hookType: hookType, deadline: options.deadline,
+      isRounds: options.isRounds)
   }
 
   /// The type that this one is named after, and its number.
@@ -74,16 +73,15 @@ final class ObserverEntry: Sendable {
     id: ObserverID, closures: [Hook], owner: (any AnyObject & Sendable)?, _ options: Options,
     name: ObserverName
   ) {
-    self.id = id
-    self.options = options
-    hookType = nil
     hooks = closures
-    self.name = options.name ?? name
     type = nil
     ownerID = owner.map { ObjectIdentifier($0) }
     isObserver = false
     owned = owner == nil ? Anchor() : nil
     target = owner ?? owned
+    super.init(
+      id: id, phase: options.phase, name: options.name ?? name,
+      receives: closures.map(\.notification), deadline: options.deadline)
   }
 
   private final class Anchor: Sendable {}

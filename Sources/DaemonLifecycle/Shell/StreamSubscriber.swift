@@ -27,6 +27,7 @@ extension LifecycleCore {
         subject: subject,
         yield: { if let element = $0 as? Element { continuation.yield(element) } },
         finish: { continuation.finish() })
+      state.effects.announces = true
       return id
     }
     guard let id else {
@@ -35,7 +36,10 @@ extension LifecycleCore {
     }
     continuation.onTermination = { [weak self] _ in
       // Released outside of the lock.
-      _ = self?.state.withLock { $0.streams.removeValue(forKey: id) }
+      _ = self?.state.withLock { state in
+        defer { state.effects.announces = self?.recorder != nil || !state.streams.isEmpty }
+        return state.streams.removeValue(forKey: id)
+      }
     }
     return stream
   }

@@ -19,7 +19,7 @@ extension FuzzTarget {
         }, unit.objectPath)
       require(unit.objectPath.hasSuffix("/" + label), unit.objectPath)
     } catch { requireSentence(error) }
-    _ = UnitJob(name).stopsUnit
+    _ = UnitJob(name).isRestart
   }
 
   private static func decoded(_ label: String) -> [UInt8]? {

@@ -16,7 +16,7 @@ import Synchronization
 ///     --sick=FILE            checkHealth throws while the file exists
 ///     --state=FILE           a save appends a line, on disk when the hook returns
 ///     --watch=UNIT  --session  --shutdown  --empty-map  --quiet-systemd
-///     --deadline=SECONDS  --budget=SECONDS  --escalation=SECONDS  --revive
+///     --deadline=SECONDS  --budget=SECONDS  --escalation=SECONDS
 ///     --part=SECONDS         a part of it fails once, and is well again after so long
 ///     --thief                its body takes SIGHUP and SIGTERM with a DispatchSource each
 ///
@@ -44,7 +44,6 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     for unit in options.all("--watch") { configuration.systemd.inputs.insert(.unit(unit)) }
     if options.has("--session") { configuration.systemd.inputs.insert(.session) }
     if options.has("--shutdown") { configuration.systemd.inputs.insert(.shutdown) }
-    configuration.systemd.exitsWithFailureWhenKilled = options.has("--revive")
     lifecycle = LifecycleSubject(configuration: configuration)
   }
 

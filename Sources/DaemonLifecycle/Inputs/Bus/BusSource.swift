@@ -92,7 +92,7 @@ final class BusSource: LifecycleSource, LifecycleSink {
     case .readyToSleep: bus.withLock { $0.sleepLock.workEnded() }
     case .began(.saveState, _, _): bus.withLock { $0.shutdownLock.saveBegan() }
     case .ended(.saveState, _, _, _): bus.withLock { $0.shutdownLock.saveEnded() }
-    case .terminating, .seemsKilled: bus.withLock { $0.connection.sendOnDemand() }
+    case .terminating: bus.withLock { $0.connection.sendOnDemand() }
     default: break
     }
     return nil

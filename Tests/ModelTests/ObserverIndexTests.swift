@@ -4,8 +4,8 @@ import Testing
 
 @testable import DaemonLifecycle
 
-/// The table beside a plain dictionary: ids, slots and objects that come, go, and die while they are registered.
-@Suite struct ObserverTableTests {
+/// Table and index beside plain dictionaries: ids, slots and objects that come, go, and die while they are registered.
+@Suite struct ObserverIndexTests {
   private final class Observer: LifecycleObserver {}
 
   /// An object, held or dead, and what it has registered.
@@ -17,7 +17,8 @@ import Testing
   }
 
   private struct Model {
-    var table = ObserverTable()
+    var table = Subscribers()
+    var index = ObserverIndex()
     var entries: [ObserverID: ObserverEntry] = [:]
     var owners: [Owner] = []
     var lastID: UInt64 = 0
@@ -28,7 +29,7 @@ import Testing
     mutating func addObserver(_ index: Int) -> Bool {
       guard let object = owners[index].object else { return true }
       let isThere = owners[index].observer != nil
-      guard table.hasObserver(ObjectIdentifier(object)) == isThere else { return false }
+      guard self.index.hasObserver(ObjectIdentifier(object)) == isThere else { return false }
       if !isThere {
         owners[index].observer = insert {
           ObserverEntry(id: $0, observer: object, isOwned: false, number: 1, hookType: 0, .init())
@@ -46,8 +47,10 @@ import Testing
     }
 
     mutating func remove(_ id: ObserverID) {
-      let isSame = table.remove(id) === entries.removeValue(forKey: id)
+      let entry = entries.removeValue(forKey: id)
+      let isSame = table.remove(id) === entry
       #expect(isSame)
+      if let entry { index.remove(entry) }
       gone.append(id)
       for index in owners.indices {
         if owners[index].observer == id { owners[index].observer = nil }
@@ -57,6 +60,7 @@ import Testing
 
     mutating func removeAll() {
       #expect(table.removeAll().count == entries.count)
+      for entry in entries.values { index.remove(entry) }
       gone += entries.keys
       entries = [:]
       owners = []
@@ -67,6 +71,7 @@ import Testing
       let id = table.nextID(lastID)
       let entry = make(id)
       table.insert(entry)
+      index.insert(entry)
       entries[id] = entry
       return id
     }
@@ -107,7 +112,7 @@ import Testing
   }
 
   private func difference(_ model: Model) -> String? {
-    if model.table.isEmpty != model.entries.isEmpty { return "isEmpty" }
+    if model.table.count != model.entries.count { return "count" }
     for (id, entry) in model.entries where model.table[id] !== entry { return "\(id)" }
     for id in model.gone where model.table[id] != nil { return "\(id) is gone" }
     if Set(model.entries.keys.map(\.slot)).count != model.entries.count { return "slots" }
@@ -115,39 +120,41 @@ import Testing
       // Of those that are alive: each at its own address. What dead ones with that address have left may be named
       // too, but nothing that a living one has may be missing.
       guard owner.object != nil else { continue }
-      let ids = model.table.ids(of: owner.address)
+      let ids = model.index.ids(of: owner.address)
       let own = Set(owner.closures).union(owner.observer.map { [$0] } ?? [])
       if !own.isSubset(of: ids) { return "\(own) is not all named: \(ids)" }
       for id in Set(ids).subtracting(own) where model.entries[id]?.target != nil {
         return "\(id) belongs to another"
       }
-      if model.table.hasObserver(owner.address) != (owner.observer != nil) { return "hasObserver" }
+      if model.index.hasObserver(owner.address) != (owner.observer != nil) { return "hasObserver" }
     }
     return nil
   }
 
   /// The address of an observer that died unremoved is another's now: that one can be added, and the dead one
-  /// is still there to be reported.
-  @Test func anAddressIsUsedAgain() {
-    var table = ObserverTable()
+  /// is still in the table.
+  @Test func anAddressIsUsedAgain() throws {
+    var (table, index) = (Subscribers(), ObserverIndex())
     var seen: [ObjectIdentifier: ObserverID] = [:]
     var kept: [Observer] = []
     var wasReused = false
     for value in 1...2000 {
       let observer = Observer()
       let address = ObjectIdentifier(observer)
-      #expect(!table.hasObserver(address))
+      #expect(!index.hasObserver(address))
       let id = table.nextID(UInt64(value))
-      table.insert(
-        ObserverEntry(id: id, observer: observer, isOwned: false, number: 1, hookType: 0, .init()))
-      #expect(table.hasObserver(address))
+      let entry = ObserverEntry(id: id, observer: observer, isOwned: false, number: 1, hookType: 0, .init())
+      table.insert(entry)
+      index.insert(entry)
+      #expect(index.hasObserver(address))
       if let dead = seen[address] {
         wasReused = true
-        #expect(table[dead] != nil && table[dead]?.target == nil)
-        #expect(table.ids(of: address) == [id])
+        #expect(index.ids(of: address) == [id])
         // The dead one's removal takes nothing from the living.
-        _ = table.remove(dead)
-        #expect(table.ids(of: address) == [id] && table.hasObserver(address))
+        let gone = try #require(table.remove(dead) as? ObserverEntry)
+        #expect(gone.target == nil)
+        index.remove(gone)
+        #expect(index.ids(of: address) == [id] && index.hasObserver(address))
       }
       seen[address] = id
       if value % 50 == 0 { kept.append(observer) }

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonSystemd
+
+// What is pending, in words, for a test that has waited for it in vain.
+extension LifecycleMachine {
+  var hooksUnderWay: [CallID] {
+    calls.order.flatMap { calls[$0].running } + calls.unfinished.values.joined()
+  }
+
+  func pending(
+    at now: MonotonicTime, isHeld: Bool, name: (Call) -> String
+  ) -> [String] {
+    var pending: [String] = []
+    for delivery in calls.order {
+      for call in calls[delivery].running.compactMap({ calls.find($0) }) {
+        pending.append(
+          "\(name(call)) is still in its hook for \(call.step.name) (\(calls[delivery].cause)), after"
+            + " \(call.began.duration(to: now).forReading) of the mock's time; "
+            + (call.isCancelled
+              ? "it was cancelled and is abandoned"
+              : "its deadline is") + " \(now.duration(to: call.next).forReading) from now")
+      }
+    }
+    for call in calls.unfinished.values.joined().compactMap({ calls.find($0) }) {
+      pending.append(
+        "\(name(call)) has not ended its hook for \(call.step.name), which was abandoned")
+    }
+    if let unanswered = health.unanswered { pending.append("a check of health: " + unanswered) }
+    if stop.isDraining { pending.append("the stop delay is not over") }
+    guard isHeld else { return pending }
+    if registry.isHeld { pending.append("deliveries are held back") }
+    if !registry.isIdle, calls.order.isEmpty { pending.append("an event has not been delivered") }
+    return pending
+  }
+}

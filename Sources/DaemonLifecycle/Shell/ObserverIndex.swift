@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/// Finds observers and closures by their object, and numbers the observers of a type. Each is also in the machine's
+/// table, and leaves both at once.
+///
+/// Sorted lists, since the first use of a dictionary searches all conformances of the program, a tenth of a start.
+struct ObserverIndex: Sendable {
+  /// Sorted by the address of their object, then by id. One that is gone may have had the same address as another that
+  /// is there.
+  private var entries: [(address: ObjectIdentifier, entry: ObserverEntry)] = []
+  /// Of the observers that are named after their type: how many of it there are, and the number of the last one. Those
+  /// that are held weakly, which come and go, have no number.
+  private var types: [(type: ObjectIdentifier, count: Int, last: Int)] = []
+
+  /// Returns the number of the next observer of a type.
+  func nextNumber(of type: any Any.Type) -> Int { (find(ObjectIdentifier(type))?.last ?? 0) + 1 }
+
+  private func find(_ type: ObjectIdentifier) -> (type: ObjectIdentifier, count: Int, last: Int)? {
+    types.first { $0.type == type }
+  }
+
+  mutating func insert(_ entry: ObserverEntry) {
+    if let (type, number) = entry.numberedType {
+      let count = find(type)?.count ?? 0
+      types.removeAll { $0.type == type }
+      types.append((type, count + 1, number))
+    }
+    guard let address = entry.ownerID else { return }
+    entries.insert((address, entry), at: position(of: address, entry.id.value))
+  }
+
+  mutating func remove(_ entry: ObserverEntry) {
+    if let (type, _) = entry.numberedType,
+      let index = types.firstIndex(where: { $0.type == type })
+    {
+      types[index].count -= 1
+      if types[index].count == 0 { types.remove(at: index) }
+    }
+    guard let address = entry.ownerID else { return }
+    entries.remove(at: position(of: address, entry.id.value))
+  }
+
+  /// Returns the index of the first entry that is not before one of this address and id.
+  private func position(of address: ObjectIdentifier, _ id: UInt64) -> Int {
+    var (low, high) = (0, entries.count)
+    while low < high {
+      let middle = (low + high) / 2
+      let (other, entry) = entries[middle]
+      if (other, entry.id.value) < (address, id) { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+
+  /// Whether this very object, which the caller holds, is an observer.
+  func hasObserver(_ object: ObjectIdentifier) -> Bool {
+    living(of: object).contains(where: \.isObserver)
+  }
+
+  /// Returns what the object, which the caller holds, has registered, as an observer and as an owner.
+  func ids(of object: ObjectIdentifier) -> [ObserverID] { living(of: object).map(\.id) }
+
+  private func living(of object: ObjectIdentifier) -> [ObserverEntry] {
+    entries[position(of: object, 0)...].prefix { $0.address == object }.map(\.entry)
+      .filter { $0.target != nil }
+  }
+}
