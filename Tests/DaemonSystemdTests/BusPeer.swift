@@ -298,11 +298,17 @@ enum BusTests {
   static func lock() -> (end: Int32, granted: BusPeer.Reaction) {
     var ends: [Int32] = [0, 0]
     precondition(pipe(&ends) == 0)
+    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     return (ends[0], .reply([.descriptor(BusDescriptor(OwnedDescriptor(owning: ends[1])))]))
   }
 
-  static func isHungUp(_ end: Int32) -> Bool {
+  static func isHungUp(_ end: Int32) -> Bool { isHungUp(end, within: 0) }
+
+  /// A process that another test has just forked keeps the other end open until it executes its program.
+  static func hangsUp(_ end: Int32) -> Bool { isHungUp(end, within: 10_000) }
+
+  private static func isHungUp(_ end: Int32, within milliseconds: Int32) -> Bool {
     var state = pollfd(fd: end, events: Int16(POLLIN), revents: 0)
-    return poll(&state, 1, 0) == 1
+    return poll(&state, 1, milliseconds) == 1
   }
 }

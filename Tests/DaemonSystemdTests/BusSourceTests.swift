@@ -267,7 +267,7 @@ struct BusSourceTests {
     #expect(brings(followed, ["delay 9.0 seconds", Self.asleep]))
     #expect(!BusTests.isHungUp(first) && inhibits == 1)
     followed.source.receive(.readyToSleep)
-    #expect(BusTests.isHungUp(first))
+    #expect(BusTests.hangsUp(first))
     let second = grant()
     announce("PrepareForSleep", [.bool(false)])
     #expect(brings(followed, ["delay 9.0 seconds", Self.asleep, Self.awake]))
@@ -327,7 +327,7 @@ struct BusSourceTests {
     #expect(!BusTests.isHungUp(end))
     followed.source.receive(.began(.saveState, report.cause, at: .now()))
     followed.source.receive(saved)
-    #expect(BusTests.isHungUp(end))
+    #expect(BusTests.hangsUp(end))
     announce("PrepareForShutdownWithMetadata", [.bool(false), .properties([:])])
     announce("PrepareForShutdown", [.bool(false)])
     announce("PrepareForShutdown", [.bool(true)])  // as an old systemd does

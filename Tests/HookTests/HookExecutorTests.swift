@@ -135,7 +135,7 @@ import Testing
     }
   }
 
-  /// A thousand hooks that block for a moment: a bounded number at once, and all of them in the end.
+  /// A thousand hooks that block until others wait: a bounded number at once, and all of them in the end.
   @Test(.timeLimit(.minutes(5))) func hooksThatBlockTakeABoundedNumberOfThreads() async throws {
     var configuration = configuration
     configuration.hookDeadline = .seconds(250)
@@ -145,7 +145,7 @@ import Testing
     let observers = (0..<1000).map { _ in
       Scripted(background: { _ in
         most.max(core.executor.threadCount, ordering: .relaxed)
-        usleep(20_000)  // what it does, and not a wait
+        while warnings.all.all.isEmpty { usleep(1000) }
       })
     }
     for observer in observers {
@@ -156,7 +156,6 @@ import Testing
     let report = try #require(await reports.next())
     #expect(report.problems.isEmpty && report.entries.count == 2000)
     #expect(most.load(ordering: .relaxed) <= HookExecutor.extraThreads + 2)
-    try await eventually { !warnings.all.all.isEmpty }
     #expect(
       warnings.all.all == ["64 threads more than usual are busy or blocked in hooks: others wait."])
     core.close()
@@ -186,7 +185,8 @@ import Testing
     #expect(report.problems.count == count)
     #expect(healthy.log.all.suffix(2) == ["healthy background", "healthy save"])
     #expect(core.executor.threadCount > count, "each of them holds a thread")
-    #expect(core.executor.threadCount <= count + 2)
+    // The healthy one may seem to block, too, where it waits for a processor.
+    #expect(core.executor.threadCount <= count + 3)
     for _ in 0..<count { release.signal() }
     try await eventually { core.executor.threadCount == 2 }
     core.close()
