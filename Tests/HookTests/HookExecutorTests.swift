@@ -145,6 +145,8 @@ import Testing
       Scripted(background: { _ in
         most.max(core.executor.threadCount, ordering: .relaxed)
         usleep(20_000)  // what it does, and not a wait
+        // On a busy machine the first would end before the last begin, and never all block at once.
+        while !core.executor.state.withLock({ $0.hasReachedLimit }) { usleep(1000) }
       })
     }
     for observer in observers {
