@@ -86,6 +86,30 @@ private final class Doorbell: LifecycleSource {
     core.close()
   }
 
+  /// The deinit of what was posted is user code. Here the leader answers, since it gives the hook before it up.
+  @Test(.timeLimit(.minutes(1))) func theLeaderLetsGoOfNoPost() async throws {
+    final class Payload: Sendable {
+      let (executor, log): (HookExecutor, Log)
+      init(_ executor: HookExecutor, _ log: Log) { (self.executor, self.log) = (executor, log) }
+      deinit { log.add(executor.isOnLeader ? "leader" : "worker") }
+    }
+    struct Note: CustomNotification { let payload: Payload }
+    let (log, begun, release) = (Log(), Gate(), Semaphore())
+    let blocking = Scripted(save: { _ in
+      begun.open()
+      release.wait()
+    })
+    let (core, doorbell, _) = try await core([blocking], configuration)
+    doorbell.ring(.saveState)
+    await begun.wait()
+    core.handle(.post(LifecyclePost(Note(payload: Payload(core.executor, log))), inside: nil))
+    try await eventually { !log.all.isEmpty }
+    #expect(log.all == ["worker"])
+    release.signal()
+    core.close()
+    withExtendedLifetime(blocking) {}
+  }
+
   /// The thread that has received the event runs its hook.
   @Test(.timeLimit(.minutes(1))) func theLeaderRunsTheHookItself() async throws {
     let listening = Atomic<UInt>(0)

@@ -791,7 +791,8 @@ import Testing
   ) -> NotificationKinds {
     let index = machine.hooks.index(of: type)
     let id = ObserverID(value: value, slot: Int(value) - 1)
-    let added = Subscriber(id: id, phase: .standard, name: .body, receives: [], type: index)
+    let added = MachineObserver(
+      id: id, phase: .standard, name: .body, receives: [], hookType: index)
     return give(.add(added), &machine).searches
   }
 
@@ -801,7 +802,7 @@ import Testing
   ) -> (searches: NotificationKinds, starts: [CallID]) {
     var effects = Effects()
     machine.handle(input, at: now, &effects)
-    return (effects.searches, effects.starts.map(\.call))
+    return (effects.searches, effects.takeStarts())
   }
 
   /// The type was searched for these kinds, and has these hooks.
@@ -833,7 +834,7 @@ import Testing
 
   @Test func theAnswerToAnotherSearchLetsAStepWait() {
     var machine = machine(.launching)
-    #expect(!give(.launch(LifecycleCause(.launch)), &machine).searches.isEmpty)
+    #expect(!give(.launch { _ in }, &machine).searches.isEmpty)
     #expect(give(found([.shouldReload], of: [.shouldReload]), &machine).starts.isEmpty)
     #expect(machine.isIdle == false)
     let launch: [NotificationKind] = [.didFinishLaunching, .willEnterForeground]
@@ -855,7 +856,7 @@ import Testing
     var machine = machine()
     let launch: [NotificationKind] = [.didFinishLaunching, .willEnterForeground]
     _ = give(found([], of: launch), &machine)
-    _ = give(.checkHealth(LifecycleCause(.api), asksMainActor: false), &machine)
+    _ = give(.event(.init(.checkHealth)), &machine)
     _ = give(.event(.init(.terminate)), &machine)
     let all = NotificationKind.allCases
     let begun = give(found(all, of: all), &machine).starts

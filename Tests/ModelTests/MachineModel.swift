@@ -176,7 +176,7 @@ struct MachineModel {
     switch event {
     case .launch:
       isLaunched = true
-      give(.launch(LifecycleCause(.launch)))
+      give(.launch { _ in })
     case .background: give(.pause(for: .operator))
     case .foreground: give(.resume(for: .operator))
     case .suspend, .delayedSuspend:

@@ -124,7 +124,7 @@ struct MachineSimulation: ~Copyable {
   // MARK: What happens
 
   private mutating func launch() {
-    give(.launch(LifecycleCause(.launch)))
+    give(.launch { _ in })
     if random.chance(40) {
       give(.bodyBegan)
       if machine.isTerminating { return }

@@ -27,7 +27,6 @@ enum LifecycleStep: Sendable {
   var name: String { type.map { String(nameOf: $0) } ?? "the body's end" }
   var isHealthCheck: Bool { kind == .checkHealth }
   var isPause: Bool { kind == .didEnterBackground }
-  var isPost: Bool { if case .posted = self { true } else { false } }
   var isSave: Bool { kind == .shouldSaveState }
 
   /// The notification's type; `nil` for `bodyEnds`, which no observer receives.

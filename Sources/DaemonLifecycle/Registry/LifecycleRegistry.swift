@@ -278,7 +278,10 @@ struct LifecycleRegistry: Sendable {
     }
     // A step that is no longer requested must not keep its transition open.
     if termination == nil { steps = steps.drop { !isStillRequested($0) } }
-    return steps.isEmpty
+    guard steps.isEmpty else { return false }
+    // A slice keeps what has been removed from it: a post, until the next transition.
+    steps = []
+    return true
   }
 
   /// Handles the third signal: nothing more is delivered.

@@ -140,7 +140,7 @@ extension LifecycleCore {
   func perform(_ work: consuming Work) {
     if work.isOverdue { endProcess() }
     if let shown = work.readiness { show(shown) }
-    if let mail = work.mail.take() { send(mail) }
+    if let mail = work.mail.take() { send(consume mail) }
     if let body = work.body {
       executor.enqueue(.work { self.useSwiftPool { body.cancel() } })
     }
@@ -157,10 +157,14 @@ extension LifecycleCore {
     for case let driver as HookDriver in more.cancels {
       executor.enqueue(.work { driver.cancel() })
     }
-    if !more.released.isEmpty || !more.removed.isEmpty, executor.isOnLeader {
-      let released = Released(more)
-      executor.enqueue(.work { released.drop() })
-    }
+    if !more.released.isEmpty || !more.removed.isEmpty { release(more) }
+  }
+
+  /// Lets go of what may be the last reference to a user's object, whose deinit may block: not on the leader.
+  private func release(_ effects: consuming Effects) {
+    guard executor.isOnLeader else { return }
+    let released = Released(effects)
+    executor.enqueue(.work { released.drop() })
   }
 
   /// Objects to be released elsewhere; there is no other reference, and none here after `drop`.
@@ -200,11 +204,12 @@ extension LifecycleCore {
   // MARK: Messages
 
   /// Sends messages until there are no more, as the one thread that does.
-  private func send(_ first: Mail) {
-    var mail = first
+  private func send(_ mail: consuming Mail) {
     while true {
       for message in mail.messages { send(message, mail) }
-      mail.messages = []
+      var sent = Effects()
+      swap(&sent.messages, &mail.messages)
+      if sent.hasAnswers { release(sent) }
       // Probes are shown first what it means: the thread that has put it there may not have come to that yet.
       let (next, shown): (Mail?, ShownReadiness?) = state.withLock { state in
         guard !state.effects.messages.isEmpty else {
