@@ -77,9 +77,9 @@ private struct Followed {
     switch input {
     case .event(let event):
       let subject =
-        switch event.kind {
-        case .suspend, .resume: "sleep"
-        case .enterBackground(let reason), .enterForeground(let reason): reason.name
+        switch event.request {
+        case .suspend, .wakeUp: "sleep"
+        case .pause(let reason), .resume(let reason): reason.name
         // Each shutdown is one, whether it was called off or not.
         default: ""
         }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts what a thread does from the return of epoll_wait(2) to the first line of a hook, preloaded. build: -shared
+// Counts what a thread does from the return of poll(2) to the first line of a hook, preloaded. build: -shared
 // -fPIC. Under callgrind with --collect-atstart=no each hook makes a dump: the instructions since the dump before.
 // Allocations are counted beside allocations.c.
 #define _GNU_SOURCE
+#include <poll.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/epoll.h>
+#include <time.h>
 #include <valgrind/callgrind.h>
 
 // From allocations.c, where that is preloaded too.
@@ -22,10 +23,11 @@ static void stop(void) {
   is_counting = false;
 }
 
-int epoll_wait(int set, struct epoll_event *events, int capacity, int milliseconds) {
+int poll(struct pollfd *files, nfds_t number, int milliseconds) {
   // What the last one has brought was no hook, or another thread runs it.
   stop();
-  int count = epoll_pwait(set, events, capacity, milliseconds, NULL);
+  struct timespec time = {.tv_sec = milliseconds / 1000, .tv_nsec = milliseconds % 1000 * 1000000L};
+  int count = ppoll(files, number, milliseconds < 0 ? NULL : &time, NULL);
   if (count > 0) {
     allocations_before = allocations_so_far();
     is_counting = true;

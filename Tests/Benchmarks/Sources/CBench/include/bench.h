@@ -33,7 +33,7 @@ int bench_write_file(const char *directory, int number);
 __attribute__((weak)) uint64_t bench_allocations(void);
 static inline int bench_counts_allocations(void) { return bench_allocations != NULL; }
 
-// To be called in the first line of a hook, and the fewest allocations that there were from the return of epoll_wait(2)
+// To be called in the first line of a hook, and the fewest allocations that there were from the return of poll(2)
 // to there; only where C/preload/wakeup.c is preloaded.
 __attribute__((weak)) void bench_hook_begins(void);
 __attribute__((weak)) uint64_t bench_allocations_to_hook(void);
