@@ -290,6 +290,8 @@ let unstarted: @Sendable ([String]) async throws -> Void = { _ in
     configuration: LifecycleConfiguration(readinessDescriptor: ends[1]))
   try await lifecycle.start()
   let other = LifecycleSubject(configuration: LifecycleConfiguration(signals: [.sigterm: .reload]))
+  // The one that listens and the one for hooks: a thread has its name when it runs.
+  while threadCount() < 2 { usleep(1_000) }
   let started = state()
   do { try await other.start() } catch { say("\(error)") }
   say(state() == started ? "in use: same" : "in use: \(state()), not \(started)")
