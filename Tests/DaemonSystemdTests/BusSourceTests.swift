@@ -123,7 +123,7 @@ struct BusSourceTests {
     let group = DispatchGroup()
     for _ in 0..<4 {
       DispatchQueue.global().async(group: group) { [source = followed.source] in
-        for _ in 0..<50 { source.receive(.seemsKilled) }
+        for _ in 0..<50 { source.receive(.terminating(LifecycleCause(.api))) }
       }
     }
     #expect(pump(followed, peer) { group.wait(timeout: .now()) == .success })

@@ -112,7 +112,7 @@ struct BusValueFuzzTests {
     let worker = Worker(source: source)
     for _ in 0..<SeededGenerator.inputs(usual: 20_000) / 16 {
       let count = worker.counts["job"]
-      source.receive(.seemsKilled)
+      source.receive(.terminating(LifecycleCause(.api)))
       // Everything is read again.
       for (name, owner) in peer.owners { peer.setOwner(of: name, to: owner) }
       for member in Self.members {

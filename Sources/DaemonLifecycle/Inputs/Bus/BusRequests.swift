@@ -37,8 +37,7 @@ extension BusRequest {
       }, failure: { if !isKnown { inbox.warn($0, without: subject) } })
   }
 
-  /// systemd's job for this service, which distinguishes a restart from a stop. It is read when the termination begins,
-  /// and once more at its end when it seems to be a kill.
+  /// systemd's job for this service, which distinguishes a restart from a stop. It is read when the termination begins.
   static func unitJob(_ inbox: BusInbox) -> BusRequest {
     BusRequest(
       .systemd, isOnDemand: true, query: { .get("Job", of: ownUnit, "Unit", .systemd) },
