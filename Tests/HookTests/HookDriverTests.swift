@@ -98,7 +98,7 @@ import Testing
       mayStart.load(ordering: .relaxed) && Thread.spawn(named: name, body)
     }
     let core = LifecycleCore(
-      configuration: .init(signals: .none, logsProblems: false), initialState: .foreground,
+      configuration: .init(signals: .none, logging: .off), initialState: .foreground,
       time: .virtual(VirtualTime()), executor: executor)
     func observe() {
       let save = Hook.closure(for: ShouldSaveState.self) { _ in }
@@ -132,15 +132,16 @@ import Testing
       let isBlocked = Atomic<Bool>(false)
       let release = Semaphore()
 
-      func receive(_ fact: LifecycleFact) {
-        guard case .ended = fact, !isBlocked.exchange(true, ordering: .relaxed) else { return }
+      func receive(_ fact: LifecycleFact) -> MonotonicTime? {
+        guard case .ended = fact, !isBlocked.exchange(true, ordering: .relaxed) else { return nil }
         release.wait()
+        return nil
       }
     }
     let sink = BlockingSink()
     let calls = Atomic<Int>(0)
     let core = LifecycleCore(
-      configuration: .init(signals: .none, logsProblems: false), initialState: .background,
+      configuration: .init(signals: .none, logging: .off), initialState: .background,
       sinks: [sink])
     let observer = Scripted(save: { _ in calls.add(1, ordering: .relaxed) })
     core.add(observer)

@@ -88,33 +88,6 @@ import Testing
     core.close()
   }
 
-  /// One that waits for a driver behind a hook that blocks the only thread, and is abandoned meanwhile, has ended with
-  /// that: its observer receives the next notification.
-  @Test(.timeLimit(.minutes(1))) func aCallThatIsAbandonedBeforeItHasADriverEnds() async throws {
-    let allowed = Allowance(2)
-    let core = LifecycleCore(configuration: configuration, executor: executor(allowed))
-    let (log, release) = (Log(), Semaphore())
-    let blocking = Scripted(background: { _ in release.wait() })
-    let together = LifecyclePhase(order: 0, concurrent: true)
-    let waiting = Listener("waiting", log)
-    // Downward the last comes first.
-    core.add(waiting, .init(phase: together))
-    core.add(blocking, .init(phase: together))
-    try core.executor.listen()
-    var reports = await launch(core)
-    log.clear()
-    core.receive(LifecycleEvent(.pause(for: .operator)))
-    let report = try #require(await reports.next())
-    #expect(
-      report.problems.map(\.description).contains(
-        "Listener, DidEnterBackground: skipped (noThread)"))
-    allowed.threads.store(1000, ordering: .relaxed)
-    release.signal()
-    try await eventually { core.state.withLock { $0.machine.calls.unfinished.isEmpty } }
-    try await eventually { log.all.contains("waiting background") }
-    core.close()
-  }
-
   @Test(.timeLimit(.minutes(1))) func aClosedExecutorWaitsForAThread() async throws {
     let allowed = Allowance(0)
     let executor = executor(allowed)
