@@ -158,7 +158,8 @@ extension Stop {
     let wait = start.time.duration(to: transition.began)
     if let overtaken = start.overtaken, wait >= .milliseconds(1) {
       prelude.append(
-        .init(activity: .overtaken(overtaken.row.event), began: start.time, ended: transition.began))
+        .init(activity: .overtaken(overtaken.row.event), began: start.time, ended: transition.began)
+      )
     }
     return LifecycleSpan(
       event: transition.kind.row.event, began: budget.began, ended: now,
