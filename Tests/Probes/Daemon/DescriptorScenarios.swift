@@ -238,11 +238,15 @@ private func tickingTimer(of timers: [Int32]) -> Int32 {
     return getTime(timer, &time) == 0 && time.it_value.tv_sec == 0
       && 1...100_000_000 ~= time.it_value.tv_nsec
   }
-  while true {
-    let ticking = timers.filter(isTicking)
-    usleep(400_000)
-    if let timer = ticking.first(where: isTicking) { return timer }
+  var ticking: [Int32] = []
+  while ticking.count != 1 {
+    ticking = timers
+    for _ in 0..<10 {
+      ticking = ticking.filter(isTicking)
+      usleep(70_000)
+    }
   }
+  return ticking[0]
 }
 
 /// The kernel refuses poll(2), with the error of this number.
