@@ -120,13 +120,6 @@ final class ContainerTests: XCTestCase {
     XCTAssertTrue([.status(128 + SIGTERM), .status(128 + SIGINT)].contains(exit), "\(exit)")
   }
 
-  func testTheExitGraceEndsIt() throws {
-    let container = try Container("ProbeDaemon", ["exit-grace"], until: "started")
-    container.send(SIGTERM)
-    try container.process.expect("code 0")
-    XCTAssertEqual(try container.process.wait(within: 15), .status(0))
-  }
-
   /// `docker stop` has no marker but this, and ten seconds.
   func testAHangingPauseOfProcessOneDoesNotCostTheSave() throws {
     let container = try Container(

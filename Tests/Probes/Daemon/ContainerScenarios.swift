@@ -6,13 +6,7 @@ let alive: @Sendable ([String]) async throws -> Void = { arguments in
   let path = arguments.first ?? ""
   var configuration = LifecycleConfiguration(livenessFile: path)
   configuration.livenessPeriod = .milliseconds(400)
-  let lifecycle = LifecycleSubject(configuration: configuration)
-  let logger = Logger()
-  let token = lifecycle.observe(ShouldReload.self) { _ in blockPool() }
-  lifecycle.addObserver(logger)
-  try await lifecycle.start()
-  say("started")
-  let result = await lifecycle.waitUntilTerminated()
-  withExtendedLifetime((token, logger)) {}
-  finish(result)
+  let lifecycle = loggedSubject(configuration)
+  try await lifecycle.start(
+    saying: "started", lifecycle.observe(ShouldReload.self) { _ in blockPool() })
 }
