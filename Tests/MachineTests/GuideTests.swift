@@ -103,7 +103,10 @@ import Testing
       let probe = try await machine.lifecycle("--fail=reload")
       try await probe.start()
       try await probe.reload()
-      try await probe.waitForMessage("Reload rejected after ")
+      let rejection = try await probe.waitForMessage("Reload rejected after ")
+      #expect(rejection["LIFECYCLE_OBSERVER"] == "LifecycleProbe")
+      #expect(rejection["LIFECYCLE_OUTCOME"] == "failed")
+      #expect(try await machine.journal("_SYSTEMD_UNIT=\(probe.name)", "PRIORITY=3").count == 1)
       let shown = try await machine.expect(
         "journalctl", "--no-pager", "--catalog", "--unit=\(probe.name)", "--priority=err")
       #expect(shown.contains("Subject: The daemon has rejected a reload"))

@@ -62,25 +62,6 @@ import Testing
     }
   }
 
-  @Test(arguments: Release.selected)
-  func problemsNameTheirObserver(_ release: Release) async throws {
-    try await release.test { machine in
-      let probe = try await machine.lifecycle("--fail=reload")
-      try await probe.start()
-      try await probe.reload()
-      try await probe.waitForTransition("reload")
-      let problems = try await machine.journal("_SYSTEMD_UNIT=\(probe.name)", "PRIORITY=3")
-      let problem = try #require(problems.first)
-      #expect(problems.count == 1, "one entry")
-      #expect(problem.message.hasPrefix("Reload rejected after "))
-      #expect(problem.message.hasSuffix("): LifecycleProbe: reload fails"))
-      #expect(problem["MESSAGE_ID"] == "1d77c0d4d7e94a9489defa2ba0a76a24")
-      #expect(problem["LIFECYCLE_OBSERVER"] == "LifecycleProbe")
-      #expect(problem["LIFECYCLE_OUTCOME"] == "failed")
-      #expect(try await probe.transitions("reload").map { $0["LIFECYCLE_PROBLEMS"] } == ["1"])
-    }
-  }
-
   /// Standard error is the journal's all the same.
   @Test(arguments: Release.selected)
   func withoutItsSocketThereAreLines(_ release: Release) async throws {

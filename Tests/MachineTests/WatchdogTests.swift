@@ -47,22 +47,6 @@ import Testing
     }
   }
 
-  @Test(arguments: Release.selected)
-  func oneThatRecoversLives(_ release: Release) async throws {
-    try await release.test { machine in
-      let probe = try await machine.lifecycle("--sick=\(machine.gate)", "WatchdogSec=16")
-      try await probe.start()
-      try await machine.open(machine.gate)
-      try await probe.waitForStatus { $0.hasSuffix("not well") }
-      try await machine.expect("rm", machine.gate)
-      try await probe.waitForStatus {
-        $0.hasPrefix("foreground since ") && !$0.contains("watchdog")
-      }
-      #expect(try await probe.show("ActiveState") == "active")
-      try await probe.stopsWell()
-    }
-  }
-
   // MARK: Stalls
 
   /// 252 does not stop its watchdog for a freeze, so there nothing that the daemon does could help.

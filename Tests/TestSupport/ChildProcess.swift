@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 package import CLinux
-package import Glibc
+import Glibc
 
 /// A real child process with pipes, for tests: every wait is for a fact and has a deadline.
 ///

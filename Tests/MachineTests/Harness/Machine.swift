@@ -108,7 +108,9 @@ final class Machine: Sendable {
       let exit = try child.wait(within: Double(seconds + 5))
       return Output(exit: exit, text: child.output.joined(separator: "\n"))
     }
-    guard output.exit != .status(137) || ContinuousClock.now - began < limit else {
+    guard
+      ![.status(137), .signal(SIGKILL)].contains(output.exit) || ContinuousClock.now - began < limit
+    else {
       throw TestFailure("not over after \(limit): \(command.joined(separator: " "))")
     }
     return output

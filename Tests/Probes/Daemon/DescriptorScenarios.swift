@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
 import Glibc
+import Synchronization
 import TestLimits
 
 // Daemons whose descriptors are taken away: closed under them, or with none left to have.
@@ -32,30 +33,20 @@ let robbed: @Sendable ([String]) async throws -> Void = { arguments in
 }
 
 /// What others do with the numbers of descriptors that are not theirs to close.
-final class Robbery: @unchecked Sendable {  // `mutex` guards what changes
+final class Robbery: Sendable {
   private let kind: String
   private let path: String
-  private var mutex = pthread_mutex_t()
-  private var taken: [Int32] = []
+  private let taken = Mutex<[Int32]>([])
 
   init(of kind: String, _ path: String) {
     self.kind = kind
     self.path = path
-    pthread_mutex_init(&mutex, nil)
   }
-
-  private func locked<T>(_ body: () -> T) -> T {
-    pthread_mutex_lock(&mutex)
-    defer { pthread_mutex_unlock(&mutex) }
-    return body()
-  }
-
-  var isCommitted: Bool { locked { !taken.isEmpty } }
 
   /// Once: a second pause must not take what the first has opened.
   func commit() {
-    if isCommitted { return }
-    locked {
+    taken.withLock { taken in
+      guard taken.isEmpty else { return }
       // 9 is how the test learns of our end.
       let numbers = (Int32(3)..<256).filter { $0 != 9 && fcntl($0, F_GETFD) >= 0 }
       for number in numbers { close(number) }
@@ -82,7 +73,7 @@ final class Robbery: @unchecked Sendable {  // `mutex` guards what changes
 
   /// Closed, read from or written to.
   func outcome() -> String {
-    let used = locked { taken.filter { !isUntouched($0) } }
+    let used = taken.withLock { $0.filter { !isUntouched($0) } }
     return used.isEmpty ? "untouched" : "used \(used)"
   }
 

@@ -31,7 +31,9 @@ let twoSubjects: @Sendable ([String]) async throws -> Void = { _ in
   } catch LifecycleError.signalInUse(let signal) {
     say("in use: \(signal)")
   }
-  try await withExtendedLifetime(first) { try await third.runToTheEnd() }
+  let result = try await third.run()
+  withExtendedLifetime(first) {}
+  finish(result)
 }
 
 /// `stop()` puts the dispositions back that it found: SIGUSR1 kills again.
