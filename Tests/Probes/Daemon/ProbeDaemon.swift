@@ -19,12 +19,10 @@ import Glibc
     "launch-fails": launchFails, "fork": forkChild, "two-subjects": twoSubjects, "churn": churn,
     "spawn": spawnFromHook, "late-launch": slowLaunch, "stop": stopListening,
     "exit-grace": exitGrace, "cancel": cancelCaller, "late-signal": lateSignal,
-    "broken-stderr": brokenStderr, "alive": alive,
-    "storm": storm, "send": sendStorm, "memory": memory, "state": keepState,
-    "robbed": robbed, "late-uses": lateUses,
-    "one-lost": oneLost, "poll-refused": pollRefused, "unstarted": unstarted,
-    "threadless": threadless, "escalation": escalation, "hosted": hosted, "print": prints,
-    "thief": thief,
+    "broken-stderr": brokenStderr, "storm": storm, "send": sendStorm, "memory": memory,
+    "state": keepState, "robbed": robbed, "late-uses": lateUses, "one-lost": oneLost,
+    "poll-refused": pollRefused, "unstarted": unstarted, "threadless": threadless,
+    "escalation": escalation, "hosted": hosted, "print": prints, "thief": thief,
   ]
 }
 
