@@ -3,23 +3,6 @@ import Glibc
 import Testing
 
 @Suite("pressure of a service", .machines, .describesUnits) struct PressureServiceTests {
-  /// Writes a byte into what systemd, or another program in its place, has named to the service.
-  @Test(arguments: Release.selected)
-  func isReceivedThroughAFifo(_ release: Release) async throws {
-    try await release.test { machine in
-      let fifo = "/run/\(machine.unique("pressure"))"
-      try await machine.expect("mkfifo", fifo)
-      let service = try await machine.lifecycle("", "Environment=MEMORY_PRESSURE_WATCH=\(fifo)")
-      try await service.start()
-      var last: JournalEntry?
-      for _ in 1...2 {
-        try await machine.expect("sh", "-c", "echo >\(fifo)")
-        last = try await service.waitForMessage("pressure: memory pressure", after: last)
-        last = try await service.waitForMessage("pressure done", after: last)
-      }
-    }
-  }
-
   /// It writes and reads more than its limit on memory, on a disk: there is always something to reclaim, and
   /// that takes time.
   @Test(arguments: Release.since(254))
@@ -30,12 +13,12 @@ import Testing
       try await service.start()
       try await withMemoryLimit(machine) { enter in
         let file = "/share/\(machine.unique("big"))"
-        try await load(
-          machine, service, enter: enter,
-          "while :; do head -c 60M /dev/zero >\(file); cat \(file) >/dev/null; done")
-        let heard = try? await service.waitForMessage(
-          "pressure: memory", within: .seconds(60))
+        let join = "echo $$ >/sys/fs/cgroup\(try await service.show("ControlGroup"))/cgroup.procs"
+        let load = "while :; do head -c 60M /dev/zero >\(file); cat \(file) >/dev/null; done"
+        try await machine.expect("sh", "-ec", "\(join); \(enter); (\(load)) >/dev/null 2>&1 &")
+        let heard = try? await service.waitForMessage("pressure: memory")
         #expect(heard != nil)
+        // The load ends with it.
         try await service.stop()
         try await machine.expect("rm", file)
       }
@@ -65,15 +48,6 @@ import Testing
     }
     try await machine.wait(until: #"rmdir "$1" && umount "$2" && rmdir "$2""#, group, tree)
     try result.get()
-  }
-
-  /// Runs a script in the service's control group, and in another one, until the service ends.
-  private func load(
-    _ machine: MachineTest, _ service: Service, enter: String = ":", _ script: String
-  ) async throws {
-    let group = try await service.show("ControlGroup")
-    let join = "echo $$ >/sys/fs/cgroup\(group)/cgroup.procs"
-    try await machine.expect("sh", "-ec", "\(join); \(enter); (\(script)) >/dev/null 2>&1 &")
   }
 
   /// What the unit has switched off is not watched, whatever there would be to fall back to.

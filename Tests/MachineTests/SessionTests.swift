@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import TestSupport
 import Testing
 
 /// A service of a user who lingers, and what logind says of that user's session.
@@ -31,8 +32,8 @@ import Testing
         """
       let output = try await machine.machine.run(
         ["sh", "-c", script, "sh", user] + arguments, within: .seconds(60))
-      guard output.status == 0 else {
-        throw MachineFailure("systemctl --user \(arguments): \(output.stderr)")
+      guard output.isSuccess else {
+        throw TestFailure("systemctl --user \(arguments): \(output.text)")
       }
       return output.text
     }
@@ -100,18 +101,6 @@ import Testing
         "foreground: the session is active", after: locked)
       try await session.stop()
       try await user.waitForMessage("background: the user has no session", after: unlocked)
-    }
-  }
-
-  @Test(arguments: Release.selected)
-  func hasNothingToDoWithSessionsUnlessWanted(_ release: Release) async throws {
-    try await release.test(on: .own()) { machine in
-      let user = try await UserService(machine, "")
-      try await user.systemctl("start", user.name)
-      try await user.systemctl("reload", user.name)
-      #expect(try await user.show("StatusText").hasPrefix("foreground since"))
-      try await user.systemctl("stop", user.name)
-      #expect(try await user.show("Result") == "success")
     }
   }
 
