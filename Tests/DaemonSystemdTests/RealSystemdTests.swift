@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-import CLinux
 import DaemonLifecycleTesting
 import DaemonSystemd
+import Foundation
 import Testing
 
 /// The fake manager against systemd's own sender, where there is one.
@@ -10,12 +10,13 @@ import Testing
     .first { access($0, X_OK) == 0 }
 
   private func run(_ arguments: [String], _ manager: FakeServiceManager) throws -> Int32 {
-    let pid = try ChildProcess.spawn(
-      try #require(RealSystemdTests.sender), arguments,
-      environment: ServiceEnvironment.current.childEnvironment(adding: manager.environment))
-    var status: Int32 = 0
-    while waitpid(pid, &status, 0) < 0, clinux_errno() == EINTR {}
-    return status
+    let process = Process()
+    process.executableURL = URL(filePath: try #require(RealSystemdTests.sender))
+    process.arguments = arguments
+    process.environment = ServiceEnvironment.current.childEnvironment(adding: manager.environment)
+    try ChildProcess.withUnblockedSignals { try process.run() }
+    process.waitUntilExit()
+    return process.terminationStatus
   }
 
   /// It ends only once its barrier has been answered.

@@ -5,20 +5,22 @@ import Glibc
 /// Starts a child from a thread of Swift's pool that says what it has inherited, and then only waits.
 ///
 ///     raw      by posix_spawn(3) as it is
-///     helper   by `ChildProcess.spawn`
+///     helper   in `ChildProcess.withUnblockedSignals`, with `childEnvironment()`
 func startChild(_ way: String) async throws {
   let program = CommandLine.arguments[0]
-  try await Task.detached {
-    if way == "helper" {
-      _ = try ChildProcess.spawn(program, ["inherited"])
-    } else {
+  await Task.detached {
+    let environment = ServiceEnvironment.current
+    let variables = way == "helper" ? environment.childEnvironment() : environment.variables
+    let words: [String] = [program, "inherited"]
+    let arguments = words.map { strdup($0) } + [nil]
+    let lines = variables.map { strdup("\($0)=\($1)") } + [nil]
+    defer { for text in arguments + lines { free(text) } }
+    let start = { () -> Int32 in
       var pid: pid_t = 0
-      let words: [String] = [program, "inherited"]
-      let arguments = words.map { strdup($0) } + [nil]
-      defer { for argument in arguments { free(argument) } }
-      let failure = posix_spawn(&pid, program, nil, nil, arguments, environ)
-      if failure != 0 { say("posix_spawn: \(failure)") }
+      return posix_spawn(&pid, program, nil, nil, arguments, lines)
     }
+    let failure = way == "helper" ? ChildProcess.withUnblockedSignals(start) : start()
+    if failure != 0 { say("posix_spawn: \(failure)") }
   }.value
   try NotifySocket(address: ServiceEnvironment.current.notifySocket).send([.ready])
   while true { try await Task.sleep(for: .seconds(3600)) }
