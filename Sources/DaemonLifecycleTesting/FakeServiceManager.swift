@@ -88,12 +88,12 @@ public final class FakeServiceManager: Sendable {
 
   /// `next` for this package's synchronous tests: it blocks the thread.
   package func next(
-    containing name: String? = nil, timeout: Duration = .seconds(10),
+    containing name: String? = nil, _ value: String? = nil, timeout: Duration = .seconds(10),
     where matches: (Message) -> Bool = { _ in true }
   ) throws(SystemdError) -> Message {
     let deadline = MonotonicTime.after(timeout)
     while true {
-      let message = try receiver.next(deadline) { $0.has(name, nil) && matches($0) }
+      let message = try receiver.next(deadline) { $0.has(name, value) && matches($0) }
       if let message { return message }
       usleep(1000)
     }

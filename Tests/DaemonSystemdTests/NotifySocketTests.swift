@@ -124,19 +124,6 @@ import Testing
     close(number)
   }
 
-  @Test func aStoredDescriptorIsTheSenders() async throws {
-    let manager = try FakeServiceManager()
-    let notify = try NotifySocket(address: manager.address)
-    let file = try memory("file")
-    defer { close(file) }
-    try notify.store(file, named: "state", polled: false)
-    #expect(try await manager.next().descriptorCount == 1)
-    let stored = try #require(manager.storedDescriptors.first)
-    #expect(stored.name == "state" && FileIdentity(of: file) == FileIdentity(of: stored.number))
-    try notify.removeStored(named: "state")
-    #expect(manager.storedDescriptors.isEmpty && manager.violations == [])
-  }
-
   // MARK: Waiting
 
   /// A bound socket that nobody reads.

@@ -8,12 +8,12 @@ import XCTest
 
 /// More clients than the example server may have descriptors.
 final class EchodFloodTests: XCTestCase {
-  private typealias Echod = (daemon: ChildProcess, address: String)
+  private typealias Echod = (daemon: TestSupport.ChildProcess, address: String)
 
   private func started(_ manager: FakeServiceManager) throws -> Echod {
     var environment = manager.environment
     environment["WATCHDOG_USEC"] = "4000000"
-    let daemon = try ChildProcess(
+    let daemon = try TestSupport.ChildProcess(
       built("echod"), ["--listen", "127.0.0.1:0"], environment: environment, stderrToStdout: true)
     let line = try daemon.expect("echod: serving ")
     _ = try manager.next(containing: "READY", timeout: .seconds(30))
