@@ -131,7 +131,6 @@ public let preservation: Preservation = some()
 public let manager: FakeServiceManager = some()
 public let mock = MockLifecycleSubject()
 public let notify: NotifySocket = some()
-public let journal: Journal = some()
 public let (address, host, source, target) = ("", "", "", "")
 
 // MARK: Its configuration

@@ -4,11 +4,8 @@
 
 #include <stddef.h>
 #include <sys/auxv.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/statfs.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 
 _Static_assert(CLINUX_DESCRIPTORS_MAX == 253, "SCM_MAX_FD of the kernel");
@@ -72,12 +69,11 @@ typedef union {
              CMSG_SPACE(sizeof(int))];
 } control_buffer;
 
-ssize_t clinux_send_descriptors(int socket, const char *path, size_t path_count, const void *bytes,
-                                size_t count, const int *descriptors, size_t descriptor_count,
-                                bool with_credentials) {
+ssize_t clinux_send_descriptors(int socket, const char *name, size_t name_count, bool abstract, const void *bytes,
+                                size_t count, const int *descriptors, size_t descriptor_count) {
   struct sockaddr_un address;
-  socklen_t length = path == NULL ? 0 : unix_address(&address, path, path_count, false);
-  if (path != NULL && length == 0) return -1;
+  socklen_t length = unix_address(&address, name, name_count, abstract);
+  if (length == 0) return -1;
   if (descriptor_count > CLINUX_DESCRIPTORS_MAX) {
     errno = E2BIG;
     return -1;
@@ -85,30 +81,15 @@ ssize_t clinux_send_descriptors(int socket, const char *path, size_t path_count,
   control_buffer control;
   memset(&control, 0, sizeof control);
   struct iovec part = {.iov_base = (void *)bytes, .iov_len = count};
-  struct msghdr message = {.msg_name = path == NULL ? NULL : &address,
-                           .msg_namelen = length,
-                           .msg_iov = &part,
-                           .msg_iovlen = 1,
-                           .msg_control = control.bytes};
-  size_t used = 0;
+  struct msghdr message = {.msg_name = &address, .msg_namelen = length, .msg_iov = &part, .msg_iovlen = 1};
   if (descriptor_count > 0) {
     size_t size = sizeof(int) * descriptor_count;
-    struct cmsghdr header = {
+    control.aligned = (struct cmsghdr){
         .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS, .cmsg_len = CMSG_LEN(size)};
-    memcpy(control.bytes, &header, sizeof header);
-    memcpy(CMSG_DATA((struct cmsghdr *)control.bytes), descriptors, size);
-    used = CMSG_SPACE(size);
+    memcpy(CMSG_DATA(&control.aligned), descriptors, size);
+    message.msg_control = control.bytes;
+    message.msg_controllen = CMSG_SPACE(size);
   }
-  if (with_credentials) {
-    struct ucred self = {.pid = getpid(), .uid = getuid(), .gid = getgid()};
-    struct cmsghdr header = {
-        .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_CREDENTIALS, .cmsg_len = CMSG_LEN(sizeof self)};
-    memcpy(control.bytes + used, &header, sizeof header);
-    memcpy(CMSG_DATA((struct cmsghdr *)(control.bytes + used)), &self, sizeof self);
-    used += CMSG_SPACE(sizeof self);
-  }
-  message.msg_controllen = used;
-  if (used == 0) message.msg_control = NULL;
   ssize_t sent;
   do sent = sendmsg(socket, &message, MSG_NOSIGNAL);
   while (sent < 0 && errno == EINTR);
@@ -129,7 +110,6 @@ ssize_t clinux_receive_descriptors(int socket, void *bytes, size_t capacity,
   do length = recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT | MSG_TRUNC);
   while (length < 0 && errno == EINTR);
   if (length < 0) return -1;
-  received->truncated = (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
   for (struct cmsghdr *c = CMSG_FIRSTHDR(&message); c != NULL; c = CMSG_NXTHDR(&message, c)) {
     if (c->cmsg_level != SOL_SOCKET) continue;
     if (c->cmsg_type == SCM_RIGHTS) {
@@ -141,32 +121,15 @@ ssize_t clinux_receive_descriptors(int socket, void *bytes, size_t capacity,
           received->descriptors[received->descriptor_count++] = fd;
         } else {
           close(fd);
-          received->truncated = true;
         }
       }
     } else if (c->cmsg_type == SCM_CREDENTIALS && c->cmsg_len == CMSG_LEN(sizeof(struct ucred))) {
       struct ucred peer;
       memcpy(&peer, CMSG_DATA(c), sizeof peer);
-      received->has_credentials = true;
       received->pid = peer.pid;
-      received->uid = peer.uid;
-      received->gid = peer.gid;
     }
   }
   return length;
-}
-
-int clinux_same_file_description(int a, int b) {
-#ifdef SYS_kcmp
-  pid_t self = getpid();
-  long answer = syscall(SYS_kcmp, self, self, 0 /* KCMP_FILE */, (long)a, (long)b);
-  if (answer >= 0) return answer == 0;
-#endif
-  struct stat left, right;
-  if (fstat(a, &left) < 0 || fstat(b, &right) < 0) return -1;
-  // An eventfd, an epoll and so on share one inode, which has no type.
-  if ((left.st_mode & S_IFMT) == 0) return a == b;
-  return left.st_dev == right.st_dev && left.st_ino == right.st_ino;
 }
 
 // MARK: What a descriptor is
@@ -174,28 +137,6 @@ int clinux_same_file_description(int a, int b) {
 int clinux_set_close_on_exec(int fd) {
   int flags = fcntl(fd, F_GETFD);
   return flags < 0 ? -1 : fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
-}
-
-int clinux_own_pidfd_inode(uint64_t *inode) {
-#ifdef SYS_pidfd_open
-  int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
-  if (fd < 0) return errno;
-  struct stat status;
-  struct statfs system;
-  int result = 0;
-  if (fstatfs(fd, &system) < 0 || fstat(fd, &status) < 0) {
-    result = errno;
-  } else if ((unsigned long)system.f_type != 0x50494446UL /* PID_FS_MAGIC */) {
-    result = EOPNOTSUPP;  // before Linux 6.9 every pidfd had the same inode
-  } else {
-    *inode = status.st_ino;
-  }
-  close(fd);
-  return result;
-#else
-  (void)inode;
-  return ENOSYS;
-#endif
 }
 
 extern char **environ;

@@ -9,7 +9,7 @@ int clinux_is_pressure_file(int fd) {
   unsigned long type = (unsigned long)system.f_type;
   if (type != 0x9fa0UL /* PROC_SUPER_MAGIC */ && type != 0x63677270UL /* CGROUP2_SUPER_MAGIC */)
     return 0;
-  // These systems have files that act on what is written. The content tells, since what leads here may be a link.
+  // Other files of these systems act on what is written. The content is checked, since the path may be a link.
   char start[11];
   ssize_t count = pread(fd, start, sizeof start, 0);
   if (count < 0) return -1;

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Teaches the thread sanitizer what Swift's Mutex does when it has to wait.
+// Makes the slow path of Swift's Mutex known to the thread sanitizer.
 //
-// The fast path of Synchronization.Mutex is compiled into whatever uses it, so the sanitizer sees it. The slow path is in
-// libswiftSynchronization, which is not instrumented: a lock handed over under contention looks like no lock at all, and
-// what it guards like a race. These stand in front of the three slow functions and tell the sanitizer of the hand-over;
-// nothing else is changed and nothing is suppressed.
+// The fast path of Synchronization.Mutex is compiled into its users, so the sanitizer instruments it. The slow path is
+// in libswiftSynchronization, which is not instrumented: a lock handed over under contention is reported as a race.
+// These functions wrap the three slow ones and report the hand-over; nothing is suppressed.
 //
-// Only a build for the thread sanitizer has them (`swift test --sanitize=thread`), the tests of those who use this
-// package included: their own Mutexes are seen then as well.
+// Only a build for the thread sanitizer has them (`swift test --sanitize=thread`), also of packages that use this one.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdbool.h>

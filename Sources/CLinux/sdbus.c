@@ -22,7 +22,7 @@ const char *clinux_sdbus_load(const char *library, clinux_sdbus *functions) {
   for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++) {
     void *function = dlsym(handle, wanted[i].name);
     if (!function) return wanted[i].name;
-    // POSIX: what dlsym returns may be copied into a pointer to a function.
+    // POSIX: the result of dlsym may be copied into a pointer to a function.
     memcpy((char *)functions + wanted[i].offset, &function, sizeof function);
   }
   return NULL;

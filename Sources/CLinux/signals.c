@@ -28,23 +28,22 @@ static _Atomic uint64_t last_sequence;
 static _Atomic int inside;  // handlers that have begun to record, of all signals
 static _Atomic pid_t owner;
 
-// What is known of a sender, in one word so that its parts stay together: in the three highest bits where the rest
-// comes from, in the next 29 the pid, of which a real one has 23 (the kernel's PID_MAX_LIMIT is 2^22), in the last 32
-// the uid.
+// A sender in one integer, so that its parts stay together: in the three highest bits the origin, in the next 29 the
+// pid, of which a real one has 23 (the kernel's PID_MAX_LIMIT is 2^22), in the last 32 the uid.
 static inline uint64_t pack_sender(clinux_sender_origin origin, pid_t pid, uid_t uid) {
   return (uint64_t)origin << 61 | (uint64_t)((uint32_t)pid & 0x1fffffff) << 32 | (uint32_t)uid;
 }
 
-// Which codes the kernel vouches for, by sigaction(2) and rt_sigqueueinfo(2): kill(2) and tgkill(2) say who called them,
-// and codes above zero are the kernel's own, since it refuses them and SI_TKILL from any other process. All others,
-// SI_TIMER among them, are what the sender has put there.
+// The codes that the kernel guarantees, by sigaction(2) and rt_sigqueueinfo(2): kill(2) and tgkill(2) name their
+// caller, and codes above zero are the kernel's own, since it refuses them and SI_TKILL from any other process. All
+// others, SI_TIMER among them, are claims of the sender.
 static inline uint64_t sender_of(int code, pid_t pid, uid_t uid) {
   if (code == SI_USER || code == SI_TKILL) {
     // A sender from outside of our pid namespace has the number 0 here, which is not the kernel's doing.
     return pack_sender(CLINUX_SENDER_PROCESS, pid == 0 ? -1 : pid, uid);
   }
   if (code > 0) return pack_sender(CLINUX_SENDER_KERNEL, 0, 0);
-  // These have a number and a count, or a band and a descriptor, where others have pid and uid.
+  // These have a timer and a count, or a band and a descriptor, where others have pid and uid.
   if (code == SI_TIMER || code == SI_SIGIO) return pack_sender(CLINUX_SENDER_UNNAMED, 0, 0);
   bool is_possible = pid > 0 && pid <= 1 << 22;
   return pack_sender(CLINUX_SENDER_CLAIMED, is_possible ? pid : 0, uid);
@@ -60,7 +59,7 @@ static inline void record(slot *s, uint64_t sender, uint32_t count) {
   atomic_fetch_add(&s->count, count);
 }
 
-// Records, and wakes the thread that listens; if it is `only` this one, unless that is 0.
+// Records, and wakes the thread that listens. Records for the waker `only`, unless that is 0.
 static void receive(slot *s, uintptr_t only, uint64_t sender, uint32_t count) {
   atomic_fetch_add(&inside, 1);
   atomic_fetch_add(&s->inside, 1);
@@ -77,8 +76,8 @@ static void handle(int signo, siginfo_t *info, void *context) {
   (void)context;
   int saved = errno;
   if (getpid() != atomic_load(&owner)) {
-    // A child forked without exec: the record would be its own copy, the descriptor its parent's.
-    // Act as if this package were not there; the signal is blocked until this handler returns.
+    // A child forked without exec: the record would be its own copy, the descriptor its parent's. The signal has its
+    // found disposition; it is blocked until this handler returns.
     sigaction(signo, &slots[signo].found, NULL);
     raise(signo);
     errno = saved;
@@ -119,7 +118,7 @@ void clinux_signal_drain(int fd) {
 }
 
 uint64_t clinux_signal_count(void) {
-  // Bounded: a handler's thread may have lost its processor, and a storm may never let up.
+  // Bounded: a handler's thread may have lost its processor, and a storm may never end.
   for (int i = 0; i < 100 && atomic_load(&inside) != 0; i++) sched_yield();
   return atomic_load(&last_sequence);
 }
@@ -131,7 +130,7 @@ uintptr_t clinux_found_handler(int signo) { return (uintptr_t)slots[signo].found
 uintptr_t clinux_signal_handler(int signo) {
   struct sigaction current;
   if (sigaction(signo, NULL, &current) != 0) return 0;
-  // sa_handler is the same field. Put back by signal(2), ours is called without what it reads: that is another one.
+  // sa_handler is the same field. Put back by signal(2), ours is called without its arguments: that is another one.
   bool is_broken = current.sa_sigaction == handle && !(current.sa_flags & SA_SIGINFO);
   return (uintptr_t)current.sa_sigaction + is_broken;
 }
@@ -172,8 +171,8 @@ void clinux_signal_unlisten(int signo) {
   slot *s = &slots[signo];
   atomic_store(&s->waker, GIVEN_UP);  // refuses new claims
   clinux_signal_yield(signo);
-  // A handler that loaded the waker has counted itself in before. Asleep, since a thread of a lower real-time priority,
-  // in whose handler we might be waiting for it, has no turn while this one yields.
+  // A handler that loaded the waker has counted itself before. Asleep, since a thread of a lower real-time priority,
+  // whose handler this waits for, has no turn while this one yields.
   struct timespec moment = {.tv_nsec = 100000};
   while (atomic_load(&s->inside) != 0) nanosleep(&moment, NULL);
 }
@@ -188,7 +187,7 @@ bool clinux_signal_take(int signo, clinux_signal_record *record) {
   uint32_t count = atomic_exchange(&s->count, 0);
   if (count == 0) return false;
   uint64_t sender = atomic_load(&s->sender);
-  // A key that was pressed is not to be hidden by a wrapper that relays it.
+  // A wrapper that relays a pressed key must not hide it.
   if (atomic_exchange(&s->from_kernel, false)) sender = pack_sender(CLINUX_SENDER_KERNEL, 0, 0);
   *record = (clinux_signal_record){
       .count = count,

@@ -20,7 +20,7 @@ int clinux_link_at(int fd, int directory, const char *name) {
 }
 
 DIR *clinux_names_at(int directory) {
-  // Opened afresh: a duplicate would share the position with other streams.
+  // Opened again: a duplicate would share the position with other streams.
   int fd = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return NULL;
   DIR *stream = fdopendir(fd);

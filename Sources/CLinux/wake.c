@@ -4,11 +4,11 @@
 
 #include <stdatomic.h>
 
-// How a thread in poll(2) is woken: a byte through a pair of connected sockets. Not an eventfd, since all of those share
-// one inode: whether the number still refers to ours, after other code of the process has closed it, would be unknown,
-// and a signal handler that trusts the number writes into whatever file has it now. A socket has an inode of its own,
+// A thread in poll(2) is woken by a byte through a pair of connected sockets. Not by an eventfd, since all of those
+// share one inode: whether the number still refers to ours, after other code of the process has closed it, would be
+// unknown, and a signal handler would write into the file that has the number now. A socket has an inode of its own,
 // fstat(2) is async-signal-safe, and send(2) refuses everything that is no socket. So at worst, in the instant between
-// the two calls, one byte reaches another socket that has just been given the number.
+// the two calls, one byte reaches another socket that has just got the number.
 typedef struct {
   _Atomic int number;  // -1: none
   _Atomic uint64_t inode;

@@ -5,8 +5,7 @@
 #include <stdio_ext.h>
 
 ssize_t clinux_write(int fd, const void *bytes, size_t count) {
-  // Both signals are for the thread that writes, so blocking them on it is enough: the process's dispositions are not
-  // ours to change, and other threads' signals go where they went.
+  // Both signals are for the thread that writes, so blocking them on it is enough, and changes nothing for the process.
   static const int numbers[] = {SIGPIPE, SIGXFSZ};
   sigset_t raised, before, pending;
   sigemptyset(&raised);
@@ -19,7 +18,7 @@ ssize_t clinux_write(int fd, const void *bytes, size_t count) {
   int error = errno;
   // A pipe that broke in mid-write raises SIGPIPE too.
   if (written < 0 || (size_t)written < count) {
-    // What was pending before is somebody else's.
+    // A signal that was pending before is not of this write.
     for (size_t i = 0; i < 2; i++)
       if (sigismember(&pending, numbers[i]) == 1) sigdelset(&raised, numbers[i]);
     struct timespec now = {0, 0};
@@ -40,11 +39,11 @@ static void flush_what_fits(void) {
 }
 
 void clinux_line_buffer_output(void) {
-  // BUFSIZ is the most that the C library takes for a buffer of its own: the program has set another, or none (1).
+  // The C library's own buffer has at most BUFSIZ bytes: with more, or none (1), the program has set another.
   size_t size = __fbufsize(stdout);
   if (isatty(STDOUT_FILENO) || size == 1 || size > BUFSIZ) return;
-  // setvbuf(3) waits for whoever holds the stream. A thread that prints holds it for a moment, and one that prints into
-  // a full pipe until there is a reader.
+  // setvbuf(3) waits for the thread that holds the stream: one that prints into a full pipe holds it until there is a
+  // reader.
   for (int i = 0; ftrylockfile(stdout) != 0; i++) {
     if (i == 1000) return;
     sched_yield();

@@ -3,7 +3,7 @@ internal import CLinux
 public import DaemonSystemd
 
 /// A stand-in for systemd in tests: it receives a daemon's notifications, keeps the descriptors that it stores, answers
-/// its barriers, and reports violations of the protocol.
+/// its barriers, and reports messages out of order.
 ///
 /// ```swift
 /// let manager = try FakeServiceManager()
@@ -17,8 +17,9 @@ public import DaemonSystemd
 /// Pass ``environment`` to a child. Several managers can exist at the same time; they change nothing outside of
 /// themselves. Safe to use from any thread.
 ///
-/// What systemd would ignore, silently or with a line in the journal, is a sentence in ``violations``, since such
-/// mistakes make a daemon hang or lose descriptors unnoticed.
+/// What systemd would ignore because of its time or place, silently or with a line in the journal, is a sentence in
+/// ``violations``, since such mistakes make a daemon hang or lose descriptors unnoticed. A malformed field is refused by
+/// `NotifySocket` already.
 public final class FakeServiceManager: Sendable {
   private let receiver: NotificationReceiver
 
@@ -53,7 +54,7 @@ public final class FakeServiceManager: Sendable {
 
   // MARK: Messages
 
-  /// All messages so far, in order, including those that systemd would drop.
+  /// All messages so far, in order.
   public var messages: [Message] { receiver.update { $0.messages } }
 
   /// The violations of the protocol so far, one sentence each; empty for a correct daemon.
@@ -62,34 +63,24 @@ public final class FakeServiceManager: Sendable {
   /// The state of the service according to the messages so far.
   public var service: ServiceState { receiver.update { $0.rules.service } }
 
-  /// Waits for the next message, or for the next with a given field and value, and skips the messages before it. It
-  /// does not block a thread of Swift's pool.
+  /// Waits for the next message, or for the next with a given field and value or that satisfies a condition, and skips
+  /// the messages before it. It does not block a thread of Swift's pool.
   ///
   /// - Parameters:
   ///   - name: The name of a field. Default `nil`: any message.
   ///   - value: The field's value. Default `nil`: any value.
   ///   - timeout: How long to wait. Default 10 s.
+  ///   - matches: The condition. Default: none.
   /// - Returns: The message.
   /// - Throws: `timedOut`, which lists the messages that were received.
   public func next(
-    containing name: String? = nil, _ value: String? = nil, timeout: Duration = .seconds(10)
-  ) async throws(SystemdError) -> Message {
-    try await next(timeout: timeout) { $0.has(name, value) }
-  }
-
-  /// Waits for the next message that satisfies a condition, and skips the messages before it.
-  ///
-  /// - Parameters:
-  ///   - timeout: How long to wait. Default 10 s.
-  ///   - matches: The condition.
-  /// - Returns: The message.
-  /// - Throws: `timedOut`, which lists the messages that were received.
-  public func next(
-    timeout: Duration = .seconds(10), where matches: @Sendable (Message) -> Bool
+    containing name: String? = nil, _ value: String? = nil, timeout: Duration = .seconds(10),
+    where matches: @Sendable (Message) -> Bool = { _ in true }
   ) async throws(SystemdError) -> Message {
     var deadline = MonotonicTime.after(timeout)
     while true {
-      if let message = try receiver.next(deadline, where: matches) { return message }
+      let message = try receiver.next(deadline) { $0.has(name, value) && matches($0) }
+      if let message { return message }
       // A task that is cancelled waits no longer.
       do { try await Task.sleep(for: .milliseconds(1)) } catch { deadline = .now() }
     }
@@ -97,18 +88,13 @@ public final class FakeServiceManager: Sendable {
 
   /// `next` for this package's synchronous tests: it blocks the thread.
   package func next(
-    containing name: String? = nil, _ value: String? = nil, timeout: Duration = .seconds(10)
-  ) throws(SystemdError) -> Message {
-    try next(timeout: timeout) { $0.has(name, value) }
-  }
-
-  /// `next` for this package's synchronous tests: it blocks the thread.
-  package func next(
-    timeout: Duration = .seconds(10), where matches: (Message) -> Bool
+    containing name: String? = nil, _ value: String? = nil, timeout: Duration = .seconds(10),
+    where matches: (Message) -> Bool = { _ in true }
   ) throws(SystemdError) -> Message {
     let deadline = MonotonicTime.after(timeout)
     while true {
-      if let message = try receiver.next(deadline, where: matches) { return message }
+      let message = try receiver.next(deadline) { $0.has(name, value) && matches($0) }
+      if let message { return message }
       usleep(1000)
     }
   }
@@ -138,24 +124,5 @@ public final class FakeServiceManager: Sendable {
       let stored = state.store.descriptors.map { ($0.number, $0.name) }
       return Result { () throws(SystemdError) in try PassedDescriptors(duplicating: stored) }
     }.get()
-  }
-
-  /// Runs `body` with the variables and the descriptors, from number 3 on, that a restarted daemon would receive.
-  /// `LISTEN_PID` is not among the variables, since only the child knows its number.
-  package func withSuccessor<T>(
-    _ body: (_ variables: [String: String], _ descriptors: [Int32: Int32]) throws -> T
-  ) throws -> T {
-    let passed = try storedDuplicates()
-    let descriptions = passed.descriptions
-    var variables = environment
-    var numbers: [Int32: Int32] = [:]
-    if !descriptions.isEmpty {
-      variables["LISTEN_FDS"] = String(descriptions.count)
-      variables["LISTEN_FDNAMES"] = descriptions.map(\.name).joined(separator: ":")
-      for (index, description) in descriptions.enumerated() {
-        numbers[3 + Int32(index)] = description.number
-      }
-    }
-    return try withExtendedLifetime(passed) { try body(variables, numbers) }
   }
 }

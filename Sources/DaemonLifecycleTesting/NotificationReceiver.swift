@@ -89,8 +89,7 @@ final class NotificationReceiver: Sendable {
   // MARK: Receiving
 
   private func drain(_ state: inout State) {
-    // Reading one byte more than the limit distinguishes a message that is too long from one that fits.
-    let capacity = 64 * 1024
+    let capacity = NotifyMessage.maximumSize
     withUnsafeTemporaryAllocation(byteCount: capacity, alignment: 1) { buffer in
       var received = clinux_received()
       while true {
@@ -102,9 +101,7 @@ final class NotificationReceiver: Sendable {
           Array($0.bindMemory(to: Int32.self).prefix(received.descriptor_count))
         }
         let message = Message(
-          bytes: bytes, fullSize: size, descriptorCount: descriptors.count,
-          senderPID: received.has_credentials ? received.pid : 0,
-          isTruncated: received.truncated)
+          bytes: bytes, descriptorCount: descriptors.count, senderPID: received.pid)
         take(message, descriptors, &state)
       }
     }
@@ -112,16 +109,16 @@ final class NotificationReceiver: Sendable {
 
   private func take(_ message: Message, _ descriptors: [Int32], _ state: inout State) {
     state.messages.append(message)
-    let (action, removes) = state.rules.take(message, now: MonotonicTime.now().microseconds)
-    if let removes { state.store.remove(name: removes) }
-    switch action {
-    case .store(let name, let polled):
-      if let problem = state.store.store(descriptors, name: name, polled: polled) {
-        state.rules.note(problem, message)
-      }
-    case .close, .closeAndCountBarrier:
+    state.rules.take(message, now: MonotonicTime.now().microseconds)
+    let name = message["FDNAME"] ?? "stored"
+    if message["FDSTOREREMOVE"] == "1" { state.store.remove(name: name) }
+    guard message["FDSTORE"] == "1" else {
+      // For a barrier, this is the answer.
       for number in descriptors { close(number) }
+      return
     }
+    let problem = state.store.store(descriptors, name: name, polled: message["FDPOLL"] != "0")
+    if let problem { state.rules.note(problem, message) }
   }
 
   // MARK: The thread

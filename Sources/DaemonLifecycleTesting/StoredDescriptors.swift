@@ -12,9 +12,10 @@ package struct StoredDescriptor: Sendable {
   package let number: Int32
 }
 
-/// The descriptor store of a unit, as systemd keeps it. It owns its descriptors, and is guarded by its owner's lock.
+/// The descriptor store of a unit, as systemd keeps it. It owns its descriptors; access only while holding the owner's
+/// lock.
 struct StoredDescriptors: ~Copyable {
-  /// At most `limit` entries, no two of them for the same open file.
+  /// At most `limit` entries, no two of them for the same socket or file of memory.
   private var entries: [StoredDescriptor] = []
   private let limit: Int
 
@@ -37,7 +38,9 @@ struct StoredDescriptors: ~Copyable {
     dropHungUp()
     var refused = 0
     for number in descriptors {
-      if entries.contains(where: { clinux_same_file_description($0.number, number) == 1 }) {
+      // Descriptors of other kinds may share one inode, as all eventfds do.
+      let file = (try? DescriptorUse(of: number)) == nil ? nil : FileIdentity(of: number)
+      if file != nil, entries.contains(where: { FileIdentity(of: $0.number) == file }) {
         close(number)  // stored already: systemd keeps the first, with its first name
       } else if entries.count >= limit {
         close(number)

@@ -14,15 +14,7 @@ extension ServiceEnvironment {
   /// Returns the environment for a child process: all variables except those that are meant for this process only, such
   /// as `NOTIFY_SOCKET`, `LISTEN_FDS` and `WATCHDOG_USEC`.
   ///
-  /// ```swift
-  /// import Foundation
-  /// import DaemonSystemd
-  ///
-  /// let process = Process()
-  /// process.executableURL = URL(filePath: "/usr/bin/rsync")
-  /// process.environment = ServiceEnvironment.current.childEnvironment()
-  /// try ChildProcess.withUnblockedSignals { try process.run() }
-  /// ```
+  /// ``ChildProcess`` has an example.
   ///
   /// - Parameter changes: Variables to add or replace. To let a child send notifications, add `NOTIFY_SOCKET`; the unit
   ///   then needs `NotifyAccess=all`.

@@ -2,7 +2,7 @@
 /// The priority of a journal entry: a level of syslog(3), of which 0 is the most urgent.
 ///
 /// ```swift
-/// journal.write("Disk almost full", .warning)
+/// Journal.writeLine("Disk almost full", .warning)
 /// ```
 ///
 /// Source: sd-daemon(3), systemd.journal-fields(7).
@@ -23,6 +23,4 @@ public enum JournalPriority: Int, Sendable {
   case info
   /// Level 7: information for debugging.
   case debug
-
-  package var level: Int { rawValue }
 }

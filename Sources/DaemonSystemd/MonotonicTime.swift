@@ -67,28 +67,6 @@ import CLinux
     let left = max(.zero, MonotonicTime.now().duration(to: self)).saturatedNanoseconds
     return Int32(clamping: left / 1_000_000 + (left % 1_000_000 > 0 ? 1 : 0))
   }
-
-  /// Waits until one of `events`, an error or a hang-up occurs. Returns the events, or 0 when the time is over.
-  package func wait(for descriptor: Int32, events: Int32, purpose: String) throws(SystemdError)
-    -> Int32
-  {
-    while true {
-      var entry = pollfd(fd: descriptor, events: Int16(truncatingIfNeeded: events), revents: 0)
-      let remaining = milliseconds
-      let count = poll(&entry, 1, remaining)
-      if count > 0 { return Int32(entry.revents) }
-      if count == 0 {
-        if remaining == 0 || milliseconds == 0 { return 0 }
-      } else {
-        let code = clinux_errno()
-        // EAGAIN: the kernel lacks memory for a moment.
-        guard code == EINTR || code == EAGAIN && milliseconds > 0 else {
-          throw .system(purpose, errno: code)
-        }
-        if code == EAGAIN { usleep(1000) }
-      }
-    }
-  }
 }
 
 extension Duration {

@@ -5,8 +5,7 @@
 /// try notify.send([.ready, .status("Serving 12 feeds")])
 /// ```
 ///
-/// A field is checked when it is sent: no value can contain a second field, and a field that the manager would ignore
-/// is an error. The number in brackets is the first version of systemd that supports the field; older versions ignore
+/// A field is checked when it is sent: no value can contain a second field. The number in brackets is the first version of systemd that supports the field; older versions ignore
 /// it.
 public enum NotifyField: Sendable, Hashable {
   /// `READY=1`: the start, or a reload, has ended.
@@ -17,8 +16,8 @@ public enum NotifyField: Sendable, Hashable {
   /// microseconds, which must be later than the signal that requested it. The manager then waits for ``ready``. Usually
   /// ``reloadingNow`` is used.
   case reloading(at: UInt64)
-  /// `STATUS=` (233): a line that `systemctl status` shows. It is escaped as by ``VisibleText/line(_:)``, and cut at a
-  /// character to fit the message. An empty text clears it.
+  /// `STATUS=` (233): a line that `systemctl status` shows. It is escaped as by ``VisibleText/line(_:)``, and cut
+  /// to fit the message. An empty text clears it.
   case status(String)
   /// `EXTEND_TIMEOUT_USEC=` (236): starting, stopping or reloading may take this long from now, if the configured limit
   /// ends sooner. It must be repeated within each interval.
@@ -55,7 +54,7 @@ extension NotifyField {
     case .status(let text): [("STATUS", text)]
     case .extendTimeout(let time): [try Self.line("EXTEND_TIMEOUT_USEC", time)]
     case .watchdog: [("WATCHDOG", "1")]
-    case .exitStatus(let number): [try Self.checked("EXIT_STATUS", String(number))]
+    case .exitStatus(let number): [try Self.exitStatus(number)]
     case .restartReset: [("RESTART_RESET", "1")]
     case .custom(let name, let value): [try Self.custom(name, value)]
     }
@@ -78,14 +77,14 @@ extension NotifyField {
     guard value.utf8.allSatisfy({ !$0.isControl }) else {
       throw .invalidArgument("The value of \(name)= has a line break or another control character.")
     }
-    return try checked(name, value)
+    return (name, value)
   }
 
-  private static func checked(_ name: String, _ value: String) throws(SystemdError) -> Line {
-    if let objection = NotifyRequirement(ofField: name)?.objection(to: value.utf8) {
-      throw .invalidArgument("\(name)=\(value) would be ignored: \(objection).")
+  private static func exitStatus(_ number: Int32) throws(SystemdError) -> Line {
+    guard (0...255).contains(number) else {
+      throw .invalidArgument("EXIT_STATUS= can't be \(number): it is 0...255.")
     }
-    return (name, value)
+    return ("EXIT_STATUS", String(number))
   }
 
   /// A line with a time in microseconds, rounded up so that it never becomes zero.

@@ -41,17 +41,22 @@ package struct NotifyMessage {
   private static func append(status text: String, to bytes: inout [UInt8]) throws(SystemdError) {
     bytes.append(contentsOf: "STATUS=".utf8)
     let room = maximumSize - bytes.count
-    let line = VisibleText.line(text, maximumSize: max(room, 0))
+    // Bounded first: a long text need not be escaped whole.
+    var line = VisibleText.line(String(text.unicodeScalars.prefix(max(room, 0))))
+    while line.utf8.count > room, !line.isEmpty { line.unicodeScalars.removeLast() }
     guard room >= 0, text.isEmpty || !line.isEmpty else {  // an empty one would clear the status
       throw .invalidArgument(
         "The other fields leave no room for STATUS=. Send it in a message of its own.")
     }
-    bytes.append(contentsOf: line)
+    bytes.append(contentsOf: line.utf8)
   }
 
-  // MARK: The descriptor store
+  // MARK: Messages with descriptors
 
   private init(_ text: String) { bytes = Array(text.utf8) }
+
+  /// The message of a barrier (systemd 246), which has no other field.
+  static let barrier = NotifyMessage("BARRIER=1")
 
   /// The message that stores the descriptor that is sent with it (systemd 219; unless polled, 246).
   static func storing(_ name: String, polled: Bool) throws(SystemdError) -> NotifyMessage {

@@ -16,34 +16,35 @@ import CLinux
 /// waits until the manager has read all earlier messages.
 ///
 /// Any thread may send. One socket is opened when the value is made; copies share it, and it is closed with the last of
-/// them. So sending works in a process that has no descriptor left, and after a chroot(2). A manager that was restarted
-/// is found again at the same address, and a forked child sends with its own process ID. Sources: sd_notify(3), systemd
-/// 261.
+/// them. So sending works in a process that has no descriptor left. A manager that was restarted is found again at the
+/// same address, and a forked child sends with its own process ID. Sources: sd_notify(3), systemd 261.
 public struct NotifySocket: Sendable {
-  private let connection: NotifyConnection?
+  let socket: DatagramSocket?
+
+  private static let purpose = "notify the service manager"
 
   /// Makes a socket to an address as in `NOTIFY_SOCKET`: `/path` or `@abstract`; `nil` or an empty text means that
   /// there is no service manager.
   package init(address: String?) throws(SystemdError) {
     guard let address, !address.isEmpty else {
-      connection = nil
+      socket = nil
       return
     }
-    connection = NotifyConnection(to: try NotifyAddress(address))
+    let receiver = try NotifyAddress(address)
+    socket = try DatagramSocket(
+      to: receiver.name, isAbstract: receiver.isAbstract, purpose: Self.purpose)
   }
 
   /// Makes a socket to this process's service manager, if it has one.
   ///
   /// - Throws: `malformedVariable` for a `NOTIFY_SOCKET` that is neither `/path` nor `@abstract`, such as the `vsock:`
-  ///   address of a virtual machine's first process.
+  ///   address of a virtual machine's first process; `system` when no socket can be made.
   public init(_ environment: ServiceEnvironment) throws(SystemdError) {
     try self.init(address: try environment.notifySocket)
   }
 
   /// Whether there is a service manager to send to.
-  public var hasServiceManager: Bool { connection != nil }
-
-  var numberForTesting: Int32? { connection?.numberForTesting }
+  public var hasServiceManager: Bool { socket != nil }
 
   /// Sends all fields in one message.
   ///
@@ -58,7 +59,7 @@ public struct NotifySocket: Sendable {
   public func send(
     _ fields: [NotifyField], timeout: Duration = .seconds(5)
   ) throws(SystemdError) {
-    try send(try NotifyMessage(fields), [], timeout)
+    try send(NotifyMessage(fields), [], Self.deadline(timeout))
   }
 
   /// Waits until the manager has read all messages that were sent before, by this process or others. It blocks the
@@ -74,11 +75,18 @@ public struct NotifySocket: Sendable {
   /// - Parameter timeout: How long to wait.
   /// - Throws: `timedOut` when the manager has not responded in time, `system`.
   public func barrier(timeout: Duration) throws(SystemdError) {
-    try connection?.barrier(timeout: timeout)
+    if hasServiceManager { try barrier(over: BarrierPipe(), timeout: timeout) }
   }
 
-  /// Makes the descriptors of a barrier in advance, for a process that may have none left later.
-  func reserveBarrier() { connection?.reserveBarrier() }
+  /// The same with a pipe that was made in advance.
+  func barrier(
+    over pipe: consuming BarrierPipe, timeout: Duration
+  ) throws(SystemdError) {
+    let deadline = Self.deadline(timeout)
+    // Alone in its message, as systemd requires.
+    try send(NotifyMessage.barrier, [pipe.writeEnd.rawValue], deadline)
+    try pipe.wait(until: deadline ?? .now())
+  }
 
   // MARK: The descriptor store
 
@@ -89,7 +97,9 @@ public struct NotifySocket: Sendable {
     _ descriptor: Int32, named name: String, polled: Bool, timeout: Duration = .seconds(5)
   ) throws(SystemdError) {
     let message = try NotifyMessage.storing(name, polled: polled)
-    do throws(SystemdError) { try send(message, [descriptor], timeout) } catch .system(_, EBADF) {
+    do throws(SystemdError) {
+      try send(message, [descriptor], Self.deadline(timeout))
+    } catch .system(_, EBADF) {
       throw .system("store descriptor \(descriptor) as \"\(name)\"", errno: EBADF)
     }
   }
@@ -98,13 +108,30 @@ public struct NotifySocket: Sendable {
   package func removeStored(
     named name: String, timeout: Duration = .seconds(5)
   ) throws(SystemdError) {
-    try send(try NotifyMessage.removing(name), [], timeout)
+    try send(NotifyMessage.removing(name), [], Self.deadline(timeout))
+  }
+
+  /// `nil` to return at once.
+  private static func deadline(_ timeout: Duration) -> MonotonicTime? {
+    timeout > .zero ? .after(timeout) : nil
   }
 
   private func send(
-    _ message: NotifyMessage, _ descriptors: [Int32], _ timeout: Duration
+    _ message: NotifyMessage, _ descriptors: [Int32], _ deadline: MonotonicTime?
   ) throws(SystemdError) {
-    try connection?.send(
-      message.bytes, descriptors: descriptors, deadline: timeout > .zero ? .after(timeout) : nil)
+    guard let socket else { return }
+    while true {
+      let code = socket.send(message.bytes, descriptors)
+      if code == 0 { return }
+      // The manager's queue is full, or the kernel lacks memory for a moment.
+      guard [EAGAIN, ENOBUFS, ENOMEM].contains(code), let deadline else {
+        throw .system(Self.purpose, errno: code)
+      }
+      guard deadline.milliseconds > 0 else {
+        throw code == EAGAIN
+          ? .timedOut("\(Self.purpose), whose queue is full,") : .system(Self.purpose, errno: code)
+      }
+      usleep(1000)
+    }
   }
 }

@@ -73,9 +73,14 @@ public final class Preservation: Sendable {
   public let limit: Int
   /// Locked while a message is sent, so that it agrees with the order in the manager's queue.
   private let account: Mutex<Account>
-  /// An empty file of memory in reserve, for when the process can't make one; `nil` while there is none, or it is in
-  /// use.
-  private let spareMemory = Mutex<OwnedDescriptor?>(nil)
+  private let reserve = Mutex(Reserve())
+
+  /// Descriptors for when the process can't make any; `nil` while there is none, or it is in use.
+  private struct Reserve: ~Copyable {
+    /// An empty file of memory.
+    var memory: OwnedDescriptor?
+    var pipe: BarrierPipe?
+  }
 
   /// Takes over the descriptors that were passed to this process. Call it once in a process, as early as possible.
   ///
@@ -105,9 +110,15 @@ public final class Preservation: Sendable {
       account.add(description.name)
     }
     self.account = Mutex(account)
-    guard self.limit > 0 else { return }
-    notify.reserveBarrier()
-    refillMemory()
+    refillReserve()
+  }
+
+  private func refillReserve() {
+    guard limit > 0 else { return }
+    reserve.withLock { reserve in
+      if reserve.memory == nil { reserve.memory = try? .emptyMemory(named: "preserved") }
+      if reserve.pipe == nil { reserve.pipe = try? BarrierPipe() }
+    }
   }
 
   /// Whether a passed descriptor is counted as stored. Sockets of socket units, which a store rarely has, are not.
@@ -162,7 +173,7 @@ public final class Preservation: Sendable {
     _ = try DescriptorName.checked(name)
     guard limit > 0 else { return }
     // Once the file is closed here: under load its number is soon reused.
-    defer { refillMemory() }
+    defer { refillReserve() }
     try preserveMemory(bytes, named: name, timeout: timeout)
   }
 
@@ -190,15 +201,11 @@ public final class Preservation: Sendable {
       // 249 bytes of the name are enough to recognize it in /proc.
       return try OwnedDescriptor.memory(named: String(name.prefix(249)), bytes)
     } catch {
-      guard error.isShortage, let memory = spareMemory.withLock({ $0.take() }) else { throw error }
+      guard error.isShortage, let memory = reserve.withLock({ $0.memory.take() }) else {
+        throw error
+      }
       try memory.fillAndSeal(bytes)
       return memory
-    }
-  }
-
-  private func refillMemory() {
-    spareMemory.withLock { spare in
-      if spare == nil { spare = try? OwnedDescriptor.emptyMemory(named: "preserved") }
     }
   }
 
@@ -228,7 +235,14 @@ public final class Preservation: Sendable {
   /// - Throws: `timedOut` when the manager has not responded in time.
   public func barrier(timeout: Duration = .seconds(5)) throws(SystemdError) {
     guard limit > 0 else { return }
-    try notify.barrier(timeout: timeout)
+    // Once the pipe is closed.
+    defer { refillReserve() }
+    try notify.barrier(over: takePipe(), timeout: timeout)
+  }
+
+  private func takePipe() throws(SystemdError) -> BarrierPipe {
+    if let pipe = reserve.withLock({ $0.pipe.take() }) { return pipe }
+    return try BarrierPipe()
   }
 
   // MARK: Contents

@@ -20,14 +20,8 @@ import CLinux
 public struct ServiceEnvironment: Sendable {
   /// The variables in their order. They are a list, since a daemon reads few of them, and a dictionary takes longer to
   /// make than that.
-  private let entries: [Variable]
-  private struct Variable {
-    let name: String
-    let value: String
-  }
+  private let entries: [(name: String, value: String)]
   package let processID: Int32
-  /// The inode of this process's pidfd; `nil` where the kernel has none (before 6.9).
-  package let processInode: UInt64?
   /// Whether the environment is not read, since this process has privileges that its caller may lack: the program is
   /// setuid or setgid, or has file capabilities (AT_SECURE of getauxval(3)).
   ///
@@ -46,21 +40,20 @@ public struct ServiceEnvironment: Sendable {
   ///
   /// - Parameter variables: All variables, by name.
   public init(_ variables: [String: String]) {
-    self.init(variables, processID: getpid(), processInode: ServiceEnvironment.ownInode())
+    self.init(variables, processID: getpid())
   }
 
   /// Makes the environment of another process, for tests.
-  package init(_ variables: [String: String], processID: Int32, processInode: UInt64?) {
-    entries = variables.map { Variable(name: $0.key, value: $0.value) }
+  package init(_ variables: [String: String], processID: Int32) {
+    entries = variables.map { ($0.key, $0.value) }
     self.processID = processID
-    self.processInode = processInode
     isWithheld = false
   }
 
   init(
     reading start: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, isWithheld: Bool = false
   ) {
-    var entries: [Variable] = []
+    var entries: [(name: String, value: String)] = []
     var next = start
     while let pointer = next, let entry = pointer.pointee {
       // Read at once: the C library owns the text.
@@ -70,12 +63,11 @@ public struct ServiceEnvironment: Sendable {
       let name = String(decoding: UnsafeRawBufferPointer(rebasing: bytes[..<sign]), as: UTF8.self)
       let value = UnsafeRawBufferPointer(rebasing: bytes[(sign + 1)...])
       if !Self.isText(bytes), !entries.contains(where: { $0.name == name }) { notText.append(name) }
-      entries.append(Variable(name: name, value: String(decoding: value, as: UTF8.self)))
+      entries.append((name, String(decoding: value, as: UTF8.self)))
     }
     self.entries = entries
     self.isWithheld = isWithheld
     processID = getpid()
-    processInode = ServiceEnvironment.ownInode()
   }
 
   private static func isText(_ bytes: UnsafeRawBufferPointer) -> Bool {
@@ -83,16 +75,11 @@ public struct ServiceEnvironment: Sendable {
     bytes.allSatisfy { $0 < 0x80 } || String(validating: bytes, as: UTF8.self) != nil
   }
 
-  private static func ownInode() -> UInt64? {
-    var inode: UInt64 = 0
-    return clinux_own_pidfd_inode(&inode) == 0 ? inode : nil
-  }
-
   // MARK: Variables
 
   /// All variables by name; the first one where a name occurs twice. The dictionary is made at each access.
   public var variables: [String: String] {
-    Dictionary(entries.map { ($0.name, $0.value) }) { first, _ in first }
+    Dictionary(entries) { first, _ in first }
   }
 
   /// The value of a variable; `nil` when it is not set.
@@ -211,24 +198,24 @@ public struct ServiceEnvironment: Sendable {
     var found = notText.sorted().map {
       SystemdError.malformedVariable(name: $0, value: self[$0] ?? "", reason: "is not UTF-8")
     }
-    func check(_ read: () throws(SystemdError) -> Void) {
-      do { try read() } catch { found.append(error) }
+    func check<T>(_ read: @autoclosure () throws(SystemdError) -> T) {
+      do { _ = try read() } catch { found.append(error) }
     }
-    check { () throws(SystemdError) in _ = try notifySocket }
-    check { () throws(SystemdError) in _ = try readinessDescriptor }
-    check { () throws(SystemdError) in _ = try isMainProcess }
-    check { () throws(SystemdError) in _ = try watchdogPeriod }
-    check { () throws(SystemdError) in _ = try fdStoreLimit }
-    check { () throws(SystemdError) in _ = try passedDescriptorNames }
-    check { () throws(SystemdError) in _ = try journalStream }
-    check { () throws(SystemdError) in _ = try credentialsDirectory }
+    check(try notifySocket)
+    check(try readinessDescriptor)
+    check(try isMainProcess)
+    check(try watchdogPeriod)
+    check(try fdStoreLimit)
+    check(try passedDescriptorNames)
+    check(try journalStream)
+    check(try credentialsDirectory)
     for name in [
       "STATE_DIRECTORY", "RUNTIME_DIRECTORY", "CACHE_DIRECTORY", "LOGS_DIRECTORY",
       "CONFIGURATION_DIRECTORY",
     ] {
-      check { () throws(SystemdError) in _ = try directories(in: name) }
+      check(try directories(in: name))
     }
-    check { () throws(SystemdError) in _ = try pressureWatch }
+    check(try pressureWatch)
     return found
   }
 

@@ -3,7 +3,7 @@ import CLinux
 
 extension ServiceEnvironment {
   /// The names of the descriptors passed to this process, from descriptor 3 on (`LISTEN_FDS`, `LISTEN_FDNAMES`,
-  /// `LISTEN_PID`, `LISTEN_PIDFDID`); empty when there are none, or they are for another process.
+  /// `LISTEN_PID`); empty when there are none, or they are for another process.
   ///
   /// Without names each is "unknown", as in sd_listen_fds_with_names(3). Sockets come first, in the order of the socket
   /// units, then stored descriptors. ``Preservation`` takes them over.
@@ -11,7 +11,7 @@ extension ServiceEnvironment {
   /// - Throws: `malformedVariable`.
   package var passedDescriptorNames: [String] {
     get throws(SystemdError) {
-      guard try passedDescriptorsAreOurs else { return [] }
+      guard try processID(in: "LISTEN_PID") == processID else { return [] }
       guard let count = try number(in: "LISTEN_FDS", as: Int32.self), count > 0 else { return [] }
       let most = ServiceEnvironment.mostPassed
       guard count <= most else {
@@ -40,16 +40,5 @@ extension ServiceEnvironment {
   /// would exhaust memory.
   private static var mostPassed: Int32 {
     Int32(clamping: min(clinux_descriptor_limit(), 1 << 20))
-  }
-
-  /// Whether the descriptors are for this process. A process ID is reused; the inode of a pidfd is not.
-  private var passedDescriptorsAreOurs: Bool {
-    get throws(SystemdError) {
-      let pid = try processID(in: "LISTEN_PID")
-      let inode = try number(in: "LISTEN_PIDFDID", as: UInt64.self)
-      guard pid == processID else { return false }
-      guard let inode, let processInode else { return true }
-      return inode == processInode
-    }
   }
 }

@@ -21,7 +21,9 @@ package enum StandardError {
   package static func writeText(
     _ text: String, _ priority: JournalPriority = .info, isJournal: Bool = false
   ) -> Bool {
-    var text = (isJournal ? JournalEntry(text, priority).prefixedLines : text) + "\n"
+    let prefix = isJournal ? "<\(priority.rawValue)>" : ""
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
+    var text = lines.map { "\(prefix)\($0)\n" }.joined()
     return text.withUTF8 { bytes in
       guard let base = bytes.baseAddress else { return true }
       return write(base, bytes.count, to: 2) == bytes.count

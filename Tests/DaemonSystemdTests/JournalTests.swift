@@ -7,22 +7,13 @@ import Testing
 
 /// A journal that keeps what it is sent: a datagram socket in a folder of its own.
 final class FakeJournal {
-  struct Datagram: Equatable {
-    var payload: [UInt8]
-    /// The contents of each file that came along, and its seals.
-    var files: [[UInt8]] = []
-    var seals: [Int32] = []
-  }
-
-  let folder: String
+  private let folder: String
   var path: String { folder + "/socket" }
   private var descriptor: Int32 = -1
 
   init() throws {
-    var template = Array("/tmp/journal-test-XXXXXX".utf8CString)
-    try #require(mkdtemp(&template) != nil)
-    folder = String(
-      decoding: template.dropLast().map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
+    folder = "/tmp/journal-\(getpid())-\(UInt64.random(in: 0 ... .max))"
+    try #require(mkdir(folder, 0o700) == 0)
     try listen()
   }
 
@@ -43,248 +34,142 @@ final class FakeJournal {
     unlink(path)
   }
 
-  func receive() -> Datagram? {
+  /// The next entry, from the datagram or from the sealed file that came with it.
+  func receive() throws -> String? {
     var buffer = [UInt8](repeating: 0, count: 1 << 16)
     var received = clinux_received()
     let count = clinux_receive_descriptors(descriptor, &buffer, buffer.count, &received)
     guard count >= 0 else { return nil }
-    var datagram = Datagram(payload: Array(buffer.prefix(count)))
-    withUnsafeBytes(of: received.descriptors) { raw in
-      for file in raw.bindMemory(to: Int32.self).prefix(Int(received.descriptor_count)) {
-        datagram.seals.append(clinux_seals(file))
-        datagram.files.append(Self.contents(of: file))
-        close(file)
-      }
+    guard received.descriptor_count == 1 else {
+      return String(decoding: buffer[..<count], as: UTF8.self)
     }
-    return datagram
+    let file = OwnedDescriptor(owning: received.descriptors.0)
+    return String(decoding: try file.memoryBytes(), as: UTF8.self)
   }
 
-  func receiveAll() -> [Datagram] {
-    var all: [Datagram] = []
-    while let next = receive() { all.append(next) }
+  func receiveAll() throws -> [String] {
+    var all: [String] = []
+    while let next = try receive() { all.append(next) }
     return all
-  }
-
-  private static func contents(of file: Int32) -> [UInt8] {
-    var status = stat()
-    fstat(file, &status)
-    var bytes = [UInt8](repeating: 0, count: Int(status.st_size))
-    let count = pread(file, &bytes, bytes.count, 0)
-    return Array(bytes.prefix(max(count, 0)))
   }
 }
 
-/// Keeps the lines that would have gone to standard error.
-final class Lines: Sendable {
-  let written = Mutex<[String]>([])
+/// Keeps the entries that would have gone to standard error.
+private final class Lines: Sendable {
+  private let written = Mutex<[String]>([])
   let isFull = Atomic<Bool>(false)
   var all: [String] { written.withLock { $0 } }
 
-  func write(_ line: String) -> Bool {
+  func write(_ entry: JournalEntry) -> Bool {
     if isFull.load(ordering: .relaxed) { return false }
-    written.withLock { $0.append(line) }
+    written.withLock { $0.append(entry.message) }
     return true
   }
 }
 
 @Suite struct JournalTests {
-  let fake: FakeJournal
-  let lines = Lines()
+  private let fake: FakeJournal
+  private let lines = Lines()
+  private let journal: JournalWriter
+  private let identifier = "SYSLOG_IDENTIFIER=\(Journal.programName)\n"
 
-  init() throws { fake = try FakeJournal() }
-
-  private func journal(bufferSize: Int32 = 8 << 20, isJournal: Bool = true) -> Journal {
-    Journal(
-      socket: isJournal ? JournalSocket(path: fake.path, bufferSize: bufferSize) : nil,
-      identifier: "daemon", writeLine: { [lines] in lines.write($0) })
+  init() throws {
+    fake = try FakeJournal()
+    let writer = JournalWriter(path: fake.path) { [lines] in lines.write($0) }
+    journal = try #require(writer)
   }
 
-  // MARK: Native
+  private func write(_ message: String) -> Bool { journal.write(JournalEntry(message, .info)) }
 
   @Test func anEntryByteForByte() throws {
-    var entry = JournalEntry("two\nlines", .warning)
-    try entry.add("MESSAGE_ID", "0123456789ABCDEF0123456789abcdef")
-    try entry.add("A", "1")
-    entry.fields.append(try JournalField("A", [0, 10, 255]))
-    try entry.add("EMPTY", "")
-    #expect(journal().write(entry))
-    // A list with a type: as a sum Swift 6.2's compiler does not find one in time.
-    let parts: [[UInt8]] = [
-      Array("MESSAGE\n".utf8), [9, 0, 0, 0, 0, 0, 0, 0], Array("two\nlines\n".utf8),
-      Array("PRIORITY=4\nMESSAGE_ID=0123456789abcdef0123456789abcdef\n".utf8),
-      Array("SYSLOG_IDENTIFIER=daemon\nA=1\nA\n".utf8), [3, 0, 0, 0, 0, 0, 0, 0],
-      [0, 10, 255, 10], Array("EMPTY=\n".utf8),
-    ]
-    #expect(fake.receiveAll() == [FakeJournal.Datagram(payload: Array(parts.joined()))])
-    #expect(lines.all.isEmpty)
-  }
-
-  @Test func anOwnIdentifierReplacesTheProgramsName() throws {
-    var entry = JournalEntry("x")
-    try entry.add("SYSLOG_IDENTIFIER", "other")
-    journal().write(entry)
+    let entry = JournalEntry(
+      "two\nlines", .warning, messageID: MessageID(known: "0123456789abcdef0123456789abcdef"),
+      fields: [
+        JournalField(known: "A", "1"), JournalField(known: "A", "\n\u{1}"),
+        JournalField(known: "EMPTY", ""),
+      ])
+    #expect(journal.write(entry))
     #expect(
-      try #require(fake.receive()).payload
-        == Array("MESSAGE=x\nPRIORITY=6\nSYSLOG_IDENTIFIER=other\n".utf8))
+      try fake.receiveAll() == [
+        "MESSAGE\n\u{9}\0\0\0\0\0\0\0two\nlines\nPRIORITY=4\n"
+          + "MESSAGE_ID=0123456789abcdef0123456789abcdef\n\(identifier)"
+          + "A=1\nA\n\u{2}\0\0\0\0\0\0\0\n\u{1}\nEMPTY=\n"
+      ])
+    #expect(lines.all.isEmpty)
   }
 
   @Test func whatIsTooBigForADatagramIsOneSealedFile() throws {
     let message = String(repeating: "0123456789", count: 200_000)
-    #expect(journal(bufferSize: 8192).write(message, .debug))
-    let datagram = try #require(fake.receive())
-    #expect(datagram.payload.isEmpty)
-    #expect(
-      datagram.files
-        == [Array("MESSAGE=\(message)\nPRIORITY=7\nSYSLOG_IDENTIFIER=daemon\n".utf8)])
-    // F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW and F_SEAL_WRITE.
-    #expect(datagram.seals.allSatisfy { $0 & 15 == 15 })
-    #expect(fake.receive() == nil)
+    #expect(write(message))
+    #expect(try fake.receiveAll() == ["MESSAGE=\(message)\nPRIORITY=6\n\(identifier)"])
   }
 
-  @Test(arguments: [0, 1, 234]) func ofTooManyFieldsTheRestIsCounted(_ omitted: Int) throws {
-    let all = Array(
-      repeating: try JournalField("F", []), count: JournalEntry.maximumFields + omitted)
-    let entry = JournalEntry("x", .info, fields: all)
-    let names = try JournalParser.fields(of: entry.encoded(identifier: nil)).dropFirst(2)
-    #expect(names.prefix(JournalEntry.maximumFields).allSatisfy { $0.name == "F" })
-    let rest = names.dropFirst(JournalEntry.maximumFields)
-    let count = JournalParser.Field(name: "FIELDS_OMITTED", value: Array("\(omitted)".utf8))
-    #expect(Array(rest) == (omitted == 0 ? [] : [count]))
+  /// The journal drops an entry with more than 1024.
+  @Test func ofTooManyFieldsTheFirstAreSent() {
+    let fields = Array(repeating: JournalField(known: "F", ""), count: 1100)
+    let bytes = JournalEntry("x", .info, fields: fields).encoded(identifier: "daemon")
+    #expect(bytes.split(separator: 10).count == 1003)
   }
 
-  @Test func aNewlineAtTheEndOfAMessageIsNotALine() {
-    func plain(_ message: String) -> String { JournalEntry(message).plainLines }
-    #expect(plain("a\n") == "a" && plain("a\nb\n") == "a\n    b" && plain("") == "")
-  }
-
-  // MARK: A journal that does not keep up, or is away
-
-  @Test func aFullJournalIsNotWaitedForAndTheDroppedAreSaid() throws {
-    let journal = journal()
-    var taken = 0
-    while taken < 100_000, journal.write("entry \(taken)") { taken += 1 }
-    try #require(taken < 100_000, "the queue of the fake journal has no end")
-    #expect(!journal.write("lost too"))
-    #expect(journal.droppedEntries == 2)
-    let before = fake.receiveAll()
-    #expect(before.count == taken)
-
-    #expect(journal.write("after"))
-    #expect(journal.droppedEntries == 0)
-    let after = try fake.receiveAll().map { try JournalParser.fields(of: $0.payload) }
-    try #require(after.count == 2)
-    #expect(after[0].contains(.init(name: "DROPPED_ENTRIES", value: Array("2".utf8))))
-    #expect(after[0].contains(.init(name: "PRIORITY", value: Array("4".utf8))))
-    #expect(
-      after[0].contains(
-        .init(name: "MESSAGE_ID", value: Array(Journal.droppedMessageID.description.utf8))))
-    #expect(after[1].first == .init(name: "MESSAGE", value: Array("after".utf8)))
-    #expect(lines.all.isEmpty)
-  }
-
-  @Test func withoutItsSocketLinesGetThePriority() throws {
-    let journal = journal()
+  @Test func withoutItsSocketAnEntryBecomesLines() throws {
     fake.stop()
-    #expect(journal.write(JournalEntry("one\n<0>two\0three\n", .error)))
-    #expect(lines.all == ["<3>one\n<3><0>two\n<3>three"])
+    #expect(write("away") && lines.all == ["away"])
     try fake.listen()
-    #expect(journal.write("back"))
-    #expect(fake.receiveAll().count == 1)
-    #expect(lines.all.count == 1)
+    #expect(write("back"))
+    #expect(try fake.receiveAll().count == 1 && lines.all.count == 1)
   }
 
-  @Test func linesThatAreNotTakenAreCountedToo() {
-    let journal = journal(isJournal: false)
+  @Test func aFullJournalIsNotWaitedForAndTheDroppedAreReported() throws {
     lines.isFull.store(true, ordering: .relaxed)
-    #expect(!journal.write("lost"))
-    lines.isFull.store(false, ordering: .relaxed)
-    #expect(journal.write("after"))
+    var taken = 0
+    while taken < 100_000, write("entry \(taken)") { taken += 1 }
+    try #require(taken < 100_000, "the queue of the fake journal has no end")
+    #expect(!write("lost too"))
+    #expect(try fake.receiveAll().count == taken)
+
+    #expect(write("after"))
+    let after = try fake.receiveAll()
+    let message =
+      "2 log entries were dropped before this one, since the log did not take them in time."
+    let id = JournalWriter.droppedMessageID
     #expect(
-      lines.all == [
-        "1 log entry was dropped before this one, since the log did not take it in time.", "after",
+      after == [
+        "MESSAGE=\(message)\nPRIORITY=4\nMESSAGE_ID=\(id)\n\(identifier)DROPPED_ENTRIES=2\n",
+        "MESSAGE=after\nPRIORITY=6\n\(identifier)",
       ])
   }
 
   @Test func manyThreadsLoseNothingUncounted() async throws {
-    let journal = journal()
-    let counts = await withTaskGroup(of: Int.self) { group in
+    lines.isFull.store(true, ordering: .relaxed)
+    let taken = await withTaskGroup(of: Int.self) { group in
       for thread in 0..<4 {
-        group.addTask {
-          var taken = 0
-          for index in 0..<500 where journal.write("\(thread) \(index)") { taken += 1 }
-          return taken
+        group.addTask { [journal] in
+          (0..<500).count { journal.write(JournalEntry("\(thread) \($0)", .info)) }
         }
       }
       return await group.reduce(0, +)
     }
-    let unsaid = journal.droppedEntries
-    var messages = 0
-    var said = 0
-    for datagram in fake.receiveAll() {
-      let fields = try JournalParser.fields(of: datagram.payload)
-      if let count = fields.first(where: { $0.name == "DROPPED_ENTRIES" }) {
-        said += Int(String(decoding: count.value, as: UTF8.self)) ?? 0
-      } else {
-        messages += 1
-      }
+    var entries = try fake.receiveAll()
+    #expect(write("the end"))
+    entries += try fake.receiveAll()
+    let reported = entries.compactMap { entry in
+      entry.split(separator: "\n").first { $0.hasPrefix("DROPPED_ENTRIES=") }
+        .flatMap { Int($0.dropFirst("DROPPED_ENTRIES=".count)) }
     }
-    #expect(messages == counts)
-    #expect(messages + said + unsaid == 2000)
+    #expect(entries.count - reported.count == taken + 1)
+    #expect(taken + reported.reduce(0, +) == 2000)
   }
-
-  // MARK: Elsewhere
-
-  @Test func elsewhereLinesArePlain() {
-    let journal = journal(isJournal: false)
-    #expect(journal.write("one\ntwo\n", .error))
-    #expect(journal.write(""))
-    #expect(journal.write("\u{1b}[2J\tthree"))
-    // Only an entry's first line is at the margin.
-    #expect(lines.all == ["one\n    two", "", "\\u{1b}[2J\tthree"])
-    #expect(fake.receive() == nil)
-  }
-
-  // MARK: What is given
 
   @Test func theStreamIsComparedWithTheDescriptor() throws {
     var status = stat()
     fstat(2, &status)
     let (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
-    let own = try #require(
-      try ServiceEnvironment(["JOURNAL_STREAM": "\(device):\(inode)"]).journalStream)
-    #expect(own == FileIdentity(of: 2) && FileIdentity(of: -1) == nil)
-    #expect(own != FileIdentity(device: device, inode: inode + 1))
-    #expect(own != FileIdentity(device: device + 1, inode: inode))
-    #expect(try Journal(ServiceEnvironment(["JOURNAL_STREAM": "\(device):\(inode)"])).isNative)
-    for elsewhere in [["JOURNAL_STREAM": "\(device):\(inode + 1)"], [:]] {
-      #expect(try !Journal(ServiceEnvironment(elsewhere)).isNative)
+    let own = ServiceEnvironment(["JOURNAL_STREAM": "\(device):\(inode)"])
+    #expect(StandardError.isJournal(own) && JournalWriter(own) != nil)
+    for other in ["\(device):\(inode + 1)", "\(device + 1):\(inode)", "x"] {
+      let environment = ServiceEnvironment(["JOURNAL_STREAM": other])
+      #expect(!StandardError.isJournal(environment) && JournalWriter(environment) == nil)
     }
-  }
-
-  @Test(arguments: [
-    "", "_A", "1A", "a", "A-B", "A=B", "A\n", "Ä", String(repeating: "A", count: 65),
-  ])
-  func badFieldNamesAreRefused(name: String) {
-    var entry = JournalEntry("x")
-    #expect(throws: SystemdError.self) { try entry.add(name, "") }
-  }
-
-  @Test func goodFieldNamesAreTaken() throws {
-    for name in ["A", "A_1", "Z9_", String(repeating: "A", count: 64)] {
-      #expect(try JournalField(name, []).name == name)
-    }
-  }
-
-  @Test(arguments: [
-    "", "0123456789abcdef0123456789abcde", "0123456789abcdef0123456789abcdefa",
-    "0123456789abcdef0123456789abcdeg", "01234567-89ab-cdef-0123-456789abcdef",
-  ])
-  func badMessageIDsAreRefused(text: String) {
-    var entry = JournalEntry("x")
-    #expect(throws: SystemdError.self) { try entry.add("MESSAGE_ID", text) }
-  }
-
-  @Test func theIDOfDroppedEntriesIsOne() throws {
-    #expect(try MessageID("\(Journal.droppedMessageID)") == Journal.droppedMessageID)
+    #expect(!StandardError.isJournal(ServiceEnvironment([:])))
   }
 }

@@ -14,9 +14,7 @@ import Testing
 
   init() async throws {
     fake = try FakeJournal()
-    let journal = Journal(
-      socket: JournalSocket(path: fake.path), identifier: "daemon",
-      writeLine: { _ in false })
+    let journal = JournalWriter(path: fake.path) { _ in false }
     let log = LifecycleLog(journal: journal, logging: .problems)
     core = LifecycleCore(
       configuration: LifecycleConfiguration(), time: .virtual(VirtualTime()), sinks: [log],
@@ -37,10 +35,10 @@ import Testing
   }
 
   /// Each entry's fields, all values of each.
-  private func entries() -> [[String: [String]]] {
-    fake.receiveAll().map { datagram in
+  private func entries() throws -> [[String: [String]]] {
+    try fake.receiveAll().map { entry in
       var fields: [String: [String]] = [:]
-      for line in String(decoding: datagram.payload, as: UTF8.self).split(separator: "\n") {
+      for line in entry.split(separator: "\n") {
         let parts = line.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         if parts.count == 2 { fields[String(parts[0]), default: []].append(String(parts[1])) }
       }
@@ -49,7 +47,7 @@ import Testing
   }
 
   @Test func theLaunchNamesTheProcess() throws {
-    let entry = try #require(entries().first)
+    let entry = try #require(try entries().first)
     #expect(entry["MESSAGE"] == ["Started, pid \(getpid()), in 0 ms"])
     #expect(entry["PRIORITY"] == ["5"] && entry["LIFECYCLE_EVENT"] == ["launch"])
   }
@@ -57,9 +55,9 @@ import Testing
   @Test func aRejectedReloadIsOneEntry() async throws {
     observe(ShouldReload.self, "Settings") { _ in throw Problem(description: "line 1 is bad") }
     observe(ShouldReload.self, "Routes") { _ in throw Problem(description: "no route") }
-    _ = entries()
+    _ = try entries()
     try await send(.reload, .sighup)
-    let found = entries()
+    let found = try entries()
     #expect(found.count == 1)
     let entry = try #require(found.first)
     #expect(
@@ -76,18 +74,18 @@ import Testing
 
   @Test func aReloadThatIsAcceptedIsOneEntryToo() async throws {
     observe(ShouldReload.self, "Settings") { _ in }
-    _ = entries()
+    _ = try entries()
     try await send(.reload, .sighup)
-    let found = entries()
+    let found = try entries()
     #expect(found.map { $0["MESSAGE"] } == [["Reloaded in 0 ms (SIGHUP from pid 7 uid 0)"]])
     #expect(found.first?["PRIORITY"] == ["6"])
   }
 
   @Test func aFailedHookIsAnError() async throws {
     observe(DidEnterBackground.self, "Orders") { _ in throw Problem(description: "busy") }
-    _ = entries()
+    _ = try entries()
     try await send(.pause(for: .operator), .sigusr1)
-    let found = entries()
+    let found = try entries()
     #expect(
       found.map { $0["MESSAGE"] } == [
         ["Orders, DidEnterBackground: failed after 0 ms: busy"],
@@ -99,9 +97,9 @@ import Testing
   /// Its author knows better.
   @Test func anErrorMayHaveAPriorityOfItsOwn() async throws {
     observe(DidEnterBackground.self, "Orders") { _ in throw Minor() }
-    _ = entries()
+    _ = try entries()
     try await send(.pause(for: .operator), .sigusr1)
-    #expect(entries().first?["PRIORITY"] == ["5"])
+    #expect(try entries().first?["PRIORITY"] == ["5"])
   }
 
   private struct Problem: Error, CustomStringConvertible { let description: String }

@@ -57,17 +57,13 @@ import Testing
     }
   }
 
-  /// As long as there is time; whoever must not wait is told at once.
+  /// As long as there is time; without a timeout it is an error at once.
   @Test func aMomentWithoutMemoryIsWaitedFor() async throws {
     let manager = try FakeServiceManager()
     let notify = try NotifySocket(address: manager.address)
-    fail_next_connect(EAGAIN, 2)
-    try notify.send([.ready])
     fail_next_send(ENOBUFS, 2)
-    try notify.send([.stopping])
-    for field in ["READY", "STOPPING"] { #expect(try await manager.next()[field] == "1") }
-    fail_next_poll(EAGAIN, 2)
-    try notify.barrier(timeout: .seconds(10))
+    try notify.send([.ready])
+    #expect(try await manager.next()["READY"] == "1")
     for timeout in [Duration.zero, .milliseconds(20)] {
       fail_next_send(ENOBUFS, .max)
       defer { fail_next_send(0, 0) }
@@ -87,16 +83,6 @@ import Testing
   }
 
   // MARK: The socket that is kept
-
-  @Test func oneSocketSendsAllMessages() throws {
-    let manager = try FakeServiceManager()
-    let notify = try NotifySocket(address: manager.address)
-    let number = try #require(notify.numberForTesting)
-    for _ in 0..<100 { try notify.send([.watchdog]) }
-    try notify.barrier(timeout: .seconds(30))
-    #expect(notify.numberForTesting == number)
-    #expect(manager.service.watchdogPings == 100)
-  }
 
   /// As after a soft reboot: the address is the same, the socket is another.
   @Test func aManagerThatWasReplacedIsFoundAgain() throws {
@@ -122,15 +108,15 @@ import Testing
     let manager = try FakeServiceManager()
     var notify: NotifySocket? = try NotifySocket(address: manager.address)
     try notify?.send([.ready])
-    let number = try #require(notify?.numberForTesting)
+    let number = try #require(notify?.socket?.number)
     var ends: [Int32] = [-1, -1]
     try #require(socketpair(AF_UNIX, CLINUX_SOCK_DGRAM | CLINUX_SOCK_CLOEXEC, 0, &ends) == 0)
     let reader = OwnedDescriptor(owning: ends[0])
     try #require(dup2(ends[1], number) == number)
     close(ends[1])
-    try notify?.send([.stopping])
-    try notify?.barrier(timeout: .seconds(30))
-    #expect(manager.messages.map { $0.lines[0] } == ["READY=1", "STOPPING=1", "BARRIER=1"])
+    let lost = SystemdError.system("notify the service manager", errno: ENOTSOCK)
+    #expect(throws: lost) { try notify?.send([.stopping]) }
+    #expect(manager.messages.map { $0.lines[0] } == ["READY=1"])
     notify = nil
     var byte: UInt8 = 0
     #expect(recv(reader.rawValue, &byte, 1, Int32(MSG_DONTWAIT)) == -1)
@@ -138,61 +124,36 @@ import Testing
     close(number)
   }
 
-  @Test func aStoredDescriptorIsTheSenders() async throws {
-    let manager = try FakeServiceManager()
-    let notify = try NotifySocket(address: manager.address)
-    let file = try memory("file")
-    defer { close(file) }
-    try notify.store(file, named: "state", polled: false)
-    #expect(try await manager.next().descriptorCount == 1)
-    let stored = try #require(manager.storedDescriptors.first)
-    #expect(stored.name == "state" && clinux_same_file_description(file, stored.number) == 1)
-    try notify.removeStored(named: "state")
-    #expect(manager.storedDescriptors.isEmpty && manager.violations == [])
-  }
-
   // MARK: Waiting
 
   /// A bound socket that nobody reads.
-  private struct DeafManager: ~Copyable {
-    let address: String
-    let socket: OwnedDescriptor
+  private func unreadSocket() throws -> (address: String, number: Int32) {
+    let name = "unread-\(getpid())-\(UInt64.random(in: 0 ... .max))"
+    let number = socket(AF_UNIX, CLINUX_SOCK_DGRAM | CLINUX_SOCK_CLOEXEC, 0)
+    try #require(clinux_bind_unix(number, name, name.utf8.count, true) == 0)
+    return ("@" + name, number)
   }
 
-  private func deafManager() throws -> DeafManager {
-    let name = "deaf-\(getpid())-\(UInt64.random(in: 0 ... .max))"
-    let deaf = OwnedDescriptor(owning: socket(AF_UNIX, CLINUX_SOCK_DGRAM | CLINUX_SOCK_CLOEXEC, 0))
-    try #require(clinux_bind_unix(deaf.rawValue, name, name.utf8.count, true) == 0)
-    return DeafManager(address: "@" + name, socket: deaf)
+  private func isTimeout(_ error: any Error) -> Bool {
+    if case .timedOut? = error as? SystemdError { true } else { false }
   }
 
-  @Test func aFullQueueIsAnErrorAtOnceOrAfterTheTimeout() throws {
-    let deaf = try deafManager()
-    let notify = try NotifySocket(address: deaf.address)
+  @Test func aFullQueueIsAnErrorAtOnceOrAfterTheTimeout() async throws {
+    let unread = try unreadSocket()
+    defer { close(unread.number) }
+    let notify = try NotifySocket(address: unread.address)
     let full = SystemdError.system("notify the service manager", errno: EAGAIN)
     #expect(throws: full) {
       for _ in 0..<100_000 { try notify.send([.watchdog], timeout: .zero) }
     }
-    #expect {
-      try notify.send([.watchdog], timeout: .milliseconds(20))
-    } throws: { error in
-      if case .timedOut? = error as? SystemdError { true } else { false }
-    }
-    _ = deaf.socket.rawValue
-  }
-
-  @Test func aFullQueueIsWaitedFor() async throws {
-    let deaf = try deafManager()
-    let notify = try NotifySocket(address: deaf.address)
-    #expect(throws: SystemdError.self) {
-      for _ in 0..<100_000 { try notify.send([.watchdog], timeout: .zero) }
-    }
+    #expect(
+      performing: { try notify.send([.watchdog], timeout: .milliseconds(20)) }, throws: isTimeout)
     let sending = Task.detached { try notify.send([.ready], timeout: .seconds(30)) }
     var last: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 100)
     // Without waiting in it: the sender may need this thread.
     while last != Array("READY=1".utf8) {
-      let count = recv(deaf.socket.rawValue, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+      let count = recv(unread.number, &buffer, buffer.count, Int32(MSG_DONTWAIT))
       if count < 0, clinux_errno() == EAGAIN {
         try await Task.sleep(for: .milliseconds(1))
         continue
@@ -212,13 +173,12 @@ import Testing
     #expect(manager.messages[1].descriptorCount == 1)
     #expect(manager.service.barriers == 1)
     #expect(manager.violations == [])
-    let deaf = try deafManager()
-    #expect {
-      try NotifySocket(address: deaf.address).barrier(timeout: .milliseconds(20))
-    } throws: { error in
-      if case .timedOut? = error as? SystemdError { true } else { false }
-    }
-    _ = deaf.socket.rawValue
+    let unread = try unreadSocket()
+    defer { close(unread.number) }
+    #expect(
+      performing: {
+        try NotifySocket(address: unread.address).barrier(timeout: .milliseconds(20))
+      }, throws: isTimeout)
   }
 
   @Test func noDescriptorIsLeftOpen() async throws {

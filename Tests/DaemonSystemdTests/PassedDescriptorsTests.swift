@@ -56,22 +56,6 @@ import Testing
     } throws: { "\($0)".contains("1000000") && "\($0)".contains("not open") }
   }
 
-  @Test func fromANumberOnTheyAreTakenOverCloseOnExec() throws {
-    var (base, next) = (clinux_duplicate(0, 700), Int32(0))
-    for _ in 0..<100 {
-      next = clinux_duplicate(0, base + 1)
-      if next == base + 1 { break }
-      // Another test has that number.
-      close(base)
-      base = next
-    }
-    try #require(next == base + 1)
-    try #require(dup2(0, base) == base)  // without close-on-exec, as the manager passes them
-    let passed = try PassedDescriptors(names: ["p", "q"], first: base)
-    #expect(passed.descriptions.map(\.number) == [base, next])
-    #expect(clinux_descriptor_flags(base) == FD_CLOEXEC)
-  }
-
   /// In a process of its own, since it is done once. From a high number on: a low one may be another thread's for a
   /// moment, who closes it then.
   @Test func whatWasPassedIsTakenOnce() async {

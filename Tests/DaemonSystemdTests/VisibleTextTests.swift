@@ -39,16 +39,6 @@ import Testing
     ] { #expect(VisibleText.line(text) == shown) }
   }
 
-  @Test func aStatusHasTheSizeThatItMayHave() {
-    #expect(VisibleText.line("é", maximumSize: 2) == Array("é".utf8))
-    #expect(VisibleText.line("é", maximumSize: 1) == [])
-    #expect(VisibleText.line("abc", maximumSize: 2) == Array("ab".utf8))
-  }
-
-  @Test func linesKeepLinesAndTabs() {
-    #expect(VisibleText.lines("a\n\tb\r\u{1b}") == "a\n\tb\\r\\u{1b}")
-  }
-
   /// Whatever is put in: one line, and nothing that a terminal acts on.
   @Test func anyTextBecomesOneLine() {
     var all = String.UnicodeScalarView()

@@ -2,41 +2,26 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include "limits_of_tests.h"
 
 // The executable's own functions come before those of the C library, and of the sanitizers, which must see the calls.
-#define SANITIZED(name) __attribute__((weak)) extern __typeof__(name) __interceptor_##name
-#define REAL(name) (__interceptor_##name ? __interceptor_##name : (__typeof__(&name))dlsym(RTLD_NEXT, #name))
-SANITIZED(sendmsg);
-SANITIZED(connect);
-SANITIZED(poll);
+__attribute__((weak)) extern __typeof__(sendmsg) __interceptor_sendmsg;
 
-static _Thread_local struct failure {
-  int error, times;
-} sends, connects, polls;
+static _Thread_local int error_of_sends, failing_sends;
 
-void fail_next_send(int error, int times) { sends = (struct failure){error, times}; }
-void fail_next_connect(int error, int times) { connects = (struct failure){error, times}; }
-void fail_next_poll(int error, int times) { polls = (struct failure){error, times}; }
-
-static int fails(struct failure *failure) {
-  if (failure->times == 0) return 0;
-  failure->times--;
-  errno = failure->error;
-  return 1;
+void fail_next_send(int error, int times) {
+  error_of_sends = error;
+  failing_sends = times;
 }
 
 ssize_t sendmsg(int socket, const struct msghdr *message, int flags) {
-  return fails(&sends) ? -1 : REAL(sendmsg)(socket, message, flags);
-}
-
-int connect(int socket, const struct sockaddr *address, socklen_t size) {
-  return fails(&connects) ? -1 : REAL(connect)(socket, address, size);
-}
-
-int poll(struct pollfd *files, nfds_t count, int milliseconds) {
-  return fails(&polls) ? -1 : REAL(poll)(files, count, milliseconds);
+  if (failing_sends > 0) {
+    failing_sends--;
+    errno = error_of_sends;
+    return -1;
+  }
+  if (__interceptor_sendmsg) return __interceptor_sendmsg(socket, message, flags);
+  return ((__typeof__(&sendmsg))dlsym(RTLD_NEXT, "sendmsg"))(socket, message, flags);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one seam between this package and the C library: Swift code imports CLinux, never Glibc or Musl.
-// It re-exports the headers used and adds what Swift cannot reach: a signal handler that is
-// async-signal-safe, errno, and constants that are macros with casts.
+// The package's only way to the C library: Swift code imports CLinux, never Glibc or Musl. It re-exports the headers
+// used, and adds what Swift can't have: an async-signal-safe signal handler, errno, variadic functions and macros.
 #pragma once
 
 #include <dirent.h>
@@ -34,7 +33,7 @@
 extern "C" {  // for Swift that is built with interoperability with C++
 #endif
 
-/// Where the sender of a signal is known from.
+/// The source of a signal's sender.
 typedef enum {
   CLINUX_SENDER_KERNEL,   ///< The kernel sent it; there is no pid and no uid.
   CLINUX_SENDER_PROCESS,  ///< kill(2) and the like: pid and uid are the kernel's.
@@ -43,29 +42,29 @@ typedef enum {
   CLINUX_SENDER_DISPATCH,  ///< A DispatchSource received it, which does not know the sender.
 } clinux_sender_origin;
 
-/// What has been recorded of one signal since it was last taken.
+/// The record of one signal since it was last taken.
 typedef struct {
   uint32_t count;               ///< Deliveries recorded, 1 or more.
   clinux_sender_origin origin;  ///< The kernel, if one was its own; else of the last.
-  int32_t pid;                  ///< -1 when the kernel says that it is outside of our pid namespace.
-  uint32_t uid;                 ///< The real user of who sent the last one.
-  uint64_t sequence;  ///< Grows with each delivery of any signal: which came last.
+  int32_t pid;                  ///< -1: outside of this process's pid namespace, says the kernel.
+  uint32_t uid;                 ///< The sender's real user.
+  uint64_t sequence;            ///< Grows with each delivery of any signal.
 } clinux_signal_record;
 
 // MARK: wake.c: waking the thread that listens
 
-/// Wakes a thread that waits for descriptors, by one of its own, which others of the process may have closed.
+/// Wakes a thread that waits for descriptors. Other code of the process may have closed its own ones.
 typedef struct clinux_waker clinux_waker;
 
-/// One without descriptors.
+/// Makes one without descriptors.
 clinux_waker *clinux_waker_make(void);
-/// Gives it descriptors, unless it has some. 0, or an errno value.
+/// Makes its descriptors, unless it has some. 0, or an errno value.
 int clinux_waker_open(clinux_waker *waker);
 /// Closes those of its descriptors that are still its own; it may be opened again.
 void clinux_waker_close(clinux_waker *waker);
 /// The same, and frees it.
 void clinux_waker_free(clinux_waker *waker);
-/// What becomes readable when it is woken; -1: nothing.
+/// The descriptor that becomes readable when it is woken; -1 without descriptors.
 int clinux_waker_read_end(clinux_waker *waker);
 /// False where the descriptor is not its own any more, from which nothing is read, or its other end is closed.
 bool clinux_waker_drain(clinux_waker *waker);
@@ -81,11 +80,11 @@ bool clinux_set_timer(int fd, int64_t nanoseconds);
 /// Closes a timer, and no other file that has the number.
 bool clinux_close_timer(int fd);
 
-// MARK: signals.c: the handler, and what it has recorded
+// MARK: signals.c: the handler and its records
 
 /// Claims `signo` for `waker` and installs the handler. 0, or an errno value: EBUSY when another has claimed it,
-/// EALREADY when `keep_ignored` is set and the disposition found is SIG_IGN (nothing is claimed then), else what
-/// sigaction(2) said.
+/// EALREADY when `keep_ignored` is set and the disposition found is SIG_IGN (nothing is claimed then), else that of
+/// sigaction(2).
 int clinux_signal_listen(int signo, clinux_waker *waker, bool keep_ignored);
 
 /// Whether the process has a handler for `signo`, its own or another's.
@@ -93,20 +92,20 @@ bool clinux_signal_is_handled(int signo);
 
 /// Puts the disposition found by `clinux_signal_listen` back (unless the handler was replaced
 /// meanwhile) and waits until no handler uses the waker any more, so that it can be freed.
-/// `signo` stays claimed, so that no other source takes what was recorded, nor the other way round.
+/// `signo` stays claimed, so that no other source takes its record.
 void clinux_signal_unlisten(int signo);
 
 /// Ends the claim, after `clinux_signal_unlisten` and the last `clinux_signal_take`.
 void clinux_signal_release(int signo);
 
-/// Takes what was recorded of `signo`; false when nothing was.
+/// Takes the record of `signo`; false when there is none.
 bool clinux_signal_take(int signo, clinux_signal_record *record);
 
 /// A signalfd(2) for these signals, which need not be blocked: a new one if `fd` is -1, else that one, whose signals
 /// they are from now on. -1 and errno.
 int clinux_signal_descriptor(int fd, const int *signals, int count);
 
-/// Records what the descriptor still has: what no handler has been called for, and now none will be.
+/// Records the signals that the descriptor still has: no handler was called for them, and now none will be.
 void clinux_signal_drain(int fd);
 /// Closes a signalfd, and no other file that has the number.
 bool clinux_close_signal_descriptor(int fd);
@@ -119,11 +118,10 @@ uintptr_t clinux_found_handler(int signo);
 
 /// Puts the handler found by `clinux_signal_listen` back, if ours is installed, and keeps the claim.
 void clinux_signal_yield(int signo);
-/// Records what a DispatchSource has received for `waker`, if `signo` is still claimed for it.
+/// Records `count` deliveries that a DispatchSource has received for `waker`, if `signo` is still claimed for it.
 void clinux_signal_arrived(int signo, clinux_waker *waker, uint32_t count);
 
-/// The number of deliveries of any signal that have begun to be recorded; waits a moment for those that
-/// have begun to be through.
+/// The number of deliveries of any signal so far; waits a moment for those that are being recorded.
 uint64_t clinux_signal_count(void);
 
 static inline int clinux_open(const char *path, int flags) { return open(path, flags); }  // variadic
@@ -148,7 +146,7 @@ bool clinux_is_main_thread(void);
 int32_t clinux_thread_id(void);
 /// pthread_self(3), whose type differs between C libraries. Not reused while the thread lives, never 0.
 static inline uintptr_t clinux_this_thread(void) { return (uintptr_t)pthread_self(); }
-/// The name this program was started by, without folders.
+/// The name that this program was started by, without folders.
 const char *clinux_program_name(void);
 
 // MARK: write.c: writes that can't end the process, and standard output
@@ -163,42 +161,34 @@ void clinux_line_buffer_output(void);
 
 // MARK: descriptors.c: descriptors between processes
 
-/// What one message may carry (SCM_MAX_FD of the kernel).
+/// The most descriptors of one message (SCM_MAX_FD of the kernel).
 #define CLINUX_DESCRIPTORS_MAX 253
 
 /// An empty memory file, close-on-exec; -1 and errno.
 int clinux_memfd(const char *name);
-/// Gives it its bytes, which nobody can change from then on: 0, or -1 and errno.
+/// Writes its bytes, and seals it: 0, or -1 and errno.
 int clinux_fill_and_seal(int fd, const void *bytes, size_t count);
 int clinux_seals(int fd);
 static const int CLINUX_SEALS_FIXED = 0x0002 | 0x0004 | 0x0008;  // F_SEAL_SHRINK, _GROW, _WRITE; need _GNU_SOURCE
 /// pipe2(2), close-on-exec.
 int clinux_pipe(int ends[2]);
 
-/// One sendmsg(2), to the socket at `path` (without NUL) or, if that is NULL, over a connected socket; without SIGPIPE,
-/// again after EINTR; with the real ids of this process if asked for. The bytes sent, or -1 and errno.
-ssize_t clinux_send_descriptors(int socket, const char *path, size_t path_count, const void *bytes,
-                                size_t count, const int *descriptors, size_t descriptor_count,
-                                bool with_credentials);
+/// One sendmsg(2) to the socket of this name, as below; without SIGPIPE, again after EINTR. The bytes sent, or -1 and
+/// errno.
+ssize_t clinux_send_descriptors(int socket, const char *name, size_t name_count, bool abstract, const void *bytes,
+                                size_t count, const int *descriptors, size_t descriptor_count);
 
-/// What came with a message.
+/// The descriptors of a message, and its sender.
 typedef struct {
-  bool truncated;        ///< Bytes or descriptors were lost.
-  bool has_credentials;  ///< The ids below are the kernel's word.
-  int32_t pid;
-  uint32_t uid;
-  uint32_t gid;
+  int32_t pid;  ///< The sender, by the kernel (SO_PASSCRED); 0 without that.
   size_t descriptor_count;
-  int descriptors[CLINUX_DESCRIPTORS_MAX];  ///< Close-on-exec; the caller's from now on.
+  int descriptors[CLINUX_DESCRIPTORS_MAX];  ///< Close-on-exec, owned by the caller.
 } clinux_received;
 
 /// One recvmsg(2) that does not wait. The length that the message had, which may exceed `capacity`, or -1
 /// and errno.
 ssize_t clinux_receive_descriptors(int socket, void *bytes, size_t capacity,
                                    clinux_received *received);
-/// Whether two descriptors share one open file, as after dup(2): 1, 0, or -1 and errno. Where kcmp(2) is not
-/// allowed it compares inodes.
-int clinux_same_file_description(int a, int b);
 
 /// `count` bytes of `name`, without NUL; an abstract name without its leading '@'.
 int clinux_connect_unix(int socket, const char *name, size_t count, bool abstract);
@@ -211,18 +201,14 @@ static const int CLINUX_SOCK_SEQPACKET = SOCK_SEQPACKET;
 static const int CLINUX_SOCK_CLOEXEC = SOCK_CLOEXEC;
 static const int CLINUX_SOCK_NONBLOCK = SOCK_NONBLOCK;
 static const int CLINUX_SHUT_WR = SHUT_WR;
-static const int CLINUX_AF_VSOCK = AF_VSOCK;
 
 int clinux_set_close_on_exec(int fd);
-/// The inode of this process's pidfd, which no other process of this boot has had. 0, or an errno value where the
-/// kernel (before 6.9) or a filter does not offer it.
-int clinux_own_pidfd_inode(uint64_t *inode);
-/// Whether this process has privileges that whoever started it may not have: setuid, setgid, file capabilities
-/// (AT_SECURE of getauxval(3)).
+/// Whether this process has privileges that its caller may lack: setuid, setgid, file capabilities (AT_SECURE of
+/// getauxval(3)).
 bool clinux_is_secure(void);
 /// environ(7), to be read once; empty in a process that is secure, as with secure_getenv(3).
 char **clinux_environment(void);
-/// How many descriptors this process may have at most, if it raises its limit (the hard limit of RLIMIT_NOFILE).
+/// The hard limit of RLIMIT_NOFILE.
 uint64_t clinux_descriptor_limit(void);
 
 // MARK: pressure.c
@@ -232,8 +218,8 @@ int clinux_is_pressure_file(int fd);
 
 // MARK: dispatch.c
 
-/// Has Dispatch make all the descriptors that it makes late otherwise, which ends the process where none is left. A
-/// thread of Dispatch's does it, and calls `ring` then.
+/// Has Dispatch make all the descriptors that it otherwise makes late, which ends the process where none is left. A
+/// thread of Dispatch's does it, and then calls `ring`.
 void clinux_prepare_dispatch(void (*ring)(void *context), void *context);
 /// The address of a function of Dispatch's; 0 without it.
 uintptr_t clinux_dispatch_code(void);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// sd-bus(3), which is found at run time in libsystemd.so.0: neither its headers nor a link to it are needed. Without
-// what is variadic, which Swift can't call.
+// sd-bus(3), which is found at run time in libsystemd.so.0: neither its headers nor a link to it are needed.
+// Without variadic functions, which Swift can't call.
 #pragma once
 
 #include <stdint.h>

@@ -11,7 +11,7 @@ import Synchronization
 /// ```
 final class LifecycleLog: LifecycleSink {
   /// The journal; `nil` when standard error does not go to the journal, or the journal is disabled.
-  private let journal: Journal?
+  private let journal: JournalWriter?
   /// Standard error is the journal's all the same: lines there can have a priority.
   private let isJournal: Bool
   private let logging: LifecycleLogging
@@ -19,21 +19,15 @@ final class LifecycleLog: LifecycleSink {
   init(_ configuration: LifecycleConfiguration) {
     logging = configuration.logging
     let usesJournal = configuration.systemd.journal && logging != .off
-    journal = usesJournal ? Self.journal(configuration.systemd.environment) : nil
+    journal = usesJournal ? JournalWriter(configuration.systemd.environment) : nil
     isJournal = StandardError.isJournal(configuration.systemd.environment)
   }
 
   /// For tests.
-  init(journal: Journal?, logging: LifecycleLogging) {
+  init(journal: JournalWriter?, logging: LifecycleLogging) {
     self.journal = journal
     isJournal = false
     self.logging = logging
-  }
-
-  private static func journal(_ environment: ServiceEnvironment) -> Journal? {
-    // A malformed variable is reported with all others.
-    guard let journal = try? Journal(environment), journal.isNative else { return nil }
-    return journal
   }
 
   var isServiceManager: Bool { false }
@@ -110,7 +104,7 @@ final class LifecycleLog: LifecycleSink {
     write(report.problems.filter { $0.severity == 0 }, of: transition)
     let failures = report.failures
     let reasons = failures.map(\.reason).joined(separator: "; ")
-    let priority = failures.map(\.outcome.priority).min { $0.level < $1.level }
+    let priority = failures.map(\.outcome.priority).min { $0.rawValue < $1.rawValue }
     write(
       JournalEntry(
         line: "\(sentence) after \(elapsed.forReading) (\(report.cause)): \(reasons)",

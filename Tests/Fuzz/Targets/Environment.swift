@@ -28,7 +28,7 @@ extension FuzzTarget {
       String(decoding: text.utf8.map { $0 == 1 ? 0 : $0 }, as: UTF8.self)
     }
     require(ServiceEnvironment(values).variables == values, "\(values) were changed")
-    let environment = ServiceEnvironment(values, processID: 100, processInode: 5000)
+    let environment = ServiceEnvironment(values, processID: 100)
     checkValues(environment, values)
     checkInherited(try? environment.readinessDescriptor, environment)
   }
@@ -47,7 +47,7 @@ extension FuzzTarget {
         require(false, "\(refused) was taken over")
       } catch { requireSentence(error) }
     }
-    let alone = ServiceEnvironment([:], processID: 1, processInode: nil)
+    let alone = ServiceEnvironment([:], processID: 1)
     do throws(SystemdError) {
       let taken = try OwnedDescriptor.takeInherited(inherited, from: "NOTIFY_FD", in: alone)
       require(taken.rawValue == inherited, "\(inherited) became \(taken.rawValue)")

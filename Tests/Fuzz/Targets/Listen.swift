@@ -4,8 +4,8 @@ import CFuzz
 @testable import DaemonSystemd
 
 extension FuzzTarget {
-  /// A line each for `LISTEN_PID`, `LISTEN_PIDFDID` and `LISTEN_FDS`, where `-` is a variable that is not set; the rest is
-  /// `LISTEN_FDNAMES`.
+  /// A line each for `LISTEN_PID`, `LISTEN_PIDFDID`, which is not read, and `LISTEN_FDS`, where `-` is a variable that is
+  /// not set; the rest is `LISTEN_FDNAMES`.
   static let listen = FuzzTarget(name: "listen") { input in
     var variables: [String: String] = [:]
     for name in ["LISTEN_PID", "LISTEN_PIDFDID", "LISTEN_FDS"] {
@@ -16,21 +16,14 @@ extension FuzzTarget {
     if list != "-" { variables["LISTEN_FDNAMES"] = list }
     // A number of names that fills memory is refused by the limit: it is lowered, so that this is tried.
     lowerLimit
-    for inode in [UInt64(5000), nil] {
-      let environment = ServiceEnvironment(variables, processID: 100, processInode: inode)
-      checkNames(environment, variables, inode)
-    }
+    checkNames(ServiceEnvironment(variables, processID: 100), variables)
   }
 
   private static let lowerLimit: Void = fuzz_limit_descriptors(1000)
 
-  private static func checkNames(
-    _ environment: ServiceEnvironment, _ variables: [String: String], _ inode: UInt64?
-  ) {
+  private static func checkNames(_ environment: ServiceEnvironment, _ variables: [String: String]) {
     func digits(_ name: String) -> String? { variables[name].flatMap { normalDigits($0.utf8) } }
-    let isOurs =
-      digits("LISTEN_PID") == "100"
-      && (variables["LISTEN_PIDFDID"] == nil || inode == nil || digits("LISTEN_PIDFDID") == "5000")
+    let isOurs = digits("LISTEN_PID") == "100"
     do throws(SystemdError) {
       let names = try environment.passedDescriptorNames
       require(names.isEmpty || isOurs, "\(names) are another process's")

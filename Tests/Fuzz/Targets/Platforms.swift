@@ -14,7 +14,7 @@ extension FuzzTarget {
     let preStop = Duration.seconds(Int64(input.number(Int16.self)))
     let text = input.allText()
     variables["GRACE"] = text
-    let environment = ServiceEnvironment(variables, processID: 1, processInode: nil)
+    let environment = ServiceEnvironment(variables, processID: 1)
     let platform = HostingPlatform.current(environment, isProcessOne: isProcessOne)
     let isMarked = HostingPlatform.all.contains { variables[$0.marker] == "x" }
     require(

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import FoundationEssentials
+
 @testable import DaemonSystemd
 
 extension FuzzTarget {
@@ -14,7 +16,7 @@ extension FuzzTarget {
   private static func checkWatch(
     _ variables: [String: String], _ path: String, _ write: String?
   ) {
-    let environment = ServiceEnvironment(variables, processID: 1, processInode: nil)
+    let environment = ServiceEnvironment(variables, processID: 1)
     do throws(SystemdError) {
       guard let watch = try environment.pressureWatch else {
         return require(false, "\(variables) set nothing")
@@ -24,7 +26,9 @@ extension FuzzTarget {
         return require(watch.write.isEmpty, "\(watch.write) is to be written to \(path)")
       }
       let compact = write.utf8.filter { $0 != 0x20 && !(0x09...0x0d).contains($0) }
-      require(base64(of: watch.write) == compact, "\(watch.write) was read of \(write)")
+      require(
+        Array(Data(watch.write).base64EncodedString().utf8) == compact,
+        "\(watch.write) was read of \(write)")
     } catch { requireSentence(error) }
   }
 

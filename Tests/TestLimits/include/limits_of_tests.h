@@ -14,10 +14,8 @@ int terminal_open(char *path, size_t size);
 /// value.
 int refuse_poll(int error);
 
-/// The next calls of sendmsg(2), connect(2) or poll(2) on this thread fail with `error`, so many times.
+/// The next calls of sendmsg(2) on this thread fail with `error`, so many times.
 void fail_next_send(int error, int times);
-void fail_next_connect(int error, int times);
-void fail_next_poll(int error, int times);
 
 /// Queues a signal whose sender lies about who it is: rt_sigqueueinfo(2). 0, or an errno value.
 int forge_signal(pid_t pid, int signo, int code, pid_t claimed_pid, uid_t claimed_uid);
