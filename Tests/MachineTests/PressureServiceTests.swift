@@ -3,23 +3,6 @@ import Glibc
 import Testing
 
 @Suite("pressure of a service", .machines, .describesUnits) struct PressureServiceTests {
-  /// Writes a byte into what systemd, or another program in its place, has named to the service.
-  @Test(arguments: Release.selected)
-  func isReceivedThroughAFifo(_ release: Release) async throws {
-    try await release.test { machine in
-      let fifo = "/run/\(machine.unique("pressure"))"
-      try await machine.expect("mkfifo", fifo)
-      let service = try await machine.lifecycle("", "Environment=MEMORY_PRESSURE_WATCH=\(fifo)")
-      try await service.start()
-      var last: JournalEntry?
-      for _ in 1...2 {
-        try await machine.expect("sh", "-c", "echo >\(fifo)")
-        last = try await service.waitForMessage("pressure: memory pressure", after: last)
-        last = try await service.waitForMessage("pressure done", after: last)
-      }
-    }
-  }
-
   /// It writes and reads more than its limit on memory, on a disk: there is always something to reclaim, and
   /// that takes time.
   @Test(arguments: Release.since(254))

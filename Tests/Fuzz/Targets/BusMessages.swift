@@ -41,23 +41,19 @@ extension FuzzTarget {
     options.now = { MonotonicTime(microseconds: fuzz_bus_time()) }
     let addresses: [BusAddress] = [.system, .user, .address("unix:path=/fake")]
     let inbox = BusInbox()
-    let locks = (sleep: DelayLock(.sleep, inbox), shutdown: DelayLock(.shutdown, inbox))
+    let sleep = SleepFollower(inbox)
     let connection = BusConnection(
       addresses[Int(kind % 3)],
-      [
-        .stopTimeout(inbox), .unitJob(inbox), .operation(locks.sleep, inbox),
-        .operation(locks.shutdown, inbox), .session(inbox), .unit(try UnitName("x.service"), inbox),
-      ], options: options)
+      [.stopTimeout(inbox), .unitJob(inbox), sleep.request, .unit("x.service", inbox)],
+      options: options)
     try connection.start()
     var followed = Followed()
     while !fuzz_bus_has_ended() {
       let byte = fuzz_bus_byte()
       switch byte % 16 {
       case 0, 1: connection.sendOnDemand()
-      case 2: locks.sleep.workEnded()
-      case 3: locks.shutdown.saveBegan()
-      case 4: locks.shutdown.saveEnded()
-      case 5, 6: fuzz_bus_wait(1 << UInt64(byte / 8))
+      case 2: sleep.workEnded()
+      case 3, 4: fuzz_bus_wait(1 << UInt64(byte / 8))
       default: connection.process()
       }
       for input in inbox.take() { followed.check(input) }
@@ -78,14 +74,12 @@ private struct Followed {
     case .event(let event):
       let subject =
         switch event.request {
-        case .suspend, .wakeUp: "sleep"
         case .pause(let reason), .resume(let reason): reason.name
-        // Each shutdown is one, whether it was called off or not.
-        default: ""
+        default: "sleep"
         }
       let change = "\(event.cause)"
       require(change.utf8.count > 10, "no fact: \(change)")
-      let before = subject.isEmpty ? nil : last.updateValue(change, forKey: subject)
+      let before = last.updateValue(change, forKey: subject)
       require(before != change, "\(change) again")
     case .stopTimeout(let time), .sleepDelay(let time): require(time >= .zero, "\(time)")
     case .warning(let text): requireSentence(text)

@@ -55,17 +55,6 @@ final class Machine: Sendable {
     self.holder = holder
   }
 
-  /// Waits until it is off, after `systemctl poweroff`; what it has left is in `share`.
-  func waitUntilOff(within limit: Duration = .seconds(60)) async throws {
-    let deadline = ContinuousClock.now + limit
-    while FileManager.default.fileExists(atPath: "/proc/\(leader)") {
-      guard ContinuousClock.now < deadline else {
-        throw MachineFailure("\(release) is not off after \(limit)")
-      }
-      try await Task.sleep(for: .milliseconds(20))
-    }
-  }
-
   /// Ends it now. What is left to do when a test had it for itself.
   func end() async throws {
     holder.closeInput()

@@ -15,7 +15,7 @@ import Synchronization
 ///     --config=FILE          a reload copies the file to FILE.used, or is rejected while it says "bad"
 ///     --sick=FILE            checkHealth throws while the file exists
 ///     --state=FILE           a save appends a line, on disk when the hook returns
-///     --watch=UNIT  --session  --shutdown  --empty-map  --quiet-systemd
+///     --watch=UNIT  --empty-map  --quiet-systemd
 ///     --deadline=SECONDS  --budget=SECONDS  --escalation=SECONDS
 ///     --part=SECONDS         a part of it fails once, and is well again after so long
 ///     --thief                its body takes SIGHUP and SIGTERM with a DispatchSource each
@@ -42,8 +42,6 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     configuration.stopTimeout = options.seconds("--budget")
     if options.has("--quiet-systemd") { configuration.systemd = .off }
     for unit in options.all("--watch") { configuration.systemd.inputs.insert(.unit(unit)) }
-    if options.has("--session") { configuration.systemd.inputs.insert(.session) }
-    if options.has("--shutdown") { configuration.systemd.inputs.insert(.shutdown) }
     lifecycle = LifecycleSubject(configuration: configuration)
   }
 

@@ -20,9 +20,8 @@ import Glibc
         arguments.dropFirst(2).joined(separator: " "))
     case "flood": try await FloodProbe(Options(arguments)).run()
     case "credential": try readCredentials(arguments)
-    case "bus-fork": try forkBesideABus(arguments.first ?? "")
     default:
-      say("usage: ProbeService lifecycle|child|load|crowd|flood|credential|bus-fork …")
+      say("usage: ProbeService lifecycle|child|load|crowd|flood|credential …")
       exit(64)
     }
   }
