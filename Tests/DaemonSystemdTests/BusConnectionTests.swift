@@ -21,7 +21,7 @@ struct BusConnectionTests {
   ) -> BusRequest {
     BusRequest(
       service, matches: signal.map { [BusMatch($0, of: "/a", "a.b", service)] } ?? [],
-      isOnDemand: isOnDemand, query: { .get(property, of: "/a", "Service", service) }
+      isOnDemand: isOnDemand, query: .get(property, of: "/a", "Service", service)
     ) { [log] event in
       switch event {
       case .reply(let values, _):
@@ -54,7 +54,7 @@ struct BusConnectionTests {
 
   @Test func absentLibraryIsReportedOnce() throws {
     let reasons = BusLog<String>()
-    let request = BusRequest(.systemd, query: { .get("A", of: "/a", "B", .systemd) }) { event in
+    let request = BusRequest(.systemd, query: .get("A", of: "/a", "B", .systemd)) { event in
       if case .failure(let error, nil) = event { reasons.append(error.description) }
       return .done
     }
@@ -184,7 +184,7 @@ struct BusConnectionTests {
   @Test func errorsKeepTheirNames() throws {
     peer.answer = { _ in .error("org.freedesktop.DBus.Error.AccessDenied", "no\n\u{1b}[2J") }
     let errors = BusLog<BusError>()
-    let request = BusRequest(.systemd, query: { .get("A", of: "/a", "B", .systemd) }) { event in
+    let request = BusRequest(.systemd, query: .get("A", of: "/a", "B", .systemd)) { event in
       if case .failure(let error, _) = event { errors.append(error) }
       return .done
     }

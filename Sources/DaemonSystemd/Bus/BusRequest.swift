@@ -35,10 +35,10 @@ package struct BusRequest {
   ///   - matches: The signals that are received, from the service's owner alone: the bus delivers a signal that any
   ///     program sends straight to this one.
   ///   - isOnDemand: Whether the query is sent only by `BusConnection.sendOnDemand()`, and once.
-  ///   - query: Makes the call; it is called before each attempt.
+  ///   - query: The call; evaluated before each attempt.
   package init(
     _ service: BusService, matches: [BusMatch] = [], isOnDemand: Bool = false,
-    query: @escaping () -> BusCall, receive: @escaping (Event) -> Next
+    query: @autoclosure @escaping () -> BusCall, receive: @escaping (Event) -> Next
   ) {
     (self.service, self.matches, self.isOnDemand) = (service, matches, isOnDemand)
     (self.query, self.receive) = (query, receive)

@@ -17,7 +17,7 @@ extension BusRequest {
     var isKnown = false
     var failingSince: MonotonicTime?
     return BusRequest(
-      .systemd, query: { .get("TimeoutStopUSec", of: units + "self", "Service", .systemd) }
+      .systemd, query: .get("TimeoutStopUSec", of: units + "self", "Service", .systemd)
     ) { event in
       switch event {
       case .reply(let values, _):
@@ -42,7 +42,7 @@ extension BusRequest {
   /// systemd's job for this service, which distinguishes a restart from a stop. It is read when the termination begins.
   static func unitJob(_ inbox: BusInbox) -> BusRequest {
     BusRequest(
-      .systemd, isOnDemand: true, query: { .get("Job", of: units + "self", "Unit", .systemd) }
+      .systemd, isOnDemand: true, query: .get("Job", of: units + "self", "Unit", .systemd)
     ) { event in
       // There is none, it is unknown, or over between the two calls.
       var job: UnitJob?
@@ -82,7 +82,7 @@ extension BusRequest {
     return BusRequest(
       .systemd, matches: [.changes(of: path, "Unit", .systemd)],
       // Without it systemd sends almost no signals. It may be repeated, and must be after a restart of systemd.
-      query: { subscribe }
+      query: subscribe
     ) { event in
       switch event {
       case .reply(_, to: subscribe): return .call(read)

@@ -40,10 +40,12 @@ final class SleepFollower {
       matches: [
         BusMatch("PrepareForSleep", of: BusService.logind.path, Self.manager, .logind)
       ],
-      query: { [self] in
-        isLockFinal = true
-        return lock == nil && !isAsleep ? Self.inhibit : Self.readLimit
-      }, receive: { [self] in receive($0) })
+      query: self.query(), receive: { [self] in receive($0) })
+  }
+
+  private func query() -> BusCall {
+    isLockFinal = true
+    return lock == nil && !isAsleep ? Self.inhibit : Self.readLimit
   }
 
   private func receive(_ event: BusRequest.Event) -> BusRequest.Next {
