@@ -114,9 +114,8 @@ let package = Package(
     .testTarget(
       name: "HostileTests",
       dependencies: [
-        "ProbeDaemon", "ProbeService", "pollerd", "echod", "CLinux", "DaemonSystemd",
-        "DaemonLifecycle", "DaemonLifecycleState",
-        "DaemonLifecycleTesting", "TestLimits", "TestSupport",
+        "ProbeDaemon", "ProbeService", "CLinux", "DaemonSystemd", "DaemonLifecycle",
+        "DaemonLifecycleState", "DaemonLifecycleTesting", "TestLimits", "TestSupport",
       ],
       swiftSettings: strict),
     .testTarget(

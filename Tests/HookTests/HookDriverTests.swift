@@ -133,7 +133,8 @@ import Testing
       let release = Semaphore()
 
       func receive(_ fact: LifecycleFact) -> MonotonicTime? {
-        guard case .ended = fact, !isBlocked.exchange(true, ordering: .relaxed) else { return nil }
+        guard case .ended(.saveState, _, _, _) = fact, !isBlocked.exchange(true, ordering: .relaxed)
+        else { return nil }
         release.wait()
         return nil
       }

@@ -18,34 +18,18 @@ final class DescriptorLimitTests: XCTestCase {
     allowDescriptors((0...).first { !taken.contains($0) }!, daemon)
   }
 
-  /// A daemon that may have none more from its foreground on, and that is asked to pause then.
-  private func pausing(_ scenario: String) throws -> ChildProcess {
-    let daemon = try ChildProcess(built("ProbeDaemon"), [scenario])
+  /// Dispatch ends the process when it can't make a descriptor: it must have all of them before.
+  func testNothingOfDispatchIsMadeLate() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["late-uses"])
     try daemon.expect("foreground")
     try allowNoMoreDescriptors(daemon)
     daemon.send(SIGUSR1)
-    return daemon
-  }
-
-  private func stops(_ daemon: ChildProcess, line: UInt = #line) throws {
-    daemon.send(SIGTERM)
-    XCTAssertEqual(try daemon.wait(), .status(0), line: line)
-  }
-
-  func testPauseAndStopNeedNoNewDescriptor() throws {
-    let daemon = try pausing("log")
-    try daemon.expect("save")
-    try stops(daemon)
-  }
-
-  /// Dispatch ends the process when it can't make a descriptor: it must have all of them before.
-  func testNothingOfDispatchIsMadeLate() throws {
-    let daemon = try pausing("late-uses")
     for use in ["task slept", "suspending clock slept", "main actor", "pool", "lifecycle clock"] {
       try daemon.expect(use)
     }
     try daemon.expect("save")
-    try stops(daemon)
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
   }
 
   /// Its checks go over Swift's pool and the main actor.

@@ -143,16 +143,4 @@ final class FloodTests: XCTestCase {
     XCTAssertEqual(try daemon.wait(), .status(0))
     try expect("ready", exists: false)
   }
-
-  /// Failing once is not failing for good.
-  func testTheReadinessFileAppearsWhenItsDirectoryDoes() throws {
-    let daemon = try start(nil, ["--ready=\(folder)/run/ready", "--alive=\(folder)/alive"])
-    // Made right after the first attempt at the other one.
-    try expect("alive", exists: true)
-    mkdir("\(folder)/run", 0o700)
-    try expect("run/ready", exists: true)
-    daemon.send(SIGTERM)
-    XCTAssertEqual(try daemon.wait(), .status(0))
-    try expect("run/ready", exists: false)
-  }
 }

@@ -5,46 +5,32 @@ import Testing
 @Suite("the bus", .machines, .describesUnits) struct BusTests {
   // MARK: None
 
+  enum Lack: String, CaseIterable {
+    case bus = "InaccessiblePaths=/run/dbus"
+    /// The classic dbus-daemon hangs up on users that it can't look up.
+    case known = "DynamicUser=yes"
+    case library = "InaccessiblePaths="
+  }
+
   /// Everything that needs no bus works, and the journal says once what is missing.
-  private func worksWithout(
-    _ what: String, _ machine: MachineTest, _ service: Service
-  ) async throws {
-    try await service.start()
-    try await service.waitForEntry { $0.message.contains(what) && $0["_PID"] != "1" }
-    try await service.kill("USR1")
-    try await service.waitForMessage("save done")
-    try await service.reload()
-    try await service.waitForMessage("reload done")
-    try await service.stop()
-    #expect(try await service.show("Result") == "success")
-    let said = try await service.journal().filter { $0.message.contains(what) && $0["_PID"] != "1" }
-    #expect(said.count == 1)
-  }
-
-  @Test(arguments: Release.selected)
-  func none(_ release: Release) async throws {
+  @Test(arguments: Release.selected, Lack.allCases)
+  func worksWithout(_ release: Release, _ lack: Lack) async throws {
     try await release.test { machine in
-      let service = try await machine.lifecycle("--watch=a.service", "InaccessiblePaths=/run/dbus")
-      try await worksWithout("There is no bus", machine, service)
-    }
-  }
-
-  /// The classic dbus-daemon hangs up on users that it can't look up.
-  @Test(arguments: Release.selected)
-  func aUserThatTheBusDoesNotKnow(_ release: Release) async throws {
-    try await release.test { machine in
-      let service = try await machine.lifecycle("--watch=a.service", "DynamicUser=yes")
-      try await worksWithout("There is no bus", machine, service)
-    }
-  }
-
-  @Test(arguments: Release.selected)
-  func noLibsystemd(_ release: Release) async throws {
-    try await release.test { machine in
-      let library = try await machine.expect("sh", "-c", "realpath /usr/lib/*/libsystemd.so.0")
-      let service = try await machine.lifecycle(
-        "--watch=a.service", "InaccessiblePaths=\(library)")
-      try await worksWithout("libsystemd", machine, service)
+      var setting = lack.rawValue
+      if lack == .library {
+        setting += try await machine.expect("sh", "-c", "realpath /usr/lib/*/libsystemd.so.0")
+      }
+      let what = lack == .library ? "libsystemd" : "There is no bus"
+      let service = try await machine.lifecycle("--watch=a.service", setting)
+      try await service.start()
+      try await service.waitForEntry { $0.message.contains(what) && $0["_PID"] != "1" }
+      try await service.kill("USR1")
+      try await service.waitForMessage("save done")
+      try await service.reload()
+      try await service.waitForMessage("reload done")
+      try await service.stopsWell()
+      let said = try await service.journal()
+      #expect(said.count { $0.message.contains(what) && $0["_PID"] != "1" } == 1)
     }
   }
 
@@ -102,8 +88,7 @@ import Testing
           "systemctl is-active dbus.service systemd-logind && busctl status org.freedesktop.login1"
           + " && busctl status org.freedesktop.systemd1", within: .seconds(60))
       _ = try await hearsAll(machine, unit, service, after: before)
-      try await service.stop()
-      #expect(try await service.show("Result") == "success")
+      try await service.stopsWell()
     }
   }
 
@@ -122,8 +107,7 @@ import Testing
       try await service.reload()
       try await service.restart()
       #expect(try await machine.read("/proc/\(logind)/status").contains("State:\tT"))
-      try await service.stop()
-      #expect(try await service.show("Result") == "success")
+      try await service.stopsWell()
       #expect(try await machine.read("/proc/\(logind)/status").contains("State:\tT"))
       try await service.start()
       try await machine.expect("sh", "-c", "kill -CONT \(logind)")
@@ -141,8 +125,7 @@ import Testing
       try await machine.expect("sh", "-c", "kill -STOP \(bus)")
       try await service.start()
       try await service.reload()
-      try await service.stop()
-      #expect(try await service.show("Result") == "success")
+      try await service.stopsWell()
       try await machine.expect("sh", "-c", "kill -CONT \(bus)")
     }
   }

@@ -105,25 +105,6 @@ import Testing
     }
   }
 
-  /// Those that have no place are served, and finished at the restart; the others go on.
-  @Test(arguments: Release.since(254))
-  func aFullStoreIsSaid(_ release: Release) async throws {
-    try await release.test { machine in
-      let echod = try await machine.echod(config: "", "FileDescriptorStoreMax=8")
-      let name = echod.service.name
-      let counts = try await machine.load(
-        echod, ["--clients=20", "--quiesce", "--do=systemctl restart \(name)"])
-      #expect(counts["dropped"] == 13 && counts["bad"] == 0)
-      #expect(counts["sent"] == counts["received"])
-      try await echod.service.waitForEntry {
-        $0.message.contains("is not kept over a restart: the store of 8 descriptors is full.")
-      }
-      try await echod.service.waitForMessage("handed over 7 connections")
-      // By us, and not by systemd, which drops what comes.
-      #expect(try await !echod.service.journal().contains { $0.message.contains("Cannot store") })
-    }
-  }
-
   /// Three times as many connections as it may have descriptors, and six times as many as it has places: its clients go on
   /// through all of it, over a reload, a ping and a restart, and afterwards everything is as before.
   @Test(arguments: Release.since(254))

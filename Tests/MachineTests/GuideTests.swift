@@ -95,7 +95,7 @@ import Testing
         "/usr/local/lib/systemd/catalog/daemonlifecycle.catalog",
         try Package.read("systemd/catalog/daemonlifecycle.catalog"))
       let said = try await machine.run("journalctl", "--update-catalog")
-      #expect(said.status == 0 && said.stderr == "")
+      #expect(said.isSuccess && said.text == "")
       let listed = try await machine.expect("journalctl", "--list-catalog")
       for identifier in try Self.identifiersInSources() {
         #expect(listed.contains("\(identifier) DaemonLifecycle: "))
@@ -103,7 +103,10 @@ import Testing
       let probe = try await machine.lifecycle("--fail=reload")
       try await probe.start()
       try await probe.reload()
-      try await probe.waitForMessage("Reload rejected after ")
+      let rejection = try await probe.waitForMessage("Reload rejected after ")
+      #expect(rejection["LIFECYCLE_OBSERVER"] == "LifecycleProbe")
+      #expect(rejection["LIFECYCLE_OUTCOME"] == "failed")
+      #expect(try await machine.journal("_SYSTEMD_UNIT=\(probe.name)", "PRIORITY=3").count == 1)
       let shown = try await machine.expect(
         "journalctl", "--no-pager", "--catalog", "--unit=\(probe.name)", "--priority=err")
       #expect(shown.contains("Subject: The daemon has rejected a reload"))
@@ -194,7 +197,7 @@ private struct GuideRun {
       #expect(try await echod.socket.show("UnitFileState") == "enabled")
       let counts = try await machine.load(echod, ["--clients=5"])
       #expect(counts["lines"] >= 15 && counts["bad"] == 0)
-    case block.contains("/dev/tcp"): #expect(said.hasPrefix("one\ntwo\n"), "\(said)")
+    case block.contains("/dev/tcp"): #expect(said.hasPrefix("one\ntwo"), "\(said)")
     case block.contains("enable --now standby"):
       try await a.waitForMessage("a leads from 1")
       try await b.waitForMessage("b stands by at")

@@ -13,12 +13,12 @@ import Testing
       try await service.start()
       try await withMemoryLimit(machine) { enter in
         let file = "/share/\(machine.unique("big"))"
-        try await load(
-          machine, service, enter: enter,
-          "while :; do head -c 60M /dev/zero >\(file); cat \(file) >/dev/null; done")
-        let heard = try? await service.waitForMessage(
-          "pressure: memory", within: .seconds(60))
+        let join = "echo $$ >/sys/fs/cgroup\(try await service.show("ControlGroup"))/cgroup.procs"
+        let load = "while :; do head -c 60M /dev/zero >\(file); cat \(file) >/dev/null; done"
+        try await machine.expect("sh", "-ec", "\(join); \(enter); (\(load)) >/dev/null 2>&1 &")
+        let heard = try? await service.waitForMessage("pressure: memory")
         #expect(heard != nil)
+        // The load ends with it.
         try await service.stop()
         try await machine.expect("rm", file)
       }
@@ -48,15 +48,6 @@ import Testing
     }
     try await machine.wait(until: #"rmdir "$1" && umount "$2" && rmdir "$2""#, group, tree)
     try result.get()
-  }
-
-  /// Runs a script in the service's control group, and in another one, until the service ends.
-  private func load(
-    _ machine: MachineTest, _ service: Service, enter: String = ":", _ script: String
-  ) async throws {
-    let group = try await service.show("ControlGroup")
-    let join = "echo $$ >/sys/fs/cgroup\(group)/cgroup.procs"
-    try await machine.expect("sh", "-ec", "\(join); \(enter); (\(script)) >/dev/null 2>&1 &")
   }
 
   /// What the unit has switched off is not watched, whatever there would be to fall back to.

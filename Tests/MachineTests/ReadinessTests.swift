@@ -23,7 +23,7 @@ import Testing
   func afterAFailedLaunchItWasNeverActive(_ release: Release, hook: String) async throws {
     try await release.test { machine in
       let probe = try await machine.lifecycle("--fail=\(hook)")
-      #expect(try await probe.systemctl("start").status != 0)
+      #expect(try await !probe.systemctl("start").isSuccess)
       #expect(try await probe.show("ActiveState") == "failed")
       #expect(try await probe.show("ExecMainStatus") == "70")
       #expect(try await probe.show("ActiveEnterTimestampMonotonic") == "0")

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import TestSupport
 import Testing
 
 /// A service of a user who lingers.
@@ -31,8 +32,8 @@ import Testing
         """
       let output = try await machine.machine.run(
         ["sh", "-c", script, "sh", user] + arguments, within: .seconds(60))
-      guard output.status == 0 else {
-        throw MachineFailure("systemctl --user \(arguments): \(output.stderr)")
+      guard output.isSuccess else {
+        throw TestFailure("systemctl --user \(arguments): \(output.text)")
       }
       return output.text
     }
@@ -52,19 +53,6 @@ import Testing
     }
   }
 
-  @Test(arguments: Release.selected)
-  func worksUnderTheUsersManager(_ release: Release) async throws {
-    try await release.test(on: .own()) { machine in
-      let user = try await UserService(machine, "")
-      try await user.systemctl("start", user.name)
-      try await user.systemctl("reload", user.name)
-      #expect(try await user.show("StatusText").hasPrefix("foreground since"))
-      try await user.systemctl("stop", user.name)
-      #expect(try await user.show("Result") == "success")
-    }
-  }
-
-  /// Two seconds on the user's bus, where a system service would be none.
   @Test(arguments: Release.selected)
   func readsItsTimeoutOverTheUsersBus(_ release: Release) async throws {
     try await release.test(on: .own()) { machine in

@@ -3,22 +3,7 @@ import Testing
 
 @Suite("watched units", .machines, .describesUnits) struct WatchedUnitTests {
   @Test(arguments: Release.selected)
-  func inTheForegroundWhileTheUnitIsActive(_ release: Release) async throws {
-    try await release.test { machine in
-      let unit = try await machine.service("needed", exec: "/bin/sleep infinity")
-      let service = try await machine.lifecycle("--watch=\(unit.name)")
-      try await service.start()
-      try await service.wait("StatusText") { $0.hasPrefix("background, \(unit.name), since") }
-      try await unit.start()
-      try await service.waitForMessage("foreground: \(unit.name) is active")
-      try await service.wait("StatusText") { $0.hasPrefix("foreground since") }
-      try await unit.stop()
-      try await service.wait("StatusText") { $0.hasPrefix("background, \(unit.name), since") }
-    }
-  }
-
-  @Test(arguments: Release.selected)
-  func aRestartIsAPause(_ release: Release) async throws {
+  func aRestartAndAFailureAreAPause(_ release: Release) async throws {
     try await release.test { machine in
       let unit = try await machine.service(
         "needed", exec: "/bin/sleep infinity", "ExecStartPre=/bin/sleep 0.5")
@@ -28,21 +13,11 @@ import Testing
       let launched = try await service.waitForMessage("foreground: launch")
       try await unit.restart()
       let paused = try await service.waitForMessage("background: \(unit.name) is", after: launched)
-      try await service.waitForMessage("foreground: \(unit.name) is active", after: paused)
-      try await service.wait("StatusText") { $0.hasPrefix("foreground since") }
-    }
-  }
-
-  @Test(arguments: Release.selected)
-  func aUnitThatFails(_ release: Release) async throws {
-    try await release.test { machine in
-      let unit = try await machine.service("needed", exec: "/bin/sleep infinity")
-      try await unit.start()
-      let service = try await machine.lifecycle("--watch=\(unit.name)")
-      try await service.start()
+      let resumed = try await service.waitForMessage(
+        "foreground: \(unit.name) is active", after: paused)
       try await service.wait("StatusText") { $0.hasPrefix("foreground since") }
       try await unit.kill("KILL")
-      try await service.waitForMessage("background: \(unit.name) is failed")
+      try await service.waitForMessage("background: \(unit.name) is failed", after: resumed)
     }
   }
 
@@ -83,25 +58,6 @@ import Testing
       }
       #expect(
         try await !service.journal().contains { $0.message.hasPrefix("background:") })
-    }
-  }
-
-  /// A pause by the operator is not ended by a unit that comes up.
-  @Test(arguments: Release.selected)
-  func anOperatorsPauseIsKept(_ release: Release) async throws {
-    try await release.test { machine in
-      let unit = try await machine.service("needed", exec: "/bin/sleep infinity")
-      let service = try await machine.lifecycle("--watch=\(unit.name)")
-      try await service.start()
-      try await service.wait("StatusText") { $0.hasPrefix("background, \(unit.name), since") }
-      try await service.kill("USR1")
-      try await service.wait("StatusText") {
-        $0.hasPrefix("background, ") && $0.contains("operator")
-      }
-      try await unit.start()
-      try await service.wait("StatusText") { $0.hasPrefix("background, operator, since") }
-      try await service.kill("USR2")
-      try await service.wait("StatusText") { $0.hasPrefix("foreground since") }
     }
   }
 }

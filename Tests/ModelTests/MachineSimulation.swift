@@ -363,6 +363,8 @@ struct MachineSimulation: ~Copyable {
       return give(.ended(call, .completed))
     }
     if hook.isDropped { fail("called after it was withdrawn") }
+    // Its observer has received what follows.
+    if !hook.isDropped, !machine.calls.isCurrent(call) { fail("called after it was abandoned") }
     hooks[call]?.begun = now
     hooks[call]?.endsAt = now.advanced(by: hook.lasts)
     if hook.isCancelled, hook.behaviour == .obeys { hooks[call]?.endsAt = now }

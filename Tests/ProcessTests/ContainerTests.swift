@@ -92,20 +92,6 @@ final class ContainerTests: XCTestCase {
     XCTAssertEqual(try savedCount(), lastPoll(container))
   }
 
-  func testASecondSignalEndsTheDrain() throws {
-    let container = try pollerd(["--drain", "30"])
-    let began = now()
-    container.send(SIGTERM)
-    try eventually("it is not ready") { !isReady }
-    // Sooner it would be the same stop again.
-    try eventually("another signal means more") { now() > began + 2 }
-    let polls = container.process.output.filter { $0.hasPrefix("poll ") }.count
-    try container.process.expect("poll \(polls + 3) ")
-    container.send(SIGTERM)
-    XCTAssertEqual(try container.process.wait(within: 15), .status(0))
-    XCTAssertEqual(try savedCount(), lastPoll(container))
-  }
-
   // MARK: What does not end by itself
 
   /// A signal raised anew with its default disposition would not end process 1.
@@ -118,13 +104,6 @@ final class ContainerTests: XCTestCase {
     container.send(SIGINT)
     let exit = try container.process.wait(within: 15)
     XCTAssertTrue([.status(128 + SIGTERM), .status(128 + SIGINT)].contains(exit), "\(exit)")
-  }
-
-  func testTheExitGraceEndsIt() throws {
-    let container = try Container("ProbeDaemon", ["exit-grace"], until: "started")
-    container.send(SIGTERM)
-    try container.process.expect("code 0")
-    XCTAssertEqual(try container.process.wait(within: 15), .status(0))
   }
 
   /// `docker stop` has no marker but this, and ten seconds.
@@ -155,36 +134,6 @@ final class ContainerTests: XCTestCase {
     next.send(SIGTERM)
     XCTAssertEqual(try next.process.wait(), .status(0))
     XCTAssertTrue(before.hasPrefix("ready\npid 1\nsince "), before)
-  }
-
-  // MARK: Liveness
-
-  /// What a liveness probe looks at grows old with a blocked pool, and SIGTERM still saves.
-  func testALivenessFileIsTouchedWhileItIsWell() throws {
-    let path = directory + "/alive"
-    func age() -> timespec {
-      var status = stat()
-      stat(path, &status)
-      return status.st_mtim
-    }
-    func isYounger(than time: timespec) -> Bool {
-      let now = age()
-      return (now.tv_sec, now.tv_nsec) > (time.tv_sec, time.tv_nsec)
-    }
-    let container = try Container(
-      "ProbeDaemon", ["alive", path], until: "started", stderrToStdout: true)
-    XCTAssertEqual(access(path, F_OK), 0)
-    for _ in 1...2 {
-      let before = age()
-      try eventually("it is touched") { isYounger(than: before) }
-    }
-    container.send(SIGHUP)
-    try container.process.expect("lifecycle: the watchdog is not pinged: Swift's global executor")
-    // More than two periods, in which it would have been touched.
-    try eventually("it is old") { time(nil) - age().tv_sec > 1 }
-    container.send(SIGTERM)
-    try container.process.expect("save: SIGTERM")
-    XCTAssertEqual(try container.process.wait(), .status(0))
   }
 
   // MARK: Orphans

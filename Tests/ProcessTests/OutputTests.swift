@@ -4,14 +4,6 @@ import XCTest
 
 /// When a reader gets what a daemon prints, where standard output is a pipe.
 final class OutputTests: XCTestCase {
-  private func lines(_ arguments: [String]) throws -> [String] {
-    let daemon = try ChildProcess(built("ProbeDaemon"), ["print"] + arguments)
-    try daemon.expect("foreground")
-    daemon.send(SIGTERM)
-    XCTAssertEqual(try daemon.wait(), .status(0))
-    return daemon.output
-  }
-
   /// What was printed before the start too.
   func testWhatIsPrintedIsThereAtOnce() throws {
     let daemon = try ChildProcess(built("ProbeDaemon"), ["print"])
@@ -24,8 +16,11 @@ final class OutputTests: XCTestCase {
   }
 
   func testAStreamWithALargeBufferIsLeftAsItIs() throws {
-    let lines = try lines(["buffered"])
-    XCTAssertEqual(lines.suffix(2), ["before the start", "in a hook"], "at the end")
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["print", "buffered"])
+    try daemon.expect("foreground")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    XCTAssertEqual(daemon.output.suffix(2), ["before the start", "in a hook"], "at the end")
   }
 
   func testAStreamThatAnotherThreadHoldsDelaysNoStart() throws {

@@ -6,18 +6,15 @@ import XCTest
 /// The example daemon as a process: no poll is lost, repeated or made while paused, whatever is sent.
 final class PollerdProcessTests: XCTestCase {
   private var folder: Folder?
-  private var directory: String { folder?.path ?? "" }
-  private var stateDirectory: String { directory + "/state" }
+  private var stateDirectory: String { (folder?.path ?? "") + "/state" }
 
   override func setUpWithError() throws { folder = try Folder() }
   override func tearDown() { folder = nil }
 
   /// In the foreground.
-  private func started(
-    _ arguments: [String] = ["--interval", "0.01"], state: String? = nil, logs: Bool = false
-  ) throws -> ChildProcess {
+  private func started() throws -> ChildProcess {
     let daemon = try ChildProcess(
-      built("pollerd"), ["--state", state ?? stateDirectory] + arguments, stderrToStdout: logs)
+      built("pollerd"), ["--state", stateDirectory, "--interval", "0.01"])
     try daemon.expect("started, pid \(daemon.pid)")
     try daemon.expect("foreground")
     return daemon
@@ -59,31 +56,6 @@ final class PollerdProcessTests: XCTestCase {
   }
 
   // MARK: Signals
-
-  func testPausesResumesAndSavesAtTheEnd() throws {
-    let daemon = try started()
-    try daemon.expect("poll 3 ")
-    daemon.send(SIGUSR1)
-    try daemon.expect("background: SIGUSR1 from pid \(getpid()) uid \(getuid())")
-    try daemon.expect("save: SIGUSR1")
-    // It has had the time for many polls when another has made them, and says what it has to say in order.
-    let other = try started(state: directory + "/other")
-    try other.expect("poll 20 ")
-    for _ in 1...3 {
-      daemon.send(SIGHUP)
-      try daemon.expect("reload: SIGHUP")
-    }
-    daemon.send(SIGUSR2)
-    try daemon.expect("foreground: SIGUSR2 from pid \(getpid()) uid \(getuid())")
-    for _ in 1...3 { try daemon.expect("poll ") }
-    daemon.send(SIGTERM)
-    XCTAssertEqual(try daemon.wait(), .status(0))
-    checkNoPollWhilePaused(daemon.output)
-    let numbers = polls(daemon.output)
-    XCTAssertEqual(numbers, Array(1...numbers.count))
-    XCTAssertEqual(try savedCount(), numbers.last)
-    XCTAssertTrue(daemon.output.last?.hasPrefix("terminate: SIGTERM") == true)
-  }
 
   private enum Round: CaseIterable { case pause, resume, reload, terminate, interrupt }
 
@@ -145,44 +117,6 @@ final class PollerdProcessTests: XCTestCase {
       try end(SIGTERM)
       XCTAssertEqual(numbers, Array(1...max(1, numbers.count)))
     }
-  }
-
-  // MARK: The state
-
-  func testASecondInstanceIsRefused() throws {
-    let daemon = try started()
-    let second = try ChildProcess(
-      built("pollerd"), ["--state", stateDirectory], stderrToStdout: true)
-    XCTAssertEqual(try second.wait(), .status(73))
-    XCTAssertEqual(
-      second.output,
-      [
-        "pollerd: The state in \(stateDirectory) is in use by process \(daemon.pid): stop that one first, "
-          + "or give each a directory of its own."
-      ])
-    // The first has not noticed; when it has gone, there is room.
-    try daemon.expect("poll ")
-    daemon.send(SIGTERM)
-    XCTAssertEqual(try daemon.wait(), .status(0))
-    let third = try started()
-    third.send(SIGTERM)
-    XCTAssertEqual(try third.wait(), .status(0))
-  }
-
-  func testAStateThatIsNoneIsKeptAside() throws {
-    let daemon = try started()
-    try daemon.expect("poll 3 ")
-    daemon.send(SIGTERM)
-    XCTAssertEqual(try daemon.wait(), .status(0))
-    try "{".write(toFile: stateDirectory + "/state.0", atomically: false, encoding: .utf8)
-    let next = try ChildProcess(
-      built("pollerd"), ["--state", stateDirectory], stderrToStdout: true)
-    try next.expect(
-      "pollerd: No file of the state is whole: \(stateDirectory)/state.0 is not a state. "
-        + "Mend one, or set them aside. It is kept as \(stateDirectory)/state.0.bad.")
-    try next.expect("poll 1 ")
-    next.send(SIGTERM)
-    XCTAssertEqual(try next.wait(), .status(0))
   }
 
   // MARK: What it links

@@ -11,43 +11,6 @@ final class ServiceProcessTests: XCTestCase {
     return (daemon, String(line.split(separator: " ")[2]))
   }
 
-  func testAnswersUntilItIsTerminated() throws {
-    let (daemon, address) = try started()
-    let (first, second) = (try Peer(address), try Peer(address))
-    first.send("wa")
-    second.send("wait 0\nhello\ntime\n")
-    XCTAssertTrue(second.hears("waited 0 s\nerror: say \"time\", or \"wait\""))
-    first.send("it 0.01\n")
-    XCTAssertTrue(first.hears("waited 0.01 s\n"))
-    first.endSending()
-    XCTAssertTrue(first.hearsTheEnd)
-    daemon.send(SIGTERM)
-    XCTAssertEqual(try daemon.wait(), .status(0))
-  }
-
-  /// An idle connection ends, an answer under way is sent before the end, and who comes waits.
-  func testAPauseDrainsAndAResumeGoesOn() throws {
-    let (daemon, address) = try started()
-    // Its second line shows that nothing new is begun.
-    let (idle, busy) = try idleAndBusy(daemon, address, "wait 0.5\ntime\n")
-    daemon.send(SIGUSR1)
-    XCTAssertTrue(idle.hearsTheEnd)
-    // The round ends for all at once: who was idle may hear of it before who accepts.
-    try eventually("it accepts nobody") { hasNothingToRun(daemon.pid) }
-    let late = try Peer(address)
-    late.send("wait 0\n")
-    XCTAssertTrue(busy.hears("waited 0.5 s\n") && busy.hearsTheEnd)
-    daemon.send(SIGUSR2)
-    XCTAssertTrue(late.hears("waited 0 s\n"))
-    daemon.send(SIGTERM)
-    XCTAssertTrue(late.hearsTheEnd)
-    XCTAssertEqual(try daemon.wait(), .status(0))
-    // Where it serves, and the timeline of its end.
-    XCTAssertTrue(
-      daemon.output.dropFirst().first?.hasPrefix("lifecycle: terminate (SIGTERM") == true)
-    XCTAssertEqual(daemon.output.filter { !$0.hasPrefix(" ") }.count, 2, "\(daemon.output)")
-  }
-
   /// A stop does not wait for who is idle, and an answer under way is sent before the end.
   func testAStopAnswersWhoIsBusy() throws {
     let (daemon, address) = try started()
@@ -106,16 +69,6 @@ final class ServiceProcessTests: XCTestCase {
     others = []
     XCTAssertTrue(last.hears("waited 0 s\n"))
     daemon.send(SIGTERM)
-    XCTAssertEqual(try daemon.wait(), .status(0))
-  }
-
-  func testAnAddressInUse() throws {
-    let (daemon, address) = try started()
-    let port = String(address.split(separator: ":")[1])
-    let second = try ChildProcess(built("clockd"), [port], stderrToStdout: true)
-    XCTAssertEqual(try second.wait(), .status(71))
-    XCTAssertTrue(second.output.joined().contains("Could not listen at 127.0.0.1:\(port)"))
-    daemon.send(SIGINT)
     XCTAssertEqual(try daemon.wait(), .status(0))
   }
 }

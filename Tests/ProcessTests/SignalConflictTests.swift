@@ -8,7 +8,7 @@ import XCTest
 final class SignalConflictTests: XCTestCase {
   /// A daemon in which the signal was taken in these ways.
   private func daemon(
-    _ signal: Int32 = SIGHUP, _ ways: String..., environment: [String: String] = [:]
+    _ signal: Int32, _ ways: [String], environment: [String: String] = [:]
   ) throws -> ChildProcess {
     let daemon = try ChildProcess(
       built("ProbeDaemon"), ["thief", "\(signal)"] + ways, environment: environment,
@@ -51,38 +51,26 @@ final class SignalConflictTests: XCTestCase {
 
   private static let ours = "reload: SIGHUP by way of Dispatch"
 
-  func testASourceOfTheBody() throws {
-    let daemon = try daemon(SIGHUP, "body")
-    try daemon.expect(Self.joined)
-    try share(daemon, Self.ours, "theirs")
-    try end(daemon, ours: 50, theirs: 50)
-  }
-
-  func testASourceFromBeforeTheStart() throws {
-    let daemon = try daemon(SIGHUP, "before")
-    try daemon.expect(Self.joined)
-    try share(daemon, Self.ours, "theirs")
-    try end(daemon, ours: 50, theirs: 50)
-  }
-
-  /// Dispatch's handler is the one that was found at the start, so that the second source changes nothing.
-  func testASourceAfterOneFromBeforeTheStart() throws {
-    let daemon = try daemon(SIGHUP, "before-cancelled", "body")
-    try daemon.expect(Self.joined)
-    try share(daemon, Self.ours, "theirs")
-    try end(daemon, ours: 50, theirs: 50)
+  /// Of the body, from before the start, and of the body where Dispatch's handler was found at the start.
+  func testASourceAndTheSubjectBothReceive() throws {
+    for ways in [["body"], ["before"], ["before-cancelled", "body"]] {
+      let daemon = try daemon(SIGHUP, ways)
+      try daemon.expect(Self.joined)
+      try share(daemon, Self.ours, "theirs")
+      try end(daemon, ours: 50, theirs: 50)
+    }
   }
 
   /// Dispatch never puts a handler back: a signal without a source would go nowhere.
   func testACancelledSource() throws {
-    let daemon = try daemon(SIGHUP, "cancelled")
+    let daemon = try daemon(SIGHUP, ["cancelled"])
     try daemon.expect(Self.joined)
     try share(daemon, Self.ours)
     try end(daemon, ours: 50, theirs: 0)
   }
 
   func testASourceThatIsCancelledLater() throws {
-    let daemon = try daemon(SIGHUP, "cancels")
+    let daemon = try daemon(SIGHUP, ["cancels"])
     try daemon.expect(Self.joined)
     try share(daemon, Self.ours, "theirs")
     if !daemon.output.contains("cancelled") { try daemon.expect("cancelled") }
@@ -91,7 +79,7 @@ final class SignalConflictTests: XCTestCase {
   }
 
   func testSwiftsPoolAndDispatchAreBlocked() throws {
-    let daemon = try daemon(SIGHUP, "body", "blocked")
+    let daemon = try daemon(SIGHUP, ["body", "blocked"])
     try daemon.expect("did blocked")
     if !daemon.output.contains(Self.joined) { try daemon.expect(Self.joined) }
     try share(daemon, Self.ours, "theirs")
@@ -109,14 +97,14 @@ final class SignalConflictTests: XCTestCase {
       ),
     ]
     for (way, sentence) in ways {
-      let daemon = try daemon(SIGHUP, way)
+      let daemon = try daemon(SIGHUP, [way])
       try daemon.expect("lifecycle: SIGHUP \(sentence)")
       if way == "function" { try share(daemon, "theirs") }
       if way == "default" { continue }
       try end(daemon, ours: 0, theirs: way == "function" ? 50 : 0)
       XCTAssertFalse(daemon.output.contains { $0.hasPrefix("reload") })
     }
-    try daemon(SIGTERM, "ignored").expect(
+    try daemon(SIGTERM, ["ignored"]).expect(
       "lifecycle: SIGTERM is ignored since other code set SIG_IGN: systemctl stop will end in SIGKILL."
     )
   }
@@ -124,7 +112,7 @@ final class SignalConflictTests: XCTestCase {
   /// Until other code puts our handler back, as libraries do that need a signal for a while.
   func testTheStatusHasItAsLongAsItLasts() throws {
     let manager = try FakeServiceManager()
-    let daemon = try daemon(SIGHUP, "returned", environment: manager.environment)
+    let daemon = try daemon(SIGHUP, ["returned"], environment: manager.environment)
     _ = try manager.next {
       $0["STATUS"]?.hasSuffix("; SIGHUP was taken by a handler in ProbeDaemon") == true
     }
@@ -143,7 +131,8 @@ final class SignalConflictTests: XCTestCase {
 
   func testRestoredSignalsAreLeftToTheOther() throws {
     let manager = try FakeServiceManager()
-    let daemon = try daemon(SIGHUP, "body", "paused", "restored", environment: manager.environment)
+    let daemon = try daemon(
+      SIGHUP, ["body", "paused", "restored"], environment: manager.environment)
     _ = try manager.next { $0["STATUS"]?.contains("SIGHUP") == true }
     daemon.send(SIGUSR1)
     try daemon.expect("did restored")
@@ -154,7 +143,7 @@ final class SignalConflictTests: XCTestCase {
 
   /// system(3) ignores SIGINT and SIGQUIT while it runs.
   func testACommandIsNoThief() throws {
-    let daemon = try daemon(SIGINT, "system")
+    let daemon = try daemon(SIGINT, ["system"])
     try daemon.expect("did system")
     daemon.send(SIGINT)
     XCTAssertEqual(try daemon.wait(), .status(0))
@@ -162,7 +151,7 @@ final class SignalConflictTests: XCTestCase {
   }
 
   func testThousandChildrenAreNoThieves() throws {
-    let daemon = try daemon(SIGHUP, "children")
+    let daemon = try daemon(SIGHUP, ["children"])
     try daemon.expect("did children", within: 120)
     daemon.send(SIGHUP)
     try daemon.expect("reload: SIGHUP from")

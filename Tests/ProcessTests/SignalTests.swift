@@ -6,8 +6,11 @@ import XCTest
 
 /// Signals in real processes: every promise about them that a mock can't show.
 final class SignalTests: XCTestCase {
-  private func started(_ arguments: [String] = ["log"]) throws -> ChildProcess {
-    let daemon = try ChildProcess(built("ProbeDaemon"), arguments)
+  private func started(
+    ignoring: [Int32] = [], blocking: [Int32] = []
+  ) throws -> ChildProcess {
+    let daemon = try ChildProcess(
+      built("ProbeDaemon"), ["log"], ignoring: ignoring, blocking: blocking)
     try daemon.expect("foreground")
     return daemon
   }
@@ -59,8 +62,7 @@ final class SignalTests: XCTestCase {
 
   /// As by nohup(1), and by a shell for a job in the background.
   func testWhatIsIgnoredAtTheStartStaysSo() throws {
-    let daemon = try ChildProcess(built("ProbeDaemon"), ["log"], ignoring: [SIGHUP, SIGINT])
-    try daemon.expect("foreground")
+    let daemon = try started(ignoring: [SIGHUP, SIGINT])
     daemon.send(SIGHUP)
     daemon.send(SIGINT)
     daemon.send(SIGUSR1)
@@ -85,29 +87,21 @@ final class SignalTests: XCTestCase {
   }
 
   func testSignalsThatWereBlockedAtTheStartArrive() throws {
-    let daemon = try ChildProcess(
-      built("ProbeDaemon"), ["log"], blocking: [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT])
-    try daemon.expect("foreground")
+    let daemon = try started(blocking: [SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT])
     daemon.send(SIGUSR1)
     try daemon.expect("background")
     daemon.send(SIGTERM)
     XCTAssertEqual(try daemon.wait(), .status(0))
   }
 
-  func testSynchronousMain() throws {
-    let daemon = try ChildProcess(built("ProbeSyncMain"), [])
-    try daemon.expect("foreground")
-    daemon.send(SIGTERM)
-    try daemon.expect("save: SIGTERM")
-    XCTAssertEqual(try daemon.wait(), .status(0))
-  }
-
-  func testTopLevelCode() throws {
-    let daemon = try ChildProcess(built("ProbeTopLevel"), [])
-    try daemon.expect("foreground")
-    daemon.send(SIGTERM)
-    try daemon.expect("save: SIGTERM")
-    XCTAssertEqual(try daemon.wait(), .status(0))
+  func testASynchronousMainAndTopLevelCode() throws {
+    for program in ["ProbeSyncMain", "ProbeTopLevel"] {
+      let daemon = try ChildProcess(built(program), [])
+      try daemon.expect("foreground")
+      daemon.send(SIGTERM)
+      try daemon.expect("save: SIGTERM")
+      XCTAssertEqual(try daemon.wait(), .status(0))
+    }
   }
 
   func testTwoSubjectsCannotClaimOneSignal() throws {

@@ -19,7 +19,7 @@ final class TerminationTests: XCTestCase {
 
   // MARK: A blocked pool
 
-  private func blockedDaemon(_ arguments: String...) throws -> ChildProcess {
+  private func blockedDaemon(_ arguments: [String]) throws -> ChildProcess {
     let daemon = try ChildProcess(built("ProbeDaemon"), ["blocked"] + arguments)
     try daemon.expect("blocked")
     daemon.send(SIGTERM)
@@ -44,20 +44,16 @@ final class TerminationTests: XCTestCase {
   }
 
   func testBlockedPoolAndDispatch() throws {
-    let daemon = try blockedDaemon("dispatch")
-    try ends(daemon, .status(0))
-    allSaved(daemon)
-    callerWentOn(daemon)
-  }
-
-  func testBlockedPoolAndDispatchFromTheMainActor() throws {
-    let daemon = try blockedDaemon("main", "dispatch")
-    try ends(daemon, .status(0))
-    allSaved(daemon)
+    for arguments in [["dispatch"], ["main", "dispatch"]] {
+      let daemon = try blockedDaemon(arguments)
+      try ends(daemon, .status(0))
+      allSaved(daemon)
+      if arguments.count == 1 { callerWentOn(daemon) }
+    }
   }
 
   func testAnActorThatIsStuckInThePoolIsNamed() throws {
-    let daemon = try blockedDaemon("stuck")
+    let daemon = try blockedDaemon(["stuck"])
     try ends(daemon, .status(124))
     allSaved(daemon)
     #if compiler(>=6.3)  // The caller prints it: see `callerWentOn`.
@@ -75,14 +71,11 @@ final class TerminationTests: XCTestCase {
     daemon.send(SIGTERM)
     try ends(daemon, .status(124))
     XCTAssertTrue(daemon.output.contains { $0.hasPrefix("class save") })
-    XCTAssertTrue(
-      daemon.output.contains {
-        $0.contains("BlocksMain, DidEnterBackground: abandoned") && $0.contains("(running)")
-      }, daemon.output.joined(separator: "\n"))
-    XCTAssertTrue(
-      daemon.output.contains {
-        $0.contains("MainObserver, ShouldSaveState: abandoned") && $0.contains("(running)")
-      }, daemon.output.joined(separator: "\n"))
+    for hook in ["BlocksMain, DidEnterBackground", "MainObserver, ShouldSaveState"] {
+      XCTAssertTrue(
+        daemon.output.contains { $0.contains("\(hook): abandoned") && $0.contains("(running)") },
+        daemon.output.joined(separator: "\n"))
+    }
   }
 
   // MARK: Blocking and hanging hooks
@@ -121,16 +114,12 @@ final class TerminationTests: XCTestCase {
     XCTAssertTrue(daemon.output.contains { $0.hasPrefix("saver save") })
   }
 
-  func testAHookSuspendedForEver() throws {
-    let daemon = try hanging("async")
-    try ends(daemon, .status(124))
-    namesTheHangingHook(daemon)
-  }
-
-  func testAHookBlockedForEver() throws {
-    let daemon = try hanging("blocking")
-    try ends(daemon, .status(124))
-    namesTheHangingHook(daemon)
+  func testAHookThatNeverEnds() throws {
+    for kind in ["async", "blocking"] {
+      let daemon = try hanging(kind)
+      try ends(daemon, .status(124))
+      namesTheHangingHook(daemon)
+    }
   }
 
   /// The hook's own deadline is 20 s: only the second signal can end it within the budget.
@@ -188,16 +177,15 @@ final class TerminationTests: XCTestCase {
 
   // MARK: Bodies
 
-  func testABodyThatReturns() throws {
-    let daemon = try ChildProcess(built("ProbeDaemon"), ["body", "returns"])
-    try ends(daemon, .status(0))
-    XCTAssertTrue(daemon.output.contains("terminate: the body returned"))
-  }
-
-  func testABodyThatThrows() throws {
-    let daemon = try ChildProcess(built("ProbeDaemon"), ["body", "throws"])
-    try ends(daemon, .status(1))
-    XCTAssertTrue(daemon.output.contains { $0.hasPrefix("save: the body threw BodyError") })
+  func testABodyThatEnds() throws {
+    for (kind, status, cause) in [
+      ("returns", Int32(0), "terminate: the body returned"),
+      ("throws", 1, "terminate: the body threw BodyError"),
+    ] {
+      let daemon = try ChildProcess(built("ProbeDaemon"), ["body", kind])
+      try ends(daemon, .status(status))
+      XCTAssertTrue(daemon.output.contains { $0.hasPrefix(cause) }, "\(daemon.output)")
+    }
   }
 
   func testABodyThatThrowsWhenItIsCancelled() throws {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-package import Glibc
+package import CLinux
+import Glibc
 
 /// A real child process with pipes, for tests: every wait is for a fact and has a deadline.
-package final class ChildProcess {
-  package enum Exit: Equatable {
+///
+/// Unchecked, since nothing in it is guarded: a test uses it from one thread at a time.
+package final class ChildProcess: @unchecked Sendable {
+  package enum Exit: Equatable, Sendable {
     case status(Int32)
     case signal(Int32)
   }
@@ -13,6 +16,8 @@ package final class ChildProcess {
   private let stdoutRead: Int32
   /// Its write end is open in the child, and in what the child forks, for as long as they live.
   private let lifeRead: Int32
+  /// -1 when there is none, or it is closed.
+  private var input: Int32
   private var partial: [UInt8] = []
   private var isAtEnd = false
   private var exit: Exit?
@@ -23,20 +28,22 @@ package final class ChildProcess {
   /// - Parameter blocking: signals that it starts with blocked, as children of Dispatch's threads do.
   /// - Parameter stderr: the path of what its standard error is; by default it is ours.
   /// - Parameter terminal: the path of the terminal that it controls, as the leader of a session of its own.
+  /// - Parameter hasInput: whether its standard input is a pipe, until `closeInput`.
   package init(
     _ executable: String, _ arguments: [String], environment: [String: String] = [:],
     ignoring: [Int32] = [], blocking: [Int32] = [], stderrToStdout: Bool = false,
-    stderr: String? = nil, terminal: String? = nil
+    stderr: String? = nil, terminal: String? = nil, hasInput: Bool = false
   ) throws {
-    var out: [Int32] = [0, 0]
-    var life: [Int32] = [0, 0]
-    guard pipe(&out) == 0, pipe(&life) == 0 else { throw TestFailure("pipe") }
-    // Glibc's module has no pipe2(2); the process tests run one after another, so nobody forks between.
-    for descriptor in out + life { _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC) }
+    var out: [Int32] = [-1, -1]
+    var life: [Int32] = [-1, -1]
+    var into: [Int32] = [-1, -1]
+    guard clinux_pipe(&out) == 0, clinux_pipe(&life) == 0, !hasInput || clinux_pipe(&into) == 0
+    else { throw TestFailure("pipe") }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)
     // The first terminal that the leader of a session opens is the session's.
     posix_spawn_file_actions_addopen(&actions, 0, terminal ?? "/dev/null", O_RDWR, 0)
+    if hasInput { posix_spawn_file_actions_adddup2(&actions, into[0], 0) }
     posix_spawn_file_actions_adddup2(&actions, out[1], 1)
     if stderrToStdout { posix_spawn_file_actions_adddup2(&actions, out[1], 2) }
     if let stderr {
@@ -58,14 +65,14 @@ package final class ChildProcess {
     defer { for ignored in ignoring { signal(ignored, SIG_DFL) } }
     var pid: pid_t = 0
     let failure = posix_spawn(&pid, executable, &actions, &attributes, argv, envp)
-    close(out[1])
-    close(life[1])
+    for end in [out[1], life[1], into[0]] where end >= 0 { close(end) }
     guard failure == 0 else {
       throw TestFailure("spawn \(executable): \(String(cString: strerror(failure)))")
     }
     self.pid = pid
     stdoutRead = out[0]
     lifeRead = life[0]
+    input = into[1]
   }
 
   /// A group of its own; these signals ignored or blocked, the others as they are by default.
@@ -104,6 +111,12 @@ package final class ChildProcess {
     }
     close(stdoutRead)
     close(lifeRead)
+    closeInput()
+  }
+
+  package func closeInput() {
+    if input >= 0 { close(input) }
+    input = -1
   }
 
   package func send(_ signal: Int32) { Glibc.kill(pid, signal) }
@@ -173,6 +186,7 @@ package final class ChildProcess {
     let count = read(stdoutRead, &buffer, buffer.count)
     guard count > 0 else {
       isAtEnd = true
+      if !partial.isEmpty { output.append(String(decoding: partial, as: UTF8.self)) }
       return true
     }
     for byte in buffer[..<count] {

@@ -15,7 +15,6 @@ package final class BusConnection {
     package var library = "libsystemd.so.0"
     /// The number of messages handled in one `process`, so that many signals leave time for other work.
     var stepsAtOnce = 128
-    var now: @Sendable () -> MonotonicTime = { .now() }
 
     package init() {}
   }
@@ -92,23 +91,23 @@ package final class BusConnection {
       throw .system("create the poll of a bus connection", errno: clinux_errno())
     }
     poll = OwnedDescriptor(owning: number)
-    deadline = options.now()
+    deadline = MonotonicTime.now()
     state = .disconnected(until: deadline)
   }
 
   /// Requests that the queries on demand are sent: as soon as there is a connection, if one is being made.
   package func sendOnDemand() {
     if poll == nil { return }
-    deadline = options.now()
+    deadline = MonotonicTime.now()
     for entry in entries where entry.request.isOnDemand { entry.due = deadline }
   }
 
   /// Does what can be done now, and calls the requests' closures. The first call loads libsystemd.
   package func process() {
     if poll == nil { return }
-    if case .disconnected(let time) = state, time <= options.now() { connect() }
+    if case .disconnected(let time) = state, time <= MonotonicTime.now() { connect() }
     let hasMore = advance()
-    let now = options.now()
+    let now = MonotonicTime.now()
     for entry in entries where entry.due <= now && entry.call == nil {
       if case .connected = state {
         entry.due = .distantFuture
@@ -183,7 +182,7 @@ package final class BusConnection {
   }
 
   private func begin(on bus: SDBus) {
-    state = .connected(since: options.now())
+    state = .connected(since: MonotonicTime.now())
     absence = nil
     for entry in entries where !entry.request.isOnDemand {
       receiveSignals(of: entry, on: bus)
@@ -195,7 +194,7 @@ package final class BusConnection {
     var problem = "The connection to the bus is lost"
     if case .connected(let since) = state {
       // A bus that accepts and hangs up again is tried less and less often.
-      if since.duration(to: options.now()) > delay { delay = options.firstDelay }
+      if since.duration(to: MonotonicTime.now()) > delay { delay = options.firstDelay }
     } else {
       // With DynamicUser= the classic dbus-daemon hangs up only now (systemd#22737).
       problem = "There is no bus: \(address.name) refused this process"
@@ -216,7 +215,7 @@ package final class BusConnection {
     if functions == nil {
       state = .disconnected(until: .distantFuture)
     } else {
-      state = .disconnected(until: options.now().advanced(by: delay))
+      state = .disconnected(until: MonotonicTime.now().advanced(by: delay))
       delay = min(delay * 2, options.longestDelay)
     }
     for entry in entries {
@@ -231,7 +230,7 @@ package final class BusConnection {
   /// Has the query sent; again after its reply, if it awaits one. The next attempts begin with the shortest delay.
   private func queryAtOnce(_ entry: Entry) {
     entry.delay = options.firstDelay
-    entry.due = options.now()
+    entry.due = MonotonicTime.now()
   }
 
   private func send(_ call: BusCall, for entry: Entry) {
@@ -255,7 +254,7 @@ package final class BusConnection {
     case .call(let next): send(next, for: entry)
     case .malformed: fail(entry, .malformed(call.subject))
     case .again:
-      entry.due = min(entry.due, options.now().advanced(by: entry.delay))
+      entry.due = min(entry.due, MonotonicTime.now().advanced(by: entry.delay))
       entry.delay = min(entry.delay * 2, options.longestDelay)
     case .done: break
     }
@@ -290,7 +289,7 @@ package final class BusConnection {
     let member = bus.member(of: signal)
     do throws(BusError) {
       switch entry.request.receive(.signal(try bus.values(of: signal, about: member))) {
-      case .again: entry.due = options.now()
+      case .again: entry.due = MonotonicTime.now()
       case .malformed: fail(entry, .malformed(member))
       case .done, .call: break
       }

@@ -36,8 +36,8 @@ extension MachineTest {
     let output = try await machine.run(
       ["/opt/machine/bin/ProbeService", "load", "\(echod.port)"] + options, within: limit)
     // What it has to say about the first thing that went wrong.
-    if output.status != 0 { print(output.stdout) }
-    return try EchodService.Counts(output.stdout)
+    if !output.isSuccess { print(output.text) }
+    return try EchodService.Counts(output.text)
   }
 
   /// All that `systemd/README.md` says to install, with a port and a name of the test's own.

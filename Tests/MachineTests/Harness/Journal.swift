@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import TestSupport
 import Testing
 
 /// An entry of the journal: its fields, such as MESSAGE, PRIORITY, _PID.
@@ -32,7 +33,7 @@ extension MachineTest {
     _ = try await run("journalctl", "--sync")
     let output = try await machine.run(
       ["journalctl", "--output=json", "--all", "--no-pager"] + matches, within: .seconds(60))
-    return output.stdout.split(separator: "\n").compactMap { JournalEntry(json: String($0)) }
+    return output.text.split(separator: "\n").compactMap { JournalEntry(json: String($0)) }
   }
 
   /// Waits for an entry, of those chosen, that `matches`; old ones count.
@@ -47,7 +48,7 @@ extension MachineTest {
       JournalEntry(json: line).flatMap { matches($0) ? $0 : nil }
     }
     if let entry { return entry }
-    throw MachineFailure(
+    throw TestFailure(
       "\(location): no such entry of \(choice.joined(separator: " ")) in \(limit)")
   }
 }

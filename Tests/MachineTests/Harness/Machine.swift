@@ -14,7 +14,7 @@ final class Machine: Sendable {
   /// The machine's process 1, as this side sees it.
   private let leader: String
   /// `Tests/Machine/machine hold`: ends the machine when its standard input does.
-  private let holder: Child
+  private let holder: ChildProcess
 
   // MARK: Boot
 
@@ -40,15 +40,13 @@ final class Machine: Sendable {
     environment["POLKIT"] = polkit ? "yes" : "no"
     environment["PRODUCTS"] = Package.products
     let script = Package.root + "/Tests/Machine/machine"
-    let holder = try Child(
-      ["bash", script, "hold"], environment: environment, ownSession: true, errorsToOurs: true)
+    let holder = try ChildProcess(
+      "/bin/bash", [script, "hold"], environment: environment, hasInput: true)
     Self.endAtExit(holder)
-    // From nothing it takes half a minute; more when the packages come slowly.
-    let line = try await offPool { holder.line(until: .now + .seconds(300)) }
+    // From nothing it takes half a minute; more when the packages come slowly. What the script says is on standard error.
+    let line = try await offPool { try holder.expect("leader ", within: 300) }
     // "leader 4711 share /somewhere"
-    guard let words = line?.split(separator: " ", maxSplits: 3), words.count == 4 else {
-      throw MachineFailure("\(release) did not boot; what the script says is on standard error.")
-    }
+    let words = line.split(separator: " ", maxSplits: 3)
     leader = String(words[1])
     share = String(words[3])
     self.release = release
@@ -59,11 +57,11 @@ final class Machine: Sendable {
   func end() async throws {
     holder.closeInput()
     let holder = holder
-    _ = try await offPool { holder.line(until: .now + .seconds(10)) }
+    try await offPool { try holder.waitUntilEnded() }
   }
 
   /// The pipes close by themselves, but then nobody waits for the end of what they hold.
-  private static func endAtExit(_ holder: Child) {
+  private static func endAtExit(_ holder: ChildProcess) {
     let isFirst = holders.withLock {
       $0.append(holder)
       return $0.count == 1
@@ -72,35 +70,41 @@ final class Machine: Sendable {
     atexit {
       let holders = Machine.holders.withLock { $0 }
       for holder in holders { holder.closeInput() }
-      for holder in holders { holder.reap() }
+      for holder in holders { _ = try? holder.wait() }
     }
   }
 
-  private static let holders = Mutex<[Child]>([])
+  private static let holders = Mutex<[ChildProcess]>([])
 
   // MARK: Commands
 
   /// Starts a command as root, as `machine exec` does; it takes a few milliseconds.
-  func spawn(_ command: [String]) throws -> Child {
-    try Child(
+  private func spawn(_ command: [String], hasInput: Bool = false) throws -> ChildProcess {
+    // What it leaves running has nothing of ours open: we would wait for its end.
+    let script = "exec 9>&-; echo $$ >/sys/fs/cgroup/init.scope/cgroup.procs; exec \"$@\""
+    return try ChildProcess(
+      "/usr/bin/env",
       [
         "nsenter", "--target", leader, "--all", "--root", "--wd", "env", "-i",
         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root",
         "LANG=C.UTF-8", "TERM=dumb", "SYSTEMD_COLORS=0", "SYSTEMD_PAGER=",
-        "sh", "-c", "echo $$ >/sys/fs/cgroup/init.scope/cgroup.procs; exec \"$@\"", "sh",
-      ] + command)
+        "sh", "-c", script, "sh",
+      ] + command, stderrToStdout: true, hasInput: hasInput)
   }
 
   /// Runs a command to its end, or kills it at the limit and throws.
-  func run(_ command: [String], input: String = "", within limit: Duration) async throws -> Output {
-    let seconds = String(max(1, limit.components.seconds))
+  func run(_ command: [String], within limit: Duration) async throws -> Output {
+    let seconds = max(1, limit.components.seconds)
     let began = ContinuousClock.now
     let output = try await offPool { [self] in
-      try spawn(["timeout", "--signal=KILL", seconds] + command)
-        .finish(input: Array(input.utf8), until: .now + limit + .seconds(5))
+      let child = try spawn(["timeout", "--signal=KILL", "\(seconds)"] + command)
+      let exit = try child.wait(within: Double(seconds + 5))
+      return Output(exit: exit, text: child.output.joined(separator: "\n"))
     }
-    guard let output, output.status != 137 || ContinuousClock.now - began < limit else {
-      throw MachineFailure("not over after \(limit): \(command.joined(separator: " "))")
+    guard
+      ![.status(137), .signal(SIGKILL)].contains(output.exit) || ContinuousClock.now - began < limit
+    else {
+      throw TestFailure("not over after \(limit): \(command.joined(separator: " "))")
     }
     return output
   }
@@ -112,19 +116,36 @@ final class Machine: Sendable {
     of script: String, _ arguments: [String], within limit: Duration,
     where body: @escaping @Sendable (String) throws -> T?
   ) async throws -> T? {
-    // `guarded` ends it: in the machine nobody else would end it: killing nsenter here kills nothing there.
-    let guarded = #"setsid sh -c "$0" sh "$@" </dev/null & cat >/dev/null; kill -- -$!"#
+    // In the machine nobody else would end it: killing nsenter here kills nothing there.
+    let guarded = #"setsid sh -c "$0" sh "$@" </dev/null 2>/dev/null & cat >/dev/null; kill -- -$!"#
     return try await offPool { [self] in
-      let child = try spawn(["sh", "-c", guarded, script] + arguments)
+      let child = try spawn(["sh", "-c", guarded, script] + arguments, hasInput: true)
       defer {
         child.closeInput()
-        child.reap()
+        _ = try? child.wait()
       }
-      let deadline = ContinuousClock.now + limit
-      while let line = child.line(until: deadline) {
+      let deadline = now() + limit / .seconds(1)
+      while let line = try? child.line(within: deadline - now(), where: { _ in true }) {
         if let result = try body(line) { return result }
       }
       return nil
     }
+  }
+}
+
+/// What a command has said, without the last newline, and how it has ended.
+struct Output: Sendable {
+  var exit: ChildProcess.Exit
+  var text: String
+  var isSuccess: Bool { exit == .status(0) }
+}
+
+/// Runs what blocks on a thread of its own, so that tests waiting for facts leave Swift's threads free.
+private func offPool<T: Sendable>(
+  _ work: @escaping @Sendable () throws -> T
+) async throws -> T {
+  try await withCheckedThrowingContinuation { continuation in
+    let thread = Thread { continuation.resume(with: Result(catching: work)) }
+    thread.start()
   }
 }

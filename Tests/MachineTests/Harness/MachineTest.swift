@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 /// What one test has of a machine: names of its own, what it has put there, and its units' end.
@@ -43,10 +44,8 @@ final class MachineTest: Sendable {
   // MARK: Commands and files
 
   /// Runs a command in the machine, as root and in no unit but init.scope.
-  func run(
-    _ command: String..., input: String = "", within limit: Duration = .seconds(60)
-  ) async throws -> Output {
-    try await machine.run(command, input: input, within: limit)
+  func run(_ command: String..., within limit: Duration = .seconds(60)) async throws -> Output {
+    try await machine.run(command, within: limit)
   }
 
   /// As `run`, of a shell script; its arguments are $1, $2…
@@ -56,13 +55,12 @@ final class MachineTest: Sendable {
     try await machine.run(["sh", "-c", script, "sh"] + arguments, within: limit)
   }
 
-  /// What a command prints, without white space around it; an error if it fails.
+  /// What a command prints; an error if it fails.
   @discardableResult
   func expect(_ command: String..., within limit: Duration = .seconds(60)) async throws -> String {
     let output = try await machine.run(command, within: limit)
-    guard output.status == 0 else {
-      let said = (output.stdout + output.stderr).trimmingCharacters(in: .whitespacesAndNewlines)
-      throw MachineFailure("\(command.joined(separator: " ")): status \(output.status): \(said)")
+    guard output.isSuccess else {
+      throw TestFailure("\(command.joined(separator: " ")): \(output.exit): \(output.text)")
     }
     return output.text
   }
@@ -70,10 +68,14 @@ final class MachineTest: Sendable {
   /// Writes a file, in folders that are made if need be; it is removed after the test.
   func write(_ path: String, _ contents: String, mode: String = "644") async throws {
     paths.withLock { $0.append(path) }
-    let output = try await machine.run(
-      ["sh", "-euc", "mkdir -p \"${1%/*}\"; cat >\"$1\"; chmod \"$2\" \"$1\"", "sh", path, mode],
-      input: contents, within: .seconds(60))
-    guard output.status == 0 else { throw MachineFailure("write \(path): \(output.stderr)") }
+    try await put(path, contents, mode: mode)
+  }
+
+  /// As `write`, but it stays. In one step, since other tests read what is there.
+  func put(_ path: String, _ contents: String, mode: String = "644") async throws {
+    let script =
+      #"mkdir -p "${1%/*}"; printf %s "$4" >"$1.$2"; chmod "$3" "$1.$2"; mv "$1.$2" "$1""#
+    try await expect("sh", "-euc", script, "sh", path, "new\(number)", mode, contents)
   }
 
   func read(_ path: String) async throws -> String {
@@ -144,9 +146,8 @@ final class MachineTest: Sendable {
       let journal = try? await machine.run(
         ["journalctl", "--no-pager", "--output=short-precise", "--lines=200", "--unit=\(name)"],
         within: .seconds(10))
-      text +=
-        "\n-- \(name) on \(release.testDescription)\n\(status?.stdout ?? "")\(status?.stderr ?? "")"
-      text += "\(journal?.stdout ?? "")"
+      text += "\n-- \(name) on \(release.testDescription)\n\(status?.text ?? "")\n"
+      text += journal?.text ?? ""
     }
     return text
   }

@@ -29,14 +29,4 @@ extension MachineTest {
     try await expect("systemd-sysusers")
     try await expect("ln", "-sfn", "/opt/machine/bin/pollerd", "/usr/local/bin/pollerd")
   }
-
-  /// As `write`, but it stays. In one step, since other tests read what is there.
-  func put(_ path: String, _ contents: String) async throws {
-    let output = try await machine.run(
-      [
-        "sh", "-euc", "mkdir -p \"${1%/*}\"; cat >\"$1.$2\"; mv \"$1.$2\" \"$1\"", "sh", path,
-        ".new\(number)",
-      ], input: contents, within: .seconds(60))
-    guard output.status == 0 else { throw MachineFailure("write \(path): \(output.stderr)") }
-  }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 extension MachineTest {
@@ -22,7 +23,7 @@ extension MachineTest {
       [Unit]
       StartLimitIntervalSec=0
       [Service]
-      Type=\(reloadingType)
+      Type=\(reloadingType())
       ExecStart=\(wrapper.isEmpty ? program : "/bin/sh -c '\(shell)'")
       Restart=no
       \(lines.joined(separator: "\n"))
@@ -33,6 +34,25 @@ extension MachineTest {
     try await write(
       "/etc/systemd/system/multi-user.target.d/\(name).conf", "[Unit]\nAfter=\(name)\n")
     return try await install(name, text)
+  }
+
+  /// What answers a reload: 252 does not know `notify-reload`, and sends SIGHUP as its unit says, of the `--system` or a
+  /// `--user`.
+  func reloadingType(_ manager: String = "--system") -> String {
+    // "+": not as the service's user, who may not ask this of the system's manager.
+    let reload =
+      (manager == "--system" ? "+" : "")
+      + "systemctl \(manager) kill --kill-whom=main --signal=HUP %n"
+    return systemd >= 253 ? "notify-reload" : "notify\nExecReload=\(reload)"
+  }
+
+  /// Waits until a shell script succeeds, asking again and again; its arguments are $1, $2…
+  func wait(
+    until script: String, _ arguments: String..., within limit: Duration = .seconds(60)
+  ) async throws {
+    let loop = "until (\(script)) >/dev/null 2>&1; do sleep .05; done; echo done"
+    guard try await machine.firstLine(of: loop, arguments, within: limit, where: { $0 }) != nil
+    else { throw TestFailure("not so after \(limit): \(script) \(arguments)") }
   }
 
   /// A file that is not there yet: what a hook waits for (`--gate=`). Nothing a sandbox hides.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 /// A unit of a test, and what an operator does with it.
@@ -73,7 +74,7 @@ struct Service: Sendable {
     }
     if let value { return value }
     let values = seen.withLock { $0 }
-    throw MachineFailure(
+    throw TestFailure(
       "\(location): \(property) of \(name) had no such value in \(limit); it was \(values)")
   }
 

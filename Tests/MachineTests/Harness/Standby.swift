@@ -10,13 +10,13 @@ struct StandbyPair {
 
   subscript(name: String) -> Service {
     get throws {
-      guard let service = instances[name] else { throw MachineFailure("no instance \(name)") }
+      guard let service = instances[name] else { throw TestFailure("no instance \(name)") }
       return service
     }
   }
 
   func target(_ name: String) throws -> Service {
-    guard let target = targets[name] else { throw MachineFailure("no instance \(name)") }
+    guard let target = targets[name] else { throw TestFailure("no instance \(name)") }
     return target
   }
 
@@ -25,7 +25,7 @@ struct StandbyPair {
     let lines = try await machine.read("/var/lib/standby/ledger").split(separator: "\n")
     let words = lines.map { $0.split(separator: " ") }
     guard words.map({ Int($0[0]) }) == (0..<lines.count).map({ $0 + 1 }) else {
-      throw MachineFailure("not numbered one by one: \(lines)")
+      throw TestFailure("not numbered one by one: \(lines)")
     }
     return words.map { String($0[1]) }
   }

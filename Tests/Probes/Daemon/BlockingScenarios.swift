@@ -25,42 +25,26 @@ nonisolated(nonsending) func blockedAnywhere(_ arguments: [String]) async throws
   let lifecycle = LifecycleSubject(
     configuration:
       .init(hookDeadline: .seconds(1), cancellationGrace: .milliseconds(300)))
-  let observers = Observers(lifecycle, stuck: arguments.contains("stuck"))
+  lifecycle.addObserver(Logger("class"))
+  lifecycle.addObserver(IdleActor())
+  lifecycle.addObserver(LaneActor(lifecycle))
+  lifecycle.addObserver(MainObserver())
+  let stuck = StuckActor()
+  if arguments.contains("stuck") { lifecycle.addObserver(stuck) }
   try await lifecycle.start()
-  if arguments.contains("stuck") { observers.stick() }
+  if arguments.contains("stuck") { stick(stuck) }
   blockPool()
   // After the pool, whose threads are Dispatch's too.
   if arguments.contains("dispatch") { blockDispatch() }
   say("blocked")
-  let result = await lifecycle.waitUntilTerminated()
-  withExtendedLifetime(observers) {}
-  finish(result)
+  finish(await lifecycle.waitUntilTerminated())
 }
 
-final class Observers: Sendable {
-  let plain = Logger("class")
-  let idle = IdleActor()
-  let lane: LaneActor
-  let onMain: MainObserver
-  let stuck: StuckActor
-
-  init(_ lifecycle: LifecycleSubject, stuck isStuck: Bool) {
-    lane = LaneActor(lifecycle)
-    onMain = MainObserver()
-    stuck = StuckActor()
-    lifecycle.addObserver(plain)
-    lifecycle.addObserver(idle)
-    lifecycle.addObserver(lane)
-    lifecycle.addObserver(onMain)
-    if isStuck { lifecycle.addObserver(stuck) }
-  }
-
-  /// Returns when the actor is in its blocking call.
-  func stick() {
-    let isIn = DispatchSemaphore(value: 0)
-    Task.detached { [stuck] in await stuck.block(isIn) }
-    isIn.wait()
-  }
+/// Returns when the actor is in its blocking call.
+private func stick(_ stuck: StuckActor) {
+  let isIn = DispatchSemaphore(value: 0)
+  Task.detached { await stuck.block(isIn) }
+  isIn.wait()
 }
 
 actor IdleActor: StateObserver {
@@ -121,20 +105,13 @@ let blockedMain: @Sendable ([String]) async throws -> Void = { _ in
   let lifecycle = LifecycleSubject(
     configuration:
       .init(hookDeadline: .milliseconds(500), cancellationGrace: .milliseconds(300)))
-  let onMain = MainObserver()
-  let plain = Logger("class")
-  lifecycle.addObserver(plain)
-  lifecycle.addObserver(onMain)
-  lifecycle.addObserver(BlocksMain.shared)
-  try await lifecycle.start()
-  say("blocked")
-  let result = await lifecycle.waitUntilTerminated()
-  withExtendedLifetime((onMain, plain)) {}
-  finish(result)
+  lifecycle.addObserver(Logger("class"))
+  lifecycle.addObserver(MainObserver())
+  lifecycle.addObserver(BlocksMain())
+  try await lifecycle.start(saying: "blocked")
 }
 
 @MainActor final class BlocksMain: BackgroundObserver {
-  nonisolated static let shared = BlocksMain()
   nonisolated init() {}
   func didEnterBackground(_ notification: DidEnterBackground) { sleep(30) }
 }
@@ -146,13 +123,12 @@ let blockers: @Sendable ([String]) async throws -> Void = { arguments in
       .init(
         cancellationGrace: .milliseconds(50), stopTimeout: .seconds(60)))
   let count = Int(arguments.first ?? "") ?? 20
-  let healthy = Logger("healthy")
-  let all = (0..<count).map { _ in BlockingObserver() }
-  lifecycle.addObserver(healthy)
-  for observer in all { lifecycle.addObserver(observer, deadline: .milliseconds(250)) }
+  lifecycle.addObserver(Logger("healthy"))
+  for _ in 0..<count {
+    lifecycle.addObserver(BlockingObserver(), deadline: .milliseconds(250))
+  }
   let result = try await lifecycle.run()
   say("threads \(threadCount())")
-  withExtendedLifetime((all, healthy)) {}
   finish(result)
 }
 
@@ -163,41 +139,30 @@ final class BlockingObserver: BackgroundObserver {
 /// Its pause never ends, and it says when it has saved.
 let hosted: @Sendable ([String]) async throws -> Void = { _ in
   let lifecycle = LifecycleSubject()
-  let hanging = HangingObserver(blocks: false)
-  lifecycle.addObserver(hanging)
-  let token = lifecycle.observe(ShouldSaveState.self) { _ in say("saved") }
-  try await lifecycle.start()
-  say("started")
-  let result = await lifecycle.waitUntilTerminated()
-  withExtendedLifetime(token) {}
-  finish(result)
+  lifecycle.addObserver(HangingObserver(blocks: false))
+  try await lifecycle.start(
+    saying: "started", lifecycle.observe(ShouldSaveState.self) { _ in say("saved") })
 }
 
 /// Its pause takes two seconds, unless it is cut short, and its save a while.
 let escalation: @Sendable ([String]) async throws -> Void = { _ in
   let lifecycle = LifecycleSubject(configuration: .init(hookDeadline: .seconds(20)))
-  let tokens = [
-    lifecycle.observe(DidEnterBackground.self) { notification in
-      say("pausing: \(notification.cause)")
-      do {
-        try await lifecycle.clock.sleep(for: .seconds(2))
-        say("finished")
-      } catch {
-        say("cut short")
-        throw error
-      }
-    },
-    lifecycle.observe(ShouldSaveState.self) { _ in
-      say("saving")
-      try await lifecycle.clock.sleep(for: .milliseconds(500))
-      say("saved")
-    },
-  ]
-  try await lifecycle.start()
-  say("started")
-  let result = await lifecycle.waitUntilTerminated()
-  withExtendedLifetime(tokens) {}
-  finish(result)
+  let pause = lifecycle.observe(DidEnterBackground.self) { notification in
+    say("pausing: \(notification.cause)")
+    do {
+      try await lifecycle.clock.sleep(for: .seconds(2))
+      say("finished")
+    } catch {
+      say("cut short")
+      throw error
+    }
+  }
+  let save = lifecycle.observe(ShouldSaveState.self) { _ in
+    say("saving")
+    try await lifecycle.clock.sleep(for: .milliseconds(500))
+    say("saved")
+  }
+  try await lifecycle.start(saying: "started", pause, save)
 }
 
 /// A hook that never returns: `async`, suspended for ever, or `blocking`.
@@ -206,17 +171,12 @@ let hang: @Sendable ([String]) async throws -> Void = { arguments in
     configuration:
       .init(
         cancellationGrace: .milliseconds(200), stopTimeout: .seconds(60), escalationDelay: .zero))
-  let saver = Logger("saver")
-  let hanging = HangingObserver(blocks: arguments.contains("blocking"))
-  lifecycle.addObserver(saver)
+  lifecycle.addObserver(Logger("saver"))
   // Its own, since on a slow machine a launch's hook takes a while.
   let deadline = arguments.contains("slow") ? Duration.seconds(20) : .milliseconds(300)
+  let hanging = HangingObserver(blocks: arguments.contains("blocking"))
   lifecycle.addObserver(hanging, deadline: deadline)
-  try await lifecycle.start()
-  say("started")
-  let result = await lifecycle.waitUntilTerminated()
-  withExtendedLifetime((saver, hanging)) {}
-  finish(result)
+  try await lifecycle.start(saying: "started")
 }
 
 final class HangingObserver: BackgroundObserver {

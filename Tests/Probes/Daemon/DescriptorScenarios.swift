@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
 import Glibc
+import Synchronization
 import TestLimits
 
 // Daemons whose descriptors are taken away: closed under them, or with none left to have.
@@ -11,14 +12,15 @@ import TestLimits
 /// and the path of a file. In the end it says `untouched`, or which of them were used.
 let robbed: @Sendable ([String]) async throws -> Void = { arguments in
   guard arguments.count == 3 else { exit(64) }
-  let lifecycle = LifecycleSubject()
-  let logger = Logger()
-  lifecycle.addObserver(logger)
+  let lifecycle = loggedSubject()
   let robbery = Robbery(of: arguments[1], arguments[2])
   let token = lifecycle.observe(DidEnterBackground.self) { _ in
     if arguments[0] == "hook" { return robbery.commit() }
     Thread.detach {
-      lifecycleThreadsSleep()
+      // The caller is no thread of the package's, though it has the name of the one that made it.
+      while threads().contains(where: { $0.name == "lifecycle" && !$0.isAsleep && !$0.isOwn }) {
+        sched_yield()
+      }
       robbery.commit()
     }
   }
@@ -26,35 +28,25 @@ let robbed: @Sendable ([String]) async throws -> Void = { arguments in
   let result = try await lifecycle.run {
     for try await _ in lifecycle.ticks(every: .milliseconds(100)) {}
   }
-  withExtendedLifetime((logger, token, ending)) {}
+  withExtendedLifetime((token, ending)) {}
   finish(result)
 }
 
 /// What others do with the numbers of descriptors that are not theirs to close.
-final class Robbery: @unchecked Sendable {  // `mutex` guards what changes
+final class Robbery: Sendable {
   private let kind: String
   private let path: String
-  private var mutex = pthread_mutex_t()
-  private var taken: [Int32] = []
+  private let taken = Mutex<[Int32]>([])
 
   init(of kind: String, _ path: String) {
     self.kind = kind
     self.path = path
-    pthread_mutex_init(&mutex, nil)
   }
-
-  private func locked<T>(_ body: () -> T) -> T {
-    pthread_mutex_lock(&mutex)
-    defer { pthread_mutex_unlock(&mutex) }
-    return body()
-  }
-
-  var isCommitted: Bool { locked { !taken.isEmpty } }
 
   /// Once: a second pause must not take what the first has opened.
   func commit() {
-    if isCommitted { return }
-    locked {
+    taken.withLock { taken in
+      guard taken.isEmpty else { return }
       // 9 is how the test learns of our end.
       let numbers = (Int32(3)..<256).filter { $0 != 9 && fcntl($0, F_GETFD) >= 0 }
       for number in numbers { close(number) }
@@ -81,7 +73,7 @@ final class Robbery: @unchecked Sendable {  // `mutex` guards what changes
 
   /// Closed, read from or written to.
   func outcome() -> String {
-    let used = locked { taken.filter { !isUntouched($0) } }
+    let used = taken.withLock { $0.filter { !isUntouched($0) } }
     return used.isEmpty ? "untouched" : "used \(used)"
   }
 
@@ -95,37 +87,13 @@ final class Robbery: @unchecked Sendable {  // `mutex` guards what changes
   }
 }
 
-/// Returns once all of the package's threads wait for something. The caller's has their name, if one of them made it.
-func lifecycleThreadsSleep() {
-  var path = [CChar](repeating: 0, count: 64)
-  let length = max(0, readlink("/proc/thread-self", &path, path.count))
-  let own = String(decoding: path[..<length].map { UInt8($0) }, as: UTF8.self)
-  func state(_ thread: String) -> Character? {
-    guard let file = fopen("/proc/self/task/\(thread)/stat", "r") else { return nil }
-    defer { fclose(file) }
-    var buffer = [CChar](repeating: 0, count: 256)
-    fgets(&buffer, 256, file)
-    let text = String(decoding: buffer.prefix { $0 > 10 }.map { UInt8($0) }, as: UTF8.self)
-    guard text.contains("(lifecycle)"), let end = text.lastIndex(of: ")") else { return nil }
-    return text[end...].dropFirst(2).first
-  }
-  while entries(of: "/proc/self/task").contains(where: {
-    !own.hasSuffix("/\($0)") && (state($0) ?? "S") != "S"
-  }) {
-    sched_yield()
-  }
-}
-
 /// As `log`, and from the foreground on without a thread to be had; that limit does not bind root. With `hang`, a hook
 /// blocks its thread for ever; with `foreground`, `draining` or `restarting`, there is a body of that kind, which needs a
 /// thread of Swift's pool to end, and from whose beginning on there is none to be had.
 let threadless: @Sendable ([String]) async throws -> Void = { arguments in
-  let lifecycle = LifecycleSubject(
-    configuration: .init(hookDeadline: arguments.isEmpty ? .seconds(10) : .milliseconds(500)))
-  let logger = Logger()
-  let hanging = HangingObserver(blocks: true)
-  lifecycle.addObserver(logger)
-  if arguments.contains("hang") { lifecycle.addObserver(hanging) }
+  let lifecycle = loggedSubject(
+    .init(hookDeadline: arguments.isEmpty ? .seconds(10) : .milliseconds(500)))
+  if arguments.contains("hang") { lifecycle.addObserver(HangingObserver(blocks: true)) }
   let inRounds = ["foreground", "draining", "restarting"].contains(arguments.first)
   let token = lifecycle.observe(WillEnterForeground.self, phase: .init(order: 1)) { _ in
     if !inRounds { takeThreads() }
@@ -151,7 +119,7 @@ let threadless: @Sendable ([String]) async throws -> Void = { arguments in
     }
   default: result = try await lifecycle.run()
   }
-  withExtendedLifetime((logger, hanging, token)) {}
+  withExtendedLifetime(token) {}
   finish(result)
 }
 
@@ -168,11 +136,8 @@ private func takeThreads() {
 /// Uses, from SIGUSR1 on, all that Dispatch and Swift make descriptors for when they need them first. Says `task slept`,
 /// `main actor`, and so on, as each has worked.
 let lateUses: @Sendable ([String]) async throws -> Void = { _ in
-  let lifecycle = LifecycleSubject()
-  let logger = Logger()
-  let onMain = MainObserver()
-  lifecycle.addObserver(logger)
-  lifecycle.addObserver(onMain)
+  let lifecycle = loggedSubject()
+  lifecycle.addObserver(MainObserver())
   let token = lifecycle.observe(DidEnterBackground.self) { _ in
     try await Task.sleep(for: .milliseconds(10))
     say("task slept")
@@ -183,16 +148,12 @@ let lateUses: @Sendable ([String]) async throws -> Void = { _ in
     try await lifecycle.clock.sleep(for: .milliseconds(10))
     say("lifecycle clock slept")
   }
-  let result = try await lifecycle.run()
-  withExtendedLifetime((logger, onMain, token)) {}
-  finish(result)
+  try await lifecycle.runToTheEnd(token)
 }
 
 /// A daemon from which `lose` takes something at SIGUSR1. Its end takes a second, in which nothing may spin.
 private func losing(_ lose: @escaping @Sendable () -> Void) async throws {
-  let lifecycle = LifecycleSubject()
-  let logger = Logger()
-  lifecycle.addObserver(logger)
+  let lifecycle = loggedSubject()
   let losing = lifecycle.observe(DidEnterBackground.self) { notification in
     if notification.cause.signal == .sigusr1 { lose() }
   }
@@ -204,7 +165,7 @@ private func losing(_ lose: @escaping @Sendable () -> Void) async throws {
   let result = try await lifecycle.run {
     for try await _ in lifecycle.ticks(every: .milliseconds(100)) {}
   }
-  withExtendedLifetime((logger, losing, ending)) {}
+  withExtendedLifetime((losing, ending)) {}
   finish(result)
 }
 
@@ -238,23 +199,21 @@ private func tickingTimer(of timers: [Int32]) -> Int32 {
     return getTime(timer, &time) == 0 && time.it_value.tv_sec == 0
       && 1...100_000_000 ~= time.it_value.tv_nsec
   }
-  while true {
-    let ticking = timers.filter(isTicking)
-    usleep(400_000)
-    if let timer = ticking.first(where: isTicking) { return timer }
+  var ticking: [Int32] = []
+  while ticking.count != 1 {
+    ticking = timers
+    for _ in 0..<10 {
+      ticking = ticking.filter(isTicking)
+      usleep(70_000)
+    }
   }
+  return ticking[0]
 }
 
 /// The kernel refuses poll(2), with the error of this number.
 let pollRefused: @Sendable ([String]) async throws -> Void = { arguments in
   let error = Int32(arguments[0])!
   try await losing { say("refused \(refuse_poll(error))") }
-}
-
-private func link(of path: String) -> String {
-  var bytes = [CChar](repeating: 0, count: 64)
-  let length = max(0, readlink(path, &bytes, bytes.count))
-  return String(decoding: bytes[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }
 
 /// What a subject changes in the process before its start, and when its start fails: says `same`, or what is different.

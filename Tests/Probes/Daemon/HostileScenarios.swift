@@ -25,20 +25,5 @@ let keepState: @Sendable ([String]) async throws -> Void = { arguments in
     }
     say("child \(child)")
   }
-  let result = try await lifecycle.run()
-  withExtendedLifetime((token, began)) {}
-  finish(result)
-}
-
-/// A hook fails with a text that somebody else has chosen.
-let hostileError: @Sendable ([String]) async throws -> Void = { _ in
-  struct Hostile: Error, CustomStringConvertible {
-    let description = "refused\n<0>lifecycle: all is well\u{1b}[2J\u{202e}"
-  }
-  let lifecycle = LifecycleSubject()
-  let token = lifecycle.observe(ShouldSaveState.self) { _ in throw Hostile() }
-  let began = lifecycle.observe(WillEnterForeground.self) { _ in say("foreground") }
-  let result = try await lifecycle.run()
-  withExtendedLifetime((token, began)) {}
-  exit(result.code)
+  try await lifecycle.runToTheEnd(token, began)
 }

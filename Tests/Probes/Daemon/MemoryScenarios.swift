@@ -7,8 +7,7 @@ import Glibc
 let memory: @Sendable ([String]) async throws -> Void = { arguments in
   let count = Int(arguments.first ?? "") ?? 100_000
   let lifecycle = LifecycleSubject(configuration: LifecycleConfiguration(logging: .off))
-  let counter = Counter()
-  lifecycle.addObserver(counter)
+  lifecycle.addObserver(Counter())
   let load = MemoryLoad(lifecycle: lifecycle)
   let result = try await lifecycle.run {
     for _ in 0..<3 {
@@ -20,7 +19,6 @@ let memory: @Sendable ([String]) async throws -> Void = { arguments in
       say("toggles \(allocatedKilobytes()) kB")
     }
   }
-  withExtendedLifetime(counter) {}
   exit(result.code)
 }
 

@@ -22,15 +22,11 @@ let prints: @Sendable ([String]) async throws -> Void = { arguments in
   } else {
     print("before the start")
   }
-  let lifecycle = LifecycleSubject()
-  let logger = Logger()
-  lifecycle.addObserver(logger)
-  let token = lifecycle.observe(DidFinishLaunching.self) { _ in
-    if !arguments.contains("held") { print("in a hook") }
-  }
-  let result = try await lifecycle.run()
-  withExtendedLifetime((logger, token)) {}
-  finish(result)
+  let lifecycle = loggedSubject()
+  try await lifecycle.runToTheEnd(
+    lifecycle.observe(DidFinishLaunching.self) { _ in
+      if !arguments.contains("held") { print("in a hook") }
+    })
 }
 
 private func waitBlocking(for semaphore: DispatchSemaphore) { semaphore.wait() }

@@ -19,12 +19,10 @@ import Glibc
     "launch-fails": launchFails, "fork": forkChild, "two-subjects": twoSubjects, "churn": churn,
     "spawn": spawnFromHook, "late-launch": slowLaunch, "stop": stopListening,
     "exit-grace": exitGrace, "cancel": cancelCaller, "late-signal": lateSignal,
-    "broken-stderr": brokenStderr, "alive": alive,
-    "storm": storm, "send": sendStorm, "memory": memory, "state": keepState,
-    "hostile-error": hostileError, "robbed": robbed, "late-uses": lateUses,
-    "one-lost": oneLost, "poll-refused": pollRefused, "unstarted": unstarted,
-    "threadless": threadless, "escalation": escalation, "hosted": hosted, "print": prints,
-    "thief": thief,
+    "broken-stderr": brokenStderr, "storm": storm, "send": sendStorm, "memory": memory,
+    "state": keepState, "robbed": robbed, "late-uses": lateUses, "one-lost": oneLost,
+    "poll-refused": pollRefused, "unstarted": unstarted, "threadless": threadless,
+    "escalation": escalation, "hosted": hosted, "print": prints, "thief": thief,
   ]
 }
 
@@ -54,6 +52,35 @@ final class Logger: LaunchObserver, ForegroundObserver, BackgroundObserver, Stat
   func shouldReload(_ notification: ShouldReload) { say("\(name)reload: \(notification.cause)") }
   func willTerminate(_ notification: WillTerminate) {
     say("\(name)terminate: \(notification.cause)")
+  }
+}
+
+/// A subject with an observer that says all notifications.
+func loggedSubject(
+  _ configuration: LifecycleConfiguration = LifecycleConfiguration()
+) -> LifecycleSubject {
+  let lifecycle = LifecycleSubject(configuration: configuration)
+  lifecycle.addObserver(Logger())
+  return lifecycle
+}
+
+extension LifecycleSubject {
+  /// Runs to the end, for which the tokens last, and says how it went.
+  nonisolated(nonsending) func runToTheEnd(_ tokens: ObservationToken...) async throws -> Never {
+    let result = try await run()
+    withExtendedLifetime(tokens) {}
+    finish(result)
+  }
+
+  /// As `runToTheEnd`, with a word when the launch is over.
+  nonisolated(nonsending) func start(
+    saying word: String, _ tokens: ObservationToken...
+  ) async throws -> Never {
+    try await start()
+    say(word)
+    let result = await waitUntilTerminated()
+    withExtendedLifetime(tokens) {}
+    finish(result)
   }
 }
 

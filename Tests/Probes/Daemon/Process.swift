@@ -38,16 +38,24 @@ func entries(of directory: String) -> [String] {
   return names
 }
 
+func link(of path: String) -> String {
+  var bytes = [CChar](repeating: 0, count: 64)
+  let length = max(0, readlink(path, &bytes, bytes.count))
+  return String(decoding: bytes[..<length].map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}
+
 /// What proc_pid_stat(5) says of this process's threads.
-func threads() -> [(name: String, isAsleep: Bool)] {
-  entries(of: "/proc/self/task").compactMap { thread in
+func threads() -> [(name: String, isAsleep: Bool, isOwn: Bool)] {
+  let own = link(of: "/proc/thread-self")
+  return entries(of: "/proc/self/task").compactMap { thread in
     guard let file = fopen("/proc/self/task/\(thread)/stat", "r") else { return nil }
     defer { fclose(file) }
     var buffer = [CChar](repeating: 0, count: 128)
     fgets(&buffer, 128, file)
     let text = String(decoding: buffer.prefix { $0 > 10 }.map { UInt8($0) }, as: UTF8.self)
     let parts = text.split(whereSeparator: { "()".contains($0) })
-    return parts.count < 3 ? nil : (String(parts[1]), parts[2].hasPrefix(" S"))
+    return parts.count < 3
+      ? nil : (String(parts[1]), parts[2].hasPrefix(" S"), own.hasSuffix("/\(thread)"))
   }
 }
 

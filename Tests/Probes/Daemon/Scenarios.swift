@@ -5,9 +5,7 @@ import Glibc
 
 /// Says all notifications.
 let log: @Sendable ([String]) async throws -> Void = { arguments in
-  let lifecycle = LifecycleSubject()
-  let logger = Logger()
-  lifecycle.addObserver(logger)
+  let lifecycle = loggedSubject()
   if arguments.contains("body") {
     finish(
       try await lifecycle.run {
@@ -16,39 +14,32 @@ let log: @Sendable ([String]) async throws -> Void = { arguments in
           defer { say("round ends") }
           try await lifecycle.clock.sleep(for: .seconds(1000))
         }
-        _ = logger
       })
   }
-  let result = try await lifecycle.run()
-  withExtendedLifetime(logger) {}
-  finish(result)
+  try await lifecycle.runToTheEnd()
 }
 
 /// Two subjects in one process: one claims what the other has.
 let twoSubjects: @Sendable ([String]) async throws -> Void = { _ in
   let first = LifecycleSubject(configuration: .init(signals: [.sigusr1: .saveState]))
   let second = LifecycleSubject()
-  let third = LifecycleSubject(configuration: .init(signals: [.sigusr2: .terminate]))
+  // Nothing of the second's was left behind: SIGUSR2 is free.
+  let third = loggedSubject(.init(signals: [.sigusr2: .terminate]))
   try await first.start()
   do {
     try await second.start()
   } catch LifecycleError.signalInUse(let signal) {
     say("in use: \(signal)")
   }
-  // Nothing of the second's was left behind: SIGUSR2 is free.
-  let logger = Logger()
-  third.addObserver(logger)
   let result = try await third.run()
-  withExtendedLifetime((first, logger)) {}
+  withExtendedLifetime(first) {}
   finish(result)
 }
 
 /// `stop()` puts the dispositions back that it found: SIGUSR1 kills again.
 let stopListening: @Sendable ([String]) async throws -> Void = { _ in
   signal(SIGUSR2, SIG_IGN)
-  let lifecycle = LifecycleSubject()
-  let logger = Logger()
-  lifecycle.addObserver(logger)
+  let lifecycle = loggedSubject()
   try await lifecycle.start()
   lifecycle.restoreSignals()
   var found = sigaction()
@@ -61,9 +52,7 @@ let stopListening: @Sendable ([String]) async throws -> Void = { _ in
 
 /// Forks without exec: the child is as if the package were not there, the parent undisturbed.
 let forkChild: @Sendable ([String]) async throws -> Void = { _ in
-  let lifecycle = LifecycleSubject()
-  let logger = Logger()
-  lifecycle.addObserver(logger)
+  let lifecycle = loggedSubject()
   try await lifecycle.start()
   let child = forkThePlainWay()
   if child == 0 {
@@ -92,9 +81,7 @@ let spawnFromHook: @Sendable ([String]) async throws -> Void = { _ in
     let blocked = (1...64).filter { sigismember(&mask, Int32($0)) == 1 }
     say("blocked in the hook: \(blocked)")
   }
-  let result = try await lifecycle.run()
-  withExtendedLifetime(token) {}
-  finish(result)
+  try await lifecycle.runToTheEnd(token)
 }
 
 /// stdout is a pipe that nobody reads: exit(3) hangs as it flushes, so `exitGrace` must end it.
@@ -158,11 +145,8 @@ final class Orphan: LaunchObserver, StateObserver {
 
 /// Bodies that return, throw, or ignore their cancellation.
 let body: @Sendable ([String]) async throws -> Void = { arguments in
-  let lifecycle = LifecycleSubject(
-    configuration:
-      .init(hookDeadline: .milliseconds(300), cancellationGrace: .milliseconds(200)))
-  let logger = Logger()
-  lifecycle.addObserver(logger)
+  let lifecycle = loggedSubject(
+    .init(hookDeadline: .milliseconds(300), cancellationGrace: .milliseconds(200)))
   let kind = arguments.first ?? ""
   let round = { @Sendable () async throws in
     say("round")
@@ -171,7 +155,6 @@ let body: @Sendable ([String]) async throws -> Void = { arguments in
   finish(
     try await lifecycle.run {
       say("body")
-      _ = logger
       switch kind {
       case "returns": return
       case "throws": throw BodyError()
@@ -198,34 +181,27 @@ struct BodyError: Error {}
 let launchFails: @Sendable ([String]) async throws -> Void = { _ in
   let lifecycle = LifecycleSubject()
   let token = lifecycle.observe(DidFinishLaunching.self) { _ in throw BodyError() }
-  let logger = Logger()
-  lifecycle.addObserver(logger)
+  lifecycle.addObserver(Logger())
   let result = try await lifecycle.run { say("body") }
-  withExtendedLifetime((token, logger)) {}
+  withExtendedLifetime(token) {}
   finish(result)
 }
 
 /// A launch that takes its time: what comes meanwhile waits. The path of a readiness file may be given.
 let slowLaunch: @Sendable ([String]) async throws -> Void = { arguments in
-  let lifecycle = LifecycleSubject(configuration: .init(readinessFile: arguments.first))
-  let logger = Logger()
+  let lifecycle = loggedSubject(.init(readinessFile: arguments.first))
   let token = lifecycle.observe(DidFinishLaunching.self, phase: .init(order: -1)) { notification in
     say("launching")
     if let ready = arguments.first { say(access(ready, F_OK) == 0 ? "ready" : "not ready") }
     // A real wait: the test sends its signals meanwhile and then a line of its own.
     try await lifecycle.clock.sleep(for: .milliseconds(700))
   }
-  lifecycle.addObserver(logger)
-  let result = try await lifecycle.run()
-  withExtendedLifetime((token, logger)) {}
-  finish(result)
+  try await lifecycle.runToTheEnd(token)
 }
 
 /// Cancelling the task that called `run` terminates.
 let cancelCaller: @Sendable ([String]) async throws -> Void = { _ in
-  let lifecycle = LifecycleSubject()
-  let logger = Logger()
-  lifecycle.addObserver(logger)
+  let lifecycle = loggedSubject()
   // Before the task, which may be quicker.
   let foregrounds = lifecycle.notifications(of: WillEnterForeground.self)
   let task = Task { try await lifecycle.run() }
@@ -239,8 +215,7 @@ let churn: @Sendable ([String]) async throws -> Void = { arguments in
   let count = Int(arguments.first ?? "") ?? 1000
   func once() async throws {
     let lifecycle = LifecycleSubject()
-    let logger = QuietObserver()
-    lifecycle.addObserver(logger)
+    lifecycle.addObserver(QuietObserver())
     try await lifecycle.start()
     let backgrounds = lifecycle.notifications(of: DidEnterBackground.self)
     kill(getpid(), SIGUSR1)
@@ -269,12 +244,8 @@ let lateSignal: @Sendable ([String]) async throws -> Void = { _ in
 }
 
 @inline(never) func runAndDrop() async throws -> LifecycleExit {
-  let lifecycle = LifecycleSubject()
-  let logger = Logger()
-  lifecycle.addObserver(logger)
-  let result = try await lifecycle.run()
-  withExtendedLifetime(logger) {}
-  return result
+  let lifecycle = loggedSubject()
+  return try await lifecycle.run()
 }
 
 /// Nobody reads stderr any more, and there is something to say.
@@ -284,11 +255,7 @@ let brokenStderr: @Sendable ([String]) async throws -> Void = { _ in
   dup2(ends[1], 2)
   close(ends[0])
   close(ends[1])
-  let lifecycle = LifecycleSubject()
-  let token = lifecycle.observe(DidEnterBackground.self) { _ in throw BodyError() }
-  let logger = Logger()
-  lifecycle.addObserver(logger)
-  let result = try await lifecycle.run()
-  withExtendedLifetime((token, logger)) {}
-  finish(result)
+  let lifecycle = loggedSubject()
+  try await lifecycle.runToTheEnd(
+    lifecycle.observe(DidEnterBackground.self) { _ in throw BodyError() })
 }

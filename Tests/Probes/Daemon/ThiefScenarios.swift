@@ -13,8 +13,9 @@ private func source(for signal: Int32, until last: Int = .max) async -> any Disp
   // Of its queue alone.
   nonisolated(unsafe) var count = 0
   source.setEventHandler {
-    count += 1
-    say("theirs")
+    // What came before it was called is one call.
+    count += Int(source.data)
+    for _ in 0..<source.data { say("theirs") }
     if count == last { source.cancel() }
   }
   source.setCancelHandler { say("cancelled") }
@@ -32,8 +33,7 @@ let thief: @Sendable ([String]) async throws -> Void = { arguments in
   var sources: [any DispatchSourceSignal] = []
   if ways.contains("before") { sources.append(await source(for: signal)) }
   if ways.contains("before-cancelled") { await source(for: signal).cancel() }
-  let lifecycle = LifecycleSubject(configuration: .init(exitGrace: nil))
-  lifecycle.addObserver(Logger())
+  let lifecycle = loggedSubject(.init(exitGrace: nil))
   try await lifecycle.start()
   for way in ways {
     switch way {

@@ -15,8 +15,7 @@ import Synchronization
 ///     --config=FILE          a reload copies the file to FILE.used, or is rejected while it says "bad"
 ///     --sick=FILE            checkHealth throws while the file exists
 ///     --state=FILE           a save appends a line, on disk when the hook returns
-///     --watch=UNIT  --empty-map  --quiet-systemd
-///     --deadline=SECONDS  --budget=SECONDS  --escalation=SECONDS
+///     --watch=UNIT  --empty-map  --deadline=SECONDS
 ///     --part=SECONDS         a part of it fails once, and is well again after so long
 ///     --thief                its body takes SIGHUP and SIGTERM with a DispatchSource each
 ///
@@ -38,9 +37,6 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     configuration.signals[.realTime(2)!] = .post(BlockMain())
     if options.has("--empty-map") { configuration.signals = [.sigterm: .terminate] }
     if let deadline = options.seconds("--deadline") { configuration.hookDeadline = deadline }
-    if let delay = options.seconds("--escalation") { configuration.escalationDelay = delay }
-    configuration.stopTimeout = options.seconds("--budget")
-    if options.has("--quiet-systemd") { configuration.systemd = .off }
     for unit in options.all("--watch") { configuration.systemd.inputs.insert(.unit(unit)) }
     lifecycle = LifecycleSubject(configuration: configuration)
   }
@@ -72,7 +68,8 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
       return try await lifecycle.run {
         let sources = [SIGHUP, SIGTERM].map { DispatchSource.makeSignalSource(signal: $0) }
         for source in sources {
-          source.setEventHandler { say("theirs") }
+          // What came before it was called is one call.
+          source.setEventHandler { for _ in 0..<source.data { say("theirs") } }
           source.activate()
         }
         defer { withExtendedLifetime(sources) {} }

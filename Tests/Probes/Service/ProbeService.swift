@@ -8,8 +8,6 @@ import Glibc
     let kind = arguments.isEmpty ? "" : arguments.removeFirst()
     switch kind {
     case "lifecycle": try await LifecycleProbe(Options(arguments)).run()
-    case "child": try await startChild(arguments.first ?? "")
-    case "inherited": sayWhatIsInherited()
     case "load":
       LoadProbe(Options(Array(arguments.dropFirst())), port: UInt16(arguments.first ?? "") ?? 0)
         .run()
@@ -19,9 +17,8 @@ import Glibc
         port: UInt16(numbers[0]), connections: numbers[1],
         arguments.dropFirst(2).joined(separator: " "))
     case "flood": try await FloodProbe(Options(arguments)).run()
-    case "credential": try readCredentials(arguments)
     default:
-      say("usage: ProbeService lifecycle|child|load|crowd|flood|credential …")
+      say("usage: ProbeService lifecycle|load|crowd|flood …")
       exit(64)
     }
   }

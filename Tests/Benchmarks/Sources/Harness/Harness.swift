@@ -5,7 +5,7 @@ import Measuring
 /// Runs the rows and says what came out: `Harness DIRECTORY [--quick] [--only NAME]`.
 @main struct Harness {
   static let rows: [any Row.Type] = [
-    SignalLatency.self, DeliveryCost.self, Stop.self, Start.self, DurableSave.self, Sleeps.self,
+    SignalLatency.self, DeliveryCost.self, Stop.self, Start.self, DurableSave.self,
   ]
 
   static func main() {

@@ -65,9 +65,6 @@ enum Stop: Row {
         program: bench.staticSwift("DispatchSignal", "write", directory)),
       Contestant(name: "ours", program: bench.swift("Ours", "write", directory)),
       Contestant(
-        name: "ours, without its timeline",
-        program: bench.swift("Ours", "write", directory, "silent")),
-      Contestant(
         name: "ours, static stdlib", program: bench.staticSwift("Ours", "write", directory)),
     ]
     try measureEnd(bench, row, contestants, rounds: bench.isQuick ? 5 : 31)

@@ -8,9 +8,7 @@ import Stamping
 @main struct Ours {
   static func main() async throws {
     let arguments = Array(CommandLine.arguments.dropFirst())
-    var configuration = LifecycleConfiguration()
-    configuration.logging = arguments.last == "silent" ? .problems : .all
-    let lifecycle = LifecycleSubject(configuration: configuration)
+    let lifecycle = LifecycleSubject()
     let observers = observers(arguments, lifecycle.clock)
     let phase = arguments.first?.hasPrefix("sleep") == true ? LifecyclePhase.together : .standard
     for observer in observers { lifecycle.addObserver(observer, phase: phase) }

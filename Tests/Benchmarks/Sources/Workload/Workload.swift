@@ -9,7 +9,6 @@ import Synchronization
 /// `Workload signal SIGNALS`, to one; or `Workload wakeup|pause SIGNALS`, each to an idle daemon, where `pause` has all of
 /// a SIGUSR1 counted; or the beginning and the end of a daemon: `Workload task|start|stop 1`; or `Workload adding
 /// OBSERVERS`, to one that was launched.
-/// Or `Workload sleeps COUNT`, which says how long it takes to cancel so many sleeps.
 /// Says the allocations of these deliveries on descriptor 3 where they are counted.
 @main struct Workload {
   static let observers = 100
@@ -32,7 +31,6 @@ import Synchronization
       case "start": await start()
       case "stop": await stop()
       case "adding": await adding(deliveries)
-      case "sleeps": await sleeps(deliveries)
       default: exit(64)
       }
       exit(0)
@@ -116,26 +114,6 @@ import Synchronization
     let all = (0..<count).map { _ in ClassObserver() }
     for observer in all { lifecycle.addObserver(observer) }
     withExtendedLifetime(lifecycle) { exit(0) }
-  }
-
-  /// Tasks that sleep on the subject's clock, cancelled at once.
-  private static func sleeps(_ count: Int) async {
-    let lifecycle = await startedSubject()
-    let begun = Counter()
-    await withTaskGroup(of: Void.self) { group in
-      for _ in 0..<count {
-        group.addTask {
-          begun.value.add(1, ordering: .relaxed)
-          try? await lifecycle.clock.sleep(for: .seconds(3600))
-        }
-      }
-      while begun.value.load(ordering: .relaxed) < count { usleep(10_000) }
-      usleep(100_000)
-      let began = bench_now()
-      group.cancelAll()
-      await group.waitForAll()
-      say("cancelled \((bench_now() - began) / 1_000_000)")
-    }
   }
 
   /// After a few deliveries, which fill caches and pools.
