@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 
-/// The way in which memory pressure is to be watched.
+/// The way in which memory pressure is to be watched. systemd documents a FIFO and a socket besides the kernel's pressure
+/// files, but names neither to any service: they are not supported.
+///
+/// Source: systemd's "Resource Pressure Handling", the kernel's "PSI".
 package struct PressureWatch: Sendable, Hashable {
-  /// The file, FIFO or socket to watch, absolute.
+  /// The pressure file, absolute.
   package let path: String
-  /// The bytes to write into it first; may be empty and may contain NUL.
+  /// The trigger to write into it first; may contain NUL.
   package let write: [UInt8]
 
   /// Makes a watch, for tests too.
@@ -59,6 +62,35 @@ package struct PressureWatch: Sendable, Hashable {
     let text = VisibleText.line(String(decoding: line.prefix(200), as: UTF8.self))
     return .malformedInput("/proc/self/cgroup has the line \"\(text)\", which \(reason).")
   }
+
+  /// Opens the file, and writes the trigger: the descriptor is ready with POLLPRI when memory is short, and with POLLERR
+  /// for ever when its control group is gone.
+  ///
+  /// Polling consumes the event: in an epoll set that is polled itself, the outer poll would consume it.
+  package func open() throws(SystemdError) -> OwnedDescriptor {
+    let number = clinux_open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+    guard number >= 0 else { throw failure("open") }
+    let file = OwnedDescriptor(owning: number)
+    // Nothing is written into any other file, least of all into another one of the kernel's.
+    let answer = clinux_is_pressure_file(number)
+    guard answer >= 0 else { throw failure("read") }
+    guard answer == 1 else {
+      throw .invalidArgument(
+        "\(path) is not one of the kernel's pressure files: nothing was written into it, and it is not watched."
+      )
+    }
+    guard !write.isEmpty else {
+      throw .invalidArgument(
+        "There is nothing to write into \(path): without a trigger it never reports pressure.")
+    }
+    guard clinux_write(number, write, write.count) == write.count else { throw failure("arm") }
+    return file
+  }
+
+  /// The error of the last system call.
+  private func failure(_ verb: String) -> SystemdError {
+    .system("\(verb) \(path) to watch for pressure", errno: clinux_errno())
+  }
 }
 
 extension ServiceEnvironment {
@@ -77,7 +109,7 @@ extension ServiceEnvironment {
   }
 }
 
-func readProcFile(_ path: String) throws(SystemdError) -> [UInt8] {
+package func readProcFile(_ path: String) throws(SystemdError) -> [UInt8] {
   let number = clinux_open(path, O_RDONLY | O_CLOEXEC)
   guard number >= 0 else { throw .system("open \(path)", errno: clinux_errno()) }
   let file = OwnedDescriptor(owning: number)

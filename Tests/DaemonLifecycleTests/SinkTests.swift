@@ -93,9 +93,9 @@ struct ObservedCore {
     let observed = ObservedCore()
     _ = await observed.core.launch()
     for _ in 0..<2 { try await observed.send(.pause(for: .operator)) }
-    try await observed.send(.pause(for: .session))
+    try await observed.send(.pause(for: BackgroundReason("session")))
     try await observed.send(.resume(for: .operator))
-    try await observed.send(.resume(for: .session))
+    try await observed.send(.resume(for: BackgroundReason("session")))
     #expect(
       observed.log.names.dropFirst(3) == [
         "began background", "ended background in background",

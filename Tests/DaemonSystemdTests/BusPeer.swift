@@ -6,17 +6,16 @@ import TestSupport
 
 @testable import DaemonSystemd
 
-/// A small message bus of our own at a socket, which does what a test tells it to: welcomes, refuses, hangs,
-/// lies. It has no thread; `step()` does what can be done at once.
+/// A small message bus of our own at a socket, which does what a test requests: it welcomes, refuses, is
+/// silent or lies. It has no thread; `step()` does what can be done at once.
 final class BusPeer {
   /// What becomes of those who connect.
-  enum Manner { case welcomes, hangsUpAtOnce, hangsUpAfterAuthentication, neverAnswers }
+  enum Manner { case welcomes, hangsUpAtOnce, hangsUpAfterAuthentication }
 
   enum Reaction {
     case reply([BusWireValue])
     case error(String, String)
     case silence
-    case hangUp
   }
 
   private struct Client {
@@ -100,7 +99,6 @@ final class BusPeer {
       guard count > 0 else { break }
       clients[index].received += buffer[..<count]
     }
-    if manner == .neverAnswers { return }
     if !clients[index].isAuthenticated { authenticate(index) }
     guard clients[index].isAuthenticated else { return }
     while !clients[index].isGone, let message = BusWireMessage.take(from: &clients[index].received)
@@ -158,7 +156,6 @@ final class BusPeer {
   private func react(_ reaction: Reaction, to message: BusWireMessage, _ index: Int) {
     switch reaction {
     case .silence: break
-    case .hangUp: clients[index].isGone = true
     case .reply(let values):
       var reply = BusWireMessage(kind: .reply, body: values)
       reply.fields = [
@@ -182,19 +179,6 @@ final class BusPeer {
       7: .string(sender),
     ]
     for index in clients.indices { send(message, index) }
-  }
-
-  /// `PropertiesChanged` with these values.
-  func changed(
-    _ object: BusObject, from sender: String, _ values: [String: BusWireValue],
-    invalidated: [String] = []
-  ) {
-    signal(
-      "PropertiesChanged", of: object.properties, from: sender,
-      [
-        .string(object.interface), .properties(values),
-        .array(of: "s", invalidated.map { .string($0) }),
-      ])
   }
 
   func setOwner(of name: String, to unique: String) {
@@ -252,9 +236,10 @@ final class BusLog<Element: Sendable>: Sendable {
   var all: [Element] { elements.withLock { $0 } }
 }
 
-/// What works whenever its descriptor is readable.
+/// What works whenever its descriptor is readable, and at its deadline.
 protocol BusWorker {
   var fileDescriptor: Int32 { get }
+  var deadline: MonotonicTime { get }
   func process()
 }
 
@@ -267,7 +252,7 @@ func pump(_ worker: some BusWorker, _ peer: BusPeer?, until condition: () -> Boo
     guard MonotonicTime.now() < deadline else { return false }
     var waiting = ([worker.fileDescriptor] + (peer?.descriptors ?? []))
       .map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
-    _ = poll(&waiting, nfds_t(waiting.count), 100)
+    _ = poll(&waiting, nfds_t(waiting.count), min(100, worker.deadline.milliseconds))
     worker.process()
     peer?.step()
   }

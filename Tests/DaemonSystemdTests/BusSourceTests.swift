@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
+import DaemonLifecycleTesting
 import Foundation
 import TestSupport
 import Testing
@@ -18,6 +19,7 @@ struct BusSourceTests {
     let log = BusLog<String>()
 
     var fileDescriptor: Int32 { source.descriptors.first?.number ?? -1 }
+    var deadline: MonotonicTime { source.deadline ?? .distantFuture }
 
     func process() {
       for input in source.read(PolledDescriptor(number: fileDescriptor)) {
@@ -110,10 +112,32 @@ struct BusSourceTests {
     let (job, type, words) = Self.jobs[index]
     peer.answer = { $0.strings.last == "Job" ? .reply(job) : type }
     let followed = try follow([.unitJob])
-    // It is read when it matters, and not before.
+    // It is read when the termination begins, and not before.
     #expect(settle(followed, peer) && peer.calls.isEmpty)
     followed.source.receive(.terminating(LifecycleCause(.api)))
     #expect(brings(followed, [words]), "\(followed.log.all)")
+  }
+
+  /// The listening thread is woken for the query, which no message of the bus would do.
+  @Test func aDaemonReadsItsJobWhenItStops() throws {
+    let replies = ["Job": Self.job(7), "JobType": [.variant(.string("restart"))]]
+    peer.answer = { call in
+      call.strings.last.flatMap { replies[$0] }.map { .reply($0) } ?? .silence
+    }
+    var environment = try FakeServiceManager().environment
+    environment["DBUS_SYSTEM_BUS_ADDRESS"] = peer.address
+    let daemon = try TestSupport.ChildProcess(
+      built("ProbeService"), ["lifecycle"], environment: environment)
+    try daemon.expect("foreground done")
+    let deadline = MonotonicTime.after(.seconds(60))
+    while peer.calls.isEmpty, MonotonicTime.now() < deadline { peer.step() }
+    daemon.send(SIGTERM)
+    var exit: TestSupport.ChildProcess.Exit?
+    while exit == nil, MonotonicTime.now() < deadline {
+      peer.step()
+      exit = try? daemon.wait(within: 0.005)
+    }
+    #expect(exit == .status(0) && daemon.output.contains("job: restart"), "\(daemon.output)")
   }
 
   /// Facts come on any thread.
@@ -156,16 +180,15 @@ struct BusSourceTests {
     let followed = try follow([.unit("db.service")])
     #expect(brings(followed, ["db.service is active"]))
     #expect(peer.calls.map(\.member) == ["Subscribe", "GetAll"])
-    for word in ["active", "deactivating", "deactivating", "inactive", "inactive", "n\u{7}"] {
-      peer.changed(
-        Self.unit, from: ":1.1", ["ActiveState": .string(word), "SubState": .string("x")])
+    let interface = BusWireValue.string(Self.unit.interface)
+    var words = ["db.service is active"]
+    for word in ["active", "deactivating", "deactivating", "inactive", "n\u{7}", "active"] {
+      answerUnit("loaded", word)
+      peer.signal("PropertiesChanged", of: Self.unit.properties, from: ":1.1", [interface])
+      let fact = "db.service is \(VisibleText.line(word))"
+      if words.last != fact { words.append(fact) }
+      #expect(brings(followed, words))
     }
-    peer.changed(Self.unit, from: ":1.1", ["SubState": .string("y")])
-    peer.changed(Self.unit, from: ":1.1", [:], invalidated: ["ActiveState"])
-    #expect(
-      brings(
-        followed,
-        ["active", "deactivating", "inactive", "n\\u{7}", "active"].map { "db.service is \($0)" }))
   }
 
   @Test func aUnitsStateSurvivesTheBus() throws {
@@ -176,21 +199,46 @@ struct BusSourceTests {
     answerUnit("not-found", "inactive")
     peer.dropClients()
     #expect(pump(followed, peer) { followed.log.all.last == "db.service is inactive" })
-    #expect(followed.log.all.count == 3 && followed.log.all[1].contains("The connection"))
+    let others = followed.log.all.dropFirst().dropLast()
+    #expect(others.first == "note: not watched: no bus for db.service" && others.count == 3)
+    #expect(others.contains { $0.contains("The connection to the bus is lost") })
   }
 
-  /// Units that can't be followed are in STATUS=.
+  /// Units that can't be followed are in STATUS=. systemd finds a name that no unit can have in no object's path.
   @Test func unknownUnitsAreProblems() throws {
     answerUnit("not-found", "inactive")
-    let followed = try follow([.unit("typo.service"), .unit("no unit")])
-    let words = "\"no unit\" is not the name of a unit"
-    #expect(
-      brings(
-        followed,
-        [
-          "note: not watched: \(words)",
-          "note: not watched: \(words), there is no unit typo.service",
-        ]))
+    let followed = try follow([.unit("typo.service")])
+    let note = "note: not watched: there is no unit"
+    #expect(brings(followed, ["\(note) typo.service"]))
+    peer.answer = { call in
+      call.member != "GetAll"
+        ? .reply([]) : .error("org.freedesktop.DBus.Error.InvalidArgs", "no name of a unit")
+    }
+    let mistyped = try follow([.unit("no\nunit")])
+    #expect(brings(mistyped, ["\(note) no\\nunit"]))
+    #expect(peer.calls.last?.path == "/org/freedesktop/systemd1/unit/no_0aunit")
+  }
+
+  /// Paths of units are libsystemd's.
+  @Test func pathsOfUnits() throws {
+    typealias Encode =
+      @convention(c) (
+        UnsafePointer<CChar>, UnsafePointer<CChar>,
+        UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
+      ) -> Int32
+    let handle = try #require(dlopen(BusConnection.Options().library, RTLD_NOW))
+    let encode = unsafeBitCast(try #require(dlsym(handle, "sd_bus_path_encode")), to: Encode.self)
+    var random = SeededGenerator(seed: 11)
+    let generated = (0..<10_000).map { _ in
+      String(
+        decoding: (0...random.below(8)).map { _ in UInt8(1 + random.below(127)) }, as: UTF8.self)
+    }
+    for name in generated + ["", "getty@tty1.service", "1-a_b.timer", "ü.service"] {
+      var path: UnsafeMutablePointer<CChar>?
+      #expect(encode("/x", name, &path) >= 0)
+      defer { free(path) }
+      try #require(path.map { String(cString: $0) } == "/x/" + label(ofUnit: name), "\(name)")
+    }
   }
 
   @Test(arguments: [
@@ -201,10 +249,6 @@ struct BusSourceTests {
     peer.answer = { $0.member == "GetAll" ? .reply(body) : .reply([]) }
     let followed = try follow([.unit("db.service")])
     #expect(brings(followed, [Self.without("db.service", "org.freedesktop.systemd1.Unit")]))
-    peer.signal(
-      "PropertiesChanged", of: Self.unit.properties, from: ":1.1", [.string(Self.unit.interface)])
-    #expect(pump(followed, peer) { followed.log.all.count == 2 })
-    #expect(followed.log.all[1] == Self.without("db.service", "PropertiesChanged"))
   }
 
   /// systemd that refuses to send signals is reported; one that sends them already is not.
@@ -221,9 +265,9 @@ struct BusSourceTests {
     #expect(followed.log.all.contains("db.service is active"))
   }
 
-  // MARK: Sleep and shutdown
+  // MARK: Sleep
 
-  /// What logind answers: whether it sleeps or shuts down, its limit, and to `Inhibit`.
+  /// What logind answers: whether it sleeps, its limit, and to `Inhibit`.
   private func answerLogind(_ isUnderWay: Bool, _ lock: BusPeer.Reaction = away) {
     peer.answer = { call in
       switch call.strings.last {
@@ -237,7 +281,6 @@ struct BusSourceTests {
   private static let denied = BusPeer.Reaction.error(
     "org.freedesktop.DBus.Error.AccessDenied", "Permission denied")
   private static let noSleepLock = "note: no delay lock: a suspend does not wait for the hooks"
-  private static let noShutdownLock = "note: no delay lock: a shutdown does not wait for the save"
   private static let (asleep, awake) = (
     "the machine is about to sleep", "the machine has woken up"
   )
@@ -309,53 +352,12 @@ struct BusSourceTests {
         ])
   }
 
-  @Test(arguments: [("poweroff", "power off"), ("l\u{1b}", "shut down (l\\u{1b})")])
-  func aShutdownIsReportedOnce(word: String, phrase: String) throws {
-    let end = grant()
-    let followed = try follow([.shutdown])
-    #expect(pump(followed, peer) { peer.calls.count >= 2 } && settle(followed, peer))
-    answerLogind(false, Self.denied)
-    let report = LifecycleReport(cause: LifecycleCause(.api), entries: [])
-    let saved = LifecycleFact.ended(
-      .saveState, report, .zero, LifecycleSnapshot(state: .foreground, reasons: []))
-    followed.source.receive(.began(.saveState, report.cause, at: .now()))
-    announce("PrepareForShutdownWithMetadata", [.bool(true), .properties(["type": .string(word)])])
-    announce("PrepareForShutdown", [.bool(true)])
-    #expect(brings(followed, ["the machine is about to \(phrase)"]))
-    // The end of the save that it requests releases the lock, not that of one before.
-    followed.source.receive(saved)
-    #expect(!BusTests.isHungUp(end))
-    followed.source.receive(.began(.saveState, report.cause, at: .now()))
-    followed.source.receive(saved)
-    #expect(BusTests.hangsUp(end))
-    announce("PrepareForShutdownWithMetadata", [.bool(false), .properties([:])])
-    announce("PrepareForShutdown", [.bool(false)])
-    announce("PrepareForShutdown", [.bool(true)])  // as an old systemd does
-    #expect(pump(followed, peer) { followed.log.all.last == "the machine is about to shut down" })
-    close(end)
-  }
-
-  @Test(arguments: [
-    [BusWireValue.bool(true)], [.bool(true), .int32(1)],
-    [.bool(true), .properties(["type": .byte(1)])],
-  ])
-  func aShutdownWithoutUsableMetadataCounts(body: [BusWireValue]) throws {
-    answerLogind(false, Self.denied)
-    let followed = try follow([.shutdown])
-    #expect(brings(followed, [Self.noShutdownLock]))
-    announce("PrepareForShutdownWithMetadata", body)
-    #expect(brings(followed, [Self.noShutdownLock, "the machine is about to shut down"]))
-  }
-
-  @Test(arguments: [
-    (SystemdConfiguration.Input.sleep, noSleepLock), (.shutdown, noShutdownLock),
-  ])
-  func aLockIsTakenThoughLogindWasAway(input: SystemdConfiguration.Input, note: String) throws {
+  @Test func aLockIsTakenThoughLogindWasAway() throws {
     answerLogind(false)
-    let followed = try follow([input])
+    let followed = try follow([.sleep])
     #expect(pump(followed, peer) { inhibits >= 3 })
     // Reported once, however often it was requested.
-    #expect(followed.log.all.count == 2 && followed.log.all.contains(note))
+    #expect(followed.log.all.count == 2 && followed.log.all.contains(Self.noSleepLock))
     let end = grant()
     #expect(pump(followed, peer) { followed.log.all.last == "note: none" })
     // logind keeps its locks when it is restarted: no second one is taken.
@@ -386,62 +388,6 @@ struct BusSourceTests {
       brings(followed, [Self.noSleepLock, Self.without("a delay lock for the sleep", "Inhibit")]))
   }
 
-  // MARK: The user's session
-
-  @Test func aSessionIsFollowed() throws {
-    let user = BusObject(
-      destination: BusObject.logind.destination, path: "/org/freedesktop/login1/user/_1000",
-      interface: "org.freedesktop.login1.User")
-    func object(_ path: String) -> BusObject {
-      BusObject(
-        destination: BusObject.logind.destination, path: path,
-        interface: "org.freedesktop.login1.Session")
-    }
-    let facts = SessionFacts()
-    peer.answer = { call in
-      if call.path.hasSuffix("user/self") {
-        let display = BusWireValue.structure([.string("x"), .objectPath(facts.display)])
-        return .reply([.properties(["Display": display, "UID": .uint32(1000)])])
-      }
-      guard let (active, locked) = facts.sessions[call.path] else {
-        return .error("org.freedesktop.DBus.Error.UnknownObject", "gone")
-      }
-      return .reply([.properties(["Active": .bool(active), "LockedHint": .bool(locked)])])
-    }
-    let followed = try follow([.session])
-    func become(_ words: String) -> Bool { pump(followed, peer) { followed.log.all.last == words } }
-    #expect(become("the user has no session"))
-    facts.sessions = ["/s/1": (true, false), "/s/2": (false, false)]
-    facts.display = "/s/1"
-    peer.changed(
-      user, from: ":1.10", ["Display": .structure([.string("1"), .objectPath("/s/1")])])
-    #expect(become("the session is active"))
-    facts.sessions["/s/1"] = (true, true)
-    peer.changed(object("/s/1"), from: ":1.10", ["LockedHint": .bool(true)])
-    #expect(become("the session is locked"))
-    facts.display = "/s/2"
-    announce("SessionRemoved", [.string("1"), .objectPath("/s/1")])
-    #expect(become("another session is active"))
-    // The session ends before it is read: there is another soon.
-    facts.display = "/s/3"
-    peer.changed(object("/s/2"), from: ":1.10", [:], invalidated: ["Active"])
-    #expect(settle(followed, peer) && followed.log.all.count == 4)
-    facts.display = "/"
-    announce("SessionNew", [.string("1"), .objectPath("/s/1")])
-    #expect(become("the user has no session"))
-    // What is about other properties is not read.
-    let count = peer.calls.count
-    peer.changed(user, from: ":1.10", ["State": .string("online")])
-    #expect(settle(followed, peer) && peer.calls.count == count)
-  }
-
-  @Test func aServiceOfTheSystemHasNoSession() throws {
-    peer.answer = { _ in .error("org.freedesktop.DBus.Error.UnknownObject", "no user") }
-    let followed = try follow([.session])
-    #expect(pump(followed, peer) { !followed.log.all.isEmpty })
-    #expect(followed.log.all[0].hasSuffix("The daemon goes on without: the user's session."))
-  }
-
   // MARK: Warnings
 
   /// What shares a reason makes one line, and is logged once.
@@ -462,10 +408,4 @@ struct BusSourceTests {
     inbox.warn(lost, without: "a")
     #expect(inbox.take().count == 1)
   }
-}
-
-/// What the peer's logind answers; used by the test's thread only.
-private final class SessionFacts {
-  var display = "/"
-  var sessions: [String: (Bool, Bool)] = [:]
 }

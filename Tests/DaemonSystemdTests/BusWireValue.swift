@@ -7,13 +7,9 @@
 indirect enum BusWireValue: Sendable {
   case byte(UInt8)
   case bool(Bool)
-  case int16(Int16)
-  case uint16(UInt16)
   case int32(Int32)
   case uint32(UInt32)
-  case int64(Int64)
   case uint64(UInt64)
-  case double(Double)
   case string(String)
   case objectPath(String)
   case signature(String)

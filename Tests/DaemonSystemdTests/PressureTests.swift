@@ -1,169 +1,102 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
-import DaemonSystemd
+import Foundation
+import Synchronization
+import TestSupport
 import Testing
 
-/// A FIFO, a listening socket or a file in a folder of its own.
-private final class Place {
-  let folder: String
-  var path: String { folder + "/pressure" }
-  private var opened: [Int32] = []
+@testable import DaemonLifecycle
+@testable import DaemonSystemd
 
-  init() throws {
-    var template = Array("/tmp/pressure-test-XXXXXX".utf8CString)
-    try #require(mkdtemp(&template) != nil)
-    folder = String(
-      decoding: template.dropLast().map { UInt8(truncatingIfNeeded: $0) }, as: UTF8.self)
+@Suite(.offThePool) struct PressureTests {
+  private static func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
+
+  // MARK: Variables
+
+  private func watch(_ variables: [String: String]) throws -> PressureWatch? {
+    try ServiceEnvironment(variables).pressureWatch
   }
 
-  deinit {
-    for descriptor in opened { close(descriptor) }
-    unlink(path)
-    rmdir(folder)
+  @Test func theServiceManagersVariablesCount() throws {
+    let memory = try #require(
+      try watch([
+        "MEMORY_PRESSURE_WATCH": "/sys/fs/cgroup/system.slice/a.service/memory.pressure",
+        "MEMORY_PRESSURE_WRITE": "c29tZSAyMDAwMDAgMjAwMDAwMAA=",
+      ]))
+    #expect(memory.path == "/sys/fs/cgroup/system.slice/a.service/memory.pressure")
+    #expect(memory.write == PressureWatch.trigger && !memory.isOff)
+    let off = try watch(["MEMORY_PRESSURE_WATCH": "/dev/null", "MEMORY_PRESSURE_WRITE": "not read"])
+    #expect(off?.isOff == true)
+    #expect(try watch([:]) == nil)
   }
 
-  func fifo() throws -> Int32 {
-    try #require(mkfifo(path, 0o600) == 0)
-    return try keep(clinux_open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC))
+  /// Off is off, whatever there would be to fall back to; the own control group's is watched where it can be.
+  @Test func offMeansOff() throws {
+    func hasSource(_ variables: [String: String], _ isUsed: Bool = true) -> Bool {
+      var configuration = LifecycleConfiguration(systemd: .off)
+      if isUsed { configuration.systemd.inputs = [.memoryPressure] }
+      configuration.systemd.environment = ServiceEnvironment(variables)
+      let integration = ServiceIntegration(configuration, lease: nil)
+      return integration.sources.contains { $0 is PressureSource }
+    }
+    #expect(hasSource(["MEMORY_PRESSURE_WATCH": "/run/x"]))
+    #expect(!hasSource(["MEMORY_PRESSURE_WATCH": "/run/x"], false))
+    #expect(!hasSource(["MEMORY_PRESSURE_WATCH": "/dev/null"]))
+    #expect(try hasSource([:]) == (PressureWatch.ownCgroup() != nil))
   }
 
-  func listener() throws -> Int32 {
-    let number = try keep(
-      socket(AF_UNIX, CLINUX_SOCK_STREAM | CLINUX_SOCK_CLOEXEC | CLINUX_SOCK_NONBLOCK, 0))
-    try #require(clinux_bind_unix(number, path, path.utf8.count, false) == 0)
-    try #require(listen(number, 4) == 0)
-    return number
+  // MARK: /proc/self/cgroup
+
+  @Test func theUnifiedPathIsFound() throws {
+    let mixed = "9:name=systemd:/\n1:cpu:/a\n0::/system.slice/a:b.service\n"
+    #expect(
+      try PressureWatch.path(inCgroupFile: Self.bytes(mixed)) == "/system.slice/a:b.service")
+    #expect(try PressureWatch.path(inCgroupFile: Self.bytes("1:cpu:/a\n")) == nil)
+    #expect(try PressureWatch.path(inCgroupFile: []) == nil)
   }
 
-  func peer(of listener: Int32) throws -> Int32 { try keep(accept(listener, nil, nil)) }
-
-  func keep(_ number: Int32) throws -> Int32 {
-    try #require(number >= 0)
-    opened.append(number)
-    return number
-  }
-}
-
-private func send(_ text: String, to number: Int32) {
-  _ = write(number, text, text.utf8.count)
-}
-
-private func received(from number: Int32) -> String {
-  var buffer = [UInt8](repeating: 0, count: 256)
-  let count = read(number, &buffer, buffer.count)
-  return String(decoding: buffer.prefix(max(count, 0)), as: UTF8.self)
-}
-
-private func events(of monitor: PressureMonitor, milliseconds: Int32 = 0) -> Int32 {
-  var ready = pollfd(
-    fd: monitor.fileDescriptor, events: Int16(truncatingIfNeeded: monitor.pollEvents), revents: 0)
-  poll(&ready, 1, milliseconds)
-  return Int32(ready.revents)
-}
-
-/// Why this can't be watched.
-private func objection(to watch: PressureWatch) -> String? {
-  do throws(SystemdError) {
-    _ = try PressureMonitor(watch)
-    return nil
-  } catch {
-    return error.description
-  }
-}
-
-@Suite struct PressureMonitorTests {
-  private let place: Place
-
-  init() throws { place = try Place() }
-
-  // MARK: FIFO
-
-  @Test func aFIFOIsReadUntilItIsEmpty() throws {
-    let writer = try place.fifo()
-    let monitor = try PressureMonitor(PressureWatch(path: place.path))
-    #expect(monitor.pollEvents == UInt32(POLLIN))
-    #expect(clinux_descriptor_flags(monitor.fileDescriptor) == FD_CLOEXEC)
-    #expect(events(of: monitor) == 0)
-    send(String(repeating: "x", count: 20_000), to: writer)
-    #expect(events(of: monitor) == POLLIN)
-    #expect(monitor.consume() == .pressure)
-    #expect(events(of: monitor) == 0)
-    #expect(monitor.consume() == .quiet)
+  @Test(arguments: [
+    ("0::/a.slice/b\n", ["/sys/fs/cgroup/a.slice/b", "/sys/fs/cgroup"]),
+    ("0::/\n", ["/sys/fs/cgroup"]), ("0::/../b\n", []), ("1:cpu:/a\n", []),
+  ])
+  func theGroupsOwnFolderIsLikelierThanTheRoot(file: String, folders: [String]) throws {
+    let path = try PressureWatch.path(inCgroupFile: Self.bytes(file))
+    #expect(PressureWatch.folders(path) == folders)
   }
 
-  @Test func whatWasWrittenIntoAFIFOAndComesBackIsNoPressure() throws {
-    let writer = try place.fifo()
-    let monitor = try PressureMonitor(PressureWatch(path: place.path, write: Array("arm\0".utf8)))
-    #expect(events(of: monitor) == POLLIN)
-    #expect(monitor.consume() == .quiet)
-    send("arm\0", to: writer)
-    #expect(monitor.consume() == .pressure)
+  @Test func aFileOfTheKernelsIsReadWhole() throws {
+    #expect(try readProcFile("/proc/sys/kernel/ostype") == Self.bytes("Linux\n"))
   }
 
-  @Test func theEchoDoesNotHideAPressureBehindIt() throws {
-    let writer = try place.fifo()
-    let monitor = try PressureMonitor(PressureWatch(path: place.path, write: Array("arm".utf8)))
-    send("!", to: writer)
-    #expect(monitor.consume() == .pressure)
-  }
-
-  @Test func theWriterOfAFIFOGetsWhatArmsIt() throws {
-    let writer = try place.fifo()
-    let monitor = try PressureMonitor(PressureWatch(path: place.path, write: [1, 0, 10]))
-    #expect(received(from: writer) == "\u{1}\0\n")
-    #expect(monitor.consume() == .quiet)
-  }
-
-  // MARK: Socket
-
-  @Test func aSocketIsArmedReadAndHungUp() throws {
-    let listener = try place.listener()
-    let monitor = try PressureMonitor(
-      PressureWatch(path: place.path, write: Array("some 1 2\0".utf8)))
-    let peer = try place.peer(of: listener)
-    #expect(received(from: peer) == "some 1 2\0")
-    #expect(events(of: monitor) == 0)
-    send("!!", to: peer)
-    #expect(events(of: monitor) == POLLIN)
-    #expect(monitor.consume() == .pressure)
-    #expect(events(of: monitor) == 0)
-    send("!", to: peer)
-    shutdown(peer, CLINUX_SHUT_WR)
-    #expect(monitor.consume() == .pressure)
-    #expect(events(of: monitor) == POLLIN)
-    #expect(monitor.consume() == .gone)
-  }
-
-  @Test func eachMonitorOfASocketHasItsOwnConnection() throws {
-    let listener = try place.listener()
-    let first = try PressureMonitor(PressureWatch(path: place.path))
-    let second = try PressureMonitor(PressureWatch(path: place.path))
-    send("!", to: try place.peer(of: listener))
-    #expect(first.consume() == .pressure)
-    #expect(second.consume() == .quiet)
+  @Test(arguments: ["0::", "0::a", "0:", "x::/", ":cpu:/", "\0"])
+  func aMalformedCgroupFileIsAnError(text: String) {
+    #expect(throws: SystemdError.self) {
+      try PressureWatch.path(inCgroupFile: Self.bytes(text))
+    }
   }
 
   // MARK: What can't be watched
 
-  @Test func whatCannotBeWatchedIsSaidInASentence() throws {
-    let watch = PressureWatch(path: place.path, write: [1])
-    #expect(objection(to: watch)?.contains("No such file") == true)
-    #expect(
-      objection(to: PressureWatch(path: "/tmp", write: [1]))?
-        .contains("neither a file, a FIFO nor a socket") == true)
-    #expect(
-      objection(to: PressureWatch(path: "/dev/null"))?
-        .contains("switched off") == true)
+  /// Why this can't be watched.
+  private func objection(to path: String, write: [UInt8] = [1]) -> String {
+    let source = PressureSource(PressureWatch(path: path, write: write))
+    do throws(LifecycleError) { try source.open() } catch { return "\(error)" }
+    return "none"
+  }
 
-    let file = creat(place.path, 0o600)
-    close(file)
-    #expect(objection(to: watch)?.contains("ordinary file") == true)
-    #expect(
-      objection(to: PressureWatch(path: place.path))?
-        .contains("without a trigger") == true)
+  @Test func whatCannotBeWatchedIsReportedInASentence() throws {
+    let path = shortTemporaryFolder + "pressure-" + UUID().uuidString.prefix(8)
+    defer { unlink(path) }
+    #expect(objection(to: path).contains("No such file"))
+    #expect(objection(to: "/tmp").contains("Is a directory"))
+    #expect(mkfifo(path, 0o600) == 0)
+    #expect(objection(to: path).contains("is not one of the kernel's pressure files"))
+    unlink(path)
+    close(creat(path, 0o600))
+    #expect(objection(to: path).contains("nothing was written into it"))
     var status = stat()
-    stat(place.path, &status)
-    #expect(status.st_size == 0, "an ordinary file must be left as it was")
+    stat(path, &status)
+    #expect(status.st_size == 0)
   }
 
   /// Root could write to it, and the kernel would obey.
@@ -172,22 +105,91 @@ private func objection(to watch: PressureWatch) -> String? {
     arguments: ["/proc/sys/kernel/panic_on_oops", "/proc/self/oom_score_adj"])
   func anotherFileOfTheKernelsIsNotWrittenTo(_ path: String) throws {
     // As it is, in case it is written after all.
-    let file = clinux_open(path, O_RDONLY | O_CLOEXEC)
-    var buffer = [UInt8](repeating: 0, count: 16)
-    let content = Array(buffer.prefix(max(0, read(file, &buffer, 16))))
-    close(file)
+    let content = try readProcFile(path)
     try #require(!content.isEmpty)
-    #expect(symlink(path, place.path) == 0)
-    #expect(
-      objection(to: PressureWatch(path: place.path, write: content))?
-        .contains("nothing was written") == true)
+    #expect(objection(to: path, write: content).contains("nothing was written"))
   }
 
-  @Test func aSocketThatNobodyListensOnIsAnError() throws {
-    let number = try place.keep(socket(AF_UNIX, CLINUX_SOCK_STREAM | CLINUX_SOCK_CLOEXEC, 0))
-    try #require(clinux_bind_unix(number, place.path, place.path.utf8.count, false) == 0)
-    #expect(
-      objection(to: PressureWatch(path: place.path))?
-        .contains("connect to") == true)
+  // MARK: The kernel's files
+
+  /// The file of the processors is the easiest to have events from; all of them work alike.
+  private static func processors(_ milliseconds: Int) -> PressureWatch {
+    PressureWatch(
+      path: "/proc/pressure/cpu", write: bytes("some \(milliseconds)000 2000000\0"))
   }
+
+  private static var canArm: Bool { (try? PressureSource(processors(200)).open()) != nil }
+
+  /// Waits for the descriptor of a source, and has it read.
+  private func next(of source: PressureSource) throws -> String {
+    let polled = try #require(source.descriptors.first)
+    #expect(clinux_descriptor_flags(polled.number) == FD_CLOEXEC)
+    var ready = pollfd(fd: polled.number, events: Int16(polled.events), revents: 0)
+    #expect(poll(&ready, 1, 30_000) == 1)
+    let events = UInt32(UInt16(bitPattern: ready.revents))
+    let inputs = source.read(PolledDescriptor(number: polled.number, events: events))
+    return inputs.map { if case .warning(let text) = $0 { text } else { "pressure" } }.joined()
+  }
+
+  /// Two threads more than processors spin: some task always waits for one.
+  @Test(.enabled(if: canArm, "this machine's /proc/pressure can't be written to"))
+  func busyProcessorsArePressure() throws {
+    let source = PressureSource(Self.processors(1))
+    try source.open()
+    let load = Load(threads: 2 + max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))))
+    defer { load.stop() }
+    #expect(try next(of: source) == "pressure")
+  }
+
+  @Test(.enabled(if: ScratchGroup.isPossible, "this process can't make control groups here"))
+  func aRemovedControlGroupIsGone() throws {
+    let group = try #require(try ScratchGroup())
+    let path = group.path + "/memory.pressure"
+    let source = PressureSource(PressureWatch(path: path, write: PressureWatch.trigger))
+    try source.open()
+    group.remove()
+    #expect(
+      try next(of: source) == "memory pressure is not reported any more: \(path) is gone")
+    #expect(source.descriptors.isEmpty)
+  }
+}
+
+private final class Load: Sendable {
+  private let isOver = Atomic<Bool>(false)
+
+  init(threads: Int) {
+    for _ in 0..<threads {
+      Thread.detachNewThread { while !self.isOver.load(ordering: .relaxed) {} }
+    }
+  }
+
+  func stop() { isOver.store(true, ordering: .relaxed) }
+}
+
+/// A control group below this process's own.
+private final class ScratchGroup {
+  static var isPossible: Bool { (try? ScratchGroup()) != nil }
+
+  let path: String
+  private var isThere = true
+
+  init?() throws {
+    let file = try readProcFile("/proc/self/cgroup")
+    let folders = PressureWatch.folders(try PressureWatch.path(inCgroupFile: file))
+    guard let own = folders.first else { return nil }
+    path = "\(own)/pressure-test-\(getpid())"
+    guard mkdir(path, 0o755) == 0 else { return nil }
+    guard access(path + "/memory.pressure", W_OK) == 0 else {
+      rmdir(path)
+      return nil
+    }
+  }
+
+  func remove() {
+    guard isThere else { return }
+    isThere = false
+    rmdir(path)
+  }
+
+  deinit { remove() }
 }

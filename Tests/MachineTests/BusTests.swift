@@ -99,7 +99,7 @@ import Testing
   func aHangingLogindHoldsNothingUp(_ release: Release) async throws {
     try await release.test(on: .own()) { machine in
       let service = try await machine.lifecycle(
-        "--shutdown", "TimeoutStartSec=10", "TimeoutStopSec=10")
+        "", "TimeoutStartSec=10", "TimeoutStopSec=10")
       let logind = try await machine.expect(
         "systemctl", "show", "--property=MainPID", "--value", "systemd-logind")
       try await machine.expect("sh", "-c", "kill -STOP \(logind)")

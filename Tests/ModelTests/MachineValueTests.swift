@@ -248,12 +248,10 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
   /// What the daemon says of itself comes first, then what happened last.
   @Test func notesHaveAnOrder() {
     let notes: [StatusNote] = [
-      .signals, .watched, .delayLock, .health, .shutdownLock, .problem, .reload, .daemon,
+      .signals, .watched, .delayLock, .health, .problem, .reload, .daemon,
     ]
     #expect(
-      notes.sorted() == [
-        .daemon, .reload, .problem, .health, .delayLock, .shutdownLock, .watched, .signals,
-      ])
+      notes.sorted() == [.daemon, .reload, .problem, .health, .delayLock, .watched, .signals])
     #expect(!(StatusNote.daemon < .daemon))
   }
 }

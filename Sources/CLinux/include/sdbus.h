@@ -39,7 +39,6 @@ typedef int (*clinux_sdbus_handler)(sd_bus_message *message, void *userdata, cli
   F(int, bus_process, (sd_bus *, sd_bus_message **))                                                 \
   F(int, bus_call_async, (sd_bus *, sd_bus_slot **, sd_bus_message *, clinux_sdbus_handler, void *, uint64_t)) \
   F(int, bus_add_match_async, (sd_bus *, sd_bus_slot **, const char *, clinux_sdbus_handler, clinux_sdbus_handler, void *)) \
-  F(sd_bus_slot *, bus_slot_unref, (sd_bus_slot *))                                                  \
   F(int, bus_message_new_method_call, (sd_bus *, sd_bus_message **, const char *, const char *, const char *, const char *)) \
   F(sd_bus_message *, bus_message_unref, (sd_bus_message *))                                         \
   F(int, bus_message_append_basic, (sd_bus_message *, char, const void *))                           \

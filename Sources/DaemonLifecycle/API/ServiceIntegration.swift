@@ -132,16 +132,14 @@ struct ServiceIntegration {
     let used = systemd.inputs.filter { input in
       switch input {
       case .stopTimeout, .unitJob, .sleep: isSupervised
-      case .session: isUserService
-      case .shutdown, .unit: true
+      case .unit: true
       case .memoryPressure: false
       }
     }
     asksForUnitJob = used.contains(.unitJob)
-    let login = used.intersection([.sleep, .shutdown, .session])
     if isUserService {
-      addBus(.user, used.subtracting(login))
-      addBus(.system, login)
+      addBus(.user, used.subtracting([.sleep]))
+      addBus(.system, used.intersection([.sleep]))
     } else {
       addBus(.system, used)
     }

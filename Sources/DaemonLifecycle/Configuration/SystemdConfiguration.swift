@@ -47,12 +47,6 @@ public struct SystemdConfiguration: Sendable {
     /// Memory pressure, as the service's unit configures it (`MemoryPressureWatch=`), else in the process's control
     /// group, if it may watch that.
     case memoryPressure
-    /// A shutdown of the machine, before SIGTERM arrives: the state is saved, and the shutdown is delayed until then if
-    /// logind grants a delay lock. Off by default, since SIGTERM saves too and a lock delays the whole machine.
-    case shutdown
-    /// The session of a user service's user: the daemon is in the background while there is no active, unlocked one. It
-    /// has no effect in a system service.
-    case session
     /// A unit of the same service manager, such as `"postgresql.service"`: the daemon is in the background until it is
     /// active.
     case unit(String)

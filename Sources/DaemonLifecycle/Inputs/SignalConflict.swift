@@ -9,19 +9,21 @@ import Synchronization
 /// The handler is not taken back. Where it is Dispatch's, the subject has a `DispatchSource` too: Dispatch gives each
 /// signal to all of its sources. The subject's signalfd leaves the signal alone, so that it goes one way only.
 struct SignalConflict: Sendable {
-  /// How long SIG_IGN lasts before it counts for SIGINT and SIGQUIT, which system(3) ignores while it runs.
-  static let patience = Duration.seconds(5)
-
   let signal: UnixSignal
   /// The handler's address.
   let handler: UInt
-  let since = MonotonicTime.now()
   var source: DispatchSource?
-  /// The line for the operator, which may be empty. `nil` while the conflict may pass, and while Dispatch registers the
-  /// source: until then nothing has been changed.
+  /// The line for the operator, which may be empty. `nil` while Dispatch registers the source: until then nothing has
+  /// been changed.
   var note: String?
 
-  var isUncertain: Bool { note == nil && source == nil }
+  /// The address of a signal's handler. SIGINT and SIGQUIT that are ignored count as ours: system(3) ignores them while
+  /// it runs.
+  static func handler(of signal: UnixSignal) -> UInt {
+    let handler = clinux_signal_handler(signal.rawValue)
+    let mayPass = handler == 1 && (signal == .sigint || signal == .sigquit)
+    return mayPass ? clinux_own_handler() : handler
+  }
 }
 
 extension SignalSource.Opened {
@@ -52,10 +54,8 @@ extension SignalSource {
   func hasNewConflict(isThorough: Bool) -> Bool {
     opened.withLock { opened in
       opened.signals.contains { signal in
-        let handler = clinux_signal_handler(signal.rawValue)
-        if let conflict = opened[signal] {
-          return handler != conflict.handler || isThorough && conflict.isUncertain
-        }
+        let handler = SignalConflict.handler(of: signal)
+        if let conflict = opened[signal] { return handler != conflict.handler }
         // A DispatchSource that was made before competes with our handler.
         return handler != clinux_own_handler()
           || isThorough && clinux_found_handler(signal.rawValue) > 1
@@ -63,30 +63,22 @@ extension SignalSource {
     }
   }
 
-  /// Finds out who has the signals now, joins Dispatch, and reports. Returns whether only a later check can decide.
+  /// Finds out who has the signals now, joins Dispatch, and reports.
   ///
   /// Not on the listening thread: it may wait for the dynamic linker, for /proc and for a thread of Dispatch's.
-  func resolveConflicts(_ receive: @escaping @Sendable (LifecycleMachine.Input) -> Void) -> Bool {
+  func resolveConflicts(_ receive: @escaping @Sendable (LifecycleMachine.Input) -> Void) {
     let (signals, descriptor) = opened.withLock { ($0.signals, $0.direct) }
-    var isUncertain = false
     for signal in signals {
-      let handler = clinux_signal_handler(signal.rawValue)
+      let handler = SignalConflict.handler(of: signal)
       let known = opened.withLock { $0[signal] }
-      if let known, known.handler == handler, !known.isUncertain { continue }
+      if known?.handler == handler { continue }
       let owner = HandlerOwner(handler, of: signal, map[signal], descriptor)
       if owner?.isDispatch == true {
         join(signal, handler, owner, receive)
-      } else if handler == 1, signal == .sigint || signal == .sigquit,
-        (known?.since ?? .now()).duration(to: .now()) < SignalConflict.patience
-      {
-        isUncertain = true
-        let conflict = known ?? SignalConflict(signal: signal, handler: handler)
-        opened.withLock { $0[signal] = conflict }
       } else if known != nil || owner != nil {
         settle(signal, handler, owner, nil, receive)
       }
     }
-    return isUncertain
   }
 
   private func join(
@@ -132,7 +124,7 @@ extension SignalSource {
         return nil
       }
       if kept != nil { clinux_signal_yield(signal.rawValue) }
-      let handler = kept == nil ? handler : clinux_signal_handler(signal.rawValue)
+      let handler = kept == nil ? handler : SignalConflict.handler(of: signal)
       opened[signal] = owner.map {
         SignalConflict(signal: signal, handler: handler, source: kept, note: $0.note)
       }

@@ -11,9 +11,7 @@ enum StatusNote: Int, Sendable, Comparable {
   case health
   /// Suspending without a delay lock.
   case delayLock
-  /// A shutdown without a delay lock.
-  case shutdownLock
-  /// A watched unit or session that can't be followed.
+  /// A watched unit that can't be followed.
   case watched
   /// Signals that other code of the process has taken.
   case signals

@@ -78,7 +78,10 @@ extension LifecycleCore {
   func retry(_ output: any Retrying, at deadline: MonotonicTime?) {
     guard let deadline, time.isMonotonic else { return }
     let attempt = Sleeper { [weak self, weak output] in
-      if let output { self?.retry(output, at: output.tryAgain()) }
+      guard let self, let output else { return }
+      retry(output, at: output.tryAgain())
+      // One that is a source too, as the bus is, has its inputs taken.
+      sources.withLock { $0.first { $0.source === output } }?.wakeUp.end()
     }
     schedule(attempt, at: deadline)
   }
@@ -90,22 +93,16 @@ extension LifecycleCore {
   func watchSignals() {
     guard signalSource != nil, !configuration.signals.signals.isEmpty else { return }
     checkSignals(isThorough: true)
-    for delay in [Duration.milliseconds(100), .seconds(1), .seconds(10)] { checkSignals(in: delay) }
+    for delay in [Duration.milliseconds(100), .seconds(1), .seconds(10)] {
+      let check = Sleeper { [weak self] in self?.checkSignals(isThorough: true) }
+      add(check, until: now.advanced(by: delay))
+    }
   }
 
   /// Costs a system call a signal as long as all handlers are ours.
   func checkSignals(isThorough: Bool = false) {
     guard let source = signalSource, source.hasNewConflict(isThorough: isThorough) else { return }
-    executor.enqueue(
-      .work {
-        let isUncertain = source.resolveConflicts { [weak self] in self?.receive($0) }
-        if isUncertain { self.checkSignals(in: SignalConflict.patience) }
-      })
-  }
-
-  private func checkSignals(in delay: Duration) {
-    let check = Sleeper { [weak self] in self?.checkSignals(isThorough: true) }
-    add(check, until: now.advanced(by: delay))
+    executor.enqueue(.work { source.resolveConflicts { [weak self] in self?.receive($0) } })
   }
 
   /// The first of the sources; `nil` in a mock, and after `restoreSignals()`.

@@ -47,31 +47,27 @@ package struct BusCall: Hashable, Sendable {
   var subject: String { interface == properties ? arguments.last ?? member : member }
 }
 
-/// A rule for signals; see "Match Rules" in the D-Bus specification.
+/// A rule for signals of an object; see "Match Rules" in the D-Bus specification.
 package struct BusMatch: Sendable {
   let member: String
-  let interface: String
-  /// Any object's if it is `nil`.
-  let path: String?
-  /// The first argument.
-  let argument: String?
+  let rule: String
 
+  /// - Parameter argument: The first argument that a signal must have; any if it is `nil`.
   package init(
-    _ member: String, of path: String?, _ interface: String, argument: String? = nil
+    _ member: String, of path: String, _ interface: String, _ service: BusService,
+    argument: String? = nil
   ) {
-    (self.member, self.path, self.interface, self.argument) = (member, path, interface, argument)
+    self.member = member
+    rule =
+      "type='signal',sender='\(service.rawValue)',path='\(path)',interface='\(interface)',member='\(member)'"
+      + (argument.map { ",arg0='\($0)'" } ?? "")
   }
 
-  /// `PropertiesChanged` of an interface, of an object or of all.
-  package static func changes(of path: String?, _ interface: String) -> BusMatch {
-    BusMatch("PropertiesChanged", of: path, properties, argument: interface)
-  }
-
-  func rule(_ service: BusService) -> String {
-    let keys = [("sender", service.rawValue), ("interface", interface), ("member", member)]
-    let rest = [("path", path), ("arg0", argument)].compactMap { key, value in
-      value.map { (key, $0) }
-    }
-    return "type='signal'" + (keys + rest).map { ",\($0)='\($1)'" }.joined()
+  /// The changes of an object's properties, in an interface of the service such as `Unit`.
+  package static func changes(
+    of path: String, _ interface: String, _ service: BusService
+  ) -> BusMatch {
+    BusMatch(
+      "PropertiesChanged", of: path, properties, service, argument: service.interface(interface))
   }
 }

@@ -7,16 +7,12 @@ import CLinux
 /// call. All of them are one kind, so that a daemon needs one branch to go on without a bus.
 package struct BusError: Error, CustomStringConvertible {
   package enum Kind: Sendable {
-    /// There is no bus.
+    /// There is no bus, or none any more.
     case unavailable
-    /// The connection was lost.
-    case lost
     /// The service denied access.
     case accessDenied
-    /// The object of a call does not exist, or no longer.
-    case gone
-    /// A message does not have the type of its interface.
-    case malformed
+    /// The object of a call does not exist.
+    case unknownObject
     case other
   }
 
@@ -35,26 +31,28 @@ package struct BusError: Error, CustomStringConvertible {
   }
 
   package static func malformed(_ subject: String) -> BusError {
-    BusError(.malformed, "A message about \(subject) is not of its type.")
+    BusError(.other, "A message about \(subject) is not of its type.")
   }
 
   /// The error that a service answers with.
-  init(answerTo call: BusCall, name: String, text: String, errno: Int32) {
+  init(about subject: String, name: String, text: String, errno: Int32) {
     let kind: Kind =
       switch (errno, name) {
       // The name is that of logind's answer without root or polkit.
       case (EACCES, _), (EPERM, _),
         (_, "org.freedesktop.DBus.Error.InteractiveAuthorizationRequired"):
         .accessDenied
+      // The last is systemd's for a path that stands for no unit's name.
       case (_, "org.freedesktop.DBus.Error.UnknownObject"),
-        (_, "org.freedesktop.DBus.Error.UnknownMethod"):
-        .gone
+        (_, "org.freedesktop.DBus.Error.UnknownMethod"),
+        (_, "org.freedesktop.DBus.Error.InvalidArgs"):
+        .unknownObject
       default: .other
       }
     let answer =
       errno == ETIMEDOUT
       ? "not answered in time."
       : "answered with \(VisibleText.line(name)): \(VisibleText.line(text))"
-    self.init(kind, "\(call.subject) was \(answer)", name: name)
+    self.init(kind, "\(subject) was \(answer)", name: name)
   }
 }

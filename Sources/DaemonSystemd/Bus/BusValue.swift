@@ -16,6 +16,13 @@ package indirect enum BusValue: Sendable {
   case other
 }
 
+/// A file descriptor that was received over the bus; closed with the last reference.
+package final class BusDescriptor: Sendable {
+  package let descriptor: OwnedDescriptor
+
+  package init(_ descriptor: consuming OwnedDescriptor) { self.descriptor = descriptor }
+}
+
 extension [BusValue] {
   /// The value of a message that has exactly one.
   package var only: BusValue? { count == 1 ? self[0] : nil }

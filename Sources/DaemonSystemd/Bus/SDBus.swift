@@ -7,8 +7,6 @@ import CLinux
 final class SDBus {
   private let sd: clinux_sdbus
   private let bus: OpaquePointer
-  /// In any other process this is a copy made by fork(2), which shares the parent's socket: it is left alone.
-  private let owner = getpid()
 
   /// Loads libsystemd (dlopen(3)).
   static func load(_ library: String) throws(BusError) -> clinux_sdbus {
@@ -39,11 +37,11 @@ final class SDBus {
     bus = made
   }
 
-  /// All slots are gone, since each retains the connection.
-  deinit { if getpid() == owner { _ = sd.bus_unref(bus) } }
-
-  /// Closes the connection, so that nothing is sent any more, not even by slots that are released.
-  func close() { sd.bus_close(bus) }
+  /// Closes it first, so that nothing is sent any more. No handler is called after this.
+  deinit {
+    sd.bus_close(bus)
+    _ = sd.bus_unref(bus)
+  }
 
   // MARK: For the event loop
 
@@ -66,40 +64,10 @@ final class SDBus {
 
   // MARK: Calls and signals
 
-  /// A call under way, or a match. Nothing is called any more once it is released.
-  final class Slot {
-    fileprivate let bus: SDBus
-    fileprivate var slot: OpaquePointer?
-    fileprivate let handler: (OpaquePointer) -> Void
-    fileprivate let installed: (OpaquePointer) -> Void
-
-    fileprivate init(
-      _ bus: SDBus, _ handler: @escaping (OpaquePointer) -> Void,
-      installed: @escaping (OpaquePointer) -> Void = { _ in }
-    ) {
-      (self.bus, self.handler, self.installed) = (bus, handler, installed)
-    }
-
-    deinit { if let slot, getpid() == bus.owner { _ = bus.sd.bus_slot_unref(slot) } }
-
-    /// A pointer without a reference: libsystemd drops it with its slot, in `deinit`.
-    fileprivate var context: UnsafeMutableRawPointer { Unmanaged.passUnretained(self).toOpaque() }
-
-    fileprivate static let arrived: clinux_sdbus_handler = { message, context, _ in
-      let slot = at(context)
-      slot.handler(message!)
-      return 0
-    }
-
-    fileprivate static func at(_ context: UnsafeMutableRawPointer?) -> Slot {
-      Unmanaged.fromOpaque(context!).takeUnretainedValue()
-    }
-  }
-
-  /// Sends a call. The handler receives the reply, an error too.
+  /// Sends a call. The handler receives the reply, an error too, and an unretained pointer to `context`.
   func send(
-    _ call: BusCall, timeout: Duration, _ handler: @escaping (OpaquePointer) -> Void
-  ) throws(BusError) -> Slot {
+    _ call: BusCall, context: AnyObject, _ handler: clinux_sdbus_handler
+  ) throws(BusError) {
     var message: OpaquePointer?
     var result = sd.bus_message_new_method_call(
       bus, &message, call.service.rawValue, call.path, call.interface, call.member)
@@ -108,33 +76,22 @@ final class SDBus {
     for text in call.arguments where result >= 0 {
       result = sd.bus_message_append_basic(message, Self.type("s"), text)
     }
-    let slot = Slot(self, handler)
     if result >= 0 {
+      // Without a slot the call lives as long as the connection, with libsystemd's limit of 25 s.
       result = sd.bus_call_async(
-        bus, &slot.slot, message,
-        Slot.arrived, slot.context, UInt64(timeout.saturatedNanoseconds) / 1000)
+        bus, nil, message, handler, Unmanaged.passUnretained(context).toOpaque(), 0)
     }
     if result < 0 { throw BusError("The bus can't be used for \(call.subject)", errno: -result) }
-    return slot
   }
 
-  /// Requests signals. `installed` receives the bus's reply; without it libsystemd ends the connection where the bus
-  /// refuses.
+  /// Requests signals, for as long as the connection lives. `installed` receives the bus's reply.
   func match(
-    _ match: BusMatch, of service: BusService, _ handler: @escaping (OpaquePointer) -> Void,
-    installed: @escaping (OpaquePointer) -> Void
-  ) throws(BusError) -> Slot {
-    let slot = Slot(self, handler, installed: installed)
+    _ match: BusMatch, context: AnyObject, _ handler: clinux_sdbus_handler,
+    installed: clinux_sdbus_handler
+  ) throws(BusError) {
     let result = sd.bus_add_match_async(
-      bus, &slot.slot, match.rule(service),
-      Slot.arrived,
-      { message, context, _ in
-        let slot = Slot.at(context)
-        slot.installed(message!)
-        return 0
-      }, slot.context)
+      bus, nil, match.rule, handler, installed, Unmanaged.passUnretained(context).toOpaque())
     if result < 0 { throw BusError("The bus can't be used for \(match.member)", errno: -result) }
-    return slot
   }
 
   // MARK: Messages
@@ -143,14 +100,14 @@ final class SDBus {
   func member(of message: OpaquePointer) -> String { text(sd.bus_message_get_member(message)) }
 
   /// The values of a reply, or its error.
-  func reply(_ message: OpaquePointer, to call: BusCall) -> BusRequest.Reply {
+  func reply(_ message: OpaquePointer, about subject: String) -> Result<[BusValue], BusError> {
     guard sd.bus_message_is_method_error(message, nil) > 0 else {
-      return Result { () throws(BusError) in try values(of: message, about: call.subject) }
+      return Result { () throws(BusError) in try values(of: message, about: subject) }
     }
     let error = sd.bus_message_get_error(message)
     return .failure(
       BusError(
-        answerTo: call, name: text(error?.pointee.name), text: text(error?.pointee.message),
+        about: subject, name: text(error?.pointee.name), text: text(error?.pointee.message),
         errno: sd.bus_message_get_errno(message)))
   }
 

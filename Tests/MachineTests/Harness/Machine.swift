@@ -53,13 +53,6 @@ final class Machine: Sendable {
     self.holder = holder
   }
 
-  /// Waits until it is off, after `systemctl poweroff`; what it has left is in `share`.
-  func waitUntilOff(within limit: Duration = .seconds(60)) async throws {
-    try await eventually("\(release) is off", within: limit / .seconds(1)) {
-      !FileManager.default.fileExists(atPath: "/proc/\(leader)")
-    }
-  }
-
   /// Ends it now. What is left to do when a test had it for itself.
   func end() async throws {
     holder.closeInput()

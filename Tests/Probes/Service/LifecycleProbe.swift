@@ -15,7 +15,7 @@ import Synchronization
 ///     --config=FILE          a reload copies the file to FILE.used, or is rejected while it says "bad"
 ///     --sick=FILE            checkHealth throws while the file exists
 ///     --state=FILE           a save appends a line, on disk when the hook returns
-///     --watch=UNIT  --session  --shutdown  --empty-map  --deadline=SECONDS
+///     --watch=UNIT  --empty-map  --deadline=SECONDS
 ///     --part=SECONDS         a part of it fails once, and is well again after so long
 ///     --thief                its body takes SIGHUP and SIGTERM with a DispatchSource each
 ///
@@ -38,8 +38,6 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     if options.has("--empty-map") { configuration.signals = [.sigterm: .terminate] }
     if let deadline = options.seconds("--deadline") { configuration.hookDeadline = deadline }
     for unit in options.all("--watch") { configuration.systemd.inputs.insert(.unit(unit)) }
-    if options.has("--session") { configuration.systemd.inputs.insert(.session) }
-    if options.has("--shutdown") { configuration.systemd.inputs.insert(.shutdown) }
     lifecycle = LifecycleSubject(configuration: configuration)
   }
 

@@ -17,9 +17,8 @@ import Glibc
         port: UInt16(numbers[0]), connections: numbers[1],
         arguments.dropFirst(2).joined(separator: " "))
     case "flood": try await FloodProbe(Options(arguments)).run()
-    case "bus-fork": try forkBesideABus(arguments.first ?? "")
     default:
-      say("usage: ProbeService lifecycle|load|crowd|flood|bus-fork …")
+      say("usage: ProbeService lifecycle|load|crowd|flood …")
       exit(64)
     }
   }

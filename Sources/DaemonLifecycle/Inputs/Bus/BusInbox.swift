@@ -3,14 +3,11 @@ import DaemonSystemd
 
 /// The inputs from the bus that the core has not taken yet.
 final class BusInbox {
-  /// What is unavailable, and the reason.
-  private typealias Lack = (subject: String, reason: String)
-
   private var inputs: [LifecycleMachine.Input] = []
-  /// The warnings that were not taken yet.
-  private var warnings: [Lack] = []
-  /// The last warning about each subject, so that it is logged once.
-  private var logged: [Lack] = []
+  /// What is unavailable, and the reason: the warnings that were not taken yet.
+  private var warnings: [(subject: String, reason: String)] = []
+  /// The reason in the last warning about each subject, so that it is logged once.
+  private var logged: [String: String] = [:]
   /// The problems of watched units, by their names.
   private var problems: [String: String] = [:]
 
@@ -22,15 +19,12 @@ final class BusInbox {
 
   /// Adds a warning; `subject` is what is unavailable, as in "the machine's sleep".
   func warn(_ error: BusError, without subject: String) {
-    let lack = (subject, error.description)
-    guard !logged.contains(where: { $0 == lack }) else { return }
-    settle(subject)
-    logged.append(lack)
-    warnings.append(lack)
+    let reason = error.description
+    if logged.updateValue(reason, forKey: subject) != reason { warnings.append((subject, reason)) }
   }
 
   /// Notes that a subject is available: its next failure is reported again, whatever the reason.
-  func settle(_ subject: String) { logged.removeAll { $0.subject == subject } }
+  func settle(_ subject: String) { logged[subject] = nil }
 
   /// Notes the problem of a watched unit, or that there is none.
   func setProblem(_ problem: String?, of unit: String) {
@@ -48,13 +42,11 @@ final class BusInbox {
 
   /// What lacks the same bus makes one line.
   private var lines: [String] {
-    var reasons: [String] = []
-    for lack in warnings where !reasons.contains(lack.reason) { reasons.append(lack.reason) }
-    return reasons.map { reason in
-      let subjects = warnings.filter { $0.reason == reason }.map(\.subject).sorted()
+    let subjects = Dictionary(grouping: warnings, by: \.reason)
+    return subjects.sorted { $0.key < $1.key }.map { reason, warnings in
       // A service's own text may be no sentence.
-      return "\(reason)\(reason.hasSuffix(".") ? "" : ".") The daemon goes on without: "
-        + "\(subjects.joined(separator: ", "))."
+      "\(reason)\(reason.hasSuffix(".") ? "" : ".") The daemon goes on without: "
+        + "\(warnings.map(\.subject).sorted().joined(separator: ", "))."
     }
   }
 }

@@ -10,8 +10,7 @@ final class BusSource: LifecycleSource, LifecycleSink {
   private struct Bus {
     let connection: BusConnection
     let inbox: BusInbox
-    let sleepLock: DelayLock
-    let shutdownLock: DelayLock
+    let sleep: SleepFollower
   }
 
   /// Held by the listening thread while it processes messages, and for a moment by a thread that passes a fact on.
@@ -25,29 +24,18 @@ final class BusSource: LifecycleSource, LifecycleSink {
     options: BusConnection.Options = BusSource.options
   ) {
     let inbox = BusInbox()
-    let sleepLock = DelayLock(.sleep, inbox)
-    let shutdownLock = DelayLock(.shutdown, inbox)
-    var requests: [BusRequest] = []
-    for input in inputs {
+    let sleep = SleepFollower(inbox)
+    let requests = inputs.compactMap { input -> BusRequest? in
       switch input {
-      case .stopTimeout: requests.append(.stopTimeout(inbox))
-      case .unitJob: requests.append(.unitJob(inbox))
-      case .sleep: requests.append(.operation(sleepLock, inbox))
-      case .shutdown: requests.append(.operation(shutdownLock, inbox))
-      case .session: requests.append(.session(inbox))
-      case .unit(let name):
-        if let unit = try? UnitName(name) {
-          requests.append(.unit(unit, inbox))
-        } else {
-          inbox.setProblem("\"\(VisibleText.line(name))\" is not the name of a unit", of: name)
-        }
-      case .memoryPressure: break
+      case .stopTimeout: .stopTimeout(inbox)
+      case .unitJob: .unitJob(inbox)
+      case .sleep: sleep.request
+      case .unit(let name): .unit(name, inbox)
+      case .memoryPressure: nil
       }
     }
-    bus = Mutex(
-      Bus(
-        connection: BusConnection(address, requests, options: options), inbox: inbox,
-        sleepLock: sleepLock, shutdownLock: shutdownLock))
+    let connection = BusConnection(address, requests, options: options)
+    bus = Mutex(Bus(connection: connection, inbox: inbox, sleep: sleep))
   }
 
   private static var options: BusConnection.Options {
@@ -89,10 +77,12 @@ final class BusSource: LifecycleSource, LifecycleSink {
 
   @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {
-    case .readyToSleep: bus.withLock { $0.sleepLock.workEnded() }
-    case .began(.saveState, _, _): bus.withLock { $0.shutdownLock.saveBegan() }
-    case .ended(.saveState, _, _, _): bus.withLock { $0.shutdownLock.saveEnded() }
-    case .terminating: bus.withLock { $0.connection.sendOnDemand() }
+    case .readyToSleep: bus.withLock { $0.sleep.workEnded() }
+    case .terminating:
+      return bus.withLock { bus in
+        bus.connection.sendOnDemand()
+        return bus.connection.deadline
+      }
     default: break
     }
     return nil

@@ -2,8 +2,8 @@
 import TestSupport
 import Testing
 
-/// A service of a user who lingers, and what logind says of that user's session.
-@Suite("a user's service", .machines, .describesUnits) struct SessionTests {
+/// A service of a user who lingers.
+@Suite("a user's service", .machines, .describesUnits) struct UserServiceTests {
   /// A user with a service manager, and `ProbeService lifecycle` in it.
   struct UserService {
     let machine: MachineTest
@@ -42,16 +42,6 @@ import Testing
       try await systemctl("show", "--property=\(property)", "--value", name)
     }
 
-    /// Waits for a beginning of `STATUS=`.
-    func waitForStatus(_ prefix: String) async throws {
-      let script = """
-        id=$(id -u "$1")
-        setpriv --reuid=$id --regid=$id --clear-groups env XDG_RUNTIME_DIR=/run/user/$id \\
-          systemctl --user show --property=StatusText --value "$2" | grep -q "^$3"
-        """
-      try await machine.wait(until: script, user, name, prefix)
-    }
-
     @discardableResult
     func waitForMessage(
       _ prefix: String, after earlier: JournalEntry? = nil,
@@ -63,48 +53,6 @@ import Testing
     }
   }
 
-  /// PAM makes a session for a service, as it does for a login; on 252 not for one of Type=exec.
-  private func login(_ user: UserService) async throws -> Service {
-    let session = try await user.machine.service(
-      "session", exec: "/bin/sleep infinity", type: "simple", "User=\(user.user)", "PAMName=login",
-      "Environment=XDG_SESSION_CLASS=user XDG_SESSION_TYPE=wayland")
-    try await session.start()
-    return session
-  }
-
-  @Test(arguments: Release.selected)
-  func isInTheForegroundWithAnUnlockedSession(_ release: Release) async throws {
-    try await release.test(on: .own()) { machine in
-      let user = try await UserService(machine, "--session")
-      try await user.systemctl("start", user.name)
-      // Not by a hook: where logind answers during the launch, the daemon is launched in the background.
-      try await user.waitForStatus("background, session")
-      let session = try await login(user)
-      let resumed = try await user.waitForMessage("foreground: the session is active")
-      let id = try await machine.expect(
-        "loginctl", "show-user", "--property=Display", "--value", user.user)
-      let answer = try await machine.expect(
-        "busctl", "call", "org.freedesktop.login1", "/org/freedesktop/login1",
-        "org.freedesktop.login1.Manager", "GetSession", "s", id)
-      let path = try #require(answer.split(separator: "\"").last)  // o "/org/…"
-      func setLocked(_ isLocked: Bool) async throws {
-        try await machine.expect(
-          "busctl", "call", "org.freedesktop.login1", String(path),
-          "org.freedesktop.login1.Session", "SetLockedHint", "b", "\(isLocked)")
-      }
-      try await setLocked(true)
-      let locked = try await user.waitForMessage(
-        "background: the session is locked", after: resumed)
-      #expect(try await user.show("StatusText").hasPrefix("background, session, since"))
-      try await setLocked(false)
-      let unlocked = try await user.waitForMessage(
-        "foreground: the session is active", after: locked)
-      try await session.stop()
-      try await user.waitForMessage("background: the user has no session", after: unlocked)
-    }
-  }
-
-  /// Two seconds on the user's bus, where a system service would be none.
   @Test(arguments: Release.selected)
   func readsItsTimeoutOverTheUsersBus(_ release: Release) async throws {
     try await release.test(on: .own()) { machine in

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonSystemd
+
+/// The machine's sleep, and the delay lock with which logind waits for the hooks; that requires root or a polkit rule.
+///
+/// The lock is requested in advance, released when the hooks have ended, and requested again after the sleep, until
+/// logind grants or denies it. While there is none, `STATUS=` and the log report that. Source:
+/// org.freedesktop.login1(5).
+final class SleepFollower {
+  private let inbox: BusInbox
+  private var lock: BusDescriptor?
+  /// Whether a sleep was announced and is not over. A lock that is granted meanwhile would delay it for nothing.
+  private var isAsleep = false
+  /// The time for which logind waits.
+  private var limit = Duration.seconds(5)
+  /// Whether logind has granted the lock, or denied it to this user.
+  private var isLockFinal = true
+  private var isReportedMissing = false
+
+  init(_ inbox: BusInbox) { self.inbox = inbox }
+
+  private static let manager = BusService.logind.interface("Manager")
+  private static let inhibit = BusCall(
+    "Inhibit", of: BusService.logind.path, manager, .logind,
+    ["sleep", Journal.programName, "Saves its state", "delay"])
+  private static let readLimit = property("InhibitDelayMaxUSec")
+  private static let readState = property("PreparingForSleep")
+  private static let subject = "the machine's sleep"
+  private static let lockSubject = "a delay lock for the sleep"
+
+  private static func property(_ name: String) -> BusCall {
+    .get(name, of: BusService.logind.path, "Manager", .logind)
+  }
+
+  /// The lock is taken before the state is read: a sleep that begins between the two waits. A sleep that began earlier,
+  /// or while the bus was unavailable, is reported later.
+  var request: BusRequest {
+    BusRequest(
+      .logind,
+      matches: [
+        BusMatch("PrepareForSleep", of: BusService.logind.path, Self.manager, .logind)
+      ],
+      query: self.query(), receive: { [self] in receive($0) })
+  }
+
+  private func query() -> BusCall {
+    isLockFinal = true
+    return lock == nil && !isAsleep ? Self.inhibit : Self.readLimit
+  }
+
+  private func receive(_ event: BusRequest.Event) -> BusRequest.Next {
+    switch event {
+    case .reply(let values, to: Self.inhibit):
+      if case .descriptor(let granted)? = values.only {
+        keep(granted)
+      } else {
+        reportMissing(.malformed(Self.inhibit.member))
+      }
+      return .call(Self.readLimit)
+    case .failure(let error, of: Self.inhibit):
+      reportMissing(error)
+      isLockFinal = error.kind == .accessDenied
+      return .call(Self.readLimit)
+    case .reply(let values, to: Self.readLimit):
+      if case .variant(.uint64(let time))? = values.only { limit = duration(microseconds: time) }
+      return .call(Self.readState)
+    case .failure(_, of: Self.readLimit): return .call(Self.readState)
+    case .reply(let values, _):
+      guard case .variant(.bool(let value))? = values.only else { return .malformed }
+      become(value)
+    case .failure(let error, _): inbox.warn(error, without: Self.subject)
+    case .signal(let values):
+      guard case .bool(let value)? = values.first else { return .malformed }
+      become(value)
+      // When it is over, the next lock is taken.
+      return value ? .done : .again
+    }
+    return isLockFinal ? .done : .again
+  }
+
+  private func become(_ value: Bool) {
+    if value == isAsleep { return }
+    isAsleep = value
+    if value {
+      // A tenth is kept for the way back to logind.
+      if lock != nil { inbox.put(.sleepDelay(limit - limit / 10)) }
+      inbox.put(.suspend, "the machine is about to sleep")
+    } else {
+      inbox.put(.wakeUp, "the machine has woken up")
+    }
+  }
+
+  /// Releases the lock once the work before the sleep has ended; a lock that was taken after it is for the next one.
+  func workEnded() { if isAsleep { lock = nil } }
+
+  private func keep(_ granted: BusDescriptor) {
+    // One that is not needed any more is released with its last reference.
+    if isAsleep { return }
+    lock = granted
+    inbox.settle(Self.lockSubject)
+    if isReportedMissing { inbox.put(.statusNote(.delayLock, nil)) }
+    isReportedMissing = false
+  }
+
+  private func reportMissing(_ error: BusError) {
+    // That a lock requires privileges is in STATUS= and in the guide.
+    if error.kind != .accessDenied { inbox.warn(error, without: Self.lockSubject) }
+    if !isReportedMissing {
+      inbox.put(.statusNote(.delayLock, "no delay lock: a suspend does not wait for the hooks"))
+    }
+    isReportedMissing = true
+  }
+}
