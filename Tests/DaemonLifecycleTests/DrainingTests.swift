@@ -94,21 +94,6 @@ import Testing
     #expect(log.all == ["server finishes", "server returned"])
   }
 
-  @Test func aSecondSignalCutsItAtOnce() async throws {
-    let mock = MockLifecycleSubject()
-    let task = serve(mock, busy: .seconds(1000))
-    try await untilServing("server")
-    mock.inject(.sigterm)
-    try await mock.untilSleeping()
-    #expect(log.all == ["server finishes"])
-    await mock.advance(by: .seconds(1))
-    mock.inject(.sigterm)
-    try await mock.settled()
-    await task.value
-    #expect(mock.exit?.code == 124)
-    #expect(!log.all.contains("server has answered"))
-  }
-
   @Test func aPauseDrainsAndAResumeIsANewRound() async throws {
     let mock = MockLifecycleSubject()
     let task = serve(mock, busy: .seconds(3))
@@ -152,50 +137,6 @@ import Testing
     let paused = try #require(mock.exit?.overtakenPause)
     #expect(paused.cause.signal == .sigusr1 && paused.problems.map(\.observer) == ["server"])
     #expect(mock.exit?.code == 124)
-  }
-
-  @Test func serversEndOneAfterAnother() async throws {
-    let mock = MockLifecycleSubject()
-    let first = serve(mock, name: "a", busy: .seconds(1))
-    try await untilServing("a")
-    let second = serve(mock, name: "b", busy: .seconds(1))
-    try await untilServing("b")
-    mock.inject(.sigterm)
-    try await mock.untilSleeping()
-    #expect(log.all == ["b finishes"])
-    await mock.advance(by: .seconds(1))
-    try await eventually { log.all.contains("a finishes") }
-    try await mock.untilSleeping()
-    #expect(Array(log.all.prefix(2)) == ["b finishes", "b has answered"])
-    await mock.advance(by: .seconds(1))
-    try await mock.settled()
-    await first.value
-    await second.value
-    #expect(mock.exit?.code == 0)
-  }
-
-  @Test func serversOfAConcurrentPhaseEndTogether() async throws {
-    let mock = MockLifecycleSubject()
-    let phase = LifecyclePhase(order: 0, concurrent: true)
-    let tasks = ["a", "b"].map { serve(mock, name: $0, phase: phase, busy: .seconds(15)) }
-    try await untilServing("a", "b")
-    mock.inject(.sigterm)
-    try await mock.untilSleeping(2)
-    await mock.advance(by: .seconds(15))
-    try await mock.settled()
-    for task in tasks { await task.value }
-    #expect(mock.exit?.code == 0)
-    #expect(log.all.filter { $0.hasSuffix("has answered") }.count == 2)
-  }
-
-  @Test func aCancelledCallerDoesNotDrain() async throws {
-    let mock = MockLifecycleSubject()
-    let task = serve(mock, busy: .seconds(5))
-    try await untilServing("server")
-    task.cancel()
-    await task.value
-    #expect(!log.all.contains("server has answered"))
-    #expect(log.all.last == "server threw CancellationError")
   }
 
   // MARK: Limits

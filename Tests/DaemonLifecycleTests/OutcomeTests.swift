@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CLinux
 import DaemonLifecycleTesting
 import TestSupport
 import Testing
@@ -88,4 +89,20 @@ import Testing
     // The hook never began, so the actor has missed the pause: it is notified again, once, by a call of its own.
     #expect(log.all == ["began"])
   }
+}
+
+/// An actor that can be kept busy, so that its hook has to wait for it.
+private actor BusyActor: BackgroundObserver {
+  private let log: Log
+  let isIn = Gate()
+  init(_ log: Log) { self.log = log }
+
+  /// Holds the actor, and its thread, until the condition is met.
+  func occupy(until isOver: @Sendable () -> Bool) {
+    isIn.open()
+    while !isOver() { usleep(1000) }
+  }
+
+  func run(_ body: @Sendable () -> Void) { body() }
+  func didEnterBackground(_ notification: DidEnterBackground) { log.add("began") }
 }

@@ -22,7 +22,7 @@ import Testing
       Int.self, Outer.Nested.self, Outer.Box<Int>.self, Outer.Box<Outer.Nested>.Inner.self,
       Secret.self, Local.self, Outer.Box<Secret>.self, [String: Int?].self, (Int, String).self,
       (any Sendable).self, (() -> Void).self, ((any Error)?).self, Int.Type.self, Never.self,
-      Listener.self, BusyActor.self, ShouldSaveState.self,
+      Listener.self, ShouldSaveState.self,
     ]
     for type in types {
       #expect(String(nameOf: type) == String(describing: type))

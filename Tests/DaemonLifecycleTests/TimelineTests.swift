@@ -36,36 +36,7 @@ import Testing
       ended: MonotonicTime(nanoseconds: milliseconds * 1_000_000), budget: budget)
     return LifecycleTimeline(report)
   }
-
-  private var twoObservers: LifecycleTimeline {
-    timeline([
-      entry(1, Poller.self, DidEnterBackground.self, 0, 40),
-      entry(2, Database.self, ShouldSaveState.self, 42, 270),
-    ])
-  }
-
-  // MARK: Offsets
-
-  @Test func offsetsWithoutASpanAreFromTheFirstThatBegan() {
-    let entries = [
-      entry(1, Poller.self, ShouldSaveState.self, 40, 5),
-      entry(2, Database.self, ShouldSaveState.self, 30, 20),
-    ]
-    let report = LifecycleReport(cause: LifecycleCause(.api), entries: entries)
-    #expect(report.offsets == [.milliseconds(10), .zero])
-    #expect(LifecycleReport(cause: LifecycleCause(.api), entries: []).offsets == [])
-  }
-
   // MARK: Text
-
-  @Test func aTitleAndARowEach() {
-    #expect(
-      twoObservers.description == """
-        terminate (SIGTERM from pid 1 uid 0) in 312 ms of 90 s
-          Poller    |###                    40 ms  paused
-          Database  |   #################  270 ms  saved
-        """)
-  }
 
   // MARK: Rows
 
@@ -161,15 +132,6 @@ import Testing
     let timeline = LifecycleTimeline(report)
     #expect(timeline.duration == .milliseconds(80) && timeline.budget == nil)
     #expect(timeline.rows[0].segments[0].offset == .zero)
-  }
-
-  /// As a concurrent phase of many ends: made and rendered in a moment.
-  @Test func ofTenThousandObservers() {
-    let entries = (0..<30_000).map {
-      entry(UInt64($0 % 10_000), Poller.self, ShouldSaveState.self, Int64($0 / 100), $0 % 7)
-    }
-    let text = timeline(entries).description
-    #expect(text.hasSuffix("and 9988 more, 13 ms at most"), "\(text)")
   }
 
   // MARK: Names and errors

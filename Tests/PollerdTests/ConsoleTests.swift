@@ -45,11 +45,6 @@ final class ConsoleTests: XCTestCase {
     XCTAssertEqual(readAll(), "two\n")
   }
 
-  func testALongLineIsCutToWhatAPipeTakesAtOnce() {
-    console().print(String(repeating: "x", count: 10_000))
-    XCTAssertEqual(readAll(), String(repeating: "x", count: Int(PIPE_BUF) - 1) + "\n")
-  }
-
   func testWhatOthersHavePutIntoALineIsEscaped() {
     let console = console()
     console.print("save failed: \u{1b}[2J\npoll 7 forged")
