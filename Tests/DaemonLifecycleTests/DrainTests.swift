@@ -84,6 +84,17 @@ import Testing
     #expect(mock.exit?.code == 0 && mock.exit?.cause.signal == .sigterm)
   }
 
+  @Test func aCallDrainsToo() async throws {
+    let mock = try await listened(mock())
+    mock.terminate()
+    mock.terminate()
+    await mock.advance(by: .seconds(4))
+    #expect(!isReady && log.all == [])
+    mock.inject(.sigterm)
+    try await mock.settled()
+    #expect(log.all == Self.down && mock.exit?.code == 0)
+  }
+
   @Test(arguments: [LifecycleRequest.pause(for: .operator), .suspend])
   func whatEndsTheServingEndsTheDelay(kind: LifecycleRequest) async throws {
     let mock = try await listened(mock())

@@ -139,6 +139,20 @@ import Testing
     #expect(mock.exit?.code == 124)
   }
 
+  @Test func serversOfAConcurrentPhaseEndTogether() async throws {
+    let mock = MockLifecycleSubject()
+    let phase = LifecyclePhase(order: 0, concurrent: true)
+    let tasks = ["a", "b"].map { serve(mock, name: $0, phase: phase, busy: .seconds(15)) }
+    try await untilServing("a", "b")
+    mock.inject(.sigterm)
+    try await mock.untilSleeping(2)
+    await mock.advance(by: .seconds(15))
+    try await mock.settled()
+    for task in tasks { await task.value }
+    #expect(mock.exit?.code == 0)
+    #expect(log.all.filter { $0.hasSuffix("has answered") }.count == 2)
+  }
+
   // MARK: Limits
 
   @Test func aLimitThatDoesNotFitIsSaid() async throws {
@@ -148,15 +162,12 @@ import Testing
     let warning = try #require(observed.log.names.first { $0.hasPrefix("warning") })
     #expect(warning.contains("server: its limit of 60 s does not fit into a stop"), "\(warning)")
     #expect(warning.contains("leaves 9 s"), "\(warning)")
-  }
-
-  @Test func itIsSaidToowhenTheServiceManagerAllowsLess() async throws {
-    let observed = ObservedCore(LifecycleConfiguration(logging: .off))
-    observed.core.add(
-      Scripted(), .init(name: "server", deadline: .seconds(60)))
-    #expect(!observed.log.names.contains { $0.hasPrefix("warning") })
-    observed.core.receive(.stopTimeout(.seconds(30)))
-    #expect(observed.log.names.contains { $0.contains("server: its limit of 60 s") })
+    // And once it is known that the service manager allows less.
+    let later = ObservedCore(LifecycleConfiguration(logging: .off))
+    later.core.add(Scripted(), .init(name: "server", deadline: .seconds(60)))
+    #expect(!later.log.names.contains { $0.hasPrefix("warning") })
+    later.core.receive(.stopTimeout(.seconds(30)))
+    #expect(later.log.names.contains { $0.contains("server: its limit of 60 s") })
   }
 
   @Test func aPhasesDeadlineIsItsMembers() async throws {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycleTesting
 import DaemonSystemd
+import Synchronization
 import TestSupport
 import Testing
 
@@ -12,6 +13,13 @@ import Testing
     let observed = ObservedCore(LifecycleConfiguration(logging: .off))
     _ = await observed.core.launch()
     return observed
+  }
+
+  @Test func noPingBeforeTheLaunch() async throws {
+    let observed = ObservedCore()
+    observed.core.receive(.watchdogTick(stall: .zero))
+    try await observed.core.untilIdle()
+    #expect(observed.log.names == [])
   }
 
   @Test func aFailedCheckWithholdsThePing() async throws {
@@ -57,6 +65,27 @@ import Testing
     #expect(observed.log.names.last == "healthy")
     gate.open()
     try await observed.core.untilIdle()
+  }
+
+  /// A check has its own time beside a suspend, of whose delay half is kept for the save that is under way.
+  @Test func aSuspendInHasteIsNoIllness() async throws {
+    let observed = await launched()
+    let core = observed.core
+    observed.on(CheckHealth.self) { _ in }
+    observed.on(ShouldSaveState.self) { _ in
+      try await core.clockForTesting.sleep(for: .seconds(100))
+    }
+    core.receive(.sleepDelay(.seconds(4)))
+    core.receive(LifecycleEvent(.suspend))
+    await core.advance(by: .milliseconds(2500))
+    core.receive(.watchdogTick(stall: .zero))
+    await core.advance(by: .milliseconds(100))
+    try await eventually { !core.state.withLock { $0.machine.health.isChecking } }
+    #expect(!observed.log.names.contains("ended suspend in background"))
+    #expect(observed.log.names.contains("healthy"))
+    #expect(!observed.log.names.contains { $0.hasPrefix("unhealthy") })
+    await core.advance(by: .seconds(5))
+    try await core.untilIdle()
   }
 
   /// Late by a freeze; late because others ran, or the thread itself; late by next to nothing; unknown.

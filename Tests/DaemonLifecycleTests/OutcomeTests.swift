@@ -20,6 +20,21 @@ import Testing
     #expect(mock.exit?.code == 70)
   }
 
+  /// Nor does one that is stuck in a stop's save take the time of the others.
+  @Test func aStuckSaverDoesNotTakeTheOthersChance() async throws {
+    let mock = MockLifecycleSubject(
+      configuration: .init(hookDeadline: .seconds(30), stopTimeout: .seconds(10), logging: .off))
+    let gate = Gate()
+    mock.addObserver(Listener("saver", log))
+    mock.script(save: gate.hold)
+    try await mock.settled()
+    mock.inject(.sigterm)
+    await mock.advance(by: .seconds(10))
+    try await mock.settled()
+    #expect(log.all.contains("saver save") && mock.exit?.code == 124)
+    gate.open()
+  }
+
   @Test func aHookThatDoesNotEndIsAbandoned() async throws {
     let mock = MockLifecycleSubject()
     let gate = Gate()

@@ -95,6 +95,20 @@ import Testing
     try await mock.settled()
   }
 
+  /// A hold that the body of `run` releases kept the body from beginning.
+  @Test(.timeLimit(.minutes(1))) func aLaunchIsNotHeld() async throws {
+    let mock = MockLifecycleSubject(state: .launching)
+    mock.addObserver(Listener("a", log))
+    let hold = mock.holdDeliveries()
+    try await mock.launch()
+    mock.inject(.sighup)
+    try await mock.settled()
+    #expect(log.all == ["a launch", "a foreground"])
+    hold.cancel()
+    try await mock.settled()
+    #expect(log.all.suffix(2) == ["a save", "a reload"])
+  }
+
   /// It had failed to read its state, and was asked to save over it.
   @Test func anObserverThatCouldNotLaunchIsNotAskedToSave() async throws {
     final class Broken: LaunchObserver, StateObserver, TerminationObserver {

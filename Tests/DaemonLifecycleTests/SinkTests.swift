@@ -23,26 +23,20 @@ final class FactLog: LifecycleSink {
     all.map { fact in
       switch fact {
       case .began(let transition, _, _): "began \(transition.row.event)"
-      case .progress(let progress): progress.description
       case .ended(let transition, _, _, let snapshot):
         "ended \(transition.row.event) in \(snapshot.state)"
       case .launched: "launched"
       case .draining(_, let delay): "draining \(delay.forReading)"
       case .terminating: "terminating"
-      case .unmappedReload: "unmapped reload"
       case .extended(let duration): "extended \(duration.forReading)"
       case .healthy: "healthy"
       case .unhealthy(let reason): "unhealthy: \(reason)"
       case .reasonsChanged(_, let snapshot): "reasons \(snapshot.reasons.map(\.name))"
-      case .endedLate: "ended late"
-      case .statusNote(_, let text): "statusNote \(text ?? "none")"
-      case .problems: "problems"
       case .readyToSleep: "ready to sleep"
       case .closed: "closed"
       case .warning(let text): "warning \(text)"
-      case .info(let text): "info: \(text)"
-      case .recovered: "recovered"
       case .terminated(let exit): "terminated \(exit.code)"
+      default: "another"
       }
     }
   }
@@ -113,6 +107,19 @@ struct ObservedCore {
       ])
   }
 
+  /// Also while a transition is under way.
+  @Test func aReasonThatChangesMeanwhileIsToldAsItsOwn() async throws {
+    let (observed, gate) = (ObservedCore(), Gate())
+    _ = await observed.core.launch()
+    try await observed.send(.pause(for: .operator))
+    observed.on(ShouldReload.self, gate.hold)
+    observed.core.receive(LifecycleEvent(.reload))
+    observed.core.receive(LifecycleEvent(.pause(for: BackgroundReason("db.service"))))
+    #expect(observed.log.names.last == #"reasons ["db.service", "operator"]"#)
+    gate.open()
+    try await observed.core.untilIdle()
+  }
+
   @Test func aTerminationDuringTheLaunchIsNeverReady() async throws {
     let observed = ObservedCore()
     let core = observed.core
@@ -156,6 +163,14 @@ struct ObservedCore {
     #expect(observed.log.names.last == "terminated 0")
   }
 
+  @Test func anExtensionAtOtherTimesIsNotTold() async throws {
+    let observed = ObservedCore()
+    _ = await observed.core.launch()
+    observed.on(DidEnterBackground.self) { $0.context.extendDeadline(by: .seconds(60)) }
+    try await observed.send(.pause(for: .operator))
+    #expect(!observed.log.names.contains { $0.hasPrefix("extended") })
+  }
+
   /// The process's own end gets no more than the hooks.
   @Test(
     arguments: [
@@ -177,6 +192,15 @@ struct ObservedCore {
     let budget = StopBudget(
       LifecycleConfiguration(), allowed: .seconds(Int64.max), from: start)
     #expect(budget.share(of: .kind(.shouldSaveState), among: 3, at: start) > .seconds(1_000_000))
+  }
+
+  @Test func theMachineMaySleepOnceAllIsDone() async throws {
+    let observed = ObservedCore()
+    _ = await observed.core.launch()
+    try await observed.send(.suspend)
+    #expect(
+      observed.log.names.suffix(3)
+        == ["began suspend", "ended suspend in background", "ready to sleep"])
   }
 
   @Test func aSubjectThatGoesAwayIsTold() async {

@@ -53,17 +53,4 @@ import Testing
     try await mock.send(.sigterm)
     #expect(mock.core.executor.poll.waker.descriptor == -1)
   }
-
-  @Test func ofTwoActionsForASignalTheLastCounts() {
-    var map: SignalMap = [.sigterm: .reload, .sighup: .saveState, .sigterm: .terminate]
-    #expect(map.signals == [.sighup, .sigterm])
-    guard case .terminate = map[.sigterm] else {
-      Issue.record("\(map)")
-      return
-    }
-    map[.sighup] = nil
-    map[.sigint] = nil
-    map[.sigusr1] = .pause
-    #expect(map.signals == [.sigusr1, .sigterm] && map[.sighup] == nil)
-  }
 }

@@ -40,17 +40,6 @@ import Testing
     #expect(log.all.isEmpty)
   }
 
-  @Test func anEventInTheLaunchComesAfterIt() async throws {
-    let subject = LifecycleSubject(configuration: configuration)
-    let log = Log()
-    subject.on(DidFinishLaunching.self) { [unowned subject] _ in subject.reload() }
-    subject.addObserver(Listener("a", log))
-    try await subject.start()
-    subject.terminate()
-    #expect(await subject.waitUntilTerminated().code == 0)
-    #expect(log.all.prefix(2) == ["a launch", "a foreground"])
-  }
-
   @Test func theClockSleepsAndIsCancelled() async throws {
     let subject = LifecycleSubject(configuration: configuration)
     let clock = subject.clock

@@ -36,8 +36,6 @@ import Testing
       ended: MonotonicTime(nanoseconds: milliseconds * 1_000_000), budget: budget)
     return LifecycleTimeline(report)
   }
-  // MARK: Text
-
   // MARK: Rows
 
   @Test func anObserverHasOneRow() {
@@ -102,16 +100,6 @@ import Testing
       timeline.rendered(maximumRows: 0).hasSuffix(
         "and 300 more, 5 ms at most, 1 of them with problems"))
     #expect(timeline.rendered(maximumRows: 300).split(separator: "\n").count == 301)
-  }
-
-  @Test func rowsAreInTheOrderInWhichHooksEnded() {
-    // As a concurrent phase ends: the slowest last.
-    let timeline = timeline([
-      entry(1, Poller.self, DidEnterBackground.self, 5, 1),
-      entry(2, Database.self, DidEnterBackground.self, 0, 312),
-      entry(1, Poller.self, ShouldSaveState.self, 312, 0),
-    ])
-    #expect(timeline.rows.map(\.observer) == ["Poller", "Database"])
   }
 
   @Test func nobody() {

@@ -65,23 +65,15 @@ final class PollSourceTests: XCTestCase {
     XCTAssertEqual(try read(), "")
   }
 
-  /// The writing end of a FIFO that nobody reads yet.
-  private func writer() throws -> FileHandle {
+  func testAFIFOWhoseWriterIsSilentIsNotWaitedFor() throws {
     XCTAssertEqual(mkfifo(path, 0o600), 0)
     // Without a reader it could not be opened for writing.
     let reader = open(path, O_RDONLY | O_NONBLOCK)
     defer { close(reader) }
-    let number = open(path, O_WRONLY | O_NONBLOCK)
-    XCTAssertGreaterThanOrEqual(number, 0)
-    return FileHandle(fileDescriptor: number, closeOnDealloc: true)
-  }
-
-  func testAFIFOWhoseWriterIsSilentIsNotWaitedFor() throws {
-    let writer = try writer()
+    let writer = FileHandle(
+      fileDescriptor: open(path, O_WRONLY | O_NONBLOCK), closeOnDealloc: true)
     XCTAssertEqual(try read(), "")
     // Nor is it for more than there is.
-    let reader = open(path, O_RDONLY | O_NONBLOCK)
-    defer { close(reader) }
     try writer.write(contentsOf: Data("first line\nhalf a".utf8))
     XCTAssertEqual(try read(), "first line")
   }

@@ -151,16 +151,6 @@ final class PollerTests: XCTestCase {
     try await daemon.terminate()
   }
 
-  func testTheCommandLineWinsAtAReloadToo() async throws {
-    let config = try directory.write("source = /first", to: "config")
-    let daemon = try await TestDaemon.polling(
-      in: directory, config: config, overrides: PartialSettings(source: second))
-    try await daemon.mock.send(.sighup)
-    try await daemon.poll(2)
-    XCTAssertEqual(daemon.source.asked, [second, second])
-    try await daemon.terminate()
-  }
-
   func testABadReloadKeepsTheOldSettings() async throws {
     let config = try directory.write("source = /second", to: "config")
     let daemon = try await TestDaemon.polling(in: directory, config: config)
