@@ -62,18 +62,19 @@ import Testing
       ])
   }
 
-  @Test func aPauseThatIsTakenBackInTimeIsNotDelivered() async throws {
-    let mock = MockLifecycleSubject()
+  /// As a hot standby launches in the background. `UnitFollower` takes back the reason that it has given.
+  @Test func aReasonBeforeTheLaunchHoldsTheForegroundBack() async throws {
+    let mock = MockLifecycleSubject(state: .launching)
+    let unit = BackgroundReason("standby-a.target")
     mock.addObserver(Listener("a", log))
-    try await mock.settled()
-    log.clear()
-    let hold = mock.holdDeliveries()
-    mock.inject(.sigusr1)
-    mock.inject(.sigusr2)
-    mock.inject(.sighup)
-    hold.cancel()
-    try await mock.settled()
-    #expect(log.all == ["a save", "a reload"])
+    mock.pause(for: unit)
+    #expect(try await mock.launch().problems.isEmpty)
+    try await mock.send(.sigusr2)
+    #expect(mock.state == .background, "an operator's resume takes back no reason of a unit's")
+    try await mock.send(.resume(for: unit))
+    #expect(mock.state == .foreground)
+    try await mock.send(.pause(for: unit))
+    #expect(log.all == ["a launch", "a foreground", "a background", "a save"])
   }
 
   // MARK: Holding
@@ -93,15 +94,5 @@ import Testing
     inner.cancel()
     try await mock.settled()
     #expect(log.all == ["a save", "a reload", "a background", "a save"])
-  }
-
-  @Test func aTerminationIsNotHeld() async throws {
-    let mock = MockLifecycleSubject()
-    mock.addObserver(Listener("a", log))
-    try await mock.settled()
-    let hold = mock.holdDeliveries()
-    try await mock.send(.sigterm)
-    #expect(mock.state == .terminated)
-    hold.cancel()
   }
 }

@@ -127,12 +127,4 @@ import Testing
     let exit = await core.untilTerminated()
     #expect(exit.code == (throwing ? 1 : 0) && exit.cause.signal == .sigterm)
   }
-
-  @Test func aBodyThatReturnsFirstHasNothingToDrain() async {
-    let observed = await serving(configuration(.seconds(4)))
-    observed.core.start(body: RunBody {})
-    let exit = await observed.core.untilTerminated()
-    #expect(exit.code == 0)
-    #expect(!observed.log.names.contains { $0.hasPrefix("draining") })
-  }
 }

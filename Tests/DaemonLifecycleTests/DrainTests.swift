@@ -6,20 +6,20 @@ import Testing
 
 /// Not ready at once, serving on for a while, then the end.
 @Suite("Drain", .timeLimit(.minutes(1))) struct DrainTests {
-  private let folder = Folder()
+  private let folder: Folder
   private let log = Log()
   private var isReady: Bool { exists(folder.path("ready")) }
 
+  init() throws { folder = try Folder() }
+
   private func mock(
-    _ state: LifecycleState = .foreground, delay: Duration = .seconds(5),
-    serviceManager: FakeServiceManager? = nil,
-    change: (inout LifecycleConfiguration) -> Void = { _ in }
+    _ state: LifecycleState = .foreground, serviceManager: FakeServiceManager? = nil
   ) -> MockLifecycleSubject {
-    var configuration = LifecycleConfiguration(stopDelay: delay, logging: .off)
-    configuration.readinessFile = folder.path("ready")
-    change(&configuration)
-    return MockLifecycleSubject(
-      state: state, configuration: configuration, serviceManager: serviceManager)
+    MockLifecycleSubject(
+      state: state,
+      configuration: .init(
+        stopDelay: .seconds(5), logging: .off, readinessFile: folder.path("ready")),
+      serviceManager: serviceManager)
   }
 
   /// One that has a listener, which has logged its launch.
@@ -66,19 +66,6 @@ import Testing
     #expect(log.all.suffix(3) == Self.down)
   }
 
-  @Test func aReloadThatHangsIsOvertakenAtItsEnd() async throws {
-    let mock = mock()
-    let gate = Gate()
-    mock.on(ShouldReload.self) { _ in await gate.wait() }
-    _ = try await listened(mock)
-    mock.inject(.sighup)
-    mock.inject(.sigterm)
-    await mock.advance(by: .seconds(30))
-    try await mock.settled()
-    #expect(log.all.suffix(3) == Self.down && mock.exit != nil)
-    gate.open()
-  }
-
   // MARK: What ends it early
 
   @Test func aSecondSignalEndsItAndHurriesNobody() async throws {
@@ -123,22 +110,6 @@ import Testing
     let mock = try await listened(mock(.background))
     try await mock.send(.sigterm)
     #expect(mock.exit?.code == 0)
-  }
-
-  @Test func soDoesOneThatIsLaunching() async throws {
-    let mock = mock(.launching)
-    mock.on(DidFinishLaunching.self) { [weak mock] _ in mock?.inject(.sigterm) }
-    try await mock.launch()
-    try await mock.settled()
-    #expect(mock.exit?.code == 0 && !isReady)
-  }
-
-  @Test func soDoesOneWhoseLaunchFailed() async throws {
-    let mock = mock(.launching)
-    mock.on(WillEnterForeground.self) { _ in throw Failure() }
-    try await mock.launch()
-    try await mock.settled()
-    #expect(mock.exit?.code == 70)
   }
 
   @Test func soDoesOneThatIsAboutToPause() async throws {

@@ -94,21 +94,6 @@ import Testing
     #expect(log.all == ["server finishes", "server returned"])
   }
 
-  @Test func aSecondSignalCutsItAtOnce() async throws {
-    let mock = MockLifecycleSubject()
-    let task = serve(mock, busy: .seconds(1000))
-    try await untilServing("server")
-    mock.inject(.sigterm)
-    try await mock.untilSleeping()
-    #expect(log.all == ["server finishes"])
-    await mock.advance(by: .seconds(1))
-    mock.inject(.sigterm)
-    try await mock.settled()
-    await task.value
-    #expect(mock.exit?.code == 124)
-    #expect(!log.all.contains("server has answered"))
-  }
-
   @Test func aPauseDrainsAndAResumeIsANewRound() async throws {
     let mock = MockLifecycleSubject()
     let task = serve(mock, busy: .seconds(3))
@@ -154,26 +139,6 @@ import Testing
     #expect(mock.exit?.code == 124)
   }
 
-  @Test func serversEndOneAfterAnother() async throws {
-    let mock = MockLifecycleSubject()
-    let first = serve(mock, name: "a", busy: .seconds(1))
-    try await untilServing("a")
-    let second = serve(mock, name: "b", busy: .seconds(1))
-    try await untilServing("b")
-    mock.inject(.sigterm)
-    try await mock.untilSleeping()
-    #expect(log.all == ["b finishes"])
-    await mock.advance(by: .seconds(1))
-    try await eventually { log.all.contains("a finishes") }
-    try await mock.untilSleeping()
-    #expect(Array(log.all.prefix(2)) == ["b finishes", "b has answered"])
-    await mock.advance(by: .seconds(1))
-    try await mock.settled()
-    await first.value
-    await second.value
-    #expect(mock.exit?.code == 0)
-  }
-
   @Test func serversOfAConcurrentPhaseEndTogether() async throws {
     let mock = MockLifecycleSubject()
     let phase = LifecyclePhase(order: 0, concurrent: true)
@@ -188,16 +153,6 @@ import Testing
     #expect(log.all.filter { $0.hasSuffix("has answered") }.count == 2)
   }
 
-  @Test func aCancelledCallerDoesNotDrain() async throws {
-    let mock = MockLifecycleSubject()
-    let task = serve(mock, busy: .seconds(5))
-    try await untilServing("server")
-    task.cancel()
-    await task.value
-    #expect(!log.all.contains("server has answered"))
-    #expect(log.all.last == "server threw CancellationError")
-  }
-
   // MARK: Limits
 
   @Test func aLimitThatDoesNotFitIsSaid() async throws {
@@ -207,15 +162,12 @@ import Testing
     let warning = try #require(observed.log.names.first { $0.hasPrefix("warning") })
     #expect(warning.contains("server: its limit of 60 s does not fit into a stop"), "\(warning)")
     #expect(warning.contains("leaves 9 s"), "\(warning)")
-  }
-
-  @Test func itIsSaidToowhenTheServiceManagerAllowsLess() async throws {
-    let observed = ObservedCore(LifecycleConfiguration(logging: .off))
-    observed.core.add(
-      Scripted(), .init(name: "server", deadline: .seconds(60)))
-    #expect(!observed.log.names.contains { $0.hasPrefix("warning") })
-    observed.core.receive(.stopTimeout(.seconds(30)))
-    #expect(observed.log.names.contains { $0.contains("server: its limit of 60 s") })
+    // And once it is known that the service manager allows less.
+    let later = ObservedCore(LifecycleConfiguration(logging: .off))
+    later.core.add(Scripted(), .init(name: "server", deadline: .seconds(60)))
+    #expect(!later.log.names.contains { $0.hasPrefix("warning") })
+    later.core.receive(.stopTimeout(.seconds(30)))
+    #expect(later.log.names.contains { $0.contains("server: its limit of 60 s") })
   }
 
   @Test func aPhasesDeadlineIsItsMembers() async throws {

@@ -115,7 +115,9 @@ private final class Schedule: Sendable {
       let observer = observers[number]
       // Before the observer, whose hooks may post; and once, since an owner may have any number of closures.
       if state.withLock({ $0.owners.insert(number).inserted }) {
-        subject.observe(Note.self, owner: observer, phase: phases[number]) { try await $0.tell($1) }
+        subject.observe(Note.self, owner: observer, phase: phases[number]) {
+          try await $0.receive($1)
+        }
       }
       subject.addObserver(observer, phase: phases[number])
     case .remove(let number):
@@ -146,37 +148,15 @@ private final class Schedule: Sendable {
   struct Thrown: Error {}
 }
 
-private final class Teller: LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver,
-  ReloadObserver, SuspendObserver, ResumeObserver, PressureObserver, TerminationObserver
-{
+private final class Teller: EveryHookObserver {
   let number: Int
   let play = Mutex<(Schedule, any LifecycleObservable)?>(nil)
   init(number: Int) { self.number = number }
 
-  func tell(_ notification: some LifecycleNotification) async throws {
+  func receive(_ notification: some LifecycleNotification) async throws {
     guard let (schedule, subject) = play.withLock({ $0 }) else { return }
     let name =
       (notification as? Schedule.Note).map { "note \($0.number)" } ?? "\(type(of: notification))"
     try await schedule.heard("\(number) \(name)", subject)
   }
-
-  func didFinishLaunching(_ notification: DidFinishLaunching) async throws {
-    try await tell(notification)
-  }
-  func willEnterForeground(_ notification: WillEnterForeground) async throws {
-    try await tell(notification)
-  }
-  func didEnterBackground(_ notification: DidEnterBackground) async throws {
-    try await tell(notification)
-  }
-  func shouldSaveState(_ notification: ShouldSaveState) async throws {
-    try await tell(notification)
-  }
-  func shouldReload(_ notification: ShouldReload) async throws { try await tell(notification) }
-  func willSuspend(_ notification: WillSuspend) async throws { try await tell(notification) }
-  func didResume(_ notification: DidResume) async throws { try await tell(notification) }
-  func didReceivePressure(_ notification: DidReceivePressure) async throws {
-    try await tell(notification)
-  }
-  func willTerminate(_ notification: WillTerminate) async throws { try await tell(notification) }
 }

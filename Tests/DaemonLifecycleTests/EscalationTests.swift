@@ -67,53 +67,7 @@ import Testing
     #expect(counts == series.counts)
   }
 
-  @Test func itIsSaidOnceWhyNothingHappens() {
-    var escalation = Escalation()
-    var said: [String?] = []
-    for (cause, time) in [(Self.manager, 0), (Self.wrapper, 200), (Self.wrapper, 300)] {
-      guard
-        case .isSameStop(let text) = escalation.receive(
-          cause, delay: .seconds(1), at: at(Int64(time)))
-      else { continue }
-      said.append(text)
-    }
-    #expect(
-      said == [
-        "SIGTERM from pid 7 uid 0, 200 ms after SIGTERM from pid 1 uid 0: taken as the same stop",
-        nil,
-      ])
-  }
-
   // MARK: In a stop
-
-  @Test func aDuplicateDoesNotEndTheDrain() async throws {
-    let mock = MockLifecycleSubject(configuration: .init(stopDelay: .seconds(20)))
-    mock.inject(.sigterm)
-    mock.inject(.sigterm)
-    await mock.advance(by: .seconds(19))
-    #expect(mock.state == .foreground && mock.exit == nil)
-    mock.inject(.sigterm)
-    try await mock.settled()
-    #expect(mock.exit?.code == 0)
-  }
-
-  /// The first signal of a stop that a call has begun is the first signal all the same.
-  @Test func aCallIsNoSignal() async throws {
-    let mock = MockLifecycleSubject()
-    let gate = Gate()
-    mock.script(background: gate.hold)
-    try await mock.settled()
-    mock.terminate()
-    mock.inject(.sigterm)
-    await mock.advance(by: .seconds(1))
-    mock.inject(.sigterm)
-    #expect(mock.immediateExitCode == nil)
-    await mock.advance(by: .seconds(1))
-    mock.inject(.sigterm)
-    // By then the stop has ended, with its own status.
-    #expect(mock.immediateExitCode == 124)
-    gate.open()
-  }
 
   /// The daemon has ended, and what is left is exit(3): a late signal may shorten that, and is no other result.
   @Test func aThirdSignalAfterTheEndKeepsTheStatus() async throws {

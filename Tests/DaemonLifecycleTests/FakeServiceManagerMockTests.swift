@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
 import DaemonLifecycleTesting
+import DaemonSystemd
 import TestSupport
 import Testing
 
@@ -55,5 +56,35 @@ import Testing
     _ = try await manager.next { $0["STATUS"]?.hasPrefix("stopping: 0 of 3 done, waiting") == true }
     try await mock.settled()
     #expect(manager.violations == [])
+  }
+
+  // MARK: What is preserved
+
+  /// What it stores is for the next, though it asks late.
+  @Test func aMockIsPassedWhatWasThereWhenItBegan() throws {
+    let first = MockLifecycleSubject(serviceManager: manager)
+    let second = MockLifecycleSubject(serviceManager: manager)
+    try first.preservation.preserve([1], named: "state")
+    #expect(try second.preservation.preservedBytes(named: "state") == nil)
+    #expect(
+      try MockLifecycleSubject(serviceManager: manager).preservation.preservedBytes(named: "state")
+        == [1])
+  }
+
+  @Test func withoutAManagerNothingIsKept() throws {
+    let mock = MockLifecycleSubject()
+    try mock.preservation.preserve([1], named: "state")
+    #expect(try mock.preservation.names() == [])
+  }
+
+  /// Nothing of the environment is looked at by one that is to use nothing of systemd.
+  @Test func aSubjectThatIsOffHasNoStore() throws {
+    let sent = manager.messages
+    var configuration = LifecycleConfiguration()
+    configuration.systemd = .off
+    configuration.systemd.environment = ServiceEnvironment(manager.environment)
+    let preservation = try LifecycleSubject(configuration: configuration).preservation
+    try preservation.preserve([1], named: "state")
+    #expect(preservation.limit == 0 && manager.messages == sent)
   }
 }

@@ -40,25 +40,14 @@ import Testing
     let paused = try await mock.send(.sigusr1)
     #expect(paused.problems.isEmpty)
     #expect(log.all == ["begins", "ends"], "a pause waits for the body to end")
+    try await mock.send(.sighup)
+    #expect(log.all == ["begins", "ends"], "none runs in the background")
     try await mock.send(.sigusr2)
     try await mock.untilSleeping()
     try await mock.send(.sigterm)
     await task.value
     #expect(log.all == ["begins", "ends", "begins", "ends", "returned"])
     try mock.checkNothingPending()
-  }
-
-  @Test func doesNotRunInTheBackground() async throws {
-    let mock = MockLifecycleSubject(state: .background)
-    let task = run(mock, sleeping(mock))
-    try await eventually { !mock.core.state.withLock { $0.machine.subscribers.count == 0 } }
-    try await mock.settled()
-    #expect(log.all.isEmpty)
-    try await mock.send(.sigusr2)
-    try await mock.untilSleeping()
-    #expect(log.all == ["begins"])
-    try await mock.send(.sigterm)
-    await task.value
   }
 
   @Test func anErrorEndsIt() async throws {

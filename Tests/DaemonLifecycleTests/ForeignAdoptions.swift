@@ -16,20 +16,6 @@ extension ForeignBox: StateObserver where Element: Equatable {
 extension ForeignStranger: NotingObserver, TerminationObserver {
   public func willTerminate(_ notification: WillTerminate) { received.add(notification) }
 }
-extension ForeignObserver:
-  LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver, ReloadObserver,
-  SuspendObserver, ResumeObserver, PressureObserver, HealthObserver, TerminationObserver
-{
-  public func didFinishLaunching(_ notification: DidFinishLaunching) { received.add(notification) }
-  public func willEnterForeground(_ notification: WillEnterForeground) {
-    received.add(notification)
-  }
-  public func didEnterBackground(_ notification: DidEnterBackground) { received.add(notification) }
-  public func shouldSaveState(_ notification: ShouldSaveState) { received.add(notification) }
-  public func shouldReload(_ notification: ShouldReload) { received.add(notification) }
-  public func willSuspend(_ notification: WillSuspend) { received.add(notification) }
-  public func didResume(_ notification: DidResume) { received.add(notification) }
-  public func didReceivePressure(_ notification: DidReceivePressure) { received.add(notification) }
-  public func checkHealth(_ notification: CheckHealth) { received.add(notification) }
-  public func willTerminate(_ notification: WillTerminate) { received.add(notification) }
+extension ForeignObserver: EveryHookObserver {
+  public func receive(_ notification: some LifecycleNotification) { received.add(notification) }
 }

@@ -53,76 +53,43 @@ extension Saver {
 private actor SavingActor: Saver { let received = ReceivedHooks() }
 @MainActor private final class SavingView: Saver { let received = ReceivedHooks() }
 
-@Suite struct HookAdoptionTests {
-  private let launchAndSave = ["DidFinishLaunching", "ShouldSaveState"]
+private struct Opaque {}
 
-  /// What it receives in a life that has a save, a reload, a sleep and everything else that has a hook.
-  private func life(of observer: some NotingObserver) async throws -> [String] {
+@Suite struct HookAdoptionTests {
+  private static let launchAndSave = ["DidFinishLaunching", "ShouldSaveState"]
+  private static let saveAndTermination = ["ShouldSaveState", "WillTerminate"]
+
+  /// One of each type, whose static type says nothing; and what it receives.
+  private static let observers: [(any NotingObserver, [String])] = [
+    // Given a hook by another module, which is this one; or made an observer by it, or given all of them.
+    (ForeignClass(), launchAndSave), (ForeignActor(), launchAndSave),
+    (ForeignStranger(), ["WillTerminate"]),
+    (ForeignObserver(), NotificationKind.allCases.map { "\($0.row.type)" }),
+    // For some types only.
+    (ForeignBox(7), launchAndSave), (ForeignBox(Opaque()), ["DidFinishLaunching"]),
+    (Box<Int>(), launchAndSave), (Box<Opaque>(), ["DidFinishLaunching"]),
+    // In a subclass.
+    (Base(), ["DidFinishLaunching"]), (Derived(), launchAndSave),
+    (Last(), launchAndSave + ["WillTerminate"]),
+    (DerivedFromForeign(), launchAndSave + ["WillTerminate"]),
+    (DerivedFromBare(), ["WillTerminate"]),
+    // In an extension, or a protocol of the user's.
+    (Split(), launchAndSave), (SavingActor(), saveAndTermination),
+    (SavingView(), saveAndTermination),
+  ]
+
+  /// In a life that has a save, a reload, a sleep and everything else that has a hook.
+  @Test(arguments: observers)
+  func itReceivesWhatItHasHooksFor(observer: any NotingObserver, names: [String]) async throws {
     let mock = MockLifecycleSubject(state: .launching)
     mock.addObserver(observer)
     try await mock.launch()
-    try await mock.send(.suspend)
-    try await mock.send(.wakeUp)
-    for event in [.reload, .pressure, .checkHealth, .terminate]
-      as [LifecycleRequest]
-    {
-      try await mock.send(event)
-    }
+    let requests: [LifecycleRequest] = [
+      .suspend, .wakeUp, .reload, .pressure, .checkHealth, .terminate,
+    ]
+    for request in requests { try await mock.send(request) }
     #expect(mock.exit?.code == 0)
-    return observer.received.all
-  }
-
-  /// Each once, in the order in which they came first.
-  private func kinds(_ received: [String]) -> [String] {
-    received.reduce(into: []) { kinds, name in if !kinds.contains(name) { kinds.append(name) } }
-  }
-
-  @Test func anotherModuleGivesAClassAHook() async throws {
-    #expect(kinds(try await life(of: ForeignClass())) == launchAndSave)
-  }
-
-  @Test func anotherModuleGivesAnActorAHook() async throws {
-    #expect(kinds(try await life(of: ForeignActor())) == launchAndSave)
-  }
-
-  @Test func anotherModuleMakesATypeAnObserver() async throws {
-    #expect(kinds(try await life(of: ForeignStranger())) == ["WillTerminate"])
-  }
-
-  @Test func anotherModuleGivesAnObserverWithoutAHookAllOfThem() async throws {
-    let names = NotificationKind.allCases.map { "\($0.row.type)" }
-    #expect(Set(try await life(of: ForeignObserver())) == Set(names))
-  }
-
-  @Test func aHookIsThereForSomeTypesOnly() async throws {
-    struct Opaque {}
-    #expect(kinds(try await life(of: ForeignBox(7))) == launchAndSave)
-    #expect(kinds(try await life(of: ForeignBox(Opaque()))) == ["DidFinishLaunching"])
-    #expect(kinds(try await life(of: Box<Int>())) == launchAndSave)
-    #expect(kinds(try await life(of: Box<Opaque>())) == ["DidFinishLaunching"])
-  }
-
-  @Test func aSubclassAdopts() async throws {
-    #expect(kinds(try await life(of: Base())) == ["DidFinishLaunching"])
-    #expect(kinds(try await life(of: Derived())) == launchAndSave)
-    #expect(kinds(try await life(of: Last())) == launchAndSave + ["WillTerminate"])
-    #expect(kinds(try await life(of: DerivedFromForeign())) == launchAndSave + ["WillTerminate"])
-    #expect(try await life(of: DerivedFromBare()) == ["WillTerminate"])
-  }
-
-  @Test func theStaticTypeSaysNothing() async throws {
-    let base: Base = Last()
-    #expect(kinds(try await life(of: base)) == launchAndSave + ["WillTerminate"])
-    let observer: any NotingObserver = Last()
-    #expect(kinds(try await life(of: observer)) == launchAndSave + ["WillTerminate"])
-    let launching: any LaunchObserver & NotingObserver = ForeignActor()
-    #expect(kinds(try await life(of: launching)) == launchAndSave)
-  }
-
-  @Test func aHookIsInAnExtensionOrAProtocolOfTheUsers() async throws {
-    #expect(kinds(try await life(of: Split())) == launchAndSave)
-    #expect(kinds(try await life(of: SavingActor())) == ["ShouldSaveState", "WillTerminate"])
-    #expect(kinds(try await life(of: SavingView())) == ["ShouldSaveState", "WillTerminate"])
+    #expect(Set(observer.received.all) == Set(names))
   }
 
   /// Only its own methods are called in an actor's isolation, and a class's anywhere.

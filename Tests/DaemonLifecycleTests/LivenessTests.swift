@@ -9,13 +9,17 @@ import Testing
 
 /// When the liveness file is touched, and what is said when it can't be.
 @Suite("Liveness", .timeLimit(.minutes(1))) struct LivenessTests {
-  private let folder = Folder()
+  private let folder: Folder
   private var path: String { folder.path("alive") }
 
-  private func mock(_ state: LifecycleState = .foreground) -> MockLifecycleSubject {
-    var configuration = LifecycleConfiguration(logging: .off)
-    configuration.livenessFile = path
-    return MockLifecycleSubject(state: state, configuration: configuration)
+  init() throws { folder = try Folder() }
+
+  private func mock(
+    _ state: LifecycleState = .foreground, stopDelay: Duration = .zero
+  ) -> MockLifecycleSubject {
+    MockLifecycleSubject(
+      state: state,
+      configuration: .init(stopDelay: stopDelay, logging: .off, livenessFile: path))
   }
 
   /// Makes the file a day old.
@@ -52,11 +56,8 @@ import Testing
   }
 
   @Test func oneThatIsSickIsNot() async throws {
-    final class Sick: HealthObserver {
-      func checkHealth(_ notification: CheckHealth) throws { throw Failure() }
-    }
     let mock = mock()
-    mock.addObserver(Sick())
+    mock.on(CheckHealth.self) { _ in throw Failure() }
     age()
     try await mock.send(.checkHealth)
     #expect(isOld)
@@ -64,9 +65,7 @@ import Testing
 
   /// Being killed for a blocked pool would cost the save.
   @Test func aStopIsNotAskedNorADrain() async {
-    var configuration = LifecycleConfiguration(stopDelay: .seconds(5), logging: .off)
-    configuration.livenessFile = path
-    let mock = MockLifecycleSubject(configuration: configuration)
+    let mock = mock(stopDelay: .seconds(5))
     mock.inject(.sigterm)
     age()
     mock.core.receive(.watchdogTick(stall: .zero))
@@ -74,12 +73,12 @@ import Testing
   }
 
   @Test(arguments: ["directory", "link", "pipe", "relative", "missing"])
-  func whatIsInItsPlaceStays(kind: String) {
+  func whatIsInItsPlaceStays(kind: String) throws {
     var path = path
     switch kind {
     case "directory": mkdir(path, 0o700)
     case "link":
-      folder.write("", to: "elsewhere")
+      try folder.write("", to: "elsewhere")
       symlink(folder.path("elsewhere"), path)
     case "pipe": mkfifo(path, 0o600)
     case "relative": path = "alive"

@@ -27,14 +27,6 @@ import Testing
     }
   }
 
-  /// Ends when it is told to, whatever the time.
-  private final class Stuck: BackgroundObserver, StateObserver, TerminationObserver {
-    let gate = Gate()
-    func shouldSaveState(_ notification: ShouldSaveState) {}
-    func willTerminate(_ notification: WillTerminate) {}
-    func didEnterBackground(_ notification: DidEnterBackground) async { await gate.wait() }
-  }
-
   @Test func oneAfterAnother() async throws {
     let mock = MockLifecycleSubject()
     mock.addObserver(Sleeper(mock, pause: .milliseconds(40), save: .milliseconds(200)))
@@ -78,8 +70,8 @@ import Testing
 
   @Test func aHookThatDoesNotEnd() async throws {
     let mock = MockLifecycleSubject()
-    let stuck = Stuck()
-    mock.addObserver(stuck)
+    let gate = Gate()
+    mock.script(name: "Stuck", background: gate.hold)
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(11))
     try await mock.settled()
@@ -88,7 +80,7 @@ import Testing
         terminate (SIGTERM from pid 1 uid 0) in 11 s of 90 s, 2 of 3 hooks failed
         ! Stuck  |xxxxxxxxxxxxxxxxxxx>  11 s  pause abandoned: did not end, saved
         """)
-    stuck.gate.open()
+    gate.open()
   }
 
   @Test func theDrainIsPartOfIt() async throws {
@@ -143,28 +135,5 @@ import Testing
         terminate (SIGTERM from pid 1 uid 0) in 2 s of 14 s, hurried by a second signal, 1 of 2 hooks failed
         ! Sleeper  |xxxxxxxxxxxxxxxxxxxx  2 s  pause timed out, saved
         """)
-  }
-
-  /// A driver that goes from hook to hook by itself takes the times; they are in order all the same.
-  @Test func ofAPauseOfMany() async throws {
-    let mock = MockLifecycleSubject()
-    for index in 0..<300 {
-      mock.addObserver(Sleeper(mock, pause: index % 100 == 50 ? .milliseconds(10) : .zero))
-    }
-    try await mock.settled()
-    let report = Task { try await mock.send(.sigusr1) }
-    for _ in 0..<3 {
-      try await mock.untilSleeping()
-      await mock.advance(by: .milliseconds(10))
-    }
-    let timeline = LifecycleTimeline(try await report.value)
-    #expect(timeline.duration == .milliseconds(30) && timeline.rows.count == 300)
-    // In reverse: 250 is the 50th to hear.
-    let slow = timeline.rows.filter { $0.duration == .milliseconds(10) }
-    #expect(slow.map(\.segments[0].offset) == [.zero, .milliseconds(10), .milliseconds(20)])
-    let offsets = timeline.rows.map(\.segments[0].offset)
-    #expect(offsets == offsets.sorted())
-    let later = timeline.rows.flatMap(\.segments).filter { $0.offset == .milliseconds(20) }
-    #expect(later.count > 50)
   }
 }

@@ -10,13 +10,6 @@ import Testing
 @Suite struct ObserverLifeTests {
   let log = Log()
 
-  private func outcomes(_ report: LifecycleReport) -> [String] {
-    report.entries.map { entry in
-      let what = entry.notification.map { "\($0)" } ?? "body"
-      return "\(what) \(entry.outcome)"
-    }
-  }
-
   @Test func addingTwiceDoesNothing() async throws {
     let mock = MockLifecycleSubject()
     let a = Listener("a", log)
@@ -24,20 +17,6 @@ import Testing
     mock.addObserver(a)
     try await mock.send(.saveState)
     #expect(log.all == ["a launch", "a foreground", "a save"])
-  }
-
-  @Test func anObserverThatIsGoneIsNotReported() async throws {
-    let mock = MockLifecycleSubject()
-    func addAndForget() { mock.addObserver(weakly: Listener("gone", log)) }
-    // Else its first hook may be called before it is gone.
-    let hold = mock.holdDeliveries()
-    addAndForget()
-    hold.cancel()
-    let stays = Listener("stays", log)
-    mock.addObserver(stays)
-    let report = try await mock.settled()
-    #expect(report.problems.isEmpty && report.entries.count == 2)
-    #expect(log.all == ["stays launch", "stays foreground"])
   }
 
   @Test func observersThatComeAndGoAreLetGoOf() async throws {
@@ -61,23 +40,6 @@ import Testing
     mock.removeObserver(a)
     try await mock.send(.sigusr1)
     #expect(log.all.isEmpty)
-  }
-
-  @Test func aTokenDroppedDuringTheDelivery() async throws {
-    let mock = MockLifecycleSubject()
-    let log = log
-    var tokens: [ObservationToken] = []
-    tokens.append(mock.observe(ShouldSaveState.self) { _ in log.add("never") })
-    let dropped = tokens[0]
-    tokens.append(
-      mock.observe(ShouldSaveState.self) { [weak dropped] _ in
-        log.add("drops")
-        dropped?.cancel()
-      })
-    let report = try await mock.send(.saveState)
-    #expect(log.all == ["drops"])
-    #expect(report.entries.count == 1)
-    withExtendedLifetime((tokens, dropped)) {}
   }
 
   @Test func aClosureEndsWithItsToken() async throws {
@@ -127,19 +89,5 @@ import Testing
     #expect(await window.reloads == 2)
     #expect(report.problems.count == 1)
     withExtendedLifetime(tokens) {}
-  }
-
-  @Test func aHookThatTerminates() async throws {
-    let mock = MockLifecycleSubject()
-    let other = Listener("other", log)
-    let quitter = Scripted(save: { [unowned mock] _ in mock.terminate() })
-    mock.addObserver(other)
-    mock.addObserver(quitter)
-    try await mock.settled()
-    log.clear()
-    try await mock.send(.sighup)
-    #expect(log.all == ["other save", "other background", "other save", "other terminate"])
-    #expect(mock.state == .terminated)
-    #expect(mock.exit?.code == 0)
   }
 }

@@ -82,17 +82,6 @@ import Testing
     #expect(log.all == ["gone"])
   }
 
-  // MARK: Without a hook
-
-  private final class Forgetful: LifecycleObserver {}
-
-  @Test func aLateOneIsAProblemOfItsCatchUp() async throws {
-    let mock = MockLifecycleSubject()
-    mock.addObserver(Forgetful())
-    let report = try await mock.settled()
-    #expect(report.problems.count == 1 && mock.exit == nil)
-  }
-
   // MARK: Threads
 
   /// Tests make hundreds and end none.

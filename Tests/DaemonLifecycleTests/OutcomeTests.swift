@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CLinux
 import DaemonLifecycleTesting
 import TestSupport
 import Testing
@@ -17,6 +18,21 @@ import Testing
     #expect(log.all.suffix(3) == ["other background", "other save", "other terminate"])
     #expect(report.problems.map(\.observer) == ["Scripted"])
     #expect(mock.exit?.code == 70)
+  }
+
+  /// Nor does one that is stuck in a stop's save take the time of the others.
+  @Test func aStuckSaverDoesNotTakeTheOthersChance() async throws {
+    let mock = MockLifecycleSubject(
+      configuration: .init(hookDeadline: .seconds(30), stopTimeout: .seconds(10), logging: .off))
+    let gate = Gate()
+    mock.addObserver(Listener("saver", log))
+    mock.script(save: gate.hold)
+    try await mock.settled()
+    mock.inject(.sigterm)
+    await mock.advance(by: .seconds(10))
+    try await mock.settled()
+    #expect(log.all.contains("saver save") && mock.exit?.code == 124)
+    gate.open()
   }
 
   @Test func aHookThatDoesNotEndIsAbandoned() async throws {
@@ -88,4 +104,20 @@ import Testing
     // The hook never began, so the actor has missed the pause: it is notified again, once, by a call of its own.
     #expect(log.all == ["began"])
   }
+}
+
+/// An actor that can be kept busy, so that its hook has to wait for it.
+private actor BusyActor: BackgroundObserver {
+  private let log: Log
+  let isIn = Gate()
+  init(_ log: Log) { self.log = log }
+
+  /// Holds the actor, and its thread, until the condition is met.
+  func occupy(until isOver: @Sendable () -> Bool) {
+    isIn.open()
+    while !isOver() { usleep(1000) }
+  }
+
+  func run(_ body: @Sendable () -> Void) { body() }
+  func didEnterBackground(_ notification: DidEnterBackground) { log.add("began") }
 }

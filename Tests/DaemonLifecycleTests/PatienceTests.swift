@@ -8,12 +8,6 @@ import Testing
 
 /// No wait of a mock is for ever, and its set-up is quiet.
 @Suite(.timeLimit(.minutes(1))) struct PatienceTests {
-  /// Stays in its save until the gate opens.
-  private actor Stuck: StateObserver {
-    let gate = Gate()
-    func shouldSaveState(_ notification: ShouldSaveState) async { await gate.wait() }
-  }
-
   typealias Wait =
     @Sendable (MockLifecycleSubject) async throws(MockLifecycleSubject.PendingError)
     -> Void
@@ -40,8 +34,8 @@ import Testing
 
   @Test(arguments: waits.indices) func whatIsPendingIsNamed(_ index: Int) async throws {
     let mock = MockLifecycleSubject(patience: .milliseconds(200))
-    let stuck = Stuck()
-    mock.addObserver(stuck, name: "orders")
+    let gate = Gate()
+    mock.script(name: "orders", save: gate.hold)
     try await mock.settled()
     let error = await #expect(throws: MockLifecycleSubject.PendingError.self) {
       try await Self.waits[index].1(mock)
@@ -51,24 +45,11 @@ import Testing
       text.contains(#/^For [0-9.]+ m?s of real time no hook has begun or ended. Still pending: /#))
     #expect(
       text.contains(
-        "orders (Stuck) is still in its hook for ShouldSaveState (SIGUSR1 from pid 1 uid 0), after 0 ms of the"
+        "orders (Scripted) is still in its hook for ShouldSaveState (SIGUSR1 from pid 1 uid 0), after 0 ms of the"
           + " mock's time; its deadline is 10 s from now"), "\(text)")
-    stuck.gate.open()
+    gate.open()
     try await mock.settled()
     try mock.checkNothingPending()
-  }
-
-  @Test func aLaunchThatHangsIsNamed() async throws {
-    let mock = MockLifecycleSubject(state: .launching, patience: .milliseconds(200))
-    let gate = Gate()
-    let token = mock.observe(DidFinishLaunching.self, name: "restore") { _ in await gate.wait() }
-    let error = await #expect(throws: MockLifecycleSubject.PendingError.self) {
-      try await mock.launch()
-    }
-    #expect(error?.pending.first?.hasPrefix("restore is still in its hook") == true)
-    gate.open()
-    #expect(try await mock.settled().problems.isEmpty)
-    withExtendedLifetime(token) {}
   }
 
   @Test func whoNeverSleepsIsSaid() async throws {
@@ -101,41 +82,43 @@ import Testing
     async throws
   {
     let mock = MockLifecycleSubject(patience: .seconds(3600))
-    let stuck = Stuck()
-    mock.addObserver(stuck)
+    let (isIn, gate) = (Gate(), Gate())
+    mock.script(save: { _ in
+      isIn.open()
+      await gate.wait()
+    })
     let test = Task { try await Self.waits[index].1(mock) }
-    try await eventually { !mock.core.pending.isEmpty }
+    await isIn.wait()
     test.cancel()
     let error = await #expect(throws: MockLifecycleSubject.PendingError.self) {
       try await test.value
     }
     #expect(error?.description.hasPrefix("The task that waited was cancelled. Still") == true)
-    stuck.gate.open()
+    gate.open()
   }
 
   @Test func aTestThatMovesTheClockHasNotStalled() async throws {
     let mock = MockLifecycleSubject(patience: .milliseconds(600))
-    let stuck = Stuck()
-    mock.addObserver(stuck)
+    let gate = Gate()
+    mock.script(save: gate.hold)
     let report = Task { try await mock.send(.saveState) }
     let end = ContinuousClock.now + .seconds(2)
     while ContinuousClock.now < end { await mock.advance(by: .microseconds(1)) }
-    stuck.gate.open()
+    gate.open()
     #expect(try await report.value.problems.isEmpty)
   }
 
   /// The time starts anew with each: hooks that take longer together than anybody waits.
   @Test func aSlowMachineIsNoFault() async throws {
     let mock = MockLifecycleSubject(patience: .milliseconds(900))
-    let tokens = (0..<4).map { _ in
-      mock.observe(ShouldSaveState.self) { _ in
+    for _ in 0..<4 {
+      mock.on(ShouldSaveState.self) { _ in
         // Real time is what this is about: nothing is waited for.
         _ = Semaphore().wait(for: .milliseconds(600))
       }
     }
     let report = try await mock.send(.sigusr1)
     #expect(report.entries.filter { $0.outcome == .completed }.count == 4)
-    withExtendedLifetime(tokens) {}
   }
 
   // MARK: Setting up
@@ -144,7 +127,7 @@ import Testing
   @Test func whatWasAddedHearsOfItTogether() async throws {
     for _ in 0..<1000 {
       let (mock, log) = (MockLifecycleSubject(), Log())
-      for number in 0..<3 { mock.addObserver(Arriving("\(number)", log)) }
+      for number in 0..<3 { mock.addObserver(Listener("\(number)", log)) }
       #expect(log.all.isEmpty && mock.reports.isEmpty)
       try mock.checkNothingPending()
       try await mock.send(.sigusr2)
@@ -153,13 +136,6 @@ import Testing
           "0 launch", "1 launch", "2 launch", "0 foreground", "1 foreground", "2 foreground",
         ])
     }
-  }
-
-  private final class Arriving: LaunchObserver, ForegroundObserver {
-    private let (name, log): (String, Log)
-    init(_ name: String, _ log: Log) { (self.name, self.log) = (name, log) }
-    func didFinishLaunching(_ notification: DidFinishLaunching) { log.add("\(name) launch") }
-    func willEnterForeground(_ notification: WillEnterForeground) { log.add("\(name) foreground") }
   }
 
   private actor Launching: LaunchObserver, ForegroundObserver, BackgroundObserver {
@@ -190,7 +166,7 @@ import Testing
   @Test(arguments: ["inject", "post", "pause", "advance", "untilSleeping", "terminate"])
   func whateverIsAskedForEndsTheSetUp(_ what: String) async throws {
     let (mock, log) = (MockLifecycleSubject(), Log())
-    mock.addObserver(Arriving("it", log))
+    mock.addObserver(Listener("it", log))
     switch what {
     case "inject": mock.inject(.sighup)
     case "post": await mock.post(Marker())

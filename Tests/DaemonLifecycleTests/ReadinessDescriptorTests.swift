@@ -28,28 +28,30 @@ import Testing
 
   @Test func aNewlineAndTheEndWhenTheLaunchHasEnded() async throws {
     let mock = mock()
-    let token = mock.observe(DidFinishLaunching.self) { [pipe] _ in #expect(pipe.read() == nil) }
+    mock.on(DidFinishLaunching.self) { [pipe] _ in #expect(pipe.read() == nil) }
     try await mock.launch()
     #expect(pipe.read() == "\n")
     try await mock.send(.sighup)
     try await mock.send(.sigusr1)
     try await mock.send(.sigusr2)
     #expect(pipe.read() == "")
-    withExtendedLifetime(token) {}
   }
 
   @Test func theEndAloneWhenTheLaunchFails() async throws {
     let mock = mock()
-    let token = mock.observe(DidFinishLaunching.self) { _ in throw Failure() }
+    mock.on(DidFinishLaunching.self) { _ in throw Failure() }
     try await mock.launch()
     try await mock.settled()
     #expect(pipe.read() == "")
-    withExtendedLifetime(token) {}
   }
 
+  /// And one without systemd the variable.
   @Test func aSubjectThatNeverStartsLeavesItAlone() {
     _ = LifecycleSubject(
       configuration: LifecycleConfiguration(readinessDescriptor: pipe.writer, systemd: .off))
+    var configuration = LifecycleConfiguration(systemd: .off)
+    configuration.systemd.environment = ServiceEnvironment(["NOTIFY_FD": "\(pipe.writer)"])
+    #expect(!ServiceIntegration(configuration).sinks.contains { $0 is ReadinessPipeSink })
     #expect(pipe.read() == nil && clinux_descriptor_flags(pipe.writer) & FD_CLOEXEC == 0)
     close(pipe.writer)
   }
@@ -139,14 +141,6 @@ import Testing
         "Readiness is not reported to descriptor \(pipe.writer) (NOTIFY_FD): it is one of the \(passed) of"
           + " LISTEN_FDS. Have the init pass another."
       ])
-    #expect(clinux_descriptor_flags(pipe.writer) & FD_CLOEXEC == 0)
-    close(pipe.writer)
-  }
-
-  @Test func aSubjectWithoutSystemdLeavesTheVariableAlone() {
-    var configuration = LifecycleConfiguration(systemd: .off)
-    configuration.systemd.environment = ServiceEnvironment(["NOTIFY_FD": "\(pipe.writer)"])
-    #expect(!ServiceIntegration(configuration).sinks.contains { $0 is ReadinessPipeSink })
     #expect(clinux_descriptor_flags(pipe.writer) & FD_CLOEXEC == 0)
     close(pipe.writer)
   }

@@ -6,18 +6,15 @@ import Testing
 
 /// When the readiness file is there, and when it is not.
 @Suite("Readiness: when", .timeLimit(.minutes(1))) struct ReadinessLifeTests {
-  private let folder = Folder()
+  private let folder: Folder
   private let log = Log()
   private var path: String { folder.path("ready") }
   private var isReady: Bool { exists(path) }
 
-  private func mock(
-    _ state: LifecycleState = .foreground, change: (inout LifecycleConfiguration) -> Void = { _ in }
-  ) -> MockLifecycleSubject {
-    var configuration = LifecycleConfiguration(logging: .off)
-    configuration.readinessFile = path
-    change(&configuration)
-    return MockLifecycleSubject(state: state, configuration: configuration)
+  init() throws { folder = try Folder() }
+
+  private func mock(_ state: LifecycleState = .foreground) -> MockLifecycleSubject {
+    MockLifecycleSubject(state: state, configuration: .init(logging: .off, readinessFile: path))
   }
 
   /// Notes in each hook whether a probe would find the daemon ready.
@@ -39,6 +36,10 @@ import Testing
     #expect(!isReady)
     try await mock.send(.sigusr2)
     #expect(isReady)
+    try await mock.send(.suspend)
+    #expect(!isReady)
+    try await mock.send(.wakeUp)
+    #expect(isReady)
     try await mock.send(.sigterm)
     #expect(!isReady && folder.names == [])
     #expect(
@@ -47,31 +48,23 @@ import Testing
         "ShouldSaveState ready", "ShouldReload ready",
         "DidEnterBackground not ready", "ShouldSaveState not ready",
         "WillEnterForeground not ready",
+        "DidEnterBackground not ready", "ShouldSaveState not ready", "WillSuspend not ready",
+        "DidResume not ready", "WillEnterForeground not ready",
         "DidEnterBackground not ready", "ShouldSaveState not ready", "WillTerminate not ready",
       ])
     withExtendedLifetime(token) {}
   }
 
-  @Test func aLaunchInTheBackgroundIsNotReady() async throws {
-    let mock = mock(.launching)
-    mock.pause()
-    try await mock.launch()
-    #expect(!isReady)
-    mock.resume()
-    try await mock.settled()
-    #expect(isReady)
-  }
-
   @Test func aLaunchThatFailsNeverIs() async throws {
     let mock = mock(.launching)
-    let token = mock.observe(DidFinishLaunching.self) { _ in throw Failure() }
+    mock.on(DidFinishLaunching.self) { _ in throw Failure() }
     let watch = observe(mock)
     try await mock.launch()
     try await mock.settled()
     #expect(mock.exit?.code == 70)
     #expect(!log.all.contains { $0.hasSuffix(" ready") && !$0.hasSuffix("not ready") })
     #expect(!isReady)
-    withExtendedLifetime((token, watch)) {}
+    withExtendedLifetime(watch) {}
   }
 
   // MARK: At once
@@ -80,7 +73,7 @@ import Testing
   func itGoesWhileAnotherHookStillRuns(signal: UnixSignal) async throws {
     let mock = mock()
     let gate = Gate()
-    let token = mock.observe(ShouldReload.self) { [log] _ in
+    mock.on(ShouldReload.self) { [log] _ in
       log.add("reloading")
       await gate.wait()
     }
@@ -92,13 +85,12 @@ import Testing
     gate.open()
     try await mock.settled()
     #expect(!isReady)
-    withExtendedLifetime(token) {}
   }
 
   @Test func aPauseThatIsTakenBackBringsItBack() async throws {
     let mock = mock()
     let gate = Gate()
-    let token = mock.observe(ShouldReload.self) { _ in await gate.wait() }
+    mock.on(ShouldReload.self) { _ in await gate.wait() }
     let watch = observe(mock)
     mock.inject(.sighup)
     await mock.advance(by: .zero)
@@ -112,31 +104,22 @@ import Testing
     try await mock.settled()
     #expect(isReady)
     #expect(!log.all.contains { $0.hasPrefix("DidEnterBackground") })
-    withExtendedLifetime((token, watch)) {}
+    withExtendedLifetime(watch) {}
   }
 
+  /// Also for a launch, which ends in the background then.
   @Test func eachReasonMustGo() async throws {
-    let mock = mock()
+    let mock = mock(.launching)
     let other = BackgroundReason("no database")
     mock.pause(for: other)
     mock.pause()
+    try await mock.launch()
     mock.resume(for: other)
     try await mock.settled()
     #expect(!isReady)
     mock.resume()
     try await mock.settled()
     #expect(isReady)
-  }
-
-  @Test func aSuspendTakesItAndAResumeBringsItBack() async throws {
-    let mock = mock()
-    let token = observe(mock)
-    try await mock.send(.suspend)
-    #expect(!isReady)
-    try await mock.send(.wakeUp)
-    #expect(isReady)
-    #expect(!log.all.contains("WillSuspend ready") && !log.all.contains("DidResume ready"))
-    withExtendedLifetime(token) {}
   }
 
   @Test func aSubjectThatGoesAwayTakesItAlong() async {

@@ -8,6 +8,8 @@ import Testing
 
 /// Each of these has gone wrong once.
 @Suite struct RegressionTests {
+  private struct Note: CustomNotification {}
+
   private let log = Log()
   private let configuration = LifecycleConfiguration(
     signals: .none, hookDeadline: .milliseconds(100), cancellationGrace: .milliseconds(50),
@@ -48,26 +50,49 @@ import Testing
     }
   }
 
-  /// A stuck body after a second signal: it was given the full hook deadline, and no time was left to save.
-  @Test func aStuckBodyAfterASecondSignal() async throws {
+  /// Of a subject that goes away.
+  @Test(.timeLimit(.minutes(1))) func whoeverPostsIsAnswered() async throws {
     let mock = MockLifecycleSubject()
-    let (began, gate) = (Gate(), Gate())
-    mock.addObserver(Listener("healthy", log))
-    mock.script(background: gate.hold)
+    let hold = mock.holdDeliveries()
+    let post = Task { await mock.post(Note()) }
+    try await eventually { mock.calls.contains("post(Note())") }
+    // It waits behind the hold now, or finds the subject closed.
+    mock.core.shutDown()
+    #expect(await post.value.entries.isEmpty)
+    withExtendedLifetime(hold) {}
+  }
+
+  /// A loop that ignores the error is not to take a processor.
+  @Test(.timeLimit(.minutes(1))) func sleepsOfOneThatIsClosedTakeAMoment() async throws {
+    let mock = MockLifecycleSubject()
+    let clock = mock.clock
+    mock.core.shutDown()
+    let time = await ContinuousClock().measure {
+      for _ in 0..<3 {
+        await #expect(throws: CancellationError.self) { try await clock.sleep(for: .seconds(3600)) }
+      }
+    }
+    #expect(time >= .milliseconds(300))
+  }
+
+  /// It kept the grace of the time before the stop, and ended that much after the budget.
+  @Test func moreTimeForAHookIsNoneForTheStop() async throws {
+    let mock = MockLifecycleSubject(
+      configuration: LifecycleConfiguration(
+        hookDeadline: .seconds(30), stopTimeout: .seconds(4), saveReserve: .zero, exitGrace: nil,
+        logging: .off))
+    let gate = Gate()
+    mock.script(save: { [unowned mock] notification in
+      try await mock.clock.sleep(for: .milliseconds(2900))
+      notification.context.extendDeadline(by: .seconds(60))
+      await gate.wait()
+    })
     try await mock.settled()
-    mock.core.start(
-      body: RunBody {
-        began.open()
-        await gate.wait()
-      })
-    await began.wait()
     mock.inject(.sigterm)
-    await mock.advance(by: .seconds(1))
-    mock.inject(.sigterm)
-    await mock.advance(by: .seconds(12))
-    #expect(log.all.contains("healthy save"))
-    #expect(mock.exit?.report.problems.contains { $0.observer == "body" } == true)
+    await mock.advance(by: .seconds(4))
+    #expect(mock.exit?.code == 124)
     gate.open()
+    try await mock.settled()
   }
 
   /// A hold that the body of `run` releases kept the body from beginning.
@@ -157,54 +182,6 @@ import Testing
     #expect(queue.popFirst() == -1)
     #expect(queue.popFirst() == 10_000)
     #expect(queue.popFirst() == nil)
-  }
-
-  @Test func anObserverWhoseSuspendWasAbandonedHearsOfTheResume() async throws {
-    final class Sleeper: SuspendObserver, ResumeObserver {
-      let gate = Gate()
-      let log: Log
-      init(_ log: Log) { self.log = log }
-      func willSuspend(_ notification: WillSuspend) async { await gate.wait() }
-      func didResume(_ notification: DidResume) { log.add("resume") }
-    }
-    let mock = MockLifecycleSubject()
-    let sleeper = Sleeper(log)
-    mock.addObserver(sleeper)
-    try await mock.settled()
-    mock.inject(.suspend)
-    await mock.advance(by: .seconds(11))
-    try await mock.send(.wakeUp)
-    #expect(log.all.isEmpty)
-    let reports = mock.reports()
-    sleeper.gate.open()
-    for await report in reports where report.problems.isEmpty { break }
-    #expect(log.all == ["resume"])
-  }
-
-  /// A hook that waited for its actor began after its observer had been removed.
-  @Test func noHookBeginsAfterItsObserverWasRemoved() async throws {
-    let mock = MockLifecycleSubject()
-    let busy = BusyActor(log)
-    mock.addObserver(busy)
-    try await mock.settled()
-    let removed = Log()
-    let thread = HookExecutor()
-    let occupation = Task(executorPreference: thread) { await busy.occupy { !removed.all.isEmpty } }
-    await busy.isIn.wait()
-    mock.inject(.sigusr1)
-    mock.removeObserver(busy)
-    try await mock.settled()
-    removed.add("removed")
-    await occupation.value
-    await busy.run {}
-    thread.close()
-    #expect(log.all.isEmpty)
-    #expect(mock.state == .background)
-  }
-
-  @Test(.timeLimit(.minutes(1))) func launchingAMockThatIsLaunchedReturns() async throws {
-    let report = try await MockLifecycleSubject().launch()
-    #expect(report.entries.isEmpty)
   }
 
   /// An item was given to a parked thread without telling the leader, which slept through its blocking.

@@ -44,10 +44,14 @@ import Testing
 
   @Test mutating func readyComesWithTheLaunchAndOnce() {
     #expect(tell(.began(.launch, LifecycleCause(.launch), at: time)) == [.status("launching")])
+    #expect(tell(.began(.reload, Self.signal, at: time)) == [])
+    #expect(tell(.unmappedReload(Self.signal, at: time)) == [])
     #expect(tell(.ended(.launch, report(), .zero, snapshot(.foreground))) == [])
     #expect(
       tell(.launched(snapshot(.foreground)))
         == [.ready, .status("foreground since 12:00 (launch)")])
+    // The same is not sent twice.
+    #expect(tell(.ended(.saveState, report(), .zero, snapshot(.foreground))) == [])
   }
 
   @Test mutating func aMockAtWorkSaysSinceWhen() {
@@ -118,12 +122,6 @@ import Testing
     #expect(tell(.closed).first == .ready)
   }
 
-  @Test mutating func aReloadBeforeReadyIsNotTold() {
-    _ = tell(.began(.launch, LifecycleCause(.launch), at: time))
-    #expect(tell(.began(.reload, Self.signal, at: time)) == [])
-    #expect(tell(.unmappedReload(Self.signal, at: time)) == [])
-  }
-
   @Test mutating func anUnmappedReloadIsAnsweredAtOnce() {
     launch()
     let fields = tell(.unmappedReload(Self.signal, at: time))
@@ -156,11 +154,6 @@ import Testing
     #expect("\(sick)".contains("no watchdog ping: the pool does not answer"))
     #expect(tell(.unhealthy("the pool does not answer")) == [])
     #expect(tell(.healthy) == [.watchdog, .status("foreground since 12:00 (launch)")])
-  }
-
-  @Test mutating func theSameStatusIsNotSentTwice() {
-    launch()
-    #expect(tell(.ended(.saveState, report(), .zero, snapshot(.foreground))) == [])
   }
 
   // MARK: The daemon's own text

@@ -23,26 +23,20 @@ final class FactLog: LifecycleSink {
     all.map { fact in
       switch fact {
       case .began(let transition, _, _): "began \(transition.row.event)"
-      case .progress(let progress): progress.description
       case .ended(let transition, _, _, let snapshot):
         "ended \(transition.row.event) in \(snapshot.state)"
       case .launched: "launched"
       case .draining(_, let delay): "draining \(delay.forReading)"
       case .terminating: "terminating"
-      case .unmappedReload: "unmapped reload"
       case .extended(let duration): "extended \(duration.forReading)"
       case .healthy: "healthy"
       case .unhealthy(let reason): "unhealthy: \(reason)"
       case .reasonsChanged(_, let snapshot): "reasons \(snapshot.reasons.map(\.name))"
-      case .endedLate: "ended late"
-      case .statusNote(_, let text): "statusNote \(text ?? "none")"
-      case .problems: "problems"
       case .readyToSleep: "ready to sleep"
       case .closed: "closed"
       case .warning(let text): "warning \(text)"
-      case .info(let text): "info: \(text)"
-      case .recovered: "recovered"
       case .terminated(let exit): "terminated \(exit.code)"
+      default: "another"
       }
     }
   }
@@ -62,6 +56,15 @@ struct ObservedCore {
     core = LifecycleCore(
       configuration: configuration, time: .virtual(time), sinks: [log],
       watchdogPeriod: watchdogPeriod, exitProcess: { _ in })
+  }
+
+  /// Calls the body for each notification of the type, for as long as the core lives.
+  func on<N: LifecycleNotification>(
+    _ type: N.Type, _ body: @escaping @Sendable (N) async throws -> Void
+  ) {
+    _ = core.add(
+      closures: [.closure(for: type, body)], owner: nil, .init(),
+      name: .closure(file: "Tests.swift", line: 1))
   }
 
   func send(_ kind: LifecycleRequest) async throws {
@@ -104,59 +107,38 @@ struct ObservedCore {
       ])
   }
 
-  @Test func aFailedLaunchIsNeverReady() async throws {
-    let observed = ObservedCore(LifecycleConfiguration(logging: .off))
-    let token = observe(observed.core, DidFinishLaunching.self) { _ in throw Failure() }
+  /// Also while a transition is under way.
+  @Test func aReasonThatChangesMeanwhileIsToldAsItsOwn() async throws {
+    let (observed, gate) = (ObservedCore(), Gate())
     _ = await observed.core.launch()
+    try await observed.send(.pause(for: .operator))
+    observed.on(ShouldReload.self, gate.hold)
+    observed.core.receive(LifecycleEvent(.reload))
+    observed.core.receive(LifecycleEvent(.pause(for: BackgroundReason("db.service"))))
+    #expect(observed.log.names.last == #"reasons ["db.service", "operator"]"#)
+    gate.open()
     try await observed.core.untilIdle()
-    #expect(!observed.log.names.contains("launched"))
-    #expect(observed.log.names.last == "terminated 70")
-    token.cancel()
   }
 
   @Test func aTerminationDuringTheLaunchIsNeverReady() async throws {
     let observed = ObservedCore()
     let core = observed.core
-    let token = observe(core, DidFinishLaunching.self) { _ in
-      core.receive(LifecycleEvent(.terminate))
-    }
+    observed.on(DidFinishLaunching.self) { _ in core.receive(LifecycleEvent(.terminate)) }
     _ = await core.launch()
     try await core.untilIdle()
     #expect(!observed.log.names.contains("launched"))
-    token.cancel()
   }
 
   @Test func aReloadOvertakenByTheEndIsToldAfterIt() async throws {
     let observed = ObservedCore()
     let core = observed.core
     _ = await core.launch()
-    let token = observe(core, ShouldReload.self) { _ in core.receive(LifecycleEvent(.terminate)) }
+    observed.on(ShouldReload.self) { _ in core.receive(LifecycleEvent(.terminate)) }
     try await observed.send(.reload)
     let names = observed.log.names
     let terminating = names.firstIndex(of: "terminating")
     let ended = names.firstIndex { $0.hasPrefix("ended reload") }
     #expect(terminating != nil && ended != nil && terminating! < ended!)
-    token.cancel()
-  }
-
-  @Test func slowTransitionsTellHowFarTheyAre() async throws {
-    let observed = ObservedCore()
-    let core = observed.core
-    _ = await core.launch()
-    let slow = Scripted(background: { _ in
-      try await core.clockForTesting.sleep(for: .milliseconds(1500))
-    })
-    let quick = Scripted()
-    core.add(slow, .init(phase: LifecyclePhase(order: 1)))
-    core.add(quick, .init(phase: LifecyclePhase(order: 0)))
-    try await core.untilIdle()
-    core.receive(LifecycleEvent(.terminate))
-    await core.advance(by: .seconds(5))
-    try await core.untilIdle()
-    // Both pause, both save, both hear of the end.
-    #expect(
-      observed.log.names.filter { $0.hasPrefix("stopping") }
-        == ["stopping: 0 of 6 done, waiting for Scripted, 1 s"])
   }
 
   @Test func moreTimeIsAskedForWhereSystemdWaits() async throws {
@@ -181,52 +163,28 @@ struct ObservedCore {
     #expect(observed.log.names.last == "terminated 0")
   }
 
-  @Test func withoutAServiceManagerTheBudgetIsTheLimit() async throws {
-    let observed = ObservedCore(
-      LifecycleConfiguration(
-        hookDeadline: .seconds(10), stopTimeout: .seconds(20), exitGrace: nil, logging: .off),
-      isServiceManager: false)
-    let core = observed.core
-    _ = await core.launch()
-    let long = Scripted(background: { notification in
-      notification.context.extendDeadline(by: .seconds(60))
-      try await core.clockForTesting.sleep(for: .seconds(50))
-    })
-    core.add(long)
-    try await core.untilIdle()
-    core.receive(LifecycleEvent(.terminate))
-    await core.advance(by: .seconds(100))
-    try await core.untilIdle()
-    #expect(observed.log.names.last == "terminated 124")
-  }
-
   @Test func anExtensionAtOtherTimesIsNotTold() async throws {
     let observed = ObservedCore()
-    let core = observed.core
-    _ = await core.launch()
-    let long = Scripted(background: { $0.context.extendDeadline(by: .seconds(60)) })
-    core.add(long)
+    _ = await observed.core.launch()
+    observed.on(DidEnterBackground.self) { $0.context.extendDeadline(by: .seconds(60)) }
     try await observed.send(.pause(for: .operator))
     #expect(!observed.log.names.contains { $0.hasPrefix("extended") })
   }
 
-  @Test(arguments: [
-    (nil as Duration?, nil as Duration?, 90.0), (nil, .seconds(2), 1.8), (nil, .seconds(60), 59.0),
-    (.seconds(5), .seconds(60), 5.0), (.seconds(60), .seconds(10), 9.0), (.seconds(7), nil, 7.0),
-  ])
-  func theStopBudgetIsWhatIsAllowed(configured: Duration?, allowed: Duration?, seconds: Double) {
-    let configuration = LifecycleConfiguration(stopTimeout: configured, exitGrace: nil)
-    let start = MonotonicTime(nanoseconds: 0)
-    let budget = StopBudget(configuration, allowed: allowed, from: start)
-    #expect(start.duration(to: budget.end) == .seconds(seconds))
-  }
-
   /// The process's own end gets no more than the hooks.
-  @Test func aShortStopLeavesTheHooksTime() {
+  @Test(
+    arguments: [
+      (nil, nil, nil, 90), (nil, 2, nil, 1.8), (nil, 60, nil, 59), (5, 60, nil, 5),
+      (60, 10, nil, 9), (7, nil, nil, 7), (nil, 1, 2, 0.45),
+    ] as [(Int?, Int?, Int?, Double)])
+  func theStopBudgetIsWhatIsAllowed(
+    configured: Int?, allowed: Int?, grace: Int?, seconds: Double
+  ) {
+    let configuration = LifecycleConfiguration(
+      stopTimeout: configured.map { .seconds($0) }, exitGrace: grace.map { .seconds($0) })
     let start = MonotonicTime(nanoseconds: 0)
-    let budget = StopBudget(LifecycleConfiguration(), allowed: .seconds(1), from: start)
-    #expect(start.duration(to: budget.end) == .seconds(0.45))
-    #expect(budget.exitGrace == .seconds(0.45))
+    let budget = StopBudget(configuration, allowed: allowed.map { .seconds($0) }, from: start)
+    #expect(start.duration(to: budget.end) == .seconds(seconds))
   }
 
   @Test func anInfiniteStopIsNoTrap() {
@@ -240,38 +198,9 @@ struct ObservedCore {
     let observed = ObservedCore()
     _ = await observed.core.launch()
     try await observed.send(.suspend)
-    let names = observed.log.names.suffix(3)
     #expect(
-      Array(names) == ["began suspend", "ended suspend in background", "ready to sleep"])
-  }
-
-  @Test func aStopInASuspendKeepsTheMachineAwakeUntilItsEnd() async throws {
-    let observed = ObservedCore()
-    let core = observed.core
-    _ = await core.launch()
-    let token = observe(core, WillSuspend.self) { _ in core.receive(LifecycleEvent(.terminate)) }
-    try await observed.send(.suspend)
-    let names = observed.log.names
-    #expect(names.suffix(2) == ["terminated 0", "ready to sleep"])
-    token.cancel()
-  }
-
-  @Test func aReasonThatChangesMeanwhileIsToldAsItsOwn() async throws {
-    let observed = ObservedCore()
-    let core = observed.core
-    _ = await core.launch()
-    try await observed.send(.pause(for: .operator))
-    let gate = Gate()
-    let token = observe(core, ShouldReload.self) { _ in await gate.wait() }
-    core.receive(LifecycleEvent(.reload))
-    core.receive(
-      LifecycleEvent(
-        .pause(for: BackgroundReason("db.service")),
-        cause: LifecycleCause(.bus("db.service is failed"))))
-    #expect(observed.log.names.last == #"reasons ["db.service", "operator"]"#)
-    gate.open()
-    try await core.untilIdle()
-    token.cancel()
+      observed.log.names.suffix(3)
+        == ["began suspend", "ended suspend in background", "ready to sleep"])
   }
 
   @Test func aSubjectThatGoesAwayIsTold() async {
@@ -288,15 +217,6 @@ struct ObservedCore {
     withExtendedLifetime(first) {}
     first = nil
     #expect(ServiceManagerLease.take() != nil)
-  }
-
-  private func observe<N: LifecycleNotification>(
-    _ core: LifecycleCore, _ type: N.Type, _ body: @escaping @Sendable (N) async throws -> Void
-  ) -> ObservationToken {
-    let id = core.add(
-      closures: [.closure(for: type, body)], owner: nil, .init(),
-      name: .closure(file: "SinkTests.swift", line: 0))
-    return ObservationToken { core.remove(id) }
   }
 }
 

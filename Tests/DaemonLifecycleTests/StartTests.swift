@@ -22,7 +22,7 @@ import Testing
       Int.self, Outer.Nested.self, Outer.Box<Int>.self, Outer.Box<Outer.Nested>.Inner.self,
       Secret.self, Local.self, Outer.Box<Secret>.self, [String: Int?].self, (Int, String).self,
       (any Sendable).self, (() -> Void).self, ((any Error)?).self, Int.Type.self, Never.self,
-      Listener.self, BusyActor.self, ShouldSaveState.self,
+      Listener.self, ShouldSaveState.self,
     ]
     for type in types {
       #expect(String(nameOf: type) == String(describing: type))
@@ -52,18 +52,5 @@ import Testing
     try await mock.send(.sigusr1)
     try await mock.send(.sigterm)
     #expect(mock.core.executor.poll.waker.descriptor == -1)
-  }
-
-  @Test func ofTwoActionsForASignalTheLastCounts() {
-    var map: SignalMap = [.sigterm: .reload, .sighup: .saveState, .sigterm: .terminate]
-    #expect(map.signals == [.sighup, .sigterm])
-    guard case .terminate = map[.sigterm] else {
-      Issue.record("\(map)")
-      return
-    }
-    map[.sighup] = nil
-    map[.sigint] = nil
-    map[.sigusr1] = .pause
-    #expect(map.signals == [.sigusr1, .sigterm] && map[.sighup] == nil)
   }
 }

@@ -30,12 +30,6 @@ import Testing
     #expect(result.error == nil)
   }
 
-  @Test func aBodyThatThrows() async throws {
-    let result = try await LifecycleSubject(configuration: configuration).run { throw Failure() }
-    #expect(result.code == 1)
-    #expect(result.error is Failure)
-  }
-
   @Test func terminatedBeforeItRuns() async throws {
     let subject = LifecycleSubject(configuration: configuration)
     let log = Log()
@@ -44,35 +38,6 @@ import Testing
     let result = try await subject.run { log.add("body") }
     #expect(result.code == 0)
     #expect(log.all.isEmpty)
-  }
-
-  @Test func theCallersCancellationTerminates() async throws {
-    let subject = LifecycleSubject(configuration: configuration)
-    let foregrounds = subject.notifications(of: WillEnterForeground.self)
-    let task = Task { try await subject.run() }
-    for await _ in foregrounds { break }
-    task.cancel()
-    let result = try await task.value
-    guard case .callerCancelled = result.cause.origin else { throw Failure() }
-  }
-
-  @Test func anEventInTheLaunchComesAfterIt() async throws {
-    let subject = LifecycleSubject(configuration: configuration)
-    let log = Log()
-    subject.on(DidFinishLaunching.self) { [unowned subject] _ in subject.reload() }
-    subject.addObserver(Listener("a", log))
-    try await subject.start()
-    subject.terminate()
-    #expect(await subject.waitUntilTerminated().code == 0)
-    #expect(log.all.prefix(2) == ["a launch", "a foreground"])
-  }
-
-  @Test func aLaunchThatFailsTerminates() async throws {
-    let subject = LifecycleSubject(configuration: configuration)
-    subject.on(DidFinishLaunching.self) { _ in throw Failure() }
-    let report = try await subject.start()
-    #expect(report.problems.count == 1)
-    #expect(await subject.waitUntilTerminated().code == 70)
   }
 
   @Test func theClockSleepsAndIsCancelled() async throws {

@@ -36,37 +36,6 @@ import Testing
       ended: MonotonicTime(nanoseconds: milliseconds * 1_000_000), budget: budget)
     return LifecycleTimeline(report)
   }
-
-  private var twoObservers: LifecycleTimeline {
-    timeline([
-      entry(1, Poller.self, DidEnterBackground.self, 0, 40),
-      entry(2, Database.self, ShouldSaveState.self, 42, 270),
-    ])
-  }
-
-  // MARK: Offsets
-
-  @Test func offsetsWithoutASpanAreFromTheFirstThatBegan() {
-    let entries = [
-      entry(1, Poller.self, ShouldSaveState.self, 40, 5),
-      entry(2, Database.self, ShouldSaveState.self, 30, 20),
-    ]
-    let report = LifecycleReport(cause: LifecycleCause(.api), entries: entries)
-    #expect(report.offsets == [.milliseconds(10), .zero])
-    #expect(LifecycleReport(cause: LifecycleCause(.api), entries: []).offsets == [])
-  }
-
-  // MARK: Text
-
-  @Test func aTitleAndARowEach() {
-    #expect(
-      twoObservers.description == """
-        terminate (SIGTERM from pid 1 uid 0) in 312 ms of 90 s
-          Poller    |###                    40 ms  paused
-          Database  |   #################  270 ms  saved
-        """)
-  }
-
   // MARK: Rows
 
   @Test func anObserverHasOneRow() {
@@ -133,16 +102,6 @@ import Testing
     #expect(timeline.rendered(maximumRows: 300).split(separator: "\n").count == 301)
   }
 
-  @Test func rowsAreInTheOrderInWhichHooksEnded() {
-    // As a concurrent phase ends: the slowest last.
-    let timeline = timeline([
-      entry(1, Poller.self, DidEnterBackground.self, 5, 1),
-      entry(2, Database.self, DidEnterBackground.self, 0, 312),
-      entry(1, Poller.self, ShouldSaveState.self, 312, 0),
-    ])
-    #expect(timeline.rows.map(\.observer) == ["Poller", "Database"])
-  }
-
   @Test func nobody() {
     #expect(
       timeline([]).description == "terminate (SIGTERM from pid 1 uid 0) in 312 ms of 90 s")
@@ -161,15 +120,6 @@ import Testing
     let timeline = LifecycleTimeline(report)
     #expect(timeline.duration == .milliseconds(80) && timeline.budget == nil)
     #expect(timeline.rows[0].segments[0].offset == .zero)
-  }
-
-  /// As a concurrent phase of many ends: made and rendered in a moment.
-  @Test func ofTenThousandObservers() {
-    let entries = (0..<30_000).map {
-      entry(UInt64($0 % 10_000), Poller.self, ShouldSaveState.self, Int64($0 / 100), $0 % 7)
-    }
-    let text = timeline(entries).description
-    #expect(text.hasSuffix("and 9988 more, 13 ms at most"), "\(text)")
   }
 
   // MARK: Names and errors

@@ -79,22 +79,18 @@ import Testing
     close(ends[0])
     ends[0] = -1
     #expect(hasPeerEnded)
-  }
-
-  /// So long after now, everybody has lasted.
-  private func later(_ duration: Duration = Keeping.probation) -> ContinuousClock.Instant {
-    .now + duration
-  }
-
-  @Test func whatSystemdCouldNotBeToldIsToldLater() throws {
-    try fillQueue()
-    keeping.giveUp(connection(7, isPreserved: true))
+    // It is told later.
     let due = try #require(keeping.due)
     _ = takeAll()
     keeping.work([:], at: due)
     let told = takeAll()
     #expect(told.count == 1 && told[0].contains("FDSTOREREMOVE=1") && told[0].contains("c7"))
     #expect(keeping.due == nil)
+  }
+
+  /// So long after now, everybody has lasted.
+  private func later(_ duration: Duration = Keeping.probation) -> ContinuousClock.Instant {
+    .now + duration
   }
 
   @Test func aConnectionIsKeptOnceItHasLasted() throws {
@@ -165,16 +161,6 @@ import Testing
     #expect(keeping.due != nil)
     keeping.work(known, at: later(.seconds(10)))
     #expect(connections[3].isPreserved && keeping.due == nil)
-  }
-
-  @Test func aConnectionThatHasEndedIsNotKept() throws {
-    let connections = (1...4).map { connection($0) }
-    let known = Dictionary(uniqueKeysWithValues: connections.map { ($0.id, $0) })
-    for connection in connections { keeping.add(connection) }
-    keeping.work(known, at: later())
-    keeping.giveUp(connections[3])
-    keeping.giveUp(connections[0])
-    #expect(keeping.due == nil)
   }
 
   // MARK: Descriptors

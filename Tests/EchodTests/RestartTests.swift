@@ -158,22 +158,6 @@ import Testing
     return (run, idle, busy)
   }
 
-  @Test func whoIsNotOverInAPausesTimeIsCutOffAndSaid() async throws {
-    let (run, idle, busy) = try await runWithHalfALine()
-    run.mock.inject(.sigusr1)
-    #expect(idle.hearsTheEnd)
-    await run.mock.advance(by: .seconds(10))
-    let report = try await run.mock.settled()
-    #expect(report.problems.map(\.observer) == ["EchoService"], "\(report)")
-    #expect(busy.hearsTheEnd)
-    try await run.mock.send(.sigusr2)
-    let late = try Peer(path)
-    late.send("three\n")
-    #expect(late.hears("three\n"))
-    try await end(run, .stop)
-    #expect(late.hearsTheEnd)
-  }
-
   /// And a restart from there hands them over, as from the foreground.
   @Test func aSuspendLeavesWhoIsThere() async throws {
     let (first, idle, busy) = try await runWithHalfALine()
@@ -244,17 +228,5 @@ import Testing
     #expect(peer.hears("two\n"))
     #expect(stored() == ["c1", "own-listener"])
     try await end(second, .stop)
-  }
-
-  @Test func aListenerOfTheWrongKindIsSaid() async throws {
-    let store = try NotifySocket(address: manager.address)
-    let wrong = try OwnedDescriptor.memory(named: "x", [])
-    try store.store(wrong.rawValue, named: "listener", polled: false)
-    let mock = MockLifecycleSubject(state: .launching, serviceManager: manager)
-    _ = EchoService(mock, Options())
-    let report = try await mock.launch()
-    #expect(report.problems.count == 1)
-    #expect("\(report)".contains("\"listener\" is a sealed memory file and not a listening stream"))
-    #expect(stored() == ["listener"])
   }
 }

@@ -92,26 +92,6 @@ final class FakeSource: Sendable {
   }
 }
 
-/// A directory of a test's own.
-final class TemporaryDirectory: Sendable {
-  let path = FileManager.default.temporaryDirectory.path + "/pollerd-\(UUID().uuidString)"
-
-  init() throws {
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-  }
-  deinit { try? FileManager.default.removeItem(atPath: path) }
-
-  @discardableResult func write(_ text: String, to name: String) throws -> String {
-    let file = path + "/" + name
-    try text.write(toFile: file, atomically: false, encoding: .utf8)
-    return file
-  }
-
-  func names(in subdirectory: String = "") throws -> [String] {
-    try FileManager.default.contentsOfDirectory(atPath: path + "/" + subdirectory).sorted()
-  }
-}
-
 /// A poller at work, with everything around it faked but the files.
 struct TestDaemon {
   let mock = MockLifecycleSubject()
@@ -122,7 +102,7 @@ struct TestDaemon {
   private let work: Task<Void, any Error>
 
   init(
-    in directory: TemporaryDirectory, config: String? = nil,
+    in directory: Folder, config: String? = nil,
     overrides: PartialSettings = PartialSettings(), _ behaviour: FakeSource.Behaviour = .answer
   ) async throws {
     store = try PollStore(directory: directory.path + "/state")
@@ -140,7 +120,7 @@ struct TestDaemon {
 
   /// One that has polled once.
   static func polling(
-    in directory: TemporaryDirectory, config: String? = nil,
+    in directory: Folder, config: String? = nil,
     overrides: PartialSettings = PartialSettings()
   ) async throws -> Self {
     let daemon = try await Self(in: directory, config: config, overrides: overrides)

@@ -33,15 +33,6 @@ final class OptionsTests: XCTestCase {
     XCTAssertEqual(try Options(parsing: attached), expected)
   }
 
-  func testVersionAndCheck() throws {
-    XCTAssertTrue(try Options(parsing: ["--version", "whatever"]).wantsVersion)
-    let options = try Options(parsing: ["--check-config", "--config", "c"])
-    XCTAssertTrue(options.checksOnly && options.configFile == "c")
-    for option in ["--check-config", "--version"] {
-      XCTAssertTrue(Options.usage.contains("  \(option) "), option)
-    }
-  }
-
   func testTheLastOfSeveralWins() throws {
     let options = try Options(parsing: ["--interval", "1", "--interval", "2"])
     XCTAssertEqual(options.settings.interval, .seconds(2))

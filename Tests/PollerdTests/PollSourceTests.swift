@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import TestSupport
 import XCTest
 
 @testable import pollerd
 
 /// What is polled may be anything: a poll takes the beginning of it, and waits for nobody.
 final class PollSourceTests: XCTestCase {
-  private var directory: TemporaryDirectory!
+  private var directory: Folder!
   private var path: String { directory.path + "/source" }
 
   override func setUpWithError() throws {
     signal(SIGPIPE, SIG_IGN)
-    directory = try TemporaryDirectory()
+    directory = try Folder()
   }
   override func tearDown() { directory = nil }
 
@@ -45,16 +46,6 @@ final class PollSourceTests: XCTestCase {
     XCTAssertEqual(try read(), "first line")
   }
 
-  func testAFileMayGoAndComeBack() throws {
-    checkIsRefused(path, "No such file or directory")
-    try directory.write("there", to: "source")
-    XCTAssertEqual(try read(), "there")
-    XCTAssertEqual(unlink(path), 0)
-    checkIsRefused(path, "No such file or directory")
-    try directory.write("again", to: "source")
-    XCTAssertEqual(try read(), "again")
-  }
-
   func testWhatCannotBeReadIsASentence() {
     checkIsRefused(directory.path, "Is a directory")
     checkIsRefused(directory.path + "/source/below", "No such file or directory")
@@ -74,37 +65,16 @@ final class PollSourceTests: XCTestCase {
     XCTAssertEqual(try read(), "")
   }
 
-  /// The writing end of a FIFO that nobody reads yet.
-  private func writer() throws -> FileHandle {
+  func testAFIFOWhoseWriterIsSilentIsNotWaitedFor() throws {
     XCTAssertEqual(mkfifo(path, 0o600), 0)
     // Without a reader it could not be opened for writing.
     let reader = open(path, O_RDONLY | O_NONBLOCK)
     defer { close(reader) }
-    let number = open(path, O_WRONLY | O_NONBLOCK)
-    XCTAssertGreaterThanOrEqual(number, 0)
-    return FileHandle(fileDescriptor: number, closeOnDealloc: true)
-  }
-
-  func testAFIFOWhoseWriterIsSilentIsNotWaitedFor() throws {
-    let writer = try writer()
+    let writer = FileHandle(
+      fileDescriptor: open(path, O_WRONLY | O_NONBLOCK), closeOnDealloc: true)
     XCTAssertEqual(try read(), "")
     // Nor is it for more than there is.
-    let reader = open(path, O_RDONLY | O_NONBLOCK)
-    defer { close(reader) }
     try writer.write(contentsOf: Data("first line\nhalf a".utf8))
     XCTAssertEqual(try read(), "first line")
-  }
-
-  /// Of a writer that never stops; it gets to know that nobody reads any more.
-  func testOfAFIFOWithoutEndTheBeginningIsRead() throws {
-    let writer = try writer()
-    let reader = open(path, O_RDONLY | O_NONBLOCK)
-    var text = Array("first line\n".utf8) + [UInt8](repeating: 0x78, count: 4096)
-    while write(writer.fileDescriptor, text, text.count) > 0 { text = text.suffix(4096) }
-    XCTAssertEqual(errno, EAGAIN, "the FIFO is full")
-    XCTAssertEqual(try read(), "first line")
-    close(reader)
-    XCTAssertEqual(write(writer.fileDescriptor, text, text.count), -1)
-    XCTAssertEqual(errno, EPIPE)
   }
 }

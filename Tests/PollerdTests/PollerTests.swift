@@ -4,15 +4,16 @@ import DaemonLifecycleCodable
 import DaemonLifecycleState
 import DaemonLifecycleTesting
 import Foundation
+import TestSupport
 import XCTest
 
 @testable import pollerd
 
 /// The daemon under signals, with time in the test's hand.
 final class PollerTests: XCTestCase {
-  private var directory: TemporaryDirectory!
+  private var directory: Folder!
 
-  override func setUpWithError() throws { directory = try TemporaryDirectory() }
+  override func setUpWithError() throws { directory = try Folder() }
   override func tearDown() { directory = nil }
 
   private let second = PollSource(path: "/second")
@@ -83,21 +84,6 @@ final class PollerTests: XCTestCase {
     try await daemon.terminate()
   }
 
-  func testAPollWaitsForRoom() async throws {
-    let daemon = try await TestDaemon.polling(in: directory)
-    daemon.console.hasRoom = false
-    await daemon.mock.advance(by: .seconds(1))
-    try await daemon.console.pollIsRefused()
-    daemon.console.hasRoom = true
-    // When it looks again depends on when it looked last; the next poll takes a second.
-    let deadline = ContinuousClock.now + .seconds(60)
-    while daemon.console.polls.count == 1, ContinuousClock.now < deadline {
-      await daemon.mock.advance(by: .milliseconds(50))
-    }
-    XCTAssertEqual(daemon.console.polls.last, "poll 2 value 2")
-    try await daemon.terminate()
-  }
-
   // MARK: Pause and resume
 
   func testNoPollIsPrintedWhilePaused() async throws {
@@ -121,18 +107,6 @@ final class PollerTests: XCTestCase {
     try await daemon.terminate()
   }
 
-  func testAPollThatThePauseCutsOffIsNotCounted() async throws {
-    let daemon = try await TestDaemon(in: directory, .hang)
-    await daemon.source.isAsked()
-    let report = try await daemon.mock.send(.sigusr1)
-    XCTAssertTrue(report.problems.isEmpty, "\(report)")
-    XCTAssertEqual(daemon.console.polls, [])
-    daemon.source.behaviour = .answer
-    try await daemon.mock.send(.sigusr2)
-    try await daemon.console.line("poll 1 value 2")
-    try await daemon.terminate()
-  }
-
   func testAPollThatComesLateIsDropped() async throws {
     let daemon = try await TestDaemon(in: directory, .ignoreCancellation)
     await daemon.source.isAsked()
@@ -150,46 +124,7 @@ final class PollerTests: XCTestCase {
     XCTAssertEqual(daemon.console.polls, ["poll 1 value 2"])
   }
 
-  func testWhatIsReadWhilePausedIsDroppedEvenIfNothingIsCancelled() async throws {
-    let daemon = try await TestDaemon(in: directory, .ignoreCancellation)
-    await daemon.source.isAsked()
-    await daemon.poller.didEnterBackground(DidEnterBackground())
-    daemon.source.behaviour = .answer
-    daemon.source.release()
-    await daemon.mock.advance(by: .seconds(1))
-    await daemon.source.isAsked()
-    XCTAssertEqual(daemon.console.polls, [])
-    await daemon.poller.willEnterForeground(WillEnterForeground())
-    try await daemon.poll(1)
-    try await daemon.terminate()
-  }
-
   // MARK: Save and restart
-
-  func testTheCountIsOnDiskAfterPauseReloadAndEnd() async throws {
-    let daemon = try await TestDaemon.polling(in: directory)
-    try await daemon.mock.send(.sigusr1)
-    XCTAssertEqual(try daemon.store.load(), PollState(count: 1, lastValue: "value 1"))
-    try await daemon.mock.send(.sigusr2)
-    try await daemon.console.line("poll 2")
-    try await daemon.mock.send(.sighup)
-    XCTAssertEqual(try daemon.store.load(), PollState(count: 2, lastValue: "value 2"))
-    try await daemon.poll(3)
-    try await daemon.terminate()
-    XCTAssertEqual(try daemon.store.load(), PollState(count: 3, lastValue: "value 3"))
-    XCTAssertEqual(daemon.mock.exit?.code, 0)
-  }
-
-  func testARestartGoesOnCounting() async throws {
-    for round in 1...3 {
-      let daemon = try await TestDaemon(in: directory)
-      try await daemon.console.line("poll \(round) value 1")
-      XCTAssertEqual(daemon.console.polls.count, 1)
-      try await daemon.terminate()
-      // As the end of its process does.
-      daemon.store.store.close()
-    }
-  }
 
   func testAFailedSaveIsReportedAndEndsWithStatus70() async throws {
     let daemon = try await TestDaemon.polling(in: directory)
@@ -216,16 +151,6 @@ final class PollerTests: XCTestCase {
     try await daemon.terminate()
   }
 
-  func testTheCommandLineWinsAtAReloadToo() async throws {
-    let config = try directory.write("source = /first", to: "config")
-    let daemon = try await TestDaemon.polling(
-      in: directory, config: config, overrides: PartialSettings(source: second))
-    try await daemon.mock.send(.sighup)
-    try await daemon.poll(2)
-    XCTAssertEqual(daemon.source.asked, [second, second])
-    try await daemon.terminate()
-  }
-
   func testABadReloadKeepsTheOldSettings() async throws {
     let config = try directory.write("source = /second", to: "config")
     let daemon = try await TestDaemon.polling(in: directory, config: config)
@@ -241,17 +166,6 @@ final class PollerTests: XCTestCase {
     XCTAssertEqual(daemon.source.asked, [second, second])
     try await daemon.terminate()
     XCTAssertEqual(daemon.mock.exit?.code, 0)
-  }
-
-  func testAReloadOfAFileThatIsGoneIsRejected() async throws {
-    let config = try directory.write("", to: "config")
-    let daemon = try await TestDaemon.polling(in: directory, config: config)
-    try FileManager.default.removeItem(atPath: config)
-    let report = try await daemon.mock.send(.sighup)
-    XCTAssertEqual(report.problems.count, 1, "\(report)")
-    XCTAssertTrue(
-      "\(report)".contains("Could not read \(config): No such file or directory."), "\(report)")
-    try await daemon.terminate()
   }
 
   func testWithoutAConfigurationFileAReloadSaysSo() async throws {

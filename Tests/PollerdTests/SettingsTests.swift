@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
+import TestSupport
 import XCTest
 
 @testable import pollerd
 
 final class SettingsTests: XCTestCase {
-  private var directory: TemporaryDirectory!
+  private var directory: Folder!
 
-  override func setUpWithError() throws { directory = try TemporaryDirectory() }
+  override func setUpWithError() throws { directory = try Folder() }
   override func tearDown() { directory = nil }
 
   private func load(

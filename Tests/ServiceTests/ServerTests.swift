@@ -56,51 +56,6 @@ import Testing
     try await serving.value
   }
 
-  @Test func whoIsIdleEndsAtOnce() async throws {
-    let serving = try await run()
-    async let heard = peer { peer in
-      peer.send("wait 1\n")
-      return peer.receive(1000)
-    }
-    try await mock.untilSleeping()
-    await mock.advance(by: .seconds(1))
-    try await mock.send(.sigterm)
-    #expect(try await heard == "waited 1 s\n")
-    #expect(mock.exit?.code == 0)
-    try await serving.value
-  }
-
-  /// It would keep the stop waiting for a minute.
-  @Test func anAnswerThatTakesTooLongIsCutOffAndSaid() async throws {
-    let serving = try await run()
-    async let heard = peer { peer in
-      peer.send("wait 60\n")
-      return peer.receive(1000)
-    }
-    try await mock.untilSleeping()
-    mock.inject(.sigterm)
-    await mock.advance(by: .seconds(20))
-    #expect(try await heard == "")
-    try await mock.settled()
-    let exit = try #require(mock.exit)
-    #expect(exit.code == 124 && exit.report.problems.map(\.observer) == ["clients"], "\(exit)")
-    try await serving.value
-  }
-
-  @Test func whoComesDuringAPauseIsServedAfterIt() async throws {
-    try await mock.send(.sigusr1)
-    let serving = try await run()
-    async let heard = peer { peer in
-      peer.send("wait 0\n")
-      peer.endSending()
-      return peer.receive(1000)
-    }
-    try await mock.send(.sigusr2)
-    #expect(try await heard == "waited 0 s\n")
-    try await mock.send(.sigterm)
-    try await serving.value
-  }
-
   @Test func aLineThatIsTooLongEndsItsConnectionOnly() async throws {
     let serving = try await run()
     let heard = try await peer { peer in

@@ -108,17 +108,6 @@ import Testing
     try await b.end()
   }
 
-  @Test func aTerminationEndsTheLead() async throws {
-    let a = try await instance("a")
-    try await a.mock.send(.sigusr2)
-    #expect(await a.says("a leads from 1"))
-    let report = try await a.mock.send(.sigterm)
-    #expect(report.problems.isEmpty, "\(report)")
-    #expect(await a.says("a stands by at 1"))
-    try await a.end()
-    #expect(try ledger() == "1 a\n")
-  }
-
   @Test func halfALineIsMended() async throws {
     try "1 a\n2 ".write(toFile: path, atomically: true, encoding: .utf8)
     let b = try await instance("b")

@@ -7,11 +7,11 @@ import Testing
 
 /// The store on real files: whose they are, what they are, and where they are.
 @Suite("State: real files", .offThePool) struct DirectoryTests {
-  private let directory: TemporaryDirectory
+  private let directory: Folder
   private let one = Array("one".utf8)
   private let two = Array("two".utf8)
 
-  init() throws { directory = try TemporaryDirectory() }
+  init() throws { directory = try Folder() }
 
   private func store(_ path: String? = nil) throws(StateError) -> StateStore {
     try StateStore(directory: path ?? directory.path)
@@ -114,7 +114,7 @@ import Testing
     unlink(path)
     mkdir(path, 0o700)
     #expect(saving(store) == .directoryReplaced(path))
-    #expect(TemporaryDirectory.names(trap) == [] && TemporaryDirectory.names(path) == [])
+    #expect(Folder.names(trap) == [] && Folder.names(path) == [])
     rmdir(path)
     move(away, path)
     #expect(saving(store) == nil)
@@ -238,7 +238,7 @@ import Testing
       #expect(
         error { () throws(StateError) in try store.save([UInt8](repeating: 1, count: 300_000)) }
           == .noSpace("save the state in \(disk.path)", errno: ENOSPC))
-      #expect(TemporaryDirectory.names(disk.path) == ["state.0", "state.lock"])
+      #expect(Folder.names(disk.path) == ["state.0", "state.lock"])
       #expect(try store.load()?.bytes == one)
       // A child that another test has just forked has the removed file open until its exec.
       try eventually("there is room again", within: 60) { saving(store) == nil }
@@ -256,7 +256,7 @@ import Testing
       try disk.remount("rw")
       #expect(saving(store) == nil)
       #expect(try store.load()?.bytes == two)
-      #expect(TemporaryDirectory.names(disk.path) == ["state.0", "state.1", "state.lock"])
+      #expect(Folder.names(disk.path) == ["state.0", "state.1", "state.lock"])
     }
   }
 }

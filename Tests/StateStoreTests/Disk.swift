@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 import DaemonSystemd
+import TestSupport
 
 @testable import DaemonLifecycleState
 
 /// A file system that is mounted, in a directory made for it, while a test's body runs.
 struct Disk {
-  let directory: TemporaryDirectory
+  let directory: Folder
   var path: String { directory.path }
 
   private init(_ options: [String]) throws {
-    directory = try TemporaryDirectory()
+    directory = try Folder()
     try Command.run(["mount"] + options + [directory.path])
   }
 
@@ -59,7 +60,7 @@ struct Disk {
   static let loopObstacle: String? = {
     guard geteuid() == 0 else { return "mounting needs root" }
     do {
-      let directory = try TemporaryDirectory()
+      let directory = try Folder()
       let image = try makeImage(in: directory)
       try withImage(image, "data=ordered") { _ in }
       return nil
@@ -67,7 +68,7 @@ struct Disk {
   }()
 
   /// An image with an empty ext4 and a journal.
-  static func makeImage(in directory: TemporaryDirectory) throws -> String {
+  static func makeImage(in directory: Folder) throws -> String {
     let image = "\(directory.path)/image"
     let file = clinux_open_at(AT_FDCWD, image, O_RDWR | O_CREAT, 0o600)
     defer { close(file) }

@@ -48,7 +48,7 @@ import Testing
     var count = Count()
     var random = SeededGenerator(seed: seed)
     do {
-      let directory = try TemporaryDirectory()
+      let directory = try Folder()
       var last: UInt64 = 0
       for _ in 0..<kills {
         // It blocks its thread, of which other tests need some.

@@ -26,7 +26,7 @@ import Testing
   /// Copies of the image, before each call and at the end.
   @Test(.mountsImages, arguments: mounts)
   func theImageAtEachCall(_ options: String) throws {
-    let directory = try TemporaryDirectory()
+    let directory = try Folder()
     let image = try Disk.makeImage(in: directory)
     let copies = Mutex<[(path: String, call: String)]>([])
     try Disk.withImage(image, options) { disk in
@@ -58,7 +58,7 @@ import Testing
     var found: [String: Int] = [:]
     var index = 0
     while true {
-      let directory = try TemporaryDirectory()
+      let directory = try Folder()
       let image = try Disk.makeImage(in: directory)
       let stopped = Mutex(false)
       var hasReturned = false
@@ -87,7 +87,7 @@ import Testing
 
   /// What is cut off here is really lost: without the syncs, a save that has returned is not there.
   @Test(.mountsImages) func withoutSyncItIsLost() throws {
-    let directory = try TemporaryDirectory()
+    let directory = try Folder()
     let image = try Disk.makeImage(in: directory)
     try Disk.withImage(image, "data=writeback,noauto_da_alloc") { disk in
       try StateStore(directory: disk.path).save(Self.old)
@@ -111,7 +111,7 @@ import Testing
       let store = try StateStore(directory: disk.path)
       let found = try store.load()
       guard found?.broken.isEmpty ?? true else { throw TestFailure("\(found?.broken ?? [])") }
-      let left = TemporaryDirectory.names(disk.path).filter { $0.hasSuffix(".new") }
+      let left = Folder.names(disk.path).filter { $0.hasSuffix(".new") }
       guard left.isEmpty else { throw TestFailure("left \(left)") }
       return found?.bytes
     }

@@ -2,6 +2,7 @@
 import CLinux
 import DaemonSystemd
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycleState
@@ -404,9 +405,9 @@ private final class Answers<Answer: Sendable>: Sendable {
       #expect(saving(store) == nil)
       #expect(try store.load()?.version == 1)
     }
-    let first = try TemporaryDirectory()
+    let first = try Folder()
     try check(first.path, try StateStore(directory: first.path))
-    let second = try TemporaryDirectory()
+    let second = try Folder()
     let environment = ServiceEnvironment(["STATE_DIRECTORY": "\(second.path):/elsewhere"])
     try check(second.path, try StateStore(environment: environment))
     try check("/state", try StateStore("/state", "s", version: 1, files: disk))

@@ -22,8 +22,11 @@ package enum Package {
 /// The path of an executable of this package.
 package func built(_ name: String) -> String { Package.products + "/" + name }
 
+/// Whether there is anything at the path, as `test -e` says.
+package func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
+
 /// A folder of a test's own, which goes with it.
-package final class Folder {
+package final class Folder: Sendable {
   package let path: String
 
   package init() throws {
@@ -35,7 +38,22 @@ package final class Folder {
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
+  package func path(_ name: String) -> String { "\(path)/\(name)" }
+
   package func text(_ name: String) throws -> String {
-    try String(contentsOfFile: "\(path)/\(name)", encoding: .utf8)
+    try String(contentsOfFile: path(name), encoding: .utf8)
+  }
+
+  /// Returns the file's path.
+  @discardableResult package func write(_ text: String, to name: String) throws -> String {
+    try text.write(toFile: path(name), atomically: false, encoding: .utf8)
+    return path(name)
+  }
+
+  /// Of what is in it, sorted.
+  package var names: [String] { Self.names(path) }
+
+  package static func names(_ path: String) -> [String] {
+    ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted()
   }
 }

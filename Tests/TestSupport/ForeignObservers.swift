@@ -37,6 +37,45 @@ public final class ForeignBox<Element: Sendable>: NotingObserver, LaunchObserver
   public func didFinishLaunching(_ notification: DidFinishLaunching) { received.add(notification) }
 }
 
+/// An observer with all hooks, each of which does the same.
+public protocol EveryHookObserver: LaunchObserver, ForegroundObserver, BackgroundObserver,
+  StateObserver, ReloadObserver, SuspendObserver, ResumeObserver, PressureObserver, HealthObserver,
+  TerminationObserver
+{
+  func receive(_ notification: some LifecycleNotification) async throws
+}
+
+extension EveryHookObserver {
+  public func didFinishLaunching(_ notification: DidFinishLaunching) async throws {
+    try await receive(notification)
+  }
+  public func willEnterForeground(_ notification: WillEnterForeground) async throws {
+    try await receive(notification)
+  }
+  public func didEnterBackground(_ notification: DidEnterBackground) async throws {
+    try await receive(notification)
+  }
+  public func shouldSaveState(_ notification: ShouldSaveState) async throws {
+    try await receive(notification)
+  }
+  public func shouldReload(_ notification: ShouldReload) async throws {
+    try await receive(notification)
+  }
+  public func willSuspend(_ notification: WillSuspend) async throws {
+    try await receive(notification)
+  }
+  public func didResume(_ notification: DidResume) async throws { try await receive(notification) }
+  public func didReceivePressure(_ notification: DidReceivePressure) async throws {
+    try await receive(notification)
+  }
+  public func checkHealth(_ notification: CheckHealth) async throws {
+    try await receive(notification)
+  }
+  public func willTerminate(_ notification: WillTerminate) async throws {
+    try await receive(notification)
+  }
+}
+
 /// An observer without a hook.
 public final class ForeignObserver: NotingObserver {
   public let received = ReceivedHooks()
