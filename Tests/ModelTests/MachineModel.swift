@@ -320,8 +320,7 @@ struct MachineModel {
   // MARK: What comes out
 
   private mutating func give(_ input: LifecycleMachine.Input) {
-    var effects = Effects()
-    shared.machine.handle(input, at: now, &effects)
+    var effects = shared.machine.take(input, at: now)
     if effects.exitsWith != nil { hasExitedNow = true }
     for message in effects.messages { receive(message) }
     if let round = effects.healthRound { poolRound = round }

@@ -412,9 +412,8 @@ struct MachineSimulation: ~Copyable {
   }
 
   private mutating func give(_ input: LifecycleMachine.Input) {
-    var effects = Effects()
     let time = lies(.turnsTheClockBack) ? now.advanced(by: .seconds(-2)) : now
-    machine.handle(input, at: time, &effects)
+    var effects = machine.take(input, at: time)
     mutate()
     let starts = effects.takeStarts()
     if tellsStory { tell(input, starts, effects) }
@@ -457,7 +456,7 @@ struct MachineSimulation: ~Copyable {
     case .forgetsACall:
       if let call = begunHook(), lies(lie) { _ = machine.calls.end(call) }
     case .abandonsEarly:
-      if let call = begunHook(), lies(lie) { machine.abandon(call, at: now) }
+      if let call = begunHook(), lies(lie) { machine.abandon(call) }
     case .losesADeadline:
       if let call = begunHook(), lies(lie) {
         machine.calls.update(call) { $0.extend(to: .distantFuture, grace: nil) }

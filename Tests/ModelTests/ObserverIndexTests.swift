@@ -143,7 +143,8 @@ import Testing
       let address = ObjectIdentifier(observer)
       #expect(!index.hasObserver(address))
       let id = table.nextID(UInt64(value))
-      let entry = ObserverEntry(id: id, observer: observer, isOwned: false, number: 1, hookType: 0, .init())
+      let entry = ObserverEntry(
+        id: id, observer: observer, isOwned: false, number: 1, hookType: 0, .init())
       table.insert(entry)
       index.insert(entry)
       #expect(index.hasObserver(address))
