@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycleTesting
+import DaemonSystemd
 import TestSupport
 import Testing
 
@@ -67,13 +68,12 @@ import Testing
     try await mock.untilSleeping(2)
     await mock.advance(by: .milliseconds(100))
     try await mock.settled()
-    let timeline = LifecycleTimeline(try #require(mock.exit?.report))
+    let report = try #require(mock.exit?.report)
+    let timeline = LifecycleTimeline(report)
     #expect(timeline.duration == .milliseconds(100))
     #expect(Set(timeline.rows.map(\.duration)) == [.milliseconds(50), .milliseconds(100)])
     #expect(
-      timeline.rows.allSatisfy {
-        $0.segments.allSatisfy { $0.offset == .zero || $0.duration == .zero }
-      })
+      zip(report.offsets, report.entries).allSatisfy { $0 == .zero || $1.duration == .zero })
   }
 
   @Test func aHookThatDoesNotEnd() async throws {
@@ -160,11 +160,14 @@ import Testing
     let timeline = LifecycleTimeline(try await report.value)
     #expect(timeline.duration == .milliseconds(30) && timeline.rows.count == 300)
     // In reverse: 250 is the 50th to hear.
+    let start = timeline.rows[0].entries[0].began
+    func offset(_ entry: LifecycleReport.Entry) -> Duration { start.duration(to: entry.began) }
     let slow = timeline.rows.filter { $0.duration == .milliseconds(10) }
-    #expect(slow.map(\.segments[0].offset) == [.zero, .milliseconds(10), .milliseconds(20)])
-    let offsets = timeline.rows.map(\.segments[0].offset)
+    #expect(
+      slow.map { offset($0.entries[0]) } == [.zero, .milliseconds(10), .milliseconds(20)])
+    let offsets = timeline.rows.map { offset($0.entries[0]) }
     #expect(offsets == offsets.sorted())
-    let later = timeline.rows.flatMap(\.segments).filter { $0.offset == .milliseconds(20) }
+    let later = timeline.rows.flatMap(\.entries).filter { offset($0) == .milliseconds(20) }
     #expect(later.count > 50)
   }
 }

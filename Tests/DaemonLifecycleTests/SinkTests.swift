@@ -34,7 +34,6 @@ final class FactLog: LifecycleSink {
       case .healthy: "healthy"
       case .unhealthy(let reason): "unhealthy: \(reason)"
       case .reasonsChanged(_, let snapshot): "reasons \(snapshot.reasons.map(\.name))"
-      case .endedLate: "ended late"
       case .statusNote(_, let text): "statusNote \(text ?? "none")"
       case .problems: "problems"
       case .readyToSleep: "ready to sleep"

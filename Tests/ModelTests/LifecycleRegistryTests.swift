@@ -148,11 +148,11 @@ import Testing
   @Test func itIsIdleWhenNothingIsLeftEvenBehindAHold() {
     var registry = launched(first)
     #expect(registry.isIdle)
-    registry.hold()
+    registry.holds += 1
     #expect(registry.isIdle)
     receive(.saveState, &registry)
     #expect(!registry.isIdle)
-    registry.release()
+    registry.holds -= 1
     let plan = registry.next()
     #expect(plan != nil && !registry.isIdle)
     registry.finishStep()

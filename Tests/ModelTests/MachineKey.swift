@@ -124,7 +124,6 @@ extension LifecycleRegistry {
     key.add(steps.count)
     for step in steps { key.add(step.hashKey) }
     key.add(current?.step.hashKey ?? -1)
-    key.add(current?.isCatchUp ?? false)
     addRequests(to: &key)
     for id in Set(entersAgain).sorted() { key.add(Int(id.value)) }
     for id in members.ids(where: { _ in true }) {

@@ -357,7 +357,7 @@ struct MachineSimulation: ~Copyable {
       return give(.ended(call, .gone))
     }
     let isAllowed = machine.move(call, to: .begun)
-    let isGranted = isAllowed && !lies(.refusesAMove) || !isAllowed && lies(.grantsEveryMove)
+    let isGranted = isAllowed && !lies(.refusesAMove) || !isAllowed && lie == .grantsEveryMove
     guard isGranted else {
       hooks[call] = nil
       return give(.ended(call, .completed))
@@ -671,21 +671,12 @@ struct MachineSimulation: ~Copyable {
     guard machine.isIdle, hooks.isEmpty, machine.registry.isIdle else {
       return fail("at rest something is under way")
     }
-    for observer in observers where !observer.history.hasLaunchFailed {
-      if !observer.history.isLaunched { fail("never launched") }
-      // One whose last hook for the foreground failed has not entered it for certain, nor does a retry that never
-      // began.
-      let isHeld =
-        observer.history.hasMissedForeground
-        || observer.history.isRounds && machine.unentered.contains(observer.id)
-      if !isHeld, observer.history.isInForeground != (machine.registry.state == .foreground) {
-        fail("at rest an observer is not where the daemon is")
-      }
+    for observer in observers {
+      let problem = observer.history.problemAtRest(
+        machine.registry, isHeldBack: machine.unentered.contains(observer.id))
+      if let problem { fail(problem) }
     }
     if let problem = steps.problemAtRest(machine.registry) { fail(problem) }
-    for observer in observers where observer.history.isSuspended && !machine.registry.isSuspended {
-      fail("at rest an observer sleeps on")
-    }
     if awaitedSleeps > 0 { fail("logind waits") }
   }
 

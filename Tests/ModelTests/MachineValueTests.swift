@@ -240,15 +240,6 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     #expect(isGiven && stop.budget?.end == end)
   }
 
-  /// The drain is part of the stop: it does not make the stop longer.
-  @Test mutating func theBudgetBeginsWithTheDrain() {
-    _ = stop.drain(event, configuration, at: at(0))
-    let end = stop.budget?.end
-    _ = stop.endDrain()
-    stop.begin(configuration, overtaking: .reload, at: at(3))
-    #expect(stop.budget?.end == end && stop.start?.time == at(3))
-  }
-
   @Test mutating func lessThatTheServiceManagerAllowsCutsTheDrain() {
     _ = stop.drain(event, configuration, at: at(0))
     stop.allow(.seconds(4), configuration)
@@ -327,14 +318,6 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     }
     #expect(text.contains("Swift's global executor") && text.hasSuffix("do not answer"))
     #expect(health.silence() == nil && health.deadline == .distantFuture)
-  }
-
-  @Test mutating func aStallIsForgivenOnlyToWhoWasWell() {
-    health.arm(at: at(0))
-    let isForgiven = health.forgive(.seconds(20), at: at(21))
-    #expect(isForgiven)
-    let isForgivenAgain = health.forgive(.zero, at: at(40))
-    #expect(!isForgivenAgain)
   }
 
   /// Late by half of its patience it still says who is silent, and by more it does not.

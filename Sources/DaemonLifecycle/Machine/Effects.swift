@@ -3,7 +3,7 @@ import DaemonSystemd
 
 /// The work of the shell after an input.
 ///
-/// Calls and messages last until somebody takes them. Everything else is of one critical section, which takes it whole.
+/// Calls and messages last until they are taken. Everything else is of one critical section, which takes it whole.
 struct Effects: ~Copyable, Sendable {
   /// A message to be sent outside of the lock, in order.
   enum Message: Sendable {

@@ -123,7 +123,7 @@ struct Health: Sendable {
   /// Who has not answered, when it is time to say so.
   mutating func timePassed(at now: MonotonicTime) -> LifecycleFact? {
     guard let deadline = round?.silenceDeadline, deadline <= now else { return nil }
-    // A clock that is late itself, after a stall or on a busy machine, tells nothing about the executors.
+    // A clock that is late itself, after a stall or on a busy machine, says nothing about the executors.
     let patience = (period ?? .zero) / 4
     guard deadline.duration(to: now) > patience / 2 else { return silence() }
     round.update { $0.silenceDeadline = now.advanced(by: patience) }

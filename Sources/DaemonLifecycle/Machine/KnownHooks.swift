@@ -6,7 +6,7 @@ import DaemonSystemd
 /// A search is slow, and the machine can't make it. It asks for the searches that the next delivery needs, and goes on
 /// with their results, so that a daemon that is never suspended, for example, does not pay for that.
 struct KnownHooks: Sendable {
-  /// Few, so a dictionary's type would take longer to make than they to look through.
+  /// Few: making a dictionary's type would take longer than searching them.
   private var types: [TypeHooks] = []
   /// The kinds that all types were searched for.
   private(set) var complete = NotificationKinds.all

@@ -19,7 +19,7 @@ extension LifecycleMachine {
     if stop.budget == nil { askedUntil = nil }
     if ended.kind == .reload { retryForeground() }
     if ended.kind == .suspend {
-      sleep.suspendEnded()
+      sleep.budget = nil
       releasePostponed()
     }
     var report = LifecycleReport(cause: ended.cause, entries: ended.entries)

@@ -154,18 +154,18 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case .add(let subscriber): add(subscriber)
     case .remove(let ids): remove(ids)
     case .hooksFound(let found): hooksFound(found)
-    case .hold: registry.hold()
-    case .release: registry.release()
+    case .hold: registry.holds += 1
+    case .release: registry.holds -= 1
     case .ended(let call, let end): ended(call, end)
     case .extend(let call, let extra): extend(call, by: extra)
     case .clock: timePassed()
     case .bodyBegan: body = .running(cancelled: nil)
     case .bodyEnded(let failure): bodyEnded(failure)
     case .runWaits:
-      stop.runWaits()
+      stop.isAwaited = true
       stop.expectExit(configuration, at: now)
     case .stopTimeout(let timeout): allowStop(timeout)
-    case .sleepDelay(let delay): sleep.delay(until: now.advanced(by: delay))
+    case .sleepDelay(let delay): sleep.end = now.advanced(by: delay)
     case .watchdogTick(let stall): watchdogTick(stall)
     case .healthAsked(let round): health.asked(round)
     case .healthAnswer(let answer): effects.publish(health.receive(answer, at: now))
@@ -189,8 +189,9 @@ struct LifecycleMachine: ~Copyable, Sendable {
   mutating func receive(_ event: LifecycleEvent, post: LifecyclePost? = nil) {
     let reasons = registry.reasonChanges
     switch event.request {
-    case .suspend: sleep.announce()
-    case .wakeUp: sleep.forgetDelay()
+    case .suspend: sleep.isAwaited = true
+    // The next suspend may not be delayed.
+    case .wakeUp: sleep.end = nil
     case .checkHealth: return checkHealth(event.cause)
     default: break
     }
@@ -300,7 +301,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     for id in ids {
       guard let observer = subscribers.remove(id) else { continue }
       effects.removed.append(observer)
-      sleep.forget(id)
+      sleep.postponed.remove(id)
       unentered.removeAll { $0 == id }
       registry.remove(id)
       withdrawCalls(of: id)
@@ -342,7 +343,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   private mutating func close() {
     _ = stop.endDrain()
     if stop.exit == nil { effects.publish(.closed) }
-    // Nobody receives the posts any more that wait, or are being delivered.
+    // No observer receives the posts that wait, or are being delivered.
     for post in registry.takePosts() + calls.deliveries.compactMap(\.post) where !isClosed {
       effects.answer(post)
     }

@@ -21,9 +21,6 @@ struct LifecycleRegistry: Sendable {
     /// The kind of that transition.
     let kind: LifecycleTransition
     let isOfTermination: Bool
-
-    /// Whether the step is for members that have missed it.
-    var isCatchUp: Bool { if case .lateObserver = cause.origin { true } else { false } }
   }
 
   /// An immediate action that an event requires of the driver, besides requesting the next step.
@@ -51,7 +48,7 @@ struct LifecycleRegistry: Sendable {
   /// The cause of the termination; set by the first terminate event, permanently.
   private(set) var termination: LifecycleCause?
   /// The number of holds. Deliveries are held back while it is positive, except those of a termination.
-  private(set) var holds = 0
+  var holds = 0
   private(set) var members = LifecycleMembers()
   /// Members to be notified of the foreground again, if they are not busy and the daemon is still there by then.
   var entersAgain: [ObserverID] = []
@@ -65,7 +62,6 @@ struct LifecycleRegistry: Sendable {
   private(set) var current: CurrentStep?
   struct CurrentStep: Sendable {
     let step: LifecycleStep
-    let isCatchUp: Bool
     /// The change of state of the members that it reaches.
     let change: NotificationKind.Change
   }
@@ -150,8 +146,6 @@ struct LifecycleRegistry: Sendable {
   /// Removes and returns the posts that wait, which will not be delivered.
   mutating func takePosts() -> [LifecyclePost] { requests.takePosts() }
 
-  mutating func hold() { holds += 1 }
-  mutating func release() { holds -= 1 }
   var isHeld: Bool { holds > 0 }
 
   // MARK: Members
@@ -241,8 +235,7 @@ struct LifecycleRegistry: Sendable {
   mutating func next() -> Plan? {
     guard current == nil, state != .terminated else { return nil }
     guard let plan = plannedStep() else { return nil }
-    current = CurrentStep(
-      step: plan.step, isCatchUp: plan.isCatchUp, change: plan.step.change)
+    current = CurrentStep(step: plan.step, change: plan.step.change)
     return plan
   }
 
@@ -257,7 +250,7 @@ struct LifecycleRegistry: Sendable {
   @discardableResult mutating func finishStep() -> Bool {
     guard let ended = current.take() else { return true }
     switch ended.step.kind {
-    case .willEnterForeground where !ended.isCatchUp && termination == nil: state = .foreground
+    case .willEnterForeground where termination == nil: state = .foreground
     case .willTerminate: state = .terminated
     default: break
     }
