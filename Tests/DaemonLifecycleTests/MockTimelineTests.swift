@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycleTesting
+import DaemonSystemd
 import TestSupport
 import Testing
 
@@ -59,13 +60,12 @@ import Testing
     try await mock.untilSleeping(2)
     await mock.advance(by: .milliseconds(100))
     try await mock.settled()
-    let timeline = LifecycleTimeline(try #require(mock.exit?.report))
+    let report = try #require(mock.exit?.report)
+    let timeline = LifecycleTimeline(report)
     #expect(timeline.duration == .milliseconds(100))
     #expect(Set(timeline.rows.map(\.duration)) == [.milliseconds(50), .milliseconds(100)])
     #expect(
-      timeline.rows.allSatisfy {
-        $0.segments.allSatisfy { $0.offset == .zero || $0.duration == .zero }
-      })
+      zip(report.offsets, report.entries).allSatisfy { $0 == .zero || $1.duration == .zero })
   }
 
   @Test func aHookThatDoesNotEnd() async throws {

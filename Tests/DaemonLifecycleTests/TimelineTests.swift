@@ -51,9 +51,7 @@ import Testing
           Poller  |#     ##############  226 ms  paused, saved (200 ms), terminated
           Poller  |                        0 ms  paused
         """)
-    #expect(timeline.rows.map(\.segments.count) == [3, 1])
-    #expect(
-      timeline.rows[0].segments.map(\.offset) == [.zero, .milliseconds(100), .milliseconds(306)])
+    #expect(timeline.rows.map(\.entries.count) == [3, 1])
     #expect(timeline.slowest?.duration == .milliseconds(226))
   }
 
@@ -119,7 +117,7 @@ import Testing
       ])
     let timeline = LifecycleTimeline(report)
     #expect(timeline.duration == .milliseconds(80) && timeline.budget == nil)
-    #expect(timeline.rows[0].segments[0].offset == .zero)
+    #expect(timeline.description.contains("Poller  |####################"))
   }
 
   // MARK: Names and errors

@@ -90,19 +90,17 @@ import Testing
   private func difference(_ members: LifecycleMembers, _ model: [Known]) -> String? {
     for (number, isWanted) in Self.questions.enumerated() {
       let expected = model.filter { isWanted($0.progress) }
-      if members.count(where: isWanted) != expected.count { return "question \(number): count" }
       if members.contains(where: isWanted) == expected.isEmpty { return "question \(number)" }
       for isReversed in [false, true] {
-        var found: [Known] = []
-        members.forEach(where: isWanted, reversed: isReversed) {
-          found.append(($0.id, $0.phase, $0.progress))
-        }
+        let found = members.ids(where: isWanted, reversed: isReversed)
         let inOrder = isReversed ? expected.reversed() : expected
-        let isSame = found.elementsEqual(inOrder) { $0 == $1 }
-        if !isSame { return "question \(number): \(found.map(\.id)), reversed: \(isReversed)" }
+        if found != inOrder.map(\.id) {
+          return "question \(number): \(found), reversed: \(isReversed)"
+        }
       }
     }
-    return nil
+    let isWrong = model.first { members[$0.id] != $0.progress }
+    return isWrong.map { "progress of \($0.id)" }
   }
 
   /// Tidying leaves those in place that are there.
@@ -112,8 +110,8 @@ import Testing
     for id in ids { members.add(id, phase: .standard) }
     for id in ids where id.value % 10 != 0 { members.remove(id) }
     members.update(ids[499]) { $0.reachedState = .foreground }
-    #expect(found(members) { _ in true } == (1...100).map { UInt64($0 * 10) })
-    #expect(found(members) { $0.reachedState == .foreground } == [500])
+    #expect(members.ids { _ in true }.map(\.value) == (1...100).map { UInt64($0 * 10) })
+    #expect(members.ids { $0.reachedState == .foreground }.map(\.value) == [500])
     members.removeAll()
     #expect(!members.contains { _ in true })
   }
@@ -143,26 +141,17 @@ import Testing
     for id in ids { members.add(id, phase: .standard) }
     for id in ids.dropLast(2) { members.update(id) { $0.reachedState = .foreground } }
     func questions(_ isWanted: @escaping (ObserverProgress) -> Bool) -> (found: Int, asked: Int) {
-      var (found, asked) = (0, 0)
-      let count: (ObserverProgress) -> Bool = {
-        asked += 1
-        return isWanted($0)
-      }
-      members.forEach(where: count, reversed: isReversed) { _ in found += 1 }
-      return (found, asked)
+      var asked = 0
+      let found = members.ids(
+        where: {
+          asked += 1
+          return isWanted($0)
+        }, reversed: isReversed)
+      return (found.count, asked)
     }
     let late = questions { $0.reachedState == .launching }
     #expect(late.found == 2 && late.asked < 10)
     let all = questions { _ in true }
     #expect(all.found == 1000 && all.asked < 1010)
-  }
-
-  private func found(_ members: LifecycleMembers, _ isWanted: (ObserverProgress) -> Bool)
-    -> [UInt64]
-  {
-    var found: [UInt64] = []
-    let note: (LifecycleMembers.Member) -> Void = { found.append($0.id.value) }
-    members.forEach(where: isWanted, note)
-    return found
   }
 }

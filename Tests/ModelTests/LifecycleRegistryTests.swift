@@ -15,7 +15,7 @@ import Testing
     var plans: [LifecycleRegistry.Plan] = []
     while let plan = registry.next() {
       plans.append(plan)
-      for member in plan.audience.members { registry.reached(member) }
+      for member in plan.members { registry.reached(member) }
       registry.finishStep()
     }
     return plans
@@ -66,22 +66,13 @@ import Testing
     #expect(!registry.isLaunchTransition)
   }
 
-  @Test func aHoldAfterTheLaunchHoldsWhatFollows() {
-    var registry = launched(first)
-    registry.hold()
-    receive(.pause(for: .operator), &registry)
-    #expect(deliver(&registry).isEmpty)
-    registry.release()
-    #expect(names(deliver(&registry)) == ["DidEnterBackground", "ShouldSaveState"])
-  }
-
   @Test func aCatchUpIsATransitionOfItsOwn() {
     var registry = launched(first)
     let last = registry.transitionNumber
     registry.add(second, phase: .standard)
     let plans = deliver(&registry)
     #expect(names(plans) == ["DidFinishLaunching", "WillEnterForeground"])
-    #expect(plans.allSatisfy { $0.kind == .catchUp && $0.audience.members == [second] })
+    #expect(plans.allSatisfy { $0.kind == .catchUp && $0.members == [second] })
     #expect(plans.allSatisfy { $0.transition > last })
   }
 
@@ -103,6 +94,8 @@ import Testing
     // The step that was overtaken has ended.
     let isOver = registry.finishStep()
     #expect(isOver)
+    // Not even the pause, which the observer has not had.
+    #expect(deliver(&registry).isEmpty && registry.state == .terminated)
   }
 
   @Test func signalsEscalateAndCallsDoNot() {
@@ -128,26 +121,6 @@ import Testing
     #expect(registry.state == .background)
   }
 
-  /// A termination without observers passes through the background all the same.
-  @Test func whatNobodyReceivesLeavesTheForegroundToo() {
-    var registry = launched()
-    #expect(registry.state == .foreground)
-    _ = registry.receive(LifecycleEvent(.terminate))
-    let plan = registry.next()
-    #expect(plan != nil && registry.state == .background)
-    registry.finishStep()
-    #expect(names(deliver(&registry)) == ["ShouldSaveState", "WillTerminate"])
-    #expect(registry.state == .terminated)
-  }
-
-  @Test func removingAllLeavesNobody() {
-    var registry = launched(first, second)
-    registry.removeAll()
-    receive(.saveState, &registry)
-    let plans = deliver(&registry)
-    #expect(names(plans) == ["ShouldSaveState"] && plans[0].audience.members.isEmpty)
-  }
-
   /// It was busy when the others were paused, and free again when they were told of the machine's sleep.
   @Test func whoWasNotPausedIsNotSuspended() {
     var registry = launched(first)
@@ -159,15 +132,7 @@ import Testing
       registry.finishStep()
     }
     #expect(names(plans) == ["DidEnterBackground", "ShouldSaveState", "WillSuspend"])
-    #expect(plans.last?.audience.members == [])
-  }
-
-  /// The third signal: not even the pause, which the observer has not had.
-  @Test func afterAnAbortNothingIsDelivered() {
-    var registry = launched(first)
-    _ = registry.receive(LifecycleEvent(.terminate))
-    registry.abort()
-    #expect(deliver(&registry).isEmpty && registry.state == .terminated)
+    #expect(plans.last?.members == [])
   }
 
   /// The wait for the body is a step of the end, and no notification.
@@ -175,7 +140,7 @@ import Testing
     var registry = launched(first)
     _ = registry.receive(LifecycleEvent(.terminate))
     let plans = deliver(&registry)
-    #expect(plans.filter { $0.step.name == "the body's end" }.map(\.audience.members) == [[]])
+    #expect(plans.filter { $0.step.name == "the body's end" }.map(\.members) == [[]])
   }
 
   // MARK: Questions
@@ -183,11 +148,11 @@ import Testing
   @Test func itIsIdleWhenNothingIsLeftEvenBehindAHold() {
     var registry = launched(first)
     #expect(registry.isIdle)
-    registry.hold()
+    registry.holds += 1
     #expect(registry.isIdle)
     receive(.saveState, &registry)
     #expect(!registry.isIdle)
-    registry.release()
+    registry.holds -= 1
     let plan = registry.next()
     #expect(plan != nil && !registry.isIdle)
     registry.finishStep()
@@ -203,7 +168,7 @@ import Testing
       #expect(!registry.isSleepSettled)
       let plan = registry.next()
       #expect(plan?.step.name == step && !registry.isSleepSettled)
-      for member in plan?.audience.members ?? [] { registry.reached(member) }
+      for member in plan?.members ?? [] { registry.reached(member) }
       registry.finishStep()
     }
     #expect(registry.isSleepSettled)
@@ -223,16 +188,5 @@ import Testing
     receive(.suspend, &registry)
     deliver(&registry)
     #expect(registry.state == .background)
-  }
-
-  /// Who has come meanwhile catches up first, and is counted then.
-  @Test func theRestOfATransitionIsForThoseWhoWereThere() {
-    var registry = launched(first)
-    receive(.pause(for: .operator), &registry)
-    _ = registry.next()
-    registry.add(second, phase: .standard)
-    let rest = registry.remainingAudience
-    #expect(rest.map(\.step.name) == ["ShouldSaveState"])
-    #expect(rest.map(\.members) == [[first]])
   }
 }

@@ -124,16 +124,13 @@ extension LifecycleRegistry {
     key.add(steps.count)
     for step in steps { key.add(step.hashKey) }
     key.add(current?.step.hashKey ?? -1)
-    key.add(current?.isCatchUp ?? false)
     addRequests(to: &key)
     for id in Set(entersAgain).sorted() { key.add(Int(id.value)) }
-    let all = { (_: LifecycleMembers.ObserverProgress) in true }
-    members.forEach(where: all) { member in
-      key.add(Int(member.id.value))
-      key.add(member.progress.reachedState.hashKey)
-      for bit in [
-        member.progress.isBusy, member.progress.isSuspended, member.progress.launchFailed,
-      ] { key.add(bit) }
+    for id in members.ids(where: { _ in true }) {
+      guard let progress = members[id] else { continue }
+      key.add(Int(id.value))
+      key.add(progress.reachedState.hashKey)
+      for bit in [progress.isBusy, progress.isSuspended, progress.launchFailed] { key.add(bit) }
     }
   }
 

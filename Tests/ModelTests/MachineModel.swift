@@ -320,8 +320,7 @@ struct MachineModel {
   // MARK: What comes out
 
   private mutating func give(_ input: LifecycleMachine.Input) {
-    var effects = Effects()
-    shared.machine.handle(input, at: now, &effects)
+    var effects = shared.machine.take(input, at: now)
     if effects.exitsWith != nil { hasExitedNow = true }
     for message in effects.messages { receive(message) }
     if let round = effects.healthRound { poolRound = round }
@@ -415,18 +414,10 @@ struct MachineModel {
     if !registry.isIdle { fail("at rest with something to do") }
     if registry.termination != nil { fail("at rest instead of at its end") }
     if isSleepAwaited { fail("at rest, and logind waits") }
-    for observer in observers
-    where observer.presence == .present && !observer.history.hasLaunchFailed {
-      if !observer.history.isLaunched { fail("never launched") }
-      let isHeld =
-        observer.history.hasMissedForeground
-        || observer.history.isRounds && !shared.machine.unentered.isEmpty
-      if !isHeld, observer.history.isInForeground != (registry.state == .foreground) {
-        fail("at rest an observer is not where the daemon is")
-      }
-      if observer.history.isSuspended, !registry.isSuspended {
-        fail("at rest an observer sleeps on")
-      }
+    let isHeldBack = !shared.machine.unentered.isEmpty
+    for observer in observers where observer.presence == .present {
+      let problem = observer.history.problemAtRest(registry, isHeldBack: isHeldBack)
+      if let problem { fail(problem) }
     }
   }
 }

@@ -357,7 +357,7 @@ struct MachineSimulation: ~Copyable {
       return give(.ended(call, .gone))
     }
     let isAllowed = machine.move(call, to: .begun)
-    let isGranted = isAllowed && !lies(.refusesAMove) || !isAllowed && lies(.grantsEveryMove)
+    let isGranted = isAllowed && !lies(.refusesAMove) || !isAllowed && lie == .grantsEveryMove
     guard isGranted else {
       hooks[call] = nil
       return give(.ended(call, .completed))
@@ -414,9 +414,8 @@ struct MachineSimulation: ~Copyable {
   }
 
   private mutating func give(_ input: LifecycleMachine.Input) {
-    var effects = Effects()
     let time = lies(.turnsTheClockBack) ? now.advanced(by: .seconds(-2)) : now
-    machine.handle(input, at: time, &effects)
+    var effects = machine.take(input, at: time)
     mutate()
     let starts = effects.takeStarts()
     if tellsStory { tell(input, starts, effects) }
@@ -459,7 +458,7 @@ struct MachineSimulation: ~Copyable {
     case .forgetsACall:
       if let call = begunHook(), lies(lie) { _ = machine.calls.end(call) }
     case .abandonsEarly:
-      if let call = begunHook(), lies(lie) { machine.abandon(call, at: now) }
+      if let call = begunHook(), lies(lie) { machine.abandon(call) }
     case .losesADeadline:
       if let call = begunHook(), lies(lie) {
         machine.calls.update(call) { $0.extend(to: .distantFuture, grace: nil) }
@@ -674,21 +673,12 @@ struct MachineSimulation: ~Copyable {
     guard machine.isIdle, hooks.isEmpty, machine.registry.isIdle else {
       return fail("at rest something is under way")
     }
-    for observer in observers where !observer.history.hasLaunchFailed {
-      if !observer.history.isLaunched { fail("never launched") }
-      // One whose last hook for the foreground failed has not entered it for certain, nor does a retry that never
-      // began.
-      let isHeld =
-        observer.history.hasMissedForeground
-        || observer.history.isRounds && machine.unentered.contains(observer.id)
-      if !isHeld, observer.history.isInForeground != (machine.registry.state == .foreground) {
-        fail("at rest an observer is not where the daemon is")
-      }
+    for observer in observers {
+      let problem = observer.history.problemAtRest(
+        machine.registry, isHeldBack: machine.unentered.contains(observer.id))
+      if let problem { fail(problem) }
     }
     if let problem = steps.problemAtRest(machine.registry) { fail(problem) }
-    for observer in observers where observer.history.isSuspended && !machine.registry.isSuspended {
-      fail("at rest an observer sleeps on")
-    }
     if awaitedSleeps > 0 { fail("logind waits") }
   }
 

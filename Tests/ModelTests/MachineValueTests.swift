@@ -7,47 +7,28 @@ import Testing
 
 // The small values that the machine is made of, each by its own rules.
 
-private func at(_ seconds: Int64) -> MonotonicTime {
-  MonotonicTime(nanoseconds: seconds * 1_000_000_000)
-}
-
 private func subscriber(_ value: UInt64, slot: Int = 0) -> MachineObserver {
   MachineObserver(
     id: ObserverID(value: value, slot: slot), phase: .standard, name: .type(Int.self),
     receives: [ObjectIdentifier(ShouldSaveState.self), nil])
 }
 
-private func constants(
-  _ step: LifecycleStep = .kind(.shouldSaveState), calls count: UInt64 = 2, concurrent: Bool = false
-) -> Delivery.Constants {
-  constants(step, together: (1...count).map { concurrent && $0 > 1 })
+/// - Parameter together: For each call whether it is one group with the call before it.
+private func constants(together: [Bool] = [false, false]) -> Delivery.Constants {
+  let calls = together.enumerated().map { index, isTogether in
+    Delivery.PlannedCall(
+      observer: ObserverID(value: UInt64(index) + 1, slot: index), hook: 0, isTogether: isTogether)
+  }
+  return Delivery.Constants(plan(.saveState), calls: calls, outer: nil, began: at(0))
 }
 
-/// - Parameter together: For each call whether it is one group with the call before it.
-private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Constants {
-  var calls = LifecycleAudience<Delivery.PlannedCall>()
-  for (index, isTogether) in together.enumerated() {
-    calls.append(
-      .init(observer: ObserverID(value: UInt64(index) + 1, slot: index), hook: 0),
-      together: isTogether)
-  }
-  let plan = LifecycleRegistry.Plan(
-    step: step, cause: LifecycleCause(.api), audience: LifecycleAudience(), transition: 1,
-    kind: .saveState, isOfTermination: false)
-  return Delivery.Constants(plan, calls: calls, outer: nil, began: at(0))
+private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
+  LifecycleRegistry.Plan(
+    step: .kind(.shouldSaveState), cause: LifecycleCause(.api), members: [], transition: 1,
+    kind: kind, isOfTermination: kind == .termination)
 }
 
 @Suite struct SlotsTests {
-  @Test func aHandleNamesItsElementUntilThatIsRemoved() {
-    var slots = Slots<String>()
-    let (first, second) = (slots.insert("a"), slots.insert("b"))
-    slots[first] += "!"
-    #expect(slots.find(first) == "a!" && slots.find(second) == "b" && slots.count == 2)
-    #expect(slots.remove(first) == "a!")
-    #expect(slots.find(first) == nil && !slots.contains(first) && slots.count == 1)
-    #expect(slots.remove(first) == nil)
-  }
-
   @Test func aPlaceIsUsedAgainAndTheOldHandleStaysStale() {
     var slots = Slots<Int>()
     let old = slots.insert(1)
@@ -65,14 +46,6 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
       time: CallTime(deadline: at(10), grace: .seconds(2)), progress: progress)
   }
 
-  @Test func progressMovesForwardOnly() {
-    var call = call()
-    let didBegin = call.move(to: .begun)
-    #expect(didBegin)
-    #expect(!call.move(to: .driven) && !call.move(to: .begun))
-    #expect(call.progress == .begun)
-  }
-
   @Test func anAbandonedCallNeverBegins() {
     var call = call(.driven)
     call.cancel(at: at(10))
@@ -83,19 +56,13 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
 
   @Test func aBudgetTakesTimeAwayAndNeverGivesAny() {
     var call = call()
-    call.limit(to: BudgetLimit(cancel: at(4), grace: .seconds(1), end: at(5)))
+    call.limit(to: CallTime(deadline: at(4), grace: .seconds(1)))
     #expect(call.deadline == at(4) && call.grace == .seconds(1))
-    call.limit(to: BudgetLimit(cancel: at(9), grace: .seconds(3), end: at(12)))
+    call.limit(to: CallTime(deadline: at(9), grace: .seconds(3)))
     #expect(call.deadline == at(4) && call.grace == .seconds(1))
     call.cancel(at: at(4))
-    call.limit(to: BudgetLimit(cancel: at(4), grace: .zero, end: at(4)))
+    call.limit(to: CallTime(deadline: at(4), grace: .zero))
     #expect(call.next == at(4))
-  }
-
-  @Test func aBudgetThatIsOverEndsItWhereItBegan() {
-    var call = call()
-    call.limit(to: BudgetLimit(cancel: at(-3), grace: .zero, end: at(-3)))
-    #expect(call.deadline == call.began)
   }
 
   @Test func moreTimeTakesNoneAwayAndTheGraceEndsWithTheBudget() {
@@ -108,27 +75,18 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
 }
 
 @Suite struct DeliveryValueTests {
-  @Test func oneAfterAnotherIsAGroupEach() {
-    var delivery = Delivery(DeliveryID(value: 1), constants(calls: 3))
-    #expect(delivery.waitingGroups == 3)
-    #expect(delivery.takeGroup() == 0..<1 && delivery.takeGroup() == 1..<2)
-    #expect(delivery.waitingGroups == 1 && delivery.waiting.count == 1)
-    delivery.skipWaiting()
-    #expect(delivery.takeGroup() == nil)
-  }
-
-  @Test func togetherIsOneGroup() {
-    var delivery = Delivery(DeliveryID(value: 1), constants(calls: 3, concurrent: true))
-    #expect(delivery.takeGroup() == 0..<3 && delivery.takeGroup() == nil)
-  }
-
   @Test func groupsFollowEachOtherWhateverTheyAre() {
     let together = [false, false, true, true, false, false, true, false]
     var delivery = Delivery(
-      DeliveryID(value: 1), constants(.kind(.shouldSaveState), together: together))
+      DeliveryID(value: 1), constants(together: together))
+    #expect(delivery.waitingGroups == 5)
     var groups: [Range<Int>] = []
     while let group = delivery.takeGroup() { groups.append(group) }
-    #expect(groups == [0..<1, 1..<4, 4..<5, 5..<7, 7..<8])
+    #expect(groups == [0..<1, 1..<4, 4..<5, 5..<7, 7..<8] && delivery.waitingGroups == 0)
+    delivery = Delivery(DeliveryID(value: 2), constants(together: together))
+    #expect(delivery.takeGroup() != nil && delivery.waiting.count == 7)
+    delivery.skipWaiting()
+    #expect(delivery.takeGroup() == nil && delivery.waitingGroups == 0)
   }
 
   /// Registrations are numbered from 1.
@@ -140,107 +98,14 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
   }
 }
 
-@Suite struct CallsTests {
-  private var calls = Calls()
-
-  private mutating func begin(_ value: UInt64, in id: DeliveryID, deadline: Int64) -> CallID {
-    calls.begin(
-      Call(
-        of: calls[id].constants, in: id, subscriber(value, slot: Int(value) - 1), began: at(0),
-        time: CallTime(deadline: at(deadline), grace: .seconds(1))))
-  }
-
-  @Test mutating func theEarliestOfAllDeliveriesIsTheDeadline() {
-    #expect(calls.deadline == .distantFuture)
-    let (outer, nested) = (calls.open(constants()), calls.open(constants()))
-    let late = begin(1, in: outer, deadline: 9)
-    let early = begin(2, in: nested, deadline: 4)
-    #expect(calls.deadline == at(4) && calls.due(in: nested, at: at(4)) == [early])
-    #expect(calls.due(in: outer, at: at(4)).isEmpty)
-    #expect(calls.end(early) != nil && calls.deadline == at(9))
-    #expect(calls.end(early) == nil)
-    calls.update(late) { $0.limit(to: BudgetLimit(cancel: at(2), grace: .zero, end: at(2))) }
-    #expect(calls.deadline == at(2))
-  }
-
-  /// Ending one call moves another into its slot.
-  @Test mutating func callsEndInAnyOrder() {
-    let id = calls.open(constants(calls: 3, concurrent: true))
-    let all = (1...3).map { begin($0, in: id, deadline: 9) }
-    for call in [all[0], all[2], all[1]] {
-      #expect(calls.end(call)?.constants === calls[id].constants)
-      for (slot, left) in calls[id].running.enumerated() {
-        #expect(calls.find(left)?.runningIndex == slot)
-      }
-    }
-    #expect(calls[id].running.isEmpty && calls.count == 0 && calls.mayAdvance(id))
-  }
-
-  @Test mutating func anAbandonedCallKeepsItsObserverBusyUntilItEnds() {
-    let id = calls.open(constants(.kind(.shouldReload)))
-    let call = begin(1, in: id, deadline: 9)
-    let observer = ObserverID(value: 1, slot: 0)
-    #expect(!calls.isBusy(observer, for: constants(.kind(.shouldReload))))
-    _ = calls.abandon(call)
-    #expect(
-      !calls.isCurrent(call) && calls[id].running.isEmpty && calls.unfinished[observer] == [call])
-    #expect(calls.isBusy(observer, for: constants(.kind(.shouldReload))))
-    // A save may stand beside it.
-    #expect(!calls.isBusy(observer, for: constants(.kind(.shouldSaveState))))
-    #expect(calls.end(call)?.isAbandoned == true)
-    #expect(
-      calls.unfinished.isEmpty && !calls.isBusy(observer, for: constants(.kind(.shouldReload))))
-  }
-
-  @Test mutating func aCallIsCancelledUntilItHasEnded() {
-    let id = calls.open(constants())
-    let call = begin(1, in: id, deadline: 9)
-    #expect(!calls[call].isCancelled)
-    calls.update(call) { $0.cancel(at: at(1)) }
-    #expect(calls[call].isCancelled)
-    #expect(calls.end(call) != nil && !calls.contains(call))
-  }
-
-  @Test mutating func whatHasBegunIsNotWithdrawn() {
-    let id = calls.open(constants())
-    let call = begin(1, in: id, deadline: 9)
-    let observer = ObserverID(value: 1, slot: 0)
-    #expect(calls.pending(of: observer) == [call])
-    let didBegin = calls.move(call, to: .begun)
-    #expect(didBegin)
-    #expect(calls.pending(of: observer).isEmpty)
-  }
-}
-
 @Suite struct ActiveTransitionTests {
   /// A pause that a termination overtakes is named in the exit, and so is one for the machine's sleep.
   @Test func aSuspendIsAPauseToo() {
     func isPause(_ kind: LifecycleTransition) -> Bool {
-      let plan = LifecycleRegistry.Plan(
-        step: .kind(.didEnterBackground), cause: LifecycleCause(.api),
-        audience: LifecycleAudience(), transition: 1, kind: kind, isOfTermination: false)
-      return ActiveTransition(plan, at: at(0)).isPause
+      ActiveTransition(plan(kind), at: at(0)).isPause
     }
     #expect(isPause(.background) && isPause(.suspend))
     #expect(!isPause(.foreground) && !isPause(.reload) && !isPause(.termination))
-  }
-}
-
-@Suite struct EscalationValueTests {
-  /// Once for each signal that counted, however many follow it.
-  @Test func theSameStopIsSaidOnceForEachThatCounts() {
-    var escalation = Escalation()
-    let cause = LifecycleCause(.signal(.sigterm, from: .process(pid: 7, uid: 0), coalesced: 1))
-    func receive(_ tenths: Int64) -> String {
-      let time = MonotonicTime(nanoseconds: tenths * 100_000_000)
-      switch escalation.receive(cause, delay: .seconds(1), at: time) {
-      case .counts: return "counts"
-      case .isSameStop(let remark): return remark == nil ? "silent" : "said"
-      }
-    }
-    let times: [Int64] = [0, 2, 3, 10, 11, 12, 20]
-    #expect(
-      times.map(receive) == ["counts", "said", "silent", "counts", "said", "silent", "counts"])
   }
 }
 
@@ -303,21 +168,6 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
 }
 
 @Suite struct SubscribersTests {
-  @Test func aSlotThatIsUsedAgainIsAnothersAndTheOldIdNamesNothing() {
-    var subscribers = Subscribers()
-    subscribers.insert(subscriber(1))
-    let old = subscribers.nextID(2)
-    #expect(old.slot == 1)
-    subscribers.insert(subscriber(2, slot: old.slot))
-    #expect(subscribers.remove(old)?.id == old && subscribers.count == 1)
-    let new = subscribers.nextID(3)
-    #expect(new.slot == old.slot)
-    subscribers.insert(subscriber(3, slot: new.slot))
-    #expect(subscribers[old] == nil && subscribers.remove(old) == nil)
-    #expect(subscribers[new]?.id.value == 3 && subscribers.all.map(\.id.value) == [1, 3])
-    #expect(subscribers.removeAll().count == 2 && subscribers.count == 0)
-  }
-
   /// Each in its turn, and then again; free slots too.
   @Test func allAreCandidates() {
     var subscribers = Subscribers()
@@ -358,13 +208,6 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
     #expect(stop.endDrain() == nil)
   }
 
-  @Test mutating func withoutTimeForItThereIsNoDrain() {
-    stop.allow(.zero, configuration)
-    #expect(stop.drain(event, configuration, at: at(0)) == .zero)
-    let hasBudget = stop.budget != nil
-    #expect(!stop.isDraining && !hasBudget)
-  }
-
   /// Not one that had ended before.
   @Test(arguments: [(4, false), (5, true)])
   func aPauseThatTheStopHasCutOffIsKept(ended: Int64, isKept: Bool) {
@@ -395,48 +238,10 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
     #expect(isGiven && stop.budget?.end == end)
   }
 
-  @Test mutating func atItsEndNothingIsLeftOfABudget() throws {
-    stop.begin(configuration, overtaking: nil, at: at(0))
-    let end = try #require(stop.budget?.end)
-    let isGiven = stop.extend(by: .seconds(10), at: end)
-    #expect(isGiven && stop.budget?.end == end.advanced(by: .seconds(15)))
-  }
-
-  /// The drain is part of the stop: it does not make the stop longer.
-  @Test mutating func theBudgetBeginsWithTheDrain() {
-    _ = stop.drain(event, configuration, at: at(0))
-    let end = stop.budget?.end
-    _ = stop.endDrain()
-    stop.begin(configuration, overtaking: .reload, at: at(3))
-    #expect(stop.budget?.end == end && stop.start?.time == at(3))
-  }
-
   @Test mutating func lessThatTheServiceManagerAllowsCutsTheDrain() {
     _ = stop.drain(event, configuration, at: at(0))
     stop.allow(.seconds(4), configuration)
     #expect(stop.deadline < at(3))
-  }
-
-  @Test mutating func theExitIsExpectedOnlyByRunAndOnlyOnce() {
-    stop.begin(configuration, overtaking: nil, at: at(0))
-    let exit = LifecycleExit(
-      code: 0, cause: LifecycleCause(.api),
-      report: LifecycleReport(cause: LifecycleCause(.api), entries: []), failedLaunch: nil,
-      error: nil)
-    #expect(stop.end(exit) && !stop.end(exit))
-    stop.expectExit(configuration, at: at(5))
-    #expect(stop.deadline == .distantFuture)
-    stop.runWaits()
-    stop.expectExit(configuration, at: at(5))
-    #expect(stop.deadline == at(7) && !stop.isOverdue(at: at(6)))
-    #expect(stop.isOverdue(at: at(7)) && !stop.isOverdue(at: at(8)))
-  }
-
-  @Test mutating func aSecondSignalLeavesTheReserveAndNoMoreTimeIsGiven() {
-    stop.begin(configuration, overtaking: nil, at: at(0))
-    stop.expedite(at: at(1))
-    #expect(stop.budget?.end == at(6))
-    #expect(!stop.extend(by: .seconds(10), at: at(5)) && stop.budget?.end == at(6))
   }
 
   /// What had begun had to end first; nobody was slow who took less than a millisecond.
@@ -444,10 +249,8 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
   func aWaitOfAMillisecondIsInTheReport(nanoseconds: Int64, preludes: Int) {
     var stop = Stop()
     stop.begin(configuration, overtaking: .reload, at: at(0))
-    let plan = LifecycleRegistry.Plan(
-      step: .kind(.shouldSaveState), cause: LifecycleCause(.api), audience: LifecycleAudience(),
-      transition: 2, kind: .termination, isOfTermination: true)
-    let transition = ActiveTransition(plan, at: MonotonicTime(nanoseconds: nanoseconds))
+    let began = MonotonicTime(nanoseconds: nanoseconds)
+    let transition = ActiveTransition(plan(.termination), at: began)
     #expect(stop.span(of: transition, to: at(1)).prelude.count == preludes)
   }
 
@@ -458,43 +261,6 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
     let isGiven = stop.extend(by: .seconds(10), at: over)
     // And the reserve of five.
     #expect(isGiven && stop.budget?.end == over.advanced(by: .seconds(15)))
-  }
-}
-
-@Suite struct SleepTests {
-  @Test func halfOfWhatLogindWaitsIsTheBudgetOfOneSuspend() {
-    var sleep = Sleep()
-    sleep.delay(until: at(4))
-    sleep.suspendBegins(at: at(0))
-    #expect(
-      sleep.budget?.end == at(4) && sleep.budget?.end(of: .kind(.didEnterBackground)) == at(2))
-    sleep.suspendEnded()
-    sleep.suspendBegins(at: at(1))
-    #expect(sleep.budget?.end == nil)
-  }
-
-  @Test func aDelayThatIsOverIsNoBudget() {
-    var sleep = Sleep()
-    sleep.delay(until: at(4))
-    sleep.suspendBegins(at: at(4))
-    #expect(sleep.budget?.end == nil)
-  }
-
-  @Test func anAnnouncedSleepIsAnsweredOnce() {
-    var sleep = Sleep()
-    let wasAwaited = sleep.takeAwaited()
-    #expect(!wasAwaited)
-    sleep.announce()
-    sleep.announce()
-    #expect(sleep.takeAwaited() && !sleep.takeAwaited())
-  }
-
-  @Test func whoIsPostponedIsSoOnceAndUntilItIsTaken() {
-    var sleep = Sleep()
-    let (one, two) = (ObserverID(value: 1), ObserverID(value: 2))
-    #expect(sleep.postpone(one) && !sleep.postpone(one) && sleep.postpone(two))
-    sleep.forget(two)
-    #expect(sleep.takePostponed() == [one] && sleep.postponed.isEmpty)
   }
 }
 
@@ -531,16 +297,6 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
     #expect(health.receive(.mainActor, at: at(3)) != nil)
   }
 
-  /// Where no thread was to be had for it, the next tick asks.
-  @Test mutating func theExecutorsAreAskedUntilTheyHaveBeen() {
-    let round = health.begin(at: at(0))!
-    #expect(health.unasked == round)
-    health.asked(round + 1)
-    #expect(health.unasked == round)
-    health.asked(round)
-    #expect(health.unasked == nil)
-  }
-
   @Test mutating func aProblemIsTheVerdict() {
     let round = health.begin(at: at(0))!
     _ = health.receive(.pool(round: round), at: at(0))
@@ -562,38 +318,14 @@ private func constants(_ step: LifecycleStep, together: [Bool]) -> Delivery.Cons
     #expect(health.silence() == nil && health.deadline == .distantFuture)
   }
 
-  /// A clock that is late itself says nothing of those who are asked.
-  @Test mutating func aLateClockIsPatientOnce() {
-    _ = health.begin(at: at(0))
-    #expect(health.timePassed(at: at(7)) == nil && health.deadline == at(9))
-    #expect(health.timePassed(at: at(9)) != nil)
-  }
-
-  @Test mutating func aStallIsForgivenOnlyToWhoWasWell() {
-    health.arm(at: at(0))
-    let isForgiven = health.forgive(.seconds(20), at: at(21))
-    #expect(isForgiven)
-    let isForgivenAgain = health.forgive(.zero, at: at(40))
-    #expect(!isForgivenAgain)
-  }
-
   /// Late by half of its patience it still says who is silent, and by more it does not.
   @Test(arguments: [(2000, true), (2900, true), (3000, true), (3001, false)])
   func aClockMayBeLateByHalfOfItsPatience(milliseconds: Int64, isSaid: Bool) {
     var health = health
     _ = health.begin(at: at(0))
     let verdict = health.timePassed(at: MonotonicTime(nanoseconds: milliseconds * 1_000_000))
-    #expect((verdict != nil) == isSaid)
-  }
-
-  @Test mutating func anAnswerToTheLastCheckIsNoneToThis() {
-    let first = health.begin(at: at(0))!
-    _ = health.observersAnswered([], at: at(0))
-    #expect(health.receive(.pool(round: first), at: at(0)) != nil)
-    let second = health.begin(at: at(1))!
-    _ = health.observersAnswered([], at: at(1))
-    #expect(health.receive(.pool(round: first), at: at(1)) == nil && health.isChecking)
-    #expect(health.receive(.pool(round: second), at: at(1)) != nil)
+    // A later one is patient once more.
+    #expect((verdict != nil) == isSaid && (health.timePassed(at: at(6)) != nil) == !isSaid)
   }
 
   /// What the service manager waits for is the period, since READY or the last time when all was well.

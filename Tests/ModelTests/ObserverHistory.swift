@@ -26,6 +26,18 @@ struct ObserverHistory: Sendable {
       ? "a failed launch enters the foreground" : nil
   }
 
+  /// What is wrong with its state while the daemon is at rest. Rounds that are held back are not in the foreground, and
+  /// one whose last hook for that failed has not entered it for certain, nor does a retry that never began.
+  func problemAtRest(_ registry: LifecycleRegistry, isHeldBack: Bool) -> String? {
+    if hasLaunchFailed { return nil }
+    if !isLaunched { return "never launched" }
+    let isInPlace = isInForeground == (registry.state == .foreground)
+    if !hasMissedForeground, !(isRounds && isHeldBack), !isInPlace {
+      return "at rest an observer is not where the daemon is"
+    }
+    return isSuspended && !registry.isSuspended ? "at rest an observer sleeps on" : nil
+  }
+
   /// A hook was called; what is wrong with that.
   mutating func receive(_ step: LifecycleStep) -> String? {
     switch step.kind {

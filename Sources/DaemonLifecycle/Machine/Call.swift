@@ -92,10 +92,10 @@ struct Call: Sendable {
   mutating func abandon() { limit = .abandoned }
 
   /// Shortens the deadline to a budget that ends before it.
-  mutating func limit(to budget: BudgetLimit) {
+  mutating func limit(to budget: CallTime) {
     grace = min(grace, budget.grace)
     switch limit {
-    case .deadline: deadline = max(began, min(deadline, budget.cancel))
+    case .deadline: deadline = max(began, min(deadline, budget.deadline))
     case .cancelled(let end): limit = .cancelled(abandonedAt: min(end, budget.end))
     case .abandoned: break
     }
@@ -109,16 +109,10 @@ struct Call: Sendable {
   }
 }
 
-/// The time at which a call is cancelled, and the grace that follows.
+/// The time at which a call is cancelled, and the grace that follows: its own, or the limit that a budget sets for all
+/// calls of a group.
 struct CallTime: Sendable {
   let deadline: MonotonicTime
   let grace: Duration
-}
-
-/// The limit that a budget sets for a group of calls: when the group must be over, and when a call must be cancelled
-/// for that.
-struct BudgetLimit: Sendable {
-  let cancel: MonotonicTime
-  let grace: Duration
-  let end: MonotonicTime
+  var end: MonotonicTime { deadline.advanced(by: grace) }
 }

@@ -12,6 +12,8 @@ struct Delivery: Sendable {
   struct PlannedCall: Sendable {
     let observer: ObserverID
     let hook: Int
+    /// Whether it begins together with the call before it: a group is one call, and those together with it.
+    let isTogether: Bool
   }
 
   /// The frame of a delivery beside the transition under way, within a hook's time or a health check's.
@@ -33,12 +35,12 @@ struct Delivery: Sendable {
     let isSave: Bool
     let began: MonotonicTime
     /// All calls, in order.
-    let calls: LifecycleAudience<PlannedCall>
+    let calls: [PlannedCall]
     /// The frame; `nil` for the registry's current step, of which there is at most one.
     let outer: Outer?
 
     init(
-      _ plan: LifecycleRegistry.Plan, calls: LifecycleAudience<PlannedCall>, outer: Outer?,
+      _ plan: LifecycleRegistry.Plan, calls: [PlannedCall], outer: Outer?,
       began: MonotonicTime
     ) {
       step = plan.step
@@ -59,8 +61,8 @@ struct Delivery: Sendable {
 
   /// The first call that has not begun: all before have begun, were skipped or removed.
   private(set) var nextCall = 0
-  /// The segment of `nextCall`.
-  private var segment = 0
+  /// The number of groups that have not begun.
+  private(set) var waitingGroups: Int
   private(set) var running: [CallID] = []
   private(set) var entries: [LifecycleReport.Entry] = []
   /// A lower bound of `next` of all calls in `running`; it may be too early until the clock reaches it.
@@ -71,6 +73,7 @@ struct Delivery: Sendable {
     self.id = id
     self.constants = constants
     running = room
+    waitingGroups = constants.calls.count { !$0.isTogether }
   }
 
   var step: LifecycleStep { constants.step }
@@ -81,26 +84,23 @@ struct Delivery: Sendable {
   var isOfTermination: Bool { constants.isOfTermination }
   var isNested: Bool { constants.isNested }
   var budgetStep: LifecycleStep { outer?.budgetStep ?? step }
-  private var calls: LifecycleAudience<PlannedCall> { constants.calls }
+  private var calls: [PlannedCall] { constants.calls }
 
   // MARK: Pending calls
 
-  var waiting: ArraySlice<PlannedCall> { calls.members[nextCall...] }
-  /// The number of groups that have not begun.
-  var waitingGroups: Int { calls.groupCount(from: nextCall) }
+  var waiting: ArraySlice<PlannedCall> { calls[nextCall...] }
 
   /// Takes the calls of the next group, which begin now; returns `nil` when none is left.
   mutating func takeGroup() -> Range<Int>? {
-    guard nextCall < calls.members.count else { return nil }
-    while calls.range(of: segment).upperBound <= nextCall { segment += 1 }
-    let first = nextCall
-    let isConcurrent = calls.segment(segment).isConcurrent
-    nextCall = isConcurrent ? calls.range(of: segment).upperBound : first + 1
+    let (first, calls) = (nextCall, calls)
+    guard first < calls.count else { return nil }
+    repeat { nextCall += 1 } while nextCall < calls.count && calls[nextCall].isTogether
+    waitingGroups -= 1
     return first..<nextCall
   }
 
   /// Skips the calls that have not begun.
-  mutating func skipWaiting() { nextCall = calls.members.count }
+  mutating func skipWaiting() { (nextCall, waitingGroups) = (calls.count, 0) }
 
   // MARK: Running calls
 
@@ -137,7 +137,7 @@ struct Delivery: Sendable {
     began: MonotonicTime? = nil, duration: Duration = .zero, failure: Failure? = nil
   ) {
     // Not before: a hook begins the sooner.
-    if entries.isEmpty { entries.reserveCapacity(constants.calls.members.count) }
+    if entries.isEmpty { entries.reserveCapacity(calls.count) }
     entries.append(
       LifecycleReport.Entry(
         notification: type, outcome: outcome, duration: duration, name: name,

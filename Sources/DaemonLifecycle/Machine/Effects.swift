@@ -3,7 +3,7 @@ import DaemonSystemd
 
 /// The work of the shell after an input.
 ///
-/// Calls and messages last until somebody takes them. Everything else is of one critical section, which takes it whole.
+/// Calls and messages last until they are taken. Everything else is of one critical section, which takes it whole.
 struct Effects: ~Copyable, Sendable {
   /// A message to be sent outside of the lock, in order.
   enum Message: Sendable {
@@ -56,7 +56,16 @@ struct Effects: ~Copyable, Sendable {
     messages.contains { if case .answered = $0 { true } else { false } }
   }
 
-  mutating func publish(_ fact: LifecycleFact) { messages.append(.fact(fact)) }
+  mutating func publish(_ fact: LifecycleFact?) {
+    if let fact { messages.append(.fact(fact)) }
+  }
+
+  mutating func answer(
+    _ post: LifecyclePost, _ cause: LifecycleCause = LifecycleCause(.api),
+    entries: [LifecycleReport.Entry] = []
+  ) {
+    messages.append(.answered(post, LifecycleReport(cause: cause, entries: entries)))
+  }
 
   mutating func announce(_ plan: LifecycleRegistry.Plan, at now: MonotonicTime) {
     if announces { messages.append(.announced(plan.step, plan.cause, at: now)) }

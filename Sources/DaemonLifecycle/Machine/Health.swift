@@ -10,11 +10,6 @@ struct Health: Sendable {
     case mainActor
   }
 
-  enum Verdict: Sendable {
-    case healthy
-    case unhealthy(String)
-  }
-
   /// One check, from its beginning until all have responded.
   private struct Round: Sendable {
     let number: UInt64
@@ -105,7 +100,7 @@ struct Health: Sendable {
     if round?.number == number { round.update { $0.isAsked = true } }
   }
 
-  mutating func receive(_ answer: Answer, at now: MonotonicTime) -> Verdict? {
+  mutating func receive(_ answer: Answer, at now: MonotonicTime) -> LifecycleFact? {
     switch answer {
     case .pool(let number):
       guard round?.number == number else { return nil }
@@ -117,7 +112,7 @@ struct Health: Sendable {
     return verdict(at: now)
   }
 
-  mutating func observersAnswered(_ problems: [String], at now: MonotonicTime) -> Verdict? {
+  mutating func observersAnswered(_ problems: [String], at now: MonotonicTime) -> LifecycleFact? {
     round.update { round in
       round.waitsForObservers = false
       round.problems = problems
@@ -126,9 +121,9 @@ struct Health: Sendable {
   }
 
   /// Who has not answered, when it is time to say so.
-  mutating func timePassed(at now: MonotonicTime) -> Verdict? {
+  mutating func timePassed(at now: MonotonicTime) -> LifecycleFact? {
     guard let deadline = round?.silenceDeadline, deadline <= now else { return nil }
-    // A clock that is late itself, after a stall or on a busy machine, tells nothing about the executors.
+    // A clock that is late itself, after a stall or on a busy machine, says nothing about the executors.
     let patience = (period ?? .zero) / 4
     guard deadline.duration(to: now) > patience / 2 else { return silence() }
     round.update { $0.silenceDeadline = now.advanced(by: patience) }
@@ -136,7 +131,7 @@ struct Health: Sendable {
   }
 
   /// Returns a missing response to the last check, at the next tick, unless it was reported before.
-  mutating func silence() -> Verdict? {
+  mutating func silence() -> LifecycleFact? {
     guard let late = round, late.silenceDeadline != nil else { return nil }
     round.update { $0.silenceDeadline = nil }
     return .unhealthy(late.silence)
@@ -145,7 +140,7 @@ struct Health: Sendable {
   /// Ends the checks, since the termination begins: pings are sent without a check.
   mutating func end() { round = nil }
 
-  private mutating func verdict(at now: MonotonicTime) -> Verdict? {
+  private mutating func verdict(at now: MonotonicTime) -> LifecycleFact? {
     guard let answered = round, answered.isOver else { return nil }
     round = nil
     guard answered.problems.isEmpty else {

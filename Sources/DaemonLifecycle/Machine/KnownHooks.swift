@@ -6,7 +6,7 @@ import DaemonSystemd
 /// A search is slow, and the machine can't make it. It asks for the searches that the next delivery needs, and goes on
 /// with their results, so that a daemon that is never suspended, for example, does not pay for that.
 struct KnownHooks: Sendable {
-  /// Few, so a dictionary's type would take longer to make than they to look through.
+  /// Few: making a dictionary's type would take longer than searching them.
   private var types: [TypeHooks] = []
   /// The kinds that all types were searched for.
   private(set) var complete = NotificationKinds.all
@@ -43,15 +43,13 @@ extension LifecycleMachine {
   /// Whether it is known which members of a plan have a hook for its step.
   private func isKnown(_ plan: LifecycleRegistry.Plan) -> Bool {
     guard let kind = plan.step.kind, !hooks.complete.contains(kind) else { return true }
-    return plan.audience.members.allSatisfy {
+    return plan.members.allSatisfy {
       subscribers[$0]?.hookType.map { hooks[$0].searched.contains(kind) } ?? true
     }
   }
 
   /// Whether a plan has to wait. It does so with the searches for the rest of its transition, too.
-  mutating func awaitsHooks(
-    _ plan: LifecycleRegistry.Plan, outer: Delivery.Outer? = nil, _ effects: inout Effects
-  ) -> Bool {
+  mutating func awaitsHooks(_ plan: LifecycleRegistry.Plan, outer: Delivery.Outer? = nil) -> Bool {
     guard !isKnown(plan) else { return false }
     awaiting.append(Awaiting(plan: plan, outer: outer))
     let steps = outer == nil ? [plan.step] + registry.steps : [plan.step]
@@ -60,20 +58,13 @@ extension LifecycleMachine {
   }
 
   /// Goes on with the steps that have waited for what was found.
-  mutating func hooksFound(
-    _ found: [TypeHooks], at now: MonotonicTime, _ effects: inout Effects
-  ) {
+  mutating func hooksFound(_ found: [TypeHooks]) {
     hooks.learn(found)
     let waiting = awaiting
     awaiting = waiting.filter { !isKnown($0.plan) }
     for step in waiting where isKnown(step.plan) {
-      if let outer = step.outer {
-        // The termination has ended the check.
-        guard health.isChecking else { continue }
-        beginOutOfBand(step.plan, outer: outer, at: now, &effects)
-      } else {
-        begin(step.plan, at: now, &effects)
-      }
+      // The termination has ended a check.
+      if step.outer == nil || health.isChecking { begin(step.plan, outer: step.outer) }
     }
   }
 }

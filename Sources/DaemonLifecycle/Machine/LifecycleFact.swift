@@ -27,8 +27,6 @@ enum LifecycleFact: Sendable {
   case unhealthy(String)
   /// The machine may sleep: the deliveries for it have ended, or there were none.
   case readyToSleep
-  /// A hook that had been abandoned has ended after all.
-  case endedLate(String)
   /// A note for the operator, until it is removed with `nil`.
   case statusNote(StatusNote, String?)
   /// A warning for the log.

@@ -10,16 +10,15 @@ extension LifecycleMachine {
   ///
   /// Inlined with what it calls, or the compiler copies the machine, which is 1.3 kB, for each call.
   @inline(__always) func callTime(
-    of subscriber: MachineObserver, in id: DeliveryID, of constants: Delivery.Constants,
-    at now: MonotonicTime
+    of subscriber: MachineObserver, in id: DeliveryID, of constants: Delivery.Constants
   ) -> CallTime? {
     let own =
       subscriber.deadline.map { now.advanced(by: $0) }
       ?? now.advanced(byNanoseconds: policy.hookNanoseconds)
     let outer = constants.outer?.deadline ?? .distantFuture
     // Nearly always there is no limit.
-    let budget = stop.budget != nil || sleep.budget != nil ? limit(of: id, at: now) : nil
-    let limit = min(budget?.cancel ?? .distantFuture, outer)
+    let budget = stop.budget != nil || sleep.budget != nil ? limit(of: id) : nil
+    let limit = min(budget?.deadline ?? .distantFuture, outer)
     guard now.advanced(byNanoseconds: Self.leastNanoseconds) <= limit else { return nil }
     return CallTime(
       deadline: min(own, limit), grace: budget?.grace ?? configuration.cancellationGrace)
@@ -27,48 +26,45 @@ extension LifecycleMachine {
 
   /// Returns the budget's limit for the group under way, or the next. `nil` unless draining, terminating, or suspending
   /// while logind waits.
-  @inline(__always) func limit(of id: DeliveryID, at now: MonotonicTime) -> BudgetLimit? {
+  @inline(__always) func limit(of id: DeliveryID) -> CallTime? {
     // A health check stands beside a suspend, and has its own deadline.
     let sleepBudget = calls[id].budgetStep.isHealthCheck ? nil : sleep.budget
     guard let budget = stop.budget ?? sleepBudget else { return nil }
     let groups = calls[id].waitingGroups + 1
     let share = budget.share(of: calls[id].budgetStep, among: groups, at: now)
     let grace = min(configuration.cancellationGrace, share / 4)
-    return BudgetLimit(
-      cancel: now.advanced(by: share - grace), grace: grace, end: now.advanced(by: share))
+    return CallTime(deadline: now.advanced(by: share - grace), grace: grace)
   }
 
   /// Limits running calls to the budget; they keep an earlier deadline.
-  mutating func limitRunning(at now: MonotonicTime) {
+  mutating func limitRunning() {
     for id in calls.order {
-      guard let limit = limit(of: id, at: now) else { continue }
+      guard let limit = limit(of: id) else { continue }
       for call in calls[id].running { calls.update(call) { $0.limit(to: limit) } }
     }
   }
 
   /// Cancels calls at their deadlines, and abandons those that were cancelled before and are due.
-  mutating func expire(at now: MonotonicTime, _ effects: inout Effects) {
+  mutating func expire() {
     for id in calls.order where calls.contains(id) && calls[id].earliest <= now {
       for call in calls.due(in: id, at: now) {
         if calls.find(call)?.isCancelled == true {
-          abandon(call, at: now)
+          abandon(call)
         } else {
-          cancel(call, at: now, &effects)
+          cancel(call)
         }
       }
       calls.findEarliest(in: id)
-      advance(id, at: now, &effects)
+      advance(id)
     }
   }
 
-  mutating func cancel(
-    _ id: CallID, grace: Duration? = nil, at now: MonotonicTime, _ effects: inout Effects
-  ) {
+  mutating func cancel(_ id: CallID, grace: Duration? = nil) {
     calls.update(id) { $0.cancel(at: now, grace: grace) }
     if let driver = calls[id].driver { effects.cancels.append(driver) }
   }
 
-  mutating func abandon(_ id: CallID, at now: MonotonicTime) {
+  mutating func abandon(_ id: CallID) {
     let call = calls.abandon(id)
     if let observer = call.observer {
       registry.setBusy(observer, true)
@@ -89,13 +85,11 @@ extension LifecycleMachine {
       calls[call.delivery].record(outcome, of: call.name, call.observer, began: call.began)
       note(outcome, of: call.observer, call.step)
     } else {
-      record(outcome, of: call, at: now)
+      record(outcome, of: call)
     }
   }
 
-  mutating func extend(
-    _ id: CallID, by extra: Duration, at now: MonotonicTime, _ effects: inout Effects
-  ) {
+  mutating func extend(_ id: CallID, by extra: Duration) {
     guard let call = calls.find(id), !call.isCancelled else { return }
     let outer = calls[call.delivery].outer?.deadline ?? .distantFuture
     var deadline = min(call.deadline.advanced(by: extra), outer)
@@ -104,14 +98,14 @@ extension LifecycleMachine {
     var grace: Duration?
     // The service manager is notified, so the stop may take that much longer.
     if !policy.hasServiceManager || !stop.extend(by: gain, at: now),
-      let limit = limit(of: call.delivery, at: now)
+      let limit = limit(of: call.delivery)
     {
-      deadline = min(deadline, limit.cancel)
+      deadline = min(deadline, limit.deadline)
       grace = limit.grace
     }
     calls.update(id) { $0.extend(to: deadline, grace: grace) }
     if let call = calls.find(id) {
-      publishExtension(until: call.deadline.advanced(by: call.grace), at: now, &effects)
+      publishExtension(until: call.deadline.advanced(by: call.grace))
     }
   }
 
@@ -120,9 +114,7 @@ extension LifecycleMachine {
 
   /// The service manager's timers run while the daemon starts, reloads or stops. At other times the message would only
   /// weaken the watchdog.
-  mutating func publishExtension(
-    until end: MonotonicTime, at now: MonotonicTime, _ effects: inout Effects
-  ) {
+  mutating func publishExtension(until end: MonotonicTime) {
     let until: MonotonicTime
     if let budget = stop.budget {
       until = budget.end.advanced(by: budget.exitGrace + Self.margin)

@@ -4,91 +4,68 @@ import DaemonSystemd
 // Delivery: from a step to its calls, and from their ends to its report.
 extension LifecycleMachine {
   /// Begins steps until one has calls to wait for, or there is none.
-  mutating func pump(at now: MonotonicTime, _ effects: inout Effects) {
+  mutating func pump() {
     while !isClosed {
       // A transition may end without a last step: the rest of it was cancelled or replaced.
       guard let plan = registry.next() else {
-        if !registry.isInTransition { finishTransition(at: now, &effects) }
+        if !registry.isInTransition { finishTransition() }
         return
       }
       if plan.transition != transition?.number {
-        finishTransition(at: now, &effects)
-        beginTransition(plan, at: now, &effects)
+        finishTransition()
+        beginTransition(plan)
       }
-      if awaitsHooks(plan, &effects) { return }
-      begin(plan, at: now, &effects)
+      if awaitsHooks(plan) { return }
+      begin(plan)
     }
   }
 
-  mutating func begin(
-    _ plan: LifecycleRegistry.Plan, at now: MonotonicTime, _ effects: inout Effects
-  ) {
-    let delivery = open(plan, outer: nil, at: now)
+  /// Begins a delivery.
+  ///
+  /// - Parameter outer: The frame of one beside the transition under way.
+  mutating func begin(_ plan: LifecycleRegistry.Plan, outer: Delivery.Outer? = nil) {
+    let planned = planCalls(of: plan, isNested: outer != nil)
+    let delivery = calls.open(Delivery.Constants(plan, calls: planned, outer: outer, began: now))
     if case .kind(.willEnterForeground) = plan.step {
-      unentered.removeAll(where: plan.audience.members.contains)
+      unentered.removeAll(where: plan.members.contains)
     }
-    if case .bodyEnds = plan.step { awaitBody(in: delivery, at: now, &effects) }
+    if case .bodyEnds = plan.step { awaitBody(in: delivery) }
     effects.announce(plan, at: now)
-    advance(delivery, at: now, &effects)
-  }
-
-  /// Begins a delivery beside the transition under way.
-  mutating func beginOutOfBand(
-    _ plan: LifecycleRegistry.Plan, outer: Delivery.Outer, at now: MonotonicTime,
-    _ effects: inout Effects
-  ) {
-    let delivery = open(plan, outer: outer, at: now)
-    effects.announce(plan, at: now)
-    advance(delivery, at: now, &effects)
+    advance(delivery)
   }
 
   /// Posts a notification. One that a hook posts is delivered at once: its step can't end before the hook, and the hook
   /// may wait for the post. A hook that has ended posts like any other caller.
-  mutating func post(
-    _ post: LifecyclePost, _ inside: CallID?, at now: MonotonicTime, _ effects: inout Effects
-  ) {
-    guard !isClosed else {
-      let nobody = LifecycleReport(cause: LifecycleCause(.api), entries: [])
-      return effects.messages.append(.answered(post, nobody))
-    }
+  mutating func post(_ post: LifecyclePost, _ inside: CallID?) {
+    guard !isClosed else { return effects.answer(post) }
     guard let inside, calls.isCurrent(inside), let outer = calls.find(inside) else {
-      return receive(LifecycleEvent(.post(post.notification)), post: post, at: now, &effects)
+      return receive(LifecycleEvent(.post(post.notification)), post: post)
     }
     let delivery = calls[outer.delivery]
-    beginOutOfBand(
-      registry.audience(of: .posted(post), cause: delivery.cause),
-      outer: .init(deadline: outer.deadline, budgetStep: delivery.budgetStep), at: now, &effects)
-  }
-
-  mutating func open(
-    _ plan: LifecycleRegistry.Plan, outer: Delivery.Outer?, at now: MonotonicTime
-  ) -> DeliveryID {
-    let planned = planCalls(of: plan, isNested: outer != nil)
-    return calls.open(
-      Delivery.Constants(plan, calls: planned, outer: outer, began: now))
+    begin(
+      registry.plan(.posted(post), cause: delivery.cause),
+      outer: .init(deadline: outer.deadline, budgetStep: delivery.budgetStep))
   }
 
   /// Plans the calls of the members that have a hook for the step.
   mutating func planCalls(
     of plan: LifecycleRegistry.Plan, isNested: Bool
-  ) -> LifecycleAudience<Delivery.PlannedCall> {
-    var planned = LifecycleAudience<Delivery.PlannedCall>()
+  ) -> [Delivery.PlannedCall] {
+    var planned: [Delivery.PlannedCall] = []
     guard let type = plan.step.type.map({ ObjectIdentifier($0) }) else { return planned }
     let kind = plan.step.kind
-    planned.reserve(plan.audience.members.count)
-    for number in 0..<plan.audience.segmentCount {
-      let segment = plan.audience.segment(number)
-      var isFirst = true
-      for id in plan.audience.members[plan.audience.range(of: number)] {
-        guard let subscriber = subscribers[id] else { continue }
-        if let hook = subscriber.hook(for: type, kind, in: hooks) {
-          planned.append(
-            .init(observer: id, hook: hook), together: segment.isConcurrent && !isFirst)
-          isFirst = false
-        } else if !isNested {
-          // Members without a hook for it are reached in no time.
-          registry.reached(id)
-        }
+    planned.reserveCapacity(plan.members.count)
+    var last: LifecyclePhase?
+    for id in plan.members {
+      guard let subscriber = subscribers[id] else { continue }
+      if let hook = subscriber.hook(for: type, kind, in: hooks) {
+        let phase = subscriber.phase
+        let isTogether = phase.isConcurrent && last.map { $0 == phase } ?? false
+        planned.append(.init(observer: id, hook: hook, isTogether: isTogether))
+        last = phase
+      } else if !isNested {
+        // Members without a hook for it are reached in no time.
+        registry.reached(id)
       }
     }
     return planned
@@ -97,11 +74,11 @@ extension LifecycleMachine {
   // MARK: Calls
 
   /// Begins group after group until one has a call that runs; ends the delivery after the last.
-  mutating func advance(_ id: DeliveryID, at now: MonotonicTime, _ effects: inout Effects) {
+  mutating func advance(_ id: DeliveryID) {
     while calls.mayAdvance(id) {
       if isOvertaken(id) { skipOvertaken(in: id) }
-      guard let group = calls[id].takeGroup() else { return finish(id, at: now, &effects) }
-      for index in group { beginCall(index, in: id, at: now, &effects) }
+      guard let group = calls[id].takeGroup() else { return finish(id) }
+      for index in group { beginCall(index, in: id) }
     }
   }
 
@@ -119,17 +96,15 @@ extension LifecycleMachine {
     calls[id].skipWaiting()
   }
 
-  mutating func beginCall(
-    _ index: Int, in id: DeliveryID, at now: MonotonicTime, _ effects: inout Effects
-  ) {
+  mutating func beginCall(_ index: Int, in id: DeliveryID) {
     let constants = calls[id].constants
-    let planned = constants.calls.members[index]
+    let planned = constants.calls[index]
     let (isNested, observer) = (constants.isNested, planned.observer)
     // It may have been removed since the delivery began.
     guard let subscriber = subscribers[observer] else { return }
     let isBusy = calls.isBusy(observer, for: constants)
     let isHeld = subscriber.isRounds && isHeldBack(subscriber, constants.step)
-    let slot = isBusy || isHeld ? nil : callTime(of: subscriber, in: id, of: constants, at: now)
+    let slot = isBusy || isHeld ? nil : callTime(of: subscriber, in: id, of: constants)
     // An observer that can't be called now is notified as soon as possible, unless the daemon terminates.
     if !isNested, slot != nil || isHeld || isTerminating { registry.reached(observer) }
     guard let slot else {
@@ -161,33 +136,28 @@ extension LifecycleMachine {
   }
 
   /// Ends a call, whose hook has returned or was not called. A call that was withdrawn is not known any more.
-  mutating func ended(
-    _ id: CallID, _ end: CallEnd, at now: MonotonicTime, _ effects: inout Effects
-  ) {
+  mutating func ended(_ id: CallID, _ end: CallEnd) {
     guard let call = calls.end(id) else { return }
     // No driver holds it: it may have the last reference to its observer, or to what was posted.
     if case .gone = end { effects.released.append(call) }
-    if call.isAbandoned { return endedLate(call, at: now, &effects) }
-    record(end, of: call, at: now, &effects)
-    advance(call.delivery, at: now, &effects)
+    if call.isAbandoned { return endedLate(call) }
+    record(end, of: call)
+    advance(call.delivery)
   }
 
-  mutating func record(
-    _ end: CallEnd, of call: Call, at now: MonotonicTime, _ effects: inout Effects
-  ) {
+  mutating func record(_ end: CallEnd, of call: Call) {
     switch end {
-    case .gone: remove(call.observer.map { [$0] } ?? [], at: now, &effects)
-    case .completed: record(call.isCancelled ? .timedOut : .completed, of: call, at: now)
+    case .gone: remove(call.observer.map { [$0] } ?? [])
+    case .completed: record(call.isCancelled ? .timedOut : .completed, of: call)
     case .failed(var failure):
       if call.isCancelled { failure.isLate = false }
       let outcome = call.isCancelled ? .timedOut : LifecycleReport.Outcome.failed(failure.error)
-      record(outcome, of: call, failure, at: now)
+      record(outcome, of: call, failure)
     }
   }
 
   mutating func record(
-    _ outcome: LifecycleReport.Outcome, of call: Call, _ failure: Failure? = nil,
-    at now: MonotonicTime
+    _ outcome: LifecycleReport.Outcome, of call: Call, _ failure: Failure? = nil
   ) {
     calls[call.delivery].record(
       outcome, of: call.name, call.observer, began: call.began,
@@ -221,9 +191,7 @@ extension LifecycleMachine {
   }
 
   /// Ends a call that had been abandoned: its observer can be notified again.
-  mutating func endedLate(
-    _ call: Call, at now: MonotonicTime, _ effects: inout Effects
-  ) {
+  mutating func endedLate(_ call: Call) {
     if let observer = call.observer, calls.unfinished[observer] == nil,
       !sleep.postponed.contains(observer)
     {
@@ -231,26 +199,21 @@ extension LifecycleMachine {
     }
     let time = call.began.duration(to: now).forReading
     effects.publish(
-      .endedLate(
-        "\(call.name), \(call.step.name): has ended after \(time), after it was abandoned"))
+      .warning("\(call.name), \(call.step.name): has ended after \(time), after it was abandoned"))
   }
 
   /// Withdraws the pending calls of an observer that was removed; a running call goes on.
-  mutating func withdrawCalls(
-    of observer: ObserverID, at now: MonotonicTime, _ effects: inout Effects
-  ) {
+  mutating func withdrawCalls(of observer: ObserverID) {
     for id in calls.pending(of: observer) {
       guard let call = calls.end(id) else { continue }
       effects.released.append(call)
-      advance(call.delivery, at: now, &effects)
+      advance(call.delivery)
     }
   }
 
   // MARK: Ends
 
-  mutating func finish(
-    _ id: DeliveryID, at now: MonotonicTime, _ effects: inout Effects
-  ) {
+  mutating func finish(_ id: DeliveryID) {
     guard let delivery = calls.close(id) else { return }
     let report = LifecycleReport(cause: delivery.cause, entries: delivery.entries)
     // It may hold the last reference to the posted notification; the end of the subject has answered it.
@@ -261,23 +224,20 @@ extension LifecycleMachine {
         effects.messages.append(.answered(post, report))
       }
     }
-    if delivery.isNested { return finishOutOfBand(delivery.step, report, at: now, &effects) }
+    if delivery.isNested { return finishOutOfBand(delivery.step, report) }
     transition.update { $0.add(delivery.entries) }
     let isTransitionOver = registry.finishStep()
     // Entries of a delivery that the termination overtook are not part of its report.
     let isOvertaken = registry.termination != nil && !delivery.isOfTermination
-    if isTransitionOver || isOvertaken { finishTransition(at: now, &effects) }
+    if isTransitionOver || isOvertaken { finishTransition() }
   }
 
   /// Ends a post in a hook, or a health check, of which only problems are reported.
-  mutating func finishOutOfBand(
-    _ step: LifecycleStep, _ report: LifecycleReport, at now: MonotonicTime,
-    _ effects: inout Effects
-  ) {
+  mutating func finishOutOfBand(_ step: LifecycleStep, _ report: LifecycleReport) {
     let problems = report.problems
     if step.isHealthCheck {
       let ill = problems.filter { $0.outcome.severity > 0 }.map(\.description)
-      if health.isChecking { publish(health.observersAnswered(ill, at: now), &effects) }
+      if health.isChecking { effects.publish(health.observersAnswered(ill, at: now)) }
     }
     effects.messages.append(.reported(report, isHealthCheck: step.isHealthCheck))
     if !step.isHealthCheck, !problems.isEmpty { effects.publish(.problems(problems)) }

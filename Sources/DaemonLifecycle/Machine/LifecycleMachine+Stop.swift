@@ -3,23 +3,20 @@ import DaemonSystemd
 
 // The end of the launch, the drain, the body, the termination and the exit.
 extension LifecycleMachine {
-  mutating func launchEnded(
-    _ report: LifecycleReport, at now: MonotonicTime, _ effects: inout Effects
-  ) {
+  mutating func launchEnded(_ report: LifecycleReport) {
     let isFailed = report.severity > 0
     if !isFailed, registry.termination == nil {
       health.arm(at: now)
       effects.publish(.launched(snapshot))
     }
-    answerLaunch(report, &effects)
+    answerLaunch(report)
     guard isFailed else { return }
     stop.failedLaunch = report
-    receive(
-      LifecycleEvent(.terminate, cause: LifecycleCause(.launchFailed)), at: now, &effects)
+    receive(LifecycleEvent(.terminate, cause: LifecycleCause(.launchFailed)))
   }
 
   /// Answers those who wait for the launch.
-  mutating func answerLaunch(_ report: LifecycleReport, _ effects: inout Effects) {
+  mutating func answerLaunch(_ report: LifecycleReport) {
     if launchWaiters.isEmpty { return }
     effects.messages.append(.launchEnded(report, to: launchWaiters))
     launchWaiters = []
@@ -28,9 +25,7 @@ extension LifecycleMachine {
   // MARK: Signals
 
   /// Whether a signal belongs to the same stop as an earlier one: it neither ends the drain nor escalates.
-  mutating func isSameStop(
-    _ event: LifecycleEvent, at now: MonotonicTime, _ effects: inout Effects
-  ) -> Bool {
+  mutating func isSameStop(_ event: LifecycleEvent) -> Bool {
     guard case .terminate = event.request, event.cause.signal != nil else { return false }
     let verdict = stop.escalation.receive(
       event.cause, delay: configuration.escalationDelay, at: now)
@@ -43,13 +38,11 @@ extension LifecycleMachine {
 
   /// Holds a terminating event back for the drain, or ends the drain because of it. Returns true when the event is
   /// handled.
-  mutating func drains(
-    _ event: LifecycleEvent, at now: MonotonicTime, _ effects: inout Effects
-  ) -> Bool {
+  mutating func drains(_ event: LifecycleEvent) -> Bool {
     guard case .terminate = event.request else { return false }
     guard !stop.isDraining else {
       if event.cause.asksForEnd, event.cause.signal == nil { return true }
-      endDrain(at: now, &effects)
+      endDrain()
       // A signal during the drain only ends the drain. It counts all the same: the next one expedites the stop, or ends
       // the process.
       if event.cause.signal != nil { _ = registry.receive(event) }
@@ -64,21 +57,19 @@ extension LifecycleMachine {
     }
     guard delay > .zero else { return false }
     effects.publish(.draining(event.cause, delay))
-    requestStopTime(at: now, &effects)
+    requestStopTime()
     return true
   }
 
   /// Ends the drain: the termination begins.
-  mutating func endDrain(at now: MonotonicTime, _ effects: inout Effects) {
+  mutating func endDrain() {
     guard let event = stop.endDrain() else { return }
-    if registry.receive(event) == .terminate { beginTermination(at: now, &effects) }
+    if registry.receive(event) == .terminate { beginTermination() }
   }
 
   // MARK: The body
 
-  mutating func bodyEnded(
-    _ thrown: Failure?, at now: MonotonicTime, _ effects: inout Effects
-  ) {
+  mutating func bodyEnded(_ thrown: Failure?) {
     let wasCancelled = registry.termination != nil
     // Ending by the requested cancellation is no failure; another error is in the report, and decides nothing.
     var failure = wasCancelled && thrown?.error is CancellationError ? nil : thrown
@@ -86,19 +77,17 @@ extension LifecycleMachine {
     body = .ended(isLate ? nil : failure)
     guard wasCancelled else {
       let cause = failure.map { LifecycleCause($0) } ?? LifecycleCause(.bodyReturned)
-      return receive(LifecycleEvent(.terminate, cause: cause), at: now, &effects)
+      return receive(LifecycleEvent(.terminate, cause: cause))
     }
     failure.update { $0.isLate = isLate }
     if let call = calls.body {
-      ended(call, failure.map { .failed($0) } ?? .completed, at: now, &effects)
+      ended(call, failure.map { .failed($0) } ?? .completed)
     }
   }
 
   /// Waits for the body once all observers have paused and no longer depend on it. Its entry in the report is like a
   /// hook's.
-  mutating func awaitBody(
-    in id: DeliveryID, at now: MonotonicTime, _ effects: inout Effects
-  ) {
+  mutating func awaitBody(in id: DeliveryID) {
     effects.cancelsBody = body.cancel(at: now)
     switch body {
     case .none: break
@@ -107,10 +96,10 @@ extension LifecycleMachine {
         failure.map { .failed($0.error) } ?? .completed, of: .body, nil, failure: failure)
     case .running(let cancelled):
       let began = cancelled ?? now
-      let limit = limit(of: id, at: now)
+      let limit = limit(of: id)
       let slot = CallTime(
         deadline: min(
-          began.advanced(by: configuration.hookDeadline), limit?.cancel ?? .distantFuture),
+          began.advanced(by: configuration.hookDeadline), limit?.deadline ?? .distantFuture),
         grace: limit?.grace ?? configuration.cancellationGrace)
       // It runs already, and is not called.
       _ = calls.begin(
@@ -120,107 +109,95 @@ extension LifecycleMachine {
 
   // MARK: The termination
 
-  mutating func beginTermination(at now: MonotonicTime, _ effects: inout Effects) {
+  mutating func beginTermination() {
     stop.begin(configuration, overtaking: transition?.kind, at: now)
     if let cause = registry.termination { effects.publish(.terminating(cause)) }
-    requestStopTime(at: now, &effects)
+    requestStopTime()
     if registry.hasCutTransition { transition.update { $0.isOvertaken = true } }
     releasePostponed()
     health.end()
-    for post in registry.takePosts() { refuse(post, at: now, &effects) }
+    for post in registry.takePosts() { refuse(post) }
     answerLaunch(
-      LifecycleReport(cause: LifecycleCause(.launch), entries: transition?.entries ?? []), &effects)
-    limitRunning(at: now)
+      LifecycleReport(cause: LifecycleCause(.launch), entries: transition?.entries ?? []))
+    limitRunning()
     // A daemon that was never launched has nothing to end.
     if registry.state == .terminated, let cause = registry.termination {
       effects.cancelsBody = body.cancel(at: now)
-      conclude(LifecycleReport(cause: cause, entries: []), at: now, &effects)
+      conclude(LifecycleReport(cause: cause, entries: []))
     }
   }
 
   /// Requests the whole budget from a service manager whose limit is unknown: it may be shorter, and would then end in
   /// a kill before the save.
-  private mutating func requestStopTime(at now: MonotonicTime, _ effects: inout Effects) {
+  private mutating func requestStopTime() {
     guard policy.hasServiceManager, stop.allowed == nil else { return }
-    publishExtension(until: now, at: now, &effects)
+    publishExtension(until: now)
   }
 
   /// Takes the time that the service manager allows for a stop, which may have begun.
-  mutating func allowStop(
-    _ timeout: Duration, at now: MonotonicTime, _ effects: inout Effects
-  ) {
+  mutating func allowStop(_ timeout: Duration) {
     let isNews = stop.allowed != timeout
     stop.allow(timeout, configuration)
-    if isNews { for subscriber in subscribers.all { warnUnlessFits(subscriber, &effects) } }
-    if stop.budget != nil { limitRunning(at: now) }
+    if isNews { for subscriber in subscribers.all { warnUnlessFits(subscriber) } }
+    if stop.budget != nil { limitRunning() }
   }
 
   /// Handles the second signal: hooks that save keep their reserve; all others are cancelled, and no more of them
   /// begin.
-  mutating func expedite(at now: MonotonicTime, _ effects: inout Effects) {
+  mutating func expedite() {
     stop.expedite(at: now)
-    limitRunning(at: now)
+    limitRunning()
     // Enough for a hook that reacts to its cancellation. It is taken from the save reserve, since the hook's own time
     // is over.
     let left = stop.budget.map { now.duration(to: $0.end) } ?? .zero
     let grace = min(configuration.cancellationGrace, max(.zero, left) / 4)
     for id in calls.order where !calls[id].budgetStep.isSave {
       for call in calls[id].running where calls.find(call)?.isCancelled == false {
-        cancel(call, grace: grace, at: now, &effects)
+        cancel(call, grace: grace)
       }
     }
   }
 
   /// Handles the third signal: the process ends at once, after the end with the status that it would have had.
-  mutating func exitNow(
-    _ cause: LifecycleCause, at now: MonotonicTime, _ effects: inout Effects
-  ) {
+  mutating func exitNow(_ cause: LifecycleCause) {
     let code = stop.exit?.code ?? 128 + (cause.signal?.rawValue ?? 0)
     effects.exitsWith = code
     // Only a test gets further.
     for id in calls.order {
-      for call in calls[id].running.reversed() { abandon(call, at: now) }
+      for call in calls[id].running.reversed() { abandon(call) }
       guard let delivery = calls.close(id) else { continue }
       transition.update { $0.add(delivery.entries) }
-      if let post = delivery.post {
-        effects.messages.append(.answered(post, LifecycleReport(cause: cause, entries: [])))
-      }
+      if let post = delivery.post { effects.answer(post, cause) }
       effects.released.append(delivery)
     }
     registry.abort()
     awaiting = []
     let entries = transition.take()?.entries ?? []
-    conclude(
-      LifecycleReport(cause: registry.termination ?? cause, entries: entries), code: code, at: now,
-      &effects)
+    conclude(LifecycleReport(cause: registry.termination ?? cause, entries: entries), code: code)
   }
 
   /// Refuses a post that came too late: its report has an entry for each observer that would have received it, or after
   /// the end, which has let go of them, one entry for all.
-  mutating func refuse(
-    _ post: LifecyclePost, at now: MonotonicTime, _ effects: inout Effects
-  ) {
+  mutating func refuse(_ post: LifecyclePost) {
     let step = LifecycleStep.posted(post)
-    let members = registry.audience(of: step, cause: LifecycleCause(.api)).audience.members
-    var skipped = members.compactMap { subscribers[$0] }.filter { $0.receives(step, in: hooks) }
-      .map { (name: $0.name, registration: $0.id.value) }
-    if stop.exit != nil { skipped = [(.given("all observers"), 0)] }
-    let entries = skipped.map {
+    let now = now
+    func entry(_ name: ObserverName, _ registration: UInt64) -> LifecycleReport.Entry {
       LifecycleReport.Entry(
-        notification: step.type, outcome: .skipped(.overtaken), duration: .zero, name: $0.name,
-        began: now, registration: $0.registration)
+        notification: step.type, outcome: .skipped(.overtaken), duration: .zero, name: name,
+        began: now, registration: registration)
     }
-    effects.messages.append(
-      .answered(post, LifecycleReport(cause: LifecycleCause(.api), entries: entries)))
+    if stop.exit != nil {
+      return effects.answer(post, entries: [entry(.given("all observers"), 0)])
+    }
+    let skipped = registry.plan(step, cause: LifecycleCause(.api)).members
+      .compactMap { subscribers[$0] }.filter { $0.receives(step, in: hooks) }
+    effects.answer(post, entries: skipped.map { entry($0.name, $0.id.value) })
   }
 
   // MARK: The exit
 
   /// Concludes the termination after WillTerminate: callers that wait receive the exit.
-  mutating func conclude(
-    _ report: LifecycleReport, code: Int32? = nil, at now: MonotonicTime,
-    _ effects: inout Effects
-  ) {
+  mutating func conclude(_ report: LifecycleReport, code: Int32? = nil) {
     guard let cause = registry.termination else { return }
     let error = body.failure?.error
     // A hook that threw is counted as failed, a body that threw by its own code.

@@ -3,9 +3,7 @@ import DaemonSystemd
 
 // The beginning and the end of a transition, and what is published of it.
 extension LifecycleMachine {
-  mutating func beginTransition(
-    _ plan: LifecycleRegistry.Plan, at now: MonotonicTime, _ effects: inout Effects
-  ) {
+  mutating func beginTransition(_ plan: LifecycleRegistry.Plan) {
     var new = ActiveTransition(plan, at: now)
     if plan.kind == .suspend { sleep.suspendBegins(at: now) }
     // Without a service manager, no timer is set for it.
@@ -16,12 +14,12 @@ extension LifecycleMachine {
     effects.publish(.began(plan.kind, plan.cause, at: now))
   }
 
-  mutating func finishTransition(at now: MonotonicTime, _ effects: inout Effects) {
+  mutating func finishTransition() {
     guard let ended = transition.take() else { return }
     if stop.budget == nil { askedUntil = nil }
     if ended.kind == .reload { retryForeground() }
     if ended.kind == .suspend {
-      sleep.suspendEnded()
+      sleep.budget = nil
       releasePostponed()
     }
     var report = LifecycleReport(cause: ended.cause, entries: ended.entries)
@@ -30,30 +28,31 @@ extension LifecycleMachine {
     if ended.isPause { stop.noteOvertakenPause(report) }
     effects.publish(.ended(ended.kind, report, ended.began.duration(to: now), snapshot))
     effects.messages.append(.reported(report, isHealthCheck: false))
-    if case .launch = ended.cause.origin { launchEnded(report, at: now, &effects) }
-    if registry.state == .terminated { conclude(report, at: now, &effects) }
+    if case .launch = ended.cause.origin { launchEnded(report) }
+    if registry.state == .terminated { conclude(report) }
   }
 
   /// Publishes the progress of the transition when it is due.
-  mutating func publishProgress(at now: MonotonicTime, _ effects: inout Effects) {
+  mutating func publishProgress() {
     guard let current = transition, current.progressDeadline <= now else { return }
     transition.update { $0.progressDeadline = now.advanced(by: ActiveTransition.progressInterval) }
-    effects.publish(.progress(progress(of: current, at: now)))
+    effects.publish(.progress(progress(of: current)))
     // Sent again, since `systemctl daemon-reload` makes systemd forget the extension.
     if let until = askedUntil, until > now {
       effects.publish(.extended(now.duration(to: until)))
     }
   }
 
-  func progress(of transition: ActiveTransition, at now: MonotonicTime) -> LifecycleProgress {
+  func progress(of transition: ActiveTransition) -> LifecycleProgress {
     var (done, waiting, names) = (transition.entries.count, 0, [ObserverName]())
     for id in calls.order where !calls[id].isNested {
       done += calls[id].entries.count
       waiting += calls[id].waiting.count
       names += calls[id].running.compactMap { calls.find($0)?.name }
     }
-    let planned = registry.remainingAudience.reduce(0) { sum, next in
-      sum + next.members.count { subscribers[$0]?.receives(next.step, in: hooks) ?? false }
+    let launched = registry.members.ids { $0.reachedState != .launching }
+    let planned = registry.steps.reduce(0) { sum, step in
+      sum + launched.count { subscribers[$0]?.receives(step, in: hooks) ?? false }
     }
     return LifecycleProgress(
       transition: transition.kind, done: done, total: done + names.count + waiting + planned,
@@ -61,7 +60,7 @@ extension LifecycleMachine {
   }
 
   /// Publishes a change of the reasons for the background while the daemon stays there.
-  mutating func publishReasons(_ cause: LifecycleCause, _ effects: inout Effects) {
+  mutating func publishReasons(_ cause: LifecycleCause) {
     guard registry.state == .background, registry.termination == nil,
       !registry.backgroundReasons.isEmpty
     else { return }
@@ -70,7 +69,7 @@ extension LifecycleMachine {
 
   /// Publishes that the machine may sleep once the deliveries for it have ended. A termination that overtakes them
   /// saves in their place, so the machine waits for its end.
-  mutating func publishReadyToSleep(_ effects: inout Effects) {
+  mutating func publishReadyToSleep() {
     guard sleep.isAwaited, stop.exit != nil || registry.isSleepSettled, sleep.takeAwaited() else {
       return
     }

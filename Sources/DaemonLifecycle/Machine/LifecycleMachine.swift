@@ -33,6 +33,10 @@ struct LifecycleMachine: ~Copyable, Sendable {
   }
 
   private(set) var policy: Policy
+  /// The time of the last input.
+  private(set) var now = MonotonicTime(nanoseconds: 0)
+  /// What the inputs have led to, until the shell takes it.
+  var effects = Effects()
   var registry: LifecycleRegistry
   var subscribers = Subscribers()
   var hooks = KnownHooks()
@@ -64,11 +68,11 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var configuration: LifecycleConfiguration { policy.configuration }
 
   /// Takes the settings that are known at the start only, before the launch.
-  mutating func adopt(_ policy: Policy, _ effects: inout Effects) {
+  mutating func adopt(_ policy: Policy) {
     let isNews = policy.configuration.stopTimeout != configuration.stopTimeout
     self.policy = policy
     health = Health(period: policy.watchdogPeriod)
-    if isNews { for subscriber in subscribers.all { warnUnlessFits(subscriber, &effects) } }
+    if isNews { for subscriber in subscribers.all { warnUnlessFits(subscriber) } }
   }
 
   // MARK: Inputs
@@ -129,95 +133,89 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case gone
   }
 
-  mutating func handle(_ input: consuming Input, at now: MonotonicTime, _ effects: inout Effects) {
-    take(input, at: now, &effects)
-    pump(at: now, &effects)
-    publishReadyToSleep(&effects)
+  mutating func handle(_ input: consuming Input, at now: MonotonicTime) {
+    self.now = now
+    take(input)
+    pump()
+    publishReadyToSleep()
   }
 
-  private mutating func take(
-    _ input: consuming Input, at now: MonotonicTime, _ effects: inout Effects
-  ) {
+  private mutating func take(_ input: consuming Input) {
     switch consume input {
-    case .event(let event): receive(event, at: now, &effects)
-    case .launch(let waiter): launch(waiter, at: now, &effects)
+    case .event(let event): receive(event)
+    case .launch(let waiter): launch(waiter)
     case .awaitExit(let waiter):
       exitWaiters.append(waiter)
       if let exit = stop.exit {
         effects.messages.append(.exited(exit, to: exitWaiters))
         exitWaiters = []
       }
-    case .post(let post, let call): self.post(post, call, at: now, &effects)
-    case .add(let subscriber): add(subscriber, &effects)
-    case .remove(let ids): remove(ids, at: now, &effects)
-    case .hooksFound(let found): hooksFound(found, at: now, &effects)
-    case .hold: registry.hold()
-    case .release: registry.release()
-    case .ended(let call, let end): ended(call, end, at: now, &effects)
-    case .extend(let call, let extra): extend(call, by: extra, at: now, &effects)
-    case .clock: timePassed(at: now, &effects)
+    case .post(let post, let call): self.post(post, call)
+    case .add(let subscriber): add(subscriber)
+    case .remove(let ids): remove(ids)
+    case .hooksFound(let found): hooksFound(found)
+    case .hold: registry.holds += 1
+    case .release: registry.holds -= 1
+    case .ended(let call, let end): ended(call, end)
+    case .extend(let call, let extra): extend(call, by: extra)
+    case .clock: timePassed()
     case .bodyBegan: body = .running(cancelled: nil)
-    case .bodyEnded(let failure): bodyEnded(failure, at: now, &effects)
+    case .bodyEnded(let failure): bodyEnded(failure)
     case .runWaits:
-      stop.runWaits()
+      stop.isAwaited = true
       stop.expectExit(configuration, at: now)
-    case .stopTimeout(let timeout): allowStop(timeout, at: now, &effects)
-    case .sleepDelay(let delay): sleep.delay(until: now.advanced(by: delay))
-    case .watchdogTick(let stall): watchdogTick(stall, at: now, &effects)
+    case .stopTimeout(let timeout): allowStop(timeout)
+    case .sleepDelay(let delay): sleep.end = now.advanced(by: delay)
+    case .watchdogTick(let stall): watchdogTick(stall)
     case .healthAsked(let round): health.asked(round)
-    case .healthAnswer(let answer): publish(health.receive(answer, at: now), &effects)
+    case .healthAnswer(let answer): effects.publish(health.receive(answer, at: now))
     case .status(let text):
       status.set(text, at: now)
-      publishStatus(at: now, &effects)
+      publishStatus()
     case .statusNote(let note, let text): effects.publish(.statusNote(note, text))
     case .unmappedReload(let cause): effects.publish(.unmappedReload(cause, at: now))
     case .warning(let text): effects.publish(.warning(text))
     case .recovered: effects.publish(.recovered)
     case .lost(let cause):
       stop.isLost = true
-      receive(LifecycleEvent(.terminate, cause: cause), at: now, &effects)
+      receive(LifecycleEvent(.terminate, cause: cause))
     case .unitJob: break
     case .armed: health.arm(at: now)
-    case .close: close(&effects)
+    case .close: close()
     }
   }
 
   /// Takes one event in.
-  mutating func receive(
-    _ event: LifecycleEvent, post: LifecyclePost? = nil, at now: MonotonicTime,
-    _ effects: inout Effects
-  ) {
+  mutating func receive(_ event: LifecycleEvent, post: LifecyclePost? = nil) {
     let reasons = registry.reasonChanges
     switch event.request {
-    case .suspend: sleep.announce()
-    case .wakeUp: sleep.forgetDelay()
-    case .checkHealth: return checkHealth(event.cause, at: now, &effects)
+    case .suspend: sleep.isAwaited = true
+    // The next suspend may not be delayed.
+    case .wakeUp: sleep.end = nil
+    case .checkHealth: return checkHealth(event.cause)
     default: break
     }
-    if !isSameStop(event, at: now, &effects), !drains(event, at: now, &effects) {
+    if !isSameStop(event), !drains(event) {
       switch registry.receive(event, post: post) {
       case .none: break
-      case .refused: if let post { refuse(post, at: now, &effects) }
-      case .terminate: beginTermination(at: now, &effects)
-      case .expedite: expedite(at: now, &effects)
-      case .exitNow: exitNow(event.cause, at: now, &effects)
+      case .refused: if let post { refuse(post) }
+      case .terminate: beginTermination()
+      case .expedite: expedite()
+      case .exitNow: exitNow(event.cause)
       }
       // A pause or a suspend ends the serving that the drain is for.
-      if stop.isDraining, !registry.isServing { endDrain(at: now, &effects) }
+      if stop.isDraining, !registry.isServing { endDrain() }
     }
-    if registry.reasonChanges != reasons { publishReasons(event.cause, &effects) }
+    if registry.reasonChanges != reasons { publishReasons(event.cause) }
     if case .resume = event.request { retryForeground() }
   }
 
   /// Launches the daemon, unless there is nothing to launch: it terminates, or a mock began in a later state.
-  private mutating func launch(
-    _ waiter: @escaping @Sendable (LifecycleReport) -> Void, at now: MonotonicTime,
-    _ effects: inout Effects
-  ) {
+  private mutating func launch(_ waiter: @escaping @Sendable (LifecycleReport) -> Void) {
     let cause = LifecycleCause(.launch)
     launchWaiters.append(waiter)
     if isTerminating || registry.state != .launching {
-      answerLaunch(LifecycleReport(cause: cause, entries: []), &effects)
+      answerLaunch(LifecycleReport(cause: cause, entries: []))
     }
     registry.launch(cause)
   }
@@ -240,16 +238,16 @@ struct LifecycleMachine: ~Copyable, Sendable {
     return min(deadline, min(health.deadline, status.deadline))
   }
 
-  private mutating func timePassed(at now: MonotonicTime, _ effects: inout Effects) {
-    if case .draining(_, let end) = stop.phase, end <= now { endDrain(at: now, &effects) }
-    expire(at: now, &effects)
-    publishProgress(at: now, &effects)
-    publish(health.timePassed(at: now), &effects)
-    publishStatus(at: now, &effects)
+  private mutating func timePassed() {
+    if case .draining(_, let end) = stop.phase, end <= now { endDrain() }
+    expire()
+    publishProgress()
+    effects.publish(health.timePassed(at: now))
+    publishStatus()
     if stop.isOverdue(at: now) { effects.isOverdue = true }
   }
 
-  private mutating func publishStatus(at now: MonotonicTime, _ effects: inout Effects) {
+  private mutating func publishStatus() {
     if let text = status.take(at: now) { effects.publish(.statusNote(.daemon, text)) }
   }
 
@@ -270,7 +268,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   // MARK: Observers
 
-  private mutating func add(_ subscriber: MachineObserver, _ effects: inout Effects) {
+  private mutating func add(_ subscriber: MachineObserver) {
     subscribers.insert(subscriber)
     registry.add(subscriber.id, phase: subscriber.phase)
     if let missed = registry.missedByNewcomers,
@@ -278,7 +276,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     {
       registry.skipCatchUp(of: subscriber.id)
     }
-    warnUnlessFits(subscriber, &effects)
+    warnUnlessFits(subscriber)
   }
 
   /// Whether it has a hook for a kind, or that is not known yet.
@@ -288,7 +286,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   }
 
   /// Warns of a deadline that a stop would cut off, when that is known rather than when it happens.
-  func warnUnlessFits(_ subscriber: MachineObserver, _ effects: inout Effects) {
+  mutating func warnUnlessFits(_ subscriber: MachineObserver) {
     guard let deadline = subscriber.deadline, !isTerminating else { return }
     let free = StopBudget.timeBeforeSave(configuration, allowed: stop.allowed)
     guard deadline > free else { return }
@@ -299,73 +297,55 @@ struct LifecycleMachine: ~Copyable, Sendable {
           + " or lower the limit or the save reserve."))
   }
 
-  mutating func remove(
-    _ ids: [ObserverID], at now: MonotonicTime, _ effects: inout Effects
-  ) {
+  mutating func remove(_ ids: [ObserverID]) {
     for id in ids {
       guard let observer = subscribers.remove(id) else { continue }
       effects.removed.append(observer)
-      sleep.forget(id)
+      sleep.postponed.remove(id)
       unentered.removeAll { $0 == id }
       registry.remove(id)
-      withdrawCalls(of: id, at: now, &effects)
+      withdrawCalls(of: id)
     }
   }
 
   // MARK: Health
 
   /// Begins a check, which ends in a ping if all is well.
-  private mutating func watchdogTick(
-    _ stall: Duration, at now: MonotonicTime, _ effects: inout Effects
-  ) {
+  private mutating func watchdogTick(_ stall: Duration) {
     // The stop has its own time limit, and being killed for a blocked pool would prevent the save.
     if isTerminating || stop.isDraining { return effects.publish(.healthy) }
     guard health.isArmed, health.period != nil else { return }
     if stall > .zero, health.forgive(stall, at: now) { effects.publish(.healthy) }
     if health.isChecking {
       effects.healthRound = health.unasked
-      if stall == .zero { publish(health.silence(), &effects) }
+      if stall == .zero { effects.publish(health.silence()) }
       return
     }
     let asksExecutors = health.nextTickAsks(after: stall)
-    checkHealth(
-      LifecycleCause(.watchdog), asksExecutors: asksExecutors, at: now, &effects)
+    checkHealth(LifecycleCause(.watchdog), asksExecutors: asksExecutors)
   }
 
   /// Checks the observers, beside the transition under way, and has the shell check Swift's executors.
-  private mutating func checkHealth(
-    _ cause: LifecycleCause, asksExecutors: Bool = true, at now: MonotonicTime,
-    _ effects: inout Effects
-  ) {
+  private mutating func checkHealth(_ cause: LifecycleCause, asksExecutors: Bool = true) {
     guard !isTerminating, registry.state != .terminated,
       health.begin(at: now, asksExecutors: asksExecutors) != nil
     else { return }
     effects.healthRound = health.unasked
     let patience = health.period.map { $0 / 2 } ?? configuration.hookDeadline
-    let plan = registry.audience(of: .kind(.checkHealth), cause: cause)
+    let plan = registry.plan(.kind(.checkHealth), cause: cause)
     let outer = Delivery.Outer(
       deadline: now.advanced(by: patience), budgetStep: .kind(.checkHealth))
-    if awaitsHooks(plan, outer: outer, &effects) { return }
-    beginOutOfBand(plan, outer: outer, at: now, &effects)
-  }
-
-  func publish(_ verdict: Health.Verdict?, _ effects: inout Effects) {
-    switch verdict {
-    case .healthy: effects.publish(.healthy)
-    case .unhealthy(let reason): effects.publish(.unhealthy(reason))
-    case nil: break
-    }
+    if !awaitsHooks(plan, outer: outer) { begin(plan, outer: outer) }
   }
 
   // MARK: The end of the subject
 
-  private mutating func close(_ effects: inout Effects) {
+  private mutating func close() {
     _ = stop.endDrain()
     if stop.exit == nil { effects.publish(.closed) }
-    // Nobody receives the posts any more that wait, or are being delivered.
+    // No observer receives the posts that wait, or are being delivered.
     for post in registry.takePosts() + calls.deliveries.compactMap(\.post) where !isClosed {
-      let nobody = LifecycleReport(cause: LifecycleCause(.api), entries: [])
-      effects.messages.append(.answered(post, nobody))
+      effects.answer(post)
     }
     isClosed = true
     awaiting = []

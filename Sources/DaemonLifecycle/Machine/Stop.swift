@@ -37,7 +37,7 @@ struct Stop: Sendable {
   /// The report of a pause that the termination has overtaken, once that has cut off what it waited for.
   private(set) var overtakenPause: LifecycleReport?
   /// `run` waits for the end, so the exit grace applies to what comes after it.
-  private(set) var isAwaited = false
+  var isAwaited = false
   /// The time at which the process is ended if it has not exited; the distant future before the end.
   private(set) var exitDeadline = MonotonicTime.distantFuture
 
@@ -123,8 +123,6 @@ struct Stop: Sendable {
     return true
   }
 
-  mutating func runWaits() { isAwaited = true }
-
   /// Begins the exit grace after the end, if a caller waits for it: the process should exit within it.
   mutating func expectExit(_ configuration: LifecycleConfiguration, at now: MonotonicTime) {
     guard isAwaited, exit != nil, let grace = grace(configuration) else { return }
@@ -152,14 +150,16 @@ extension Stop {
     }
     var prelude: [LifecycleSpan.Prelude] = []
     if budget.began < start.time {
-      prelude.append(.init(activity: .drain, began: budget.began, ended: start.time))
+      prelude.append(
+        .init(name: "(drain)", words: "served on", began: budget.began, ended: start.time))
     }
     // Shorter times are not worth a line.
     let wait = start.time.duration(to: transition.began)
     if let overtaken = start.overtaken, wait >= .milliseconds(1) {
       prelude.append(
-        .init(activity: .overtaken(overtaken.row.event), began: start.time, ended: transition.began)
-      )
+        .init(
+          name: "(\(overtaken.row.event))", words: "had to end first", began: start.time,
+          ended: transition.began))
     }
     return LifecycleSpan(
       event: transition.kind.row.event, began: budget.began, ended: now,

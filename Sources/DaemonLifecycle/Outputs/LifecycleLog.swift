@@ -48,7 +48,7 @@ final class LifecycleLog: LifecycleSink {
       write(transition, report, elapsed, snapshot)
     case .reasonsChanged(let cause, let snapshot): write(cause, snapshot)
     case .problems(let entries): write(entries, of: .post)
-    case .endedLate(let text), .warning(let text): warn(text)
+    case .warning(let text): warn(text)
     case .info(let text): info(text)
     case .unhealthy(let reason): write("the watchdog is not pinged: \(reason)", .error)
     // Of a signal, the warning says more.

@@ -45,7 +45,7 @@ struct ServiceStatus {
     case .problems(let entries): statusNote(.problem, Self.text(of: entries))
     case .terminated(let exit): terminated(exit)
     case .closed: closed()
-    case .endedLate, .warning, .info, .readyToSleep: []
+    case .warning, .info, .readyToSleep: []
     }
   }
 

@@ -32,66 +32,37 @@ struct LifecycleMembers: Sendable {
     }
   }
 
-  /// The number of members of each progress.
+  /// The number of members of each progress that one has: nearly always one or two.
   private struct ProgressCounts: Sendable {
-    private static let progresses: [ObserverProgress] = [
-      LifecycleState.launching, .background, .foreground,
-    ]
-    .flatMap { reachedState in
-      (0..<8).map {
-        ObserverProgress(
-          reachedState: reachedState, isBusy: $0 & 1 != 0, isSuspended: $0 & 2 != 0,
-          launchFailed: $0 & 4 != 0)
-      }
+    private struct Count: Sendable {
+      let progress: ObserverProgress
+      var members = 0
     }
-    private var counts = Array(repeating: 0, count: ProgressCounts.progresses.count)
-    /// One bit for each count that is not 0; nearly always one or two are set.
-    private var present: UInt32 = 0
 
-    private static func index(of progress: ObserverProgress) -> Int {
-      let reachedState =
-        switch progress.reachedState {
-        case .launching: 0
-        case .background: 1
-        case .foreground, .terminated: 2  // no member is ever terminated
-        }
-      return reachedState * 8 + (progress.isBusy ? 1 : 0) + (progress.isSuspended ? 2 : 0)
-        + (progress.launchFailed ? 4 : 0)
-    }
+    private var counts: [Count] = []
 
     mutating func add(_ change: Int, of progress: ObserverProgress) {
-      let index = Self.index(of: progress)
-      counts[index] += change
-      let bit = UInt32(1) << UInt32(index)
-      present = counts[index] == 0 ? present & ~bit : present | bit
+      let known = counts.firstIndex { $0.progress == progress }
+      if known == nil { counts.append(Count(progress: progress)) }
+      let index = known ?? counts.count - 1
+      counts[index].members += change
+      if counts[index].members == 0 { counts.remove(at: index) }
     }
 
     func count(where isWanted: (ObserverProgress) -> Bool) -> Int {
-      var (sum, left) = (0, present)
-      while left != 0 {
-        let index = left.trailingZeroBitCount
-        left &= left - 1
-        if isWanted(Self.progresses[index]) { sum += counts[index] }
-      }
-      return sum
+      counts.reduce(0) { isWanted($1.progress) ? $0 + $1.members : $0 }
     }
 
     func contains(where isWanted: (ObserverProgress) -> Bool) -> Bool {
-      var left = present
-      while left != 0 {
-        if isWanted(Self.progresses[left.trailingZeroBitCount]) { return true }
-        left &= left - 1
-      }
-      return false
+      counts.contains { isWanted($0.progress) }
     }
   }
 
-  struct Member: Sendable {
+  private struct Member: Sendable {
     let id: ObserverID
-    let phase: LifecyclePhase
-    fileprivate(set) var progress = ObserverProgress()
+    var progress = ObserverProgress()
     /// Whether it was removed. Its place is kept until the next compaction, so that a removal moves no other member.
-    fileprivate var isRemoved = false
+    var isRemoved = false
   }
 
   /// The members of one phase, sorted by id.
@@ -117,7 +88,7 @@ struct LifecycleMembers: Sendable {
     if position == groups.endIndex || groups[position].phase != phase {
       groups.insert(Group(phase: phase), at: position)
     }
-    groups[position].members.append(Member(id: id, phase: phase))
+    groups[position].members.append(Member(id: id))
     counts.add(1, of: ObserverProgress())
   }
 
@@ -153,53 +124,30 @@ struct LifecycleMembers: Sendable {
     counts.contains(where: isWanted)
   }
 
-  func count(where isWanted: (ObserverProgress) -> Bool) -> Int { counts.count(where: isWanted) }
-
   /// The number of places, including those of removed members.
   var placesForTesting: Int { groups.reduce(0) { $0 + $1.members.count } }
 
-  /// Calls `body` for the members that satisfy a condition, in order or, on the way down, in reverse.
-  func forEach(
-    where isWanted: (ObserverProgress) -> Bool, reversed isReversed: Bool = false,
-    _ body: (Member) -> Void
-  ) {
-    let wanted = counts.count(where: isWanted)
-    if wanted == 0 { return }
-    if isReversed {
-      var left = wanted
-      for group in groups.reversed() {
-        for index in group.members.indices.reversed() {
-          let member = group.members[index]
-          guard !member.isRemoved, isWanted(member.progress) else { continue }
-          body(member)
-          left -= 1
-          if left == 0 { return }
-        }
-      }
-    } else {
-      let first = first(of: wanted, where: isWanted)
-      for group in groups[first.group...] {
-        let start = group.phase == groups[first.group].phase ? first.index : 0
-        for index in start..<group.members.endIndex {
-          let member = group.members[index]
-          if !member.isRemoved, isWanted(member.progress) { body(member) }
-        }
-      }
-    }
+  /// The progress of a member, if it is still there.
+  subscript(id: ObserverID) -> ObserverProgress? {
+    place(of: id).map { groups[$0.group].members[$0.index].progress }
   }
 
-  /// Returns the place of the first of the wanted members, searched from the end, where late members are.
-  private func first(of wanted: Int, where isWanted: (ObserverProgress) -> Bool) -> Place {
-    if wanted == counts.count(where: { _ in true }) { return Place(group: 0, index: 0) }
-    var left = wanted
-    for (number, group) in groups.enumerated().reversed() {
-      for index in group.members.indices.reversed() {
-        let member = group.members[index]
-        if !member.isRemoved, isWanted(member.progress) { left -= 1 }
-        if left == 0 { return Place(group: number, index: index) }
+  /// Returns the members that satisfy a condition, in order or in reverse. They are searched from the end, where late
+  /// members are, until all are found.
+  func ids(
+    where isWanted: (ObserverProgress) -> Bool, reversed isReversed: Bool = false
+  ) -> [ObserverID] {
+    let count = counts.count(where: isWanted)
+    var ids: [ObserverID] = []
+    ids.reserveCapacity(count)
+    for group in groups.reversed() {
+      for member in group.members.reversed() {
+        if ids.count == count { break }
+        if !member.isRemoved, isWanted(member.progress) { ids.append(member.id) }
       }
     }
-    return Place(group: 0, index: 0)
+    if !isReversed { ids.reverse() }
+    return ids
   }
 
   private func place(of id: ObserverID) -> Place? {

@@ -14,15 +14,13 @@ struct LifecycleRegistry: Sendable {
   struct Plan: Sendable {
     let step: LifecycleStep
     let cause: LifecycleCause
-    let audience: LifecycleAudience<ObserverID>
+    /// The members that receive it, in order.
+    let members: [ObserverID]
     /// The number of its transition, which grows with each transition.
     let transition: UInt64
     /// The kind of that transition.
     let kind: LifecycleTransition
     let isOfTermination: Bool
-
-    /// Whether the step is for members that have missed it.
-    var isCatchUp: Bool { if case .lateObserver = cause.origin { true } else { false } }
   }
 
   /// An immediate action that an event requires of the driver, besides requesting the next step.
@@ -50,7 +48,7 @@ struct LifecycleRegistry: Sendable {
   /// The cause of the termination; set by the first terminate event, permanently.
   private(set) var termination: LifecycleCause?
   /// The number of holds. Deliveries are held back while it is positive, except those of a termination.
-  private(set) var holds = 0
+  var holds = 0
   private(set) var members = LifecycleMembers()
   /// Members to be notified of the foreground again, if they are not busy and the daemon is still there by then.
   var entersAgain: [ObserverID] = []
@@ -64,7 +62,6 @@ struct LifecycleRegistry: Sendable {
   private(set) var current: CurrentStep?
   struct CurrentStep: Sendable {
     let step: LifecycleStep
-    let isCatchUp: Bool
     /// The change of state of the members that it reaches.
     let change: NotificationKind.Change
   }
@@ -149,25 +146,7 @@ struct LifecycleRegistry: Sendable {
   /// Removes and returns the posts that wait, which will not be delivered.
   mutating func takePosts() -> [LifecyclePost] { requests.takePosts() }
 
-  /// Returns the members that receive a notification posted in a hook, which is delivered at once, beside the current
-  /// step.
-  func audience(of step: LifecycleStep, cause: LifecycleCause) -> Plan {
-    plan(step, cause: cause)
-  }
-
-  mutating func hold() { holds += 1 }
-  mutating func release() { holds -= 1 }
   var isHeld: Bool { holds > 0 }
-
-  /// The members that will receive the rest of the transition under way, step by step, as far as that is known now.
-  var remainingAudience: [(step: LifecycleStep, members: [ObserverID])] {
-    var receivers: [ObserverID] = []
-    let isLaunched = { (progress: LifecycleMembers.ObserverProgress) in
-      progress.reachedState != .launching
-    }
-    members.forEach(where: isLaunched) { receivers.append($0.id) }
-    return steps.map { ($0, receivers) }
-  }
 
   // MARK: Members
 
@@ -256,8 +235,7 @@ struct LifecycleRegistry: Sendable {
   mutating func next() -> Plan? {
     guard current == nil, state != .terminated else { return nil }
     guard let plan = plannedStep() else { return nil }
-    current = CurrentStep(
-      step: plan.step, isCatchUp: plan.isCatchUp, change: plan.step.change)
+    current = CurrentStep(step: plan.step, change: plan.step.change)
     return plan
   }
 
@@ -272,7 +250,7 @@ struct LifecycleRegistry: Sendable {
   @discardableResult mutating func finishStep() -> Bool {
     guard let ended = current.take() else { return true }
     switch ended.step.kind {
-    case .willEnterForeground where !ended.isCatchUp && termination == nil: state = .foreground
+    case .willEnterForeground where termination == nil: state = .foreground
     case .willTerminate: state = .terminated
     default: break
     }
@@ -402,28 +380,20 @@ struct LifecycleRegistry: Sendable {
     return backgroundReasons.isEmpty ? .foreground : .background
   }
 
-  /// Plans a step with all members that should receive it.
-  private func plan(_ step: LifecycleStep, cause: LifecycleCause) -> Plan {
+  /// Plans a step with all members that should receive it: the next one, or one that is delivered beside it.
+  func plan(_ step: LifecycleStep, cause: LifecycleCause) -> Plan {
     let change = step.change
     return plan(step, cause: cause) { $0.shouldReceive(change) }
   }
 
-  /// Plans a step with the members that satisfy a condition, in order and divided into groups.
+  /// Plans a step with the members that satisfy a condition.
   private func plan(
     _ step: LifecycleStep, cause: LifecycleCause,
     to isIncluded: (LifecycleMembers.ObserverProgress) -> Bool
   ) -> Plan {
-    var audience = LifecycleAudience<ObserverID>()
-    var last: LifecyclePhase?
-    audience.reserve(members.count(where: isIncluded))
-    members.forEach(where: isIncluded, reversed: step.isDownward) { member in
-      let isTogether = member.phase.isConcurrent && last.map { $0 == member.phase } ?? false
-      audience.append(member.id, together: isTogether)
-      last = member.phase
-    }
-    return Plan(
-      step: step, cause: cause, audience: audience, transition: transitionNumber,
-      kind: transitionKind,
-      isOfTermination: termination != nil)
+    Plan(
+      step: step, cause: cause,
+      members: members.ids(where: isIncluded, reversed: step.isDownward),
+      transition: transitionNumber, kind: transitionKind, isOfTermination: termination != nil)
   }
 }

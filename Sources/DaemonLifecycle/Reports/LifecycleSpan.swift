@@ -12,7 +12,6 @@ package final class LifecycleSpan: Sendable {
   package let budget: Duration?
   /// Whether a second signal shortened the budget.
   package let isHurried: Bool
-  /// What happened before the first hook.
   package let prelude: [Prelude]
 
   init(
@@ -27,16 +26,10 @@ package final class LifecycleSpan: Sendable {
     self.prelude = prelude
   }
 
+  /// What happened before the first hook: the drain, or a transition whose part that had begun had to end first.
   package struct Prelude: Sendable {
-    package enum Activity: Sendable {
-      /// The daemon went on serving after the stop was requested: ``LifecycleConfiguration/stopDelay``.
-      case drain
-      /// The transition that was under way when the end was requested, by its name in the journal (`reload`): the part
-      /// of it that had begun had to end first.
-      case overtaken(String)
-    }
-
-    package let activity: Activity
+    package let name: String
+    package let words: String
     package let began: MonotonicTime
     package let ended: MonotonicTime
   }

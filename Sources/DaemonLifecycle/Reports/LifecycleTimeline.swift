@@ -6,88 +6,61 @@ import DaemonSystemd
 /// Its description is plain text: a title, and one line for each row. Of more than twelve rows it shows those with
 /// problems and the slowest. Texts come from type names and errors, so control characters in them are escaped.
 struct LifecycleTimeline: Sendable, CustomStringConvertible {
-  struct Segment {
-    /// The words for its completion and for its failure: `saved`, `save`.
-    let words: (done: String, act: String)
-    /// The time since the timeline's beginning.
-    let offset: Duration
-    /// How long it took; zero when it was skipped.
-    let duration: Duration
-    let outcome: LifecycleReport.Outcome
-    let errorText: String?
-
-    /// Whether it failed, did not end in time, or could not be called.
-    var isProblem = false
-    /// Whether it had not ended when the delivery went on.
-    var isUnfinished: Bool { if case .abandoned = outcome { true } else { false } }
-  }
-
   struct Row {
-    let observer: String
-    /// Whether the row is an observer's; false for what happened before the first hook.
-    let isObserver: Bool
-    /// The segments in the order in which they ended; those of one observer may overlap.
-    private(set) var segments: [Segment]
-    /// The total time of all segments.
-    private(set) var duration: Duration
-    private(set) var isProblem: Bool
+    /// The index of its first entry in the report.
+    fileprivate let first: Int
+    /// What happened, where it was before the first hook, and no observer's.
+    fileprivate let words: String?
+    /// In the order in which they ended; those of one observer may overlap.
+    fileprivate(set) var entries: [LifecycleReport.Entry]
 
-    init(_ observer: String, isObserver: Bool = true, _ first: Segment) {
-      self.observer = observer
-      self.isObserver = isObserver
-      segments = [first]
-      duration = first.duration
-      isProblem = first.isProblem
-    }
-
-    mutating func add(_ segment: Segment) {
-      segments.append(segment)
-      duration += segment.duration
-      if segment.isProblem { isProblem = true }
-    }
+    var observer: String { entries[0].observer }
+    var duration: Duration { entries.reduce(.zero) { $0 + $1.duration } }
+    var isProblem: Bool { entries.contains { $0.severity > 0 } }
   }
 
   private let report: LifecycleReport
-  /// The time from the request to the end of the last hook.
-  let duration: Duration
+  private let began: MonotonicTime
+  private let ended: MonotonicTime
   /// One row for each observer, in the order in which their first hooks ended.
   private(set) var rows: [Row] = []
 
+  /// The time from the request to the end of the last hook.
+  var duration: Duration { began.duration(to: ended) }
   /// The time that a termination had, the exit grace included.
   var budget: Duration? { report.span?.budget }
   var problemCount: Int { report.failures.count }
   /// The observer, or the body, whose hooks took the longest.
-  var slowest: Row? { rows.filter(\.isObserver).max { $0.duration < $1.duration } }
+  var slowest: Row? { rows.filter { $0.words == nil }.max { $0.duration < $1.duration } }
 
   init(_ report: LifecycleReport) {
     self.report = report
-    let (began, ended) = Self.extent(of: report)
-    duration = began.duration(to: ended)
-    rows = (report.span?.prelude ?? []).map { Row($0, since: began) }
+    let (entries, prelude) = (report.entries, report.span?.prelude ?? [])
+    let zero = MonotonicTime(nanoseconds: 0)
+    began = report.span?.began ?? entries.map(\.began).min() ?? zero
+    ended = report.span?.ended ?? entries.map(\.ended).max() ?? zero
+    for (index, activity) in prelude.enumerated() {
+      let entry = LifecycleReport.Entry(
+        notification: nil, outcome: .completed,
+        duration: activity.began.duration(to: activity.ended),
+        name: .given(activity.name), began: activity.began)
+      rows.append(Row(first: index - prelude.count, words: activity.words, entries: [entry]))
+    }
     // Sorted: the first use of a dictionary searches all conformances of the program, a tenth of a stop.
-    let entries = report.entries
     let sorted = entries.indices.sorted {
       (entries[$0].registration, $0) < (entries[$1].registration, $1)
     }
-    var found: [(first: Int, row: Row)] = []
     for index in sorted {
-      let segment = Segment(entries[index], since: began)
-      let last = found.last.map { entries[$0.first].registration }
-      if last == entries[index].registration {
-        found[found.count - 1].row.add(segment)
+      let isSame = rows.last.map {
+        $0.words == nil && $0.entries[0].registration == entries[index].registration
+      }
+      if isSame == true {
+        rows[rows.count - 1].entries.append(entries[index])
       } else {
-        found.append((index, Row(entries[index].observer, segment)))
+        rows.append(Row(first: index, words: nil, entries: [entries[index]]))
       }
     }
-    rows += found.sorted { $0.first < $1.first }.map(\.row)
-  }
-
-  private static func extent(
-    of report: LifecycleReport
-  ) -> (began: MonotonicTime, ended: MonotonicTime) {
-    if let span = report.span { return (span.began, span.ended) }
-    let zero = MonotonicTime(nanoseconds: 0)
-    return (report.entries.map(\.began).min() ?? zero, report.entries.map(\.ended).max() ?? zero)
+    rows.sort { $0.first < $1.first }
   }
 
   // MARK: Text
@@ -141,75 +114,55 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
     var cells = Array(repeating: Character(" "), count: width)
     func cell(_ time: Duration) -> Int { Int((time / duration * Double(width)).rounded()) }
     // Problems are drawn over successes.
-    let segments = row.segments.filter { $0.duration > .zero && duration > .zero }
-    for segment in segments.filter({ !$0.isProblem }) + segments.filter(\.isProblem) {
-      let first = min(max(0, cell(segment.offset)), width - 1)
-      let last = min(max(first, cell(segment.offset + segment.duration) - 1), width - 1)
-      for index in first...last { cells[index] = segment.isProblem ? "x" : "#" }
-      if segment.isUnfinished { cells[last] = ">" }
+    let entries = row.entries.filter { $0.duration > .zero && duration > .zero }
+    for entry in entries.filter({ $0.severity == 0 }) + entries.filter({ $0.severity > 0 }) {
+      let offset = began.duration(to: entry.began)
+      let first = min(max(0, cell(offset)), width - 1)
+      let last = min(max(first, cell(offset + entry.duration) - 1), width - 1)
+      for index in first...last { cells[index] = entry.severity > 0 ? "x" : "#" }
+      if entry.isUnfinished { cells[last] = ">" }
     }
     return String(cells)
   }
 }
 
-extension LifecycleTimeline.Segment {
-  fileprivate init(_ entry: LifecycleReport.Entry, since began: MonotonicTime) {
-    words = Self.words(for: entry)
-    offset = began.duration(to: entry.began)
-    duration = entry.duration
-    outcome = entry.outcome
-    errorText = entry.errorText
-    isProblem = entry.severity > 0
-  }
+extension LifecycleReport.Entry {
+  /// Whether it had not ended when the delivery went on.
+  fileprivate var isUnfinished: Bool { if case .abandoned = outcome { true } else { false } }
 
-  private static func words(for entry: LifecycleReport.Entry) -> (done: String, act: String) {
-    guard let type = entry.notification else { return ("ended", "end") }
-    if let row = NotificationKind(type)?.row { return (row.done, row.act) }
-    return ("\(type)", "\(type)")
-  }
-
-  /// The segment in words: `saved`, `save failed: disk full`, `pause abandoned: did not end`.
-  fileprivate var text: String {
-    switch outcome {
-    case .completed: words.done
-    case .failed(let error): "\(words.act) failed: \(errorText ?? "\(error)")"
-    case .timedOut: "\(words.act) timed out"
-    case .abandoned(.waitingForExecutor): "\(words.act) abandoned: never got its executor"
-    case .abandoned: "\(words.act) abandoned: did not end"
-    case .skipped(.busy): "\(words.act) skipped: busy with an abandoned hook"
-    case .skipped(.outOfTime): "\(words.act) skipped: out of time"
-    case .skipped(.noThread): "\(words.act) skipped: no thread"
-    case .skipped(.overtaken): "\(words.act) skipped: overtaken"
-    case .skipped(.earlierHookFailed): "\(words.act) skipped: an earlier hook failed"
+  /// The entry in words: `saved`, `save failed: disk full`, `pause abandoned: did not end`.
+  fileprivate var words: String {
+    let row = notification.flatMap { NotificationKind($0)?.row }
+    let act = row?.act ?? notification.map { "\($0)" } ?? "end"
+    return switch outcome {
+    case .completed: row?.done ?? notification.map { "\($0)" } ?? "ended"
+    case .failed(let error): "\(act) failed: \(errorText ?? "\(error)")"
+    case .timedOut: "\(act) timed out"
+    case .abandoned(.waitingForExecutor): "\(act) abandoned: never got its executor"
+    case .abandoned: "\(act) abandoned: did not end"
+    case .skipped(.busy): "\(act) skipped: busy with an abandoned hook"
+    case .skipped(.outOfTime): "\(act) skipped: out of time"
+    case .skipped(.noThread): "\(act) skipped: no thread"
+    case .skipped(.overtaken): "\(act) skipped: overtaken"
+    case .skipped(.earlierHookFailed): "\(act) skipped: an earlier hook failed"
     }
   }
 }
 
 extension LifecycleTimeline.Row {
-  fileprivate init(_ prelude: LifecycleSpan.Prelude, since began: MonotonicTime) {
-    let (name, words) =
-      switch prelude.activity {
-      case .drain: ("(drain)", (done: "served on", act: "drain"))
-      case .overtaken(let event): ("(\(event))", (done: "had to end first", act: "end"))
-      }
-    let segment = LifecycleTimeline.Segment(
-      words: words, offset: began.duration(to: prelude.began),
-      duration: prelude.began.duration(to: prelude.ended), outcome: .completed, errorText: nil)
-    self.init(name, isObserver: false, segment)
-  }
-
-  /// All segments in words, problems first, with the time of one that took most of the total.
+  /// All entries in words, problems first, with the time of one that took most of the total.
   fileprivate var text: String {
-    let isUnfinished = segments.contains(where: \.isUnfinished)
-    let slowest = segments.max { $0.duration < $1.duration }?.duration ?? .zero
+    if let words { return words }
+    let isUnfinished = entries.contains(where: \.isUnfinished)
+    let slowest = entries.map(\.duration).max() ?? .zero
     var saysTime =
       !isProblem && slowest >= .milliseconds(10) && slowest.forReading != duration.forReading
     var parts: [String] = []
-    for segment in segments.filter(\.isProblem) + segments.filter({ !$0.isProblem }) {
+    for entry in entries.filter({ $0.severity > 0 }) + entries.filter({ $0.severity == 0 }) {
       // The hooks that were skipped because of one that has not ended are not listed.
-      if isUnfinished, case .skipped(.busy) = segment.outcome { continue }
-      var part = segment.text
-      if saysTime, segment.duration == slowest {
+      if isUnfinished, case .skipped(.busy) = entry.outcome { continue }
+      var part = entry.words
+      if saysTime, entry.duration == slowest {
         part += " (\(slowest.forReading))"
         saysTime = false
       }
@@ -220,7 +173,7 @@ extension LifecycleTimeline.Row {
 
   /// The total time; empty for an observer that was not called at all.
   fileprivate var time: String {
-    let wasCalled = segments.contains { if case .skipped = $0.outcome { false } else { true } }
+    let wasCalled = entries.contains { if case .skipped = $0.outcome { false } else { true } }
     return wasCalled ? duration.forReading : "-"
   }
 }

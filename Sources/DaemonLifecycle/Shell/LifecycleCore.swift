@@ -19,7 +19,10 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var machine: LifecycleMachine
     /// The machine's effects: between two critical sections only calls that wait for a driver, and messages while a
     /// thread sends.
-    var effects = Effects()
+    var effects: Effects {
+      _read { yield machine.effects }
+      _modify { yield &machine.effects }
+    }
     /// Finds the observers of the machine's table.
     var index = ObserverIndex()
     /// How many calls the last critical section left to whichever driver has nothing else to do first. See
@@ -64,7 +67,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var keptAlive: LifecycleCore?
 
     mutating func handle(_ input: consuming LifecycleMachine.Input, at now: MonotonicTime) {
-      machine.handle(input, at: now, &effects)
+      machine.handle(input, at: now)
     }
 
     mutating func newID() -> UInt64 {
@@ -120,7 +123,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     asksForUnitJob: Bool
   ) {
     change { state, _ in
-      state.machine.adopt(policy, &state.effects)
+      state.machine.adopt(policy)
       state.sinks = sinks
       state.readiness = readiness
       state.asksForUnitJob = asksForUnitJob

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonSystemd
+
+@testable import DaemonLifecycle
+
+func at(_ seconds: Int64) -> MonotonicTime { MonotonicTime(nanoseconds: seconds * 1_000_000_000) }
+
+extension LifecycleMachine {
+  /// Takes an input in, and takes out what it leads to.
+  mutating func take(_ input: consuming Input, at now: MonotonicTime) -> Effects {
+    handle(input, at: now)
+    var taken = Effects()
+    swap(&taken, &effects)
+    return taken
+  }
+}
+
+extension Effects {
+  /// Takes all calls, as drivers would.
+  mutating func takeStarts() -> [CallID] {
+    var ids: [CallID] = []
+    while let id = starts.popFirst() { ids.append(id) }
+    return ids
+  }
+}
+
+/// A machine whose hooks begin at once, and end when a test says so.
+final class DaemonUnderTest {
+  /// What an input has led to.
+  struct Output {
+    let starts: [CallID]
+    let messages: [Effects.Message]
+    let removed: [UInt64]
+    let released: Int
+    let exitsWith: Int32?
+    let healthRound: UInt64?
+    let searches: NotificationKinds
+    let cancelsBody: Bool
+    let isOverdue: Bool
+
+    var facts: [LifecycleFact] {
+      messages.compactMap { if case .fact(let fact) = $0 { fact } else { nil } }
+    }
+    var reports: [LifecycleReport] {
+      messages.compactMap { if case .reported(let report, _) = $0 { report } else { nil } }
+    }
+    /// The transitions that have ended, and their reports.
+    var ended: [(kind: LifecycleTransition, report: LifecycleReport)] {
+      facts.compactMap {
+        if case .ended(let kind, let report, _, _) = $0 { (kind, report) } else { nil }
+      }
+    }
+    /// Who is named by each answer to a post.
+    var answers: [[String]] {
+      messages.compactMap { message in
+        if case .answered(_, let report) = message { report.entries.map(\.observer) } else { nil }
+      }
+    }
+    var launchesEnded: Int { messages.count { if case .launchEnded = $0 { true } else { false } } }
+    var warnings: [String] {
+      facts.compactMap { if case .warning(let text) = $0 { text } else { nil } }
+    }
+    /// What the service manager is asked to wait.
+    var extensions: [Duration] {
+      facts.compactMap { if case .extended(let time) = $0 { time } else { nil } }
+    }
+    /// "healthy", or what is wrong.
+    var verdicts: [String] {
+      facts.compactMap { fact in
+        switch fact {
+        case .healthy: "healthy"
+        case .unhealthy(let reason): reason
+        default: nil
+        }
+      }
+    }
+  }
+
+  var machine: LifecycleMachine
+  private var ids: [ObserverID] = []
+
+  init(
+    _ configuration: LifecycleConfiguration = .init(), state: LifecycleState = .foreground,
+    hasServiceManager: Bool = false, watchdogPeriod: Duration? = nil,
+    observing types: [any LifecycleNotification.Type]? = nil
+  ) {
+    let policy = LifecycleMachine.Policy(
+      configuration: configuration, hasServiceManager: hasServiceManager,
+      watchdogPeriod: watchdogPeriod)
+    machine = LifecycleMachine(policy, state: state)
+    if let types { add(types) }
+  }
+
+  var stop: Stop { machine.stop }
+  var isIdle: Bool { machine.isIdle }
+
+  func call(_ id: CallID?) -> Call? { id.flatMap { machine.calls.find($0) } }
+  func kinds(_ ids: [CallID]) -> [NotificationKind?] { ids.map { call($0)?.step.kind } }
+
+  /// - Parameter number: Of the observers that were added, from 1.
+  func progress(of number: Int) -> LifecycleMembers.ObserverProgress? {
+    machine.registry.members[ids[number - 1]]
+  }
+
+  @discardableResult func give(
+    _ input: consuming LifecycleMachine.Input, at time: MonotonicTime = at(0)
+  ) -> Output {
+    var effects = machine.take(input, at: time)
+    let starts = effects.takeStarts()
+    for call in starts { _ = machine.move(call, to: .begun) }
+    return Output(
+      starts: starts, messages: effects.messages, removed: effects.removed.map(\.id.value),
+      released: effects.released.count, exitsWith: effects.exitsWith,
+      healthRound: effects.healthRound, searches: effects.searches,
+      cancelsBody: effects.cancelsBody, isOverdue: effects.isOverdue)
+  }
+
+  @discardableResult func request(
+    _ request: LifecycleRequest, at time: MonotonicTime = at(0)
+  ) -> Output {
+    give(.event(LifecycleEvent(request)), at: time)
+  }
+
+  @discardableResult func signal(at seconds: Int64 = 0) -> Output {
+    let cause = LifecycleCause(.signal(.sigterm, from: .process(pid: 7, uid: 0), coalesced: 1))
+    return give(.event(LifecycleEvent(.terminate, cause: cause)), at: at(seconds))
+  }
+
+  /// - Parameters:
+  ///   - types: What it receives; `nil` for all.
+  ///   - hookType: The index of its type, whose hooks are searched for.
+  @discardableResult func add(
+    _ types: [any LifecycleNotification.Type]?, phase: LifecyclePhase = .standard,
+    hookType: Int? = nil, deadline: Duration? = nil
+  ) -> Output {
+    let id = machine.subscribers.nextID(UInt64(ids.count + 1))
+    ids.append(id)
+    return give(
+      .add(
+        MachineObserver(
+          id: id, phase: phase, name: .type(Int.self),
+          receives: types?.map { ObjectIdentifier($0) } ?? [nil], hookType: hookType,
+          deadline: deadline)))
+  }
+}
