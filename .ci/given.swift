@@ -69,7 +69,6 @@ public let worker: Server = some()
 public final class Cache: Sendable {
   public func drop(_ region: String) {}
   public func flush(within time: Duration) {}
-  public func shrink() async {}
   public func removeAll() {}
 }
 public let cache = Cache()
@@ -86,7 +85,6 @@ public func writeJournal() async throws {}
 public func drainQueue() async {}
 public func closeConnections() {}
 public func finishConnections() async {}
-public func dropCaches() {}
 public func serveMetrics() async throws {}
 
 // MARK: Its state
@@ -114,10 +112,8 @@ public struct Connection: Codable, Sendable {
   public init(_ descriptor: consuming OwnedDescriptor) {}
 }
 public let connections: [Connection] = []
-public let connection = OwnedDescriptor(owning: 3)
 public let listener: Int32 = 6
 public let peer = OwnedDescriptor(owning: 4)
-public let memory = OwnedDescriptor(owning: 5)
 public func resume(_ peer: borrowing OwnedDescriptor, _ name: String) {}
 public func listen(on descriptor: Int32) {}
 public func goOn(with peer: Int32, _ name: String, _ state: [UInt8]?) {}
@@ -126,7 +122,6 @@ public func serve(_ descriptor: Int32) {}
 
 // MARK: systemd
 
-public let variables: [String: String] = [:]
 public let preservation: Preservation = some()
 public let manager: FakeServiceManager = some()
 public let mock = MockLifecycleSubject()

@@ -2,14 +2,13 @@
 // The rooms of a module and the arrows between them: swift .ci/rooms.swift
 //
 // Fails when a file of `Sources/DaemonLifecycle` names a type of a room above its own, and when two source files have
-// one name. A room is a folder; `order` has them from the bottom to the top, and each may use those before it.
+// one name. A room is a folder. The picture in CONTRIBUTING.md has them from the top to the bottom.
 import Foundation
 
-let order = [
-  "Platform", "Time", "Notifications", "Registry", "Configuration", "Reports", "Machine", "Inputs",
-  "Outputs",
-  "Executor", "Shell", "API",
-]
+let picture = (try? String(contentsOfFile: "CONTRIBUTING.md", encoding: .utf8)) ?? ""
+let order =
+  picture.matches(of: #/(?m)^      ([A-Z][A-Za-z]+)\/ /#).map { String($0.1) }.reversed()
+  as [String]
 let root = "Sources/DaemonLifecycle"
 
 func swiftFiles(in folder: String) -> [String] {
@@ -46,6 +45,10 @@ for file in files where !order.contains(file.room) {
   complaints.append(
     "\(file.path): \(file.room.isEmpty ? "no room" : file.room) is not one of \(order.joined(separator: ", "))"
   )
+}
+
+for room in order where !files.contains(where: { $0.room == room }) {
+  complaints.append("CONTRIBUTING.md has a room \(room), which is empty")
 }
 
 /// The room of each type that is declared at the top level.

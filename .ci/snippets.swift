@@ -4,13 +4,12 @@
 //
 // An example is a block fenced as `swift`. In doc comments, indented code and fences without a language are refused, since
 // neither is highlighted. One without imports gets those of all products, the C library and Testing, and, in what belongs
-// to the Foundation product, Foundation, to the Codable one FoundationEssentials. What are not declarations become the
-// body of a function. Names that the text takes for granted are in `given.swift`. An ellipsis stands for code that is left
-// out, and is dropped.
+// to the Foundation product, Foundation, to the Codable one FoundationEssentials. From its first statement on it becomes
+// the body of a function. Names that the text takes for granted are in `given.swift`. An ellipsis stands for code that is
+// left out, and is dropped.
 //
 // A comment that readers don't see, on the line before a block, says what else holds for it:
 //
-//     <!-- swift: continues -->            it needs what the document's block before it declares
 //     <!-- swift: module mydaemon -->      later blocks import it
 //     <!-- swift: peers -->                it needs other packages: .ci/peers compiles it, with all others of this kind
 //     <!-- swift: peers name -->           the same; its statements are the body of a function of this name, for
@@ -40,20 +39,14 @@ struct Block {
 
 // MARK: - Finding them
 
-/// The lines with what is Markdown in them; the others are nil.
-func markdown(_ path: String) throws -> [(Line, isComment: Bool)?] {
-  let lines = try String(contentsOfFile: path, encoding: .utf8).split(
-    separator: "\n", omittingEmptySubsequences: false)
-  return lines.enumerated().map { index, line in
-    guard path.hasSuffix(".swift") else {
-      return (Line(number: index + 1, text: String(line)), false)
-    }
-    let content = line.drop { $0 == " " }
-    guard content.hasPrefix("///") else { return nil }
-    let text = content.dropFirst(3)
-    return (
-      Line(number: index + 1, text: String(text.hasPrefix(" ") ? text.dropFirst() : text)), true
-    )
+/// The text of each line, in a source that of its doc comments; the others are nil.
+func markdown(_ path: String, isSource: Bool) throws -> [Line?] {
+  let text = try String(contentsOfFile: path, encoding: .utf8)
+  return text.split(separator: "\n", omittingEmptySubsequences: false).enumerated().map {
+    let comment = $1.drop { $0 == " " }
+    if isSource, !comment.hasPrefix("///") { return nil }
+    let text = isSource ? comment.dropFirst(comment.hasPrefix("/// ") ? 4 : 3) : $1
+    return Line(number: $0 + 1, text: String(text))
   }
 }
 
@@ -68,8 +61,9 @@ func blocks(in path: String) throws -> [Block] {
     open = nil
   }
 
-  for item in try markdown(path) {
-    guard let (line, isComment) = item else {
+  let isSource = path.hasSuffix(".swift")
+  for line in try markdown(path, isSource: isSource) {
+    guard let line else {
       close()
       (fence, lastText) = (nil, "")
       continue
@@ -78,7 +72,7 @@ func blocks(in path: String) throws -> [Block] {
     if content.hasPrefix("```") {
       close()
       fence = fence == nil ? (content.dropFirst(3), line.text.count - content.count) : nil
-      if let fence, fence.language.isEmpty, isComment {
+      if let fence, fence.language.isEmpty, isSource {
         refuse(line, of: path, "a fence without a language")
       }
       if fence?.language == "swift" { open = Block(file: path, lines: [], note: note(lastText)) }
@@ -88,7 +82,7 @@ func blocks(in path: String) throws -> [Block] {
     } else {
       // After a blank line that is code to Markdown.
       let isIndented = line.text.hasPrefix("    ") && (lastText.isEmpty || !note(lastText).isEmpty)
-      if isComment, isIndented { refuse(line, of: path, "indented code: fence it as ```swift") }
+      if isSource, isIndented { refuse(line, of: path, "indented code: fence it as ```swift") }
       if !content.isEmpty || note(lastText).isEmpty { lastText = String(content) }
     }
   }
@@ -108,58 +102,23 @@ func note(_ text: String) -> String {
 
 // MARK: - Making files of them
 
-enum Kind { case importing, type, function, statement }
-
-func withoutAttributes(_ line: String) -> String {
-  line.replacing(#/@\w+(\([^)]*\))? ?/#, with: "")
-}
-
-func kind(of line: String) -> Kind {
-  for word in withoutAttributes(line).split(whereSeparator: { !$0.isLetter }) {
-    switch word {
-    case "public", "private", "final", "nonisolated", "indirect", "package", "internal": continue
-    case "import": return .importing
-    case "struct", "class", "actor", "enum", "protocol", "extension", "typealias": return .type
-    case "func": return .function
-    default: return .statement
-    }
-  }
-  return .statement
-}
-
-/// A piece begins at each line that is not indented and goes on with nothing; comments and attributes belong to what
-/// follows.
-func pieces(_ lines: [Line]) -> [(kind: Kind, lines: [Line])] {
-  var result: [(kind: Kind, lines: [Line])] = []
-  var waiting: [Line] = []
-  for line in lines {
-    let isInside =
-      line.text.first.map { " })]".contains($0) } ?? true
-      || ["case ", "default:", "else", "catch"].contains { line.text.hasPrefix($0) }
-    let isPrefix =
-      line.text.hasPrefix("//")
-      || (line.text.hasPrefix("@") && withoutAttributes(line.text).isEmpty)
-    if isPrefix {
-      waiting.append(line)
-    } else if isInside, !result.isEmpty, waiting.isEmpty {
-      result[result.count - 1].lines.append(line)
-    } else {
-      result.append((kind(of: line.text), waiting + [line]))
-      waiting = []
-    }
-  }
-  return result
+/// Whether a line is code that can't stand at the top level of a file.
+func isStatement(_ line: String) -> Bool {
+  if line.first.map({ " })]".contains($0) }) ?? true { return false }
+  let code = line.replacing(#/@\w+(\([^)]*\))? ?/#, with: "")
+  if code.isEmpty || code.hasPrefix("//") { return false }
+  let modifiers: Set = ["public", "private", "final", "nonisolated", "indirect"]
+  let word = code.split { !$0.isLetter }.first { !modifiers.contains(String($0)) } ?? ""
+  return ![
+    "struct", "class", "actor", "enum", "protocol", "extension", "typealias", "func",
+  ].contains(word)
 }
 
 func source(of block: Block) -> String {
-  let all = pieces(block.lines)
-  func text(_ kinds: Set<Kind>) -> String {
-    all.filter { kinds.contains($0.kind) }.map { piece in
-      let code = piece.lines.map { $0.text.replacing("…", with: "") }.joined(separator: "\n")
-      return "#sourceLocation(file: \"\(block.file)\", line: \(piece.lines[0].number))\n\(code)\n"
-    }.joined()
-  }
-  var imports = text([.importing])
+  let isImport = { (line: Line) in line.text.contains(#/^(@testable )?import /#) }
+  var imports = block.lines.filter(isImport).map { $0.text + "\n" }.joined()
+  // A block that imports another one has its names from there.
+  let given = imports.contains("@testable") ? "" : "import Given\n"
   if imports.isEmpty {
     let ours = [
       "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleFoundation",
@@ -170,15 +129,18 @@ func source(of block: Block) -> String {
     if block.file.contains("DaemonLifecycleFoundation") { imports += "import Foundation\n" }
     if block.file.contains("DaemonLifecycleCodable") { imports += "import FoundationEssentials\n" }
   }
-  let hasStatements = all.contains { $0.kind == .statement }
+  let lines = block.lines.filter { !isImport($0) }
+  let firstStatement = lines.firstIndex { isStatement($0.text) } ?? lines.endIndex
   let name = block.needsPeers && block.words.count == 2 ? block.words[1] : "snippet"
-  let body =
-    hasStatements
-    ? text([.type]) + "func \(name)() async throws {\n" + text([.function, .statement]) + "\n}\n"
-    : text([.type, .function])
-  // A block that imports another one has its names from there.
-  let given = imports.contains("@testable") ? "" : "import Given\n"
-  return given + imports + body
+  var code = given + imports
+  for (index, line) in lines.enumerated() {
+    if index == firstStatement { code += "func \(name)() async throws {\n" }
+    if index == 0 || index == firstStatement || line.number != lines[index - 1].number + 1 {
+      code += "#sourceLocation(file: \"\(block.file)\", line: \(line.number))\n"
+    }
+    code += line.text.replacing("…", with: "") + "\n"
+  }
+  return firstStatement < lines.endIndex ? code + "}\n" : code
 }
 
 // MARK: - All of them
@@ -187,22 +149,17 @@ let folder = CommandLine.arguments[1]
 var count = 0
 var isRefused = false
 for path in CommandLine.arguments.dropFirst(2) {
-  var previous: [Line] = []
-  for var block in try blocks(in: path) {
+  for block in try blocks(in: path) {
     count += 1
     if block.note.hasPrefix("not compiled, since ") { continue }
-    if block.note == "continues" { block.lines = previous + block.lines }
-    previous = block.lines
     var (name, kind) = (block.name, block.isManifest ? "manifest" : "swift")
     switch block.words.first {
-    case nil, "continues": break
+    case nil: break
     case "module": (name, kind) = (block.words[1], "module")
     case "peers" where block.lines.contains { $0.text.hasPrefix("@main") }:
       (name, kind) = (block.words[1], "program")
     case "peers": kind = "peers"
-    default:
-      print("\(path):\(block.lines[0].number): there is no note \"\(block.note)\"")
-      exit(1)
+    default: refuse(block.lines[0], of: path, "there is no note \"\(block.note)\"")
     }
     let text =
       block.isManifest ? block.lines.map(\.text).joined(separator: "\n") : source(of: block)

@@ -1,17 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One change to a source file that its tests should notice, behind a switch.
+/// One change to a source file that its tests should detect, behind a switch.
 struct Mutant {
   /// A part of what the switch consists of, at offsets of the original file's UTF-8.
-  enum Edit {
-    /// Goes before the extent.
-    case before(Range<Int>, String)
-    /// Goes after the extent.
-    case after(Range<Int>, String)
-    /// Takes the extent's place.
-    case instead(Range<Int>, String)
+  struct Edit {
+    /// What the text takes the place of; empty where it is inserted.
+    let extent: Range<Int>
+    let text: String
+    /// Where several begin at one offset: ends before beginnings, inner ends first, outer beginnings first.
+    let order: (Int, Int)
+
+    static func before(_ extent: Range<Int>, _ text: String) -> Edit {
+      Edit(extent.lowerBound..<extent.lowerBound, text, (1, -extent.upperBound))
+    }
+    static func after(_ extent: Range<Int>, _ text: String) -> Edit {
+      Edit(extent.upperBound..<extent.upperBound, text, (0, -extent.lowerBound))
+    }
+    static func instead(_ extent: Range<Int>, _ text: String) -> Edit {
+      Edit(extent, text, (2, 0))
+    }
+
+    private init(_ extent: Range<Int>, _ text: String, _ order: (Int, Int)) {
+      (self.extent, self.text, self.order) = (extent, text, order)
+    }
   }
 
-  /// Which value of the switch is it.
+  /// The value of the switch.
   let number: Int
   let path: String
   let line: Int
@@ -38,10 +51,18 @@ struct MutatedFile {
   var instrumented: [UInt8] {
     var result: [UInt8] = []
     var offset = 0
-    for piece in pieces {
-      result += text[offset..<max(offset, piece.offset)]
-      result += Array(piece.text.utf8)
-      offset = max(offset, piece.offset + piece.replaced)
+    // Where one node has several mutants, the first one's switch is the outermost.
+    let edits = mutants.flatMap { mutant in
+      mutant.edits.map { ($0, number: $0.order.0 == 0 ? -mutant.number : mutant.number) }
+    }
+    let sorted = edits.sorted {
+      ($0.0.extent.lowerBound, $0.0.order.0, $0.0.order.1, $0.number) < (
+        $1.0.extent.lowerBound, $1.0.order.0, $1.0.order.1, $1.number
+      )
+    }
+    for (edit, _) in sorted {
+      result += text[offset..<max(offset, edit.extent.lowerBound)] + Array(edit.text.utf8)
+      offset = max(offset, edit.extent.upperBound)
     }
     return result + text[offset...]
   }
@@ -67,40 +88,6 @@ struct MutatedFile {
         && ($0.change.hasPrefix("drop") || $0.change.hasPrefix("return"))
     }
     return Set(around.map(\.number))
-  }
-
-  private struct Piece {
-    let offset: Int
-    let replaced: Int
-    let text: String
-    /// Where several begin at one offset: ends before beginnings, inner ends first, outer beginnings first.
-    let order: (Int, Int, Int)
-  }
-
-  private var pieces: [Piece] {
-    mutants.flatMap { mutant in
-      mutant.edits.map { edit in
-        switch edit {
-        case .before(let extent, let text):
-          Piece(
-            offset: extent.lowerBound, replaced: 0, text: text,
-            order: (1, -extent.upperBound, mutant.number))
-        case .after(let extent, let text):
-          Piece(
-            offset: extent.upperBound, replaced: 0, text: text,
-            order: (0, -extent.lowerBound, -mutant.number))
-        case .instead(let extent, let text):
-          Piece(
-            offset: extent.lowerBound, replaced: extent.count, text: text,
-            order: (2, 0, mutant.number))
-        }
-      }
-    }
-    .sorted {
-      ($0.offset, $0.order.0, $0.order.1, $0.order.2) < (
-        $1.offset, $1.order.0, $1.order.1, $1.order.2
-      )
-    }
   }
 }
 

@@ -54,26 +54,24 @@ final class MutantFinder: SyntaxVisitor {
     var parent: Syntax? = Syntax(node)
     while let current = parent {
       let name: String? =
-        if let function = current.as(FunctionDeclSyntax.self) {
-          function.name.text
-        } else if current.is(InitializerDeclSyntax.self) {
-          "init"
-        } else if current.is(DeinitializerDeclSyntax.self) {
-          "deinit"
-        } else if current.is(SubscriptDeclSyntax.self) {
-          "subscript"
-        } else if let variable = current.as(VariableDeclSyntax.self),
-          variable.parent?.is(MemberBlockItemSyntax.self) == true
-            || variable.parent?.parent?.parent?.is(SourceFileSyntax.self) == true
-        {
+        switch current.as(DeclSyntax.self)?.as(DeclSyntaxEnum.self) {
+        case .functionDecl(let function): function.name.text
+        case .initializerDecl: "init"
+        case .deinitializerDecl: "deinit"
+        case .subscriptDecl: "subscript"
+        case .variableDecl(let variable) where !isLocal(variable):
           variable.bindings.first.map { $0.pattern.trimmedDescription }
-        } else {
-          nil
+        default: nil
         }
       if let name { return (name, extent(current)) }
       parent = current.parent
     }
     return ("file", 0..<0)
+  }
+
+  private func isLocal(_ variable: VariableDeclSyntax) -> Bool {
+    variable.parent?.is(MemberBlockItemSyntax.self) != true
+      && variable.parent?.parent?.parent?.is(SourceFileSyntax.self) != true
   }
 
   private func extent(_ node: some SyntaxProtocol) -> Range<Int> {

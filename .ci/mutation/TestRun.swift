@@ -13,8 +13,7 @@ func runTests(
   process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
   // timeout(1) leads a process group.
   process.arguments = ["timeout", "--signal=KILL", "\(seconds)", program]
-  process.arguments! += ["--testing-library", "swift-testing"]
-  if let filter = stage.filter { process.arguments! += ["--filter", filter] }
+  process.arguments! += ["--testing-library", "swift-testing", "--filter", stage.filter]
   if let skip = stage.skip { process.arguments! += ["--skip", skip] }
   process.environment = ProcessInfo.processInfo.environment.merging(stage.environment) { $1 }
     .merging(["TMPDIR": folder, "MUTANT": "\(mutant)"]) { $1 }

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-/// One client: its socket and what is said on it. Belongs to the loop's thread.
+/// One client: its socket and its conversation. Used on the loop's thread only.
 final class Connection {
-  /// Its number for life, over restarts too.
+  /// Its number, which it keeps over restarts.
   let id: Int
   let socket: Int32
   var conversation: Conversation
-  /// When this run has got it.
+  /// When this run accepted it, or took it over.
   let accepted = ContinuousClock.now
-  /// systemd has a duplicate: it has to be told before the socket is closed.
+  /// systemd has a duplicate, which has to be removed before the socket is closed.
   var isPreserved: Bool
-  /// Our side has ended, and what comes is read and dropped until then, or until the peer is silent: closing a socket
-  /// that has unread input would take the last answers from the peer.
+  /// Our side has ended. Until this time, or until the peer is silent, input is read and dropped: closing a socket that
+  /// has unread input would take the last answers from the peer.
   private(set) var lingerEnd: ContinuousClock.Instant?
   /// The peer has ended its side.
   private(set) var hasPeerEnded = false
-  /// When something has come, or has been waited for from then on.
-  private var lastHeard = ContinuousClock.now
-  /// When a peer that never is silent has been heard long enough. What waits in the sockets, on either side, gives
-  /// more time.
-  private var hearUntil = ContinuousClock.now
-  /// It has not taken its answers yet, when we last wanted it to end.
+  /// The time of the last input, or from which on silence counts.
+  private var lastInput = ContinuousClock.now
+  /// Until when a peer that is never silent is read from. Data that waits in the sockets, on either side, gives more
+  /// time.
+  private var readUntil = ContinuousClock.now
+  /// It had not taken its answers when it was last to end.
   private var isBehind = false
 
   init(id: Int, socket: Int32, conversation: Conversation = Conversation(), isPreserved: Bool) {
@@ -29,13 +29,13 @@ final class Connection {
     self.isPreserved = isPreserved
   }
 
-  /// What to wait for. Nothing at all is right for a reader that is slow in reading, but then there is output.
+  /// The events to wait for. There is always one: a peer that is not read from has output to take.
   var events: Int16 {
     let input = lingerEnd != nil ? !hasPeerEnded : conversation.wantsInput
     return Int16(input ? POLLIN : 0) | Int16(conversation.output.isEmpty ? 0 : POLLOUT)
   }
 
-  /// What a read has found.
+  /// The result of a read.
   enum Finding { case bytes, nothing, end, gone }
 
   /// Reads once, without waiting, and answers what it can.
@@ -49,10 +49,10 @@ final class Connection {
       conversation.receiveEnd(settings)
       return .end
     }
-    lastHeard = .now
-    // There may be more of it, that was sent long ago.
-    if count == buffer.count { hearUntil = lastHeard + Self.patience }
-    // While lingering it is over, and this does nothing.
+    lastInput = .now
+    // More may wait in the socket that was sent long ago.
+    if count == buffer.count { readUntil = lastInput + Self.patience }
+    // While lingering the conversation is over, and this does nothing.
     conversation.receive(buffer[..<count], settings)
     return .bytes
   }
@@ -74,66 +74,66 @@ final class Connection {
 
   /// Silence of this length means that nothing more is on its way.
   private static let silence = Duration.milliseconds(250)
-  /// Who goes on sending is heard for so long.
+  /// How long a peer that goes on sending is read from.
   private static let patience = Duration.seconds(1)
 
-  /// It is to end when it is idle: from now on silence counts.
+  /// The connection should end when it is idle: from now on silence counts.
   func beginLeaving() {
     isBehind = false
-    lastHeard = .now
-    hearUntil = lastHeard + Self.patience
+    lastInput = .now
+    readUntil = lastInput + Self.patience
   }
 
   /// When a connection is to end.
   enum Leaving {
     /// When it is idle: silent, and without half a line.
     case whenIdle
-    /// When it is silent; half lines are dropped. Who is never silent is heard for a second, who has more to say than
-    /// can be read at once until the last call.
+    /// When it is silent; half lines are dropped. A peer that is never silent is read from for a second, and one with
+    /// more data than can be read at once until the last call.
     case soon(lastCall: ContinuousClock.Instant)
 
-    /// What is left of the time after the last call is for taking the answers.
+    /// The time after the last call is for taking the answers.
     static func soon(within time: Duration) -> Leaving {
       .soon(lastCall: .now + max(time / 2, time - .seconds(2)))
     }
   }
 
-  /// Ends the conversation once all that has been sent has come, as far as one can know, and is answered.
+  /// Ends the conversation once all that was sent has arrived, as far as that can be known, and is answered.
   func leave(_ leaving: Leaving, at now: ContinuousClock.Instant) {
     guard conversation.output.isEmpty else {
       isBehind = true
       return
     }
-    // Who was behind was not listened to: silence begins now.
+    // A peer that was behind was not read from: silence begins now.
     if isBehind { beginLeaving() }
-    let isSilent = now >= lastHeard + Self.silence
+    let isSilent = now >= lastInput + Self.silence
     switch leaving {
     case .whenIdle: if isSilent, conversation.input.isEmpty { conversation.end() }
     case .soon(let lastCall):
-      if isSilent || now >= min(hearUntil, lastCall) { conversation.end() }
+      if isSilent || now >= min(readUntil, lastCall) { conversation.end() }
     }
   }
 
-  /// Ends our side once all is said: the peer gets its end after the last answer.
+  /// Ends our side once all is answered: the peer receives the end after the last answer.
   ///
   /// - Returns: Whether the connection is to be closed.
   func endIfOver(at now: ContinuousClock.Instant) -> Bool {
     if let lingerEnd {
-      return hasPeerEnded || now >= lingerEnd || now >= lastHeard + Self.patience
+      return hasPeerEnded || now >= lingerEnd || now >= lastInput + Self.patience
     }
     guard conversation.isOver, conversation.output.isEmpty else { return false }
     if hasPeerEnded { return true }
     shutdown(socket, Int32(SHUT_WR))
-    lastHeard = now
+    lastInput = now
     lingerEnd = now + .seconds(10)
     return false
   }
 
-  /// When there is something to do though nothing comes; `nil`: never.
+  /// When there is something to do without input; `nil`: never.
   func due(_ leaving: Leaving?) -> ContinuousClock.Instant? {
-    if let lingerEnd { return min(lingerEnd, lastHeard + Self.patience) }
+    if let lingerEnd { return min(lingerEnd, lastInput + Self.patience) }
     guard let leaving, conversation.output.isEmpty else { return nil }
     if case .whenIdle = leaving, !conversation.input.isEmpty { return nil }
-    return lastHeard + Self.silence
+    return lastInput + Self.silence
   }
 }

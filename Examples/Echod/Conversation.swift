@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What is said on one connection, without its socket: bytes in, lines, answers out.
+/// The conversation on one connection, without its socket: bytes in, lines, answers out.
 ///
 /// Pure, so that it is tested without a network, and a value, so that it can be handed to the next run as it is.
 struct Conversation: Equatable, Sendable {
-  /// What has come and is not answered. As long as there is room for answers it is half a line.
+  /// Input that is not answered yet. As long as there is room for answers it is half a line.
   private(set) var input: [UInt8] = []
   /// Answers that the socket has not taken yet.
   private(set) var output: [UInt8] = []
-  /// Nothing more will be answered: the connection ends when the output is sent.
+  /// Whether nothing more will be answered: the connection ends when the output is sent.
   private(set) var isOver = false
-  /// So much of the input is known to have no newline.
+  /// How many bytes of the input are known to have no newline.
   private var searched = 0
 
-  /// Who has so much unread is not read from, until there is room again.
+  /// A peer with so many unread answers is not read from until there is room again.
   static let outputLimit = 256 * 1024
 
-  /// A new one, or as it was when another run has handed it over.
+  /// A new conversation, or one that another run has handed over.
   init(input: [UInt8] = [], output: [UInt8] = [], isOver: Bool = false) {
     self.input = input
     self.output = output
@@ -33,7 +33,7 @@ struct Conversation: Equatable, Sendable {
     answer(settings)
   }
 
-  /// The peer has said all that it has to say. What it has not ended with a newline is a line too.
+  /// The peer has ended its side. Input without a newline at its end is a line too.
   mutating func receiveEnd(_ settings: Settings) {
     guard !isOver else { return }
     answer(settings)
@@ -41,13 +41,13 @@ struct Conversation: Equatable, Sendable {
     end()
   }
 
-  /// The socket has taken so much; there may be room for more answers.
+  /// The socket has taken so many bytes; there may be room for more answers.
   mutating func sent(_ count: Int, _ settings: Settings) {
     output.removeFirst(count)
     answer(settings)
   }
 
-  /// Answers nothing more. Half a line is dropped: nobody has promised to answer that.
+  /// Answers nothing more. Half a line is dropped, since no answer to it was promised.
   mutating func end() {
     isOver = true
     input = []
@@ -75,7 +75,7 @@ struct Conversation: Equatable, Sendable {
     if searched == input.count, input.count > settings.lineLimit { refuse(settings) }
   }
 
-  /// memchr(3) is some thirty times as fast as looking at each byte here.
+  /// memchr(3) is about thirty times as fast as a loop over the bytes.
   private func newline(from start: Int) -> Int? {
     input.withUnsafeBytes { bytes in
       guard let base = bytes.baseAddress, start < bytes.count,

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /// How many descriptors the process may have, and which of them are for clients.
 ///
-/// A client more is worth less than a save, a reload, or the answer to systemd, each of which needs a descriptor: the
-/// last ones are never given to clients. Since the kernel always hands out the lowest free number, a number says how
+/// Another client is worth less than a save, a reload, or a message to systemd, each of which needs a descriptor: the
+/// last ones are never given to clients. Since the kernel always hands out the lowest free number, a number shows how
 /// many are in use.
 struct DescriptorLimit: Equatable {
   /// Clients have the numbers below this one.
   let end: Int32
 
-  /// So many are the daemon's own, but no more than a quarter of all.
+  /// How many are reserved for the daemon itself, but no more than a quarter of all.
   static let reserve: UInt64 = 64
 
   init(allowed: UInt64) {
     end = Int32(clamping: allowed - min(Self.reserve, allowed / 4))
   }
 
-  /// `LimitNOFILE=`, as it is now: prlimit(1) can change it for a process that runs.
+  /// `LimitNOFILE=`, as it is now: prlimit(1) can change it for a running process.
   static var current: DescriptorLimit {
     var limit = rlimit()
     #if canImport(Musl)

@@ -2,9 +2,9 @@
 import DaemonLifecycle
 import DaemonSystemd
 
-/// What the lifecycle asks of the daemon, said to its server.
+/// The daemon's hooks, which drive its server.
 ///
-/// An actor, so that hooks and their waiting never overlap.
+/// An actor, so that hooks never overlap.
 actor EchoService {
   private let lifecycle: any LifecycleObservable
   private let options: Options
@@ -43,15 +43,15 @@ extension EchoService: ForegroundObserver, BackgroundObserver {
     await loop?.enter(.serving)
   }
 
-  /// An operator's pause drains, for as long as a hook may take. What else leads to the background, the end among it, needs
-  /// connections to stay.
+  /// An operator's pause drains, for as long as a hook may take. For any other reason, such as the stop, connections
+  /// stay.
   func didEnterBackground(_ notification: DidEnterBackground) async throws {
     guard let loop else { return }
     await loop.enter(.quiet)
     guard notification.cause.signal == .sigusr1 else { return }
     say("draining \(await loop.count) connections")
     await loop.letAllLeave(.whenIdle)
-    // Who is left is cut off, unless systemd has begun to end this run: then `willTerminate` sees to them.
+    // Connections that are left are cut off, unless systemd has begun to end this run: `willTerminate` handles that.
     if await lifecycle.unitJob() == nil { try check(late: await loop.cutOff()) }
   }
 }
@@ -59,15 +59,15 @@ extension EchoService: ForegroundObserver, BackgroundObserver {
 // MARK: - Health
 
 extension EchoService: HealthObserver {
-  /// The loop turns, or this does not return in time, and the watchdog's ping is not sent.
+  /// If the loop hangs this does not return in time, and the watchdog's ping is not sent.
   func checkHealth(_ notification: CheckHealth) async { _ = await loop?.count }
 }
 
 // MARK: - The end
 
 extension EchoService: TerminationObserver {
-  /// A restart hands over, a stop finishes. When systemd did not ask for the end, or does not say why, there may be a
-  /// next run or not: what has come is answered, and what is left is handed over, which loses nothing either way.
+  /// A restart hands over, a stop finishes. When systemd did not request the end, or the reason is unknown, there may
+  /// be a next run or not: input is answered, and what is left is handed over, which loses nothing either way.
   func willTerminate(_ notification: WillTerminate) async throws {
     guard let loop else { return }
     self.loop = nil

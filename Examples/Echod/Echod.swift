@@ -8,23 +8,23 @@ import DaemonSystemd
 ///     swift run echod
 ///     printf 'one\ntwo\n' | nc -N 127.0.0.1 7777
 ///
-/// Under systemd (`systemd/echod.socket`, `systemd/echod.service`) the socket is a socket unit's, so that nobody is
+/// Under systemd (`systemd/echod.socket`, `systemd/echod.service`) the socket is a socket unit's, so that no client is
 /// refused while no daemon runs, and each connection is kept in systemd's store once it has lasted a second.
 ///
 /// | what happens | to the connections |
 /// | --- | --- |
-/// | `systemctl restart` | they are handed over with their half lines and unsent answers: not a byte is lost |
+/// | `systemctl restart` | they are handed over with their half lines and unsent answers: no byte is lost |
 /// | `systemctl reload` | nothing; answers begin with the new prefix |
-/// | `systemctl stop` | every line that has come is answered, then each gets its end |
-/// | SIGUSR1 | nobody is accepted; each is answered, and ends once a quarter of a second was silent and no half line waits; who is not over after 10 s is cut off, and the report says so; SIGUSR2 goes on |
-/// | SIGTERM by hand | what has come is answered, then as a restart: `Restart=always` makes it one |
-/// | SIGKILL, a crash | those kept stay, but what was read and not answered, and answers not sent, are lost |
+/// | `systemctl stop` | every line that has arrived is answered, then each connection ends |
+/// | SIGUSR1 | no new ones are accepted; each ends when its lines are answered and it was silent for a quarter of a second; after 10 s the rest is cut off, and the report names it; SIGUSR2 goes on |
+/// | SIGTERM by hand | lines that have arrived are answered, then as a restart: `Restart=always` makes it one |
+/// | SIGKILL, a crash | those that systemd keeps stay, but lines that were read and not answered, and answers not sent, are lost |
 ///
-/// For load balancers: while it drains, the listening socket stays, so a check that only connects sees no difference. Let
-/// it send a line and wait for the answer, or look for `--ready-file`, which goes before the first connection ends. An end
-/// after the last answer means that lines without one were not handled, and may be sent again elsewhere.
+/// For load balancers: while it drains, the listening socket stays, so a check that only connects sees no difference.
+/// Let the check send a line and wait for the answer, or test for `--ready-file`, which is removed before the first
+/// connection ends. When a connection ends, lines without an answer were not handled, and may be sent again elsewhere.
 ///
-/// From top to bottom: `Conversation` is what is said on one connection, `Connection` puts a socket to it, `Loop` serves
+/// From top to bottom: `Conversation` is one connection without its socket, `Connection` adds the socket, `Loop` serves
 /// all of them, an actor on a thread of its own (`LoopThread`), with `DescriptorLimit` for crowds and `Keeping` for what
 /// systemd keeps, `Loop+Handover` and `Restored` are the two sides of a restart, and `EchoService` is where the lifecycle
 /// is used.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 import FoundationEssentials
 
-/// What one run tells the next of its connections: the sockets travel beside it, each under its name.
+/// What one run passes to the next about its connections. The sockets are passed separately, each under its name.
 struct Handover: Codable, Equatable, Sendable {
   /// The number that the next connection gets. Numbers are never used again, so that a name in systemd's store means
   /// one connection and no other.
   var nextID: Int
-  /// Of those connections that have something half said; the others have nothing to tell.
+  /// The conversations with half a line or unsent answers.
   var conversations: [Int: Conversation]
 }
 
@@ -32,12 +32,12 @@ enum StoredName {
   static let state = "state"
   /// What a socket unit passes.
   static let listener = "listener"
-  /// What we have bound ourselves: another name, since a socket unit's socket must not be stored.
+  /// A socket that we have bound: another name, since a socket unit's socket must not be stored.
   static let ownListener = "own-listener"
 
   static func connection(_ id: Int) -> String { "c\(id)" }
 
-  /// The connection's number; `nil` for what is none of ours.
+  /// The connection's number; `nil` for other names.
   static func id(_ name: String) -> Int? {
     guard name.hasPrefix("c"), let id = Int(name.dropFirst()), id > 0 else { return nil }
     return connection(id) == name ? id : nil

@@ -3,24 +3,24 @@ import DaemonSystemd
 import FoundationEssentials
 
 extension Loop {
-  /// Leaves every connection to the next run: the sockets, most of which systemd has already, and what is half said on
-  /// them. Those that systemd has no place for are finished.
+  /// Leaves every connection to the next run: the sockets, most of which systemd has already, with their half lines and
+  /// unsent answers. Those that systemd has no place for are finished.
   ///
-  /// From here on nothing is read: what has not been read waits in the sockets, for the next run.
+  /// From here on nothing is read: unread input waits in the sockets for the next run.
   ///
-  /// - Parameter answersFirst: Whether to answer what has come, for the case that there is no next run.
+  /// - Parameter answersFirst: Whether to answer input first, in case there is no next run.
   /// - Returns: How many of those without a place were cut off; `nil` when the state could not be stored: then all go on.
   func handOver(answersFirst: Bool) async -> Int? {
     enter(.quiet)
     if answersFirst {
       acceptTheLast()
-      answerWhatHasCome()
+      answerInput()
     }
     var handover = Handover(nextID: nextID, conversations: [:])
     var kept: [Connection] = []
-    // For all of them together: a systemd that does not answer now must not take the time that saving needs.
+    // For all of them together: waiting for systemd must not take the time that the save needs.
     let end = ContinuousClock.now + .seconds(2)
-    // Who came first is kept first.
+    // The oldest first.
     for connection in connections.values.sorted(by: { $0.id < $1.id }) {
       guard connection.flush(settings), !connection.endIfOver(at: .now) else {
         self.end(connection)

@@ -3,11 +3,11 @@ import DaemonSystemd
 
 /// Serves all clients on one thread (`LoopThread`) with poll(2).
 ///
-/// poll, since it asks anew each time: an epoll goes on reporting a socket that was closed here as long as systemd has
-/// a duplicate of it, so there one has to be taken out before it is closed.
+/// poll, which is given its sockets each time: an epoll goes on reporting a socket that was closed here as long as
+/// systemd has a duplicate of it.
 actor Loop {
   enum Phase {
-    /// Serves whom it has, and accepts nobody.
+    /// Serves its clients, and accepts no new ones.
     case quiet
     case serving
     /// As quiet, and each connection ends.
@@ -18,25 +18,25 @@ actor Loop {
   var settings: Settings
   var connections: [Int: Connection]
   private(set) var nextID: Int
-  /// After a failure, or without a descriptor to spare: nobody is accepted until then, or until a connection ends. The
-  /// listener would be ready all the time.
+  /// After a failure, or without a free descriptor: no client is accepted until then, or until a connection ends,
+  /// though the listener is ready.
   private var acceptsAgain: ContinuousClock.Instant?
-  /// That clients wait for a descriptor is said once, until nobody waits.
-  private var hasSaidCrowded = false
+  /// Whether it was logged that clients wait for a descriptor, which is done once until none waits.
+  private var hasLoggedCrowd = false
 
   let keeping: Keeping
   private let listeners: [Int32]
-  /// They are ours alone: who waits behind them waits for this run.
+  /// Whether the listeners are this run's own: their clients wait for this run.
   private let listensItself: Bool
   private var buffer = [UInt8](repeating: 0, count: 16 * 1024)
 
-  /// `letAllLeave` waits: it goes on when the last connection has ended, or at this time.
-  private var departure: CheckedContinuation<Void, Never>?
-  private var departureEnd: ContinuousClock.Instant?
+  /// `letAllLeave` waits until the last connection has ended, or until this time.
+  private var drainer: CheckedContinuation<Void, Never>?
+  private var drainLimit: ContinuousClock.Instant?
 
   private let thread: LoopThread
   nonisolated var unownedExecutor: UnownedSerialExecutor { thread.asUnownedSerialExecutor() }
-  /// Whom the thread waits for; from `nextWait` to `serve` none of them is closed.
+  /// The sockets that the thread waits for; none is closed between `nextWait` and `serve`.
   private var awaited: (connections: [Connection], listeners: [Int32]) = ([], [])
 
   init(
@@ -60,7 +60,7 @@ actor Loop {
 
   // MARK: Waiting, for the thread
 
-  /// Whom to wait for, and until something is due; -1: nothing is.
+  /// The sockets to wait for, and how long until something is due; -1: nothing is.
   func nextWait() -> (sockets: [pollfd], milliseconds: Int32) {
     let now = ContinuousClock.now
     if let again = acceptsAgain, now >= again { acceptsAgain = nil }
@@ -72,7 +72,7 @@ actor Loop {
     }
     let leaving = leaving
     let all =
-      connections.values.map { $0.due(leaving) } + [acceptsAgain, departureEnd, keeping.due]
+      connections.values.map { $0.due(leaving) } + [acceptsAgain, drainLimit, keeping.due]
     guard let due = all.compactMap(\.self).min() else { return (sockets, -1) }
     let milliseconds = (max(.zero, due - now) / .milliseconds(1)).rounded(.up)
     return (sockets, Int32(clamping: Int(milliseconds)))
@@ -101,13 +101,13 @@ actor Loop {
     for connection in connections.values {
       if let due = connection.due(leaving), due <= now { advance(connection) }
     }
-    if let departureEnd, now >= departureEnd { endDeparture() }
+    if let drainLimit, now >= drainLimit { endDraining() }
   }
 
   // MARK: Connections
 
-  /// So many at a time, for the sake of those who are there already: how many it were. None while the descriptors that
-  /// are left are the daemon's own: clients wait in the kernel's queue, and are accepted as others leave.
+  /// Accepts a limited number at a time, so that the others are served too, and returns how many. None while only the
+  /// reserved descriptors are left: clients wait in the kernel's queue, and are accepted as others leave.
   @discardableResult
   private func accept(from listener: Int32) -> Int {
     let limit = DescriptorLimit.current
@@ -118,13 +118,13 @@ actor Loop {
     for count in 0..<64 {
       do throws(SystemError) {
         guard let socket = try Sockets.nextClient(of: listener) else {
-          hasSaidCrowded = false
+          hasLoggedCrowd = false
           return count
         }
         let connection = Connection(id: nextID, socket: socket, isPreserved: false)
         nextID += 1
         connections[connection.id] = connection
-        // Soon, and not at the end: so it outlives a crash too.
+        // Soon, and not only at the end, so that it survives a crash too.
         keeping.add(connection)
         if !limit.isForClients(socket) { return count + 1 }
       } catch {
@@ -136,15 +136,15 @@ actor Loop {
     return 64
   }
 
-  /// A second, since the limit may be raised, and the daemon may need less for itself.
+  /// Only for a second: the limit may be raised, and the daemon may need less for itself.
   private func waitForRoom() {
     acceptsAgain = .now + .seconds(1)
-    if !hasSaidCrowded {
+    if !hasLoggedCrowd {
       say(
         "\(connections.count) connections are all that LimitNOFILE= allows: new clients wait.",
         .warning)
     }
-    hasSaidCrowded = true
+    hasLoggedCrowd = true
   }
 
   private func serve(_ connection: Connection, _ events: Int16) {
@@ -155,7 +155,7 @@ actor Loop {
     advance(connection)
   }
 
-  /// Does all for a connection that can be done without waiting.
+  /// Does everything for a connection that needs no wait.
   private func advance(_ connection: Connection) {
     guard connection.flush(settings) else { return end(connection) }
     let now = ContinuousClock.now
@@ -163,18 +163,18 @@ actor Loop {
     if connection.endIfOver(at: now) { end(connection) }
   }
 
-  /// Hangs up: systemd's duplicate goes first, or the peer would not notice.
+  /// Closes a connection: systemd's duplicate is removed first, or the peer would not notice.
   func end(_ connection: Connection) {
     guard connections.removeValue(forKey: connection.id) != nil else { return }
     keeping.giveUp(connection)
     close(connection.socket)
-    if hasSaidCrowded { acceptsAgain = nil }
-    if connections.isEmpty { endDeparture() }
+    if hasLoggedCrowd { acceptsAgain = nil }
+    if connections.isEmpty { endDraining() }
   }
 
-  // MARK: What the lifecycle asks for
+  // MARK: For the hooks
 
-  /// How many clients there are: an answer means that the loop turns.
+  /// How many clients there are. An answer shows that the loop works.
   var count: Int { connections.count }
 
   func apply(_ settings: Settings) { self.settings = settings }
@@ -187,42 +187,42 @@ actor Loop {
     }
   }
 
-  /// Answers what has come, and lets each connection end when it may: returns when all have ended, the limit is over, or
-  /// the calling task is cancelled.
+  /// Lets each connection end when its input is answered. Returns when all have ended, the limit is over, or the
+  /// calling task is cancelled.
   func letAllLeave(_ leaving: Connection.Leaving, within limit: Duration? = nil) async {
-    endDeparture()
-    departureEnd = limit.map { .now + $0 }
+    endDraining()
+    drainLimit = limit.map { .now + $0 }
     enter(.leaving(leaving))
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
-        departure = continuation
-        if connections.isEmpty { endDeparture() }
+        drainer = continuation
+        if connections.isEmpty { endDraining() }
       }
     } onCancel: {
-      Task { await endDeparture() }
+      Task { await endDraining() }
     }
   }
 
-  private func endDeparture() {
-    departureEnd = nil
-    departure?.resume()
-    departure = nil
+  private func endDraining() {
+    drainLimit = nil
+    drainer?.resume()
+    drainer = nil
   }
 
-  /// Ends all connections now: how many have not got all of their answers.
+  /// Ends all connections now. Returns how many lack answers.
   func cutOff() -> Int {
     let late = connections.values.count { $0.lingerEnd == nil }
     for connection in connections.values { end(connection) }
     return late
   }
 
-  /// Accepts who waits behind a socket that goes with this run; a socket unit's keeps them for the next.
+  /// Accepts the clients that wait at a socket which ends with this run; a socket unit keeps them for the next.
   func acceptTheLast() {
     if listensItself { for listener in listeners { while accept(from: listener) == 64 {} } }
   }
 
-  /// Answers what has come, once.
-  func answerWhatHasCome() {
+  /// Answers the input that is there, once.
+  func answerInput() {
     for connection in connections.values {
       for _ in 0..<64 where connection.lingerEnd == nil && connection.conversation.wantsInput {
         guard connection.read(&buffer, settings) == .bytes else { break }
@@ -231,7 +231,7 @@ actor Loop {
     }
   }
 
-  /// Lets go of a connection that the next run has.
+  /// Closes this run's socket of a connection that the next run has.
   func leave(_ connection: Connection) {
     connections[connection.id] = nil
     close(connection.socket)

@@ -4,9 +4,9 @@ import Synchronization
 
 /// The executor of the actor `Loop`: a thread of its own, since Swift's pool is not for waiting in poll(2).
 ///
-/// In turn it runs what hooks ask of the loop, waits for sockets, and has the loop serve them, until the loop is gone.
+/// In turn it runs the loop's jobs, waits for sockets, and has the loop serve them, until the loop is gone.
 final class LoopThread: SerialExecutor {
-  /// A pipe that ends the wait: readable when something is asked, or the loop is gone.
+  /// A pipe that ends the wait: readable when there are jobs, or the loop is gone.
   let wake, waker: OwnedDescriptor
   private let jobs = Mutex<[UnownedJob]>([])
   /// On the thread: itself.
@@ -20,7 +20,7 @@ final class LoopThread: SerialExecutor {
     waker = OwnedDescriptor(owning: ends[1])
   }
 
-  /// - Parameter loop: Whom it is for; `nil` when it is gone.
+  /// - Parameter loop: The loop; `nil` when it is gone.
   func start(_ loop: @escaping @Sendable () -> Loop?) throws(SystemError) {
     let body = Unmanaged.passRetained(
       Body { [self] in
@@ -59,14 +59,14 @@ final class LoopThread: SerialExecutor {
   }
 
   private func runJobs() {
-    // First, so that nothing is missed that is asked from now on.
+    // First, so that no later job is missed.
     var bytes = [UInt8](repeating: 0, count: 256)
     while read(wake.rawValue, &bytes, bytes.count) > 0 {}
-    let asked = jobs.withLock { jobs in
+    let waiting = jobs.withLock { jobs in
       defer { jobs = [] }
       return jobs
     }
-    for job in asked { job.runSynchronously(on: asUnownedSerialExecutor()) }
+    for job in waiting { job.runSynchronously(on: asUnownedSerialExecutor()) }
   }
 
   func endWait() { _ = write(waker.rawValue, "!", 1) }  // full means that it is awake

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the command line says.
+/// The command line's options.
 struct Options: Equatable {
   var wantsHelp = false
   var wantsVersion = false
@@ -8,7 +8,7 @@ struct Options: Equatable {
   /// Where to listen when systemd has passed no socket.
   var listen = "127.0.0.1:7777"
   var configFile: String?
-  /// Where a probe looks whether new clients are welcome.
+  /// The file that shows a probe whether new clients are accepted.
   var readyFile: String?
 
   static let usage = """

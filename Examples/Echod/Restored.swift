@@ -12,7 +12,7 @@ struct Restored {
   var connections: [Int: Connection] = [:]
   var nextID = 1
 
-  /// Takes everything over that systemd has passed; what this version does not know is closed and forgotten.
+  /// Takes everything over that systemd has passed; what this version does not know is closed and removed.
   ///
   /// - Parameter address: Where to listen if no socket was passed.
   /// - Throws: What must not be guessed: a listener of the wrong kind, for instance.
@@ -27,7 +27,7 @@ struct Restored {
     }
   }
 
-  /// Without it the connections go on as after a crash: without what was half said on them.
+  /// Without it the connections go on as after a crash: without their half lines and unsent answers.
   private static func handover(_ lifecycle: any LifecycleObservable) throws -> Handover? {
     do {
       let bytes = try lifecycle.preservation.preservedBytes(
@@ -71,7 +71,7 @@ struct Restored {
     }
     if listeners.isEmpty { listeners = [try Sockets.listener(at: address)] }
     for listener in listeners { Sockets.makeReady(listener) }
-    // So that nobody is refused during a restart, though no socket unit listens.
+    // So that no client is refused during a restart, though no socket unit listens.
     if listensItself, preservation.limit > 0 {
       try preservation.forget(named: StoredName.ownListener)
       try preservation.preserve(listeners[0], named: StoredName.ownListener)

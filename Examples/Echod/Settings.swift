@@ -56,7 +56,7 @@ extension Settings {
   }
 }
 
-/// A setting that makes no sense; the text says where and what to write.
+/// A setting that makes no sense. The text names the place, and what to write instead.
 struct SettingsError: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }

@@ -38,7 +38,7 @@ enum Sockets {
     let isBound = withUnsafePointer(to: &address) {
       $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
         if bind(number, address, size) == 0 { return true }
-        // What a killed run has left refuses, and goes; a socket that somebody listens on, and what is none, stays.
+        // A socket that a killed run has left refuses, and is removed; one with a listener, and any other file, stays.
         guard errno == EADDRINUSE else { return false }
         guard isLeftOver(path, address, size), unlink(path) == 0 else {
           errno = EADDRINUSE
@@ -51,7 +51,7 @@ enum Sockets {
     return socket
   }
 
-  /// Whether a socket is there that nobody listens on.
+  /// Whether a socket is there without a listener.
   private static func isLeftOver(
     _ path: String, _ address: UnsafePointer<sockaddr>, _ size: socklen_t
   ) -> Bool {
@@ -112,7 +112,8 @@ enum Sockets {
       let socket = accept(listener, nil, nil)
       if socket >= 0 {
         makeReady(socket)
-        // Of no use, and refused, on Unix sockets. Answers are not to wait for more; who is gone is to be noticed.
+        // Refused on Unix sockets, where neither is needed. Answers must not wait for more, and a dead peer must be
+        // noticed.
         var on: Int32 = 1
         setsockopt(socket, Int32(IPPROTO_TCP), TCP_NODELAY, &on, 4)
         setsockopt(socket, SOL_SOCKET, SO_KEEPALIVE, &on, 4)

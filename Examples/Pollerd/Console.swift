@@ -14,13 +14,13 @@ protocol LineOutput: Sendable {
 /// Lines on a descriptor, each with one write, so that a pipe's reader gets it at once and whole. What others have put
 /// into a line, such as control characters, is escaped: it stays one line, and moves no cursor.
 ///
-/// What nobody can read any more, after a closed pipe or beyond the limit of a file's size, is dropped.
+/// Lines that can't be read any more, after a closed pipe or beyond the limit of a file's size, are dropped.
 final class Console: LineOutput {
   private struct State {
     /// Lines, and the rest of one at the front, that have found no room yet. What is printed next has to
     /// wait behind them.
     var waiting: [ArraySlice<UInt8>] = []
-    /// A task looks for room as long as something waits.
+    /// Whether a task tries again, which it does while lines wait.
     var hasRetry = false
   }
 
@@ -37,8 +37,8 @@ final class Console: LineOutput {
 
   init(_ given: Descriptor, clock: LifecycleClock) {
     self.clock = clock
-    // Others may fill a pipe between our look and our write, so it must not block; but O_NONBLOCK belongs
-    // to the open file, which we share with whoever gave it to us. Open it once more.
+    // Others may fill a pipe between poll and write, so it must not block. O_NONBLOCK belongs to the open file,
+    // which we share with the process that passed it to us, so it is opened again.
     var status = stat()
     let isPipe = fstat(given.number, &status) == 0 && status.st_mode & S_IFMT == S_IFIFO
     let own =
@@ -97,11 +97,11 @@ final class Console: LineOutput {
     }
   }
 
-  /// How much has been written: nothing when there is no room, all when there is nobody to read it.
+  /// How many bytes were written: none when there is no room, all when there is no reader.
   private func writeNow(_ bytes: ArraySlice<UInt8>) -> Int {
     while true {
-      var look = pollfd(fd: descriptor.number, events: Int16(POLLOUT), revents: 0)
-      if poll(&look, 1, 0) == 0 { return 0 }
+      var polled = pollfd(fd: descriptor.number, events: Int16(POLLOUT), revents: 0)
+      if poll(&polled, 1, 0) == 0 { return 0 }
       let count = bytes.withUnsafeBytes { write(descriptor.number, $0.baseAddress, $0.count) }
       if count >= 0 { return count }
       if errno == EAGAIN { return 0 }

@@ -2,13 +2,13 @@
 import DaemonLifecycle
 import DaemonSystemd
 
-/// What the command line says.
+/// The command line's options.
 struct Options: Equatable {
   var wantsHelp = false
   var wantsVersion = false
   /// Whether to check the configuration and end.
   var checksOnly = false
-  /// What wins over the configuration file.
+  /// The settings, which take precedence over the configuration file.
   var settings = PartialSettings()
   var configFile: String?
   var givenStateDirectory: String?
@@ -124,7 +124,7 @@ extension Options {
     return attached
   }
 
-  /// What the lifecycle is told; the grace period is the container's.
+  /// The lifecycle's configuration, with the container's grace period.
   func lifecycle(_ environment: ServiceEnvironment) throws(LifecycleError) -> LifecycleConfiguration
   {
     var configuration = LifecycleConfiguration(stopDelay: stopDelay)
@@ -136,13 +136,13 @@ extension Options {
     return configuration
   }
 
-  /// Where the state is kept: as told, else where systemd or the XDG convention wants it.
+  /// The directory of the state: the option's, else systemd's or that of the XDG convention.
   func stateDirectory(_ environment: [String: String]) throws(UsageError) -> String {
     if let givenStateDirectory { return givenStateDirectory }
     if let first = environment["STATE_DIRECTORY"]?.split(separator: ":").first {
       return String(first)
     }
-    // The convention says that a relative path is to be ignored.
+    // By the convention a relative path is ignored.
     if let base = environment["XDG_STATE_HOME"], base.hasPrefix("/") { return base + "/pollerd" }
     if let home = environment["HOME"], home.hasPrefix("/") { return home + "/.local/state/pollerd" }
     throw UsageError("There is no $HOME to keep the state in: say where with --state")

@@ -11,12 +11,12 @@ struct PollSource: Equatable, Sendable {
     return String(decoding: bytes, as: UTF8.self).prefix { !$0.isNewline }.trimmed
   }
 
-  /// More than this is not looked at, so that what is printed is a line and not a novel.
+  /// How many bytes are read, so that what is printed is a short line.
   private static let limit = 2000
 }
 
 extension PollSource {
-  /// As somebody has written it down.
+  /// As it is written in the settings.
   init(_ text: String) throws(SettingsError) {
     // `http://host/x` is no file, though it could be the name of one: `./http://host/x` is.
     guard !text.isEmpty, text.prefix(while: { $0 != "/" }).last != ":" else {

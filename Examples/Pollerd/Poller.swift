@@ -119,8 +119,8 @@ extension Poller: LaunchObserver, ForegroundObserver, BackgroundObserver {
 // MARK: - Health
 
 extension Poller: HealthObserver {
-  /// A source that hangs for good should cost the watchdog's ping: a restart may mend it. One that fails is
-  /// well, and so is an output that nobody reads.
+  /// A source that hangs for good should cost the watchdog's ping, since a restart may help. One that fails is
+  /// healthy, and so is an output without a reader.
   func checkHealth(_ notification: CheckHealth) throws {
     let limit = settings.interval + .seconds(60)
     let silence = lastSign.duration(to: clock.now)

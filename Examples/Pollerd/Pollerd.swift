@@ -19,7 +19,7 @@ import DaemonSystemd
     signal(SIGPIPE, SIG_IGN)
     signal(SIGXFSZ, SIG_IGN)
     // Process 1 of a container gets every orphan, such as what a probe's time-out has left. It starts no children of
-    // its own, whose status this would lose, so the kernel may see to them.
+    // its own, whose status this would lose, so the kernel may reap them.
     if getpid() == 1 { signal(SIGCHLD, SIG_IGN) }
     do {
       let options = try Options(parsing: Array(CommandLine.arguments.dropFirst()))

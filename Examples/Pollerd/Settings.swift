@@ -5,7 +5,7 @@ struct Settings: Equatable, Sendable {
   var source = PollSource(path: "/proc/loadavg")
 }
 
-/// Settings of which some may not be given: what one place, the command line or a file, says.
+/// The settings of one place, the command line or a file; each may be missing.
 struct PartialSettings: Equatable, Sendable {
   var interval: Duration?
   var source: PollSource?
@@ -29,16 +29,16 @@ struct PartialSettings: Equatable, Sendable {
   }
 }
 
-/// A setting that makes no sense; the text says what to write instead.
+/// A setting that makes no sense. The text explains what to write instead.
 struct SettingsError: Error, CustomStringConvertible {
   let description: String
   init(_ description: String) { self.description = description }
 }
 
-/// Where settings come from; asked at start and at every reload.
+/// The places of settings, read at start and at every reload.
 struct Configuration: Sendable {
   let file: String?
-  /// The command line's settings: they win over the file's.
+  /// The command line's settings: they take precedence over the file's.
   let overrides: PartialSettings
 
   func load() throws(SettingsError) -> Settings {

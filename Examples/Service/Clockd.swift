@@ -9,14 +9,14 @@ import DaemonSystemd
 ///     printf 'time\nwait 2\n' | nc -N 127.0.0.1 7070
 ///     kill -USR1 %1; sleep 1; kill -USR2 %1; sleep 1; kill %1
 ///
-/// What it takes is in `serve` below, and the round that `Server` is given: it says when to take nothing new. `Socket` is
-/// what a library for servers would bring.
+/// The use of the lifecycle is in `serve` below, and in the round that `Server` is given, which ends when nothing new
+/// should be accepted. `Socket` is what a library for servers would bring.
 ///
 /// | what happens | to the clients |
 /// | --- | --- |
-/// | SIGUSR1 | who is idle hears the end at once; a request under way is answered first; who comes meanwhile waits for SIGUSR2 |
+/// | SIGUSR1 | idle connections end at once, others when their request is answered; new clients wait for SIGUSR2 |
 /// | SIGTERM | the same, and the process ends |
-/// | an answer that takes longer than 20 s then | is cut off, and the report says whose: "clients"; a stop ends with status 124 |
+/// | an answer that takes longer than 20 s then | is cut off, and the report names "clients"; a stop ends with status 124 |
 @main struct Clockd {
   private static let usage = """
     Usage: clockd [--check-config] [PORT [LIMIT]]

@@ -41,8 +41,7 @@ struct Server: Sendable {
   private func converse(with client: Socket, _ round: ForegroundRound) async {
     defer { client.end() }
     do {
-      // What has come and is not answered, the client may send again elsewhere: it hears the end of the connection after
-      // the last answer.
+      // The client may send unanswered lines again elsewhere: the connection ends after the last answer.
       for try await line in Lines(of: client).untilEnding(of: round) {
         try await client.sendLine(answer(to: line))
       }

@@ -24,7 +24,7 @@ final class Socket: Sendable {
     await withTaskCancellationHandler {
       await withCheckedContinuation { continuation in
         source.setEventHandler { source.cancel() }
-        // It runs once, whoever cancels, and when Dispatch has let go of the descriptor, which may then be closed.
+        // It runs once, when Dispatch no longer uses the descriptor, which may then be closed.
         source.setCancelHandler { continuation.resume() }
         source.activate()
       }
@@ -63,8 +63,8 @@ final class Socket: Sendable {
     }
   }
 
-  /// The client hears the end after the last answer. What it has sent is read away: closed with unread bytes, a
-  /// socket is reset, and the client may lose the answer.
+  /// Ends the connection after the last answer. Unread bytes are read first: closed with them, a socket is reset, and
+  /// the client may lose the answer.
   func end() {
     shutdown(number, Int32(SHUT_WR))
     var buffer = [UInt8](repeating: 0, count: 4096)

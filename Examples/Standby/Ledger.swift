@@ -31,15 +31,15 @@ final class Ledger {
       if count < 0, errno == EINTR { continue }
       guard count >= 0 else { throw SystemError("read \(path)") }
       bytes += buffer.prefix(count)
-      // No second look at the end, as far as one can do without: what has been read of half a line may be removed
-      // meanwhile, and another line begin there.
+      // The end is not read twice if that can be avoided: half a line may be removed meanwhile, and another one begin
+      // there.
       if count < buffer.count { return bytes }
     }
   }
 
   // MARK: For the one that writes
 
-  /// Takes the right to write; false while the other has it. The kernel takes it back from whoever dies.
+  /// Takes the right to write; false while the other has it. The kernel releases it when its holder dies.
   func lock() throws(SystemError) -> Bool {
     if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return true }
     guard errno == EWOULDBLOCK else { throw SystemError("lock \(path)") }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/// What the command line says.
+/// The command line's options.
 struct Options: Equatable {
   var wantsHelp = false
   var wantsVersion = false
   /// Whether to check the options and end.
   var checksOnly = false
   var name = "\(getpid())"
-  /// The unit that says who leads.
+  /// The unit that decides which instance works.
   var unit: String?
   var interval = Duration.seconds(1)
   var ledger = ""

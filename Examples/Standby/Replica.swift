@@ -44,8 +44,8 @@ actor Replica {
   }
 
   private func lead(every interval: Duration, in lifecycle: any LifecycleObservable) async throws {
-    // The lifecycle says who should lead. That the other has stopped, only the lock can say: it may be
-    // slow to hear of it.
+    // The lifecycle decides which one should work. Only the lock shows that the other has stopped, which may take it
+    // a while.
     while try !ledger.lock() { try await lifecycle.clock.sleep(for: .milliseconds(10)) }
     defer { ledger.unlock() }
     try catchUp()
@@ -65,7 +65,7 @@ actor Replica {
     }
   }
 
-  /// Removes what a writer that was cut off has left of its line. Nobody writes meanwhile: we have the lock.
+  /// Removes what a writer that was cut off has left of its line. No one else writes meanwhile: we have the lock.
   private func mend() throws {
     let half = try ledger.halfLine()
     let beginning = "\(last + 1) "
@@ -78,7 +78,7 @@ actor Replica {
   }
 }
 
-/// Somebody else's file, which is not to be written to.
+/// A file that is no ledger, and is not written to.
 struct NotALedger: Error, CustomStringConvertible {
   let path: String
   let line: String
