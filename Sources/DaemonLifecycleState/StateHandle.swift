@@ -48,13 +48,13 @@ final class StateHandle: Sendable {
 
   /// Returns the status of a file; `nil` when there is none of this name.
   func status(of name: String) throws(SystemCallError) -> FileStatus? {
-    do throws(SystemCallError) { return try retrying(files.status(of: name, in: number)) } catch {
+    do throws(SystemCallError) {
+      return try retrying(files.status(of: name, in: number, followingLink: false))
+    } catch {
       if error.number == ENOENT { return nil }
       throw error
     }
   }
-
-  func names() throws(SystemCallError) -> [String] { try retrying(files.names(in: number)) }
 
   func rename(_ name: String, to newName: String) throws(SystemCallError) {
     try retrying(files.rename(name, to: newName, in: number))

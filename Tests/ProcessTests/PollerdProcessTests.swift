@@ -157,8 +157,8 @@ final class PollerdProcessTests: XCTestCase {
     XCTAssertEqual(
       second.output,
       [
-        "pollerd: The state in \(stateDirectory) is in use by process \(daemon.pid): stop that one first, "
-          + "or give each a directory of its own."
+        "pollerd: The state in \(stateDirectory) is in use by the process that `fuser \(stateDirectory)/*.lock` names:"
+          + " stop that one first, or give each a directory of its own."
       ])
     // The first has not noticed; when it has gone, there is room.
     try daemon.expect("poll ")

@@ -14,7 +14,7 @@ import Testing
   private struct Count {
     var kills = 0
     var saves: UInt64 = 0
-    /// Killed so that a temporary file was left.
+    /// Killed so that a part of a new file was left.
     var inMidSave = 0
     var afterLast = 0
     var problems: [String] = []
@@ -37,7 +37,7 @@ import Testing
       all.problems += count.problems
     }
     print(
-      "\(all.kills) children killed after \(all.saves) saves: \(all.inMidSave) left a temporary file, "
+      "\(all.kills) children killed after \(all.saves) saves: \(all.inMidSave) left a part of a file, "
         + "\(all.afterLast) a save that had not returned, \(all.problems.count) anything wrong.")
     #expect(all.problems.isEmpty, "\(all.problems.prefix(5))")
     #expect(all.kills == total / 2 * 2 && all.inMidSave > 0)
@@ -54,7 +54,7 @@ import Testing
         // It blocks its thread, of which other tests need some.
         await Task.yield()
         let told = try killed(directory.path, &random)
-        if directory.names.contains(where: { $0.hasSuffix(".new") }) { count.inMidSave += 1 }
+        if try directory.size(of: ".state.new") > 0 { count.inMidSave += 1 }
         let store = try StateStore(directory: directory.path)
         let found = try store.load()
         let number = try found.map { try parse($0.bytes) } ?? 0
@@ -66,9 +66,7 @@ import Testing
           count.problems.append("\(number) after \(atLeast) was saved")
         }
         if let broken = found?.broken, !broken.isEmpty { count.problems.append("\(broken)") }
-        if directory.names.contains(where: { $0.hasSuffix(".new") }) {
-          count.problems.append("not swept: \(directory.names)")
-        }
+        if try directory.size(of: ".state.new") > 0 { count.problems.append("not removed") }
         last = number
         count.kills += 1
       }

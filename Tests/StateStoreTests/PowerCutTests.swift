@@ -111,8 +111,7 @@ import Testing
       let store = try StateStore(directory: disk.path)
       let found = try store.load()
       guard found?.broken.isEmpty ?? true else { throw TestFailure("\(found?.broken ?? [])") }
-      let left = TemporaryDirectory.names(disk.path).filter { $0.hasSuffix(".new") }
-      guard left.isEmpty else { throw TestFailure("left \(left)") }
+      guard try disk.directory.size(of: ".state.new") == 0 else { throw TestFailure("left a file") }
       return found?.bytes
     }
   }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
-
-@testable import DaemonLifecycleState
+import Foundation
 
 /// A directory of a test's own, with files in it and no directories deeper than one.
 final class TemporaryDirectory: Sendable {
@@ -24,13 +23,18 @@ final class TemporaryDirectory: Sendable {
   }
 
   static func names(_ path: String) -> [String] {
-    let directory = clinux_open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-    defer { close(directory) }
-    let names = (try? LinuxFileSystem.shared.names(in: directory)) ?? []
-    return names.filter { $0 != "." && $0 != ".." }.sorted()
+    ((try? FileManager.default.contentsOfDirectory(atPath: path)) ?? []).sorted()
   }
 
   var names: [String] { Self.names(path) }
+
+  /// The size of a file; 0 when there is none.
+  func size(of name: String) throws -> Int {
+    var found = stat()
+    if stat("\(path)/\(name)", &found) == 0 { return Int(found.st_size) }
+    guard clinux_errno() == ENOENT else { throw TestFailure("stat \(name)") }
+    return 0
+  }
 }
 
 struct TestFailure: Error, CustomStringConvertible {
