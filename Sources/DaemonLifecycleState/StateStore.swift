@@ -83,12 +83,8 @@ public final class StateStore: Sendable {
   /// Root or this user must own the directory. It may be writable by others only if it is sticky, as /tmp is. A
   /// symbolic link is followed if root or this user owns it.
   ///
-  /// - Parameters:
-  ///   - directory: The directory's path.
-  ///   - name: The beginning of the files' names: letters, digits, '.', '-' and '_', not '.' first, at most 200
-  ///     characters. Default `state`.
-  ///   - version: The version of the program's format, which a loaded state may be older than. Default 1.
-  ///   - limit: The largest size of a state, in bytes. Default 64 MiB.
+  /// The other parameters are those of ``init(name:version:limit:environment:)``.
+  ///
   /// - Throws: `inUse`, or an error about the directory.
   public convenience init(
     directory: String, name: String = "state", version: UInt32 = 1, limit: Int = 64 << 20

@@ -56,6 +56,5 @@ import Testing
     map[.sigwinch] = .saveState
     #expect(
       map.signals.map(\.description) == ["SIGHUP", "SIGINT", "SIGUSR2", "SIGTERM", "SIGWINCH"])
-    #expect(SignalMap.none.signals.isEmpty)
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A map from signals to what they request: a value to replace, extend or empty.
+/// A map from signals to what they request: a value to replace, to extend, or to empty (`[:]`).
 ///
 /// ```swift
 /// var signals = SignalMap.standard
@@ -31,9 +31,6 @@ public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
     .sigusr1: .pause, .sigusr2: .resume, .sighup: .reload,
     .sigterm: .terminate, .sigint: .terminate,
   ]
-
-  /// The empty map: each signal keeps its disposition.
-  public static let none: SignalMap = [:]
 
   /// The request of a signal; `nil` when it is not handled.
   public subscript(signal: UnixSignal) -> LifecycleRequest? {

@@ -21,7 +21,7 @@ public struct BackgroundReason: Sendable, Hashable {
   /// The operator's reason: SIGUSR1 adds it, SIGUSR2 removes it.
   public static let `operator` = BackgroundReason("operator")
   /// The user of a user service has no active, unlocked session.
-  public static let session = BackgroundReason("session")
+  package static let session = BackgroundReason("session")
   /// The machine sleeps.
-  public static let suspend = BackgroundReason("suspend")
+  package static let suspend = BackgroundReason("suspend")
 }

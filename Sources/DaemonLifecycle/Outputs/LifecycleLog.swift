@@ -50,7 +50,7 @@ final class LifecycleLog: LifecycleSink {
         return writeRejection(sentence, transition, report, elapsed, snapshot)
       }
       write(report.problems, of: transition)
-      if transition == .termination, logsTimeline(of: report) { return write(report, snapshot) }
+      if transition == .termination, logging == .all { return write(report, snapshot) }
       write(transition, report, elapsed, snapshot)
     case .reasonsChanged(let cause, let snapshot): write(cause, snapshot)
     case .problems(let entries): write(entries, of: .post)
@@ -110,11 +110,10 @@ final class LifecycleLog: LifecycleSink {
     write(report.problems.filter { $0.severity == 0 }, of: transition)
     let failures = report.failures
     let reasons = failures.map(\.reason).joined(separator: "; ")
-    let priority = failures.map(\.outcome.priority).min { $0.level < $1.level }
     write(
       JournalEntry(
         line: "\(sentence) after \(elapsed.forReading) (\(report.cause)): \(reasons)",
-        priority ?? .error, messageID: LifecycleMessageID.rejection,
+        .error, messageID: LifecycleMessageID.rejection,
         fields: fields(transition, report.cause) + fields(snapshot)
           + fields(elapsed, problems: failures.count) + failures.flatMap(fields)))
   }
@@ -132,17 +131,6 @@ final class LifecycleLog: LifecycleSink {
       transition.sentence(elapsed, report.cause) + problems,
       failed == 0 ? transition.priority : .warning, LifecycleMessageID.of(transition),
       fields(transition, report.cause) + fields(snapshot) + fields(elapsed, problems: failed))
-  }
-
-  private func logsTimeline(of report: LifecycleReport) -> Bool {
-    switch logging {
-    case .off, .problems: return false
-    case .all: return true
-    case .slowStops(let limit):
-      guard let span = report.span else { return true }
-      return !report.failures.isEmpty || span.isHurried
-        || span.began.duration(to: span.ended) > limit
-    }
   }
 
   /// The end of a termination: its timeline, one write or one entry, which is dropped rather than waited for.
@@ -293,15 +281,12 @@ extension LifecycleReport.Outcome {
     case .skipped: "skipped"
     }
   }
-}
 
-extension LifecycleReport.Outcome {
   /// Whoever looks for errors, as with `journalctl -p err`, finds each hook that did not do its work.
   fileprivate var priority: JournalPriority {
     switch self {
     case .completed, .skipped(.overtaken): .info
-    case .failed(let error): (error as? any PrioritizedError)?.journalPriority ?? .error
-    case .timedOut, .abandoned, .skipped: .error
+    case .failed, .timedOut, .abandoned, .skipped: .error
     }
   }
 }
