@@ -55,7 +55,7 @@ struct StateFiles {
     if let lock {
       do throws(SystemCallError) {
         if try lock.isStill(in: directory) { return false }
-      } catch { throw .failed("look at the lock of the state in \(directory.path)", error) }
+      } catch { throw .failed("check the lock of the state in \(directory.path)", error) }
     }
     lock = nil
     lock = try StateLock("\(name).lock", in: directory)

@@ -23,7 +23,7 @@ final class StateHandle: Sendable {
     var rest = bytes[...]
     while !rest.isEmpty {
       let count = try retrying(files.write(number, rest))
-      // The kernel does not say so of a regular file; if it did, this would never end.
+      // Of a regular file the kernel does not return 0; if it did, this would never end.
       if count == 0 { throw SystemCallError(number: EIO) }
       rest = rest.dropFirst(count)
     }

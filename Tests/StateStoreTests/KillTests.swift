@@ -53,12 +53,12 @@ import Testing
       for _ in 0..<kills {
         // It blocks its thread, of which other tests need some.
         await Task.yield()
-        let told = try killed(directory.path, &random)
+        let saved = try killed(directory.path, &random)
         if try directory.size(of: ".state.new") > 0 { count.inMidSave += 1 }
         let store = try StateStore(directory: directory.path)
         let found = try store.load()
         let number = try found.map { try parse($0.bytes) } ?? 0
-        let atLeast = told ?? last
+        let atLeast = saved ?? last
         count.saves += number - min(last, number)
         if number > atLeast { count.afterLast += 1 }
         // At most the save that was under way.
@@ -74,7 +74,7 @@ import Testing
     return count
   }
 
-  /// Starts a child, lets it save for a moment, kills it: the last save that it told had returned.
+  /// Starts a child, lets it save for a moment, kills it: the last save that had returned.
   private static func killed(_ path: String, _ random: inout SeededGenerator) throws -> UInt64? {
     var ends: [Int32] = [0, 0]
     guard clinux_pipe(&ends) == 0 else { throw TestFailure("pipe") }
@@ -82,8 +82,8 @@ import Testing
     let pid = try spawn(path, output: ends[1])
     close(ends[1])
     // The moment is the point, not a wait for something: up to a few saves after the first, or before it.
-    var told: UInt64?
-    if random.chance(90) { told = next(ends[0]) }
+    var saved: UInt64?
+    if random.chance(90) { saved = next(ends[0]) }
     var pause = timespec(tv_sec: 0, tv_nsec: random.below(6_000_000))
     nanosleep(&pause, nil)
     kill(pid, SIGKILL)
@@ -92,8 +92,8 @@ import Testing
     guard status & 0x7f == SIGKILL else {
       throw TestFailure("the child ended by itself: \(status)")
     }
-    while let more = next(ends[0]) { told = more }
-    return told
+    while let more = next(ends[0]) { saved = more }
+    return saved
   }
 
   private static func next(_ pipe: Int32) -> UInt64? {

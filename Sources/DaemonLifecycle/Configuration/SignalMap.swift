@@ -49,7 +49,8 @@ public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
     for signal in signals {
       if signal == .sigcont {
         throw .signalNotMappable(
-          signal, reason: "systemd sends it along with every signal, so it says nothing")
+          signal,
+          reason: "systemd sends it along with every signal, so it has no meaning of its own")
       }
       if signal.isFault {
         throw .signalNotMappable(

@@ -57,7 +57,7 @@ final class LifecycleLog: LifecycleSink {
     case .endedLate(let text), .warning(let text): warn(text)
     case .info(let text): info(text)
     case .unhealthy(let reason): write("the watchdog is not pinged: \(reason)", .error)
-    // Of a signal, the warning says more.
+    // For a signal there is a longer warning.
     case .statusNote(let kind, let text?): if kind != .daemon, kind != .signals { warn(text) }
     case .draining(let cause, let delay):
       note(
@@ -271,7 +271,7 @@ extension LifecycleTransition {
 }
 
 extension LifecycleReport.Outcome {
-  /// One word, to look for.
+  /// One word, to search for.
   fileprivate var name: String {
     switch self {
     case .completed: "completed"
@@ -282,7 +282,7 @@ extension LifecycleReport.Outcome {
     }
   }
 
-  /// Whoever looks for errors, as with `journalctl -p err`, finds each hook that did not do its work.
+  /// `journalctl -p err` shows each hook that did not do its work.
   fileprivate var priority: JournalPriority {
     switch self {
     case .completed, .skipped(.overtaken): .info
