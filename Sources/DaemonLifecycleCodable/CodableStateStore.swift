@@ -30,7 +30,7 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - store: The store that keeps the bytes.
-  ///   - encoder: The encoder of values. Default: one with sorted keys, whose output is the same for equal values.
+  ///   - encoder: The encoder of values. Default: one with sorted keys.
   ///   - decoder: The decoder of values.
   public convenience init(
     _ store: StateStore, encoder: JSONEncoder = .state, decoder: JSONDecoder = JSONDecoder()
@@ -94,8 +94,6 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
   /// Only errors that another attempt would not resolve are handled in this way. A state that is in use, too new, owned
   /// by another user or temporarily unreadable is not changed, and the error is thrown.
   ///
-  /// - Parameter warn: Receives a sentence for the log.
-  /// - Returns: The value; `nil` when there is none, or when its files were set aside.
   /// - Throws: The errors of ``load()``.
   public func loadOrSetAside(_ warn: (String) -> Void) throws(StateError) -> Value? {
     do throws(StateError) {

@@ -26,44 +26,30 @@ extension LifecycleObservable {
   /// - Parameter center: The centre to post to. Default: the default centre.
   /// - Returns: A token that ends the bridge when it is cancelled or released.
   public func bridge(to center: NotificationCenter = .default) -> ObservationToken {
-    let (up, down) = (NotificationsOnTheWayUp(center), NotificationsOnTheWayDown(center))
-    add(up, phase: LifecyclePhase(order: .max), for: .up)
-    add(down, phase: LifecyclePhase(order: .min), for: .down)
-    return ObservationToken { [weak self] in
-      self?.removeObserver(up)
-      self?.removeObserver(down)
-    }
-  }
-
-  private func add<Part: BridgePart>(
-    _ part: Part, phase: LifecyclePhase, for direction: NotificationKind.Direction
-  ) {
-    func hook<N: LifecycleNotification>(_ type: N.Type) -> Hook {
-      .closure(for: type, owner: Part.self) { part, notification in
-        // By this object, adoptions recognize what a bridge has posted.
-        part.center.post(name: .daemon(type), object: notification)
+    let bridge = NotificationCenterBridge(center)
+    func add(_ name: String, for direction: NotificationKind.Direction, order: Int) {
+      let kinds = NotificationKind.allCases.filter {
+        $0.row.direction == direction && $0 != .checkHealth
       }
+      core.add(
+        closures: kinds.map { bridge.hook($0.row.type) }, owner: bridge, name: name,
+        phase: LifecyclePhase(order: order))
     }
-    let kinds = NotificationKind.allCases.filter {
-      $0.row.direction == direction && $0 != .checkHealth
-    }
-    core.add(closures: kinds.map { hook($0.row.type) }, owner: part, phase: phase)
+    add("NotificationsOnTheWayUp", for: .up, order: .max)
+    add("NotificationsOnTheWayDown", for: .down, order: .min)
+    return ObservationToken { [weak self] in self?.removeObserver(bridge) }
   }
 }
 
-/// A part of a bridge; reports name its type.
-private protocol BridgePart: AnyObject, Sendable {
-  var center: NotificationCenter { get }
-}
+private final class NotificationCenterBridge: Sendable {
+  private let center: NotificationCenter
 
-/// The part that is above all phases.
-private final class NotificationsOnTheWayUp: BridgePart {
-  let center: NotificationCenter
   init(_ center: NotificationCenter) { self.center = center }
-}
 
-/// The part that is below all phases.
-private final class NotificationsOnTheWayDown: BridgePart {
-  let center: NotificationCenter
-  init(_ center: NotificationCenter) { self.center = center }
+  func hook<N: LifecycleNotification>(_ type: N.Type) -> Hook {
+    .closure(for: type, owner: NotificationCenterBridge.self) { bridge, notification in
+      // By this object, adoptions recognize what a bridge has posted.
+      bridge.center.post(name: .daemon(type), object: notification)
+    }
+  }
 }

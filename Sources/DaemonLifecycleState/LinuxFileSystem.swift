@@ -6,19 +6,9 @@ final class LinuxFileSystem: StateFileSystem {
   static let shared = LinuxFileSystem()
 
   var userID: UInt32 { geteuid() }
-  var processID: Int32 { getpid() }
-
-  func isRunning(_ process: Int32) -> Bool {
-    process > 0 && (kill(process, 0) == 0 || clinux_errno() != ESRCH)
-  }
 
   private func check(_ result: Int32) throws(SystemCallError) {
     if result < 0 { throw SystemCallError(number: clinux_errno()) }
-  }
-
-  private func opened(_ number: Int32) throws(SystemCallError) -> Int32 {
-    try check(number)
-    return number
   }
 
   private func status(_ call: (inout stat) -> Int32) throws(SystemCallError) -> FileStatus {
@@ -27,63 +17,30 @@ final class LinuxFileSystem: StateFileSystem {
     return FileStatus(found)
   }
 
-  // MARK: Directories
-
-  func openDirectory(_ path: String, followingLink: Bool) throws(SystemCallError) -> Int32 {
-    let flags = O_RDONLY | O_DIRECTORY | (followingLink ? 0 : O_NOFOLLOW)
-    return try opened(clinux_open_at(AT_FDCWD, path, flags, 0))
-  }
-
-  func status(ofPath path: String, followingLink: Bool) throws(SystemCallError)
-    -> FileStatus
-  {
-    try status { fstatat(AT_FDCWD, path, &$0, followingLink ? 0 : AT_SYMLINK_NOFOLLOW) }
-  }
-
-  func names(in directory: Int32) throws(SystemCallError) -> [String] {
-    guard let stream = clinux_names_at(directory) else {
-      throw SystemCallError(number: clinux_errno())
-    }
-    defer { closedir(stream) }
-    var names: [String] = []
-    while let entry = readdir(stream) {
-      // The name is an array in C, which ends with a NUL.
-      let name = withUnsafePointer(to: &entry.pointee.d_name) {
-        $0.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-      }
-      names.append(name)
-    }
-    return names
-  }
-
-  // MARK: Files
-
   func open(
     _ name: String, in directory: Int32, _ mode: FileMode
   ) throws(SystemCallError) -> Int32 {
     let flags =
       switch mode {
-      case .read: O_RDONLY
-      case .create: O_WRONLY | O_CREAT | O_EXCL
-      case .lock: O_RDWR | O_CREAT
+      case .read: O_RDONLY | O_NOFOLLOW
+      case .directory: O_RDONLY | O_DIRECTORY | O_NOFOLLOW
+      case .linkedDirectory: O_RDONLY | O_DIRECTORY
+      case .create: O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW
+      case .lock: O_RDWR | O_CREAT | O_NOFOLLOW
       }
-    return try opened(clinux_open_at(directory, name, flags | O_NOFOLLOW, 0o600))
-  }
-
-  func openUnnamed(in directory: Int32) throws(SystemCallError) -> Int32 {
-    try opened(clinux_open_unnamed_at(directory, 0o600))
-  }
-
-  func link(_ file: Int32, as name: String, in directory: Int32) throws(SystemCallError) {
-    try check(clinux_link_at(file, directory, name))
+    let file = clinux_open_at(directory, name, flags, 0o600)
+    try check(file)
+    return file
   }
 
   func status(of file: Int32) throws(SystemCallError) -> FileStatus {
     try status { fstat(file, &$0) }
   }
 
-  func status(of name: String, in directory: Int32) throws(SystemCallError) -> FileStatus {
-    try status { fstatat(directory, name, &$0, AT_SYMLINK_NOFOLLOW) }
+  func status(
+    of name: String, in directory: Int32, followingLink: Bool
+  ) throws(SystemCallError) -> FileStatus {
+    try status { fstatat(directory, name, &$0, followingLink ? 0 : AT_SYMLINK_NOFOLLOW) }
   }
 
   func read(_ file: Int32, _ count: Int) throws(SystemCallError) -> [UInt8] {
@@ -102,8 +59,6 @@ final class LinuxFileSystem: StateFileSystem {
     if count < 0 { throw SystemCallError(number: clinux_errno()) }
     return count
   }
-
-  func truncate(_ file: Int32) throws(SystemCallError) { try check(ftruncate(file, 0)) }
 
   func sync(_ file: Int32) throws(SystemCallError) { try check(fsync(file)) }
 

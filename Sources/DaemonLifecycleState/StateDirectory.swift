@@ -46,14 +46,15 @@ final class StateDirectory: Sendable {
   ) throws(StateError) -> StateHandle {
     guard !path.isEmpty, !path.utf8.contains(0) else { throw .noDirectory(path) }
     do {
-      let found = try retrying(files.status(ofPath: path, followingLink: false))
+      let found = try retrying(files.status(of: path, in: AT_FDCWD, followingLink: false))
       let isLink = found.kind == .link
       guard !isLink || found.owner == 0 || found.owner == files.userID else {
         throw StateError.unusable(
           "\(path) is a symbolic link that belongs to user \(found.owner), who could lead it anywhere: name the directory"
             + " itself.")
       }
-      let number = try retrying(files.openDirectory(path, followingLink: isLink))
+      let number = try retrying(
+        files.open(path, in: AT_FDCWD, isLink ? .linkedDirectory : .directory))
       return StateHandle(files, number)
     } catch let error as SystemCallError {
       throw cause(error, path)
@@ -72,7 +73,7 @@ final class StateDirectory: Sendable {
   func check() throws(StateError) {
     let found: FileStatus
     do throws(SystemCallError) {
-      found = try retrying(handle.files.status(ofPath: path, followingLink: true))
+      found = try retrying(handle.files.status(of: path, in: AT_FDCWD, followingLink: true))
     } catch { throw StateDirectory.cause(error, path) }
     guard found.identity == identity else { throw .directoryReplaced(path) }
   }

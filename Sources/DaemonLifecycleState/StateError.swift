@@ -9,9 +9,8 @@ public enum StateError: Error, Sendable, Equatable, CustomStringConvertible {
   case noStateDirectory(SystemdError?)
   /// The name, the directory, a file or a closed store can't be used; the sentence gives the reason and a remedy.
   case unusable(String)
-  /// Another store, in this process or another, has the state locked; `pid` is its process, where that is known and
-  /// still runs.
-  case inUse(String, pid: Int32?)
+  /// Another store, in this process or another, has the state locked.
+  case inUse(String)
   /// The path of a file leads to something else, such as a directory or a link.
   case notAFile(String)
   /// The bytes to be saved, or the file at the path, exceed the store's limit.
@@ -43,9 +42,9 @@ public enum StateError: Error, Sendable, Equatable, CustomStringConvertible {
         "There is no $STATE_DIRECTORY: give the unit a StateDirectory=, or the store a directory."
       }
     case .unusable(let sentence): sentence
-    case .inUse(let path, let pid):
-      "The state in \(path) is in use by \(pid.map { "process \($0)" } ?? "a process that fuser \(path)/*.lock names"): "
-        + "stop that one first, or give each a directory of its own."
+    case .inUse(let path):
+      "The state in \(path) is in use by the process that `fuser \(path)/*.lock` names: stop that one first, or give each"
+        + " a directory of its own."
     case .notAFile(let path):
       "\(path) is not a file of its own (a directory, a link, or a file with other names): take it away."
     case .tooLong(let path, let count, let limit):

@@ -5,45 +5,33 @@ import DaemonSystemd
 /// The system calls that a store makes: the kernel's, or those of a test.
 ///
 /// Each method is one call, and none is repeated here: the store handles EINTR and short writes, so that tests can
-/// check that. Names are names in a directory, never paths.
+/// check that. Names are names in an open directory, and only in `AT_FDCWD` paths.
 protocol StateFileSystem: AnyObject, Sendable {
   var userID: UInt32 { get }
-  var processID: Int32 { get }
-  /// Whether a process with this ID exists, as far as this process can see.
-  func isRunning(_ process: Int32) -> Bool
 
-  /// With `followingLink` false, ENOTDIR or ELOOP for a symbolic link.
-  func openDirectory(_ path: String, followingLink: Bool) throws(SystemCallError) -> Int32
-  func status(ofPath path: String, followingLink: Bool) throws(SystemCallError) -> FileStatus
-
-  /// Never follows a link.
   func open(_ name: String, in directory: Int32, _ mode: FileMode) throws(SystemCallError) -> Int32
-  /// A new file without a name, 0600, for writing; EOPNOTSUPP where there are no such files.
-  func openUnnamed(in directory: Int32) throws(SystemCallError) -> Int32
-  /// Gives a file of `openUnnamed` a name; EEXIST when something has it.
-  func link(_ file: Int32, as name: String, in directory: Int32) throws(SystemCallError)
   func status(of file: Int32) throws(SystemCallError) -> FileStatus
-  /// Never follows a link.
-  func status(of name: String, in directory: Int32) throws(SystemCallError) -> FileStatus
-  func names(in directory: Int32) throws(SystemCallError) -> [String]
+  func status(
+    of name: String, in directory: Int32, followingLink: Bool
+  ) throws(SystemCallError) -> FileStatus
 
   /// Up to `count` bytes from where the last read ended; none at the end.
   func read(_ file: Int32, _ count: Int) throws(SystemCallError) -> [UInt8]
   /// How many of the bytes were written, which may be fewer.
   func write(_ file: Int32, _ bytes: ArraySlice<UInt8>) throws(SystemCallError) -> Int
-  func truncate(_ file: Int32) throws(SystemCallError)
   func sync(_ file: Int32) throws(SystemCallError)
   func rename(_ name: String, to newName: String, in directory: Int32) throws(SystemCallError)
   func remove(_ name: String, in directory: Int32) throws(SystemCallError)
   /// Takes an exclusive advisory lock; EWOULDBLOCK when it is held.
   func lock(_ file: Int32) throws(SystemCallError)
-  /// For descriptors that a child has inherited too.
   func unlock(_ file: Int32)
   func close(_ file: Int32)
 }
 
+/// How a file is opened. Only a linked directory may be a symbolic link; for another it is ENOTDIR or ELOOP.
 enum FileMode {
   case read
+  case directory, linkedDirectory
   /// A new file, 0600; EEXIST when there is one.
   case create
   /// For reading and writing, made when there is none.

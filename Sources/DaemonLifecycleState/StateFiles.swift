@@ -6,17 +6,15 @@ import DaemonSystemd
 /// The files of one state in its directory, for one caller at a time. It is not `Sendable`: a store keeps it in its
 /// mutex.
 ///
-/// There are two, `NAME.0` and `NAME.1`, which alternate. A save writes a temporary file, syncs it, renames it over the
-/// file that does *not* hold the last durable state, and syncs the directory. No call of a save names the file of the
-/// last durable state, so that file is intact until the save has returned, whatever happens to the others. And the file
-/// that a rename puts in place was synced before, so it is intact under any name.
+/// There are two, `NAME.0` and `NAME.1`, which alternate. A save writes `.NAME.new`, syncs it, renames it over the file
+/// that does *not* hold the last durable state, and syncs the directory. No call of a save names the file of the last
+/// durable state, so that file is intact until the save has returned, whatever happens to the others. And the file that
+/// a rename puts in place was synced before, so it is intact under any name.
 struct StateFiles {
   let directory: StateDirectory
   private let folder: StateHandle
   let name: String
   let limit: Int
-  /// The size up to which a state is written together with its header; to copy more takes longer than another call.
-  private let onePiece: Int
   private var isClosed = false
   /// The lock; `nil` on a file system that was read-only when it was requested, and after the lock was lost.
   private(set) var lock: StateLock?
@@ -28,16 +26,14 @@ struct StateFiles {
   private var newestSlot: Int?
   /// The file that the last save put in place, or the last load read.
   private var inPlace: FileIdentity?
-  /// Files that a failed save could not remove.
-  private var leftovers: [String] = []
-  /// A reserve for a save when no file can be opened.
-  private var spare = SpareFile()
+  /// The file that the next save writes, empty; `nil` where it could not be made.
+  ///
+  /// It is open in advance, so that a process without a descriptor can save. A descriptor that is closed to make room is
+  /// no reserve: a thread that accepts connections takes the number before openat(2) can.
+  private var prepared: StateHandle?
 
-  init(
-    _ name: String, in directory: StateDirectory, limit: Int, onePiece: Int
-  ) throws(StateError) {
+  init(_ name: String, in directory: StateDirectory, limit: Int) throws(StateError) {
     self.name = name
-    self.onePiece = onePiece
     self.directory = directory
     folder = directory.handle
     self.limit = limit
@@ -59,52 +55,48 @@ struct StateFiles {
     if let lock {
       do throws(SystemCallError) {
         if try lock.isStill(in: directory) { return false }
-      } catch { throw .failed("look at the lock of the state in \(directory.path)", error) }
+      } catch { throw .failed("check the lock of the state in \(directory.path)", error) }
     }
     lock = nil
     lock = try StateLock("\(name).lock", in: directory)
-    sweep()
-    spare.refill(in: directory.handle)
+    // Of a save that was killed, and that of another process which had the lock meanwhile.
+    prepared = nil
+    prepareFile()
     return true
   }
 
   mutating func close() {
     isClosed = true
     lock = nil
-    spare.release()
+    prepared = nil
   }
 
-  // MARK: Temporary files
+  // MARK: The new file
 
-  private func temporaryName() -> String {
-    let digits = String(UInt64.random(in: 0 ... .max), radix: 16)
-    return ".\(name).\(String(repeating: "0", count: 16 - digits.count))\(digits).new"
-  }
+  private var temporaryName: String { ".\(name).new" }
 
-  /// Whether the name is one that only this type gives, to files that are in use only under the lock.
-  private func isTemporary(_ candidate: String) -> Bool {
-    let start = ".\(name)."
-    guard candidate.hasPrefix(start), candidate.hasSuffix(".new") else { return false }
-    let digits = candidate.utf8.dropFirst(start.utf8.count).dropLast(4)
-    return digits.count == 16 && digits.allSatisfy { $0.isHexDigit && !$0.isUppercase }
-  }
+  /// Makes the file of the next save, unless there is one. If that fails, the save tries again.
+  private mutating func prepareFile() { if prepared == nil { prepared = try? newFile() } }
 
-  /// Removes the temporary files of this user that a killed save has left, while the lock is held. A file that can't be
-  /// removed does no harm, and is tried again.
-  private func sweep() {
-    guard let names = try? folder.names() else { return }
-    for name in names where isTemporary(name) {
-      guard let status = try? folder.status(of: name), status.kind == .file,
-        status.owner == folder.files.userID
-      else { continue }
-      try? folder.remove(name)
+  private func newFile() throws(SystemCallError) -> StateHandle {
+    do throws(SystemCallError) { return try folder.open(temporaryName, .create) } catch {
+      guard error.number == EEXIST else { throw error }
     }
+    // Of a save that was killed or has failed.
+    try? folder.remove(temporaryName)
+    return try folder.open(temporaryName, .create)
+  }
+
+  /// Whether the file that was prepared is still there, under its name.
+  private func isNamed(_ file: StateHandle) -> Bool {
+    guard let status = try? file.status else { return false }
+    return (try? folder.status(of: temporaryName))?.identity == status.identity
   }
 
   // MARK: Load
 
-  /// Frees the descriptor of the reserve file. Returns whether there was one.
-  mutating func releaseSpare() -> Bool { spare.release() }
+  /// Frees the descriptor of the file that was prepared. Returns whether there was one.
+  mutating func releasePrepared() -> Bool { prepared.take() != nil }
 
   struct Found {
     let slot: Int
@@ -115,7 +107,7 @@ struct StateFiles {
   /// Loads the newest intact state and makes it durable; returns `nil` when there are no files.
   mutating func load() throws(StateError) -> Found? {
     durableSlot = nil
-    defer { spare.refill(in: folder) }
+    defer { prepareFile() }
     var newest: (slot: Int, record: StateRecord)?
     var broken: [String] = []
     for slot in 0...1 {
@@ -217,58 +209,39 @@ struct StateFiles {
     let (generation, overflow) = lastGeneration.addingReportingOverflow(1)
     guard !overflow, generation < .max else { throw .system(purpose, errno: EOVERFLOW) }
     lastGeneration = generation
-    removeLeftovers()
     let record = StateRecord(version: version, generation: generation, bytes: bytes)
     let slot = durableSlot == 0 ? 1 : 0
     do throws(SystemCallError) {
-      let (temporary, identity) = try writeTemporary(record)
-      // Reserved at once: the descriptor of the file that was written is free now, but under load not for long.
-      spare.refill(in: folder)
-      do throws(SystemCallError) { try folder.rename(temporary, to: slotName(slot)) } catch {
-        remove(temporary)
-        throw error
-      }
+      let identity = try write(record)
+      try folder.rename(temporaryName, to: slotName(slot))
+      // At once: the descriptor of the file that was written is free now, but under load not for long.
+      prepareFile()
       try folder.syncNames()
       inPlace = identity
     } catch {
-      if error.number == EISDIR || error.number == ENOTEMPTY {
-        throw .notAFile(directory.path(of: slotName(slot)))
+      // What was written takes room.
+      try? folder.remove(temporaryName)
+      prepared = nil
+      prepareFile()
+      switch error.number {
+      case EISDIR, ENOTEMPTY: throw .notAFile(directory.path(of: slotName(slot)))
+      case EEXIST: throw .notAFile(directory.path(of: temporaryName))
+      default: throw .failed(purpose, error)
       }
-      throw .failed(purpose, error)
     }
     durableSlot = slot
   }
 
-  /// Writes and syncs a file with this record, and returns its name. No file is left when it throws.
-  private mutating func writeTemporary(
-    _ record: StateRecord
-  ) throws(SystemCallError) -> (String, FileIdentity) {
-    let name = temporaryName()
-    let file = try spare.create(name, in: folder)
-    do throws(SystemCallError) {
-      let identity = try file.status.identity
-      if record.bytes.count <= onePiece {
-        try file.write(record.encoded)
-      } else {
-        try file.write(record.header)
-        try file.write(record.bytes)
-      }
-      // Called once: after an error the kernel may mark pages as clean that were never written, so the next save uses a
-      // new file.
-      try file.sync()
-      return (name, identity)
-    } catch {
-      remove(name)
-      throw error
-    }
-  }
-
-  private mutating func remove(_ temporary: String) {
-    if (try? folder.remove(temporary)) == nil { leftovers.append(temporary) }
-  }
-
-  private mutating func removeLeftovers() {
-    leftovers.removeAll { (try? folder.remove($0)) != nil }
+  /// Writes and syncs the file that was prepared, or a new one.
+  private mutating func write(_ record: StateRecord) throws(SystemCallError) -> FileIdentity {
+    let file: StateHandle
+    if let ready = prepared.take(), isNamed(ready) { file = ready } else { file = try newFile() }
+    try file.write(record.header)
+    try file.write(record.bytes)
+    // Called once: after an error the kernel may mark pages as clean that were never written, so the next save uses a
+    // new file.
+    try file.sync()
+    return try file.status.identity
   }
 
   // MARK: Setting aside

@@ -23,7 +23,7 @@ final class StateHandle: Sendable {
     var rest = bytes[...]
     while !rest.isEmpty {
       let count = try retrying(files.write(number, rest))
-      // The kernel does not say so of a regular file; if it did, this would never end.
+      // Of a regular file the kernel does not return 0; if it did, this would never end.
       if count == 0 { throw SystemCallError(number: EIO) }
       rest = rest.dropFirst(count)
     }
@@ -48,13 +48,13 @@ final class StateHandle: Sendable {
 
   /// Returns the status of a file; `nil` when there is none of this name.
   func status(of name: String) throws(SystemCallError) -> FileStatus? {
-    do throws(SystemCallError) { return try retrying(files.status(of: name, in: number)) } catch {
+    do throws(SystemCallError) {
+      return try retrying(files.status(of: name, in: number, followingLink: false))
+    } catch {
       if error.number == ENOENT { return nil }
       throw error
     }
   }
-
-  func names() throws(SystemCallError) -> [String] { try retrying(files.names(in: number)) }
 
   func rename(_ name: String, to newName: String) throws(SystemCallError) {
     try retrying(files.rename(name, to: newName, in: number))

@@ -15,8 +15,8 @@ import Synchronization
 ///
 /// A save that is interrupted leaves the old state or the new one, never a mix and never nothing; once it has returned,
 /// the new one is on disk. The previous state is kept too: `load()` falls back to it, and reports that, if the last one
-/// is damaged. The files are `NAME.0` and `NAME.1`, which alternate, and `NAME.lock`. Only this user can access them
-/// (mode 0600).
+/// is damaged. The files are `NAME.0` and `NAME.1`, which alternate, `.NAME.new` and `NAME.lock`. Only this user can
+/// access them (mode 0600).
 ///
 /// Only one store at a time can have a state. Until it is closed or deallocated, opening another one, in this process
 /// or another, throws `inUse`.
@@ -25,9 +25,9 @@ import Synchronization
 /// hook runs on one of the subject's own threads, where that is fine; elsewhere, keep calls off Swift's cooperative
 /// pool. `CodableStateStore` in `DaemonLifecycleCodable` stores values, and ``SavedState`` saves on ShouldSaveState.
 ///
-/// A store keeps three descriptors open. One of them is an unnamed reserve file, so that a save succeeds when the
+/// A store keeps three descriptors open. One of them is the file of the next save, so that a save succeeds when the
 /// process has no descriptor left: one save at least, and each later one unless other threads take the descriptor that
-/// the last one has freed. File systems without such files (O_TMPFILE of open(2)), such as NFS, have no reserve.
+/// the last one has freed.
 ///
 /// It requires a file system with a reliable `fsync`, such as ext4, XFS and btrfs. A tmpfs loses its files when the
 /// machine stops, and some network file systems have no locks.
@@ -46,8 +46,7 @@ public final class StateStore: Sendable {
     /// The fingerprint of what the last load or save left on disk; `nil` when that is not certain. It counts only while
     /// `isChecked`.
     var saved: Int?
-    /// Whether `saveIfChanged` was called, so that fingerprints are needed.
-    var compares = false
+
     /// Verifies the directory and the lock before a call.
     mutating func prepare() throws(StateError) {
       try files.directory.check()
@@ -66,8 +65,7 @@ public final class StateStore: Sendable {
   ///   - version: The version of the program's format, which a loaded state may be older than. Default 1.
   ///   - limit: The largest size of a state, in bytes. Default 64 MiB.
   ///   - environment: The environment to read the variable from. Default: this process's.
-  /// - Throws: `noStateDirectory`, `inUse`, or an error about the directory. Temporary files that an interrupted save
-  ///   has left are removed.
+  /// - Throws: `noStateDirectory`, `inUse`, or an error about the directory.
   public convenience init(
     name: String = "state", version: UInt32 = 1, limit: Int = 64 << 20,
     environment: ServiceEnvironment = .current
@@ -85,12 +83,8 @@ public final class StateStore: Sendable {
   /// Root or this user must own the directory. It may be writable by others only if it is sticky, as /tmp is. A
   /// symbolic link is followed if root or this user owns it.
   ///
-  /// - Parameters:
-  ///   - directory: The directory's path.
-  ///   - name: The beginning of the files' names: letters, digits, '.', '-' and '_', not '.' first, at most 200
-  ///     characters. Default `state`.
-  ///   - version: The version of the program's format, which a loaded state may be older than. Default 1.
-  ///   - limit: The largest size of a state, in bytes. Default 64 MiB.
+  /// The other parameters are those of ``init(name:version:limit:environment:)``.
+  ///
   /// - Throws: `inUse`, or an error about the directory.
   public convenience init(
     directory: String, name: String = "state", version: UInt32 = 1, limit: Int = 64 << 20
@@ -101,15 +95,14 @@ public final class StateStore: Sendable {
 
   init(
     _ directory: String, _ name: String, version: UInt32, limit: Int = 64 << 20,
-    files: any StateFileSystem, onePiece: Int = 65_536
+    files: any StateFileSystem
   ) throws(StateError) {
     try StateStore.check(name)
     self.name = name
     self.version = version
     let opened = try StateDirectory(directory, files)
     self.directory = opened.path
-    state = Mutex(
-      State(files: try StateFiles(name, in: opened, limit: max(0, limit), onePiece: onePiece)))
+    state = Mutex(State(files: try StateFiles(name, in: opened, limit: max(0, limit))))
   }
 
   private static func check(_ name: String) throws(StateError) {
@@ -180,7 +173,6 @@ public final class StateStore: Sendable {
   /// Saves bytes unless they are on disk already.
   ///
   /// The bytes are compared with what this store last saved or loaded, by a 64-bit hash with a key of the process.
-  /// Bytes that `save(_:)` saved before the first call are saved once more, since no hash is computed until then.
   ///
   /// - Parameter bytes: The new state.
   /// - Returns: Whether it saved.
@@ -191,16 +183,11 @@ public final class StateStore: Sendable {
   }
 
   private func save(_ bytes: [UInt8], unlessUnchanged: Bool) throws(StateError) -> Bool {
-    // Computed only for callers of `saveIfChanged`, since it takes time for megabytes.
-    let compares = state.withLock { state in
-      state.compares = state.compares || unlessUnchanged
-      return state.compares
-    }
-    let fingerprint = compares ? StateStore.fingerprint(bytes) : nil
+    let fingerprint = StateStore.fingerprint(bytes)
     return try state.withLock { state throws(StateError) in
       try state.prepare()
       if !state.isChecked { try loadForSave(&state) }
-      if unlessUnchanged, let fingerprint, state.saved == fingerprint, state.files.isInPlace {
+      if unlessUnchanged, state.saved == fingerprint, state.files.isInPlace {
         return false
       }
       state.saved = nil
@@ -210,12 +197,12 @@ public final class StateStore: Sendable {
     }
   }
 
-  /// Loads before a save. A state that can't be read is not replaced, so when no file can be opened, the reserve is
-  /// used for reading.
+  /// Loads before a save. A state that can't be read is not replaced, so when no file can be opened, the descriptor of
+  /// the one that was prepared is used for reading.
   private func loadForSave(_ state: inout State) throws(StateError) {
     do throws(StateError) { _ = try load(&state) } catch {
       guard case .system(_, let errno) = error, SystemdError.isShortage(errno),
-        state.files.releaseSpare()
+        state.files.releasePrepared()
       else { throw error }
       _ = try load(&state)
     }

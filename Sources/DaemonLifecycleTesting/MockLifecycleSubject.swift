@@ -97,15 +97,12 @@ public final class MockLifecycleSubject: LifecycleObservable {
 
   /// Simulates a request, and returns a report when the last hook has ended.
   ///
-  /// - Parameters:
-  ///   - request: The request.
-  ///   - cause: The cause that hooks and the report see.
   /// - Throws: ``PendingError`` when nothing happens for `patience`, or when the task is cancelled.
   @discardableResult
   nonisolated(nonsending) public func send(
-    _ request: LifecycleRequest, cause: LifecycleCause = LifecycleCause(.other("a test"))
+    _ request: LifecycleRequest
   ) async throws(PendingError) -> LifecycleReport {
-    try await report(of: cause) { inject(request, cause: cause) }
+    try await report(of: Self.cause) { inject(request) }
   }
 
   /// Simulates a signal, and returns without waiting for the hooks. As a test's first event it is delivered after the
@@ -121,14 +118,8 @@ public final class MockLifecycleSubject: LifecycleObservable {
   }
 
   /// Simulates a request, and returns without waiting for the hooks.
-  ///
-  /// - Parameters:
-  ///   - request: The request.
-  ///   - cause: The cause that hooks and the report see.
-  public func inject(
-    _ request: LifecycleRequest, cause: LifecycleCause = LifecycleCause(.other("a test"))
-  ) {
-    core.send(LifecycleEvent(request, cause: cause))
+  public func inject(_ request: LifecycleRequest) {
+    core.send(LifecycleEvent(request, cause: Self.cause))
   }
 
   /// Launches a mock that was made in the state `.launching`.
@@ -155,7 +146,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   @discardableResult
   nonisolated(nonsending) public func settled() async throws(PendingError) -> LifecycleReport {
     try await untilIdle()
-    return report(since: 0, LifecycleCause(.other("a test")))
+    return report(since: 0, Self.cause)
   }
 
   /// Moves the mock's clock: hooks reach their deadlines, sleeps on `clock` end and ticks are due, one after another.
@@ -195,6 +186,8 @@ public final class MockLifecycleSubject: LifecycleObservable {
     LifecycleReport(
       cause: cause, entries: recorder.current.reports.dropFirst(count).flatMap(\.entries))
   }
+
+  private static var cause: LifecycleCause { LifecycleCause(.other("a test")) }
 
   private static func cause(_ signal: UnixSignal, _ pid: Int32, _ uid: UInt32) -> LifecycleCause {
     LifecycleCause(.signal(signal, pid: pid, uid: uid, coalesced: 1))

@@ -14,7 +14,7 @@ import Testing
   private static let settings: [Setting] = [
     { $0.hookDeadline = $1 }, { $0.cancellationGrace = $1 }, { $0.stopTimeout = $1 },
     { $0.saveReserve = $1 }, { $0.exitGrace = $1 }, { $0.escalationDelay = $1 },
-    { $0.stopDelay = $1 }, { $0.logging = .slowStops(over: $1) },
+    { $0.stopDelay = $1 },
     {
       $0.hookDeadline = $1
       $0.cancellationGrace = $1

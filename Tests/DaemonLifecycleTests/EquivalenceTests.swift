@@ -15,7 +15,7 @@ import Testing
     var told = 0
     for seed in 0..<UInt64(Self.schedules) {
       let onMock = try await Schedule(seed: seed).play(on: MockLifecycleSubject(state: .launching))
-      let subject = LifecycleSubject(configuration: .init(signals: .none, logging: .off))
+      let subject = LifecycleSubject(configuration: .init(signals: [:], logging: .off))
       let onSubject = try await Schedule(seed: seed).play(on: subject)
       #expect(onMock == onSubject, "seed \(seed)")
       if onMock != onSubject { return }

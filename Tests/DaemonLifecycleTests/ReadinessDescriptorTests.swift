@@ -156,7 +156,7 @@ import Testing
     #expect(
       integration.problems == [
         "The environment variable NOTIFY_SOCKET is \"\(text)\", which begins neither with '/' nor '@'."
-          + " It is ignored, and nobody is notified."
+          + " It is ignored, and no service manager is notified."
       ])
   }
 }

@@ -12,7 +12,7 @@ import Testing
 
   private let log = Log()
   private let configuration = LifecycleConfiguration(
-    signals: .none, hookDeadline: .milliseconds(100), cancellationGrace: .milliseconds(50),
+    signals: [:], hookDeadline: .milliseconds(100), cancellationGrace: .milliseconds(50),
     exitGrace: nil, logging: .off)
 
   /// The registry planned for members whose entries were gone, again and again, under the lock.

@@ -8,7 +8,7 @@ import Testing
 /// The real subject, without signals: those are tested in processes of their own.
 @Suite struct SubjectTests {
   private let configuration = LifecycleConfiguration(
-    signals: .none, exitGrace: nil, logging: .off)
+    signals: [:], exitGrace: nil, logging: .off)
 
   @Test func startsOnce() async throws {
     let subject = LifecycleSubject(configuration: configuration)

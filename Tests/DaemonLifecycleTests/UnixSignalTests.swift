@@ -56,7 +56,6 @@ import Testing
     map[.sigwinch] = .saveState
     #expect(
       map.signals.map(\.description) == ["SIGHUP", "SIGINT", "SIGUSR2", "SIGTERM", "SIGWINCH"])
-    #expect(SignalMap.none.signals.isEmpty)
     // Of two actions for a signal the last counts.
     let twice: SignalMap = [.sigterm: .reload, .sighup: .saveState, .sigterm: .terminate]
     #expect(twice.signals == [.sighup, .sigterm])

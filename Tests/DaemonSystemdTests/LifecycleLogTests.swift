@@ -94,14 +94,5 @@ import Testing
     #expect(found.map { $0["PRIORITY"] } == [["3"], ["4"]])
   }
 
-  /// Its author knows better.
-  @Test func anErrorMayHaveAPriorityOfItsOwn() async throws {
-    observe(DidEnterBackground.self, "Orders") { _ in throw Minor() }
-    _ = try entries()
-    try await send(.pause(for: .operator), .sigusr1)
-    #expect(try entries().first?["PRIORITY"] == ["5"])
-  }
-
   private struct Problem: Error, CustomStringConvertible { let description: String }
-  private struct Minor: PrioritizedError { var journalPriority: JournalPriority { .notice } }
 }

@@ -182,7 +182,7 @@ import Testing
     let gate = Gate()
     var remains: [Remains] = []
     for _ in 0..<1000 {
-      let subject = LifecycleSubject(configuration: .init(signals: .none, logging: .off))
+      let subject = LifecycleSubject(configuration: .init(signals: [:], logging: .off))
       let keeper = Keeper(gate)
       subject.addObserver(keeper)
       try await subject.start()
@@ -234,7 +234,7 @@ import Testing
   @Test func noHookBeginsAfterARemoval() async throws {
     let remover = Remover()
     let core = LifecycleCore(
-      configuration: .init(signals: .none, logging: .off), initialState: .foreground,
+      configuration: .init(signals: [:], logging: .off), initialState: .foreground,
       recorder: remover)
     let log = Log()
     let (first, second) = (Listener("first", log), Listener("second", log))

@@ -98,7 +98,7 @@ import Testing
       mayStart.load(ordering: .relaxed) && Thread.spawn(named: name, body)
     }
     let core = LifecycleCore(
-      configuration: .init(signals: .none, logging: .off), initialState: .foreground,
+      configuration: .init(signals: [:], logging: .off), initialState: .foreground,
       time: .virtual(VirtualTime()), executor: executor)
     func observe() {
       let save = Hook.closure(for: ShouldSaveState.self) { _ in }
@@ -142,7 +142,7 @@ import Testing
     let sink = BlockingSink()
     let calls = Atomic<Int>(0)
     let core = LifecycleCore(
-      configuration: .init(signals: .none, logging: .off), initialState: .background,
+      configuration: .init(signals: [:], logging: .off), initialState: .background,
       sinks: [sink])
     let observer = Scripted(save: { _ in calls.add(1, ordering: .relaxed) })
     core.add(observer)
@@ -184,7 +184,7 @@ import Testing
   @Test func aRestMayEndAsItBegins() async throws {
     let rests = ProcessInfo.processInfo.environment["RESTS"].flatMap { Int($0) } ?? 2_000
     let core = LifecycleCore(
-      configuration: .init(signals: .none, logging: .off), initialState: .background)
+      configuration: .init(signals: [:], logging: .off), initialState: .background)
     let calls = Atomic<Int>(0)
     core.add(Scripted(save: { _ in calls.add(1, ordering: .relaxed) }))
     for _ in 0..<rests {

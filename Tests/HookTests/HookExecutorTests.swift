@@ -11,7 +11,7 @@ import Testing
 /// The threads: they grow by the hooks that block, shrink again, and are not needed for a delivery to end.
 @Suite struct HookExecutorTests {
   private let configuration = LifecycleConfiguration(
-    signals: .none, hookDeadline: .milliseconds(50), cancellationGrace: .milliseconds(20),
+    signals: [:], hookDeadline: .milliseconds(50), cancellationGrace: .milliseconds(20),
     exitGrace: nil, logging: .off)
 
   /// Launches the core; the reports that follow.

@@ -43,7 +43,7 @@ private final class Doorbell: LifecycleSource {
 /// The leader runs hooks itself: whatever they do, another thread listens.
 @Suite struct LeaderTests {
   private let configuration = LifecycleConfiguration(
-    signals: .none, hookDeadline: .milliseconds(50), cancellationGrace: .milliseconds(20),
+    signals: [:], hookDeadline: .milliseconds(50), cancellationGrace: .milliseconds(20),
     exitGrace: nil, logging: .off)
   /// For hooks that take their time on a busy machine.
   private var patient: LifecycleConfiguration {

@@ -11,7 +11,7 @@ import Testing
 @Suite(.offThePool) struct LockTimeTests {
   private func core() -> LifecycleCore {
     LifecycleCore(
-      configuration: .init(signals: .none, logging: .off), initialState: .background,
+      configuration: .init(signals: [:], logging: .off), initialState: .background,
       time: .virtual(VirtualTime()), executor: HookExecutor(endsWhenIdle: true))
   }
 

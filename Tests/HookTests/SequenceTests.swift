@@ -219,7 +219,7 @@ import Testing
   @Test(.timeLimit(.minutes(1))) func aLaterHookIsCancelledByTheTimer() async throws {
     let core = LifecycleCore(
       configuration: LifecycleConfiguration(
-        signals: .none, hookDeadline: .milliseconds(30), cancellationGrace: .seconds(50),
+        signals: [:], hookDeadline: .milliseconds(30), cancellationGrace: .seconds(50),
         exitGrace: nil, logging: .off))
     let log = log
     let members = (0..<200).map { number in

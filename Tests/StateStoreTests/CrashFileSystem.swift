@@ -122,7 +122,6 @@ final class CrashFileSystem: StateFileSystem {
   private let state: Mutex<State>
   private let lies: Set<Lie>
   let userID: UInt32 = 1000
-  let processID: Int32 = 4242
 
   init(_ image: DiskImage = DiskImage(), lies: Set<Lie> = []) {
     var state = State()
@@ -210,9 +209,7 @@ final class CrashFileSystem: StateFileSystem {
             contents.append(nil)
             continue
           }
-          // Who has a lock, a file says for people: its content decides nothing.
-          contents +=
-            name.hasSuffix(".lock") ? [[]] : (state.nodes[inode]?.candidates ?? []).map { $0 }
+          contents += (state.nodes[inode]?.candidates ?? []).map { $0 }
         }
         ways *= contents.count
         var next: Set<DiskImage> = []
@@ -279,21 +276,12 @@ final class CrashFileSystem: StateFileSystem {
     return descriptor
   }
 
-  func openDirectory(_ path: String, followingLink: Bool) throws(SystemCallError) -> Int32 {
-    try call("openDirectory") { state, _ throws(SystemCallError) in
-      try Self.open(Self.root, &state)
-    }
-  }
-
-  func status(ofPath path: String, followingLink: Bool) throws(SystemCallError) -> FileStatus {
-    try call("statPath") { state, _ in Self.status(Self.root, state) }
-  }
-
   func open(
     _ name: String, in directory: Int32, _ mode: FileMode
   ) throws(SystemCallError) -> Int32 {
     try call("open \(mode)") { state, _ throws(SystemCallError) in
       try Self.needDescriptor(state)
+      if directory == AT_FDCWD { return try Self.open(Self.root, &state) }
       if let inode = state.names[name]?.inode {
         if mode == .create { throw SystemCallError(number: EEXIST) }
         return try Self.open(inode, &state)
@@ -304,24 +292,6 @@ final class CrashFileSystem: StateFileSystem {
     }
   }
 
-  func openUnnamed(in directory: Int32) throws(SystemCallError) -> Int32 {
-    try call("openUnnamed") { state, _ throws(SystemCallError) in
-      try Self.needDescriptor(state)
-      state.lastNumber += 1
-      let inode = state.lastNumber
-      state.nodes[inode] = Node()
-      return try Self.open(inode, &state)
-    }
-  }
-
-  func link(_ file: Int32, as name: String, in directory: Int32) throws(SystemCallError) {
-    try call("link") { state, _ throws(SystemCallError) in
-      guard let inode = state.open[file]?.inode else { throw SystemCallError(number: EBADF) }
-      if state.names[name]?.inode != nil { throw SystemCallError(number: EEXIST) }
-      state.lead(name, to: inode)
-    }
-  }
-
   func status(of file: Int32) throws(SystemCallError) -> FileStatus {
     try call("fstat") { state, _ throws(SystemCallError) in
       guard let inode = state.open[file]?.inode else { throw SystemCallError(number: EBADF) }
@@ -329,16 +299,13 @@ final class CrashFileSystem: StateFileSystem {
     }
   }
 
-  func status(of name: String, in directory: Int32) throws(SystemCallError) -> FileStatus {
+  func status(
+    of name: String, in directory: Int32, followingLink: Bool
+  ) throws(SystemCallError) -> FileStatus {
     try call("stat") { state, _ throws(SystemCallError) in
+      if directory == AT_FDCWD { return Self.status(Self.root, state) }
       guard let inode = state.names[name]?.inode else { throw SystemCallError(number: ENOENT) }
       return Self.status(inode, state)
-    }
-  }
-
-  func names(in directory: Int32) throws(SystemCallError) -> [String] {
-    try call("names") { state, _ in
-      state.names.filter { $0.value.inode != nil }.map(\.key).sorted()
     }
   }
 
@@ -369,15 +336,6 @@ final class CrashFileSystem: StateFileSystem {
       state.nodes[inode]?.bytes += bytes.prefix(count)
       state.nodes[inode]?.isDirty = true
       return count
-    }
-  }
-
-  func truncate(_ file: Int32) throws(SystemCallError) {
-    try call("truncate") { state, _ throws(SystemCallError) in
-      guard let inode = state.open[file]?.inode else { return }
-      try state.write()
-      state.nodes[inode]?.bytes = []
-      state.nodes[inode]?.isDirty = true
     }
   }
 
@@ -436,6 +394,4 @@ final class CrashFileSystem: StateFileSystem {
     unlock(file)
     state.withLock { $0.open[file] = nil }
   }
-
-  func isRunning(_ process: Int32) -> Bool { true }
 }

@@ -24,13 +24,12 @@ struct FaultProof {
     .shortThenError(ENOSPC), .shortThenError(EDQUOT),
   ]
 
-  static func open(
-    _ files: CrashFileSystem, onePiece: Int = 65_536
-  ) throws(StateError) -> StateStore {
-    try StateStore("/state", "s", version: 1, files: files, onePiece: onePiece)
+  static func open(_ files: CrashFileSystem) throws(StateError) -> StateStore {
+    try StateStore("/state", "s", version: 1, files: files)
   }
 
-  static func isTemporary(_ name: String) -> Bool { name.hasPrefix(".s.") }
+  /// Whether what a save has written is left. The file of the next save, which is empty, is always there.
+  static func hasLeftover(_ image: DiskImage) -> Bool { image.files[".s.new"]?.isEmpty == false }
 
   // MARK: One save
 
@@ -40,7 +39,7 @@ struct FaultProof {
   mutating func save(
     _ new: [UInt8], over image: DiskImage, holding old: [UInt8]?,
     faults: [CrashFileSystem.Fault] = FaultProof.faults, lies: Set<CrashFileSystem.Lie> = [],
-    onePiece: Int = 65_536, inShortage: Bool = false
+    inShortage: Bool = false
   ) -> Set<DiskImage> {
     var reached: Set<DiskImage> = []
     for fault in faults {
@@ -48,7 +47,7 @@ struct FaultProof {
       while true {
         let files = CrashFileSystem(image, lies: lies)
         files.fail(at: index, fault)
-        let store = try? Self.open(files, onePiece: onePiece)
+        let store = try? Self.open(files)
         if inShortage, let store {
           _ = try? store.load()
           files.limitDescriptors(to: 0)
@@ -62,8 +61,7 @@ struct FaultProof {
         if fault == .crash {
           restart(files, allowed, place)
         } else {
-          let wasClean = !image.files.keys.contains(where: Self.isTemporary)
-          goOn(files, store, index, fault, allowed, hasReturned, wasClean, place)
+          goOn(files, store, index, fault, allowed, hasReturned, !Self.hasLeftover(image), place)
         }
         // The fault lay beyond the last call: the save has gone through, and nothing is left to break.
         if isOver { break }
@@ -83,11 +81,9 @@ struct FaultProof {
     if [.error(EINTR), .short].contains(fault), !hasReturned {
       violations.append("\(place): should not have mattered")
     }
-    // What a call that failed has made, or not removed, the store does not know of: the next save or sweep removes it.
+    // What a call that failed has made, or not removed, the next save removes.
     let mayLeave = call == "remove" || fault == .errorAfterEffect(EIO) || !wasClean
-    if !mayLeave, let left = files.visible.files.keys.first(where: Self.isTemporary) {
-      violations.append("\(place): left \(left)")
-    }
+    if !mayLeave, Self.hasLeftover(files.visible) { violations.append("\(place): left its file") }
     guard let store else { return }
     do {
       let found = try store.load()?.bytes
@@ -140,7 +136,7 @@ struct FaultProof {
       let store = try open(files)
       let found = try store.load()
       guard allowed.contains(found?.bytes) else { return "loads \(text(found?.bytes))" }
-      if let left = files.visible.files.keys.first(where: isTemporary) { return "left \(left)" }
+      if hasLeftover(files.visible) { return "left the file of a save" }
       let next = Array("the next".utf8)
       try store.save(next)
       guard try store.load()?.bytes == next else { return "does not load what is saved next" }

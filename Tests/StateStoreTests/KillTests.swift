@@ -14,7 +14,7 @@ import Testing
   private struct Count {
     var kills = 0
     var saves: UInt64 = 0
-    /// Killed so that a temporary file was left.
+    /// Killed so that a part of a new file was left.
     var inMidSave = 0
     var afterLast = 0
     var problems: [String] = []
@@ -37,7 +37,7 @@ import Testing
       all.problems += count.problems
     }
     print(
-      "\(all.kills) children killed after \(all.saves) saves: \(all.inMidSave) left a temporary file, "
+      "\(all.kills) children killed after \(all.saves) saves: \(all.inMidSave) left a part of a file, "
         + "\(all.afterLast) a save that had not returned, \(all.problems.count) anything wrong.")
     #expect(all.problems.isEmpty, "\(all.problems.prefix(5))")
     #expect(all.kills == total / 2 * 2 && all.inMidSave > 0)
@@ -53,12 +53,12 @@ import Testing
       for _ in 0..<kills {
         // It blocks its thread, of which other tests need some.
         await Task.yield()
-        let told = try killed(directory.path, &random)
-        if directory.names.contains(where: { $0.hasSuffix(".new") }) { count.inMidSave += 1 }
+        let saved = try killed(directory.path, &random)
+        if try directory.size(of: ".state.new") > 0 { count.inMidSave += 1 }
         let store = try StateStore(directory: directory.path)
         let found = try store.load()
         let number = try found.map { try parse($0.bytes) } ?? 0
-        let atLeast = told ?? last
+        let atLeast = saved ?? last
         count.saves += number - min(last, number)
         if number > atLeast { count.afterLast += 1 }
         // At most the save that was under way.
@@ -66,9 +66,7 @@ import Testing
           count.problems.append("\(number) after \(atLeast) was saved")
         }
         if let broken = found?.broken, !broken.isEmpty { count.problems.append("\(broken)") }
-        if directory.names.contains(where: { $0.hasSuffix(".new") }) {
-          count.problems.append("not swept: \(directory.names)")
-        }
+        if try directory.size(of: ".state.new") > 0 { count.problems.append("not removed") }
         last = number
         count.kills += 1
       }
@@ -76,7 +74,7 @@ import Testing
     return count
   }
 
-  /// Starts a child, lets it save for a moment, kills it: the last save that it told had returned.
+  /// Starts a child, lets it save for a moment, kills it: the last save that had returned.
   private static func killed(_ path: String, _ random: inout SeededGenerator) throws -> UInt64? {
     var ends: [Int32] = [0, 0]
     guard clinux_pipe(&ends) == 0 else { throw TestFailure("pipe") }
@@ -84,8 +82,8 @@ import Testing
     let pid = try spawn(path, output: ends[1])
     close(ends[1])
     // The moment is the point, not a wait for something: up to a few saves after the first, or before it.
-    var told: UInt64?
-    if random.chance(90) { told = next(ends[0]) }
+    var saved: UInt64?
+    if random.chance(90) { saved = next(ends[0]) }
     var pause = timespec(tv_sec: 0, tv_nsec: random.below(6_000_000))
     nanosleep(&pause, nil)
     kill(pid, SIGKILL)
@@ -94,8 +92,8 @@ import Testing
     guard status & 0x7f == SIGKILL else {
       throw TestFailure("the child ended by itself: \(status)")
     }
-    while let more = next(ends[0]) { told = more }
-    return told
+    while let more = next(ends[0]) { saved = more }
+    return saved
   }
 
   private static func next(_ pipe: Int32) -> UInt64? {

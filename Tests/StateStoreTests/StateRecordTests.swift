@@ -23,33 +23,6 @@ import Testing
     #expect(parts.value == 0x995d_c9bb_df19_39fa)
   }
 
-  /// Byte by byte, as the definition has it, and from any place in an array.
-  @Test func checksumsOfAnyLength() {
-    func reference(_ bytes: ArraySlice<UInt8>) -> UInt64 {
-      var remainder = UInt64.max
-      for byte in bytes {
-        remainder ^= UInt64(byte)
-        for _ in 0..<8 {
-          let carry = remainder & 1
-          remainder >>= 1
-          if carry == 1 { remainder ^= 0xc96c_5795_d787_0f42 }
-        }
-      }
-      return ~remainder
-    }
-    var random = SeededGenerator(seed: 3)
-    let bytes = (0..<600).map { _ in UInt8(truncatingIfNeeded: random.next()) }
-    for _ in 0..<300 {
-      let start = random.below(300)
-      let middle = start + random.below(100)
-      let end = middle + random.below(200)
-      var checksum = StateChecksum()
-      checksum.update(bytes[start..<middle])
-      checksum.update(bytes[middle..<end])
-      #expect(checksum.value == reference(bytes[start..<end]), "\(start) \(middle) \(end)")
-    }
-  }
-
   /// Fixed for ever: what a later release must be able to read.
   @Test func layout() {
     let file = StateRecord(version: 3, generation: 0x0102_0304, bytes: Array("abc".utf8)).encoded

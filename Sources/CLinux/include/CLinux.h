@@ -125,6 +125,10 @@ void clinux_signal_arrived(int signo, clinux_waker *waker, uint32_t count);
 uint64_t clinux_signal_count(void);
 
 static inline int clinux_open(const char *path, int flags) { return open(path, flags); }  // variadic
+/// openat(2), close-on-exec, without waiting for a FIFO's other end and without becoming a terminal's owner.
+static inline int clinux_open_at(int directory, const char *name, int flags, mode_t mode) {
+  return openat(directory, name, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode);
+}
 /// The lowest free number that is at least `lowest`.
 static inline int clinux_duplicate(int fd, int lowest) { return fcntl(fd, F_DUPFD_CLOEXEC, lowest); }  // variadic
 static inline int clinux_descriptor_flags(int fd) { return fcntl(fd, F_GETFD); }
@@ -228,18 +232,6 @@ uintptr_t clinux_dispatch_code(void);
 const char *clinux_file_of_code(uintptr_t address);
 /// Whether a signalfd of `signo` alone is open, besides `own_descriptor`; `otherwise` where there is no /proc.
 bool clinux_has_signal_descriptor(int signo, int own_descriptor, bool otherwise);
-
-// MARK: state.c: files by name in a directory that is open
-
-/// openat(2), close-on-exec, without waiting for a FIFO's other end and without becoming a terminal's owner.
-int clinux_open_at(int directory, const char *name, int flags, mode_t mode);
-/// A new file without a name (O_TMPFILE) on the file system of an open directory, for writing, close-on-exec; -1 and
-/// errno, EOPNOTSUPP where the file system has no such files.
-int clinux_open_unnamed_at(int directory, mode_t mode);
-/// Gives a file of `clinux_open_unnamed_at` a name in an open directory: 0, or -1 and errno.
-int clinux_link_at(int fd, int directory, const char *name);
-/// A stream of the names in an open directory, from the first; the directory stays open. NULL and errno.
-DIR *clinux_names_at(int directory);
 
 #ifdef __cplusplus
 }

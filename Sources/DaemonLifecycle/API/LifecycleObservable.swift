@@ -12,11 +12,9 @@ import Synchronization
 /// }
 /// ```
 ///
-/// All members are implemented once, in an extension, so the subject and the mock behave the same. They may be called
-/// from any thread and from any hook.
+/// The subject and the mock share the implementation of all members. These may be called from any thread and hook.
 public protocol LifecycleObservable: AnyObject, Sendable {
-  /// The implementation of all other members. A type that wraps a subject returns the subject's; it is not for other
-  /// use.
+  /// The implementation of all other members. A type that wraps a subject returns the subject's.
   var _core: LifecycleCore { get }
 }
 
@@ -26,8 +24,7 @@ extension LifecycleObservable {
   /// The daemon's current state.
   public var state: LifecycleState { core.lifecycleState }
 
-  /// The clock that deadlines are measured on: `CLOCK_MONOTONIC`, or a mock's virtual clock. Use it for sleeps in hooks
-  /// too.
+  /// The clock of all deadlines: `CLOCK_MONOTONIC`, or a mock's virtual clock. Use it for sleeps in hooks too.
   public var clock: LifecycleClock { LifecycleClock(keeper: core) }
 
   /// A text of the daemon's own, shown after its state in `systemctl status`. Default `nil`: none.
@@ -36,8 +33,8 @@ extension LifecycleObservable {
   /// lifecycle.status = "42 clients"  // foreground since 2026-11-21 12:01:07 (launch); 42 clients
   /// ```
   ///
-  /// It is shown on one line, with control characters escaped, cut to 200 bytes. A change is sent at most once a
-  /// second; of several changes within a second the last is sent. A pause does not clear it.
+  /// It is shown on one line, with control characters escaped, cut to 200 bytes. Of several changes within a second the
+  /// last is sent. A pause does not clear it.
   public var status: String? {
     get { core.state.withLock { $0.machine.status.text } }
     set { core.handle(.status(newValue)) }
@@ -70,8 +67,7 @@ extension LifecycleObservable {
     _ observer: some LifecycleObserver, name: String? = nil, phase: LifecyclePhase = .standard,
     deadline: Duration? = nil
   ) {
-    core.add(
-      observer, .init(name: name, phase: phase, deadline: deadline))
+    core.add(observer, .init(name: name, phase: phase, deadline: deadline))
   }
 
   /// Adds an observer without retaining it: for objects with a shorter life than the daemon's, such as connections.
@@ -82,19 +78,14 @@ extension LifecycleObservable {
     weakly observer: some LifecycleObserver, name: String? = nil,
     phase: LifecyclePhase = .standard, deadline: Duration? = nil
   ) {
-    core.add(
-      observer, isOwned: false,
-      .init(name: name, phase: phase, deadline: deadline))
+    core.add(observer, isOwned: false, .init(name: name, phase: phase, deadline: deadline))
   }
 
   /// Removes everything that an observer, or an owner, has registered.
   ///
-  /// The observer is not notified. No hook of it begins after this returns, and one that has begun is not interrupted.
-  /// A hook of an actor begins on the actor, so that none follows a removal there. Any other begins as it is called:
-  /// one that another thread is entering at this moment, or that waits for a global actor, has begun.
-  ///
-  /// - Parameter observerOrOwner: An observer that was added, or an owner that was given to
-  ///   ``observe(_:owner:name:phase:deadline:_:)``.
+  /// No hook of it begins after this returns, and one that has begun is not interrupted. A hook of an actor begins on the
+  /// actor, so that none follows a removal there. Any other begins as it is called: one that another thread is entering
+  /// at this moment, or that waits for a global actor, has begun.
   public func removeObserver(_ observerOrOwner: AnyObject) { core.remove(owner: observerOrOwner) }
 
   /// Calls `body` for each notification of one type until the returned token is released or cancelled.
@@ -106,12 +97,10 @@ extension LifecycleObservable {
   /// - Parameters:
   ///   - type: The type of the notification.
   ///   - name: The closure's name in reports and logs. Default: its file and line.
-  ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
+  ///   - phase: Its place in the order.
   ///   - deadline: How long it may take. Default: the phase's deadline, else the configuration's.
-  ///   - file: The file in the default name.
-  ///   - line: The line in the default name.
-  ///   - body: The hook: it has a deadline, and an error that it throws is in the report. It is called in its own
-  ///     isolation, or on a thread of the subject if it has none.
+  ///   - body: The hook: an error that it throws is in the report. It is called in its own isolation, or on a thread of
+  ///     the subject if it has none.
   /// - Returns: A token that ends the observation when it is cancelled or released.
   public func observe<N: LifecycleNotification>(
     _ type: N.Type, name: String? = nil, phase: LifecyclePhase = .standard,
@@ -119,38 +108,27 @@ extension LifecycleObservable {
     _ body: @escaping @Sendable (N) async throws -> Void
   ) -> ObservationToken {
     token(
-      .closure(for: type, body),
-      .init(name: name, phase: phase, deadline: deadline),
+      .closure(for: type, body), .init(name: name, phase: phase, deadline: deadline),
       .closure(file: file, line: line))
   }
 
   /// Calls `body` for each notification of one type as long as `owner` exists.
   ///
-  /// The owner is held weakly and passed to the body, which therefore does not need to capture it.
-  ///
-  /// - Parameters:
-  ///   - type: The type of the notification.
-  ///   - owner: The object that the observation belongs to: it ends when the owner is deallocated or removed.
-  ///   - name: The closure's name in reports and logs. Default: the owner's type.
-  ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
-  ///   - deadline: How long it may take. Default: the phase's deadline, else the configuration's.
-  ///   - body: The hook, as in ``observe(_:name:phase:deadline:file:line:_:)``, with the owner as its first argument.
+  /// Otherwise it works as ``observe(_:name:phase:deadline:file:line:_:)``. The owner is held weakly and passed to the
+  /// body; its type is the default name. The observation ends when the owner is deallocated or removed.
   public func observe<N: LifecycleNotification, Owner: AnyObject & Sendable>(
     _ type: N.Type, owner: Owner, name: String? = nil, phase: LifecyclePhase = .standard,
     deadline: Duration? = nil, _ body: @escaping @Sendable (Owner, N) async throws -> Void
   ) {
     let hook = Hook.closure(for: type, owner: Owner.self, body)
     _ = core.add(
-      closures: [hook], owner: owner,
-      .init(name: name, phase: phase, deadline: deadline),
+      closures: [hook], owner: owner, .init(name: name, phase: phase, deadline: deadline),
       name: .type(Owner.self))
   }
 
   /// Calls `body` for each notification of any type until the returned token is released or cancelled.
   ///
   /// Otherwise it works as ``observe(_:name:phase:deadline:file:line:_:)``.
-  ///
-  /// - Returns: A token that ends the observation when it is cancelled or released.
   public func observeAll(
     name: String? = nil, phase: LifecyclePhase = .standard, deadline: Duration? = nil,
     file: StaticString = #fileID, line: UInt = #line,
@@ -186,11 +164,7 @@ extension LifecycleObservable {
       of: .notifications(ObjectIdentifier(type)), bufferingNewest: count, as: N.self)
   }
 
-  /// A stream of the reports of all deliveries, each as it ends. As with ``notifications(of:bufferingNewest:)``,
-  /// delivery does not wait for the consumer.
-  ///
-  /// - Parameter count: The size of the buffer for a slow consumer; when it is full, the oldest are dropped. Default
-  ///   16.
+  /// A stream of the reports of all deliveries, each as it ends, buffered as by ``notifications(of:bufferingNewest:)``.
   public func reports(bufferingNewest count: Int = 16) -> AsyncStream<LifecycleReport> {
     core.stream(of: .reports, bufferingNewest: count, as: LifecycleReport.self)
   }
@@ -203,7 +177,6 @@ extension LifecycleObservable {
   /// than that hook. Once the termination has begun, its hooks are not called; they are reported as
   /// `skipped(.overtaken)`.
   ///
-  /// - Parameter notification: A value of a custom notification type.
   /// - Returns: What each hook did.
   @discardableResult
   nonisolated(nonsending) public func post(_ notification: some CustomNotification) async
@@ -212,10 +185,8 @@ extension LifecycleObservable {
     await core.post(notification)
   }
 
-  /// Adds a reason for being in the background, and returns at once; the daemon stays in the background until the
-  /// reason is removed.
-  ///
-  /// A reason that is given before the launch makes the daemon launch into the background:
+  /// Adds a reason for being in the background, until it is removed, and returns at once. Before the launch it makes the
+  /// daemon launch into the background:
   ///
   /// ```swift
   /// configuration.systemd.inputs.insert(.unit("standby-a.target"))
@@ -227,8 +198,8 @@ extension LifecycleObservable {
     core.receive(LifecycleEvent(.pause(for: reason)))
   }
 
-  /// Removes a reason for being in the background, and returns at once; when no reason is left, the daemon enters the
-  /// foreground.
+  /// Removes a reason for being in the background, and returns at once. The daemon enters the foreground when none is
+  /// left.
   public func resume(for reason: BackgroundReason = .operator) {
     core.receive(LifecycleEvent(.resume(for: reason)))
   }
@@ -249,8 +220,6 @@ extension LifecycleObservable {
   ///
   /// What was requested meanwhile is then delivered in order. A delivery that has begun goes on. The launch and the
   /// termination are not held back.
-  ///
-  /// - Returns: A token that ends the hold when it is cancelled or released.
   public func holdDeliveries() -> ObservationToken { core.hold() }
 
   /// Returns the systemd job that terminates the service, such as a restart or a stop.
@@ -281,10 +250,8 @@ extension LifecycleObservable {
   /// ```
   ///
   /// The first access takes over the descriptors that systemd has passed to this process, so access it early. They can
-  /// be taken over only once in a process: by a subject, or by `Preservation()`. Safe to use from any thread.
-  ///
-  /// Without systemd it is empty and keeps nothing. A mock has what an earlier mock with the same `FakeServiceManager`
-  /// preserved.
+  /// be taken over only once in a process: by a subject, or by `Preservation()`. Without systemd it is empty and keeps
+  /// nothing. A mock has what an earlier mock with the same `FakeServiceManager` preserved.
   ///
   /// - Throws: `SystemdError` when the variables or descriptors that systemd passed are malformed.
   public var preservation: Preservation {
@@ -309,9 +276,7 @@ extension LifecycleObservable {
   ///
   /// - Parameters:
   ///   - name: The body's name in reports and logs. Default: its file and line.
-  ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
-  ///   - file: The file in the default name.
-  ///   - line: The line in the default name.
+  ///   - phase: Its place in the order.
   ///   - body: The work, in a new task for each round.
   /// - Throws: The error that the body throws; not after a pause or a stop has cancelled it, when the error is in that
   ///   report and has no other effect. `CancellationError` when the calling task is cancelled.
@@ -339,9 +304,8 @@ extension LifecycleObservable {
   ///
   /// A pause, a suspend or a stop marks the round as ending, as its part of DidEnterBackground, and waits for the body.
   /// The body should then close idle connections and answer the requests that it is working on
-  /// (``ForegroundRound/untilEnding(_:)``). A body that still runs when `limit` is over is cancelled
-  /// and has ``LifecycleConfiguration/cancellationGrace`` to end; the report names it, and the exit status of a stop is
-  /// 124. A second terminating signal cancels it at once.
+  /// (``ForegroundRound/untilEnding(_:)``). A body that still runs after `limit` is cancelled, and the report names it; the
+  /// exit status of a stop is then 124. A second terminating signal cancels it at once.
   ///
   /// After a resume a new round begins once the body has ended. Cancelling the calling task cancels the body without
   /// letting it finish.
@@ -350,12 +314,7 @@ extension LifecycleObservable {
   ///   - limit: How long the body may take to finish, in place of ``LifecycleConfiguration/hookDeadline``. A stop
   ///     shortens it to the time that is left before the save, and a sleep to the time that logind grants. A limit that
   ///     can't be kept is logged as soon as that is known.
-  ///   - name: The body's name in reports and logs. Default: its file and line.
-  ///   - phase: Its place in the order; the servers of one concurrent phase finish together. Default
-  ///     ``LifecyclePhase/standard``.
-  ///   - file: The file in the default name.
-  ///   - line: The line in the default name.
-  ///   - body: The work, in a new task for each round.
+  ///   - phase: Its place in the order; the servers of one concurrent phase finish together.
   /// - Throws: The error that the body throws, except in a round that is ending, when it is in the report of the pause
   ///   or the stop. `CancellationError` when the calling task is cancelled.
   nonisolated(nonsending) public func foreground(
@@ -383,13 +342,7 @@ extension LifecycleObservable {
   /// the daemon with status 1, and systemd's `Restart=` applies. Once the body has run for a period without failing,
   /// the failures are forgotten, and systemd 258 or later resets its own restart counter (`RESTART_RESET=1`).
   ///
-  /// - Parameters:
-  ///   - policy: The delays, and how many failures to tolerate. With a mock the delays are not shortened at random.
-  ///   - name: The body's name in reports and logs. Default: its file and line.
-  ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
-  ///   - file: The file in the default name.
-  ///   - line: The line in the default name.
-  ///   - body: The work, in a new task for each round.
+  /// - Parameter policy: The delays, and how many failures to tolerate. With a mock the delays are not shortened at random.
   /// - Throws: The error of the failure that exceeds the policy's intensity; `CancellationError` when the calling task
   ///   is cancelled.
   nonisolated(nonsending) public func foreground(
@@ -425,11 +378,9 @@ extension LifecycleObservable {
     }
   }
 
-  /// An asynchronous sequence that ticks at once and then every `interval`, on the subject's clock, until the task is
-  /// cancelled.
+  /// An asynchronous sequence that ticks at once and then every `interval`, on the subject's clock.
   ///
-  /// A slow consumer skips ticks rather than receiving them late. The elements count intervals, so it can tell how many
-  /// it skipped.
+  /// A slow consumer skips ticks rather than receiving them late; the elements count intervals, skipped ones too.
   ///
   /// - Parameter interval: The time between two ticks; at least a nanosecond.
   /// - Returns: A sequence that throws `CancellationError` when its task is cancelled.

@@ -90,7 +90,7 @@ struct ServiceIntegration {
   private mutating func findUnusableNotifySocket(_ environment: ServiceEnvironment) {
     if environment.isSupervised { return }
     do throws(SystemdError) { _ = try environment.notifySocket } catch {
-      problems.append("\(error) It is ignored, and nobody is notified.")
+      problems.append("\(error) It is ignored, and no service manager is notified.")
     }
   }
 

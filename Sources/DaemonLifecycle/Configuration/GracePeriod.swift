@@ -10,18 +10,14 @@ extension LifecycleConfiguration {
   /// try configuration.takeStopTimeout(fromEnvironment: "TERMINATION_GRACE_PERIOD_SECONDS")
   /// ```
   ///
-  /// In a pod's manifest the variable repeats `terminationGracePeriodSeconds`, since the downward API does not
-  /// offer that field; for `docker stop` it repeats `--stop-timeout`.
-  ///
-  /// The timeout is the variable's value minus `preStop` minus a margin of a tenth, at most 2 s, since the platform
-  /// starts counting before the signal arrives. If ``stopTimeout`` is already set to less, or systemd's
-  /// `TimeoutStopSec=` is less, the lowest of them applies.
+  /// In a pod's manifest the variable repeats `terminationGracePeriodSeconds`; for `docker stop` it repeats
+  /// `--stop-timeout`. The timeout is its value minus `preStop` minus a margin of a tenth, at most 2 s, since the platform
+  /// starts counting before the signal arrives. A lower ``stopTimeout``, or `TimeoutStopSec=` of systemd, applies instead.
   ///
   /// - Parameters:
   ///   - name: The name of the variable, whose value is a whole number of seconds: `30`.
-  ///   - preStop: How long the container's `preStop` hook takes at most: it runs before SIGTERM and uses the same grace
-  ///     period. Default 0.
-  ///   - environment: The environment to read. Default: this process's, as it was when it was first read.
+  ///   - preStop: How long the container's `preStop` hook takes at most, which runs before SIGTERM. Default 0.
+  ///   - environment: The environment to read. Default: this process's.
   /// - Returns: The new timeout; `nil`, with nothing changed, when the variable is not set.
   /// - Throws: ``LifecycleError/invalidGracePeriod(_:_:reason:)`` when the value is empty, not a whole number, zero,
   ///   more than a year, or not more than `preStop`; nothing is changed then.

@@ -10,17 +10,15 @@ public struct LifecycleConfiguration: Sendable {
   /// How long the whole termination may take, `exitGrace` included. Default `nil`: derived from systemd or the
   /// platform.
   ///
-  /// Under systemd the default is `TimeoutStopSec=`, read over the bus, minus a margin of a tenth, at most 1 s. Where
-  /// systemd allows less than a value given here, systemd's applies. Where it can't be read (no bus, `DynamicUser=`),
-  /// the time is the value given here, or 90 s, and is requested from systemd when the stop begins
-  /// (`EXTEND_TIMEOUT_USEC=`).
+  /// Under systemd the default is `TimeoutStopSec=`, read over the bus, minus a margin of a tenth, at most 1 s; a higher
+  /// value is lowered to it. Where it can't be read (no bus, `DynamicUser=`), the time is the value given here, or 90 s,
+  /// and is requested from systemd when the stop begins (`EXTEND_TIMEOUT_USEC=`).
   ///
   /// Elsewhere the default is the platform's grace period, minus a margin of a tenth, at most 2 s: Fly.io and Nomad 5
-  /// s, Cloud Run and process 1 of a container 10 s, Amazon ECS, Heroku and Kubernetes 30 s. The platform is recognized
-  /// by its environment variables and logged at the start. On an unknown platform the default is 90 s.
+  /// s, Cloud Run and process 1 of a container 10 s, Amazon ECS, Heroku and Kubernetes 30 s; otherwise 90 s. Where the
+  /// platform is configured otherwise, set a value, or use ``takeStopTimeout(fromEnvironment:preStop:in:)``.
   ///
-  /// The deadlines of hooks and the save reserve shrink with it, so that a pause that hangs does not cost the save. Set
-  /// a value where the platform is configured otherwise, or use ``takeStopTimeout(fromEnvironment:preStop:in:)``.
+  /// The deadlines of hooks and the save reserve shrink with it, so that a pause that hangs does not cost the save.
   public var stopTimeout: Duration?
   /// The part of ``stopTimeout`` that is reserved for ShouldSaveState, at most half. Default 10 s. After a second
   /// terminating signal it is all the time that is left.
@@ -32,16 +30,11 @@ public struct LifecycleConfiguration: Sendable {
   /// with `nil` none after the first.
   ///
   /// One stop often arrives as several signals, as when a wrapper relays what systemd sends to the whole control group.
-  /// A signal that arrives sooner than this after the last one that counted belongs to the same stop, which is logged.
   /// The second that counts cancels the hooks that do not save, the third ends the process. A second Ctrl-C counts at
   /// once, a third only when the delay is over. See <doc:StoppingWithoutLoss>.
   public var escalationDelay: Duration?
   /// How long a daemon goes on serving, in the foreground, after a stop was requested, so that load balancers learn of
   /// the stop before it refuses work. Default 0.
-  ///
-  /// ```swift
-  /// configuration.stopDelay = .seconds(5)  // a period of the readiness probe, and some for the news to spread
-  /// ```
   ///
   /// Meanwhile ``readinessFile`` is removed, systemd has received `STOPPING=1`, the body of `run` goes on, and other
   /// notifications are delivered as usual: see <doc:RunningInContainers>. It is part of ``stopTimeout``, and leaves time
@@ -65,16 +58,11 @@ public struct LifecycleConfiguration: Sendable {
   ///
   /// It is created when every hook of the launch has ended, and whenever the daemon returns to the foreground. It is
   /// removed as soon as a pause, a suspend or a termination is requested: before any hook is called, even while a hook of
-  /// another delivery still runs, and at the beginning of ``stopDelay``. A pause that is revoked before it was delivered
-  /// restores it.
+  /// another delivery still runs, and at the beginning of ``stopDelay``.
   ///
   /// It contains three lines: `ready`, `pid 7`, and `since` with the time of day. It is created atomically, with mode
-  /// 0600; whoever may search its directory can see that it exists.
-  ///
-  /// A process that is killed leaves it behind; the next launch removes the file at the path first, whatever it
-  /// contains. So every subject needs a file of its own. Problems with the path are logged when the daemon starts. When
-  /// the file can't be created or removed, because the disk is full or the process has no descriptor left, that is tried
-  /// again until it succeeds, at most two seconds apart.
+  /// 0600. A process that is killed leaves it behind; the next launch removes the file at the path first, whatever it
+  /// contains, so every subject needs a file of its own. What fails is logged, and tried again until it succeeds.
   ///
   /// The directory must exist, be writable for the daemon, and be on a local file system, such as an `emptyDir` or
   /// `/run`: the threads that deliver notifications create and remove the file, and must not wait.
@@ -86,18 +74,17 @@ public struct LifecycleConfiguration: Sendable {
   /// configuration.readinessDescriptor = 3  // s6: a file notification-fd with the line 3
   /// ```
   ///
-  /// The newline is written once, when the hooks of the launch have ended (where systemd would receive `READY=1`), and
-  /// the descriptor is closed. A launch that fails closes it without a newline.
+  /// The newline is written once, when the hooks of the launch have ended, and the descriptor is closed. A launch that
+  /// fails closes it without a newline.
   ///
-  /// `start()` and `run` take the descriptor over and make it close-on-exec. Start before anything that opens
-  /// descriptors, which might get that number. One that can't be used is logged when the daemon starts, and ignored, such
-  /// as a standard stream, one of `LISTEN_FDS`, or no pipe, FIFO or socket. With ``SystemdConfiguration/off``,
-  /// `NOTIFY_FD` is ignored. <doc:RunningUnderOtherInits> has a service definition for each init.
+  /// `start()` and `run` take the descriptor over. Start before anything that opens descriptors, which might get that
+  /// number. One that can't be used, such as a standard stream, one of `LISTEN_FDS`, or no pipe, FIFO or socket, is logged
+  /// and ignored. With ``SystemdConfiguration/off``, `NOTIFY_FD` is ignored. See <doc:RunningUnderOtherInits>.
   public var readinessDescriptor: Int32?
   /// The absolute path of a file whose modification time is updated as long as the daemon is healthy. Default `nil`:
   /// none.
   ///
-  /// It is what the watchdog is under systemd, for a container's liveness probe:
+  /// It is for a container's liveness probe:
   ///
   /// ```swift
   /// configuration.livenessFile = "/run/mydaemon/alive"
@@ -161,9 +148,6 @@ public enum LifecycleLogging: Sendable, Hashable {
   case off
   /// Each hook that did not complete, other problems and, in the journal, each transition.
   case problems
-  /// The same, and the timeline of a stop with a hook that did not complete, that a second signal shortened, or that took
-  /// longer than the given time.
-  case slowStops(over: Duration)
   /// The same, and the timeline of every stop.
   case all
 }

@@ -4,13 +4,9 @@ import DaemonSystemd
 /// When a body that threw is run again, and how many failures are tolerated: a parameter of
 /// ``LifecycleObservable/foreground(restarting:name:phase:file:line:_:)``.
 public struct RestartPolicy: Sendable {
-  /// The delay before the first restart.
   let initialDelay: Duration
-  /// The longest delay: each delay is twice the one before, up to this.
   let maximumDelay: Duration
-  /// How many failures within ``period`` are tolerated; the next one is thrown.
   let intensity: Int
-  /// The time in which failures are counted together. After that time without a failure, all are forgotten.
   let period: Duration
 
   /// A policy whose delays double, each shortened at random by up to a half, so that many instances do not restart at
@@ -21,9 +17,9 @@ public struct RestartPolicy: Sendable {
   /// - Parameters:
   ///   - initial: The delay before the first restart. Default 100 ms.
   ///   - maximum: The longest delay. Default 10 s.
-  ///   - intensity: How many failures within `period` are tolerated. Default 15.
-  ///   - period: The time in which failures are counted together. Default 300 s.
-  /// - Returns: The policy.
+  ///   - intensity: How many failures within `period` are tolerated; the next one is thrown. Default 15.
+  ///   - period: The time in which failures are counted together. After that time without a failure, all are forgotten.
+  ///     Default 300 s.
   public static func backoff(
     initial: Duration = .milliseconds(100), maximum: Duration = .seconds(10), intensity: Int = 15,
     within period: Duration = .seconds(300)

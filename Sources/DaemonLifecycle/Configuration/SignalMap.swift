@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/// A map from signals to what they request: a value to replace, extend or empty.
+/// A map from signals to what they request: a value to replace, to extend, or to empty (`[:]`).
 ///
 /// ```swift
 /// var signals = SignalMap.standard
@@ -32,9 +32,6 @@ public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
     .sigterm: .terminate, .sigint: .terminate,
   ]
 
-  /// The empty map: each signal keeps its disposition.
-  public static let none: SignalMap = [:]
-
   /// The request of a signal; `nil` when it is not handled.
   public subscript(signal: UnixSignal) -> LifecycleRequest? {
     get { entries.first { $0.signal == signal }?.request }
@@ -52,7 +49,8 @@ public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
     for signal in signals {
       if signal == .sigcont {
         throw .signalNotMappable(
-          signal, reason: "systemd sends it along with every signal, so it says nothing")
+          signal,
+          reason: "systemd sends it along with every signal, so it has no meaning of its own")
       }
       if signal.isFault {
         throw .signalNotMappable(

@@ -5,7 +5,7 @@ extension LifecycleCause {
   /// The sender of a signal, and how far that can be trusted.
   ///
   /// Only ``kernel`` and ``process(pid:uid:)`` can be trusted. Source: sigaction(2), rt_sigqueueinfo(2).
-  public enum Sender: Sendable, Hashable, CustomStringConvertible {
+  package enum Sender: Sendable, Hashable, CustomStringConvertible {
     /// The kernel itself, as for Ctrl-C on a terminal.
     case kernel
     /// A process that used kill(2) or a similar call, and its real user, as the kernel reports them. Process -1 is
@@ -19,7 +19,7 @@ extension LifecycleCause {
     case dispatch
 
     /// The sender in words: `the kernel`, `pid 4242 uid 0`, `queued, claims pid 1 uid 0`, `by way of Dispatch`.
-    public var description: String {
+    package var description: String {
       switch self {
       case .kernel: return "the kernel"
       case .process(let pid, let uid):

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// The cause of an event. Notifications, reports and exits have one.
+/// The cause of an event, such as a signal and its sender. Notifications, reports and exits have one.
 public struct LifecycleCause: Sendable, CustomStringConvertible {
-  /// The origin of a request or event.
-  public enum Origin: Sendable {
+  package enum Origin: Sendable {
     /// A signal, its sender, and the number of deliveries that were merged. The sender is that of the last delivery, or
     /// the kernel if it sent one of them.
     case signal(UnixSignal, from: Sender, coalesced: Int)
     /// A call of `start()` or `run`.
     case launch
-    /// A call of a method such as `pause(for:)`.
+    /// A call of a method, such as `pause(for:)`.
     case api
     /// A message of systemd or logind over the bus, in words.
     case bus(String)
@@ -45,13 +44,11 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
   }
   private let content: Content
 
-  /// The origin of a request or event.
-  public var origin: Origin { content.origin }
+  package var origin: Origin { content.origin }
   /// The text of the error of `bodyFailed`, rendered where it was thrown.
   package var errorText: String? { content.errorText }
 
-  /// Makes a cause for a test.
-  public init(_ origin: Origin) { content = Content(origin, nil) }
+  package init(_ origin: Origin) { content = Content(origin, nil) }
 
   /// The body of `run` threw.
   init(_ failure: Failure) { content = Content(.bodyFailed(failure.error), failure.text) }

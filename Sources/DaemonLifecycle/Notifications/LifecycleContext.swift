@@ -16,8 +16,8 @@ public struct LifecycleContext: Sendable {
   }
 
   /// Makes a context outside of any delivery, to call a hook in a test. It always is current.
-  public init(cause: LifecycleCause = LifecycleCause(.api)) {
-    self.init(cause: cause, time: LifecycleClock.Instant(.now()))
+  public init() {
+    self.init(cause: LifecycleCause(.api), time: LifecycleClock.Instant(.now()))
   }
 
   /// The cause of the delivery.

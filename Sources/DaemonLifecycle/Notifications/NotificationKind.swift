@@ -101,10 +101,7 @@ extension ResumeObserver {
 
 extension PressureObserver {
   fileprivate static var hook: Hook.Method {
-    { target, step, context in
-      guard let notification: DidReceivePressure = step.notification(context) else { return }
-      try await cast(target).didReceivePressure(notification)
-    }
+    { try await cast($0).didReceivePressure(DidReceivePressure(context: $2)) }
   }
 }
 

@@ -44,14 +44,14 @@ final class LifecycleLog: LifecycleSink {
         return writeRejection(sentence, transition, report, elapsed, snapshot)
       }
       write(report.problems, of: transition)
-      if transition == .termination, logsTimeline(of: report) { return write(report, snapshot) }
+      if transition == .termination, logging == .all { return write(report, snapshot) }
       write(transition, report, elapsed, snapshot)
     case .reasonsChanged(let cause, let snapshot): write(cause, snapshot)
     case .problems(let entries): write(entries, of: .post)
     case .warning(let text): warn(text)
     case .info(let text): info(text)
     case .unhealthy(let reason): write("the watchdog is not pinged: \(reason)", .error)
-    // Of a signal, the warning says more.
+    // For a signal there is a longer warning.
     case .statusNote(let kind, let text?): if kind != .daemon, kind != .signals { warn(text) }
     case .draining(let cause, let delay):
       note(
@@ -104,11 +104,10 @@ final class LifecycleLog: LifecycleSink {
     write(report.problems.filter { $0.severity == 0 }, of: transition)
     let failures = report.failures
     let reasons = failures.map(\.reason).joined(separator: "; ")
-    let priority = failures.map(\.outcome.priority).min { $0.rawValue < $1.rawValue }
     write(
       JournalEntry(
         line: "\(sentence) after \(elapsed.forReading) (\(report.cause)): \(reasons)",
-        priority ?? .error, messageID: LifecycleMessageID.rejection,
+        .error, messageID: LifecycleMessageID.rejection,
         fields: fields(transition, report.cause) + fields(snapshot)
           + fields(elapsed, problems: failures.count) + failures.flatMap(fields)))
   }
@@ -126,17 +125,6 @@ final class LifecycleLog: LifecycleSink {
       transition.sentence(elapsed, report.cause) + problems,
       failed == 0 ? transition.priority : .warning, LifecycleMessageID.of(transition),
       fields(transition, report.cause) + fields(snapshot) + fields(elapsed, problems: failed))
-  }
-
-  private func logsTimeline(of report: LifecycleReport) -> Bool {
-    switch logging {
-    case .off, .problems: return false
-    case .all: return true
-    case .slowStops(let limit):
-      guard let span = report.span else { return true }
-      return !report.failures.isEmpty || span.isHurried
-        || span.began.duration(to: span.ended) > limit
-    }
   }
 
   /// The end of a termination: its timeline, one write or one entry, which is dropped rather than waited for.
@@ -277,7 +265,7 @@ extension LifecycleTransition {
 }
 
 extension LifecycleReport.Outcome {
-  /// One word, to look for.
+  /// One word, to search for.
   fileprivate var name: String {
     switch self {
     case .completed: "completed"
@@ -287,15 +275,12 @@ extension LifecycleReport.Outcome {
     case .skipped: "skipped"
     }
   }
-}
 
-extension LifecycleReport.Outcome {
-  /// Whoever looks for errors, as with `journalctl -p err`, finds each hook that did not do its work.
+  /// `journalctl -p err` shows each hook that did not do its work.
   fileprivate var priority: JournalPriority {
     switch self {
     case .completed, .skipped(.overtaken): .info
-    case .failed(let error): (error as? any PrioritizedError)?.journalPriority ?? .error
-    case .timedOut, .abandoned, .skipped: .error
+    case .failed, .timedOut, .abandoned, .skipped: .error
     }
   }
 }

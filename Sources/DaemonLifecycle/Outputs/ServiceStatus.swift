@@ -95,7 +95,7 @@ struct ServiceStatus {
     to reached: LifecycleSnapshot, _ cause: LifecycleCause, _ clock: String
   ) -> [NotifyField] {
     note(reached, cause, clock)
-    // A reload says it with its end.
+    // The end of a reload has it.
     return isReady && stopping == nil && !isReloading ? status() : []
   }
 

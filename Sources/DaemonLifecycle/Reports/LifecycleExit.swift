@@ -20,7 +20,7 @@ public struct LifecycleExit: Sendable, CustomStringConvertible {
   /// The launch's report, if a hook that failed in the launch ended the daemon; else `nil`.
   public let failedLaunch: LifecycleReport?
   /// The report of a pause that was still waiting for a hook when the stop cut it off; else `nil`.
-  public let overtakenPause: LifecycleReport?
+  package let overtakenPause: LifecycleReport?
   /// The error that the body of `run` threw, if that ended the run; else `nil`.
   public let error: (any Error)?
 

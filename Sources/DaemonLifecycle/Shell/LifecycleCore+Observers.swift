@@ -29,10 +29,10 @@ extension LifecycleCore {
   }
 
   /// Closures that are one observer in reports, and are called one after another.
-  package func add<Owner: AnyObject & Sendable>(
-    closures: [Hook], owner: Owner, phase: LifecyclePhase
+  package func add(
+    closures: [Hook], owner: any AnyObject & Sendable, name: String, phase: LifecyclePhase
   ) {
-    _ = add(closures: closures, owner: owner, .init(phase: phase), name: .type(Owner.self))
+    _ = add(closures: closures, owner: owner, .init(phase: phase), name: .given(name))
   }
 
   func add(

@@ -18,7 +18,7 @@ public struct LifecycleClock: Clock {
     init(_ time: MonotonicTime) { self.time = time }
 
     /// A point in time later than all others: the deadline where there is none.
-    public static let distantFuture = Instant(.distantFuture)
+    package static let distantFuture = Instant(.distantFuture)
 
     /// Returns the instant after a duration. The result saturates at the distant future.
     public func advanced(by duration: Duration) -> Instant { Instant(time.advanced(by: duration)) }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The calls of StateStore.save, in C: DIRECTORY BYTES COUNT. Says the time of each save, in nanoseconds.
+// The calls that a durable save needs, in C: DIRECTORY BYTES COUNT. Says the time of each save, in nanoseconds.
 #define _GNU_SOURCE
 #include "bench.h"
 #include <fcntl.h>
