@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
+import Synchronization
 import Testing
 
 @testable import DaemonLifecycle
@@ -636,18 +637,16 @@ import Testing
 
   /// Whoever waits for the end is answered once, also who comes later.
   @Test func theEndIsAnswered() throws {
-    func answers(_ effects: borrowing Effects) -> [Int] {
-      effects.messages.compactMap {
-        if case .exited(_, let waiters) = $0 { waiters.count } else { nil }
-      }
-    }
+    let answers = Atomic<Int>(0)
+    @Sendable func count(_ exit: LifecycleExit) { answers.add(1, ordering: .relaxed) }
     var machine = machine()
-    _ = starts(.awaitExit { _ in }, &machine)
+    _ = starts(.awaitExit(count), &machine)
     let save = try #require(starts(.event(.init(.terminate)), &machine).first)
     var effects = Effects()
     machine.handle(.ended(save, .completed), at: at(0), &effects)
-    machine.handle(.awaitExit { _ in }, at: at(0), &effects)
-    #expect(answers(effects) == [1, 1])
+    machine.handle(.awaitExit(count), at: at(0), &effects)
+    for case .exited(let exit, let waiters) in effects.messages { waiters(exit) }
+    #expect(answers.load(ordering: .relaxed) == 2)
   }
 
   /// `run` has waited, and the process has the exit grace to end.
@@ -747,8 +746,8 @@ import Testing
     #expect(causes == ["\(LifecycleCause(.api))"])
   }
 
-  /// Each costs context switches, in a daemon that has nothing else to do.
-  @Test func everySecondTickAsksSwiftsExecutors() {
+  /// A check costs context switches, in a daemon that has nothing else to do.
+  @Test func everySecondTickChecks() {
     let policy = LifecycleMachine.Policy(configuration: .init(), watchdogPeriod: .seconds(8))
     var machine = LifecycleMachine(policy, state: .foreground)
     var effects = Effects()
@@ -770,6 +769,27 @@ import Testing
     // The last comes after a stall from outside, and is forgiven at once.
     #expect(asked == [true, false, true, false, true])
     #expect(pings == 6)
+  }
+
+  /// So one failed check has no consequence.
+  @Test func theTickAfterAFailedCheckChecksAgain() throws {
+    let policy = LifecycleMachine.Policy(configuration: .init(), watchdogPeriod: .seconds(8))
+    var machine = LifecycleMachine(policy, state: .foreground)
+    _ = starts(.add(Self.observer), &machine)
+    _ = starts(.armed, &machine)
+    let tick = LifecycleMachine.Input.watchdogTick(stall: .zero)
+    var checks: [Bool] = []
+    for (number, isWell) in [true, true, false, true].enumerated() {
+      let check = starts(tick, &machine, at: Int64(3 * number)).first
+      checks.append(check != nil)
+      guard let check else { continue }
+      let round = try #require(machine.health.unasked)
+      _ = starts(.healthAsked(round: round), &machine)
+      _ = starts(.healthAnswer(.pool(round: round)), &machine)
+      let end = LifecycleMachine.CallEnd.failed(Failure(CancellationError()))
+      _ = starts(.ended(check, isWell ? .completed : end), &machine)
+    }
+    #expect(checks == [true, false, true, true])
   }
 }
 

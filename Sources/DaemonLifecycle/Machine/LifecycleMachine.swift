@@ -49,9 +49,10 @@ struct LifecycleMachine: ~Copyable, Sendable {
   private(set) var status = DaemonStatus()
   /// The observers whose last hook for the foreground did not complete, and the rounds that were held back for one.
   var unentered: [ObserverID] = []
-  /// The callers that wait for the launch, and for the end.
-  var launchWaiters: [@Sendable (LifecycleReport) -> Void] = []
-  var exitWaiters: [@Sendable (LifecycleExit) -> Void] = []
+  /// Answers the callers that wait for the launch, and for the end; `nil` while there are none. One closure for all:
+  /// the type of an array of them would be made at run time.
+  var launchWaiters: (@Sendable (LifecycleReport) -> Void)?
+  var exitWaiters: (@Sendable (LifecycleExit) -> Void)?
   /// Whether the subject was deallocated: nothing more is delivered.
   private(set) var isClosed = false
 
@@ -142,10 +143,10 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case .event(let event): receive(event, at: now, &effects)
     case .launch(let waiter): launch(waiter, at: now, &effects)
     case .awaitExit(let waiter):
-      exitWaiters.append(waiter)
-      if let exit = stop.exit {
-        effects.messages.append(.exited(exit, to: exitWaiters))
-        exitWaiters = []
+      if let exit = stop.exit { return effects.messages.append(.exited(exit, to: waiter)) }
+      exitWaiters = { [earlier = exitWaiters] exit in
+        earlier?(exit)
+        waiter(exit)
       }
     case .post(let post, let call): self.post(post, call, at: now, &effects)
     case .add(let subscriber): add(subscriber, &effects)
@@ -215,7 +216,10 @@ struct LifecycleMachine: ~Copyable, Sendable {
     _ effects: inout Effects
   ) {
     let cause = LifecycleCause(.launch)
-    launchWaiters.append(waiter)
+    launchWaiters = { [earlier = launchWaiters] report in
+      earlier?(report)
+      waiter(report)
+    }
     if isTerminating || registry.state != .launching {
       answerLaunch(LifecycleReport(cause: cause, entries: []), &effects)
     }
@@ -327,18 +331,16 @@ struct LifecycleMachine: ~Copyable, Sendable {
       if stall == .zero { publish(health.silence(), &effects) }
       return
     }
-    let asksExecutors = health.nextTickAsks(after: stall)
-    checkHealth(
-      LifecycleCause(.watchdog), asksExecutors: asksExecutors, at: now, &effects)
+    guard health.nextTickChecks(after: stall) else { return effects.publish(.healthy) }
+    checkHealth(LifecycleCause(.watchdog), at: now, &effects)
   }
 
   /// Checks the observers, beside the transition under way, and has the shell check Swift's executors.
   private mutating func checkHealth(
-    _ cause: LifecycleCause, asksExecutors: Bool = true, at now: MonotonicTime,
-    _ effects: inout Effects
+    _ cause: LifecycleCause, at now: MonotonicTime, _ effects: inout Effects
   ) {
     guard !isTerminating, registry.state != .terminated,
-      health.begin(at: now, asksExecutors: asksExecutors) != nil
+      health.begin(at: now) != nil
     else { return }
     effects.healthRound = health.unasked
     let patience = health.period.map { $0 / 2 } ?? configuration.hookDeadline

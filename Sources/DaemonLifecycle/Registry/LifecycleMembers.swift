@@ -34,19 +34,15 @@ struct LifecycleMembers: Sendable {
 
   /// The number of members of each progress.
   private struct ProgressCounts: Sendable {
-    private static let progresses: [ObserverProgress] = [
-      LifecycleState.launching, .background, .foreground,
-    ]
-    .flatMap { reachedState in
-      (0..<8).map {
-        ObserverProgress(
-          reachedState: reachedState, isBusy: $0 & 1 != 0, isSuspended: $0 & 2 != 0,
-          launchFailed: $0 & 4 != 0)
-      }
-    }
-    private var counts = Array(repeating: 0, count: ProgressCounts.progresses.count)
+    private var counts = Array(repeating: 0, count: 24)
     /// One bit for each count that is not 0; nearly always one or two are set.
     private var present: UInt32 = 0
+
+    private static func progress(at index: Int) -> ObserverProgress {
+      ObserverProgress(
+        reachedState: index < 8 ? .launching : index < 16 ? .background : .foreground,
+        isBusy: index & 1 != 0, isSuspended: index & 2 != 0, launchFailed: index & 4 != 0)
+    }
 
     private static func index(of progress: ObserverProgress) -> Int {
       let reachedState =
@@ -71,7 +67,7 @@ struct LifecycleMembers: Sendable {
       while left != 0 {
         let index = left.trailingZeroBitCount
         left &= left - 1
-        if isWanted(Self.progresses[index]) { sum += counts[index] }
+        if isWanted(Self.progress(at: index)) { sum += counts[index] }
       }
       return sum
     }
@@ -79,7 +75,7 @@ struct LifecycleMembers: Sendable {
     func contains(where isWanted: (ObserverProgress) -> Bool) -> Bool {
       var left = present
       while left != 0 {
-        if isWanted(Self.progresses[left.trailingZeroBitCount]) { return true }
+        if isWanted(Self.progress(at: left.trailingZeroBitCount)) { return true }
         left &= left - 1
       }
       return false

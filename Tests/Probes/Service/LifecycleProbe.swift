@@ -41,9 +41,9 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     if let delay = options.seconds("--escalation") { configuration.escalationDelay = delay }
     configuration.stopTimeout = options.seconds("--budget")
     if options.has("--quiet-systemd") { configuration.systemd = .off }
-    for unit in options.all("--watch") { configuration.systemd.inputs.insert(.unit(unit)) }
-    if options.has("--session") { configuration.systemd.inputs.insert(.session) }
-    if options.has("--shutdown") { configuration.systemd.inputs.insert(.shutdown) }
+    for unit in options.all("--watch") { configuration.systemd.inputs.append(.unit(unit)) }
+    if options.has("--session") { configuration.systemd.inputs.append(.session) }
+    if options.has("--shutdown") { configuration.systemd.inputs.append(.shutdown) }
     lifecycle = LifecycleSubject(configuration: configuration)
   }
 
