@@ -79,7 +79,8 @@ public final class SavedState: StateObserver {
         // The caller that was saving was cancelled, and this one was not. Any later save will do, another sharer's too.
         wanted = round + 1
       case .served(_, let result): return try result.get()
-      case .wait(let sleeper): try await sleeper.untilEnd()
+      case .wait(let sleeper):
+        try await sleeper.wait { sleeper.end(throwing: CancellationError()) }
       case .run(let round): return try await run(round).get()
       }
     }
@@ -157,15 +158,4 @@ public final class SavedState: StateObserver {
 /// The notification that the interval of a ``SavedState`` is over.
 private struct SaveIsDue: CustomNotification {
   let state: ObjectIdentifier
-}
-
-extension Sleeper {
-  /// Returns when the sleep is ended; throws when the task is cancelled meanwhile.
-  fileprivate func untilEnd() async throws {
-    try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { _ = wait($0) }
-    } onCancel: {
-      end(throwing: CancellationError())
-    }
-  }
 }

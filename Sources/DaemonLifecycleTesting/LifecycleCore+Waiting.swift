@@ -11,7 +11,7 @@ extension LifecycleCore {
     async throws(MockLifecycleSubject.PendingError)
   {
     endSetUp()
-    try await wait(patience) { endWhenIdle($0) }
+    try await wait(patience) { end($0, whenSleeping: nil) }
   }
 
   /// Returns when `count` tasks or more sleep on the clock. Throws the errors of `wait`.
@@ -19,7 +19,7 @@ extension LifecycleCore {
     _ count: Int, patience: Duration = .seconds(10)
   ) async throws(MockLifecycleSubject.PendingError) {
     endSetUp()
-    do { try await wait(patience) { endWhenSleeping(count, $0) } } catch {
+    do { try await wait(patience) { end($0, whenSleeping: count) } } catch {
       let wait = "untilSleeping(\(count)), which has found \(sleeperCount) on the mock's clock"
       throw PendingError(reason: error.reason, pending: [wait] + error.pending)
     }
@@ -36,11 +36,7 @@ extension LifecycleCore {
     let alarm = Task.detached { await self.end(waiter, after: patience) }
     defer { alarm.cancel() }
     do {
-      try await withTaskCancellationHandler {
-        try await withCheckedThrowingContinuation { _ = waiter.wait($0) }
-      } onCancel: {
-        waiter.end(throwing: CancellationError())
-      }
+      try await waiter.wait { waiter.end(throwing: CancellationError()) }
     } catch let error as PendingError {
       throw error
     } catch {

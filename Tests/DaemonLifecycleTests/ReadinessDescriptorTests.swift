@@ -164,9 +164,7 @@ import Testing
 extension ServiceIntegration {
   /// That of a subject that is about to start.
   init(_ configuration: LifecycleConfiguration) {
-    let systemd = configuration.systemd
-    let isSupervised = systemd.usesService && systemd.environment.isSupervised
-    self.init(configuration, lease: isSupervised ? .take() : nil)
+    self.init(configuration, isSupervised: configuration.systemd.isSupervised)
   }
 }
 

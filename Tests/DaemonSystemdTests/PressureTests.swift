@@ -36,7 +36,7 @@ import Testing
       var configuration = LifecycleConfiguration(systemd: .off)
       if isUsed { configuration.systemd.inputs = [.memoryPressure] }
       configuration.systemd.environment = ServiceEnvironment(variables)
-      let integration = ServiceIntegration(configuration, lease: nil)
+      let integration = ServiceIntegration(configuration, isSupervised: false)
       return integration.sources.contains { $0 is PressureSource }
     }
     #expect(hasSource(["MEMORY_PRESSURE_WATCH": "/run/x"]))

@@ -266,35 +266,3 @@ import Testing
     core.close()
   }
 }
-
-/// How many hooks run at once.
-@Suite struct ConcurrentHooksTests {
-  /// Blocks its thread until so many have come.
-  final class Meeting: Sendable {
-    private let arrived = Atomic<Int>(0)
-    private let everybody = Semaphore()
-    private let count: Int
-    init(_ count: Int) { self.count = count }
-
-    func wait() {
-      if arrived.add(1, ordering: .relaxed).newValue == count {
-        for _ in 0..<count { everybody.signal() }
-      }
-      everybody.wait()
-    }
-  }
-
-  /// Each of them holds a thread until all are there: none may wait for another's end.
-  @Test(.timeLimit(.minutes(1))) func sixtyThatBlockMeet() async throws {
-    let count = 60
-    let meeting = Meeting(count)
-    let mock = MockLifecycleSubject()
-    let observers = (0..<count).map { _ in Scripted(background: { _ in meeting.wait() }) }
-    for observer in observers {
-      mock.addObserver(observer, phase: LifecyclePhase(order: 1, concurrent: true))
-    }
-    let report = try await mock.send(.sigusr1)
-    #expect(report.problems.isEmpty)
-    #expect(report.entries.count == 2 * count)
-  }
-}

@@ -186,36 +186,7 @@ import Testing
 
   // MARK: Deadlines
 
-  /// Each hook has its own time, though the core has not been asked since the first.
-  @Test func aLaterHookIsCancelledAtItsOwnDeadline() async throws {
-    let gates = (0..<3).map { _ in Gate() }
-    let entered = (0..<4).map { _ in Gate() }
-    let clock = Mutex<LifecycleClock?>(nil)
-    let (mock, _) = try await mock(6) { number, _ in
-      if number < 4 { entered[number].open() }
-      if number < 3 { await gates[number].wait() }
-      if number == 3 { try await clock.withLock { $0 }?.sleep(for: .seconds(100)) }
-    }
-    clock.withLock { $0 = mock.clock }
-    defer { clock.withLock { $0 = nil } }
-    mock.inject(.sigusr2)
-    for number in 0..<3 {
-      await entered[number].wait()
-      await mock.advance(by: .seconds(6))
-      gates[number].open()
-    }
-    await entered[3].wait()
-    try await mock.untilSleeping()
-    await mock.advance(by: .seconds(9))
-    #expect(log.all == numbers(0..<4))
-    await mock.advance(by: .seconds(1))
-    let report = try await mock.settled()
-    #expect(log.all == numbers(0..<6))
-    #expect(outcomes(report.problems) == ["timedOut"])
-    #expect(report.entries.map(\.duration) == [6, 6, 6, 10, 0, 0].map { .seconds($0) })
-  }
-
-  /// The same, without anything that has the core look: its timer alone must do.
+  /// Each hook has its own time. The timer alone must do, since nothing else calls the core between two hooks.
   @Test(.timeLimit(.minutes(1))) func aLaterHookIsCancelledByTheTimer() async throws {
     let core = LifecycleCore(
       configuration: LifecycleConfiguration(
@@ -236,25 +207,4 @@ import Testing
     #expect(outcomes([report.entries[150]]) == ["timedOut"])
     core.close()
   }
-
-  @Test func aLaterHookGetsMoreTime() async throws {
-    let gate = Gate()
-    let clock = Mutex<LifecycleClock?>(nil)
-    let (mock, _) = try await mock(6) { number, context in
-      guard number == 3 else { return }
-      context.extendDeadline(by: .seconds(20))
-      #expect(context.timeRemaining == .seconds(30))
-      try await clock.withLock { $0 }?.sleep(for: .seconds(29))
-      gate.open()
-    }
-    clock.withLock { $0 = mock.clock }
-    defer { clock.withLock { $0 = nil } }
-    mock.inject(.sigusr2)
-    try await mock.untilSleeping()
-    await mock.advance(by: .seconds(29))
-    let report = try await mock.settled()
-    #expect(report.problems.isEmpty)
-    #expect(report.entries.map(\.duration) == [0, 0, 0, 29, 0, 0].map { .seconds($0) })
-  }
-
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
+import Synchronization
 import Testing
 
 @testable import DaemonLifecycle
@@ -304,8 +305,8 @@ import Testing
     #expect(causes == ["\(LifecycleCause(.api))"])
   }
 
-  /// Each costs context switches, in a daemon that has nothing else to do.
-  @Test func everySecondTickAsksSwiftsExecutors() {
+  /// A check costs context switches, in a daemon that has nothing else to do.
+  @Test func everySecondTickChecks() {
     let daemon = DaemonUnderTest(watchdogPeriod: .seconds(8))
     daemon.give(.armed)
     var (asked, pings) = ([Bool](), 0)
@@ -439,8 +440,8 @@ import Testing
     daemon.give(.awaitExit { _ in })
     let save = try #require(daemon.request(.terminate).starts.first)
     let inputs: [LifecycleMachine.Input] = [.ended(save, .completed), .awaitExit { _ in }]
-    let answers = inputs.flatMap { daemon.give($0).messages }.compactMap { message in
-      if case .exited(_, let waiters) = message { waiters.count } else { nil }
+    let answers = inputs.map { input in
+      daemon.give(input).messages.count { if case .exited = $0 { true } else { false } }
     }
     #expect(answers == [1, 1])
   }
@@ -486,6 +487,24 @@ import Testing
     #expect(daemon.progress(of: 2)?.reachedState == .launching)
     daemon.give(.ended(save, .completed))
     #expect(daemon.progress(of: 2)?.reachedState == .foreground)
+  }
+
+  /// So one failed check has no consequence.
+  @Test func theTickAfterAFailedCheckChecksAgain() throws {
+    let daemon = DaemonUnderTest(watchdogPeriod: .seconds(8), observing: [CheckHealth.self])
+    daemon.give(.armed)
+    var checks: [Bool] = []
+    for (number, isWell) in [true, true, false, true].enumerated() {
+      let now = at(Int64(3 * number))
+      let output = daemon.give(.watchdogTick(stall: .zero), at: now)
+      checks.append(!output.starts.isEmpty)
+      guard let check = output.starts.first, let round = output.healthRound else { continue }
+      daemon.give(.healthAsked(round: round), at: now)
+      daemon.give(.healthAnswer(.pool(round: round)), at: now)
+      let failed = LifecycleMachine.CallEnd.failed(DaemonLifecycle.Failure(CancellationError()))
+      daemon.give(.ended(check, isWell ? .completed : failed), at: now)
+    }
+    #expect(checks == [true, false, true, true])
   }
 }
 

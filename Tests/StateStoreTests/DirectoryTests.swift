@@ -60,7 +60,7 @@ import Testing
     for name in [".state.new", ".other.new"] { try write([1], name) }
     try store().save(one)
     #expect(directory.names == [".other.new", ".state.new", "state.0", "state.lock"])
-    #expect(try directory.size(of: ".state.new") == 0)
+    #expect(directory.size(of: ".state.new") == 0)
   }
 
   // MARK: The directory

@@ -54,7 +54,7 @@ import Testing
         // It blocks its thread, of which other tests need some.
         await Task.yield()
         let saved = try killed(directory.path, &random)
-        if try directory.size(of: ".state.new") > 0 { count.inMidSave += 1 }
+        if directory.size(of: ".state.new") > 0 { count.inMidSave += 1 }
         let store = try StateStore(directory: directory.path)
         let found = try store.load()
         let number = try found.map { try parse($0.bytes) } ?? 0
@@ -66,7 +66,7 @@ import Testing
           count.problems.append("\(number) after \(atLeast) was saved")
         }
         if let broken = found?.broken, !broken.isEmpty { count.problems.append("\(broken)") }
-        if try directory.size(of: ".state.new") > 0 { count.problems.append("not removed") }
+        if directory.size(of: ".state.new") > 0 { count.problems.append("not removed") }
         last = number
         count.kills += 1
       }

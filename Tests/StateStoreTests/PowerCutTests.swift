@@ -81,7 +81,7 @@ import Testing
       let store = try StateStore(directory: disk.path)
       let found = try store.load()
       guard found?.broken.isEmpty ?? true else { throw TestFailure("\(found?.broken ?? [])") }
-      guard try disk.directory.size(of: ".state.new") == 0 else { throw TestFailure("left a file") }
+      guard disk.directory.size(of: ".state.new") == 0 else { throw TestFailure("left a file") }
       return found?.bytes
     }
   }

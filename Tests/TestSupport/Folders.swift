@@ -50,6 +50,12 @@ package final class Folder: Sendable {
     return path(name)
   }
 
+  /// The size of a file; 0 when there is none.
+  package func size(of name: String) -> Int {
+    var found = stat()
+    return stat(path(name), &found) == 0 ? Int(found.st_size) : 0
+  }
+
   /// Of what is in it, sorted.
   package var names: [String] { Self.names(path) }
 

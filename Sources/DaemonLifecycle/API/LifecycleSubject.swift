@@ -39,8 +39,8 @@ import Synchronization
 public final class LifecycleSubject: LifecycleObservable {
   public var _core: LifecycleCore { core }
   package let core: LifecycleCore
-  /// From the start on.
-  private let integration = Mutex<ServiceIntegration?>(nil)
+  /// From the start on, where there is a service manager.
+  private let lease = Mutex<ServiceManagerLease?>(nil)
 
   /// Makes a subject that changes nothing in the process until `start()` or `run`.
   ///
@@ -127,8 +127,8 @@ public final class LifecycleSubject: LifecycleObservable {
     // Nothing fails from here on, so a start that failed has changed nothing.
     clinux_line_buffer_output()
     DispatchPreparation.begin()
-    let integration = ServiceIntegration(configuration, lease: lease)
-    self.integration.withLock { $0 = integration }
+    self.lease.withLock { $0 = lease }
+    let integration = ServiceIntegration(configuration, isSupervised: lease != nil)
     core.integrate(
       LifecycleMachine.Policy(
         configuration: configuration.settled(on: integration.platform),

@@ -23,17 +23,14 @@ struct ServiceIntegration {
   /// The mistakes in the environment, logged at the start; the interfaces concerned are not used.
   private(set) var problems: [String] = []
   private let log: LifecycleLog
-  private let lease: ServiceManagerLease?
 
   /// Opens what must be there before it is needed, and takes over the descriptor for readiness.
   ///
-  /// - Parameter lease: Retained by the integration; `nil` if the process has no service manager, or another subject
-  ///   has the lease.
-  init(_ configuration: LifecycleConfiguration, lease: ServiceManagerLease?) {
+  /// - Parameter isSupervised: False if the process has no service manager, or another subject communicates with it.
+  init(_ configuration: LifecycleConfiguration, isSupervised: Bool) {
     let systemd = configuration.systemd
     log = LifecycleLog(configuration)
-    self.lease = lease
-    isSupervised = lease != nil
+    self.isSupervised = isSupervised
     if systemd.usesService, systemd.environment.isWithheld {
       problems.append(
         "the environment is not read, because this program has privileges that its caller may lack (setuid, setgid or"
@@ -129,23 +126,25 @@ struct ServiceIntegration {
   /// the user's bus; logind is on the system bus.
   private mutating func addBuses(_ systemd: SystemdConfiguration) {
     let isUserService = isSupervised && systemd.environment.isUserService
-    let used = systemd.inputs.filter { input in
+    var (manager, login): ([SystemdConfiguration.Input], [SystemdConfiguration.Input]) = ([], [])
+    for input in systemd.inputs where !manager.contains(input) && !login.contains(input) {
       switch input {
-      case .stopTimeout, .unitJob, .sleep: isSupervised
-      case .unit: true
-      case .memoryPressure: false
+      case .stopTimeout, .unitJob: if isSupervised { manager.append(input) }
+      case .unit: manager.append(input)
+      case .sleep: if isSupervised { login.append(input) }
+      case .memoryPressure: break
       }
     }
-    asksForUnitJob = used.contains(.unitJob)
+    asksForUnitJob = manager.contains(.unitJob)
     if isUserService {
-      addBus(.user, used.subtracting([.sleep]))
-      addBus(.system, used.intersection([.sleep]))
+      addBus(.user, manager)
+      addBus(.system, login)
     } else {
-      addBus(.system, used)
+      addBus(.system, manager + login)
     }
   }
 
-  private mutating func addBus(_ address: BusAddress, _ inputs: Set<SystemdConfiguration.Input>) {
+  private mutating func addBus(_ address: BusAddress, _ inputs: [SystemdConfiguration.Input]) {
     if inputs.isEmpty { return }
     let source = BusSource(address, inputs)
     sources.append(source)

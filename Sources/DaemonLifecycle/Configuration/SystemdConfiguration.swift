@@ -7,8 +7,8 @@ public import DaemonSystemd
 ///
 /// ```swift
 /// var configuration = LifecycleConfiguration()
-/// configuration.systemd.inputs.insert(.unit("postgresql.service"))
-/// configuration.systemd.inputs.remove(.sleep)
+/// configuration.systemd.inputs.append(.unit("postgresql.service"))
+/// configuration.systemd.inputs.removeAll { $0 == .sleep }
 /// let lifecycle = LifecycleSubject(configuration: configuration)
 /// ```
 public struct SystemdConfiguration: Sendable {
@@ -18,12 +18,12 @@ public struct SystemdConfiguration: Sendable {
   /// Whether the watchdog of `WatchdogSec=` is pinged, as long as Swift's global executor, the main actor (where
   /// anything runs on it) and the observers' `checkHealth` hooks respond. Default true.
   ///
-  /// The hooks are called every three eighths of that time, the executors are checked every second time: systemd ends a
-  /// daemon whose executors hang after at most one and a half times `WatchdogSec=`.
+  /// All are checked every three quarters of that time, and once more after three eighths when one fails: systemd ends a
+  /// daemon that hangs after at most one and a half times `WatchdogSec=`.
   public var watchdog = true
   /// What is read from systemd, logind and the kernel. Default: ``Input/stopTimeout``, ``Input/unitJob``,
-  /// ``Input/sleep`` and ``Input/memoryPressure``.
-  public var inputs: Set<Input> = [.stopTimeout, .unitJob, .sleep, .memoryPressure]
+  /// ``Input/sleep`` and ``Input/memoryPressure``. The order does not matter, nor whether one is there twice.
+  public var inputs: [Input] = [.stopTimeout, .unitJob, .sleep, .memoryPressure]
   /// Whether transitions and problems are journal entries with fields, if standard error goes to the journal. Default
   /// true. Otherwise problems are lines on standard error.
   public var journal = true

@@ -23,7 +23,7 @@ extension HookExecutor {
       switch state.withLock({ decide(me, &$0) }) {
       case .listen(let milliseconds):
         if !endsWhenIdle {
-          poll.wait(milliseconds: milliseconds, &me.found)
+          poll.wait(milliseconds: milliseconds, me.found)
           client?.receive(me.found)
         } else if !waitForBell(milliseconds: milliseconds), state.withLock({ leave(me, &$0) }) {
           return .end

@@ -17,7 +17,7 @@ extension HookExecutor {
     /// lock.
     nonisolated(unsafe) var role: Role?
     /// The ready descriptors, kept so that listening allocates nothing. Used by the worker's own thread only.
-    nonisolated(unsafe) var found = EventPoll.Ready()
+    nonisolated(unsafe) let found = EventPoll.Ready()
     /// `itemsEnded` at the last stall check in this item; `nil` when there was none. Guarded by the executor's lock.
     nonisolated(unsafe) var itemsEndedAtCheck: Int?
     /// Whether it was in the same item at the last two checks. Guarded by the executor's lock.

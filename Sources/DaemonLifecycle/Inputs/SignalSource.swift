@@ -22,14 +22,14 @@ final class SignalSource: LifecycleSource {
     var signals: [UnixSignal] = []
     /// The signalfd; -1 when it is closed or unavailable, so that the handlers take all signals.
     var direct: Int32 = -1
-    /// Empty: its room is used by each reading.
-    fileprivate var taken = TakenSignals()
     /// The signals whose handler is another's.
     var conflicts: [SignalConflict] = []
     /// The notes that a warning was logged for.
     var warned: [String] = []
   }
   let opened = Mutex(Opened())
+  /// Empty between two readings, which use its room. Used by the listening thread only.
+  nonisolated(unsafe) private var taken = TakenSignals()
 
   init(map: SignalMap, isSupervised: Bool = false, waker: Waker = Waker()) {
     self.map = map
@@ -87,17 +87,13 @@ final class SignalSource: LifecycleSource {
   /// Reads each signal at most once, in the order in which the last of its kind arrived.
   func read(_ ready: PolledDescriptor, _ receive: (LifecycleMachine.Input) -> Void) {
     // Under the lock, so that `close` can't hand the descriptor's number to someone else meanwhile.
-    var taken = opened.withLock { opened in
+    opened.withLock { opened in
       // Drained before the records are taken, as the waker was: a signal between the two wakes us again, for nothing.
       if ready.number >= 0, ready.number == opened.direct { clinux_signal_drain(opened.direct) }
-      var taken = TakenSignals()
-      swap(&taken, &opened.taken)
       taken.take(opened.signals)
-      return taken
     }
     taken.visit { receive(input(of: $0, $1)) }
     taken.clear()
-    opened.withLock { swap(&taken, &$0.taken) }
   }
 
   private func input(of signal: UnixSignal, _ record: clinux_signal_record)
@@ -133,7 +129,11 @@ final class SignalSource: LifecycleSource {
 
 /// Signals that were taken. It keeps its room: a daemon that is woken allocates nothing for it.
 private struct TakenSignals {
-  private var all: [(signal: UnixSignal, record: clinux_signal_record)] = []
+  private var all: [Taken] = []
+  private struct Taken {
+    let signal: UnixSignal
+    var record: clinux_signal_record
+  }
 
   /// Takes each of `signals` at most once, in the order in which the last of its kind arrived.
   ///
@@ -153,7 +153,7 @@ private struct TakenSignals {
 
   private mutating func add(_ signal: UnixSignal, _ record: clinux_signal_record) {
     guard let index = all.firstIndex(where: { $0.signal == signal }) else {
-      all.append((signal, record))
+      all.append(Taken(signal: signal, record: record))
       return
     }
     let earlier = all[index].record
@@ -163,7 +163,7 @@ private struct TakenSignals {
   }
 
   func visit(_ body: (UnixSignal, clinux_signal_record) -> Void) {
-    for (signal, record) in all { body(signal, record) }
+    for taken in all { body(taken.signal, taken.record) }
   }
 
   mutating func clear() { all.removeAll(keepingCapacity: true) }

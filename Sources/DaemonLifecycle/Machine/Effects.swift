@@ -16,9 +16,9 @@ struct Effects: ~Copyable, Sendable {
     /// For the poster.
     indirect case answered(LifecyclePost, LifecycleReport)
     /// For the callers of the launch.
-    indirect case launchEnded(LifecycleReport, to: [@Sendable (LifecycleReport) -> Void])
+    indirect case launchEnded(LifecycleReport, to: @Sendable (LifecycleReport) -> Void)
     /// For streams, which end, and for the callers that wait for the end.
-    indirect case exited(LifecycleExit, to: [@Sendable (LifecycleExit) -> Void])
+    indirect case exited(LifecycleExit, to: @Sendable (LifecycleExit) -> Void)
     /// For a test that waits until what is before it has been sent.
     case reached(Sleeper)
   }

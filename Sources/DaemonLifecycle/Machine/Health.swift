@@ -13,9 +13,9 @@ struct Health: Sendable {
   /// One check, from its beginning until all have responded.
   private struct Round: Sendable {
     let number: UInt64
-    /// Whether Swift's executors are checked, or need not be; false when no thread was available for that.
-    var isAsked: Bool
-    var waitsForPool: Bool
+    /// Whether Swift's executors are being checked; false when no thread was available for that.
+    var isAsked = false
+    var waitsForPool = true
     var waitsForMainActor: Bool
     var waitsForObservers = true
     /// The problems that observers have reported.
@@ -46,8 +46,8 @@ struct Health: Sendable {
   private var mainActorResponds = false
   /// Whether the main actor was asked and has not responded.
   var isMainActorAsked = false
-  /// Whether the last tick checked Swift's executors.
-  private var lastTickAsked = false
+  /// Whether the next tick sends a ping without a check, since the last check has succeeded.
+  private var mayOmitCheck = false
   /// The time of the last success, moved on by the time in which the process was stalled from outside.
   private var lastHealthy = MonotonicTime(nanoseconds: 0)
 
@@ -71,23 +71,20 @@ struct Health: Sendable {
     return lastHealthy.duration(to: now) < period
   }
 
-  /// Whether a tick's check asks Swift's executors. Every second one does, since each of them costs two context
-  /// switches: one that hangs after it has answered gets one ping more, and systemd ends it after at most one and a
-  /// half periods.
-  mutating func nextTickAsks(after stall: Duration) -> Bool {
-    lastTickAsked = !lastTickAsked || stall > .zero
-    return lastTickAsked
+  /// Whether a tick begins a check. The one after a success need not, unless there was a stall: a check costs several
+  /// context switches. A daemon that hangs after it has answered gets one ping more, and systemd ends it after at most
+  /// one and a half periods.
+  mutating func nextTickChecks(after stall: Duration) -> Bool {
+    defer { mayOmitCheck = false }
+    return !mayOmitCheck || stall > .zero
   }
 
   /// The number of the new check; `nil` while one is under way.
-  ///
-  /// - Parameter asksExecutors: False where the observers alone are asked.
-  mutating func begin(at now: MonotonicTime, asksExecutors: Bool = true) -> UInt64? {
+  mutating func begin(at now: MonotonicTime) -> UInt64? {
     guard round == nil else { return nil }
     lastNumber += 1
     round = Round(
-      number: lastNumber, isAsked: !asksExecutors, waitsForPool: asksExecutors,
-      waitsForMainActor: asksExecutors && mainActorResponds,
+      number: lastNumber, waitsForMainActor: mainActorResponds,
       silenceDeadline: period.map { now.advanced(by: $0 / 4) })
     return lastNumber
   }
@@ -147,6 +144,7 @@ struct Health: Sendable {
       return .unhealthy(answered.problems.joined(separator: "; "))
     }
     lastHealthy = now
+    mayOmitCheck = true
     return .healthy
   }
 }

@@ -17,9 +17,8 @@ extension LifecycleMachine {
 
   /// Answers those who wait for the launch.
   mutating func answerLaunch(_ report: LifecycleReport) {
-    if launchWaiters.isEmpty { return }
-    effects.messages.append(.launchEnded(report, to: launchWaiters))
-    launchWaiters = []
+    guard let waiters = launchWaiters.take() else { return }
+    effects.messages.append(.launchEnded(report, to: waiters))
   }
 
   // MARK: Signals
@@ -210,8 +209,7 @@ extension LifecycleMachine {
       overtakenPause: stop.overtakenPause, error: error)
     guard stop.end(exit) else { return }
     effects.publish(.terminated(exit))
-    effects.messages.append(.exited(exit, to: exitWaiters))
-    exitWaiters = []
+    effects.messages.append(.exited(exit, to: exitWaiters.take() ?? { _ in }))
     // No more notifications are delivered: an observer that retains its lifecycle is a cycle only until now.
     effects.removed += subscribers.removeAll()
     stop.expectExit(configuration, at: now)

@@ -53,9 +53,10 @@ struct LifecycleMachine: ~Copyable, Sendable {
   private(set) var status = DaemonStatus()
   /// The observers whose last hook for the foreground did not complete, and the rounds that were held back for one.
   var unentered: [ObserverID] = []
-  /// The callers that wait for the launch, and for the end.
-  var launchWaiters: [@Sendable (LifecycleReport) -> Void] = []
-  var exitWaiters: [@Sendable (LifecycleExit) -> Void] = []
+  /// Answers the callers that wait for the launch, and for the end; `nil` while there are none. One closure for all:
+  /// the type of an array of them would be made at run time.
+  var launchWaiters: (@Sendable (LifecycleReport) -> Void)?
+  var exitWaiters: (@Sendable (LifecycleExit) -> Void)?
   /// Whether the subject was deallocated: nothing more is delivered.
   private(set) var isClosed = false
 
@@ -145,10 +146,10 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case .event(let event): receive(event)
     case .launch(let waiter): launch(waiter)
     case .awaitExit(let waiter):
-      exitWaiters.append(waiter)
-      if let exit = stop.exit {
-        effects.messages.append(.exited(exit, to: exitWaiters))
-        exitWaiters = []
+      if let exit = stop.exit { return effects.messages.append(.exited(exit, to: waiter)) }
+      exitWaiters = { [earlier = exitWaiters] exit in
+        earlier?(exit)
+        waiter(exit)
       }
     case .post(let post, let call): self.post(post, call)
     case .add(let subscriber): add(subscriber)
@@ -213,7 +214,10 @@ struct LifecycleMachine: ~Copyable, Sendable {
   /// Launches the daemon, unless there is nothing to launch: it terminates, or a mock began in a later state.
   private mutating func launch(_ waiter: @escaping @Sendable (LifecycleReport) -> Void) {
     let cause = LifecycleCause(.launch)
-    launchWaiters.append(waiter)
+    launchWaiters = { [earlier = launchWaiters] report in
+      earlier?(report)
+      waiter(report)
+    }
     if isTerminating || registry.state != .launching {
       answerLaunch(LifecycleReport(cause: cause, entries: []))
     }
@@ -321,14 +325,14 @@ struct LifecycleMachine: ~Copyable, Sendable {
       if stall == .zero { effects.publish(health.silence()) }
       return
     }
-    let asksExecutors = health.nextTickAsks(after: stall)
-    checkHealth(LifecycleCause(.watchdog), asksExecutors: asksExecutors)
+    guard health.nextTickChecks(after: stall) else { return effects.publish(.healthy) }
+    checkHealth(LifecycleCause(.watchdog))
   }
 
   /// Checks the observers, beside the transition under way, and has the shell check Swift's executors.
-  private mutating func checkHealth(_ cause: LifecycleCause, asksExecutors: Bool = true) {
+  private mutating func checkHealth(_ cause: LifecycleCause) {
     guard !isTerminating, registry.state != .terminated,
-      health.begin(at: now, asksExecutors: asksExecutors) != nil
+      health.begin(at: now) != nil
     else { return }
     effects.healthRound = health.unasked
     let patience = health.period.map { $0 / 2 } ?? configuration.hookDeadline

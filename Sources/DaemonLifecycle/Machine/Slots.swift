@@ -2,10 +2,7 @@
 /// A collection of elements with handles. The handle of a removed element becomes invalid, although its place is used
 /// again.
 struct Slots<Element: Sendable>: Sendable {
-  struct Handle: Hashable, Sendable {
-    let index: Int
-    fileprivate let generation: UInt32
-  }
+  typealias Handle = SlotHandle
 
   private struct Item: Sendable {
     var element: Element
@@ -13,16 +10,9 @@ struct Slots<Element: Sendable>: Sendable {
     let place: Int
   }
 
-  private struct Place: Sendable {
-    /// The index of the item; for a free place the next free one, or -1.
-    var position: Int
-    /// A number that grows with each removal, so that the handle of a removed element never matches.
-    var generation: UInt32 = 0
-  }
-
   /// The items, without gaps and in no order, so that none is copied for being optional.
   private var items: [Item] = []
-  private var places: [Place] = []
+  private var places: [SlotPlace] = []
   private var firstFree = -1
 
   var count: Int { items.count }
@@ -31,7 +21,7 @@ struct Slots<Element: Sendable>: Sendable {
     var index = firstFree
     if index < 0 {
       index = places.count
-      places.append(Place(position: items.count))
+      places.append(SlotPlace(position: items.count))
     } else {
       firstFree = places[index].position
       places[index].position = items.count
@@ -66,4 +56,17 @@ struct Slots<Element: Sendable>: Sendable {
     _read { yield items[places[handle.index].position].element }
     _modify { yield &items[places[handle.index].position].element }
   }
+}
+
+// Not nested in the generic type, where they would be generic too, and made at run time.
+struct SlotHandle: Hashable, Sendable {
+  let index: Int
+  fileprivate let generation: UInt32
+}
+
+private struct SlotPlace: Sendable {
+  /// The index of the item; for a free place the next free one, or -1.
+  var position: Int
+  /// A number that grows with each removal, so that the handle of a removed element never matches.
+  var generation: UInt32 = 0
 }

@@ -52,11 +52,7 @@ public final class ForegroundRound: Sendable {
   nonisolated(nonsending) public func untilEnding() async throws {
     let sleeper = Sleeper()
     try await withEndingHandler {
-      try await withTaskCancellationHandler {
-        try await withCheckedThrowingContinuation { _ = sleeper.wait($0) }
-      } onCancel: {
-        sleeper.end(throwing: CancellationError())
-      }
+      try await sleeper.wait { sleeper.end(throwing: CancellationError()) }
     } onEnding: {
       sleeper.end()
     }

@@ -80,7 +80,8 @@ public protocol HealthObserver: LifecycleObserver {
   /// After an error, or when the hook does not return in time, no watchdog ping is sent. systemd ends the daemon when
   /// it receives none within `WatchdogSec=`.
   ///
-  /// The hook is called every three eighths of that time, so one failed check has no consequence, but two in a row do.
+  /// The hook is called every three quarters of that time, and once more after three eighths when it has failed. So one
+  /// failed check has no consequence, but two in a row do.
   ///
   /// It does not wait for other deliveries: a class's hook may run at the same time as another hook of the observer.
   /// Keep the checks cheap.

@@ -16,12 +16,14 @@ struct TypeHooks: Sendable {
   /// - Precondition: The kind was found.
   subscript(kind: Int) -> Hook { hooks[kind]! }
 
-  /// Searches for the hooks of these kinds, and of all as long as the type has none, which is an error.
+  /// Searches for the hooks of these kinds; a type without any hook is an error, for which it gets one.
   mutating func search(for wanted: NotificationKinds) {
     let kinds = NotificationKind.allCases
     for kind in kinds where wanted.contains(kind) { search(for: kind) }
-    for kind in kinds where found.isEmpty { search(for: kind) }
-    if found.isEmpty { add(.missing(type), for: .didFinishLaunching) }
+    // The runtime keeps what it has found, so it is not found again for each kind.
+    guard found.isEmpty, !kinds.contains(where: { $0.row.search(type) != nil }) else { return }
+    searched = .all
+    add(.missing(type), for: .didFinishLaunching)
   }
 
   private mutating func search(for kind: NotificationKind) {

@@ -57,16 +57,18 @@ final class EventPoll: Sendable {
   private let state = Mutex(State())
   let waker = Waker()
 
-  struct Ready {
+  /// What a wait has found. An object, which is not copied as it is passed on.
+  final class Ready {
     var timerExpired = false
-    var descriptors: [PolledDescriptor] = []
+    /// The numbers of the descriptors with an event.
+    var descriptors: [Int32] = []
     /// The descriptors that were closed: by their source, or by other code.
     var closed: [Int32] = []
     /// A sentence on what was lost; set once.
     var loss: String?
 
     /// Removes all, and keeps the capacity.
-    mutating func removeAll() {
+    func removeAll() {
       timerExpired = false
       descriptors.removeAll(keepingCapacity: true)
       closed.removeAll(keepingCapacity: true)
@@ -151,9 +153,9 @@ final class EventPoll: Sendable {
   /// drained here; the caller reads the other descriptors. A wake-up is among the descriptors.
   ///
   /// - Parameter ready: Receives the events, in place of earlier ones.
-  func wait(milliseconds: Int32, _ ready: inout Ready) {
+  func wait(milliseconds: Int32, _ ready: Ready) {
     ready.removeAll()
-    guard let (timer, files) = begin(&ready) else { return }
+    guard let (timer, files) = begin(ready) else { return }
     withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 2 + files.count) { polled in
       polled[0] = pollfd(fd: waker.descriptor, events: Int16(POLLIN), revents: 0)
       // A timer can't be written to, and most files that may reuse its number can.
@@ -166,19 +168,19 @@ final class EventPoll: Sendable {
       // process, the waker's end that is waited for hangs up.
       let count = poll(polled.baseAddress, nfds_t(polled.count), milliseconds)
       if count > 0 {
-        take(polled[0].revents, polled[1].revents, &ready)
+        take(polled[0].revents, polled[1].revents, ready)
         for (file, polled) in zip(files, polled[2...]) where polled.revents != 0 {
-          take(file, polled.revents, &ready)
+          take(file, polled.revents, ready)
         }
       } else if count < 0 {
         pollFailed(clinux_errno())
       }
     }
-    end(&ready)
+    end(ready)
   }
 
   /// Begins a wait: returns the timer and the other files. `nil` without descriptors, after a moment.
-  private func begin(_ ready: inout Ready) -> (timer: Int32, files: [PolledFile])? {
+  private func begin(_ ready: Ready) -> (timer: Int32, files: [PolledFile])? {
     let begun = state.withLock { state -> (Int32, [PolledFile])? in
       guard case .open = state.phase else { return nil }
       state.phase = .waiting
@@ -190,12 +192,12 @@ final class EventPoll: Sendable {
     // Where there were no descriptors at first.
     try? open()
     ready.timerExpired = true
-    ready.descriptors.append(PolledDescriptor(number: waker.descriptor))
-    end(&ready)
+    ready.descriptors.append(waker.descriptor)
+    end(ready)
     return nil
   }
 
-  private func end(_ ready: inout Ready) {
+  private func end(_ ready: Ready) {
     state.withLock { state in
       switch state.phase {
       case .waiting: state.phase = .open
@@ -211,9 +213,9 @@ final class EventPoll: Sendable {
     }
   }
 
-  private func take(_ wakerEvents: Int16, _ timerEvents: Int16, _ ready: inout Ready) {
+  private func take(_ wakerEvents: Int16, _ timerEvents: Int16, _ ready: Ready) {
     if wakerEvents != 0 {
-      ready.descriptors.append(PolledDescriptor(number: waker.descriptor))
+      ready.descriptors.append(waker.descriptor)
       if wakerEvents != Int16(POLLIN) || !waker.drain() {
         state.withLock { lose("its waker", &$0) }
       }
@@ -226,11 +228,9 @@ final class EventPoll: Sendable {
   }
 
   /// Takes an event of a source's file, unless that was closed, so that the event may be another file's.
-  private func take(_ file: PolledFile, _ events: Int16, _ ready: inout Ready) {
+  private func take(_ file: PolledFile, _ events: Int16, _ ready: Ready) {
     if events & Int16(POLLNVAL) == 0, file.isIntact {
-      ready.descriptors.append(
-        PolledDescriptor(number: file.descriptor.number, events: UInt32(UInt16(bitPattern: events)))
-      )
+      ready.descriptors.append(file.descriptor.number)
     } else {
       ready.closed.append(file.descriptor.number)
     }

@@ -214,9 +214,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
   /// - Parameter cancelsBody: Whether a hook that is cancelled cancels the body and goes on waiting for its end;
   ///   otherwise it throws.
   private func wait(for sleeper: Sleeper, cancelsBody: Bool) async throws {
-    try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { _ = sleeper.wait($0) }
-    } onCancel: {
+    try await sleeper.wait {
       if cancelsBody { cancelBody() } else { sleeper.end(throwing: CancellationError()) }
     }
   }

@@ -18,28 +18,24 @@ final class HookDriver: HookExecutor.Driver {
     case over
   }
 
-  /// The rest of the task, which is over only when the job has returned: of a continuation that is resumed before it is
-  /// awaited, the thread sanitizer sees a race.
-  private struct Rest {
-    let continuation: UnsafeContinuation<Void, Never>
-    /// The thread (pthread_self(3)) on which the task is about to be suspended; 0 once it is.
-    var thread = clinux_this_thread()
-  }
-
   /// No other lock is taken while holding this one's.
   private struct State {
     var phase = Phase.drives
     /// `nil` until the first call.
     var task: Task<Void, Never>?
-    var rest: Rest?
+    var rest: UnsafeContinuation<Void, Never>?
     /// Whether its call was cancelled, maybe before there was a task. It is not used for another.
     var isCancelled: Bool
-    /// Whether the task's next job begins a call, which is urgent.
-    var isNextUrgent = false
   }
 
   private let executor: HookExecutor
   private let state: Mutex<State>
+  /// Whether the task's next job begins a call, which is urgent; set before that job is enqueued.
+  private let isNextUrgent = Atomic<Bool>(false)
+  /// The thread (pthread_self(3)) on which the task is about to be suspended for its rest; 0 when there is none. The rest
+  /// is over only when the job has returned: of a continuation that is resumed before it is awaited, the thread sanitizer
+  /// sees a race.
+  private let suspending = Atomic<UInt>(0)
 
   /// - Parameter isCancelled: Whether its call was cancelled while it waited.
   init(_ executor: HookExecutor, isCancelled: Bool = false) {
@@ -52,7 +48,7 @@ final class HookDriver: HookExecutor.Driver {
   func start(with call: HookCall, of core: LifecycleCore) {
     let isNew = update { state in
       state.phase = .holds(call, core)
-      state.isNextUrgent = true
+      isNextUrgent.store(true, ordering: .relaxed)
       return state.task == nil
     }
     guard isNew else { return }
@@ -94,13 +90,17 @@ final class HookDriver: HookExecutor.Driver {
 
   private func rest() async {
     await withUnsafeContinuation { continuation in
-      state.withLock { $0.rest = Rest(continuation: continuation) }
+      state.withLock { state in
+        suspending.store(clinux_this_thread(), ordering: .relaxed)
+        state.rest = continuation
+      }
     }
   }
 
   // A child task of the last hook may return on another thread at the same time.
   func jobReturned() {
-    update { if $0.rest?.thread == clinux_this_thread() { $0.rest.update { $0.thread = 0 } } }
+    guard suspending.load(ordering: .relaxed) == clinux_this_thread() else { return }
+    update { _ in suspending.store(0, ordering: .relaxed) }
   }
 
   /// Ends the task, which rests or is about to.
@@ -108,12 +108,12 @@ final class HookDriver: HookExecutor.Driver {
 
   /// Changes the state. A task that rests goes on when there is something to do.
   @discardableResult private func update<T>(_ change: (inout State) -> T) -> T {
-    let (result, rest) = state.withLock { state -> (T, Rest?) in
+    let (result, rest) = state.withLock { state -> (T, UnsafeContinuation<Void, Never>?) in
       let result = change(&state)
       if case .drives = state.phase { return (result, nil) }
-      return (result, state.rest?.thread == 0 ? state.rest.take() : nil)
+      return (result, suspending.load(ordering: .relaxed) == 0 ? state.rest.take() : nil)
     }
-    rest?.continuation.resume()
+    rest?.resume()
     return result
   }
 
@@ -128,10 +128,8 @@ final class HookDriver: HookExecutor.Driver {
 
   /// Takes the jobs of the task, its child tasks and the actors that it enters to the subject's threads.
   func enqueue(_ job: consuming ExecutorJob) {
-    let isUrgent = state.withLock { state in
-      defer { state.isNextUrgent = false }
-      return state.isNextUrgent
-    }
+    let isUrgent =
+      isNextUrgent.load(ordering: .relaxed) && isNextUrgent.exchange(false, ordering: .relaxed)
     executor.enqueue(.step(UnownedJob(job), of: self, isUrgent: isUrgent))
   }
 }

@@ -19,10 +19,6 @@ extension LifecycleCore {
     var more: Effects?
     /// Whether the process should have exited.
     var isOverdue = false
-    /// The body, to be cancelled.
-    var body: Task<Void, Never>?
-    /// The kinds that hooks are to be searched for, and the types.
-    var searches: (kinds: NotificationKinds, types: [TypeHooks])?
 
     /// Whether there is work besides that driver's call.
     var isMore: Bool {
@@ -101,13 +97,8 @@ extension LifecycleCore {
   func bindMore(_ state: inout State, _ work: inout Work) {
     if let code = state.effects.exitsWith { exitProcess(code) }
     for case let entry as ObserverEntry in state.effects.removed { state.index.remove(entry) }
-    if state.effects.cancelsBody {
-      state.isBodyCancelled = true
-      work.body = state.bodyTask
-    }
+    if state.effects.cancelsBody { state.isBodyCancelled = true }
     work.isOverdue = state.effects.isOverdue
-    let kinds = state.effects.searches
-    if !kinds.isEmpty { work.searches = (kinds, state.machine.hooks.missing(kinds)) }
     work.more = state.effects.takeMore()
   }
 
@@ -141,16 +132,16 @@ extension LifecycleCore {
     if work.isOverdue { endProcess() }
     if let shown = work.readiness { show(shown) }
     if let mail = work.mail.take() { send(consume mail) }
-    if let body = work.body {
-      executor.enqueue(.work { self.useSwiftPool { body.cancel() } })
-    }
     if let more = work.more.take() { perform(more) }
     if let call = work.started { call.driver.start(with: call, of: self) }
-    if let (kinds, types) = work.searches { searchHooks(of: types, for: kinds) }
     if work.startsWaiting { executor.enqueue(.work { self.startWaiting() }) }
   }
 
   private func perform(_ more: consuming Effects) {
+    let searches = more.searches
+    if more.cancelsBody, let body = state.withLock({ $0.bodyTask }) {
+      executor.enqueue(.work { self.useSwiftPool { body.cancel() } })
+    }
     if let round = more.healthRound { askExecutors(of: round) }
     // Cancellation handlers and deinits are user code. One item each: a handler that blocks must not keep the others
     // from being cancelled.
@@ -158,6 +149,7 @@ extension LifecycleCore {
       executor.enqueue(.work { driver.cancel() })
     }
     if !more.released.isEmpty || !more.removed.isEmpty { release(more) }
+    if !searches.isEmpty { searchHooks(for: searches) }
   }
 
   /// Lets go of what may be the last reference to a user's object, whose deinit may block: not on the leader.
@@ -241,13 +233,13 @@ extension LifecycleCore {
         stream.yield(report)
       }
       checkSignals()
-    case .answered(let post, let report): (post as? AwaitedPost)?.poster.resume(returning: report)
+    case .answered(let post, let report): (post as? AwaitedPost)?.answer(report)
     case .launchEnded(let report, let waiters):
-      for waiter in waiters { waiter(report) }
+      waiters(report)
       watchSignals()
     case .exited(let exit, let waiters):
       endStreamsAndRounds()
-      for waiter in waiters { waiter(exit) }
+      waiters(exit)
     case .reached(let waiter): waiter.end()
     }
   }

@@ -62,10 +62,11 @@ extension LifecycleCore {
   /// Removes entries whose observer was deallocated, which is not announced. Not under the lock, since checking an
   /// observer retains it for a moment, and may release it last.
   private func reap(_ candidates: Candidates) {
-    let (first, second) = candidates
-    let gone = [first, second].compactMap { $0 as? ObserverEntry }.filter { $0.target == nil }
-      .map(\.id)
-    if !gone.isEmpty { handle(.remove(gone)) }
+    func reap(_ candidate: MachineObserver?) {
+      if let entry = candidate as? ObserverEntry, entry.target == nil { remove(entry.id) }
+    }
+    reap(candidates.0)
+    reap(candidates.1)
   }
 
   /// Adds the rounds of a `foreground { … }`, or ends them when the daemon has ended.
@@ -101,11 +102,9 @@ extension LifecycleCore {
 
   /// Searches for hooks, with which the machine goes on. Not under the lock, nor on the thread that listens, since it
   /// takes 20 µs for each type and kind.
-  func searchHooks(of types: [TypeHooks], for kinds: NotificationKinds) {
-    if executor.isOnLeader {
-      return executor.enqueue(.work { self.searchHooks(of: types, for: kinds) })
-    }
-    var found = types
+  func searchHooks(for kinds: NotificationKinds) {
+    if executor.isOnLeader { return executor.enqueue(.work { self.searchHooks(for: kinds) }) }
+    var found = state.withLock { $0.machine.hooks.missing(kinds) }
     for index in found.indices { found[index].search(for: kinds) }
     handle(.hooksFound(found))
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-// Launch, body, exit and posts, for callers that wait.
+// Launch, body, exit and posts, for callers that wait. Each is resumed by the machine's one message for it, so its
+// continuation is not a checked one, whose type costs a start a search through all conformances of the program.
 extension LifecycleCore {
   /// Delivers the launch and returns its report; at once, with an empty one, when there is nothing to launch
   /// because the daemon was terminated before.
@@ -26,7 +27,7 @@ extension LifecycleCore {
   private nonisolated(nonsending) func report(of launch: Launch) async -> LifecycleReport {
     if let report = launch.report { return report }
     return await withTaskExecutorPreference(callerExecutor) {
-      await withCheckedContinuation { continuation in
+      await withUnsafeContinuation { continuation in
         launch.whenEnded { continuation.resume(returning: $0) }
       }
     }
@@ -65,7 +66,7 @@ extension LifecycleCore {
   /// Whoever waits for the end to exit the process says `.runWaits` before.
   nonisolated(nonsending) func untilTerminated() async -> LifecycleExit {
     await withTaskExecutorPreference(callerExecutor) {
-      await withCheckedContinuation { continuation in
+      await withUnsafeContinuation { continuation in
         self.handle(.awaitExit { continuation.resume(returning: $0) })
       }
     }
@@ -86,20 +87,23 @@ extension LifecycleCore {
       endSetUp()
     }
     let inside = CallReference.current.flatMap { $0.core === self ? $0.id : nil }
-    return await withCheckedContinuation { continuation in
-      handle(.post(AwaitedPost(notification, continuation), inside: inside))
+    return await withUnsafeContinuation { continuation in
+      let post = AwaitedPost(notification) { continuation.resume(returning: $0) }
+      handle(.post(post, inside: inside))
     }
   }
 }
 
-/// A notification and its poster, who waits for the report.
+/// A notification whose poster waits for the report.
+///
+/// `@unchecked`, as its superclass is: all properties are constants of sendable types.
 final class AwaitedPost: LifecyclePost, @unchecked Sendable {
-  let poster: CheckedContinuation<LifecycleReport, Never>
+  let answer: @Sendable (LifecycleReport) -> Void
 
   init(
-    _ notification: any CustomNotification, _ poster: CheckedContinuation<LifecycleReport, Never>
+    _ notification: any CustomNotification, _ answer: @escaping @Sendable (LifecycleReport) -> Void
   ) {
-    self.poster = poster
+    self.answer = answer
     super.init(notification)
   }
 }

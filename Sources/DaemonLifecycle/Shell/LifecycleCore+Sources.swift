@@ -3,10 +3,14 @@ import DaemonSystemd
 import Synchronization
 
 /// A source that the listening thread reads.
-struct OpenSource: Sendable {
+final class OpenSource: Sendable {
   let source: any LifecycleSource
   /// Does what is due at the source's deadline.
   let wakeUp: Sleeper
+
+  init(_ source: any LifecycleSource, wakeUp: Sleeper) {
+    (self.source, self.wakeUp) = (source, wakeUp)
+  }
 }
 
 // The sources, and their inputs.
@@ -25,7 +29,7 @@ extension LifecycleCore {
       for input in source.timePassed() { receive(input) }
       scheduleWakeUp(of: source)
     }
-    sources.withLock { $0.append(OpenSource(source: source, wakeUp: wakeUp)) }
+    sources.withLock { $0.append(OpenSource(source, wakeUp: wakeUp)) }
     do {
       for descriptor in source.descriptors { try executor.poll.add(descriptor) }
       try executor.listen()
@@ -118,9 +122,9 @@ extension LifecycleCore: HookExecutor.Client {
       descriptorsWereLost(
         "The event thread has lost descriptor \(number): other code of this process has closed it.")
     }
-    for descriptor in ready.descriptors {
-      guard let source = source(polling: descriptor.number) else { continue }
-      source.read(descriptor) { receive($0) }
+    for number in ready.descriptors {
+      guard let source = source(polling: number) else { continue }
+      source.read(PolledDescriptor(number: number)) { receive($0) }
       scheduleWakeUp(of: source)
     }
     if ready.timerExpired { timePassed() }

@@ -97,25 +97,25 @@ extension LifecycleCore {
 
   package var exit: LifecycleExit? { state.withLock { $0.machine.stop.exit } }
 
-  /// Ends the waiter when nothing is being delivered and nothing waits to be, except behind a hold.
-  package func endWhenIdle(_ waiter: Sleeper) {
-    change { state, _ in state.idleWaiters.append(waiter) }
+  /// A test that waits: until so many tasks sleep on the clock, or until nothing is being delivered.
+  struct TestWaiter {
+    let sleeper: Sleeper
+    let count: Int?
   }
 
-  /// Ends the waiter when `count` tasks or more sleep on the clock.
-  package func endWhenSleeping(_ count: Int, _ waiter: Sleeper) {
-    change { state, _ in
-      state.timerWaiters.append((count, waiter))
-      self.wakeTimerWaiters(&state)
-    }
+  /// Ends the waiter when `count` tasks or more sleep on the clock; `nil`: when nothing is being delivered and nothing
+  /// waits to be, except behind a hold.
+  package func end(_ waiter: Sleeper, whenSleeping count: Int?) {
+    change { state, _ in state.testWaiters.append(TestWaiter(sleeper: waiter, count: count)) }
   }
 
-  func wakeTimerWaiters(_ state: inout State) {
-    let count = state.timers.count
-    for waiter in state.timerWaiters where waiter.count <= count {
-      state.effects.messages.append(.reached(waiter.waiter))
+  func endTestWaiters(_ state: inout State) {
+    let (isIdle, count) = (state.machine.isIdle, state.timers.count)
+    func isOver(_ waiter: TestWaiter) -> Bool { waiter.count.map { $0 <= count } ?? isIdle }
+    for waiter in state.testWaiters where isOver(waiter) {
+      state.effects.messages.append(.reached(waiter.sleeper))
     }
-    state.timerWaiters.removeAll { $0.count <= count }
+    state.testWaiters.removeAll(where: isOver)
   }
 
   package var timeNow: MonotonicTime { now }

@@ -53,10 +53,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var isInSetUp = false
     /// What it asked for while the launch of the set-up was under way.
     var earlyEvents: [LifecycleEvent] = []
-    /// Tests that wait until nothing is being delivered.
-    var idleWaiters: [Sleeper] = []
-    /// Tests that wait until so many tasks sleep on the clock.
-    var timerWaiters: [(count: Int, waiter: Sleeper)] = []
+    /// Tests that wait.
+    var testWaiters: [TestWaiter] = []
     /// The deadline that the executor was given. While a driver goes on it may be earlier than the next, never later.
     var armedDeadline = MonotonicTime.distantFuture
     /// Grows with each critical section that has something to show to probes.
@@ -250,7 +248,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     bindStarts(&state, &work, at: now, for: driver)
     if state.effects.hasMore { bindMore(&state, &work) }
     work.readiness = nextReadiness(&state)
-    if !state.idleWaiters.isEmpty { noteIdle(&state) }
+    if !state.testWaiters.isEmpty { endTestWaiters(&state) }
     if !state.effects.messages.isEmpty, !state.isSending {
       state.isSending = true
       work.mail = takeMail(&state)
@@ -292,12 +290,6 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     return (readiness, state.machine.isReady, state.readinessNumber)
   }
 
-  private func noteIdle(_ state: inout State) {
-    guard state.machine.isIdle else { return }
-    state.effects.messages += state.idleWaiters.map { .reached($0) }
-    state.idleWaiters = []
-  }
-
   // MARK: Holds
 
   func hold() -> ObservationToken {
@@ -312,7 +304,6 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     let isClosed = change { state, _ in
       guard !state.machine.isClosed else { return true }
       state.timers.add(sleeper, at: deadline)
-      self.wakeTimerWaiters(&state)
       return false
     }
     if isClosed {

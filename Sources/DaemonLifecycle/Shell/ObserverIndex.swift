@@ -4,28 +4,34 @@
 ///
 /// Sorted lists, since the first use of a dictionary searches all conformances of the program, a tenth of a start.
 struct ObserverIndex: Sendable {
-  /// Sorted by the address of their object, then by id. One that is gone may have had the same address as another that
-  /// is there.
-  private var entries: [(address: ObjectIdentifier, entry: ObserverEntry)] = []
+  /// Sorted by the address of their object, then by id; of closures without an owner there are none. One that is gone
+  /// may have had the same address as another that is there.
+  private var entries: [ObserverEntry] = []
   /// Of the observers that are named after their type: how many of it there are, and the number of the last one. Those
   /// that are held weakly, which come and go, have no number.
-  private var types: [(type: ObjectIdentifier, count: Int, last: Int)] = []
+  private var types: [TypeCount] = []
+  private struct TypeCount {
+    let type: ObjectIdentifier
+    var count: Int
+    var last: Int
+  }
 
   /// Returns the number of the next observer of a type.
-  func nextNumber(of type: any Any.Type) -> Int { (find(ObjectIdentifier(type))?.last ?? 0) + 1 }
-
-  private func find(_ type: ObjectIdentifier) -> (type: ObjectIdentifier, count: Int, last: Int)? {
-    types.first { $0.type == type }
+  func nextNumber(of type: any Any.Type) -> Int {
+    (types.first { $0.type == ObjectIdentifier(type) }?.last ?? 0) + 1
   }
 
   mutating func insert(_ entry: ObserverEntry) {
     if let (type, number) = entry.numberedType {
-      let count = find(type)?.count ?? 0
-      types.removeAll { $0.type == type }
-      types.append((type, count + 1, number))
+      if let index = types.firstIndex(where: { $0.type == type }) {
+        types[index].count += 1
+        types[index].last = number
+      } else {
+        types.append(TypeCount(type: type, count: 1, last: number))
+      }
     }
     guard let address = entry.ownerID else { return }
-    entries.insert((address, entry), at: position(of: address, entry.id.value))
+    entries.insert(entry, at: position(of: address, entry.id.value))
   }
 
   mutating func remove(_ entry: ObserverEntry) {
@@ -44,8 +50,12 @@ struct ObserverIndex: Sendable {
     var (low, high) = (0, entries.count)
     while low < high {
       let middle = (low + high) / 2
-      let (other, entry) = entries[middle]
-      if (other, entry.id.value) < (address, id) { low = middle + 1 } else { high = middle }
+      let entry = entries[middle]
+      if (entry.ownerID!, entry.id.value) < (address, id) {
+        low = middle + 1
+      } else {
+        high = middle
+      }
     }
     return low
   }
@@ -59,7 +69,6 @@ struct ObserverIndex: Sendable {
   func ids(of object: ObjectIdentifier) -> [ObserverID] { living(of: object).map(\.id) }
 
   private func living(of object: ObjectIdentifier) -> [ObserverEntry] {
-    entries[position(of: object, 0)...].prefix { $0.address == object }.map(\.entry)
-      .filter { $0.target != nil }
+    entries[position(of: object, 0)...].prefix { $0.ownerID == object }.filter { $0.target != nil }
   }
 }

@@ -54,10 +54,8 @@ public struct LifecycleClock: Clock {
 
   /// Sleeps until a deadline, or until another party ends the sleep.
   func sleep(_ sleeper: Sleeper, until deadline: Instant) async throws {
-    try await withTaskCancellationHandler {
-      try await withCheckedThrowingContinuation { continuation in
-        if sleeper.wait(continuation) { keeper.add(sleeper, until: deadline.time) }
-      }
+    try await sleeper.wait {
+      keeper.add(sleeper, until: deadline.time)
     } onCancel: {
       if sleeper.end(throwing: CancellationError()) { keeper.remove(sleeper) }
     }

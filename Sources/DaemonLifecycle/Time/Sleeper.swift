@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import DaemonSystemd
 import Synchronization
 
 /// A task that sleeps, or an action for later, which may be scheduled repeatedly.
@@ -7,20 +8,49 @@ package final class Sleeper: Sendable {
     /// Not waiting yet. Becomes `waiting`, or `ended` when it is cancelled before.
     case new
     /// Waiting. Becomes `ended`.
-    case waiting(CheckedContinuation<Void, any Error>)
+    case waiting(UnsafeContinuation<Void, any Error>)
     case ended((any Error)?)
   }
   private let state = Mutex<State>(.new)
-  /// Its index in the queue of its core; `nil` when it is in none. Guarded by the core's lock.
-  nonisolated(unsafe) var place: Int?
+
+  /// What the queue of a core knows of it: a part of this object, since an array of a type of its own costs a start as
+  /// much as that of 50 sleeps.
+  struct Queued {
+    let deadline: MonotonicTime
+    /// The number of sleepers added before.
+    let number: UInt64
+    /// Its index in the queue.
+    var place: Int
+
+    static func < (a: Queued, b: Queued) -> Bool {
+      a.deadline == b.deadline ? a.number < b.number : a.deadline < b.deadline
+    }
+  }
+  /// `nil` when it is in no queue. Guarded by the core's lock.
+  nonisolated(unsafe) var queued: Queued?
 
   /// Called in place of a task when the time has come, on the listening thread.
   private let action: (@Sendable () -> Void)?
 
   package init(_ action: (@Sendable () -> Void)? = nil) { self.action = action }
 
+  /// Waits until it is ended.
+  ///
+  /// - Parameter begin: Called as the wait begins, unless it has ended before.
+  package nonisolated(nonsending) func wait(
+    begin: () -> Void = {}, onCancel: @Sendable () -> Void
+  ) async throws {
+    try await withTaskCancellationHandler {
+      try await withUnsafeThrowingContinuation { if wait($0) { begin() } }
+    } onCancel: {
+      onCancel()
+    }
+  }
+
   /// Begins to wait. Returns false when the sleep has already ended.
-  package func wait(_ continuation: CheckedContinuation<Void, any Error>) -> Bool {
+  ///
+  /// - Parameter continuation: Resumed once, as this becomes `ended`. Not a checked one, whose type is made at run time.
+  private func wait(_ continuation: UnsafeContinuation<Void, any Error>) -> Bool {
     let ended: (any Error)?? = state.withLock { state in
       if case .ended(let error) = state { return .some(error) }
       state = .waiting(continuation)
@@ -39,7 +69,7 @@ package final class Sleeper: Sendable {
       if error == nil { action() }
       return false
     }
-    let continuation: CheckedContinuation<Void, any Error>? = state.withLock { state in
+    let continuation: UnsafeContinuation<Void, any Error>? = state.withLock { state in
       switch state {
       case .new:
         state = .ended(error)

@@ -20,7 +20,7 @@ final class BusSource: LifecycleSource, LifecycleSink {
   ///   - inputs: Those that arrive over this bus.
   ///   - options: Where there is no bus at all, as in a container, an idle daemon is woken every ten minutes for it.
   init(
-    _ address: BusAddress, _ inputs: Set<SystemdConfiguration.Input>,
+    _ address: BusAddress, _ inputs: [SystemdConfiguration.Input],
     options: BusConnection.Options = BusSource.options
   ) {
     let inbox = BusInbox()
