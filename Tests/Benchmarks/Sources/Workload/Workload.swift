@@ -160,6 +160,6 @@ actor WaitingActor: BackgroundObserver, ForegroundObserver {
   }
   func willEnterForeground(_ notification: WillEnterForeground) {
     bench_note_hook()
-    if case .signal = notification.cause.origin { sem_post(semaphore) }
+    if notification.cause.signal != nil { sem_post(semaphore) }
   }
 }
