@@ -9,7 +9,7 @@ public actor StampingActor: BackgroundObserver, ForegroundObserver {
   public init() {}
   public func didEnterBackground(_ notification: DidEnterBackground) async { bench_stamp() }
   public func willEnterForeground(_ notification: WillEnterForeground) async {
-    if notification.cause.isSignal { bench_stamp() }
+    if notification.cause.signal != nil { bench_stamp() }
   }
 }
 
@@ -17,7 +17,7 @@ public final class StampingClass: BackgroundObserver, ForegroundObserver {
   public init() {}
   public func didEnterBackground(_ notification: DidEnterBackground) async { bench_stamp() }
   public func willEnterForeground(_ notification: WillEnterForeground) async {
-    if notification.cause.isSignal { bench_stamp() }
+    if notification.cause.signal != nil { bench_stamp() }
   }
 }
 
@@ -25,10 +25,6 @@ public final class StampingClass: BackgroundObserver, ForegroundObserver {
   public init() {}
   public func didEnterBackground(_ notification: DidEnterBackground) async { bench_stamp() }
   public func willEnterForeground(_ notification: WillEnterForeground) async {
-    if notification.cause.isSignal { bench_stamp() }
+    if notification.cause.signal != nil { bench_stamp() }
   }
-}
-
-extension LifecycleCause {
-  fileprivate var isSignal: Bool { if case .signal = origin { true } else { false } }
 }
