@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
+import Dispatch
+import Synchronization
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
@@ -23,6 +26,46 @@ import Testing
       alarm(1)
       guard Self.sender(source) == .kernel else { exit(13) }
       source.close()
+    }
+  }
+
+  /// Two signals that Dispatch has are settled by a thread each: the last note is that of both, whichever is slower.
+  @Test(.timeLimit(.minutes(1))) func theLastNoteIsThatOfAll() async {
+    await #expect(processExitsWith: .success) {
+      let signals = [UnixSignal.realTime(5)!, .realTime(6)!]
+      let theirs = signals.map { DispatchSource.makeSignalSource(signal: $0.rawValue) }
+      let registered = DispatchSemaphore(value: 0)
+      for other in theirs {
+        other.setRegistrationHandler { registered.signal() }
+        other.activate()
+        registered.wait()
+      }
+      let source = SignalSource(map: [signals[0]: .reload, signals[1]: .reload])
+      try source.open()
+      struct Notes {
+        var all: [String] = []
+        var isHeld = false
+        var isOver = false
+      }
+      let notes = Mutex(Notes())
+      source.resolveConflicts { input in
+        guard case .statusNote(_, let note?) = input else { return }
+        let isFirst = notes.withLock { notes in
+          defer { notes.isHeld = true }
+          return !notes.isHeld
+        }
+        while isFirst, notes.withLock(\.all.isEmpty) { usleep(1_000) }
+        notes.withLock {
+          $0.all.append(note)
+          if isFirst { $0.isOver = true }
+        }
+      }
+      try eventually {
+        notes.withLock { notes in
+          notes.isOver && signals.allSatisfy { notes.all.last?.contains("\($0)") == true }
+        }
+      }
+      withExtendedLifetime(theirs) { _ = source.close() }
     }
   }
 

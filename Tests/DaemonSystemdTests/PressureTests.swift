@@ -142,15 +142,33 @@ import Testing
   }
 
   @Test(.enabled(if: ScratchGroup.isPossible, "this process can't make control groups here"))
-  func aRemovedControlGroupIsGone() throws {
+  func aRemovedControlGroupIsGone() async throws {
     let group = try #require(try ScratchGroup())
     let path = group.path + "/memory.pressure"
     let source = PressureSource(PressureWatch(path: path, write: PressureWatch.trigger))
-    try source.open()
+    let warnings = Warnings()
+    let core = LifecycleCore(
+      configuration: .init(signals: [:], logging: .off), initialState: .background,
+      sinks: [warnings])
+    try core.executor.listen()
+    try core.listen(to: source)
     group.remove()
+    try await eventually { source.descriptors.isEmpty && !warnings.all.withLock(\.isEmpty) }
     #expect(
-      try next(of: source) == "memory pressure is not reported any more: \(path) is gone")
-    #expect(source.descriptors.isEmpty)
+      warnings.all.withLock { $0 } == [
+        "memory pressure is not reported any more: \(path) is gone"
+      ])
+    core.close()
+  }
+
+  private final class Warnings: LifecycleSink {
+    let isServiceManager = false
+    let all = Mutex<[String]>([])
+
+    func receive(_ fact: LifecycleFact) -> MonotonicTime? {
+      if case .warning(let text) = fact { all.withLock { $0.append(text) } }
+      return nil
+    }
   }
 }
 

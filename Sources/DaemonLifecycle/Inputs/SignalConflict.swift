@@ -118,7 +118,7 @@ extension SignalSource {
   ) {
     let kept = owner == nil ? nil : source
     let settled = opened.withLock {
-      opened -> (replaced: DispatchSource?, note: String?, warns: Bool)? in
+      opened -> (replaced: DispatchSource?, warns: Bool)? in
       let replaced = opened[signal]?.source
       guard opened.signals.contains(signal), source == nil || source === replaced else {
         return nil
@@ -131,12 +131,17 @@ extension SignalSource {
       if opened.direct >= 0 { _ = opened.setDirect() }
       let warns = owner.map { !$0.note.isEmpty && !opened.warned.contains($0.note) } ?? false
       if warns, let owner { opened.warned.append(owner.note) }
-      return (replaced, opened.conflictNote, warns)
+      return (replaced, warns)
     }
     guard let settled else { return }
     if settled.replaced !== kept { settled.replaced?.cancel() }
     if settled.warns, let owner { receive(.warning(owner.note + owner.consequence)) }
-    receive(.statusNote(.signals, settled.note))
+    // Two threads may settle a signal each. The note that is sent last is that of both.
+    var note: String?
+    repeat {
+      note = opened.withLock { $0.conflictNote }
+      receive(.statusNote(.signals, note))
+    } while note != opened.withLock { $0.conflictNote }
   }
 }
 

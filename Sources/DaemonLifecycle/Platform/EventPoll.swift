@@ -3,7 +3,7 @@ import CLinux
 import DaemonSystemd
 import Synchronization
 
-/// A file descriptor, and the poll(2) events to wait for.
+/// A file descriptor, and the poll(2) events to wait for, or those that have happened.
 struct PolledDescriptor: Sendable {
   let number: Int32
   var events = UInt32(POLLIN)
@@ -61,7 +61,7 @@ final class EventPoll: Sendable {
   final class Ready {
     var timerExpired = false
     /// The numbers of the descriptors with an event.
-    var descriptors: [Int32] = []
+    var descriptors: [PolledDescriptor] = []
     /// The descriptors that were closed: by their source, or by other code.
     var closed: [Int32] = []
     /// A sentence on what was lost; set once.
@@ -192,7 +192,7 @@ final class EventPoll: Sendable {
     // Where there were no descriptors at first.
     try? open()
     ready.timerExpired = true
-    ready.descriptors.append(waker.descriptor)
+    ready.descriptors.append(PolledDescriptor(number: waker.descriptor))
     end(ready)
     return nil
   }
@@ -215,7 +215,7 @@ final class EventPoll: Sendable {
 
   private func take(_ wakerEvents: Int16, _ timerEvents: Int16, _ ready: Ready) {
     if wakerEvents != 0 {
-      ready.descriptors.append(waker.descriptor)
+      ready.descriptors.append(PolledDescriptor(number: waker.descriptor))
       if wakerEvents != Int16(POLLIN) || !waker.drain() {
         state.withLock { lose("its waker", &$0) }
       }
@@ -230,7 +230,9 @@ final class EventPoll: Sendable {
   /// Takes an event of a source's file, unless that was closed, so that the event may be another file's.
   private func take(_ file: PolledFile, _ events: Int16, _ ready: Ready) {
     if events & Int16(POLLNVAL) == 0, file.isIntact {
-      ready.descriptors.append(file.descriptor.number)
+      ready.descriptors.append(
+        PolledDescriptor(number: file.descriptor.number, events: UInt32(UInt16(bitPattern: events)))
+      )
     } else {
       ready.closed.append(file.descriptor.number)
     }

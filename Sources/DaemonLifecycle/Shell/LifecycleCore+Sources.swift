@@ -122,9 +122,9 @@ extension LifecycleCore: HookExecutor.Client {
       descriptorsWereLost(
         "The event thread has lost descriptor \(number): other code of this process has closed it.")
     }
-    for number in ready.descriptors {
-      guard let source = source(polling: number) else { continue }
-      source.read(PolledDescriptor(number: number)) { receive($0) }
+    for descriptor in ready.descriptors {
+      guard let source = source(polling: descriptor.number) else { continue }
+      source.read(descriptor) { receive($0) }
       scheduleWakeUp(of: source)
     }
     if ready.timerExpired { timePassed() }
