@@ -51,7 +51,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var health: Health
   var body = Body.none
   private(set) var status = DaemonStatus()
-  /// The observers whose last hook for the foreground did not complete, and the rounds that were held back for one.
+  /// The observers whose last WillEnterForeground did not complete, and the bodies of `foreground { … }` that were not
+  /// begun because of one.
   var unentered: [ObserverID] = []
   /// Answers the callers that wait for the launch, and for the end; `nil` while there are none. One closure for all:
   /// the type of an array of them would be made at run time.

@@ -76,8 +76,8 @@ extension LifecycleCore {
     return nil
   }
 
-  /// Moves the next call of a driver forward, which goes on with it at once: to its hook, or to its actor. Not where
-  /// anything is to be done before, such as sending messages: the observer may be removed meanwhile.
+  /// Marks the driver's next call as begun, or as on its way to its actor, in this critical section. Not when there is
+  /// other work first, such as sending messages: the observer may be removed meanwhile.
   func takeOver(_ state: inout State, _ work: inout Work) {
     guard !work.isMore, let next = work.next else { return }
     _ = state.machine.move(next.id, to: next.hook.asActor == nil ? .begun : .driven)
@@ -152,7 +152,8 @@ extension LifecycleCore {
     if !searches.isEmpty { searchHooks(for: searches) }
   }
 
-  /// Lets go of what may be the last reference to a user's object, whose deinit may block: not on the leader.
+  /// Releases what may be the last reference to a user's object, whose deinit may block. On the leader, another thread
+  /// does it; on any other thread, they are released when this returns.
   private func release(_ effects: consuming Effects) {
     guard executor.isOnLeader else { return }
     let released = Released(effects)
@@ -202,7 +203,7 @@ extension LifecycleCore {
       var sent = Effects()
       swap(&sent.messages, &mail.messages)
       if sent.hasAnswers { release(sent) }
-      // Probes are shown first what it means: the thread that has put it there may not have come to that yet.
+      // The readiness is shown before the next messages are sent: the thread that added them may not have shown it yet.
       let (next, shown): (Mail?, ShownReadiness?) = state.withLock { state in
         guard !state.effects.messages.isEmpty else {
           state.isSending = false

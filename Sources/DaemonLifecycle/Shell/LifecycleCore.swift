@@ -9,9 +9,9 @@ import Synchronization
 /// to drivers under the lock, and performed outside. No user code runs under the lock, and nothing here decides about
 /// calls.
 ///
-/// The order of locks: `state` is taken first. While it is held the poll's state may be locked, and what a test puts in
-/// the place of `_exit`; neither locks another. `sources` is taken before a source's own lock. No other two locks are
-/// held at once.
+/// The order of locks: `state` is taken first. While it is held only two others may be taken: the poll's, and that of a
+/// test's substitute for `_exit`. Under these no lock is taken. `sources` is taken before a source's own lock. No other
+/// two locks are held at once.
 @_documentation(visibility: internal)
 public final class LifecycleCore: TimeKeeper, Sendable {
   /// Access only while holding `state`'s lock.
@@ -25,8 +25,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     }
     /// Finds the observers of the machine's table.
     var index = ObserverIndex()
-    /// How many calls the last critical section left to whichever driver has nothing else to do first. See
-    /// `startWaiting`, which is on its way while there are any.
+    /// The number of calls in `effects.starts` that the last critical section left without a driver. A driver that
+    /// becomes free takes them, or `startWaiting` does, which is on its way while there are any.
     var waitingStarts = 0
     var willStartWaiting = false
     /// Whether a thread sends messages: one at a time does.
@@ -55,7 +55,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var earlyEvents: [LifecycleEvent] = []
     /// Tests that wait.
     var testWaiters: [TestWaiter] = []
-    /// The deadline that the executor was given. While a driver goes on it may be earlier than the next, never later.
+    /// The deadline that the executor was given. It may be earlier than the next deadline while a driver continues with
+    /// another call. It is never later.
     var armedDeadline = MonotonicTime.distantFuture
     /// Grows with each critical section that has something to show to probes.
     var readinessNumber: UInt64 = 0
@@ -157,7 +158,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     change { state, now in state.handle(input, at: now) }
   }
 
-  /// Takes one fact in; from any thread.
+  /// Passes an event to the machine; from any thread.
   @inline(never)
   func receive(_ event: LifecycleEvent) {
     if recorder != nil, endSetUp(with: event) { return }
@@ -282,8 +283,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   typealias ShownReadiness = (marker: ReadinessMarker, isReady: Bool, number: UInt64)
 
-  /// What probes are to be shown now, and how new that is; `nil`: there is nothing that shows it. At the end of every
-  /// critical section, so that no thread can start a hook before what that hook's event means has been shown.
+  /// The readiness to show to probes, with a number that grows; `nil` without a readiness file. Taken at the end of
+  /// every critical section, so that no thread can start a hook before the readiness that its event causes is shown.
   func nextReadiness(_ state: inout State) -> ShownReadiness? {
     guard let readiness = state.readiness else { return nil }
     state.readinessNumber += 1

@@ -59,9 +59,9 @@ extension BusRequest {
     }
   }
 
-  /// A unit without which the daemon is in the background. Until systemd has reported its state, it is no reason, so
-  /// that the launch does not wait. A unit that systemd does not know is a problem, unless it existed before, as a
-  /// transient unit: that one is inactive.
+  /// A unit without which the daemon is in the background. Until its state is known, the unit does not pause the daemon,
+  /// so that the launch does not wait. An unknown unit is reported as a problem, unless it was there before, as a
+  /// transient unit: then it counts as inactive.
   static func unit(_ name: String, _ inbox: BusInbox) -> BusRequest {
     let (path, name) = (units + label(ofUnit: name), VisibleText.line(name))
     var last = ""
