@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import CLinux
 import Foundation
 
 /// A client of a server in this process or another, with deadlines.
