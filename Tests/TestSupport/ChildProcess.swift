@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-package import CLinux
-import Glibc
+package import Glibc
 
 /// A real child process with pipes, for tests: every wait is for a fact and has a deadline.
 ///
@@ -37,7 +36,7 @@ package final class ChildProcess: @unchecked Sendable {
     var out: [Int32] = [-1, -1]
     var life: [Int32] = [-1, -1]
     var into: [Int32] = [-1, -1]
-    guard clinux_pipe(&out) == 0, clinux_pipe(&life) == 0, !hasInput || clinux_pipe(&into) == 0
+    guard openPipe(&out), openPipe(&life), !hasInput || openPipe(&into)
     else { throw TestFailure("pipe") }
     var actions = posix_spawn_file_actions_t()
     posix_spawn_file_actions_init(&actions)

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-import CLinux
 import Foundation
 
 /// A client of a server in this process or another, with deadlines.
