@@ -87,7 +87,8 @@ extension LifecycleCore {
       endSetUp()
     }
     let inside = CallReference.current.flatMap { $0.core === self ? $0.id : nil }
-    return await withUnsafeContinuation { continuation in
+    // A checked one, whose hand-over the thread sanitizer knows.
+    return await withCheckedContinuation { continuation in
       let post = AwaitedPost(notification) { continuation.resume(returning: $0) }
       handle(.post(post, inside: inside))
     }
