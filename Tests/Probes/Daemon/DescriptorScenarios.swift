@@ -249,11 +249,13 @@ let unstarted: @Sendable ([String]) async throws -> Void = { _ in
     configuration: LifecycleConfiguration(readinessDescriptor: ends[1]))
   try await lifecycle.start()
   let other = LifecycleSubject(configuration: LifecycleConfiguration(signals: [.sigterm: .reload]))
-  // The one that listens and the one for hooks: a thread has its name when it runs.
-  while threadCount() < 2 { usleep(1_000) }
+  // The one that listens and the one for hooks: a thread has its name when it runs, and a third, which a busy machine
+  // brings, ends after a second.
+  waits(for: { threadCount() == 2 })
   let started = state()
   do { try await other.start() } catch { say("\(error)") }
-  say(state() == started ? "in use: same" : "in use: \(state()), not \(started)")
+  let isSame = waits(for: { state() == started })
+  say(isSame ? "in use: same" : "in use: \(state()), not \(started)")
   lifecycle.terminate()
   withExtendedLifetime((unused, other)) {}
   finish(await lifecycle.waitUntilTerminated())

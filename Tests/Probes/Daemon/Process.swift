@@ -83,13 +83,26 @@ func allocatedKilobytes() -> Int {
   return (totals["current", default: 0] + totals["mmap", default: 0] - free) / 1024
 }
 
-/// Waits until the package's threads have ended.
+/// Waits for ten seconds at most until something is true. A reading of /proc while threads come and go may miss one.
+@discardableResult
+func waits(for isTrue: () -> Bool) -> Bool {
+  for _ in 0..<2000 {
+    if isTrue() { return true }
+    usleep(5000)
+  }
+  return isTrue()
+}
+
+/// Waits until the package's threads have ended: until ten readings of /proc in a row find none.
 ///
 /// A new one has its creator's name until it runs, and holds descriptors already: all threads but ours must be asleep.
 func threadsGone() {
-  var all = threads()
-  while all.contains(where: { $0.name == "lifecycle" }) || all.count(where: { !$0.isAsleep }) > 1 {
+  var readings = 0
+  while readings < 10 {
+    let all = threads()
+    let areGone =
+      !all.contains { $0.name == "lifecycle" } && all.count { !$0.isAsleep } <= 1
+    readings = areGone ? readings + 1 : 0
     usleep(1000)
-    all = threads()
   }
 }

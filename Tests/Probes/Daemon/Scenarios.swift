@@ -225,9 +225,10 @@ let churn: @Sendable ([String]) async throws -> Void = { arguments in
   }
   for _ in 0..<50 { try await once() }
   threadsGone()
-  say("before \(descriptorCount()) \(threadCount()) \(allocatedKilobytes())")
+  let descriptors = descriptorCount()
+  say("before \(descriptors) \(threadCount()) \(allocatedKilobytes())")
   for _ in 0..<count { try await once() }
-  threadsGone()
+  waits(for: { threadCount() == 0 && descriptorCount() == descriptors })
   say("after \(descriptorCount()) \(threadCount()) \(allocatedKilobytes())")
 }
 
