@@ -55,13 +55,9 @@ public actor Queue { public func next() async throws -> Job? { nil } }
 public let queue = Queue()
 public let round: ForegroundRound = some()
 public func work(on job: Job) async {}
-public final class Saver: StateObserver {
-  public init() {}
-  public func shouldSaveState(_ notification: ShouldSaveState) {}
-}
+public typealias Saver = Poller
 public let orders = Saver()
-public struct Consumer: Sendable { public func run() async throws {} }
-public let consumer: Consumer = some()
+public let consumer: Job = some()
 @Sendable public func serve(_ client: Client, _ round: ForegroundRound) async {}
 public let database: Server = some()
 public let worker: Server = some()
@@ -72,10 +68,7 @@ public final class Cache: Sendable {
   public func removeAll() {}
 }
 public let cache = Cache()
-
-public final class Settings: Sendable {
-  public func reload() throws {}
-}
+public struct Settings: Sendable { public func reload() throws {} }
 public let settings = Settings()
 
 // MARK: Its work
@@ -95,24 +88,17 @@ public let folder = "/run/mydaemon"
 public let bytes: [UInt8] = []
 public func parse(_ bytes: [UInt8]) -> Int { 0 }
 public func restore(_ bytes: [UInt8]) {}
-public func daemon(_ store: StateStore) throws {}
 public struct Bookmark: Codable, Sendable {
   public var page = 0
   public init() {}
   public init(_ old: OldBookmark) {}
 }
 public struct OldBookmark: Codable, Sendable {}
-public let bookmark = Bookmark()
 public func encode(_ value: some Encodable) throws -> [UInt8] { [] }
 public func decode<T: Decodable>(_ type: T.Type, _ bytes: [UInt8]) throws -> T { some() }
 
 // MARK: Its connections
 
-public struct Connection: Codable, Sendable {
-  public init(_ descriptor: consuming OwnedDescriptor) {}
-}
-public let connections: [Connection] = []
-public let listener: Int32 = 6
 public let peer = OwnedDescriptor(owning: 4)
 public func resume(_ peer: borrowing OwnedDescriptor, _ name: String) {}
 public func listen(on descriptor: Int32) {}
@@ -123,10 +109,9 @@ public func serve(_ descriptor: Int32) {}
 // MARK: systemd
 
 public let preservation: Preservation = some()
-public let manager: FakeServiceManager = some()
 public let mock = MockLifecycleSubject()
 public let notify: NotifySocket = some()
-public let (address, host, source, target) = ("", "", "", "")
+public let source = ""
 
 // MARK: Its configuration
 
@@ -137,9 +122,7 @@ public struct Configuration: Sendable {
 
 // MARK: Others who know NotificationCenter
 
-public struct NoPath: Error {
-  public init() {}
-}
+public typealias NoPath = Missing
 public struct CacheInvalidated: CustomNotification {
   public let region: String
   public init(region: String = "") { self.region = region }
@@ -148,9 +131,7 @@ public struct FileGrew: CustomNotification {
   public let path: String
   public init(path: String) { self.path = path }
 }
-public actor Index {
-  public func update(_ path: String) {}
-}
+public struct Index: Sendable { public func update(_ path: String) async {} }
 public let index = Index()
 
 // MARK: Who looks at it

@@ -14,16 +14,8 @@ struct Graph: Decodable {
   struct Module: Decodable { let name: String }
   struct Symbol: Decodable {
     struct Identifier: Decodable { let precise: String }
-    struct Comment: Decodable {
-      struct Line: Decodable { let text: String }
-      let lines: [Line]
-      var isEmpty: Bool { !lines.contains { $0.text.contains { !$0.isWhitespace } } }
-    }
-    struct Location: Decodable {
-      struct Position: Decodable { let line: Int }
-      let uri: String
-      let position: Position
-    }
+    struct Comment: Decodable {}
+    struct Location: Decodable { let uri: String }
     struct Kind: Decodable { let identifier: String }
     struct Fragment: Decodable { let spelling: String }
     let identifier: Identifier
@@ -46,8 +38,7 @@ struct Graph: Decodable {
     // The compiler's have an origin, and no place in the sources.
     let elsewhere = Set(relationships.filter { $0.sourceOrigin != nil }.map(\.source))
     return symbols.filter {
-      $0.docComment?.isEmpty ?? true
-        && !($0.location == nil && elsewhere.contains($0.identifier.precise))
+      $0.docComment == nil && !($0.location == nil && elsewhere.contains($0.identifier.precise))
     }
   }
 
@@ -87,7 +78,7 @@ var missing = 0
 var counts: [String: Int] = [:]
 func complain(_ symbol: Graph.Symbol, _ module: String, _ problem: String) {
   missing += 1
-  let place = symbol.location.map { "\($0.uri.dropFirst(7)):\($0.position.line + 1): " } ?? ""
+  let place = symbol.location.map { "\($0.uri.dropFirst(7)): " } ?? ""
   print("\(place)\(module).\(symbol.pathComponents.joined(separator: ".")) \(problem)")
 }
 for path in CommandLine.arguments.dropFirst() {

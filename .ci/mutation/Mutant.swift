@@ -68,7 +68,7 @@ struct MutatedFile {
   }
 
   /// The mutants that an error of the compiler is about: the last switch before it on its line, else all on the line, else
-  /// what is dropped or left early in the declaration around it.
+  /// what is dropped in the declaration around it.
   func culprits(_ line: Int, _ column: Int) -> Set<Int> {
     let lines = instrumented.split(separator: 0x0a, omittingEmptySubsequences: false)
     guard line <= lines.count else { return [] }
@@ -85,7 +85,7 @@ struct MutatedFile {
     let offset = before.reduce(0) { $0 + $1.count + 1 }
     let around = mutants.filter {
       $0.declaration.lowerBound <= offset && offset <= $0.declaration.upperBound + 1
-        && ($0.change.hasPrefix("drop") || $0.change.hasPrefix("return"))
+        && $0.change.hasPrefix("drop")
     }
     return Set(around.map(\.number))
   }
@@ -97,30 +97,17 @@ let switches = """
 
   private let chosen = getenv("MUTANT").flatMap { Int(String(cString: $0)) } ?? 0
 
-  func mutantIs(_ number: Int) -> Bool { chosen == number }
   func mutantIsNot(_ number: Int) -> Bool { chosen != number }
   func mutantNot(_ number: Int, _ value: Bool) -> Bool { value != (chosen == number) }
-  func mutantLess<T: Comparable>(_ number: Int, _ a: T, _ b: T) -> Bool {
-    chosen == number ? a <= b : a < b
+  func mutantComparison<T>(
+    _ number: Int, _ a: T, _ its: (T, T) -> Bool, _ other: (T, T) -> Bool, _ b: T
+  ) -> Bool {
+    chosen == number ? other(a, b) : its(a, b)
   }
-  func mutantLessOrEqual<T: Comparable>(_ number: Int, _ a: T, _ b: T) -> Bool {
-    chosen == number ? a < b : a <= b
-  }
-  func mutantMore<T: Comparable>(_ number: Int, _ a: T, _ b: T) -> Bool {
-    chosen == number ? a >= b : a > b
-  }
-  func mutantMoreOrEqual<T: Comparable>(_ number: Int, _ a: T, _ b: T) -> Bool {
-    chosen == number ? a > b : a >= b
-  }
-  func mutantAnd(
-    _ number: Int, _ a: Bool, _ b: @autoclosure () throws -> Bool
+  func mutantJunction(
+    _ number: Int, _ a: Bool, isAnd: Bool, _ b: @autoclosure () throws -> Bool
   ) rethrows -> Bool {
-    chosen == number ? try a || b() : try a && b()
-  }
-  func mutantOr(
-    _ number: Int, _ a: Bool, _ b: @autoclosure () throws -> Bool
-  ) rethrows -> Bool {
-    chosen == number ? try a && b() : try a || b()
+    isAnd != (chosen == number) ? try a && b() : try a || b()
   }
   func mutantLiteral<T: ExpressibleByIntegerLiteral>(_ number: Int, _ value: T, _ other: T) -> T {
     chosen == number ? other : value

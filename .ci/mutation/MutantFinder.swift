@@ -3,7 +3,7 @@ import SwiftOperators
 import SwiftParser
 import SwiftSyntax
 
-/// Finds what can be changed in a file: conditions, comparisons, `&&` and `||`, literals, statements and whole bodies.
+/// Finds what can be changed in a file: conditions, comparisons, `&&` and `||`, literals and statements.
 ///
 /// What no switch can be put around is left out: declarations, patterns without an expression, `return` and `throw`.
 /// Neither are there two mutants where one would do: of a conjunction its parts are negated, and not the whole.
@@ -175,42 +175,26 @@ final class MutantFinder: SyntaxVisitor {
     return .visitChildren
   }
 
-  override func visit(_ node: ReturnStmtSyntax) -> SyntaxVisitorContinueKind {
-    if let value = node.expression, returnType(around: node) == "Bool" { negate(value) }
-    return .visitChildren
-  }
-
-  /// Of the function or property whose body a statement is in; `nil` in a closure, whose type is not written there.
-  private func returnType(around node: some SyntaxProtocol) -> String? {
-    var parent = node.parent
-    while let current = parent {
-      if current.is(ClosureExprSyntax.self) { return nil }
-      if let function = current.as(FunctionDeclSyntax.self) {
-        return function.signature.returnClause?.type.trimmedDescription ?? "Void"
-      }
-      if let binding = current.as(PatternBindingSyntax.self), binding.accessorBlock != nil {
-        return binding.typeAnnotation?.type.trimmedDescription
-      }
-      parent = current.parent
-    }
-    return nil
-  }
-
   // MARK: Operators
 
   private static let swaps = [
-    "<": ("mutantLess", "<="), "<=": ("mutantLessOrEqual", "<"),
-    ">": ("mutantMore", ">="), ">=": ("mutantMoreOrEqual", ">"),
-    "&&": ("mutantAnd", "||"), "||": ("mutantOr", "&&"),
+    "<": "<=", "<=": "<", ">": ">=", ">=": ">", "&&": "||", "||": "&&",
   ]
 
   override func visit(_ node: InfixOperatorExprSyntax) -> SyntaxVisitorContinueKind {
     let sign = node.operator.trimmedDescription
-    if let (function, other) = Self.swaps[sign] {
+    if let other = Self.swaps[sign] {
       negate(ExprSyntax(node))
       let parts = "`\(brief(node.leftOperand)) \(sign) \(brief(node.rightOperand))`"
       add(node, "`\(other)` in \(parts)") { number in
-        wrap(node, "\(function)(\(number), ", ")") + [.instead(extent(node.operator), ",")]
+        switch sign {
+        case "&&", "||":
+          wrap(node, "mutantJunction(\(number), ", ")")
+            + [.instead(extent(node.operator), ", isAnd: \(sign == "&&"), ")]
+        default:
+          wrap(node, "mutantComparison(\(number), ", ")")
+            + [.instead(extent(node.operator), ", \(sign), \(other), ")]
+        }
       }
     } else if ["==", "!=", "===", "!=="].contains(sign) {
       negate(ExprSyntax(node))
@@ -322,49 +306,44 @@ final class MutantFinder: SyntaxVisitor {
     return false
   }
 
-  // MARK: Bodies
+  // MARK: Values of a Bool
 
   override func visit(_ node: FunctionDeclSyntax) -> SyntaxVisitorContinueKind {
-    let type = node.signature.returnClause?.type.trimmedDescription ?? "Void"
-    if let body = node.body { leaveEarly(body.leftBrace, body.statements, type) }
+    if let body = node.body, returnType(of: node) == "Bool" { negateValue(of: body.statements) }
     return .visitChildren
   }
 
   override func visit(_ node: PatternBindingSyntax) -> SyntaxVisitorContinueKind {
-    if let block = node.accessorBlock, case .getter(let statements) = block.accessors,
-      let type = node.typeAnnotation?.type.trimmedDescription
+    if case .getter(let statements) = node.accessorBlock?.accessors,
+      node.typeAnnotation?.type.trimmedDescription == "Bool"
     {
-      leaveEarly(block.leftBrace, statements, type)
+      negateValue(of: statements)
     }
     return .visitChildren
   }
 
-  private func leaveEarly(
-    _ brace: TokenSyntax, _ statements: CodeBlockItemListSyntax, _ type: String
-  ) {
-    if type == "Bool" { negateValue(of: statements) }
-    let value: String? =
-      switch type {
-      case "Void": ""
-      case _ where type.hasSuffix("?"): " nil"
-      case _ where type.hasPrefix("["): type.contains(":") ? " [:]" : " []"
-      default: nil
-      }
-    guard let value, let only = statements.first else { return }
-    if type == "Void", statements.count == 1, case .expr = only.item { return }
-    let returns = statements.count == 1 && isImplicitValue(only) && type != "Void"
-    add(brace, "return\(value) at once") { number in
-      let start = extent(only).lowerBound
-      let text = "if mutantIs(\(number)) { return\(value) }; "
-      return [.before(start..<extent(statements).upperBound + 1, text + (returns ? "return " : ""))]
-    }
+  override func visit(_ node: ReturnStmtSyntax) -> SyntaxVisitorContinueKind {
+    if let value = node.expression, returnType(around: node) == "Bool" { negate(value) }
+    return .visitChildren
   }
 
-  private func isImplicitValue(_ item: CodeBlockItemSyntax) -> Bool {
-    switch item.item {
-    case .expr: true
-    case .stmt(let statement): statement.is(ExpressionStmtSyntax.self)
-    default: false
+  /// Of the function or property whose body a statement is in; `nil` in a closure, whose type is not written there.
+  private func returnType(around node: some SyntaxProtocol) -> String? {
+    var parent = node.parent
+    while let current = parent {
+      if current.is(ClosureExprSyntax.self) { return nil }
+      if let function = current.as(FunctionDeclSyntax.self) {
+        return returnType(of: function)
+      }
+      if let binding = current.as(PatternBindingSyntax.self), binding.accessorBlock != nil {
+        return binding.typeAnnotation?.type.trimmedDescription
+      }
+      parent = current.parent
     }
+    return nil
+  }
+
+  private func returnType(of function: FunctionDeclSyntax) -> String? {
+    function.signature.returnClause?.type.trimmedDescription
   }
 }
