@@ -46,13 +46,6 @@ static socklen_t unix_address(struct sockaddr_un *address, const char *name, siz
   return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + count + (abstract ? 1 : 0));
 }
 
-int clinux_connect_unix(int socket, const char *name, size_t count, bool abstract) {
-  struct sockaddr_un address;
-  socklen_t length = unix_address(&address, name, count, abstract);
-  if (length == 0) return -1;
-  return connect(socket, (struct sockaddr *)&address, length);
-}
-
 int clinux_bind_unix(int socket, const char *name, size_t count, bool abstract) {
   struct sockaddr_un address;
   socklen_t length = unix_address(&address, name, count, abstract);

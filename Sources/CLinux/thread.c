@@ -18,6 +18,4 @@ void clinux_name_this_thread(const char *name) { pthread_setname_np(pthread_self
 
 bool clinux_is_main_thread(void) { return syscall(SYS_gettid) == getpid(); }
 
-int32_t clinux_thread_id(void) { return (int32_t)syscall(SYS_gettid); }
-
 const char *clinux_program_name(void) { return program_invocation_short_name; }

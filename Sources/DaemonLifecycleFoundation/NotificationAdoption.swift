@@ -74,7 +74,7 @@ private final class NotificationAdopter: Sendable {
   }
 
   private func post(_ made: some CustomNotification, _ notification: Notification) {
-    core?.send(
+    core?.receive(
       LifecycleEvent(
         .post(made), cause: LifecycleCause(.other("notification \(notification.name.rawValue)"))))
   }

@@ -12,9 +12,9 @@ import Synchronization
 /// interval if one is given. Bytes that are on disk already are not saved again. Requests that arrive during a save
 /// share one save that begins after it. A save that fails is in the report of its delivery.
 ///
-/// The subject retains it, as every observer, until it is removed or the daemon has ended. It retains the store, and
-/// with it the store's lock, and what the closure captures. The closure runs, and the disk is waited for, in the hook,
-/// on the subject's threads, unless the closure is isolated elsewhere. Safe to use from any thread.
+/// The subject retains it, as every observer, and it retains the store with its lock. The closure runs, and the disk is
+/// waited for, in the hook, on the subject's threads, unless the closure is isolated elsewhere. Safe to use from any
+/// thread.
 public final class SavedState: StateObserver {
   let store: StateStore
   private let bytes: @Sendable () async throws -> [UInt8]
@@ -39,8 +39,7 @@ public final class SavedState: StateObserver {
   ///   - lifecycle: The subject or mock whose notifications it receives.
   ///   - store: The store. Load from it first; a save by a store that has not loaded loads before it saves.
   ///   - interval: The time between two additional saves, on the subject's clock. Default `nil`: none.
-  ///   - phase: Its place in the order. On the way down it is notified after the observers that were added to the phase
-  ///     later. Default `.standard`.
+  ///   - phase: Its place in the order. Default `.standard`.
   ///   - bytes: Makes the bytes of each save. An error that it throws is the hook's, and the old state is kept.
   public init(
     lifecycle: some LifecycleObservable, store: StateStore, every interval: Duration? = nil,

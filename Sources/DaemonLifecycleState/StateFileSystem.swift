@@ -45,7 +45,6 @@ struct SystemCallError: Error, Equatable {
 struct FileStatus: Equatable {
   enum Kind { case file, directory, link, other }
 
-  /// The identity of the file.
   let identity: FileIdentity
   let kind: Kind
   let owner: UInt32

@@ -21,13 +21,12 @@ import Synchronization
 /// Only one store at a time can have a state. Until it is closed or deallocated, opening another one, in this process
 /// or another, throws `inUse`.
 ///
-/// Safe to use from any thread. Calls block their thread while they wait for each other and for the disk. A class's
-/// hook runs on one of the subject's own threads, where that is fine; elsewhere, keep calls off Swift's cooperative
-/// pool. `CodableStateStore` in `DaemonLifecycleCodable` stores values, and ``SavedState`` saves on ShouldSaveState.
+/// Safe to use from any thread. Calls wait for each other and for the disk: keep them off Swift's cooperative pool. In a
+/// class's hook, which has a thread of the subject, they are fine. `CodableStateStore` in `DaemonLifecycleCodable` stores
+/// values, and ``SavedState`` saves on ShouldSaveState.
 ///
-/// A store keeps three descriptors open. One of them is the file of the next save, so that a save succeeds when the
-/// process has no descriptor left: one save at least, and each later one unless other threads take the descriptor that
-/// the last one has freed.
+/// A store keeps three descriptors open, among them the file of the next save, so that one save at least succeeds when
+/// the process has no descriptor left.
 ///
 /// It requires a file system with a reliable `fsync`, such as ext4, XFS and btrfs. A tmpfs loses its files when the
 /// machine stops, and some network file systems have no locks.
@@ -212,8 +211,7 @@ public final class StateStore: Sendable {
 
   /// Releases the lock, so that another store can open the state. Further calls throw `unusable`.
   ///
-  /// A store that is deallocated does so too. Call this when the moment matters: a delivery may retain an observer for
-  /// a moment after its hook has returned.
+  /// A store that is deallocated does so too, which may be a moment after the hook of its observer has returned.
   public func close() { state.withLock { $0.files.close() } }
 
   // MARK: Setting aside

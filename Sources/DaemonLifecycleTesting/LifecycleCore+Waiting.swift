@@ -63,7 +63,7 @@ extension LifecycleCore {
   /// Moves the virtual clock from timer to timer. What a timer wakes runs before the next one.
   package nonisolated(nonsending) func advance(by duration: Duration) async {
     endSetUp()
-    let target = timeNow.advanced(by: duration)
+    let target = now.advanced(by: duration)
     await untilQuiet(sleeping: sleeperCount)
     while let next = nextDeadline(until: target) {
       let sleeping = sleeperCount

@@ -26,8 +26,7 @@ import Synchronization
 /// It works in XCTest and Swift Testing and has no global state, so tests may run in parallel. Safe to use from any
 /// thread.
 public final class MockLifecycleSubject: LifecycleObservable {
-  public var _core: LifecycleCore { core }
-  package let core: LifecycleCore
+  public let _core: LifecycleCore
   private let recorder: Recorder
   private let patience: Duration
 
@@ -53,7 +52,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     self.patience = patience
     self.recorder = recorder
     let passed = serviceManager.map(Self.passed)
-    core = LifecycleCore(
+    _core = LifecycleCore(
       testing: configuration, initialState: state, recorder: recorder,
       notifyAddress: serviceManager?.address,
       preservation: { () throws(SystemdError) in
@@ -64,7 +63,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
       exitProcess: { code in recorder.change { $0.exitCode = code } })
   }
 
-  deinit { core.shutDown() }
+  deinit { _core.close() }
 
   /// Read now, and not at the first use: what this run stores is for the next.
   private static func passed(
@@ -95,9 +94,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     try await report(of: Self.cause(signal, pid, uid)) { inject(signal, fromPID: pid, uid: uid) }
   }
 
-  /// Simulates a request, and returns a report when the last hook has ended.
-  ///
-  /// - Throws: ``PendingError`` when nothing happens for `patience`, or when the task is cancelled.
+  /// Simulates a request, otherwise as ``send(_:fromPID:uid:)``.
   @discardableResult
   nonisolated(nonsending) public func send(
     _ request: LifecycleRequest
@@ -105,27 +102,19 @@ public final class MockLifecycleSubject: LifecycleObservable {
     try await report(of: Self.cause) { inject(request) }
   }
 
-  /// Simulates a signal, and returns without waiting for the hooks. As a test's first event it is delivered after the
-  /// launch and the foreground.
-  ///
-  /// - Parameters:
-  ///   - signal: The signal.
-  ///   - pid: The sender's process ID. Default 1, which is the service manager's.
-  ///   - uid: The sender's user ID. Default 0.
+  /// Simulates a signal, as ``send(_:fromPID:uid:)``, and returns without waiting for the hooks. As a test's first event
+  /// it is delivered after the launch and the foreground.
   public func inject(_ signal: UnixSignal, fromPID pid: Int32 = 1, uid: UInt32 = 0) {
     guard let event = core.event(for: signal, cause: Self.cause(signal, pid, uid)) else { return }
-    core.send(event)
+    core.receive(event)
   }
 
   /// Simulates a request, and returns without waiting for the hooks.
   public func inject(_ request: LifecycleRequest) {
-    core.send(LifecycleEvent(request, cause: Self.cause))
+    core.receive(LifecycleEvent(request, cause: Self.cause))
   }
 
-  /// Launches a mock that was made in the state `.launching`.
-  ///
-  /// - Returns: The report of the launch.
-  /// - Throws: ``PendingError`` when nothing happens for `patience`, or when the task is cancelled.
+  /// Launches a mock that was made in the state `.launching`, and returns the report of the launch.
   @discardableResult
   nonisolated(nonsending) public func launch() async throws(PendingError) -> LifecycleReport {
     let cause = LifecycleCause(.launch)
@@ -142,7 +131,6 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// for.
   ///
   /// - Returns: A report with all entries so far.
-  /// - Throws: ``PendingError`` when nothing happens for `patience`, or when the task is cancelled.
   @discardableResult
   nonisolated(nonsending) public func settled() async throws(PendingError) -> LifecycleReport {
     try await untilIdle()
@@ -153,16 +141,11 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// What each timer wakes runs, and a loop sleeps again, before the next timer.
   ///
   /// A task that has not reached its first sleep yet is not woken: wait for it with ``untilSleeping(_:)`` first.
-  ///
-  /// - Parameter duration: How far to move the clock.
   nonisolated(nonsending) public func advance(by duration: Duration) async {
     await core.advance(by: duration)
   }
 
   /// Returns when `count` tasks or more sleep on the mock's clock. Call it before ``advance(by:)``.
-  ///
-  /// - Parameter count: The number of sleeping tasks. Default 1.
-  /// - Throws: ``PendingError`` when nothing happens for `patience`, or when the task is cancelled.
   nonisolated(nonsending) public func untilSleeping(_ count: Int = 1) async throws(PendingError) {
     try await core.untilSleeping(count, patience: patience)
   }

@@ -3,9 +3,6 @@ extension UInt8 {
   package var isDigit: Bool { self >= 0x30 && self <= 0x39 }
   package var isUppercase: Bool { self >= 0x41 && self <= 0x5a }
   package var isLetter: Bool { isUppercase || self >= 0x61 && self <= 0x7a }
-  package var isHexDigit: Bool {
-    isDigit || self >= 0x61 && self <= 0x66 || self >= 0x41 && self <= 0x46
-  }
   package var isControl: Bool { self < 0x20 || self == 0x7f }
 }
 

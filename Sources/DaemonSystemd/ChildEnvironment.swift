@@ -18,7 +18,6 @@ extension ServiceEnvironment {
   ///
   /// - Parameter changes: Variables to add or replace. To let a child send notifications, add `NOTIFY_SOCKET`; the unit
   ///   then needs `NotifyAccess=all`.
-  /// - Returns: All variables of the child.
   public func childEnvironment(adding changes: [String: String] = [:]) -> [String: String] {
     variables
       .filter { !ServiceEnvironment.ownVariables.contains($0.key) }

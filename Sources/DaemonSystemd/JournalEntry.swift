@@ -4,7 +4,8 @@ package struct JournalEntry: Sendable {
   /// The text that people read. It may have several lines.
   package var message: String
   package var priority: JournalPriority
-  package var messageID: MessageID?
+  /// The 128-bit identifier of its kind: a literal of 32 lower-case hexadecimal digits.
+  package var messageID: StaticString?
   /// The fields in the order in which they are sent; names may repeat.
   package var fields: [JournalField]
 
@@ -12,7 +13,7 @@ package struct JournalEntry: Sendable {
   static let maximumFields = 1000
 
   package init(
-    _ message: String, _ priority: JournalPriority, messageID: MessageID? = nil,
+    _ message: String, _ priority: JournalPriority, messageID: StaticString? = nil,
     fields: [JournalField] = []
   ) {
     self.message = message
@@ -30,7 +31,7 @@ package struct JournalEntry: Sendable {
     if let messageID { Self.append("MESSAGE_ID", messageID.description, to: &bytes) }
     Self.append("SYSLOG_IDENTIFIER", identifier, to: &bytes)
     for field in fields.prefix(Self.maximumFields) {
-      Self.append(field.name, field.value, to: &bytes)
+      Self.append(field.name.description, field.value, to: &bytes)
     }
     return bytes
   }
@@ -49,19 +50,4 @@ package struct JournalEntry: Sendable {
 }
 
 /// A field of a journal entry. The name is a literal of 1 to 64 characters of A–Z, 0–9 and _, and begins with a letter.
-package struct JournalField: Sendable {
-  let name: String
-  let value: String
-
-  package init(known name: StaticString, _ value: String) {
-    self.name = name.description
-    self.value = value
-  }
-}
-
-/// The 128-bit identifier of a kind of message: a literal of 32 lower-case hexadecimal digits.
-package struct MessageID: Sendable, Hashable, CustomStringConvertible {
-  package let description: String
-
-  package init(known text: StaticString) { description = text.description }
-}
+package typealias JournalField = (name: StaticString, value: String)

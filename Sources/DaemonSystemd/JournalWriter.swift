@@ -9,7 +9,7 @@ import Synchronization
 /// through is preceded by one with the number of dropped entries. Source: systemd's "Native Journal Protocol".
 package final class JournalWriter: Sendable {
   /// The message ID of the entry about dropped entries; its field DROPPED_ENTRIES has their number.
-  static let droppedMessageID = MessageID(known: "0f1fcd4ac4d0457c9a2f8f2ac3cd1ad3")
+  static let droppedMessageID: StaticString = "0f1fcd4ac4d0457c9a2f8f2ac3cd1ad3"
 
   private let socket: DatagramSocket
   /// Writes an entry without its fields; tests replace it.
@@ -61,6 +61,6 @@ package final class JournalWriter: Sendable {
     JournalEntry(
       "\(count) log \(count == 1 ? "entry was" : "entries were") dropped before this one, "
         + "since the log did not take \(count == 1 ? "it" : "them") in time.", .warning,
-      messageID: droppedMessageID, fields: [JournalField(known: "DROPPED_ENTRIES", String(count))])
+      messageID: droppedMessageID, fields: [("DROPPED_ENTRIES", String(count))])
   }
 }

@@ -5,8 +5,8 @@
 /// try notify.send([.ready, .status("Serving 12 feeds")])
 /// ```
 ///
-/// A field is checked when it is sent: no value can contain a second field. The number in brackets is the first version of systemd that supports the field; older versions ignore
-/// it.
+/// A field is checked when it is sent: no value can contain a second field. The number in brackets is the first version
+/// of systemd that supports the field; older versions ignore it.
 public enum NotifyField: Sendable, Hashable {
   /// `READY=1`: the start, or a reload, has ended.
   case ready

@@ -28,25 +28,20 @@ import Synchronization
 /// Sockets of socket units are passed all the same. The store survives a restart of the service and a crash; it survives
 /// a stop only if the unit has `FileDescriptorStorePreserve=yes` (254).
 ///
-/// Give each descriptor a unique, permanent name: the manager removes by name, and its order is unspecified.
-///
-/// Each call sends a message to the service manager, which handles messages before anything else and takes about 0.5 ms
-/// for each. So preserve long-lived connections, not every short one.
+/// Give each descriptor a unique, permanent name: the manager removes by name, and its order is unspecified. Preserve
+/// long-lived connections, not every short one: each call sends a message, which takes the manager about 0.5 ms.
 ///
 /// To end a preserved connection, remove it from any epoll set, call ``forget(named:timeout:)``, and close it. While
 /// the manager has its duplicate, closing neither hangs up nor removes it from an epoll set.
 ///
 /// **Room.** A full store drops new descriptors, with no more than a line in the journal. So the stored descriptors are
 /// counted here, and exceeding the limit is the error `storeFull`. The count is an upper bound: the manager also
-/// removes descriptors whose peer has hung up, which is noticed here only when they are forgotten. So a daemon that
-/// forgets what it closes may be refused too early for a moment, but never too late, as long as no other process of the
-/// service stores descriptors. Listening and datagram sockets that were passed are assumed to come from a socket unit,
-/// and are not counted. If the daemon has stored one itself, preserving it again at the start counts it and has no
-/// other effect.
+/// removes descriptors whose peer has hung up, which is noticed here only when they are forgotten. Listening and
+/// datagram sockets that were passed are assumed to come from a socket unit, and are not counted; one that the daemon
+/// has stored itself is counted when it is preserved again.
 ///
-/// **Descriptors.** With a store, the descriptors that are needed to preserve bytes once and for one barrier are
-/// reserved when this object is made (three beside the socket), and reserved again after each use. So a daemon that has
-/// no descriptor left can still forget, preserve and exit.
+/// **Descriptors.** With a store, three descriptors are reserved, and again after each use. So a daemon that has no
+/// descriptor left can still forget, preserve bytes, wait for a barrier and exit.
 ///
 /// Safe to use from any thread. Calls block while the manager's queue is full, up to a timeout.
 public final class Preservation: Sendable {
@@ -91,7 +86,6 @@ public final class Preservation: Sendable {
     try self.init(environment) { () throws(SystemdError) in try .take(from: environment) }
   }
 
-  /// Makes a preservation from passed descriptors and the store that an environment describes.
   package convenience init(
     _ environment: ServiceEnvironment, passed: () throws(SystemdError) -> PassedDescriptors
   ) throws(SystemdError) {
@@ -142,7 +136,7 @@ public final class Preservation: Sendable {
   ///   - name: 1 to 255 ASCII characters without control characters and ':'. It should be unique.
   ///   - polled: Whether the manager removes it once its peer hangs up or it has an error. Default true. Use `false`
   ///     (systemd 246) for descriptors that always poll as such, as those of some devices.
-  ///   - timeout: How long to wait while the manager's queue is full. Default 5 s.
+  ///   - timeout: How long to wait while the manager's queue is full, here and in the other calls. Default 5 s.
   /// - Throws: `storeFull` when there may be no room, and nothing was sent; `invalidArgument`, `system`, `timedOut`.
   public func preserve(
     _ descriptor: Int32, named name: String, polled: Bool = true, timeout: Duration = .seconds(5)
@@ -161,10 +155,6 @@ public final class Preservation: Sendable {
   /// The bytes are in a sealed file of memory, so they survive the process but not the machine. The earlier ones are
   /// removed first; a crash in between leaves neither.
   ///
-  /// - Parameters:
-  ///   - bytes: The bytes.
-  ///   - name: 1 to 255 ASCII characters without control characters and ':'.
-  ///   - timeout: How long to wait while the manager's queue is full. Default 5 s.
   /// - Throws: The errors of ``preserve(_:named:polled:timeout:)``, and `system` when there is no memory. The earlier
   ///   bytes are lost only when sending fails, not with `storeFull`.
   public func preserve(
@@ -214,9 +204,6 @@ public final class Preservation: Sendable {
   /// Descriptors of this process stay open. Call it before closing a connection, since otherwise closing does not hang
   /// up.
   ///
-  /// - Parameters:
-  ///   - name: The name.
-  ///   - timeout: How long to wait while the manager's queue is full. Default 5 s.
   /// - Throws: `invalidArgument` for the name, `system`, `timedOut`.
   public func forget(
     named name: String, timeout: Duration = .seconds(5)
@@ -247,9 +234,7 @@ public final class Preservation: Sendable {
 
   // MARK: Contents
 
-  /// Returns the names with a prefix of the descriptors that are not taken yet, each once.
-  ///
-  /// - Parameter prefix: The prefix. Default: none, which returns all names.
+  /// Returns the names with a prefix of the descriptors that are not taken yet, each once. Default: all names.
   public func names(prefix: String = "") -> [String] {
     passed.names.filter { $0.hasPrefix(prefix) }
   }
@@ -262,9 +247,6 @@ public final class Preservation: Sendable {
   ///
   /// The caller owns the descriptor. The manager keeps its duplicate until ``forget(named:timeout:)`` is called.
   ///
-  /// - Parameters:
-  ///   - name: The name.
-  ///   - use: The required use.
   /// - Throws: `wrongKind` when the remaining descriptors of the name are of other kinds; they are not taken.
   public func preserved(
     named name: String, as use: DescriptorUse

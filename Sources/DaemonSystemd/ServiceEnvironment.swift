@@ -22,11 +22,9 @@ public struct ServiceEnvironment: Sendable {
   /// make than that.
   private let entries: [(name: String, value: String)]
   package let processID: Int32
-  /// Whether the environment is not read, since this process has privileges that its caller may lack: the program is
-  /// setuid or setgid, or has file capabilities (AT_SECURE of getauxval(3)).
+  /// Whether the environment is not read (AT_SECURE of getauxval(3)): ``variables`` is empty, also for children.
   ///
-  /// Then ``variables`` is empty, also for children, and the process runs as without a service manager. A service
-  /// should receive privileges from its unit instead, with `User=` and `AmbientCapabilities=`.
+  /// A service should receive privileges from its unit instead, with `User=` and `AmbientCapabilities=`.
   public let isWithheld: Bool
   private var notText: [String] = []
 
@@ -36,9 +34,7 @@ public struct ServiceEnvironment: Sendable {
   public static let current = ServiceEnvironment(
     reading: clinux_environment(), isWithheld: clinux_is_secure())
 
-  /// Makes an environment from variables, for tests.
-  ///
-  /// - Parameter variables: All variables, by name.
+  /// Makes an environment from variables, by name, for tests.
   public init(_ variables: [String: String]) {
     self.init(variables, processID: getpid())
   }

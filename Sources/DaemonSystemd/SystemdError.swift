@@ -9,8 +9,7 @@ public enum SystemdError: Error, Sendable, Hashable, CustomStringConvertible {
   case invalidArgument(String)
   /// Input from a peer or the kernel does not conform to its protocol.
   case malformedInput(String)
-  /// A descriptor of this name is of another kind than expected; `found` names it. It was
-  /// not taken.
+  /// A descriptor of this name is of another kind than expected; `found` names it. It was not taken.
   case wrongKind(name: String, expected: DescriptorUse, found: String)
   /// The service manager's store may have no room for the descriptor, so nothing was sent.
   case storeFull(name: String, limit: Int)

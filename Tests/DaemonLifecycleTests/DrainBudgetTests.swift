@@ -81,7 +81,7 @@ import Testing
 
   @Test func aLimitThatIsKnownIsSaid() async throws {
     let observed = await serving(configuration(.seconds(30), budget: nil))
-    observed.core.receive(.stopTimeout(.seconds(10)))
+    observed.core.take(.stopTimeout(.seconds(10)))
     observed.core.receive(Self.sigterm)
     #expect(observed.log.names.contains { $0.hasPrefix("warning The drain delay of 30 s") })
     await observed.core.advance(by: .seconds(3))

@@ -166,7 +166,7 @@ import Testing
     let later = ObservedCore(LifecycleConfiguration(logging: .off))
     later.core.add(Scripted(), .init(name: "server", deadline: .seconds(60)))
     #expect(!later.log.names.contains { $0.hasPrefix("warning") })
-    later.core.receive(.stopTimeout(.seconds(30)))
+    later.core.take(.stopTimeout(.seconds(30)))
     #expect(later.log.names.contains { $0.contains("server: its limit of 60 s") })
   }
 

@@ -17,7 +17,7 @@ import Testing
 
   @Test func noPingBeforeTheLaunch() async throws {
     let observed = ObservedCore()
-    observed.core.receive(.watchdogTick(stall: .zero))
+    observed.core.take(.watchdogTick(stall: .zero))
     try await observed.core.untilIdle()
     #expect(observed.log.names == [])
   }
@@ -29,7 +29,7 @@ import Testing
     }
     for (text, verdict) in [("no feed for an hour", "unhealthy: closure"), (nil, "healthy")] {
       if let text { illness.add(text) } else { illness.clear() }
-      observed.core.receive(.watchdogTick(stall: .zero))
+      observed.core.take(.watchdogTick(stall: .zero))
       try await observed.core.untilIdle()
       let last = observed.log.names.last ?? ""
       #expect(last.hasPrefix(verdict) && last.hasSuffix(text ?? ""), "\(last)")
@@ -42,11 +42,11 @@ import Testing
     observed.on(CheckHealth.self) { _ in
       try await core.clockForTesting.sleep(for: .seconds(100))
     }
-    core.receive(.watchdogTick(stall: .zero))
+    core.take(.watchdogTick(stall: .zero))
     let silence = "an observer's checkHealth does not answer"
     try await eventually { core.state.withLock { $0.machine.health.unanswered == silence } }
     await core.advance(by: .seconds(1))
-    core.receive(.watchdogTick(stall: .zero))
+    core.take(.watchdogTick(stall: .zero))
     await core.advance(by: .milliseconds(100))
     #expect(observed.log.names.last == "unhealthy: \(silence)")
     // Its deadline is half the period.
@@ -61,7 +61,7 @@ import Testing
     observed.on(DidEnterBackground.self, gate.hold)
     observed.on(CheckHealth.self) { _ in Issue.record("a stop is not asked") }
     observed.core.receive(LifecycleEvent(.terminate))
-    observed.core.receive(.watchdogTick(stall: .zero))
+    observed.core.take(.watchdogTick(stall: .zero))
     #expect(observed.log.names.last == "healthy")
     gate.open()
     try await observed.core.untilIdle()
@@ -75,10 +75,10 @@ import Testing
     observed.on(ShouldSaveState.self) { _ in
       try await core.clockForTesting.sleep(for: .seconds(100))
     }
-    core.receive(.sleepDelay(.seconds(4)))
+    core.take(.sleepDelay(.seconds(4)))
     core.receive(LifecycleEvent(.suspend))
     await core.advance(by: .milliseconds(2500))
-    core.receive(.watchdogTick(stall: .zero))
+    core.take(.watchdogTick(stall: .zero))
     await core.advance(by: .milliseconds(100))
     try await eventually { !core.state.withLock { $0.machine.health.isChecking } }
     #expect(!observed.log.names.contains("ended suspend in background"))

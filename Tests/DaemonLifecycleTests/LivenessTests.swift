@@ -68,7 +68,7 @@ import Testing
     let mock = mock(stopDelay: .seconds(5))
     mock.inject(.sigterm)
     age()
-    mock.core.receive(.watchdogTick(stall: .zero))
+    mock.core.take(.watchdogTick(stall: .zero))
     #expect(!isOld)
   }
 

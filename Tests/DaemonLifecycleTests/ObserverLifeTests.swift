@@ -24,10 +24,10 @@ import Testing
     let hold = mock.holdDeliveries()
     func addAndForget() { mock.addObserver(weakly: Listener("gone", log)) }
     for _ in 0..<1000 { addAndForget() }
-    #expect(mock.core.state.withLock { $0.machine.subscribers.count } < 10)
+    #expect(mock.core.state.withLock { $0.machine.registry.members.count } < 10)
     hold.cancel()
     try await mock.settled()
-    #expect(mock.core.state.withLock { $0.machine.subscribers.count } == 0)
+    #expect(mock.core.state.withLock { $0.machine.registry.members.count } == 0)
   }
 
   @Test func removingSendsNothingAndDropsEverything() async throws {

@@ -57,7 +57,7 @@ import Testing
     let post = Task { await mock.post(Note()) }
     try await eventually { mock.calls.contains("post(Note())") }
     // It waits behind the hold now, or finds the subject closed.
-    mock.core.shutDown()
+    mock.core.close()
     #expect(await post.value.entries.isEmpty)
     withExtendedLifetime(hold) {}
   }
@@ -66,7 +66,7 @@ import Testing
   @Test(.timeLimit(.minutes(1))) func sleepsOfOneThatIsClosedTakeAMoment() async throws {
     let mock = MockLifecycleSubject()
     let clock = mock.clock
-    mock.core.shutDown()
+    mock.core.close()
     let time = await ContinuousClock().measure {
       for _ in 0..<3 {
         await #expect(throws: CancellationError.self) { try await clock.sleep(for: .seconds(3600)) }

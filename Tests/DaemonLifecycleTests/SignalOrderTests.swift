@@ -110,7 +110,7 @@ import Testing
     func read() {
       var firsts = 0
       while !isOver.load(ordering: .acquiring) {
-        for case .event(let event) in source.read(PolledDescriptor(number: -1)) {
+        for case .event(let event) in source.inputs(PolledDescriptor(number: -1)) {
           if case .pause = event.request {
             firsts += 1
             continue
@@ -146,7 +146,7 @@ import Testing
       timer_settime(timer, 0, &time, nil)
       var inputs: [LifecycleMachine.Input] = []
       try await eventually {
-        inputs = source.read(descriptor)
+        inputs = source.inputs(descriptor)
         return !inputs.isEmpty
       }
       guard case .event(let event)? = inputs.first else { continue }
@@ -176,7 +176,7 @@ import Testing
       guard sending else { exit(11) }
       func readAll() {
         for descriptor in descriptors {
-          for case .event(let event) in source.read(descriptor) {
+          for case .event(let event) in source.inputs(descriptor) {
             guard case .signal(signal, _, let coalesced) = event.cause.origin else { continue }
             counted.add(coalesced)
           }

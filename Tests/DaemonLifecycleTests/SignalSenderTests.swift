@@ -49,7 +49,7 @@ import Testing
       }
       let notes = Mutex(Notes())
       source.resolveConflicts { input in
-        guard case .statusNote(_, let note?) = input else { return }
+        guard case .fact(.statusNote(_, let note?)) = input else { return }
         let isFirst = notes.withLock { notes in
           defer { notes.isHeld = true }
           return !notes.isHeld
@@ -73,7 +73,7 @@ import Testing
   private static func sender(_ source: SignalSource) -> LifecycleCause.Sender? {
     while true {
       for descriptor in source.descriptors {
-        for case .event(let event) in source.read(descriptor) {
+        for case .event(let event) in source.inputs(descriptor) {
           if case .signal(_, let sender, _) = event.cause.origin { return sender }
         }
       }
@@ -89,5 +89,13 @@ import Testing
     #expect("\(LifecycleCause.Sender.queued(claimedPID: nil, claimedUID: nil))" == "queued")
     let byHand = LifecycleCause(.signal(.sigint, pid: 0, uid: 0, coalesced: 1))
     #expect("\(byHand)" == "Ctrl-C")
+  }
+}
+
+extension SignalSource {
+  func inputs(_ ready: PolledDescriptor) -> [LifecycleMachine.Input] {
+    var inputs: [LifecycleMachine.Input] = []
+    read(ready) { inputs.append($0) }
+    return inputs
   }
 }

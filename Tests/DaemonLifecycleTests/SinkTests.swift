@@ -54,7 +54,7 @@ struct ObservedCore {
   ) {
     log = FactLog(isServiceManager: isServiceManager)
     core = LifecycleCore(
-      configuration: configuration, time: .virtual(time), sinks: [log],
+      configuration: configuration, virtualTime: time, sinks: [log],
       watchdogPeriod: watchdogPeriod, exitProcess: { _ in })
   }
 

@@ -52,7 +52,6 @@ import Testing
           Poller  |                        0 ms  paused
         """)
     #expect(timeline.rows.map(\.entries.count) == [3, 1])
-    #expect(timeline.slowest?.duration == .milliseconds(226))
   }
 
   @Test func whatWentWrongStandsOut() {

@@ -32,7 +32,7 @@ import Testing
   private func asked() async throws -> (core: LifecycleCore, time: VirtualTime, asker: Asker) {
     let time = VirtualTime()
     let core = LifecycleCore(
-      configuration: LifecycleConfiguration(logging: .off), time: .virtual(time),
+      configuration: LifecycleConfiguration(logging: .off), virtualTime: time,
       asksForUnitJob: true, exitProcess: { _ in })
     let asker = Asker(Subject(core))
     _ = await core.launch()

@@ -5,32 +5,17 @@ import Testing
 @testable import DaemonLifecycle
 
 @Suite struct UnixSignalTests {
-  @Test func everySignalSurvivesItsName() {
+  @Test func everySignalHasAName() {
     let all = (1...clinux_sigrtmax()).compactMap { UnixSignal(rawValue: $0) }
-    #expect(all.count > 50)
-    for signal in all { #expect(UnixSignal(signal.description) == signal) }
+    #expect(all.count > 50 && Set(all.map(\.description)).count == all.count)
+    #expect(UnixSignal.sigterm.description == "SIGTERM")
+    #expect(UnixSignal.realTime(3)?.description == "SIGRTMIN+3")
+    for number in [-1, 0, SIGKILL, SIGSTOP, clinux_sigrtmin() - 1, clinux_sigrtmax() + 1] {
+      #expect(UnixSignal(rawValue: number) == nil)
+    }
   }
 
-  @Test(arguments: [
-    ("SIGTERM", "SIGTERM"), ("term", "SIGTERM"), ("15", "SIGTERM"), ("Hup", "SIGHUP"),
-    ("1", "SIGHUP"),
-    ("RTMIN", "SIGRTMIN"), ("SIGRTMIN+3", "SIGRTMIN+3"), ("rtmin+3", "SIGRTMIN+3"),
-    ("IOT", "SIGABRT"),
-    ("CLD", "SIGCHLD"), ("POLL", "SIGIO"),
-  ])
-  func parses(_ text: String, _ name: String) { #expect(UnixSignal(text)?.description == name) }
-
-  @Test(arguments: [
-    "", "SIG", "KILL", "SIGKILL", "STOP", "9", "19", "0", "-1", "65", "32", "99999999999", "SIGFOO",
-    "15 ",
-    " 15", "+15", "RTMIN-1", "RTMAX+1", "RTMIN+", "RTMIN+99", "RTMIN+-1", "RTMAX-99", "SIGSIGTERM",
-    "١٥",
-  ])
-  func rejects(_ text: String) { #expect(UnixSignal(text) == nil) }
-
-  @Test func realTimeSignalsCountFromBothEnds() {
-    #expect(UnixSignal("RTMAX-1") != nil)
-    #expect(UnixSignal("RTMAX-30") == UnixSignal("RTMIN+\(count - 30)"))
+  @Test func realTimeSignalsCountFromTheFirst() {
     #expect(UnixSignal.realTime(0)?.description == "SIGRTMIN")
     #expect(UnixSignal.realTime(-1) == nil)
     #expect(UnixSignal.realTime(count + 1) == nil)
@@ -38,7 +23,7 @@ import Testing
 
   private var count: Int { (0...64).last { UnixSignal.realTime($0) != nil }! }
 
-  @Test(arguments: [UnixSignal("CONT")!, UnixSignal("SEGV")!, UnixSignal("FPE")!])
+  @Test(arguments: [SIGCONT, SIGSEGV, SIGFPE].map { UnixSignal(rawValue: $0)! })
   func whatCannotBeMappedIsRefused(_ signal: UnixSignal) async throws {
     let subject = LifecycleSubject(configuration: .init(signals: [signal: .saveState]))
     await #expect(throws: LifecycleError.self) { try await subject.start() }

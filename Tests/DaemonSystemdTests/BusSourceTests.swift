@@ -22,14 +22,14 @@ struct BusSourceTests {
     var deadline: MonotonicTime { source.deadline ?? .distantFuture }
 
     func process() {
-      for input in source.read(PolledDescriptor(number: fileDescriptor)) {
+      for input in source.timePassed() {
         switch input {
         case .event(let event): log.append("\(event.cause)")
         case .stopTimeout(let time): log.append("stop in \(time)")
         case .unitJob(let job): log.append(job.map { "job \($0)" } ?? "no job")
         case .sleepDelay(let delay): log.append("delay \(delay)")
-        case .statusNote(_, let note): log.append("note: \(note ?? "none")")
-        case .warning(let text): log.append(text)
+        case .fact(.statusNote(_, let note)): log.append("note: \(note ?? "none")")
+        case .fact(.warning(let text)): log.append(text)
         default: log.append("unexpected: \(input)")
         }
       }
@@ -396,7 +396,7 @@ struct BusSourceTests {
     let lost = BusError(.unavailable, "There is no bus: gone.")
     for _ in 0..<2 { for subject in ["b", "a"] { inbox.warn(lost, without: subject) } }
     inbox.warn(BusError(.other, "no"), without: "c")
-    let lines = inbox.take().map { if case .warning(let text) = $0 { text } else { "" } }
+    let lines = inbox.take().map { if case .fact(.warning(let text)) = $0 { text } else { "" } }
     #expect(
       lines == [
         "There is no bus: gone. The daemon goes on without: a, b.",

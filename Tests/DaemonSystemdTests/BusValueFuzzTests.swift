@@ -100,12 +100,12 @@ struct BusValueFuzzTests {
     var deadline: MonotonicTime { source.deadline ?? .distantFuture }
 
     func process() {
-      for input in source.read(PolledDescriptor(number: fileDescriptor)) {
+      for input in source.timePassed() {
         switch input {
         case .unitJob: counts.add("job")
         case .event: counts.add("event")
         case .stopTimeout: counts.add("stop")
-        case .warning(let text):
+        case .fact(.warning(let text)):
           counts.add("warning")
           if !text.hasSuffix(".") { Issue.record("no sentence: \(text)") }
         default: break

@@ -13,7 +13,6 @@ import Testing
     #expect(byte.isDigit == digits.contains(byte))
     #expect(byte.isUppercase == upper.contains(byte))
     #expect(byte.isLetter == (upper.contains(byte) || lower.contains(byte)))
-    #expect(byte.isHexDigit == "0123456789abcdefABCDEF".utf8.contains(byte))
     #expect(byte.isControl == (byte == 127 || byte < 32))
   }
 

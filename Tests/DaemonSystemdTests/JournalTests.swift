@@ -83,11 +83,8 @@ private final class Lines: Sendable {
 
   @Test func anEntryByteForByte() throws {
     let entry = JournalEntry(
-      "two\nlines", .warning, messageID: MessageID(known: "0123456789abcdef0123456789abcdef"),
-      fields: [
-        JournalField(known: "A", "1"), JournalField(known: "A", "\n\u{1}"),
-        JournalField(known: "EMPTY", ""),
-      ])
+      "two\nlines", .warning, messageID: "0123456789abcdef0123456789abcdef",
+      fields: [("A", "1"), ("A", "\n\u{1}"), ("EMPTY", "")])
     #expect(journal.write(entry))
     #expect(
       try fake.receiveAll() == [
@@ -106,7 +103,7 @@ private final class Lines: Sendable {
 
   /// The journal drops an entry with more than 1024.
   @Test func ofTooManyFieldsTheFirstAreSent() {
-    let fields = Array(repeating: JournalField(known: "F", ""), count: 1100)
+    let fields = Array(repeating: JournalField("F", ""), count: 1100)
     let bytes = JournalEntry("x", .info, fields: fields).encoded(identifier: "daemon")
     #expect(bytes.split(separator: 10).count == 1003)
   }

@@ -17,7 +17,7 @@ import Testing
     let journal = JournalWriter(path: fake.path) { _ in false }
     let log = LifecycleLog(journal: journal, logging: .problems)
     core = LifecycleCore(
-      configuration: LifecycleConfiguration(), time: .virtual(VirtualTime()), sinks: [log],
+      configuration: LifecycleConfiguration(), virtualTime: VirtualTime(), sinks: [log],
       watchdogPeriod: nil, exitProcess: { _ in })
     _ = await core.launch()
   }

@@ -101,7 +101,7 @@ import Testing
     }
     let core = LifecycleCore(
       configuration: .init(signals: [:], logging: .off), initialState: .foreground,
-      time: .virtual(VirtualTime()), executor: executor)
+      virtualTime: VirtualTime(), executor: executor)
     func observe() {
       let save = Hook.closure(for: ShouldSaveState.self) { _ in }
       _ = core.add(

@@ -16,7 +16,7 @@ import Testing
 
   /// Launches the core; the reports that follow.
   private func launch(_ core: LifecycleCore) async -> AsyncStream<LifecycleReport>.Iterator {
-    var reports = core.stream(of: .reports, bufferingNewest: 64, as: LifecycleReport.self)
+    var reports = core.stream(of: LifecycleReport.self, bufferingNewest: 64)
       .makeAsyncIterator()
     core.requestLaunch()
     _ = await reports.next()

@@ -54,7 +54,7 @@ private final class Doorbell: LifecycleSource {
 
   /// Until the leader will run the next hook itself.
   private func untilParked(_ executor: HookExecutor) async throws {
-    try await eventually { executor.isQuiet && executor.hasParkedThread }
+    try await eventually { executor.isQuiet && executor.state.withLock { !$0.parked.isEmpty } }
   }
 
   /// A core in the foreground, with a parked thread.
@@ -65,7 +65,7 @@ private final class Doorbell: LifecycleSource {
     let doorbell = Doorbell()
     try core.listen(to: doorbell)
     for observer in observers { core.add(observer) }
-    var reports = core.stream(of: .reports, bufferingNewest: 64, as: LifecycleReport.self)
+    var reports = core.stream(of: LifecycleReport.self, bufferingNewest: 64)
       .makeAsyncIterator()
     core.requestLaunch()
     _ = await reports.next()

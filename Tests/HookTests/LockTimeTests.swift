@@ -12,7 +12,7 @@ import Testing
   private func core() -> LifecycleCore {
     LifecycleCore(
       configuration: .init(signals: [:], logging: .off), initialState: .background,
-      time: .virtual(VirtualTime()), executor: HookExecutor(endsWhenIdle: true))
+      virtualTime: VirtualTime(), executor: HookExecutor(endsWhenIdle: true))
   }
 
   /// What the thread itself takes, since others have the processor now and then.

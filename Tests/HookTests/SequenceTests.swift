@@ -199,7 +199,7 @@ import Testing
       }
     }
     for member in members { core.add(member) }
-    var reports = core.stream(of: .reports, bufferingNewest: 64, as: LifecycleReport.self)
+    var reports = core.stream(of: LifecycleReport.self, bufferingNewest: 64)
       .makeAsyncIterator()
     core.requestLaunch()
     let report = try #require(await reports.next())

@@ -99,7 +99,7 @@ final class DaemonUnderTest {
 
   /// - Parameter number: Of the observers that were added, from 1.
   func progress(of number: Int) -> LifecycleMembers.ObserverProgress? {
-    machine.registry.members[ids[number - 1]]
+    machine.registry.members.progress(of: ids[number - 1])
   }
 
   @discardableResult func give(
@@ -107,7 +107,7 @@ final class DaemonUnderTest {
   ) -> Output {
     var effects = machine.take(input, at: time)
     let starts = effects.takeStarts()
-    for call in starts { _ = machine.move(call, to: .begun) }
+    for call in starts { _ = machine.calls.move(call, to: .begun) }
     return Output(
       starts: starts, messages: effects.messages, removed: effects.removed.map(\.id.value),
       released: effects.released.count, exitsWith: effects.exitsWith,
@@ -133,7 +133,7 @@ final class DaemonUnderTest {
     _ types: [any LifecycleNotification.Type]?, phase: LifecyclePhase = .standard,
     hookType: Int? = nil, deadline: Duration? = nil
   ) -> Output {
-    let id = machine.subscribers.nextID(UInt64(ids.count + 1))
+    let id = machine.registry.members.nextID(UInt64(ids.count + 1))
     ids.append(id)
     return give(
       .add(

@@ -251,7 +251,9 @@ import Testing
   }
 
   @Test func whatIsSaidToOperatorsIsPublished() {
-    let inputs: [LifecycleMachine.Input] = [.status("busy"), .warning("late"), .recovered]
+    let inputs: [LifecycleMachine.Input] = [
+      .status("busy"), .fact(.warning("late")), .fact(.recovered),
+    ]
     let said = inputs.flatMap { daemon.give($0).facts }.map { fact in
       switch fact {
       case .statusNote(.daemon, let text): text ?? "none"

@@ -33,7 +33,7 @@ import Testing
       switch Int.random(in: 0..<10, using: &random) {
       case 0..<(grows ? 3 : 1):
         lastID += UInt64.random(in: 1...3, using: &random)
-        let id = ObserverID(value: lastID)
+        let id = members.nextID(lastID)
         let phase = Self.phases.randomElement(using: &random)!
         members.add(id, phase: phase)
         model.append((id, phase, ObserverProgress()))
@@ -41,12 +41,12 @@ import Testing
       case 3..<(grows ? 4 : 6):
         guard let index = model.indices.randomElement(using: &random) else { continue }
         let id = model.remove(at: index).id
-        members.remove(id)
+        _ = members.remove(id)
         gone.append(id)
       case 6:
         // Those that are gone, or never were, are nobody.
         let id = gone.randomElement(using: &random) ?? ObserverID(value: lastID + 1)
-        members.remove(id)
+        _ = members.remove(id)
         members.update(id) { $0.isBusy = true }
       case 7:
         transition(&members, &model, &random)
@@ -61,7 +61,7 @@ import Testing
         return
       }
     }
-    for known in model.shuffled(using: &random) { members.remove(known.id) }
+    for known in model.shuffled(using: &random) { _ = members.remove(known.id) }
     #expect(!members.contains { _ in true })
     #expect(difference(members, []) == nil)
   }
@@ -99,20 +99,20 @@ import Testing
         }
       }
     }
-    let isWrong = model.first { members[$0.id] != $0.progress }
+    let isWrong = model.first { members.progress(of: $0.id) != $0.progress }
     return isWrong.map { "progress of \($0.id)" }
   }
 
   /// Tidying leaves those in place that are there.
   @Test func aGroupIsTidied() {
     var members = LifecycleMembers()
-    let ids = (1...1000).map { ObserverID(value: UInt64($0)) }
+    let ids = (1...1000).map { ObserverID(value: UInt64($0), slot: $0 - 1) }
     for id in ids { members.add(id, phase: .standard) }
-    for id in ids where id.value % 10 != 0 { members.remove(id) }
+    for id in ids where id.value % 10 != 0 { _ = members.remove(id) }
     members.update(ids[499]) { $0.reachedState = .foreground }
     #expect(members.ids { _ in true }.map(\.value) == (1...100).map { UInt64($0 * 10) })
     #expect(members.ids { $0.reachedState == .foreground }.map(\.value) == [500])
-    members.removeAll()
+    _ = members.removeAll()
     #expect(!members.contains { _ in true })
   }
 
@@ -120,11 +120,11 @@ import Testing
   /// removals as it moves members, and few members are never moved.
   @Test func removedMembersTakeNoMoreThanHalfOfTheRoom() {
     var members = LifecycleMembers()
-    let ids = (1...100).map { ObserverID(value: UInt64($0)) }
+    let ids = (1...100).map { ObserverID(value: UInt64($0), slot: $0 - 1) }
     for id in ids { members.add(id, phase: .standard) }
     var places: [Int] = []
     for id in ids {
-      members.remove(id)
+      _ = members.remove(id)
       places.append(members.placesForTesting)
     }
     // Tidied when 51 of 100 were gone, and when 33 of 49 were; with the last one the group goes.
@@ -137,7 +137,7 @@ import Testing
   /// A delivery to those who came late does not look through all the others, and one to all asks each once.
   @Test(arguments: [false, true]) func fewAreFoundWithFewQuestions(isReversed: Bool) {
     var members = LifecycleMembers()
-    let ids = (1...1000).map { ObserverID(value: UInt64($0)) }
+    let ids = (1...1000).map { ObserverID(value: UInt64($0), slot: $0 - 1) }
     for id in ids { members.add(id, phase: .standard) }
     for id in ids.dropLast(2) { members.update(id) { $0.reachedState = .foreground } }
     func questions(_ isWanted: @escaping (ObserverProgress) -> Bool) -> (found: Int, asked: Int) {
@@ -153,5 +153,12 @@ import Testing
     #expect(late.found == 2 && late.asked < 10)
     let all = questions { _ in true }
     #expect(all.found == 1000 && all.asked < 1010)
+  }
+}
+
+extension LifecycleMembers {
+  /// Adds an observer that receives nothing.
+  mutating func add(_ id: ObserverID, phase: LifecyclePhase) {
+    add(MachineObserver(id: id, phase: phase, name: .body, receives: []))
   }
 }

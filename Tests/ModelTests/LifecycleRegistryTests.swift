@@ -6,7 +6,7 @@ import Testing
 /// The registry's single rules, which a simulated life seldom comes to, or no invariant speaks of.
 @Suite struct LifecycleRegistryTests {
   private let first = ObserverID(value: 1)
-  private let second = ObserverID(value: 2)
+  private let second = ObserverID(value: 2, slot: 1)
 
   /// Delivers all that there is to be delivered; the steps.
   @discardableResult private func deliver(
@@ -31,7 +31,7 @@ import Testing
   /// Of these members, in the foreground.
   private func launched(_ ids: ObserverID...) -> LifecycleRegistry {
     var registry = LifecycleRegistry()
-    for id in ids { registry.add(id, phase: .standard) }
+    for id in ids { registry.members.add(id, phase: .standard) }
     registry.launch(LifecycleCause(.api))
     deliver(&registry)
     return registry
@@ -69,7 +69,7 @@ import Testing
   @Test func aCatchUpIsATransitionOfItsOwn() {
     var registry = launched(first)
     let last = registry.transitionNumber
-    registry.add(second, phase: .standard)
+    registry.members.add(second, phase: .standard)
     let plans = deliver(&registry)
     #expect(names(plans) == ["DidFinishLaunching", "WillEnterForeground"])
     #expect(plans.allSatisfy { $0.kind == .catchUp && $0.members == [second] })
@@ -124,7 +124,7 @@ import Testing
   /// It was busy when the others were paused, and free again when they were told of the machine's sleep.
   @Test func whoWasNotPausedIsNotSuspended() {
     var registry = launched(first)
-    registry.setBusy(first, true)
+    registry.members.update(first) { $0.isBusy = true }
     receive(.suspend, &registry)
     var plans: [LifecycleRegistry.Plan] = []
     while let plan = registry.next() {

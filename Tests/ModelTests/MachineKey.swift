@@ -10,7 +10,6 @@ extension LifecycleMachine {
   func copy() -> LifecycleMachine {
     var copy = LifecycleMachine(policy)
     copy.registry = registry
-    copy.subscribers = subscribers
     copy.hooks = hooks
     copy.awaiting = awaiting
     copy.calls = calls
@@ -127,7 +126,7 @@ extension LifecycleRegistry {
     addRequests(to: &key)
     for id in Set(entersAgain).sorted() { key.add(Int(id.value)) }
     for id in members.ids(where: { _ in true }) {
-      guard let progress = members[id] else { continue }
+      guard let progress = members.progress(of: id) else { continue }
       key.add(Int(id.value))
       key.add(progress.reachedState.hashKey)
       for bit in [progress.isBusy, progress.isSuspended, progress.launchFailed] { key.add(bit) }
@@ -137,7 +136,7 @@ extension LifecycleRegistry {
   /// In the order in which they would be taken.
   private func addRequests(to key: inout StateKey) {
     var left = requests
-    key.add(left.takeLaunch() != nil)
+    key.add(left.launch != nil)
     while let request = left.takeNext()?.request {
       key.add(request.transition?.rawValue ?? (request.concernsState ? -1 : -2))
     }

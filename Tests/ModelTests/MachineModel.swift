@@ -259,7 +259,7 @@ struct MachineModel {
 
   private mutating func add(_ index: Int) {
     observers[index].presence = .present
-    observers[index].id = shared.machine.subscribers.nextID(UInt64(index + 1))
+    observers[index].id = shared.machine.registry.members.nextID(UInt64(index + 1))
     let phase = LifecyclePhase(order: 0, concurrent: setup.isConcurrent)
     observers[index].history.isRounds = index == 1
     give(
@@ -294,7 +294,7 @@ struct MachineModel {
 
   private mutating func begin(_ id: CallID) {
     guard let call = shared.machine.calls.find(id) else { return fail("unknown call") }
-    if !shared.machine.move(id, to: .begun) { fail("a call that is under way may not begin") }
+    if !shared.machine.calls.move(id, to: .begun) { fail("a call that is under way may not begin") }
     let index = index(of: id)
     if observers[index].presence != .present { fail("called after its removal") }
     let isNested = shared.machine.calls[call.delivery].isNested

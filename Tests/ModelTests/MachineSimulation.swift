@@ -202,7 +202,7 @@ struct MachineSimulation: ~Copyable {
     lastID += 1
     let phases = [LifecyclePhase(order: -1), .standard, LifecyclePhase(order: 1, concurrent: true)]
     let observer = Observer(
-      id: machine.subscribers.nextID(lastID), phase: phases[random.below(3)])
+      id: machine.registry.members.nextID(lastID), phase: phases[random.below(3)])
     observers.append(observer)
     observers[observers.count - 1].history.isRounds = lastID % 3 == 0
     let all: [any LifecycleNotification.Type] = [
@@ -356,7 +356,7 @@ struct MachineSimulation: ~Copyable {
       hooks[call] = nil
       return give(.ended(call, .gone))
     }
-    let isAllowed = machine.move(call, to: .begun)
+    let isAllowed = machine.calls.move(call, to: .begun)
     let isGranted = isAllowed && !lies(.refusesAMove) || !isAllowed && lie == .grantsEveryMove
     guard isGranted else {
       hooks[call] = nil
@@ -451,10 +451,11 @@ struct MachineSimulation: ~Copyable {
       machine.registry.reached(observer)
     case .forgetsAReached where machine.registry.current != nil && lies(lie):
       machine.registry.notReached(observer)
-    case .forgetsAnObserver where lies(lie): machine.registry.remove(observer)
+    case .forgetsAnObserver where lies(lie): _ = machine.registry.members.remove(observer)
     case .launchesAgain where lies(lie):
-      machine.registry.remove(observer)
-      machine.registry.add(observer, phase: .standard)
+      if let again = machine.registry.members.remove(observer) {
+        machine.registry.members.add(again)
+      }
     case .forgetsACall:
       if let call = begunHook(), lies(lie) { _ = machine.calls.end(call) }
     case .abandonsEarly:

@@ -116,8 +116,9 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
       .signals, .watched, .delayLock, .health, .problem, .reload, .daemon,
     ]
     #expect(
-      notes.sorted() == [.daemon, .reload, .problem, .health, .delayLock, .watched, .signals])
-    #expect(!(StatusNote.daemon < .daemon))
+      notes.sorted { $0.rawValue < $1.rawValue } == [
+        .daemon, .reload, .problem, .health, .delayLock, .watched, .signals,
+      ])
   }
 }
 
@@ -167,16 +168,16 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   }
 }
 
-@Suite struct SubscribersTests {
+@Suite struct MachineObserverTests {
   /// Each in its turn, and then again; free slots too.
   @Test func allAreCandidates() {
-    var subscribers = Subscribers()
-    #expect(subscribers.candidate() == nil)
+    var members = LifecycleMembers()
+    #expect(members.candidate() == nil)
     for value in 1...3 as ClosedRange<UInt64> {
-      subscribers.insert(subscriber(value, slot: Int(value) - 1))
+      members.add(subscriber(value, slot: Int(value) - 1))
     }
-    _ = subscribers.remove(ObserverID(value: 2, slot: 1))
-    let values = (0..<6).map { _ in subscribers.candidate()?.id.value }
+    _ = members.remove(ObserverID(value: 2, slot: 1))
+    let values = (0..<6).map { _ in members.candidate()?.id.value }
     #expect(values == [nil, 3, 1, nil, 3, 1])
   }
 
@@ -356,10 +357,10 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     for kind in Self.kinds {
       var effects = Effects()
       kind(&effects)
-      let hasMore = effects.hasMore
-      let hadMore = effects.takeMore().hasMore
-      let hasMoreAfterwards = effects.hasMore
-      #expect(hasMore && hadMore && !hasMoreAfterwards)
+      let hasRare = effects.hasRare
+      let hadRare = effects.takeRare().hasRare
+      let hasRareAfterwards = effects.hasRare
+      #expect(hasRare && hadRare && !hasRareAfterwards)
     }
   }
 
@@ -373,9 +374,9 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     effects.publish(.recovered)
     effects.starts.append(
       calls.begin(Call(of: constants(), in: id, subscriber(1), began: at(0), time: time)))
-    let hasMore = effects.hasMore
-    let taken = effects.takeMore()
-    #expect(!hasMore && effects.starts.count == 1 && effects.messages.count == 1)
+    let hasRare = effects.hasRare
+    let taken = effects.takeRare()
+    #expect(!hasRare && effects.starts.count == 1 && effects.messages.count == 1)
     #expect(!effects.announces && taken.starts.isEmpty && taken.messages.isEmpty)
   }
 }

@@ -17,7 +17,7 @@ import Testing
   }
 
   private struct Model {
-    var table = Subscribers()
+    var table = LifecycleMembers()
     var index = ObserverIndex()
     var entries: [ObserverID: ObserverEntry] = [:]
     var owners: [Owner] = []
@@ -70,7 +70,7 @@ import Testing
       lastID += 1
       let id = table.nextID(lastID)
       let entry = make(id)
-      table.insert(entry)
+      table.add(entry)
       index.insert(entry)
       entries[id] = entry
       return id

@@ -147,7 +147,6 @@ int clinux_start_thread(void *(*body)(void *), void *context);
 /// pthread_setname_np(3) and gettid(2) need _GNU_SOURCE, which Swift's importer does not define.
 void clinux_name_this_thread(const char *name);
 bool clinux_is_main_thread(void);
-int32_t clinux_thread_id(void);
 /// pthread_self(3), whose type differs between C libraries. Not reused while the thread lives, never 0.
 static inline uintptr_t clinux_this_thread(void) { return (uintptr_t)pthread_self(); }
 /// The name that this program was started by, without folders.
@@ -195,7 +194,6 @@ ssize_t clinux_receive_descriptors(int socket, void *bytes, size_t capacity,
                                    clinux_received *received);
 
 /// `count` bytes of `name`, without NUL; an abstract name without its leading '@'.
-int clinux_connect_unix(int socket, const char *name, size_t count, bool abstract);
 int clinux_bind_unix(int socket, const char *name, size_t count, bool abstract);
 
 // Enumerations in glibc, macros in Musl.
@@ -204,7 +202,6 @@ static const int CLINUX_SOCK_DGRAM = SOCK_DGRAM;
 static const int CLINUX_SOCK_SEQPACKET = SOCK_SEQPACKET;
 static const int CLINUX_SOCK_CLOEXEC = SOCK_CLOEXEC;
 static const int CLINUX_SOCK_NONBLOCK = SOCK_NONBLOCK;
-static const int CLINUX_SHUT_WR = SHUT_WR;
 
 int clinux_set_close_on_exec(int fd);
 /// Whether this process has privileges that its caller may lack: setuid, setgid, file capabilities (AT_SECURE of

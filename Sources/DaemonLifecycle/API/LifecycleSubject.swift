@@ -37,8 +37,7 @@ import Synchronization
 /// `run` with an `exitGrace` they are not, since the process is about to exit and a late signal must not change its
 /// status.
 public final class LifecycleSubject: LifecycleObservable {
-  public var _core: LifecycleCore { core }
-  package let core: LifecycleCore
+  public let _core: LifecycleCore
   /// From the start on, where there is a service manager.
   private let lease = Mutex<ServiceManagerLease?>(nil)
 
@@ -46,10 +45,10 @@ public final class LifecycleSubject: LifecycleObservable {
   ///
   /// - Parameter configuration: The settings. Default: those that suit a service.
   public init(configuration: LifecycleConfiguration = LifecycleConfiguration()) {
-    core = LifecycleCore(configuration: configuration, sinks: nil)
+    _core = LifecycleCore(configuration: configuration, sinks: nil)
   }
 
-  deinit { core.close() }
+  deinit { _core.close() }
 
   /// The version of this package, as in its change log: `0.2.0`.
   public static var packageVersion: String { "0.2.0" }
@@ -87,9 +86,6 @@ public final class LifecycleSubject: LifecycleObservable {
   /// the launch is over.
   ///
   /// `@MainActor` hooks can't run while the main thread is blocked; the report lists them as problems.
-  ///
-  /// - Returns: The report of the launch.
-  /// - Throws: `LifecycleError` when it could not start; then nothing has been changed.
   @available(*, noasync)
   @discardableResult
   public func start() throws -> LifecycleReport {
@@ -97,13 +93,11 @@ public final class LifecycleSubject: LifecycleObservable {
     return core.launchBlocking()
   }
 
-  /// Blocks the calling thread until the daemon has terminated.
-  ///
-  /// - Returns: The status to exit with, and the report of the termination.
+  /// Blocks the calling thread until the daemon has terminated, as the async `waitUntilTerminated()` waits for that.
   @available(*, noasync)
   public func waitUntilTerminated() -> LifecycleExit {
     core.handle(.runWaits)
-    return core.blocking { [core] in await core.untilTerminated() }
+    return core.untilTerminatedBlocking()
   }
 
   /// Restores the dispositions that the signals had before `start()`, without ending anything.
@@ -111,7 +105,7 @@ public final class LifecycleSubject: LifecycleObservable {
   /// Deliveries and everything else go on; only signals no longer reach the subject.
   public func restoreSignals() { core.closeSources { $0 is SignalSource } }
 
-  private func listen() throws(LifecycleError) {
+  private func listen() throws {
     try core.markStarted()
     let configuration = core.configuration
     let systemd = configuration.systemd
@@ -168,9 +162,6 @@ public final class LifecycleSubject: LifecycleObservable {
   }
 
   /// Starts, and returns when the daemon has terminated: ``run(_:)`` without a body.
-  ///
-  /// - Returns: The status to exit with, and the report of the termination.
-  /// - Throws: `LifecycleError` when it could not start.
   nonisolated(nonsending) public func run() async throws -> LifecycleExit {
     try await run(nil as RunBody?)
   }
@@ -212,18 +203,15 @@ public final class LifecycleSubject: LifecycleObservable {
     Task.detached(executorPreference: core.callerExecutor) {
       do {
         let result = try await self.run(body)
-        endProcess(result.code)
+        CLinux.exit(result.code)
       } catch {
         let environment = self.core.configuration.systemd.environment
         StandardError.writeLine(
           "\(error)", .error, isJournal: StandardError.isJournal(environment))
-        endProcess(71)
+        CLinux.exit(71)
       }
     }
     if clinux_is_main_thread() { dispatchMain() }
     while true { sleep(.max) }
   }
 }
-
-/// exit(3), where `exit` is how the daemon has ended.
-private func endProcess(_ code: Int32) -> Never { exit(code) }

@@ -95,10 +95,7 @@ struct ServiceIntegration {
     do throws(SystemdError) {
       guard let descriptor = try configuration.takeReadinessDescriptor() else { return }
       sinks.append(ReadinessPipeSink(descriptor.release()) { [log] in log.warn($0) })
-    } catch {
-      // A malformed variable may have been found before.
-      if !problems.contains("\(error)") { problems.append("\(error)") }
-    }
+    } catch { note(error) }
   }
 
   private mutating func addNotifications(_ systemd: SystemdConfiguration) {
@@ -116,10 +113,12 @@ struct ServiceIntegration {
       var watch = try systemd.environment.pressureWatch
       if watch == nil { watch = try .ownCgroup() }
       if let watch, !watch.isOff { sources.append(PressureSource(watch)) }
-    } catch {
-      // A malformed variable was found before.
-      if !problems.contains("\(error)") { problems.append("\(error)") }
-    }
+    } catch { note(error) }
+  }
+
+  /// Adds a problem, unless it is that of a malformed variable that was found before.
+  private mutating func note(_ error: SystemdError) {
+    if !problems.contains("\(error)") { problems.append("\(error)") }
   }
 
   /// Adds the inputs from the buses: the manager of a system service is on the system bus, that of a user service on

@@ -60,9 +60,8 @@ public struct LifecycleConfiguration: Sendable {
   /// removed as soon as a pause, a suspend or a termination is requested: before any hook is called, even while a hook of
   /// another delivery still runs, and at the beginning of ``stopDelay``.
   ///
-  /// It contains three lines: `ready`, `pid 7`, and `since` with the time of day. It is created atomically, with mode
-  /// 0600. A process that is killed leaves it behind; the next launch removes the file at the path first, whatever it
-  /// contains, so every subject needs a file of its own. What fails is logged, and tried again until it succeeds.
+  /// It is created atomically, with mode 0600. A process that is killed leaves it behind; the next launch removes the
+  /// file at the path first, so every subject needs a file of its own. What fails is logged, and tried again.
   ///
   /// The directory must exist, be writable for the daemon, and be on a local file system, such as an `emptyDir` or
   /// `/run`: the threads that deliver notifications create and remove the file, and must not wait.
@@ -97,8 +96,8 @@ public struct LifecycleConfiguration: Sendable {
   /// file's time is set to now. The file is created when the launch has ended. It is updated in the background too, and
   /// during the termination without a check, since the stop has its own limit.
   ///
-  /// The file is empty, and is not removed at the end: only its age counts. The probe should allow for 60 s or more,
-  /// since a failed probe ends the container. Like ``readinessFile`` it must be on a local file system.
+  /// It is not removed at the end: only its age counts. The probe should allow for 60 s or more, since a failed probe
+  /// ends the container. Like ``readinessFile`` it must be on a local file system.
   public var livenessFile: String?
   /// The time within which one check must succeed for ``livenessFile``; shorter in tests.
   package var livenessPeriod = Duration.seconds(30)
@@ -140,9 +139,8 @@ public struct LifecycleConfiguration: Sendable {
 
 /// What a subject logs.
 ///
-/// The ``LifecycleReport/timeline`` of a stop shows operators what each observer did and how long it took. It is one
-/// entry of the journal, or text on standard error. The process does not wait for it: if standard error is a full pipe,
-/// it is lost.
+/// The ``LifecycleReport/timeline`` of a stop is one entry of the journal, or text on standard error. The process does not
+/// wait for it: if standard error is a full pipe, it is lost.
 public enum LifecycleLogging: Sendable, Hashable {
   /// Nothing.
   case off

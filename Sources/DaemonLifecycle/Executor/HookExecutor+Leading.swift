@@ -24,7 +24,7 @@ extension HookExecutor {
       case .listen(let milliseconds):
         if !endsWhenIdle {
           poll.wait(milliseconds: milliseconds, me.found)
-          client?.receive(me.found)
+          client?.descriptorsAreReady(me.found)
         } else if !waitForBell(milliseconds: milliseconds), state.withLock({ leave(me, &$0) }) {
           return .end
         }
@@ -72,7 +72,7 @@ extension HookExecutor {
     state.couldNotSpawn = false
     state.leaderSleeps = !state.hasFreeRunner && state.ready.isEmpty
     if state.leaderSleeps { return -1 }
-    // Whether a runner blocks matters only when an item waits for it. Until then the check may take its time.
+    // Until an item waits for a runner that blocks, the check may take its time.
     return state.ready.isEmpty ? Self.stallCheckMilliseconds * 5 : Self.stallCheckMilliseconds
   }
 

@@ -48,7 +48,7 @@ final class HookExecutor: TaskExecutor {
   /// The client that the leader calls, without a lock. Set once, before there is a thread.
   nonisolated(unsafe) weak var client: (any Client)?
   protocol Client: AnyObject, Sendable {
-    func receive(_ ready: EventPoll.Ready)
+    func descriptorsAreReady(_ ready: EventPoll.Ready)
     /// The calling thread listens from now on.
     func listenerChanged()
     /// So many threads are blocked in hooks that others wait.
@@ -130,9 +130,6 @@ final class HookExecutor: TaskExecutor {
 
   /// The number of threads that exist now.
   var threadCount: Int { state.withLock { $0.threads } }
-
-  /// Whether a thread is parked, so that the leader can run the next item itself.
-  var hasParkedThread: Bool { state.withLock { !$0.parked.isEmpty } }
 
   /// Whether nothing is ready and no item runs, so that nothing happens before a new event.
   var isQuiet: Bool { state.withLock { $0.ready.isEmpty && $0.running.isEmpty } }

@@ -15,13 +15,11 @@ protocol LifecycleSource: AnyObject, Sendable {
   var deadline: MonotonicTime? { get }
   /// Whether a descriptor is one of them. Default: searches `descriptors`.
   func polls(_ descriptor: Int32) -> Bool
-  func open() throws(LifecycleError)
+  func open() throws
   /// Notes that another thread listens from now on. Called on it.
   func listenerChanged()
-  /// Reads a descriptor that is ready.
-  func read(_ ready: PolledDescriptor) -> [LifecycleMachine.Input]
-  /// Reads inputs one after another, for a source that gains by not making a list.
-  func read(_ ready: PolledDescriptor, _ receive: (LifecycleMachine.Input) -> Void)
+  /// Reads a descriptor that is ready. Default: there is none.
+  func read(_ ready: PolledDescriptor, _ take: (LifecycleMachine.Input) -> Void)
   /// Called when the deadline is reached, or later than that; it may be early if the deadline has changed.
   func timePassed() -> [LifecycleMachine.Input]
   /// Restores everything that `open` changed, and returns the inputs that arrived before. Further calls have no effect.
@@ -33,9 +31,6 @@ extension LifecycleSource {
   var deadline: MonotonicTime? { nil }
   func polls(_ descriptor: Int32) -> Bool { descriptors.contains { $0.number == descriptor } }
   func listenerChanged() {}
-  func read(_: PolledDescriptor) -> [LifecycleMachine.Input] { [] }
-  func read(_ ready: PolledDescriptor, _ receive: (LifecycleMachine.Input) -> Void) {
-    for input in read(ready) { receive(input) }
-  }
+  func read(_: PolledDescriptor, _: (LifecycleMachine.Input) -> Void) {}
   func timePassed() -> [LifecycleMachine.Input] { [] }
 }

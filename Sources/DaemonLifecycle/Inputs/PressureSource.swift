@@ -16,18 +16,15 @@ final class PressureSource: LifecycleSource {
     return [PolledDescriptor(number: number, events: UInt32(POLLPRI))]
   }
 
-  func open() throws(LifecycleError) {
-    do throws(SystemdError) {
-      try file.withLock { file throws(SystemdError) in file = try watch.open() }
-    } catch { throw .unavailable("memory pressure is not reported: \(error)") }
-  }
+  func open() throws { try file.withLock { $0 = try watch.open() } }
 
-  func read(_ ready: PolledDescriptor) -> [LifecycleMachine.Input] {
+  func read(_ ready: PolledDescriptor, _ take: (LifecycleMachine.Input) -> Void) {
     if ready.events & UInt32(POLLERR) == 0 {
-      return [.event(LifecycleEvent(.pressure, cause: LifecycleCause(.pressure)))]
+      return take(.event(LifecycleEvent(.pressure, cause: LifecycleCause(.pressure))))
     }
     // Its control group is gone, and it would be ready for ever; the poll drops what is closed.
-    return close() + [.warning("memory pressure is not reported any more: \(watch.path) is gone")]
+    close()
+    take(.fact(.warning("memory pressure is not reported any more: \(watch.path) is gone")))
   }
 
   @discardableResult func close() -> [LifecycleMachine.Input] {

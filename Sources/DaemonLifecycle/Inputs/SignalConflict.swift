@@ -66,7 +66,7 @@ extension SignalSource {
   /// Finds out who has the signals now, joins Dispatch, and reports.
   ///
   /// Not on the listening thread: it may wait for the dynamic linker, for /proc and for a thread of Dispatch's.
-  func resolveConflicts(_ receive: @escaping @Sendable (LifecycleMachine.Input) -> Void) {
+  func resolveConflicts(_ take: @escaping @Sendable (LifecycleMachine.Input) -> Void) {
     let (signals, descriptor) = opened.withLock { ($0.signals, $0.direct) }
     for signal in signals {
       let handler = SignalConflict.handler(of: signal)
@@ -74,16 +74,16 @@ extension SignalSource {
       if known?.handler == handler { continue }
       let owner = HandlerOwner(handler, of: signal, map[signal], descriptor)
       if owner?.isDispatch == true {
-        join(signal, handler, owner, receive)
+        join(signal, handler, owner, take)
       } else if known != nil || owner != nil {
-        settle(signal, handler, owner, nil, receive)
+        settle(signal, handler, owner, nil, take)
       }
     }
   }
 
   private func join(
     _ signal: UnixSignal, _ handler: UInt, _ owner: HandlerOwner?,
-    _ receive: @escaping @Sendable (LifecycleMachine.Input) -> Void
+    _ take: @escaping @Sendable (LifecycleMachine.Input) -> Void
   ) {
     // A later check tries again.
     guard DispatchThreads.canBeHad else { return }
@@ -100,7 +100,7 @@ extension SignalSource {
       // It has failed where Dispatch got no descriptor for it.
       let descriptor = opened.withLock { $0.direct }
       let isOpen = clinux_has_signal_descriptor(signal.rawValue, descriptor, true)
-      settle(signal, handler, isOpen ? owner : nil, source, receive)
+      settle(signal, handler, isOpen ? owner : nil, source, take)
     }
     let replaced: DispatchSource? = opened.withLock { opened in
       guard opened.signals.contains(signal) else { return source }
@@ -114,7 +114,7 @@ extension SignalSource {
   /// Leaves a signal to its owner, or takes it back when there is none any more, and reports that.
   private func settle(
     _ signal: UnixSignal, _ handler: UInt, _ owner: HandlerOwner?, _ source: DispatchSource?,
-    _ receive: (LifecycleMachine.Input) -> Void
+    _ take: (LifecycleMachine.Input) -> Void
   ) {
     let kept = owner == nil ? nil : source
     let settled = opened.withLock {
@@ -135,12 +135,12 @@ extension SignalSource {
     }
     guard let settled else { return }
     if settled.replaced !== kept { settled.replaced?.cancel() }
-    if settled.warns, let owner { receive(.warning(owner.note + owner.consequence)) }
+    if settled.warns, let owner { take(.fact(.warning(owner.note + owner.consequence))) }
     // Two threads may settle a signal each. The note that is sent last is that of both.
     var note: String?
     repeat {
       note = opened.withLock { $0.conflictNote }
-      receive(.statusNote(.signals, note))
+      take(.fact(.statusNote(.signals, note)))
     } while note != opened.withLock { $0.conflictNote }
   }
 }

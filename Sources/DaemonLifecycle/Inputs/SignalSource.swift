@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
+import DaemonSystemd
 import Dispatch
 import Synchronization
 
@@ -78,21 +79,15 @@ final class SignalSource: LifecycleSource {
     return [.sighup]
   }
 
-  func read(_ ready: PolledDescriptor) -> [LifecycleMachine.Input] {
-    var inputs: [LifecycleMachine.Input] = []
-    read(ready) { inputs.append($0) }
-    return inputs
-  }
-
   /// Reads each signal at most once, in the order in which the last of its kind arrived.
-  func read(_ ready: PolledDescriptor, _ receive: (LifecycleMachine.Input) -> Void) {
+  func read(_ ready: PolledDescriptor, _ take: (LifecycleMachine.Input) -> Void) {
     // Under the lock, so that `close` can't hand the descriptor's number to someone else meanwhile.
     opened.withLock { opened in
       // Drained before the records are taken, as the waker was: a signal between the two wakes us again, for nothing.
       if ready.number >= 0, ready.number == opened.direct { clinux_signal_drain(opened.direct) }
       taken.take(opened.signals)
     }
-    taken.visit { receive(input(of: $0, $1)) }
+    taken.visit { take(input(of: $0, $1)) }
     taken.clear()
   }
 
@@ -101,7 +96,7 @@ final class SignalSource: LifecycleSource {
   {
     let cause = LifecycleCause(
       .signal(signal, from: LifecycleCause.Sender(record), coalesced: Int(record.count)))
-    guard let request = map[signal] else { return .unmappedReload(cause) }
+    guard let request = map[signal] else { return .fact(.unmappedReload(cause, at: .now())) }
     return .event(LifecycleEvent(request, cause: cause))
   }
 
@@ -119,7 +114,7 @@ final class SignalSource: LifecycleSource {
     // Before another source may have them: it would lose to this one what it is sent.
     defer { for signal in closing.signals { clinux_signal_release(signal.rawValue) } }
     var inputs: [LifecycleMachine.Input] = []
-    if closing.conflictNote != nil { inputs.append(.statusNote(.signals, nil)) }
+    if closing.conflictNote != nil { inputs.append(.fact(.statusNote(.signals, nil))) }
     var taken = TakenSignals()
     taken.take(closing.signals)
     taken.visit { inputs.append(input(of: $0, $1)) }

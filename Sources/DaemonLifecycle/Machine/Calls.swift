@@ -40,7 +40,6 @@ struct Calls: Sendable {
 
   func contains(_ id: DeliveryID) -> Bool { index(of: id) != nil }
 
-  /// Those that are under way, the oldest first.
   var order: [DeliveryID] { deliveries.map(\.id) }
 
   /// A delivery that is under way.
@@ -82,6 +81,7 @@ struct Calls: Sendable {
   /// Gives a call that waits to a driver.
   mutating func give(_ id: CallID, to driver: any AnyObject & Sendable) { calls[id].take(driver) }
 
+  /// Moves a call forward. Returns whether its hook may run; false once it was abandoned or withdrawn.
   mutating func move(_ id: CallID, to progress: Call.Progress) -> Bool {
     calls.contains(id) && calls[id].move(to: progress)
   }

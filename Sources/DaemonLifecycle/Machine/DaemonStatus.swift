@@ -16,9 +16,9 @@ struct DaemonStatus: Sendable {
   /// Sets the text. Of several within a second the last one is published.
   mutating func set(_ new: String?, at now: MonotonicTime) {
     text = new.map(Self.cut)
-    let isNews = text != published
+    let isChanged = text != published
     deadline =
-      isNews ? max(now, lastPublished?.advanced(by: Self.interval) ?? now) : .distantFuture
+      isChanged ? max(now, lastPublished?.advanced(by: Self.interval) ?? now) : .distantFuture
   }
 
   /// Returns the text that is to be published now; `nil` when there is none.
@@ -28,7 +28,7 @@ struct DaemonStatus: Sendable {
     return .some(text)
   }
 
-  /// Cuts the text to the size that systemd shows. No more of it is looked at, since the core's lock is held.
+  /// Cuts the text to the size that systemd shows. No more of it is read, since the core's lock is held.
   static func cut(_ text: String) -> String {
     var line = VisibleText.line(String(text.unicodeScalars.prefix(limit)))
     while line.utf8.count > limit { line.removeLast() }

@@ -3,7 +3,7 @@ import DaemonSystemd
 
 /// The work of the shell after an input.
 ///
-/// Calls and messages last until they are taken. Everything else is of one critical section, which takes it whole.
+/// Calls and messages last until they are taken. The rest is rare, and of one critical section, which takes it whole.
 struct Effects: ~Copyable, Sendable {
   /// A message to be sent outside of the lock, in order.
   enum Message: Sendable {
@@ -45,15 +45,10 @@ struct Effects: ~Copyable, Sendable {
   /// Whether the process is overdue, and is to be ended with its exit's code.
   var isOverdue = false
 
-  /// Whether there is more than calls and messages, which is rare.
-  var hasMore: Bool {
+  /// Whether there is more than calls and messages.
+  var hasRare: Bool {
     !removed.isEmpty || !released.isEmpty || !cancels.isEmpty || cancelsBody || healthRound != nil
       || !searches.isEmpty || isOverdue || exitsWith != nil
-  }
-
-  /// Whether there are answers to posts, which hold what was posted.
-  var hasAnswers: Bool {
-    messages.contains { if case .answered = $0 { true } else { false } }
   }
 
   mutating func publish(_ fact: LifecycleFact?) {
@@ -72,7 +67,7 @@ struct Effects: ~Copyable, Sendable {
   }
 
   /// Takes everything but calls and messages.
-  mutating func takeMore() -> Effects {
+  mutating func takeRare() -> Effects {
     var taken = Effects()
     swap(&taken, &self)
     swap(&taken.starts, &starts)

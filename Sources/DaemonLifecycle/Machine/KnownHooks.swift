@@ -32,6 +32,30 @@ struct KnownHooks: Sendable {
   }
 }
 
+extension MachineObserver {
+  /// Returns the index of the hook for notifications of a type, by which the shell finds it; `kind` is `nil` for custom
+  /// ones.
+  func hook(
+    for notification: ObjectIdentifier, _ kind: NotificationKind?, in known: KnownHooks
+  ) -> Int? {
+    if let hookType {
+      guard let kind, known[hookType].found.contains(kind) else { return nil }
+      return kind.rawValue
+    }
+    for index in receives.indices {
+      if receives[index] == notification { return index }
+      // A health check is for observers with that hook only.
+      if receives[index] == nil, kind != .checkHealth { return index }
+    }
+    return nil
+  }
+
+  /// Whether it has a hook for a step, as far as that is known.
+  func receives(_ step: LifecycleStep, in known: KnownHooks) -> Bool {
+    step.type.map { hook(for: ObjectIdentifier($0), step.kind, in: known) != nil } ?? false
+  }
+}
+
 // A step whose receivers are not known waits for the searches.
 extension LifecycleMachine {
   /// A step that waits: the registry's current one, or a health check within its frame.
@@ -44,7 +68,7 @@ extension LifecycleMachine {
   private func isKnown(_ plan: LifecycleRegistry.Plan) -> Bool {
     guard let kind = plan.step.kind, !hooks.complete.contains(kind) else { return true }
     return plan.members.allSatisfy {
-      subscribers[$0]?.hookType.map { hooks[$0].searched.contains(kind) } ?? true
+      registry.members[$0]?.hookType.map { hooks[$0].searched.contains(kind) } ?? true
     }
   }
 

@@ -67,7 +67,7 @@ extension LifecycleMachine {
   mutating func abandon(_ id: CallID) {
     let call = calls.abandon(id)
     if let observer = call.observer {
-      registry.setBusy(observer, true)
+      registry.members.update(observer) { $0.isBusy = true }
       // The observer of a hook that never begins was not notified: it is notified again once it is free, unless the
       // daemon terminates.
       if call.progress < .begun, !calls[call.delivery].isNested {

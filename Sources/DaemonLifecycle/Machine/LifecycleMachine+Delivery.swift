@@ -57,7 +57,7 @@ extension LifecycleMachine {
     planned.reserveCapacity(plan.members.count)
     var last: LifecyclePhase?
     for id in plan.members {
-      guard let subscriber = subscribers[id] else { continue }
+      guard let subscriber = registry.members[id] else { continue }
       if let hook = subscriber.hook(for: type, kind, in: hooks) {
         let phase = subscriber.phase
         let isTogether = phase.isConcurrent && last.map { $0 == phase } ?? false
@@ -89,7 +89,7 @@ extension LifecycleMachine {
 
   mutating func skipOvertaken(in id: DeliveryID) {
     for planned in calls[id].waiting {
-      guard let name = subscribers[planned.observer]?.name else { continue }
+      guard let name = registry.members[planned.observer]?.name else { continue }
       calls[id].record(.skipped(.overtaken), of: name, planned.observer)
       transition.update { $0.isOvertaken = true }
     }
@@ -101,7 +101,7 @@ extension LifecycleMachine {
     let planned = constants.calls[index]
     let (isNested, observer) = (constants.isNested, planned.observer)
     // It may have been removed since the delivery began.
-    guard let subscriber = subscribers[observer] else { return }
+    guard let subscriber = registry.members[observer] else { return }
     let isBusy = calls.isBusy(observer, for: constants)
     let isHeld = subscriber.isRounds && isHeldBack(subscriber, constants.step)
     let slot = isBusy || isHeld ? nil : callTime(of: subscriber, in: id, of: constants)
@@ -125,13 +125,13 @@ extension LifecycleMachine {
   /// applies.
   mutating func postpone(_ observer: ObserverID) {
     guard registry.termination == nil, sleep.postpone(observer) else { return }
-    registry.setBusy(observer, true)
+    registry.members.update(observer) { $0.isBusy = true }
   }
 
   /// Releases postponed observers, which can be notified again: the suspend is over.
   mutating func releasePostponed() {
     for id in sleep.takePostponed() where calls.unfinished[id] == nil {
-      registry.setBusy(id, false)
+      registry.members.update(id) { $0.isBusy = false }
     }
   }
 
@@ -181,7 +181,7 @@ extension LifecycleMachine {
   /// Whether rounds must not begin now: they need what the hooks before theirs provide.
   private func isHeldBack(_ rounds: MachineObserver, _ step: LifecycleStep) -> Bool {
     step.kind == .willEnterForeground
-      && unentered.contains { subscribers[$0].map(rounds.follows) ?? false }
+      && unentered.contains { registry.members[$0].map(rounds.follows) ?? false }
   }
 
   /// Has the observers that are not in the foreground with the daemon notified of it again, and the rounds after them.
@@ -195,7 +195,7 @@ extension LifecycleMachine {
     if let observer = call.observer, calls.unfinished[observer] == nil,
       !sleep.postponed.contains(observer)
     {
-      registry.setBusy(observer, false)
+      registry.members.update(observer) { $0.isBusy = false }
     }
     let time = call.began.duration(to: now).forReading
     effects.publish(

@@ -135,9 +135,9 @@ extension LifecycleMachine {
 
   /// Takes the time that the service manager allows for a stop, which may have begun.
   mutating func allowStop(_ timeout: Duration) {
-    let isNews = stop.allowed != timeout
+    let isChanged = stop.allowed != timeout
     stop.allow(timeout, configuration)
-    if isNews { for subscriber in subscribers.all { warnUnlessFits(subscriber) } }
+    if isChanged { for subscriber in registry.members.all { warnUnlessFits(subscriber) } }
     if stop.budget != nil { limitRunning() }
   }
 
@@ -189,7 +189,7 @@ extension LifecycleMachine {
       return effects.answer(post, entries: [entry(.given("all observers"), 0)])
     }
     let skipped = registry.plan(step, cause: LifecycleCause(.api)).members
-      .compactMap { subscribers[$0] }.filter { $0.receives(step, in: hooks) }
+      .compactMap { registry.members[$0] }.filter { $0.receives(step, in: hooks) }
     effects.answer(post, entries: skipped.map { entry($0.name, $0.id.value) })
   }
 
@@ -211,7 +211,7 @@ extension LifecycleMachine {
     effects.publish(.terminated(exit))
     effects.messages.append(.exited(exit, to: exitWaiters.take() ?? { _ in }))
     // No more notifications are delivered: an observer that retains its lifecycle is a cycle only until now.
-    effects.removed += subscribers.removeAll()
+    effects.removed += registry.members.removeAll()
     stop.expectExit(configuration, at: now)
   }
 }

@@ -38,7 +38,6 @@ struct LifecycleMachine: ~Copyable, Sendable {
   /// What the inputs have led to, until the shell takes it.
   var effects = Effects()
   var registry: LifecycleRegistry
-  var subscribers = Subscribers()
   var hooks = KnownHooks()
   /// The steps that wait until it is known who has a hook for them: at most the registry's and a health check.
   var awaiting: [Awaiting] = []
@@ -70,11 +69,11 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var configuration: LifecycleConfiguration { policy.configuration }
 
   /// Takes the settings that are known at the start only, before the launch.
-  mutating func adopt(_ policy: Policy) {
-    let isNews = policy.configuration.stopTimeout != configuration.stopTimeout
+  mutating func setPolicy(_ policy: Policy) {
+    let isChanged = policy.configuration.stopTimeout != configuration.stopTimeout
     self.policy = policy
     health = Health(period: policy.watchdogPeriod)
-    if isNews { for subscriber in subscribers.all { warnUnlessFits(subscriber) } }
+    if isChanged { for subscriber in registry.members.all { warnUnlessFits(subscriber) } }
   }
 
   // MARK: Inputs
@@ -112,14 +111,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case healthAnswer(Health.Answer)
     /// The daemon's own status text.
     case status(String?)
-    /// A note for the operator, until it is removed with `nil`.
-    case statusNote(StatusNote, String?)
-    /// The service manager requests a reload of a daemon whose signal map has none.
-    case unmappedReload(LifecycleCause)
-    /// A warning from outside of the machine.
-    case warning(String)
-    /// A part that had failed has run without a failure for a while.
-    case recovered
+    /// A fact from outside of the machine, which only passes it on.
+    case fact(LifecycleFact)
     /// The daemon can't go on: it terminates, with status 70.
     case lost(LifecycleCause)
     /// READY was sent otherwise: for a mock of a launched daemon.
@@ -174,10 +167,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case .status(let text):
       status.set(text, at: now)
       publishStatus()
-    case .statusNote(let note, let text): effects.publish(.statusNote(note, text))
-    case .unmappedReload(let cause): effects.publish(.unmappedReload(cause, at: now))
-    case .warning(let text): effects.publish(.warning(text))
-    case .recovered: effects.publish(.recovered)
+    case .fact(let fact): effects.publish(fact)
     case .lost(let cause):
       stop.isLost = true
       receive(LifecycleEvent(.terminate, cause: cause))
@@ -187,7 +177,6 @@ struct LifecycleMachine: ~Copyable, Sendable {
     }
   }
 
-  /// Takes one event in.
   mutating func receive(_ event: LifecycleEvent, post: LifecyclePost? = nil) {
     let reasons = registry.reasonChanges
     switch event.request {
@@ -223,13 +212,6 @@ struct LifecycleMachine: ~Copyable, Sendable {
       answerLaunch(LifecycleReport(cause: cause, entries: []))
     }
     registry.launch(cause)
-  }
-
-  // MARK: Actions before the effects
-
-  /// Moves a call forward. Returns whether its hook may run; false once it was abandoned or withdrawn.
-  mutating func move(_ call: CallID, to progress: Call.Progress) -> Bool {
-    calls.move(call, to: progress)
   }
 
   // MARK: Time
@@ -268,14 +250,14 @@ struct LifecycleMachine: ~Copyable, Sendable {
     LifecycleSnapshot(
       state: registry.state, reasons: registry.backgroundReasons.sorted { $0.name < $1.name },
       heldRounds: registry.state == .foreground
-        ? unentered.compactMap { subscribers[$0] }.filter(\.isRounds).map(\.name.description) : [])
+        ? unentered.compactMap { registry.members[$0] }.filter(\.isRounds).map(\.name.description)
+        : [])
   }
 
   // MARK: Observers
 
   private mutating func add(_ subscriber: MachineObserver) {
-    subscribers.insert(subscriber)
-    registry.add(subscriber.id, phase: subscriber.phase)
+    registry.members.add(subscriber)
     if let missed = registry.missedByNewcomers,
       !missed.contains(where: { mayReceive(subscriber, $0) })
     {
@@ -304,11 +286,10 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   mutating func remove(_ ids: [ObserverID]) {
     for id in ids {
-      guard let observer = subscribers.remove(id) else { continue }
+      guard let observer = registry.members.remove(id) else { continue }
       effects.removed.append(observer)
       sleep.postponed.remove(id)
       unentered.removeAll { $0 == id }
-      registry.remove(id)
       withdrawCalls(of: id)
     }
   }
@@ -354,7 +335,6 @@ struct LifecycleMachine: ~Copyable, Sendable {
     }
     isClosed = true
     awaiting = []
-    registry.removeAll()
-    effects.removed += subscribers.removeAll()
+    effects.removed += registry.members.removeAll()
   }
 }

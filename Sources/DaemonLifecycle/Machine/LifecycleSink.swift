@@ -6,7 +6,7 @@ import DaemonSystemd
 /// It is called in the order of the facts, by one thread at a time, without a lock of the core, and possibly on the
 /// listening thread: it must not block, and must not run user code.
 protocol LifecycleSink: Retrying {
-  /// Whether it is a service manager, which receives progress and extends time-outs.
+  /// Whether it is a service manager, which receives progress and extends time-outs. Default: false.
   var isServiceManager: Bool { get }
   /// Receives a fact. Returns when to call `tryAgain`; `nil` when that is known already, or nothing is left to be tried.
   @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime?
@@ -19,5 +19,6 @@ protocol Retrying: AnyObject, Sendable {
 }
 
 extension LifecycleSink {
+  var isServiceManager: Bool { false }
   func tryAgain() -> MonotonicTime? { nil }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The subject of a note for the operator. There is at most one note of each kind at a time.
-enum StatusNote: Int, Sendable, Comparable {
+/// The subject of a note for the operator, in the order of the status. There is at most one note of each at a time.
+enum StatusNote: Int, Sendable {
   /// The daemon's own status text.
   case daemon
   /// The result of the last reload.
@@ -15,6 +15,4 @@ enum StatusNote: Int, Sendable, Comparable {
   case watched
   /// Signals that other code of the process has taken.
   case signals
-
-  static func < (a: StatusNote, b: StatusNote) -> Bool { a.rawValue < b.rawValue }
 }

@@ -10,7 +10,6 @@ struct StopBudget {
   /// The time reserved for the process's exit after the last hook: at most half, so that a short stop leaves the hooks
   /// some time.
   private(set) var exitGrace: Duration
-  /// When the stop began.
   let began: MonotonicTime
 
   /// Whether a second signal arrived: the time can't be extended any more.

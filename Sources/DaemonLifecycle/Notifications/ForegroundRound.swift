@@ -91,8 +91,7 @@ public final class ForegroundRound: Sendable {
   ///   - operation: The work. It goes on when the handler has been called.
   ///   - handler: Called at most once, on any thread, with no lock held. It must not block. It may close a listener,
   ///     for example.
-  /// - Returns: The operation's result.
-  /// - Throws: The error that the operation throws.
+  /// - Returns: The operation's result; what it throws is thrown.
   nonisolated(nonsending) public func withEndingHandler<T>(
     _ operation: nonisolated(nonsending) () async throws -> T,
     onEnding handler: @escaping @Sendable () -> Void
@@ -122,7 +121,6 @@ extension AsyncSequence where Self: Sendable, Element: Sendable {
   /// sequences, such as `AsyncStream`, end for good when a wait for an element is cancelled: create them within the
   /// round.
   ///
-  /// - Parameter round: The round that the loop belongs to.
   /// - Returns: A sequence of the same elements and errors, which ends with the round.
   public func untilEnding(
     of round: ForegroundRound

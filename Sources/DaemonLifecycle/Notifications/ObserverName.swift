@@ -25,26 +25,6 @@ extension ObserverName: CustomStringConvertible {
   }
 }
 
-extension ObserverName: Hashable {
-  /// The identity of a name, which is compared without rendering it.
-  private var identity: (kind: Int, object: UInt, line: UInt) {
-    switch self {
-    case .type(let type, let number): (0, UInt(bitPattern: ObjectIdentifier(type)), UInt(number))
-    case .closure(let file, let line): (1, UInt(bitPattern: file.utf8Start), line)
-    case .foreground(let file, let line): (2, UInt(bitPattern: file.utf8Start), line)
-    case .body: (3, 0, 0)
-    case .given(let name): (4, UInt(bitPattern: name.hashValue), 0)
-    }
-  }
-
-  static func == (a: Self, b: Self) -> Bool {
-    if case .given(let a) = a, case .given(let b) = b { return a == b }
-    return a.identity == b.identity
-  }
-
-  func hash(into hasher: inout Hasher) { hasher.combine(identity.object ^ identity.line) }
-}
-
 extension String {
   /// The name of a type, without those that it is nested in: the text of `String(describing:)`, which first searches all
   /// conformances of the program for a description that the type might have, and takes ten times as long as the rest

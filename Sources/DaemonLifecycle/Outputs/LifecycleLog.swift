@@ -30,23 +30,20 @@ final class LifecycleLog: LifecycleSink {
     self.logging = logging
   }
 
-  var isServiceManager: Bool { false }
-
   @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
-    write(fact)
-    return nil
-  }
-
-  private func write(_ fact: LifecycleFact) {
     switch fact {
     case .ended(let transition, let report, let elapsed, let snapshot):
       if let sentence = transition.row.rejected, !report.isOvertaken, !report.failures.isEmpty {
-        return writeRejection(sentence, transition, report, elapsed, snapshot)
+        writeRejection(sentence, transition, report, elapsed, snapshot)
+      } else {
+        write(report.problems, of: transition)
+        writeEnd(of: transition, report, elapsed, snapshot)
       }
-      write(report.problems, of: transition)
-      if transition == .termination, logging == .all { return write(report, snapshot) }
-      write(transition, report, elapsed, snapshot)
-    case .reasonsChanged(let cause, let snapshot): write(cause, snapshot)
+    case .reasonsChanged(let cause, let snapshot):
+      note(
+        "Stays in the background: \(snapshot.reasons.map(\.name).joined(separator: ", ")) (\(cause))",
+        .info, LifecycleTransition.background.row.messageID,
+        fields(.background, cause) + fields(snapshot))
     case .problems(let entries): write(entries, of: .post)
     case .warning(let text): warn(text)
     case .info(let text): info(text)
@@ -62,6 +59,7 @@ final class LifecycleLog: LifecycleSink {
         "Stopping (\(cause))", .notice, LifecycleMessageID.stopping, fields(.termination, cause))
     default: break
     }
+    return nil
   }
 
   func warn(_ text: String) { write(text, .warning) }
@@ -85,15 +83,13 @@ final class LifecycleLog: LifecycleSink {
   // MARK: Entries
 
   private func write(_ problems: [LifecycleReport.Entry], of transition: LifecycleTransition) {
-    for problem in problems { write(problem, of: transition) }
-  }
-
-  private func write(_ problem: LifecycleReport.Entry, of transition: LifecycleTransition) {
-    write(
-      JournalEntry(
-        line: problem.description, problem.outcome.priority,
-        messageID: LifecycleMessageID.problem,
-        fields: [JournalField(known: "LIFECYCLE_EVENT", transition.row.event)] + fields(problem)))
+    for problem in problems {
+      write(
+        JournalEntry(
+          line: problem.description, problem.outcome.priority,
+          messageID: LifecycleMessageID.problem,
+          fields: [("LIFECYCLE_EVENT", transition.row.event)] + fields(problem)))
+    }
   }
 
   /// One entry for all of it: what was rejected, and why.
@@ -112,23 +108,34 @@ final class LifecycleLog: LifecycleSink {
           + fields(elapsed, problems: failures.count) + failures.flatMap(fields)))
   }
 
-  /// Writes a transition. A post, or a notification of late observers, is none.
-  private func write(
-    _ transition: LifecycleTransition, _ report: LifecycleReport, _ elapsed: Duration,
+  /// Writes the end of a transition. A post, or a notification of late observers, is none.
+  private func writeEnd(
+    of transition: LifecycleTransition, _ report: LifecycleReport, _ elapsed: Duration,
     _ snapshot: LifecycleSnapshot
   ) {
     if transition == .post || transition == .catchUp { return }
-    if report.isOvertaken { return noteOvertaken(transition, report.cause, elapsed) }
+    if transition == .termination, logging == .all { return writeTimeline(report, snapshot) }
+    let row = transition.row
+    if report.isOvertaken {
+      // It has no MESSAGE_ID of the transition, since that did not take place.
+      return note(
+        "The stop has overtaken \(row.gerund), after \(elapsed.forReading) (\(report.cause))",
+        .info,
+        LifecycleMessageID.problem,
+        fields(transition, report.cause) + [("LIFECYCLE_OUTCOME", "overtaken")])
+    }
     let failed = report.failures.count
     let problems = failed == 0 ? "" : ", \(failed) of \(report.entries.count) hooks failed"
+    let done = transition == .launch ? "Started, pid \(getpid())," : row.done
+    let cause = transition == .launch ? "" : " (\(report.cause))"
     note(
-      transition.sentence(elapsed, report.cause) + problems,
-      failed == 0 ? transition.priority : .warning, LifecycleMessageID.of(transition),
+      "\(done) in \(elapsed.forReading)\(cause)\(problems)",
+      failed == 0 ? transition.priority : .warning, row.messageID,
       fields(transition, report.cause) + fields(snapshot) + fields(elapsed, problems: failed))
   }
 
   /// The end of a termination: its timeline, one write or one entry, which is dropped rather than waited for.
-  private func write(_ report: LifecycleReport, _ snapshot: LifecycleSnapshot) {
+  private func writeTimeline(_ report: LifecycleReport, _ snapshot: LifecycleSnapshot) {
     let timeline = LifecycleTimeline(report)
     let isClean = timeline.problemCount == 0
     let priority = isClean ? LifecycleTransition.termination.priority : .warning
@@ -137,35 +144,20 @@ final class LifecycleLog: LifecycleSink {
       StandardError.writeText("lifecycle: \(timeline)", priority, isJournal: isJournal)
       return
     }
+    var fields = fields(.termination, report.cause) + fields(snapshot)
+    fields += self.fields(timeline.duration, problems: timeline.problemCount)
+    if let budget = timeline.budget {
+      fields.append(("LIFECYCLE_BUDGET_USEC", budget.inMicroseconds))
+    }
     journal.write(
       JournalEntry(
         timeline.description, priority,
-        messageID: LifecycleMessageID.of(.termination),
-        fields: fields(.termination, report.cause) + fields(snapshot)
-          + fields(timeline.duration, problems: timeline.problemCount) + fields(timeline)))
-  }
-
-  private func write(_ cause: LifecycleCause, _ snapshot: LifecycleSnapshot) {
-    note(
-      "Stays in the background: \(snapshot.reasons.map(\.name).joined(separator: ", ")) (\(cause))",
-      .info, LifecycleMessageID.of(.background),
-      fields(.background, cause) + fields(snapshot))
-  }
-
-  /// Notes a transition that was overtaken. It has no MESSAGE_ID of the transition, since that did not take place.
-  private func noteOvertaken(
-    _ transition: LifecycleTransition, _ cause: LifecycleCause, _ elapsed: Duration
-  ) {
-    note(
-      "The stop has overtaken \(transition.row.gerund), after \(elapsed.forReading) (\(cause))",
-      .info,
-      LifecycleMessageID.problem,
-      fields(transition, cause) + [JournalField(known: "LIFECYCLE_OUTCOME", "overtaken")])
+        messageID: LifecycleTransition.termination.row.messageID, fields: fields))
   }
 
   /// Writes an entry to the journal, and nothing elsewhere, where rendering its text would cost as much as a delivery.
   private func note(
-    _ line: @autoclosure () -> String, _ priority: JournalPriority, _ id: MessageID?,
+    _ line: @autoclosure () -> String, _ priority: JournalPriority, _ id: StaticString?,
     _ fields: @autoclosure () -> [JournalField]
   ) {
     journal?.write(JournalEntry(line: line(), priority, messageID: id, fields: fields()))
@@ -173,50 +165,33 @@ final class LifecycleLog: LifecycleSink {
 
   // MARK: Fields
 
-  /// The fields with which stops can be compared.
-  private func fields(_ timeline: LifecycleTimeline) -> [JournalField] {
-    var fields: [JournalField] = []
-    if let budget = timeline.budget {
-      fields.append(JournalField(known: "LIFECYCLE_BUDGET_USEC", budget.inMicroseconds))
-    }
-    if let slowest = timeline.slowest {
-      fields.append(
-        JournalField(known: "LIFECYCLE_SLOWEST", VisibleText.line(slowest.observer)))
-      fields.append(JournalField(known: "LIFECYCLE_SLOWEST_USEC", slowest.duration.inMicroseconds))
-    }
-    return fields
-  }
-
   private func fields(_ snapshot: LifecycleSnapshot) -> [JournalField] {
     let reasons = snapshot.reasons.map(\.name).joined(separator: " ")
     return [
-      JournalField(known: "LIFECYCLE_STATE", "\(snapshot.state)"),
-      JournalField(known: "LIFECYCLE_REASONS", VisibleText.line(reasons)),
+      ("LIFECYCLE_STATE", "\(snapshot.state)"), ("LIFECYCLE_REASONS", VisibleText.line(reasons)),
     ]
   }
 
   private func fields(_ problem: LifecycleReport.Entry) -> [JournalField] {
     [
-      JournalField(known: "LIFECYCLE_OBSERVER", VisibleText.line(problem.observer)),
-      JournalField(known: "LIFECYCLE_OUTCOME", problem.outcome.name),
+      ("LIFECYCLE_OBSERVER", VisibleText.line(problem.observer)),
+      ("LIFECYCLE_OUTCOME", problem.outcome.name),
     ]
   }
 
   private func fields(_ elapsed: Duration, problems: Int) -> [JournalField] {
     [
-      JournalField(known: "LIFECYCLE_DURATION_USEC", elapsed.inMicroseconds),
-      JournalField(known: "LIFECYCLE_PROBLEMS", "\(problems)"),
+      ("LIFECYCLE_DURATION_USEC", elapsed.inMicroseconds), ("LIFECYCLE_PROBLEMS", "\(problems)"),
     ]
   }
 
   private func fields(_ transition: LifecycleTransition, _ cause: LifecycleCause) -> [JournalField]
   {
-    var fields = [
-      JournalField(known: "LIFECYCLE_EVENT", transition.row.event),
-      JournalField(known: "LIFECYCLE_CAUSE", cause.description),
+    var fields: [JournalField] = [
+      ("LIFECYCLE_EVENT", transition.row.event), ("LIFECYCLE_CAUSE", cause.description),
     ]
     if case .signal(let signal, let sender, _) = cause.origin {
-      fields.append(JournalField(known: "LIFECYCLE_SIGNAL", signal.description))
+      fields.append(("LIFECYCLE_SIGNAL", signal.description))
       fields += self.fields(sender)
     }
     return fields
@@ -227,15 +202,10 @@ final class LifecycleLog: LifecycleSink {
     switch sender {
     case .kernel: fields(.process(pid: 0, uid: 0))
     case .process(let pid, let uid):
-      [
-        JournalField(known: "LIFECYCLE_SENDER_PID", "\(pid)"),
-        JournalField(known: "LIFECYCLE_SENDER_UID", "\(uid)"),
-      ]
+      [("LIFECYCLE_SENDER_PID", "\(pid)"), ("LIFECYCLE_SENDER_UID", "\(uid)")]
     case .queued(let pid, let uid):
-      [
-        pid.map { JournalField(known: "LIFECYCLE_CLAIMED_PID", "\($0)") },
-        uid.map { JournalField(known: "LIFECYCLE_CLAIMED_UID", "\($0)") },
-      ].compactMap { $0 }
+      (pid.map { [("LIFECYCLE_CLAIMED_PID", "\($0)")] } ?? [])
+        + (uid.map { [("LIFECYCLE_CLAIMED_UID", "\($0)")] } ?? [])
     case .dispatch: []
     }
   }
@@ -244,7 +214,7 @@ final class LifecycleLog: LifecycleSink {
 extension JournalEntry {
   /// One line, since what is in it may come from anywhere.
   fileprivate init(
-    line: String, _ priority: JournalPriority, messageID: MessageID?, fields: [JournalField] = []
+    line: String, _ priority: JournalPriority, messageID: StaticString?, fields: [JournalField] = []
   ) {
     self.init(VisibleText.line(line), priority, messageID: messageID, fields: fields)
   }
@@ -255,12 +225,6 @@ extension Duration {
 }
 
 extension LifecycleTransition {
-  /// For a log: `Entered the background in 12 ms (SIGUSR1 from pid 1 uid 0)`.
-  fileprivate func sentence(_ elapsed: Duration, _ cause: LifecycleCause) -> String {
-    if self == .launch { return "Started, pid \(getpid()), in \(elapsed.forReading)" }
-    return "\(row.done) in \(elapsed.forReading) (\(cause))"
-  }
-
   fileprivate var priority: JournalPriority { row.isNotice ? .notice : .info }
 }
 

@@ -14,8 +14,6 @@ final class LivenessSink: LifecycleSink {
     self.warn = warn
   }
 
-  var isServiceManager: Bool { false }
-
   @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {
     case .launched, .healthy: touch()

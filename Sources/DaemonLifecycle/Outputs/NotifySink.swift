@@ -10,7 +10,7 @@ import Synchronization
 /// listening thread. In a mock, which has no such thread, it waits for the fake service manager to read.
 final class NotifySink: LifecycleSink {
   private struct State {
-    var status: ServiceStatus
+    var status = ServiceStatus()
     var queue = NotifyQueue()
     var backoff = Backoff(longest: .seconds(1))
     /// The time since which nothing could be sent; `nil` while sending works.
@@ -24,7 +24,7 @@ final class NotifySink: LifecycleSink {
 
   private let socket: NotifySocket
   private let timeout: Duration
-  private let state: Mutex<State>
+  private let state = Mutex(State())
   private let warn: @Sendable (String) -> Void
 
   /// - Parameter waits: Whether it waits for a service manager whose queue is full.
@@ -34,7 +34,6 @@ final class NotifySink: LifecycleSink {
     self.socket = socket
     timeout = waits ? Self.patience : .zero
     self.warn = warn
-    state = Mutex(State(status: ServiceStatus()))
   }
 
   var isServiceManager: Bool { true }
@@ -61,7 +60,7 @@ final class NotifySink: LifecycleSink {
     while let fields = state.queue.first {
       do throws(SystemdError) {
         try socket.send(fields, timeout: timeout)
-        noteSuccess(&state)
+        (state.stuckSince, state.lastError) = (nil, nil)
       } catch {
         guard !error.isPassing else {
           noteDelay(error, &state)
@@ -92,11 +91,6 @@ final class NotifySink: LifecycleSink {
     warn(
       "systemd could not be notified for \(Self.patience.forReading); the daemon keeps trying: \(error)"
     )
-  }
-
-  private func noteSuccess(_ state: inout State) {
-    state.stuckSince = nil
-    state.lastError = nil
   }
 }
 

@@ -30,8 +30,6 @@ final class ReadinessPipeSink: LifecycleSink {
 
   deinit { state.withLock { Self.close(&$0) } }
 
-  var isServiceManager: Bool { false }
-
   @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {
     case .launched: state.withLock { $0.isReady = true }

@@ -168,7 +168,7 @@ struct ServiceStatus {
   private mutating func status() -> [NotifyField] {
     let draining = stopDelay.map { "draining for \($0.forReading), then " } ?? ""
     let state = stopping.map { "\(draining)stopping: \($0)" } ?? phrase
-    let notes = statusNotes.sorted { $0.key < $1.key }.map { "; \($0.value)" }
+    let notes = statusNotes.sorted { $0.key.rawValue < $1.key.rawValue }.map { "; \($0.value)" }
     return status(state + notes.joined())
   }
 

@@ -66,14 +66,6 @@ final class EventPoll: Sendable {
     var closed: [Int32] = []
     /// A sentence on what was lost; set once.
     var loss: String?
-
-    /// Removes all, and keeps the capacity.
-    func removeAll() {
-      timerExpired = false
-      descriptors.removeAll(keepingCapacity: true)
-      closed.removeAll(keepingCapacity: true)
-      loss = nil
-    }
   }
 
   deinit { close() }
@@ -154,7 +146,9 @@ final class EventPoll: Sendable {
   ///
   /// - Parameter ready: Receives the events, in place of earlier ones.
   func wait(milliseconds: Int32, _ ready: Ready) {
-    ready.removeAll()
+    (ready.timerExpired, ready.loss) = (false, nil)
+    ready.descriptors.removeAll(keepingCapacity: true)
+    ready.closed.removeAll(keepingCapacity: true)
     guard let (timer, files) = begin(ready) else { return }
     withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 2 + files.count) { polled in
       polled[0] = pollfd(fd: waker.descriptor, events: Int16(POLLIN), revents: 0)

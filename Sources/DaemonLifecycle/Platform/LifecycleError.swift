@@ -14,8 +14,6 @@ public enum LifecycleError: Error, Sendable, Hashable, CustomStringConvertible {
   /// The variable for the grace period of a stop is malformed; the associated values are its name, its value and the
   /// reason.
   case invalidGracePeriod(String, String, reason: String)
-  /// An optional interface is unavailable; the text is a sentence.
-  case unavailable(String)
   /// A system call failed; the text is its purpose.
   case system(String, errno: Int32)
 
@@ -35,7 +33,6 @@ public enum LifecycleError: Error, Sendable, Hashable, CustomStringConvertible {
         + "ResumeObserver, PressureObserver, HealthObserver or TerminationObserver."
     case .invalidGracePeriod(let name, let value, let reason):
       "The grace period in $\(name), \"\(value)\", is \(reason): set it to the seconds between SIGTERM and SIGKILL."
-    case .unavailable(let sentence): sentence
     case .system(let purpose, let errno):
       "Could not \(purpose): \(String(cString: strerror(errno))) (errno \(errno))."
     }

@@ -4,13 +4,12 @@ import CLinux
 /// A signal that a process can catch: any except SIGKILL, SIGSTOP and those reserved by the C library.
 ///
 /// ```swift
-/// UnixSignal("SIGHUP")          // also "HUP", "hup", "1"
-/// UnixSignal("RTMIN+3")         // real-time signals count from SIGRTMIN or back from SIGRTMAX
-/// print(UnixSignal.sigterm)     // SIGTERM
+/// print(UnixSignal.sigterm)       // SIGTERM
+/// print(UnixSignal.realTime(3)!)  // SIGRTMIN+3
 /// ```
 ///
 /// Numbers differ between architectures; the constants are those of the C library. Source: signal(7).
-public struct UnixSignal: RawRepresentable, Hashable, LosslessStringConvertible, Sendable {
+public struct UnixSignal: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
   /// The signal's number.
   public let rawValue: Int32
 
@@ -64,40 +63,6 @@ public struct UnixSignal: RawRepresentable, Hashable, LosslessStringConvertible,
     (SIGVTALRM, "VTALRM"), (SIGPROF, "PROF"), (SIGWINCH, "WINCH"), (SIGIO, "IO"), (SIGPWR, "PWR"),
     (SIGSYS, "SYS"),
   ]
-  private static let otherNames: [(number: Int32, name: String)] = [
-    (SIGABRT, "IOT"), (SIGCHLD, "CLD"), (SIGIO, "POLL"),
-  ]
-
-  /// Parses `SIGTERM`, `TERM`, `15`, `SIGRTMIN+3` and `RTMAX-1`, in any case; `nil` for anything else.
-  public init?(_ description: String) {
-    var name = description.uppercased()
-    if let number = Int32(name), name.allSatisfy(\.isNumber) {
-      self.init(rawValue: number)
-      return
-    }
-    if name.hasPrefix("SIG") { name.removeFirst(3) }
-    if let known = (Self.standardNames + Self.otherNames).first(where: { $0.name == name }) {
-      self.init(rawValue: known.number)
-    } else if name.hasPrefix("RTMIN") {
-      self.init(offset: name.dropFirst(5), sign: "+", from: clinux_sigrtmin())
-    } else if name.hasPrefix("RTMAX") {
-      self.init(offset: name.dropFirst(5), sign: "-", from: clinux_sigrtmax())
-    } else {
-      return nil
-    }
-  }
-
-  private init?(offset text: Substring, sign: Character, from base: Int32) {
-    if text.isEmpty {
-      self.init(rawValue: base)
-      return
-    }
-    let digits = text.dropFirst()
-    guard text.first == sign, !digits.isEmpty, digits.allSatisfy(\.isNumber),
-      let offset = Int32(digits), offset <= clinux_sigrtmax() - clinux_sigrtmin()
-    else { return nil }
-    self.init(rawValue: sign == "+" ? base + offset : base - offset)
-  }
 
   /// The signal's name: `SIGTERM`, or `SIGRTMIN+3` for a real-time signal.
   public var description: String {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/// The observers as the registry sees them, in the order in which they are notified on the way up: by phase, then by
-/// id, which grows with each addition.
+/// The only table of observers, with what each has received. One is in it from its addition until its removal, or the
+/// daemon's end. What leaves it is an effect of the same input, so that its last reference is not dropped under the lock.
 ///
-/// Adding and removing take constant time, apart from a search. So does finding the neighbour of the last one found,
-/// which is how a delivery iterates, and finding the few that are behind the others.
+/// Their order is that in which they are notified on the way up: by phase, then by id, which grows with each addition.
+/// Adding, finding and removing take constant time, and so does finding one of the few that are behind the others.
 struct LifecycleMembers: Sendable {
   /// The notifications that a member has received; earlier members are never behind later ones of the same phase.
   struct ObserverProgress: Equatable, Sendable {
@@ -58,63 +58,91 @@ struct LifecycleMembers: Sendable {
     }
   }
 
-  private struct Member: Sendable {
-    let id: ObserverID
-    var progress = ObserverProgress()
-    /// Whether it was removed. Its place is kept until the next compaction, so that a removal moves no other member.
-    var isRemoved = false
-  }
-
-  /// The members of one phase, sorted by id.
+  /// The members of one phase, sorted by id. The place of one that was removed is kept until the next compaction, so that
+  /// a removal moves no other member.
   private struct Group: Sendable {
     let phase: LifecyclePhase
-    var members: [Member] = []
+    var ids: [ObserverID] = []
     var removed = 0
-  }
-
-  private struct Place: Sendable {
-    var group: Int
-    var index: Int
   }
 
   /// Sorted by phase.
   private var groups: [Group] = []
+  /// By the slot of their id; `nil`: free.
+  private var observers: [MachineObserver?] = []
+  /// By slot, too.
+  private var progress: [ObserverProgress] = []
+  private var free: [Int] = []
   private var counts = ProgressCounts()
-  /// The place of the last member that was found.
-  private var last = Place(group: 0, index: 0)
+  /// The slot that is checked next for a deallocated observer.
+  private var cursor = 0
 
-  mutating func add(_ id: ObserverID, phase: LifecyclePhase) {
-    let position = groups.firstIndex { !($0.phase < phase) } ?? groups.endIndex
-    if position == groups.endIndex || groups[position].phase != phase {
-      groups.insert(Group(phase: phase), at: position)
+  var count: Int { observers.count - free.count }
+  var all: [MachineObserver] { observers.compactMap { $0 } }
+
+  subscript(id: ObserverID) -> MachineObserver? {
+    guard id.slot < observers.count, let observer = observers[id.slot], observer.id == id else {
+      return nil
     }
-    groups[position].members.append(Member(id: id))
+    return observer
+  }
+
+  /// The progress of a member, if it is still there.
+  func progress(of id: ObserverID) -> ObserverProgress? {
+    self[id] == nil ? nil : progress[id.slot]
+  }
+
+  /// An id for the next observer, which is to be added at once.
+  func nextID(_ value: UInt64) -> ObserverID {
+    ObserverID(value: value, slot: free.last ?? observers.endIndex)
+  }
+
+  /// Adds an observer, whose id is the next one.
+  mutating func add(_ observer: MachineObserver) {
+    if observer.id.slot == observers.endIndex {
+      observers.append(observer)
+      progress.append(ObserverProgress())
+    } else {
+      free.removeLast()
+      observers[observer.id.slot] = observer
+      progress[observer.id.slot] = ObserverProgress()
+    }
     counts.add(1, of: ObserverProgress())
-  }
-
-  mutating func remove(_ id: ObserverID) {
-    guard let place = place(of: id) else { return }
-    counts.add(-1, of: groups[place.group].members[place.index].progress)
-    groups[place.group].members[place.index].isRemoved = true
-    groups[place.group].removed += 1
-    let (removed, all) = (groups[place.group].removed, groups[place.group].members.count)
-    if removed == all {
-      groups.remove(at: place.group)
-    } else if removed > 32, removed > all / 2 {
-      groups[place.group].members.removeAll(where: \.isRemoved)
-      groups[place.group].removed = 0
+    let position = groups.firstIndex { !($0.phase < observer.phase) } ?? groups.endIndex
+    if position == groups.endIndex || groups[position].phase != observer.phase {
+      groups.insert(Group(phase: observer.phase), at: position)
     }
+    groups[position].ids.append(observer.id)
   }
 
-  mutating func removeAll() { self = LifecycleMembers() }
+  mutating func remove(_ id: ObserverID) -> MachineObserver? {
+    guard let observer = self[id],
+      let position = groups.firstIndex(where: { $0.phase == observer.phase })
+    else { return nil }
+    observers[id.slot] = nil
+    free.append(id.slot)
+    counts.add(-1, of: progress[id.slot])
+    groups[position].removed += 1
+    let (removed, all) = (groups[position].removed, groups[position].ids.count)
+    if removed == all {
+      groups.remove(at: position)
+    } else if removed > 32, removed > all / 2 {
+      groups[position].ids = groups[position].ids.filter { self[$0] != nil }
+      groups[position].removed = 0
+    }
+    return observer
+  }
+
+  mutating func removeAll() -> [MachineObserver] {
+    defer { self = LifecycleMembers() }
+    return all
+  }
 
   /// Changes the progress of a member, if it is still there.
   mutating func update(_ id: ObserverID, _ change: (inout ObserverProgress) -> Void) {
-    guard let place = place(of: id) else { return }
-    last = place
-    let old = groups[place.group].members[place.index].progress
-    change(&groups[place.group].members[place.index].progress)
-    let new = groups[place.group].members[place.index].progress
+    guard let old = progress(of: id) else { return }
+    change(&progress[id.slot])
+    let new = progress[id.slot]
     guard new != old else { return }
     counts.add(-1, of: old)
     counts.add(1, of: new)
@@ -125,12 +153,7 @@ struct LifecycleMembers: Sendable {
   }
 
   /// The number of places, including those of removed members.
-  var placesForTesting: Int { groups.reduce(0) { $0 + $1.members.count } }
-
-  /// The progress of a member, if it is still there.
-  subscript(id: ObserverID) -> ObserverProgress? {
-    place(of: id).map { groups[$0.group].members[$0.index].progress }
-  }
+  var placesForTesting: Int { groups.reduce(0) { $0 + $1.ids.count } }
 
   /// Returns the members that satisfy a condition, in order or in reverse. They are searched from the end, where late
   /// members are, until all are found.
@@ -141,33 +164,20 @@ struct LifecycleMembers: Sendable {
     var ids: [ObserverID] = []
     ids.reserveCapacity(count)
     for group in groups.reversed() {
-      for member in group.members.reversed() {
+      for id in group.ids.reversed() {
         if ids.count == count { break }
-        if !member.isRemoved, isWanted(member.progress) { ids.append(member.id) }
+        if self[id] != nil, isWanted(progress[id.slot]) { ids.append(id) }
       }
     }
     if !isReversed { ids.reverse() }
     return ids
   }
 
-  private func place(of id: ObserverID) -> Place? {
-    if last.group < groups.count {
-      let members = groups[last.group].members
-      for index in [last.index + 1, last.index, last.index - 1]
-      where members.indices.contains(index) && members[index].id == id {
-        return members[index].isRemoved ? nil : Place(group: last.group, index: index)
-      }
-    }
-    for (number, group) in groups.enumerated() {
-      var (low, high) = (0, group.members.count)
-      while low < high {
-        let middle = (low + high) / 2
-        if group.members[middle].id < id { low = middle + 1 } else { high = middle }
-      }
-      if low < group.members.count, group.members[low].id == id {
-        return group.members[low].isRemoved ? nil : Place(group: number, index: low)
-      }
-    }
-    return nil
+  /// Returns the next observer to check for whether it was deallocated. Each addition checks two, so that those are
+  /// never more than half.
+  mutating func candidate() -> MachineObserver? {
+    guard !observers.isEmpty else { return nil }
+    cursor = cursor + 1 < observers.count ? cursor + 1 : 0
+    return observers[cursor]
   }
 }

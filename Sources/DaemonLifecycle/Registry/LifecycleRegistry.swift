@@ -49,7 +49,7 @@ struct LifecycleRegistry: Sendable {
   private(set) var termination: LifecycleCause?
   /// The number of holds. Deliveries are held back while it is positive, except those of a termination.
   var holds = 0
-  private(set) var members = LifecycleMembers()
+  var members = LifecycleMembers()
   /// Members to be notified of the foreground again, if they are not busy and the daemon is still there by then.
   var entersAgain: [ObserverID] = []
   /// The rest of the transition under way. Cleared by termination, which plans its own.
@@ -108,10 +108,9 @@ struct LifecycleRegistry: Sendable {
     return .none
   }
 
-  /// Requests the launch.
   mutating func launch(_ cause: LifecycleCause) {
     guard termination == nil, state != .terminated else { return }
-    requests.enqueueLaunch(cause)
+    requests.launch = cause
   }
 
   private mutating func add(_ reason: BackgroundReason) {
@@ -150,8 +149,6 @@ struct LifecycleRegistry: Sendable {
 
   // MARK: Members
 
-  mutating func add(_ id: ObserverID, phase: LifecyclePhase) { members.add(id, phase: phase) }
-
   /// The notifications that a new member would receive at once, to catch up; `nil` while they have to wait for another
   /// delivery.
   var missedByNewcomers: [NotificationKind]? {
@@ -165,14 +162,6 @@ struct LifecycleRegistry: Sendable {
 
   /// Skips the notifications that a new member has missed, since it has a hook for none of them.
   mutating func skipCatchUp(of id: ObserverID) { members.update(id) { $0.reachedState = state } }
-
-  /// Removes a member without a notification: its owner handles its end.
-  mutating func remove(_ id: ObserverID) { members.remove(id) }
-  mutating func removeAll() { members.removeAll() }
-
-  mutating func setBusy(_ id: ObserverID, _ isBusy: Bool) {
-    members.update(id) { $0.isBusy = isBusy }
-  }
 
   /// Notes that a member's launch failed. So has the daemon's then, which goes to its end without the foreground.
   mutating func launchFailed(_ id: ObserverID) {
@@ -348,7 +337,7 @@ struct LifecycleRegistry: Sendable {
   private mutating func planTransition() -> Bool {
     transitionNumber += 1
     if state == .launching {
-      guard let cause = requests.takeLaunch() else { return false }
+      guard let cause = requests.launch.take() else { return false }
       transitionKind = .launch
       transitionCause = cause
       steps = transitionKind.row.steps[...]

@@ -16,7 +16,8 @@ struct PendingRequests: Sendable {
 
   /// A number that grows with each request.
   private var lastOrder: UInt64 = 0
-  private var launch: LifecycleCause?
+  /// The launch, which is requested alone.
+  var launch: LifecycleCause?
   /// One of each kind, sorted by order. A request for a state exists while the requested state differs, or may differ,
   /// from the reached one.
   private var merged: [Waiting] = []
@@ -27,8 +28,6 @@ struct PendingRequests: Sendable {
   var concernSleep: Bool { merged.contains { $0.request.concernsSleep } }
 
   // MARK: Enqueueing
-
-  mutating func enqueueLaunch(_ cause: LifecycleCause) { launch = cause }
 
   mutating func enqueue(_ request: LifecycleRequest, _ cause: LifecycleCause) {
     if let index = merged.firstIndex(where: { $0.request.merges(with: request) }) {
@@ -47,8 +46,6 @@ struct PendingRequests: Sendable {
 
   // MARK: Taking
 
-  mutating func takeLaunch() -> LifecycleCause? { launch.take() }
-
   /// Takes the request that has waited longest.
   mutating func takeNext() -> Waiting? {
     // A suspend enters the background on its way, and an observer receives DidResume before WillEnterForeground.
@@ -60,7 +57,6 @@ struct PendingRequests: Sendable {
     return posts.popFirst()
   }
 
-  /// Takes all posts.
   mutating func takePosts() -> [LifecyclePost] {
     var taken: [LifecyclePost] = []
     while let post = posts.popFirst()?.post { taken.append(post) }

@@ -24,18 +24,6 @@ public struct LifecycleExit: Sendable, CustomStringConvertible {
   /// The error that the body of `run` threw, if that ended the run; else `nil`.
   public let error: (any Error)?
 
-  package init(
-    code: Int32, cause: LifecycleCause, report: LifecycleReport, failedLaunch: LifecycleReport?,
-    overtakenPause: LifecycleReport? = nil, error: (any Error)?
-  ) {
-    self.code = code
-    self.cause = cause
-    self.report = report
-    self.failedLaunch = failedLaunch
-    self.overtakenPause = overtakenPause
-    self.error = error
-  }
-
   /// A text of several lines: the code, then the reports.
   public var description: String {
     let before = [failedLaunch, overtakenPause].compactMap { $0?.description }

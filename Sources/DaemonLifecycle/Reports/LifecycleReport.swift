@@ -64,7 +64,6 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     public let outcome: Outcome
     /// The time from when the call was scheduled to its end; zero when it was skipped.
     public let duration: Duration
-    /// The observer's name.
     let name: ObserverName
     /// The text of a failed hook's error, rendered where it was thrown.
     package internal(set) var errorText: String?
@@ -121,15 +120,11 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   /// The entries that are not `completed`.
   public var problems: [Entry] { entries.filter { !$0.outcome.isCompleted } }
 
-  /// The last outcome of an observer's hook for a notification; `nil` if there is no such entry.
+  /// The last outcome of an observer's hook for a notification, by the observer's name; `nil` if there is no such entry.
   ///
   /// ```swift
   /// #expect(report["orders", ShouldSaveState.self]?.outcome == .completed)
   /// ```
-  ///
-  /// - Parameters:
-  ///   - observer: The observer's name: the one that was given, or its type.
-  ///   - notification: The type of the notification.
   public subscript(
     observer: String, notification: any LifecycleNotification.Type
   ) -> Entry? {
@@ -151,13 +146,6 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   ///
   /// A subject logs the timeline of its termination: see ``LifecycleConfiguration/logging``.
   public var timeline: String { LifecycleTimeline(self).description }
-
-  /// The time from the report's beginning to each entry's.
-  package var offsets: [Duration] {
-    let times = entries.map(\.began)
-    guard let beginning = span?.began ?? times.min() else { return [] }
-    return times.map { beginning.duration(to: $0) }
-  }
 
   var severity: Int { entries.map(\.severity).max() ?? 0 }
 

@@ -30,8 +30,6 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
   /// The time that a termination had, the exit grace included.
   var budget: Duration? { report.span?.budget }
   var problemCount: Int { report.failures.count }
-  /// The observer, or the body, whose hooks took the longest.
-  var slowest: Row? { rows.filter { $0.words == nil }.max { $0.duration < $1.duration } }
 
   init(_ report: LifecycleReport) {
     self.report = report

@@ -79,8 +79,12 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
       state.startsAgain = true
       return Self.waiter(&state)
     }
-    // What that throws is no error of this hook.
-    if let overdueEnds { try? await wait(for: overdueEnds, cancelsBody: false) } else { start() }
+    if let overdueEnds {
+      // What that throws is no error of this hook.
+      try? await wait(for: overdueEnds, cancelsBody: false)
+    } else if let round = state.withLock({ $0.begin() }) {
+      core?.useSwiftPool { self.runBody(round) }
+    }
   }
 
   func didEnterBackground(_ notification: DidEnterBackground) async throws {
@@ -126,10 +130,6 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
   }
 
   // MARK: Rounds
-
-  private func start() {
-    if let round = state.withLock({ $0.begin() }) { core?.useSwiftPool { self.runBody(round) } }
-  }
 
   private func runBody(_ round: ForegroundRound) {
     // Detached: a hook's task-local values must not mark the body's work as part of the hook.

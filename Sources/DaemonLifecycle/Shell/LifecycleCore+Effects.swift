@@ -15,14 +15,13 @@ extension LifecycleCore {
     var mail: Mail?
     /// The readiness to show to probes before any hook is called.
     var readiness: ShownReadiness?
-    /// The effects but calls and messages, which are rare.
-    var more: Effects?
+    var rare: Effects?
     /// Whether the process should have exited.
     var isOverdue = false
 
     /// Whether there is work besides that driver's call.
-    var isMore: Bool {
-      mail != nil || started != nil || startsWaiting || readiness != nil || more != nil
+    var isLeft: Bool {
+      mail != nil || started != nil || startsWaiting || readiness != nil || rare != nil
     }
   }
 
@@ -79,8 +78,8 @@ extension LifecycleCore {
   /// Marks the driver's next call as begun, or as on its way to its actor, in this critical section. Not when there is
   /// other work first, such as sending messages: the observer may be removed meanwhile.
   func takeOver(_ state: inout State, _ work: inout Work) {
-    guard !work.isMore, let next = work.next else { return }
-    _ = state.machine.move(next.id, to: next.hook.asActor == nil ? .begun : .driven)
+    guard !work.isLeft, let next = work.next else { return }
+    _ = state.machine.calls.move(next.id, to: next.hook.asActor == nil ? .begun : .driven)
     work.next.update { $0.isTakenOver = true }
   }
 
@@ -94,12 +93,12 @@ extension LifecycleCore {
     }
   }
 
-  func bindMore(_ state: inout State, _ work: inout Work) {
+  func bindRare(_ state: inout State, _ work: inout Work) {
     if let code = state.effects.exitsWith { exitProcess(code) }
     for case let entry as ObserverEntry in state.effects.removed { state.index.remove(entry) }
     if state.effects.cancelsBody { state.isBodyCancelled = true }
     work.isOverdue = state.effects.isOverdue
-    work.more = state.effects.takeMore()
+    work.rare = state.effects.takeRare()
   }
 
   /// Takes the messages that are there. Facts wait for the start, which brings their receivers.
@@ -132,23 +131,23 @@ extension LifecycleCore {
     if work.isOverdue { endProcess() }
     if let shown = work.readiness { show(shown) }
     if let mail = work.mail.take() { send(consume mail) }
-    if let more = work.more.take() { perform(more) }
+    if let rare = work.rare.take() { perform(rare) }
     if let call = work.started { call.driver.start(with: call, of: self) }
     if work.startsWaiting { executor.enqueue(.work { self.startWaiting() }) }
   }
 
-  private func perform(_ more: consuming Effects) {
-    let searches = more.searches
-    if more.cancelsBody, let body = state.withLock({ $0.bodyTask }) {
+  private func perform(_ rare: consuming Effects) {
+    let searches = rare.searches
+    if rare.cancelsBody, let body = state.withLock({ $0.bodyTask }) {
       executor.enqueue(.work { self.useSwiftPool { body.cancel() } })
     }
-    if let round = more.healthRound { askExecutors(of: round) }
+    if let round = rare.healthRound { askExecutors(of: round) }
     // Cancellation handlers and deinits are user code. One item each: a handler that blocks must not keep the others
     // from being cancelled.
-    for case let driver as HookDriver in more.cancels {
+    for case let driver as HookDriver in rare.cancels {
       executor.enqueue(.work { driver.cancel() })
     }
-    if !more.released.isEmpty || !more.removed.isEmpty { release(more) }
+    if !rare.released.isEmpty || !rare.removed.isEmpty { release(rare) }
     if !searches.isEmpty { searchHooks(for: searches) }
   }
 
@@ -173,7 +172,7 @@ extension LifecycleCore {
   /// keep the caller's, which may be the last that can call hooks.
   func useSwiftPool(_ work: @escaping @Sendable () -> Void) {
     if DispatchThreads.canBeHadNow { return work() }
-    handle(.warning("Swift's pool has no thread left, for which a task waits: raise TasksMax=."))
+    warn("Swift's pool has no thread left, for which a task waits: raise TasksMax=.")
     Task.detached(executorPreference: executor) {
       repeat {
         try? await LifecycleClock(keeper: self).sleep(for: .milliseconds(100))
@@ -202,7 +201,9 @@ extension LifecycleCore {
       for message in mail.messages { send(message, mail) }
       var sent = Effects()
       swap(&sent.messages, &mail.messages)
-      if sent.hasAnswers { release(sent) }
+      // Answers hold what was posted.
+      let answers = sent.messages.contains { if case .answered = $0 { true } else { false } }
+      if answers { release(sent) }
       // The readiness is shown before the next messages are sent: the thread that added them may not have shown it yet.
       let (next, shown): (Mail?, ShownReadiness?) = state.withLock { state in
         guard !state.effects.messages.isEmpty else {
@@ -226,11 +227,12 @@ extension LifecycleCore {
           LifecycleContext(cause: cause, time: LifecycleClock.Instant(time)))
       else { return }
       recorder?.willDeliver(notification)
-      let subject = StreamSubscriber.Subject.notifications(ObjectIdentifier(type(of: notification)))
-      for stream in mail.streams where stream.subject == subject { stream.yield(notification) }
+      let type = ObjectIdentifier(type(of: notification))
+      for stream in mail.streams where stream.element == type { stream.yield(notification) }
     case .reported(let report, let isHealthCheck):
       recorder?.didFinish(report)
-      for stream in mail.streams where stream.subject == .reports && !isHealthCheck {
+      let type = ObjectIdentifier(LifecycleReport.self)
+      for stream in mail.streams where stream.element == type && !isHealthCheck {
         stream.yield(report)
       }
       checkSignals()
@@ -249,7 +251,7 @@ extension LifecycleCore {
     if sinks.isEmpty { return }
     var fact = fact
     // The kernel's time, also in a mock: systemd compares it with its own.
-    if !time.isMonotonic, case .began(let transition, let cause, _) = fact {
+    if virtualTime != nil, case .began(let transition, let cause, _) = fact {
       fact = .began(transition, cause, at: .now())
     }
     for sink in sinks { retry(sink, at: sink.receive(fact)) }

@@ -14,7 +14,7 @@ extension LifecycleCore {
     let candidates = change { state, now in
       let owner = ObjectIdentifier(observer)
       guard !state.index.hasObserver(owner) else { return Candidates(nil, nil) }
-      let id = state.machine.subscribers.nextID(state.newID())
+      let id = state.machine.registry.members.nextID(state.newID())
       // After the end, nothing would release it.
       let isOwned = isOwned && state.machine.stop.exit == nil && !state.machine.isClosed
       let number = state.index.nextNumber(of: type(of: observer))
@@ -41,7 +41,7 @@ extension LifecycleCore {
   ) -> ObserverID {
     recorder?.didObserve((options.name ?? name).description)
     let (id, candidates) = change { state, now in
-      let id = state.machine.subscribers.nextID(state.newID())
+      let id = state.machine.registry.members.nextID(state.newID())
       let entry = ObserverEntry(id: id, closures: closures, owner: owner, options, name: name)
       return (id, self.insert(entry, &state, now))
     }
@@ -56,7 +56,7 @@ extension LifecycleCore {
   ) -> Candidates {
     state.index.insert(entry)
     state.handle(.add(entry), at: now)
-    return (state.machine.subscribers.candidate(), state.machine.subscribers.candidate())
+    return (state.machine.registry.members.candidate(), state.machine.registry.members.candidate())
   }
 
   /// Removes entries whose observer was deallocated, which is not announced. Not under the lock, since checking an

@@ -13,7 +13,7 @@ extension LifecycleCore {
   /// Delivers the launch, and blocks a plain thread until it has ended.
   func launchBlocking() -> LifecycleReport {
     let launch = beginLaunch()
-    return launch.report ?? blocking { await self.report(of: launch) }
+    return blocking { launch.whenEnded($0) }
   }
 
   private func beginLaunch() -> Launch {
@@ -63,7 +63,7 @@ extension LifecycleCore {
   /// Returns on the executor's thread when its caller is not isolated: the caller then goes on without the
   /// cooperative pool until it suspends again.
   ///
-  /// Whoever waits for the end to exit the process says `.runWaits` before.
+  /// A caller that exits the process after that sends `.runWaits` first.
   nonisolated(nonsending) func untilTerminated() async -> LifecycleExit {
     await withTaskExecutorPreference(callerExecutor) {
       await withUnsafeContinuation { continuation in
@@ -72,11 +72,20 @@ extension LifecycleCore {
     }
   }
 
-  /// Waits for `operation` on a plain thread. It runs on the executor's threads, since Swift's pool may be blocked.
-  func blocking<T: Sendable>(_ operation: @escaping @Sendable () async -> T) -> T {
-    let result = BlockingResult<T>()
-    Task.detached(executorPreference: callerExecutor) { result.set(await operation()) }
-    return result.wait()
+  /// Blocks a plain thread until the daemon has terminated.
+  func untilTerminatedBlocking() -> LifecycleExit {
+    blocking { handle(.awaitExit($0)) }
+  }
+
+  /// Waits for an answer on a plain thread.
+  private func blocking<T: Sendable>(_ ask: (@escaping @Sendable (T) -> Void) -> Void) -> T {
+    let (answer, isThere) = (Answer<T>(), Semaphore())
+    ask { given in
+      answer.value.withLock { $0 = given }
+      isThere.signal()
+    }
+    isThere.wait()
+    return answer.value.withLock { $0! }
   }
 
   nonisolated(nonsending) func post(_ notification: any CustomNotification) async
@@ -153,18 +162,7 @@ final class RunBody: Sendable {
   func run() async throws { try await body() }
 }
 
-/// A result that a plain thread waits for.
-private final class BlockingResult<T: Sendable>: Sendable {
-  private let value = Mutex<T?>(nil)
-  private let isThere = Semaphore()
-
-  func set(_ result: T) {
-    value.withLock { $0 = result }
-    isThere.signal()
-  }
-
-  func wait() -> T {
-    isThere.wait()
-    return value.withLock { $0! }
-  }
+/// An answer that a plain thread waits for.
+private final class Answer<T: Sendable>: Sendable {
+  let value = Mutex<T?>(nil)
 }

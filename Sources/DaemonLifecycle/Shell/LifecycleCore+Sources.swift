@@ -3,20 +3,16 @@ import DaemonSystemd
 import Synchronization
 
 /// A source that the listening thread reads.
-final class OpenSource: Sendable {
+struct OpenSource: Sendable {
   let source: any LifecycleSource
   /// Does what is due at the source's deadline.
   let wakeUp: Sleeper
-
-  init(_ source: any LifecycleSource, wakeUp: Sleeper) {
-    (self.source, self.wakeUp) = (source, wakeUp)
-  }
 }
 
 // The sources, and their inputs.
 extension LifecycleCore {
   /// Opens a source and listens to it.
-  func listen(to source: any LifecycleSource) throws(LifecycleError) {
+  func listen(to source: any LifecycleSource) throws {
     do {
       try executor.poll.open()
       try source.open()
@@ -26,10 +22,10 @@ extension LifecycleCore {
     }
     let wakeUp = Sleeper { [weak self, weak source] in
       guard let self, let source else { return }
-      for input in source.timePassed() { receive(input) }
+      for input in source.timePassed() { take(input) }
       scheduleWakeUp(of: source)
     }
-    sources.withLock { $0.append(OpenSource(source, wakeUp: wakeUp)) }
+    sources.withLock { $0.append(OpenSource(source: source, wakeUp: wakeUp)) }
     do {
       for descriptor in source.descriptors { try executor.poll.add(descriptor) }
       try executor.listen()
@@ -55,13 +51,14 @@ extension LifecycleCore {
     }
     for closing in closing {
       for descriptor in closing.source.descriptors { executor.poll.remove(descriptor) }
-      for input in closing.source.close() { receive(input) }
+      for input in closing.source.close() { take(input) }
       schedule(closing.wakeUp, at: nil)
     }
   }
 
+  /// Takes an input of a source.
   @inline(never)
-  func receive(_ input: LifecycleMachine.Input) {
+  func take(_ input: LifecycleMachine.Input) {
     switch input {
     case .event(let event): receive(event)
     case .unitJob(let job): unitJobIsKnown(job)
@@ -80,7 +77,7 @@ extension LifecycleCore {
 
   /// Has an output try again at a time. In a mock, which has no thread for it, the next fact does.
   func retry(_ output: any Retrying, at deadline: MonotonicTime?) {
-    guard let deadline, time.isMonotonic else { return }
+    guard let deadline, virtualTime == nil else { return }
     let attempt = Sleeper { [weak self, weak output] in
       guard let self, let output else { return }
       retry(output, at: output.tryAgain())
@@ -106,7 +103,7 @@ extension LifecycleCore {
   /// Costs a system call a signal as long as all handlers are ours.
   func checkSignals(isThorough: Bool = false) {
     guard let source = signalSource, source.hasNewConflict(isThorough: isThorough) else { return }
-    executor.enqueue(.work { source.resolveConflicts { [weak self] in self?.receive($0) } })
+    executor.enqueue(.work { source.resolveConflicts { [weak self] in self?.take($0) } })
   }
 
   /// The first of the sources; `nil` in a mock, and after `restoreSignals()`.
@@ -116,7 +113,7 @@ extension LifecycleCore {
 }
 
 extension LifecycleCore: HookExecutor.Client {
-  func receive(_ ready: EventPoll.Ready) {
+  func descriptorsAreReady(_ ready: EventPoll.Ready) {
     if let loss = ready.loss { descriptorsWereLost(loss) }
     for number in ready.closed where source(polling: number) != nil {
       descriptorsWereLost(
@@ -124,7 +121,7 @@ extension LifecycleCore: HookExecutor.Client {
     }
     for descriptor in ready.descriptors {
       guard let source = source(polling: descriptor.number) else { continue }
-      source.read(descriptor) { receive($0) }
+      source.read(descriptor) { take($0) }
       scheduleWakeUp(of: source)
     }
     if ready.timerExpired { timePassed() }
@@ -140,7 +137,7 @@ extension LifecycleCore: HookExecutor.Client {
 
   func threadsReachedLimit() {
     let count = HookExecutor.extraThreads
-    receive(.warning("\(count) threads more than usual are busy or blocked in hooks: others wait."))
+    warn("\(count) threads more than usual are busy or blocked in hooks: others wait.")
   }
 
   /// The daemon saves its state and ends with status 70. Until then signals and deadlines are handled all the same.
@@ -153,7 +150,7 @@ extension LifecycleCore: HookExecutor.Client {
       }
       sources.removeAll { !($0.source is SignalSource) }
     }
-    receive(.warning("\(sentence) State is saved, and the daemon ends with status 70."))
+    warn("\(sentence) State is saved, and the daemon ends with status 70.")
     handle(.lost(LifecycleCause(.other("a lost descriptor"))))
   }
 }

@@ -29,10 +29,7 @@ extension LifecycleCore {
       journal: nil, logging: configuration.logging == .off ? .off : .problems)
     var sinks: [any LifecycleSink] = [log]
     if let notifyAddress, let socket = try? NotifySocket(address: notifyAddress) {
-      sinks.append(
-        NotifySink(socket, waits: true) {
-          log.warn($0)
-        })
+      sinks.append(NotifySink(socket, waits: true) { log.warn($0) })
     }
     if let file = configuration.livenessFile {
       sinks.append(LivenessSink(file) { log.warn($0) })
@@ -45,7 +42,7 @@ extension LifecycleCore {
       }
     } catch { log.warn("\(error)") }
     self.init(
-      configuration: configuration, initialState: initialState, time: .virtual(VirtualTime()),
+      configuration: configuration, initialState: initialState, virtualTime: VirtualTime(),
       executor: HookExecutor(endsWhenIdle: true),
       recorder: recorder, sinks: sinks,
       readiness: configuration.readinessFile.map { ReadinessMarker($0) { log.warn($0) } },
@@ -82,8 +79,6 @@ extension LifecycleCore {
     state.earlyEvents = []
   }
 
-  package func send(_ event: LifecycleEvent) { receive(event) }
-
   package func event(for signal: UnixSignal, cause: LifecycleCause) -> LifecycleEvent? {
     configuration.signals[signal].map { LifecycleEvent($0, cause: cause) }
   }
@@ -92,8 +87,6 @@ extension LifecycleCore {
     state.withLock { $0.readiness }?.prepare()
     handle(.launch { _ in })
   }
-
-  package func shutDown() { close() }
 
   package var exit: LifecycleExit? { state.withLock { $0.machine.stop.exit } }
 
@@ -118,8 +111,6 @@ extension LifecycleCore {
     state.testWaiters.removeAll(where: isOver)
   }
 
-  package var timeNow: MonotonicTime { now }
-
   /// How many tasks sleep on the clock.
   package var sleeperCount: Int { state.withLock { $0.timers.count } }
 
@@ -128,17 +119,17 @@ extension LifecycleCore {
 
   /// What the virtual clock reaches next, up to `limit`.
   package func nextDeadline(until limit: MonotonicTime) -> MonotonicTime? {
-    guard case .virtual = time else { return nil }
+    if virtualTime == nil { return nil }
     return state.withLock { nextDeadline($0) }.flatMap { $0 <= limit ? $0 : nil }
   }
 
   package func moveClock(to instant: MonotonicTime) {
-    if case .virtual(let time) = time { time.advance(to: instant) }
+    virtualTime?.advance(to: instant)
   }
 
   /// Notes that a test is moving the clock.
   package func noteStep() {
-    if case .virtual(let time) = time { time.steps.add(1, ordering: .relaxed) }
+    virtualTime?.steps.add(1, ordering: .relaxed)
   }
 
   /// One sentence for each thing that is pending.
@@ -163,7 +154,6 @@ extension LifecycleCore {
 
   package var progress: Progress {
     let calls = state.withLock { $0.machine.hooksUnderWay }
-    guard case .virtual(let time) = time else { return Progress(calls: calls, steps: 0) }
-    return Progress(calls: calls, steps: time.steps.load(ordering: .relaxed))
+    return Progress(calls: calls, steps: virtualTime?.steps.load(ordering: .relaxed) ?? 0)
   }
 }

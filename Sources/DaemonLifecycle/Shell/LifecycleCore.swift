@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
-import DaemonSystemd
+package import DaemonSystemd
 import Synchronization
 
 /// The core of a subject: the machine and what it can't contain (observers, tasks, continuations), under one lock.
@@ -78,7 +78,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   let configuration: LifecycleConfiguration
   let executor: HookExecutor
   let callerExecutor: CallerExecutor
-  let time: TimeSource
+  /// The time of a test; `nil` for the kernel's.
+  let virtualTime: VirtualTime?
   package let recorder: (any LifecycleRecorder)?
   /// Ends the process: `_exit`, or what a test puts in its place.
   let exitProcess: @Sendable (Int32) -> Void
@@ -90,7 +91,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// - Parameter sinks: `nil` where `integrate` will bring them.
   init(
     configuration: LifecycleConfiguration, initialState: LifecycleState = .launching,
-    time: TimeSource = .monotonic, executor: HookExecutor = HookExecutor(),
+    virtualTime: VirtualTime? = nil, executor: HookExecutor = HookExecutor(),
     recorder: (any LifecycleRecorder)? = nil,
     sinks: [any LifecycleSink]? = [], readiness: ReadinessMarker? = nil,
     watchdogPeriod: Duration? = nil, asksForUnitJob: Bool = false,
@@ -100,7 +101,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     self.configuration = configuration
     self.executor = executor
     callerExecutor = CallerExecutor(executor)
-    self.time = time
+    self.virtualTime = virtualTime
     self.recorder = recorder
     self.preservation = preservation ?? PreservationSlot(configuration.systemd)
     self.exitProcess = exitProcess
@@ -122,7 +123,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     asksForUnitJob: Bool
   ) {
     change { state, _ in
-      state.machine.adopt(policy)
+      state.machine.setPolicy(policy)
       state.sinks = sinks
       state.readiness = readiness
       state.asksForUnitJob = asksForUnitJob
@@ -146,7 +147,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     executor.close()
   }
 
-  var now: MonotonicTime { time.now }
+  package var now: MonotonicTime { virtualTime?.now ?? .now() }
   var lifecycleState: LifecycleState { state.withLock { $0.machine.registry.state } }
   var isTerminating: Bool { state.withLock { $0.machine.isTerminating } }
 
@@ -158,12 +159,14 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     change { state, now in state.handle(input, at: now) }
   }
 
-  /// Passes an event to the machine; from any thread.
+  /// Takes an event from outside; from any thread.
   @inline(never)
-  func receive(_ event: LifecycleEvent) {
+  package func receive(_ event: LifecycleEvent) {
     if recorder != nil, endSetUp(with: event) { return }
     handle(.event(event))
   }
+
+  func warn(_ sentence: String) { handle(.fact(.warning(sentence))) }
 
   /// What a driver does after a call.
   enum Continuation {
@@ -196,7 +199,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   /// Whether the hook that is about to run may; false once it was abandoned or withdrawn.
   func move(_ id: CallID, to progress: Call.Progress) -> Bool {
-    state.withLock { $0.machine.move(id, to: progress) }
+    state.withLock { $0.machine.calls.move(id, to: progress) }
   }
 
   func isCurrent(_ id: CallID) -> Bool { state.withLock { $0.machine.calls.isCurrent(id) } }
@@ -234,7 +237,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   private func finish(_ work: consuming Work, _ hasDeadline: Bool) {
     if hasDeadline { executor.listenIfMissing() }
-    if work.isMore { perform(work) }
+    if work.isLeft { perform(work) }
   }
 
   /// The end of every critical section: what its effects come to, and whether there is a deadline. Out of line, since
@@ -247,7 +250,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   ) -> Bool {
     if !state.earlyEvents.isEmpty, state.machine.isIdle { receiveEarlyEvents(&state) }
     bindStarts(&state, &work, at: now, for: driver)
-    if state.effects.hasMore { bindMore(&state, &work) }
+    if state.effects.hasRare { bindRare(&state, &work) }
     work.readiness = nextReadiness(&state)
     if !state.testWaiters.isEmpty { endTestWaiters(&state) }
     if !state.effects.messages.isEmpty, !state.isSending {
@@ -266,7 +269,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// - Parameter goesOn: A driver goes on with its next call. A later deadline then waits for that to end, or for the
   ///   timer to go off too early, which is rare.
   private func arm(_ state: inout State, goesOn: Bool) -> Bool {
-    guard time.isMonotonic else { return false }
+    guard virtualTime == nil else { return false }
     let deadline = nextDeadline(state)
     if goesOn, let deadline, state.armedDeadline <= deadline { return true }
     state.armedDeadline = deadline ?? .distantFuture
@@ -314,7 +317,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
         sleeper.end(throwing: CancellationError())
       }
     }
-    // Cancelled between its beginning and now: whoever cancelled has not found it here.
+    // Cancelled between its beginning and now: the cancellation has not found it here.
     if sleeper.hasEnded { remove(sleeper) }
   }
 
@@ -337,7 +340,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   ///
   /// After a `run` that ends the process, the signal handlers are kept: a signal before exit(3) must not replace the
   /// exit's code.
-  func close() {
+  package func close() {
     let isExiting = state.withLock { $0.keptAlive != nil }
     if !isExiting { closeSources() }
     handle(.close)

@@ -41,14 +41,13 @@ final class RestartingBody: Sendable {
   private func delay(after error: any Error) throws -> Duration {
     let now = clock.now
     // Many instances of a daemon that fail together should not come back together.
-    let share = core.time.isMonotonic ? Double.random(in: 0.5...1) : 1
+    let share = core.virtualTime == nil ? Double.random(in: 0.5...1) : 1
     guard let (delay, number) = history.withLock({ $0.failed(at: now, share: share) }) else {
       throw error
     }
-    core.handle(
-      .warning(
-        "\(name) has failed: \(error). It is run again in \(delay.forReading) (\(number) of \(policy.intensity))."
-      ))
+    core.warn(
+      "\(name) has failed: \(error). It is run again in \(delay.forReading) (\(number) of \(policy.intensity))."
+    )
     return delay
   }
 
@@ -57,7 +56,7 @@ final class RestartingBody: Sendable {
     if history.withLock({ $0.isForgotten(at: clock.now) }) { return nil }
     return Task.detached { [weak core, clock, policy] in
       guard (try? await clock.sleep(for: policy.period)) != nil else { return }
-      core?.handle(.recovered)
+      core?.handle(.fact(.recovered))
     }
   }
 }

@@ -3,12 +3,8 @@ import Synchronization
 
 /// One `AsyncStream` of notifications or reports, for which delivery never waits.
 struct StreamSubscriber: Sendable {
-  enum Subject: Hashable, Sendable {
-    case notifications(ObjectIdentifier)
-    case reports
-  }
-
-  let subject: Subject
+  /// The type of the elements: a notification's, or `LifecycleReport`.
+  let element: ObjectIdentifier
   /// Yields a notification or a report.
   let yield: @Sendable (any Sendable) -> Void
   let finish: @Sendable () -> Void
@@ -16,15 +12,15 @@ struct StreamSubscriber: Sendable {
 
 extension LifecycleCore {
   func stream<Element: Sendable>(
-    of subject: StreamSubscriber.Subject, bufferingNewest count: Int, as _: Element.Type
+    of type: Element.Type, bufferingNewest count: Int
   ) -> AsyncStream<Element> {
     let (stream, continuation) = AsyncStream.makeStream(
-      of: Element.self, bufferingPolicy: .bufferingNewest(count))
+      of: type, bufferingPolicy: .bufferingNewest(count))
     let id: UInt64? = state.withLock { state in
       guard state.machine.stop.exit == nil, !state.machine.isClosed else { return nil }
       let id = state.newID()
       state.streams[id] = StreamSubscriber(
-        subject: subject,
+        element: ObjectIdentifier(type),
         yield: { if let element = $0 as? Element { continuation.yield(element) } },
         finish: { continuation.finish() })
       state.effects.announces = true

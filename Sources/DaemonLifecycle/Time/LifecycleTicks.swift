@@ -18,13 +18,7 @@ public struct LifecycleTicks: AsyncSequence, Sendable {
     let clock: LifecycleClock
     let interval: Duration
     let start: LifecycleClock.Instant
-    private var next: Int64 = 0
-
-    init(clock: LifecycleClock, interval: Duration, start: LifecycleClock.Instant) {
-      self.clock = clock
-      self.interval = interval
-      self.start = start
-    }
+    fileprivate var next: Int64 = 0
 
     /// Waits for the next tick, and returns the number of its interval.
     ///

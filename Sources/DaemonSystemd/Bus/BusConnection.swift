@@ -210,7 +210,7 @@ package final class BusConnection {
   }
 
   private func goWithout(_ error: BusError) {
-    let isNews = absence == nil
+    let isNew = absence == nil
     absence = error
     if functions == nil {
       state = .disconnected(until: .distantFuture)
@@ -221,7 +221,7 @@ package final class BusConnection {
     for entry in entries {
       let isAwaited = entry.call != nil || entry.due < .distantFuture
       (entry.call, entry.due, entry.owner) = (nil, .distantFuture, "")
-      if entry.request.isOnDemand ? isAwaited : isNews { fail(entry, error) }
+      if entry.request.isOnDemand ? isAwaited : isNew { fail(entry, error) }
     }
   }
 

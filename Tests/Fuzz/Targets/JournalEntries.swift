@@ -7,17 +7,17 @@ extension FuzzTarget {
     let names: [StaticString] = ["A", "CODE_FILE", "LIFECYCLE_CAUSE"]
     let levels: [JournalPriority] = [.emergency, .error, .info, .debug]
     var entry = JournalEntry(input.countedText(), levels[input.below(4)])
-    if input.bool() { entry.messageID = MessageID(known: "0f1fcd4ac4d0457c9a2f8f2ac3cd1ad3") }
+    if input.bool() { entry.messageID = "0f1fcd4ac4d0457c9a2f8f2ac3cd1ad3" }
     let identifier = input.countedText()
     let copies = input.bool() ? Int(input.number(UInt16.self) % 1100) : 1
     while !input.isEmpty, entry.fields.count < 1100 {
-      let field = JournalField(known: names[input.below(3)], input.countedText())
+      let field = JournalField(names[input.below(3)], input.countedText())
       entry.fields += Array(repeating: field, count: copies)
     }
     var expected = [("MESSAGE", entry.message), ("PRIORITY", "\(entry.priority.rawValue)")]
     if let id = entry.messageID { expected.append(("MESSAGE_ID", "\(id)")) }
     expected.append(("SYSLOG_IDENTIFIER", identifier))
-    expected += entry.fields.prefix(JournalEntry.maximumFields).map { ($0.name, $0.value) }
+    expected += entry.fields.prefix(JournalEntry.maximumFields).map { ("\($0.name)", $0.value) }
     let bytes = entry.encoded(identifier: identifier)
     guard let read = fields(of: bytes) else { return require(false, "\(bytes) is no entry") }
     require(read.count <= 1024, "journald drops an entry of \(read.count) fields")

@@ -32,12 +32,12 @@ final class BusInbox {
     problems[unit] = problem
     let all = problems.sorted { $0.key < $1.key }.map(\.value)
     let note = all.isEmpty ? nil : "not watched: " + all.joined(separator: ", ")
-    inputs.append(.statusNote(.watched, note))
+    inputs.append(.fact(.statusNote(.watched, note)))
   }
 
   func take() -> [LifecycleMachine.Input] {
     defer { (inputs, warnings) = ([], []) }
-    return inputs + lines.map { .warning($0) }
+    return inputs + lines.map { .fact(.warning($0)) }
   }
 
   /// What lacks the same bus makes one line.

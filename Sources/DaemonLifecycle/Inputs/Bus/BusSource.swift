@@ -51,13 +51,11 @@ final class BusSource: LifecycleSource, LifecycleSink {
 
   var deadline: MonotonicTime? { bus.withLock { $0.connection.deadline } }
 
-  func open() throws(LifecycleError) {
-    do throws(SystemdError) {
-      try bus.withLock { bus throws(SystemdError) in try bus.connection.start() }
-    } catch { throw .unavailable("systemd and logind are not asked: \(error)") }
-  }
+  func open() throws { try bus.withLock { try $0.connection.start() } }
 
-  func read(_: PolledDescriptor) -> [LifecycleMachine.Input] { timePassed() }
+  func read(_: PolledDescriptor, _ take: (LifecycleMachine.Input) -> Void) {
+    for input in timePassed() { take(input) }
+  }
 
   func timePassed() -> [LifecycleMachine.Input] {
     bus.withLock { bus in
@@ -72,8 +70,6 @@ final class BusSource: LifecycleSource, LifecycleSink {
   }
 
   // MARK: Facts of the lifecycle
-
-  var isServiceManager: Bool { false }
 
   @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {

@@ -98,7 +98,7 @@ final class SleepFollower {
     if isAsleep { return }
     lock = granted
     inbox.settle(Self.lockSubject)
-    if isReportedMissing { inbox.put(.statusNote(.delayLock, nil)) }
+    if isReportedMissing { inbox.put(.fact(.statusNote(.delayLock, nil))) }
     isReportedMissing = false
   }
 
@@ -106,7 +106,8 @@ final class SleepFollower {
     // That a lock requires privileges is in STATUS= and in the guide.
     if error.kind != .accessDenied { inbox.warn(error, without: Self.lockSubject) }
     if !isReportedMissing {
-      inbox.put(.statusNote(.delayLock, "no delay lock: a suspend does not wait for the hooks"))
+      let text = "no delay lock: a suspend does not wait for the hooks"
+      inbox.put(.fact(.statusNote(.delayLock, text)))
     }
     isReportedMissing = true
   }
