@@ -51,11 +51,6 @@ struct Effects: ~Copyable, Sendable {
       || !searches.isEmpty || isOverdue || exitsWith != nil
   }
 
-  /// Whether there are answers to posts, which hold what was posted.
-  var hasAnswers: Bool {
-    messages.contains { if case .answered = $0 { true } else { false } }
-  }
-
   mutating func publish(_ fact: LifecycleFact?) {
     if let fact { messages.append(.fact(fact)) }
   }

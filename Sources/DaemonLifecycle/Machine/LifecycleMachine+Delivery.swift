@@ -214,7 +214,7 @@ extension LifecycleMachine {
   // MARK: Ends
 
   mutating func finish(_ id: DeliveryID) {
-    guard let delivery = calls.close(id) else { return }
+    let delivery = calls.close(id)
     let report = LifecycleReport(cause: delivery.cause, entries: delivery.entries)
     // It may hold the last reference to the posted notification; the end of the subject has answered it.
     if let post = delivery.post {

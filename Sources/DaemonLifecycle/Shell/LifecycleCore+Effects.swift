@@ -31,6 +31,11 @@ extension LifecycleCore {
     var messages: [Effects.Message]
     let sinks: [any LifecycleSink]
     let streams: [StreamSubscriber]
+
+    /// Whether there are answers to posts, which hold what was posted.
+    var hasAnswers: Bool {
+      messages.contains { if case .answered = $0 { true } else { false } }
+    }
   }
 
   // MARK: Under the lock
@@ -200,13 +205,18 @@ extension LifecycleCore {
   private func send(_ mail: consuming Mail) {
     while true {
       for message in mail.messages { send(message, mail) }
-      var sent = Effects()
-      swap(&sent.messages, &mail.messages)
-      if sent.hasAnswers { release(sent) }
+      if mail.hasAnswers {
+        var sent = Effects()
+        swap(&sent.messages, &mail.messages)
+        release(sent)
+      }
+      mail.messages.removeAll(keepingCapacity: true)
       // The readiness is shown before the next messages are sent: the thread that added them may not have shown it yet.
       let (next, shown): (Mail?, ShownReadiness?) = state.withLock { state in
         guard !state.effects.messages.isEmpty else {
           state.isSending = false
+          // The next messages use its room.
+          swap(&state.effects.messages, &mail.messages)
           return (nil, nil)
         }
         return (takeMail(&state), nextReadiness(&state))
