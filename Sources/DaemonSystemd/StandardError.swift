@@ -22,9 +22,13 @@ package enum StandardError {
     _ text: String, _ priority: JournalPriority = .info, isJournal: Bool = false
   ) -> Bool {
     let prefix = isJournal ? "<\(priority.rawValue)>" : ""
-    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-    var text = lines.map { "\(prefix)\($0)\n" }.joined()
-    return text.withUTF8 { bytes in
+    var lines = prefix
+    for scalar in text.unicodeScalars {
+      lines.unicodeScalars.append(scalar)
+      if scalar == "\n" { lines += prefix }
+    }
+    lines += "\n"
+    return lines.withUTF8 { bytes in
       guard let base = bytes.baseAddress else { return true }
       return write(base, bytes.count, to: 2) == bytes.count
     }

@@ -15,14 +15,17 @@ extension LifecycleCore {
     var mail: Mail?
     /// The readiness to show to probes before any hook is called.
     var readiness: ShownReadiness?
-    /// The effects but calls and messages, which are rare.
+    /// The kinds of hooks to search for.
+    var searches: NotificationKinds = []
+    /// The other effects, which are rare.
     var more: Effects?
     /// Whether the process should have exited.
     var isOverdue = false
 
     /// Whether there is work besides that driver's call.
     var isMore: Bool {
-      mail != nil || started != nil || startsWaiting || readiness != nil || more != nil
+      mail != nil || started != nil || startsWaiting || readiness != nil || !searches.isEmpty
+        || more != nil
     }
   }
 
@@ -140,10 +143,10 @@ extension LifecycleCore {
     if let more = work.more.take() { perform(more) }
     if let call = work.started { call.driver.start(with: call, of: self) }
     if work.startsWaiting { executor.enqueue(.work { self.startWaiting() }) }
+    if !work.searches.isEmpty { searchHooks(for: work.searches) }
   }
 
   private func perform(_ more: consuming Effects) {
-    let searches = more.searches
     if more.cancelsBody, let body = state.withLock({ $0.bodyTask }) {
       executor.enqueue(.work { self.useSwiftPool { body.cancel() } })
     }
@@ -154,7 +157,6 @@ extension LifecycleCore {
       executor.enqueue(.work { driver.cancel() })
     }
     if !more.released.isEmpty || !more.removed.isEmpty { release(more) }
-    if !searches.isEmpty { searchHooks(for: searches) }
   }
 
   /// Releases what may be the last reference to a user's object, whose deinit may block. On the leader, another thread
