@@ -46,21 +46,21 @@ extension LifecycleMachine {
   }
 
   /// Whether it is known which members of a plan have a hook for its step.
-  private func isKnown(_ plan: LifecycleRegistry.Plan) -> Bool {
+  func isKnown(_ plan: LifecycleRegistry.Plan) -> Bool {
     guard let kind = plan.step.kind, !hooks.complete.contains(kind) else { return true }
     return plan.members.allSatisfy {
       subscribers[$0]?.hookType.map { hooks[$0].searched.contains(kind) } ?? true
     }
   }
 
-  /// Whether a plan has to wait. It does so with the searches for the rest of its transition, too.
-  mutating func awaitsHooks(_ plan: LifecycleRegistry.Plan, outer: Delivery.Outer? = nil) -> Bool {
-    guard !isKnown(plan) else { return false }
-    awaiting.append(Awaiting(plan, outer: outer))
+  /// Has a plan wait for the searches for its step and the rest of its transition.
+  mutating func awaitHooks(
+    of plan: consuming LifecycleRegistry.Plan, outer: Delivery.Outer? = nil
+  ) {
     effects.searches.insert(NotificationKinds(plan.step.kind))
-    guard outer == nil else { return true }
+    awaiting.append(Awaiting(plan, outer: outer))
+    guard outer == nil else { return }
     for step in registry.steps { effects.searches.insert(NotificationKinds(step.kind)) }
-    return true
   }
 
   /// Goes on with the steps that have waited for what was found.

@@ -15,7 +15,7 @@ extension LifecycleMachine {
         finishTransition()
         beginTransition(plan)
       }
-      if awaitsHooks(plan) { return }
+      guard isKnown(plan) else { return awaitHooks(of: plan) }
       begin(plan)
     }
   }

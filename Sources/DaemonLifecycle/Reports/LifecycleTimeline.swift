@@ -109,7 +109,7 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
   /// Twenty characters for the whole time: `#` for a hook, `x` for one with a problem, `>` for one that had not ended.
   private func bar(_ row: Row) -> String {
     let width = 20
-    var cells = Array(repeating: Character(" "), count: width)
+    var cells = Array(repeating: UInt8(ascii: " "), count: width)
     func cell(_ time: Duration) -> Int { Int((time / duration * Double(width)).rounded()) }
     // Problems are drawn over successes.
     let entries = row.entries.filter { $0.duration > .zero && duration > .zero }
@@ -117,10 +117,10 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
       let offset = began.duration(to: entry.began)
       let first = min(max(0, cell(offset)), width - 1)
       let last = min(max(first, cell(offset + entry.duration) - 1), width - 1)
-      for index in first...last { cells[index] = entry.severity > 0 ? "x" : "#" }
-      if entry.isUnfinished { cells[last] = ">" }
+      for index in first...last { cells[index] = UInt8(ascii: entry.severity > 0 ? "x" : "#") }
+      if entry.isUnfinished { cells[last] = UInt8(ascii: ">") }
     }
-    return String(cells)
+    return String(decoding: cells, as: UTF8.self)
   }
 }
 
