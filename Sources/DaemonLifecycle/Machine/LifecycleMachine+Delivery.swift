@@ -27,7 +27,7 @@ extension LifecycleMachine {
     let planned = planCalls(of: plan, isNested: outer != nil)
     let delivery = calls.open(Delivery.Constants(plan, calls: planned, outer: outer, began: now))
     if case .kind(.willEnterForeground) = plan.step {
-      unentered.removeAll(where: plan.members.contains)
+      unentered.removeAll { plan.members.contains($0) }
     }
     if case .bodyEnds = plan.step { awaitBody(in: delivery) }
     effects.announce(plan, at: now)
