@@ -16,14 +16,9 @@
 public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
   /// By the numbers of the signals, of which there are few.
   private var entries: [Entry] = []
-  /// An object, since the type of a list of values is made at run time.
-  private final class Entry: Sendable {
+  private struct Entry {
     let signal: UnixSignal
     let request: LifecycleRequest
-
-    init(_ signal: UnixSignal, _ request: LifecycleRequest) {
-      (self.signal, self.request) = (signal, request)
-    }
   }
 
   /// Makes a map of these signals and no others; of two entries for one signal, the last counts.
@@ -44,7 +39,7 @@ public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
       entries.removeAll { $0.signal == signal }
       guard let newValue else { return }
       let place = entries.firstIndex { $0.signal.rawValue > signal.rawValue } ?? entries.endIndex
-      entries.insert(Entry(signal, newValue), at: place)
+      entries.insert(Entry(signal: signal, request: newValue), at: place)
     }
   }
 
