@@ -91,10 +91,12 @@ void clinux_signal_arrived(int signo, clinux_waker *waker, uint32_t count) {
   receive(&slots[signo], (uintptr_t)waker, pack_sender(CLINUX_SENDER_DISPATCH, 0, 0), count);
 }
 
-int clinux_signal_descriptor(int fd, const int *signals, int count) {
+int clinux_signal_descriptor(int fd, uint64_t signals) {
   sigset_t mask;
   sigemptyset(&mask);
-  for (int i = 0; i < count; i++) sigaddset(&mask, signals[i]);
+  for (int i = 0; i < 64; i++) {
+    if (signals >> i & 1) sigaddset(&mask, i + 1);
+  }
   return signalfd(fd, &mask, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 

@@ -43,17 +43,22 @@ package struct PressureWatch: Sendable, Hashable {
 
   /// Returns the path in the unified hierarchy, which follows `0::`. Source: cgroups(7).
   static func path(inCgroupFile bytes: [UInt8]) throws(SystemdError) -> String? {
-    for line in bytes.split(separator: UInt8(ascii: "\n")) {
-      let parts = line.split(
-        separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
-      guard parts.count == 3, let hierarchy = decimal(parts[0], as: UInt32.self) else {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let line = rest.prefix { $0 != UInt8(ascii: "\n") }
+      rest = rest[line.endIndex...].dropFirst()
+      if line.isEmpty { continue }
+      let id = line.prefix { $0 != UInt8(ascii: ":") }
+      let controllers = line[id.endIndex...].dropFirst().prefix { $0 != UInt8(ascii: ":") }
+      guard controllers.endIndex < line.endIndex, let hierarchy = decimal(id, as: UInt32.self)
+      else {
         throw malformed("is not id:controllers:path", line)
       }
-      guard hierarchy == 0, parts[1].isEmpty else { continue }
-      guard parts[2].first == UInt8(ascii: "/"),
-        let path = String(validating: parts[2], as: UTF8.self)
+      guard hierarchy == 0, controllers.isEmpty else { continue }
+      let path = line[controllers.endIndex...].dropFirst()
+      guard path.first == UInt8(ascii: "/"), let text = String(validating: path, as: UTF8.self)
       else { throw malformed("has no absolute path in UTF-8", line) }
-      return path
+      return text
     }
     return nil
   }

@@ -18,9 +18,11 @@ import CLinux
 ///
 /// Source: systemd.exec(5) of systemd 261. Safe to use from any thread.
 public struct ServiceEnvironment: Sendable {
-  /// The variables in their order. They are a list, since a daemon reads few of them, and a dictionary takes longer to
-  /// make than that.
-  private let entries: [(name: String, value: String)]
+  /// The names of the variables, in their order. They are a list, since a daemon reads few of them, and a dictionary
+  /// takes longer to make than that.
+  private let names: [String]
+  /// The value of each name.
+  private let values: [String]
   package let processID: Int32
   /// Whether the environment is not read (AT_SECURE of getauxval(3)): ``variables`` is empty, also for children.
   ///
@@ -41,7 +43,8 @@ public struct ServiceEnvironment: Sendable {
 
   /// Makes the environment of another process, for tests.
   package init(_ variables: [String: String], processID: Int32) {
-    entries = variables.map { ($0.key, $0.value) }
+    names = Array(variables.keys)
+    values = Array(variables.values)
     self.processID = processID
     isWithheld = false
   }
@@ -49,7 +52,7 @@ public struct ServiceEnvironment: Sendable {
   init(
     reading start: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?, isWithheld: Bool = false
   ) {
-    var entries: [(name: String, value: String)] = []
+    var (names, values): ([String], [String]) = ([], [])
     var next = start
     while let pointer = next, let entry = pointer.pointee {
       // Read at once: the C library owns the text.
@@ -58,10 +61,11 @@ public struct ServiceEnvironment: Sendable {
       guard let sign = bytes.firstIndex(of: UInt8(ascii: "=")) else { continue }
       let name = String(decoding: UnsafeRawBufferPointer(rebasing: bytes[..<sign]), as: UTF8.self)
       let value = UnsafeRawBufferPointer(rebasing: bytes[(sign + 1)...])
-      if !Self.isText(bytes), !entries.contains(where: { $0.name == name }) { notText.append(name) }
-      entries.append((name, String(decoding: value, as: UTF8.self)))
+      if !Self.isText(bytes), !names.contains(name) { notText.append(name) }
+      names.append(name)
+      values.append(String(decoding: value, as: UTF8.self))
     }
-    self.entries = entries
+    (self.names, self.values) = (names, values)
     self.isWithheld = isWithheld
     processID = getpid()
   }
@@ -75,11 +79,11 @@ public struct ServiceEnvironment: Sendable {
 
   /// All variables by name; the first one where a name occurs twice. The dictionary is made at each access.
   public var variables: [String: String] {
-    Dictionary(entries) { first, _ in first }
+    Dictionary(zip(names, values)) { first, _ in first }
   }
 
   /// The value of a variable; `nil` when it is not set.
-  package subscript(name: String) -> String? { entries.first { $0.name == name }?.value }
+  package subscript(name: String) -> String? { names.firstIndex(of: name).map { values[$0] } }
 
   // MARK: Supervision
 

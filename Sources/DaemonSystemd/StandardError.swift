@@ -22,12 +22,13 @@ package enum StandardError {
     _ text: String, _ priority: JournalPriority = .info, isJournal: Bool = false
   ) -> Bool {
     let prefix = isJournal ? "<\(priority.rawValue)>" : ""
-    let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
-    var text = lines.map { "\(prefix)\($0)\n" }.joined()
-    return text.withUTF8 { bytes in
-      guard let base = bytes.baseAddress else { return true }
-      return write(base, bytes.count, to: 2) == bytes.count
+    var lines = Array(prefix.utf8)
+    for byte in text.utf8 {
+      lines.append(byte)
+      if byte == UInt8(ascii: "\n") { lines += prefix.utf8 }
     }
+    lines.append(UInt8(ascii: "\n"))
+    return write(lines, lines.count, to: 2) == lines.count
   }
 
   /// Whether standard error is the journal's, which takes `<3>` at the beginning of a line for its priority.

@@ -101,9 +101,9 @@ void clinux_signal_release(int signo);
 /// Takes the record of `signo`; false when there is none.
 bool clinux_signal_take(int signo, clinux_signal_record *record);
 
-/// A signalfd(2) for these signals, which need not be blocked: a new one if `fd` is -1, else that one, whose signals
-/// they are from now on. -1 and errno.
-int clinux_signal_descriptor(int fd, const int *signals, int count);
+/// A signalfd(2) for these signals, from bit 0 for signal 1 on, which need not be blocked: a new one if `fd` is -1, else
+/// that one, whose signals they are from now on. -1 and errno.
+int clinux_signal_descriptor(int fd, uint64_t signals);
 
 /// Records the signals that the descriptor still has: no handler was called for them, and now none will be.
 void clinux_signal_drain(int fd);

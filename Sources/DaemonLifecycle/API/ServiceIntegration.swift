@@ -10,7 +10,7 @@ struct ServiceIntegration {
   /// The inputs other than signals. One that can't be opened is left out.
   private(set) var sources: [any LifecycleSource] = []
   /// Shows probes whether the daemon is ready.
-  private(set) var readiness: ReadinessMarker?
+  let readiness: ReadinessMarker?
   private(set) var watchdogPeriod: Duration?
   /// Whether a service manager reloads by signal and waits for notifications.
   let isSupervised: Bool
@@ -18,7 +18,7 @@ struct ServiceIntegration {
   private(set) var asksForUnitJob = false
 
   /// The platform that runs the daemon, if the stop timeout is to be derived from it.
-  private(set) var platform: HostingPlatform?
+  let platform: HostingPlatform?
 
   /// The mistakes in the environment, logged at the start; the interfaces concerned are not used.
   private(set) var problems: [String] = []
@@ -31,6 +31,12 @@ struct ServiceIntegration {
     let systemd = configuration.systemd
     log = LifecycleLog(configuration)
     self.isSupervised = isSupervised
+    readiness = configuration.readinessFile.map { [log] in
+      ReadinessMarker($0) { log.warn($0) }
+    }
+    platform =
+      isSupervised || configuration.stopTimeout != nil
+      ? nil : .current(systemd.environment, isProcessOne: getpid() == 1)
     if systemd.usesService, systemd.environment.isWithheld {
       problems.append(
         "the environment is not read, because this program has privileges that its caller may lack (setuid, setgid or"
@@ -50,12 +56,6 @@ struct ServiceIntegration {
     if let file = configuration.livenessFile { addLiveness(file, configuration.livenessPeriod) }
     sinks.append(log)
     addReadinessDescriptor(configuration)
-    readiness = configuration.readinessFile.map { [log] in
-      ReadinessMarker($0) { log.warn($0) }
-    }
-    if !isSupervised, configuration.stopTimeout == nil {
-      platform = .current(systemd.environment, isProcessOne: getpid() == 1)
-    }
     if let problem = StopBudget.drainProblem(configuration.settled(on: platform)) {
       problems.append(problem)
     }

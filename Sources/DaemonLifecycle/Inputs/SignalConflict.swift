@@ -42,8 +42,8 @@ extension SignalSource.Opened {
 
   /// Opens the signalfd if there is none, or changes which signals it takes. Returns its number.
   func setDirect() -> Int32 {
-    let numbers = signals.filter { self[$0]?.note == nil }.map(\.rawValue)
-    return clinux_signal_descriptor(direct, numbers, Int32(numbers.count))
+    let ours = signals.lazy.filter { self[$0]?.note == nil }
+    return clinux_signal_descriptor(direct, ours.reduce(0) { $0 | 1 << UInt64($1.rawValue - 1) })
   }
 }
 

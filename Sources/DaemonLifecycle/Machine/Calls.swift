@@ -26,9 +26,9 @@ struct Calls: Sendable {
     return id
   }
 
-  mutating func close(_ id: DeliveryID) -> Delivery? {
-    guard let index = index(of: id) else { return nil }
-    var delivery = deliveries.remove(at: index)
+  /// Closes a delivery that is under way.
+  mutating func close(_ id: DeliveryID) -> Delivery {
+    var delivery = deliveries.remove(at: index(of: id)!)
     room = delivery.takeRoom()
     return delivery
   }

@@ -45,10 +45,10 @@ struct Effects: ~Copyable, Sendable {
   /// Whether the process is overdue, and is to be ended with its exit's code.
   var isOverdue = false
 
-  /// Whether there is more than calls and messages.
+  /// Whether there is more than calls, messages and searches, which is rare.
   var hasRare: Bool {
     !removed.isEmpty || !released.isEmpty || !cancels.isEmpty || cancelsBody || healthRound != nil
-      || !searches.isEmpty || isOverdue || exitsWith != nil
+      || isOverdue || exitsWith != nil
   }
 
   mutating func publish(_ fact: LifecycleFact?) {

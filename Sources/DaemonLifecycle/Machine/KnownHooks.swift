@@ -58,27 +58,33 @@ extension MachineObserver {
 
 // A step whose receivers are not known waits for the searches.
 extension LifecycleMachine {
-  /// A step that waits: the registry's current one, or a health check within its frame.
-  struct Awaiting: Sendable {
+  /// A step that waits: the registry's current one, or a health check within its frame. An object, since the type of a
+  /// list of values is made at run time.
+  final class Awaiting: Sendable {
     let plan: LifecycleRegistry.Plan
     let outer: Delivery.Outer?
+
+    init(_ plan: LifecycleRegistry.Plan, outer: Delivery.Outer?) {
+      (self.plan, self.outer) = (plan, outer)
+    }
   }
 
   /// Whether it is known which members of a plan have a hook for its step.
-  private func isKnown(_ plan: LifecycleRegistry.Plan) -> Bool {
+  func isKnown(_ plan: LifecycleRegistry.Plan) -> Bool {
     guard let kind = plan.step.kind, !hooks.complete.contains(kind) else { return true }
     return plan.members.allSatisfy {
       registry.members[$0]?.hookType.map { hooks[$0].searched.contains(kind) } ?? true
     }
   }
 
-  /// Whether a plan has to wait. It does so with the searches for the rest of its transition, too.
-  mutating func awaitsHooks(_ plan: LifecycleRegistry.Plan, outer: Delivery.Outer? = nil) -> Bool {
-    guard !isKnown(plan) else { return false }
-    awaiting.append(Awaiting(plan: plan, outer: outer))
-    let steps = outer == nil ? [plan.step] + registry.steps : [plan.step]
-    for kind in steps.compactMap(\.kind) { effects.searches.insert(NotificationKinds(kind)) }
-    return true
+  /// Has a plan wait for the searches for its step and the rest of its transition.
+  mutating func awaitHooks(
+    of plan: consuming LifecycleRegistry.Plan, outer: Delivery.Outer? = nil
+  ) {
+    effects.searches.insert(NotificationKinds(plan.step.kind))
+    awaiting.append(Awaiting(plan, outer: outer))
+    guard outer == nil else { return }
+    for step in registry.steps { effects.searches.insert(NotificationKinds(step.kind)) }
   }
 
   /// Goes on with the steps that have waited for what was found.

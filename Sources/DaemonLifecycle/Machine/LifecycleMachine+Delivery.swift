@@ -15,7 +15,7 @@ extension LifecycleMachine {
         finishTransition()
         beginTransition(plan)
       }
-      if awaitsHooks(plan) { return }
+      guard isKnown(plan) else { return awaitHooks(of: plan) }
       begin(plan)
     }
   }
@@ -27,7 +27,7 @@ extension LifecycleMachine {
     let planned = planCalls(of: plan, isNested: outer != nil)
     let delivery = calls.open(Delivery.Constants(plan, calls: planned, outer: outer, began: now))
     if case .kind(.willEnterForeground) = plan.step {
-      unentered.removeAll(where: plan.members.contains)
+      unentered.removeAll { plan.members.contains($0) }
     }
     if case .bodyEnds = plan.step { awaitBody(in: delivery) }
     effects.announce(plan, at: now)
@@ -214,7 +214,7 @@ extension LifecycleMachine {
   // MARK: Ends
 
   mutating func finish(_ id: DeliveryID) {
-    guard let delivery = calls.close(id) else { return }
+    let delivery = calls.close(id)
     let report = LifecycleReport(cause: delivery.cause, entries: delivery.entries)
     // It may hold the last reference to the posted notification; the end of the subject has answered it.
     if let post = delivery.post {

@@ -164,7 +164,7 @@ extension LifecycleMachine {
     // Only a test gets further.
     for id in calls.order {
       for call in calls[id].running.reversed() { abandon(call) }
-      guard let delivery = calls.close(id) else { continue }
+      let delivery = calls.close(id)
       transition.update { $0.add(delivery.entries) }
       if let post = delivery.post { effects.answer(post, cause) }
       effects.released.append(delivery)

@@ -321,7 +321,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     let plan = registry.plan(.kind(.checkHealth), cause: cause)
     let outer = Delivery.Outer(
       deadline: now.advanced(by: patience), budgetStep: .kind(.checkHealth))
-    if !awaitsHooks(plan, outer: outer) { begin(plan, outer: outer) }
+    if isKnown(plan) { begin(plan, outer: outer) } else { awaitHooks(of: plan, outer: outer) }
   }
 
   // MARK: The end of the subject

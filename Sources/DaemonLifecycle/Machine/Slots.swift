@@ -4,44 +4,43 @@
 struct Slots<Element: Sendable>: Sendable {
   typealias Handle = SlotHandle
 
-  private struct Item: Sendable {
-    var element: Element
-    /// The place that refers to the item.
-    let place: Int
-  }
-
-  /// The items, without gaps and in no order, so that none is copied for being optional.
-  private var items: [Item] = []
+  /// The elements, without gaps and in no order, so that none is copied for being optional.
+  private var elements: [Element] = []
+  /// The index of the place that refers to each element.
+  private var placeOfElement: [Int] = []
   private var places: [SlotPlace] = []
   private var firstFree = -1
 
-  var count: Int { items.count }
+  var count: Int { elements.count }
 
   mutating func insert(_ element: consuming Element) -> Handle {
     var index = firstFree
     if index < 0 {
       index = places.count
-      places.append(SlotPlace(position: items.count))
+      places.append(SlotPlace(position: elements.count))
     } else {
       firstFree = places[index].position
-      places[index].position = items.count
+      places[index].position = elements.count
     }
-    items.append(Item(element: element, place: index))
+    elements.append(element)
+    placeOfElement.append(index)
     return Handle(index: index, generation: places[index].generation)
   }
 
-  /// Removes an element; the last item takes its position.
+  /// Removes an element; the last one takes its position.
   @discardableResult mutating func remove(_ handle: Handle) -> Element? {
     guard contains(handle) else { return nil }
-    let (position, last) = (places[handle.index].position, items.count - 1)
+    let (position, last) = (places[handle.index].position, elements.count - 1)
     if position < last {
-      items.swapAt(position, last)
-      places[items[position].place].position = position
+      elements.swapAt(position, last)
+      placeOfElement.swapAt(position, last)
+      places[placeOfElement[position]].position = position
     }
+    placeOfElement.removeLast()
     places[handle.index].position = firstFree
     places[handle.index].generation &+= 1
     firstFree = handle.index
-    return items.removeLast().element
+    return elements.removeLast()
   }
 
   func contains(_ handle: Handle) -> Bool {
@@ -53,8 +52,8 @@ struct Slots<Element: Sendable>: Sendable {
 
   /// The element of a handle that is known to be current, changed in place.
   subscript(handle: Handle) -> Element {
-    _read { yield items[places[handle.index].position].element }
-    _modify { yield &items[places[handle.index].position].element }
+    _read { yield elements[places[handle.index].position] }
+    _modify { yield &elements[places[handle.index].position] }
   }
 }
 
@@ -65,7 +64,7 @@ struct SlotHandle: Hashable, Sendable {
 }
 
 private struct SlotPlace: Sendable {
-  /// The index of the item; for a free place the next free one, or -1.
+  /// The index of the element; for a free place the next free one, or -1.
   var position: Int
   /// A number that grows with each removal, so that the handle of a removed element never matches.
   var generation: UInt32 = 0

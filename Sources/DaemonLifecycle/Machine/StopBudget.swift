@@ -100,7 +100,8 @@ extension StopBudget {
 
   /// Returns a warning about the configured delay, if it is too long whatever systemd allows.
   static func drainProblem(_ configuration: LifecycleConfiguration) -> String? {
-    guard configuration.stopDelay >= .zero else {
+    if configuration.stopDelay == .zero { return nil }
+    guard configuration.stopDelay > .zero else {
       return "stopDelay is negative (\(configuration.stopDelay)): the daemon does not drain."
     }
     let zero = MonotonicTime(nanoseconds: 0)

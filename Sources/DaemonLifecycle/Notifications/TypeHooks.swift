@@ -52,7 +52,7 @@ struct NotificationKinds: OptionSet, Sendable {
   let rawValue: UInt32
 
   init(rawValue: UInt32) { self.rawValue = rawValue }
-  init(_ kind: NotificationKind) { rawValue = 1 << UInt32(kind.rawValue) }
+  init(_ kind: NotificationKind?) { rawValue = kind.map { 1 << UInt32($0.rawValue) } ?? 0 }
 
   static let all = Self(rawValue: 1 << UInt32(NotificationKind.allCases.count) - 1)
   func contains(_ kind: NotificationKind) -> Bool { rawValue & 1 << UInt32(kind.rawValue) != 0 }

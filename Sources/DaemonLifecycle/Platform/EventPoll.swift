@@ -28,10 +28,15 @@ final class EventPoll: Sendable {
     case lost
   }
 
-  /// A source's file, whose identity distinguishes it from another file that reuses its number.
-  private struct PolledFile {
+  /// A source's file, whose identity distinguishes it from another file that reuses its number. An object, since the
+  /// type of a list of values is made at run time.
+  private final class PolledFile: Sendable {
     let descriptor: PolledDescriptor
     let identity: FileIdentity
+
+    init(_ descriptor: PolledDescriptor, _ identity: FileIdentity) {
+      (self.descriptor, self.identity) = (descriptor, identity)
+    }
 
     var isIntact: Bool { FileIdentity(of: descriptor.number) == identity }
   }
@@ -102,7 +107,7 @@ final class EventPoll: Sendable {
     guard let identity = FileIdentity(of: descriptor.number) else {
       throw .system("watch file descriptor \(descriptor.number)", errno: clinux_errno())
     }
-    state.withLock { $0.files.append(PolledFile(descriptor: descriptor, identity: identity)) }
+    state.withLock { $0.files.append(PolledFile(descriptor, identity)) }
     // A wait that is under way does not include it.
     wake()
   }

@@ -84,22 +84,20 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
     let times = shown.map(\.time)
     let nameWidth = names.map(\.count).max() ?? 0
     let timeWidth = times.map(\.count).max() ?? 0
-    var lines = [title]
+    var text = title
     for (index, row) in shown.enumerated() {
       let name = names[index] + String(repeating: " ", count: nameWidth - names[index].count)
       let space = String(repeating: " ", count: timeWidth - times[index].count)
       let mark = row.isProblem ? "!" : " "
-      lines.append(
-        "\(mark) \(name)  |\(bar(row))  \(space)\(times[index])  \(row.text.shown(100))")
+      text += "\n\(mark) \(name)  |\(bar(row))  \(space)\(times[index])  \(row.text.shown(100))"
     }
     let rest = worst.dropFirst(maximumRows).map { rows[$0] }
     if let slowest = rest.map(\.duration).max() {
       let problems = rest.count(where: \.isProblem)
-      lines.append(
-        "  and \(rest.count) more, \(slowest.forReading) at most"
-          + (problems == 0 ? "" : ", \(problems) of them with problems"))
+      text += "\n  and \(rest.count) more, \(slowest.forReading) at most"
+      if problems > 0 { text += ", \(problems) of them with problems" }
     }
-    return lines.joined(separator: "\n")
+    return text
   }
 
   private func isWorse(_ a: Row, than b: Row) -> Bool {
@@ -109,7 +107,7 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
   /// Twenty characters for the whole time: `#` for a hook, `x` for one with a problem, `>` for one that had not ended.
   private func bar(_ row: Row) -> String {
     let width = 20
-    var cells = Array(repeating: Character(" "), count: width)
+    var cells = Array(repeating: UInt8(ascii: " "), count: width)
     func cell(_ time: Duration) -> Int { Int((time / duration * Double(width)).rounded()) }
     // Problems are drawn over successes.
     let entries = row.entries.filter { $0.duration > .zero && duration > .zero }
@@ -117,10 +115,10 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
       let offset = began.duration(to: entry.began)
       let first = min(max(0, cell(offset)), width - 1)
       let last = min(max(first, cell(offset + entry.duration) - 1), width - 1)
-      for index in first...last { cells[index] = entry.severity > 0 ? "x" : "#" }
-      if entry.isUnfinished { cells[last] = ">" }
+      for index in first...last { cells[index] = UInt8(ascii: entry.severity > 0 ? "x" : "#") }
+      if entry.isUnfinished { cells[last] = UInt8(ascii: ">") }
     }
-    return String(cells)
+    return String(decoding: cells, as: UTF8.self)
   }
 }
 
@@ -152,10 +150,11 @@ extension LifecycleTimeline.Row {
   fileprivate var text: String {
     if let words { return words }
     let isUnfinished = entries.contains(where: \.isUnfinished)
-    let slowest = entries.map(\.duration).max() ?? .zero
+    let slowest = entries.reduce(Duration.zero) { max($0, $1.duration) }
     var saysTime =
       !isProblem && slowest >= .milliseconds(10) && slowest.forReading != duration.forReading
-    var parts: [String] = []
+    // Not joined from a list, whose first use searches all conformances of the program, a tenth of a stop.
+    var (text, last) = ("", "")
     for entry in entries.filter({ $0.severity > 0 }) + entries.filter({ $0.severity == 0 }) {
       // The hooks that were skipped because of one that has not ended are not listed.
       if isUnfinished, case .skipped(.busy) = entry.outcome { continue }
@@ -164,9 +163,11 @@ extension LifecycleTimeline.Row {
         part += " (\(slowest.forReading))"
         saysTime = false
       }
-      if part != parts.last { parts.append(part) }
+      if part == last { continue }
+      text += text.isEmpty ? part : ", \(part)"
+      last = part
     }
-    return parts.joined(separator: ", ")
+    return text
   }
 
   /// The total time; empty for an observer that was not called at all.

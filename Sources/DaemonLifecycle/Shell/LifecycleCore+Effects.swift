@@ -15,13 +15,17 @@ extension LifecycleCore {
     var mail: Mail?
     /// The readiness to show to probes before any hook is called.
     var readiness: ShownReadiness?
+    /// The kinds of hooks to search for.
+    var searches: NotificationKinds = []
+    /// The other effects, which are rare.
     var rare: Effects?
     /// Whether the process should have exited.
     var isOverdue = false
 
     /// Whether there is work besides that driver's call.
     var isLeft: Bool {
-      mail != nil || started != nil || startsWaiting || readiness != nil || rare != nil
+      mail != nil || started != nil || startsWaiting || readiness != nil || !searches.isEmpty
+        || rare != nil
     }
   }
 
@@ -30,6 +34,11 @@ extension LifecycleCore {
     var messages: [Effects.Message]
     let sinks: [any LifecycleSink]
     let streams: [StreamSubscriber]
+
+    /// Whether there are answers to posts, which hold what was posted.
+    var hasAnswers: Bool {
+      messages.contains { if case .answered = $0 { true } else { false } }
+    }
   }
 
   // MARK: Under the lock
@@ -134,10 +143,10 @@ extension LifecycleCore {
     if let rare = work.rare.take() { perform(rare) }
     if let call = work.started { call.driver.start(with: call, of: self) }
     if work.startsWaiting { executor.enqueue(.work { self.startWaiting() }) }
+    if !work.searches.isEmpty { searchHooks(for: work.searches) }
   }
 
   private func perform(_ rare: consuming Effects) {
-    let searches = rare.searches
     if rare.cancelsBody, let body = state.withLock({ $0.bodyTask }) {
       executor.enqueue(.work { self.useSwiftPool { body.cancel() } })
     }
@@ -148,7 +157,6 @@ extension LifecycleCore {
       executor.enqueue(.work { driver.cancel() })
     }
     if !rare.released.isEmpty || !rare.removed.isEmpty { release(rare) }
-    if !searches.isEmpty { searchHooks(for: searches) }
   }
 
   /// Releases what may be the last reference to a user's object, whose deinit may block. On the leader, another thread
@@ -199,15 +207,18 @@ extension LifecycleCore {
   private func send(_ mail: consuming Mail) {
     while true {
       for message in mail.messages { send(message, mail) }
-      var sent = Effects()
-      swap(&sent.messages, &mail.messages)
-      // Answers hold what was posted.
-      let answers = sent.messages.contains { if case .answered = $0 { true } else { false } }
-      if answers { release(sent) }
+      if mail.hasAnswers {
+        var sent = Effects()
+        swap(&sent.messages, &mail.messages)
+        release(sent)
+      }
+      mail.messages.removeAll(keepingCapacity: true)
       // The readiness is shown before the next messages are sent: the thread that added them may not have shown it yet.
       let (next, shown): (Mail?, ShownReadiness?) = state.withLock { state in
         guard !state.effects.messages.isEmpty else {
           state.isSending = false
+          // The next messages use its room.
+          swap(&state.effects.messages, &mail.messages)
           return (nil, nil)
         }
         return (takeMail(&state), nextReadiness(&state))
