@@ -15,14 +15,15 @@ private final class Doorbell: LifecycleSource {
 
   var descriptors: [PolledDescriptor] { [PolledDescriptor(number: descriptor)] }
   func open() {}
-  func read(_ ready: PolledDescriptor) -> [LifecycleMachine.Input] {
+  func read(_ ready: PolledDescriptor, _ take: (LifecycleMachine.Input) -> Void) {
     var count: UInt64 = 0
     _ = CLinux.read(descriptor, &count, 8)
     onRead?()
-    return events.withLock { events in
+    let arrived = events.withLock { events in
       defer { events = [] }
-      return events.map { .event($0) }
+      return events
     }
+    for event in arrived { take(.event(event)) }
   }
   func close() -> [LifecycleMachine.Input] { [] }
   deinit { _ = CLinux.close(descriptor) }
