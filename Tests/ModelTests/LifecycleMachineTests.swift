@@ -201,10 +201,25 @@ import Testing
   /// Until then its observer receives nothing more, so whoever reads the log wants to know.
   @Test func theEndOfAnAbandonedHookIsPublished() throws {
     let save = try #require(daemon.request(.saveState).starts.first)
-    for second in [10, 11] { daemon.give(.clock, at: at(Int64(second))) }
+    var abandoned: [Int] = []
+    for second in [10, 11] as [Int64] {
+      abandoned.append(daemon.machine.calls.abandonedCount)
+      daemon.give(.clock, at: at(second))
+    }
+    abandoned.append(daemon.machine.calls.abandonedCount)
     #expect(
       daemon.give(.ended(save, .completed), at: at(15)).warnings
         == ["Int, ShouldSaveState: has ended after 15 s, after it was abandoned"])
+    #expect(abandoned == [0, 0, 1] && daemon.machine.calls.abandonedCount == 0)
+  }
+
+  /// A call that has ended wakes nobody up.
+  @Test func theClockComesForTheNextCallOfADelivery() throws {
+    let daemon = DaemonUnderTest()
+    for _ in 1...2 { daemon.add([ShouldSaveState.self]) }
+    let first = try #require(daemon.request(.saveState).starts.first)
+    daemon.give(.ended(first, .completed), at: at(5))
+    #expect(daemon.machine.deadline == at(15))
   }
 
   /// What was held back is no longer wanted when the hold is over, and nothing else is to be done.
@@ -575,6 +590,7 @@ import Testing
   @Test func theTypeOfAnotherObserverIsSearchedForToo() {
     let daemon = daemon()
     daemon.give(found([], of: NotificationKind.allCases))
+    #expect(daemon.machine.hooks.complete == .all)
     let searches = add(Other.self, to: daemon).searches
     #expect(searches.contains(NotificationKind.didFinishLaunching))
     #expect(daemon.machine.hooks[0].searched == .all)

@@ -54,6 +54,12 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     #expect(!call.move(to: .begun) && call.next == .distantFuture && call.isCancelled)
   }
 
+  @Test func itBeginsOnce() {
+    var call = call(.driven)
+    let moves = [Call.Progress.driven, .begun, .begun, .driven].map { call.move(to: $0) }
+    #expect(moves == [false, true, false, false])
+  }
+
   @Test func aBudgetTakesTimeAwayAndNeverGivesAny() {
     var call = call()
     call.limit(to: CallTime(deadline: at(4), grace: .seconds(1)))
@@ -338,6 +344,9 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     _ = health.receive(.pool(round: round), at: at(110))
     let isWellAgain = health.forgive(.zero, at: at(117))
     #expect(isWellAgain)
+    // Nor did the process that did not run.
+    let isStallForgiven = health.forgive(.seconds(5), at: at(122))
+    #expect(isStallForgiven)
     var unwatched = Health(period: nil)
     unwatched.arm(at: at(0))
     let isWatched = unwatched.forgive(.seconds(1), at: at(0))
@@ -361,6 +370,17 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
       let hasMoreAfterwards = effects.hasMore
       #expect(hasMore && hadMore && !hasMoreAfterwards)
     }
+  }
+
+  /// Which may be the last that holds what was posted.
+  @Test func anAnswerIsKnownAmongMessages() {
+    struct Note: CustomNotification {}
+    var effects = Effects()
+    effects.publish(.recovered)
+    let hadAnswers = effects.hasAnswers
+    effects.answer(LifecyclePost(Note()))
+    let hasAnswers = effects.hasAnswers
+    #expect(!hadAnswers && hasAnswers)
   }
 
   /// Until somebody takes them.
