@@ -265,6 +265,13 @@ import Testing
     #expect(progress.first?.waitingFor.count == 1)
   }
 
+  @Test func whatIsHeldBackIsPendingForATest() {
+    daemon.give(.hold)
+    daemon.request(.saveState)
+    let pending = daemon.machine.pending(at: at(0), isHeld: true) { _ in "" }
+    #expect(pending == ["deliveries are held back", "an event has not been delivered"])
+  }
+
   @Test func whatIsSaidToOperatorsIsPublished() {
     let inputs: [LifecycleMachine.Input] = [.status("busy"), .warning("late"), .recovered]
     let said = inputs.flatMap { daemon.give($0).facts }.map { fact in
@@ -364,6 +371,19 @@ import Testing
     #expect(!daemon.stop.isDraining && daemon.progress(of: 1) == nil)
   }
 
+  /// The next one is the third.
+  @Test func aSignalThatEndsTheDrainCounts() {
+    let daemon = DaemonUnderTest(.init(stopDelay: .seconds(5)), observing: [ShouldSaveState.self])
+    let exits = [0, 1, 2].map { daemon.signal(at: $0).exitsWith }
+    #expect(exits == [nil, nil, 128 + 15])
+  }
+
+  /// A wrapper relays it, and the terminal sends it, too.
+  @Test func theSameStopExpeditesNothing() {
+    let exits = (1...3).map { _ in daemon.signal().exitsWith }
+    #expect(exits == [nil, nil, nil] && daemon.stop.budget?.isHurried == false)
+  }
+
   /// Once for each signal that counted, however many follow it.
   @Test func theSameStopIsSaidOnceForEachThatCounts() {
     let times: [Int64] = [0, 2, 3, 10, 11, 12]
@@ -387,6 +407,25 @@ import Testing
     let hasFailed =
       if case .bodyFailed = daemon.machine.registry.termination?.origin { true } else { false }
     #expect((daemon.machine.body.failure == nil) == wasAsked && hasFailed != wasAsked)
+  }
+
+  /// The entry of a body that throws once it was asked to end.
+  private func bodyThatThrows(_ error: any Error, at second: Int64) -> LifecycleReport.Entry? {
+    let daemon = DaemonUnderTest()
+    daemon.give(.bodyBegan)
+    daemon.request(.terminate)
+    daemon.give(.clock, at: at(second))
+    daemon.give(.bodyEnded(DaemonLifecycle.Failure(error)), at: at(second))
+    return daemon.stop.exit?.report.entries.first
+  }
+
+  /// What it throws then decides nothing, unless its time was over.
+  @Test func aBodyThatWasAskedToEndHasNotFailed() {
+    let cancelled = bodyThatThrows(CancellationError(), at: 9)
+    #expect(cancelled?.outcome.isCompleted == true)
+    let failed = bodyThatThrows(SimulatedFailure(), at: 9)
+    #expect(failed?.outcome.isCompleted == false && failed?.severity == 0)
+    #expect(bodyThatThrows(SimulatedFailure(), at: 10)?.severity == 2)
   }
 
   @Test func aDaemonThatWasNeverLaunchedCancelsItsBody() {
@@ -447,7 +486,10 @@ import Testing
     let inputs: [LifecycleMachine.Input] = [
       Self.post, .close, .close, .ended(post, .completed), Self.post,
     ]
-    #expect(inputs.map { daemon.give($0).answers.count } == [0, 2, 0, 0, 1])
+    let outputs = inputs.map { daemon.give($0) }
+    #expect(outputs.map(\.answers.count) == [0, 2, 0, 0, 1])
+    // The delivery may have held the last reference to what was posted.
+    #expect(outputs[3].released == 1)
   }
 
   /// Whoever waits for the end is answered once, also who comes later.
