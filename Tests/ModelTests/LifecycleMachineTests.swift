@@ -112,11 +112,32 @@ import Testing
     #expect(times == [[.seconds(12)], [.seconds(1)], []])
   }
 
+  /// The service manager's timer runs no longer.
+  @Test func anExtensionEndsWithItsTransition() throws {
+    let reload = try #require(daemon.request(.reload).starts.first)
+    daemon.give(.extend(reload, by: .seconds(9)))
+    daemon.give(.ended(reload, .completed), at: at(2))
+    #expect(daemon.request(.saveState, at: at(2)).starts.count == 1)
+    #expect(daemon.give(.clock, at: at(3)).extensions.isEmpty)
+  }
+
   @Test(arguments: [Duration.zero, .nanoseconds(1)])
   func aLimitThatFitsIntoAStopIsNothingToWarnOf(_ more: Duration) {
     let free = StopBudget.timeBeforeSave(.init(), allowed: nil)
     let output = DaemonUnderTest().add([], deadline: free + more)
     #expect(output.warnings.count == (more == .zero ? 0 : 1))
+  }
+
+  /// Who does not fit is warned of once.
+  @Test(arguments: [Duration?.none, .seconds(20)])
+  func theSettingsOfTheStartAreTaken(before: Duration?) {
+    let daemon = DaemonUnderTest(.init(stopTimeout: before))
+    daemon.add([], deadline: .seconds(30))
+    let configuration = LifecycleConfiguration(stopTimeout: .seconds(20))
+    daemon.machine.adopt(.init(configuration: configuration, watchdogPeriod: .seconds(8)))
+    #expect(daemon.give(.clock).warnings.count == (before == nil ? 1 : 0))
+    #expect(daemon.machine.configuration.stopTimeout == .seconds(20))
+    #expect(daemon.machine.health.period == .seconds(8))
   }
 
   // MARK: Sleep
@@ -257,12 +278,14 @@ import Testing
   @Test func progressCountsWhatHasEndedWhatRunsAndWhatIsPlanned() throws {
     daemon.add([ShouldSaveState.self, ShouldReload.self])
     let save = try #require(daemon.request(.reload).starts.first)
-    daemon.give(.ended(save, .completed))
-    let progress = daemon.give(.clock, at: at(1)).facts.compactMap { fact in
+    var facts = daemon.give(.clock, at: at(1)).facts
+    daemon.give(.ended(save, .completed), at: at(1))
+    facts += daemon.give(.clock, at: at(2)).facts
+    let progress = facts.compactMap { fact in
       if case .progress(let progress) = fact { progress } else { nil }
     }
-    #expect(progress.map(\.done) == [1] && progress.map(\.total) == [3])
-    #expect(progress.first?.waitingFor.count == 1)
+    #expect(progress.map(\.done) == [0, 1] && progress.map(\.total) == [3, 3])
+    #expect(progress.map(\.waitingFor.count) == [1, 1])
   }
 
   @Test func whatIsHeldBackIsPendingForATest() {
@@ -273,16 +296,20 @@ import Testing
   }
 
   @Test func whatIsSaidToOperatorsIsPublished() {
-    let inputs: [LifecycleMachine.Input] = [.status("busy"), .warning("late"), .recovered]
+    let inputs: [LifecycleMachine.Input] = [
+      .status("busy"), .statusNote(.watched, "down"), .warning("late"), .recovered,
+      .unmappedReload(LifecycleCause(.api)),
+    ]
     let said = inputs.flatMap { daemon.give($0).facts }.map { fact in
       switch fact {
-      case .statusNote(.daemon, let text): text ?? "none"
+      case .statusNote(_, let text): text ?? "none"
       case .warning(let text): text
       case .recovered: "recovered"
+      case .unmappedReload: "unmapped"
       default: "else"
       }
     }
-    #expect(said == ["busy", "late", "recovered"])
+    #expect(said == ["busy", "down", "late", "recovered", "unmapped"])
     // A second later what was set too soon.
     #expect(daemon.give(.status("idle")).facts.count == 0)
     #expect(daemon.give(.clock, at: at(1)).facts.count == 1)
@@ -454,6 +481,13 @@ import Testing
     #expect(output.answers.count == 1)
     let entries = try #require(daemon.stop.exit?.report.entries)
     #expect(entries.map(\.outcome) == [.abandoned(.running)])
+    #expect(daemon.machine.registry.state == .terminated)
+  }
+
+  @Test func aDaemonThatCannotGoOnHasFailed() {
+    let daemon = DaemonUnderTest()
+    daemon.give(.lost(LifecycleCause(.api)))
+    #expect(daemon.stop.exit?.code == 70)
   }
 
   // MARK: Answers
@@ -463,6 +497,30 @@ import Testing
     let daemon = DaemonUnderTest(state: .launching, observing: [DidFinishLaunching.self])
     #expect(daemon.give(.launch { _ in }).launchesEnded == 0)
     #expect(daemon.request(.terminate).launchesEnded == 1)
+  }
+
+  @Test func allWhoWaitAreAnswered() throws {
+    let daemon = DaemonUnderTest(state: .launching, observing: [DidFinishLaunching.self])
+    let (launches, ends) = (Waiters(), Waiters())
+    let launch = LifecycleMachine.Input.launch { _ in launches.answer() }
+    let exit = LifecycleMachine.Input.awaitExit { _ in ends.answer() }
+    var outputs = [launch, exit, launch, exit].map { daemon.give($0) }
+    let hook = try #require(outputs[0].starts.first)
+    outputs += [daemon.request(.terminate), daemon.give(.ended(hook, .completed))]
+    for message in outputs.flatMap(\.messages) {
+      switch message {
+      case .launchEnded(let report, let waiters): waiters(report)
+      case .exited(let exit, let waiters): waiters(exit)
+      default: break
+      }
+    }
+    #expect(launches.answered == 2 && ends.answered == 2)
+  }
+
+  private final class Waiters: Sendable {
+    private let count = Mutex(0)
+    var answered: Int { count.withLock { $0 } }
+    func answer() { count.withLock { $0 += 1 } }
   }
 
   /// A mock may begin in a later state, or the daemon may have been terminated before.
@@ -477,7 +535,8 @@ import Testing
     #expect(daemon.give(Self.post).answers == [["Int"]])
     let last = try #require(daemon.give(.ended(save, .completed)).starts.first)
     #expect(daemon.give(.ended(last, .completed)).removed == [1, 2])
-    #expect(daemon.give(Self.post).answers == [["all observers"]])
+    let late = daemon.give(Self.post)
+    #expect(late.answers == [["all observers"]] && late.registrations == [0])
   }
 
   /// Whether they wait, are being delivered, or come later: each once.
@@ -627,6 +686,15 @@ import Testing
     #expect(daemon.request(.terminate).starts.isEmpty)
     let all = NotificationKind.allCases
     #expect(daemon.kinds(daemon.give(found(all, of: all)).starts) == [.didEnterBackground])
+  }
+
+  @Test func theThirdSignalWaitsForNoSearch() {
+    let daemon = daemon()
+    daemon.give(found([], of: Self.launch))
+    daemon.request(.pressure)
+    #expect(!daemon.isIdle)
+    for second in [0, 2, 4] as [Int64] { daemon.signal(at: second) }
+    #expect(daemon.stop.exit != nil && daemon.isIdle)
   }
 
   @Test func theTypeOfAnotherObserverIsSearchedForToo() {
