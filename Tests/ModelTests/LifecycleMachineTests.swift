@@ -157,6 +157,13 @@ import Testing
     #expect(daemon.machine.sleep.budget?.end == nil)
   }
 
+  /// logind waits no longer, so there is no time to keep to.
+  @Test func aLimitThatIsOverIsNone() {
+    daemon.give(.sleepDelay(.zero))
+    #expect(daemon.request(.suspend).starts.count == 1)
+    #expect(daemon.machine.sleep.budget?.end == nil)
+  }
+
   /// There was no time to pause it: it saves, and is paused when the machine is awake again, and not before.
   @Test func whoCouldNotBePausedInTimeSavesAndIsPausedAfterTheSleep() throws {
     let daemon = daemonWithoutTimeToPause()
@@ -168,7 +175,7 @@ import Testing
     #expect(daemon.kinds(output.starts) == [.didEnterBackground])
     #expect(daemon.progress(of: 1)?.isBusy == false)
     // And it was tried once: the suspend's report says so.
-    #expect(output.reports.first?.entries.count == 2)
+    #expect(output.reports.first?.entries.count == 2 && daemon.machine.sleep.postponed.isEmpty)
   }
 
   /// Nothing comes later, so who could not be paused in time is paused now.
@@ -197,6 +204,20 @@ import Testing
     daemon.request(.terminate)
     let ended = daemon.give(.ended(first, .completed)).ended.filter { $0.kind == .foreground }
     #expect(ended.map(\.report.isOvertaken) == [true] && ended[0].report.entries.count == 2)
+  }
+
+  /// Who is removed has missed nothing, and the others have all the same.
+  @Test func whoMissedTheForegroundIsRememberedUntilItsRemoval() throws {
+    let daemon = DaemonUnderTest(state: .background)
+    for _ in 1...2 { daemon.add([WillEnterForeground.self]) }
+    var (calls, ids) = (daemon.request(.resume).starts, [ObserverID]())
+    while let call = calls.popLast() {
+      ids += [try #require(daemon.call(call)?.observer)]
+      calls = daemon.give(.ended(call, .failed(DaemonLifecycle.Failure(SimulatedFailure())))).starts
+    }
+    #expect(ids.count == 2 && daemon.machine.unentered == ids)
+    daemon.give(.remove([ids[0]]))
+    #expect(daemon.machine.unentered == [ids[1]])
   }
 
   @Test func oneWhoIsGoneIsRemovedAndNotReported() throws {
@@ -688,13 +709,17 @@ import Testing
     #expect(daemon.kinds(daemon.give(found(all, of: all)).starts) == [.didEnterBackground])
   }
 
-  @Test func theThirdSignalWaitsForNoSearch() {
+  @Test(arguments: [true, false]) func anEndAtOnceWaitsForNoSearch(_ isBySignals: Bool) {
     let daemon = daemon()
     daemon.give(found([], of: Self.launch))
     daemon.request(.pressure)
     #expect(!daemon.isIdle)
-    for second in [0, 2, 4] as [Int64] { daemon.signal(at: second) }
-    #expect(daemon.stop.exit != nil && daemon.isIdle)
+    if isBySignals {
+      for second in [0, 2, 4] as [Int64] { daemon.signal(at: second) }
+    } else {
+      daemon.give(.close)
+    }
+    #expect(daemon.isIdle)
   }
 
   @Test func theTypeOfAnotherObserverIsSearchedForToo() {

@@ -214,6 +214,12 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     #expect(stop.endDrain() == nil)
   }
 
+  @Test mutating func whereThereIsNoTimeThereIsNoDrain() {
+    stop.allow(.zero, configuration)
+    #expect(stop.drain(event, configuration, at: at(0)) == .zero)
+    #expect(!stop.isDraining && stop.budget?.end == nil)
+  }
+
   /// Not one that had ended before.
   @Test(arguments: [(4, false), (5, true)])
   func aPauseThatTheStopHasCutOffIsKept(ended: Int64, isKept: Bool) {
@@ -233,6 +239,9 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     // A tenth is kept, since the service manager's clock started before: 1.8 s.
     stop.allow(.seconds(2), configuration)
     #expect(stop.grace(configuration) == .milliseconds(900))
+    // And half of the rest is for the save.
+    let pause = stop.budget?.end(of: .kind(.didEnterBackground))
+    #expect(pause == MonotonicTime(nanoseconds: 450_000_000))
   }
 
   /// The service manager was told of it.
@@ -261,9 +270,10 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   }
 
   /// Found by a simulated life: systemd allows less than what has passed, and a hook asks for more.
-  @Test mutating func whereNothingIsLeftMoreTimeCountsFromNow() throws {
+  @Test(arguments: [0, 2]) func whereNothingIsLeftMoreTimeCountsFromNow(late: Int) throws {
+    var stop = Stop()
     stop.begin(configuration, overtaking: nil, at: at(0))
-    let over = try #require(stop.budget?.end).advanced(by: .seconds(2))
+    let over = try #require(stop.budget?.end).advanced(by: .seconds(late))
     let isGiven = stop.extend(by: .seconds(10), at: over)
     // And the reserve of five.
     #expect(isGiven && stop.budget?.end == over.advanced(by: .seconds(15)))
