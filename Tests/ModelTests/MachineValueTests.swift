@@ -186,6 +186,18 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     #expect(values == [nil, 3, 1, nil, 3, 1])
   }
 
+  /// Those of a concurrent phase begin together, and none follows itself.
+  @Test(arguments: [true, false]) func anObserverFollowsThoseBeforeIt(_ isConcurrent: Bool) {
+    let observers = [(1, 0), (2, 1), (3, 1)].map { value, order in
+      MachineObserver(
+        id: ObserverID(value: value), phase: LifecyclePhase(order: order, concurrent: isConcurrent),
+        name: .type(Int.self), receives: [])
+    }
+    let follows = observers.map { observer in observers.map { observer.follows($0) } }
+    #expect(
+      follows == [[false, false, false], [true, false, false], [true, !isConcurrent, false]])
+  }
+
   @Test func aHookIsForItsTypeOrForAllButHealthChecks() {
     let subscriber = subscriber(1)
     func hook(_ kind: NotificationKind) -> Int? {
