@@ -16,7 +16,8 @@ func runTests(
   process.arguments! += ["--testing-library", "swift-testing", "--filter", stage.filter]
   if let skip = stage.skip { process.arguments! += ["--skip", skip] }
   process.environment = ProcessInfo.processInfo.environment.merging(stage.environment) { $1 }
-    .merging(["TMPDIR": folder, "MUTANT": "\(mutant)"]) { $1 }
+    // What prints the backtrace of a crash may outlive the crashed, and keep the pipe open for good.
+    .merging(["TMPDIR": folder, "MUTANT": "\(mutant)", "SWIFT_BACKTRACE": "enable=no"]) { $1 }
   let pipe = Pipe()
   process.standardInput = FileHandle.nullDevice
   process.standardOutput = pipe

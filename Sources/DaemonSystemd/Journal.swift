@@ -13,7 +13,10 @@ public enum Journal {
   /// The line belongs to the service even if the process ends at once. Control characters are escaped, as by
   /// ``VisibleText``. Any thread may call it, and it never waits: a line for which there is no room is dropped.
   ///
-  /// - Parameter environment: The environment with systemd's variables. Default: this process's.
+  /// - Parameters:
+  ///   - text: The line.
+  ///   - priority: Its priority. Default `info`.
+  ///   - environment: The environment with systemd's variables. Default: this process's.
   /// - Returns: Whether all of it was written.
   @discardableResult
   public static func writeLine(

@@ -56,6 +56,13 @@ final class DaemonUnderTest {
         if case .answered(_, let report) = message { report.entries.map(\.observer) } else { nil }
       }
     }
+    /// Their registrations.
+    var registrations: [UInt64] {
+      messages.flatMap { message in
+        guard case .answered(_, let report) = message else { return [UInt64]() }
+        return report.entries.map(\.registration)
+      }
+    }
     var launchesEnded: Int { messages.count { if case .launchEnded = $0 { true } else { false } } }
     var warnings: [String] {
       facts.compactMap { if case .warning(let text) = $0 { text } else { nil } }

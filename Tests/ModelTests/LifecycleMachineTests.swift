@@ -112,11 +112,32 @@ import Testing
     #expect(times == [[.seconds(12)], [.seconds(1)], []])
   }
 
+  /// The service manager's timer runs no longer.
+  @Test func anExtensionEndsWithItsTransition() throws {
+    let reload = try #require(daemon.request(.reload).starts.first)
+    daemon.give(.extend(reload, by: .seconds(9)))
+    daemon.give(.ended(reload, .completed), at: at(2))
+    #expect(daemon.request(.saveState, at: at(2)).starts.count == 1)
+    #expect(daemon.give(.clock, at: at(3)).extensions.isEmpty)
+  }
+
   @Test(arguments: [Duration.zero, .nanoseconds(1)])
   func aLimitThatFitsIntoAStopIsNothingToWarnOf(_ more: Duration) {
     let free = StopBudget.timeBeforeSave(.init(), allowed: nil)
     let output = DaemonUnderTest().add([], deadline: free + more)
     #expect(output.warnings.count == (more == .zero ? 0 : 1))
+  }
+
+  /// Who does not fit is warned of once.
+  @Test(arguments: [Duration?.none, .seconds(20)])
+  func theSettingsOfTheStartAreTaken(before: Duration?) {
+    let daemon = DaemonUnderTest(.init(stopTimeout: before))
+    daemon.add([], deadline: .seconds(30))
+    let configuration = LifecycleConfiguration(stopTimeout: .seconds(20))
+    daemon.machine.setPolicy(.init(configuration: configuration, watchdogPeriod: .seconds(8)))
+    #expect(daemon.give(.clock).warnings.count == (before == nil ? 1 : 0))
+    #expect(daemon.machine.configuration.stopTimeout == .seconds(20))
+    #expect(daemon.machine.health.period == .seconds(8))
   }
 
   // MARK: Sleep
@@ -136,6 +157,13 @@ import Testing
     #expect(daemon.machine.sleep.budget?.end == nil)
   }
 
+  /// logind waits no longer, so there is no time to keep to.
+  @Test func aLimitThatIsOverIsNone() {
+    daemon.give(.sleepDelay(.zero))
+    #expect(daemon.request(.suspend).starts.count == 1)
+    #expect(daemon.machine.sleep.budget?.end == nil)
+  }
+
   /// There was no time to pause it: it saves, and is paused when the machine is awake again, and not before.
   @Test func whoCouldNotBePausedInTimeSavesAndIsPausedAfterTheSleep() throws {
     let daemon = daemonWithoutTimeToPause()
@@ -147,7 +175,7 @@ import Testing
     #expect(daemon.kinds(output.starts) == [.didEnterBackground])
     #expect(daemon.progress(of: 1)?.isBusy == false)
     // And it was tried once: the suspend's report says so.
-    #expect(output.reports.first?.entries.count == 2)
+    #expect(output.reports.first?.entries.count == 2 && daemon.machine.sleep.postponed.isEmpty)
   }
 
   /// Nothing comes later, so who could not be paused in time is paused now.
@@ -178,6 +206,20 @@ import Testing
     #expect(ended.map(\.report.isOvertaken) == [true] && ended[0].report.entries.count == 2)
   }
 
+  /// Who is removed has missed nothing, and the others have all the same.
+  @Test func whoMissedTheForegroundIsRememberedUntilItsRemoval() throws {
+    let daemon = DaemonUnderTest(state: .background)
+    for _ in 1...2 { daemon.add([WillEnterForeground.self]) }
+    var (calls, ids) = (daemon.request(.resume).starts, [ObserverID]())
+    while let call = calls.popLast() {
+      ids += [try #require(daemon.call(call)?.observer)]
+      calls = daemon.give(.ended(call, .failed(DaemonLifecycle.Failure(SimulatedFailure())))).starts
+    }
+    #expect(ids.count == 2 && daemon.machine.unentered == ids)
+    daemon.give(.remove([ids[0]]))
+    #expect(daemon.machine.unentered == [ids[1]])
+  }
+
   @Test func oneWhoIsGoneIsRemovedAndNotReported() throws {
     let save = try #require(daemon.request(.saveState).starts.first)
     let output = daemon.give(.ended(save, .gone))
@@ -201,10 +243,25 @@ import Testing
   /// Until then its observer receives nothing more, so whoever reads the log wants to know.
   @Test func theEndOfAnAbandonedHookIsPublished() throws {
     let save = try #require(daemon.request(.saveState).starts.first)
-    for second in [10, 11] { daemon.give(.clock, at: at(Int64(second))) }
+    var abandoned: [Int] = []
+    for second in [10, 11] as [Int64] {
+      abandoned.append(daemon.machine.calls.abandonedCount)
+      daemon.give(.clock, at: at(second))
+    }
+    abandoned.append(daemon.machine.calls.abandonedCount)
     #expect(
       daemon.give(.ended(save, .completed), at: at(15)).warnings
         == ["Int, ShouldSaveState: has ended after 15 s, after it was abandoned"])
+    #expect(abandoned == [0, 0, 1] && daemon.machine.calls.abandonedCount == 0)
+  }
+
+  /// A call that has ended wakes nobody up.
+  @Test func theClockComesForTheNextCallOfADelivery() throws {
+    let daemon = DaemonUnderTest()
+    for _ in 1...2 { daemon.add([ShouldSaveState.self]) }
+    let first = try #require(daemon.request(.saveState).starts.first)
+    daemon.give(.ended(first, .completed), at: at(5))
+    #expect(daemon.machine.deadline == at(15))
   }
 
   /// What was held back is no longer wanted when the hold is over, and nothing else is to be done.
@@ -242,27 +299,38 @@ import Testing
   @Test func progressCountsWhatHasEndedWhatRunsAndWhatIsPlanned() throws {
     daemon.add([ShouldSaveState.self, ShouldReload.self])
     let save = try #require(daemon.request(.reload).starts.first)
-    daemon.give(.ended(save, .completed))
-    let progress = daemon.give(.clock, at: at(1)).facts.compactMap { fact in
+    var facts = daemon.give(.clock, at: at(1)).facts
+    daemon.give(.ended(save, .completed), at: at(1))
+    facts += daemon.give(.clock, at: at(2)).facts
+    let progress = facts.compactMap { fact in
       if case .progress(let progress) = fact { progress } else { nil }
     }
-    #expect(progress.map(\.done) == [1] && progress.map(\.total) == [3])
-    #expect(progress.first?.waitingFor.count == 1)
+    #expect(progress.map(\.done) == [0, 1] && progress.map(\.total) == [3, 3])
+    #expect(progress.map(\.waitingFor.count) == [1, 1])
+  }
+
+  @Test func whatIsHeldBackIsPendingForATest() {
+    daemon.give(.hold)
+    daemon.request(.saveState)
+    let pending = daemon.machine.pending(at: at(0), isHeld: true) { _ in "" }
+    #expect(pending == ["deliveries are held back", "an event has not been delivered"])
   }
 
   @Test func whatIsSaidToOperatorsIsPublished() {
     let inputs: [LifecycleMachine.Input] = [
-      .status("busy"), .fact(.warning("late")), .fact(.recovered),
+      .status("busy"), .fact(.statusNote(.watched, "down")), .fact(.warning("late")),
+      .fact(.recovered), .fact(.unmappedReload(LifecycleCause(.api), at: at(0))),
     ]
     let said = inputs.flatMap { daemon.give($0).facts }.map { fact in
       switch fact {
-      case .statusNote(.daemon, let text): text ?? "none"
+      case .statusNote(_, let text): text ?? "none"
       case .warning(let text): text
       case .recovered: "recovered"
+      case .unmappedReload: "unmapped"
       default: "else"
       }
     }
-    #expect(said == ["busy", "late", "recovered"])
+    #expect(said == ["busy", "down", "late", "recovered", "unmapped"])
     // A second later what was set too soon.
     #expect(daemon.give(.status("idle")).facts.count == 0)
     #expect(daemon.give(.clock, at: at(1)).facts.count == 1)
@@ -351,6 +419,19 @@ import Testing
     #expect(!daemon.stop.isDraining && daemon.progress(of: 1) == nil)
   }
 
+  /// The next one is the third.
+  @Test func aSignalThatEndsTheDrainCounts() {
+    let daemon = DaemonUnderTest(.init(stopDelay: .seconds(5)), observing: [ShouldSaveState.self])
+    let exits = [0, 1, 2].map { daemon.signal(at: $0).exitsWith }
+    #expect(exits == [nil, nil, 128 + 15])
+  }
+
+  /// A wrapper relays it, and the terminal sends it, too.
+  @Test func theSameStopExpeditesNothing() {
+    let exits = (1...3).map { _ in daemon.signal().exitsWith }
+    #expect(exits == [nil, nil, nil] && daemon.stop.budget?.isHurried == false)
+  }
+
   /// Once for each signal that counted, however many follow it.
   @Test func theSameStopIsSaidOnceForEachThatCounts() {
     let times: [Int64] = [0, 2, 3, 10, 11, 12]
@@ -374,6 +455,25 @@ import Testing
     let hasFailed =
       if case .bodyFailed = daemon.machine.registry.termination?.origin { true } else { false }
     #expect((daemon.machine.body.failure == nil) == wasAsked && hasFailed != wasAsked)
+  }
+
+  /// The entry of a body that throws once it was asked to end.
+  private func bodyThatThrows(_ error: any Error, at second: Int64) -> LifecycleReport.Entry? {
+    let daemon = DaemonUnderTest()
+    daemon.give(.bodyBegan)
+    daemon.request(.terminate)
+    daemon.give(.clock, at: at(second))
+    daemon.give(.bodyEnded(DaemonLifecycle.Failure(error)), at: at(second))
+    return daemon.stop.exit?.report.entries.first
+  }
+
+  /// What it throws then decides nothing, unless its time was over.
+  @Test func aBodyThatWasAskedToEndHasNotFailed() {
+    let cancelled = bodyThatThrows(CancellationError(), at: 9)
+    #expect(cancelled?.outcome.isCompleted == true)
+    let failed = bodyThatThrows(SimulatedFailure(), at: 9)
+    #expect(failed?.outcome.isCompleted == false && failed?.severity == 0)
+    #expect(bodyThatThrows(SimulatedFailure(), at: 10)?.severity == 2)
   }
 
   @Test func aDaemonThatWasNeverLaunchedCancelsItsBody() {
@@ -402,6 +502,13 @@ import Testing
     #expect(output.answers.count == 1)
     let entries = try #require(daemon.stop.exit?.report.entries)
     #expect(entries.map(\.outcome) == [.abandoned(.running)])
+    #expect(daemon.machine.registry.state == .terminated)
+  }
+
+  @Test func aDaemonThatCannotGoOnHasFailed() {
+    let daemon = DaemonUnderTest()
+    daemon.give(.lost(LifecycleCause(.api)))
+    #expect(daemon.stop.exit?.code == 70)
   }
 
   // MARK: Answers
@@ -411,6 +518,30 @@ import Testing
     let daemon = DaemonUnderTest(state: .launching, observing: [DidFinishLaunching.self])
     #expect(daemon.give(.launch { _ in }).launchesEnded == 0)
     #expect(daemon.request(.terminate).launchesEnded == 1)
+  }
+
+  @Test func allWhoWaitAreAnswered() throws {
+    let daemon = DaemonUnderTest(state: .launching, observing: [DidFinishLaunching.self])
+    let (launches, ends) = (Waiters(), Waiters())
+    let launch = LifecycleMachine.Input.launch { _ in launches.answer() }
+    let exit = LifecycleMachine.Input.awaitExit { _ in ends.answer() }
+    var outputs = [launch, exit, launch, exit].map { daemon.give($0) }
+    let hook = try #require(outputs[0].starts.first)
+    outputs += [daemon.request(.terminate), daemon.give(.ended(hook, .completed))]
+    for message in outputs.flatMap(\.messages) {
+      switch message {
+      case .launchEnded(let report, let waiters): waiters(report)
+      case .exited(let exit, let waiters): waiters(exit)
+      default: break
+      }
+    }
+    #expect(launches.answered == 2 && ends.answered == 2)
+  }
+
+  private final class Waiters: Sendable {
+    private let count = Mutex(0)
+    var answered: Int { count.withLock { $0 } }
+    func answer() { count.withLock { $0 += 1 } }
   }
 
   /// A mock may begin in a later state, or the daemon may have been terminated before.
@@ -425,7 +556,8 @@ import Testing
     #expect(daemon.give(Self.post).answers == [["Int"]])
     let last = try #require(daemon.give(.ended(save, .completed)).starts.first)
     #expect(daemon.give(.ended(last, .completed)).removed == [1, 2])
-    #expect(daemon.give(Self.post).answers == [["all observers"]])
+    let late = daemon.give(Self.post)
+    #expect(late.answers == [["all observers"]] && late.registrations == [0])
   }
 
   /// Whether they wait, are being delivered, or come later: each once.
@@ -434,7 +566,10 @@ import Testing
     let inputs: [LifecycleMachine.Input] = [
       Self.post, .close, .close, .ended(post, .completed), Self.post,
     ]
-    #expect(inputs.map { daemon.give($0).answers.count } == [0, 2, 0, 0, 1])
+    let outputs = inputs.map { daemon.give($0) }
+    #expect(outputs.map(\.answers.count) == [0, 2, 0, 0, 1])
+    // The delivery may have held the last reference to what was posted.
+    #expect(outputs[3].released == 1)
   }
 
   /// Whoever waits for the end is answered once, also who comes later.
@@ -574,9 +709,23 @@ import Testing
     #expect(daemon.kinds(daemon.give(found(all, of: all)).starts) == [.didEnterBackground])
   }
 
+  @Test(arguments: [true, false]) func anEndAtOnceWaitsForNoSearch(_ isBySignals: Bool) {
+    let daemon = daemon()
+    daemon.give(found([], of: Self.launch))
+    daemon.request(.pressure)
+    #expect(!daemon.isIdle)
+    if isBySignals {
+      for second in [0, 2, 4] as [Int64] { daemon.signal(at: second) }
+    } else {
+      daemon.give(.close)
+    }
+    #expect(daemon.isIdle)
+  }
+
   @Test func theTypeOfAnotherObserverIsSearchedForToo() {
     let daemon = daemon()
     daemon.give(found([], of: NotificationKind.allCases))
+    #expect(daemon.machine.hooks.complete == .all)
     let searches = add(Other.self, to: daemon).searches
     #expect(searches.contains(NotificationKind.didFinishLaunching))
     #expect(daemon.machine.hooks[0].searched == .all)

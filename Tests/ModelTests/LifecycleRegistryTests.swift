@@ -84,6 +84,68 @@ import Testing
     #expect(numbers.count == 3 && numbers[0] == numbers[1] && numbers[1] < numbers[2])
   }
 
+  /// Whether it was posted or not.
+  @Test func whatWasRequestedFirstIsDeliveredFirst() {
+    struct Note: CustomNotification {}
+    var registry = launched(first)
+    for request: LifecycleRequest in [.saveState, .post(Note()), .pressure, .post(Note())] {
+      receive(request, &registry)
+    }
+    #expect(deliver(&registry).map(\.kind) == [.saveState, .post, .pressure, .post])
+  }
+
+  /// It keeps the first one's place, and has the last one's cause.
+  @Test func requestsOfOneKindThatWaitTogetherAreOne() {
+    var registry = launched(first)
+    receive(.saveState, &registry)
+    receive(.pressure, &registry)
+    let signal = LifecycleCause(.signal(.sigusr1, pid: 1, uid: 0, coalesced: 1))
+    _ = registry.receive(LifecycleEvent(.saveState, cause: signal))
+    let plans = deliver(&registry)
+    #expect(plans.map(\.kind) == [.saveState, .pressure])
+    #expect(plans.map { $0.cause.signal != nil } == [true, false])
+  }
+
+  /// Which enters the background on its way.
+  @Test func theSleepIsBeforeAPause() {
+    var registry = launched(first)
+    receive(.pause, &registry)
+    receive(.suspend, &registry)
+    #expect(deliver(&registry).map(\.kind) == [.suspend, .suspend, .suspend])
+  }
+
+  /// As by any other pause: a hook that reads the state finds it.
+  @Test func theTerminationEntersTheBackgroundWithItsFirstStep() {
+    var registry = launched(first)
+    _ = registry.receive(LifecycleEvent(.terminate))
+    let step = registry.next()?.step.name
+    #expect(step == "DidEnterBackground" && registry.state == .background)
+  }
+
+  /// It is over with the step before, also behind a hold.
+  @Test func aStepThatIsNoLongerRequestedKeepsNoTransitionOpen() {
+    var registry = LifecycleRegistry()
+    registry.launch(LifecycleCause(.api))
+    _ = registry.next()
+    receive(.pause, &registry)
+    let isOver = registry.finishStep()
+    #expect(isOver && !registry.isInTransition)
+  }
+
+  /// The poster may wait for its deinit.
+  @Test func aPostThatWasDeliveredIsLetGoOf() {
+    struct Note: CustomNotification {}
+    var registry = launched(first)
+    weak var released: LifecyclePost?
+    do {
+      let post = LifecyclePost(Note())
+      released = post
+      _ = registry.receive(LifecycleEvent(.post(post.notification)), post: post)
+      #expect(deliver(&registry).count == 1)
+    }
+    #expect(released == nil && !registry.isInTransition)
+  }
+
   @Test func nothingIsInTransitionAfterAnAbort() {
     var registry = launched(first)
     _ = registry.receive(LifecycleEvent(.terminate))
@@ -135,6 +197,46 @@ import Testing
     #expect(plans.last?.members == [])
   }
 
+  /// Its hook was abandoned before it began: it has not had the sleep's notification, or still waits for the other.
+  @Test func whoWasNotReachedIsWhereItWas() {
+    var registry = launched(first)
+    for (request, isSuspended) in [(LifecycleRequest.suspend, false), (.wakeUp, true)] {
+      receive(request, &registry)
+      while let step = registry.next()?.step {
+        registry.reached(first)
+        if [.willSuspend, .didResume].contains(step.kind) {
+          registry.notReached(first)
+          #expect(registry.members.progress(of: first)?.isSuspended == isSuspended)
+          registry.reached(first)
+        }
+        registry.finishStep()
+      }
+    }
+  }
+
+  /// It has a hook that was abandoned, and hears of it when that has ended, before anything else.
+  @Test func whoWasBusyAtTheResumeIsResumedLater() {
+    var registry = launched(first)
+    receive(.suspend, &registry)
+    #expect(deliver(&registry).last?.step.name == "WillSuspend")
+    registry.members.update(first) { $0.isBusy = true }
+    receive(.wakeUp, &registry)
+    while registry.next() != nil { registry.finishStep() }
+    registry.members.update(first) { $0.isBusy = false }
+    #expect(names(deliver(&registry)) == ["DidResume", "WillEnterForeground"])
+  }
+
+  /// It is busy for good, and would only be skipped.
+  @Test func theTerminationPausesNobodyTwice() {
+    var registry = launched(first)
+    _ = registry.receive(LifecycleEvent(.terminate))
+    _ = registry.next()
+    registry.reached(first)
+    registry.notReached(first)
+    registry.finishStep()
+    #expect(registry.next()?.step.name == "the body's end")
+  }
+
   /// The wait for the body is a step of the end, and no notification.
   @Test func theBodysEndIsSentToNobody() {
     var registry = launched(first)
@@ -175,6 +277,8 @@ import Testing
     receive(.saveState, &registry)
     _ = registry.next()
     #expect(registry.isSleepSettled, "what else is delivered does not matter")
+    _ = registry.receive(LifecycleEvent(.terminate))
+    #expect(!registry.isSleepSettled, "the machine waits for the end")
   }
 
   /// Somebody has taken the sleep's reason away and worked on: the next sleep pauses the daemon again.

@@ -54,6 +54,12 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     #expect(!call.move(to: .begun) && call.next == .distantFuture && call.isCancelled)
   }
 
+  @Test func itBeginsOnce() {
+    var call = call(.driven)
+    let moves = [Call.Progress.driven, .begun, .begun, .driven].map { call.move(to: $0) }
+    #expect(moves == [false, true, false, false])
+  }
+
   @Test func aBudgetTakesTimeAwayAndNeverGivesAny() {
     var call = call()
     call.limit(to: CallTime(deadline: at(4), grace: .seconds(1)))
@@ -181,6 +187,18 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     #expect(values == [nil, 3, 1, nil, 3, 1])
   }
 
+  /// Those of a concurrent phase begin together, and none follows itself.
+  @Test(arguments: [true, false]) func anObserverFollowsThoseBeforeIt(_ isConcurrent: Bool) {
+    let observers = [(1, 0), (2, 1), (3, 1)].map { value, order in
+      MachineObserver(
+        id: ObserverID(value: value), phase: LifecyclePhase(order: order, concurrent: isConcurrent),
+        name: .type(Int.self), receives: [])
+    }
+    let follows = observers.map { observer in observers.map { observer.follows($0) } }
+    #expect(
+      follows == [[false, false, false], [true, false, false], [true, !isConcurrent, false]])
+  }
+
   @Test func aHookIsForItsTypeOrForAllButHealthChecks() {
     let subscriber = subscriber(1)
     func hook(_ kind: NotificationKind) -> Int? {
@@ -209,6 +227,12 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     #expect(stop.endDrain() == nil)
   }
 
+  @Test mutating func whereThereIsNoTimeThereIsNoDrain() {
+    stop.allow(.zero, configuration)
+    #expect(stop.drain(event, configuration, at: at(0)) == .zero)
+    #expect(!stop.isDraining && stop.budget?.end == nil)
+  }
+
   /// Not one that had ended before.
   @Test(arguments: [(4, false), (5, true)])
   func aPauseThatTheStopHasCutOffIsKept(ended: Int64, isKept: Bool) {
@@ -228,6 +252,9 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     // A tenth is kept, since the service manager's clock started before: 1.8 s.
     stop.allow(.seconds(2), configuration)
     #expect(stop.grace(configuration) == .milliseconds(900))
+    // And half of the rest is for the save.
+    let pause = stop.budget?.end(of: .kind(.didEnterBackground))
+    #expect(pause == MonotonicTime(nanoseconds: 450_000_000))
   }
 
   /// The service manager was told of it.
@@ -256,9 +283,10 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   }
 
   /// Found by a simulated life: systemd allows less than what has passed, and a hook asks for more.
-  @Test mutating func whereNothingIsLeftMoreTimeCountsFromNow() throws {
+  @Test(arguments: [0, 2]) func whereNothingIsLeftMoreTimeCountsFromNow(late: Int) throws {
+    var stop = Stop()
     stop.begin(configuration, overtaking: nil, at: at(0))
-    let over = try #require(stop.budget?.end).advanced(by: .seconds(2))
+    let over = try #require(stop.budget?.end).advanced(by: .seconds(late))
     let isGiven = stop.extend(by: .seconds(10), at: over)
     // And the reserve of five.
     #expect(isGiven && stop.budget?.end == over.advanced(by: .seconds(15)))
@@ -339,6 +367,9 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     _ = health.receive(.pool(round: round), at: at(110))
     let isWellAgain = health.forgive(.zero, at: at(117))
     #expect(isWellAgain)
+    // Nor did the process that did not run.
+    let isStallForgiven = health.forgive(.seconds(5), at: at(122))
+    #expect(isStallForgiven)
     var unwatched = Health(period: nil)
     unwatched.arm(at: at(0))
     let isWatched = unwatched.forgive(.seconds(1), at: at(0))
@@ -353,7 +384,7 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     { $0.isOverdue = true },
   ]
 
-  @Test func eachKindAloneIsMoreAndIsTakenWhole() {
+  @Test func eachKindAloneIsRareAndIsTakenWhole() {
     for kind in Self.kinds {
       var effects = Effects()
       kind(&effects)

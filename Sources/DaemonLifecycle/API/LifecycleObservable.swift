@@ -99,6 +99,8 @@ extension LifecycleObservable {
   ///   - name: The closure's name in reports and logs. Default: its file and line.
   ///   - phase: Its place in the order.
   ///   - deadline: How long it may take. Default: the phase's deadline, else the configuration's.
+  ///   - file: The file of the default name.
+  ///   - line: The line of the default name.
   ///   - body: The hook: an error that it throws is in the report. It is called in its own isolation, or on a thread of
   ///     the subject if it has none.
   /// - Returns: A token that ends the observation when it is cancelled or released.
@@ -276,6 +278,8 @@ extension LifecycleObservable {
   /// - Parameters:
   ///   - name: The body's name in reports and logs. Default: its file and line.
   ///   - phase: Its place in the order.
+  ///   - file: The file of the default name.
+  ///   - line: The line of the default name.
   ///   - body: The work, in a new task for each round.
   /// - Throws: The error that the body throws; not after a pause or a stop has cancelled it, when the error is in that
   ///   report and has no other effect. `CancellationError` when the calling task is cancelled.
@@ -313,7 +317,11 @@ extension LifecycleObservable {
   ///   - limit: How long the body may take to finish, in place of ``LifecycleConfiguration/hookDeadline``. A stop
   ///     shortens it to the time that is left before the save, and a sleep to the time that logind grants. A limit that
   ///     can't be kept is logged as soon as that is known.
+  ///   - name: The body's name in reports and logs. Default: its file and line.
   ///   - phase: Its place in the order; the servers of one concurrent phase finish together.
+  ///   - file: The file of the default name.
+  ///   - line: The line of the default name.
+  ///   - body: The work, in a new task for each round.
   /// - Throws: The error that the body throws, except in a round that is ending, when it is in the report of the pause
   ///   or the stop. `CancellationError` when the calling task is cancelled.
   nonisolated(nonsending) public func foreground(
@@ -341,7 +349,13 @@ extension LifecycleObservable {
   /// the daemon with status 1, and systemd's `Restart=` applies. Once the body has run for a period without failing,
   /// the failures are forgotten, and systemd 258 or later resets its own restart counter (`RESTART_RESET=1`).
   ///
-  /// - Parameter policy: The delays, and how many failures to tolerate. With a mock the delays are not shortened at random.
+  /// - Parameters:
+  ///   - policy: The delays, and how many failures to tolerate. With a mock the delays are not shortened at random.
+  ///   - name: The body's name in reports and logs. Default: its file and line.
+  ///   - phase: Its place in the order.
+  ///   - file: The file of the default name.
+  ///   - line: The line of the default name.
+  ///   - body: The work, in a new task for each round.
   /// - Throws: The error of the failure that exceeds the policy's intensity; `CancellationError` when the calling task
   ///   is cancelled.
   nonisolated(nonsending) public func foreground(

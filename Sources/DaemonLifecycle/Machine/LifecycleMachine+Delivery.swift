@@ -202,12 +202,11 @@ extension LifecycleMachine {
       .warning("\(call.name), \(call.step.name): has ended after \(time), after it was abandoned"))
   }
 
-  /// Withdraws the pending calls of an observer that was removed; a running call goes on.
+  /// Withdraws the pending calls of an observer that was removed, to which the effects have a reference; a running call
+  /// goes on.
   mutating func withdrawCalls(of observer: ObserverID) {
     for id in calls.pending(of: observer) {
-      guard let call = calls.end(id) else { continue }
-      effects.released.append(call)
-      advance(call.delivery)
+      if let call = calls.end(id) { advance(call.delivery) }
     }
   }
 
@@ -236,7 +235,7 @@ extension LifecycleMachine {
   mutating func finishOutOfBand(_ step: LifecycleStep, _ report: LifecycleReport) {
     let problems = report.problems
     if step.isHealthCheck {
-      let ill = problems.filter { $0.outcome.severity > 0 }.map(\.description)
+      let ill = problems.map(\.description)
       if health.isChecking { effects.publish(health.observersAnswered(ill, at: now)) }
     }
     effects.messages.append(.reported(report, isHealthCheck: step.isHealthCheck))

@@ -101,10 +101,8 @@ struct LifecycleRegistry: Sendable {
     default: break
     }
     requests.enqueue(event.request, event.cause)
-    // Then the daemon goes where its reasons lead.
-    if event.request.concernsSleep {
-      requests.enqueue(wantsSleep ? .pause(for: .suspend) : .resume(for: .suspend), event.cause)
-    }
+    // Then the daemon goes where its reasons lead, be it a pause or a resume.
+    if event.request.concernsSleep { requests.enqueue(.pause(for: .suspend), event.cause) }
     return .none
   }
 
@@ -244,7 +242,7 @@ struct LifecycleRegistry: Sendable {
     default: break
     }
     // A step that is no longer requested must not keep its transition open.
-    if termination == nil { steps = steps.drop { !isStillRequested($0) } }
+    steps = steps.drop { !isStillRequested($0) }
     guard steps.isEmpty else { return false }
     // A slice keeps what has been removed from it: a post, until the next transition.
     steps = []
@@ -259,14 +257,12 @@ struct LifecycleRegistry: Sendable {
   }
 
   private mutating func nextTerminationStep() -> Plan? {
+    state = .background
     // Members in the foreground, and not the state: an upward step may have been overtaken midway.
     if members.contains(where: { $0.reachedState == .foreground }) {
-      state = .background
-      let step = LifecycleStep.kind(.didEnterBackground)
-      return plan(step, cause: transitionCause)
+      return plan(.kind(.didEnterBackground), cause: transitionCause)
     }
     guard !steps.isEmpty else { return nil }
-    if state == .foreground { state = .background }
     let step = steps.removeFirst()
     if case .bodyEnds = step { return plan(step, cause: transitionCause) { _ in false } }
     return plan(step, cause: transitionCause)

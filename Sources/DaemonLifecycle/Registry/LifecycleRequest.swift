@@ -67,11 +67,9 @@ extension LifecycleRequest {
     }
   }
 
-  /// Whether two requests that wait together become one.
+  /// Whether two requests that wait together, and are no posts, become one.
   func merges(with other: LifecycleRequest) -> Bool {
-    if case .post = self { return false }
-    return concernsState == other.concernsState && concernsSleep == other.concernsSleep
-      && transition == other.transition
+    concernsSleep == other.concernsSleep && transition == other.transition
   }
 }
 

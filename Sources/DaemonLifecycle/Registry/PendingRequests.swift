@@ -8,14 +8,14 @@ struct PendingRequests: Sendable {
   struct Waiting: Sendable {
     let request: LifecycleRequest
     let cause: LifecycleCause
-    /// The number of the request, by which it was enqueued.
+    /// The number of posts that were enqueued by then, itself included.
     let order: UInt64
     /// What is posted, where the request is a post.
     var post: LifecyclePost?
   }
 
-  /// A number that grows with each request.
-  private var lastOrder: UInt64 = 0
+  /// The number of posts that were enqueued: all that the order of a request and a post depends on.
+  private var posted: UInt64 = 0
   /// The launch, which is requested alone.
   var launch: LifecycleCause?
   /// One of each kind, sorted by order. A request for a state exists while the requested state differs, or may differ,
@@ -33,15 +33,14 @@ struct PendingRequests: Sendable {
     if let index = merged.firstIndex(where: { $0.request.merges(with: request) }) {
       merged[index] = Waiting(request: request, cause: cause, order: merged[index].order)
     } else {
-      lastOrder += 1
-      merged.append(Waiting(request: request, cause: cause, order: lastOrder))
+      merged.append(Waiting(request: request, cause: cause, order: posted))
     }
   }
 
   mutating func enqueue(_ post: LifecyclePost, _ cause: LifecycleCause) {
-    lastOrder += 1
+    posted += 1
     posts.append(
-      Waiting(request: .post(post.notification), cause: cause, order: lastOrder, post: post))
+      Waiting(request: .post(post.notification), cause: cause, order: posted, post: post))
   }
 
   // MARK: Taking
