@@ -126,10 +126,10 @@ final class LifecycleLog: LifecycleSink {
     }
     let failed = report.failures.count
     let problems = failed == 0 ? "" : ", \(failed) of \(report.entries.count) hooks failed"
-    let done = transition == .launch ? "Started, pid \(getpid())," : row.done
-    let cause = transition == .launch ? "" : " (\(report.cause))"
     note(
-      "\(done) in \(elapsed.forReading)\(cause)\(problems)",
+      transition == .launch
+        ? "Started, pid \(getpid()), in \(elapsed.forReading)\(problems)"
+        : "\(row.done) in \(elapsed.forReading) (\(report.cause))\(problems)",
       failed == 0 ? transition.priority : .warning, row.messageID,
       fields(transition, report.cause) + fields(snapshot) + fields(elapsed, problems: failed))
   }
