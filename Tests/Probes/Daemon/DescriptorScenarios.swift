@@ -245,13 +245,16 @@ let unstarted: @Sendable ([String]) async throws -> Void = { _ in
   do { try await unused.start() } catch { say("\(error)") }
   check("failed")
   // It has not the lease either, and gives the signals to the next, from which it can't take them.
-  let lifecycle = LifecycleSubject(
-    configuration: LifecycleConfiguration(readinessDescriptor: ends[1]))
+  var configuration = LifecycleConfiguration(readinessDescriptor: ends[1])
+  // A bus would be opened, with its libraries, while this reads what is open.
+  configuration.systemd.inputs = []
+  let lifecycle = LifecycleSubject(configuration: configuration)
   try await lifecycle.start()
   let other = LifecycleSubject(configuration: LifecycleConfiguration(signals: [.sigterm: .reload]))
   // The one that listens and the one for hooks: a thread has its name when it runs, and a third, which a busy machine
   // brings, ends after a second.
-  waits(for: { threadCount() == 2 })
+  // Readiness is reported after the start, and its descriptor is closed.
+  waits(for: { threadCount() == 2 && fcntl(ends[1], F_GETFD) == -1 })
   let started = state()
   do { try await other.start() } catch { say("\(error)") }
   let isSame = waits(for: { state() == started })
