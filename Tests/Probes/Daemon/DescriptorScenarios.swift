@@ -98,8 +98,15 @@ let threadless: @Sendable ([String]) async throws -> Void = { arguments in
   let token = lifecycle.observe(WillEnterForeground.self, phase: .init(order: 1)) { _ in
     if !inRounds { takeThreads() }
   }
+  @Sendable func takeThreadsOfRounds() {
+    // Whatever Swift's pool has by now: on a busy machine, now and then one more.
+    if arguments.contains("blocked") {
+      for _ in 0..<64 { Task.detached { while true { pause() } } }
+    }
+    takeThreads()
+  }
   @Sendable func work() async throws {
-    if inRounds { takeThreads() }
+    if inRounds { takeThreadsOfRounds() }
     try await lifecycle.clock.sleep(for: .seconds(1000))
   }
   let result: LifecycleExit
@@ -109,7 +116,7 @@ let threadless: @Sendable ([String]) async throws -> Void = { arguments in
   case "draining":
     result = try await lifecycle.run {
       try await lifecycle.foreground(draining: .milliseconds(500)) { round in
-        takeThreads()
+        takeThreadsOfRounds()
         try await round.untilEnding()
       }
     }
