@@ -6,7 +6,7 @@ package enum BusService: String, Sendable {
   case logind = "org.freedesktop.login1"
 
   /// The object that represents the service itself.
-  package var path: String { "/" + rawValue.replacing(".", with: "/") }
+  package var path: String { "/" + String(rawValue.map { $0 == "." ? "/" : $0 }) }
 
   /// An interface of the service, such as `Manager`.
   package func interface(_ name: String) -> String { "\(rawValue).\(name)" }
