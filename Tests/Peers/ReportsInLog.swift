@@ -21,7 +21,7 @@ import Logging
 
   /// The line without its time and its numbers.
   static func comparable(_ line: some StringProtocol) -> String {
-    String(line.drop { $0 != " " }.filter { !$0.isNumber && !$0.isNewline })
+    String(line.drop { $0 != " " }.filter { !$0.isNumber && $0 != "." && !$0.isNewline })
   }
 
   actor Orders: StateObserver {
