@@ -133,7 +133,7 @@ import Testing
   }
 
   /// The poster may wait for its deinit.
-  @Test func aPostThatWasDeliveredIsLetGoOf() {
+  @Test func aPostThatWasDeliveredIsReleased() {
     struct Note: CustomNotification {}
     var registry = launched(first)
     weak var released: LifecyclePost?
@@ -214,7 +214,7 @@ import Testing
     }
   }
 
-  /// It has a hook that was abandoned, and hears of it when that has ended, before anything else.
+  /// It has a hook that was abandoned, and receives it when that has ended, before anything else.
   @Test func whoWasBusyAtTheResumeIsResumedLater() {
     var registry = launched(first)
     receive(.suspend, &registry)

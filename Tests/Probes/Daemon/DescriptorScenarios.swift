@@ -259,8 +259,7 @@ let unstarted: @Sendable ([String]) async throws -> Void = { _ in
   try await lifecycle.start()
   let other = LifecycleSubject(configuration: LifecycleConfiguration(signals: [.sigterm: .reload]))
   // The one that listens and the one for hooks: a thread has its name when it runs, and a third, which a busy machine
-  // brings, ends after a second.
-  // Readiness is reported after the start, and its descriptor is closed.
+  // brings, ends after a second. Readiness is reported after the start, and its descriptor is closed.
   waits(for: { threadCount() == 2 && fcntl(ends[1], F_GETFD) == -1 })
   let started = state()
   do { try await other.start() } catch { say("\(error)") }
