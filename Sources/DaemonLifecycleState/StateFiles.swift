@@ -20,7 +20,7 @@ struct StateFiles {
   private(set) var lock: StateLock?
   /// The slot with the last state that is known to be on disk; `nil` when neither has one, or before a load.
   private(set) var durableSlot: Int?
-  /// The highest generation of all intact files and all saves that were begun.
+  /// The generation of the newest file at the last load, or of the last save that was begun since.
   private var lastGeneration: UInt64 = 0
   /// The slot where the newest state is, or may be: a file that can't be read, or is too new, may be the newest.
   private var newestSlot: Int?
@@ -118,7 +118,7 @@ struct StateFiles {
       case .broken(let damage): broken.append("\(path) \(damage)")
       case .newerFormat(let format): throw .newerFormat(path, found: format)
       case .whole(let record):
-        if newest.map({ $0.record.generation < record.generation }) ?? true {
+        if newest.map({ record.isNewer(than: $0.record) }) ?? true {
           newest = (slot, record)
         }
       }
@@ -129,7 +129,7 @@ struct StateFiles {
       throw .allBroken(broken)
     }
     try makeDurable(newest.slot)
-    lastGeneration = max(lastGeneration, newest.record.generation)
+    lastGeneration = newest.record.generation
     return Found(slot: newest.slot, record: newest.record, broken: broken)
   }
 
@@ -206,10 +206,8 @@ struct StateFiles {
     guard bytes.count <= limit else {
       throw .tooLong(directory.path, count: UInt64(bytes.count), limit: limit)
     }
-    let (generation, overflow) = lastGeneration.addingReportingOverflow(1)
-    guard !overflow, generation < .max else { throw .system(purpose, errno: EOVERFLOW) }
-    lastGeneration = generation
-    let record = StateRecord(version: version, generation: generation, bytes: bytes)
+    lastGeneration &+= 1
+    let record = StateRecord(version: version, generation: lastGeneration, bytes: bytes)
     let slot = durableSlot == 0 ? 1 : 0
     do throws(SystemCallError) {
       let identity = try write(record)

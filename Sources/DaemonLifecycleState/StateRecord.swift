@@ -6,7 +6,7 @@
 ///      0      8  "DLSTATE\n"
 ///      8      4  format, 1
 ///     12      4  the program's version of the state
-///     16      8  generation: 1 for the first save, and more for each later one
+///     16      8  generation: 1 for the first save, and more for each later one, modulo 2^64
 ///     24      8  how many bytes follow the header
 ///     32      8  CRC-64/XZ of the 32 bytes before and the bytes after it
 /// ```
@@ -22,6 +22,12 @@ struct StateRecord: Equatable {
   let version: UInt32
   let generation: UInt64
   let bytes: [UInt8]
+
+  /// Whether it was saved after the other one. Modulo 2^64 the distance decides, so that each generation, also that of a
+  /// file made by hand, has a next one.
+  func isNewer(than other: StateRecord) -> Bool {
+    Int64(bitPattern: generation &- other.generation) > 0
+  }
 
   // MARK: Encode
 
@@ -86,13 +92,12 @@ struct StateRecord: Equatable {
     }
     let format = file.littleEndian(at: 8, as: UInt32.self)
     guard format <= StateRecord.format else { return .newerFormat(format) }
-    let generation = file.littleEndian(at: 16, as: UInt64.self)
     // With a matching checksum, the file was made by hand.
-    guard format == StateRecord.format, length == UInt64(payload.count), generation < .max else {
-      return .notAState
-    }
-    let version = file.littleEndian(at: 12, as: UInt32.self)
-    return .whole(StateRecord(version: version, generation: generation, bytes: Array(payload)))
+    guard format == StateRecord.format, length == UInt64(payload.count) else { return .notAState }
+    return .whole(
+      StateRecord(
+        version: file.littleEndian(at: 12, as: UInt32.self),
+        generation: file.littleEndian(at: 16, as: UInt64.self), bytes: Array(payload)))
   }
 }
 

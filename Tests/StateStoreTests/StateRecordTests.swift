@@ -95,8 +95,6 @@ import Testing
     #expect(
       StateRecord.read(file.dropLast() + [0])
         == .broken("does not have the checksum of what was written"))
-    let last = StateRecord(version: 1, generation: .max, bytes: []).encoded
-    #expect(StateRecord.read(last) == .notAState)
   }
 
   /// With a checksum that fits, it is whole, and not ours to touch.
