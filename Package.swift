@@ -18,6 +18,7 @@ let package = Package(
     .library(name: "DaemonLifecycleCodable", targets: ["DaemonLifecycleCodable"]),
     .library(name: "DaemonLifecycleFoundation", targets: ["DaemonLifecycleFoundation"]),
     .library(name: "DaemonLifecycleTesting", targets: ["DaemonLifecycleTesting"]),
+    .library(name: "DaemonLifecycleTraces", targets: ["DaemonLifecycleTraces"]),
   ],
   // No products for the examples: packages that depend on this one would see them. Where this package itself is built,
   // SwiftPM makes an executable of each of their targets, under the target's name: `swift run pollerd`.
@@ -36,8 +37,16 @@ let package = Package(
     // The only library target that imports Foundation.
     .target(
       name: "DaemonLifecycleFoundation", dependencies: ["DaemonLifecycle"], swiftSettings: strict),
+    // Where threads wait: what few daemons need, and no other has.
+    .target(name: "CTraces"),
     .target(
-      name: "DaemonLifecycleTesting", dependencies: ["CLinux", "DaemonSystemd", "DaemonLifecycle"],
+      name: "DaemonLifecycleTraces", dependencies: ["CTraces", "CLinux", "DaemonLifecycle"],
+      swiftSettings: strict),
+    // The runtime's hooks, for explorations.
+    .target(name: "CExploration"),
+    .target(
+      name: "DaemonLifecycleTesting",
+      dependencies: ["CExploration", "CLinux", "DaemonSystemd", "DaemonLifecycle"],
       swiftSettings: strict),
     // The examples, for the tests. `Examples` has them as a package of their own.
     .executableTarget(
@@ -56,6 +65,9 @@ let package = Package(
     .executableTarget(
       name: "clockd", dependencies: ["DaemonLifecycle", "DaemonSystemd"],
       path: "Examples/Service", swiftSettings: strict),
+    .executableTarget(
+      name: "queued", dependencies: ["DaemonLifecycle", "DaemonSystemd"], path: "Examples/Queue",
+      swiftSettings: strict),
     // System calls that tests make, or make fail, and that Swift can't see.
     .target(name: "TestLimits", path: "Tests/TestLimits"),
     .target(
@@ -89,7 +101,10 @@ let package = Package(
       swiftSettings: strict),
     // Daemons for the process tests. Optimized, since that is what shortens the lives of observers.
     .executableTarget(
-      name: "ProbeDaemon", dependencies: ["DaemonLifecycle", "DaemonLifecycleState", "TestLimits"],
+      name: "ProbeDaemon",
+      dependencies: [
+        "DaemonLifecycle", "DaemonLifecycleState", "DaemonLifecycleTraces", "TestLimits",
+      ],
       path: "Tests/Probes/Daemon",
       swiftSettings: strict + [.unsafeFlags(["-O"])]),
     .executableTarget(
@@ -106,7 +121,7 @@ let package = Package(
       name: "ProcessTests",
       dependencies: [
         "ProbeDaemon", "ProbeSyncMain", "ProbeTopLevel", "ProbeService", "pollerd", "echod",
-        "standby", "clockd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestLimits",
+        "standby", "clockd", "queued", "DaemonLifecycle", "DaemonLifecycleTesting", "TestLimits",
         "TestSupport",
       ],
       swiftSettings: strict),
@@ -138,11 +153,26 @@ let package = Package(
       ],
       swiftSettings: strict),
     .testTarget(
+      name: "ExploringTests",
+      dependencies: ["DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport"],
+      swiftSettings: strict),
+    .testTarget(
+      name: "TracesTests",
+      dependencies: [
+        "CLinux", "CTraces", "DaemonLifecycle", "DaemonLifecycleTraces", "TestSupport",
+      ],
+      swiftSettings: strict),
+    .testTarget(
       name: "StandbyTests", dependencies: ["standby", "DaemonLifecycle", "DaemonLifecycleTesting"],
       swiftSettings: strict),
     .testTarget(
       name: "ServiceTests",
       dependencies: ["clockd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport"],
+      swiftSettings: strict),
+    // One of its tests starts a PostgreSQL; skipped where none is installed.
+    .testTarget(
+      name: "QueueTests",
+      dependencies: ["queued", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport"],
       swiftSettings: strict),
     .executableTarget(
       name: "ProbeState", dependencies: ["CLinux", "DaemonLifecycleState"],

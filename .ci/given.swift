@@ -32,6 +32,7 @@ public actor Poller: BackgroundObserver, StateObserver {
   public init() {}
   public init(lifecycle: any LifecycleObservable) { lifecycle.addObserver(self) }
   public func poll() async throws {}
+  public func work(_ lifecycle: any LifecycleObservable) async throws {}
   public func didEnterBackground(_ notification: DidEnterBackground) {}
   public func shouldSaveState(_ notification: ShouldSaveState) { saved = bytes }
 }
@@ -51,10 +52,13 @@ public struct Listener: Sendable {
   public func close() {}
 }
 public struct Job: Sendable { public func run() async throws {} }
-public actor Queue { public func next() async throws -> Job? { nil } }
+public actor Queue {
+  public func next() async throws -> Job? { nil }
+  public func handBack(_ job: Job) async throws {}
+}
 public let queue = Queue()
 public let round: ForegroundRound = some()
-public func work(on job: Job) async {}
+public func work(on job: Job) async throws {}
 public typealias Saver = Poller
 public let orders = Saver()
 public let consumer: Job = some()
@@ -110,6 +114,15 @@ public func serve(_ descriptor: Int32) {}
 
 public let preservation: Preservation = some()
 public let mock = MockLifecycleSubject()
+public let run: ExploredRun = some()
+public struct FakeStore: Sendable {
+  public let saved = 0
+  public let accepted = 0
+  public init(fails: @escaping @Sendable () -> Bool) {}
+}
+public typealias FakeDisk = FakeStore
+public struct Lost: Error { public init(_ store: FakeStore) {} }
+public actor Orders: LifecycleObserver { public init(_ store: FakeStore) {} }
 public let notify: NotifySocket = some()
 public let source = ""
 
@@ -119,6 +132,12 @@ public struct Configuration: Sendable {
   public let interval: Duration = .seconds(1)
   public init(contentsOf path: String) throws {}
 }
+public actor Worker {
+  public let configuration: Configuration = some()
+  public init(lifecycle: any LifecycleObservable, path: String) throws {}
+}
+public let path = "/etc/mydaemon.conf"
+public func write(_ text: String, to path: String) throws {}
 
 // MARK: Others who know NotificationCenter
 

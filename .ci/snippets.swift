@@ -106,7 +106,9 @@ func note(_ text: String) -> String {
 func isStatement(_ line: String) -> Bool {
   if line.first.map({ " })]".contains($0) }) ?? true { return false }
   let code = line.replacing(#/@\w+(\([^)]*\))? ?/#, with: "")
-  if code.isEmpty || code.hasPrefix("//") { return false }
+  if code.isEmpty || ["//", "#if", "#else", "#endif"].contains(where: code.hasPrefix) {
+    return false
+  }
   let modifiers: Set = ["public", "private", "final", "nonisolated", "indirect"]
   let word = code.split { !$0.isLetter }.first { !modifiers.contains(String($0)) } ?? ""
   return ![
@@ -122,7 +124,8 @@ func source(of block: Block) -> String {
   if imports.isEmpty {
     let ours = [
       "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleFoundation",
-      "DaemonLifecycleState", "DaemonLifecycleTesting", "DaemonSystemd", "Glibc", "Testing",
+      "DaemonLifecycleState", "DaemonLifecycleTesting", "DaemonLifecycleTraces", "DaemonSystemd",
+      "Glibc", "Testing",
     ]
     let peers = ["DaemonLifecycle", "Glibc", "Logging", "ServiceLifecycle"]
     imports = (block.needsPeers ? peers : ours).map { "import \($0)\n" }.joined()

@@ -25,6 +25,7 @@ let package = Package(
     .executable(name: "echod", targets: ["echod"]),
     .executable(name: "standby", targets: ["standby"]),
     .executable(name: "clockd", targets: ["clockd"]),
+    .executable(name: "queued", targets: ["queued"]),
   ],
   dependencies: [.package(name: "DaemonLifecycle", path: "..")],
   targets: [
@@ -45,5 +46,8 @@ let package = Package(
     .executableTarget(
       name: "clockd", dependencies: [library("DaemonLifecycle"), library("DaemonSystemd")],
       path: "Service", swiftSettings: strict),
+    .executableTarget(
+      name: "queued", dependencies: [library("DaemonLifecycle"), library("DaemonSystemd")],
+      path: "Queue", swiftSettings: strict),
   ]
 )

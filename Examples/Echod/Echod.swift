@@ -30,9 +30,9 @@ import DaemonSystemd
 /// is used.
 ///
 /// It drains in its hooks, which know why they are called and how long they may take. Connections that are child tasks
-/// drain in `foreground(draining:)`: see Clockd.
+/// drain in `addForeground(draining:)`: see Clockd.
 @main struct Echod {
-  static func main() async {
+  static func main() {
     signal(SIGPIPE, SIG_IGN)
     do {
       let options = try Options(parsing: Array(CommandLine.arguments.dropFirst()))
@@ -48,10 +48,10 @@ import DaemonSystemd
         print("echod: \(try check(options))")
         exit(0)
       }
-      try await serve(options)
+      serve(options)
     } catch {
       say("\(error)", .error)
-      exit(error is UsageError ? 64 : error is SettingsError ? 78 : 71)
+      exit((error as? any ExitCodeError)?.exitCode ?? 71)
     }
   }
 
@@ -64,11 +64,9 @@ import DaemonSystemd
     return "\(VisibleText.line(file)) is valid"
   }
 
-  private static func serve(_ options: Options) async throws -> Never {
+  private static func serve(_ options: Options) -> Never {
     var configuration = LifecycleConfiguration()
     configuration.readinessFile = options.readyFile
-    let lifecycle = LifecycleSubject(configuration: configuration)
-    _ = EchoService(lifecycle, options)
-    exit(try await lifecycle.run().code)
+    LifecycleSubject.runAndExit(configuration) { _ = EchoService($0, options) }
   }
 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycle
+
 /// The command line's options.
 struct Options: Equatable {
   var wantsHelp = false
@@ -68,7 +70,8 @@ struct Options: Equatable {
 }
 
 /// The command line can't be understood.
-struct UsageError: Error, CustomStringConvertible {
+struct UsageError: ExitCodeError, CustomStringConvertible {
+  var exitCode: Int32 { 64 }  // EX_USAGE
   let description: String
   init(_ problem: String) { description = problem + " (see echod --help)." }
 }

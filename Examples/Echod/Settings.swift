@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycle
 import FoundationEssentials
 
 /// What a reload can change.
@@ -57,7 +58,8 @@ extension Settings {
 }
 
 /// A setting that makes no sense. The text names the place, and what to write instead.
-struct SettingsError: Error, CustomStringConvertible {
+struct SettingsError: ExitCodeError, CustomStringConvertible {
+  var exitCode: Int32 { 78 }  // EX_CONFIG
   let description: String
   init(_ description: String) { self.description = description }
 }

@@ -20,7 +20,7 @@ struct Options: Equatable {
   static let usage = """
     Usage: pollerd [--interval SECONDS] [--source FILE] [--config FILE] [--state DIR]
                    [--ready-file FILE] [--ready-fd NUMBER] [--alive-file FILE] [--drain SECONDS]
-                   [--check-config] [--version]
+                   [--check-config] [--probe ready|alive] [--version]
 
     Reads FILE every SECONDS and prints its first line, numbered; goes on counting after a restart.
 
@@ -36,6 +36,7 @@ struct Options: Equatable {
       --drain SECONDS     how long it goes on polling when it is asked to end, without that file (default: 0)
       --check-config      check the options and the configuration file, and end: status 0, or 78 and the line
                           that is wrong
+      --probe KIND        "ready" or "alive": check that file, and end: status 0 or 1, and a sentence
       --version           print the version
       --help              print this
 
@@ -90,6 +91,8 @@ extension Options {
       case "--ready-file": readyFile = try Self.value(of: name, attached, &rest)
       case "--ready-fd":
         readyDescriptor = try Self.descriptor(Self.value(of: name, attached, &rest), name)
+      // `exitIfProbed` has its value.
+      case "--probe": _ = try Self.value(of: name, attached, &rest)
       case "--alive-file": aliveFile = try Self.value(of: name, attached, &rest)
       case "--drain": stopDelay = try Self.seconds(Self.value(of: name, attached, &rest), name)
       case "--state": givenStateDirectory = try Self.value(of: name, attached, &rest)
@@ -150,7 +153,8 @@ extension Options {
 }
 
 /// The command line can't be understood.
-struct UsageError: Error, CustomStringConvertible {
+struct UsageError: ExitCodeError, CustomStringConvertible {
+  var exitCode: Int32 { 64 }  // EX_USAGE
   private let problem: String
   init(_ problem: String) { self.problem = problem }
   var description: String { problem + " (see pollerd --help)." }

@@ -43,13 +43,8 @@ actor Poller {
 
   // MARK: Work
 
-  /// Polls until the daemon terminates.
-  nonisolated func work(in lifecycle: any LifecycleObservable) async throws {
-    try await lifecycle.foreground { try await self.poll() }
-  }
-
   /// Polls until the task is cancelled. Not over `ticks`, since a reload may change the interval.
-  private func poll() async throws {
+  func poll() async throws {
     while true {
       let began = clock.now
       let reading: Result<String, any Error>

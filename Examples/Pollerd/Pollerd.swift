@@ -12,7 +12,7 @@ import DaemonSystemd
 ///
 /// This file reads the command line and wires the parts; `Poller` is where the lifecycle is used.
 @main struct Pollerd {
-  static func main() async {
+  static func main() {
     Descriptor.openMissingStandardOnes()
     // A closed pipe is no reason to die, nor is a file at its size limit: writing to it fails, and `Console` goes on
     // without.
@@ -36,10 +36,12 @@ import DaemonSystemd
         try Descriptor.standardOutput.writeAll(Array("pollerd: \(try check(options))\n".utf8))
         exit(0)
       }
-      try await serve(options)
+      let configuration = try options.lifecycle(.current)
+      configuration.exitIfProbed(by: CommandLine.arguments)
+      serve(options, configuration)
     } catch {
       log("\(error)", .error)
-      exit(status(of: error))
+      exit((error as? any ExitCodeError)?.exitCode ?? 71)
     }
   }
 
@@ -53,36 +55,21 @@ import DaemonSystemd
     return "\(VisibleText.line(file)) is valid"
   }
 
-  /// Not isolated and without an await after `run`, so that the process can exit even when all threads
-  /// of Swift's pool hang in a source.
-  private static func serve(_ options: Options) async throws -> Never {
-    let configuration = Configuration(file: options.configFile, overrides: options.settings)
-    let settings = try configuration.load()
-    let store = try PollStore(
-      directory: options.stateDirectory(ServiceEnvironment.current.variables))
-    let state = try store.loadOrSetAside { log($0, .warning) } ?? PollState()
-
-    let lifecycle = LifecycleSubject(configuration: try options.lifecycle(.current))
-    let poller = Poller(
-      lifecycle: lifecycle, state: state, store: store, settings: settings,
-      configuration: configuration, console: Console(.standardOutput, clock: lifecycle.clock))
-    let result = try await lifecycle.run { try await poller.work(in: lifecycle) }
-    if let error = result.error { log("\(error)", .error) }
-    exit(result.code)
+  private static func serve(_ options: Options, _ configuration: LifecycleConfiguration) -> Never {
+    LifecycleSubject.runAndExit(configuration) { lifecycle in
+      let configuration = Configuration(file: options.configFile, overrides: options.settings)
+      let settings = try configuration.load()
+      let store = try PollStore(
+        directory: options.stateDirectory(ServiceEnvironment.current.variables))
+      let state = try store.loadOrSetAside { log($0, .warning) } ?? PollState()
+      let poller = Poller(
+        lifecycle: lifecycle, state: state, store: store, settings: settings,
+        configuration: configuration, console: Console(.standardOutput, clock: lifecycle.clock))
+      lifecycle.addForeground(name: "polling") { try await poller.poll() }
+    }
   }
 
   private static func log(_ sentence: String, _ priority: JournalPriority) {
     Journal.writeLine(sentence, priority)
-  }
-
-  /// The statuses of sysexits.h.
-  private static func status(of error: any Error) -> Int32 {
-    switch error {
-    case is UsageError: 64
-    case is SettingsError: 78
-    case is SystemError, is StateError: 73
-    case LifecycleError.invalidGracePeriod: 78
-    default: 71
-    }
   }
 }

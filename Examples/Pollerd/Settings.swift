@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycle
+
 /// What the poller does.
 struct Settings: Equatable, Sendable {
   var interval = Duration.seconds(1)
@@ -30,7 +32,8 @@ struct PartialSettings: Equatable, Sendable {
 }
 
 /// A setting that makes no sense. The text explains what to write instead.
-struct SettingsError: Error, CustomStringConvertible {
+struct SettingsError: ExitCodeError, CustomStringConvertible {
+  var exitCode: Int32 { 78 }  // EX_CONFIG
   let description: String
   init(_ description: String) { self.description = description }
 }

@@ -32,7 +32,7 @@ import DaemonSystemd
     Exit status: 0 all well, 64 bad arguments, 71 it can't listen there, 124 an answer was cut off.
     """
 
-  static func main() async {
+  static func main() {
     var arguments = Array(CommandLine.arguments.dropFirst())
     switch arguments.first {
     case "--help", "-h":
@@ -56,26 +56,18 @@ import DaemonSystemd
       exit(0)
     }
     let limit = Duration.seconds(numbers.dropFirst().first ?? 20)
-    do { try await serve(numbers.first ?? 7070, draining: limit) } catch {
-      Journal.writeLine("\(error)", .error)
-      exit(71)
-    }
+    serve(numbers.first ?? 7070, draining: limit)
   }
 
-  private static func serve(_ port: UInt16, draining limit: Duration) async throws -> Never {
-    let lifecycle = LifecycleSubject()
-    // Made once, before the launch: a port that is taken is an error at once, and clients that connect during a
-    // pause wait in the listener's queue.
-    let server = Server(try Socket(listeningOn: port), clock: lifecycle.clock) {
-      Journal.writeLine($0, .warning)
-    }
-    Journal.writeLine("serving 127.0.0.1:\(server.listener.port)")
-
-    let result = try await lifecycle.run {
-      try await lifecycle.foreground(draining: limit, name: "clients") { round in
-        try await server.serve(round)
+  private static func serve(_ port: UInt16, draining limit: Duration) -> Never {
+    LifecycleSubject.runAndExit { lifecycle in
+      // Made once, before the launch: a port that is taken is an error at once, and clients that connect during a
+      // pause wait in the listener's queue.
+      let server = Server(try Socket(listeningOn: port), clock: lifecycle.clock) {
+        Journal.writeLine($0, .warning)
       }
+      Journal.writeLine("serving 127.0.0.1:\(server.listener.port)")
+      lifecycle.addForeground(name: "clients", draining: limit) { try await server.serve($0) }
     }
-    exit(result.code)
   }
 }

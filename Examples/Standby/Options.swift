@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycle
+
 /// The command line's options.
 struct Options: Equatable {
   var wantsHelp = false
@@ -72,7 +74,8 @@ struct Options: Equatable {
 }
 
 /// The command line can't be understood.
-struct UsageError: Error, CustomStringConvertible {
+struct UsageError: ExitCodeError, CustomStringConvertible {
+  var exitCode: Int32 { 64 }  // EX_USAGE
   private let problem: String
   init(_ problem: String) { self.problem = problem }
   var description: String { problem + " (see standby --help)." }

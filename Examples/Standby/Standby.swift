@@ -34,7 +34,7 @@ import DaemonSystemd
       try await serve(options)
     } catch {
       Journal.writeLine("\(error)", .error)
-      exit(error is UsageError ? 64 : 71)
+      exit((error as? any ExitCodeError)?.exitCode ?? 71)
     }
   }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
-import DaemonLifecycle
+public import DaemonLifecycle
 public import DaemonSystemd
 
 /// An error in opening, loading or saving a state. The state that was on disk before is unchanged.
-public enum StateError: Error, Sendable, Equatable, CustomStringConvertible {
+public enum StateError: ExitCodeError, Sendable, Equatable, CustomStringConvertible {
   /// The environment contains no state directory, or a malformed one.
   case noStateDirectory(SystemdError?)
   /// The name, the directory, a file or a closed store can't be used; the sentence gives the reason and a remedy.
@@ -31,6 +31,9 @@ public enum StateError: Error, Sendable, Equatable, CustomStringConvertible {
   case readOnly(String)
   /// A system call failed; the text is its purpose.
   case system(String, errno: Int32)
+
+  /// The status of a daemon whose set-up throws it: 73 (EX_CANTCREAT).
+  public var exitCode: Int32 { 73 }
 
   /// The error in one sentence, for a log.
   public var description: String {

@@ -7,11 +7,11 @@ private typealias PendingError = MockLifecycleSubject.PendingError
 // What a test uses to wait for a core, and to move its clock.
 extension LifecycleCore {
   /// Returns when nothing is being delivered or waits to be, except behind a hold. Throws the errors of `wait`.
-  package nonisolated(nonsending) func untilIdle(patience: Duration = .seconds(10))
-    async throws(MockLifecycleSubject.PendingError)
-  {
+  package nonisolated(nonsending) func untilIdle(
+    patience: Duration = .seconds(10), for call: String = "untilIdle()"
+  ) async throws(MockLifecycleSubject.PendingError) {
     endSetUp()
-    try await wait(patience) { end($0, whenSleeping: nil) }
+    try await wait(patience, call) { end($0, whenSleeping: nil) }
   }
 
   /// Returns when `count` tasks or more sleep on the clock. Throws the errors of `wait`.
@@ -19,28 +19,30 @@ extension LifecycleCore {
     _ count: Int, patience: Duration = .seconds(10)
   ) async throws(MockLifecycleSubject.PendingError) {
     endSetUp()
-    do { try await wait(patience) { end($0, whenSleeping: count) } } catch {
-      let wait = "untilSleeping(\(count)), which has found \(sleeperCount) on the mock's clock"
-      throw PendingError(reason: error.reason, pending: [wait] + error.pending)
+    do {
+      try await wait(patience, "untilSleeping(\(count))") { end($0, whenSleeping: count) }
+    } catch {
+      let found = "\(sleeperCount) of \(count) sleep on the mock's clock"
+      throw PendingError(reason: error.reason, pending: [found] + error.pending)
     }
   }
 
   /// Returns when the waiter is ended. Throws when no hook begins or ends for `patience` of real time meanwhile, or
   /// when the task is cancelled.
   private nonisolated(nonsending) func wait(
-    _ patience: Duration, for register: (Sleeper) -> Void
+    _ patience: Duration, _ call: String, for register: (Sleeper) -> Void
   ) async throws(MockLifecycleSubject.PendingError) {
     let waiter = Sleeper()
     register(waiter)
     if waiter.hasEnded { return }
-    let alarm = Task.detached { await self.end(waiter, after: patience) }
+    let alarm = Task.detached { await self.end(waiter, after: patience, call) }
     defer { alarm.cancel() }
     do {
       try await waiter.wait { waiter.end(throwing: CancellationError()) }
     } catch let error as PendingError {
       throw error
     } catch {
-      throw PendingError(reason: "The task that waited was cancelled.", pending: pending)
+      throw PendingError(reason: "The task that waited in \(call) was cancelled.", pending: pending)
     }
   }
 
@@ -48,7 +50,7 @@ extension LifecycleCore {
   ///
   /// The while is ten sleeps on Swift's pool, so it takes longer where the pool is busy with other tests: a slow machine
   /// is no failure.
-  private func end(_ waiter: Sleeper, after patience: Duration) async {
+  private func end(_ waiter: Sleeper, after patience: Duration, _ call: String) async {
     var (seen, sleeps) = (progress, 0)
     while sleeps < 10 {
       do { try await Task.sleep(for: min(patience, .seconds(86_400)) / 10) } catch { return }
@@ -56,7 +58,8 @@ extension LifecycleCore {
       sleeps = now == seen ? sleeps + 1 : 0
       seen = now
     }
-    let reason = "For \(patience.forReading) of real time no hook has begun or ended."
+    let reason =
+      "\(call) has waited in vain: for \(patience.forReading) of real time no hook has begun or ended."
     waiter.end(throwing: PendingError(reason: reason, pending: pending))
   }
 

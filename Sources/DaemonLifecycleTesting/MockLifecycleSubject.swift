@@ -10,8 +10,7 @@ import Synchronization
 /// @Test func savesWhenPaused() async throws {
 ///   let mock = MockLifecycleSubject()
 ///   let poller = Poller(lifecycle: mock)              // takes `any LifecycleObservable`
-///   let report = try await mock.send(.sigusr1)        // returns when every hook has ended
-///   #expect(report.problems.isEmpty)
+///   try await mock.send(.sigusr1).check()             // returns when every hook has ended; throws what failed
 ///   #expect(mock.calls == ["addObserver(Poller)"])
 ///   try mock.checkNothingPending()
 /// }
@@ -26,7 +25,8 @@ import Synchronization
 /// It works in XCTest and Swift Testing and has no global state, so tests may run in parallel. Safe to use from any
 /// thread.
 public final class MockLifecycleSubject: LifecycleObservable {
-  public let _core: LifecycleCore
+  /// The package's own, without public members.
+  public let core: LifecycleCore
   private let recorder: Recorder
   private let patience: Duration
 
@@ -43,17 +43,27 @@ public final class MockLifecycleSubject: LifecycleObservable {
   ///   - configuration: The settings, as of a subject. Default: problems are not logged.
   ///   - serviceManager: The stand-in for systemd. Default: none.
   ///   - patience: How long, in real time, a test waits while no hook begins or ends. Default 10 s.
-  public init(
+  public convenience init(
     state: LifecycleState = .foreground,
     configuration: LifecycleConfiguration = LifecycleConfiguration(logging: .off),
     serviceManager: FakeServiceManager? = nil, patience: Duration = .seconds(10)
+  ) {
+    self.init(
+      state: state, configuration: configuration, serviceManager: serviceManager,
+      patience: patience, pool: nil)
+  }
+
+  init(
+    state: LifecycleState, configuration: LifecycleConfiguration,
+    serviceManager: FakeServiceManager? = nil, patience: Duration = .seconds(10),
+    pool: (any TaskExecutor)?
   ) {
     let recorder = Recorder()
     self.patience = patience
     self.recorder = recorder
     let passed = serviceManager.map(Self.passed)
-    _core = LifecycleCore(
-      testing: configuration, initialState: state, recorder: recorder,
+    core = LifecycleCore(
+      testing: configuration, initialState: state, pool: pool, recorder: recorder,
       notifyAddress: serviceManager?.address,
       preservation: { () throws(SystemdError) in
         let environment = ServiceEnvironment(serviceManager?.environment ?? [:])
@@ -63,7 +73,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
       exitProcess: { code in recorder.change { $0.exitCode = code } })
   }
 
-  deinit { _core.close() }
+  deinit { core.close() }
 
   /// Read now, and not at the first use: what this run stores is for the next.
   private static func passed(
@@ -91,7 +101,9 @@ public final class MockLifecycleSubject: LifecycleObservable {
   nonisolated(nonsending) public func send(
     _ signal: UnixSignal, fromPID pid: Int32 = 1, uid: UInt32 = 0
   ) async throws(PendingError) -> LifecycleReport {
-    try await report(of: Self.cause(signal, pid, uid)) { inject(signal, fromPID: pid, uid: uid) }
+    try await report(of: Self.cause(signal, pid, uid), "send(\(signal))") {
+      inject(signal, fromPID: pid, uid: uid)
+    }
   }
 
   /// Simulates a request, otherwise as ``send(_:fromPID:uid:)``.
@@ -99,7 +111,25 @@ public final class MockLifecycleSubject: LifecycleObservable {
   nonisolated(nonsending) public func send(
     _ request: LifecycleRequest
   ) async throws(PendingError) -> LifecycleReport {
-    try await report(of: Self.cause) { inject(request) }
+    try await report(of: Self.cause, "send(\(request))") { inject(request) }
+  }
+
+  /// Runs a daemon's body, as `run` of a subject does, and returns when the mock has terminated: the termination cancels
+  /// the body and waits for it.
+  ///
+  /// ```swift
+  /// async let exit = mock.run { try await poller.work(mock) }
+  /// try await mock.send(.sigterm)
+  /// #expect(await exit.code == 0)
+  /// ```
+  ///
+  /// - Parameter body: The daemon's work, in its own isolation.
+  /// - Returns: The status and the report of the termination.
+  nonisolated(nonsending) public func run(
+    _ body: sending @escaping @isolated(any) () async throws -> Void
+  ) async -> LifecycleExit {
+    core.endSetUp()
+    return await core.run(RunBody(body))
   }
 
   /// Simulates a signal, as ``send(_:fromPID:uid:)``, and returns without waiting for the hooks. As a test's first event
@@ -120,7 +150,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     let cause = LifecycleCause(.launch)
     let before = recorder.current.reports.count
     core.requestLaunch()
-    try await untilIdle()
+    try await untilIdle("launch()")
     let reports = recorder.current.reports.dropFirst(before).filter {
       if case .launch = $0.cause.origin { true } else { false }
     }
@@ -133,7 +163,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// - Returns: A report with all entries so far.
   @discardableResult
   nonisolated(nonsending) public func settled() async throws(PendingError) -> LifecycleReport {
-    try await untilIdle()
+    try await untilIdle("settled()")
     return report(since: 0, Self.cause)
   }
 
@@ -152,17 +182,17 @@ public final class MockLifecycleSubject: LifecycleObservable {
 
   /// Performs `event` once earlier events have been delivered, and returns its report.
   nonisolated(nonsending) private func report(
-    of cause: LifecycleCause, _ event: () -> Void
+    of cause: LifecycleCause, _ call: String, _ event: () -> Void
   ) async throws(PendingError) -> LifecycleReport {
-    try await untilIdle()
+    try await untilIdle(call)
     let before = recorder.current.reports.count
     event()
-    try await untilIdle()
+    try await untilIdle(call)
     return report(since: before, cause)
   }
 
-  nonisolated(nonsending) private func untilIdle() async throws(PendingError) {
-    try await core.untilIdle(patience: patience)
+  nonisolated(nonsending) private func untilIdle(_ call: String) async throws(PendingError) {
+    try await core.untilIdle(patience: patience, for: call)
   }
 
   private func report(since count: Int, _ cause: LifecycleCause) -> LifecycleReport {

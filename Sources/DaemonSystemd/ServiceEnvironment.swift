@@ -98,6 +98,12 @@ public struct ServiceEnvironment: Sendable {
     return decimal(pid.utf8, as: Int32.self) == processID
   }
 
+  /// Whether systemd requests that this run logs more than usual (`DEBUG_INVOCATION`, systemd 257): the unit has
+  /// `RestartMode=debug`, and an attempt to start it has failed.
+  ///
+  /// It is true for `1`, which is what systemd sets. A value other than that and `0` is one of the ``problems``.
+  public var isDebugInvocation: Bool { self["DEBUG_INVOCATION"] == "1" }
+
   /// Whether systemd has executed this process itself, rather than a parent of it (`SYSTEMD_EXEC_PID`, systemd 248).
   ///
   /// - Throws: `malformedVariable`.
@@ -216,6 +222,9 @@ public struct ServiceEnvironment: Sendable {
       check(try directories(in: name))
     }
     check(try pressureWatch)
+    if let value = self["DEBUG_INVOCATION"], value != "0", value != "1" {
+      found.append(malformed("DEBUG_INVOCATION", "is neither 0 nor 1"))
+    }
     return found
   }
 

@@ -43,7 +43,7 @@ import Testing
         "foreground",
         "pressure", "background", "save", "terminate",
       ])
-    #expect(mock.exit?.code == 0)
+    #expect(mock.ending?.code == 0)
     try mock.checkNothingPending()
   }
 

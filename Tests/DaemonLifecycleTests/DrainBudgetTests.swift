@@ -125,6 +125,6 @@ import Testing
     gate.open()
     // Without the clock.
     let exit = await core.untilTerminated()
-    #expect(exit.code == (throwing ? 1 : 0) && exit.cause.signal == .sigterm)
+    #expect(exit.code == (throwing ? 1 : 0) && exit.report.cause.signal == .sigterm)
   }
 }

@@ -40,12 +40,12 @@ import Testing
     mock.inject(.sigterm)
     #expect(!isReady, "at once")
     await mock.advance(by: .milliseconds(4999))
-    #expect(mock.state == .foreground && log.all == [] && mock.exit == nil)
+    #expect(mock.state == .foreground && log.all == [] && mock.ending == nil)
     #expect(throws: MockLifecycleSubject.PendingError.self) { try mock.checkNothingPending() }
     await mock.advance(by: .milliseconds(1))
     try await mock.settled()
     #expect(log.all == Self.down)
-    #expect(mock.exit?.code == 0 && mock.exit?.cause.signal == .sigterm)
+    #expect(mock.ending?.code == 0 && mock.ending?.report.cause.signal == .sigterm)
     try mock.checkNothingPending()
   }
 
@@ -60,7 +60,7 @@ import Testing
     #expect(report.problems.isEmpty)
     try await mock.send(.checkHealth)
     try await mock.send(.sigusr2)
-    #expect(log.all == ["it save", "it reload", "news"] && mock.exit == nil && !isReady)
+    #expect(log.all == ["it save", "it reload", "news"] && mock.ending == nil && !isReady)
     await mock.advance(by: .seconds(5))
     try await mock.settled()
     #expect(log.all.suffix(3) == Self.down)
@@ -81,7 +81,7 @@ import Testing
     await mock.advance(by: .seconds(3))
     try await mock.settled()
     #expect(log.all == ["slow"] + Self.down)
-    #expect(mock.exit?.code == 0 && mock.exit?.cause.signal == .sigterm)
+    #expect(mock.ending?.code == 0 && mock.ending?.report.cause.signal == .sigterm)
   }
 
   @Test func aCallDrainsToo() async throws {
@@ -92,7 +92,7 @@ import Testing
     #expect(!isReady && log.all == [])
     mock.inject(.sigterm)
     try await mock.settled()
-    #expect(log.all == Self.down && mock.exit?.code == 0)
+    #expect(log.all == Self.down && mock.ending?.code == 0)
   }
 
   @Test(arguments: [LifecycleRequest.pause(for: .operator), .suspend])
@@ -101,7 +101,7 @@ import Testing
     mock.inject(.sigterm)
     mock.inject(kind)
     try await mock.settled()
-    #expect(log.all == Self.down && mock.exit?.cause.signal == .sigterm)
+    #expect(log.all == Self.down && mock.ending?.report.cause.signal == .sigterm)
   }
 
   // MARK: When there is none
@@ -109,7 +109,7 @@ import Testing
   @Test func aDaemonInTheBackgroundEndsAtOnce() async throws {
     let mock = try await listened(mock(.background))
     try await mock.send(.sigterm)
-    #expect(mock.exit?.code == 0)
+    #expect(mock.ending?.code == 0)
   }
 
   @Test func soDoesOneThatIsAboutToPause() async throws {
@@ -123,7 +123,7 @@ import Testing
     mock.inject(.sigterm)
     gate.open()
     try await mock.settled()
-    #expect(mock.exit?.code == 0)
+    #expect(mock.ending?.code == 0)
   }
 
   // MARK: systemd

@@ -24,7 +24,7 @@ import Testing
     mock.core.endSetUp()
     return Task {
       do {
-        try await mock.foreground(draining: limit, name: name, phase: phase) { round in
+        try await mock.foreground(name: name, phase: phase, draining: limit) { round in
           log.add("\(name) serves")
           if let busy {
             try await round.untilEnding()
@@ -52,7 +52,7 @@ import Testing
     try await untilServing("server")
     let report = try await mock.send(.sigterm)
     await task.value
-    #expect(report.problems.isEmpty && mock.exit?.code == 0)
+    #expect(report.problems.isEmpty && mock.ending?.code == 0)
     #expect(log.all == ["server was idle", "server returned"])
   }
 
@@ -67,7 +67,7 @@ import Testing
     await mock.advance(by: .seconds(19))
     try await mock.settled()
     await task.value
-    #expect(mock.exit?.code == 0)
+    #expect(mock.ending?.code == 0)
     #expect(log.all == ["server finishes", "server has answered", "server returned"])
   }
 
@@ -79,18 +79,18 @@ import Testing
     try await mock.untilSleeping()
     #expect(log.all == ["server finishes"])
     await mock.advance(by: .milliseconds(19_999))
-    #expect(mock.exit == nil)
+    #expect(mock.ending == nil)
     await mock.advance(by: .milliseconds(1))
     try await mock.settled()
     await task.value
     let entry = try #require(
-      mock.exit?.report.entries.first { $0.notification == DidEnterBackground.self })
+      mock.ending?.report.entries.first { $0.notification == DidEnterBackground.self })
     #expect(entry.observer == "server")
     guard case .timedOut = entry.outcome else {
       Issue.record("\(entry)")
       return
     }
-    #expect(mock.exit?.code == 124)
+    #expect(mock.ending?.code == 124)
     #expect(log.all == ["server finishes", "server returned"])
   }
 
@@ -115,7 +115,7 @@ import Testing
     await mock.advance(by: .seconds(3))
     try await mock.settled()
     await task.value
-    #expect(mock.exit?.code == 0)
+    #expect(mock.ending?.code == 0)
   }
 
   /// Cut to what the stop leaves before the save: 20 s less 2 s for the exit and 9 s for the save, and a grace.
@@ -132,11 +132,11 @@ import Testing
     await mock.advance(by: .seconds(10))
     try await mock.settled()
     await task.value
-    #expect(mock.exit != nil && log.all.last == "server returned")
+    #expect(mock.ending != nil && log.all.last == "server returned")
     // It was the pause's to finish, so its report names who was cut off; and the stop's to wait for it.
-    let paused = try #require(mock.exit?.overtakenPause)
+    let paused = try #require(mock.ending?.overtakenPause)
     #expect(paused.cause.signal == .sigusr1 && paused.problems.map(\.observer) == ["server"])
-    #expect(mock.exit?.code == 124)
+    #expect(mock.ending?.code == 124)
   }
 
   @Test func serversOfAConcurrentPhaseEndTogether() async throws {
@@ -149,7 +149,7 @@ import Testing
     await mock.advance(by: .seconds(15))
     try await mock.settled()
     for task in tasks { await task.value }
-    #expect(mock.exit?.code == 0)
+    #expect(mock.ending?.code == 0)
     #expect(log.all.filter { $0.hasSuffix("has answered") }.count == 2)
   }
 

@@ -38,7 +38,7 @@ import Testing
       await mock.advance(by: .seconds(1))
       mock.inject(.sigterm)
       await mock.advance(by: .seconds(1000))
-      #expect(mock.exit != nil, "setting \(index)")
+      #expect(mock.ending != nil, "setting \(index)")
     }
   }
 
@@ -49,7 +49,7 @@ import Testing
     }
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(1000))
-    #expect(mock.exit != nil)
+    #expect(mock.ending != nil)
   }
 
   @Test(arguments: extremes) func aSleepATickAndARestart(_ extreme: Duration) async throws {

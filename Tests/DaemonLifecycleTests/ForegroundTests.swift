@@ -87,12 +87,12 @@ import Testing
       switch kind {
       case .plain: try await mock.foreground(name: "body", body)
       case .draining:
-        try await mock.foreground(draining: .seconds(20), name: "body") { round in
+        try await mock.foreground(name: "body", draining: .seconds(20)) { round in
           _ = try await round.untilEnding(body)
           throw Failure()
         }
       case .restarting:
-        try await mock.foreground(restarting: .backoff(intensity: 0), name: "body", body)
+        try await mock.foreground(name: "body", restarting: .backoff(intensity: 0), body)
       }
       log.add("returned")
     }
@@ -107,7 +107,7 @@ import Testing
     try await mock.send(.sigterm)
     try await task.value
     #expect(log.all == ["begins", "begins", "begins", "returned"])
-    let exit = try #require(mock.exit)
+    let exit = try #require(mock.ending)
     #expect(exit.code == 0 && exit.report.problems.map(\.observer) == ["body"])
     #expect(exit.report.timeline.contains("pause failed: Failure()"))
     #expect(!exit.report.timeline.contains("!"))

@@ -64,7 +64,7 @@ import Testing
     #expect(outcomes(try await mock.send(signal)) == [nil, nil])
     let end = try await mock.send(.sigterm)
     try await task.value
-    #expect(log.all == ["polls"] && end.problems.isEmpty && mock.exit?.code == 0)
+    #expect(log.all == ["polls"] && end.problems.isEmpty && mock.ending?.code == 0)
   }
 
   /// What comes after it on the way up, or was removed, is nothing that it needs.

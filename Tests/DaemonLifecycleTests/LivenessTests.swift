@@ -2,6 +2,7 @@
 import CLinux
 import DaemonLifecycleTesting
 import DaemonSystemd
+import Glibc
 import TestSupport
 import Testing
 

@@ -39,7 +39,7 @@ import Testing
       await mock.advance(by: .milliseconds(time))
     }
     try await mock.settled()
-    let timeline = LifecycleTimeline(try #require(mock.exit?.report))
+    let timeline = LifecycleTimeline(try #require(mock.ending?.report))
     #expect(
       timeline.description == """
         terminate (SIGTERM from pid 1 uid 0) in 300 ms of 90 s
@@ -60,7 +60,7 @@ import Testing
     try await mock.untilSleeping(2)
     await mock.advance(by: .milliseconds(100))
     try await mock.settled()
-    let report = try #require(mock.exit?.report)
+    let report = try #require(mock.ending?.report)
     let timeline = LifecycleTimeline(report)
     #expect(timeline.duration == .milliseconds(100))
     #expect(Set(timeline.rows.map(\.duration)) == [.milliseconds(50), .milliseconds(100)])
@@ -76,7 +76,7 @@ import Testing
     await mock.advance(by: .seconds(11))
     try await mock.settled()
     #expect(
-      mock.exit?.report.timeline == """
+      mock.ending?.report.timeline == """
         terminate (SIGTERM from pid 1 uid 0) in 11 s of 90 s, 2 of 3 hooks failed
         ! Stuck  |xxxxxxxxxxxxxxxxxxx>  11 s  pause abandoned: did not end, saved
         """)
@@ -94,7 +94,7 @@ import Testing
     await mock.advance(by: .seconds(5))
     try await mock.settled()
     #expect(
-      mock.exit?.report.timeline == """
+      mock.ending?.report.timeline == """
         terminate (SIGTERM from pid 1 uid 0) in 10 s of 90 s
           (drain)  |##########            5 s  served on
           Sleeper  |          ##########  5 s  paused, saved
@@ -112,7 +112,7 @@ import Testing
     await mock.advance(by: .seconds(2))
     try await mock.settled()
     #expect(
-      mock.exit?.report.timeline == """
+      mock.ending?.report.timeline == """
         terminate (SIGTERM from pid 1 uid 0) in 2 s of 90 s
           (reload)  |####################   2 s  had to end first
           Sleeper   |                      0 ms  saved
@@ -130,7 +130,7 @@ import Testing
     mock.inject(.sigterm)
     try await mock.settled()
     #expect(
-      mock.exit?.report.timeline == """
+      mock.ending?.report.timeline == """
         terminate (SIGTERM from pid 1 uid 0) in 2 s of 14 s, hurried by a second signal, 1 of 2 hooks failed
         ! Sleeper  |xxxxxxxxxxxxxxxxxxxx  2 s  pause timed out, saved
         """)

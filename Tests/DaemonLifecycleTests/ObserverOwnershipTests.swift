@@ -25,7 +25,7 @@ import Testing
     let mock = MockLifecycleSubject()
     mock.addObserver(Saver(log))
     try await mock.send(.sigterm)
-    #expect(log.all.first == "saved" && mock.exit?.code == 0)
+    #expect(log.all.first == "saved" && mock.ending?.code == 0)
     try await eventually { log.all == ["saved", "gone"] }
   }
 
@@ -71,7 +71,7 @@ import Testing
       try await mock.settled()
     }
     let report = try await mock.send(.sigterm)
-    #expect(log.all == ["gone"] && mock.exit?.code == 0)
+    #expect(log.all == ["gone"] && mock.ending?.code == 0)
     #expect(report["Saver", ShouldSaveState.self] == nil || report.problems.count == 1)
   }
 

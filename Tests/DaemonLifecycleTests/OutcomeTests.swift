@@ -17,7 +17,7 @@ import Testing
     let report = try await mock.send(.sigterm)
     #expect(log.all.suffix(3) == ["other background", "other save", "other terminate"])
     #expect(report.problems.map(\.observer) == ["Scripted"])
-    #expect(mock.exit?.code == 70)
+    #expect(mock.ending?.code == 70)
   }
 
   /// Nor does one that is stuck in a stop's save take the time of the others.
@@ -31,7 +31,7 @@ import Testing
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(10))
     try await mock.settled()
-    #expect(log.all.contains("saver save") && mock.exit?.code == 124)
+    #expect(log.all.contains("saver save") && mock.ending?.code == 124)
     gate.open()
   }
 

@@ -42,11 +42,13 @@ import Testing
     }
     let text = try #require(error?.description)
     #expect(
-      text.contains(#/^For [0-9.]+ m?s of real time no hook has begun or ended. Still pending: /#))
+      text.contains(
+        #/^[a-zA-Z0-9()]+ has waited in vain: for [0-9.]+ m?s of real time no hook has begun or ended. Still pending: /#
+      ))
     #expect(
       text.contains(
-        "orders (Scripted) is still in its hook for ShouldSaveState (SIGUSR1 from pid 1 uid 0), after 0 ms of the"
-          + " mock's time; its deadline is 10 s from now"), "\(text)")
+        "orders (Scripted) is still in its hook for ShouldSaveState (SIGUSR1 from pid 1 uid 0), after 0 ms;"
+          + " its deadline is 10 s from now"), "\(text)")
     gate.open()
     try await mock.settled()
     try mock.checkNothingPending()
@@ -59,7 +61,7 @@ import Testing
     }
     #expect(
       error?.description.hasSuffix(
-        "ended. Still pending: untilSleeping(1), which has found 0 on the mock's clock.") == true)
+        "Still pending: 0 of 1 sleep on the mock's clock.") == true, "\(error)")
   }
 
   @Test func aCheckThatIsNotAnsweredIsNamed() async throws {
@@ -93,7 +95,7 @@ import Testing
     let error = await #expect(throws: MockLifecycleSubject.PendingError.self) {
       try await test.value
     }
-    #expect(error?.description.hasPrefix("The task that waited was cancelled. Still") == true)
+    #expect(error?.description.contains(" was cancelled. Still pending: ") == true)
     gate.open()
   }
 
@@ -159,7 +161,7 @@ import Testing
       for step in ["ShouldSaveState", "ShouldReload"] where delivered.dropFirst(2).first == step {
         delivered.remove(at: 2)
       }
-      #expect(delivered == steps && mock.exit?.code == 0, "run \(run)")
+      #expect(delivered == steps && mock.ending?.code == 0, "run \(run)")
     }
   }
 

@@ -61,7 +61,7 @@ import Testing
     let watch = observe(mock)
     try await mock.launch()
     try await mock.settled()
-    #expect(mock.exit?.code == 70)
+    #expect(mock.ending?.code == 70)
     #expect(!log.all.contains { $0.hasSuffix(" ready") && !$0.hasSuffix("not ready") })
     #expect(!isReady)
     withExtendedLifetime(watch) {}

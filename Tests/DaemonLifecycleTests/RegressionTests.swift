@@ -90,7 +90,7 @@ import Testing
     try await mock.settled()
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(4))
-    #expect(mock.exit?.code == 124)
+    #expect(mock.ending?.code == 124)
     gate.open()
     try await mock.settled()
   }
@@ -127,8 +127,8 @@ import Testing
     try await mock.settled()
     // What has no hook for the launch has nothing to restore.
     #expect(log.all == ["healthy launch", "saves", "healthy save", "healthy terminate"])
-    #expect(mock.exit?.code == 70)
-    #expect(mock.exit?.failedLaunch?.problems.count == 1)
+    #expect(mock.ending?.code == 70)
+    #expect(mock.ending?.failedLaunch?.problems.count == 1)
   }
 
   /// The transition that was held back became part of the termination's report, and of the exit's code.
@@ -141,8 +141,8 @@ import Testing
     })
     try await mock.send(.sigusr1)
     try await mock.send(.terminate)
-    #expect(mock.exit?.code == 0)
-    #expect(mock.exit?.report.problems.isEmpty == true)
+    #expect(mock.ending?.code == 0)
+    #expect(mock.ending?.report.problems.isEmpty == true)
     #expect(
       mock.reports.filter { !$0.problems.isEmpty }.map { "\($0.cause)" } == [
         "SIGUSR1 from pid 1 uid 0"

@@ -60,7 +60,7 @@ import Testing
     let count = Mutex(0)
     return Task {
       do {
-        try await mock.foreground(restarting: Self.policy, name: "part") {
+        try await mock.foreground(name: "part", restarting: Self.policy) {
           let number = count.withLock { count in
             count += 1
             return count
@@ -106,10 +106,14 @@ import Testing
       try await mock.clock.sleep(for: .seconds(1000))
     }
     try await mock.untilSleeping()
+    _ = try await manager.next {
+      $0["STATUS"]?.contains("part has failed once: Failure()") == true
+    }
     await mock.advance(by: .seconds(1))
     try await mock.untilSleeping(2)
     await mock.advance(by: .seconds(60))
     try await eventually { manager.messages.contains { "\($0)".contains("RESTART_RESET") } }
+    _ = try await manager.next { $0["STATUS"]?.contains("has failed") == false }
     try await mock.send(.sigterm)
     await task.value
     #expect(manager.violations == [])

@@ -64,11 +64,11 @@ import Testing
     _ = tell(.unhealthy("the main actor does not answer"))
     _ = tell(.terminating(Self.signal))
     let exit = LifecycleExit(
-      code: 0, cause: Self.signal, report: report(), failedLaunch: nil, overtakenPause: nil,
+      code: 0, report: report(), failedLaunch: nil, overtakenPause: nil,
       error: nil)
     #expect(
       tell(.terminated(exit))
-        == [.exitStatus(0), .status("ended with status 0, SIGHUP from pid 1 uid 0")])
+        == [.exitStatus(0), .status("ended with status 0, launch")])
     #expect(tell(.healthy) == [.watchdog])
     #expect(tell(.statusNote(.watched, "db.service is gone")) == [])
   }

@@ -30,6 +30,7 @@ import Testing
       "CREDENTIALS_DIRECTORY": "/run/credentials/a.service",
       "MEMORY_PRESSURE_WATCH": "/sys/fs/cgroup/a/memory.pressure",
       "MEMORY_PRESSURE_WRITE": "c29tZSAxMjMwMDAgMjAwMDAwMAA=",
+      "DEBUG_INVOCATION": "1",
     ])
     #expect(service.problems.isEmpty)
     #expect(service.isSupervised)
@@ -64,6 +65,13 @@ import Testing
     #expect(environment(["NOTIFY_SOCKET": "5", "INVOCATION_ID": id]).isSupervised)
   }
 
+  @Test func aDebugInvocationIsWhatSystemdSets() {
+    #expect(environment(["DEBUG_INVOCATION": "1"]).isDebugInvocation)
+    #expect(!environment(["DEBUG_INVOCATION": "0"]).isDebugInvocation)
+    #expect(!environment([:]).isDebugInvocation)
+    #expect(environment(["DEBUG_INVOCATION": "0"]).problems.isEmpty)
+  }
+
   private static let malformed: [(String, [String])] = [
     ("NOTIFY_SOCKET", ["x", "@", "vsock:1"]),
     ("NOTIFY_FD", ["1", "-1", "x", "4 "]),
@@ -77,6 +85,7 @@ import Testing
     ("LOGS_DIRECTORY", ["./x"]),
     ("MEMORY_PRESSURE_WATCH", ["", "memory.pressure"]),
     ("LISTEN_PID", ["", "me"]),
+    ("DEBUG_INVOCATION", ["", "yes", "2"]),
   ]
 
   @Test func everyMalformedVariableIsOneProblemThatNamesIt() {

@@ -201,7 +201,7 @@ import Testing
     #expect(idle.hearsTheEnd)
     await run.mock.advance(by: .seconds(10))
     try await run.mock.settled()
-    let exit = try #require(run.mock.exit)
+    let exit = try #require(run.mock.ending)
     #expect(exit.code == 124 && exit.report.problems.map(\.observer) == ["EchoService"], "\(exit)")
     guard case .timedOut = exit.report.problems.first?.outcome else {
       Issue.record("\(exit)")

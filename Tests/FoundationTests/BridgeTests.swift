@@ -95,7 +95,7 @@ private final class Listener: BackgroundObserver, StateObserver, ForegroundObser
       ])
     release.signal()
     try await mock.send(.sigterm)
-    #expect(mock.exit != nil)
+    #expect(mock.ending != nil)
     withExtendedLifetime((bridge, mine)) { for remove in removals { remove() } }
   }
 

@@ -76,7 +76,9 @@ final class DescriptorLossTests: XCTestCase {
       try daemon.expect("foreground")
       daemon.send(SIGUSR1)
       try daemon.expect("lost")
-      try endsQuietly(daemon, "The event thread has lost \(name)")
+      do { try endsQuietly(daemon, "The event thread has lost \(name)") } catch {
+        throw TestFailure("\(kind): \(error)")
+      }
     }
   }
 

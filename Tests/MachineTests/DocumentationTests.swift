@@ -9,7 +9,8 @@ import Testing
   func everyBlockRuns(_ release: Release) async throws {
     try await release.test { machine in
       let systemd = try Self.blocks("RunningUnderSystemd")
-      let daemon = try await Self.installUnit(of: systemd, machine)
+      let reloading = try Self.blocks("ReloadingConfiguration")
+      let daemon = try await Self.installUnit(of: systemd, before253: reloading, machine)
       try await machine.expect(
         "sh", "-euc",
         "mkdir -p /root/mydaemon/.build/release; cp /opt/machine/bin/pollerd /root/mydaemon/.build/release/mydaemon"
@@ -31,11 +32,10 @@ import Testing
 
   /// The article's unit, and before systemd 253 what it says to write instead.
   private static func installUnit(
-    of blocks: [GuideBlock], _ machine: MachineTest
+    of blocks: [GuideBlock], before253 others: [GuideBlock], _ machine: MachineTest
   ) async throws -> Service {
-    let units = blocks.filter { $0.language == "ini" }
-    let unit = try #require(units.first { $0.contains("ExecStart=/usr/local/bin/mydaemon") })
-    let older = try #require(units.first { $0.contains("Type=notify\n") })
+    let unit = try #require(blocks.first { $0.contains("ExecStart=/usr/local/bin/mydaemon") })
+    let older = try #require(others.first { $0.contains("Type=notify\n") })
     return try await machine.install(
       "mydaemon.service", unit.text, dropIns: machine.systemd < 253 ? [older.text] : [])
   }

@@ -89,6 +89,32 @@ import Testing
     }
   }
 
+  /// The connection that goes on is answered as before, and with the new prefix only after a good one.
+  @Test(arguments: Release.selected)
+  func badSettingsFailTheReload(_ release: Release) async throws {
+    try await release.test { machine in
+      let echod = try await machine.echod(config: "prefix = one")
+      let script = #"""
+        exec 3<>/dev/tcp/127.0.0.1/$1
+        say() { echo hello >&3; read -r -t 20 line <&3; echo "$line"; }
+        say
+        # It may have answered before READY=1, until which a reload waits for the start, and does nothing else.
+        until systemctl --quiet is-active $3; do sleep .05; done
+        printf 'prefix = two\nline-limit = 0\n' >$2; systemctl reload $3; echo $?; say
+        printf 'prefix = two\n' >$2; systemctl reload $3; echo $?
+        for _ in {1..200}; do answer=$(say); [[ $answer == two* ]] && break; sleep .05; done
+        echo "$answer"
+        """#
+      let file = "/etc/echod/\(machine.unique("echod")).conf"
+      let said = try await machine.run(
+        "bash", "-c", script, "bash", "\(echod.port)", file, echod.service.name)
+      let lines = said.text.split(separator: "\n").filter { !$0.contains("Job for") }
+      #expect(
+        lines.filter { !$0.contains("See ") } == ["onehello", "1", "onehello", "0", "twohello"])
+      #expect(try await echod.service.show("NRestarts") == "0")
+    }
+  }
+
   /// A run that can't begin leaves everything to the one that can.
   @Test(arguments: Release.since(254))
   func badSettingsOnlyMakeClientsWait(_ release: Release) async throws {

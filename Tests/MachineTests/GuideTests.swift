@@ -219,6 +219,15 @@ private struct GuideRun {
     try await machine.waitForJournal("_SYSTEMD_USER_UNIT=pollerd.service") {
       $0.message.hasPrefix("poll 1 ")
     }
+    try await machine.paste("systemctl --user reload pollerd", in: Self.folder, asUser: true)
+    try await machine.waitForJournal("_SYSTEMD_USER_UNIT=pollerd.service") {
+      $0.message.hasPrefix("reload: SIGHUP")
+    }
+    try await machine.paste(
+      """
+      echo 'interval = soon' >~/.config/pollerd/pollerd.conf
+      ! systemctl --user reload pollerd
+      """, in: Self.folder, asUser: true)
   }
 
   /// Line by line too, as each takes a moment to have its effect.

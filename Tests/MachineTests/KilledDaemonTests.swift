@@ -33,6 +33,18 @@ import Testing
     }
   }
 
+  @Test(arguments: Release.selected)
+  func onFailureLeavesAKilledDaemonEnded(_ release: Release) async throws {
+    try await release.test { machine in
+      let (probe, pid) = try await started(machine, "", "Restart=on-failure")
+      try await machine.expect("sh", "-c", "kill \(pid)")
+      try await probe.wait("ActiveState", is: "inactive")
+      #expect(try await probe.show("Job") == "")
+      #expect(try await probe.show("NRestarts") == "0")
+      #expect(try await probe.lines("exit 0") == 1)
+    }
+  }
+
   // MARK: Forgotten restarts
 
   /// 258 and later count from nought again; those before it take no notice.
@@ -40,7 +52,8 @@ import Testing
   func systemdForgetsRestartsWhenAPartIsWellAgain(_ release: Release) async throws {
     try await release.test(on: .own()) { machine in
       try await machine.expect("systemctl", "log-level", "debug")
-      let (probe, pid) = try await started(machine, "--part=3", "Restart=on-failure")
+      let (probe, pid) = try await started(machine, "--part=5", "Restart=on-failure")
+      try await probe.waitForStatus { $0.hasSuffix("; part has failed once: the part fails") }
       try await machine.expect("sh", "-c", "kill -KILL \(pid)")
       try await probe.waitForEntry { $0.message.contains("restart counter is at 1") }
       try await machine.waitForJournal("_PID=1", "UNIT=\(probe.name)") {
@@ -48,6 +61,7 @@ import Testing
       }
       try await probe.wait("NRestarts", is: machine.systemd >= 258 ? "0" : "1")
       #expect(try await probe.show("ActiveState") == "active")
+      try await probe.waitForStatus { !$0.contains("has failed") }
       try await probe.stopsWell()
     }
   }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+import TestSupport
 import Testing
 
 /// Pollerd under the shipped unit and its sandbox.
@@ -54,10 +55,47 @@ import Testing
     }
   }
 
+  /// The check is the first line of ExecReload=, and uses what a reload does.
   @Test(arguments: Release.selected)
-  func aBadConfigurationIsNotTriedAgain(_ release: Release) async throws {
+  func aBadConfigurationFailsTheReload(_ release: Release) async throws {
     try await release.test { machine in
-      let pollerd = try await machine.pollerd(config: "interval = soon")
+      let pollerd = try await machine.pollerd(config: "interval = 0.05")
+      try await pollerd.start()
+      try await pollerd.waitForMessage("poll 2 ")
+      let (pid, status) = (try await pollerd.mainPID, try await pollerd.show("StatusText"))
+
+      try await machine.write(
+        machine.pollerdConfig, "interval = 0.05\nsource = /proc/uptime\ninterval = soon")
+      let refusal = try await pollerd.systemctl("reload")
+      #expect(refusal.exit == .status(1), "\(refusal.text)")
+      let error = try await pollerd.waitForMessage("\(machine.pollerdConfig), line 3: interval ")
+      #expect(error["PRIORITY"] == "3")
+      // As before: its own settings too, with which /proc/loadavg has five words.
+      let poll = try await pollerd.waitForMessage("poll ", after: error)
+      #expect(poll.message.split(separator: " ").count == 2 + 5)
+      #expect(try await pollerd.mainPID == pid)
+      #expect(try await pollerd.show("StatusText") == status)
+      #expect(try await pollerd.show("ActiveState") == "active")
+      #expect(try await pollerd.show("ReloadResult") == "exit-code")
+      #expect(try await pollerd.lines("reload: ") == 0)
+
+      try await machine.write(machine.pollerdConfig, "interval = 0.05\nsource = /proc/uptime")
+      try await pollerd.reload()
+      let reloaded = try await pollerd.waitForMessage("reload: SIGHUP from pid 1 uid 0")
+      // The poll that was under way may have read the former source.
+      let second = try await pollerd.waitForMessage(
+        "poll ", after: try await pollerd.waitForMessage("poll ", after: reloaded))
+      #expect(second.message.split(separator: " ").count == 2 + 2)
+      try await pollerd.waitForStatus { $0.contains("; reloaded ") }
+      #expect(try await pollerd.mainPID == pid)
+    }
+  }
+
+  /// `RestartPreventExitStatus=` takes precedence over `Restart=`, whatever that is.
+  @Test(arguments: Release.selected, ["on-failure", "always"])
+  func aBadConfigurationIsNotTriedAgain(_ release: Release, _ restart: String) async throws {
+    try await release.test { machine in
+      let pollerd = try await machine.pollerd(config: "interval = soon", "Restart=\(restart)")
       _ = try await pollerd.systemctl("start")
       try await pollerd.wait("ActiveState", is: "failed")
       #expect(try await pollerd.show("ExecMainStatus") == "78")

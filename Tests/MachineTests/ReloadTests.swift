@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
+import TestSupport
 import Testing
 
 /// RELOADING=1 and its answer.
@@ -36,6 +37,47 @@ import Testing
       try await machine.write(config, "good")
       try await probe.reload()
       try await probe.waitForStatus { $0.contains("; reloaded ") && !$0.contains("reject") }
+    }
+  }
+
+  /// What the guide says of a check beside `Type=notify-reload`: 262 checks first, 257 signals at once, and 252 does not
+  /// know the type and signals nobody.
+  @Test(arguments: Release.selected)
+  func aCheckBesideNotifyReloadDependsOnTheVersion(_ release: Release) async throws {
+    try await release.test { machine in
+      let config = "/etc/probe-t\(machine.number)"
+      try await machine.write(config, "good")
+      let probe = try await machine.install(
+        machine.unique("checked") + ".service",
+        """
+        [Service]
+        Type=notify-reload
+        ExecStart=/opt/machine/bin/ProbeService lifecycle --gate=reload:\(machine.gate)
+        ExecReload=/bin/sh -c '! grep bad \(config)'
+
+        """)
+      try await probe.start()
+      // On 252 the start does not wait for READY.
+      try await probe.waitForMessage("foreground done")
+      switch machine.systemd {
+      case ..<253: try await probe.reload()
+      case 262...:
+        async let reload: Void = probe.reload()
+        try await probe.waitForMessage("reload: SIGHUP")
+        #expect(try await probe.show("Job") != "0")
+        try await machine.open(machine.gate)
+        try await reload
+        #expect(try await probe.show("ActiveState") == "active")
+        #expect(try await probe.lines("reload done") == 1)
+      default: try await machine.open(machine.gate)
+      }
+
+      try await machine.write(config, "bad")
+      #expect(try await probe.systemctl("reload").exit == .status(1))
+      // A signal that was sent would have been answered before this one.
+      try await probe.kill("USR1")
+      try await probe.waitForMessage("background: SIGUSR1")
+      #expect(try await probe.lines("reload: ") == (machine.systemd < 253 ? 0 : 1))
     }
   }
 

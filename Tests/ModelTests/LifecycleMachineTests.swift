@@ -336,6 +336,30 @@ import Testing
     #expect(daemon.give(.clock, at: at(1)).facts.count == 1)
   }
 
+  // MARK: Descriptions
+
+  /// Also of a hook that was cancelled, and of one that was abandoned: an operator asks when something hangs.
+  @Test func whatRunsIsDescribed() throws {
+    let daemon = DaemonUnderTest(observing: [ShouldSaveState.self])
+    func description(at time: MonotonicTime) -> [String] {
+      daemon.give(.event(LifecycleEvent(.describe)), at: time).facts.compactMap { fact in
+        if case .info(let text) = fact { text } else { nil }
+      }
+    }
+    #expect(description(at: at(1)) == ["Described: no hook is running."])
+    let save = try #require(daemon.request(.saveState).starts.first)
+    let deadline = try #require(daemon.call(save)?.deadline)
+    let running = try #require(description(at: deadline.advanced(by: .seconds(-2))).first)
+    #expect(running.contains(" is still in its hook for ShouldSaveState ("))
+    #expect(running.hasSuffix("; its deadline is 2 s from now."))
+    daemon.give(.clock, at: deadline)
+    #expect(description(at: deadline).first?.contains("it was cancelled and is abandoned") == true)
+    daemon.give(.clock, at: deadline.advanced(by: .seconds(5)))
+    #expect(
+      description(at: deadline.advanced(by: .seconds(5))).first?.hasSuffix(
+        "has not ended its hook for ShouldSaveState, which was abandoned.") == true)
+  }
+
   // MARK: Health
 
   /// Whoever is gone is neither ill nor silent.
@@ -453,7 +477,7 @@ import Testing
     if wasAsked { daemon.request(.terminate) }
     daemon.give(.bodyEnded(DaemonLifecycle.Failure(CancellationError())))
     let hasFailed =
-      if case .bodyFailed = daemon.machine.registry.termination?.origin { true } else { false }
+      if case .workFailed = daemon.machine.registry.termination?.origin { true } else { false }
     #expect((daemon.machine.body.failure == nil) == wasAsked && hasFailed != wasAsked)
   }
 

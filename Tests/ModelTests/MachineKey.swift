@@ -163,7 +163,7 @@ extension LifecycleCause {
     case .signal: 2
     case .launchFailed: 3
     case .bodyReturned: 4
-    case .bodyFailed: 5
+    case .workFailed: 5
     default: 6
     }
   }

@@ -119,11 +119,13 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   /// What the daemon says of itself comes first, then what happened last.
   @Test func notesHaveAnOrder() {
     let notes: [StatusNote] = [
-      .signals, .watched, .delayLock, .health, .problem, .reload, .daemon,
+      .signals, .watched, .delayLock, .health, .restarting("b"), .restarting("a"), .problem,
+      .reload, .daemon,
     ]
     #expect(
-      notes.sorted { $0.rawValue < $1.rawValue } == [
-        .daemon, .reload, .problem, .health, .delayLock, .watched, .signals,
+      notes.sorted() == [
+        .daemon, .reload, .problem, .restarting("a"), .restarting("b"), .health, .delayLock,
+        .watched, .signals,
       ])
   }
 }
@@ -158,6 +160,17 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     #expect(status.deadline == at(9) && status.take(at: at(9)) == .some("d"))
     status.set(nil, at: at(20))
     #expect(status.take(at: at(20)) == .some(nil))
+  }
+
+  /// The status of a pause must not have the text of before.
+  @Test mutating func theEndOfATransitionDoesNotWait() {
+    #expect(status.take(at: at(5), isDue: true) == .none)
+    status.set("a", at: at(5))
+    #expect(status.take(at: at(5)) == .some("a"))
+    status.set("b", at: at(5))
+    #expect(status.take(at: at(5)) == .none)
+    #expect(status.take(at: at(5), isDue: true) == .some("b"))
+    #expect(status.take(at: at(5), isDue: true) == .none)
   }
 
   @Test mutating func itIsOneLineOfAtMost200Bytes() {

@@ -10,7 +10,7 @@ import Logging
 /// The guide's log of reports prints what the guide shows: a pause that could not save, and a stop.
 @main struct ReportsInLog {
   static let guide =
-    "Sources/DaemonLifecycle/DaemonLifecycle.docc/UsingWithServiceLifecycleAndLog.md"
+    "Sources/DaemonLifecycle/DaemonLifecycle.docc/UsingWithSwiftPackages.md"
 
   struct Lines: TextOutputStream, Sendable {
     func write(_ line: String) {

@@ -23,11 +23,11 @@ import ServiceLifecycle
 
   static func main() async throws {
     let orders = Orders()
-    let lifecycle = LifecycleSubject()
+    // The second lifecycle has the signals.
+    let lifecycle = LifecycleSubject(configuration: LifecycleConfiguration(signals: [:]))
     lifecycle.addObserver(orders)
     let inside = ServiceGroup(services: [Failing()], logger: logger)
     let result = try await lifecycle.run { try await inside.runUntilCancelled() }
-    lifecycle.restoreSignals()
     Notes.expect("saved")
 
     let service = LifecycleService { lifecycle in

@@ -99,7 +99,6 @@ struct TestDaemon {
   let source = FakeSource()
   let store: PollStore
   let poller: Poller
-  private let work: Task<Void, any Error>
 
   init(
     in directory: Folder, config: String? = nil,
@@ -114,7 +113,7 @@ struct TestDaemon {
       settings: try configuration.load(),
       configuration: configuration, console: console, read: { try await source.read($0) })
     self.poller = poller
-    work = Task { try await poller.work(in: mock) }
+    mock.addForeground(name: "polling") { try await poller.poll() }
     try await mock.settled()
   }
 
@@ -137,7 +136,6 @@ struct TestDaemon {
   /// Ends it as systemd does, and checks that it leaves nothing behind.
   @discardableResult func terminate() async throws -> LifecycleReport {
     let report = try await mock.send(.sigterm)
-    try await work.value
     try mock.checkNothingPending()
     return report
   }

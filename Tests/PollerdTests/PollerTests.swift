@@ -134,7 +134,7 @@ final class PollerTests: XCTestCase {
     let directory = daemon.store.store.directory
     let sentence = "There is no directory \(directory): make it, or name another."
     XCTAssertTrue("\(report)".contains(sentence), "\(report)")
-    XCTAssertEqual(daemon.mock.exit?.code, 70)
+    XCTAssertEqual(daemon.mock.ending?.code, 70)
   }
 
   // MARK: Reload
@@ -165,7 +165,7 @@ final class PollerTests: XCTestCase {
     try await daemon.poll(2)
     XCTAssertEqual(daemon.source.asked, [second, second])
     try await daemon.terminate()
-    XCTAssertEqual(daemon.mock.exit?.code, 0)
+    XCTAssertEqual(daemon.mock.ending?.code, 0)
   }
 
   func testWithoutAConfigurationFileAReloadSaysSo() async throws {

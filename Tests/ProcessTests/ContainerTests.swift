@@ -82,6 +82,8 @@ final class ContainerTests: XCTestCase {
   func testAStopEndsWithinTheGracePeriod() throws {
     let container = try pollerd(
       ["--drain", "0.3"], environment: ["TERMINATION_GRACE_PERIOD_SECONDS": "10"])
+    // It polls a little before that; a launch that is stopped has nothing to drain.
+    try eventually("it is ready") { isReady }
     let began = now()
     container.send(SIGTERM)
     try eventually("it is not ready") { !isReady }

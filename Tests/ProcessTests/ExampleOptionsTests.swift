@@ -6,7 +6,7 @@ import XCTest
 
 /// `--version` and `--check-config` of the example daemons.
 final class ExampleOptionsTests: XCTestCase {
-  private static let examples = ["pollerd", "echod", "standby", "clockd"]
+  private static let examples = ["pollerd", "echod", "standby", "clockd", "queued"]
   private let file = FileManager.default.temporaryDirectory.path + "/options-\(getpid()).conf"
 
   override func tearDown() { unlink(file) }
@@ -78,7 +78,7 @@ final class ExampleOptionsTests: XCTestCase {
     try check("standby", ["--check-config", "/no/ledger"], 0, "standby: \(none)")
     for (name, arguments) in [
       ("pollerd", ["--interval", "soon"]), ("echod", ["--loud"]), ("standby", ["--interval", "0"]),
-      ("clockd", ["seven"]),
+      ("clockd", ["seven"]), ("queued", ["now"]),
     ] {
       let (exit, lines) = try run(name, ["--check-config"] + arguments)
       XCTAssertEqual(exit, .status(64), name)

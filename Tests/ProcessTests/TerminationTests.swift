@@ -99,7 +99,8 @@ final class TerminationTests: XCTestCase {
   }
 
   private func hanging(_ arguments: String...) throws -> ChildProcess {
-    let daemon = try ChildProcess(built("ProbeDaemon"), ["hang"] + arguments)
+    let daemon = try ChildProcess(
+      built("ProbeDaemon"), ["hang"] + arguments, stderrToStdout: true)
     try daemon.expect("started")
     daemon.send(SIGTERM)
     try daemon.expect("hanging")
@@ -119,7 +120,31 @@ final class TerminationTests: XCTestCase {
       let daemon = try hanging(kind)
       try ends(daemon, .status(124))
       namesTheHangingHook(daemon)
+      // One that is suspended has no thread.
+      let lines = daemon.output.filter { $0.hasPrefix("lifecycle: A hook is cancelled: thread ") }
+      let place = "waits in sleep, blockThread, HangingObserver.didEnterBackground."
+      XCTAssertEqual(lines.contains { $0.hasSuffix(place) }, kind == "blocking", "\(lines)")
     }
+  }
+
+  /// While the daemon waits for it, and whatever its thread does.
+  func testAHookThatHangsIsDescribed() throws {
+    let daemon = try hanging("blocking", "slow")
+    daemon.send(SIGQUIT)
+    try daemon.expect(
+      "lifecycle: Described: HangingObserver is still in its hook for DidEnterBackground (SIGTERM from pid "
+    )
+    // On a busy machine the hook's thread may not have come to its sleep yet.
+    var line: String?
+    for _ in 0..<100 where line == nil {
+      daemon.send(SIGQUIT)
+      line = try? daemon.expect("lifecycle: Described: thread ", within: 0.2)
+    }
+    let place = "waits in sleep, blockThread, HangingObserver.didEnterBackground."
+    XCTAssertEqual(line?.hasSuffix(place), true, line ?? "no line")
+    daemon.send(SIGTERM)
+    try ends(daemon, .status(124))
+    namesTheHangingHook(daemon)
   }
 
   /// The hook's own deadline is 20 s: only the second signal can end it within the budget.

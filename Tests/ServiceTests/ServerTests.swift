@@ -21,7 +21,7 @@ import Testing
   private func run() async throws -> Task<Void, any Error> {
     try await mock.settled()
     return Task { [mock, server] in
-      try await mock.foreground(draining: .seconds(20), name: "clients") { round in
+      try await mock.foreground(name: "clients", draining: .seconds(20)) { round in
         try await server.serve(round)
       }
     }

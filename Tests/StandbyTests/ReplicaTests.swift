@@ -134,6 +134,29 @@ import Testing
     #expect(try ledger() == "half")
   }
 
+  /// Whenever it is told to lead, and to stop: the ledger has its lines in order, and grows in the foreground only.
+  @Test func theLedgerHasNoGapInAnyRun() async throws {
+    struct Wrong: Error { let lines: [Substring] }
+    let explored = try await MockLifecycleSubject.explore(for: .seconds(2)) { [path] run in
+      let path = path + "\(UInt64.random(in: .min ... .max))"
+      let replica = try Replica(name: "a", ledger: path) { _ in }
+      run.mock.pause()
+      run.body {
+        run.mock.resume()
+        try await replica.work(every: .seconds(1), in: run.mock)
+      }
+      return {
+        let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
+        let numbers = lines.enumerated().map { "\($0.offset + 1) a" }
+        if lines.map(String.init) != numbers { throw Wrong(lines: lines) }
+        guard run.mock.ending != nil else { return }
+        guard try Ledger(path).lock() else { throw Wrong(lines: ["still locked"]) }
+        unlink(path)
+      }
+    }
+    print("standby: \(explored)")
+  }
+
   @Test func arguments() throws {
     let options = try Options(parsing: ["--name", "a", "--unit", "u.target", "/l"])
     #expect(options.name == "a" && options.unit == "u.target" && options.ledger == "/l")

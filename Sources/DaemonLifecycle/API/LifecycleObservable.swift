@@ -13,14 +13,14 @@ import Synchronization
 /// ```
 ///
 /// The subject and the mock share the implementation of all members. These may be called from any thread and hook.
+///
+/// It is closed: those two are all that conform to it. A type that wraps one of them has it as a property.
 public protocol LifecycleObservable: AnyObject, Sendable {
-  /// The implementation of all other members. A type that wraps a subject returns the subject's.
-  var _core: LifecycleCore { get }
+  /// The implementation of all other members, for the package's own use.
+  var core: LifecycleCore { get }
 }
 
 extension LifecycleObservable {
-  package var core: LifecycleCore { _core }
-
   /// The daemon's current state.
   public var state: LifecycleState { core.lifecycleState }
 
@@ -34,14 +34,14 @@ extension LifecycleObservable {
   /// ```
   ///
   /// It is shown on one line, with control characters escaped, cut to 200 bytes. Of several changes within a second the
-  /// last is sent. A pause does not clear it.
+  /// last is sent, and sooner with the status of a pause, a save or a reload. A pause does not clear it.
   public var status: String? {
     get { core.state.withLock { $0.machine.status.text } }
     set { core.handle(.status(newValue)) }
   }
 
   /// How the daemon ended; `nil` while it runs.
-  public var exit: LifecycleExit? { core.exit }
+  public var ending: LifecycleExit? { core.exit }
 
   // MARK: Observers
 
@@ -212,9 +212,13 @@ extension LifecycleObservable {
   public func reload() { core.receive(LifecycleEvent(.reload)) }
 
   /// Requests the termination, and returns at once. Unlike a signal, a second call does not escalate.
-  public func terminate() {
+  ///
+  /// - Parameter reason: The cause that reports, systemd's status and the journal show, such as `the disk is full`.
+  ///   Default: `a call`.
+  public func terminate(because reason: String? = nil) {
     core.recorder?.didTerminate()
-    core.receive(LifecycleEvent(.terminate))
+    core.receive(
+      LifecycleEvent(.terminate, cause: LifecycleCause(reason.map { .other($0) } ?? .api)))
   }
 
   /// Holds deliveries back until the token is cancelled or released: for start-up code that must not be interrupted.
@@ -259,145 +263,16 @@ extension LifecycleObservable {
     get throws(SystemdError) { try core.preservation.get() }
   }
 
-  // MARK: Work
-
-  /// Runs `body` while the daemon is in the foreground.
-  ///
-  /// A pause cancels the body and waits for it to end, within the hook deadline. A resume runs it again.
-  ///
-  /// ```swift
-  /// try await lifecycle.foreground {
-  ///   for try await _ in lifecycle.ticks(every: .seconds(1)) { try await poller.poll() }
-  /// }
-  /// ```
-  ///
-  /// Rounds never overlap: a resume waits for a body that is late to end. A body that returns is run again after the
-  /// next resume. The function returns when the daemon terminates. A round begins only when every hook before it has
-  /// completed its `willEnterForeground`; otherwise the next resume or reload tries again.
-  ///
-  /// - Parameters:
-  ///   - name: The body's name in reports and logs. Default: its file and line.
-  ///   - phase: Its place in the order.
-  ///   - file: The file of the default name.
-  ///   - line: The line of the default name.
-  ///   - body: The work, in a new task for each round.
-  /// - Throws: The error that the body throws; not after a pause or a stop has cancelled it, when the error is in that
-  ///   report and has no other effect. `CancellationError` when the calling task is cancelled.
-  nonisolated(nonsending) public func foreground(
-    name: String? = nil, phase: LifecyclePhase = .standard, file: StaticString = #fileID,
-    line: UInt = #line, _ body: @escaping @Sendable @isolated(any) () async throws -> Void
-  ) async throws {
-    let place = ObserverName.foreground(file: file, line: line)
-    try await run(
-      ForegroundRounds(core) { _ in try await body() },
-      .init(name: name, orElse: place, phase: phase))
-  }
-
-  /// Runs `body` while the daemon is in the foreground, and lets it finish the work that it has begun: for servers.
-  ///
-  /// ```swift
-  /// try await lifecycle.foreground(draining: .seconds(20)) { round in
-  ///   try await withThrowingDiscardingTaskGroup { connections in
-  ///     for try await client in clients.untilEnding(of: round) {
-  ///       connections.addTask { await serve(client, round) }
-  ///     }
-  ///   }
-  /// }
-  /// ```
-  ///
-  /// A pause, a suspend or a stop marks the round as ending, as its part of DidEnterBackground, and waits for the body.
-  /// The body should then close idle connections and answer the requests that it is working on
-  /// (``ForegroundRound/untilEnding(_:)``). A body that still runs after `limit` is cancelled, and the report names it; the
-  /// exit status of a stop is then 124. A second terminating signal cancels it at once.
-  ///
-  /// After a resume a new round begins once the body has ended. Cancelling the calling task cancels the body without
-  /// letting it finish.
-  ///
-  /// - Parameters:
-  ///   - limit: How long the body may take to finish, in place of ``LifecycleConfiguration/hookDeadline``. A stop
-  ///     shortens it to the time that is left before the save, and a sleep to the time that logind grants. A limit that
-  ///     can't be kept is logged as soon as that is known.
-  ///   - name: The body's name in reports and logs. Default: its file and line.
-  ///   - phase: Its place in the order; the servers of one concurrent phase finish together.
-  ///   - file: The file of the default name.
-  ///   - line: The line of the default name.
-  ///   - body: The work, in a new task for each round.
-  /// - Throws: The error that the body throws, except in a round that is ending, when it is in the report of the pause
-  ///   or the stop. `CancellationError` when the calling task is cancelled.
-  nonisolated(nonsending) public func foreground(
-    draining limit: Duration, name: String? = nil, phase: LifecyclePhase = .standard,
-    file: StaticString = #fileID, line: UInt = #line,
-    _ body: @escaping @Sendable @isolated(any) (ForegroundRound) async throws -> Void
-  ) async throws {
-    let place = ObserverName.foreground(file: file, line: line)
-    try await run(
-      ForegroundRounds(core, drains: true, body),
-      .init(name: name, orElse: place, phase: phase, deadline: limit))
-  }
-
-  /// Runs `body` while the daemon is in the foreground, and runs it again after a delay when it throws: for a part that
-  /// may fail while the rest of the daemon goes on.
-  ///
-  /// ```swift
-  /// try await lifecycle.foreground(restarting: .backoff()) {
-  ///   try await consumer.run()
-  /// }
-  /// ```
-  ///
-  /// Otherwise it works as ``foreground(name:phase:file:line:_:)``. Each failure is logged. When there are more
-  /// failures within the policy's period than its intensity, the last error is thrown; in the body of `run` that ends
-  /// the daemon with status 1, and systemd's `Restart=` applies. Once the body has run for a period without failing,
-  /// the failures are forgotten, and systemd 258 or later resets its own restart counter (`RESTART_RESET=1`).
-  ///
-  /// - Parameters:
-  ///   - policy: The delays, and how many failures to tolerate. With a mock the delays are not shortened at random.
-  ///   - name: The body's name in reports and logs. Default: its file and line.
-  ///   - phase: Its place in the order.
-  ///   - file: The file of the default name.
-  ///   - line: The line of the default name.
-  ///   - body: The work, in a new task for each round.
-  /// - Throws: The error of the failure that exceeds the policy's intensity; `CancellationError` when the calling task
-  ///   is cancelled.
-  nonisolated(nonsending) public func foreground(
-    restarting policy: RestartPolicy, name: String? = nil, phase: LifecyclePhase = .standard,
-    file: StaticString = #fileID, line: UInt = #line,
-    _ body: @escaping @Sendable @isolated(any) () async throws -> Void
-  ) async throws {
-    let place = name.map { ObserverName.given($0) } ?? .foreground(file: file, line: line)
-    let supervisor = RestartingBody(core, policy, place, body)
-    try await run(
-      ForegroundRounds(core) { _ in try await supervisor.run() }, .init(orElse: place, phase: phase)
-    )
-  }
-
-  /// Returns when no more rounds begin.
-  nonisolated(nonsending) private func run(
-    _ rounds: ForegroundRounds, _ options: ObserverEntry.Options
-  ) async throws {
-    let core = core
-    guard !core.isTerminating else { return }
-    core.addRounds(rounds, options)
-    // Cut off by the termination it stays and receives what all receive, so that the report does not depend on timing;
-    // it is removed when the daemon has ended.
-    defer { if !core.isTerminating { core.removeRounds(rounds) } }
-    do {
-      try await withTaskCancellationHandler {
-        try await rounds.untilOver()
-      } onCancel: {
-        rounds.cancel()
-      }
-    } catch is CancellationError where core.isTerminating {
-      return
-    }
-  }
+  // MARK: Time and threads
 
   /// An asynchronous sequence that ticks at once and then every `interval`, on the subject's clock.
   ///
-  /// A slow consumer skips ticks rather than receiving them late; the elements count intervals, skipped ones too.
+  /// A slow consumer skips ticks rather than receiving them late; the elements count intervals, skipped ones too. Each
+  /// loop over the sequence begins at 0.
   ///
   /// - Parameter interval: The time between two ticks; at least a nanosecond.
   /// - Returns: A sequence that throws `CancellationError` when its task is cancelled.
-  public func ticks(every interval: Duration) -> LifecycleTicks {
+  public func ticks(every interval: Duration) -> some AsyncSequence<Int64, any Error> & Sendable {
     LifecycleTicks(clock: clock, interval: interval)
   }
 

@@ -76,7 +76,7 @@ public struct LifecycleConfiguration: Sendable {
   /// The newline is written once, when the hooks of the launch have ended, and the descriptor is closed. A launch that
   /// fails closes it without a newline.
   ///
-  /// `start()` and `run` take the descriptor over. Start before anything that opens descriptors, which might get that
+  /// `run` takes the descriptor over. Start before anything that opens descriptors, which might get that
   /// number. One that can't be used, such as a standard stream, one of `LISTEN_FDS`, or no pipe, FIFO or socket, is logged
   /// and ignored. With ``SystemdConfiguration/off``, `NOTIFY_FD` is ignored. See <doc:RunningUnderOtherInits>.
   public var readinessDescriptor: Int32?
@@ -87,8 +87,8 @@ public struct LifecycleConfiguration: Sendable {
   ///
   /// ```swift
   /// configuration.livenessFile = "/run/mydaemon/alive"
-  /// // livenessProbe: { exec: { command: [sh, -c,
-  /// //   'test $(($(date +%s) - $(stat -c %Y /run/mydaemon/alive))) -lt 60'] } }
+  /// configuration.exitIfProbed(by: CommandLine.arguments)
+  /// // livenessProbe: { exec: { command: [/mydaemon, --probe, alive] } }
   /// ```
   ///
   /// More than twice in each 30 s, or in systemd's `WatchdogSec=` if that is less, Swift's global executor, the main
@@ -101,6 +101,8 @@ public struct LifecycleConfiguration: Sendable {
   public var livenessFile: String?
   /// The time within which one check must succeed for ``livenessFile``; shorter in tests.
   package var livenessPeriod = Duration.seconds(30)
+  /// Says where threads wait, a sentence each: set by `DaemonLifecycleTraces`.
+  package var trace: (@Sendable () -> [String])?
   /// The interfaces of systemd that are used when the daemon runs under it.
   public var systemd: SystemdConfiguration
 

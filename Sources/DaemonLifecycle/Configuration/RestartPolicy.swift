@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// When a body that threw is run again, and how many failures are tolerated: a parameter of
-/// ``LifecycleObservable/foreground(restarting:name:phase:file:line:_:)``.
+/// When a body that threw is run again, and how many failures are tolerated: a parameter of `addForeground`.
 public struct RestartPolicy: Sendable {
   let initialDelay: Duration
   let maximumDelay: Duration
-  let intensity: Int
+  let intensity: Int?
   let period: Duration
 
   /// A policy whose delays double, each shortened at random by up to a half, so that many instances do not restart at
@@ -17,11 +16,12 @@ public struct RestartPolicy: Sendable {
   /// - Parameters:
   ///   - initial: The delay before the first restart. Default 100 ms.
   ///   - maximum: The longest delay. Default 10 s.
-  ///   - intensity: How many failures within `period` are tolerated; the next one is thrown. Default 15.
+  ///   - intensity: How many failures within `period` are tolerated; the next one is thrown. Default 15; `nil`: any
+  ///     number.
   ///   - period: The time in which failures are counted together. After that time without a failure, all are forgotten.
   ///     Default 300 s.
   public static func backoff(
-    initial: Duration = .milliseconds(100), maximum: Duration = .seconds(10), intensity: Int = 15,
+    initial: Duration = .milliseconds(100), maximum: Duration = .seconds(10), intensity: Int? = 15,
     within period: Duration = .seconds(300)
   ) -> RestartPolicy {
     RestartPolicy(
@@ -51,7 +51,9 @@ struct RestartHistory: Sendable {
   ) -> (delay: Duration, number: Int)? {
     failures.removeAll { $0.duration(to: now) >= policy.period }
     failures.append(now)
-    guard failures.count <= policy.intensity else { return nil }
+    if failures.count > policy.intensity ?? .max { return nil }
+    // More would not change the delay.
+    if failures.count > 1000 { failures.removeFirst() }
     var delay = max(.zero, policy.initialDelay)
     for _ in 1..<failures.count where delay < policy.maximumDelay { delay = delay * 2 }
     return (min(delay, policy.maximumDelay) * share, failures.count)

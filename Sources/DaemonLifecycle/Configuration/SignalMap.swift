@@ -43,7 +43,7 @@ public struct SignalMap: Sendable, ExpressibleByDictionaryLiteral {
     }
   }
 
-  var signals: [UnixSignal] { entries.map { $0.signal } }
+  package var signals: [UnixSignal] { entries.map { $0.signal } }
 
   func validate() throws(LifecycleError) {
     for signal in signals {

@@ -43,7 +43,7 @@ extension HookExecutor {
       switch role {
       case .lead: role = lead(me)
       case .run(let item):
-        perform(item)
+        Self.perform(item)
         me.itemsEnded.add(1, ordering: .releasing)
         role = nextRole(me)
       case .park(let mayEnd): role = park(me, mayEnd: mayEnd)
@@ -52,13 +52,18 @@ extension HookExecutor {
     }
   }
 
-  private func perform(_ item: WorkItem) {
+  /// - Parameter serial: Of an exploration, whose jobs may not leave it for an actor.
+  static func perform(_ item: WorkItem, isolatedTo serial: UnownedSerialExecutor? = nil) {
     switch item {
     case .job(let job, let executor, _):
       // The runtime keeps an unowned reference while the job runs.
       withExtendedLifetime(executor) { job.runSynchronously(on: executor.asUnownedTaskExecutor()) }
     case .step(let job, let driver, _):
-      job.runSynchronously(on: driver.asUnownedTaskExecutor())
+      if let serial {
+        job.runSynchronously(isolatedTo: serial, taskExecutor: driver.asUnownedTaskExecutor())
+      } else {
+        job.runSynchronously(on: driver.asUnownedTaskExecutor())
+      }
       driver.jobReturned()
     case .work(let work): work()
     }

@@ -109,6 +109,8 @@ final class HookExecutor: TaskExecutor {
   /// Whether all idle threads end, since only an item can arrive, which starts a thread. For mocks, of which tests make
   /// hundreds without closing them: their leader waits for `bell`, and has no descriptors.
   let endsWhenIdle: Bool
+  /// The executor of work in the foreground; `nil` for Swift's pool.
+  let pool: (any TaskExecutor)?
   let bell = Semaphore()
   private let startThread: @Sendable (StaticString, @escaping @Sendable () -> Void) -> Bool
 
@@ -116,15 +118,17 @@ final class HookExecutor: TaskExecutor {
   ///
   /// - Parameters:
   ///   - endsWhenIdle: Whether idle threads end; `listen` is never called then.
+  ///   - pool: The executor of work in the foreground. Default: Swift's pool.
   ///   - startThread: Starts a thread; tests replace it to limit the number of threads. It returns false when no thread
   ///     is available.
   init(
-    endsWhenIdle: Bool = false,
+    endsWhenIdle: Bool = false, pool: (any TaskExecutor)? = nil,
     startThread: @escaping @Sendable (StaticString, @escaping @Sendable () -> Void) -> Bool = {
       Thread.spawn(named: $0, $1)
     }
   ) {
     self.endsWhenIdle = endsWhenIdle
+    self.pool = pool
     self.startThread = startThread
   }
 

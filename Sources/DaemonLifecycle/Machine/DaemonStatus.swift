@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-/// The daemon's own status text, which is published when it changes, at most once a second.
+/// The daemon's own status text, which is published when it changes: at most once a second, and before the end of a
+/// transition, whose status has it.
 struct DaemonStatus: Sendable {
   private static let interval = Duration.seconds(1)
   private static let limit = 200
@@ -22,8 +23,10 @@ struct DaemonStatus: Sendable {
   }
 
   /// Returns the text that is to be published now; `nil` when there is none.
-  mutating func take(at now: MonotonicTime) -> String?? {
-    guard deadline <= now else { return nil }
+  ///
+  /// - Parameter isDue: Whether it is to be published although there was another within the last second.
+  mutating func take(at now: MonotonicTime, isDue: Bool = false) -> String?? {
+    guard deadline <= now || isDue && deadline != .distantFuture else { return nil }
     (published, lastPublished, deadline) = (text, now, .distantFuture)
     return .some(text)
   }

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonSystemd
 
-// What is pending, in words, for a test that has waited for it in vain.
+// What is pending, in words: for operators, and for a test that has waited for it in vain.
 extension LifecycleMachine {
   var hooksUnderWay: [CallID] {
     calls.order.flatMap { calls[$0].running } + calls.unfinished.values.joined()
+  }
+
+  mutating func describe() {
+    let hooks = pending(at: now, isHeld: false) { $0.name.description }
+    for hook in hooks.isEmpty ? ["no hook is running"] : hooks {
+      effects.publish(.info("Described: \(hook)."))
+    }
   }
 
   func pending(
@@ -15,7 +22,7 @@ extension LifecycleMachine {
       for call in calls[delivery].running.compactMap({ calls.find($0) }) {
         pending.append(
           "\(name(call)) is still in its hook for \(call.step.name) (\(calls[delivery].cause)), after"
-            + " \(call.began.duration(to: now).forReading) of the mock's time; "
+            + " \(call.began.duration(to: now).forReading); "
             + (call.isCancelled
               ? "it was cancelled and is abandoned"
               : "its deadline is") + " \(now.duration(to: call.next).forReading) from now")

@@ -84,6 +84,13 @@ extension LifecycleMachine {
     }
   }
 
+  mutating func workFailed(_ failure: Failure, of name: ObserverName) {
+    let cause = LifecycleCause(failure, of: "\(name)")
+    guard registry.termination == nil else { return effects.publish(.warning("\(cause).")) }
+    workFailure = failure
+    receive(LifecycleEvent(.terminate, cause: cause))
+  }
+
   /// Waits for the body once all observers have paused and no longer depend on it. Its entry in the report is like a
   /// hook's.
   mutating func awaitBody(in id: DeliveryID) {
@@ -197,16 +204,16 @@ extension LifecycleMachine {
 
   /// Concludes the termination after WillTerminate: callers that wait receive the exit.
   mutating func conclude(_ report: LifecycleReport, code: Int32? = nil) {
-    guard let cause = registry.termination else { return }
-    let error = body.failure?.error
+    guard registry.termination != nil else { return }
+    let failure = body.failure ?? workFailure
     // A hook that threw is counted as failed, a body that threw by its own code.
     let severity = max(
       stop.isLost ? 1 : 0, stop.failedLaunch?.severity ?? 0, stop.overtakenPause?.severity ?? 0,
       report.severity)
-    let code = code ?? LifecycleExit.code(bodyFailed: error != nil, severity: severity)
+    let code = code ?? failure?.exitCode ?? LifecycleExit.code(severity: severity)
     let exit = LifecycleExit(
-      code: code, cause: cause, report: report, failedLaunch: stop.failedLaunch,
-      overtakenPause: stop.overtakenPause, error: error)
+      code: code, report: report, failedLaunch: stop.failedLaunch,
+      overtakenPause: stop.overtakenPause, error: failure?.error)
     guard stop.end(exit) else { return }
     effects.publish(.terminated(exit))
     effects.messages.append(.exited(exit, to: exitWaiters.take() ?? { _ in }))
@@ -220,7 +227,7 @@ extension LifecycleCause {
   /// Whether the event requests the end of a daemon that serves, rather than reporting its end.
   fileprivate var asksForEnd: Bool {
     switch origin {
-    case .bodyReturned, .bodyFailed, .launchFailed: false
+    case .bodyReturned, .workFailed, .launchFailed: false
     default: true
     }
   }

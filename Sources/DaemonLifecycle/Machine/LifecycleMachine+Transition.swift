@@ -26,6 +26,7 @@ extension LifecycleMachine {
     report.isOvertaken = ended.isOvertaken
     report.span = stop.span(of: ended, to: now)
     if ended.isPause { stop.noteOvertakenPause(report) }
+    publishStatus(isDue: true)
     effects.publish(.ended(ended.kind, report, ended.began.duration(to: now), snapshot))
     effects.messages.append(.reported(report, isHealthCheck: false))
     if case .launch = ended.cause.origin { launchEnded(report) }

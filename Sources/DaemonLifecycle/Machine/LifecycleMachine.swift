@@ -49,6 +49,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var sleep = Sleep()
   var health: Health
   var body = Body.none
+  /// What work in the foreground threw, if that has ended the daemon.
+  var workFailure: Failure?
   private(set) var status = DaemonStatus()
   /// The observers whose last WillEnterForeground did not complete, and the bodies of `foreground { … }` that were not
   /// begun because of one.
@@ -97,6 +99,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case clock
     case bodyBegan
     case bodyEnded(Failure?)
+    /// Work in the foreground that no caller waits for threw.
+    case workFailed(Failure, of: ObserverName)
     /// `run` waits for the end.
     case runWaits
     case stopTimeout(Duration)
@@ -156,6 +160,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case .clock: timePassed()
     case .bodyBegan: body = .running(cancelled: nil)
     case .bodyEnded(let failure): bodyEnded(failure)
+    case .workFailed(let failure, let name): workFailed(failure, of: name)
     case .runWaits:
       stop.isAwaited = true
       stop.expectExit(configuration, at: now)
@@ -184,6 +189,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     // The next suspend may not be delayed.
     case .wakeUp: sleep.end = nil
     case .checkHealth: return checkHealth(event.cause)
+    case .describe: return describe()
     default: break
     }
     if !isSameStop(event), !drains(event) {
@@ -234,8 +240,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
     if stop.isOverdue(at: now) { effects.isOverdue = true }
   }
 
-  private mutating func publishStatus() {
-    if let text = status.take(at: now) { effects.publish(.statusNote(.daemon, text)) }
+  mutating func publishStatus(isDue: Bool = false) {
+    if let text = status.take(at: now, isDue: isDue) { effects.publish(.statusNote(.daemon, text)) }
   }
 
   // MARK: Position

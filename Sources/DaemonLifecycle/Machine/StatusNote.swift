@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The subject of a note for the operator, in the order of the status. There is at most one note of each at a time.
-enum StatusNote: Int, Sendable {
+enum StatusNote: Hashable, Comparable, Sendable {
   /// The daemon's own status text.
   case daemon
   /// The result of the last reload.
   case reload
   /// Hooks that did not complete.
   case problem
+  /// The failures of work in the foreground that is run again, by its name.
+  case restarting(String)
   /// The reason why the watchdog is not pinged.
   case health
   /// Suspending without a delay lock.
@@ -15,4 +17,12 @@ enum StatusNote: Int, Sendable {
   case watched
   /// Signals that other code of the process has taken.
   case signals
+
+  /// Whether the log has a warning that says more, or nothing is wrong.
+  var isOnlyForStatus: Bool {
+    switch self {
+    case .daemon, .signals, .restarting: true
+    default: false
+    }
+  }
 }

@@ -24,9 +24,13 @@ public final class ForegroundRound: Sendable {
     var lastHandler: UInt64 = 0
   }
   private let state = Mutex(State())
+  /// `nil` for the real time.
+  private let clock: LifecycleClock?
+
+  init(clock: LifecycleClock?) { self.clock = clock }
 
   /// Makes a round for a test of code that takes one.
-  public init() {}
+  public convenience init() { self.init(clock: nil) }
 
   /// Marks a round that a test has made as ending. Further calls have no effect.
   public func end() { for handler in beginEnding() { handler() } }
@@ -61,7 +65,7 @@ public final class ForegroundRound: Sendable {
   /// Waits for `operation`, and cancels it once the round is ending: for a wait for the next request or job.
   ///
   /// ```swift
-  /// while let job = try await round.untilEnding({ try await queue.next() }) { await work(on: job) }
+  /// while let job = try await round.untilEnding({ try await queue.next() }) { try await work(on: job) }
   /// ```
   ///
   /// - Parameter operation: The wait, which runs in its own task. It is not begun when the round is ending already.
@@ -83,6 +87,50 @@ public final class ForegroundRound: Sendable {
       task.cancel()
     }
     do { return try result.get() } catch is CancellationError where isEnding { return nil }
+  }
+
+  /// Runs `operation`, which has a time to finish once the round is ending: for a job that can be handed back.
+  ///
+  /// ```swift
+  /// while let job = try await round.untilEnding({ try await queue.next() }) {
+  ///   let isDone = try await round.finish(within: .seconds(3)) { try await work(on: job) }
+  ///   if !isDone { try await queue.handBack(job) }
+  /// }
+  /// ```
+  ///
+  /// - Parameters:
+  ///   - limit: How long the operation may go on, on the lifecycle's clock, from the moment at which the round is
+  ///     ending. Then it is cancelled and waited for. Keep it shorter than the time for draining.
+  ///   - operation: The work, which runs in its own task.
+  /// - Returns: Whether the operation returned; false when it was cancelled and threw.
+  /// - Throws: The error that the operation throws, unless it was cancelled.
+  @discardableResult
+  nonisolated(nonsending) public func finish(
+    within limit: Duration, _ operation: @escaping @Sendable () async throws -> Void
+  ) async throws -> Bool {
+    try await withThrowingTaskGroup(of: Bool.self) { group in
+      group.addTask {
+        try await operation()
+        return true
+      }
+      group.addTask {
+        try? await self.untilEnding()
+        try? await self.sleep(for: limit)
+        return false
+      }
+      let isDone = try await group.next() ?? false
+      group.cancelAll()
+      if isDone { return true }
+      do { return try await group.next() ?? false } catch { return false }
+    }
+  }
+
+  private func sleep(for duration: Duration) async throws {
+    if let clock {
+      try await clock.sleep(for: duration)
+    } else {
+      try await Task.sleep(for: duration)
+    }
   }
 
   /// Runs `operation`, and calls `handler` once the round is ending: at once if it is ending already.

@@ -19,8 +19,8 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     case watchdog
     /// The body of `run` returned.
     case bodyReturned
-    /// The body of `run` threw.
-    case bodyFailed(any Error)
+    /// The body of `run`, or work in the foreground, threw.
+    case workFailed(any Error)
     /// The task that called `run` was cancelled.
     case callerCancelled
     /// A hook of the launch failed, and the configuration makes that end the daemon.
@@ -45,13 +45,15 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
   private let content: Content
 
   package var origin: Origin { content.origin }
-  /// The text of the error of `bodyFailed`, rendered where it was thrown.
-  package var errorText: String? { content.errorText }
+  /// What threw, and the text of the error, for `workFailed`.
+  private var errorText: String? { content.errorText }
 
   package init(_ origin: Origin) { content = Content(origin, nil) }
 
-  /// The body of `run` threw.
-  init(_ failure: Failure) { content = Content(.bodyFailed(failure.error), failure.text) }
+  /// The body of `run`, or work in the foreground, threw.
+  init(_ failure: Failure, of name: String = "the body") {
+    content = Content(.workFailed(failure.error), "\(name) threw \(failure.text)")
+  }
 
   /// The signal, if one was the cause; else `nil`.
   // Inlined where a hook compares it, it makes Swift 6.3.1 crash in a release build (CopyPropagation).
@@ -84,7 +86,7 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     case .pressure: "memory pressure"
     case .watchdog: "the watchdog"
     case .bodyReturned: "the body returned"
-    case .bodyFailed(let error): "the body threw \(errorText ?? "\(error)")"
+    case .workFailed(let error): errorText ?? "\(error)"
     case .callerCancelled: "the caller was cancelled"
     case .launchFailed: "the launch failed"
     case .lateObserver: "a late observer"
@@ -101,11 +103,13 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
 struct Failure: Sendable {
   let error: any Error
   let text: String
+  let exitCode: Int32
   /// Whether a body threw it after its requested cancellation.
   var isLate = false
 
   init(_ error: any Error) {
     self.error = error
     text = "\(error)"
+    exitCode = (error as? any ExitCodeError)?.exitCode ?? 1
   }
 }

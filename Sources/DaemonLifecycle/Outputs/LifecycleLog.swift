@@ -48,8 +48,7 @@ final class LifecycleLog: LifecycleSink {
     case .warning(let text): warn(text)
     case .info(let text): info(text)
     case .unhealthy(let reason): write("the watchdog is not pinged: \(reason)", .error)
-    // For a signal there is a longer warning.
-    case .statusNote(let kind, let text?): if kind != .daemon, kind != .signals { warn(text) }
+    case .statusNote(let kind, let text?): if !kind.isOnlyForStatus { warn(text) }
     case .draining(let cause, let delay):
       note(
         "Draining for \(delay.forReading), then stopping (\(cause))", .notice,

@@ -159,7 +159,7 @@ struct ServiceStatus {
     let text = problems.isEmpty ? "" : "; \(Self.text(of: problems))"
     defer { isOver = true }
     return [.exitStatus(exit.code)]
-      + status("ended with status \(exit.code), \(exit.cause)\(text)")
+      + status("ended with status \(exit.code), \(exit.report.cause)\(text)")
   }
 
   // MARK: Status
@@ -168,7 +168,7 @@ struct ServiceStatus {
   private mutating func status() -> [NotifyField] {
     let draining = stopDelay.map { "draining for \($0.forReading), then " } ?? ""
     let state = stopping.map { "\(draining)stopping: \($0)" } ?? phrase
-    let notes = statusNotes.sorted { $0.key.rawValue < $1.key.rawValue }.map { "; \($0.value)" }
+    let notes = statusNotes.sorted { $0.key < $1.key }.map { "; \($0.value)" }
     return status(state + notes.joined())
   }
 

@@ -2,12 +2,12 @@
 import CLinux
 
 /// An error that keeps a subject from starting, or one of its observers or interfaces from working.
-public enum LifecycleError: Error, Sendable, Hashable, CustomStringConvertible {
+public enum LifecycleError: ExitCodeError, Sendable, Hashable, CustomStringConvertible {
   /// Another subject of this process handles the signal. Remove the signal from one of the two signal maps.
   case signalInUse(UnixSignal)
   /// The signal map contains a signal that can't be handled.
   case signalNotMappable(UnixSignal, reason: String)
-  /// `start()` or `run` was called twice; a subject can start only once.
+  /// `run` was called twice; a subject can start only once.
   case alreadyStarted
   /// An observer of this type adopts no hook protocol.
   case noHook(String)
@@ -16,6 +16,9 @@ public enum LifecycleError: Error, Sendable, Hashable, CustomStringConvertible {
   case invalidGracePeriod(String, String, reason: String)
   /// A system call failed; the text is its purpose.
   case system(String, errno: Int32)
+
+  /// The status of a daemon that it keeps from starting: 78 (EX_CONFIG) for a malformed grace period, else 71 (EX_OSERR).
+  public var exitCode: Int32 { if case .invalidGracePeriod = self { 78 } else { 71 } }
 
   /// The error in one sentence, for a log.
   public var description: String {
@@ -26,7 +29,7 @@ public enum LifecycleError: Error, Sendable, Hashable, CustomStringConvertible {
     case .signalNotMappable(let signal, let reason):
       "\(signal) can't be in a signal map: \(reason)."
     case .alreadyStarted:
-      "This LifecycleSubject was started before: call start() or run once."
+      "This LifecycleSubject was started before: call run once."
     case .noHook(let type):
       "\(type) has no hook, so it receives nothing: adopt the protocol of each hook that it implements, "
         + "LaunchObserver, ForegroundObserver, BackgroundObserver, StateObserver, ReloadObserver, SuspendObserver, "

@@ -96,8 +96,8 @@ struct LifecycleRegistry: Sendable {
     case .post(let notification):
       requests.enqueue(post ?? LifecyclePost(notification), event.cause)
       return .none
-    // It is delivered beside the transitions.
-    case .checkHealth: return .none
+    // These are beside the transitions.
+    case .checkHealth, .describe: return .none
     default: break
     }
     requests.enqueue(event.request, event.cause)

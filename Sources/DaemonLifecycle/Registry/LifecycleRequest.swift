@@ -26,6 +26,9 @@ public enum LifecycleRequest: Sendable {
   case pressure
   /// Check the observers' health, beside other deliveries.
   case checkHealth
+  /// Log each hook that is running: whose it is, for how long it has run, and when its deadline is. It changes nothing,
+  /// and waits for nothing.
+  case describe
   /// Deliver a custom notification. The cause of one that a signal posts names the signal and its sender.
   indirect case post(any CustomNotification)
   /// Terminate. The second such signal cancels the hooks that do not save, the third ends the process at once: see
@@ -47,7 +50,7 @@ extension LifecycleRequest {
     case .pressure: .pressure
     case .post: .post
     case .terminate: .termination
-    case .pause, .resume, .suspend, .wakeUp, .checkHealth: nil
+    case .pause, .resume, .suspend, .wakeUp, .checkHealth, .describe: nil
     }
   }
 

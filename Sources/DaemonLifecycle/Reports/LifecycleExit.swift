@@ -4,7 +4,7 @@
 /// | code | when |
 /// | --- | --- |
 /// | 0 | all went well, whatever asked for the end |
-/// | 1 | the body of `run` threw before it was cancelled |
+/// | 1, or that of an ``ExitCodeError`` | the body of `run` threw before it was cancelled, or work in the foreground did |
 /// | 70 (EX_SOFTWARE) | a hook of the launch or of the termination threw, or the daemon could not wait for events any more |
 /// | 124 (as timeout(1)) | one of these hooks, or the body, did not end in time or could not be called; or the stop has cut off what a pause still waited for |
 /// | 128 + n | a third signal *n* cut the termination short |
@@ -13,15 +13,13 @@
 public struct LifecycleExit: Sendable, CustomStringConvertible {
   /// The status for exit(3).
   public let code: Int32
-  /// The cause of the termination.
-  public let cause: LifecycleCause
-  /// The termination's report.
+  /// The termination's report, with its cause.
   public let report: LifecycleReport
   /// The launch's report, if a hook that failed in the launch ended the daemon; else `nil`.
-  public let failedLaunch: LifecycleReport?
+  package let failedLaunch: LifecycleReport?
   /// The report of a pause that was still waiting for a hook when the stop cut it off; else `nil`.
   package let overtakenPause: LifecycleReport?
-  /// The error that the body of `run` threw, if that ended the run; else `nil`.
+  /// The error that the body of `run`, or work in the foreground, threw, if that ended the daemon; else `nil`.
   public let error: (any Error)?
 
   /// A text of several lines: the code, then the reports.
@@ -30,8 +28,5 @@ public struct LifecycleExit: Sendable, CustomStringConvertible {
     return (["exit status \(code)"] + before + ["\(report)"]).joined(separator: "\n")
   }
 
-  static func code(bodyFailed: Bool, severity: Int) -> Int32 {
-    if bodyFailed { return 1 }
-    return [0, 70, 124][severity]
-  }
+  static func code(severity: Int) -> Int32 { [0, 70, 124][severity] }
 }

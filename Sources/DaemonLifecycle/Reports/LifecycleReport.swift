@@ -57,7 +57,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   }
 
   /// The entry for one call of a hook, or for the body of `run`.
-  public struct Entry: Sendable, CustomStringConvertible {
+  public struct Entry: Equatable, Sendable, CustomStringConvertible {
     /// The notification's type; `nil` for the body of `run`.
     public let notification: (any LifecycleNotification.Type)?
     /// The outcome of the call.
@@ -77,6 +77,11 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
     /// The observer's name: the one that was given, its type, `closure at File.swift:42`, or `body`; `Connection (×3)`
     /// for three that no longer exist.
     public var observer: String { name.description }
+
+    /// Compares two entries: the observer, the notification and the outcome, whatever the times.
+    public static func == (a: Self, b: Self) -> Bool {
+      a.notification == b.notification && a.outcome == b.outcome && a.observer == b.observer
+    }
 
     var severity: Int { isLate ? 0 : outcome.severity }
     var ended: MonotonicTime { began.advanced(by: duration) }

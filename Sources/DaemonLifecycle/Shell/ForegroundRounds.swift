@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import Synchronization
 
-/// The observer behind `foreground { … }`, which runs the body in rounds, one for each period in the foreground.
+/// The observer behind `addForeground` and `foreground { … }`, which runs the body in rounds, one for each period in the
+/// foreground.
 ///
 /// Rounds never overlap: a resume waits for a body that is overdue. The hooks wait for the body within their deadline,
 /// like those of any observer.
 final class ForegroundRounds: ForegroundObserver, BackgroundObserver, TerminationObserver {
   /// A body that runs, or is about to.
   private struct Run {
-    let round = ForegroundRound()
+    let round: ForegroundRound
     /// `nil` until it has begun.
     var task: Task<Void, Never>?
     var isCancelled = false
@@ -35,20 +36,22 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
     var callerIsCancelled = false
     /// The hooks that wait for the round to end.
     var waiting: [Sleeper] = []
-    var caller: CheckedContinuation<Void, any Error>?
+    /// Called once, when there are no more rounds.
+    var caller: Caller?
 
     var run: Run? { if case .running(let run) = phase { run } else { nil } }
 
     /// Begins a round; returns `nil` when one runs, or no more may begin.
-    mutating func begin() -> ForegroundRound? {
+    mutating func begin(_ clock: LifecycleClock?) -> ForegroundRound? {
       startsAgain = false
       guard case .none = phase, !isClosing else { return nil }
-      let run = Run()
+      let run = Run(round: ForegroundRound(clock: clock))
       phase = .running(run)
       return run.round
     }
   }
 
+  typealias Caller = @Sendable (Result<Void, any Error>) -> Void
   typealias Body = @Sendable @isolated(any) (ForegroundRound) async throws -> Void
 
   private let state = Mutex(State())
@@ -56,13 +59,25 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
   /// Whether the body is not cancelled at the end of the foreground, but has the hook's time to finish what it has
   /// begun.
   private let drains: Bool
+  private let name: ObserverName
   private let body: Body
 
-  init(_ core: LifecycleCore, drains: Bool = false, _ body: @escaping Body) {
+  init(
+    _ core: LifecycleCore, _ name: ObserverName, drains: Bool = false,
+    restarting policy: RestartPolicy? = nil, _ body: @escaping Body
+  ) {
     self.core = core
+    self.name = name
     self.drains = drains
-    self.body = body
+    if let policy {
+      let restarting = RestartingBody(core, policy, name, body)
+      self.body = { try await restarting.run($0) }
+    } else {
+      self.body = body
+    }
   }
+
+  private var clock: LifecycleClock? { core.map { LifecycleClock(keeper: $0) } }
 
   // MARK: Hooks
 
@@ -82,7 +97,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
     if let overdueEnds {
       // What that throws is no error of this hook.
       try? await wait(for: overdueEnds, cancelsBody: false)
-    } else if let round = state.withLock({ $0.begin() }) {
+    } else if let round = state.withLock({ [clock] in $0.begin(clock) }) {
       core?.useSwiftPool { self.runBody(round) }
     }
   }
@@ -105,14 +120,23 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
   /// Returns when no round runs and none will.
   nonisolated(nonsending) func untilOver() async throws {
     try await withCheckedThrowingContinuation { continuation in
-      let result: Result<Void, any Error>? = state.withLock { state in
-        if case .over(let error) = state.phase {
-          return error.map { .failure($0) } ?? .success(())
-        }
-        state.caller = continuation
-        return nil
+      let isOver = state.withLock { state in
+        state.caller = { continuation.resume(with: $0) }
+        if case .over = state.phase { return true }
+        return false
       }
-      if let result { continuation.resume(with: result) }
+      if isOver { endIfIdle() }
+    }
+  }
+
+  /// Has an error of the body end the daemon, since nobody waits for it.
+  func failuresEndTheDaemon() {
+    state.withLock { state in
+      state.caller = { [weak core, name] result in
+        if case .failure(let error) = result, !(error is CancellationError) {
+          core?.handle(.workFailed(Failure(error), of: name))
+        }
+      }
     }
   }
 
@@ -133,7 +157,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
 
   private func runBody(_ round: ForegroundRound) {
     // Detached: a hook's task-local values must not mark the body's work as part of the hook.
-    let task = Task.detached {
+    let task = Task.detached(executorPreference: core?.executor.pool) {
       do {
         try await self.body(round)
         self.ended(nil)
@@ -172,6 +196,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
 
   private func ended(_ error: (any Error)?) {
     let late = error is CancellationError ? nil : error.map { LateError(error: $0) }
+    let clock = clock
     // In one step, so that a pause finds either no round and no request for one, or a round to end.
     let (waiting, next) = state.withLock { state in
       let wasEnding = state.run.map { $0.isCancelled || $0.round.isEnding } ?? false
@@ -180,7 +205,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
       let endsRounds = !wasEnding || state.callerIsCancelled && late != nil
       if endsRounds, let error { state.phase = .over(error) }
       defer { state.waiting = [] }
-      return (state.waiting, state.startsAgain ? state.begin() : nil)
+      return (state.waiting, state.startsAgain ? state.begin(clock) : nil)
     }
     for sleeper in waiting { sleeper.end(throwing: late) }
     if let next { runBody(next) }
@@ -188,8 +213,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
   }
 
   private func endIfIdle() {
-    let (caller, error) = state.withLock {
-      state -> (CheckedContinuation<Void, any Error>?, (any Error)?) in
+    let (caller, error) = state.withLock { state -> (Caller?, (any Error)?) in
       switch state.phase {
       case .running: return (nil, nil)
       case .none where !state.isClosing: return (nil, nil)
@@ -197,10 +221,9 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
       case .over: break
       }
       guard case .over(let error) = state.phase else { return (nil, nil) }
-      defer { state.caller = nil }
-      return (state.caller, error)
+      return (state.caller.take(), error)
     }
-    if let error { caller?.resume(throwing: error) } else { caller?.resume() }
+    caller?(error.map { .failure($0) } ?? .success(()))
   }
 
   /// Returns a sleeper that ends with the running round; `nil` when none is running.

@@ -113,8 +113,7 @@ extension LifecycleCore {
   /// Takes the messages that are there. Facts wait for the start, which brings their receivers.
   func takeMail(_ state: inout State) -> Mail {
     var mail = Mail(
-      messages: [], sinks: state.sinks ?? [],
-      streams: state.streams.isEmpty ? [] : Array(state.streams.values))
+      messages: [], sinks: state.sinks ?? [], streams: state.streams)
     swap(&mail.messages, &state.effects.messages)
     if state.sinks == nil {
       for case .fact(let fact) in mail.messages { state.earlyFacts.append(fact) }
@@ -153,6 +152,7 @@ extension LifecycleCore {
     if let round = rare.healthRound { askExecutors(of: round) }
     // Cancellation handlers and deinits are user code. One item each: a handler that blocks must not keep the others
     // from being cancelled.
+    if !rare.cancels.isEmpty { logThreads("A hook is cancelled") { .warning($0) } }
     for case let driver as HookDriver in rare.cancels {
       executor.enqueue(.work { driver.cancel() })
     }
@@ -270,8 +270,8 @@ extension LifecycleCore {
 
   func endStreamsAndRounds() {
     let (streams, rounds) = state.withLock { state in
-      defer { (state.streams, state.rounds) = ([:], []) }
-      return (state.streams.values.map(\.finish), state.rounds)
+      defer { (state.streams, state.rounds) = ([], []) }
+      return (state.streams.map(\.finish), state.rounds)
     }
     for finish in streams { finish() }
     // What they cancel is user code.

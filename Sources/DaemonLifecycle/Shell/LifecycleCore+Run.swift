@@ -4,16 +4,38 @@ import Synchronization
 // Launch, body, exit and posts, for callers that wait. Each is resumed by the machine's one message for it, so its
 // continuation is not a checked one, whose type costs a start a search through all conformances of the program.
 extension LifecycleCore {
+  /// Launches the daemon, runs the body, and returns when the daemon has terminated.
+  package nonisolated(nonsending) func run(_ body: RunBody?) async -> LifecycleExit {
+    // Not only when this task gets there: without a thread for its next step it never does, and the process must end
+    // all the same. A test's goes on.
+    if recorder == nil { handle(.runWaits) }
+    // Its closure is not isolated, and would go on with the cooperative pool's next thread, which may be blocked.
+    return await withTaskExecutorPreference(callerExecutor) {
+      await withTaskCancellationHandler {
+        _ = await launch()
+        if let body, !isTerminating { start(body: body) }
+        let exit = await untilTerminated()
+        // What the body owns, observers among them, is needed until here.
+        withExtendedLifetime(body) {}
+        return exit
+      } onCancel: {
+        receive(LifecycleEvent(.terminate, cause: LifecycleCause(.callerCancelled)))
+      }
+    }
+  }
+
+  /// Waits for what comes before the launch, on the cooperative pool. The end of the daemon cancels it.
+  nonisolated(nonsending) func setUp(_ work: RunBody) async throws {
+    handle(.runWaits)
+    let task = Task.detached { try await work.run() }
+    handle(.awaitExit { _ in task.cancel() })
+    try await task.value
+  }
+
   /// Delivers the launch and returns its report; at once, with an empty one, when there is nothing to launch
   /// because the daemon was terminated before.
   nonisolated(nonsending) func launch() async -> LifecycleReport {
     await report(of: beginLaunch())
-  }
-
-  /// Delivers the launch, and blocks a plain thread until it has ended.
-  func launchBlocking() -> LifecycleReport {
-    let launch = beginLaunch()
-    return blocking { launch.whenEnded($0) }
   }
 
   private func beginLaunch() -> Launch {
@@ -45,7 +67,7 @@ extension LifecycleCore {
       return true
     }
     guard begins else { return }
-    let task = Task.detached {
+    let task = Task.detached(executorPreference: executor.pool) {
       do {
         try await body.run()
         self.handle(.bodyEnded(nil))
@@ -70,22 +92,6 @@ extension LifecycleCore {
         self.handle(.awaitExit { continuation.resume(returning: $0) })
       }
     }
-  }
-
-  /// Blocks a plain thread until the daemon has terminated.
-  func untilTerminatedBlocking() -> LifecycleExit {
-    blocking { handle(.awaitExit($0)) }
-  }
-
-  /// Waits for an answer on a plain thread.
-  private func blocking<T: Sendable>(_ ask: (@escaping @Sendable (T) -> Void) -> Void) -> T {
-    let (answer, isThere) = (Answer<T>(), Semaphore())
-    ask { given in
-      answer.value.withLock { $0 = given }
-      isThere.signal()
-    }
-    isThere.wait()
-    return answer.value.withLock { $0! }
   }
 
   nonisolated(nonsending) func post(_ notification: any CustomNotification) async
@@ -153,16 +159,13 @@ final class Launch: Sendable {
 }
 
 /// The body of `run`, retained until the end: observers that only the body owns must exist to save.
-final class RunBody: Sendable {
+package final class RunBody: Sendable {
   /// Called once. Its captures were sent by the caller, which has no access to them any more.
   nonisolated(unsafe) private let body: @isolated(any) () async throws -> Void
 
-  init(_ body: sending @escaping @isolated(any) () async throws -> Void) { self.body = body }
+  package init(_ body: sending @escaping @isolated(any) () async throws -> Void) {
+    self.body = body
+  }
 
   func run() async throws { try await body() }
-}
-
-/// An answer that a plain thread waits for.
-private final class Answer<T: Sendable>: Sendable {
-  let value = Mutex<T?>(nil)
 }

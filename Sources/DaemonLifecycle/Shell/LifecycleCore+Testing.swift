@@ -19,33 +19,38 @@ package protocol LifecycleRecorder: AnyObject, Sendable {
 // The parts of a core that the test kit uses. The mock is the same core with a clock that a test moves, no sources, and
 // no process to end. Code for waiting is in the test kit, since every daemon contains what is here.
 extension LifecycleCore {
+  /// - Parameter pool: The executor of work in the foreground, for an exploration, which performs what `takeReady` returns;
+  ///   `nil` for Swift's pool, and threads.
   package convenience init(
     testing configuration: LifecycleConfiguration, initialState: LifecycleState,
-    recorder: any LifecycleRecorder, notifyAddress: String?,
+    pool: (any TaskExecutor)?, recorder: any LifecycleRecorder, notifyAddress: String?,
     preservation: @escaping @Sendable () throws(SystemdError) -> Preservation,
     exitProcess: @escaping @Sendable (Int32) -> Void
   ) {
     let log = LifecycleLog(
       journal: nil, logging: configuration.logging == .off ? .off : .problems)
+    let warn: @Sendable (String) -> Void = { log.warn($0) }
     var sinks: [any LifecycleSink] = [log]
     if let notifyAddress, let socket = try? NotifySocket(address: notifyAddress) {
-      sinks.append(NotifySink(socket, waits: true) { log.warn($0) })
+      sinks.append(NotifySink(socket, waits: true, warn: warn))
     }
     if let file = configuration.livenessFile {
-      sinks.append(LivenessSink(file) { log.warn($0) })
+      sinks.append(LivenessSink(file, warn: warn))
     }
     do throws(SystemdError) {
       if configuration.readinessDescriptor != nil,
         let descriptor = try configuration.takeReadinessDescriptor()
       {
-        sinks.append(ReadinessPipeSink(descriptor.release()) { log.warn($0) })
+        sinks.append(ReadinessPipeSink(descriptor.release(), warn: warn))
       }
-    } catch { log.warn("\(error)") }
+    } catch { warn("\(error)") }
     self.init(
       configuration: configuration, initialState: initialState, virtualTime: VirtualTime(),
-      executor: HookExecutor(endsWhenIdle: true),
+      executor: pool == nil
+        ? HookExecutor(endsWhenIdle: true)
+        : HookExecutor(endsWhenIdle: true, pool: pool, startThread: { _, _ in true }),
       recorder: recorder, sinks: sinks,
-      readiness: configuration.readinessFile.map { ReadinessMarker($0) { log.warn($0) } },
+      readiness: configuration.readinessFile.map { ReadinessMarker($0, warn: warn) },
       preservation: PreservationSlot(preservation),
       exitProcess: exitProcess)
     // A daemon at work has said that it is ready.
@@ -113,6 +118,17 @@ extension LifecycleCore {
 
   /// How many tasks sleep on the clock.
   package var sleeperCount: Int { state.withLock { $0.timers.count } }
+
+  /// Takes a job that is ready: it is performed by the call, isolated to an executor.
+  package func takeReady() -> (@Sendable (UnownedSerialExecutor) -> Void)? {
+    guard let item = executor.state.withLock({ $0.ready.popFirst() }) else { return nil }
+    return { HookExecutor.perform(item, isolatedTo: $0) }
+  }
+
+  /// Whether nothing is being delivered, whether the daemon has been told to end, and the time of the next sleep's end.
+  package var rest: (isIdle: Bool, isEnding: Bool, wakeUp: MonotonicTime?) {
+    state.withLock { ($0.machine.isIdle, $0.machine.isTerminating, $0.timers.first) }
+  }
 
   /// Whether hooks have run as far as they can, as far as the executor knows.
   package var isQuiet: Bool { executor.isQuiet }

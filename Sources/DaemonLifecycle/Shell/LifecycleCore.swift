@@ -37,7 +37,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     var bodyTask: Task<Void, Never>?
     /// Whether the body is cancelled: a task that is made for it later is cancelled at once.
     var isBodyCancelled = false
-    var streams: [UInt64: StreamSubscriber] = [:]
+    /// In the order in which they were made.
+    var streams: [StreamSubscriber] = []
     /// Those of `foreground { … }`, which end with the daemon whatever hooks they receive.
     var rounds: [ForegroundRounds] = []
     var timers = TimerQueue()
@@ -164,6 +165,16 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   package func receive(_ event: LifecycleEvent) {
     if recorder != nil, endSetUp(with: event) { return }
     handle(.event(event))
+    if case .describe = event.request { logThreads("Described") { .info($0) } }
+  }
+
+  /// Logs where threads wait. On a thread of its own: it takes a while, and may wait for a lock of the dynamic linker.
+  func logThreads(_ occasion: String, as fact: @escaping @Sendable (String) -> LifecycleFact) {
+    guard let trace = configuration.trace else { return }
+    executor.enqueue(
+      .work { [weak self] in
+        for sentence in trace() { self?.handle(.fact(fact("\(occasion): \(sentence)."))) }
+      })
   }
 
   func warn(_ sentence: String) { handle(.fact(.warning(sentence))) }

@@ -7,13 +7,13 @@ final class RestartingBody: Sendable {
   private let core: LifecycleCore
   private let name: ObserverName
   private let policy: RestartPolicy
-  private let body: @Sendable @isolated(any) () async throws -> Void
+  private let body: ForegroundRounds.Body
   /// The failures over all rounds: a pause does not reset them.
   private let history: Mutex<RestartHistory>
 
   init(
     _ core: LifecycleCore, _ policy: RestartPolicy, _ name: ObserverName,
-    _ body: @escaping @Sendable @isolated(any) () async throws -> Void
+    _ body: @escaping ForegroundRounds.Body
   ) {
     self.core = core
     self.name = name
@@ -25,14 +25,16 @@ final class RestartingBody: Sendable {
   private var clock: LifecycleClock { LifecycleClock(keeper: core) }
 
   /// Runs one round; returns when the body does.
-  func run() async throws {
+  func run(_ round: ForegroundRound) async throws {
     while true {
       let watch = watchForHealth()
       defer { watch?.cancel() }
-      do { return try await body() } catch {
-        // A pause has cancelled it: whatever it throws then, that is no failure.
-        if Task.isCancelled { throw error }
-        try await clock.sleep(for: delay(after: error))
+      do { return try await body(round) } catch {
+        // Its end was requested: whatever it throws then, that is no failure.
+        if Task.isCancelled || round.isEnding { throw error }
+        let delay = try delay(after: error)
+        _ = try await round.untilEnding { [clock] in try await clock.sleep(for: delay) }
+        if round.isEnding { return }
       }
     }
   }
@@ -45,18 +47,21 @@ final class RestartingBody: Sendable {
     guard let (delay, number) = history.withLock({ $0.failed(at: now, share: share) }) else {
       throw error
     }
+    let most = policy.intensity.map { " of \($0)" } ?? ""
     core.warn(
-      "\(name) has failed: \(error). It is run again in \(delay.forReading) (\(number) of \(policy.intensity))."
-    )
+      "\(name) has failed: \(error). It is run again in \(delay.forReading) (\(number)\(most)).")
+    let times = number == 1 ? "once" : "\(number) times"
+    core.handle(.fact(.statusNote(.restarting("\(name)"), "\(name) has failed \(times): \(error)")))
     return delay
   }
 
   /// Reports a recovery when the body has run without a failure for the policy's period; `nil` when nothing has failed.
   private func watchForHealth() -> Task<Void, Never>? {
     if history.withLock({ $0.isForgotten(at: clock.now) }) { return nil }
-    return Task.detached { [weak core, clock, policy] in
+    return Task.detached { [weak core, clock, policy, name] in
       guard (try? await clock.sleep(for: policy.period)) != nil else { return }
       core?.handle(.fact(.recovered))
+      core?.handle(.fact(.statusNote(.restarting("\(name)"), nil)))
     }
   }
 }

@@ -3,6 +3,7 @@ import Synchronization
 
 /// One `AsyncStream` of notifications or reports, for which delivery never waits.
 struct StreamSubscriber: Sendable {
+  let id: UInt64
   /// The type of the elements: a notification's, or `LifecycleReport`.
   let element: ObjectIdentifier
   /// Yields a notification or a report.
@@ -19,10 +20,11 @@ extension LifecycleCore {
     let id: UInt64? = state.withLock { state in
       guard state.machine.stop.exit == nil, !state.machine.isClosed else { return nil }
       let id = state.newID()
-      state.streams[id] = StreamSubscriber(
-        element: ObjectIdentifier(type),
-        yield: { if let element = $0 as? Element { continuation.yield(element) } },
-        finish: { continuation.finish() })
+      state.streams.append(
+        StreamSubscriber(
+          id: id, element: ObjectIdentifier(type),
+          yield: { if let element = $0 as? Element { continuation.yield(element) } },
+          finish: { continuation.finish() }))
       state.effects.announces = true
       return id
     }
@@ -34,7 +36,7 @@ extension LifecycleCore {
       // Released outside of the lock.
       _ = self?.state.withLock { state in
         defer { state.effects.announces = self?.recorder != nil || !state.streams.isEmpty }
-        return state.streams.removeValue(forKey: id)
+        return state.streams.firstIndex { $0.id == id }.map { state.streams.remove(at: $0) }
       }
     }
     return stream

@@ -2,19 +2,16 @@
 import DaemonSystemd
 
 /// A sequence of ticks of a subject's clock. Its elements are the numbers of the intervals, from 0.
-///
-/// It throws `CancellationError` when its task is cancelled, so that a loop over it ends with the foreground.
-public struct LifecycleTicks: AsyncSequence, Sendable {
+struct LifecycleTicks: AsyncSequence, Sendable {
   let clock: LifecycleClock
   let interval: Duration
 
   /// Makes an iterator, whose first tick is due at once.
-  public func makeAsyncIterator() -> Iterator {
+  func makeAsyncIterator() -> Iterator {
     Iterator(clock: clock, interval: interval, start: clock.now)
   }
 
-  /// The iterator of one loop over the ticks; each loop begins at 0.
-  public struct Iterator: AsyncIteratorProtocol {
+  struct Iterator: AsyncIteratorProtocol {
     let clock: LifecycleClock
     let interval: Duration
     let start: LifecycleClock.Instant
@@ -23,7 +20,7 @@ public struct LifecycleTicks: AsyncSequence, Sendable {
     /// Waits for the next tick, and returns the number of its interval.
     ///
     /// - Throws: `CancellationError` when the task is cancelled or the subject is deallocated.
-    public mutating func next() async throws -> Int64? {
+    mutating func next() async throws -> Int64? {
       let step = Swift.max(1, interval.saturatedNanoseconds)
       let passed = start.duration(to: clock.now).saturatedNanoseconds / step
       // On time, it is the tick that is due, or the one to wait for; late, the last one that was missed.

@@ -26,6 +26,7 @@ extension FuzzTarget {
       checkSettings(Configuration(file: file, overrides: options.settings))
     } catch {
       requireSentence(error)
+      require(error.exitCode == 64, "no EX_USAGE: \(error)")
       checkSettings(Configuration(file: file, overrides: PartialSettings()))
     }
   }
@@ -44,7 +45,10 @@ extension FuzzTarget {
       require(
         settings.interval > .zero && settings.interval <= .seconds(31_536_000), "\(settings)")
       require(!settings.source.path.isEmpty, "no source")
-    } catch { require(error.description.contains(", line "), "no place: \(error)") }
+    } catch {
+      require(error.description.contains(", line "), "no place: \(error)")
+      require(error.exitCode == 78, "no EX_CONFIG: \(error)")
+    }
   }
 
   private static func checkState(_ bytes: [UInt8]) {

@@ -62,19 +62,12 @@ extension MachineTest {
         .replacingOccurrences(of: "7777", with: "\(port)")
     }
     let folder = "/etc/systemd/system"
-    var files = [
+    let files = [
       ("/etc/sysusers.d/echod.conf", try text("sysusers.d/echod.conf")),
       ("/etc/echod/\(name).conf", config),
       ("\(folder)/\(name).socket", try text("echod.socket")),
       ("\(folder)/\(name).service", try text("echod.service")),
     ]
-    if systemd < 253 {
-      files.append(
-        (
-          "\(folder)/\(name).service.d/10-echod-systemd-252.conf",
-          try text("drop-ins/10-echod-systemd-252.conf")
-        ))
-    }
     for (path, contents) in files { try await put(path, contents) }
     try await expect("systemd-sysusers")
     try await expect("ln", "-sfn", "/opt/machine/bin/echod", "/usr/local/bin/echod")

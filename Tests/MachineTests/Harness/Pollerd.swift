@@ -2,15 +2,16 @@
 import TestSupport
 
 extension MachineTest {
-  /// The shipped pollerd as an instance of its template: `pollerd@tN.service`, with its own configuration,
-  /// state and, for old systemd, the shipped drop-in.
+  /// The shipped pollerd as an instance of its template: `pollerd@tN.service`, with its own configuration and state.
   func pollerd(config: String = "", _ lines: String...) async throws -> Service {
     try await installPollerdFiles()
-    try await write("/etc/pollerd/t\(number).conf", config)
+    try await write(pollerdConfig, config)
     return try await adopt(
       "pollerd@t\(number).service",
       dropIns: lines.isEmpty ? [] : ["[Service]\n" + lines.joined(separator: "\n") + "\n"])
   }
+
+  var pollerdConfig: String { "/etc/pollerd/t\(number).conf" }
 
   /// Where `pollerd(config:)` keeps its count, in turns.
   var pollerdStates: [String] { ["0", "1"].map { "/var/lib/pollerd-t\(number)/state.\($0)" } }
@@ -21,9 +22,6 @@ extension MachineTest {
     var files = [("/etc/sysusers.d/pollerd.conf", "sysusers.d/pollerd.conf")]
     for name in ["pollerd.service", "pollerd@.service"] {
       files.append(("\(folder)/\(name)", name))
-      if systemd < 253 {
-        files.append(("\(folder)/\(name).d/10-systemd-252.conf", "drop-ins/10-systemd-252.conf"))
-      }
     }
     for (path, source) in files { try await put(path, try Package.read("systemd/" + source)) }
     try await expect("systemd-sysusers")

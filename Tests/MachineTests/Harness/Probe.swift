@@ -6,7 +6,7 @@ import Testing
 
 extension MachineTest {
   /// `ProbeService lifecycle` with these options as a service that speaks to systemd; on one that has no
-  /// Type=notify-reload, with what pollerd's drop-in has.
+  /// Type=notify-reload, with an ExecReload= line that sends the signal.
   ///
   /// - Parameters:
   ///   - options: As `LifecycleProbe` describes them.

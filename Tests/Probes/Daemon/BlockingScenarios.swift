@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycle
+import DaemonLifecycleTraces
 import Dispatch
 import Glibc
 
@@ -73,7 +74,7 @@ actor LaneActor: StateObserver {
 actor StuckActor: StateObserver {
   func block(_ isIn: DispatchSemaphore) {
     isIn.signal()
-    sleep(30)
+    blockThread()
   }
   func shouldSaveState(_ notification: ShouldSaveState) { say("stuck save") }
 }
@@ -85,7 +86,7 @@ func blockPool() {
   for _ in 0..<64 {
     Task.detached {
       started.signal()
-      sleep(30)
+      blockThread()
     }
   }
   while started.wait(timeout: .now() + .milliseconds(300)) == .success {}
@@ -96,7 +97,7 @@ func blockDispatch() {
   for quality: DispatchQoS.QoSClass in [
     .background, .utility, .default, .userInitiated, .userInteractive,
   ] {
-    for _ in 0..<100 { DispatchQueue.global(qos: quality).async { sleep(30) } }
+    for _ in 0..<100 { DispatchQueue.global(qos: quality).async { blockThread() } }
   }
 }
 
@@ -113,7 +114,7 @@ let blockedMain: @Sendable ([String]) async throws -> Void = { _ in
 
 @MainActor final class BlocksMain: BackgroundObserver {
   nonisolated init() {}
-  func didEnterBackground(_ notification: DidEnterBackground) { sleep(30) }
+  func didEnterBackground(_ notification: DidEnterBackground) { blockThread() }
 }
 
 /// More observers that block their thread than any pool has threads, then one that saves.
@@ -133,7 +134,7 @@ let blockers: @Sendable ([String]) async throws -> Void = { arguments in
 }
 
 final class BlockingObserver: BackgroundObserver {
-  func didEnterBackground(_ notification: DidEnterBackground) { sleep(60) }
+  func didEnterBackground(_ notification: DidEnterBackground) { blockThread() }
 }
 
 /// Its pause never ends, and it says when it has saved.
@@ -167,10 +168,11 @@ let escalation: @Sendable ([String]) async throws -> Void = { _ in
 
 /// A hook that never returns: `async`, suspended for ever, or `blocking`.
 let hang: @Sendable ([String]) async throws -> Void = { arguments in
-  let lifecycle = LifecycleSubject(
-    configuration:
-      .init(
-        cancellationGrace: .milliseconds(200), stopTimeout: .seconds(60), escalationDelay: .zero))
+  var configuration = LifecycleConfiguration(
+    cancellationGrace: .milliseconds(200), stopTimeout: .seconds(60), escalationDelay: .zero)
+  configuration.signals[.sigquit] = .describe
+  configuration.traceThreads()
+  let lifecycle = LifecycleSubject(configuration: configuration)
   lifecycle.addObserver(Logger("saver"))
   // Its own, since on a slow machine a launch's hook takes a while.
   let deadline = arguments.contains("slow") ? Duration.seconds(20) : .milliseconds(300)
@@ -184,7 +186,7 @@ final class HangingObserver: BackgroundObserver {
   init(blocks: Bool) { self.blocks = blocks }
   func didEnterBackground(_ notification: DidEnterBackground) async {
     say("hanging")
-    if blocks { sleep(1000) }
+    if blocks { blockThread() }
     // Never resumed; leaked on purpose, and so not a checked continuation, which would say so.
     await withUnsafeContinuation { (_: UnsafeContinuation<Void, Never>) in }
   }

@@ -183,7 +183,8 @@ let oneLost: @Sendable ([String]) async throws -> Void = { arguments in
       entries(of: "/proc/self/fd").compactMap { Int32($0) }.sorted()
         .filter { link(of: "/proc/self/fd/\($0)").hasPrefix(kind) }
     }
-    let waker = numbers("socket:")
+    let waker = numbers("socket:").filter(isOfAPair)
+    precondition(waker.count == 2, "\(waker) instead of the waker's two")
     let number =
       switch arguments.first {
       case "timer": tickingTimer(of: numbers("anon_inode:[timerfd]"))
@@ -194,6 +195,22 @@ let oneLost: @Sendable ([String]) async throws -> Void = { arguments in
     close(number)
     say("lost")
   }
+}
+
+/// Whether it is an end of a pair of connected stream sockets that this process has made: what it was born with is not
+/// closed on exec, and the test runner may leave it any socket.
+private func isOfAPair(_ socket: Int32) -> Bool {
+  var (kind, peer) = (Int32(0), sockaddr_un())
+  var kindSize = socklen_t(MemoryLayout.size(ofValue: kind))
+  var peerSize = socklen_t(MemoryLayout.size(ofValue: peer))
+  let isConnected = withUnsafeMutablePointer(to: &peer) {
+    $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(socket, $0, &peerSize) == 0 }
+  }
+  // The peer has no name: it was not connected to.
+  return fcntl(socket, F_GETFD) & FD_CLOEXEC != 0
+    && getsockopt(socket, SOL_SOCKET, SO_TYPE, &kind, &kindSize) == 0
+    && kind == Int32(SOCK_STREAM.rawValue) && isConnected
+    && peerSize == MemoryLayout<sa_family_t>.size
 }
 
 /// The timerfd that is set to the next tick, again and again; Dispatch's go off once a second at most.

@@ -16,7 +16,7 @@ let prints: @Sendable ([String]) async throws -> Void = { arguments in
     DispatchQueue.global().async {
       flockfile(stdout)
       isHeld.signal()
-      sleep(1000)
+      blockThread()
     }
     waitBlocking(for: isHeld)
   } else {

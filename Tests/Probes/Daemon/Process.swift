@@ -83,6 +83,10 @@ func allocatedKilobytes() -> Int {
   return (totals["current", default: 0] + totals["mmap", default: 0] - free) / 1024
 }
 
+/// Blocks the calling thread for good. A sleep(3) alone ends with the first signal that the kernel gives to its thread.
+@inline(never)
+func blockThread() -> Never { while true { sleep(1000) } }
+
 /// Waits for ten seconds at most until something is true. A reading of /proc while threads come and go may miss one.
 @discardableResult
 func waits(for isTrue: () -> Bool) -> Bool {

@@ -109,7 +109,7 @@ let exitGrace: @Sendable ([String]) async throws -> Void = { _ in
   let result = try await lifecycle.run()
   token.cancel()
   say("code \(result.code)")
-  sleep(1000)
+  blockThread()
 }
 
 /// Observers that only the body owns, and one that nobody does.
@@ -163,12 +163,12 @@ let body: @Sendable ([String]) async throws -> Void = { arguments in
         throw BodyError()
       case "foreground": try await lifecycle.foreground(name: "work", round)
       case "draining":
-        try await lifecycle.foreground(draining: .seconds(20), name: "work") {
+        try await lifecycle.foreground(name: "work", draining: .seconds(20)) {
           _ = try await $0.untilEnding(round)
           throw BodyError()
         }
       case "restarting":
-        try await lifecycle.foreground(restarting: .backoff(intensity: 0), name: "work", round)
+        try await lifecycle.foreground(name: "work", restarting: .backoff(intensity: 0), round)
       case "ignores": while true { try? await Task.sleep(for: .milliseconds(10)) }
       default: try await lifecycle.clock.sleep(for: .seconds(1000))
       }

@@ -80,7 +80,7 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     let hasFailed = Mutex(false)
     return try await lifecycle.run {
       try await lifecycle.foreground(
-        restarting: .backoff(initial: .milliseconds(10), within: period), name: "part"
+        name: "part", restarting: .backoff(initial: .milliseconds(10), within: period)
       ) {
         let isFirst = hasFailed.withLock { hasFailed in
           defer { hasFailed = true }

@@ -2,17 +2,33 @@
 import DaemonLifecycle
 import Glibc
 
-/// A synchronous `main` that gives its thread to the subject; observers on the main actor work.
+/// A synchronous `main` that gives its thread to the subject; observers on the main actor work. `waits` and `throws` are
+/// what the set-up does, `raises` what happens before there are handlers.
 @main struct SyncMain {
   static func main() {
-    let lifecycle = LifecycleSubject()
-    let observer = MainActor.assumeIsolated { Observer() }
-    lifecycle.addObserver(observer)
-    lifecycle.runAndExit {
-      _ = observer
-      try await lifecycle.clock.sleep(for: .seconds(1000))
+    say("main")
+    LifecycleSubject.runAndExit(configuration()) { lifecycle in
+      switch CommandLine.arguments.last {
+      case "waits":
+        say("waits")
+        do { try await lifecycle.clock.sleep(for: .seconds(1000)) } catch { say("cancelled") }
+      case "throws": throw NoTable()
+      default: lifecycle.addObserver(Observer())
+      }
     }
   }
+}
+
+private func configuration() -> LifecycleConfiguration {
+  if CommandLine.arguments.last == "raises" {
+    for signal in [SIGUSR1, SIGHUP, SIGTERM] { kill(getpid(), signal) }
+  }
+  return LifecycleConfiguration()
+}
+
+struct NoTable: ExitCodeError, CustomStringConvertible {
+  let description = "There is no table."
+  var exitCode: Int32 { 78 }
 }
 
 @MainActor final class Observer: ForegroundObserver, StateObserver {

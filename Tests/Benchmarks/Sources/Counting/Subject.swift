@@ -7,8 +7,20 @@ package func startedSubject() async -> LifecycleSubject {
   var configuration = LifecycleConfiguration(signals: [:], hookDeadline: .seconds(3600))
   configuration.systemd = .off
   let lifecycle = LifecycleSubject(configuration: configuration)
-  do { try await lifecycle.start() } catch { check(false, "\(error)") }
+  await launch(lifecycle)
   return lifecycle
+}
+
+/// Runs a subject, and returns when it has entered the foreground: a pause before that would be no event for observers.
+/// Without a body: that is a task on Swift's pool, which costs more.
+@discardableResult
+package func launch(_ lifecycle: LifecycleSubject) async -> Task<LifecycleExit, any Error> {
+  let (launched, launch) = AsyncStream.makeStream(of: Never.self)
+  let token = lifecycle.observe(WillEnterForeground.self) { _ in launch.finish() }
+  let run = Task { try await lifecycle.run() }
+  for await _ in launched {}
+  token.cancel()
+  return run
 }
 
 /// Ends the process with a sentence when a contestant has not done its work.

@@ -9,10 +9,9 @@ import Glibc
     let lifecycle = LifecycleSubject()
     let worker = Worker()
     lifecycle.addObserver(worker)
-    try await lifecycle.start()
-    bench_ready()
-    let result = await lifecycle.waitUntilTerminated()
-    withExtendedLifetime(worker) {}
+    let token = lifecycle.observe(DidFinishLaunching.self) { _ in bench_ready() }
+    let result = try await lifecycle.run()
+    withExtendedLifetime((worker, token)) {}
     exit(result.code)
   }
 }

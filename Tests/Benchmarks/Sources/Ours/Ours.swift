@@ -12,11 +12,13 @@ import Stamping
     let observers = observers(arguments, lifecycle.clock)
     let phase = arguments.first?.hasPrefix("sleep") == true ? LifecyclePhase.together : .standard
     for observer in observers { lifecycle.addObserver(observer, phase: phase) }
-    try await lifecycle.start()
-    if arguments.first == "blocked" { blockPool() }
-    bench_ready()
-    let result = await lifecycle.waitUntilTerminated()
-    withExtendedLifetime(observers) {}
+    // No body, which could not end while the pool is blocked.
+    let token = lifecycle.observe(DidFinishLaunching.self) { _ in
+      if arguments.first == "blocked" { blockPool() }
+      bench_ready()
+    }
+    let result = try await lifecycle.run()
+    withExtendedLifetime((observers, token)) {}
     exit(result.code)
   }
 

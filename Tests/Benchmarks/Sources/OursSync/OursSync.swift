@@ -15,12 +15,12 @@ import Stamping
   }
 
   static func stamping(_ observer: some LifecycleObserver) -> Never {
-    let lifecycle = LifecycleSubject()
-    lifecycle.addObserver(observer)
-    lifecycle.runAndExit {
-      bench_ready()
-      try await lifecycle.clock.sleep(for: .seconds(1_000_000))
-      withExtendedLifetime(observer) {}
+    LifecycleSubject.runAndExit { lifecycle in
+      lifecycle.addObserver(observer)
+      lifecycle.addForeground {
+        bench_ready()
+        try await lifecycle.clock.sleep(for: .seconds(1_000_000))
+      }
     }
   }
 }

@@ -70,7 +70,7 @@ import Synchronization
     let lifecycle = LifecycleSubject(configuration: configuration)
     let waiter = WaitingActor()
     lifecycle.addObserver(waiter)
-    do { try await lifecycle.start() } catch { check(false, "\(error)") }
+    await launch(lifecycle)
     for index in 0..<count + 10 {
       let isPause = index.isMultiple(of: 2)
       if pause > 0 { usleep(pause) }
@@ -87,25 +87,27 @@ import Synchronization
   }
 
   /// A daemon as `Minimal` is: with everything that is on by default.
-  private static func startedDaemon() async -> LifecycleSubject {
+  private static func daemon() -> LifecycleSubject {
     let lifecycle = LifecycleSubject()
     lifecycle.addObserver(Idler())
-    do { try await lifecycle.start() } catch { check(false, "\(error)") }
     return lifecycle
   }
 
-  private static func start() async {
-    let lifecycle = await startedDaemon()
-    // Before the subject goes away.
-    withExtendedLifetime(lifecycle) { exit(0) }
-  }
+  private static func start() async { await run { exit(0) } }
 
-  private static func stop() async {
-    let lifecycle = await startedDaemon()
-    kill(getpid(), SIGTERM)
-    let result = await lifecycle.waitUntilTerminated()
-    check(result.code == 0, "\(result)")
-    withExtendedLifetime(lifecycle) { exit(0) }
+  private static func stop() async { await run { kill(getpid(), SIGTERM) } }
+
+  /// Runs a daemon, and does something once it is in the foreground.
+  private static func run(_ action: @escaping @Sendable () -> Void) async {
+    let lifecycle = daemon()
+    let token = lifecycle.observe(WillEnterForeground.self) { _ in action() }
+    do {
+      let result = try await lifecycle.run()
+      check(result.code == 0, "\(result)")
+    } catch {
+      check(false, "\(error)")
+    }
+    withExtendedLifetime(token) { exit(0) }
   }
 
   /// Observers that have nothing to catch up with, added one by one.

@@ -1,10 +1,7 @@
 import DaemonLifecycle
-import Glibc
 
 @main struct Loadwatch {
-  static func main() async throws {
-    let lifecycle = LifecycleSubject()
-    let result = try await lifecycle.run()
-    exit(result.code)
+  static func main() {
+    LifecycleSubject.runAndExit { _ in }
   }
 }

@@ -7,7 +7,7 @@ import Testing
 @Test func aPauseStopsTheSamples() async throws {
   let mock = MockLifecycleSubject()
   let monitor = Monitor(lifecycle: mock, read: { 0.5 })
-  let work = Task { try await mock.foreground { try await monitor.work() } }
+  mock.addForeground { try await monitor.work() }
 
   try await mock.untilSleeping()
   await mock.advance(by: .seconds(3))
@@ -18,6 +18,5 @@ import Testing
   #expect(await monitor.peak.samples == 4)
 
   try await mock.send(.sigterm)
-  try await work.value
-  #expect(mock.exit?.code == 0)
+  #expect(mock.ending?.code == 0)
 }

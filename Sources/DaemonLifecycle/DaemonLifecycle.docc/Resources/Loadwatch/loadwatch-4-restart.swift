@@ -10,7 +10,7 @@ import Testing
 @Test func aPauseStopsTheSamples() async throws {
   let mock = MockLifecycleSubject()
   let monitor = Monitor(lifecycle: mock, read: { 0.5 })
-  let work = Task { try await mock.foreground { try await monitor.work() } }
+  mock.addForeground { try await monitor.work() }
 
   try await mock.untilSleeping()
   await mock.advance(by: .seconds(3))
@@ -21,8 +21,7 @@ import Testing
   #expect(await monitor.peak.samples == 4)
 
   try await mock.send(.sigterm)
-  try await work.value
-  #expect(mock.exit?.code == 0)
+  #expect(mock.ending?.code == 0)
 }
 
 @Test func aRestartContinuesTheCount() async throws {
@@ -33,11 +32,10 @@ import Testing
 
   let mock = MockLifecycleSubject()
   let monitor = Monitor(lifecycle: mock, store: store, read: { 2.5 })
-  let work = Task { try await mock.foreground { try await monitor.work() } }
+  mock.addForeground { try await monitor.work() }
   try await mock.untilSleeping()
   await mock.advance(by: .seconds(2))
   try await mock.send(.sigterm)
-  try await work.value
 
   let next = MockLifecycleSubject()
   let restarted = Monitor(lifecycle: next, store: store)

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// The hooks of Swift's runtime through which an exploration gets all jobs of a run. Swift can't declare functions with
+// its own calling convention. The runtime exports these hooks, but they are no API: RunJobs.check() tries them out.
+#ifndef CEXPLORATION_H
+#define CEXPLORATION_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/// Takes a job. `run` is the one that this thread is in; NULL on other threads, which are asked only while there is an
+/// exploration, and only about tasks. `task` is the task's number; 0 for other jobs. False leaves the job to the runtime.
+typedef bool (*cexploration_take)(const void *run, void *job, uint64_t task, bool is_for_main);
+
+/// Sets the hooks, which call those that other code had set. Without effect while they are set.
+void cexploration_install(cexploration_take take, void *main_executor, const void *main_witnesses);
+
+/// Passes a job on, as the hooks do.
+bool cexploration_offer(void *job, bool is_for_main);
+
+/// Adds to the number of explorations.
+void cexploration_count(int change);
+
+/// Which run this thread is in from now on.
+void cexploration_enter(const void *run);
+
+#endif

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Work in the foreground.
+extension LifecycleObservable {
+  /// Adds work that runs while the daemon is in the foreground.
+  ///
+  /// A pause cancels the body and waits for it to end, within the hook deadline. A resume runs it again.
+  ///
+  /// ```swift
+  /// lifecycle.addForeground(name: "polling", restarting: .backoff()) {
+  ///   for try await _ in lifecycle.ticks(every: .seconds(1)) { try await poller.poll() }
+  /// }
+  /// ```
+  ///
+  /// Each run is a *round*. Rounds never overlap: a resume waits for a body that is late to end. A body that returns is
+  /// run again after the next resume. A round begins only when every hook before it has completed its
+  /// `willEnterForeground`; otherwise the next resume or reload tries again.
+  ///
+  /// An error that the body throws ends the daemon, with status 1 or that of an ``ExitCodeError``. After a pause or a
+  /// stop has cancelled the body, an error is in that report and has no other effect.
+  ///
+  /// The lifecycle retains the body until the daemon has ended.
+  ///
+  /// - Parameters:
+  ///   - name: The body's name in reports and logs. Default: its file and line.
+  ///   - phase: Its place in the order: within a phase, that in which observers and work were added.
+  ///   - limit: How long the body may take to finish what it has begun, for servers, whose body takes the
+  ///     ``ForegroundRound``. Default `nil`: it is cancelled.
+  ///   - policy: When the body is run again after an error: ``RestartPolicy``. Default `nil`: the error ends the daemon.
+  ///   - file: The file of the default name.
+  ///   - line: The line of the default name.
+  ///   - body: The work, in a new task for each round.
+  public func addForeground(
+    name: String? = nil, phase: LifecyclePhase = .standard, draining limit: Duration? = nil,
+    restarting policy: RestartPolicy? = nil, file: StaticString = #fileID, line: UInt = #line,
+    _ body: @escaping @Sendable @isolated(any) () async throws -> Void
+  ) {
+    addForeground(
+      name: name, phase: phase, draining: limit, restarting: policy, file: file, line: line
+    ) { _ in try await body() }
+  }
+
+  /// Adds work that runs while the daemon is in the foreground, and may finish what it has begun: for servers.
+  ///
+  /// ```swift
+  /// lifecycle.addForeground(name: "server", draining: .seconds(20)) { round in
+  ///   try await withThrowingDiscardingTaskGroup { connections in
+  ///     for try await client in clients.untilEnding(of: round) {
+  ///       connections.addTask { await serve(client, round) }
+  ///     }
+  ///   }
+  /// }
+  /// ```
+  ///
+  /// With a limit, a pause, a suspend or a stop marks the round as ending, as its part of DidEnterBackground, and waits
+  /// for the body. The body should then close idle connections and answer the requests that it is working on
+  /// (``ForegroundRound/untilEnding(_:)``). A body that still runs after the limit is cancelled, and the report names
+  /// it; the exit status of a stop is then 124. A second terminating signal cancels it at once.
+  ///
+  /// Otherwise it works as the one whose body does not take the round.
+  ///
+  /// - Parameters:
+  ///   - name: The body's name in reports and logs. Default: its file and line.
+  ///   - phase: Its place in the order; the servers of one concurrent phase finish together.
+  ///   - limit: How long the body may take to finish, in place of ``LifecycleConfiguration/hookDeadline``. A stop
+  ///     shortens it to the time that is left before the save, and a sleep to the time that logind grants. A limit that
+  ///     can't be kept is logged as soon as that is known. Default `nil`: the body is cancelled as the round ends.
+  ///   - policy: When the body is run again after an error. Default `nil`: the error ends the daemon.
+  ///   - file: The file of the default name.
+  ///   - line: The line of the default name.
+  ///   - body: The work, in a new task for each round.
+  public func addForeground(
+    name: String? = nil, phase: LifecyclePhase = .standard, draining limit: Duration? = nil,
+    restarting policy: RestartPolicy? = nil, file: StaticString = #fileID, line: UInt = #line,
+    _ body: @escaping @Sendable @isolated(any) (ForegroundRound) async throws -> Void
+  ) {
+    let name = name.map { ObserverName.given($0) } ?? .foreground(file: file, line: line)
+    let rounds = ForegroundRounds(core, name, drains: limit != nil, restarting: policy, body)
+    rounds.failuresEndTheDaemon()
+    core.addRounds(rounds, .init(orElse: name, phase: phase, deadline: limit))
+  }
+
+  /// Runs `body` while the daemon is in the foreground, and returns when the daemon terminates: `addForeground` for work
+  /// inside a function.
+  ///
+  /// ```swift
+  /// try await lifecycle.foreground { try await consumer.run() }
+  /// ```
+  ///
+  /// - Throws: The error that the body throws, and that no restart follows; not after a pause or a stop has cancelled
+  ///   it, when the error is in that report and has no other effect. `CancellationError` when the calling task is
+  ///   cancelled.
+  nonisolated(nonsending) public func foreground(
+    name: String? = nil, phase: LifecyclePhase = .standard, draining limit: Duration? = nil,
+    restarting policy: RestartPolicy? = nil, file: StaticString = #fileID, line: UInt = #line,
+    _ body: @escaping @Sendable @isolated(any) () async throws -> Void
+  ) async throws {
+    try await foreground(
+      name: name, phase: phase, draining: limit, restarting: policy, file: file, line: line
+    ) { _ in try await body() }
+  }
+
+  /// Runs `body` while the daemon is in the foreground, and returns when the daemon terminates: `addForeground` of a
+  /// server, for work inside a function.
+  ///
+  /// Cancelling the calling task cancels the body without letting it finish.
+  ///
+  /// - Throws: The error that the body throws, except in a round that is ending, when it is in the report of the pause
+  ///   or the stop. `CancellationError` when the calling task is cancelled.
+  nonisolated(nonsending) public func foreground(
+    name: String? = nil, phase: LifecyclePhase = .standard, draining limit: Duration? = nil,
+    restarting policy: RestartPolicy? = nil, file: StaticString = #fileID, line: UInt = #line,
+    _ body: @escaping @Sendable @isolated(any) (ForegroundRound) async throws -> Void
+  ) async throws {
+    let core = core
+    guard !core.isTerminating else { return }
+    let name = name.map { ObserverName.given($0) } ?? .foreground(file: file, line: line)
+    let rounds = ForegroundRounds(core, name, drains: limit != nil, restarting: policy, body)
+    core.addRounds(rounds, .init(orElse: name, phase: phase, deadline: limit))
+    // Cut off by the termination it stays and receives what all receive, so that the report does not depend on timing;
+    // it is removed when the daemon has ended.
+    defer { if !core.isTerminating { core.removeRounds(rounds) } }
+    do {
+      try await withTaskCancellationHandler {
+        try await rounds.untilOver()
+      } onCancel: {
+        rounds.cancel()
+      }
+    } catch is CancellationError where core.isTerminating {
+      return
+    }
+  }
+}

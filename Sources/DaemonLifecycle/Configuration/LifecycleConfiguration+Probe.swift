@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+
+extension LifecycleConfiguration {
+  /// Answers a probe of a container platform and exits, if the arguments request that: for an image without a shell.
+  ///
+  /// ```swift
+  /// configuration.readinessFile = "/run/mydaemon/ready"
+  /// configuration.livenessFile = "/run/mydaemon/alive"
+  /// configuration.exitIfProbed(by: CommandLine.arguments)
+  /// // readinessProbe: { exec: { command: [/mydaemon, --probe, ready] } }
+  /// // livenessProbe: { exec: { command: [/mydaemon, --probe, alive] } }
+  /// ```
+  ///
+  /// `--probe ready` succeeds while ``readinessFile`` exists, `--probe alive` while ``livenessFile`` is not older than a
+  /// minute. It prints a sentence, and exits with 0 or 1; with 64 (EX_USAGE) when there is no such probe or file. Call
+  /// it before the daemon opens or creates anything, with the configuration that the daemon has. Without `--probe` among
+  /// the arguments it does nothing.
+  ///
+  /// - Parameter arguments: Those of the command line.
+  public func exitIfProbed(by arguments: [String]) {
+    guard let option = arguments.firstIndex(where: { $0 == "--probe" || $0.hasPrefix("--probe=") })
+    else { return }
+    let given = arguments[option].dropFirst("--probe=".count)
+    let (code, sentence) = answer(
+      given.isEmpty ? arguments.dropFirst(option + 1).first ?? "" : String(given))
+    print(sentence)
+    exit(code)
+  }
+
+  /// The status and the sentence of a probe.
+  func answer(_ probe: String) -> (code: Int32, sentence: String) {
+    switch probe {
+    case "ready":
+      guard let path = readinessFile else { return (64, "There is no readiness file.") }
+      if let problem = file(path).problem { return (1, "not ready: \(problem)") }
+      return (0, "ready: there is \(path)")
+    case "alive":
+      guard let path = livenessFile else { return (64, "There is no liveness file.") }
+      let file = file(path)
+      if let problem = file.problem { return (1, "not alive: \(problem)") }
+      // The clock may have been set back since.
+      let isAlive = -60...60 ~= file.age
+      return (isAlive ? 0 : 1, "\(isAlive ? "alive" : "not alive"): \(path) is \(file.age) s old")
+    default: return (64, "\"\(probe)\" is not a probe: write --probe ready or --probe alive.")
+    }
+  }
+
+  /// The time since a file's last change, and why it is not the daemon's.
+  private func file(_ path: String) -> (age: Int, problem: String?) {
+    var status = stat()
+    guard lstat(path, &status) == 0 else {
+      let code = clinux_errno()
+      return (
+        0, code == ENOENT ? "there is no \(path)" : "\(path): \(String(cString: strerror(code)))"
+      )
+    }
+    guard status.st_mode & mode_t(S_IFMT) == mode_t(S_IFREG) else {
+      return (0, "\(path) is not a file")
+    }
+    return (time(nil) - status.st_mtim.tv_sec, nil)
+  }
+}

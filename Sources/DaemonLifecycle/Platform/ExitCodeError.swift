@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+/// An error that determines the status of a daemon that it ends: thrown by the set-up of
+/// ``LifecycleSubject/runAndExit(_:_:)``, by work in the foreground or by the body of `run`.
+///
+/// ```swift
+/// struct BadConfiguration: ExitCodeError, CustomStringConvertible {
+///   let description: String
+///   var exitCode: Int32 { 78 }  // EX_CONFIG: RestartPreventExitStatus=78 in the unit
+/// }
+/// ```
+public protocol ExitCodeError: Error {
+  /// The status for exit(3), from 1 to 255.
+  var exitCode: Int32 { get }
+}

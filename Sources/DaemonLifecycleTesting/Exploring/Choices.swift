@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What is chosen in a run, step by step: at random, or as it was recorded. Only what differs from the default is recorded,
+/// so that a record can be shortened: no event arrives, the job runs that has been ready for longest, nothing fails.
+///
+/// A choice is a word: that of an event, `+2` for a job that goes before two others, `clock` for a sleep that ends although
+/// jobs are ready, `fails`. A record is text: `16:reload 2:fails 22:terminate`, where the number is that of a step; that of
+/// a failure is the number of times that a fake has asked whether it fails, which stays as it is when steps are left out.
+struct Choices {
+  /// The number of the current step.
+  private(set) var step = 0
+  /// The choices so far that differ from the default.
+  private var made: [(step: Int, word: String)] = []
+  /// How often there was more than one possibility.
+  private(set) var count = 0
+  /// The events that are still to come, soonest first.
+  private(set) var events: [(step: Int, word: String)] = []
+  /// What repeats the run. The clock would stand still if no event were to come.
+  var record: [(step: Int, word: String)] { made + events }
+  private var others: [Int: String] = [:]
+  private var failures: Set<Int> = []
+  /// How often a fake has asked.
+  private var asked = 0
+  private var random: SplitMix?
+  /// The probabilities of the two in this run.
+  private var (otherJob, failure) = (0.0, 0.0)
+  /// So many sleeps may end early: together far less than a hook may take.
+  private var earlySleeps = 3
+
+  init(given: [(step: Int, word: String)] = []) {
+    for (step, word) in given.sorted(by: { $0.step < $1.step }) {
+      if Self.isEvent(word) {
+        events.append((step, word))
+      } else if word == "fails" {
+        failures.insert(step)
+      } else {
+        others[step] = word
+      }
+    }
+  }
+
+  /// - Parameters:
+  ///   - events: The words of the events; the last one ends the daemon.
+  ///   - length: About how many steps the run has.
+  init(seed: UInt64, events: [String], upTo count: Int, length: Int) {
+    var random = SplitMix(state: seed)
+    var words = (0..<Int.random(in: 0...count, using: &random)).compactMap { _ in
+      events.dropLast().randomElement(using: &random)
+    }
+    if Bool.random(using: &random) { words += events.suffix(1) }
+    // Some are long: the first run says little about how long something takes.
+    let length = length << [0, 0, 1, 3].randomElement(using: &random)!
+    self.init(given: words.map { (Int.random(in: 1...length, using: &random), $0) })
+    // Every other run is easy to read.
+    otherJob = seed.isMultiple(of: 2) ? 0 : [0.1, 0.5, 1].randomElement(using: &random)!
+    failure = [0, 0.1, 0.5].randomElement(using: &random)!
+    self.random = random
+  }
+
+  static func isEvent(_ word: String) -> Bool {
+    word != "clock" && word != "fails" && Int(word) == nil
+  }
+
+  /// Chooses the next step; `nil` for the default.
+  mutating func next(ready: Int, sleeps: Bool) -> String? {
+    step += 1
+    if ready > 1 { count += 1 }
+    if let event = events.first, event.step <= step { return nextEvent() }
+    if let word = others.removeValue(forKey: step) {
+      let isPossible = word == "clock" ? sleeps : Int(word).map { 0..<ready ~= $0 } ?? false
+      return isPossible ? make(word) : nil
+    }
+    if ready > 1, happens(otherJob) {
+      let job = Int.random(in: 0..<ready, using: &random!)
+      return job > 0 ? make("+\(job)") : nil
+    }
+    guard ready > 0, sleeps, earlySleeps > 0, happens(0.02) else { return nil }
+    earlySleeps -= 1
+    return make("clock")
+  }
+
+  /// The next event, early since nothing else is left to do.
+  mutating func nextEvent() -> String? {
+    events.isEmpty ? nil : make(events.removeFirst().word)
+  }
+
+  mutating func fails() -> Bool {
+    asked += 1
+    count += 1
+    let fails = failures.contains(asked) || happens(failure)
+    if fails { made.append((asked, "fails")) }
+    return fails
+  }
+
+  private mutating func happens(_ probability: Double) -> Bool {
+    random != nil && probability > 0 && Double.random(in: 0..<1, using: &random!) < probability
+  }
+
+  private mutating func make(_ word: String) -> String {
+    made.append((step, word))
+    return word
+  }
+}
+
+/// A generator of random numbers that repeats them (Steele, Lea and Flood, 2014).
+private struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9e37_79b9_7f4a_7c15
+    var z = state
+    z = (z ^ (z >> 30)) &* 0xbf58_476d_1ce4_e5b9
+    z = (z ^ (z >> 27)) &* 0x94d0_49bb_1331_11eb
+    return z ^ (z >> 31)
+  }
+}

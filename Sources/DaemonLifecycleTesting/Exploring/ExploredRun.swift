@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycle
+import DaemonSystemd
+import Synchronization
+
+/// One run of a daemon that is explored: see
+/// ``MockLifecycleSubject/explore(upTo:for:sending:configuration:seed:replaying:_:)``.
+public final class ExploredRun: Sendable {
+  typealias Check = @Sendable () async throws -> Void
+
+  /// The lifecycle of this run. The exploration launches it, sends it events, moves its clock, and ends it.
+  public let mock: MockLifecycleSubject
+
+  let jobs = RunJobs()
+  let choices: Mutex<Choices>
+  /// The number of choices that differ from the default.
+  var length: Int { choices.withLock(\.record.count) }
+  /// What happened, in words.
+  let history = Mutex(["launch"])
+  private let body = Mutex<RunBody?>(nil)
+  private let check = Mutex<Check>({})
+  /// What the set-up, or the last check, has returned or thrown.
+  private let completed = Mutex<Result<Check, any Error>?>(nil)
+  private let exit = Mutex<LifecycleExit?>(nil)
+
+  init(_ choices: Choices, _ configuration: LifecycleConfiguration) {
+    self.choices = Mutex(choices)
+    mock = MockLifecycleSubject(
+      state: .launching, configuration: configuration, pool: RunJobs.pool)
+  }
+
+  /// Sets the body of the daemon's `run`. Without one, it runs until it is terminated.
+  public func body(_ body: sending @escaping @isolated(any) () async throws -> Void) {
+    let body = RunBody(body)
+    self.body.withLock { $0 = body }
+  }
+
+  /// Whether a fake of the daemon should fail now, such as its disk or its network: chosen by the exploration.
+  ///
+  /// ```swift
+  /// let disk = FakeDisk(fails: { run.fails("disk full") })
+  /// ```
+  ///
+  /// - Parameter what: What fails, for the description of a run.
+  public func fails(_ what: String) -> Bool {
+    let fails = choices.withLock { $0.fails() }
+    if fails { note("\"\(what)\" fails") }
+    return fails
+  }
+
+  private func note(_ event: String) {
+    let time = MonotonicTime(nanoseconds: 0).duration(to: mock.core.now).forReading
+    let step = choices.withLock(\.step)
+    history.withLock { $0.append("step \(step), at \(time): \(event)") }
+  }
+
+  // MARK: Performing it
+
+  /// Sets the daemon up, and has it launched by the first steps.
+  func begin(_ daemon: @escaping @Sendable (ExploredRun) async throws -> Check) throws {
+    try jobs.current {
+      guard let check = complete({ try await daemon(self) }) else {
+        throw ExplorationError("The set-up waits for something that never comes, or never ends.")
+      }
+      self.check.withLock { [check = try check.get()] in $0 = check }
+      let body = body.withLock { $0 }
+      Task.detached { [self] in
+        let ended = await mock.core.run(body)
+        exit.withLock { $0 = ended }
+      }
+    }
+  }
+
+  /// Makes steps until the daemon has ended, or rests for the first time. Returns what is wrong.
+  func go(_ explorer: Explorer, untilRest stopsAtRest: Bool = false) -> String? {
+    jobs.current {
+      while true {
+        explorer.steps.add(1, ordering: .relaxed)
+        let ready = jobs.count(of: mock.core)
+        if ready == 0, mock.core.rest.isIdle {
+          if let problem = problemAtRest() { return problem }
+          if exit.withLock({ $0 != nil }) { return problemAtEnd() }
+          if stopsAtRest { return nil }
+        }
+        if choices.withLock(\.step) > 20_000 {
+          return "After 20,000 steps there is still a job to run\(whileText)."
+        }
+        if !step(ready, explorer) { return "The daemon does not end\(whileText)." }
+      }
+    }
+  }
+
+  /// Makes one step. Returns false when there is nothing to do.
+  private func step(_ ready: Int, _ explorer: Explorer) -> Bool {
+    let core = mock.core
+    let deadline = core.nextDeadline(until: .distantFuture)
+    // Not a long one, which would take a hook its time.
+    let longest = core.now.advanced(by: explorer.longestEarlySleep)
+    let (word, hasEvents) = choices.withLock { choices in
+      let sleeps = deadline.map { $0 <= longest && core.rest.wakeUp == $0 } ?? false
+      let word = choices.next(ready: ready, sleeps: sleeps)
+      // Where nothing else happens, an event need not wait for its step.
+      return (
+        word ?? (ready == 0 && deadline == nil ? choices.nextEvent() : nil), !choices.events.isEmpty
+      )
+    }
+    if let word, let job = Int(word) {
+      note("job \(job + 1) of \(ready) goes first")
+      jobs.perform(job)
+    } else if let word, word != "clock" {
+      send(word, explorer)
+    } else if word == nil, !hasEvents, !core.rest.isEnding, ready == 0 || neverRests {
+      send(explorer.words.last!, explorer)
+    } else if word == nil, ready > 0 {
+      jobs.perform()
+    } else if let deadline {
+      if word != nil { note("a sleep ends while jobs are ready") }
+      core.moveClock(to: deadline)
+      core.timePassed()
+    } else {
+      return false
+    }
+    return true
+  }
+
+  /// Whether it is time to end a daemon that always has something to do.
+  private var neverRests: Bool { choices.withLock(\.step) > 5000 }
+
+  private func send(_ word: String, _ explorer: Explorer) {
+    note(word + whileText)
+    explorer.coverage.withLock { [self] in $0.note(word, in: "\(mock.state)\(whileText)") }
+    explorer.events[word]?(mock)
+  }
+
+  /// Runs an operation, with the jobs in the order in which they become ready; `nil` when it waits for something else.
+  private func complete(
+    _ operation: @escaping @Sendable () async throws -> Check
+  ) -> Result<Check, any Error>? {
+    completed.withLock { $0 = nil }
+    Task.detached { [self] in
+      let result: Result<Check, any Error>
+      do { result = .success(try await operation()) } catch { result = .failure(error) }
+      completed.withLock { $0 = result }
+    }
+    var steps = 0
+    while jobs.count(of: mock.core) > 0, steps < 20_000, completed.withLock({ $0 == nil }) {
+      jobs.perform()
+      steps += 1
+    }
+    return completed.withLock { $0 }
+  }
+
+  /// Ends what is left of the run: drivers that rest, sleeps, and the jobs that they make ready. The others are dropped.
+  func end() {
+    jobs.current {
+      mock.core.close()
+      for _ in 0..<1000 where jobs.count(of: mock.core) > 0 { jobs.perform() }
+    }
+    jobs.end()
+  }
+
+  // MARK: Judging it
+
+  private func problemAtRest() -> String? {
+    let check = check.withLock { $0 }
+    switch complete({
+      try await check()
+      return check
+    }) {
+    case .success?: return nil
+    case .failure(let error)?:
+      note("the check throws")
+      return "\(error)"
+    case nil: return "The check waits for something that never comes."
+    }
+  }
+
+  /// The hook that did not end in time, or that failed although no fake did.
+  private func problemAtEnd() -> String? {
+    let aFakeFailed = choices.withLock { $0.record.contains { $0.word == "fails" } }
+    for report in mock.reports {
+      for entry in report.problems {
+        switch entry.outcome {
+        case .completed, .skipped(.overtaken), .skipped(.earlierHookFailed): continue
+        case .failed where aFakeFailed: continue
+        case .failed: return "\(entry) (\(report.cause))"
+        default:
+          return "\(entry) (\(report.cause)). It waits for what never comes, or for the real clock."
+        }
+      }
+    }
+    let error = exit.withLock { $0?.error }
+    return aFakeFailed ? nil : error.map { "The daemon's work ended with an error: \($0)" }
+  }
+
+  /// ", while Orders is in its hook for ShouldSaveState (SIGHUP …)".
+  private var whileText: String {
+    for sentence in mock.core.pending {
+      let parts = sentence.split(separator: ", after")
+      if parts.count > 1 { return ", while \(parts[0].replacing("is still in", with: "is in"))" }
+    }
+    return ""
+  }
+}

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+internal import CLinux
+import DaemonLifecycle
+import DaemonSystemd
+import Synchronization
+
+/// Performs runs of a daemon, each with other choices, on the calling thread.
+final class Explorer: Sendable {
+  typealias Daemon = @Sendable (ExploredRun) async throws -> ExploredRun.Check
+
+  /// What may happen to the daemon, by the words for it.
+  let events: [String: @Sendable (MockLifecycleSubject) -> Void]
+  /// The words; the last one ends the daemon.
+  let words: [String]
+  let coverage = Mutex(Exploration())
+  /// The number of steps of all runs: unchanged, a job blocks its thread.
+  let steps = Atomic<Int>(0)
+  let isCancelled = Atomic<Bool>(false)
+  /// The run that is being performed.
+  let current = Mutex<ExploredRun?>(nil)
+  private let trace = TraceFile()
+  /// How long a sleep may be that ends although jobs are ready: a few of them are far less than a hook may take.
+  let longestEarlySleep: Duration
+  private let daemon: Daemon
+  private let configuration: LifecycleConfiguration
+
+  init(
+    _ configuration: LifecycleConfiguration, sending requests: [LifecycleRequest],
+    _ daemon: @escaping Daemon
+  ) {
+    self.configuration = configuration
+    self.daemon = daemon
+    longestEarlySleep = configuration.hookDeadline / 8
+    var events: [String: @Sendable (MockLifecycleSubject) -> Void] = [:]
+    for request in [.suspend, .wakeUp, .pressure, .terminate] + requests {
+      let count = events.keys.count { $0 == request.word || $0.hasPrefix("\(request.word)_") }
+      events[count == 0 ? request.word : "\(request.word)_\(count + 1)"] = { $0.inject(request) }
+    }
+    for signal in configuration.signals.signals {
+      if let request = configuration.signals[signal] {
+        events[request.word] = { $0.inject(signal) }
+      }
+    }
+    self.events = events
+    let end = LifecycleRequest.terminate.word
+    words = events.keys.filter { $0 != end }.sorted() + [end]
+  }
+
+  // MARK: Runs
+
+  private func begin(_ choices: Choices) throws -> ExploredRun {
+    if isCancelled.load(ordering: .relaxed) { throw CancellationError() }
+    let run = ExploredRun(choices, configuration)
+    current.withLock { $0 = run }
+    try run.begin(daemon)
+    return run
+  }
+
+  /// Performs a run, and returns what is wrong with it.
+  ///
+  /// - Parameter text: What replays it.
+  private func perform(
+    _ choices: Choices, _ text: String
+  ) throws -> (run: ExploredRun, problem: String?) {
+    trace.write(text)
+    let run = try begin(choices)
+    defer { run.end() }
+    let problem = run.go(self)
+    coverage.withLock {
+      $0.runs += 1
+      $0.choices += run.choices.withLock(\.count)
+    }
+    try checkEscape(of: run)
+    return (run, problem)
+  }
+
+  private func checkEscape(of run: ExploredRun) throws {
+    guard run.jobs.hasEscaped else { return }
+    throw ExplorationError(
+      "The run can't be replayed: a job was resumed by another thread. Sleep on lifecycle.clock, and replace what waits"
+        + " for Dispatch, a thread or an executor of its own by a fake.")
+  }
+
+  // MARK: The search
+
+  func replay(_ text: String) throws -> Exploration {
+    defer { trace.remove() }
+    let (run, problem) = try perform(choices(text), text)
+    if let problem { throw failure(of: run, problem, "") }
+    return coverage.withLock { $0 }
+  }
+
+  func explore(upTo count: Int, for duration: Duration, seed: UInt64) throws -> Exploration {
+    defer { trace.remove() }
+    let count = min(count, 1000)
+    // This one stays as it is meanwhile, so that a sleep on the real clock has time to end, and is noticed.
+    let parked = try begin(Choices())
+    _ = parked.go(self, untilRest: true)
+    defer {
+      _ = parked.go(self)
+      parked.end()
+    }
+    let began = MonotonicTime.now()
+    var (seed, choices, text, length) = (seed, Choices(), "", 0)
+    var found: (run: ExploredRun, problem: String)?
+    // Unless it is short, so many runs look for a shorter one: not for a time, or a busy machine would find another one.
+    var runsLeft = 200
+    func goesOn() -> Bool {
+      if let found { return found.run.length > 3 && runsLeft > 0 }
+      return length == 0 || began.duration(to: .now()) < duration
+    }
+    while goesOn() {
+      let (run, problem) = try perform(choices, text)
+      if length == 0 { length = run.choices.withLock(\.step) + 20 * count }
+      if found != nil { runsLeft -= 1 }
+      if let problem {
+        let other = try shortest(run, problem, &runsLeft)
+        if other.run.length < found?.run.length ?? .max { found = other }
+      }
+      text = "seed:\(seed):\(count):\(length)"
+      choices = Choices(seed: seed, events: words, upTo: count, length: length)
+      seed &+= 1
+    }
+    guard let (run, problem) = found else {
+      try checkEscape(of: parked)
+      return coverage.withLock { $0 }
+    }
+    // What hangs may wait for another thread, which a busy machine lets wait.
+    let patience = problem.hasSuffix("the real clock.") ? 160 : 20
+    for _ in 0..<patience where !run.jobs.hasEscaped && !parked.jobs.hasEscaped { usleep(5000) }
+    for run in [run, parked] { try checkEscape(of: run) }
+    let (runs, time) = (coverage.withLock(\.runs), began.duration(to: .now()).forReading)
+    throw failure(of: run, problem, "\nFound in \(runs) runs, \(time).")
+  }
+
+  /// Leaves choices out as long as the run fails without them.
+  private func shortest(
+    _ failed: ExploredRun, _ problem: String, _ runsLeft: inout Int
+  ) throws -> (run: ExploredRun, problem: String) {
+    var (shortest, problem) = (failed, problem)
+    var (size, start) = (failed.length, 0)
+    while size > 0, runsLeft > 0 {
+      runsLeft -= 1
+      let record = shortest.choices.withLock(\.record)
+      let left = Array(record.prefix(start) + record.dropFirst(start + size))
+      let (run, stillWrong) = try perform(Choices(given: left), Self.text(of: left))
+      if let stillWrong, run.length < record.count {
+        (shortest, problem) = (run, stillWrong)
+        // What was needed before may not be any more.
+        if size == 1 { start = 0 }
+      } else {
+        start += size
+      }
+      if start >= shortest.length { (size, start) = (size / 2, 0) }
+    }
+    return (shortest, problem)
+  }
+
+  // MARK: Texts
+
+  private func failure(of run: ExploredRun, _ problem: String, _ effort: String) -> ExplorationError
+  {
+    let history = run.history.withLock { $0.joined(separator: "\n  ") }
+    let text = Self.text(of: run.choices.withLock(\.record))
+    return ExplorationError("\(problem)\n  \(history)\(effort)\nAgain with: replaying: \"\(text)\"")
+  }
+
+  private static func text(of record: [(step: Int, word: String)]) -> String {
+    record.map { "\($0.step):\($0.word)" }.joined(separator: " ")
+  }
+
+  private func choices(_ text: String) throws -> Choices {
+    let seed = text.split { $0 == ":" || $0.isWhitespace }
+    if seed.count == 4, seed[0] == "seed", let number = UInt64(seed[1]),
+      let count = UInt16(seed[2]),
+      let length = UInt16(seed[3])
+    {
+      return Choices(
+        seed: number, events: words, upTo: Int(count), length: max(1, Int(length)))
+    }
+    return Choices(
+      given: try text.split(whereSeparator: \.isWhitespace).map { part in
+        let parts = part.split(separator: ":", maxSplits: 1).map(String.init)
+        guard parts.count == 2, let step = Int(parts[0]),
+          words.contains(parts[1]) || !Choices.isEvent(parts[1]) && Int(parts[1]) ?? 1 > 0
+        else {
+          throw ExplorationError(
+            "\"\(part)\" can't be replayed: it is no step with one of the words \(words.joined(separator: ", ")), +1,"
+              + " clock and fails.")
+        }
+        return (step, parts[1])
+      })
+  }
+}
+
+/// An error of an exploration: what it has found, or why it can't explore.
+struct ExplorationError: Error, CustomStringConvertible {
+  let description: String
+  init(_ description: String) { self.description = description }
+}
+
+/// A file with the choices of the run that is being performed, which is left behind by a crash.
+private final class TraceFile: Sendable {
+  private let path: String
+  private let file: Int32
+
+  init() {
+    let folder = getenv("TMPDIR").map { String(cString: $0) } ?? "/tmp"
+    path = "\(folder)/explored-\(getpid())-\(UInt32.random(in: .min ... .max))"
+    file = clinux_open_at(AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL, 0o600)
+  }
+
+  deinit { close(file) }
+
+  func remove() { unlink(path) }
+
+  func write(_ text: String) {
+    let line = text + "\n"
+    ftruncate(file, 0)
+    pwrite(file, line, line.utf8.count, 0)
+  }
+}
+
+extension LifecycleRequest {
+  /// What it is called in a text to replay.
+  fileprivate var word: String {
+    let word =
+      switch self {
+      case .pause(let reason): reason == .operator ? "pause" : "pause(\(reason.name))"
+      case .resume(let reason): reason == .operator ? "resume" : "resume(\(reason.name))"
+      case .post(let notification): "\(type(of: notification))"
+      default: "\(self)"
+      }
+    return word.split { $0.isWhitespace || $0 == ":" }.joined(separator: "_")
+  }
+}

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+public import DaemonLifecycle
+import Synchronization
+
+extension MockLifecycleSubject {
+  /// Runs a daemon again and again, each time with other interleavings, events and failures, and throws an error that
+  /// describes the shortest run it finds in which something is wrong. Experimental.
+  ///
+  /// ```swift
+  /// @Test func ordersAreNeverLost() async throws {
+  ///   try await MockLifecycleSubject.explore(upTo: 3) { run in  // a fresh daemon for each run
+  ///     let store = FakeStore(fails: { run.fails("disk full") })
+  ///     run.mock.addObserver(Orders(store))
+  ///     return {  // called when the daemon rests, and at its end
+  ///       guard store.saved == store.accepted else { throw Lost(store) }
+  ///     }
+  ///   }
+  /// }
+  /// ```
+  ///
+  /// All jobs of a run (hooks, tasks, actors, the main actor) are performed by one thread, one at a time. Which one is
+  /// next, when an event arrives and whether a fake fails is chosen at random. Each run ends with SIGTERM. In a run
+  /// something is wrong if the check throws, a hook or work in the foreground does not end in time, or fails although no
+  /// fake did. A crash leaves the choices of its run in the file `explored-PID-…` in `$TMPDIR`, else in `/tmp`.
+  ///
+  /// What waits for the real clock, Dispatch, a thread or an executor of its own can't be explored; it is noticed as a
+  /// rule, and reported. See <doc:ExploringADaemon>.
+  ///
+  /// - Parameters:
+  ///   - count: The most events of a run, besides its end. Default 3.
+  ///   - duration: How long to explore. Default 5 s.
+  ///   - requests: Events besides those of the signal map, sleep and wake-up, and memory pressure.
+  ///   - configuration: The settings of the daemon. Default: problems are not logged.
+  ///   - seed: The first seed: the same one makes the same choices. Default 0.
+  ///   - text: Choices to repeat, from an error or a file, instead of exploring. Default `nil`.
+  ///   - daemon: Sets the daemon up, and returns what checks it. It must not share state with other runs.
+  /// - Returns: What was explored, in words.
+  /// - Throws: An error with a description of the run, and a text to replay it; that of the set-up; when a version of
+  ///   Swift does not let itself be explored; `CancellationError`.
+  @discardableResult
+  nonisolated(nonsending) public static func explore(
+    upTo count: Int = 3, for duration: Duration = .seconds(5),
+    sending requests: [LifecycleRequest] = [],
+    configuration: LifecycleConfiguration = LifecycleConfiguration(logging: .off),
+    seed: UInt64 = 0, replaying text: String? = nil,
+    _ daemon: @escaping @Sendable (ExploredRun) async throws -> @Sendable () async throws -> Void
+  ) async throws -> Exploration {
+    let explorer = Explorer(configuration, sending: requests, daemon)
+    return try await withTaskCancellationHandler {
+      try await withCheckedThrowingContinuation { continuation in
+        let answer = Answer(continuation)
+        let hasEnded = Semaphore()
+        let starts = Thread.spawn(named: "explorer") {
+          answer.give(
+            Result {
+              try RunJobs.capturing {
+                guard RunJobs.check() else {
+                  throw ExplorationError(
+                    "This version of Swift does not hand its jobs over, so nothing can be explored."
+                  )
+                }
+                if let text { return try explorer.replay(text) }
+                return try explorer.explore(upTo: max(0, count), for: duration, seed: seed)
+              }
+            })
+          hasEnded.signal()
+        }
+        let isWatched = Thread.spawn(named: "explorer-watch") { watch(explorer, answer, hasEnded) }
+        if !starts || !isWatched {
+          answer.give(.failure(ExplorationError("There is no thread for the exploration.")))
+        }
+      }
+    } onCancel: {
+      explorer.isCancelled.store(true, ordering: .relaxed)
+    }
+  }
+
+  /// Ends the wait for an explorer that makes no step for ten seconds; its thread can't be ended.
+  private static func watch(_ explorer: Explorer, _ answer: Answer, _ hasEnded: Semaphore) {
+    var (seen, seconds) = (-1, 0)
+    while !hasEnded.wait(for: .seconds(1)) {
+      let steps = explorer.steps.load(ordering: .relaxed)
+      seconds = steps == seen ? seconds + 1 : 0
+      seen = steps
+      guard seconds == 10 else { continue }
+      explorer.isCancelled.store(true, ordering: .relaxed)
+      let pending = explorer.current.withLock { $0?.mock.core.pending.first }
+      answer.give(
+        .failure(
+          ExplorationError(
+            "A job has run for 10 s: it blocks its thread or never ends. Pending: \(pending ?? "nothing")."
+          )))
+      return
+    }
+  }
+
+  /// The continuation of the caller, resumed once.
+  private final class Answer: Sendable {
+    private let continuation: Mutex<CheckedContinuation<Exploration, any Error>?>
+
+    init(_ continuation: CheckedContinuation<Exploration, any Error>) {
+      self.continuation = Mutex(continuation)
+    }
+
+    func give(_ result: Result<Exploration, any Error>) {
+      continuation.withLock { $0.take() }?.resume(with: result)
+    }
+  }
+}
+
+/// What an exploration that has found nothing has done, in words.
+public struct Exploration: Sendable, CustomStringConvertible {
+  var runs = 0
+  var choices = 0
+  /// The situations in which each event has arrived.
+  var situations: [String: Set<String>] = [:]
+
+  mutating func note(_ event: String, in situation: String) {
+    situations[event, default: []].insert(situation)
+  }
+
+  /// `665 runs, 24,509 choices; events arrived in so many situations: pause 13, reload 11, terminate 10`. A situation is
+  /// the state, and the hook that was running. An event that is not named was never sent.
+  public var description: String {
+    let events = situations.sorted { $0.key < $1.key }.map { "\($0) \($1.count)" }
+    return "\(runs) runs, \(choices) choices; events arrived in so many situations: "
+      + events.joined(separator: ", ")
+  }
+}

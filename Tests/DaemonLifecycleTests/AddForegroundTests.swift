@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycleTesting
+import Glibc
+import TestSupport
+import Testing
+
+@testable import DaemonLifecycle
+
+/// `addForeground`: work that no caller waits for.
+@Suite(.timeLimit(.minutes(1))) struct AddForegroundTests {
+  private let log = Log()
+  private let mock = MockLifecycleSubject()
+
+  private struct BadDisk: ExitCodeError { var exitCode: Int32 { 74 } }
+
+  /// Returns how the mock has ended, once it has.
+  private func ending() async throws -> LifecycleExit {
+    for await _ in mock.notifications(of: WillTerminate.self) {}
+    return try #require(mock.ending)
+  }
+
+  @Test func partsNeedNoTaskGroupAndKeepTheirPlaces() async throws {
+    for name in ["a", "b"] {
+      mock.addForeground(name: name) { [log, mock] in
+        log.add("\(name) begins")
+        defer { log.add("\(name) ends") }
+        try await mock.clock.sleep(for: .seconds(1000))
+      }
+    }
+    try await mock.untilSleeping(2)
+    let pause = try await mock.send(.pause)
+    try pause.check()
+    let paused = pause.entries.filter { $0.notification == DidEnterBackground.self }
+    #expect(paused.map(\.observer) == ["b", "a"])
+    #expect(log.all.count == 4)
+
+    try await mock.send(.resume)
+    try await mock.untilSleeping(2)
+    try await mock.send(.terminate).check()
+    #expect(log.all.count == 8 && mock.ending?.code == 0)
+    try mock.checkNothingPending()
+  }
+
+  @Test func anErrorEndsTheDaemon() async throws {
+    mock.addForeground(name: "part") { throw Failure() }
+    try await mock.settled()
+    let ending = try await ending()
+    #expect(ending.code == 1 && ending.error is Failure)
+    #expect("\(ending.report.cause)" == "part threw Failure()")
+  }
+
+  @Test func anErrorMayDetermineTheStatus() async throws {
+    mock.addForeground { throw BadDisk() }
+    try await mock.settled()
+    #expect(try await ending().code == 74)
+  }
+
+  /// Of two errors the first ends the daemon; another, in a daemon that ends already, changes nothing.
+  @Test func theFirstErrorCounts() async throws {
+    for name in ["a", "b"] { mock.addForeground(name: name) { throw BadDisk() } }
+    try await mock.settled()
+    let ending = try await ending()
+    #expect(ending.code == 74)
+    #expect(["a threw BadDisk()", "b threw BadDisk()"].contains("\(ending.report.cause)"))
+  }
+
+  /// A pause ends the wait for the next attempt, and the round with it.
+  @Test func itDrainsAndRestarts() async throws {
+    mock.addForeground(
+      name: "part", draining: .seconds(20), restarting: .backoff(initial: .seconds(100))
+    ) { [log] round in
+      log.add("begins")
+      if log.all.count > 2 { return try await round.untilEnding() }
+      throw Failure()
+    }
+    try await mock.untilSleeping()
+    #expect(log.all == ["begins"])
+    try await mock.send(.pause).check()
+    try await mock.send(.resume)
+    try await mock.untilSleeping()
+    #expect(log.all == ["begins", "begins"])
+    await mock.advance(by: .seconds(200))
+    #expect(log.all == ["begins", "begins", "begins"])
+    try await mock.send(.terminate).check()
+    #expect(mock.ending?.code == 0)
+  }
+
+  // MARK: finish(within:)
+
+  @Test(arguments: [2, 1000]) func aJobHasTimeToFinish(seconds: Int) async throws {
+    mock.addForeground(name: "jobs", draining: .seconds(8)) { [log, mock] round in
+      let isDone = try await round.finish(within: .seconds(3)) {
+        try await mock.clock.sleep(for: .seconds(seconds))
+      }
+      log.add(isDone ? "done" : "handed back")
+    }
+    try await mock.untilSleeping()
+    mock.inject(.terminate)
+    try await mock.untilSleeping(2)  // the job, and its limit
+    await mock.advance(by: .seconds(3))
+    try await mock.settled().check()
+    #expect(log.all == [seconds == 2 ? "done" : "handed back"])
+    #expect(mock.ending?.code == 0)
+  }
+
+  @Test func withoutAnEndAJobHasAllTime() async throws {
+    let round = ForegroundRound()
+    #expect(try await round.finish(within: .zero) {})
+    await #expect(throws: Failure.self) {
+      try await round.finish(within: .zero) { throw Failure() }
+    }
+    round.end()
+    #expect(try await round.finish(within: .seconds(1000)) {})
+    #expect(
+      try await !round.finish(within: .milliseconds(1)) {
+        try await Task.sleep(for: .seconds(1000))
+      })
+  }
+
+  // MARK: The mock
+
+  @Test func aMockRunsABody() async throws {
+    async let ending = mock.run { [mock] in try await mock.clock.sleep(for: .seconds(1000)) }
+    try await mock.untilSleeping()
+    try await mock.send(.sigterm).check()
+    let report = await ending.report
+    #expect(report.entries.contains { $0.observer == "body" && $0.outcome == .completed })
+    #expect(mock.ending?.code == 0 && mock.immediateExitCode == nil)
+  }
+
+  @Test func aBodyThatThrowsEndsTheMock() async throws {
+    let ending = await mock.run { throw BadDisk() }
+    #expect(ending.code == 74 && ending.error is BadDisk)
+  }
+
+  @Test func aReportThrowsItsSentences() async throws {
+    let token = mock.observe(ShouldSaveState.self, name: "orders") { _ in throw Failure() }
+    let report = try await mock.send(.saveState)
+    let error = #expect(throws: (any Error).self) { try report.check() }
+    let text = "\(try #require(error))"
+    #expect(
+      text.hasPrefix("a test:\n  orders, ShouldSaveState: failed after 0 ms: Failure()"), "\(text)")
+    let again = try await mock.send(.saveState)
+    #expect(report.entries == again.entries)
+    token.cancel()
+    try await mock.send(.saveState).check()
+  }
+
+  @Test func theCauseOfATerminationIsGiven() async throws {
+    mock.terminate(because: "the disk is full")
+    let report = try await mock.settled()
+    #expect(report.problems.isEmpty)
+    #expect("\(try #require(mock.ending).report.cause)" == "the disk is full")
+  }
+
+  // MARK: Probes
+
+  @Test func probesReadTheFiles() throws {
+    let folder = try Folder()
+    var configuration = LifecycleConfiguration()
+    #expect(configuration.answer("ready").code == 64 && configuration.answer("well").code == 64)
+    configuration.readinessFile = folder.path + "/ready"
+    configuration.livenessFile = folder.path + "/alive"
+    for probe in ["ready", "alive"] {
+      #expect(
+        configuration.answer(probe) == (1, "not \(probe): there is no \(folder.path)/\(probe)"))
+      try folder.write("", to: probe)
+      #expect(configuration.answer(probe).code == 0)
+    }
+    // Not touched for long, or by a daemon whose clock was set back since.
+    for age in [-70, 70] {
+      var times = Array(repeating: timespec(tv_sec: time(nil) - age, tv_nsec: 0), count: 2)
+      utimensat(AT_FDCWD, folder.path("alive"), &times, 0)
+      #expect(configuration.answer("alive").code == 1)
+    }
+    configuration.livenessFile = folder.path
+    #expect(configuration.answer("alive") == (1, "not alive: \(folder.path) is not a file"))
+  }
+}

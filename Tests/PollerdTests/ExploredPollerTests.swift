@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycle
+import DaemonLifecycleCodable
+import DaemonLifecycleState
+import DaemonLifecycleTesting
+import Foundation
+import TestSupport
+import Testing
+
+@testable import pollerd
+
+@Suite struct ExploredPollerTests {
+  private struct Refused: Error {}
+
+  /// Whatever happens when, and whatever its disk, its source and its output refuse: numbers are printed once and in
+  /// order, none while it is paused, and what was saved last is what was printed last.
+  @Test func everyNumberIsPrintedOnceAndSaved() async throws {
+    let explored = try await MockLifecycleSubject.explore(for: .seconds(2)) { run in
+      let folder = try Folder()
+      let store = PollStore(try StateStore(directory: folder.path)) {
+        if run.fails("the disk is full") { throw Refused() }
+        return Array(try JSONEncoder().encode($0))
+      } decode: {
+        try JSONDecoder().decode(PollState.self, from: Data($1))
+      }
+      let console = NarrowConsole { run.fails("no room") }
+      let configuration = Configuration(
+        file: try folder.write("interval = 2\n", to: "settings"), overrides: PartialSettings())
+      let poller = Poller(
+        lifecycle: run.mock, state: PollState(), store: store, settings: Settings(),
+        configuration: configuration, console: console
+      ) { _ in
+        await Task.yield()
+        if run.fails("the source is dry") { throw Refused() }
+        return "value"
+      }
+      run.mock.addForeground(name: "polling") { try await poller.poll() }
+      return {
+        withExtendedLifetime(folder) {}
+        let lines = console.lines.lines
+        let numbers = lines.filter { $0.hasPrefix("poll ") }.compactMap { line in
+          Int(line.split(separator: " ")[1])
+        }
+        guard numbers == Array(0..<numbers.count).map({ $0 + 1 }) else {
+          throw TestFailure("printed \(numbers)")
+        }
+        let last = lines.lastIndex { $0.hasPrefix("background: ") || $0.hasPrefix("foreground: ") }
+        if let last, lines[last].hasPrefix("background"),
+          lines[last...].contains(where: { $0.hasPrefix("poll ") })
+        {
+          throw TestFailure("polls while paused: \(lines)")
+        }
+        guard run.mock.ending?.code == 0 else { return }
+        let saved = try store.load()?.count ?? 0
+        if saved != numbers.count { throw TestFailure("saved \(saved) of \(numbers.count)") }
+      }
+    }
+    print("pollerd: \(explored)")
+  }
+}
+
+/// A console that may have no room for a line.
+private struct NarrowConsole: LineOutput {
+  let lines = CapturedLines()
+  let refuses: @Sendable () -> Bool
+
+  init(refuses: @escaping @Sendable () -> Bool) { self.refuses = refuses }
+
+  func printIfRoom(_ line: String) -> Bool { !refuses() && lines.printIfRoom(line) }
+  func print(_ line: String) { lines.print(line) }
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+import Glibc
+import TestLimits
+import TestSupport
+import XCTest
+
+/// What happens to a daemon that is being set up by `runAndExit`.
+final class SetUpTests: XCTestCase {
+  /// None is killed by a signal, and each ends in order. The signals are blocked in the first thread, since one that
+  /// comes before `main` would kill any program.
+  func testAStormFromTheFirstInstructionOfMainOn() throws {
+    let signals = [SIGUSR1, SIGUSR2, SIGHUP]
+    for start in 0..<LongTests.count(50, long: 1000) {
+      let daemon = try ChildProcess(
+        built("ProbeSyncMain"), [], blocking: signals + [SIGTERM], stderrToStdout: true)
+      // Some end while they are set up, others after the launch.
+      for _ in 0..<(start % 10 * 100 + 1) { for signal in signals { daemon.send(signal) } }
+      daemon.send(SIGTERM)
+      XCTAssertEqual(try daemon.wait(), .status(0), "start \(start)")
+    }
+  }
+
+  func testSignalsBeforeTheHandlersAreHeld() throws {
+    let daemon = try ChildProcess(built("ProbeSyncMain"), ["raises"])
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
+  func testASignalEndsTheSetUp() throws {
+    let daemon = try ChildProcess(built("ProbeSyncMain"), ["waits"])
+    try daemon.expect("waits")
+    daemon.send(SIGHUP)
+    daemon.send(SIGTERM)
+    try daemon.expect("cancelled")
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    XCTAssertFalse(daemon.output.contains("foreground"))
+  }
+
+  func testAnErrorIsPrintedAndDeterminesTheStatus() throws {
+    let daemon = try ChildProcess(built("ProbeSyncMain"), ["throws"], stderrToStdout: true)
+    XCTAssertEqual(try daemon.wait(), .status(78))
+    XCTAssertEqual(daemon.output, ["main", "ProbeSyncMain: There is no table."])
+  }
+}
