@@ -12,7 +12,7 @@ struct ByteMutator {
   static let inputs = SeededGenerator.inputs(usual: 5_000)
 
   init(seed: UInt64, _ seeds: [String], tokens: [String] = []) {
-    random = SeededGenerator(seed: seed)
+    random = SeededGenerator(seed: SeededGenerator.chosen &+ seed)
     self.seeds = seeds.map { Array($0.utf8) }
     let always = [
       ":", "=", "\n", "\0", "/", "@", "-1", "+", " ", "0", "18446744073709551615", "ä", "\u{feff}",

@@ -21,6 +21,11 @@ package struct SeededGenerator: RandomNumberGenerator {
   /// Below `bound`; uneven by less than a billionth, and fast without optimisation.
   package mutating func below(_ bound: Int) -> Int { Int(next() >> 33) % bound }
 
+  /// What SEED says, or 0: where the tests begin that draw other inputs each night, and the same for the same seed.
+  package static var chosen: UInt64 {
+    getenv("SEED").flatMap { UInt64(String(cString: $0)) } ?? 0
+  }
+
   /// How many inputs a generator makes: what FUZZ_INPUTS says (a million in CI, in an optimised build), or
   /// `usual`.
   package static func inputs(usual: Int) -> Int {

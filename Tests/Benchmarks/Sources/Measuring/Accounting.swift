@@ -4,7 +4,7 @@ import Foundation
 /// What the kernel says of a process, over all its threads.
 package struct Accounting {
   package var threads = 0
-  /// Voluntary and not.
+  /// Voluntary ones: the others are the doing of what else runs on the machine.
   package var contextSwitches = 0
   /// For which its threads have run, in nanoseconds.
   package var ran = 0
@@ -20,7 +20,6 @@ package struct Accounting {
       else { continue }
       threads += 1
       contextSwitches += Self.number("voluntary_ctxt_switches:", status)
-      contextSwitches += Self.number("nonvoluntary_ctxt_switches:", status)
       residentKilobytes = Self.number("VmRSS:", status)
       anonymousKilobytes = Self.number("RssAnon:", status)
       let schedule = try? String(contentsOfFile: "\(tasks)/\(task)/schedstat", encoding: .utf8)
