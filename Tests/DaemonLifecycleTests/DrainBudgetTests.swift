@@ -79,6 +79,34 @@ import Testing
     gate.open()
   }
 
+  /// A reload's hook that hangs, the pauses after it, and those of a daemon that only stops.
+  @Test(arguments: [2, 9, 20, 29], [false, true])
+  func whatHangsCostsNoOtherItsPause(budget: Int, inReload: Bool) async throws {
+    let gate = Gate()
+    let log = Log()
+    func working() -> Scripted {
+      Scripted(background: { _ in log.add("paused") }, save: { _ in log.add("saved") })
+    }
+    let stuck =
+      inReload
+      ? Scripted(save: { _ in
+        log.add("stuck")
+        await gate.wait()
+      }) : Scripted(background: gate.hold)
+    let observed = await serving(
+      configuration(.zero, budget: .seconds(budget)), [working(), stuck, working()])
+    if inReload {
+      observed.core.receive(LifecycleEvent(.reload))
+      try await eventually { log.all.contains("stuck") }
+    }
+    observed.core.receive(Self.sigterm)
+    for _ in 0..<budget * 4 { await observed.core.advance(by: .milliseconds(250)) }
+    try await observed.core.untilIdle()
+    #expect(log.all.count { $0 == "paused" } == 2)
+    #expect(log.all.last == "saved")
+    gate.open()
+  }
+
   @Test func aLimitThatIsKnownIsSaid() async throws {
     let observed = await serving(configuration(.seconds(30), budget: nil))
     observed.core.take(.stopTimeout(.seconds(10)))

@@ -83,7 +83,7 @@ struct MachineModel {
   init(_ setup: Setup) {
     self.setup = setup
     var configuration = LifecycleConfiguration(
-      hookDeadline: .seconds(10), cancellationGrace: .seconds(1), stopTimeout: .seconds(40),
+      hookDeadline: .seconds(10), cancellationGrace: .seconds(1), stopTimeout: .seconds(15),
       saveReserve: .seconds(5), exitGrace: .seconds(2), logging: .off)
     if setup.drains { configuration.stopDelay = .seconds(3) }
     shared = Shared(LifecycleMachine(.init(configuration: configuration)))
@@ -339,7 +339,11 @@ struct MachineModel {
     case .exited(let exit, _):
       if self.exit != nil { fail("ended twice") }
       self.exit = exit
-      if let problem = ObserverHistory.problem(of: exit) { fail(problem) }
+      if let problem = ObserverHistory.problem(of: exit)
+        ?? ObserverHistory.missedPause(in: exit, of: shared.machine.stop.budget)
+      {
+        fail(problem)
+      }
     case .fact(.readyToSleep):
       if !isSleepAwaited { fail("ready for a sleep that nobody announced") }
       isSleepAwaited = false

@@ -75,6 +75,8 @@ struct MachineSimulation: ~Copyable {
   private var vanished = 0
   /// How late the clock was in all: what the machine can't help.
   private var lateness = Duration.zero
+  /// How late it was before the stop.
+  private var earlierLateness = Duration.zero
   private var exit: (LifecycleExit, at: MonotonicTime)?
   private var immediateExit: Int32?
 
@@ -414,6 +416,7 @@ struct MachineSimulation: ~Copyable {
   }
 
   private mutating func give(_ input: LifecycleMachine.Input) {
+    if machine.stop.budget == nil { earlierLateness = lateness }
     let time = lies(.turnsTheClockBack) ? now.advanced(by: .seconds(-2)) : now
     var effects = machine.take(input, at: time)
     mutate()
@@ -588,6 +591,11 @@ struct MachineSimulation: ~Copyable {
       if self.exit != nil { fail("ended twice") }
       self.exit = (exit, now)
       if let problem = ObserverHistory.problem(of: exit) { fail(problem) }
+      if lateness == earlierLateness, let budget = machine.stop.budget, lastLimit < budget.began,
+        let problem = ObserverHistory.missedPause(in: exit, of: budget)
+      {
+        fail(problem)
+      }
     case .fact(.readyToSleep):
       if awaitedSleeps == 0 { fail("ready for a sleep that nobody announced") }
       if !lies(.forgetsTheSleep) { awaitedSleeps = 0 }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import DaemonSystemd
+
 @testable import DaemonLifecycle
 
 /// What an observer's hooks have seen of the daemon, and which hook must not follow: the oracle of simulation and
@@ -24,6 +26,19 @@ struct ObserverHistory: Sendable {
     }
     return hasFailed && launch.contains { $0.notification == WillEnterForeground.self }
       ? "a failed launch enters the foreground" : nil
+  }
+
+  /// In a stop, an observer that could be called before the save was called, whatever another did; unless a second signal,
+  /// or something outside, has cut the time short.
+  static func missedPause(in exit: LifecycleExit, of budget: StopBudget?) -> String? {
+    guard let budget, !budget.isHurried,
+      budget.began.duration(to: budget.end(of: .kind(.didEnterBackground))) >= .seconds(1)
+    else { return nil }
+    let isMissed = exit.report.entries.contains {
+      guard case .skipped(.outOfTime) = $0.outcome else { return false }
+      return $0.notification == DidEnterBackground.self
+    }
+    return isMissed ? "another took the time of a pause" : nil
   }
 
   /// What is wrong with its state while the daemon is at rest. Rounds that are held back are not in the foreground, and

@@ -30,10 +30,33 @@ extension LifecycleMachine {
     // A health check stands beside a suspend, and has its own deadline.
     let sleepBudget = calls[id].budgetStep.isHealthCheck ? nil : sleep.budget
     guard let budget = stop.budget ?? sleepBudget else { return nil }
-    let groups = calls[id].waitingGroups + 1
+    let groups = calls[id].waitingGroups + 1 + (stop.budget == nil ? 0 : groupsToCome(after: id))
     let share = budget.share(of: calls[id].budgetStep, among: groups, at: now)
     let grace = min(configuration.cancellationGrace, share / 4)
     return CallTime(deadline: now.advanced(by: share - grace), grace: grace)
+  }
+
+  /// Returns how many groups of later steps share the time of a delivery in a stop: the body, and, when the termination has
+  /// not begun to deliver, the pauses; beside a save also the saves that follow it.
+  private func groupsToCome(after id: DeliveryID) -> Int {
+    let step = calls[id].budgetStep
+    let isBodyLeft = if case .running = body { true } else { false }
+    if calls[id].isOfTermination { return step.isPause && isBodyLeft ? 1 : 0 }
+    let kinds: [NotificationKind] =
+      step.isSave ? [.didEnterBackground, .shouldSaveState] : [.didEnterBackground]
+    return kinds.reduce(isBodyLeft ? 1 : 0) { $0 + groupCount(of: $1) }
+  }
+
+  /// Returns how many groups a step would have now.
+  private func groupCount(of kind: NotificationKind) -> Int {
+    var count = 0
+    var last: LifecyclePhase?
+    for id in registry.plan(.kind(kind), cause: LifecycleCause(.api)).members {
+      guard let member = registry.members[id], mayReceive(member, kind) else { continue }
+      if !member.phase.isTogether(with: last) { count += 1 }
+      last = member.phase
+    }
+    return count
   }
 
   /// Limits running calls to the budget; they keep an earlier deadline.

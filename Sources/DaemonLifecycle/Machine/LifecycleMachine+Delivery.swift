@@ -60,8 +60,8 @@ extension LifecycleMachine {
       guard let subscriber = registry.members[id] else { continue }
       if let hook = subscriber.hook(for: type, kind, in: hooks) {
         let phase = subscriber.phase
-        let isTogether = phase.isConcurrent && last.map { $0 == phase } ?? false
-        planned.append(.init(observer: id, hook: hook, isTogether: isTogether))
+        planned.append(
+          .init(observer: id, hook: hook, isTogether: phase.isTogether(with: last)))
         last = phase
       } else if !isNested {
         // Members without a hook for it are reached in no time.

@@ -273,7 +273,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   }
 
   /// Whether it has a hook for a kind, or that is not known yet.
-  private func mayReceive(_ subscriber: MachineObserver, _ kind: NotificationKind) -> Bool {
+  func mayReceive(_ subscriber: MachineObserver, _ kind: NotificationKind) -> Bool {
     if let type = subscriber.hookType, !hooks[type].searched.contains(kind) { return true }
     return subscriber.receives(.kind(kind), in: hooks)
   }

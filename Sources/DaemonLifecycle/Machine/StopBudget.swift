@@ -81,10 +81,9 @@ struct StopBudget {
   }
 
   /// Returns how long the next of `count` groups may take: an equal share of the step's time, so that one hook that
-  /// hangs in a save does not take the others' time. Zero when no time is left.
+  /// hangs does not take the others' time. What it leaves is theirs. Zero when no time is left.
   func share(of step: LifecycleStep, among count: Int, at now: MonotonicTime) -> Duration {
-    let left = max(.zero, now.duration(to: end(of: step)))
-    return step.isSave ? left / max(count, 1) : left
+    max(.zero, now.duration(to: end(of: step))) / max(count, 1)
   }
 }
 

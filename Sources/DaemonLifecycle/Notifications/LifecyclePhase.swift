@@ -41,6 +41,11 @@ public struct LifecyclePhase: Sendable {
 
   static func != (a: LifecyclePhase, b: LifecyclePhase) -> Bool { !(a == b) }
 
+  /// Whether a member is notified together with the one before it, whose phase this is.
+  func isTogether(with last: LifecyclePhase?) -> Bool {
+    isConcurrent && last.map { $0 == self } ?? false
+  }
+
   static func < (a: LifecyclePhase, b: LifecyclePhase) -> Bool {
     (a.order, a.isConcurrent ? 1 : 0) < (b.order, b.isConcurrent ? 1 : 0)
   }
