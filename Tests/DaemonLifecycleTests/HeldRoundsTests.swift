@@ -13,8 +13,10 @@ import Testing
   /// Can be reached or not.
   private final class Database: ForegroundObserver {
     let isUp: Mutex<Bool>
+    let tries = Mutex(0)
     init(isUp: Bool) { self.isUp = Mutex(isUp) }
     func willEnterForeground(_ notification: WillEnterForeground) throws {
+      tries.withLock { $0 += 1 }
       if !isUp.withLock({ $0 }) { throw Failure() }
     }
   }
@@ -51,7 +53,7 @@ import Testing
     database.isUp.withLock { $0 = false }
     log.clear()
     #expect(outcomes(try await mock.send(.sigusr2)) == Self.held)
-    #expect(manager.service.status.hasPrefix("foreground without polling since"))
+    #expect(manager.service.status.hasPrefix("foreground without Database, polling since"))
     #expect(outcomes(try await mock.send(signal)) == Self.held)
     // A save tries nothing.
     #expect(outcomes(try await mock.send(.saveState)) == [nil, nil])
@@ -65,6 +67,39 @@ import Testing
     let end = try await mock.send(.sigterm)
     try await task.value
     #expect(log.all == ["polls"] && end.problems.isEmpty && mock.ending?.code == 0)
+  }
+
+  /// Nobody sends a second SIGUSR2. Until it has worked the daemon is not ready, which the log says once.
+  @Test func whatFailedIsTriedAgain() async throws {
+    let manager = try FakeServiceManager()
+    let mock = MockLifecycleSubject(serviceManager: manager)
+    let database = Database(isUp: true)
+    mock.addObserver(database)
+    let task = poll(mock)
+    try await mock.untilSleeping()
+    try await mock.send(.sigusr1)
+    database.isUp.withLock { $0 = false }
+    log.clear()
+    #expect(outcomes(try await mock.send(.sigusr2)) == Self.held)
+    // After 1, 2, 4, 8, 16, 32, 60 and 60 s.
+    for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
+      let tries = database.tries.withLock { $0 }
+      await mock.advance(by: .seconds(seconds) - .milliseconds(1))
+      #expect(database.tries.withLock { $0 } == tries)
+      await mock.advance(by: .milliseconds(1))
+      try await mock.settled()
+      #expect(database.tries.withLock { $0 } == tries + 1)
+      #expect(mock.core.state.withLock { !$0.machine.isReady })
+    }
+    #expect(manager.service.status.hasPrefix("foreground without Database, polling since"))
+    database.isUp.withLock { $0 = true }
+    await mock.advance(by: .seconds(60))
+    try await mock.untilSleeping()
+    #expect(log.all == ["polls"] && mock.core.state.withLock { $0.machine.isReady })
+    #expect(manager.service.status.hasPrefix("foreground since"))
+    #expect(!manager.service.status.contains("failed"))
+    try await mock.send(.sigterm)
+    try await task.value
   }
 
   /// What comes after it on the way up, or was removed, is nothing that it needs.
@@ -95,11 +130,11 @@ import Testing
     await mock.advance(by: .seconds(11))
     try await mock.settled()
     #expect(outcomes(try await mock.send(.sigusr2)) == [nil, .skipped(.earlierHookFailed)])
+    #expect(mock.core.state.withLock { !$0.machine.isReady })
+    // It has entered late, and what was held back begins without another signal.
     gate.open()
-    try await eventually { mock.core.state.withLock { $0.machine.calls.unfinished.isEmpty } }
-    try await mock.send(.sigusr2)
-    try await mock.untilSleeping()
-    #expect(log.all == ["enters", "enters", "polls"])
+    try await eventually { log.all == ["enters", "polls"] }
+    #expect(mock.core.state.withLock { $0.machine.isReady })
     try await mock.send(.sigterm)
     try await task.value
   }

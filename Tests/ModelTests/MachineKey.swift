@@ -44,7 +44,14 @@ extension LifecycleMachine {
     case .running(let cancelled): key.add(cancelled.map { -left(until: now, from: $0) } ?? 1)
     case .ended(let failure): key.add(failure == nil ? 2 : 3)
     }
-    for id in Set(unentered).sorted() { key.add(Int(id.value)) }
+    for ids in [unentered.failed, unentered.held] {
+      for id in ids.sorted() { key.add(Int(id.value)) }
+      key.add(-1)
+    }
+    key.add(left(until: unentered.deadline, from: now))
+    key.add(Int(unentered.pause.components.seconds))
+    key.add(unentered.isAnnounced)
+    key.add(unentered.isRetrying)
   }
 
   private func left(until time: MonotonicTime, from now: MonotonicTime) -> Int {

@@ -314,6 +314,12 @@ struct MachineModel {
     if case .failed = end, let call = shared.machine.calls.find(id) {
       noteFailure(of: call.step, index(of: id))
     }
+    // One that was abandoned, and completes, has entered all the same.
+    if case .completed = end, let call = shared.machine.calls.find(id), call.isAbandoned,
+      call.step.kind == .willEnterForeground
+    {
+      observers[index(of: id)].history.hasMissedForeground = false
+    }
     give(.ended(id, end))
   }
 
@@ -418,6 +424,7 @@ struct MachineModel {
     if !registry.isIdle { fail("at rest with something to do") }
     if registry.termination != nil { fail("at rest instead of at its end") }
     if isSleepAwaited { fail("at rest, and logind waits") }
+    if registry.isServing, !shared.machine.isReady { fail("at rest in the foreground, not ready") }
     let isHeldBack = !shared.machine.unentered.isEmpty
     for observer in observers where observer.presence == .present {
       let problem = observer.history.problemAtRest(registry, isHeldBack: isHeldBack)

@@ -378,6 +378,12 @@ struct MachineSimulation: ~Copyable {
     guard let hook = hooks.removeValue(forKey: call) else { return }
     let isFailed = hook.behaviour == .fails
     if isFailed || hook.isCancelled { noteFailure(of: hook.step, hook.observer) }
+    // One that was abandoned, and completes, has entered all the same.
+    if !isFailed, hook.step.kind == .willEnterForeground,
+      machine.calls.find(call)?.isAbandoned == true
+    {
+      change(hook.observer) { $0.history.hasMissedForeground = false }
+    }
     if lies(.losesAnEnd) { return }
     give(.ended(call, isFailed ? .failed(DaemonLifecycle.Failure(SimulatedFailure())) : .completed))
   }
@@ -684,11 +690,13 @@ struct MachineSimulation: ~Copyable {
     }
     for observer in observers {
       let problem = observer.history.problemAtRest(
-        machine.registry, isHeldBack: machine.unentered.contains(observer.id))
+        machine.registry, isHeldBack: machine.unentered.all.contains(observer.id))
       if let problem { fail(problem) }
     }
     if let problem = steps.problemAtRest(machine.registry) { fail(problem) }
     if awaitedSleeps > 0 { fail("logind waits") }
+    // Whatever has failed or hung before: nothing that can begin is left out.
+    if machine.registry.isServing, !machine.isReady { fail("at rest in the foreground, not ready") }
   }
 
   private mutating func checkEnd() {

@@ -9,7 +9,8 @@ enum LifecycleFact: Sendable {
   indirect case progress(LifecycleProgress)
   /// A transition has ended, after this duration; the snapshot is the state after it.
   indirect case ended(LifecycleTransition, LifecycleReport, Duration, LifecycleSnapshot)
-  /// The daemon stays in the background, for other reasons than before, without a transition.
+  /// Without a transition the daemon stays in the background for other reasons than before, or in the foreground with
+  /// all observers again.
   case reasonsChanged(LifecycleCause, LifecycleSnapshot)
   /// The launch is over, and the daemon goes on: it is ready.
   case launched(LifecycleSnapshot)

@@ -26,8 +26,9 @@ extension LifecycleMachine {
   mutating func begin(_ plan: LifecycleRegistry.Plan, outer: Delivery.Outer? = nil) {
     let planned = planCalls(of: plan, isNested: outer != nil)
     let delivery = calls.open(Delivery.Constants(plan, calls: planned, outer: outer, began: now))
-    if case .kind(.willEnterForeground) = plan.step {
-      unentered.removeAll { plan.members.contains($0) }
+    // Those of a retry are removed when they have entered.
+    if case .kind(.willEnterForeground) = plan.step, plan.kind != .catchUp {
+      unentered.remove(Set(plan.members))
     }
     if case .bodyEnds = plan.step { awaitBody(in: delivery) }
     effects.announce(plan, at: now)
@@ -111,7 +112,7 @@ extension LifecycleMachine {
       let reason: LifecycleReport.Outcome.Reason =
         isHeld ? .earlierHookFailed : isBusy ? .busy : .outOfTime
       calls[id].record(.skipped(reason), of: subscriber.name, observer)
-      if constants.step.kind == .willEnterForeground { unentered.append(observer) }
+      if constants.step.kind == .willEnterForeground { unentered.add(observer, isHeld: isHeld) }
       if !isBusy, !isHeld, !isNested { postpone(observer) }
       return
     }
@@ -140,7 +141,7 @@ extension LifecycleMachine {
     guard let call = calls.end(id) else { return }
     // No driver holds it: it may have the last reference to its observer, or to what was posted.
     if case .gone = end { effects.released.append(call) }
-    if call.isAbandoned { return endedLate(call) }
+    if call.isAbandoned { return endedLate(call, end) }
     record(end, of: call)
     advance(call.delivery)
   }
@@ -148,7 +149,9 @@ extension LifecycleMachine {
   mutating func record(_ end: CallEnd, of call: Call) {
     switch end {
     case .gone: remove(call.observer.map { [$0] } ?? [])
-    case .completed: record(call.isCancelled ? .timedOut : .completed, of: call)
+    case .completed:
+      record(call.isCancelled ? .timedOut : .completed, of: call)
+      if !call.isCancelled { entered(call) }
     case .failed(var failure):
       if call.isCancelled { failure.isLate = false }
       let outcome = call.isCancelled ? .timedOut : LifecycleReport.Outcome.failed(failure.error)
@@ -172,7 +175,7 @@ extension LifecycleMachine {
   ) {
     guard !outcome.isCompleted, let observer else { return }
     switch step.kind {
-    case .willEnterForeground: unentered.append(observer)
+    case .willEnterForeground: unentered.add(observer)
     case .didFinishLaunching: registry.launchFailed(observer)
     default: break
     }
@@ -181,17 +184,50 @@ extension LifecycleMachine {
   /// Whether rounds must not begin now: they need what the hooks before theirs provide.
   private func isHeldBack(_ rounds: MachineObserver, _ step: LifecycleStep) -> Bool {
     step.kind == .willEnterForeground
-      && unentered.contains { registry.members[$0].map(rounds.follows) ?? false }
+      && unentered.failed.contains { registry.members[$0].map(rounds.follows) ?? false }
   }
 
+  /// Notes that a hook has brought its observer into the foreground, if only after it was abandoned. One that ended when it
+  /// was cancelled may have given up, and is called again.
+  private mutating func entered(_ call: Call) {
+    guard call.step.kind == .willEnterForeground, let observer = call.observer else { return }
+    unentered.remove([observer])
+  }
+
+  private var isEntering: Bool { registry.current?.step.kind == .willEnterForeground }
+
   /// Has the observers that are not in the foreground with the daemon notified of it again, and the rounds after them.
-  mutating func retryForeground() {
-    guard registry.isServing, registry.current?.step.kind != .willEnterForeground else { return }
-    registry.entersAgain = unentered
+  mutating func enterAgain() {
+    if registry.isServing, !isEntering { registry.entersAgain = unentered.all }
+  }
+
+  /// Begins the rounds that nothing holds back any more, plans to try again what has failed and does not still run, and
+  /// has the operator told, once, that the daemon is not ready.
+  mutating func settleForeground() {
+    guard registry.isServing, !isEntering else { return }
+    registry.entersAgain += unentered.held.filter { id in
+      registry.members[id].map { !isHeldBack($0, .kind(.willEnterForeground)) } ?? false
+    }
+    if unentered.failed.contains(where: { registry.members.progress(of: $0)?.isBusy == false }) {
+      unentered.planRetry(at: now)
+    }
+    guard unentered.isAnnounced == unentered.isEmpty else { return }
+    unentered.isAnnounced.toggle()
+    if unentered.isAnnounced {
+      let names = snapshot.unentered.joined(separator: ", ")
+      effects.publish(
+        .warning(
+          "Not ready: in the foreground without \(names). What failed is tried again, after 1 s and then less often,"
+            + " at least once a minute."))
+    } else {
+      effects.publish(.info("Ready: all are in the foreground again."))
+      effects.publish(.reasonsChanged(LifecycleCause(.lateObserver), snapshot))
+    }
   }
 
   /// Ends a call that had been abandoned: its observer can be notified again.
-  mutating func endedLate(_ call: Call) {
+  mutating func endedLate(_ call: Call, _ end: CallEnd) {
+    if case .completed = end { entered(call) }
     if let observer = call.observer, calls.unfinished[observer] == nil,
       !sleep.postponed.contains(observer)
     {
@@ -200,6 +236,7 @@ extension LifecycleMachine {
     let time = call.began.duration(to: now).forReading
     effects.publish(
       .warning("\(call.name), \(call.step.name): has ended after \(time), after it was abandoned"))
+    settleForeground()
   }
 
   /// Withdraws the pending calls of an observer that was removed, to which the effects have a reference; a running call
@@ -229,6 +266,7 @@ extension LifecycleMachine {
     // Entries of a delivery that the termination overtook are not part of its report.
     let isOvertaken = registry.termination != nil && !delivery.isOfTermination
     if isTransitionOver || isOvertaken { finishTransition() }
+    if delivery.step.kind == .willEnterForeground { settleForeground() }
   }
 
   /// Ends a post in a hook, or a health check, of which only problems are reported.

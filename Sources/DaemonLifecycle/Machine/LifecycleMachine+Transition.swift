@@ -17,13 +17,17 @@ extension LifecycleMachine {
   mutating func finishTransition() {
     guard let ended = transition.take() else { return }
     if stop.budget == nil { askedUntil = nil }
-    if ended.kind == .reload { retryForeground() }
+    if ended.kind == .reload { enterAgain() }
     if ended.kind == .suspend {
       sleep.budget = nil
       releasePostponed()
     }
     var report = LifecycleReport(cause: ended.cause, entries: ended.entries)
     report.isOvertaken = ended.isOvertaken
+    if ended.kind == .catchUp {
+      report.isRetry = unentered.isRetrying
+      unentered.isRetrying = false
+    }
     report.span = stop.span(of: ended, to: now)
     if ended.isPause { stop.noteOvertakenPause(report) }
     publishStatus(isDue: true)

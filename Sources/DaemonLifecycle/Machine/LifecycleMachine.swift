@@ -52,9 +52,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   /// What work in the foreground threw, if that has ended the daemon.
   var workFailure: Failure?
   private(set) var status = DaemonStatus()
-  /// The observers whose last WillEnterForeground did not complete, and the bodies of `foreground { … }` that were not
-  /// begun because of one.
-  var unentered: [ObserverID] = []
+  var unentered = Unentered()
   /// Answers the callers that wait for the launch, and for the end; `nil` while there are none. One closure for all:
   /// the type of an array of them would be made at run time.
   var launchWaiters: (@Sendable (LifecycleReport) -> Void)?
@@ -204,7 +202,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
       if stop.isDraining, !registry.isServing { endDrain() }
     }
     if registry.reasonChanges != reasons { publishReasons(event.cause) }
-    if case .resume = event.request { retryForeground() }
+    if case .resume = event.request { enterAgain() }
   }
 
   /// Launches the daemon, unless there is nothing to launch: it terminates, or a mock began in a later state.
@@ -228,7 +226,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   @inline(__always) var deadline: MonotonicTime {
     var deadline = min(calls.deadline, stop.deadline)
     if let transition { deadline = min(deadline, transition.progressDeadline) }
-    return min(deadline, min(health.deadline, status.deadline))
+    return min(min(deadline, unentered.deadline), min(health.deadline, status.deadline))
   }
 
   private mutating func timePassed() {
@@ -237,6 +235,10 @@ struct LifecycleMachine: ~Copyable, Sendable {
     publishProgress()
     effects.publish(health.timePassed(at: now))
     publishStatus()
+    if unentered.deadline <= now {
+      unentered.retry()
+      enterAgain()
+    }
     if stop.isOverdue(at: now) { effects.isOverdue = true }
   }
 
@@ -246,8 +248,10 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   // MARK: Position
 
-  /// Whether the daemon is in the foreground and not about to leave it.
-  var isReady: Bool { registry.isServing && !stop.isDraining && !isClosed }
+  /// Whether the daemon is in the foreground with all observers, and not about to leave it.
+  var isReady: Bool {
+    registry.isServing && !stop.isDraining && !isClosed && unentered.isEmpty
+  }
   /// Whether nothing is under way; valid after `handle`, when everything that could begin has begun.
   var isIdle: Bool { calls.deliveries.isEmpty && awaiting.isEmpty && !health.isChecking }
   var isTerminating: Bool { registry.termination != nil }
@@ -255,9 +259,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var snapshot: LifecycleSnapshot {
     LifecycleSnapshot(
       state: registry.state, reasons: registry.backgroundReasons.sorted { $0.name < $1.name },
-      heldRounds: registry.state == .foreground
-        ? unentered.compactMap { registry.members[$0] }.filter(\.isRounds).map(\.name.description)
-        : [])
+      unentered: registry.state == .foreground
+        ? unentered.all.compactMap { registry.members[$0]?.name.description } : [])
   }
 
   // MARK: Observers
@@ -295,9 +298,10 @@ struct LifecycleMachine: ~Copyable, Sendable {
       guard let observer = registry.members.remove(id) else { continue }
       effects.removed.append(observer)
       sleep.postponed.remove(id)
-      unentered.removeAll { $0 == id }
+      unentered.remove([id])
       withdrawCalls(of: id)
     }
+    settleForeground()
   }
 
   // MARK: Health

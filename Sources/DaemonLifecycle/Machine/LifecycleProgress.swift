@@ -5,7 +5,7 @@ struct LifecycleSnapshot: Sendable, Equatable {
   /// The reasons, sorted by name.
   let reasons: [BackgroundReason]
   /// The bodies that do not run in this foreground, since an earlier hook did not complete.
-  var heldRounds: [String] = []
+  var unentered: [String] = []
 }
 
 /// The progress of a transition.

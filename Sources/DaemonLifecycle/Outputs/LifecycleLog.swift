@@ -36,10 +36,11 @@ final class LifecycleLog: LifecycleSink {
       if let sentence = transition.row.rejected, !report.isOvertaken, !report.failures.isEmpty {
         writeRejection(sentence, transition, report, elapsed, snapshot)
       } else {
-        write(report.problems, of: transition)
+        if !report.isRetry { write(report.problems, of: transition) }
         writeEnd(of: transition, report, elapsed, snapshot)
       }
     case .reasonsChanged(let cause, let snapshot):
+      if snapshot.state == .foreground { break }
       note(
         "Stays in the background: \(snapshot.reasons.map(\.name).joined(separator: ", ")) (\(cause))",
         .info, LifecycleTransition.background.row.messageID,

@@ -76,7 +76,7 @@ struct ServiceStatus {
     note(reached, report.cause, clock)
     if transition == .reload, !report.isOvertaken {
       statusNotes[.reload] = Self.verdict(on: report, at: clock)
-    } else if transition != .post && transition != .pressure && transition != .catchUp
+    } else if ![.post, .pressure, .catchUp].contains(transition) || report.isRetry
       || !report.problems.isEmpty
     {
       statusNotes[.problem] = report.problems.isEmpty ? nil : Self.text(of: report.problems)
@@ -185,8 +185,8 @@ struct ServiceStatus {
       let reasons = snapshot.reasons.map(\.name).joined(separator: ", ")
       return "background\(reasons.isEmpty ? "" : ", \(reasons),") since \(since)"
     case .foreground:
-      let held = snapshot.heldRounds.joined(separator: ", ")
-      return "foreground\(held.isEmpty ? "" : " without \(held)") since \(since)"
+      let missing = snapshot.unentered.joined(separator: ", ")
+      return "foreground\(missing.isEmpty ? "" : " without \(missing)") since \(since)"
     case .terminated: return "terminated"
     }
   }

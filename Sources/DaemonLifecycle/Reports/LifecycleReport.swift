@@ -114,6 +114,8 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   public let entries: [Entry]
   /// Whether a termination overtook the delivery, so that not all of it was done.
   package internal(set) var isOvertaken = false
+  /// Whether it is of a retry, of which the log knows the problems.
+  var isRetry = false
   /// The event as a whole; `nil` for a report that was put together from others.
   package var span: LifecycleSpan?
 
