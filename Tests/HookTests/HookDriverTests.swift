@@ -107,7 +107,9 @@ import Testing
       _ = core.add(
         closures: [save], owner: nil, .init(phase: Self.together), name: .given("saver"))
     }
-    func abandoned() -> Int { core.state.withLock { $0.machine.calls.abandonedCount } }
+    func abandoned() -> Int {
+      core.state.withLock { $0.machine.calls.unfinished.values.reduce(0) { $0 + $1.count } }
+    }
     observe()
     observe()
     core.receive(LifecycleEvent(.saveState))

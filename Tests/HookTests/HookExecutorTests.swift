@@ -168,6 +168,43 @@ import Testing
     try await eventually { core.executor.threadCount == 0 }
   }
 
+  /// Serial executors that are never idle, and a hook that has suspended: it goes on beside them, and they beside it.
+  @Test func itemsThatAreNotUrgentHaveEachFourthTurn() {
+    let executor = HookExecutor()
+    var queue = HookQueue()
+    let work: HookExecutor.WorkItem = .work {}
+    let other = HookExecutor.WorkItem.job(
+      unsafeBitCast(0, to: UnownedJob.self), on: executor, isUrgent: false)
+    for _ in 0..<2 { queue.append(other) }
+    var turns = ""
+    for _ in 0..<10 {
+      queue.append(work)
+      turns += queue.popInTurn()?.isUrgent == true ? "u" : "o"
+    }
+    #expect(turns == "uuuouuuouu")
+    // Without others there is no turn to be lost, and what was left is not lost either.
+    #expect((0..<3).map { _ in queue.popInTurn()?.isUrgent } == [true, true, nil])
+  }
+
+  /// Half of a hundred hooks that block have ended, and the others wait: their threads are there, whatever the bound.
+  @Test func aThreadThatIsParkedNeedsNoRoom() {
+    let executor = HookExecutor()
+    executor.state.withLock { state in
+      state.threads = 2 + HookExecutor.extraThreads
+      state.parked = [HookExecutor.Worker()]
+      HookExecutor.markRunning(HookExecutor.Worker(), &state)
+      state.ready.append(.work {})
+      state.spawnQuota = 1
+    }
+    #expect(executor.state.withLock { executor.mayStartItem(&$0) })
+    #expect(
+      executor.state.withLock { state in
+        state.parked = []
+        state.spawnQuota = 1
+        return !executor.mayStartItem(&state)
+      })
+  }
+
   /// Else each thread that seemed blocked, since it had to wait for a processor, brings more of them for good.
   @Test func aThreadLeavesTheItemsToAnotherThatIsFree() {
     let executor = HookExecutor()

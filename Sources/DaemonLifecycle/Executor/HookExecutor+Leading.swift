@@ -97,13 +97,14 @@ extension HookExecutor {
   // MARK: Number of threads
 
   /// Whether the next ready item gets a thread now.
-  private func mayStartItem(_ state: inout State) -> Bool {
+  func mayStartItem(_ state: inout State) -> Bool {
     guard !state.couldNotSpawn, !state.ready.isEmpty else { return false }
     let busy = busySerialExecutors.load(ordering: .relaxed)
     let room =
       abandonedHooks.load(ordering: .relaxed) + busy + 2 + Self.extraThreads - state.threads
     if state.hasFreeRunner {
-      guard state.spawnQuota > 0, state.ready.hasUrgent, room > 0 else { return false }
+      guard state.spawnQuota > 0, state.ready.hasUrgent, !state.parked.isEmpty || room > 0
+      else { return false }
       state.spawnQuota -= 1
       return true
     }

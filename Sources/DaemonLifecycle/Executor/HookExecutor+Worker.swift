@@ -83,7 +83,7 @@ extension HookExecutor {
   func nextRole(_ me: Worker) -> Role {
     state.withLock { state in
       state.markStopped(me)
-      if !state.hasFreeRunner || state.isClosed, let item = state.ready.popFirst() {
+      if !state.hasFreeRunner || state.isClosed, let item = state.ready.popInTurn() {
         Self.markRunning(me, &state)
         return .run(item)
       }

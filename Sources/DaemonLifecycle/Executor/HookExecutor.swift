@@ -102,7 +102,7 @@ final class HookExecutor: TaskExecutor {
   /// The number of hooks that have begun, or will, and have not ended: each may hold one thread. Relaxed, as the next
   /// one: a thread that adds to it then enqueues an item under the lock.
   let unfinishedHooks = Atomic<Int>(0)
-  /// Those among them that were abandoned, and may hold their thread for ever.
+  /// Those among them that were abandoned after they had begun, and may hold their thread for ever.
   let abandonedHooks = Atomic<Int>(0)
   /// The number of serial executors with work: each may hold one thread.
   let busySerialExecutors = Atomic<Int>(0)

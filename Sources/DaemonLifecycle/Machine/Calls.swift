@@ -57,8 +57,8 @@ struct Calls: Sendable {
 
   /// The number of hooks that have begun, or will, and have not ended.
   var count: Int { calls.count }
-  /// The number of those that were abandoned.
-  var abandonedCount: Int { unfinished.isEmpty ? 0 : unfinished.values.reduce(0) { $0 + $1.count } }
+  /// The number of those that were abandoned after they had begun, and may hold a thread.
+  private(set) var abandonedCount = 0
   func find(_ id: CallID) -> Call? { calls.find(id) }
 
   /// Whether a call is neither ended nor abandoned.
@@ -97,6 +97,7 @@ struct Calls: Sendable {
   mutating func end(_ id: CallID) -> Call? {
     guard let call = calls.remove(id) else { return nil }
     if call.isAbandoned {
+      if call.progress == .begun { abandonedCount -= 1 }
       unfinished[call.observer]?.removeAll { $0 == id }
       if unfinished[call.observer]?.isEmpty == true { unfinished[call.observer] = nil }
     } else {
@@ -110,6 +111,7 @@ struct Calls: Sendable {
     let call = calls[id]
     leave(call)
     calls[id].abandon()
+    if call.progress == .begun { abandonedCount += 1 }
     unfinished[call.observer, default: []].append(id)
     return call
   }
