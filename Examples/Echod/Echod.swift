@@ -33,7 +33,6 @@ import DaemonSystemd
 /// drain in `addForeground(draining:)`: see Clockd.
 @main struct Echod {
   static func main() {
-    signal(SIGPIPE, SIG_IGN)
     do {
       let options = try Options(parsing: Array(CommandLine.arguments.dropFirst()))
       if options.wantsHelp {

@@ -14,9 +14,7 @@ import DaemonSystemd
 @main struct Pollerd {
   static func main() {
     Descriptor.openMissingStandardOnes()
-    // A closed pipe is no reason to die, nor is a file at its size limit: writing to it fails, and `Console` goes on
-    // without.
-    signal(SIGPIPE, SIG_IGN)
+    // A file at its size limit is no reason to die: writing to it fails, and `Console` goes on without.
     signal(SIGXFSZ, SIG_IGN)
     // Process 1 of a container gets every orphan, such as what a probe's time-out has left. It starts no children of
     // its own, whose status this would lose, so the kernel may reap them.

@@ -119,6 +119,23 @@ void clinux_signal_drain(int fd) {
   } while (size == sizeof infos);
 }
 
+// Empty, and not SIG_IGN, which children would keep through exec(3).
+static void nothing(int signo) { (void)signo; }
+
+static _Atomic int ignoring_pipes;
+
+void clinux_ignore_broken_pipes(void) {
+  struct sigaction found, ours = {.sa_handler = nothing, .sa_flags = SA_RESTART | SA_ONSTACK};
+  atomic_fetch_add(&ignoring_pipes, 1);
+  if (sigaction(SIGPIPE, NULL, &found) == 0 && found.sa_handler == SIG_DFL) sigaction(SIGPIPE, &ours, NULL);
+}
+
+void clinux_heed_broken_pipes(void) {
+  struct sigaction found;
+  if (atomic_fetch_sub(&ignoring_pipes, 1) > 1) return;
+  if (sigaction(SIGPIPE, NULL, &found) == 0 && found.sa_handler == nothing) signal(SIGPIPE, SIG_DFL);
+}
+
 uint64_t clinux_signal_count(void) {
   // Bounded: a handler's thread may have lost its processor, and a storm may never end.
   for (int i = 0; i < 100 && atomic_load(&inside) != 0; i++) sched_yield();

@@ -38,7 +38,10 @@ package enum StandardError {
   }
 
   /// Returns the number of bytes that were written; a negative number on an error. Tests use another `descriptor`.
-  static func write(_ base: UnsafePointer<UInt8>, _ count: Int, to descriptor: Int32) -> Int {
+  static func write(
+    _ base: UnsafePointer<UInt8>, _ count: Int, to descriptor: Int32,
+    reopen: (Int32) -> Int32 = Self.reopen
+  ) -> Int {
     // A socket (the journal's) supports MSG_DONTWAIT.
     let flags = Int32(MSG_DONTWAIT) | Int32(bitPattern: UInt32(truncatingIfNeeded: MSG_NOSIGNAL))
     let sent = send(descriptor, base, count, flags)
@@ -56,10 +59,16 @@ package enum StandardError {
       return clinux_write(own, base, count)
     }
     var ready = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-    if poll(&ready, 1, 0) == 1, ready.revents == Int16(POLLOUT) {
-      return clinux_write(descriptor, base, count)
-    }
-    return -1
+    guard poll(&ready, 1, 0) == 1, ready.revents == Int16(POLLOUT) else { return -1 }
+    // There is room for so many bytes, and not for sure for more (pipe(7)).
+    let room = Int(PIPE_BUF)
+    guard count > room else { return clinux_write(descriptor, base, count) }
+    let mark = Array("… (cut: no room)\n".utf8)
+    var kept = room - mark.count
+    // Not in the middle of a character.
+    while kept > 0, base[kept] & 0xc0 == 0x80 { kept -= 1 }
+    let cut = UnsafeBufferPointer(start: base, count: kept) + mark
+    return clinux_write(descriptor, cut, cut.count) == cut.count ? kept : -1
   }
 
   private static func reopen(_ descriptor: Int32) -> Int32 {

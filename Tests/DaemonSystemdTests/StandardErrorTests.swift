@@ -7,6 +7,30 @@ import Testing
 @testable import DaemonSystemd
 
 @Suite struct StandardErrorTests {
+  /// A pipe that another user has made, as under s6 and runit: no more is written than there is room for.
+  @Test func aPipeThatCannotBeOpenedAgainIsNotWaitedFor() throws {
+    var ends: [Int32] = [-1, -1]
+    try #require(clinux_pipe(&ends) == 0)
+    let reader = OwnedDescriptor(owning: ends[0])
+    let writer = OwnedDescriptor(owning: ends[1])
+    // One page is left.
+    var page = [UInt8](repeating: 46, count: 4096)
+    var room = pollfd(fd: writer.rawValue, events: Int16(POLLOUT), revents: 0)
+    var pages = 0
+    while poll(&room, 1, 0) == 1 { pages += write(writer.rawValue, page, page.count) / page.count }
+    try #require(read(reader.rawValue, &page, page.count) == page.count)
+
+    let line = Array(String(repeating: "ä", count: 10_000).utf8)
+    let kept = StandardError.write(line, line.count, to: writer.rawValue) { _ in -1 }
+    #expect(kept > 4000 && kept < 4096 && kept % 2 == 0)
+    // It is full now.
+    #expect(StandardError.write(line, 10, to: writer.rawValue) { _ in -1 } == -1)
+    for _ in 1..<pages { try #require(read(reader.rawValue, &page, page.count) == page.count) }
+    let count = read(reader.rawValue, &page, page.count)
+    let text = String(decoding: page[..<max(count, 0)], as: UTF8.self)
+    #expect(text == String(repeating: "ä", count: kept / 2) + "… (cut: no room)\n")
+  }
+
   /// What Finit's services have as standard error.
   @Test func theMasterOfATerminalIsNotOpenedAgain() async throws {
     var path = [CChar](repeating: 0, count: 64)

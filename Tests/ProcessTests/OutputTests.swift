@@ -23,6 +23,20 @@ final class OutputTests: XCTestCase {
     XCTAssertEqual(daemon.output.suffix(2), ["before the start", "in a hook"], "at the end")
   }
 
+  /// `daemon | head -1` ends no daemon before it has saved; its children get SIGPIPE's default action back.
+  func testAReaderThatIsGoneCostsNoSave() throws {
+    let script = """
+      { "$0" print saving & echo "pid $!" >&2; wait $!; echo "status $?" >&2; } |
+        (head -n 1; exec </dev/null; echo gone >&2; sleep 1000)
+      """
+    let shell = try ChildProcess(
+      "/bin/sh", ["-c", script, built("ProbeDaemon")], stderrToStdout: true)
+    let pid = try XCTUnwrap(Int32(try shell.expect("pid ").dropFirst(4)))
+    try shell.expect("gone")
+    kill(pid, SIGTERM)
+    try shell.expect("status 0")
+  }
+
   func testAStreamThatAnotherThreadHoldsDelaysNoStart() throws {
     let daemon = try ChildProcess(built("ProbeDaemon"), ["print", "held"])
     try daemon.expect("foreground")

@@ -98,6 +98,11 @@ void clinux_signal_unlisten(int signo);
 /// Ends the claim, after `clinux_signal_unlisten` and the last `clinux_signal_take`.
 void clinux_signal_release(int signo);
 
+/// From now on a write to a pipe or socket without a reader fails with EPIPE, if SIGPIPE has its default action, which
+/// child processes get back by exec(3). Undone by as many calls of the second.
+void clinux_ignore_broken_pipes(void);
+void clinux_heed_broken_pipes(void);
+
 /// Takes the record of `signo`; false when there is none.
 bool clinux_signal_take(int signo, clinux_signal_record *record);
 

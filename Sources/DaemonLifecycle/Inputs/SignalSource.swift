@@ -21,6 +21,8 @@ final class SignalSource: LifecycleSource {
   struct Opened {
     /// The signals whose handlers are installed.
     var signals: [UnixSignal] = []
+    /// Whether a closed pipe no longer ends the process.
+    var ignoresBrokenPipes = false
     /// The signalfd; -1 when it is closed or unavailable, so that the handlers take all signals.
     var direct: Int32 = -1
     /// The signals whose handler is another's.
@@ -70,7 +72,12 @@ final class SignalSource: LifecycleSource {
           ? .signalInUse(signal) : .system("handle \(signal)", errno: failure)
       }
     }
-    opened.withLock { $0.direct = $0.setDirect() }
+    // Last, so that a handler of the map is found. Otherwise `daemon | head` would end the daemon without a save.
+    clinux_ignore_broken_pipes()
+    opened.withLock {
+      $0.ignoresBrokenPipes = true
+      $0.direct = $0.setDirect()
+    }
   }
 
   /// SIGHUP, unless it is mapped or other code of this process handles it.
@@ -110,6 +117,7 @@ final class SignalSource: LifecycleSource {
       closing[signal]?.source?.cancel()
       clinux_signal_unlisten(signal.rawValue)
     }
+    if closing.ignoresBrokenPipes { clinux_heed_broken_pipes() }
     clinux_close_signal_descriptor(closing.direct)
     // Before another source may have them: it would lose to this one what it is sent.
     defer { for signal in closing.signals { clinux_signal_release(signal.rawValue) } }

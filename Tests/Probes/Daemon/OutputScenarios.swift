@@ -5,7 +5,7 @@ import Dispatch
 @preconcurrency import Glibc
 
 /// Prints through the C library before the start and in a hook; `say` goes past it. `buffered` gives
-/// standard output a large buffer first, `held` has a thread that never lets go of it.
+/// standard output a large buffer first, `held` has a thread that never lets go of it, `saving` prints in the save, too.
 let prints: @Sendable ([String]) async throws -> Void = { arguments in
   if arguments.contains("buffered") {
     // Never freed, as the stream needs it until the end.
@@ -23,6 +23,10 @@ let prints: @Sendable ([String]) async throws -> Void = { arguments in
     print("before the start")
   }
   let lifecycle = loggedSubject()
+  let saving = lifecycle.observe(ShouldSaveState.self) { _ in
+    if arguments.contains("saving") { print("saving") }
+  }
+  defer { withExtendedLifetime(saving) {} }
   try await lifecycle.runToTheEnd(
     lifecycle.observe(DidFinishLaunching.self) { _ in
       if !arguments.contains("held") { print("in a hook") }
