@@ -7,7 +7,7 @@ import Testing
 @testable import DaemonLifecycleTesting
 
 /// No wait of a mock is for ever, and its set-up is quiet.
-@Suite(.timeLimit(.minutes(1))) struct PatienceTests {
+@Suite(.timeLimit(.minutes(5))) struct PatienceTests {
   typealias Wait =
     @Sendable (MockLifecycleSubject) async throws(MockLifecycleSubject.PendingError)
     -> Void

@@ -8,7 +8,7 @@ import Testing
 @testable import DaemonLifecycle
 
 /// The newline that s6, dinit, OpenRC and Finit wait for: when it is written, and what is said when it can't be.
-@Suite("Readiness by descriptor", .timeLimit(.minutes(1))) struct ReadinessDescriptorTests {
+@Suite("Readiness by descriptor", .timeLimit(.minutes(5))) struct ReadinessDescriptorTests {
   private let pipe = InheritedPipe()
   private let log = Log()
 

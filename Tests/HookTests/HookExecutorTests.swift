@@ -37,7 +37,7 @@ import Testing
   }
 
   /// The leader and its follower are enough for hooks that end.
-  @Test(.timeLimit(.minutes(1))) func hooksRunWithNoThreadToBeHad() async throws {
+  @Test(.timeLimit(.minutes(5))) func hooksRunWithNoThreadToBeHad() async throws {
     let allowed = Allowance(2)
     // Nothing is late, however busy the machine is.
     var configuration = configuration
@@ -59,7 +59,7 @@ import Testing
   }
 
   /// One of the two is in a hook that does not end, so the other listens, and runs none.
-  @Test(.timeLimit(.minutes(1))) func aDeliveryEndsWithoutAThreadForItsHooks() async throws {
+  @Test(.timeLimit(.minutes(5))) func aDeliveryEndsWithoutAThreadForItsHooks() async throws {
     let allowed = Allowance(2)
     let core = LifecycleCore(configuration: configuration, executor: executor(allowed))
     let log = Log()
@@ -88,7 +88,7 @@ import Testing
     core.close()
   }
 
-  @Test(.timeLimit(.minutes(1))) func aClosedExecutorWaitsForAThread() async throws {
+  @Test(.timeLimit(.minutes(5))) func aClosedExecutorWaitsForAThread() async throws {
     let allowed = Allowance(0)
     let executor = executor(allowed)
     executor.close()
@@ -143,7 +143,7 @@ import Testing
     executor.close()
   }
 
-  @Test(.timeLimit(.minutes(1))) func threadsGrowByTheBlockedHooksAndShrinkAgain() async throws {
+  @Test(.timeLimit(.minutes(5))) func threadsGrowByTheBlockedHooksAndShrinkAgain() async throws {
     var configuration = configuration
     // So that on a busy machine nobody but those that block is late.
     configuration.hookDeadline = .milliseconds(400)
@@ -188,7 +188,7 @@ import Testing
     }
   }
 
-  @Test(.timeLimit(.minutes(1))) func aHookThatEndsAfterItsSubjectIsGone() async throws {
+  @Test(.timeLimit(.minutes(5))) func aHookThatEndsAfterItsSubjectIsGone() async throws {
     let gate = Gate()
     let ended = Gate()
     func drop() async {
@@ -208,7 +208,7 @@ import Testing
     await ended.wait()
   }
 
-  @Test(.timeLimit(.minutes(1))) func aSubjectDroppedInItsOwnHook() async throws {
+  @Test(.timeLimit(.minutes(5))) func aSubjectDroppedInItsOwnHook() async throws {
     let dropped = Gate()
     final class Holder: Sendable {
       let subject = Mutex<LifecycleSubject?>(nil)
@@ -239,7 +239,7 @@ import Testing
   }
 
   /// An actor's jobs run in order and never two at once, whatever the number of threads.
-  @Test(.timeLimit(.minutes(1))) func aSerialExecutorIsSerial() async throws {
+  @Test(.timeLimit(.minutes(5))) func aSerialExecutorIsSerial() async throws {
     actor Counter {
       private let executor: LifecycleSerialExecutor
       nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }

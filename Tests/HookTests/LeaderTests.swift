@@ -75,7 +75,7 @@ private final class Doorbell: LifecycleSource {
   }
 
   /// Many short items, one after another: the deadline is noticed all the same.
-  @Test(.timeLimit(.minutes(1))) func aHookThatOnlyYieldsIsCancelledInTime() async throws {
+  @Test(.timeLimit(.minutes(5))) func aHookThatOnlyYieldsIsCancelledInTime() async throws {
     let stubborn = Scripted(background: { _ in while !Task.isCancelled { await Task.yield() } })
     var configuration = configuration
     // Its thread may have to wait for a processor.
@@ -88,7 +88,7 @@ private final class Doorbell: LifecycleSource {
   }
 
   /// The deinit of what was posted is user code. Here the leader answers, since it gives the hook before it up.
-  @Test(.timeLimit(.minutes(1))) func theLeaderLetsGoOfNoPost() async throws {
+  @Test(.timeLimit(.minutes(5))) func theLeaderLetsGoOfNoPost() async throws {
     final class Payload: Sendable {
       let (executor, log): (HookExecutor, Log)
       init(_ executor: HookExecutor, _ log: Log) { (self.executor, self.log) = (executor, log) }
@@ -112,7 +112,7 @@ private final class Doorbell: LifecycleSource {
   }
 
   /// The thread that has received the event runs its hook.
-  @Test(.timeLimit(.minutes(1))) func theLeaderRunsTheHookItself() async throws {
+  @Test(.timeLimit(.minutes(5))) func theLeaderRunsTheHookItself() async throws {
     let listening = Atomic<UInt>(0)
     let calling = Atomic<UInt>(0)
     let observer = Scripted(background: { _ in
@@ -132,7 +132,7 @@ private final class Doorbell: LifecycleSource {
   }
 
   /// A class's hook blocks its thread until another event has been received and another delivery has been made.
-  @Test(.timeLimit(.minutes(1))) func anotherThreadLeadsWhileAHookBlocks() async throws {
+  @Test(.timeLimit(.minutes(5))) func anotherThreadLeadsWhileAHookBlocks() async throws {
     final class Checked: HealthObserver {
       let body: @Sendable () -> Void
       init(_ body: @escaping @Sendable () -> Void) { self.body = body }
@@ -172,7 +172,7 @@ private final class Doorbell: LifecycleSource {
   }
 
   /// What is ready runs, though the former leader is in an item that does not end.
-  @Test(.timeLimit(.minutes(1))) func closedWhileAHookBlocks() async throws {
+  @Test(.timeLimit(.minutes(5))) func closedWhileAHookBlocks() async throws {
     let (began, ran, release) = (Gate(), Gate(), Semaphore())
     let blocking = Scripted(background: { _ in
       began.open()
@@ -190,7 +190,7 @@ private final class Doorbell: LifecycleSource {
 
   /// Hooks about as long as it takes to change the leader, and events from all sides: each is delivered, and there are
   /// never more threads than there may be.
-  @Test(.timeLimit(.minutes(2)), arguments: [1, 30, 100, 1000])
+  @Test(.timeLimit(.minutes(5)), arguments: [1, 30, 100, 1000])
   func handingOverAtAnyMoment(microseconds: Int) async throws {
     struct Ping: CustomNotification { let number: Int }
     let mostThreads = Atomic<Int>(0)
