@@ -24,8 +24,10 @@ let blocked: @Sendable ([String]) async throws -> Void = { arguments in
 
 nonisolated(nonsending) func blockedAnywhere(_ arguments: [String]) async throws {
   let lifecycle = LifecycleSubject(
-    configuration:
-      .init(hookDeadline: .seconds(1), cancellationGrace: .milliseconds(300)))
+    // Nothing is late on a busy machine but what is stuck.
+    configuration: .init(
+      hookDeadline: .seconds(arguments.contains("stuck") ? 1 : 10),
+      cancellationGrace: .milliseconds(300), exitGrace: .seconds(10)))
   lifecycle.addObserver(Logger("class"))
   lifecycle.addObserver(IdleActor())
   lifecycle.addObserver(LaneActor(lifecycle))
