@@ -7,7 +7,7 @@ import Testing
 @testable import DaemonLifecycle
 
 /// `addForeground`: work that no caller waits for.
-@Suite(.timeLimit(.minutes(1))) struct AddForegroundTests {
+@Suite(.timeLimit(.minutes(5))) struct AddForegroundTests {
   private let log = Log()
   private let mock = MockLifecycleSubject()
 

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Not ready at once, serving on for a while, then the end.
-@Suite("Drain", .timeLimit(.minutes(1))) struct DrainTests {
+@Suite("Drain", .timeLimit(.minutes(5))) struct DrainTests {
   private let folder: Folder
   private let log = Log()
   private var isReady: Bool { exists(folder.path("ready")) }

@@ -6,7 +6,7 @@ import Testing
 @testable import DaemonLifecycle
 
 /// `foreground(draining:)`: a server finishes what it has begun.
-@Suite(.timeLimit(.minutes(1))) struct DrainingTests {
+@Suite(.timeLimit(.minutes(5))) struct DrainingTests {
   private let log = Log()
 
   private static func configuration(

@@ -5,7 +5,7 @@ import Testing
 @testable import DaemonLifecycle
 
 /// What a server can do with the end of its round, without a lifecycle.
-@Suite(.timeLimit(.minutes(1))) struct ForegroundRoundTests {
+@Suite(.timeLimit(.minutes(5))) struct ForegroundRoundTests {
   private let round = ForegroundRound()
   private let log = Log()
 

@@ -7,7 +7,7 @@ import Testing
 @testable import DaemonLifecycle
 
 /// A round begins only when the hooks before it have completed.
-@Suite(.timeLimit(.minutes(1))) struct HeldRoundsTests {
+@Suite(.timeLimit(.minutes(5))) struct HeldRoundsTests {
   private let log = Log()
 
   /// Can be reached or not.

@@ -9,7 +9,7 @@ import Testing
 @testable import DaemonLifecycle
 
 /// When the liveness file is touched, and what is said when it can't be.
-@Suite("Liveness", .timeLimit(.minutes(1))) struct LivenessTests {
+@Suite("Liveness", .timeLimit(.minutes(5))) struct LivenessTests {
   private let folder: Folder
   private var path: String { folder.path("alive") }
 

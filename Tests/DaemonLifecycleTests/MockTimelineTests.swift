@@ -7,7 +7,7 @@ import Testing
 @testable import DaemonLifecycle
 
 /// Timelines of real deliveries, on the mock's clock: exact to the millisecond.
-@Suite("Timelines of a mock", .timeLimit(.minutes(1))) struct MockTimelineTests {
+@Suite("Timelines of a mock", .timeLimit(.minutes(5))) struct MockTimelineTests {
   /// Takes its time for each hook, on the clock.
   private final class Sleeper: BackgroundObserver, StateObserver, ReloadObserver {
     let clock: LifecycleClock

@@ -7,7 +7,7 @@ import Testing
 @testable import DaemonLifecycle
 
 /// What becomes of messages that can't be sent at once.
-@Suite("Notify: the queue", .timeLimit(.minutes(4))) struct NotifySinkTests {
+@Suite("Notify: the queue", .timeLimit(.minutes(5))) struct NotifySinkTests {
   // MARK: The queue
 
   @Test func statesStayInOrderAndOfTheRestTheNewestCounts() {

@@ -6,7 +6,7 @@ import Testing
 @testable import DaemonLifecycle
 
 /// Who keeps an observer, and for how long.
-@Suite(.timeLimit(.minutes(1))) struct ObserverOwnershipTests {
+@Suite(.timeLimit(.minutes(5))) struct ObserverOwnershipTests {
   private let log = Log()
 
   private final class Saver: StateObserver {

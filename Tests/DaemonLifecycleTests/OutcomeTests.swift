@@ -78,7 +78,7 @@ import Testing
     try mock.checkNothingPending()
   }
 
-  @Test(.timeLimit(.minutes(1)))
+  @Test(.timeLimit(.minutes(5)))
   func anActorThatIsBusyNeverBeginsAHookThatWasAbandonedAndIsToldAgain() async throws {
     let mock = MockLifecycleSubject()
     let busy = BusyActor(log)

@@ -6,7 +6,7 @@ import Testing
 @testable import DaemonLifecycle
 
 /// How the readiness file is made and removed, and what happens when that fails.
-@Suite("Readiness: the file", .timeLimit(.minutes(1))) struct ReadinessFileTests {
+@Suite("Readiness: the file", .timeLimit(.minutes(5))) struct ReadinessFileTests {
   private let folder: Folder
   private let log = Log()
   private var path: String { folder.path("ready") }

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// When the readiness file is there, and when it is not.
-@Suite("Readiness: when", .timeLimit(.minutes(1))) struct ReadinessLifeTests {
+@Suite("Readiness: when", .timeLimit(.minutes(5))) struct ReadinessLifeTests {
   private let folder: Folder
   private let log = Log()
   private var path: String { folder.path("ready") }

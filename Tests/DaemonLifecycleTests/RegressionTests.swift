@@ -16,7 +16,7 @@ import Testing
     exitGrace: nil, logging: .off)
 
   /// The registry planned for members whose entries were gone, again and again, under the lock.
-  @Test(.timeLimit(.minutes(1))) func aMockThatGoesAwayInTheMidstOfADelivery() async throws {
+  @Test(.timeLimit(.minutes(5))) func aMockThatGoesAwayInTheMidstOfADelivery() async throws {
     let (began, ends) = (Gate(), Gate())
     let slow = Scripted(foreground: { _ in
       began.open()
@@ -37,7 +37,7 @@ import Testing
     #expect(core.lifecycleState == .foreground)
   }
 
-  @Test(.timeLimit(.minutes(1))) func aSleepOnTheClockOfASubjectThatGoesAway() async throws {
+  @Test(.timeLimit(.minutes(5))) func aSleepOnTheClockOfASubjectThatGoesAway() async throws {
     var subject: LifecycleSubject? = LifecycleSubject(configuration: configuration)
     try await subject?.start()
     let core = try #require(subject).core
@@ -51,7 +51,7 @@ import Testing
   }
 
   /// Of a subject that goes away.
-  @Test(.timeLimit(.minutes(1))) func whoeverPostsIsAnswered() async throws {
+  @Test(.timeLimit(.minutes(5))) func whoeverPostsIsAnswered() async throws {
     let mock = MockLifecycleSubject()
     let hold = mock.holdDeliveries()
     let post = Task { await mock.post(Note()) }
@@ -63,7 +63,7 @@ import Testing
   }
 
   /// A loop that ignores the error is not to take a processor.
-  @Test(.timeLimit(.minutes(1))) func sleepsOfOneThatIsClosedTakeAMoment() async throws {
+  @Test(.timeLimit(.minutes(5))) func sleepsOfOneThatIsClosedTakeAMoment() async throws {
     let mock = MockLifecycleSubject()
     let clock = mock.clock
     mock.core.close()
@@ -96,7 +96,7 @@ import Testing
   }
 
   /// A hold that the body of `run` releases kept the body from beginning.
-  @Test(.timeLimit(.minutes(1))) func aLaunchIsNotHeld() async throws {
+  @Test(.timeLimit(.minutes(5))) func aLaunchIsNotHeld() async throws {
     let mock = MockLifecycleSubject(state: .launching)
     mock.addObserver(Listener("a", log))
     let hold = mock.holdDeliveries()
@@ -151,7 +151,7 @@ import Testing
   }
 
   /// It waited for a hook that its observer never heard.
-  @Test(.timeLimit(.minutes(1)), arguments: [LifecycleState.launching, .background, .foreground])
+  @Test(.timeLimit(.minutes(5)), arguments: [LifecycleState.launching, .background, .foreground])
   func foregroundEndsWithTheDaemon(_ state: LifecycleState) async throws {
     let configuration = LifecycleConfiguration(
       stopTimeout: .seconds(2), saveReserve: .seconds(1), exitGrace: nil, logging: .off)
@@ -183,7 +183,7 @@ import Testing
   }
 
   /// An item was given to a parked thread without telling the leader, which slept through its blocking.
-  @Test(.timeLimit(.minutes(1))) func oneBlockedActorDoesNotHoldAnother() async throws {
+  @Test(.timeLimit(.minutes(5))) func oneBlockedActorDoesNotHoldAnother() async throws {
     actor Lane {
       private let executor: LifecycleSerialExecutor
       nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }

@@ -8,7 +8,7 @@ import Testing
 @testable import DaemonLifecycle
 
 /// `foreground(restarting:)`: a part that fails is run again, and the others go on.
-@Suite(.timeLimit(.minutes(1))) struct RestartingTests {
+@Suite(.timeLimit(.minutes(5))) struct RestartingTests {
   private let log = Log()
 
   private func at(_ seconds: Double) -> LifecycleClock.Instant {

@@ -10,7 +10,7 @@ import Testing
 /// What the kernel vouches for of a signal's sender, and what it does not.
 @Suite struct SignalSenderTests {
   /// In a process of its own, which may be sent what it likes.
-  @Test(.timeLimit(.minutes(1))) func onlyTheKernelsWordIsTheSender() async {
+  @Test(.timeLimit(.minutes(5))) func onlyTheKernelsWordIsTheSender() async {
     await #expect(processExitsWith: .success) {
       let signal = UnixSignal.realTime(5)!
       let source = SignalSource(map: [signal: .saveState, .sigalrm: .reload])
@@ -30,7 +30,7 @@ import Testing
   }
 
   /// Two signals that Dispatch has are settled by a thread each: the last note is that of both, whichever is slower.
-  @Test(.timeLimit(.minutes(1))) func theLastNoteIsThatOfAll() async {
+  @Test(.timeLimit(.minutes(5))) func theLastNoteIsThatOfAll() async {
     await #expect(processExitsWith: .success) {
       let signals = [UnixSignal.realTime(5)!, .realTime(6)!]
       let theirs = signals.map { DispatchSource.makeSignalSource(signal: $0.rawValue) }

@@ -210,13 +210,17 @@ struct ObservedCore {
     #expect(observed.log.names.last == "closed")
   }
 
-  @Test func onlyOneSubjectSpeaksWithSystemd() {
-    var first = ServiceManagerLease.take()
-    #expect(first != nil)
+  @Test func onlyOneSubjectSpeaksWithSystemd() async throws {
+    var first: ServiceManagerLease?
+    // Where a service manager runs the tests, another one's subject may have it.
+    try await eventually {
+      first = .take()
+      return first != nil
+    }
     #expect(ServiceManagerLease.take() == nil)
     withExtendedLifetime(first) {}
     first = nil
-    #expect(ServiceManagerLease.take() != nil)
+    try await eventually { ServiceManagerLease.take() != nil }
   }
 }
 

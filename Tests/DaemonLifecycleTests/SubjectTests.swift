@@ -88,7 +88,7 @@ import Testing
 
   /// The closure is the only owner, its token is cancelled in the delivery that still holds it: before its
   /// own turn on the way up, after it on the way down, and for good.
-  @Test(.timeLimit(.minutes(1)), arguments: [UnixSignal.sighup, .sigusr1, .sigterm])
+  @Test(.timeLimit(.minutes(5)), arguments: [UnixSignal.sighup, .sigusr1, .sigterm])
   func aClosureThatIsCancelledInItsOwnDelivery(_ signal: UnixSignal) async throws {
     let mock = MockLifecycleSubject()
     let log = Log()

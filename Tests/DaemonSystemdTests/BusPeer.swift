@@ -247,7 +247,7 @@ extension BusConnection: BusWorker {}
 
 /// Lets a connection and its peer work until something is so. False when that does not come about.
 func pump(_ worker: some BusWorker, _ peer: BusPeer?, until condition: () -> Bool) -> Bool {
-  let deadline = MonotonicTime.after(.seconds(20))
+  let deadline = MonotonicTime.after(.seconds(100))
   while !condition() {
     guard MonotonicTime.now() < deadline else { return false }
     var waiting = ([worker.fileDescriptor] + (peer?.descriptors ?? []))
@@ -282,15 +282,14 @@ enum BusTests {
   /// A pipe: its end for reading, and the other one as what logind grants.
   static func lock() -> (end: Int32, granted: BusPeer.Reaction) {
     var ends: [Int32] = [0, 0]
-    precondition(pipe(&ends) == 0)
-    for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+    precondition(clinux_pipe(&ends) == 0)
     return (ends[0], .reply([.descriptor(BusDescriptor(OwnedDescriptor(owning: ends[1])))]))
   }
 
   static func isHungUp(_ end: Int32) -> Bool { isHungUp(end, within: 0) }
 
   /// A process that another test has just forked keeps the other end open until it executes its program.
-  static func hangsUp(_ end: Int32) -> Bool { isHungUp(end, within: 10_000) }
+  static func hangsUp(_ end: Int32) -> Bool { isHungUp(end, within: 100_000) }
 
   private static func isHungUp(_ end: Int32, within milliseconds: Int32) -> Bool {
     var state = pollfd(fd: end, events: Int16(POLLIN), revents: 0)

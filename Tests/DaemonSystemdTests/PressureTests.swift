@@ -199,7 +199,7 @@ private final class ScratchGroup {
     let file = try readProcFile("/proc/self/cgroup")
     let folders = PressureWatch.folders(try PressureWatch.path(inCgroupFile: file))
     guard let own = folders.first else { return nil }
-    path = "\(own)/pressure-test-\(getpid())"
+    path = "\(own)/pressure-test-\(UInt64.random(in: 0 ... .max))"
     guard mkdir(path, 0o755) == 0 else { return nil }
     guard access(path + "/memory.pressure", W_OK) == 0 else {
       rmdir(path)

@@ -73,7 +73,7 @@ import Testing
   }
 
   /// Observers 0…9; the fourth starts a task that is still there in the calls of all others.
-  @Test(.timeLimit(.minutes(1)), arguments: kinds)
+  @Test(.timeLimit(.minutes(5)), arguments: kinds)
   func aTaskThatOutlivesItsHookSeesNoOther(kind: String) async throws {
     for round in 0..<20 {
       let mock = MockLifecycleSubject()
@@ -125,7 +125,7 @@ import Testing
   }
 
   /// A leftover task does nothing in the name of a hook that has ended: its post is one of its own.
-  @Test(.timeLimit(.minutes(1))) func aLeftoverTaskPostsForItself() async throws {
+  @Test(.timeLimit(.minutes(5))) func aLeftoverTaskPostsForItself() async throws {
     struct Pong: CustomNotification {}
     let mock = MockLifecycleSubject()
     let log = Log()

@@ -157,7 +157,7 @@ import Testing
     core.receive(LifecycleEvent(.saveState))
     try await eventually { sink.isBlocked.load(ordering: .relaxed) }
     core.receive(LifecycleEvent(.saveState))
-    try await eventually(within: 20) {
+    try await eventually {
       calls.load(ordering: .relaxed) == 2
     }
   }

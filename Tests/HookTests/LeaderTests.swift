@@ -34,8 +34,8 @@ private final class Doorbell: LifecycleSource {
     set { readHandler.withLock { $0 = newValue } }
   }
 
-  func ring(_ kind: LifecycleRequest) {
-    events.withLock { $0.append(LifecycleEvent(kind)) }
+  func ring(_ kind: LifecycleRequest? = nil) {
+    if let kind { events.withLock { $0.append(LifecycleEvent(kind)) } }
     var one: UInt64 = 1
     _ = write(descriptor, &one, 8)
   }
@@ -60,9 +60,10 @@ private final class Doorbell: LifecycleSource {
 
   /// A core in the foreground, with a parked thread.
   private func core(
-    _ observers: [any LifecycleObserver], _ configuration: LifecycleConfiguration
+    _ observers: [any LifecycleObserver], _ configuration: LifecycleConfiguration,
+    virtualTime: VirtualTime? = nil
   ) async throws -> (LifecycleCore, Doorbell, AsyncStream<LifecycleReport>.Iterator) {
-    let core = LifecycleCore(configuration: configuration)
+    let core = LifecycleCore(configuration: configuration, virtualTime: virtualTime)
     let doorbell = Doorbell()
     try core.listen(to: doorbell)
     for observer in observers { core.add(observer) }
@@ -75,7 +76,7 @@ private final class Doorbell: LifecycleSource {
   }
 
   /// Many short items, one after another: the deadline is noticed all the same.
-  @Test(.timeLimit(.minutes(1))) func aHookThatOnlyYieldsIsCancelledInTime() async throws {
+  @Test(.timeLimit(.minutes(5))) func aHookThatOnlyYieldsIsCancelledInTime() async throws {
     let stubborn = Scripted(background: { _ in while !Task.isCancelled { await Task.yield() } })
     var configuration = configuration
     // Its thread may have to wait for a processor.
@@ -88,7 +89,7 @@ private final class Doorbell: LifecycleSource {
   }
 
   /// The deinit of what was posted is user code. Here the leader answers, since it gives the hook before it up.
-  @Test(.timeLimit(.minutes(1))) func theLeaderLetsGoOfNoPost() async throws {
+  @Test(.timeLimit(.minutes(5))) func theLeaderLetsGoOfNoPost() async throws {
     final class Payload: Sendable {
       let (executor, log): (HookExecutor, Log)
       init(_ executor: HookExecutor, _ log: Log) { (self.executor, self.log) = (executor, log) }
@@ -100,10 +101,12 @@ private final class Doorbell: LifecycleSource {
       begun.open()
       release.wait()
     })
-    let (core, doorbell, _) = try await core([blocking], configuration)
+    let (core, doorbell, _) = try await core([blocking], patient, virtualTime: VirtualTime())
     doorbell.ring(.saveState)
     await begun.wait()
     core.handle(.post(LifecyclePost(Note(payload: Payload(core.executor, log))), inside: nil))
+    doorbell.onRead = { [weak core] in core?.makeLate() }
+    doorbell.ring()
     try await eventually { !log.all.isEmpty }
     #expect(log.all == ["worker"])
     release.signal()
@@ -112,7 +115,7 @@ private final class Doorbell: LifecycleSource {
   }
 
   /// The thread that has received the event runs its hook.
-  @Test(.timeLimit(.minutes(1))) func theLeaderRunsTheHookItself() async throws {
+  @Test(.timeLimit(.minutes(5))) func theLeaderRunsTheHookItself() async throws {
     let listening = Atomic<UInt>(0)
     let calling = Atomic<UInt>(0)
     let observer = Scripted(background: { _ in
@@ -132,7 +135,7 @@ private final class Doorbell: LifecycleSource {
   }
 
   /// A class's hook blocks its thread until another event has been received and another delivery has been made.
-  @Test(.timeLimit(.minutes(1))) func anotherThreadLeadsWhileAHookBlocks() async throws {
+  @Test(.timeLimit(.minutes(5))) func anotherThreadLeadsWhileAHookBlocks() async throws {
     final class Checked: HealthObserver {
       let body: @Sendable () -> Void
       init(_ body: @escaping @Sendable () -> Void) { self.body = body }
@@ -159,7 +162,6 @@ private final class Doorbell: LifecycleSource {
       let report = try #require(await reports.next())
       #expect(report.problems.isEmpty)
       #expect(Set(threads.all).count == 2)
-      #expect(core.executor.threadCount <= 4)
       threads.clear()
       doorbell.ring(.resume(for: .operator))
       _ = await reports.next()
@@ -167,12 +169,14 @@ private final class Doorbell: LifecycleSource {
       try await eventually { core.state.withLock { !$0.machine.health.isChecking } }
       try await untilParked(core.executor)
     }
+    // Those that a busy machine brings, where a hook waits for a processor, end when they are idle.
+    try await eventually { core.executor.threadCount == 2 }
     core.close()
     try await eventually { core.executor.threadCount == 0 }
   }
 
   /// What is ready runs, though the former leader is in an item that does not end.
-  @Test(.timeLimit(.minutes(1))) func closedWhileAHookBlocks() async throws {
+  @Test(.timeLimit(.minutes(5))) func closedWhileAHookBlocks() async throws {
     let (began, ran, release) = (Gate(), Gate(), Semaphore())
     let blocking = Scripted(background: { _ in
       began.open()
@@ -190,7 +194,7 @@ private final class Doorbell: LifecycleSource {
 
   /// Hooks about as long as it takes to change the leader, and events from all sides: each is delivered, and there are
   /// never more threads than there may be.
-  @Test(.timeLimit(.minutes(2)), arguments: [1, 30, 100, 1000])
+  @Test(.timeLimit(.minutes(5)), arguments: [1, 30, 100, 1000])
   func handingOverAtAnyMoment(microseconds: Int) async throws {
     struct Ping: CustomNotification { let number: Int }
     let mostThreads = Atomic<Int>(0)
@@ -223,8 +227,9 @@ private final class Doorbell: LifecycleSource {
     }
     try await core.untilIdle()
     #expect(heard.withLock { $0.sorted() } == Array(0..<3 * count))
-    // One hook, and the drivers of a call that has just ended.
-    #expect(mostThreads.load(ordering: .relaxed) <= 4)
+    #expect(mostThreads.load(ordering: .relaxed) <= HookExecutor.extraThreads + 2)
+    // Those that a busy machine brings, where a hook waits for a processor, end when they are idle.
+    try await eventually { core.executor.threadCount == 2 }
     core.remove(id)
     core.close()
     try await eventually { core.executor.threadCount == 0 }

@@ -32,7 +32,9 @@ import Testing
   }
 
   @Test func cancellingManySleepsIsNotQuadratic() {
+    // The least of several: what a busy machine does to a processor's caches, and a first time's page faults, only add.
+    func least(_ count: Int) -> Duration { (0..<10).map { _ in timeToCancel(count) }.min()! }
     // Four times as many take 4 times as long, and 16 times where each is searched for.
-    #expect(timeToCancel(2000) < timeToCancel(500) * 8)
+    #expect(least(2000) < least(500) * 8)
   }
 }

@@ -55,10 +55,12 @@ final class EscalationTests: XCTestCase {
     try finishes(daemon, 124)
   }
 
-  private func onATerminal() throws -> (daemon: ChildProcess, terminal: Terminal) {
+  private func onATerminal(_ arguments: String...) throws -> (
+    daemon: ChildProcess, terminal: Terminal
+  ) {
     let terminal = try Terminal()
     let daemon = try ChildProcess(
-      built("ProbeDaemon"), Self.daemon, stderrToStdout: true, terminal: terminal.path)
+      built("ProbeDaemon"), Self.daemon + arguments, stderrToStdout: true, terminal: terminal.path)
     try daemon.expect("started")
     return (daemon, terminal)
   }
@@ -73,7 +75,7 @@ final class EscalationTests: XCTestCase {
   }
 
   func testASecondCtrlCHurriesAtOnce() throws {
-    let (daemon, terminal) = try onATerminal()
+    let (daemon, terminal) = try onATerminal("long")
     terminal.press("\u{3}")
     try daemon.expect("pausing")
     terminal.press("\u{3}")
@@ -82,7 +84,7 @@ final class EscalationTests: XCTestCase {
   }
 
   func testAHeldKeyDoesNotCostTheSave() throws {
-    let (daemon, terminal) = try onATerminal()
+    let (daemon, terminal) = try onATerminal("long")
     terminal.press("\u{3}")
     try daemon.expect("pausing")
     terminal.press("\u{3}")

@@ -8,7 +8,7 @@ import Testing
 @testable import queued
 
 /// The worker with a queue in memory, and time in the test's hand: a job's payload is how many seconds it takes.
-@Suite(.timeLimit(.minutes(1))) struct WorkerTests {
+@Suite(.timeLimit(.minutes(5))) struct WorkerTests {
   private let mock = MockLifecycleSubject()
   private let queue = FakeQueue()
   private let log = Log()

@@ -8,7 +8,7 @@ import Testing
 @testable import clockd
 
 /// The server's loop in the foreground of a lifecycle, with time in the test's hand.
-@Suite(.timeLimit(.minutes(1))) struct ServerTests {
+@Suite(.timeLimit(.minutes(5))) struct ServerTests {
   private let mock = MockLifecycleSubject()
   private let server: Server
   private let address: String

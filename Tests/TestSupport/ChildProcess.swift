@@ -123,7 +123,7 @@ package final class ChildProcess: @unchecked Sendable {
   /// Waits for the next line that `matches`, and returns it.
   @discardableResult
   package func line(
-    within seconds: Double = 20, file: StaticString = #filePath, line: UInt = #line,
+    within seconds: Double = 100, file: StaticString = #filePath, line: UInt = #line,
     where matches: (String) -> Bool
   ) throws -> String {
     let deadline = now() + seconds
@@ -142,7 +142,7 @@ package final class ChildProcess: @unchecked Sendable {
   /// Waits for a line that begins so.
   @discardableResult
   package func expect(
-    _ prefix: String, within seconds: Double = 20, file: StaticString = #filePath,
+    _ prefix: String, within seconds: Double = 100, file: StaticString = #filePath,
     line: UInt = #line
   ) throws -> String {
     try self.line(within: seconds, file: file, line: line) { $0.hasPrefix(prefix) }
@@ -150,7 +150,7 @@ package final class ChildProcess: @unchecked Sendable {
 
   /// Waits for the end of the process, reading all its output unless `reading` is false.
   package func wait(
-    within seconds: Double = 30, reading: Bool = true, file: StaticString = #filePath,
+    within seconds: Double = 100, reading: Bool = true, file: StaticString = #filePath,
     line: UInt = #line
   ) throws -> Exit {
     if let exit { return exit }
@@ -164,7 +164,7 @@ package final class ChildProcess: @unchecked Sendable {
 
   /// As `wait`, but the process can still be sent signals: until `wait`, no other gets its number.
   package func waitUntilEnded(
-    within seconds: Double = 30, reading: Bool = true, file: StaticString = #filePath,
+    within seconds: Double = 100, reading: Bool = true, file: StaticString = #filePath,
     line: UInt = #line
   ) throws {
     let deadline = now() + seconds

@@ -18,7 +18,7 @@ nonisolated(nonsending) package func eventually(
 
 /// The same, blocking the thread.
 package func eventually(
-  _ what: String = "it happens", within seconds: Double = 20, file: StaticString = #filePath,
+  _ what: String = "it happens", within seconds: Double = 100, file: StaticString = #filePath,
   line: UInt = #line, _ isSo: () throws -> Bool
 ) throws {
   let deadline = now() + seconds

@@ -3,14 +3,14 @@ import DaemonLifecycle
 import Glibc
 
 /// `memory COUNT`: posts, observers that come and go without being removed, and toggles, so many of each, and
-/// all of that three times; says what is resident after each: `posts 8123 kB`.
+/// all of that six times; says what is resident after each: `posts 8123 kB`.
 let memory: @Sendable ([String]) async throws -> Void = { arguments in
   let count = Int(arguments.first ?? "") ?? 100_000
   let lifecycle = LifecycleSubject(configuration: LifecycleConfiguration(logging: .off))
   lifecycle.addObserver(Counter())
   let load = MemoryLoad(lifecycle: lifecycle)
   let result = try await lifecycle.run {
-    for _ in 0..<3 {
+    for _ in 0..<6 {
       await load.post(count)
       say("posts \(allocatedKilobytes()) kB")
       await load.comeAndGo(count)

@@ -7,6 +7,9 @@
 /// Sets a soft limit of a running process, as prlimit(2) does, which Swift can't see. 0, or an errno value.
 int limits_set_soft(pid_t pid, int resource, uint64_t soft);
 
+/// Gives the calling thread descriptors of its own: the standard streams, and what it opens. 0, or an errno value.
+int own_descriptors(void);
+
 /// A terminal whose keys the caller presses, by writing: the descriptor for that, or -1 and errno; and its path.
 int terminal_open(char *path, size_t size);
 
