@@ -28,7 +28,7 @@ extension LifecycleMachine {
     let delivery = calls.open(Delivery.Constants(plan, calls: planned, outer: outer, began: now))
     // Those of a retry are removed when they have entered.
     if case .kind(.willEnterForeground) = plan.step, plan.kind != .catchUp {
-      unentered.remove(Set(plan.members))
+      unentered.remove(plan.members)
     }
     if case .bodyEnds = plan.step { awaitBody(in: delivery) }
     effects.announce(plan, at: now)
@@ -191,7 +191,7 @@ extension LifecycleMachine {
   /// was cancelled may have given up, and is called again.
   private mutating func entered(_ call: Call) {
     guard call.step.kind == .willEnterForeground, let observer = call.observer else { return }
-    unentered.remove([observer])
+    unentered.remove(observer)
   }
 
   private var isEntering: Bool { registry.current?.step.kind == .willEnterForeground }

@@ -259,7 +259,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var snapshot: LifecycleSnapshot {
     LifecycleSnapshot(
       state: registry.state, reasons: registry.backgroundReasons.sorted { $0.name < $1.name },
-      unentered: registry.state == .foreground
+      unentered: registry.state == .foreground && !unentered.isEmpty
         ? unentered.all.compactMap { registry.members[$0]?.name.description } : [])
   }
 
@@ -298,7 +298,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
       guard let observer = registry.members.remove(id) else { continue }
       effects.removed.append(observer)
       sleep.postponed.remove(id)
-      unentered.remove([id])
+      unentered.remove(id)
       withdrawCalls(of: id)
     }
     settleForeground()

@@ -20,14 +20,23 @@ struct Unentered: Sendable {
   var isEmpty: Bool { failed.isEmpty && held.isEmpty }
 
   mutating func add(_ id: ObserverID, isHeld: Bool = false) {
-    remove([id])
+    remove(id)
     if isHeld { held.append(id) } else { failed.append(id) }
   }
 
-  mutating func remove(_ ids: Set<ObserverID>) {
+  mutating func remove(_ id: ObserverID) {
+    if !isEmpty { remove { $0 == id } }
+  }
+
+  mutating func remove(_ ids: [ObserverID]) {
     if isEmpty { return }
-    failed.removeAll { ids.contains($0) }
-    held.removeAll { ids.contains($0) }
+    let ids = Set(ids)
+    remove { ids.contains($0) }
+  }
+
+  private mutating func remove(where isRemoved: (ObserverID) -> Bool) {
+    failed.removeAll(where: isRemoved)
+    held.removeAll(where: isRemoved)
     if isEmpty { (deadline, pause) = (.distantFuture, .zero) }
   }
 
