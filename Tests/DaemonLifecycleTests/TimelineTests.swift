@@ -30,12 +30,36 @@ import Testing
     _ entries: [LifecycleReport.Entry], milliseconds: Int64 = 312, budget: Duration? = .seconds(90),
     cause: LifecycleCause = sigterm
   ) -> LifecycleTimeline {
+    LifecycleTimeline(report(entries, milliseconds, budget, cause: cause))
+  }
+
+  private func report(
+    _ entries: [LifecycleReport.Entry], _ milliseconds: Int64, _ budget: Duration?,
+    cause: LifecycleCause = sigterm, isHurried: Bool = false
+  ) -> LifecycleReport {
     var report = LifecycleReport(cause: cause, entries: entries)
     report.span = LifecycleSpan(
       event: "terminate", began: MonotonicTime(nanoseconds: 0),
-      ended: MonotonicTime(nanoseconds: milliseconds * 1_000_000), budget: budget)
-    return LifecycleTimeline(report)
+      ended: MonotonicTime(nanoseconds: milliseconds * 1_000_000), budget: budget,
+      isHurried: isHurried)
+    return report
   }
+
+  /// The next one may be killed before it has saved.
+  @Test func aStopThatHasNearlyTakenAllItsTimeIsAWarning() {
+    let entries = [
+      entry(1, Poller.self, DidEnterBackground.self, 0, 2000),
+      entry(2, Database.self, ShouldSaveState.self, 2000, 3000),
+      entry(2, Database.self, WillTerminate.self, 5000, 3000),
+    ]
+    let warnings = [(7200, 9, false), (7201, 9, false), (7201, 9, true)].map {
+      report(entries, $0, .seconds($1), isHurried: $2).timeWarning
+    }
+    #expect(warnings == [nil, "The stop took 7.2 s of 9 s, of these Database 6 s.", nil])
+    #expect(report(entries, 9000, nil).timeWarning == nil)
+    #expect(report([], 9000, .seconds(9)).timeWarning == "The stop took 9 s of 9 s.")
+  }
+
   // MARK: Rows
 
   @Test func anObserverHasOneRow() {

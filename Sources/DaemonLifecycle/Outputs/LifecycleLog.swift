@@ -39,6 +39,7 @@ final class LifecycleLog: LifecycleSink {
         if !report.isRetry { write(report.problems, of: transition) }
         writeEnd(of: transition, report, elapsed, snapshot)
       }
+      if let warning = report.timeWarning { warn(warning) }
     case .reasonsChanged(let cause, let snapshot):
       if snapshot.state == .foreground { break }
       note(

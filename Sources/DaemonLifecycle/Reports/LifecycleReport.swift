@@ -154,6 +154,19 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
   /// A subject logs the timeline of its termination: see ``LifecycleConfiguration/logging``.
   public var timeline: String { LifecycleTimeline(self).description }
 
+  /// A sentence about a stop that has used more than four fifths of its time, since the next may be killed before it has
+  /// saved; `nil` for any other event, and for a stop that a second signal has shortened.
+  var timeWarning: String? {
+    guard let span, let budget = span.budget, !span.isHurried else { return nil }
+    let taken = span.began.duration(to: span.ended)
+    guard taken > budget - budget / 5 else { return nil }
+    var times: [String: Duration] = [:]
+    for entry in entries { times[entry.observer, default: .zero] += entry.duration }
+    let slowest = times.max { ($0.value, $1.key) < ($1.value, $0.key) }
+    let name = slowest.map { ", of these \(VisibleText.line($0.key)) \($0.value.forReading)" } ?? ""
+    return "The stop took \(taken.forReading) of \(budget.forReading)\(name)."
+  }
+
   var severity: Int { entries.map(\.severity).max() ?? 0 }
 
   /// The cause, followed by one line for each entry.
