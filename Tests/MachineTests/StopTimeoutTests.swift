@@ -66,6 +66,28 @@ import Testing
     }
   }
 
+  /// A change of the unit applies to the running service, whose budget was another when it started.
+  @Test(arguments: Release.selected)
+  func aChangeOfTheUnitCounts(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let service = try await machine.lifecycle(
+        "--stuck=background --deadline=60 --state=/run/saved-changed", named: "changed",
+        "TimeoutStopSec=30")
+      try await service.start()
+      try await untilTheBusHasAnswered(machine, service)
+      try await machine.expect(
+        "sh", "-euc",
+        """
+        mkdir -p /run/systemd/system/\(service.name).d
+        printf '[Service]\\nTimeoutStopSec=6\\n' >/run/systemd/system/\(service.name).d/short.conf
+        systemctl daemon-reload
+        """)
+      try await service.stop()
+      #expect(try await service.show("ExecMainStatus") == "124")
+      #expect(try await machine.read("/run/saved-changed").contains("saved: SIGTERM"))
+    }
+  }
+
   /// There is no end to count down to: then the hook's own deadline is what counts.
   @Test(arguments: Release.selected)
   func infinityIsNoNumber(_ release: Release) async throws {

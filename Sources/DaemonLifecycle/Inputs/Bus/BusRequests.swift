@@ -9,15 +9,19 @@ extension BusRequest {
   /// The time that systemd allows for a stop of this service; the environment does not contain it.
   ///
   /// The query is repeated until systemd has replied, since without the reply a stop may end in SIGKILL before state is
-  /// saved; and after a re-execution of systemd, which reads the unit again.
-  static func stopTimeout(_ inbox: BusInbox) -> BusRequest {
+  /// saved; and after a re-execution of systemd, which reads the unit again. It is read once more when a stop begins, as a
+  /// `systemctl daemon-reload` applies a change of the unit to the running service.
+  ///
+  /// - Parameter atStop: Whether it is the request that is sent then.
+  static func stopTimeout(_ inbox: BusInbox, atStop: Bool = false) -> BusRequest {
     let subject = "TimeoutStopSec="
     // A shorter restart of systemd is not worth a line in the log.
     let patience = Duration.seconds(2)
     var isKnown = false
     var failingSince: MonotonicTime?
     return BusRequest(
-      .systemd, query: .get("TimeoutStopUSec", of: units + "self", "Service", .systemd)
+      .systemd, isOnDemand: atStop,
+      query: .get("TimeoutStopUSec", of: units + "self", "Service", .systemd)
     ) { event in
       switch event {
       case .reply(let values, _):
@@ -25,6 +29,8 @@ extension BusRequest {
         (isKnown, failingSince) = (true, nil)
         inbox.put(.stopTimeout(duration(microseconds: time)))
         inbox.settle(subject)
+      // What was read before still holds, as far as can be known.
+      case .failure where atStop: break
       case .failure(let error, let call):
         let now = MonotonicTime.now()
         let since = failingSince ?? now

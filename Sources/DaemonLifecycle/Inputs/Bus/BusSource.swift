@@ -25,13 +25,13 @@ final class BusSource: LifecycleSource, LifecycleSink {
   ) {
     let inbox = BusInbox()
     let sleep = SleepFollower(inbox)
-    let requests = inputs.compactMap { input -> BusRequest? in
+    let requests = inputs.flatMap { input -> [BusRequest] in
       switch input {
-      case .stopTimeout: .stopTimeout(inbox)
-      case .unitJob: .unitJob(inbox)
-      case .sleep: sleep.request
-      case .unit(let name): .unit(name, inbox)
-      case .memoryPressure: nil
+      case .stopTimeout: [.stopTimeout(inbox), .stopTimeout(inbox, atStop: true)]
+      case .unitJob: [.unitJob(inbox)]
+      case .sleep: [sleep.request]
+      case .unit(let name): [.unit(name, inbox)]
+      case .memoryPressure: []
       }
     }
     let connection = BusConnection(address, requests, options: options)
@@ -74,7 +74,7 @@ final class BusSource: LifecycleSource, LifecycleSink {
   @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {
     case .readyToSleep: bus.withLock { $0.sleep.workEnded() }
-    case .terminating:
+    case .draining, .terminating:
       return bus.withLock { bus in
         bus.connection.sendOnDemand()
         return bus.connection.deadline
