@@ -124,15 +124,9 @@ final class PollerdProcessTests: XCTestCase {
   /// It keeps values as JSON without ICU, libxml2 and libcurl, which all of Foundation would bring.
   func testOfFoundationItHasTheEssentials() throws {
     let daemon = try started()
-    // Read while other threads of it begin, now and then a reading is not whole.
-    var maps = ""
-    try eventually("its libraries are listed") {
-      maps = (try? String(contentsOfFile: "/proc/\(daemon.pid)/maps", encoding: .utf8)) ?? ""
-      return maps.contains("/libFoundationEssentials.so")
-    }
+    let libraries = daemon.mappedFiles()
     daemon.send(SIGTERM)
     XCTAssertEqual(try daemon.wait(), .status(0))
-    let libraries = Set(maps.split(whereSeparator: \.isWhitespace).filter { $0.hasPrefix("/") })
     XCTAssertTrue(libraries.contains { $0.hasSuffix("/libFoundationEssentials.so") })
     for name in ["Foundation.", "FoundationNetworking", "FoundationInternational", "curl", "xml2"] {
       XCTAssertFalse(libraries.contains { $0.contains("/lib\(name)") }, name)

@@ -118,6 +118,23 @@ package final class ChildProcess: @unchecked Sendable {
     input = -1
   }
 
+  /// The files that are mapped into it. Foundation reads no more than a page of a file in /proc, whose size is 0.
+  package func mappedFiles() -> Set<String> {
+    guard let file = fopen("/proc/\(pid)/maps", "re") else { return [] }
+    defer { fclose(file) }
+    var files: Set<String> = []
+    var (line, room) = (UnsafeMutablePointer<CChar>?.none, 0)
+    defer { free(line) }
+    while getline(&line, &room, file) > 0, let line {
+      if let path = String(cString: line).split(whereSeparator: \.isWhitespace).last,
+        path.hasPrefix("/")
+      {
+        files.insert(String(path))
+      }
+    }
+    return files
+  }
+
   package func send(_ signal: Int32) { Glibc.kill(pid, signal) }
 
   /// Waits for the next line that `matches`, and returns it.
