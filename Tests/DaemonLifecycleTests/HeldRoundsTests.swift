@@ -41,11 +41,11 @@ import Testing
     .failed(Failure()), .skipped(.earlierHookFailed),
   ]
 
-  @Test(arguments: [UnixSignal.sigusr2, .sighup])
-  func aResumeOrAReloadTriesAgain(signal: UnixSignal) async throws {
-    let manager = try FakeServiceManager()
+  /// A daemon that was resumed, when its database could not be reached any more.
+  private func held(
+    _ database: Database, _ manager: FakeServiceManager
+  ) async throws -> (MockLifecycleSubject, Task<Void, any Error>) {
     let mock = MockLifecycleSubject(serviceManager: manager)
-    let database = Database(isUp: true)
     mock.addObserver(database)
     let task = poll(mock)
     try await mock.untilSleeping()
@@ -53,6 +53,28 @@ import Testing
     database.isUp.withLock { $0 = false }
     log.clear()
     #expect(outcomes(try await mock.send(.sigusr2)) == Self.held)
+    return (mock, task)
+  }
+
+  /// Whether it is tried again after each of these times, and not before.
+  private func expectRetries(
+    of database: Database, after times: [Int], _ mock: MockLifecycleSubject
+  ) async throws {
+    for seconds in times {
+      let tries = database.tries.withLock { $0 }
+      await mock.advance(by: .seconds(seconds) - .milliseconds(1))
+      #expect(database.tries.withLock { $0 } == tries)
+      await mock.advance(by: .milliseconds(1))
+      try await mock.settled()
+      #expect(database.tries.withLock { $0 } == tries + 1)
+      #expect(mock.core.state.withLock { !$0.machine.isReady })
+    }
+  }
+
+  @Test(arguments: [UnixSignal.sigusr2, .sighup])
+  func aResumeOrAReloadTriesAgain(signal: UnixSignal) async throws {
+    let (manager, database) = (try FakeServiceManager(), Database(isUp: true))
+    let (mock, task) = try await held(database, manager)
     #expect(manager.service.status.hasPrefix("foreground without Database, polling since"))
     #expect(outcomes(try await mock.send(signal)) == Self.held)
     // A save tries nothing.
@@ -71,26 +93,9 @@ import Testing
 
   /// Nobody sends a second SIGUSR2. Until it has worked the daemon is not ready, which the log says once.
   @Test func whatFailedIsTriedAgain() async throws {
-    let manager = try FakeServiceManager()
-    let mock = MockLifecycleSubject(serviceManager: manager)
-    let database = Database(isUp: true)
-    mock.addObserver(database)
-    let task = poll(mock)
-    try await mock.untilSleeping()
-    try await mock.send(.sigusr1)
-    database.isUp.withLock { $0 = false }
-    log.clear()
-    #expect(outcomes(try await mock.send(.sigusr2)) == Self.held)
-    // After 1, 2, 4, 8, 16, 32, 60 and 60 s.
-    for seconds in [1, 2, 4, 8, 16, 32, 60, 60] {
-      let tries = database.tries.withLock { $0 }
-      await mock.advance(by: .seconds(seconds) - .milliseconds(1))
-      #expect(database.tries.withLock { $0 } == tries)
-      await mock.advance(by: .milliseconds(1))
-      try await mock.settled()
-      #expect(database.tries.withLock { $0 } == tries + 1)
-      #expect(mock.core.state.withLock { !$0.machine.isReady })
-    }
+    let (manager, database) = (try FakeServiceManager(), Database(isUp: true))
+    let (mock, task) = try await held(database, manager)
+    try await expectRetries(of: database, after: [1, 2, 4, 8, 16, 32, 60, 60], mock)
     #expect(manager.service.status.hasPrefix("foreground without Database, polling since"))
     database.isUp.withLock { $0 = true }
     await mock.advance(by: .seconds(60))
@@ -100,6 +105,23 @@ import Testing
     #expect(!manager.service.status.contains("failed"))
     try await mock.send(.sigterm)
     try await task.value
+  }
+
+  /// Also where nothing waits for it. When it has worked, the pauses begin anew.
+  @Test func oneAloneIsTriedLessAndLessOften() async throws {
+    let mock = MockLifecycleSubject()
+    let database = Database(isUp: false)
+    mock.addObserver(database)
+    try await mock.settled()
+    try await expectRetries(of: database, after: [1, 2, 4, 8], mock)
+    database.isUp.withLock { $0 = true }
+    await mock.advance(by: .seconds(16))
+    try await mock.settled()
+    #expect(mock.core.state.withLock { $0.machine.isReady })
+    try await mock.send(.sigusr1)
+    database.isUp.withLock { $0 = false }
+    try await mock.send(.sigusr2)
+    try await expectRetries(of: database, after: [1, 2, 4], mock)
   }
 
   /// What comes after it on the way up, or was removed, is nothing that it needs.

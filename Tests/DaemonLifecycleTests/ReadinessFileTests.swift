@@ -30,6 +30,18 @@ import Testing
     #expect(folder.names == ["ready"])
   }
 
+  /// What combines with a slash makes one character of both.
+  @Test(arguments: ["\u{347}ready", "\u{347}/ready", "run/\u{347}ready"])
+  func aPathIsBytes(name: String) {
+    if let slash = name.utf8.firstIndex(of: UInt8(ascii: "/")) {
+      mkdir(folder.path(String(name[..<slash])), 0o700)
+    }
+    let marker = marker(folder.path(name))
+    marker.prepare()
+    marker.set(true, number: 1)
+    #expect(exists(folder.path(name)) && log.all == [])
+  }
+
   /// A link in its place is replaced, and what it leads to stays as it is.
   @Test(arguments: ["ready", ".ready.new"])
   func aLinkIsNotFollowed(name: String) throws {

@@ -100,6 +100,7 @@ final class DaemonUnderTest {
 
   var stop: Stop { machine.stop }
   var isIdle: Bool { machine.isIdle }
+  var isReady: Bool { machine.isReady }
 
   func call(_ id: CallID?) -> Call? { id.flatMap { machine.calls.find($0) } }
   func kinds(_ ids: [CallID]) -> [NotificationKind?] { ids.map { call($0)?.step.kind } }
@@ -109,12 +110,13 @@ final class DaemonUnderTest {
     machine.registry.members.progress(of: ids[number - 1])
   }
 
+  /// - Parameter begins: Whether the hooks that it starts begin at once.
   @discardableResult func give(
-    _ input: consuming LifecycleMachine.Input, at time: MonotonicTime = at(0)
+    _ input: consuming LifecycleMachine.Input, at time: MonotonicTime = at(0), begins: Bool = true
   ) -> Output {
     var effects = machine.take(input, at: time)
     let starts = effects.takeStarts()
-    for call in starts { _ = machine.calls.move(call, to: .begun) }
+    for call in starts where begins { _ = machine.calls.move(call, to: .begun) }
     return Output(
       starts: starts, messages: effects.messages, removed: effects.removed.map(\.id.value),
       released: effects.released.count, exitsWith: effects.exitsWith,

@@ -220,6 +220,31 @@ import Testing
     #expect(daemon.machine.unentered.failed == [ids[1]])
   }
 
+  /// Nobody waits for it any more.
+  @Test func whoIsRemovedWhileItEntersIsNotMissed() throws {
+    let daemon = DaemonUnderTest(state: .background)
+    daemon.add([WillEnterForeground.self])
+    let call = try #require(daemon.request(.resume).starts.first)
+    let observer = try #require(daemon.call(call)?.observer)
+    daemon.give(.remove([observer]))
+    daemon.give(.ended(call, .failed(DaemonLifecycle.Failure(SimulatedFailure()))))
+    #expect(daemon.isReady)
+  }
+
+  /// One that was abandoned counts when it completes; one that had not begun by then was not called, and is called now.
+  @Test(arguments: [true, false]) func whatWasAbandonedHasEnteredIfItHasBegun(_ begins: Bool) throws
+  {
+    let daemon = DaemonUnderTest(state: .background)
+    daemon.add([WillEnterForeground.self])
+    let resume = LifecycleMachine.Input.event(LifecycleEvent(.resume))
+    let call = try #require(daemon.give(resume, begins: begins).starts.first)
+    // It is cancelled, and abandoned.
+    for _ in 1...2 { daemon.give(.clock, at: daemon.machine.deadline) }
+    #expect(!daemon.isReady)
+    let again = daemon.give(.ended(call, .completed), at: at(60)).starts
+    #expect(again.count == (begins ? 0 : 1) && daemon.isReady == begins)
+  }
+
   @Test func oneWhoIsGoneIsRemovedAndNotReported() throws {
     let save = try #require(daemon.request(.saveState).starts.first)
     let output = daemon.give(.ended(save, .gone))

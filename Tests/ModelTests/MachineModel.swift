@@ -416,6 +416,7 @@ struct MachineModel {
   private var isAtRest: Bool {
     shared.machine.isIdle && shared.machine.calls.count == 0 && exit == nil && isLaunched
       && !shared.machine.registry.isHeld && shared.machine.stop.deadline == .distantFuture
+      && shared.machine.unentered.deadline == .distantFuture
   }
 
   /// Everybody is where the daemon is.

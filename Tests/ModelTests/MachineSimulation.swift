@@ -379,7 +379,7 @@ struct MachineSimulation: ~Copyable {
     let isFailed = hook.behaviour == .fails
     if isFailed || hook.isCancelled { noteFailure(of: hook.step, hook.observer) }
     // One that was abandoned, and completes, has entered all the same.
-    if !isFailed, hook.step.kind == .willEnterForeground,
+    if !isFailed, hook.step.kind == .willEnterForeground, !machine.registry.isLaunchTransition,
       machine.calls.find(call)?.isAbandoned == true
     {
       change(hook.observer) { $0.history.hasMissedForeground = false }

@@ -14,6 +14,8 @@ struct ActiveTransition: Sendable {
   private(set) var entries: [LifecycleReport.Entry] = []
   /// Whether a termination has overtaken it, so that not all of it is done.
   var isOvertaken = false
+  /// Whether it notifies again of the foreground, for the second time or later.
+  var isRetry = false
   /// The time at which progress is next sent to a service manager; the distant future where there is none.
   var progressDeadline = MonotonicTime.distantFuture
 

@@ -11,7 +11,7 @@ enum LifecycleFact: Sendable {
   indirect case ended(LifecycleTransition, LifecycleReport, Duration, LifecycleSnapshot)
   /// Without a transition the daemon stays in the background for other reasons than before, or in the foreground with
   /// all observers again.
-  case reasonsChanged(LifecycleCause, LifecycleSnapshot)
+  case positionChanged(LifecycleCause, LifecycleSnapshot)
   /// The launch is over, and the daemon goes on: it is ready.
   case launched(LifecycleSnapshot)
   /// A stop was requested, and the daemon goes on serving for at most this duration before it terminates.

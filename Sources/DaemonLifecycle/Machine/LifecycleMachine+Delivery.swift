@@ -175,7 +175,7 @@ extension LifecycleMachine {
   ) {
     guard !outcome.isCompleted, let observer else { return }
     switch step.kind {
-    case .willEnterForeground: unentered.add(observer)
+    case .willEnterForeground: if registry.members[observer] != nil { unentered.add(observer) }
     case .didFinishLaunching: registry.launchFailed(observer)
     default: break
     }
@@ -221,13 +221,14 @@ extension LifecycleMachine {
             + " at least once a minute."))
     } else {
       effects.publish(.info("Ready: all are in the foreground again."))
-      effects.publish(.reasonsChanged(LifecycleCause(.lateObserver), snapshot))
+      effects.publish(.positionChanged(LifecycleCause(.lateObserver), snapshot))
     }
   }
 
   /// Ends a call that had been abandoned: its observer can be notified again.
   mutating func endedLate(_ call: Call, _ end: CallEnd) {
-    if case .completed = end { entered(call) }
+    // A hook that never began is called again, now that it can be; in a launch that goes on, nobody enters any more.
+    if case .completed = end, call.progress == .begun, !registry.isLaunchTransition { entered(call) }
     if let observer = call.observer, calls.unfinished[observer] == nil,
       !sleep.postponed.contains(observer)
     {

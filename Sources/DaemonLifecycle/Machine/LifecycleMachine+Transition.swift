@@ -10,6 +10,7 @@ extension LifecycleMachine {
     if policy.hasServiceManager {
       new.progressDeadline = now.advanced(by: ActiveTransition.progressInterval)
     }
+    new.isRetry = unentered.takeRetry(plan.kind)
     transition = new
     effects.publish(.began(plan.kind, plan.cause, at: now))
   }
@@ -24,10 +25,7 @@ extension LifecycleMachine {
     }
     var report = LifecycleReport(cause: ended.cause, entries: ended.entries)
     report.isOvertaken = ended.isOvertaken
-    if ended.kind == .catchUp {
-      report.isRetry = unentered.isRetrying
-      unentered.isRetrying = false
-    }
+    report.isRetry = ended.isRetry
     report.span = stop.span(of: ended, to: now)
     if ended.isPause { stop.noteOvertakenPause(report) }
     publishStatus(isDue: true)
@@ -69,7 +67,7 @@ extension LifecycleMachine {
     guard registry.state == .background, registry.termination == nil,
       !registry.backgroundReasons.isEmpty
     else { return }
-    effects.publish(.reasonsChanged(cause, snapshot))
+    effects.publish(.positionChanged(cause, snapshot))
   }
 
   /// Publishes that the machine may sleep once the deliveries for it have ended. A termination that overtakes them

@@ -236,7 +236,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     effects.publish(health.timePassed(at: now))
     publishStatus()
     if unentered.deadline <= now {
-      unentered.retry()
+      unentered.retry(isAlone: transition == nil && registry.isServing)
       enterAgain()
     }
     if stop.isOverdue(at: now) { effects.isOverdue = true }

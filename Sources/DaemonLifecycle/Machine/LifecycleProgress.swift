@@ -4,7 +4,7 @@ struct LifecycleSnapshot: Sendable, Equatable {
   let state: LifecycleState
   /// The reasons, sorted by name.
   let reasons: [BackgroundReason]
-  /// The bodies that do not run in this foreground, since an earlier hook did not complete.
+  /// The observers that are not in this foreground, and the rounds that wait for them.
   var unentered: [String] = []
 }
 

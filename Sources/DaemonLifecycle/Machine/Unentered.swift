@@ -9,34 +9,42 @@ struct Unentered: Sendable {
   private(set) var held: [ObserverID] = []
   /// When those that failed are notified again; the distant future while that would be of no use.
   private(set) var deadline = MonotonicTime.distantFuture
-  /// The last pause before a retry; zero while there was none.
+  /// The last pause before a retry; zero while there was none, and again when all have entered.
   private(set) var pause = Duration.zero
   /// Whether the log and the operator know.
   var isAnnounced = false
-  /// Whether the notification under way is a retry, of which the log knows the problems.
-  var isRetrying = false
+  /// Whether the next transition is a retry, of whose problems the log knows.
+  private(set) var isRetrying = false
 
   var all: [ObserverID] { failed + held }
   var isEmpty: Bool { failed.isEmpty && held.isEmpty }
 
   mutating func add(_ id: ObserverID, isHeld: Bool = false) {
-    remove(id)
+    drop { $0 == id }
     if isHeld { held.append(id) } else { failed.append(id) }
   }
 
+  /// Removes one that has entered, or is no longer an observer.
   mutating func remove(_ id: ObserverID) {
-    if !isEmpty { remove { $0 == id } }
+    if isEmpty { return }
+    drop { $0 == id }
+    forgetPauseIfEmpty()
   }
 
+  /// Removes those that are notified anew.
   mutating func remove(_ ids: [ObserverID]) {
     if isEmpty { return }
     let ids = Set(ids)
-    remove { ids.contains($0) }
+    drop { ids.contains($0) }
+    forgetPauseIfEmpty()
   }
 
-  private mutating func remove(where isRemoved: (ObserverID) -> Bool) {
-    failed.removeAll(where: isRemoved)
-    held.removeAll(where: isRemoved)
+  private mutating func drop(where isDropped: (ObserverID) -> Bool) {
+    failed.removeAll(where: isDropped)
+    held.removeAll(where: isDropped)
+  }
+
+  private mutating func forgetPauseIfEmpty() {
     if isEmpty { (deadline, pause) = (.distantFuture, .zero) }
   }
 
@@ -47,8 +55,15 @@ struct Unentered: Sendable {
     deadline = now.advanced(by: pause)
   }
 
-  mutating func retry() {
+  /// Ends the pause. What follows is a retry if nothing else is under way.
+  mutating func retry(isAlone: Bool) {
     deadline = .distantFuture
-    isRetrying = true
+    isRetrying = isAlone
+  }
+
+  /// Whether the transition that begins is the retry.
+  mutating func takeRetry(_ kind: LifecycleTransition) -> Bool {
+    defer { isRetrying = false }
+    return isRetrying && kind == .catchUp
   }
 }

@@ -40,7 +40,7 @@ final class LifecycleLog: LifecycleSink {
         writeEnd(of: transition, report, elapsed, snapshot)
       }
       if let warning = report.timeWarning { warn(warning) }
-    case .reasonsChanged(let cause, let snapshot):
+    case .positionChanged(let cause, let snapshot):
       if snapshot.state == .foreground { break }
       note(
         "Stays in the background: \(snapshot.reasons.map(\.name).joined(separator: ", ")) (\(cause))",

@@ -39,7 +39,7 @@ final class LivenessSink: LifecycleSink {
   /// another user could have another file touched. An existing file needs no descriptor, so a daemon without
   /// descriptors does not look dead.
   private static func touch(_ path: String) -> Int32 {
-    guard path.hasPrefix("/"), !path.utf8.contains(0) else { return EINVAL }
+    guard path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0) else { return EINVAL }
     var status = stat()
     if fstatat(AT_FDCWD, path, &status, AT_SYMLINK_NOFOLLOW) != 0 {
       return clinux_errno() == ENOENT ? make(path) : clinux_errno()

@@ -35,9 +35,13 @@ final class ReadinessMarker: Retrying {
   init(_ path: String, warn: @escaping @Sendable (String) -> Void) {
     self.path = path
     self.warn = warn
-    let name = path.split(separator: "/", omittingEmptySubsequences: false).last ?? ""
-    let parent = String(path.dropLast(name.count))
-    let isFile = path.hasPrefix("/") && !path.utf8.contains(0) && !["", ".", ".."].contains(name)
+    // By bytes, since a slash and what combines with it are one character.
+    let slash = path.utf8.lastIndex(of: UInt8(ascii: "/"))
+    let name = path[(slash.map(path.utf8.index(after:)) ?? path.startIndex)...]
+    let parent = String(path[..<name.startIndex])
+    let isFile =
+      path.utf8.first == UInt8(ascii: "/") && !path.utf8.contains(0)
+      && !["", ".", ".."].contains(name)
     directory = isFile ? parent : nil
     temporaryPath = "\(parent).\(name).new"
   }

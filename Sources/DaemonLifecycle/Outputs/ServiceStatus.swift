@@ -32,7 +32,7 @@ struct ServiceStatus {
     case .progress(let progress): progressed(progress)
     case .ended(let transition, let report, _, let snapshot):
       ended(transition, report, snapshot, clock)
-    case .reasonsChanged(let cause, let snapshot): moved(to: snapshot, cause, clock)
+    case .positionChanged(let cause, let snapshot): moved(to: snapshot, cause, clock)
     case .launched(let snapshot): launched(snapshot, clock)
     case .draining(let cause, let delay): draining(cause, delay)
     case .terminating(let cause): terminating(cause)

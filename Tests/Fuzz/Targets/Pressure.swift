@@ -21,7 +21,7 @@ extension FuzzTarget {
       guard let watch = try environment.pressureWatch else {
         return require(false, "\(variables) set nothing")
       }
-      require(watch.path == path && path.hasPrefix("/"), "\(watch.path) was read of \(path)")
+      require(watch.path == path && path.utf8.first == UInt8(ascii: "/"), "\(watch.path) was read of \(path)")
       guard let write, !watch.isOff else {
         return require(watch.write.isEmpty, "\(watch.write) is to be written to \(path)")
       }
@@ -39,7 +39,7 @@ extension FuzzTarget {
       _ = PressureWatch.folders(path)
       let text = String(decoding: file, as: UTF8.self)
       require(
-        path.hasPrefix("/") && !path.utf8.contains(10)
+        path.utf8.first == UInt8(ascii: "/") && !path.utf8.contains(10)
           && text.utf8.split(separator: 10).contains { line in
             let parts = line.split(
               separator: UInt8(ascii: ":"), maxSplits: 1, omittingEmptySubsequences: false)

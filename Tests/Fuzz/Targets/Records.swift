@@ -22,6 +22,7 @@ extension FuzzTarget {
     switch StateRecord.read(file) {
     case .whole(let record):
       require(record.encoded == file, "\(record) was read of \(file)")
+      require(!record.isNewer(than: record), "\(record) is newer than itself")
       require(length == UInt64(record.bytes.count), "\(length as Any) bytes of \(file)")
     case .newerFormat(let format):
       require(format > StateRecord.format && length != nil, "\(format) is not newer")
