@@ -228,7 +228,9 @@ extension LifecycleMachine {
   /// Ends a call that had been abandoned: its observer can be notified again.
   mutating func endedLate(_ call: Call, _ end: CallEnd) {
     // A hook that never began is called again, now that it can be; in a launch that goes on, nobody enters any more.
-    if case .completed = end, call.progress == .begun, !registry.isLaunchTransition { entered(call) }
+    if case .completed = end, call.progress == .begun, !registry.isLaunchTransition {
+      entered(call)
+    }
     if let observer = call.observer, calls.unfinished[observer] == nil,
       !sleep.postponed.contains(observer)
     {

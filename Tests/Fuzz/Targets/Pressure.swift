@@ -21,7 +21,9 @@ extension FuzzTarget {
       guard let watch = try environment.pressureWatch else {
         return require(false, "\(variables) set nothing")
       }
-      require(watch.path == path && path.utf8.first == UInt8(ascii: "/"), "\(watch.path) was read of \(path)")
+      require(
+        watch.path == path && path.utf8.first == UInt8(ascii: "/"),
+        "\(watch.path) was read of \(path)")
       guard let write, !watch.isOff else {
         return require(watch.write.isEmpty, "\(watch.write) is to be written to \(path)")
       }
