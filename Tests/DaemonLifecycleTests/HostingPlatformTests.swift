@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+import CLinux
 import DaemonSystemd
+import Glibc
+import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
@@ -7,9 +10,9 @@ import Testing
 /// How long a stop may take where nobody says so.
 @Suite struct HostingPlatformTests {
   private func platform(
-    _ variables: [String: String], isProcessOne: Bool = false
+    _ variables: [String: String], containerSign: String? = nil
   ) -> HostingPlatform? {
-    .current(ServiceEnvironment(variables), isProcessOne: isProcessOne)
+    .current(ServiceEnvironment(variables), containerSign: containerSign)
   }
 
   @Test(arguments: HostingPlatform.all) func itIsKnownByItsMarker(_ known: HostingPlatform) {
@@ -24,9 +27,34 @@ import Testing
       platform(["KUBERNETES_SERVICE_HOST": "10.0.0.1", "K_SERVICE": "a"])?.name == "Cloud Run")
   }
 
+  /// A file of the root directory and its text, a value of `container`, and what is said.
+  private static let signs: [(String, String, String, says: String?)] = [
+    (".dockerenv", "", "", "/.dockerenv is there"),
+    ("run/.containerenv", "", "", "/run/.containerenv is there"),
+    ("proc/1/comm", "docker-init\n", "", "process 1 is docker-init"),
+    ("proc/1/comm", "catatonit\n", "", "process 1 is catatonit"),
+    ("proc/1/comm", "tini", "", "process 1 is tini"), ("proc/1/comm", "systemd\n", "", nil),
+    ("proc/1/comm", "", "", nil), ("proc/1/comm", "systemd\n", "podman", "$container is set"),
+    ("etc/passwd", "", "", nil),
+  ]
+
+  /// Also where another process is the first, as with `docker run --init`.
+  @Test(arguments: signs.indices) func aContainerIsKnown(index: Int) throws {
+    let (file, text, container, sentence) = Self.signs[index]
+    let folder = try Folder()
+    for name in ["run", "proc", "proc/1", "etc"] { mkdir(folder.path(name), 0o700) }
+    try folder.write(text, to: file)
+    let environment = ServiceEnvironment(["container": container])
+    let sign = HostingPlatform.containerSign(environment, processID: 7, root: folder.path)
+    #expect(sign == sentence)
+    let known = platform([:], containerSign: sign)
+    #expect(known?.gracePeriod == (sentence == nil ? nil : .seconds(10)))
+    #expect(known?.sentence.contains("a container engine, since \(sentence ?? ""):") ?? true)
+  }
+
   @Test func processOneIsInAContainer() {
-    #expect(platform([:], isProcessOne: true)?.gracePeriod == .seconds(10))
-    #expect(platform([:]) == nil)
+    let sign = HostingPlatform.containerSign(ServiceEnvironment([:]), processID: 1, root: "/none")
+    #expect(sign == "the daemon is process 1")
   }
 
   @Test func whatIsConfiguredWins() {

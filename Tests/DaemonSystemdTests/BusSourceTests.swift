@@ -25,7 +25,8 @@ struct BusSourceTests {
       for input in source.timePassed() {
         switch input {
         case .event(let event): log.append("\(event.cause)")
-        case .stopTimeout(let time): log.append("stop in \(time)")
+        case .stopTimeout(let time, let isManagers):
+          log.append((isManagers ? "the manager stops" : "stop") + " in \(time)")
         case .unitJob(let job): log.append(job.map { "job \($0)" } ?? "no job")
         case .sleepDelay(let delay): log.append("delay \(delay)")
         case .fact(.statusNote(_, let note)): log.append("note: \(note ?? "none")")
@@ -67,6 +68,21 @@ struct BusSourceTests {
     #expect(brings(followed, ["stop in \(duration)"]), "\(followed.log.all)")
     #expect(peer.calls[0].path == "/org/freedesktop/systemd1/unit/self")
     #expect(peer.calls[0].strings == ["org.freedesktop.systemd1.Service", "TimeoutStopUSec"])
+  }
+
+  /// A user's service is stopped with its manager, whose time may be the shorter one.
+  @Test func theTimeOfAUsersManagerIsReadToo() throws {
+    peer.answer = { _ in .reply([.variant(.uint64(6_000_000))]) }
+    let source = BusSource(
+      .address(peer.address), [], userManager: "user@1000.service", options: BusTests.options)
+    try source.open()
+    let followed = Followed(source: source)
+    #expect(brings(followed, ["the manager stops in 6.0 seconds"]), "\(followed.log.all)")
+    #expect(peer.calls[0].path == "/org/freedesktop/systemd1/unit/user_401000_2eservice")
+    #expect(peer.calls[0].strings == ["org.freedesktop.systemd1.Service", "TimeoutStopUSec"])
+    // And once more when the stop begins.
+    followed.source.receive(.terminating(LifecycleCause(.api)))
+    #expect(pump(followed, peer) { peer.calls.count == 2 })
   }
 
   @Test(arguments: [

@@ -66,6 +66,33 @@ import Testing
     }
   }
 
+  /// Some distributions give a user's manager so little. It is stopped with all of its services, and then killed.
+  @Test(arguments: Release.selected)
+  func itsManagersTimeCounts(_ release: Release) async throws {
+    try await release.test(on: .own()) { machine in
+      let user = try await UserService(machine, "--stuck=terminate", "TimeoutStopSec=60")
+      let manager = "user@$(id -u \(user.user)).service"
+      let changed = try await machine.machine.run(
+        [
+          "sh", "-c",
+          """
+          mkdir -p /run/systemd/system/user@.service.d
+          printf '[Service]\\nTimeoutStopSec=6\\n' >/run/systemd/system/user@.service.d/time.conf
+          systemctl daemon-reload
+          """,
+        ], within: .seconds(60))
+      #expect(changed.isSuccess, "\(changed.text)")
+      try await user.systemctl("start", user.name)
+      try await user.systemctl("reload", user.name)
+      let stopped = try await machine.machine.run(
+        ["sh", "-c", "systemctl stop \(manager); rm -r /run/systemd/system/user@.service.d"],
+        within: .seconds(60))
+      #expect(stopped.isSuccess, "\(stopped.text)")
+      // It has ended by itself, before its manager was killed.
+      try await user.waitForMessage("exit ")
+    }
+  }
+
   @Test(arguments: Release.selected)
   func watchesUnitsOfItsOwnManager(_ release: Release) async throws {
     try await release.test(on: .own()) { machine in

@@ -34,6 +34,17 @@ import Testing
     #expect(daemon.stop.budget?.end == end.advanced(by: .seconds(60)))
   }
 
+  /// A user's service has no longer than its manager, which is stopped at the end of the session.
+  @Test(arguments: [(6, 30), (30, 6)]) func theShorterOfTwoLimitsCounts(own: Int, managers: Int) {
+    daemon.give(.stopTimeout(.seconds(own)))
+    daemon.give(.stopTimeout(.seconds(managers), isManagers: true))
+    #expect(daemon.stop.allowed == .seconds(6))
+    daemon.request(.terminate)
+    #expect(daemon.stop.budget.map { $0.end <= at(6) } == true)
+    daemon.give(.stopTimeout(.seconds(4), isManagers: managers == 6))
+    #expect(daemon.stop.budget.map { $0.end <= at(4) } == true)
+  }
+
   /// The outer hook's time is all that there is for its post.
   @Test func moreTimeThatANestedHookCannotGetDoesNotExtendTheStop() throws {
     let save = try #require(daemon.request(.terminate).starts.first)

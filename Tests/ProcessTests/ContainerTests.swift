@@ -112,13 +112,13 @@ final class ContainerTests: XCTestCase {
   func testAHangingPauseOfProcessOneDoesNotCostTheSave() throws {
     let container = try Container(
       "ProbeDaemon", ["hosted"], until: "started", stderrToStdout: true)
-    let killed = now() + HostingPlatform.container.gracePeriod / .seconds(1)
+    let killed = now() + HostingPlatform.container("").gracePeriod / .seconds(1)
     container.send(SIGTERM)
     try container.process.expect("saved", within: killed - now())
     XCTAssertEqual(try container.process.wait(within: killed - now()), .status(124))
     XCTAssertTrue(
       container.process.output.contains {
-        $0.contains("Runs on a container, since the daemon is process 1")
+        $0.contains("Runs on a container engine, since the daemon is process 1")
       })
   }
 

@@ -36,7 +36,9 @@ struct ServiceIntegration {
     }
     platform =
       isSupervised || configuration.stopTimeout != nil
-      ? nil : .current(systemd.environment, isProcessOne: getpid() == 1)
+      ? nil
+      : .current(
+        systemd.environment, containerSign: HostingPlatform.containerSign(systemd.environment))
     if systemd.usesService, systemd.environment.isWithheld {
       problems.append(
         "the environment is not read, because this program has privileges that its caller may lack (setuid, setgid or"
@@ -124,7 +126,7 @@ struct ServiceIntegration {
   /// Adds the inputs from the buses: the manager of a system service is on the system bus, that of a user service on
   /// the user's bus; logind is on the system bus.
   private mutating func addBuses(_ systemd: SystemdConfiguration) {
-    let isUserService = isSupervised && systemd.environment.isUserService
+    let userManager = isSupervised ? systemd.environment.userManager : nil
     var (manager, login): ([SystemdConfiguration.Input], [SystemdConfiguration.Input]) = ([], [])
     for input in systemd.inputs where !manager.contains(input) && !login.contains(input) {
       switch input {
@@ -135,17 +137,19 @@ struct ServiceIntegration {
       }
     }
     asksForUnitJob = manager.contains(.unitJob)
-    if isUserService {
+    if let userManager {
       addBus(.user, manager)
-      addBus(.system, login)
+      addBus(.system, login, manager.contains(.stopTimeout) ? userManager : nil)
     } else {
       addBus(.system, manager + login)
     }
   }
 
-  private mutating func addBus(_ address: BusAddress, _ inputs: [SystemdConfiguration.Input]) {
-    if inputs.isEmpty { return }
-    let source = BusSource(address, inputs)
+  private mutating func addBus(
+    _ address: BusAddress, _ inputs: [SystemdConfiguration.Input], _ userManager: String? = nil
+  ) {
+    if inputs.isEmpty, userManager == nil { return }
+    let source = BusSource(address, inputs, userManager: userManager)
     sources.append(source)
     sinks.append(source)
   }

@@ -9,6 +9,8 @@ struct HostingPlatform: Sendable {
   let marker: String
   /// The platform's default.
   let gracePeriod: Duration
+  /// What else has shown it, where there is no variable.
+  var containerSign: String?
 
   /// The more particular platforms come first, since what runs on top of Kubernetes has its marker too.
   static let all = [
@@ -28,15 +30,19 @@ struct HostingPlatform: Sendable {
       name: "Kubernetes", marker: "KUBERNETES_SERVICE_HOST", gracePeriod: .seconds(30)),
   ]
 
-  /// `docker stop`, and Podman's: 10 s. Their processes have no marker, but are process 1, or its child under an init.
-  static let container = HostingPlatform(
-    name: "a container", marker: "", gracePeriod: .seconds(10))
+  /// `docker stop`, and Podman's: 10 s. They set no variable of their own.
+  static func container(_ sign: String) -> HostingPlatform {
+    HostingPlatform(
+      name: "a container engine", marker: "", gracePeriod: .seconds(10), containerSign: sign)
+  }
 
   /// The platform that this process runs on; `nil` when it is unknown.
   ///
-  /// - Parameter isProcessOne: Whether the daemon is process 1 and so, as it is no init, in a container.
-  static func current(_ environment: ServiceEnvironment, isProcessOne: Bool) -> HostingPlatform? {
-    all.first { environment[$0.marker]?.isEmpty == false } ?? (isProcessOne ? container : nil)
+  /// - Parameter containerSign: What shows that it is in a container.
+  static func current(
+    _ environment: ServiceEnvironment, containerSign: @autoclosure () -> String?
+  ) -> HostingPlatform? {
+    all.first { environment[$0.marker]?.isEmpty == false } ?? containerSign().map(container)
   }
 
   /// The stop timeout that fits the grace period.
@@ -44,7 +50,7 @@ struct HostingPlatform: Sendable {
 
   /// The line that is logged at the start.
   var sentence: String {
-    let reason = marker.isEmpty ? "the daemon is process 1" : "$\(marker) is set"
+    let reason = containerSign ?? "$\(marker) is set"
     return
       "Runs on \(name), since \(reason): a stop may take \(stopTimeout.forReading) of the"
       + " \(gracePeriod.forReading) that are usual there. Set stopTimeout if it is given another time."

@@ -140,11 +140,13 @@ extension LifecycleMachine {
     publishExtension(until: now)
   }
 
-  /// Takes the time that the service manager allows for a stop, which may have begun.
-  mutating func allowStop(_ timeout: Duration) {
-    let isChanged = stop.allowed != timeout
-    stop.allow(timeout, configuration)
-    if isChanged { for subscriber in registry.members.all { warnUnlessFits(subscriber) } }
+  /// Takes the time that the service manager allows for a stop, or for its own; the stop may have begun.
+  mutating func allowStop(_ timeout: Duration, isManagers: Bool) {
+    let before = stop.allowed
+    stop.allow(timeout, isManagers: isManagers, configuration)
+    if stop.allowed != before {
+      for subscriber in registry.members.all { warnUnlessFits(subscriber) }
+    }
     if stop.budget != nil { limitRunning() }
   }
 

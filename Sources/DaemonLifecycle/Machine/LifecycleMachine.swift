@@ -101,7 +101,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case workFailed(Failure, of: ObserverName)
     /// `run` waits for the end.
     case runWaits
-    case stopTimeout(Duration)
+    /// The time that a service manager allows for a stop, or that a user's has for its own.
+    case stopTimeout(Duration, isManagers: Bool = false)
     /// The job that ends the service, which only the shell answers with.
     case unitJob(UnitJob?)
     /// How long logind waits for a delay lock.
@@ -162,7 +163,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case .runWaits:
       stop.isAwaited = true
       stop.expectExit(configuration, at: now)
-    case .stopTimeout(let timeout): allowStop(timeout)
+    case .stopTimeout(let timeout, let isManagers): allowStop(timeout, isManagers: isManagers)
     case .sleepDelay(let delay): sleep.end = now.advanced(by: delay)
     case .watchdogTick(let stall): watchdogTick(stall)
     case .healthAsked(let round): health.asked(round)

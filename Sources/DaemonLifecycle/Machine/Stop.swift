@@ -28,8 +28,10 @@ struct Stop: Sendable {
   private(set) var budget: StopBudget?
   /// The rule for which terminating signals count.
   var escalation = Escalation()
-  /// The time that the service manager allows, once it is known.
-  private(set) var allowed: Duration?
+  /// The time that the service manager allows this daemon, once it is known.
+  private var ownLimit: Duration?
+  /// The time that a user's service manager has for its own stop, of which all of its services are part.
+  private var managersLimit: Duration?
   /// Whether the daemon could not go on, which is a failure.
   var isLost = false
   /// The launch's report, once a failed launch has ended the daemon.
@@ -42,6 +44,11 @@ struct Stop: Sendable {
   private(set) var exitDeadline = MonotonicTime.distantFuture
 
   var exit: LifecycleExit? { if case .ended(let exit, _) = phase { exit } else { nil } }
+  /// The shorter of the times that are known.
+  var allowed: Duration? {
+    guard let ownLimit, let managersLimit else { return ownLimit ?? managersLimit }
+    return min(ownLimit, managersLimit)
+  }
   var isDraining: Bool { if case .draining = phase { true } else { false } }
 
   var start: Start? {
@@ -88,10 +95,13 @@ struct Stop: Sendable {
     phase = .stopping(Start(time: now, overtaken: transition))
   }
 
-  /// Takes the time that the service manager allows; the stop may have begun.
-  mutating func allow(_ timeout: Duration, _ configuration: LifecycleConfiguration) {
-    allowed = timeout
-    budget.update { $0.limit(configuration, allowed: timeout) }
+  /// Takes the time that the service manager allows, or has for its own stop; the stop may have begun.
+  mutating func allow(
+    _ timeout: Duration, isManagers: Bool = false, _ configuration: LifecycleConfiguration
+  ) {
+    if isManagers { managersLimit = timeout } else { ownLimit = timeout }
+    guard let allowed, budget != nil else { return }
+    budget.update { $0.limit(configuration, allowed: allowed) }
     guard let budget else { return }
     if case .draining(let event, let end) = phase {
       phase = .draining(event, until: min(end, budget.drainEnd(configuration)))

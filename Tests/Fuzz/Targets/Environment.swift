@@ -126,6 +126,9 @@ extension FuzzTarget {
       try environment.readinessDescriptor.map(String.init) == digits("NOTIFY_FD")
     }
     require(
+      environment.isDebugInvocation == (texts["DEBUG_INVOCATION"] == "1"),
+      "DEBUG_INVOCATION was read as something else")
+    require(
       !environment.isSupervised || texts["NOTIFY_SOCKET"] != nil || texts["INVOCATION_ID"] != nil,
       "nobody supervises it")
     for name in directoryVariables {

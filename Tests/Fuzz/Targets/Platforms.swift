@@ -3,22 +3,22 @@
 @testable import DaemonSystemd
 
 extension FuzzTarget {
-  /// Which markers of platforms are set, whether the daemon is process 1, the length of the `preStop` hook, and the
+  /// Which markers of platforms are set, whether it is in a container, the length of the `preStop` hook, and the
   /// variable with the grace period.
   static let platforms = FuzzTarget(name: "platforms") { input in
     var variables: [String: String] = [:]
     for platform in HostingPlatform.all {
       if input.bool() { variables[platform.marker] = input.bool() ? "x" : "" }
     }
-    let isProcessOne = input.bool()
+    let sign = input.bool() ? "process 1 is tini" : nil
     let preStop = Duration.seconds(Int64(input.number(Int16.self)))
     let text = input.allText()
     variables["GRACE"] = text
     let environment = ServiceEnvironment(variables, processID: 1)
-    let platform = HostingPlatform.current(environment, isProcessOne: isProcessOne)
+    let platform = HostingPlatform.current(environment, containerSign: sign)
     let isMarked = HostingPlatform.all.contains { variables[$0.marker] == "x" }
     require(
-      (platform != nil) == (isMarked || isProcessOne), "\(platform as Any) in \(variables)")
+      (platform != nil) == (isMarked || sign != nil), "\(platform as Any) in \(variables)")
     if let platform { requireSentence(platform.sentence) }
     checkGracePeriod(environment, text, preStop, platform)
   }

@@ -6,28 +6,39 @@ import DaemonSystemd
 private let units = "/org/freedesktop/systemd1/unit/"
 
 extension BusRequest {
-  /// The time that systemd allows for a stop of this service; the environment does not contain it.
+  /// The time that systemd allows for a stop of this service, which the environment does not contain; or for a stop of the
+  /// user's service manager, which ends a user's services when the user has logged out and when the machine shuts down.
   ///
+  /// - Parameter manager: The manager's unit; `nil` for this service.
+  static func stopTimeouts(
+    _ inbox: BusInbox, ofUserManager manager: String? = nil
+  ) -> [BusRequest] {
+    [false, true].map { stopTimeout(inbox, manager, atStop: $0) }
+  }
+
   /// The query is repeated until systemd has replied, since without the reply a stop may end in SIGKILL before state is
   /// saved; and after a re-execution of systemd, which reads the unit again. It is read once more when a stop begins, as a
   /// `systemctl daemon-reload` applies a change of the unit to the running service.
   ///
   /// - Parameter atStop: Whether it is the request that is sent then.
-  static func stopTimeout(_ inbox: BusInbox, atStop: Bool = false) -> BusRequest {
-    let subject = "TimeoutStopSec="
+  private static func stopTimeout(
+    _ inbox: BusInbox, _ manager: String?, atStop: Bool
+  ) -> BusRequest {
+    let subject = "TimeoutStopSec=" + (manager.map { " of \($0)" } ?? "")
     // A shorter restart of systemd is not worth a line in the log.
     let patience = Duration.seconds(2)
     var isKnown = false
     var failingSince: MonotonicTime?
     return BusRequest(
       .systemd, isOnDemand: atStop,
-      query: .get("TimeoutStopUSec", of: units + "self", "Service", .systemd)
+      query: .get(
+        "TimeoutStopUSec", of: units + (manager.map(label) ?? "self"), "Service", .systemd)
     ) { event in
       switch event {
       case .reply(let values, _):
         guard case .variant(.uint64(let time))? = values.only else { return .malformed }
         (isKnown, failingSince) = (true, nil)
-        inbox.put(.stopTimeout(duration(microseconds: time)))
+        inbox.put(.stopTimeout(duration(microseconds: time), isManagers: manager != nil))
         inbox.settle(subject)
       // What was read before still holds, as far as can be known.
       case .failure where atStop: break

@@ -18,22 +18,24 @@ final class BusSource: LifecycleSource, LifecycleSink {
 
   /// - Parameters:
   ///   - inputs: Those that arrive over this bus.
+  ///   - userManager: The system's unit whose limit for a stop is read, too; `nil` for none.
   ///   - options: Where there is no bus at all, as in a container, an idle daemon is woken every ten minutes for it.
   init(
-    _ address: BusAddress, _ inputs: [SystemdConfiguration.Input],
+    _ address: BusAddress, _ inputs: [SystemdConfiguration.Input], userManager: String? = nil,
     options: BusConnection.Options = BusSource.options
   ) {
     let inbox = BusInbox()
     let sleep = SleepFollower(inbox)
-    let requests = inputs.flatMap { input -> [BusRequest] in
+    var requests = inputs.flatMap { input -> [BusRequest] in
       switch input {
-      case .stopTimeout: [.stopTimeout(inbox), .stopTimeout(inbox, atStop: true)]
+      case .stopTimeout: BusRequest.stopTimeouts(inbox)
       case .unitJob: [.unitJob(inbox)]
       case .sleep: [sleep.request]
       case .unit(let name): [.unit(name, inbox)]
       case .memoryPressure: []
       }
     }
+    if let userManager { requests += BusRequest.stopTimeouts(inbox, ofUserManager: userManager) }
     let connection = BusConnection(address, requests, options: options)
     bus = Mutex(Bus(connection: connection, inbox: inbox, sleep: sleep))
   }

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+import CLinux
+import DaemonSystemd
+
+extension HostingPlatform {
+  /// What shows that this process is in a container; `nil` where nothing does.
+  ///
+  /// - Parameter root: The root directory, for tests.
+  static func containerSign(
+    _ environment: ServiceEnvironment, processID: Int32 = getpid(), root: String = ""
+  ) -> String? {
+    // It is no init, so it has a process tree of its own.
+    if processID == 1 { return "the daemon is process 1" }
+    // Docker makes the one, Podman the other, also where another process is the first.
+    for file in ["/.dockerenv", "/run/.containerenv"] where access(root + file, F_OK) == 0 {
+      return "\(file) is there"
+    }
+    // systemd's "Container Interface", which Podman follows.
+    if environment["container"]?.isEmpty == false { return "$container is set" }
+    // What `--init` puts before the daemon.
+    let first = (try? readProcFile(root + "/proc/1/comm")) ?? []
+    let name = String(decoding: first.prefix { $0 != UInt8(ascii: "\n") }, as: UTF8.self)
+    let inits = ["docker-init", "podman-init", "catatonit", "tini", "dumb-init"]
+    return inits.contains(name) ? "process 1 is \(name)" : nil
+  }
+}
