@@ -92,7 +92,7 @@ final class HookExecutor: TaskExecutor {
   static let stallCheckMilliseconds: Int32 = 2
   static let spawnsPerStall = 4
   static let spareTime = Duration.milliseconds(10)
-  static let extraThreads = 64
+  static let extraThreads = 128
   static let parkingSeconds = 1
 
   let poll = EventPoll()
