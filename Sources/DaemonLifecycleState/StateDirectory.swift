@@ -8,7 +8,6 @@ import DaemonSystemd
 final class StateDirectory: Sendable {
   let path: String
   let handle: StateHandle
-  private let identity: FileIdentity
 
   init(_ givenPath: String, _ files: any StateFileSystem) throws(StateError) {
     var path = givenPath
@@ -16,10 +15,7 @@ final class StateDirectory: Sendable {
     while path.utf8.count > 1, path.hasSuffix("/") { path.removeLast() }
     self.path = path
     handle = try StateDirectory.open(path, files)
-    let found: FileStatus
-    do throws(SystemCallError) {
-      found = try handle.status
-    } catch { throw .failed("open the state directory \(path)", error) }
+    let found = handle.opened
     // A user who may rename and remove files here decides which state is loaded.
     guard found.owner == 0 || found.owner == files.userID else {
       throw .unusable(
@@ -31,7 +27,6 @@ final class StateDirectory: Sendable {
         "Every user may replace what is in \(path): keep the state in a directory of its own below it, or take the"
           + " permission away (chmod o-w).")
     }
-    identity = found.identity
   }
 
   func path(of name: String) -> String { "\(path)/\(name)" }
@@ -55,7 +50,7 @@ final class StateDirectory: Sendable {
       }
       let number = try retrying(
         files.open(path, in: AT_FDCWD, isLink ? .linkedDirectory : .directory))
-      return StateHandle(files, number)
+      return try StateHandle(files, number)
     } catch let error as SystemCallError {
       throw cause(error, path)
     } catch { throw .cause("open the state directory \(path)", error) }
@@ -75,6 +70,15 @@ final class StateDirectory: Sendable {
     do throws(SystemCallError) {
       found = try retrying(handle.files.status(of: path, in: AT_FDCWD, followingLink: true))
     } catch { throw StateDirectory.cause(error, path) }
-    guard found.identity == identity else { throw .directoryReplaced(path) }
+    guard found.identity == handle.opened.identity else { throw .directoryReplaced(path) }
+  }
+
+  /// Opens it again, when other code of the process has closed it.
+  func reopened() throws(StateError) -> StateDirectory {
+    let again = try StateDirectory(path, handle.files)
+    guard again.handle.opened.identity == handle.opened.identity else {
+      throw .directoryReplaced(path)
+    }
+    return again
   }
 }

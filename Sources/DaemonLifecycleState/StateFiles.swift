@@ -11,8 +11,7 @@ import DaemonSystemd
 /// durable state, so that file is intact until the save has returned, whatever happens to the others. And the file that
 /// a rename puts in place was synced before, so it is intact under any name.
 struct StateFiles {
-  let directory: StateDirectory
-  private let folder: StateHandle
+  private(set) var directory: StateDirectory
   let name: String
   let limit: Int
   private var isClosed = false
@@ -35,12 +34,19 @@ struct StateFiles {
   init(_ name: String, in directory: StateDirectory, limit: Int) throws(StateError) {
     self.name = name
     self.directory = directory
-    folder = directory.handle
     self.limit = limit
     do throws(StateError) { _ = try takeLock() } catch {
       // No other process can write here either. Loading is possible, and a save takes the lock first.
       guard case .readOnly = error else { throw error }
     }
+  }
+
+  private var folder: StateHandle { directory.handle }
+
+  /// Verifies that the directory is the one that was opened, and opens it again if other code of the process has closed it.
+  mutating func checkDirectory() throws(StateError) {
+    try directory.check()
+    if !folder.isOwn { directory = try directory.reopened() }
   }
 
   func slotName(_ slot: Int) -> String { "\(name).\(slot)" }
@@ -89,8 +95,7 @@ struct StateFiles {
 
   /// Whether the file that was prepared is still there, under its name.
   private func isNamed(_ file: StateHandle) -> Bool {
-    guard let status = try? file.status else { return false }
-    return (try? folder.status(of: temporaryName))?.identity == status.identity
+    file.isOwn && (try? folder.status(of: temporaryName))?.identity == file.opened.identity
   }
 
   // MARK: Load
@@ -142,7 +147,7 @@ struct StateFiles {
         if error.number == ENOENT { return nil }
         throw error
       }
-      let status = try file.status
+      let status = file.opened
       guard status.kind == .file else { throw StateError.notAFile(path) }
       guard status.owner == folder.files.userID else {
         throw StateError.foreignOwner(path, uid: status.owner)
@@ -180,7 +185,7 @@ struct StateFiles {
     let name = slotName(slot)
     do throws(SystemCallError) {
       let file = try folder.open(name, .read)
-      inPlace = try file.status.identity
+      inPlace = file.opened.identity
       try file.sync()
       try folder.syncNames()
     } catch {
@@ -239,7 +244,7 @@ struct StateFiles {
     // Called once: after an error the kernel may mark pages as clean that were never written, so the next save uses a
     // new file.
     try file.sync()
-    return try file.status.identity
+    return file.opened.identity
   }
 
   // MARK: Setting aside

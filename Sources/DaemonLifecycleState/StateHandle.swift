@@ -1,20 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
+import Synchronization
 
 /// An open file or directory, closed with its last reference. Calls that a signal interrupts are repeated.
+///
+/// Other code of the process may close the number by mistake, as with a second close(2), and have it for a file of its own:
+/// that one is neither used nor closed.
 final class StateHandle: Sendable {
   let files: any StateFileSystem
   let number: Int32
+  /// What the number led to when it was opened.
+  let opened: FileStatus
+  /// Whether it was found to lead elsewhere: for good, since the file that is opened in its place may have its number.
+  private let isLost = Atomic<Bool>(false)
 
-  init(_ files: any StateFileSystem, _ number: Int32) {
+  /// Takes over a number that was just opened.
+  init(_ files: any StateFileSystem, _ number: Int32) throws(SystemCallError) {
     self.files = files
     self.number = number
+    do throws(SystemCallError) { opened = try retrying(files.status(of: number)) } catch {
+      files.close(number)
+      throw error
+    }
   }
 
-  deinit { files.close(number) }
+  deinit { if isOwn { files.close(number) } }
 
-  var status: FileStatus {
-    get throws(SystemCallError) { try retrying(files.status(of: number)) }
+  /// Whether the number still leads to what was opened.
+  var isOwn: Bool {
+    if isLost.load(ordering: .relaxed) { return false }
+    do throws(SystemCallError) {
+      if try retrying(files.status(of: number)).identity == opened.identity { return true }
+    } catch { if error.number != EBADF { return true } }
+    isLost.store(true, ordering: .relaxed)
+    return false
   }
 
   func sync() throws(SystemCallError) { try retrying(files.sync(number)) }
@@ -43,7 +62,7 @@ final class StateHandle: Sendable {
 
   func open(_ name: String, _ mode: FileMode) throws(SystemCallError) -> StateHandle {
     let file = try retrying(files.open(name, in: number, mode))
-    return StateHandle(files, file)
+    return try StateHandle(files, file)
   }
 
   /// Returns the status of a file; `nil` when there is none of this name.

@@ -8,7 +8,6 @@ import DaemonSystemd
 /// has not called execve(2).
 final class StateLock: Sendable {
   private let file: StateHandle
-  private let identity: FileIdentity
   private let name: String
 
   /// Takes the lock. Throws `inUse` when it is held already.
@@ -19,7 +18,7 @@ final class StateLock: Sendable {
       // Another process may remove or replace the file between opening and locking it, but not for ever.
       for _ in 0..<100 {
         let file = try directory.handle.open(name, .lock)
-        let status = try file.status
+        let status = file.opened
         if status.links == 0 { continue }
         guard status.kind == .file, status.links == 1 else {
           throw StateError.notAFile(directory.path(of: name))
@@ -30,7 +29,6 @@ final class StateLock: Sendable {
         try retrying(file.files.lock(file.number))
         guard try directory.handle.status(of: name)?.identity == status.identity else { continue }
         self.file = file
-        identity = status.identity
         return
       }
       throw SystemCallError(number: EBUSY)
@@ -43,10 +41,12 @@ final class StateLock: Sendable {
 
   /// Unlocks, since closing is not enough: a child that is being spawned right now has the file open until it calls
   /// execve(2).
-  deinit { file.files.unlock(file.number) }
+  deinit { if file.isOwn { file.files.unlock(file.number) } }
 
-  /// Whether the lock file's path still leads to this lock, so that another process would find it held.
+  /// Whether the file is still open, without which it is not locked, and its path still leads to it, so that another process
+  /// would find it locked.
   func isStill(in directory: StateDirectory) throws(SystemCallError) -> Bool {
-    try directory.handle.status(of: name)?.identity == identity
+    let current = try directory.handle.status(of: name)?.identity
+    return file.isOwn && current == file.opened.identity
   }
 }

@@ -34,7 +34,7 @@ final class DescriptorLossTests: XCTestCase {
       XCTAssertTrue(daemon.output.contains(said), "no \(said)\n\(output)", file: file, line: line)
     }
     XCTAssertTrue(
-      output.contains("State is saved, and the daemon ends with status 70."), output, file: file,
+      output.contains("The daemon saves its state and ends with status 70."), output, file: file,
       line: line)
   }
 

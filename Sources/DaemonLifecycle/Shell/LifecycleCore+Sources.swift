@@ -150,7 +150,7 @@ extension LifecycleCore: HookExecutor.Client {
       }
       sources.removeAll { !($0.source is SignalSource) }
     }
-    warn("\(sentence) State is saved, and the daemon ends with status 70.")
+    warn("\(sentence) The daemon saves its state and ends with status 70.")
     handle(.lost(LifecycleCause(.other("a lost descriptor"))))
   }
 }
