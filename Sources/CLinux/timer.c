@@ -11,8 +11,3 @@ bool clinux_set_timer(int fd, int64_t nanoseconds) {
   };
   return timerfd_settime(fd, TFD_TIMER_ABSTIME, &time, NULL) == 0;
 }
-
-bool clinux_close_timer(int fd) {
-  struct itimerspec time;
-  return fd >= 0 && timerfd_gettime(fd, &time) == 0 && close(fd) == 0;
-}

@@ -46,7 +46,7 @@ final class DescriptorLossTests: XCTestCase {
   /// In a hook, so that the thread that listens comes back to descriptors that are gone; or while that one waits.
   func testItSavesAndEnds() throws {
     for place in ["hook", "thread"] {
-      for kind in ["files", "sockets", "eventfds"] {
+      for kind in ["files", "sockets", "eventfds", "timers"] {
         let daemon = try robbed(place, kind)
         try endsWell(daemon)
         try leavesOthersAlone(daemon)

@@ -68,7 +68,8 @@ void clinux_waker_free(clinux_waker *waker);
 int clinux_waker_read_end(clinux_waker *waker);
 /// False where the descriptor is not its own any more, from which nothing is read, or its other end is closed.
 bool clinux_waker_drain(clinux_waker *waker);
-/// Async-signal-safe. False where its descriptor is gone; it never writes to a file that has the number now.
+/// Async-signal-safe. False where its descriptor is gone. It never writes to a file that has the number now,
+/// except that a socket which gets the number in the instant between its two calls receives a byte.
 bool clinux_waker_wake(clinux_waker *waker);
 
 // MARK: timer.c: timers on CLOCK_MONOTONIC as descriptors
@@ -77,8 +78,6 @@ bool clinux_waker_wake(clinux_waker *waker);
 int clinux_make_timer(void);
 /// Readable at that time; 0 disarms it, and takes back that it has gone off. False where the number refers to no timer.
 bool clinux_set_timer(int fd, int64_t nanoseconds);
-/// Closes a timer, and no other file that has the number.
-bool clinux_close_timer(int fd);
 
 // MARK: signals.c: the handler and its records
 

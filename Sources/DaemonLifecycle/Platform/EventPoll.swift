@@ -28,38 +28,35 @@ final class EventPoll: Sendable {
     case lost
   }
 
-  /// A source's file, whose identity distinguishes it from another file that reuses its number. An object, since the
-  /// type of a list of values is made at run time.
-  private final class PolledFile: Sendable {
-    let descriptor: PolledDescriptor
-    let identity: FileIdentity
-
-    init(_ descriptor: PolledDescriptor, _ identity: FileIdentity) {
-      (self.descriptor, self.identity) = (descriptor, identity)
-    }
-
-    var isIntact: Bool { FileIdentity(of: descriptor.number) == identity }
-  }
-
-  private struct State {
+  private struct State: ~Copyable {
     var phase = Phase.closed
+    /// The files of the timer and of the sources; `nil` while there are none.
+    var known: KnownFiles?
     /// The timerfd; -1 when there is none.
     var timer: Int32 = -1
     /// The time at which `wait` should return; `.distantFuture` for none.
     var wanted = MonotonicTime.distantFuture
     /// The time to which the timerfd is set; the distant future when it is disarmed, `nil` when it has gone off.
     var set: MonotonicTime? = .distantFuture
-    var files: [PolledFile] = []
+    /// The descriptors of the sources.
+    var polled: [PolledDescriptor] = []
+
+    /// Whether a number leads to what was added under it.
+    func isOurs(_ number: Int32) -> Bool { known?.contains(number) ?? false }
 
     /// Sets the timer if necessary. Returns false when it is lost.
     mutating func settle() -> Bool {
       if set == wanted { return true }
       set = wanted
-      return clinux_set_timer(timer, wanted == .distantFuture ? 0 : max(wanted.nanoseconds, 1))
+      return setTimer(wanted == .distantFuture ? 0 : max(wanted.nanoseconds, 1))
+    }
+
+    func setTimer(_ nanoseconds: Int64) -> Bool {
+      isOurs(timer) && clinux_set_timer(timer, nanoseconds)
     }
   }
 
-  private let state = Mutex(State())
+  private let state = Mutex<State>(State())
   let waker = Waker()
 
   /// What a wait has found. An object, which is not copied as it is passed on.
@@ -81,40 +78,55 @@ final class EventPoll: Sendable {
   func open() throws(LifecycleError) {
     let error = state.withLock { state -> Int32 in
       guard case .closed = state.phase else { return 0 }
-      let error = waker.open()
-      if error != 0 { return error }
-      state.timer = clinux_make_timer()
-      guard state.timer >= 0 else {
-        defer { waker.close() }
-        return clinux_errno()
-      }
-      state.phase = .open
-      return 0
+      let error = open(&state)
+      if error != 0 { waker.close() }
+      return error
     }
     if error != 0 { throw .system("create the descriptors of the event thread", errno: error) }
   }
 
-  /// Closes them; nobody listens. After a loss the timer stays open: its number may be that of another file.
+  private func open(_ state: inout State) -> Int32 {
+    let error = waker.open()
+    if error != 0 { return error }
+    guard let known = KnownFiles() else { return clinux_errno() }
+    state.timer = clinux_make_timer()
+    if state.timer < 0 { return clinux_errno() }
+    let refusal = known.add(state.timer)
+    if refusal != 0 {
+      CLinux.close(state.timer)
+      return refusal
+    }
+    state.known = consume known
+    state.phase = .open
+    return 0
+  }
+
+  /// Closes them; nobody listens. What was lost is not closed: its number may be that of another file.
   func close() {
     state.withLock { state in
       waker.close()
-      if case .open = state.phase { clinux_close_timer(state.timer) }
+      if state.isOurs(state.timer) { CLinux.close(state.timer) }
       state = State()
     }
   }
 
   func add(_ descriptor: PolledDescriptor) throws(LifecycleError) {
-    guard let identity = FileIdentity(of: descriptor.number) else {
-      throw .system("watch file descriptor \(descriptor.number)", errno: clinux_errno())
+    let error = state.withLock { state in
+      let error = state.known?.add(descriptor.number) ?? EBADF
+      if error == 0 { state.polled.append(descriptor) }
+      return error
     }
-    state.withLock { $0.files.append(PolledFile(descriptor, identity)) }
+    if error != 0 { throw .system("watch file descriptor \(descriptor.number)", errno: error) }
     // A wait that is under way does not include it.
     wake()
   }
 
   /// Removes a descriptor. One that was closed need not be removed.
   func remove(_ descriptor: PolledDescriptor) {
-    state.withLock { $0.files.removeAll { $0.descriptor.number == descriptor.number } }
+    state.withLock { state in
+      state.polled.removeAll { $0.number == descriptor.number }
+      state.known?.remove(descriptor.number)
+    }
     // A wait that is under way keeps the file open.
     wake()
   }
@@ -139,7 +151,7 @@ final class EventPoll: Sendable {
       state.phase = .losing(
         "The event thread has lost \(name): other code of this process has closed what is not its own, as with"
           + " close_range(2).")
-      if !waker.wake() { _ = clinux_set_timer(state.timer, 1) }
+      if !waker.wake() { _ = state.setTimer(1) }
     case .closed, .losing, .lost: break
     }
   }
@@ -154,22 +166,23 @@ final class EventPoll: Sendable {
     (ready.timerExpired, ready.loss) = (false, nil)
     ready.descriptors.removeAll(keepingCapacity: true)
     ready.closed.removeAll(keepingCapacity: true)
-    guard let (timer, files) = begin(ready) else { return }
-    withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 2 + files.count) { polled in
+    guard let (timer, descriptors) = begin(ready) else { return }
+    withUnsafeTemporaryAllocation(of: pollfd.self, capacity: 2 + descriptors.count) { polled in
       polled[0] = pollfd(fd: waker.descriptor, events: Int16(POLLIN), revents: 0)
       // A timer can't be written to, and most files that may reuse its number can.
       polled[1] = pollfd(fd: timer, events: Int16(POLLIN | POLLOUT), revents: 0)
-      for (index, file) in files.enumerated() {
+      for (index, descriptor) in descriptors.enumerated() {
         polled[2 + index] = pollfd(
-          fd: file.descriptor.number, events: Int16(file.descriptor.events), revents: 0)
+          fd: descriptor.number, events: Int16(descriptor.events), revents: 0)
       }
       // It waits for the files that it has begun with, closed or not. So when other code closes every descriptor of the
       // process, the waker's end that is waited for hangs up.
       let count = poll(polled.baseAddress, nfds_t(polled.count), milliseconds)
       if count > 0 {
         take(polled[0].revents, polled[1].revents, ready)
-        for (file, polled) in zip(files, polled[2...]) where polled.revents != 0 {
-          take(file, polled.revents, ready)
+        for polled in polled[2...] where polled.revents != 0 {
+          let events = UInt32(UInt16(bitPattern: polled.revents))
+          ready.descriptors.append(PolledDescriptor(number: polled.fd, events: events))
         }
       } else if count < 0 {
         pollFailed(clinux_errno())
@@ -178,13 +191,13 @@ final class EventPoll: Sendable {
     end(ready)
   }
 
-  /// Begins a wait: returns the timer and the other files. `nil` without descriptors, after a moment.
-  private func begin(_ ready: Ready) -> (timer: Int32, files: [PolledFile])? {
-    let begun = state.withLock { state -> (Int32, [PolledFile])? in
+  /// Begins a wait: returns the timer and the other descriptors. `nil` without descriptors, after a moment.
+  private func begin(_ ready: Ready) -> (timer: Int32, polled: [PolledDescriptor])? {
+    let begun = state.withLock { state -> (Int32, [PolledDescriptor])? in
       guard case .open = state.phase else { return nil }
       state.phase = .waiting
       if !state.settle() { lose("its timer", &state) }
-      return (state.timer, state.files)
+      return (state.timer, state.polled)
     }
     if let begun { return begun }
     usleep(Self.pause)
@@ -206,8 +219,12 @@ final class EventPoll: Sendable {
       case .closed, .open, .lost: break
       }
       if ready.timerExpired { state.set = nil }
-      if !ready.closed.isEmpty {
-        state.files.removeAll { ready.closed.contains($0.descriptor.number) && !$0.isIntact }
+      // The event of a number that was closed may be that of another file.
+      ready.descriptors.removeAll { descriptor in
+        if descriptor.number == waker.descriptor || state.isOurs(descriptor.number) { return false }
+        ready.closed.append(descriptor.number)
+        state.polled.removeAll { $0.number == descriptor.number }
+        return true
       }
     }
   }
@@ -223,17 +240,6 @@ final class EventPoll: Sendable {
       ready.timerExpired = true
     } else if timerEvents != 0 {
       state.withLock { lose("its timer", &$0) }
-    }
-  }
-
-  /// Takes an event of a source's file, unless that was closed, so that the event may be another file's.
-  private func take(_ file: PolledFile, _ events: Int16, _ ready: Ready) {
-    if events & Int16(POLLNVAL) == 0, file.isIntact {
-      ready.descriptors.append(
-        PolledDescriptor(number: file.descriptor.number, events: UInt32(UInt16(bitPattern: events)))
-      )
-    } else {
-      ready.closed.append(file.descriptor.number)
     }
   }
 

@@ -8,8 +8,8 @@ import TestLimits
 
 /// Closes, at SIGUSR1, all descriptors but those of the test, and opens others that get their numbers.
 ///
-/// Arguments: `hook` or `thread`, which says where; `files`, `sockets` or `eventfds`, which says what gets the numbers;
-/// and the path of a file. In the end it says `untouched`, or which of them were used.
+/// Arguments: `hook` or `thread`, which says where; `files`, `sockets`, `eventfds` or `timers`, which says what gets the
+/// numbers; and the path of a file. In the end it says `untouched`, or which of them were used.
 let robbed: @Sendable ([String]) async throws -> Void = { arguments in
   guard arguments.count == 3 else { exit(64) }
   let lifecycle = loggedSubject()
@@ -56,15 +56,22 @@ final class Robbery: Sendable {
     }
   }
 
-  /// Glibc's module has no eventfd(2).
+  // Glibc's module has neither eventfd(2) nor timerfd_create(2).
   private static let eventfd = unsafeBitCast(
     dlsym(nil, "eventfd")!, to: (@convention(c) (UInt32, Int32) -> Int32).self)
+  private static let timerfd = unsafeBitCast(
+    dlsym(nil, "timerfd_create")!, to: (@convention(c) (Int32, Int32) -> Int32).self)
+  private static let timeLeft = unsafeBitCast(
+    dlsym(nil, "timerfd_gettime")!,
+    to: (@convention(c) (Int32, UnsafeMutablePointer<itimerspec>) -> Int32).self)
 
   private func opened() -> [Int32] {
     var pair: [Int32] = [-1, -1]
     switch kind {
     case "files": return [open(path, O_RDWR)]
     case "eventfds": return [Self.eventfd(0, O_NONBLOCK)]
+    // None is set, as ours are not for most of the time.
+    case "timers": return [Self.timerfd(CLOCK_MONOTONIC, O_NONBLOCK)]
     default:
       socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue), 0, &pair)
       return pair
@@ -80,6 +87,10 @@ final class Robbery: Sendable {
   private func isUntouched(_ number: Int32) -> Bool {
     switch kind {
     case "files": return lseek(number, 0, SEEK_CUR) == 0
+    case "timers":
+      var left = itimerspec()
+      return Self.timeLeft(number, &left) == 0 && left.it_value.tv_sec == 0
+        && left.it_value.tv_nsec == 0
     default:
       var bytes: UInt64 = 0
       return read(number, &bytes, 8) == -1 && errno == EAGAIN
