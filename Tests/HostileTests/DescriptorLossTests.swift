@@ -82,6 +82,26 @@ final class DescriptorLossTests: XCTestCase {
     }
   }
 
+  /// By then it is another timer, or an eventfd, which share the inode of ours.
+  func testOneThatIsReusedIsNotTouched() throws {
+    for (kind, name) in [("timer", "its timer"), ("signals", "descriptor ")] {
+      let daemon = try ChildProcess(
+        built("ProbeDaemon"), ["one-lost", kind, "reused"], stderrToStdout: true)
+      try daemon.expect("foreground")
+      daemon.send(SIGUSR1)
+      try daemon.expect("lost")
+      // Only what happens to it shows that it is not ours.
+      daemon.send(SIGUSR2)
+      daemon.send(SIGTERM)
+      try daemon.expect("untouched")
+      _ = try daemon.wait()
+      let output = daemon.output.joined(separator: "\n")
+      if kind == "timer" {
+        XCTAssertTrue(output.contains("The event thread has lost \(name)"), output)
+      }
+    }
+  }
+
   func testAWaitThatIsRefusedEndsTheDaemon() throws {
     for error in [ENOSYS, EPERM] {
       let daemon = try ChildProcess(

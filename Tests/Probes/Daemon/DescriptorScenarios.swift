@@ -78,7 +78,15 @@ final class Robbery: Sendable {
     }
   }
 
-  /// Closed, read from or written to.
+  /// Gives one number another file.
+  func reuse(_ number: Int32) {
+    let other = opened()[0]
+    dup2(other, number)
+    close(other)
+    taken.withLock { $0 = [number] }
+  }
+
+  /// Closed, read from, written to, or set.
   func outcome() -> String {
     let used = taken.withLock { $0.filter { !isUntouched($0) } }
     return used.isEmpty ? "untouched" : "used \(used)"
@@ -170,7 +178,9 @@ let lateUses: @Sendable ([String]) async throws -> Void = { _ in
 }
 
 /// A daemon from which `lose` takes something at SIGUSR1. Its end takes a second, in which nothing may spin.
-private func losing(_ lose: @escaping @Sendable () -> Void) async throws {
+private func losing(
+  _ lose: @escaping @Sendable () -> Void, atTheEnd check: @escaping @Sendable () -> Void = {}
+) async throws {
   let lifecycle = loggedSubject()
   let losing = lifecycle.observe(DidEnterBackground.self) { notification in
     if notification.cause.signal == .sigusr1 { lose() }
@@ -178,6 +188,7 @@ private func losing(_ lose: @escaping @Sendable () -> Void) async throws {
   let ending = lifecycle.observe(WillTerminate.self) { _ in
     say("ending")
     try? await lifecycle.clock.sleep(for: .seconds(1))
+    check()
     say("ended")
   }
   let result = try await lifecycle.run {
@@ -187,8 +198,11 @@ private func losing(_ lose: @escaping @Sendable () -> Void) async throws {
   finish(result)
 }
 
-/// Closes one of the descriptors of the thread that listens: `timer`, `signals`, `reader` or `writer`.
+/// Closes one of the descriptors of the thread that listens: `timer`, `signals`, `reader` or `writer`. With `reused` its
+/// number is that of another file of its kind by then, of which it says in the end whether it is `untouched`.
 let oneLost: @Sendable ([String]) async throws -> Void = { arguments in
+  let kind = arguments.first ?? ""
+  let robbery = Robbery(of: kind == "timer" ? "timers" : "eventfds", "")
   try await losing {
     func numbers(_ kind: String) -> [Int32] {
       entries(of: "/proc/self/fd").compactMap { Int32($0) }.sorted()
@@ -197,14 +211,16 @@ let oneLost: @Sendable ([String]) async throws -> Void = { arguments in
     let waker = numbers("socket:").filter(isOfAPair)
     precondition(waker.count == 2, "\(waker) instead of the waker's two")
     let number =
-      switch arguments.first {
+      switch kind {
       case "timer": tickingTimer(of: numbers("anon_inode:[timerfd]"))
       case "signals": numbers("anon_inode:[signalfd]")[0]
       case "reader": waker[0]
       default: waker[1]
       }
-    close(number)
+    if arguments.contains("reused") { robbery.reuse(number) } else { close(number) }
     say("lost")
+  } atTheEnd: {
+    if arguments.contains("reused") { say(robbery.outcome()) }
   }
 }
 
