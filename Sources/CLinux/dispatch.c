@@ -43,21 +43,22 @@ const char *clinux_file_of_code(uintptr_t address) {
   return dladdr((void *)address, &info) ? info.dli_fname : NULL;
 }
 
-bool clinux_has_signal_descriptor(int signo, int own_descriptor, bool otherwise) {
-  char mask[64];
-  snprintf(mask, sizeof mask, "sigmask:\t%016llx\n", 1ull << (signo - 1));
+uint64_t clinux_signal_descriptors(int own_descriptor, uint64_t otherwise) {
   DIR *names = opendir("/proc/self/fdinfo");
-  if (!names) return otherwise && errno != EMFILE && errno != ENFILE;
-  bool is_found = false;
-  for (struct dirent *entry; !is_found && (entry = readdir(names));) {
+  if (!names) return errno != EMFILE && errno != ENFILE ? otherwise : 0;
+  uint64_t signals = 0;
+  for (struct dirent *entry; (entry = readdir(names));) {
     int file = atoi(entry->d_name) == own_descriptor ? -1 : openat(dirfd(names), entry->d_name, O_RDONLY | O_CLOEXEC);
     if (file < 0) continue;
     char text[512];
     ssize_t size = read(file, text, sizeof text - 1);
     close(file);
     text[size < 0 ? 0 : size] = 0;
-    is_found = strstr(text, mask) != NULL;
+    const char *mask = strstr(text, "sigmask:\t");
+    uint64_t these = mask ? strtoull(mask + strlen("sigmask:\t"), NULL, 16) : 0;
+    // Dispatch makes one for each signal.
+    if (__builtin_popcountll(these) == 1) signals |= these;
   }
   closedir(names);
-  return is_found;
+  return signals;
 }

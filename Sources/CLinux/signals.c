@@ -6,8 +6,8 @@
 #include <sys/signalfd.h>
 
 // One slot per signal. The handler may run on any thread, on several at once, between any two
-// instructions: it touches nothing but these lock-free atomics, getpid(2) and, to wake the thread that listens,
-// fstat(2) and send(2).
+// instructions: it touches nothing but these lock-free atomics, getpid(2), sigaction(2) and, to wake the thread that
+// listens, fstat(2), send(2) and, where that has no memory, epoll_ctl(2) and timerfd_settime(2).
 typedef struct {
   _Atomic uintptr_t waker;    // a clinux_waker; 0 = not claimed, GIVEN_UP = not any more, and not free for others yet
   _Atomic uint32_t count;     // deliveries not yet taken
@@ -75,16 +75,28 @@ static void receive(slot *s, uintptr_t only, uint64_t sender, uint32_t count) {
 static void handle(int signo, siginfo_t *info, void *context) {
   (void)context;
   int saved = errno;
-  if (getpid() != atomic_load(&owner)) {
-    // A child forked without exec: the record would be its own copy, the descriptor its parent's. The signal has its
+  slot *s = &slots[signo];
+  struct sigaction current;
+  if (getpid() != atomic_load(&owner) || atomic_load(&s->waker) == 0) {
+    // A child forked without exec: the record would be its own copy, the descriptor its parent's. Or nobody listens any
+    // more, and other code has put this handler back, as system(3) does which began before the end. The signal has its
     // found disposition; it is blocked until this handler returns.
-    sigaction(signo, &slots[signo].found, NULL);
+    sigaction(signo, &s->found, NULL);
     raise(signo);
-    errno = saved;
-    return;
+  } else if (sigaction(signo, NULL, &current) == 0 && current.sa_sigaction == handle &&
+             (current.sa_flags & SA_SIGINFO)) {
+    receive(s, 0, sender_of(info->si_code, info->si_pid, info->si_uid), 1);
+  } else {
+    // Called by the handler that has replaced it, or put back by signal(2): there is no second argument.
+    receive(s, 0, pack_sender(CLINUX_SENDER_PASSED_ON, 0, 0), 1);
   }
-  receive(&slots[signo], 0, sender_of(info->si_code, info->si_pid, info->si_uid), 1);
   errno = saved;
+}
+
+static int install(int signo) {
+  struct sigaction ours = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
+  sigfillset(&ours.sa_mask);
+  return sigaction(signo, &ours, NULL) == 0 ? 0 : errno;
 }
 
 void clinux_signal_arrived(int signo, clinux_waker *waker, uint32_t count) {
@@ -149,9 +161,9 @@ uintptr_t clinux_found_handler(int signo) { return (uintptr_t)slots[signo].found
 uintptr_t clinux_signal_handler(int signo) {
   struct sigaction current;
   if (sigaction(signo, NULL, &current) != 0) return 0;
-  // sa_handler is the same field. Put back by signal(2), ours is called without its arguments: that is another one.
-  bool is_broken = current.sa_sigaction == handle && !(current.sa_flags & SA_SIGINFO);
-  return (uintptr_t)current.sa_sigaction + is_broken;
+  // Put back by signal(2), it would be called without its arguments.
+  if (current.sa_sigaction == handle && !(current.sa_flags & SA_SIGINFO) && slots[signo].waker > GIVEN_UP) install(signo);
+  return (uintptr_t)current.sa_sigaction;  // sa_handler is the same field
 }
 
 int clinux_signal_listen(int signo, clinux_waker *waker, bool keep_ignored) {
@@ -164,14 +176,15 @@ int clinux_signal_listen(int signo, clinux_waker *waker, bool keep_ignored) {
   atomic_store(&owner, getpid());
 
   int error = 0;
-  if (sigaction(signo, NULL, &s->found) != 0) {
+  struct sigaction found;
+  if (sigaction(signo, NULL, &found) != 0) {
     error = errno;
-  } else if (keep_ignored && s->found.sa_handler == SIG_IGN) {
+  } else if (keep_ignored && found.sa_handler == SIG_IGN) {
     error = EALREADY;
   } else {
-    struct sigaction ours = {.sa_sigaction = handle, .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
-    sigfillset(&ours.sa_mask);
-    if (sigaction(signo, &ours, NULL) != 0) error = errno;
+    // Ours was put back after the end of an earlier claim, which has found what is to be put back.
+    if (found.sa_sigaction != handle) s->found = found;
+    error = install(signo);
   }
   if (error) atomic_store(&s->waker, 0);
   return error;

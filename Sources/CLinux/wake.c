@@ -18,6 +18,9 @@ struct clinux_waker {
   end read_end;
   end write_end;
   _Atomic uint64_t device;  // of the sockets' file system
+  _Atomic int timer;        // a timerfd, and
+  _Atomic int files;        // an epoll set that knows it by its file; -1: none
+  _Atomic bool is_ringing;  // the timer was set in place of a byte
 };
 
 static bool is_ours(clinux_waker *waker, end *end, int number) {
@@ -31,7 +34,13 @@ clinux_waker *clinux_waker_make(void) {
   if (!waker) abort();
   atomic_store(&waker->write_end.number, -1);
   atomic_store(&waker->read_end.number, -1);
+  clinux_waker_lend(waker, -1, -1);
   return waker;
+}
+
+void clinux_waker_lend(clinux_waker *waker, int timer, int files) {
+  atomic_store(&waker->files, files);
+  atomic_store(&waker->timer, timer);
 }
 
 int clinux_waker_open(clinux_waker *waker) {
@@ -60,6 +69,7 @@ static void close_end(clinux_waker *waker, end *end) {
 }
 
 void clinux_waker_close(clinux_waker *waker) {
+  clinux_waker_lend(waker, -1, -1);
   close_end(waker, &waker->write_end);
   close_end(waker, &waker->read_end);
 }
@@ -79,10 +89,24 @@ bool clinux_waker_drain(clinux_waker *waker) {
   return recv(number, bytes, sizeof bytes, MSG_DONTWAIT) != 0;
 }
 
+bool clinux_waker_is_ringing(clinux_waker *waker) { return atomic_load(&waker->is_ringing); }
+bool clinux_waker_take_ring(clinux_waker *waker) { return atomic_exchange(&waker->is_ringing, false); }
+
+// The timer needs no memory, as a byte in a socket does.
+static bool ring(clinux_waker *waker) {
+  int timer = atomic_load(&waker->timer);
+  struct epoll_event none = {0};
+  if (timer < 0 || epoll_ctl(atomic_load(&waker->files), EPOLL_CTL_MOD, timer, &none) != 0) return false;
+  // First: whoever sets the timer at the same time sees it afterwards, and sets it again.
+  atomic_store(&waker->is_ringing, true);
+  return clinux_set_timer(timer, 1);
+}
+
 bool clinux_waker_wake(clinux_waker *waker) {
   int number = atomic_load(&waker->write_end.number);
   if (!is_ours(waker, &waker->write_end, number)) return false;
   char byte = 0;
   // EAGAIN: it is full, so it wakes anyway.
-  return send(number, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 || errno == EAGAIN || errno == EINTR;
+  if (send(number, &byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1 || errno == EAGAIN || errno == EINTR) return true;
+  return (errno == ENOBUFS || errno == ENOMEM) && ring(waker);
 }

@@ -102,6 +102,27 @@ final class DescriptorLossTests: XCTestCase {
     }
   }
 
+  /// It is no loss, and costs no signal.
+  func testAWakeUpWithoutMemoryWakes() throws {
+    for error in [ENOBUFS, ENOMEM] {
+      let daemon = try ChildProcess(
+        built("ProbeDaemon"), ["send-refused", "\(error)"], stderrToStdout: true)
+      try daemon.expect("foreground")
+      daemon.send(SIGUSR1)
+      try daemon.expect("refused 0")
+      for _ in 0..<10 {
+        daemon.send(SIGUSR2)
+        try daemon.expect("foreground")
+        daemon.send(SIGHUP)
+        try daemon.expect("reload")
+        daemon.send(SIGUSR1)
+        try daemon.expect("background")
+      }
+      daemon.send(SIGTERM)
+      XCTAssertEqual(try daemon.wait(), .status(0), daemon.output.joined(separator: "\n"))
+    }
+  }
+
   func testAWaitThatIsRefusedEndsTheDaemon() throws {
     for error in [ENOSYS, EPERM] {
       let daemon = try ChildProcess(

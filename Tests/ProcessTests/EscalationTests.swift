@@ -74,6 +74,14 @@ final class EscalationTests: XCTestCase {
     try finishes(daemon)
   }
 
+  /// A reload would leave a daemon without a terminal, which nobody finds.
+  func testATerminalThatIsClosedIsAStop() throws {
+    var (daemon, terminal): (ChildProcess, Terminal?) = try onATerminal()
+    withExtendedLifetime(terminal) { terminal = nil }
+    try daemon.expect("pausing: SIGHUP: the terminal was closed")
+    try finishes(daemon)
+  }
+
   func testASecondCtrlCHurriesAtOnce() throws {
     let (daemon, terminal) = try onATerminal("long")
     terminal.press("\u{3}")

@@ -78,6 +78,79 @@ final class SignalConflictTests: XCTestCase {
     try end(daemon, ours: 100, theirs: 50)
   }
 
+  /// A library had the signal when the source was made, and has put our handler back: Dispatch's descriptor competes with it.
+  func testASourceThatNoHandlerShows() throws {
+    for ways in [["hidden"]] + (LongTests.areRequested ? [["late", "hidden"]] : []) {
+      let daemon = try daemon(SIGHUP, ways)
+      try daemon.expect("did hidden")
+      // Later than at the start a signal shows it, and some are lost until then.
+      try eventually {
+        if ways.count > 1 { daemon.send(SIGHUP) }
+        _ = try? daemon.expect("nothing", within: 0.1)
+        return daemon.output.contains(Self.joined)
+      }
+      for _ in 0..<50 {
+        daemon.send(SIGHUP)
+        try daemon.expect("reload: SIGHUP")
+      }
+      daemon.send(SIGTERM)
+      XCTAssertEqual(try daemon.wait(), .status(0))
+    }
+  }
+
+  /// By signal(2), so without its arguments: it has no sender for a while, and is no thief's.
+  func testOursPutBackByTheOldCallIsOurs() throws {
+    let daemon = try daemon(SIGHUP, ["put-back"])
+    try daemon.expect("did put-back")
+    for _ in 0..<20 {
+      daemon.send(SIGHUP)
+      try daemon.expect("reload: SIGHUP")
+    }
+    try eventually {
+      daemon.send(SIGHUP)
+      return try daemon.expect("reload: SIGHUP").hasPrefix("reload: SIGHUP from pid \(getpid())")
+    }
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    XCTAssertEqual(daemon.output.filter { $0.hasPrefix("lifecycle: SIG") }, [])
+  }
+
+  func testAHandlerThatPassesItOnIsNoThief() throws {
+    let manager = try FakeServiceManager()
+    let daemon = try daemon(SIGHUP, ["chained"], environment: manager.environment)
+    _ = try manager.next { $0["STATUS"]?.contains("SIGHUP was taken by a handler") == true }
+    manager.willRequestReload()
+    daemon.send(SIGHUP)
+    try daemon.expect("reload: SIGHUP by way of another handler")
+    _ = try manager.next {
+      $0["STATUS"].map { $0.hasPrefix("foreground") && !$0.contains("SIGHUP was") } == true
+    }
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
+  /// A command ran as the daemon started. nohup(1) ignores it for good: see `SignalTests`.
+  func testASignalThatWasIgnoredAtTheStartIsTakenLater() throws {
+    let daemon = try daemon(SIGINT, ["ignored-first"])
+    try daemon.expect("did ignored-first")
+    try eventually {
+      let status = try String(contentsOfFile: "/proc/\(daemon.pid)/status", encoding: .utf8)
+      let caught = status.split(separator: "\n").first { $0.hasPrefix("SigCgt:") }
+      let mask = caught.flatMap { UInt64($0.dropFirst(8), radix: 16) } ?? 0
+      return mask >> UInt64(SIGINT - 1) & 1 == 1
+    }
+    daemon.send(SIGINT)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
+  /// Nobody listens any more: the signal does what it did before the start.
+  func testACommandThatOutlastsTheSubjectLeavesNothingBehind() throws {
+    let daemon = try daemon(SIGHUP, ["overlaps"])
+    try daemon.expect("did overlaps")
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .signal(SIGHUP))
+  }
+
   func testSwiftsPoolAndDispatchAreBlocked() throws {
     let daemon = try daemon(SIGHUP, ["body", "blocked"])
     try daemon.expect("did blocked")

@@ -38,6 +38,7 @@ typedef enum {
   CLINUX_SENDER_KERNEL,   ///< The kernel sent it; there is no pid and no uid.
   CLINUX_SENDER_PROCESS,  ///< kill(2) and the like: pid and uid are the kernel's.
   CLINUX_SENDER_CLAIMED,  ///< Queued: pid and uid are the sender's claim. A pid that can't be is 0.
+  CLINUX_SENDER_PASSED_ON,  ///< Not known, since another handler has called ours.
   CLINUX_SENDER_UNNAMED,  ///< Queued without a pid: a POSIX timer, or a sender that claims to be one.
   CLINUX_SENDER_DISPATCH,  ///< A DispatchSource received it, which does not know the sender.
 } clinux_sender_origin;
@@ -71,6 +72,12 @@ bool clinux_waker_drain(clinux_waker *waker);
 /// Async-signal-safe. False where its descriptor is gone. It never writes to a file that has the number now,
 /// except that a socket which gets the number in the instant between its two calls receives a byte.
 bool clinux_waker_wake(clinux_waker *waker);
+/// Lends it a timer, which it sets where there is no memory for a byte, and an epoll set that has the timer, until it is
+/// closed; -1 for none.
+void clinux_waker_lend(clinux_waker *waker, int timer, int files);
+/// Whether it has set the timer; the second takes that back.
+bool clinux_waker_is_ringing(clinux_waker *waker);
+bool clinux_waker_take_ring(clinux_waker *waker);
 
 // MARK: timer.c: timers on CLOCK_MONOTONIC as descriptors
 
@@ -115,7 +122,7 @@ void clinux_signal_drain(int fd);
 bool clinux_close_signal_descriptor(int fd);
 
 /// The address of the handler of `signo` now, of this package's, and of the one that `clinux_signal_listen` has found.
-/// 0 is SIG_DFL, 1 SIG_IGN.
+/// 0 is SIG_DFL, 1 SIG_IGN. Where ours was put back by signal(2), the first gives it its arguments again.
 uintptr_t clinux_signal_handler(int signo);
 uintptr_t clinux_own_handler(void);
 uintptr_t clinux_found_handler(int signo);
@@ -231,8 +238,9 @@ uintptr_t clinux_dispatch_code(void);
 /// The path of the program or library that has the code at an address; NULL where that is unknown, as in a program that
 /// is linked statically. It may wait for the dynamic linker.
 const char *clinux_file_of_code(uintptr_t address);
-/// Whether a signalfd of `signo` alone is open, besides `own_descriptor`; `otherwise` where there is no /proc.
-bool clinux_has_signal_descriptor(int signo, int own_descriptor, bool otherwise);
+/// The signals, from bit 0 for signal 1 on, that have a signalfd each, besides `own_descriptor`; `otherwise` where there is
+/// no /proc.
+uint64_t clinux_signal_descriptors(int own_descriptor, uint64_t otherwise);
 
 #ifdef __cplusplus
 }

@@ -35,6 +35,17 @@ extension SignalSource.Opened {
     }
   }
 
+  /// Notes signals that their new handler has passed on to ours, so that the hooks are called all the same. Returns the note
+  /// for the operator from now on; `nil` for no change.
+  mutating func notePassedOn(_ taken: TakenSignals) -> String?? {
+    var isNew = false
+    for signal in taken.passedOn where self[signal]?.note?.isEmpty == false {
+      self[signal]?.note = ""
+      isNew = true
+    }
+    return isNew ? .some(conflictNote) : nil
+  }
+
   var conflictNote: String? {
     let notes = signals.compactMap { self[$0]?.note }.filter { !$0.isEmpty }
     return notes.isEmpty ? nil : notes.joined(separator: "; ")
@@ -49,17 +60,26 @@ extension SignalSource.Opened {
 
 extension SignalSource {
   /// Whether `resolveConflicts` has something to do. From any thread; a system call a signal.
-  ///
-  /// - Parameter isThorough: Whether to find also what no new handler shows.
-  func hasNewConflict(isThorough: Bool) -> Bool {
+  func hasNewConflict() -> Bool {
     opened.withLock { opened in
-      opened.signals.contains { signal in
-        let handler = SignalConflict.handler(of: signal)
-        if let conflict = opened[signal] { return handler != conflict.handler }
-        // A DispatchSource that was made before competes with our handler.
-        return handler != clinux_own_handler()
-          || isThorough && clinux_found_handler(signal.rawValue) > 1
+      opened.ignored.contains { clinux_signal_handler($0.rawValue) == 0 }
+        || opened.signals.contains {
+          SignalConflict.handler(of: $0) != opened[$0]?.handler ?? clinux_own_handler()
+        }
+    }
+  }
+
+  /// Takes those that were ignored at the start and are not any more: nohup(1) leaves them so, and system(3) does not.
+  private func takeIgnored() {
+    opened.withLock { opened in
+      opened.ignored.removeAll { signal in
+        guard clinux_signal_handler(signal.rawValue) == 0,
+          clinux_signal_listen(signal.rawValue, waker.pointer, true) == 0
+        else { return false }
+        opened.signals.append(signal)
+        return true
       }
+      if opened.direct >= 0 { _ = opened.setDirect() }
     }
   }
 
@@ -67,12 +87,15 @@ extension SignalSource {
   ///
   /// Not on the listening thread: it may wait for the dynamic linker, for /proc and for a thread of Dispatch's.
   func resolveConflicts(_ take: @escaping @Sendable (LifecycleMachine.Input) -> Void) {
+    takeIgnored()
     let (signals, descriptor) = opened.withLock { ($0.signals, $0.direct) }
+    // Dispatch's, which compete with our handler. They are there also where it has put ours back for others.
+    let descriptors = clinux_signal_descriptors(descriptor, 0)
     for signal in signals {
       let handler = SignalConflict.handler(of: signal)
       let known = opened.withLock { $0[signal] }
       if known?.handler == handler { continue }
-      let owner = HandlerOwner(handler, of: signal, map[signal], descriptor)
+      let owner = HandlerOwner(handler, of: signal, map[signal], descriptors)
       if owner?.isDispatch == true {
         join(signal, handler, owner, take)
       } else if known != nil || owner != nil {
@@ -99,8 +122,8 @@ extension SignalSource {
       guard let self else { return }
       // It has failed where Dispatch got no descriptor for it.
       let descriptor = opened.withLock { $0.direct }
-      let isOpen = clinux_has_signal_descriptor(signal.rawValue, descriptor, true)
-      settle(signal, handler, isOpen ? owner : nil, source, take)
+      let descriptors = clinux_signal_descriptors(descriptor, .max)
+      settle(signal, handler, signal.isIn(descriptors) ? owner : nil, source, take)
     }
     let replaced: DispatchSource? = opened.withLock { opened in
       guard opened.signals.contains(signal) else { return source }
@@ -123,7 +146,10 @@ extension SignalSource {
       guard opened.signals.contains(signal), source == nil || source === replaced else {
         return nil
       }
-      if kept != nil { clinux_signal_yield(signal.rawValue) }
+      // To Dispatch's, found at the start. Where that is not known ours stays, and takes some of what Dispatch would.
+      if kept != nil, clinux_found_handler(signal.rawValue) > 1 {
+        clinux_signal_yield(signal.rawValue)
+      }
       let handler = kept == nil ? handler : SignalConflict.handler(of: signal)
       opened[signal] = owner.map {
         SignalConflict(signal: signal, handler: handler, source: kept, note: $0.note)
@@ -154,15 +180,17 @@ private struct HandlerOwner: Sendable {
   private(set) var consequence = ""
 
   /// `nil` where the subject alone has the signal.
-  init?(_ handler: UInt, of signal: UnixSignal, _ action: LifecycleRequest?, _ descriptor: Int32) {
+  ///
+  /// - Parameter descriptors: The signals that have a signalfd, as Dispatch makes one for each.
+  init?(_ handler: UInt, of signal: UnixSignal, _ action: LifecycleRequest?, _ descriptors: UInt64)
+  {
     func file(_ code: UInt) -> String? { clinux_file_of_code(code).map { String(cString: $0) } }
     let isOurs = handler == clinux_own_handler()
-    let code = isOurs ? clinux_found_handler(signal.rawValue) : handler
-    if code > 1, file(code) == file(clinux_dispatch_code()) {
-      // Ours competes with it, or others' handlers are in the same file: Dispatch's signalfd shows that it is in use.
-      isDispatch =
-        !isOurs && file(code) != file(clinux_own_handler())
-        || clinux_has_signal_descriptor(signal.rawValue, descriptor, false)
+    if isOurs {
+      isDispatch = signal.isIn(descriptors)
+    } else if handler > 1, file(handler) == file(clinux_dispatch_code()) {
+      // Others' handlers may be in the same file.
+      isDispatch = file(handler) != file(clinux_own_handler()) || signal.isIn(descriptors)
     }
     if isOurs, !isDispatch { return nil }
     guard let action else { return }
@@ -184,6 +212,11 @@ private struct HandlerOwner: Sendable {
       consequence += " Take it out of one: that code, or \(remedy)"
     }
   }
+}
+
+extension UnixSignal {
+  /// Whether it is in a set from bit 0 for signal 1 on.
+  fileprivate func isIn(_ signals: UInt64) -> Bool { signals >> UInt64(rawValue - 1) & 1 != 0 }
 }
 
 extension LifecycleRequest {

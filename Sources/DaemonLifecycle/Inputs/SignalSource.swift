@@ -21,6 +21,8 @@ final class SignalSource: LifecycleSource {
   struct Opened {
     /// The signals whose handlers are installed.
     var signals: [UnixSignal] = []
+    /// Those that were ignored at the start, as nohup(1) wants them, and SIGINT and SIGQUIT while system(3) runs.
+    var ignored: [UnixSignal] = []
     /// Whether a closed pipe no longer ends the process.
     var ignoresBrokenPipes = false
     /// The signalfd; -1 when it is closed or unavailable, so that the handlers take all signals.
@@ -65,7 +67,7 @@ final class SignalSource: LifecycleSource {
         signal.rawValue, waker.pointer, staysIgnored && !(signal == .sighup && isSupervised))
       switch failure {
       case 0: opened.withLock { $0.signals.append(signal) }
-      case EALREADY: continue
+      case EALREADY: opened.withLock { $0.ignored.append(signal) }
       default:
         close()
         throw failure == EBUSY
@@ -89,11 +91,13 @@ final class SignalSource: LifecycleSource {
   /// Reads each signal at most once, in the order in which the last of its kind arrived.
   func read(_ ready: PolledDescriptor, _ take: (LifecycleMachine.Input) -> Void) {
     // Under the lock, so that `close` can't hand the descriptor's number to someone else meanwhile.
-    opened.withLock { opened in
+    let note = opened.withLock { opened -> String?? in
       // Drained before the records are taken, as the waker was: a signal between the two wakes us again, for nothing.
       if ready.number >= 0, ready.number == opened.direct { clinux_signal_drain(opened.direct) }
       taken.take(opened.signals)
+      return opened.conflicts.isEmpty ? nil : opened.notePassedOn(taken)
     }
+    if let note { take(.fact(.statusNote(.signals, note))) }
     taken.visit { take(input(of: $0, $1)) }
     taken.clear()
   }
@@ -104,7 +108,8 @@ final class SignalSource: LifecycleSource {
     let cause = LifecycleCause(
       .signal(signal, from: LifecycleCause.Sender(record), coalesced: Int(record.count)))
     guard let request = map[signal] else { return .fact(.unmappedReload(cause, at: .now())) }
-    return .event(LifecycleEvent(request, cause: cause))
+    // Whoever has started it there is gone: it is no request to reload, whatever else SIGHUP means.
+    return .event(LifecycleEvent(cause.isHangUp ? .terminate : request, cause: cause))
   }
 
   @discardableResult
@@ -131,7 +136,7 @@ final class SignalSource: LifecycleSource {
 }
 
 /// Signals that were taken. It keeps its room: a daemon that is woken allocates nothing for it.
-private struct TakenSignals {
+struct TakenSignals {
   private var all: [Taken] = []
   private struct Taken {
     let signal: UnixSignal
@@ -167,6 +172,11 @@ private struct TakenSignals {
 
   func visit(_ body: (UnixSignal, clinux_signal_record) -> Void) {
     for taken in all { body(taken.signal, taken.record) }
+  }
+
+  /// Those that another handler has passed on.
+  var passedOn: some Sequence<UnixSignal> {
+    all.lazy.filter { $0.record.origin == CLINUX_SENDER_PASSED_ON }.map(\.signal)
   }
 
   mutating func clear() { all.removeAll(keepingCapacity: true) }

@@ -17,8 +17,11 @@ extension LifecycleCause {
     /// Unknown: the signal arrived by way of Dispatch, since other code of the process has made a `DispatchSource` for
     /// it.
     case dispatch
+    /// Unknown: another handler of the process has the signal, and has called ours.
+    case passedOn
 
-    /// The sender in words: `the kernel`, `pid 4242 uid 0`, `queued, claims pid 1 uid 0`, `by way of Dispatch`.
+    /// The sender in words: `the kernel`, `pid 4242 uid 0`, `queued, claims pid 1 uid 0`, `by way of Dispatch`, `by
+    /// way of another handler`.
     package var description: String {
       switch self {
       case .kernel: return "the kernel"
@@ -28,6 +31,7 @@ extension LifecycleCause {
         let claims = [pid.map { "pid \($0)" }, uid.map { "uid \($0)" }].compactMap { $0 }
         return claims.isEmpty ? "queued" : "queued, claims \(claims.joined(separator: " "))"
       case .dispatch: return "by way of Dispatch"
+      case .passedOn: return "by way of another handler"
       }
     }
 
@@ -38,6 +42,7 @@ extension LifecycleCause {
       case CLINUX_SENDER_CLAIMED:
         self = .queued(claimedPID: record.pid == 0 ? nil : record.pid, claimedUID: record.uid)
       case CLINUX_SENDER_DISPATCH: self = .dispatch
+      case CLINUX_SENDER_PASSED_ON: self = .passedOn
       default: self = .queued(claimedPID: nil, claimedUID: nil)
       }
     }

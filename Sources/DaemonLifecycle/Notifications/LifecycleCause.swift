@@ -67,6 +67,11 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     if case .signal(.sigint, from: .kernel, _) = origin { true } else { false }
   }
 
+  /// Whether the terminal was closed, for which its driver in the kernel sends SIGHUP.
+  var isHangUp: Bool {
+    if case .signal(.sighup, from: .kernel, _) = origin { true } else { false }
+  }
+
   /// The cause on one line for a log: `SIGUSR1 from pid 4242 uid 0`, or `Ctrl-C` for a SIGINT of the terminal. Control
   /// characters of texts from outside are escaped, as by `VisibleText` of the product `DaemonSystemd`.
   public var description: String { VisibleText.line(sentence) }
@@ -77,7 +82,10 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
       "\(signal) \(Sender.queued(claimedPID: pid, claimedUID: uid))" + Self.times(coalesced)
     case .signal(let signal, .dispatch, let coalesced):
       "\(signal) \(Sender.dispatch)" + Self.times(coalesced)
+    case .signal(let signal, .passedOn, let coalesced):
+      "\(signal) \(Sender.passedOn)" + Self.times(coalesced)
     case .signal(_, _, let coalesced) where isKeyPress: "Ctrl-C" + Self.times(coalesced)
+    case .signal where isHangUp: "SIGHUP: the terminal was closed"
     case .signal(let signal, let sender, let coalesced):
       "\(signal) from \(sender)" + Self.times(coalesced)
     case .launch: "launch"

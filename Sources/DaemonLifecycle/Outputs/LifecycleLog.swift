@@ -207,7 +207,7 @@ final class LifecycleLog: LifecycleSink {
     case .queued(let pid, let uid):
       (pid.map { [("LIFECYCLE_CLAIMED_PID", "\($0)")] } ?? [])
         + (uid.map { [("LIFECYCLE_CLAIMED_UID", "\($0)")] } ?? [])
-    case .dispatch: []
+    case .dispatch, .passedOn: []
     }
   }
 }

@@ -44,11 +44,12 @@ final class EventPoll: Sendable {
     /// Whether a number leads to what was added under it.
     func isOurs(_ number: Int32) -> Bool { known?.contains(number) ?? false }
 
-    /// Sets the timer if necessary. Returns false when it is lost.
-    mutating func settle() -> Bool {
+    /// Sets the timer if necessary, unless the waker has set it meanwhile. Returns false when it is lost.
+    mutating func settle(_ waker: Waker) -> Bool {
       if set == wanted { return true }
       set = wanted
-      return setTimer(wanted == .distantFuture ? 0 : max(wanted.nanoseconds, 1))
+      let isSet = setTimer(wanted == .distantFuture ? 0 : max(wanted.nanoseconds, 1))
+      return isSet && (!waker.isRinging || setTimer(1))
     }
 
     func setTimer(_ nanoseconds: Int64) -> Bool {
@@ -96,6 +97,7 @@ final class EventPoll: Sendable {
       CLinux.close(state.timer)
       return refusal
     }
+    waker.lend(state.timer, known)
     state.known = consume known
     state.phase = .open
     return 0
@@ -140,7 +142,7 @@ final class EventPoll: Sendable {
   func arm(at deadline: MonotonicTime?) {
     state.withLock { state in
       state.wanted = deadline ?? .distantFuture
-      if case .waiting = state.phase, !state.settle() { lose("its timer", &state) }
+      if case .waiting = state.phase, !state.settle(waker) { lose("its timer", &state) }
     }
   }
 
@@ -196,7 +198,7 @@ final class EventPoll: Sendable {
     let begun = state.withLock { state -> (Int32, [PolledDescriptor])? in
       guard case .open = state.phase else { return nil }
       state.phase = .waiting
-      if !state.settle() { lose("its timer", &state) }
+      if !state.settle(waker) { lose("its timer", &state) }
       return (state.timer, state.polled)
     }
     if let begun { return begun }
@@ -238,6 +240,7 @@ final class EventPoll: Sendable {
     }
     if timerEvents == Int16(POLLIN) {
       ready.timerExpired = true
+      if waker.takeRing() { ready.descriptors.append(PolledDescriptor(number: waker.descriptor)) }
     } else if timerEvents != 0 {
       state.withLock { lose("its timer", &$0) }
     }

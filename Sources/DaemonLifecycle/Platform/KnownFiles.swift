@@ -9,13 +9,15 @@ import DaemonSystemd
 /// closed. fstat(2) does not do, since all timerfd, signalfd, eventfd and epoll descriptors share one inode. Source:
 /// epoll_ctl(2), epoll(7).
 struct KnownFiles: ~Copyable {
-  private let set: OwnedDescriptor
+  private let files: OwnedDescriptor
+  /// The set's descriptor; valid as long as this value exists.
+  var number: Int32 { files.rawValue }
 
   /// `nil` when there is no descriptor left; `errno` says why.
   init?() {
     let number = epoll_create1(Int32(bitPattern: UInt32(EPOLL_CLOEXEC)))
     if number < 0 { return nil }
-    set = OwnedDescriptor(owning: number)
+    files = OwnedDescriptor(owning: number)
   }
 
   /// Adds what a number leads to now; returns `errno`, or 0.
@@ -28,6 +30,6 @@ struct KnownFiles: ~Copyable {
 
   private func change(_ operation: Int32, _ number: Int32) -> Int32 {
     var nothing = epoll_event()
-    return epoll_ctl(set.rawValue, operation, number, &nothing) == 0 ? 0 : clinux_errno()
+    return epoll_ctl(files.rawValue, operation, number, &nothing) == 0 ? 0 : clinux_errno()
   }
 }

@@ -17,6 +17,17 @@ final class Waker: Sendable {
   /// Closes its descriptors, since nobody listens; it may be opened again.
   func close() { clinux_waker_close(pointer) }
 
+  /// Lends it the timer of the thread that listens, which it sets where the kernel has no memory for a byte, and the set that
+  /// knows the timer by its file. Until it is closed.
+  func lend(_ timer: Int32, _ files: borrowing KnownFiles) {
+    clinux_waker_lend(pointer, timer, files.number)
+  }
+
+  /// Whether it has set the timer.
+  var isRinging: Bool { clinux_waker_is_ringing(pointer) }
+  /// The same, and takes that back.
+  func takeRing() -> Bool { clinux_waker_take_ring(pointer) }
+
   /// A descriptor that is readable once it was woken; -1 when there is none.
   var descriptor: Int32 { clinux_waker_read_end(pointer) }
 

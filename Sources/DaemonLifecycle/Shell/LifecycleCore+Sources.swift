@@ -60,7 +60,9 @@ extension LifecycleCore {
   @inline(never)
   func take(_ input: LifecycleMachine.Input) {
     switch input {
-    case .event(let event): receive(event)
+    case .event(let event):
+      receive(event)
+      if event.cause.signal != nil { checkSignalsNowAndThen() }
     case .unitJob(let job): unitJobIsKnown(job)
     case .watchdogTick(let stall):
       checkSignals()
@@ -101,9 +103,18 @@ extension LifecycleCore {
   }
 
   /// Costs a system call a signal as long as all handlers are ours.
+  ///
+  /// - Parameter isThorough: Whether to find also what no new handler shows.
   func checkSignals(isThorough: Bool = false) {
-    guard let source = signalSource, source.hasNewConflict(isThorough: isThorough) else { return }
+    guard let source = signalSource, isThorough || source.hasNewConflict() else { return }
+    lastSignalCheck.store(MonotonicTime.now().nanoseconds, ordering: .relaxed)
     executor.enqueue(.work { source.resolveConflicts { [weak self] in self?.take($0) } })
+  }
+
+  /// With a signal, since one that competes for them may have taken others. Not with each: a check reads /proc.
+  private func checkSignalsNowAndThen() {
+    let last = MonotonicTime(nanoseconds: lastSignalCheck.load(ordering: .relaxed))
+    if last.duration(to: .now()) > .seconds(5) { checkSignals(isThorough: true) }
   }
 
   /// The first of the sources; `nil` in a mock, and after `restoreSignals()`.

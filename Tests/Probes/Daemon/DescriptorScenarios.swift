@@ -267,6 +267,18 @@ let pollRefused: @Sendable ([String]) async throws -> Void = { arguments in
   try await losing { say("refused \(refuse_poll(error))") }
 }
 
+/// From SIGUSR1 on the kernel has no memory for the bytes that wake a thread.
+let sendRefused: @Sendable ([String]) async throws -> Void = { arguments in
+  let error = Int32(arguments[0])!
+  let lifecycle = loggedSubject()
+  let token = lifecycle.observe(DidEnterBackground.self) { notification in
+    if notification.cause.signal == .sigusr1 { say("refused \(refuse_send(error))") }
+  }
+  let result = try await lifecycle.run()
+  withExtendedLifetime(token) {}
+  finish(result)
+}
+
 /// What a subject changes in the process before its start, and when its start fails: says `same`, or what is different.
 let unstarted: @Sendable ([String]) async throws -> Void = { _ in
   // Glibc's module has no __flbf(3), and Swift 6 not the variable.

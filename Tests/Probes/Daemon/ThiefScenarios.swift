@@ -26,6 +26,15 @@ private func source(for signal: Int32, until last: Int = .max) async -> any Disp
   return source
 }
 
+/// What a library found that took the signal, which it calls, or puts back.
+nonisolated(unsafe) private var found = sigaction()
+
+private func take(_ signal: Int32, _ handler: @escaping @convention(c) (Int32) -> Void) {
+  var theirs = sigaction()
+  theirs.__sigaction_handler.sa_handler = handler
+  sigaction(signal, &theirs, &found)
+}
+
 /// Arguments: the number of a signal, and the ways in which it is taken, one after another.
 let thief: @Sendable ([String]) async throws -> Void = { arguments in
   let signal = Int32(arguments[0])!
@@ -33,6 +42,8 @@ let thief: @Sendable ([String]) async throws -> Void = { arguments in
   var sources: [any DispatchSourceSignal] = []
   if ways.contains("before") { sources.append(await source(for: signal)) }
   if ways.contains("before-cancelled") { await source(for: signal).cancel() }
+  // As system(3) does while it runs.
+  if ways.contains("ignored-first") { Glibc.signal(signal, SIG_IGN) }
   let lifecycle = loggedSubject(.init(exitGrace: nil))
   try await lifecycle.start()
   for way in ways {
@@ -48,12 +59,24 @@ let thief: @Sendable ([String]) async throws -> Void = { arguments in
     case "default": Glibc.signal(signal, SIG_DFL)
     case "returned":
       // As a library does that needs the signal for a while.
-      var before = sigaction()
-      var theirs = sigaction()
-      theirs.__sigaction_handler.sa_handler = { _ in }
-      sigaction(signal, &theirs, &before)
+      take(signal) { _ in }
       while lifecycle.state != .background { await Task.yield() }
-      sigaction(signal, &before, nil)
+      sigaction(signal, &found, nil)
+    case "hidden":
+      // Dispatch's handler is gone with the library's, and its signalfd is there.
+      take(signal) { _ in }
+      sources.append(await source(for: signal))
+      sigaction(signal, &found, nil)
+    case "late":
+      // After the last check of the start.
+      try await lifecycle.clock.sleep(for: .seconds(11))
+    case "put-back":
+      // Without SA_SIGINFO.
+      let ours = Glibc.signal(signal, SIG_IGN)
+      Glibc.signal(signal, ours)
+    case "chained": take(signal) { found.__sigaction_handler.sa_handler($0) }
+    case "ignored-first": Glibc.signal(signal, SIG_DFL)
+    case "overlaps": sigaction(signal, nil, &found)
     case "system": runCommand("sleep 1.5")
     case "children": await makeChildren(lifecycle)
     case "paused": while lifecycle.state != .background { await Task.yield() }
@@ -67,6 +90,12 @@ let thief: @Sendable ([String]) async throws -> Void = { arguments in
   }
   let result = await lifecycle.waitUntilTerminated()
   withExtendedLifetime(sources) {}
+  if ways.contains("overlaps") {
+    // As system(3) does that began before the end.
+    lifecycle.restoreSignals()
+    sigaction(signal, &found, nil)
+    raise(signal)
+  }
   finish(result)
 }
 
