@@ -18,4 +18,20 @@ void clinux_name_this_thread(const char *name) { pthread_setname_np(pthread_self
 
 bool clinux_is_main_thread(void) { return syscall(SYS_gettid) == getpid(); }
 
+// Of glibc from 2.30 on, and of no other C library yet. Without it a wall clock that jumps changes the time of the wait.
+extern int sem_clockwait(sem_t *restrict semaphore, clockid_t clock, const struct timespec *restrict deadline)
+    __attribute__((weak));
+
+int clinux_wait_until(sem_t *semaphore, int64_t nanoseconds) {
+  struct timespec deadline = {.tv_sec = nanoseconds / 1000000000, .tv_nsec = nanoseconds % 1000000000};
+  if (sem_clockwait) return sem_clockwait(semaphore, CLOCK_MONOTONIC, &deadline);
+  struct timespec now, wall;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  clock_gettime(CLOCK_REALTIME, &wall);
+  long left = deadline.tv_nsec - now.tv_nsec + wall.tv_nsec + 1000000000;
+  wall.tv_sec += deadline.tv_sec - now.tv_sec - 1 + left / 1000000000;
+  wall.tv_nsec = left % 1000000000;
+  return sem_timedwait(semaphore, &wall);
+}
+
 const char *clinux_program_name(void) { return program_invocation_short_name; }

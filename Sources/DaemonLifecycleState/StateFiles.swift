@@ -268,10 +268,16 @@ struct StateFiles {
 
   /// Returns an unused name for a file that is set aside. Only this type gives such names, under the lock.
   private func freeName(for name: String) throws(SystemCallError) -> String {
-    for number in 1...1000 {
-      let candidate = number == 1 ? "\(name).bad" : "\(name).bad.\(number)"
-      if try folder.status(of: candidate) == nil { return candidate }
+    func candidate(_ number: Int) -> String {
+      number == 1 ? "\(name).bad" : "\(name).bad.\(number)"
     }
-    throw SystemCallError(number: EEXIST)
+    // By halves between one that is used and one that is not, since there may be thousands.
+    var (used, free) = (0, 1)
+    while try folder.status(of: candidate(free)) != nil { (used, free) = (free, free * 2) }
+    while free - used > 1 {
+      let middle = (used + free) / 2
+      if try folder.status(of: candidate(middle)) == nil { free = middle } else { used = middle }
+    }
+    return candidate(free)
   }
 }

@@ -36,6 +36,12 @@ final class StateLock: Sendable {
       throw .notAFile(directory.path(of: name))
     } catch let error as SystemCallError where error.number == EWOULDBLOCK {
       throw .inUse(directory.path)
+    } catch let error as SystemCallError where error.number == EACCES {
+      // Of a process that ran as another user, perhaps root.
+      guard let owner = try? directory.handle.status(of: name)?.owner,
+        owner != directory.handle.files.userID
+      else { throw .failed(purpose, error) }
+      throw .foreignOwner(directory.path(of: name), uid: owner)
     } catch { throw .cause(purpose, error) }
   }
 

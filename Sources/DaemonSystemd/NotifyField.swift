@@ -89,16 +89,15 @@ extension NotifyField {
 
   /// A line with a time in microseconds, rounded up so that it never becomes zero.
   private static func line(_ name: String, _ time: Duration) throws(SystemdError) -> Line {
-    let (seconds, attoseconds) = time.components
-    let fraction = (attoseconds + 999_999_999_999) / 1_000_000_000_000
     guard time > .zero else {
       throw .invalidArgument("\(name)= can't be zero or negative, as \(time) is.")
     }
-    let (scaled, overflow) = UInt64(seconds).multipliedReportingOverflow(by: 1_000_000)
-    let (sum, overflow2) = scaled.addingReportingOverflow(UInt64(fraction))
-    guard !overflow, !overflow2, sum < .max else {  // the highest means infinity in systemd
+    // The highest means infinity in systemd. Before its components are taken, which have at most 2^63 seconds.
+    guard time < .microseconds(UInt64.max) else {
       throw .invalidArgument("\(name)= can't be \(time): that is more than 2^64 microseconds.")
     }
-    return (name, String(sum))
+    let (seconds, attoseconds) = time.components
+    let fraction = (attoseconds + 999_999_999_999) / 1_000_000_000_000
+    return (name, String(UInt64(seconds) * 1_000_000 + UInt64(fraction)))
   }
 }

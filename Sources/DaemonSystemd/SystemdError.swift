@@ -32,7 +32,7 @@ public enum SystemdError: Error, Sendable, Hashable, CustomStringConvertible {
   public var description: String {
     switch self {
     case .malformedVariable(let name, let value, let reason):
-      "The environment variable \(name) is \"\(value)\", which \(reason)."
+      "The environment variable \(name) is \"\(VisibleText.excerpt(value))\", which \(reason)."
     case .invalidArgument(let sentence), .malformedInput(let sentence): sentence
     case .wrongKind(let name, let expected, let found):
       "The descriptor \"\(name)\" is a \(found) and not a \(expected). It was not taken."

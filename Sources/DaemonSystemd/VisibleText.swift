@@ -36,6 +36,12 @@ public enum VisibleText {
     return result
   }
 
+  /// The same of the beginning of a text that may be of any length.
+  package static func excerpt(_ text: String) -> String {
+    let beginning = text.unicodeScalars.prefix(200)
+    return line(String(beginning)) + (beginning.endIndex < text.endIndex ? "…" : "")
+  }
+
   private static func isShown(_ scalar: Unicode.Scalar, after previous: Unicode.Scalar) -> Bool {
     if scalar.isASCII { return scalar.value >= 0x20 && scalar.value < 0x7f }
     switch scalar.value {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycleTesting
+import DaemonSystemd
 import TestSupport
 import Testing
 
@@ -50,6 +51,26 @@ import Testing
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(1000))
     #expect(mock.ending != nil)
+  }
+
+  /// It would lengthen what others limit, and so be a limit for nothing.
+  @Test func whatIsNegativeCountsAsZeroAndIsSaid() {
+    let configuration = LifecycleConfiguration(
+      hookDeadline: .seconds(-1), cancellationGrace: .seconds(-2), stopTimeout: .seconds(9),
+      saveReserve: .seconds(-100), exitGrace: .seconds(-100), escalationDelay: .seconds(-3),
+      stopDelay: .seconds(-4))
+    let policy = LifecycleMachine.Policy(configuration: configuration)
+    let start = MonotonicTime(nanoseconds: 0)
+    let budget = StopBudget(policy.configuration, allowed: nil, from: start)
+    #expect(budget.end == start.advanced(by: .seconds(9)))
+    #expect(budget.end(of: .kind(.didEnterBackground)) == budget.end)
+    let problems = ServiceIntegration(configuration).problems
+    #expect(
+      problems.map { $0.prefix { $0 != " " } } == [
+        "hookDeadline", "cancellationGrace", "saveReserve", "exitGrace", "escalationDelay",
+        "stopDelay",
+      ])
+    #expect(problems[0] == "hookDeadline is negative (-1.0 seconds): it counts as zero.")
   }
 
   @Test(arguments: extremes) func aSleepATickAndARestart(_ extreme: Duration) async throws {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
+import DaemonLifecycleTesting
 import TestSupport
 import Testing
 
@@ -62,6 +63,19 @@ import Testing
     marker.set(false, number: 2)
     marker.set(true, number: 3)
     #expect(folder.names == ["ready"] && log.all == [])
+  }
+
+  /// At the next check of the daemon's health.
+  @Test func oneThatWasTakenAwayComesBack() throws {
+    let mock = MockLifecycleSubject(configuration: .init(logging: .off, readinessFile: path))
+    #expect(exists(path))
+    unlink(path)
+    mock.core.take(.watchdogTick(stall: .zero))
+    #expect(exists(path) && log.all == [])
+    // One that is not ready needs none.
+    mock.inject(.sigusr1)
+    mock.core.take(.watchdogTick(stall: .zero))
+    #expect(!exists(path))
   }
 
   @Test func anOlderChangeHasNoEffect() {

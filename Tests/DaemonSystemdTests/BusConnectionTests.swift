@@ -40,6 +40,20 @@ struct BusConnectionTests {
     }
   }
 
+  /// As where other code of the process has closed the set that it is polled with: it is said, and tried less and less often.
+  @Test func aSocketThatCannotBePolledIsGivenUp() throws {
+    let connection = try connection(number("A")) {
+      $0.firstDelay = .seconds(100)
+      $0.longestDelay = .seconds(100)
+    }
+    connection.process()
+    let other = clinux_open("/dev/null", O_RDONLY | O_CLOEXEC)
+    #expect(dup2(other, connection.fileDescriptor) >= 0)
+    close(other)
+    #expect(pump(connection, peer) { !log.all.isEmpty })
+    #expect(log.all == ["A unavailable"] && connection.deadline > .now())
+  }
+
   private func connection(
     _ requests: BusRequest..., change: (inout BusConnection.Options) -> Void = { _ in }
   ) throws -> BusConnection {

@@ -74,7 +74,7 @@ import Testing
     [.exitStatus(256)],
     [.extendTimeout(.zero)],
     [.extendTimeout(.seconds(-1))],
-    [.extendTimeout(.seconds(Int64.max))],
+    [.extendTimeout(.seconds(Int64.max))], [.extendTimeout(.seconds(Int64.max) + .seconds(1))],
     // 2^64 - 1 microseconds, which systemd takes for infinity.
     [.extendTimeout(.seconds(18_446_744_073_709) + .microseconds(551_615))],
     [.custom(name: "X_A", value: String(repeating: "x", count: 4096))],

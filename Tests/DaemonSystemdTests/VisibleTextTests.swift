@@ -21,6 +21,16 @@ import Testing
     #expect(VisibleText.line(shown) == shown, "twice is once")
   }
 
+  /// A bus or a variable may have a text of any length.
+  @Test func anExcerptIsShort() {
+    let long = String(repeating: "x", count: 200)
+    #expect(VisibleText.excerpt(long) == long && VisibleText.excerpt(long + "y") == long + "…")
+    let combined = "a" + String(repeating: "\u{301}", count: 200_000)
+    #expect(VisibleText.excerpt(combined).utf8.count < 500)
+    let error = SystemdError.malformedVariable(name: "A", value: combined, reason: "is not one")
+    #expect("\(error)".utf8.count < 1000)
+  }
+
   @Test func bytesThatAreNoTextAreSeen() {
     let text = String(decoding: [0x61, 0xff, 0xc3] as [UInt8], as: UTF8.self)
     #expect(VisibleText.line(text) == "a\u{fffd}\u{fffd}")

@@ -421,17 +421,31 @@ private final class Answers<Answer: Sendable>: Sendable {
     }
   }
 
-  @Test func atMostAThousandAreSetAside() throws {
+  /// However many have been before.
+  @Test func aNameForWhatIsSetAsideIsFound() throws {
     let memory = StateMemory()
     let store = try StateStore(memory: memory)
     memory.contents["state.0.bad"] = []
-    for number in 2...999 { memory.contents["state.0.bad.\(number)"] = [] }
-    try store.save(one)
-    #expect(try store.setAside() == ["(memory)/state.0.bad.1000"])
-    try store.save(two)
+    for number in 2...2999 { memory.contents["state.0.bad.\(number)"] = [] }
+    for number in 3000...3002 {
+      try store.save(one)
+      #expect(try store.setAside() == ["(memory)/state.0.bad.\(number)"])
+    }
+  }
+
+  /// Of a process that ran as root.
+  @Test func theOwnerOfALockThatCannotBeOpenedIsNamed() throws {
+    let files = WatchedFileSystem(
+      CrashFileSystem(image([:])),
+      answer: { call, status in
+        guard call == "stat s.lock" else { return status }
+        return FileStatus(
+          identity: status.identity, kind: status.kind, owner: 4242, links: 1, size: 0)
+      })
+    _ = try open(files)
+    files.fail("open lock", EACCES, times: 2)
     #expect(
-      error { () throws(StateError) in _ = try store.setAside() }
-        == .system("set the state in (memory) aside", errno: EEXIST))
-    #expect(try store.load()?.bytes == two)
+      error { () throws(StateError) in _ = try open(files) }
+        == .foreignOwner("/state/s.lock", uid: 4242))
   }
 }

@@ -58,7 +58,9 @@ struct ServiceIntegration {
     if let file = configuration.livenessFile { addLiveness(file, configuration.livenessPeriod) }
     sinks.append(log)
     addReadinessDescriptor(configuration)
-    if let problem = StopBudget.drainProblem(configuration.settled(on: platform)) {
+    let (plain, negatives) = configuration.withoutNegatives()
+    problems += negatives
+    if let problem = StopBudget.drainProblem(plain.settled(on: platform)) {
       problems.append(problem)
     }
     if let alive = configuration.livenessFile, alive == configuration.readinessFile {
@@ -79,6 +81,15 @@ struct ServiceIntegration {
     guard let pid = environment["SYSTEMD_EXEC_PID"],
       (try? environment.isMainProcess) == false
     else { return }
+    if environment.processID == 1 {
+      // systemd 257 gives it the numbers of the outer namespace, and knows it there: its notifications arrive.
+      if environment["WATCHDOG_USEC"] != nil {
+        problems.append(
+          "The watchdog is off: WATCHDOG_PID= names process \(pid), which is this one outside of its pid namespace"
+            + " (PrivatePIDs=). Use systemd 258 or later, or leave out one of both.")
+      }
+      return
+    }
     problems.append(
       "systemd has started process \(pid), and this is \(environment.processID): with"
         + " NotifyAccess=main systemd ignores its notifications. Start it with exec, or set NotifyAccess=all."
@@ -101,11 +112,12 @@ struct ServiceIntegration {
   }
 
   private mutating func addNotifications(_ systemd: SystemdConfiguration) {
-    guard let address = try? systemd.environment.notifySocket,
-      let socket = try? NotifySocket(address: address)
-    else { return }
-    sinks.append(NotifySink(socket) { [log] in log.warn($0) })
-    addWatchdog(systemd)
+    // A malformed one is among the problems.
+    guard let address = try? systemd.environment.notifySocket else { return }
+    do throws(SystemdError) {
+      sinks.append(NotifySink(try NotifySocket(address: address)) { [log] in log.warn($0) })
+      addWatchdog(systemd)
+    } catch { problems.append("\(error) No service manager is notified.") }
   }
 
   /// Adds the pressure that the service manager has set up, which may be none, else that of the own control group.

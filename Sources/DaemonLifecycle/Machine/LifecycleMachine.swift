@@ -25,6 +25,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
       configuration: LifecycleConfiguration, hasServiceManager: Bool = false,
       watchdogPeriod: Duration? = nil
     ) {
+      let configuration = configuration.withoutNegatives().configuration
       self.configuration = configuration
       hookNanoseconds = configuration.hookDeadline.saturatedNanoseconds
       self.hasServiceManager = hasServiceManager

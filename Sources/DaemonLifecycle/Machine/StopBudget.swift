@@ -99,10 +99,7 @@ extension StopBudget {
 
   /// Returns a warning about the configured delay, if it is too long whatever systemd allows.
   static func drainProblem(_ configuration: LifecycleConfiguration) -> String? {
-    if configuration.stopDelay == .zero { return nil }
-    guard configuration.stopDelay > .zero else {
-      return "stopDelay is negative (\(configuration.stopDelay)): the daemon does not drain."
-    }
+    if configuration.stopDelay <= .zero { return nil }
     let zero = MonotonicTime(nanoseconds: 0)
     let budget = StopBudget(configuration, allowed: nil, from: zero)
     let delay = zero.duration(to: budget.drainEnd(configuration))

@@ -76,6 +76,15 @@ final class ReadinessMarker: Retrying {
     }
   }
 
+  /// Makes the file again where somebody else has removed it. Returns when to try again what has failed.
+  func check() -> MonotonicTime? {
+    attempt { state in
+      guard state.isMade, access(path, F_OK) != 0, clinux_errno() == ENOENT else { return false }
+      state.isMade = false
+      return true
+    }
+  }
+
   func tryAgain() -> MonotonicTime? {
     attempt { state in
       state.backoff.begin()

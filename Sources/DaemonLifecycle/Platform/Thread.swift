@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
+import DaemonSystemd
 
 /// Detached POSIX threads with an empty signal mask, or with all signals blocked.
 ///
@@ -58,16 +59,10 @@ package final class Semaphore: Sendable {
     while sem_wait(pointer) != 0 {}  // EINTR only
   }
 
-  /// Waits with a time-out. Returns false when the time is over. It uses the wall clock, which may jump, so it is not
-  /// exact.
+  /// Waits with a time-out. Returns false when the time is over.
   package func wait(for duration: Duration) -> Bool {
-    var time = timespec()
-    clock_gettime(CLOCK_REALTIME, &time)
-    let (seconds, attoseconds) = duration.components
-    let nanoseconds = Int(time.tv_nsec) + Int(attoseconds / 1_000_000_000)
-    time.tv_sec += Int(seconds) + nanoseconds / 1_000_000_000
-    time.tv_nsec = nanoseconds % 1_000_000_000
-    while sem_timedwait(pointer, &time) != 0 {
+    let deadline = MonotonicTime.now().advanced(by: duration)
+    while clinux_wait_until(pointer, deadline.nanoseconds) != 0 {
       if clinux_errno() != EINTR { return false }
     }
     return true

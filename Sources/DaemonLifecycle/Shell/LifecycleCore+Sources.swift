@@ -18,6 +18,7 @@ extension LifecycleCore {
       try source.open()
     } catch {
       if !executor.isListening { executor.poll.close() }
+      for input in source.close() { take(input) }
       throw error
     }
     let wakeUp = Sleeper { [weak self, weak source] in
@@ -66,6 +67,7 @@ extension LifecycleCore {
     case .unitJob(let job): unitJobIsKnown(job)
     case .watchdogTick(let stall):
       checkSignals()
+      if let marker = state.withLock({ $0.readiness }) { retry(marker, at: marker.check()) }
       handle(.watchdogTick(stall: stall))
     default: handle(input)
     }

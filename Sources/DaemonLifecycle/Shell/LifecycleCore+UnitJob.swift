@@ -13,8 +13,11 @@ extension LifecycleCore {
 
   package func unitJobIsKnown(_ job: UnitJob?) {
     let waiters: [Sleeper] = change { state, _ in
-      defer { state.unitJob = .known(job) }
-      guard case .unknown(let waiters) = state.unitJob else { return [] }
+      guard case .unknown(let waiters) = state.unitJob else {
+        if job != nil { state.unitJob = .known(job) }
+        return []
+      }
+      state.unitJob = .known(job)
       for waiter in waiters { state.timers.remove(waiter) }
       return waiters
     }

@@ -138,14 +138,19 @@ package final class BusConnection {
   }
 
   /// Polls the bus's socket. libsystemd may close one and open another under the same number: so the kernel is asked
-  /// which it has. Returns false where the connection has ended.
+  /// which it has. Returns false where the connection has ended. One that can't be polled is given up for a while.
   private func pollSocket() -> Bool {
     guard let bus else { return true }
     let (socket, events) = (bus.socket, bus.events)
     if socket != polledSocket { stopPolling() }
     guard socket >= 0, events >= 0 else { return false }
     polledSocket = socket
-    return control(EPOLL_CTL_MOD, events) || control(EPOLL_CTL_ADD, events)
+    if control(EPOLL_CTL_MOD, events) || control(EPOLL_CTL_ADD, events) { return true }
+    let error = BusError(
+      "The connection to the bus can't be polled", errno: clinux_errno(), .unavailable)
+    disconnect()
+    goWithout(error)
+    return true
   }
 
   private func stopPolling() {

@@ -52,7 +52,7 @@ package struct BusError: Error, CustomStringConvertible {
     let answer =
       errno == ETIMEDOUT
       ? "not answered in time."
-      : "answered with \(VisibleText.line(name)): \(VisibleText.line(text))"
+      : "answered with \(VisibleText.excerpt(name)): \(VisibleText.excerpt(text))"
     self.init(kind, "\(subject) was \(answer)", name: name)
   }
 }

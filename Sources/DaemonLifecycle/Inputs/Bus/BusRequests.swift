@@ -67,7 +67,7 @@ extension BusRequest {
         switch values.only {
         case .variant(.pair(.uint32(let id), .path(let path))) where id != 0:
           return .call(.get("JobType", of: path, "Job", .systemd))
-        case .variant(.string(let type)): job = UnitJob(VisibleText.line(type))
+        case .variant(.string(let type)): job = UnitJob(VisibleText.excerpt(type))
         default: break
         }
       }
@@ -91,7 +91,7 @@ extension BusRequest {
       let reason = BackgroundReason(name)
       inbox.put(
         isUp ? .resume(for: reason) : .pause(for: reason),
-        "\(name) is \(VisibleText.line(state))")
+        "\(name) is \(VisibleText.excerpt(state))")
     }
     let subscribe = BusCall(
       "Subscribe", of: BusService.systemd.path, BusService.systemd.interface("Manager"), .systemd)

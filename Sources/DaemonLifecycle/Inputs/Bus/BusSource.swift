@@ -13,6 +13,7 @@ final class BusSource: LifecycleSource, LifecycleSink {
     let sleep: SleepFollower
   }
 
+  private let asksForUnitJob: Bool
   /// Held by the listening thread while it processes messages, and for a moment by a thread that passes a fact on.
   private let bus: Mutex<Bus>
 
@@ -24,6 +25,7 @@ final class BusSource: LifecycleSource, LifecycleSink {
     _ address: BusAddress, _ inputs: [SystemdConfiguration.Input], userManager: String? = nil,
     options: BusConnection.Options = BusSource.options
   ) {
+    asksForUnitJob = inputs.contains(.unitJob)
     let inbox = BusInbox()
     let sleep = SleepFollower(inbox)
     var requests = inputs.flatMap { input -> [BusRequest] in
@@ -68,7 +70,8 @@ final class BusSource: LifecycleSource, LifecycleSink {
 
   @discardableResult func close() -> [LifecycleMachine.Input] {
     bus.withLock { $0.connection.close() }
-    return []
+    // Nobody waits for it any longer.
+    return asksForUnitJob ? [.unitJob(nil)] : []
   }
 
   // MARK: Facts of the lifecycle

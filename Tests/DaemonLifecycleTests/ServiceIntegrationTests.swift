@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycleTesting
+import DaemonSystemd
+import Glibc
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DaemonLifecycle
+
+/// What is said of interfaces that can't be used.
+@Suite struct ServiceIntegrationTests {
+  private func problems(_ variables: [String: String], processID: Int32 = 1) -> [String] {
+    var configuration = LifecycleConfiguration(logging: .off)
+    configuration.systemd.environment = ServiceEnvironment(variables, processID: processID)
+    return ServiceIntegration(configuration, isSupervised: true).problems
+  }
+
+  /// systemd 257 counts outside of the unit's pid namespace, and accepts what comes from inside.
+  @Test func inANamespaceOfItsOwnOnlyTheWatchdogIsOff() {
+    let variables = ["NOTIFY_SOCKET": "@pids-\(getpid())", "SYSTEMD_EXEC_PID": "77"]
+    let watchdog = ["WATCHDOG_USEC": "20000000", "WATCHDOG_PID": "77"]
+    #expect(problems(variables) == [])
+    let said = problems(variables.merging(watchdog) { $1 })
+    #expect(said.count == 1 && said[0].hasPrefix("The watchdog is off: "), "\(said)")
+    let other = problems(variables, processID: 78)
+    #expect(other.count == 1 && other[0].contains("ignores its notifications"), "\(other)")
+  }
+
+  /// In a process of its own, which has no descriptor left.
+  @Test(.timeLimit(.minutes(5))) func aSocketThatCannotBeHadIsSaid() async {
+    await #expect(processExitsWith: .success) {
+      var limit = rlimit(rlim_cur: 3, rlim_max: 3)
+      setrlimit(__rlimit_resource_t(7), &limit)
+      var configuration = LifecycleConfiguration(logging: .off)
+      configuration.systemd.environment = ServiceEnvironment(["NOTIFY_SOCKET": "@none"])
+      let problems = ServiceIntegration(configuration, isSupervised: true).problems
+      guard problems.contains(where: { $0.hasSuffix("No service manager is notified.") }) else {
+        print(problems)
+        exit(1)
+      }
+    }
+  }
+
+  /// The bus.
+  private final class Unopened: LifecycleSource {
+    struct Refusal: Error {}
+    var descriptors: [PolledDescriptor] { [] }
+    func open() throws { throw Refusal() }
+    func read(_: PolledDescriptor, _ take: (LifecycleMachine.Input) -> Void) {}
+    func close() -> [LifecycleMachine.Input] { [.unitJob(nil)] }
+  }
+
+  @Test func nobodyWaitsForABusThatCannotBeOpened() {
+    let core = LifecycleCore(configuration: .init(logging: .off), asksForUnitJob: true)
+    #expect(throws: Unopened.Refusal.self) { try core.listen(to: Unopened()) }
+    #expect(core.state.withLock { if case .known(nil) = $0.unitJob { true } else { false } })
+    core.close()
+  }
+
+  /// In a process of its own, whose zone it changes.
+  @Test(.timeLimit(.minutes(5))) func aNewTimeZoneIsFollowed() async {
+    await #expect(processExitsWith: .success) {
+      func hour() -> String { String(WallClock.now().dropFirst(11).prefix(2)) }
+      setenv("TZ", "AAA0", 1)
+      let before = hour()
+      setenv("TZ", "BBB-9", 1)
+      // Within a second of the full hour they may be the same, and never twice.
+      guard before != hour() || before != hour() else { exit(1) }
+    }
+  }
+}
