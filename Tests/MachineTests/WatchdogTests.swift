@@ -47,6 +47,22 @@ import Testing
     }
   }
 
+  /// Before 259 systemd names another process for the watchdog; READY=1 arrives all the same.
+  @Test(arguments: Release.selected)
+  func inAPidNamespaceItIsOnOrSaidToBeOff(_ release: Release) async throws {
+    try await release.test { machine in
+      guard machine.systemd >= 257 else { return }
+      let probe = try await machine.lifecycle("", "WatchdogSec=2", "PrivatePIDs=yes")
+      try await probe.start()
+      if machine.systemd >= 259 {
+        try await probe.waitForPings(4)
+      } else {
+        try await probe.waitForMessage("The watchdog is off: WATCHDOG_PID= is a number of another")
+      }
+      try await probe.stopsWell()
+    }
+  }
+
   // MARK: Stalls
 
   /// 252 does not stop its watchdog for a freeze, so there nothing that the daemon does could help.

@@ -82,11 +82,11 @@ struct ServiceIntegration {
       (try? environment.isMainProcess) == false
     else { return }
     if environment.processID == 1 {
-      // systemd 257 gives it the numbers of the outer namespace, and knows it there: its notifications arrive.
+      // systemd 257 and 258 say the number of a process that has forked it. Its notifications arrive (systemd#38137).
       if environment["WATCHDOG_USEC"] != nil {
         problems.append(
-          "The watchdog is off: WATCHDOG_PID= names process \(pid), which is this one outside of its pid namespace"
-            + " (PrivatePIDs=). Use systemd 258 or later, or leave out one of both.")
+          "The watchdog is off: WATCHDOG_PID= is a number of another pid namespace, as systemd sets it before version 259"
+            + " with PrivatePIDs=. Leave out PrivatePIDs= or WatchdogSec=.")
       }
       return
     }

@@ -86,9 +86,11 @@ import Synchronization
     say("allocations \(bench_allocations_to_hook())")
   }
 
-  /// A daemon as `Minimal` is: with everything that is on by default.
+  /// A daemon as `Minimal` is: with everything that is on by default, and a stop timeout, so that the counts are the same in
+  /// a container and elsewhere: there it would say where it is.
   private static func daemon() -> LifecycleSubject {
-    let lifecycle = LifecycleSubject()
+    let lifecycle = LifecycleSubject(
+      configuration: LifecycleConfiguration(stopTimeout: .seconds(90)))
     lifecycle.addObserver(Idler())
     return lifecycle
   }
