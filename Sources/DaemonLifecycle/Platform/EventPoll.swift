@@ -46,7 +46,7 @@ final class EventPoll: Sendable {
 
     /// Sets the timer if necessary, unless the waker has set it meanwhile. Returns false when it is lost.
     mutating func settle(_ waker: Waker) -> Bool {
-      if set == wanted { return true }
+      if set == wanted { return isOurs(timer) }
       set = wanted
       let isSet = setTimer(wanted == .distantFuture ? 0 : max(wanted.nanoseconds, 1))
       return isSet && (!waker.isRinging || setTimer(1))
@@ -198,7 +198,11 @@ final class EventPoll: Sendable {
     let begun = state.withLock { state -> (Int32, [PolledDescriptor])? in
       guard case .open = state.phase else { return nil }
       state.phase = .waiting
-      if !state.settle(waker) { lose("its timer", &state) }
+      // Were all numbers those of others' timers by now, nothing would end the wait.
+      guard state.settle(waker) else {
+        lose("its timer", &state)
+        return nil
+      }
       return (state.timer, state.polled)
     }
     if let begun { return begun }
