@@ -142,7 +142,8 @@ private final class Schedule: Sendable {
     }
     guard let move = inHooks[count] else { return }
     await make(move, subject)
-    if case .throwError = move { throw Thrown() }
+    // One that can't enter the foreground would be called again after a second, which passes for a subject alone.
+    if case .throwError = move, !text.hasSuffix(" WillEnterForeground") { throw Thrown() }
   }
 
   struct Thrown: Error {}

@@ -82,7 +82,7 @@ import Testing
       in: { run in
         run.mock.addForeground { try await escape.wait() }
         return {}
-      }, for: .seconds(2))
+      }, for: .seconds(10))
     #expect(found?.contains("The run can't be replayed: ") == true, "\(found ?? "nothing")")
   }
 
