@@ -30,6 +30,14 @@ import Testing
     }
   }
 
+  /// Unlocked first: a child that another test is spawning right now has the lock, too, until it calls execve(2).
+  private func closeAll() {
+    for number in numbers {
+      flock(number, LOCK_UN)
+      close(number)
+    }
+  }
+
   /// Gives the number another file; of the same kind, where that is a directory.
   private func take(_ number: Int32) throws -> FileStatus {
     let files = LinuxFileSystem.shared
@@ -37,6 +45,7 @@ import Testing
     let other = open(
       folder.path(isDirectory ? "other" : "file"),
       isDirectory ? O_RDONLY | O_DIRECTORY : O_RDWR | O_CREAT, 0o600)
+    flock(number, LOCK_UN)
     #expect(other >= 0 && dup2(other, number) == number)
     close(other)
     return try files.status(of: number)
@@ -58,7 +67,7 @@ import Testing
 
   /// As after close_range(2).
   @Test func allAreOpenedAgain() throws {
-    for number in numbers { close(number) }
+    closeAll()
     try store.save(new)
     #expect(try store.load()?.bytes == new && numbers.count == 3)
   }
@@ -67,7 +76,10 @@ import Testing
   @Test func whatIsLockedElsewhereIsNotSaved() throws {
     // Another process's numbers would be others.
     let taken = numbers
-    for number in taken { #expect(dup2(STDERR_FILENO, number) == number) }
+    for number in taken {
+      flock(number, LOCK_UN)
+      #expect(dup2(STDERR_FILENO, number) == number)
+    }
     defer { for number in taken { close(number) } }
     let other = try StateStore(directory: state)
     try other.save(new)
@@ -80,7 +92,7 @@ import Testing
 
   /// Its path leads elsewhere by now, so what is saved there would not be found.
   @Test func oneThatWasReplacedMeanwhileIsNotOpened() throws {
-    for number in numbers { close(number) }
+    closeAll()
     #expect(rename(state, folder.path("moved")) == 0 && mkdir(state, 0o700) == 0)
     #expect(throws: StateError.directoryReplaced(state)) { try store.save(new) }
   }

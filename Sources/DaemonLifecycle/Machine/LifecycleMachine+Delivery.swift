@@ -192,6 +192,8 @@ extension LifecycleMachine {
   private mutating func entered(_ call: Call) {
     guard call.step.kind == .willEnterForeground, let observer = call.observer else { return }
     unentered.remove(observer)
+    // It may have been listed while the hook still ran.
+    if !registry.entersAgain.isEmpty { registry.entersAgain.removeAll { $0 == observer } }
   }
 
   private var isEntering: Bool { registry.current?.step.kind == .willEnterForeground }
