@@ -3,11 +3,6 @@ extension LifecycleConfiguration {
   /// Returns the configuration with zero in place of negative durations, which would lengthen other limits, and a sentence
   /// about each.
   func withoutNegatives() -> (configuration: LifecycleConfiguration, problems: [String]) {
-    let shortest = min(
-      min(hookDeadline, cancellationGrace, saveReserve),
-      min(stopTimeout ?? .zero, exitGrace ?? .zero),
-      min(escalationDelay ?? .zero, stopDelay))
-    if shortest >= .zero { return (self, []) }
     var (result, problems) = (self, [String]())
     func raise(_ time: inout Duration, _ name: String) {
       if time >= .zero { return }

@@ -35,15 +35,15 @@ extension SignalSource.Opened {
     }
   }
 
-  /// Notes signals that their new handler has passed on to ours, so that the hooks are called all the same. Returns the note
-  /// for the operator from now on; `nil` for no change.
-  mutating func notePassedOn(_ taken: TakenSignals) -> String?? {
+  /// Notes signals that their new handler has passed on to ours, so that the hooks are called all the same. Returns whether
+  /// that changes the note for the operator.
+  mutating func notePassedOn(_ taken: TakenSignals) -> Bool {
     var isNew = false
     for signal in taken.passedOn where self[signal]?.note?.isEmpty == false {
       self[signal]?.note = ""
       isNew = true
     }
-    return isNew ? .some(conflictNote) : nil
+    return isNew
   }
 
   var conflictNote: String? {
@@ -72,6 +72,7 @@ extension SignalSource {
   /// Takes those that were ignored at the start and are not any more: nohup(1) leaves them so, and system(3) does not.
   private func takeIgnored() {
     opened.withLock { opened in
+      let count = opened.signals.count
       opened.ignored.removeAll { signal in
         guard clinux_signal_handler(signal.rawValue) == 0,
           clinux_signal_listen(signal.rawValue, waker.pointer, true) == 0
@@ -79,7 +80,7 @@ extension SignalSource {
         opened.signals.append(signal)
         return true
       }
-      if opened.direct >= 0 { _ = opened.setDirect() }
+      if opened.signals.count > count, opened.direct >= 0 { _ = opened.setDirect() }
     }
   }
 
@@ -162,7 +163,11 @@ extension SignalSource {
     guard let settled else { return }
     if settled.replaced !== kept { settled.replaced?.cancel() }
     if settled.warns, let owner { take(.fact(.warning(owner.note + owner.consequence))) }
-    // Two threads may settle a signal each. The note that is sent last is that of both.
+    sendNote(take)
+  }
+
+  /// Sends the note for the operator. Two threads may change it at once: what is sent last is the note after both.
+  func sendNote(_ take: (LifecycleMachine.Input) -> Void) {
     var note: String?
     repeat {
       note = opened.withLock { $0.conflictNote }

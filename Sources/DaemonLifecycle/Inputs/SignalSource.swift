@@ -91,13 +91,13 @@ final class SignalSource: LifecycleSource {
   /// Reads each signal at most once, in the order in which the last of its kind arrived.
   func read(_ ready: PolledDescriptor, _ take: (LifecycleMachine.Input) -> Void) {
     // Under the lock, so that `close` can't hand the descriptor's number to someone else meanwhile.
-    let note = opened.withLock { opened -> String?? in
+    let isNewNote = opened.withLock { opened in
       // Drained before the records are taken, as the waker was: a signal between the two wakes us again, for nothing.
       if ready.number >= 0, ready.number == opened.direct { clinux_signal_drain(opened.direct) }
       taken.take(opened.signals)
-      return opened.conflicts.isEmpty ? nil : opened.notePassedOn(taken)
+      return !opened.conflicts.isEmpty && opened.notePassedOn(taken)
     }
-    if let note { take(.fact(.statusNote(.signals, note))) }
+    if isNewNote { sendNote(take) }
     taken.visit { take(input(of: $0, $1)) }
     taken.clear()
   }

@@ -100,7 +100,7 @@ struct Stop: Sendable {
     _ timeout: Duration, isManagers: Bool = false, _ configuration: LifecycleConfiguration
   ) {
     if isManagers { managersLimit = timeout } else { ownLimit = timeout }
-    guard let allowed, budget != nil else { return }
+    guard let allowed else { return }
     budget.update { $0.limit(configuration, allowed: allowed) }
     guard let budget else { return }
     if case .draining(let event, let end) = phase {

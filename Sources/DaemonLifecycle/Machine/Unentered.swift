@@ -26,9 +26,7 @@ struct Unentered: Sendable {
 
   /// Removes one that has entered, or is no longer an observer.
   mutating func remove(_ id: ObserverID) {
-    if isEmpty { return }
-    drop { $0 == id }
-    forgetPauseIfEmpty()
+    if !isEmpty { remove([id]) }
   }
 
   /// Removes those that are notified anew.
@@ -36,16 +34,12 @@ struct Unentered: Sendable {
     if isEmpty { return }
     let ids = Set(ids)
     drop { ids.contains($0) }
-    forgetPauseIfEmpty()
+    if isEmpty { (deadline, pause) = (.distantFuture, .zero) }
   }
 
   private mutating func drop(where isDropped: (ObserverID) -> Bool) {
     failed.removeAll(where: isDropped)
     held.removeAll(where: isDropped)
-  }
-
-  private mutating func forgetPauseIfEmpty() {
-    if isEmpty { (deadline, pause) = (.distantFuture, .zero) }
   }
 
   /// Plans a retry, after 1 s the first time and after twice the last pause later, a minute at most.

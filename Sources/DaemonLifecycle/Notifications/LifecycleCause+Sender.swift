@@ -20,6 +20,14 @@ extension LifecycleCause {
     /// Unknown: another handler of the process has the signal, and has called ours.
     case passedOn
 
+    /// Whether the kernel says who it is.
+    var isVouchedFor: Bool {
+      switch self {
+      case .kernel, .process: true
+      case .queued, .dispatch, .passedOn: false
+      }
+    }
+
     /// The sender in words: `the kernel`, `pid 4242 uid 0`, `queued, claims pid 1 uid 0`, `by way of Dispatch`, `by
     /// way of another handler`.
     package var description: String {

@@ -78,16 +78,10 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
 
   private var sentence: String {
     switch origin {
-    case .signal(let signal, .queued(let pid, let uid), let coalesced):
-      "\(signal) \(Sender.queued(claimedPID: pid, claimedUID: uid))" + Self.times(coalesced)
-    case .signal(let signal, .dispatch, let coalesced):
-      "\(signal) \(Sender.dispatch)" + Self.times(coalesced)
-    case .signal(let signal, .passedOn, let coalesced):
-      "\(signal) \(Sender.passedOn)" + Self.times(coalesced)
     case .signal(_, _, let coalesced) where isKeyPress: "Ctrl-C" + Self.times(coalesced)
     case .signal where isHangUp: "SIGHUP: the terminal was closed"
     case .signal(let signal, let sender, let coalesced):
-      "\(signal) from \(sender)" + Self.times(coalesced)
+      "\(signal) \(sender.isVouchedFor ? "from " : "")\(sender)" + Self.times(coalesced)
     case .launch: "launch"
     case .api: "a call"
     case .bus(let fact): fact
