@@ -14,13 +14,17 @@ final class DescriptorLossTests: XCTestCase {
 
   override func tearDown() { unlink(path) }
 
-  private func robbed(_ place: String, _ kind: String) throws -> ChildProcess {
-    let daemon = try ChildProcess(
-      built("ProbeDaemon"), ["robbed", place, kind, path], stderrToStdout: true)
+  /// A daemon to which something has happened at SIGUSR1, as it has said.
+  private func daemon(_ arguments: [String], until said: String) throws -> ChildProcess {
+    let daemon = try ChildProcess(built("ProbeDaemon"), arguments, stderrToStdout: true)
     try daemon.expect("foreground")
     daemon.send(SIGUSR1)
-    try daemon.expect("robbed")
+    try daemon.expect(said)
     return daemon
+  }
+
+  private func robbed(_ place: String, _ kind: String) throws -> ChildProcess {
+    try daemon(["robbed", place, kind, path], until: "robbed")
   }
 
   /// Logged, saved, and ended with status 70; nobody else's descriptor was used.
@@ -71,11 +75,7 @@ final class DescriptorLossTests: XCTestCase {
       ("timer", "its timer"), ("signals", "descriptor "), ("reader", "its waker"),
       ("writer", "its waker"),
     ] {
-      let daemon = try ChildProcess(
-        built("ProbeDaemon"), ["one-lost", kind], stderrToStdout: true)
-      try daemon.expect("foreground")
-      daemon.send(SIGUSR1)
-      try daemon.expect("lost")
+      let daemon = try daemon(["one-lost", kind], until: "lost")
       do { try endsQuietly(daemon, "The event thread has lost \(name)") } catch {
         throw TestFailure("\(kind): \(error)")
       }
@@ -85,11 +85,7 @@ final class DescriptorLossTests: XCTestCase {
   /// By then it is another timer, or an eventfd, which share the inode of ours.
   func testOneThatIsReusedIsNotTouched() throws {
     for (kind, name) in [("timer", "its timer"), ("signals", "descriptor ")] {
-      let daemon = try ChildProcess(
-        built("ProbeDaemon"), ["one-lost", kind, "reused"], stderrToStdout: true)
-      try daemon.expect("foreground")
-      daemon.send(SIGUSR1)
-      try daemon.expect("lost")
+      let daemon = try daemon(["one-lost", kind, "reused"], until: "lost")
       // Only what happens to it shows that it is not ours.
       daemon.send(SIGUSR2)
       daemon.send(SIGTERM)
@@ -105,11 +101,7 @@ final class DescriptorLossTests: XCTestCase {
   /// It is no loss, and costs no signal.
   func testAWakeUpWithoutMemoryWakes() throws {
     for error in [ENOBUFS, ENOMEM] {
-      let daemon = try ChildProcess(
-        built("ProbeDaemon"), ["send-refused", "\(error)"], stderrToStdout: true)
-      try daemon.expect("foreground")
-      daemon.send(SIGUSR1)
-      try daemon.expect("refused 0")
+      let daemon = try daemon(["send-refused", "\(error)"], until: "refused 0")
       for _ in 0..<10 {
         daemon.send(SIGUSR2)
         try daemon.expect("foreground")
@@ -125,11 +117,7 @@ final class DescriptorLossTests: XCTestCase {
 
   func testAWaitThatIsRefusedEndsTheDaemon() throws {
     for error in [ENOSYS, EPERM] {
-      let daemon = try ChildProcess(
-        built("ProbeDaemon"), ["poll-refused", "\(error)"], stderrToStdout: true)
-      try daemon.expect("foreground")
-      daemon.send(SIGUSR1)
-      try daemon.expect("refused 0")
+      let daemon = try daemon(["poll-refused", "\(error)"], until: "refused 0")
       let reason = String(cString: strerror(error))
       try endsQuietly(daemon, "The event thread can't wait: poll(2) is refused: \(reason).")
     }

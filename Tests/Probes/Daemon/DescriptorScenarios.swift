@@ -61,9 +61,6 @@ final class Robbery: Sendable {
     dlsym(nil, "eventfd")!, to: (@convention(c) (UInt32, Int32) -> Int32).self)
   private static let timerfd = unsafeBitCast(
     dlsym(nil, "timerfd_create")!, to: (@convention(c) (Int32, Int32) -> Int32).self)
-  private static let timeLeft = unsafeBitCast(
-    dlsym(nil, "timerfd_gettime")!,
-    to: (@convention(c) (Int32, UnsafeMutablePointer<itimerspec>) -> Int32).self)
 
   private func opened() -> [Int32] {
     var pair: [Int32] = [-1, -1]
@@ -96,9 +93,7 @@ final class Robbery: Sendable {
     switch kind {
     case "files": return lseek(number, 0, SEEK_CUR) == 0
     case "timers":
-      var left = itimerspec()
-      return Self.timeLeft(number, &left) == 0 && left.it_value.tv_sec == 0
-        && left.it_value.tv_nsec == 0
+      return timeLeft(of: number) == 0
     default:
       var bytes: UInt64 = 0
       return read(number, &bytes, 8) == -1 && errno == EAGAIN
@@ -240,15 +235,18 @@ private func isOfAPair(_ socket: Int32) -> Bool {
     && peerSize == MemoryLayout<sa_family_t>.size
 }
 
+/// Of a timerfd, in nanoseconds; `nil` where the number has none. Glibc's module has no timerfd_gettime(2).
+private func timeLeft(of timer: Int32) -> Int? {
+  typealias GetTime = @convention(c) (Int32, UnsafeMutablePointer<itimerspec>) -> Int32
+  var time = itimerspec()
+  let isOne = unsafeBitCast(dlsym(nil, "timerfd_gettime")!, to: GetTime.self)(timer, &time) == 0
+  return isOne ? Int(time.it_value.tv_sec) * 1_000_000_000 + Int(time.it_value.tv_nsec) : nil
+}
+
 /// The timerfd that is set to the next tick, again and again; Dispatch's go off once a second at most.
 private func tickingTimer(of timers: [Int32]) -> Int32 {
-  // Glibc's module has no timerfd_gettime(2).
-  typealias GetTime = @convention(c) (Int32, UnsafeMutablePointer<itimerspec>) -> Int32
-  let getTime = unsafeBitCast(dlsym(nil, "timerfd_gettime")!, to: GetTime.self)
   func isTicking(_ timer: Int32) -> Bool {
-    var time = itimerspec()
-    return getTime(timer, &time) == 0 && time.it_value.tv_sec == 0
-      && 1...100_000_000 ~= time.it_value.tv_nsec
+    timeLeft(of: timer).map { 1...100_000_000 ~= $0 } ?? false
   }
   var ticking: [Int32] = []
   while ticking.count != 1 {
