@@ -76,15 +76,17 @@ static void handle(int signo, siginfo_t *info, void *context) {
   (void)context;
   int saved = errno;
   slot *s = &slots[signo];
-  struct sigaction current;
+  struct sigaction current = {0};
+  bool is_installed = sigaction(signo, NULL, &current) == 0 && current.sa_sigaction == handle;
   if (getpid() != atomic_load(&owner) || atomic_load(&s->waker) == 0) {
     // A child forked without exec: the record would be its own copy, the descriptor its parent's. Or nobody listens any
     // more, and other code has put this handler back, as system(3) does which began before the end. The signal has its
-    // found disposition; it is blocked until this handler returns.
-    sigaction(signo, &s->found, NULL);
-    raise(signo);
-  } else if (sigaction(signo, NULL, &current) == 0 && current.sa_sigaction == handle &&
-             (current.sa_flags & SA_SIGINFO)) {
+    // found disposition; it is blocked until this handler returns. A handler that only calls this one has had its turn.
+    if (is_installed) {
+      sigaction(signo, &s->found, NULL);
+      raise(signo);
+    }
+  } else if (is_installed && (current.sa_flags & SA_SIGINFO)) {
     receive(s, 0, sender_of(info->si_code, info->si_pid, info->si_uid), 1);
   } else {
     // Called by the handler that has replaced it, or put back by signal(2): there is no second argument.

@@ -18,7 +18,8 @@ void clinux_name_this_thread(const char *name) { pthread_setname_np(pthread_self
 
 bool clinux_is_main_thread(void) { return syscall(SYS_gettid) == getpid(); }
 
-// Of glibc from 2.30 on, and of no other C library yet. Without it a wall clock that jumps changes the time of the wait.
+// Of glibc from 2.30 on, and of no other C library yet; a program that is linked statically has it only if something else
+// needs it. Without it a wall clock that jumps changes the time of the wait.
 extern int sem_clockwait(sem_t *restrict semaphore, clockid_t clock, const struct timespec *restrict deadline)
     __attribute__((weak));
 
@@ -28,7 +29,7 @@ int clinux_wait_until(sem_t *semaphore, int64_t nanoseconds) {
   struct timespec now, wall;
   clock_gettime(CLOCK_MONOTONIC, &now);
   clock_gettime(CLOCK_REALTIME, &wall);
-  long left = deadline.tv_nsec - now.tv_nsec + wall.tv_nsec + 1000000000;
+  int64_t left = deadline.tv_nsec - now.tv_nsec + wall.tv_nsec + 1000000000;
   wall.tv_sec += deadline.tv_sec - now.tv_sec - 1 + left / 1000000000;
   wall.tv_nsec = left % 1000000000;
   return sem_timedwait(semaphore, &wall);

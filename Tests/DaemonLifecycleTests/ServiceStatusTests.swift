@@ -161,15 +161,14 @@ import Testing
 
   /// It is cut under the core's lock, where signals wait for it: no more of a long text is read than is kept.
   @Test func aLongTextIsNotRead() {
-    let text = String(repeating: "\u{e9}\n", count: 2_000_000)
-    let clock = ContinuousClock()
-    var cut = Duration.seconds(1000)
-    for _ in 0..<3 {
-      cut = min(cut, clock.measure { #expect(DaemonStatus.cut(text).utf8.count <= 200) })
+    var read = 0
+    let text = sequence(first: "\u{e9}" as Unicode.Scalar) { last in
+      read += 1
+      return last
     }
-    let read = clock.measure { #expect(text.unicodeScalars.count == 4_000_000) }
-    #expect(cut * 3 < read)
-    #expect(DaemonStatus.cut("a\nb") == "a\\nb")
+    #expect(DaemonStatus.cut(text).utf8.count == 200)
+    #expect(read < 200)
+    #expect(DaemonStatus.cut("a\nb".unicodeScalars) == "a\\nb")
   }
 }
 

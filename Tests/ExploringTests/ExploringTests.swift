@@ -10,7 +10,7 @@ import Testing
 @Suite struct ExploringTests {
   /// The error of an exploration, in words; `nil` if it has found nothing.
   private func finding(
-    in daemon: @escaping ExploredDaemon, for duration: Duration = .seconds(20),
+    in daemon: @escaping ExploredDaemon, for duration: Duration = .seconds(600),
     replaying text: String? = nil
   ) async -> String? {
     do {
@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test(arguments: SampleDaemon.all) func itIsDecided(_ sample: SampleDaemon) async throws {
-    let found = await finding(in: sample.daemon, for: .seconds(sample.finding == nil ? 1 : 20))
+    let found = await finding(in: sample.daemon, for: .seconds(sample.finding == nil ? 1 : 600))
     print("\(sample): \(found ?? "nothing found")")
     #expect(sample.finding == nil ? found == nil : found?.hasPrefix(sample.finding!) == true)
   }
@@ -82,7 +82,7 @@ import Testing
       in: { run in
         run.mock.addForeground { try await escape.wait() }
         return {}
-      }, for: .seconds(10))
+      })
     #expect(found?.contains("The run can't be replayed: ") == true, "\(found ?? "nothing")")
   }
 

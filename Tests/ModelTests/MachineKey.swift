@@ -51,7 +51,6 @@ extension LifecycleMachine {
     key.add(left(until: unentered.deadline, from: now))
     key.add(Int(unentered.pause.components.seconds))
     key.add(unentered.isAnnounced)
-    key.add(unentered.isRetrying)
   }
 
   private func left(until time: MonotonicTime, from now: MonotonicTime) -> Int {

@@ -129,6 +129,24 @@ final class SignalConflictTests: XCTestCase {
     XCTAssertEqual(try daemon.wait(), .status(0))
   }
 
+  /// Its first signal comes before the check that finds it.
+  func testAHandlerThatPassesItOnLaterIsNoThief() throws {
+    try skipUnlessLong()
+    let daemon = try daemon(SIGHUP, ["late", "chained"])
+    try daemon.expect("did chained")
+    daemon.send(SIGHUP)
+    let first = try daemon.expect("reload: SIGHUP")
+    try XCTSkipUnless(first.hasSuffix("another handler"), "The signalfd has taken it, as it may.")
+    // The check follows.
+    for _ in 0..<20 {
+      daemon.send(SIGHUP)
+      try daemon.expect("reload: SIGHUP")
+    }
+    daemon.send(SIGTERM)
+    XCTAssertEqual(try daemon.wait(), .status(0))
+    XCTAssertFalse(daemon.output.contains { $0.contains("was taken") })
+  }
+
   /// A command ran as the daemon started. nohup(1) ignores it for good: see `SignalTests`.
   func testASignalThatWasIgnoredAtTheStartIsTakenLater() throws {
     let daemon = try daemon(SIGINT, ["ignored-first"])
@@ -145,10 +163,19 @@ final class SignalConflictTests: XCTestCase {
 
   /// Nobody listens any more: the signal does what it did before the start.
   func testACommandThatOutlastsTheSubjectLeavesNothingBehind() throws {
-    let daemon = try daemon(SIGHUP, ["overlaps"])
-    try daemon.expect("did overlaps")
+    XCTAssertEqual(try end(afterOneMoreSignal: "overlaps"), .signal(SIGHUP))
+  }
+
+  func testAHandlerThatOutlastsTheSubjectStaysInForce() throws {
+    XCTAssertEqual(try end(afterOneMoreSignal: "chained"), .status(0))
+  }
+
+  /// The end of a daemon that gets its signal once more after its subject's.
+  private func end(afterOneMoreSignal way: String) throws -> ChildProcess.Exit {
+    let daemon = try daemon(SIGHUP, [way, "outlives"])
+    try daemon.expect("did \(way)")
     daemon.send(SIGTERM)
-    XCTAssertEqual(try daemon.wait(), .signal(SIGHUP))
+    return try daemon.wait()
   }
 
   func testSwiftsPoolAndDispatchAreBlocked() throws {

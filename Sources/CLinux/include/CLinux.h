@@ -70,7 +70,7 @@ int clinux_waker_read_end(clinux_waker *waker);
 /// False where the descriptor is not its own any more, from which nothing is read, or its other end is closed.
 bool clinux_waker_drain(clinux_waker *waker);
 /// Async-signal-safe. False where its descriptor is gone. It never writes to a file that has the number now,
-/// except that a socket which gets the number in the instant between its two calls receives a byte.
+/// except that a socket which gets the number in the instant between two of its calls receives a byte, and a timer is set.
 bool clinux_waker_wake(clinux_waker *waker);
 /// Lends it a timer, which it sets where there is no memory for a byte, and an epoll set that has the timer, until it is
 /// closed; -1 for none.

@@ -10,7 +10,7 @@ final class PressureSource: LifecycleSource {
 
   init(_ watch: PressureWatch) { self.watch = watch }
 
-  /// Polled by the listening thread only: the first poll of a pressure file consumes its event.
+  /// Not for others to poll: whoever asks first, as by poll(2) or epoll_ctl(2), takes the event of a pressure file.
   var descriptors: [PolledDescriptor] {
     guard let number = file.withLock({ $0?.rawValue }) else { return [] }
     return [PolledDescriptor(number: number, events: UInt32(POLLPRI))]

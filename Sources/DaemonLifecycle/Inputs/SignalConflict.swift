@@ -35,19 +35,21 @@ extension SignalSource.Opened {
     }
   }
 
-  /// Notes signals that their new handler has passed on to ours, so that the hooks are called all the same. Returns whether
-  /// that changes the note for the operator.
+  /// Notes signals that another handler has passed on. Returns whether that may change the note for the operator.
   mutating func notePassedOn(_ taken: TakenSignals) -> Bool {
-    var isNew = false
-    for signal in taken.passedOn where self[signal]?.note?.isEmpty == false {
-      self[signal]?.note = ""
-      isNew = true
-    }
-    return isNew
+    let known = passingOn
+    for signal in taken.passedOn { passingOn[signal] = SignalConflict.handler(of: signal) }
+    return passingOn != known
+  }
+
+  /// The line on one signal; `nil` when there is none, or its hook is called.
+  func note(on signal: UnixSignal) -> String? {
+    guard let conflict = self[signal], passingOn[signal] != conflict.handler else { return nil }
+    return conflict.note.flatMap { $0.isEmpty ? nil : $0 }
   }
 
   var conflictNote: String? {
-    let notes = signals.compactMap { self[$0]?.note }.filter { !$0.isEmpty }
+    let notes = signals.compactMap(note)
     return notes.isEmpty ? nil : notes.joined(separator: "; ")
   }
 
@@ -156,9 +158,9 @@ extension SignalSource {
         SignalConflict(signal: signal, handler: handler, source: kept, note: $0.note)
       }
       if opened.direct >= 0 { _ = opened.setDirect() }
-      let warns = owner.map { !$0.note.isEmpty && !opened.warned.contains($0.note) } ?? false
-      if warns, let owner { opened.warned.append(owner.note) }
-      return (replaced, warns)
+      let note = opened.note(on: signal).flatMap { opened.warned.contains($0) ? nil : $0 }
+      if let note { opened.warned.append(note) }
+      return (replaced, note != nil)
     }
     guard let settled else { return }
     if settled.replaced !== kept { settled.replaced?.cancel() }

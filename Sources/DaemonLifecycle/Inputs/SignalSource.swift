@@ -29,6 +29,8 @@ final class SignalSource: LifecycleSource {
     var direct: Int32 = -1
     /// The signals whose handler is another's.
     var conflicts: [SignalConflict] = []
+    /// The addresses of others' handlers that call ours, so that the hooks are called all the same.
+    var passingOn: [UnixSignal: UInt] = [:]
     /// The notes that a warning was logged for.
     var warned: [String] = []
   }
@@ -95,7 +97,7 @@ final class SignalSource: LifecycleSource {
       // Drained before the records are taken, as the waker was: a signal between the two wakes us again, for nothing.
       if ready.number >= 0, ready.number == opened.direct { clinux_signal_drain(opened.direct) }
       taken.take(opened.signals)
-      return !opened.conflicts.isEmpty && opened.notePassedOn(taken)
+      return opened.notePassedOn(taken)
     }
     if isNewNote { sendNote(take) }
     taken.visit { take(input(of: $0, $1)) }

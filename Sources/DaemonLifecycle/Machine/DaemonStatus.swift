@@ -16,7 +16,7 @@ struct DaemonStatus: Sendable {
 
   /// Sets the text. Of several within a second the last one is published.
   mutating func set(_ new: String?, at now: MonotonicTime) {
-    text = new.map(Self.cut)
+    text = new.map { Self.cut($0.unicodeScalars) }
     let isChanged = text != published
     deadline =
       isChanged ? max(now, lastPublished?.advanced(by: Self.interval) ?? now) : .distantFuture
@@ -32,8 +32,8 @@ struct DaemonStatus: Sendable {
   }
 
   /// Cuts the text to the size that systemd shows. No more of it is read, since the core's lock is held.
-  static func cut(_ text: String) -> String {
-    var line = VisibleText.line(String(text.unicodeScalars.prefix(limit)))
+  static func cut(_ text: some Sequence<Unicode.Scalar>) -> String {
+    var line = VisibleText.line(String(String.UnicodeScalarView(text.prefix(limit))))
     while line.utf8.count > limit { line.removeLast() }
     return line
   }

@@ -10,7 +10,7 @@ extension LifecycleMachine {
     if policy.hasServiceManager {
       new.progressDeadline = now.advanced(by: ActiveTransition.progressInterval)
     }
-    new.isRetry = unentered.takeRetry(plan.kind)
+    new.isRetry = unentered.isRetrying && plan.kind == .catchUp
     transition = new
     effects.publish(.began(plan.kind, plan.cause, at: now))
   }

@@ -136,6 +136,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     self.now = now
     take(input)
     pump()
+    unentered.isRetrying = false
     publishReadyToSleep()
   }
 

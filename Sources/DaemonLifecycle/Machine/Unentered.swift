@@ -13,8 +13,8 @@ struct Unentered: Sendable {
   private(set) var pause = Duration.zero
   /// Whether the log and the operator know.
   var isAnnounced = false
-  /// Whether the next transition is a retry, of whose problems the log knows.
-  private(set) var isRetrying = false
+  /// Whether a transition that begins before the end of this input is a retry, of whose problems the log knows.
+  var isRetrying = false
 
   var all: [ObserverID] { failed + held }
   var isEmpty: Bool { failed.isEmpty && held.isEmpty }
@@ -53,11 +53,5 @@ struct Unentered: Sendable {
   mutating func retry(isAlone: Bool) {
     deadline = .distantFuture
     isRetrying = isAlone
-  }
-
-  /// Whether the transition that begins is the retry.
-  mutating func takeRetry(_ kind: LifecycleTransition) -> Bool {
-    defer { isRetrying = false }
-    return isRetrying && kind == .catchUp
   }
 }

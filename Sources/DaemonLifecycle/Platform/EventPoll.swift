@@ -28,9 +28,9 @@ final class EventPoll: Sendable {
     case lost
   }
 
-  private struct State: ~Copyable {
+  private struct State {
     var phase = Phase.closed
-    /// The files of the timer and of the sources; `nil` while there are none.
+    /// The files of the timer and of the sources; `nil` while there are none, and after a loss.
     var known: KnownFiles?
     /// The timerfd; -1 when there is none.
     var timer: Int32 = -1
@@ -90,16 +90,15 @@ final class EventPoll: Sendable {
     let error = waker.open()
     if error != 0 { return error }
     guard let known = KnownFiles() else { return clinux_errno() }
-    state.timer = clinux_make_timer()
-    if state.timer < 0 { return clinux_errno() }
-    let refusal = known.add(state.timer)
+    let timer = clinux_make_timer()
+    let refusal = timer < 0 ? clinux_errno() : known.add(timer)
     if refusal != 0 {
-      CLinux.close(state.timer)
+      if timer >= 0 { CLinux.close(timer) }
+      CLinux.close(known.number)
       return refusal
     }
-    waker.lend(state.timer, known)
-    state.known = consume known
-    state.phase = .open
+    waker.lend(timer, known)
+    (state.known, state.timer, state.phase) = (known, timer, .open)
     return 0
   }
 
@@ -107,7 +106,10 @@ final class EventPoll: Sendable {
   func close() {
     state.withLock { state in
       waker.close()
-      if state.isOurs(state.timer) { CLinux.close(state.timer) }
+      if let known = state.known, known.contains(state.timer) {
+        CLinux.close(state.timer)
+        CLinux.close(known.number)
+      }
       state = State()
     }
   }
@@ -154,6 +156,8 @@ final class EventPoll: Sendable {
         "The event thread has lost \(name): other code of this process has closed what is not its own, as with"
           + " close_range(2).")
       if !waker.wake() { _ = state.setTimer(1) }
+      waker.takeBackTimer()
+      state.known = nil
     case .closed, .losing, .lost: break
     }
   }

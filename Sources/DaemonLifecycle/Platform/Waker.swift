@@ -19,9 +19,10 @@ final class Waker: Sendable {
 
   /// Lends it the timer of the thread that listens, which it sets where the kernel has no memory for a byte, and the set that
   /// knows the timer by its file. Until it is closed.
-  func lend(_ timer: Int32, _ files: borrowing KnownFiles) {
+  func lend(_ timer: Int32, _ files: KnownFiles) {
     clinux_waker_lend(pointer, timer, files.number)
   }
+  func takeBackTimer() { clinux_waker_lend(pointer, -1, -1) }
 
   /// Whether it has set the timer.
   var isRinging: Bool { clinux_waker_is_ringing(pointer) }

@@ -90,10 +90,10 @@ let thief: @Sendable ([String]) async throws -> Void = { arguments in
   }
   let result = await lifecycle.waitUntilTerminated()
   withExtendedLifetime(sources) {}
-  if ways.contains("overlaps") {
-    // As system(3) does that began before the end.
+  if ways.contains("outlives") {
     lifecycle.restoreSignals()
-    sigaction(signal, &found, nil)
+    // As system(3) does that began before the end.
+    if ways.contains("overlaps") { sigaction(signal, &found, nil) }
     raise(signal)
   }
   finish(result)
