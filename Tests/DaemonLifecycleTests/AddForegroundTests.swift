@@ -85,6 +85,50 @@ import Testing
     #expect(mock.ending?.code == 0)
   }
 
+  /// Its post would wait for the pause, which waits for the body.
+  @Test func aBodyThatPostsDoesNotDelayItsPause() async throws {
+    struct Polled: CustomNotification {}
+    let token = mock.observe(Polled.self) { [log] _ in log.add("polled") }
+    mock.addForeground(name: "polling") { [mock] in
+      while true {
+        await mock.post(Polled())
+        try Task.checkCancellation()
+      }
+    }
+    for _ in 0..<100 {
+      mock.inject(.resume)
+      while log.all.isEmpty { await Task.yield() }
+      // Without time that passes.
+      try await mock.send(.pause).check()
+      log.clear()
+    }
+    try await mock.send(.terminate).check()
+    token.cancel()
+  }
+
+  @Test func aResumeDuringADrainIsInTheStatus() async throws {
+    let manager = try FakeServiceManager()
+    let mock = MockLifecycleSubject(serviceManager: manager)
+    mock.addForeground(name: "server", draining: .seconds(60)) { [mock] round in
+      try await round.untilEnding()
+      try await mock.clock.sleep(for: .seconds(30))
+    }
+    try await mock.settled()
+    mock.inject(.pause)
+    try await mock.untilSleeping()
+    mock.inject(.resume)
+    await mock.advance(by: .seconds(10))
+    let status = manager.service.status
+    #expect(status.hasSuffix("waiting for server, 10 s; then a resume"), "\(status)")
+    await mock.advance(by: .seconds(20))
+    try await mock.settled()
+    #expect(mock.state == .foreground)
+    mock.inject(.terminate)
+    try await mock.untilSleeping()
+    await mock.advance(by: .seconds(30))
+    try await mock.settled().check()
+  }
+
   // MARK: finish(within:)
 
   @Test(arguments: [2, 1000]) func aJobHasTimeToFinish(seconds: Int) async throws {
@@ -151,6 +195,17 @@ import Testing
     let report = try await mock.settled()
     #expect(report.problems.isEmpty)
     #expect("\(try #require(mock.ending).report.cause)" == "the disk is full")
+    #expect(mock.ending?.code == 0)
+  }
+
+  /// It comes before that of a hook that failed, as the status of an error does.
+  @Test func theStatusOfATerminationIsGiven() async throws {
+    let token = mock.observe(WillTerminate.self, name: "orders") { _ in throw Failure() }
+    mock.terminate(status: 3)
+    mock.terminate(status: 4)
+    try await mock.settled()
+    #expect(mock.ending?.code == 3)
+    withExtendedLifetime(token) {}
   }
 
   // MARK: Probes

@@ -256,6 +256,18 @@ import Testing
     #expect(again.count == (begins ? 0 : 1) && daemon.isReady == begins)
   }
 
+  /// The pause may wait for its poster, as for a body that posts.
+  @Test func aPostWhosePosterWasCancelledIsDeliveredAtOnce() throws {
+    let daemon = DaemonUnderTest(observing: [DidEnterBackground.self, Note.self])
+    let pause = try #require(daemon.request(.pause).starts.first)
+    let post = LifecyclePost(Note())
+    #expect(daemon.give(.post(post, inside: nil)).starts.isEmpty)
+    let note = try #require(daemon.give(.hasten(post)).starts.first)
+    #expect(daemon.give(.hasten(post)).starts.isEmpty)
+    #expect(daemon.give(.ended(note, .completed)).answers.count == 1)
+    #expect(daemon.give(.ended(pause, .completed)).answers.isEmpty && daemon.isIdle)
+  }
+
   @Test func oneWhoIsGoneIsRemovedAndNotReported() throws {
     let save = try #require(daemon.request(.saveState).starts.first)
     let output = daemon.give(.ended(save, .gone))

@@ -58,6 +58,9 @@ struct MachineSimulation: ~Copyable {
   /// Those without an answer, and those that hooks have made; held, so that none gets an address that was one's.
   private var posts: [ObjectIdentifier: LifecyclePost] = [:]
   private var nestedPosts: [ObjectIdentifier: LifecyclePost] = [:]
+  /// Those whose delivery has begun, and the order of all.
+  private var begunPosts: Set<ObjectIdentifier> = []
+  private var numbers: [ObjectIdentifier: Int] = [:]
   private var awaitedSleeps = 0
   /// When Swift's pool answers a check, and when the main actor answers.
   private var health: (round: UInt64, pool: MonotonicTime)?
@@ -136,7 +139,7 @@ struct MachineSimulation: ~Copyable {
   }
 
   private mutating func happen() {
-    switch random.below(26) {
+    switch random.below(27) {
     case 0, 1, 2:
       give(
         event: .pause(
@@ -165,6 +168,7 @@ struct MachineSimulation: ~Copyable {
       give(.stopTimeout(.seconds(random.below(60) + 2)))
     case 22: if exit == nil { give(.runWaits) }
     case 23: jump()
+    case 24: hasten()
     default: if random.chance(35) { terminate() }
     }
   }
@@ -192,8 +196,23 @@ struct MachineSimulation: ~Copyable {
   private mutating func post(inside call: CallID?) {
     let post = LifecyclePost(Note())
     posts[ObjectIdentifier(post)] = post
+    numbers[ObjectIdentifier(post)] = numbers.count
     if call != nil { nestedPosts[ObjectIdentifier(post)] = post }
     give(.post(post, inside: call))
+  }
+
+  /// The poster of one that waits is cancelled.
+  private mutating func hasten() {
+    let waiting = posts.values.filter { !begunPosts.contains(ObjectIdentifier($0)) }
+    guard
+      let post = waiting.min(by: { numbers[ObjectIdentifier($0)]! < numbers[ObjectIdentifier($1)]! }
+      )
+    else { return }
+    nestedPosts[ObjectIdentifier(post)] = post
+    give(.hasten(post))
+    if posts[ObjectIdentifier(post)] != nil, !begunPosts.contains(ObjectIdentifier(post)) {
+      fail("a post that was hastened waits")
+    }
   }
 
   private mutating func extend(_ call: CallID) {
@@ -606,6 +625,7 @@ struct MachineSimulation: ~Copyable {
       if awaitedSleeps == 0 { fail("ready for a sleep that nobody announced") }
       if !lies(.forgetsTheSleep) { awaitedSleeps = 0 }
     case .announced(let step, let cause, _):
+      if case .posted(let post) = step { begunPosts.insert(ObjectIdentifier(post)) }
       expectEntries(of: step)
       let isHeld = holds > 0 && !hasWaited
       hasWaited = false

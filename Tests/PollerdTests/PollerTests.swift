@@ -111,7 +111,7 @@ final class PollerTests: XCTestCase {
     let daemon = try await TestDaemon(in: directory, .ignoreCancellation)
     await daemon.source.isAsked()
     daemon.mock.inject(.sigusr1)
-    await daemon.mock.advance(by: .seconds(10))  // the hook deadline: the poll is not waited for
+    await daemon.mock.advance(by: .seconds(11))  // the hook deadline, and 1 s to end
     let report = try await daemon.mock.settled()
     XCTAssertEqual(report.problems.count, 1, "\(report)")
     try await daemon.console.line("background")

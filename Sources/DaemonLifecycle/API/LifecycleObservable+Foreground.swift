@@ -66,16 +66,22 @@ extension LifecycleObservable {
   ///     shortens it to the time that is left before the save, and a sleep to the time that logind grants. A limit that
   ///     can't be kept is logged as soon as that is known. Default `nil`: the body is cancelled as the round ends.
   ///   - policy: When the body is run again after an error. Default `nil`: the error ends the daemon.
+  ///   - waitsUntilReady: Whether the body is in the foreground only once it calls ``ForegroundRound/reportReady()``, or
+  ///     returns: `READY=1` and the next phase wait for it, at most for the limit above, or for the hook deadline without
+  ///     one. What it throws before is an error of its `willEnterForeground`: it ends a launch, and after a pause the
+  ///     work is tried again. Default `false`.
   ///   - file: The file of the default name.
   ///   - line: The line of the default name.
   ///   - body: The work, in a new task for each round.
   public func addForeground(
     name: String? = nil, phase: LifecyclePhase = .standard, draining limit: Duration? = nil,
-    restarting policy: RestartPolicy? = nil, file: StaticString = #fileID, line: UInt = #line,
+    restarting policy: RestartPolicy? = nil, waitsUntilReady: Bool = false,
+    file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable @isolated(any) (ForegroundRound) async throws -> Void
   ) {
     let name = name.map { ObserverName.given($0) } ?? .foreground(file: file, line: line)
-    let rounds = ForegroundRounds(core, name, drains: limit != nil, restarting: policy, body)
+    let rounds = ForegroundRounds(
+      core, name, drains: limit != nil, restarting: policy, waitsUntilReady: waitsUntilReady, body)
     rounds.failuresEndTheDaemon()
     core.addRounds(rounds, .init(orElse: name, phase: phase, deadline: limit))
   }
@@ -109,13 +115,15 @@ extension LifecycleObservable {
   ///   or the stop. `CancellationError` when the calling task is cancelled.
   nonisolated(nonsending) public func foreground(
     name: String? = nil, phase: LifecyclePhase = .standard, draining limit: Duration? = nil,
-    restarting policy: RestartPolicy? = nil, file: StaticString = #fileID, line: UInt = #line,
+    restarting policy: RestartPolicy? = nil, waitsUntilReady: Bool = false,
+    file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable @isolated(any) (ForegroundRound) async throws -> Void
   ) async throws {
     let core = core
     guard !core.isTerminating else { return }
     let name = name.map { ObserverName.given($0) } ?? .foreground(file: file, line: line)
-    let rounds = ForegroundRounds(core, name, drains: limit != nil, restarting: policy, body)
+    let rounds = ForegroundRounds(
+      core, name, drains: limit != nil, restarting: policy, waitsUntilReady: waitsUntilReady, body)
     core.addRounds(rounds, .init(orElse: name, phase: phase, deadline: limit))
     // Cut off by the termination it stays and receives what all receive, so that the report does not depend on timing;
     // it is removed when the daemon has ended.

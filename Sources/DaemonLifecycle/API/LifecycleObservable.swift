@@ -213,12 +213,15 @@ extension LifecycleObservable {
 
   /// Requests the termination, and returns at once. Unlike a signal, a second call does not escalate.
   ///
-  /// - Parameter reason: The cause that reports, systemd's status and the journal show, such as `the disk is full`.
-  ///   Default: `a call`.
-  public func terminate(because reason: String? = nil) {
+  /// - Parameters:
+  ///   - reason: The cause that reports, systemd's status and the journal show, such as `the disk is full`. Default:
+  ///     `a call`.
+  ///   - status: The status to exit with, from 1 to 255, as for an error that work in the foreground throws. Default
+  ///     `nil`: that of the hooks.
+  public func terminate(because reason: String? = nil, status: Int32? = nil) {
     core.recorder?.didTerminate()
-    core.receive(
-      LifecycleEvent(.terminate, cause: LifecycleCause(reason.map { .other($0) } ?? .api)))
+    let cause = LifecycleCause(reason.map { .other($0) } ?? .api, status: status)
+    core.receive(LifecycleEvent(.terminate, cause: cause))
   }
 
   /// Holds deliveries back until the token is cancelled or released: for start-up code that must not be interrupted.

@@ -48,6 +48,15 @@ extension LifecycleMachine {
       outer: .init(deadline: outer.deadline, budgetStep: delivery.budgetStep))
   }
 
+  /// Delivers a post that waits, beside the transition under way: that may be the pause which has cancelled the poster, and
+  /// which waits for it.
+  mutating func hasten(_ post: LifecyclePost) {
+    guard !isClosed, let cause = registry.take(post) else { return }
+    begin(
+      registry.plan(.posted(post), cause: cause),
+      outer: .init(deadline: .distantFuture, budgetStep: .posted(post)))
+  }
+
   /// Plans the calls of the members that have a hook for the step.
   mutating func planCalls(
     of plan: LifecycleRegistry.Plan, isNested: Bool

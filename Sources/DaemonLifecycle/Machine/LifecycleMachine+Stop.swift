@@ -212,7 +212,9 @@ extension LifecycleMachine {
     let severity = max(
       stop.isLost ? 1 : 0, stop.failedLaunch?.severity ?? 0, stop.overtakenPause?.severity ?? 0,
       report.severity)
-    let code = code ?? failure?.exitCode ?? LifecycleExit.code(severity: severity)
+    let code =
+      code ?? failure?.exitCode ?? registry.termination?.status
+      ?? LifecycleExit.code(severity: severity)
     let exit = LifecycleExit(
       code: code, report: report, failedLaunch: stop.failedLaunch,
       overtakenPause: stop.overtakenPause, error: failure?.error)

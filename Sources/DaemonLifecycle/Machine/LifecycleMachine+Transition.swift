@@ -59,7 +59,8 @@ extension LifecycleMachine {
     }
     return LifecycleProgress(
       transition: transition.kind, done: done, total: done + names.count + waiting + planned,
-      waitingFor: names, elapsed: transition.began.duration(to: now))
+      waitingFor: names, elapsed: transition.began.duration(to: now),
+      isRevoked: transition.isPause && registry.requests.containResume)
   }
 
   /// Publishes a change of the reasons for the background while the daemon stays there.

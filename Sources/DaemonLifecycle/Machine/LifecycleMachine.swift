@@ -87,6 +87,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case awaitExit(@Sendable (LifecycleExit) -> Void)
     /// `inside`: the call of the hook that posts.
     case post(LifecyclePost, inside: CallID?)
+    /// Its poster was cancelled.
+    case hasten(LifecyclePost)
     case add(MachineObserver)
     case remove([ObserverID])
     /// What searches for hooks have found, by the observers' types.
@@ -151,6 +153,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
         waiter(exit)
       }
     case .post(let post, let call): self.post(post, call)
+    case .hasten(let post): hasten(post)
     case .add(let subscriber): add(subscriber)
     case .remove(let ids): remove(ids)
     case .hooksFound(let found): hooksFound(found)

@@ -16,6 +16,8 @@ struct LifecycleProgress: Sendable {
   /// The observers whose hooks run.
   let waitingFor: [ObserverName]
   let elapsed: Duration
+  /// Whether the daemon returns to the foreground afterwards.
+  var isRevoked = false
 
   /// The progress in words: `stopping: 3 of 5 done, waiting for Database, 2.1 s`.
   var description: String {
@@ -23,5 +25,6 @@ struct LifecycleProgress: Sendable {
     if waitingFor.count > 3 { names += " and \(waitingFor.count - 3) more" }
     let waiting = names.isEmpty ? "" : ", waiting for \(names)"
     return "\(transition.row.gerund): \(done) of \(total) done\(waiting), \(elapsed.forReading)"
+      + (isRevoked ? "; then a resume" : "")
   }
 }

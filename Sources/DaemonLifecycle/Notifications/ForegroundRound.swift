@@ -26,11 +26,27 @@ public final class ForegroundRound: Sendable {
   private let state = Mutex(State())
   /// `nil` for the real time.
   private let clock: LifecycleClock?
+  private let ready: @Sendable (ForegroundRound) -> Void
 
-  init(clock: LifecycleClock?) { self.clock = clock }
+  init(clock: LifecycleClock?, _ ready: @escaping @Sendable (ForegroundRound) -> Void = { _ in }) {
+    self.clock = clock
+    self.ready = ready
+  }
 
   /// Makes a round for a test of code that takes one.
   public convenience init() { self.init(clock: nil) }
+
+  /// Says that the body is ready, as a server is that listens. Further calls have no effect, nor has one in work that
+  /// was added without `waitsUntilReady: true`.
+  ///
+  /// ```swift
+  /// lifecycle.addForeground(name: "server", draining: .seconds(20), waitsUntilReady: true) { round in
+  ///   let listener = try await listen(on: 8080)
+  ///   round.reportReady()
+  ///   try await serve(listener, round)
+  /// }
+  /// ```
+  public func reportReady() { ready(self) }
 
   /// Marks a round that a test has made as ending. Further calls have no effect.
   public func end() { for handler in beginEnding() { handler() } }

@@ -23,7 +23,7 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
     case workFailed(any Error)
     /// The task that called `run` was cancelled.
     case callerCancelled
-    /// A hook of the launch failed, and the configuration makes that end the daemon.
+    /// A hook of the launch failed, which ends the daemon.
     case launchFailed
     /// An observer was added after the launch, or could not be notified before: it receives what the others have
     /// received.
@@ -36,10 +36,12 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
   private final class Content: Sendable {
     let origin: Origin
     let errorText: String?
+    let status: Int32?
 
-    init(_ origin: Origin, _ errorText: String?) {
+    init(_ origin: Origin, _ errorText: String? = nil, status: Int32? = nil) {
       self.origin = origin
       self.errorText = errorText
+      self.status = status
     }
   }
   private let content: Content
@@ -48,7 +50,12 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
   /// What threw, and the text of the error, for `workFailed`.
   private var errorText: String? { content.errorText }
 
-  package init(_ origin: Origin) { content = Content(origin, nil) }
+  /// The status that the process exits with, where a call has given one.
+  var status: Int32? { content.status }
+
+  package init(_ origin: Origin) { content = Content(origin) }
+
+  init(_ origin: Origin, status: Int32?) { content = Content(origin, status: status) }
 
   /// The body of `run`, or work in the foreground, threw.
   init(_ failure: Failure, of name: String = "the body") {

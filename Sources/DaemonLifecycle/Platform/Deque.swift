@@ -23,6 +23,11 @@ struct Deque<Element> {
     }
     return front.popLast()
   }
+
+  mutating func removeFirst(where isRemoved: (Element) -> Bool) -> Element? {
+    if let index = front.lastIndex(where: isRemoved) { return front.remove(at: index) }
+    return back.firstIndex(where: isRemoved).map { back.remove(at: $0) }
+  }
 }
 
 extension Deque: Sendable where Element: Sendable {}

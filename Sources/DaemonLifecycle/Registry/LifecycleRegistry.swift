@@ -143,6 +143,9 @@ struct LifecycleRegistry: Sendable {
   /// Removes and returns the posts that wait, which will not be delivered.
   mutating func takePosts() -> [LifecyclePost] { requests.takePosts() }
 
+  /// Takes a post that waits, and returns its cause; `nil` when its turn has come.
+  mutating func take(_ post: LifecyclePost) -> LifecycleCause? { requests.take(post) }
+
   var isHeld: Bool { holds > 0 }
 
   // MARK: Members

@@ -27,6 +27,10 @@ struct PendingRequests: Sendable {
   /// Whether a request about the machine's sleep waits.
   var concernSleep: Bool { merged.contains { $0.request.concernsSleep } }
 
+  var containResume: Bool {
+    merged.contains { if case .resume = $0.request { true } else { false } }
+  }
+
   // MARK: Enqueueing
 
   mutating func enqueue(_ request: LifecycleRequest, _ cause: LifecycleCause) {
@@ -54,6 +58,10 @@ struct PendingRequests: Sendable {
       return merged.remove(at: index)
     }
     return posts.popFirst()
+  }
+
+  mutating func take(_ post: LifecyclePost) -> LifecycleCause? {
+    posts.removeFirst { $0.post === post }?.cause
   }
 
   mutating func takePosts() -> [LifecyclePost] {

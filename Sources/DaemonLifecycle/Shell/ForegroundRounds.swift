@@ -4,8 +4,8 @@ import Synchronization
 /// The observer behind `addForeground` and `foreground { … }`, which runs the body in rounds, one for each period in the
 /// foreground.
 ///
-/// Rounds never overlap: a resume waits for a body that is overdue. The hooks wait for the body within their deadline,
-/// like those of any observer.
+/// Rounds never overlap. The hook at the end of one waits for the body within its deadline, like that of any observer;
+/// with a body that is overdue it is abandoned, and as long as it has not ended no other begins.
 final class ForegroundRounds: ForegroundObserver, BackgroundObserver, TerminationObserver {
   /// A body that runs, or is about to.
   private struct Run {
@@ -13,6 +13,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
     /// `nil` until it has begun.
     var task: Task<Void, Never>?
     var isCancelled = false
+    var isReady: Bool
   }
 
   /// What a body threw after its requested end, such as a library's own error at cancellation.
@@ -29,11 +30,13 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
 
   private struct State {
     var phase = Phase.none
-    /// Whether the daemon returned to the foreground while the last round's body was still overdue.
-    var startsAgain = false
     /// Whether no more rounds begin; the caller returns when the running one has ended.
     var isClosing = false
     var callerIsCancelled = false
+    /// Whether the hook at the end of the running round has reached its deadline: nobody waits for the body for longer.
+    var isOverdue = false
+    /// The hook that waits until the running round is ready.
+    var entering: Sleeper?
     /// The hooks that wait for the round to end.
     var waiting: [Sleeper] = []
     /// Called once, when there are no more rounds.
@@ -41,13 +44,12 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
 
     var run: Run? { if case .running(let run) = phase { run } else { nil } }
 
-    /// Begins a round; returns `nil` when one runs, or no more may begin.
-    mutating func begin(_ clock: LifecycleClock?) -> ForegroundRound? {
-      startsAgain = false
-      guard case .none = phase, !isClosing else { return nil }
-      let run = Run(round: ForegroundRound(clock: clock))
-      phase = .running(run)
-      return run.round
+    /// Begins a round; returns false when one runs, or no more may begin.
+    mutating func begin(_ round: ForegroundRound, waitsUntilReady: Bool) -> Bool {
+      guard case .none = phase, !isClosing else { return false }
+      isOverdue = false
+      phase = .running(Run(round: round, isReady: !waitsUntilReady))
+      return true
     }
   }
 
@@ -59,16 +61,19 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
   /// Whether the body is not cancelled at the end of the foreground, but has the hook's time to finish what it has
   /// begun.
   private let drains: Bool
+  /// Whether the hook at the beginning of a round waits until the body says that it is ready.
+  private let waitsUntilReady: Bool
   private let name: ObserverName
   private let body: Body
 
   init(
     _ core: LifecycleCore, _ name: ObserverName, drains: Bool = false,
-    restarting policy: RestartPolicy? = nil, _ body: @escaping Body
+    restarting policy: RestartPolicy? = nil, waitsUntilReady: Bool = false, _ body: @escaping Body
   ) {
     self.core = core
     self.name = name
     self.drains = drains
+    self.waitsUntilReady = waitsUntilReady
     if let policy {
       let restarting = RestartingBody(core, policy, name, body)
       self.body = { try await restarting.run($0) }
@@ -88,29 +93,40 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
   ]
 
   func willEnterForeground(_ notification: WillEnterForeground) async throws {
-    // An overdue round starts the next one as it ends; the hook waits for that end, and for no other.
-    let overdueEnds = state.withLock { state -> Sleeper? in
-      guard let run = state.run, run.isCancelled || run.round.isEnding else { return nil }
-      state.startsAgain = true
-      return Self.waiter(&state)
+    let round = ForegroundRound(clock: clock) { [weak self] in self?.isReady($0) }
+    let ready = Sleeper()
+    let (begins, waits) = state.withLock { state in
+      let begins = state.begin(round, waitsUntilReady: waitsUntilReady)
+      // The hook may be called again for a round that was not ready in its time.
+      let waits = state.run?.isReady == false
+      if waits { state.entering = ready }
+      return (begins, waits)
     }
-    if let overdueEnds {
-      // What that throws is no error of this hook.
-      try? await wait(for: overdueEnds, cancelsBody: false)
-    } else if let round = state.withLock({ [clock] in $0.begin(clock) }) {
-      core?.useSwiftPool { self.runBody(round) }
+    if begins { core?.useSwiftPool { self.runBody(round) } }
+    if waits { try await ready.wait { ready.end(throwing: CancellationError()) } }
+  }
+
+  private func isReady(_ round: ForegroundRound) {
+    let entering = state.withLock { state -> Sleeper? in
+      guard var run = state.run, run.round === round else { return nil }
+      run.isReady = true
+      state.phase = .running(run)
+      return state.entering.take()
     }
+    entering?.end()
   }
 
   func didEnterBackground(_ notification: DidEnterBackground) async throws {
     // In one step, so that the hook waits for the round that it ends.
-    let (round, end) = state.withLock { state in
-      state.startsAgain = false
-      return (state.run?.round, Self.waiter(&state))
+    let (run, end) = state.withLock { state in (state.run, Self.waiter(&state)) }
+    // A draining body is notified. Any other is cancelled, also one that was not ready yet, and has nothing to finish.
+    if drains, run?.isReady == true { endBody(of: run?.round) } else { cancelBody() }
+    guard let end else { return }
+    // Cancelled at its deadline the hook cancels what drains, and waits on: it ends with the body, which is abandoned with it.
+    try await end.wait {
+      state.withLock { $0.isOverdue = true }
+      cancelBody()
     }
-    // A draining body is notified, any other is cancelled.
-    if drains { endBody(of: round) } else { cancelBody() }
-    if let end { try await wait(for: end, cancelsBody: drains) }
   }
 
   func willTerminate(_ notification: WillTerminate) { close() }
@@ -147,10 +163,16 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
     endIfIdle()
   }
 
-  /// Ends the rounds, since the caller's task was cancelled.
+  /// Ends the rounds, since the caller's task was cancelled. In a stop it does not wait a second time for a body that is
+  /// overdue.
   func cancel() {
-    state.withLock { $0.callerIsCancelled = true }
+    let isTerminating = core?.isTerminating ?? true
+    let caller = state.withLock { state in
+      state.callerIsCancelled = true
+      return isTerminating && state.isOverdue && state.run != nil ? state.caller.take() : nil
+    }
     close()
+    caller?(.success(()))
   }
 
   // MARK: Rounds
@@ -177,7 +199,6 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
 
   private func cancelBody() {
     let cancelled = state.withLock { state -> Run? in
-      state.startsAgain = false
       guard var run = state.run else { return nil }
       run.isCancelled = true
       state.phase = .running(run)
@@ -196,19 +217,21 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
 
   private func ended(_ error: (any Error)?) {
     let late = error is CancellationError ? nil : error.map { LateError(error: $0) }
-    let clock = clock
-    // In one step, so that a pause finds either no round and no request for one, or a round to end.
-    let (waiting, next) = state.withLock { state in
+    let (entering, waiting, isLost) = state.withLock { state in
       let wasEnding = state.run.map { $0.isCancelled || $0.round.isEnding } ?? false
+      let wasReady = state.run?.isReady ?? true
       state.phase = .none
       // After the requested end the hook that waits for that reports it; only a caller that was cancelled is thrown it.
-      let endsRounds = !wasEnding || state.callerIsCancelled && late != nil
+      // Before it is ready, the hook that waits for that.
+      let endsRounds = !wasEnding && wasReady || state.callerIsCancelled && late != nil
       if endsRounds, let error { state.phase = .over(error) }
       defer { state.waiting = [] }
-      return (state.waiting, state.startsAgain ? state.begin(clock) : nil)
+      let entering = state.entering.take()
+      return (entering, state.waiting, !wasReady && !wasEnding && entering?.hasEnded ?? true)
     }
+    entering?.end(throwing: error)
+    if isLost, let error { core?.warn("\(name) has failed before it was ready: \(error)") }
     for sleeper in waiting { sleeper.end(throwing: late) }
-    if let next { runBody(next) }
     endIfIdle()
   }
 
@@ -232,13 +255,5 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
     let sleeper = Sleeper()
     state.waiting.append(sleeper)
     return sleeper
-  }
-
-  /// - Parameter cancelsBody: Whether a hook that is cancelled cancels the body and goes on waiting for its end;
-  ///   otherwise it throws.
-  private func wait(for sleeper: Sleeper, cancelsBody: Bool) async throws {
-    try await sleeper.wait {
-      if cancelsBody { cancelBody() } else { sleeper.end(throwing: CancellationError()) }
-    }
   }
 }

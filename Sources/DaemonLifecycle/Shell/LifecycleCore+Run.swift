@@ -102,26 +102,26 @@ extension LifecycleCore {
       endSetUp()
     }
     let inside = CallReference.current.flatMap { $0.core === self ? $0.id : nil }
-    // A checked one, whose hand-over the thread sanitizer knows.
-    return await withCheckedContinuation { continuation in
-      let post = AwaitedPost(notification) { continuation.resume(returning: $0) }
-      handle(.post(post, inside: inside))
+    let post = AwaitedPost(notification)
+    return await withTaskCancellationHandler {
+      // A checked one, whose hand-over the thread sanitizer knows.
+      await withCheckedContinuation { continuation in
+        post.answer = { continuation.resume(returning: $0) }
+        handle(.post(post, inside: inside))
+        // Cancelled before the core had it.
+        if Task.isCancelled { handle(.hasten(post)) }
+      }
+    } onCancel: {
+      handle(.hasten(post))
     }
   }
 }
 
 /// A notification whose poster waits for the report.
 ///
-/// `@unchecked`, as its superclass is: all properties are constants of sendable types.
+/// `@unchecked`, as its superclass is: `answer` is written once, before the core, which alone reads it, has the post.
 final class AwaitedPost: LifecyclePost, @unchecked Sendable {
-  let answer: @Sendable (LifecycleReport) -> Void
-
-  init(
-    _ notification: any CustomNotification, _ answer: @escaping @Sendable (LifecycleReport) -> Void
-  ) {
-    self.answer = answer
-    super.init(notification)
-  }
+  fileprivate(set) var answer: @Sendable (LifecycleReport) -> Void = { _ in }
 }
 
 /// A launch that has begun.

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonLifecycleTesting
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DaemonLifecycle
+
+/// Work that says when it is ready: the daemon is in the foreground once it is.
+@Suite(.timeLimit(.minutes(5))) struct ReadyRoundTests {
+  private let log = Log()
+
+  /// Binds for a while, or can't.
+  private final class Port: Sendable {
+    let isTaken = Mutex(false)
+    let clock: LifecycleClock
+    init(_ clock: LifecycleClock) { self.clock = clock }
+
+    func bind() async throws {
+      if isTaken.withLock(\.self) { throw Failure() }
+      try await clock.sleep(for: .seconds(3))
+    }
+  }
+
+  private func serve(
+    _ mock: MockLifecycleSubject, draining limit: Int = 5, restarting: RestartPolicy? = nil
+  ) -> Port {
+    let port = Port(mock.clock)
+    mock.addForeground(
+      name: "server", draining: .seconds(limit), restarting: restarting, waitsUntilReady: true
+    ) { [log] round in
+      log.add("begins")
+      try await port.bind()
+      round.reportReady()
+      round.reportReady()
+      try await round.untilEnding()
+      log.add("ends")
+    }
+    return port
+  }
+
+  private func isReady(_ mock: MockLifecycleSubject) -> Bool {
+    mock.core.state.withLock { $0.machine.isReady }
+  }
+
+  @Test func theLaunchWaits() async throws {
+    let manager = try FakeServiceManager()
+    let mock = MockLifecycleSubject(state: .launching, serviceManager: manager)
+    _ = serve(mock)
+    mock.addForeground(name: "client", phase: LifecyclePhase(order: 1)) { [log] in log.add("client")
+    }
+    let launch = Task { try await mock.launch() }
+    try await mock.untilSleeping()
+    #expect(!manager.service.isReady && log.all == ["begins"])
+    await mock.advance(by: .seconds(3))
+    try await launch.value.check()
+    #expect(manager.service.isReady)
+    try await mock.send(.terminate).check()
+    #expect(log.all == ["begins", "client", "ends"])
+  }
+
+  @Test func anErrorBeforeIsAFailedLaunch() async throws {
+    let mock = MockLifecycleSubject(state: .launching)
+    serve(mock).isTaken.withLock { $0 = true }
+    let launch = try await mock.launch()
+    #expect(launch["server", WillEnterForeground.self]?.outcome == .failed(Failure()))
+    try await mock.settled()
+    let ending = try #require(mock.ending)
+    #expect(ending.code == 70 && "\(ending.report.cause)" == "the launch failed")
+  }
+
+  /// As for every observer, a resume that failed is tried again, and meanwhile the daemon is not ready.
+  @Test func afterAFailedResumeItIsTriedAgain() async throws {
+    let mock = MockLifecycleSubject()
+    let port = serve(mock)
+    try await mock.untilSleeping()
+    await mock.advance(by: .seconds(3))
+    try await mock.send(.pause).check()
+    port.isTaken.withLock { $0 = true }
+    let resume = try await mock.send(.resume)
+    #expect(resume["server", WillEnterForeground.self]?.outcome == .failed(Failure()))
+    #expect(!isReady(mock) && mock.ending == nil)
+    port.isTaken.withLock { $0 = false }
+    await mock.advance(by: .seconds(4))
+    try await mock.settled()
+    #expect(isReady(mock))
+    try await mock.send(.terminate).check()
+    #expect(log.all == ["begins", "ends", "begins", "begins", "ends"])
+  }
+
+  /// The hook has its time, and the body goes on: the next call of the hook waits for the same round.
+  @Test func oneThatIsSlowIsWaitedForAgain() async throws {
+    let mock = MockLifecycleSubject()
+    _ = serve(mock, draining: 2)
+    try await mock.untilSleeping()
+    await mock.advance(by: .seconds(2))
+    let launch = try await mock.settled()
+    #expect(launch["server", WillEnterForeground.self]?.outcome == .timedOut)
+    #expect(!isReady(mock))
+    await mock.advance(by: .seconds(1))
+    try await mock.settled()
+    #expect(isReady(mock) && log.all == ["begins"])
+    try await mock.send(.terminate).check()
+    #expect(log.all == ["begins", "ends"])
+  }
+
+  @Test func aStopDoesNotWaitForIt() async throws {
+    let mock = MockLifecycleSubject()
+    _ = serve(mock, draining: 2)
+    try await mock.untilSleeping()
+    await mock.advance(by: .seconds(2))
+    try await mock.send(.terminate)
+    #expect(log.all == ["begins"] && mock.ending?.code == 0)
+    try mock.checkNothingPending()
+  }
+
+  @Test func restartsBelongToOneWait() async throws {
+    let mock = MockLifecycleSubject()
+    let port = serve(mock, restarting: .backoff(initial: .seconds(1)))
+    port.isTaken.withLock { $0 = true }
+    try await mock.untilSleeping()
+    port.isTaken.withLock { $0 = false }
+    await mock.advance(by: .seconds(4))
+    let report = try await mock.settled()
+    #expect(report["server", WillEnterForeground.self]?.outcome == .completed)
+    #expect(isReady(mock) && log.all == ["begins", "begins"])
+    try await mock.send(.terminate).check()
+  }
+
+  @Test func aBodyThatReturnsIsReady() async throws {
+    let mock = MockLifecycleSubject()
+    mock.addForeground(waitsUntilReady: true) { _ in }
+    try await mock.settled().check()
+    #expect(isReady(mock))
+    try await mock.send(.terminate).check()
+  }
+}
