@@ -15,7 +15,7 @@ private func some<T>() -> T { fatalError() }
 
 public let lifecycle = LifecycleSubject()
 public nonisolated(unsafe) var configuration = LifecycleConfiguration()
-public nonisolated(unsafe) var token: ObservationToken?
+public nonisolated(unsafe) var token: LifecycleToken?
 public let report: LifecycleReport = some()
 public let result: LifecycleExit = some()
 public func work() async throws {}

@@ -27,7 +27,7 @@ extension EchoService: LaunchObserver, ReloadObserver {
     let restored = try Restored(lifecycle, listenAt: options.listen)
     let addresses = restored.listeners.map(Sockets.address).joined(separator: " ")
     let count = restored.connections.count
-    loop = try Loop(restored, settings, lifecycle.preservation)
+    loop = try Loop(restored, settings, lifecycle.preservation())
     say("serving \(addresses), \(count) connections go on")
   }
 
@@ -72,7 +72,7 @@ extension EchoService: TerminationObserver {
     guard let loop else { return }
     self.loop = nil
     let job = await lifecycle.unitJob()
-    if try lifecycle.preservation.limit > 0, job?.isRestart ?? true,
+    if try lifecycle.preservation().limit > 0, job?.isRestart ?? true,
       let late = await loop.handOver(answersFirst: job == nil)
     {
       return try check(late: late)

@@ -50,7 +50,7 @@ import DaemonSystemd
       serve(options)
     } catch {
       say("\(error)", .error)
-      exit((error as? any ExitCodeError)?.exitCode ?? 71)
+      exit((error as? any ExitStatusError)?.exitStatus ?? 71)
     }
   }
 

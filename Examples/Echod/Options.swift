@@ -70,8 +70,8 @@ struct Options: Equatable {
 }
 
 /// The command line can't be understood.
-struct UsageError: ExitCodeError, CustomStringConvertible {
-  var exitCode: Int32 { 64 }  // EX_USAGE
+struct UsageError: ExitStatusError, CustomStringConvertible {
+  var exitStatus: Int32 { 64 }  // EX_USAGE
   let description: String
   init(_ problem: String) { description = problem + " (see echod --help)." }
 }

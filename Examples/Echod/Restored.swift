@@ -17,7 +17,7 @@ struct Restored {
   /// - Parameter address: Where to listen if no socket was passed.
   /// - Throws: What must not be guessed: a listener of the wrong kind, for instance.
   init(_ lifecycle: any LifecycleObservable, listenAt address: String) throws {
-    let preservation = try lifecycle.preservation
+    let preservation = try lifecycle.preservation()
     try takeConnections(preservation, try Self.handover(lifecycle))
     try takeListeners(preservation, address)
     // Nothing was read yet, so a crash before this leaves the next run all of it; after it, it would double bytes.
@@ -30,7 +30,7 @@ struct Restored {
   /// Without it the connections go on as after a crash: without their half lines and unsent answers.
   private static func handover(_ lifecycle: any LifecycleObservable) throws -> Handover? {
     do {
-      let bytes = try lifecycle.preservation.preservedBytes(
+      let bytes = try lifecycle.preservation().preservedBytes(
         named: StoredName.state, limit: Int(Int32.max))
       return try bytes.map { try JSONDecoder().decode(Handover.self, from: Data($0)) }
     } catch let error as SystemdError {

@@ -58,8 +58,8 @@ extension Settings {
 }
 
 /// A setting that makes no sense. The text names the place, and what to write instead.
-struct SettingsError: ExitCodeError, CustomStringConvertible {
-  var exitCode: Int32 { 78 }  // EX_CONFIG
+struct SettingsError: ExitStatusError, CustomStringConvertible {
+  var exitStatus: Int32 { 78 }  // EX_CONFIG
   let description: String
   init(_ description: String) { self.description = description }
 }

@@ -134,7 +134,7 @@ extension Options {
     configuration.readinessFile = readyFile
     configuration.readinessDescriptor = readyDescriptor
     configuration.livenessFile = aliveFile
-    try configuration.takeStopTimeout(
+    try configuration.setStopTimeout(
       fromEnvironment: "TERMINATION_GRACE_PERIOD_SECONDS", in: environment)
     return configuration
   }
@@ -153,8 +153,8 @@ extension Options {
 }
 
 /// The command line can't be understood.
-struct UsageError: ExitCodeError, CustomStringConvertible {
-  var exitCode: Int32 { 64 }  // EX_USAGE
+struct UsageError: ExitStatusError, CustomStringConvertible {
+  var exitStatus: Int32 { 64 }  // EX_USAGE
   private let problem: String
   init(_ problem: String) { self.problem = problem }
   var description: String { problem + " (see pollerd --help)." }

@@ -39,7 +39,7 @@ import DaemonSystemd
       serve(options, configuration)
     } catch {
       log("\(error)", .error)
-      exit((error as? any ExitCodeError)?.exitCode ?? 71)
+      exit((error as? any ExitStatusError)?.exitStatus ?? 71)
     }
   }
 

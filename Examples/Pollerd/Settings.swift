@@ -32,8 +32,8 @@ struct PartialSettings: Equatable, Sendable {
 }
 
 /// A setting that makes no sense. The text explains what to write instead.
-struct SettingsError: ExitCodeError, CustomStringConvertible {
-  var exitCode: Int32 { 78 }  // EX_CONFIG
+struct SettingsError: ExitStatusError, CustomStringConvertible {
+  var exitStatus: Int32 { 78 }  // EX_CONFIG
   let description: String
   init(_ description: String) { self.description = description }
 }

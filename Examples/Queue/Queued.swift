@@ -79,7 +79,7 @@ import DaemonSystemd
       exit(0)
     } catch {
       Journal.writeLine("\(error)", .error)
-      exit((error as? any ExitCodeError)?.exitCode ?? 71)
+      exit((error as? any ExitStatusError)?.exitStatus ?? 71)
     }
   }
 

@@ -23,9 +23,9 @@ struct Settings: Sendable {
   }
 }
 
-struct SettingsError: ExitCodeError, CustomStringConvertible {
+struct SettingsError: ExitStatusError, CustomStringConvertible {
   let description: String
-  var exitCode: Int32 { 78 }
+  var exitStatus: Int32 { 78 }
 
   init(_ description: String) { self.description = description }
 }

@@ -56,7 +56,7 @@ actor Worker: ReloadObserver {
     lifecycle.addObserver(self)
     lifecycle.addForeground(
       name: "jobs", draining: .seconds(8),
-      restarting: .backoff(maximum: .seconds(5), intensity: nil)
+      restarting: .backoff(maximum: .seconds(5), maximumFailures: nil)
     ) { round in
       try await self.work(round, in: lifecycle)
     }

@@ -74,8 +74,8 @@ struct Options: Equatable {
 }
 
 /// The command line can't be understood.
-struct UsageError: ExitCodeError, CustomStringConvertible {
-  var exitCode: Int32 { 64 }  // EX_USAGE
+struct UsageError: ExitStatusError, CustomStringConvertible {
+  var exitStatus: Int32 { 64 }  // EX_USAGE
   private let problem: String
   init(_ problem: String) { self.problem = problem }
   var description: String { problem + " (see standby --help)." }

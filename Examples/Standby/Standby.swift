@@ -34,7 +34,7 @@ import DaemonSystemd
       try await serve(options)
     } catch {
       Journal.writeLine("\(error)", .error)
-      exit((error as? any ExitCodeError)?.exitCode ?? 71)
+      exit((error as? any ExitStatusError)?.exitStatus ?? 71)
     }
   }
 
@@ -51,6 +51,6 @@ import DaemonSystemd
       try await replica.work(every: options.interval, in: lifecycle)
     }
     if let error = result.error { Journal.writeLine("\(error)", .error) }
-    exit(result.code)
+    exit(result.status)
   }
 }

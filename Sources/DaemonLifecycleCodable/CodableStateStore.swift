@@ -30,11 +30,12 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
   ///
   /// - Parameters:
   ///   - store: The store that keeps the bytes.
-  ///   - encoder: The encoder of values. Default: one with sorted keys.
+  ///   - encoder: The encoder of values. Default: one with sorted keys, so that equal values have equal bytes.
   ///   - decoder: The decoder of values.
   public convenience init(
-    _ store: StateStore, encoder: JSONEncoder = .state, decoder: JSONDecoder = JSONDecoder()
+    _ store: StateStore, encoder: JSONEncoder? = nil, decoder: JSONDecoder = JSONDecoder()
   ) {
+    let encoder = encoder ?? .withSortedKeys
     self.init(
       store, encode: { try [UInt8](encoder.encode($0)) },
       decode: { _, bytes in try decoder.decode(Value.self, from: Data(bytes)) })
@@ -154,8 +155,7 @@ public final class CodableStateStore<Value: Codable & Sendable>: Sendable {
 }
 
 extension JSONEncoder {
-  /// An encoder of JSON with sorted keys, so that equal values have equal bytes.
-  public static var state: JSONEncoder {
+  fileprivate static var withSortedKeys: JSONEncoder {
     let encoder = JSONEncoder()
     encoder.outputFormatting = .sortedKeys
     return encoder

@@ -32,7 +32,7 @@ extension LifecycleObservable {
   public func adopt<N: CustomNotification>(
     _ name: Notification.Name?, from center: NotificationCenter = .default,
     _ make: @escaping @Sendable (Notification) throws -> N?
-  ) -> ObservationToken {
+  ) -> LifecycleToken {
     let adopter = NotificationAdopter(core)
     observe(AdoptionFailure.self, owner: adopter) { adopter, failure in
       if failure.adopter == ObjectIdentifier(adopter) { throw failure.error }
@@ -42,7 +42,7 @@ extension LifecycleObservable {
     }
     // Safe: it is a token that is only handed back, which the centre allows on any thread.
     nonisolated(unsafe) let token = observer
-    return ObservationToken { [weak self] in
+    return LifecycleToken { [weak self] in
       center.removeObserver(token)
       self?.removeObserver(adopter)
     }

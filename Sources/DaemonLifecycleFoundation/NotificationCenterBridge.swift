@@ -25,7 +25,7 @@ extension LifecycleObservable {
   ///
   /// - Parameter center: The centre to post to. Default: the default centre.
   /// - Returns: A token that ends the bridge when it is cancelled or released.
-  public func bridge(to center: NotificationCenter = .default) -> ObservationToken {
+  public func bridge(to center: NotificationCenter = .default) -> LifecycleToken {
     let bridge = NotificationCenterBridge(center)
     func add(_ name: String, for direction: NotificationKind.Direction, order: Int) {
       let kinds = NotificationKind.allCases.filter {
@@ -37,7 +37,7 @@ extension LifecycleObservable {
     }
     add("NotificationsOnTheWayUp", for: .up, order: .max)
     add("NotificationsOnTheWayDown", for: .down, order: .min)
-    return ObservationToken { [weak self] in self?.removeObserver(bridge) }
+    return LifecycleToken { [weak self] in self?.removeObserver(bridge) }
   }
 }
 

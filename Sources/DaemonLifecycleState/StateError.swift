@@ -3,8 +3,9 @@ import CLinux
 public import DaemonLifecycle
 public import DaemonSystemd
 
-/// An error in opening, loading or saving a state. The state that was on disk before is unchanged.
-public enum StateError: ExitCodeError, Sendable, Equatable, CustomStringConvertible {
+/// An error in opening, loading or saving a state. The state that was on disk before is unchanged. Minor
+/// versions may add cases.
+public enum StateError: ExitStatusError, Sendable, Equatable, CustomStringConvertible {
   /// The environment contains no state directory, or a malformed one.
   case noStateDirectory(SystemdError?)
   /// The name, the directory, a file or a closed store can't be used; the sentence gives the reason and a remedy.
@@ -33,7 +34,7 @@ public enum StateError: ExitCodeError, Sendable, Equatable, CustomStringConverti
   case system(String, errno: Int32)
 
   /// The status of a daemon whose set-up throws it: 73 (EX_CANTCREAT).
-  public var exitCode: Int32 { 73 }
+  public var exitStatus: Int32 { 73 }
 
   /// The error in one sentence, for a log.
   public var description: String {

@@ -15,12 +15,12 @@ extension LifecycleCore {
   }
 
   /// Returns when `count` tasks or more sleep on the clock. Throws the errors of `wait`.
-  package nonisolated(nonsending) func untilSleeping(
+  package nonisolated(nonsending) func waitUntilSleeping(
     _ count: Int, patience: Duration = .seconds(10)
   ) async throws(MockLifecycleSubject.PendingError) {
     endSetUp()
     do {
-      try await wait(patience, "untilSleeping(\(count))") { end($0, whenSleeping: count) }
+      try await wait(patience, "waitUntilSleeping(\(count))") { end($0, whenSleeping: count) }
     } catch {
       let found = "\(sleeperCount) of \(count) sleep on the mock's clock"
       throw PendingError(reason: error.reason, pending: [found] + error.pending)

@@ -17,8 +17,8 @@ import Synchronization
 /// ```
 ///
 /// A mock in the foreground delivers nothing until the test calls `send`, `inject`, `post`, `settled`, `advance`,
-/// `untilSleeping` or a method such as `pause()`. Then all observers that were added receive the launch and the
-/// foreground, together and in order. A test that waits in another way calls `try await mock.settled()` first.
+/// `waitUntilSleeping` or a method such as `pause()`. Then all observers that were added receive the launch and the
+/// foreground, together and in order. A test that waits in another way calls `try await mock.waitUntilSettled()` first.
 ///
 /// A method that waits in vain throws, after `patience`, a ``PendingError`` that lists what is pending.
 ///
@@ -70,7 +70,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
         guard let passed else { return try Preservation(environment) }
         return try Preservation(environment) { () throws(SystemdError) in try passed.get() }
       },
-      exitProcess: { code in recorder.change { $0.exitCode = code } })
+      exitProcess: { code in recorder.change { $0.exitStatus = code } })
   }
 
   deinit { core.close() }
@@ -89,7 +89,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   ///
   /// Earlier events are delivered first, such as the launch to observers that were just added. The report is empty when
   /// the signal is not in the signal map, or changes nothing. To test a hook that does not end, use
-  /// ``inject(_:fromPID:uid:)``, ``advance(by:)`` and ``settled()``.
+  /// ``inject(_:fromPID:uid:)``, ``advance(by:)`` and ``waitUntilSettled()``.
   ///
   /// - Parameters:
   ///   - signal: The signal.
@@ -120,7 +120,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   /// ```swift
   /// async let exit = mock.run { try await poller.work(mock) }
   /// try await mock.send(.sigterm)
-  /// #expect(await exit.code == 0)
+  /// #expect(await exit.status == 0)
   /// ```
   ///
   /// - Parameter body: The daemon's work, in its own isolation.
@@ -162,22 +162,25 @@ public final class MockLifecycleSubject: LifecycleObservable {
   ///
   /// - Returns: A report with all entries so far.
   @discardableResult
-  nonisolated(nonsending) public func settled() async throws(PendingError) -> LifecycleReport {
-    try await untilIdle("settled()")
+  nonisolated(nonsending) public func waitUntilSettled() async throws(PendingError)
+    -> LifecycleReport
+  {
+    try await untilIdle("waitUntilSettled()")
     return report(since: 0, Self.cause)
   }
 
   /// Moves the mock's clock: hooks reach their deadlines, sleeps on `clock` end and ticks are due, one after another.
   /// What each timer wakes runs, and a loop sleeps again, before the next timer.
   ///
-  /// A task that has not reached its first sleep yet is not woken: wait for it with ``untilSleeping(_:)`` first.
+  /// A task that has not reached its first sleep yet is not woken: wait for it with ``waitUntilSleeping(_:)`` first.
   nonisolated(nonsending) public func advance(by duration: Duration) async {
     await core.advance(by: duration)
   }
 
   /// Returns when `count` tasks or more sleep on the mock's clock. Call it before ``advance(by:)``.
-  nonisolated(nonsending) public func untilSleeping(_ count: Int = 1) async throws(PendingError) {
-    try await core.untilSleeping(count, patience: patience)
+  nonisolated(nonsending) public func waitUntilSleeping(_ count: Int = 1) async throws(PendingError)
+  {
+    try await core.waitUntilSleeping(count, patience: patience)
   }
 
   /// Performs `event` once earlier events have been delivered, and returns its report.
@@ -223,7 +226,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
   public var reports: [LifecycleReport] { recorder.current.reports }
 
   /// The status with which a third signal would have ended the process; `nil` if there was none.
-  public var immediateExitCode: Int32? { recorder.current.exitCode }
+  public var immediateExitStatus: Int32? { recorder.current.exitStatus }
 
   // MARK: Ending a test
 

@@ -7,7 +7,7 @@ final class Recorder: LifecycleRecorder {
     var calls: [String] = []
     var delivered: [any LifecycleNotification] = []
     var reports: [LifecycleReport] = []
-    var exitCode: Int32?
+    var exitStatus: Int32?
   }
 
   private let record = Mutex(Record())

@@ -11,7 +11,7 @@ import Testing
   private let log = Log()
   private let mock = MockLifecycleSubject()
 
-  private struct BadDisk: ExitCodeError { var exitCode: Int32 { 74 } }
+  private struct BadDisk: ExitStatusError { var exitStatus: Int32 { 74 } }
 
   /// Returns how the mock has ended, once it has.
   private func ending() async throws -> LifecycleExit {
@@ -27,7 +27,7 @@ import Testing
         try await mock.clock.sleep(for: .seconds(1000))
       }
     }
-    try await mock.untilSleeping(2)
+    try await mock.waitUntilSleeping(2)
     let pause = try await mock.send(.pause)
     try pause.check()
     let paused = pause.entries.filter { $0.notification == DidEnterBackground.self }
@@ -35,32 +35,32 @@ import Testing
     #expect(log.all.count == 4)
 
     try await mock.send(.resume)
-    try await mock.untilSleeping(2)
+    try await mock.waitUntilSleeping(2)
     try await mock.send(.terminate).check()
-    #expect(log.all.count == 8 && mock.ending?.code == 0)
+    #expect(log.all.count == 8 && mock.ending?.status == 0)
     try mock.checkNothingPending()
   }
 
   @Test func anErrorEndsTheDaemon() async throws {
     mock.addForeground(name: "part") { throw Failure() }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     let ending = try await ending()
-    #expect(ending.code == 1 && ending.error is Failure)
+    #expect(ending.status == 1 && ending.error is Failure)
     #expect("\(ending.report.cause)" == "part threw Failure()")
   }
 
   @Test func anErrorMayDetermineTheStatus() async throws {
     mock.addForeground { throw BadDisk() }
-    try await mock.settled()
-    #expect(try await ending().code == 74)
+    try await mock.waitUntilSettled()
+    #expect(try await ending().status == 74)
   }
 
   /// Of two errors the first ends the daemon; another, in a daemon that ends already, changes nothing.
   @Test func theFirstErrorCounts() async throws {
     for name in ["a", "b"] { mock.addForeground(name: name) { throw BadDisk() } }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     let ending = try await ending()
-    #expect(ending.code == 74)
+    #expect(ending.status == 74)
     #expect(["a threw BadDisk()", "b threw BadDisk()"].contains("\(ending.report.cause)"))
   }
 
@@ -70,19 +70,19 @@ import Testing
       name: "part", draining: .seconds(20), restarting: .backoff(initial: .seconds(100))
     ) { [log] round in
       log.add("begins")
-      if log.all.count > 2 { return try await round.untilEnding() }
+      if log.all.count > 2 { return try await round.waitUntilEnding() }
       throw Failure()
     }
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     #expect(log.all == ["begins"])
     try await mock.send(.pause).check()
     try await mock.send(.resume)
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     #expect(log.all == ["begins", "begins"])
     await mock.advance(by: .seconds(200))
     #expect(log.all == ["begins", "begins", "begins"])
     try await mock.send(.terminate).check()
-    #expect(mock.ending?.code == 0)
+    #expect(mock.ending?.status == 0)
   }
 
   /// Its post would wait for the pause, which waits for the body.
@@ -110,23 +110,23 @@ import Testing
     let manager = try FakeServiceManager()
     let mock = MockLifecycleSubject(serviceManager: manager)
     mock.addForeground(name: "server", draining: .seconds(60)) { [mock] round in
-      try await round.untilEnding()
+      try await round.waitUntilEnding()
       try await mock.clock.sleep(for: .seconds(30))
     }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     mock.inject(.pause)
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     mock.inject(.resume)
     await mock.advance(by: .seconds(10))
     let status = manager.service.status
     #expect(status.hasSuffix("waiting for server, 10 s; then a resume"), "\(status)")
     await mock.advance(by: .seconds(20))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(mock.state == .foreground)
     mock.inject(.terminate)
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(30))
-    try await mock.settled().check()
+    try await mock.waitUntilSettled().check()
   }
 
   // MARK: finish(within:)
@@ -138,13 +138,13 @@ import Testing
       }
       log.add(isDone ? "done" : "handed back")
     }
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     mock.inject(.terminate)
-    try await mock.untilSleeping(2)  // the job, and its limit
+    try await mock.waitUntilSleeping(2)  // the job, and its limit
     await mock.advance(by: .seconds(3))
-    try await mock.settled().check()
+    try await mock.waitUntilSettled().check()
     #expect(log.all == [seconds == 2 ? "done" : "handed back"])
-    #expect(mock.ending?.code == 0)
+    #expect(mock.ending?.status == 0)
   }
 
   @Test func withoutAnEndAJobHasAllTime() async throws {
@@ -165,16 +165,16 @@ import Testing
 
   @Test func aMockRunsABody() async throws {
     async let ending = mock.run { [mock] in try await mock.clock.sleep(for: .seconds(1000)) }
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     try await mock.send(.sigterm).check()
     let report = await ending.report
     #expect(report.entries.contains { $0.observer == "body" && $0.outcome == .completed })
-    #expect(mock.ending?.code == 0 && mock.immediateExitCode == nil)
+    #expect(mock.ending?.status == 0 && mock.immediateExitStatus == nil)
   }
 
   @Test func aBodyThatThrowsEndsTheMock() async throws {
     let ending = await mock.run { throw BadDisk() }
-    #expect(ending.code == 74 && ending.error is BadDisk)
+    #expect(ending.status == 74 && ending.error is BadDisk)
   }
 
   @Test func aReportThrowsItsSentences() async throws {
@@ -192,10 +192,10 @@ import Testing
 
   @Test func theCauseOfATerminationIsGiven() async throws {
     mock.terminate(because: "the disk is full")
-    let report = try await mock.settled()
+    let report = try await mock.waitUntilSettled()
     #expect(report.problems.isEmpty)
     #expect("\(try #require(mock.ending).report.cause)" == "the disk is full")
-    #expect(mock.ending?.code == 0)
+    #expect(mock.ending?.status == 0)
   }
 
   /// It comes before that of a hook that failed, as the status of an error does.
@@ -203,8 +203,8 @@ import Testing
     let token = mock.observe(WillTerminate.self, name: "orders") { _ in throw Failure() }
     mock.terminate(status: 3)
     mock.terminate(status: 4)
-    try await mock.settled()
-    #expect(mock.ending?.code == 3)
+    try await mock.waitUntilSettled()
+    #expect(mock.ending?.status == 3)
     withExtendedLifetime(token) {}
   }
 

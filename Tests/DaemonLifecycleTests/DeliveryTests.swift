@@ -43,7 +43,7 @@ import Testing
         "foreground",
         "pressure", "background", "save", "terminate",
       ])
-    #expect(mock.ending?.code == 0)
+    #expect(mock.ending?.status == 0)
     try mock.checkNothingPending()
   }
 
@@ -82,7 +82,7 @@ import Testing
   @Test func whatIsHeldIsDeliveredInOrder() async throws {
     let mock = MockLifecycleSubject()
     mock.addObserver(Listener("a", log))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     log.clear()
     let (outer, inner) = (mock.holdDeliveries(), mock.holdDeliveries())
     mock.inject(.sighup)
@@ -92,7 +92,7 @@ import Testing
     #expect(throws: MockLifecycleSubject.PendingError.self) { try mock.checkNothingPending() }
     #expect(log.all.isEmpty)
     inner.cancel()
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(log.all == ["a save", "a reload", "a background", "a save"])
   }
 }

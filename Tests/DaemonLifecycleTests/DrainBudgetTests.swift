@@ -129,7 +129,7 @@ import Testing
           log.add("cancelled")
         }
       })
-    try await core.untilSleeping(1)
+    try await core.waitUntilSleeping(1)
     core.receive(Self.sigterm)
     await core.advance(by: .milliseconds(3999))
     #expect(log.all == [])
@@ -153,6 +153,6 @@ import Testing
     gate.open()
     // Without the clock.
     let exit = await core.untilTerminated()
-    #expect(exit.code == (throwing ? 1 : 0) && exit.report.cause.signal == .sigterm)
+    #expect(exit.status == (throwing ? 1 : 0) && exit.report.cause.signal == .sigterm)
   }
 }

@@ -25,7 +25,7 @@ import Testing
   /// One that has a listener, which has logged its launch.
   private func listened(_ mock: MockLifecycleSubject) async throws -> MockLifecycleSubject {
     mock.addObserver(Listener("it", log))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     log.clear()
     return mock
   }
@@ -43,9 +43,9 @@ import Testing
     #expect(mock.state == .foreground && log.all == [] && mock.ending == nil)
     #expect(throws: MockLifecycleSubject.PendingError.self) { try mock.checkNothingPending() }
     await mock.advance(by: .milliseconds(1))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(log.all == Self.down)
-    #expect(mock.ending?.code == 0 && mock.ending?.report.cause.signal == .sigterm)
+    #expect(mock.ending?.status == 0 && mock.ending?.report.cause.signal == .sigterm)
     try mock.checkNothingPending()
   }
 
@@ -53,7 +53,7 @@ import Testing
     struct ProgressUpdate: CustomNotification {}
     let mock = try await listened(mock())
     mock.on(ProgressUpdate.self) { [log] _ in log.add("news") }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     mock.inject(.sigterm)
     try await mock.send(.sighup)
     let report = await mock.post(ProgressUpdate())
@@ -62,7 +62,7 @@ import Testing
     try await mock.send(.sigusr2)
     #expect(log.all == ["it save", "it reload", "news"] && mock.ending == nil && !isReady)
     await mock.advance(by: .seconds(5))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(log.all.suffix(3) == Self.down)
   }
 
@@ -74,14 +74,14 @@ import Testing
       try await clock.sleep(for: .seconds(3))
       log.add("slow")
     }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(1))
     mock.inject(.sigint)
     await mock.advance(by: .seconds(3))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(log.all == ["slow"] + Self.down)
-    #expect(mock.ending?.code == 0 && mock.ending?.report.cause.signal == .sigterm)
+    #expect(mock.ending?.status == 0 && mock.ending?.report.cause.signal == .sigterm)
   }
 
   @Test func aCallDrainsToo() async throws {
@@ -91,8 +91,8 @@ import Testing
     await mock.advance(by: .seconds(4))
     #expect(!isReady && log.all == [])
     mock.inject(.sigterm)
-    try await mock.settled()
-    #expect(log.all == Self.down && mock.ending?.code == 0)
+    try await mock.waitUntilSettled()
+    #expect(log.all == Self.down && mock.ending?.status == 0)
   }
 
   @Test(arguments: [LifecycleRequest.pause(for: .operator), .suspend])
@@ -100,7 +100,7 @@ import Testing
     let mock = try await listened(mock())
     mock.inject(.sigterm)
     mock.inject(kind)
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(log.all == Self.down && mock.ending?.report.cause.signal == .sigterm)
   }
 
@@ -109,21 +109,21 @@ import Testing
   @Test func aDaemonInTheBackgroundEndsAtOnce() async throws {
     let mock = try await listened(mock(.background))
     try await mock.send(.sigterm)
-    #expect(mock.ending?.code == 0)
+    #expect(mock.ending?.status == 0)
   }
 
   @Test func soDoesOneThatIsAboutToPause() async throws {
     let mock = mock()
     let gate = Gate()
     mock.on(ShouldReload.self) { _ in await gate.wait() }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     mock.inject(.sighup)
     await mock.advance(by: .zero)
     mock.inject(.sigusr1)
     mock.inject(.sigterm)
     gate.open()
-    try await mock.settled()
-    #expect(mock.ending?.code == 0)
+    try await mock.waitUntilSettled()
+    #expect(mock.ending?.status == 0)
   }
 
   // MARK: systemd

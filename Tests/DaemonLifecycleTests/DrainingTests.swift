@@ -12,7 +12,7 @@ import Testing
   private static func configuration(
     stop: Duration = .seconds(90), service: Duration = .seconds(10)
   ) -> LifecycleConfiguration {
-    LifecycleConfiguration(hookDeadline: service, stopTimeout: stop, logging: .off)
+    LifecycleConfiguration(hookTimeout: service, stopTimeout: stop, logging: .off)
   }
 
   /// A server whose request in flight takes `busy`, with idle connections beside it.
@@ -27,12 +27,12 @@ import Testing
         try await mock.foreground(name: name, phase: phase, draining: limit) { round in
           log.add("\(name) serves")
           if let busy {
-            try await round.untilEnding()
+            try await round.waitUntilEnding()
             log.add("\(name) finishes")
             try await mock.clock.sleep(for: busy)
             log.add("\(name) has answered")
           } else {
-            try await round.untilEnding()
+            try await round.waitUntilEnding()
             log.add("\(name) was idle")
           }
         }
@@ -52,7 +52,7 @@ import Testing
     try await untilServing("server")
     let report = try await mock.send(.sigterm)
     await task.value
-    #expect(report.problems.isEmpty && mock.ending?.code == 0)
+    #expect(report.problems.isEmpty && mock.ending?.status == 0)
     #expect(log.all == ["server was idle", "server returned"])
   }
 
@@ -62,12 +62,12 @@ import Testing
     let task = serve(mock, busy: .seconds(19))
     try await untilServing("server")
     mock.inject(.sigterm)
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     #expect(log.all == ["server finishes"])
     await mock.advance(by: .seconds(19))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     await task.value
-    #expect(mock.ending?.code == 0)
+    #expect(mock.ending?.status == 0)
     #expect(log.all == ["server finishes", "server has answered", "server returned"])
   }
 
@@ -76,12 +76,12 @@ import Testing
     let task = serve(mock, busy: .seconds(1000))
     try await untilServing("server")
     mock.inject(.sigterm)
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     #expect(log.all == ["server finishes"])
     await mock.advance(by: .milliseconds(19_999))
     #expect(mock.ending == nil)
     await mock.advance(by: .milliseconds(1))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     await task.value
     let entry = try #require(
       mock.ending?.report.entries.first { $0.notification == DidEnterBackground.self })
@@ -90,7 +90,7 @@ import Testing
       Issue.record("\(entry)")
       return
     }
-    #expect(mock.ending?.code == 124)
+    #expect(mock.ending?.status == 124)
     #expect(log.all == ["server finishes", "server returned"])
   }
 
@@ -99,23 +99,23 @@ import Testing
     let task = serve(mock, busy: .seconds(3))
     try await untilServing("server")
     mock.inject(.sigusr1)
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     #expect(log.all == ["server finishes"])
     // It waits: rounds never overlap.
     mock.inject(.sigusr2)
     await mock.advance(by: .seconds(2))
     #expect(log.all == ["server finishes"])
     await mock.advance(by: .seconds(1))
-    let report = try await mock.settled()
+    let report = try await mock.waitUntilSettled()
     #expect(report.problems.isEmpty)
     try await eventually { log.all.contains("server serves") }
     #expect(log.all == ["server finishes", "server has answered", "server serves"])
     mock.inject(.sigterm)
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(3))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     await task.value
-    #expect(mock.ending?.code == 0)
+    #expect(mock.ending?.status == 0)
   }
 
   /// Cut to what the stop leaves before the save: 20 s less 2 s for the exit and 9 s for the save, and a grace.
@@ -124,32 +124,32 @@ import Testing
     let task = serve(mock, draining: .seconds(60), busy: .seconds(1000))
     try await untilServing("server")
     mock.inject(.sigusr1)
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     #expect(log.all == ["server finishes"])
     await mock.advance(by: .seconds(30))
     #expect(log.all == ["server finishes"])
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(10))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     await task.value
     #expect(mock.ending != nil && log.all.last == "server returned")
     // It was the pause's to finish, so its report names who was cut off; and the stop's to wait for it.
     let paused = try #require(mock.ending?.overtakenPause)
     #expect(paused.cause.signal == .sigusr1 && paused.problems.map(\.observer) == ["server"])
-    #expect(mock.ending?.code == 124)
+    #expect(mock.ending?.status == 124)
   }
 
   @Test func serversOfAConcurrentPhaseEndTogether() async throws {
     let mock = MockLifecycleSubject()
-    let phase = LifecyclePhase(order: 0, concurrent: true)
+    let phase = LifecyclePhase(order: 0, isConcurrent: true)
     let tasks = ["a", "b"].map { serve(mock, name: $0, phase: phase, busy: .seconds(15)) }
     try await untilServing("a", "b")
     mock.inject(.sigterm)
-    try await mock.untilSleeping(2)
+    try await mock.waitUntilSleeping(2)
     await mock.advance(by: .seconds(15))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     for task in tasks { await task.value }
-    #expect(mock.ending?.code == 0)
+    #expect(mock.ending?.status == 0)
     #expect(log.all.filter { $0.hasSuffix("has answered") }.count == 2)
   }
 
@@ -158,13 +158,13 @@ import Testing
   @Test func aLimitThatDoesNotFitIsSaid() async throws {
     let observed = ObservedCore(Self.configuration(stop: .seconds(20)))
     observed.core.add(
-      Scripted(), .init(name: "server", deadline: .seconds(60)))
+      Scripted(), .init(name: "server", timeout: .seconds(60)))
     let warning = try #require(observed.log.names.first { $0.hasPrefix("warning") })
     #expect(warning.contains("server: its limit of 60 s does not fit into a stop"), "\(warning)")
     #expect(warning.contains("leaves 9 s"), "\(warning)")
     // And once it is known that the service manager allows less.
     let later = ObservedCore(LifecycleConfiguration(logging: .off))
-    later.core.add(Scripted(), .init(name: "server", deadline: .seconds(60)))
+    later.core.add(Scripted(), .init(name: "server", timeout: .seconds(60)))
     #expect(!later.log.names.contains { $0.hasPrefix("warning") })
     later.core.take(.stopTimeout(.seconds(30)))
     #expect(later.log.names.contains { $0.contains("server: its limit of 60 s") })
@@ -173,18 +173,18 @@ import Testing
   @Test func aPhasesDeadlineIsItsMembers() async throws {
     let mock = MockLifecycleSubject()
     let gate = Gate()
-    let quick = LifecyclePhase(order: 1, deadline: .seconds(2))
+    let quick = LifecyclePhase(order: 1, timeout: .seconds(2))
     mock.addObserver(
       Scripted(background: gate.hold), name: "quick", phase: quick)
     mock.addObserver(
       Scripted(background: gate.hold), name: "own", phase: quick,
-      deadline: .seconds(5))
-    try await mock.settled()
+      timeout: .seconds(5))
+    try await mock.waitUntilSettled()
     mock.inject(.sigusr1)
     await mock.advance(by: .seconds(5))
     #expect(mock.pendingNames.isEmpty == false)
     await mock.advance(by: .seconds(1 + 2 + 1))
-    let report = try await mock.settled()
+    let report = try await mock.waitUntilSettled()
     gate.open()
     #expect(report.problems.map(\.observer) == ["own", "quick"])
     #expect(report.problems.map { Int($0.duration / .seconds(1)) } == [6, 3])

@@ -13,11 +13,11 @@ import Testing
   ]
   private typealias Setting = @Sendable (inout LifecycleConfiguration, Duration) -> Void
   private static let settings: [Setting] = [
-    { $0.hookDeadline = $1 }, { $0.cancellationGrace = $1 }, { $0.stopTimeout = $1 },
+    { $0.hookTimeout = $1 }, { $0.cancellationGrace = $1 }, { $0.stopTimeout = $1 },
     { $0.saveReserve = $1 }, { $0.exitGrace = $1 }, { $0.escalationDelay = $1 },
     { $0.stopDelay = $1 },
     {
-      $0.hookDeadline = $1
+      $0.hookTimeout = $1
       $0.cancellationGrace = $1
       $0.stopTimeout = $1
       $0.saveReserve = $1
@@ -45,7 +45,7 @@ import Testing
 
   @Test(arguments: extremes) func aHookEndsWithAnyDeadline(_ extreme: Duration) async throws {
     let mock = MockLifecycleSubject()
-    mock.on(DidEnterBackground.self, deadline: extreme) { _ in
+    mock.on(DidEnterBackground.self, timeout: extreme) { _ in
       LifecycleContext.current?.extendDeadline(by: extreme)
     }
     mock.inject(.sigterm)
@@ -56,7 +56,7 @@ import Testing
   /// It would lengthen what others limit, and so be a limit for nothing.
   @Test func whatIsNegativeCountsAsZeroAndIsSaid() {
     let configuration = LifecycleConfiguration(
-      hookDeadline: .seconds(-1), cancellationGrace: .seconds(-2), stopTimeout: .seconds(9),
+      hookTimeout: .seconds(-1), cancellationGrace: .seconds(-2), stopTimeout: .seconds(9),
       saveReserve: .seconds(-100), exitGrace: .seconds(-100), escalationDelay: .seconds(-3),
       stopDelay: .seconds(-4))
     let policy = LifecycleMachine.Policy(configuration: configuration)
@@ -67,10 +67,10 @@ import Testing
     let problems = ServiceIntegration(configuration).problems
     #expect(
       problems.map { $0.prefix { $0 != " " } } == [
-        "hookDeadline", "cancellationGrace", "saveReserve", "exitGrace", "escalationDelay",
+        "hookTimeout", "cancellationGrace", "saveReserve", "exitGrace", "escalationDelay",
         "stopDelay",
       ])
-    #expect(problems[0] == "hookDeadline is negative (-1.0 seconds): it counts as zero.")
+    #expect(problems[0] == "hookTimeout is negative (-1.0 seconds): it counts as zero.")
   }
 
   @Test(arguments: extremes) func aSleepATickAndARestart(_ extreme: Duration) async throws {
@@ -78,7 +78,7 @@ import Testing
     var ticks = mock.ticks(every: extreme).makeAsyncIterator()
     #expect(try await ticks.next() == 0)
     let sleep = Task { try await mock.clock.sleep(for: extreme) }
-    if extreme > .zero { try await mock.untilSleeping() }
+    if extreme > .zero { try await mock.waitUntilSleeping() }
     sleep.cancel()
     _ = await sleep.result
     _ = await mock.unitJob(within: extreme)

@@ -42,7 +42,7 @@ private final class Schedule: Sendable {
 
   private struct State {
     var log: [String] = []
-    var hold: ObservationToken?
+    var hold: LifecycleToken?
     var owners: Set<Int> = []
   }
 

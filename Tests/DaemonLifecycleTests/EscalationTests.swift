@@ -73,11 +73,11 @@ import Testing
   @Test func aThirdSignalAfterTheEndKeepsTheStatus() async throws {
     let mock = MockLifecycleSubject()
     try await mock.send(.sigterm)
-    #expect(mock.ending?.code == 0)
+    #expect(mock.ending?.status == 0)
     for _ in 0..<2 {
       await mock.advance(by: .seconds(2))
       mock.inject(.sigterm)
     }
-    #expect(mock.immediateExitCode == 0 && mock.ending?.code == 0)
+    #expect(mock.immediateExitStatus == 0 && mock.ending?.status == 0)
   }
 }

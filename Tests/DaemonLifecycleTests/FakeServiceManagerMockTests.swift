@@ -54,7 +54,7 @@ import Testing
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(3))
     _ = try await manager.next { $0["STATUS"]?.hasPrefix("stopping: 0 of 3 done, waiting") == true }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(manager.violations == [])
   }
 
@@ -64,17 +64,18 @@ import Testing
   @Test func aMockIsPassedWhatWasThereWhenItBegan() throws {
     let first = MockLifecycleSubject(serviceManager: manager)
     let second = MockLifecycleSubject(serviceManager: manager)
-    try first.preservation.preserve([1], named: "state")
-    #expect(try second.preservation.preservedBytes(named: "state") == nil)
+    try first.preservation().preserve([1], named: "state")
+    #expect(try second.preservation().preservedBytes(named: "state") == nil)
     #expect(
-      try MockLifecycleSubject(serviceManager: manager).preservation.preservedBytes(named: "state")
+      try MockLifecycleSubject(serviceManager: manager).preservation().preservedBytes(
+        named: "state")
         == [1])
   }
 
   @Test func withoutAManagerNothingIsKept() throws {
     let mock = MockLifecycleSubject()
-    try mock.preservation.preserve([1], named: "state")
-    #expect(try mock.preservation.names() == [])
+    try mock.preservation().preserve([1], named: "state")
+    #expect(try mock.preservation().names() == [])
   }
 
   /// Nothing of the environment is looked at by one that is to use nothing of systemd.
@@ -83,7 +84,7 @@ import Testing
     var configuration = LifecycleConfiguration()
     configuration.systemd = .off
     configuration.systemd.environment = ServiceEnvironment(manager.environment)
-    let preservation = try LifecycleSubject(configuration: configuration).preservation
+    let preservation = try LifecycleSubject(configuration: configuration).preservation()
     try preservation.preserve([1], named: "state")
     #expect(preservation.limit == 0 && manager.messages == sent)
   }

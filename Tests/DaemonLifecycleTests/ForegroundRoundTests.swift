@@ -10,16 +10,16 @@ import Testing
   private let log = Log()
 
   @Test func whoWaitsForTheEndGoesOn() async throws {
-    let task = Task { [round] in try await round.untilEnding() }
+    let task = Task { [round] in try await round.waitUntilEnding() }
     #expect(!round.isEnding)
     round.end()
     try await task.value
-    try await round.untilEnding()
+    try await round.waitUntilEnding()
     #expect(round.isEnding)
   }
 
   @Test func aCancelledWaitForTheEndThrows() async {
-    let task = Task { [round] in try await round.untilEnding() }
+    let task = Task { [round] in try await round.waitUntilEnding() }
     task.cancel()
     await #expect(throws: CancellationError.self) { try await task.value }
   }

@@ -36,14 +36,14 @@ import Testing
   @Test func roundsBeginAndEndWithTheForeground() async throws {
     let mock = MockLifecycleSubject()
     let task = run(mock, sleeping(mock))
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     let paused = try await mock.send(.sigusr1)
     #expect(paused.problems.isEmpty)
     #expect(log.all == ["begins", "ends"], "a pause waits for the body to end")
     try await mock.send(.sighup)
     #expect(log.all == ["begins", "ends"], "none runs in the background")
     try await mock.send(.sigusr2)
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     try await mock.send(.sigterm)
     await task.value
     #expect(log.all == ["begins", "ends", "begins", "ends", "returned"])
@@ -54,7 +54,7 @@ import Testing
     let mock = MockLifecycleSubject()
     await run(mock) { throw Failure() }.value
     #expect(log.all == ["threw Failure"])
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     try mock.checkNothingPending()
   }
 
@@ -92,23 +92,23 @@ import Testing
           throw Failure()
         }
       case .restarting:
-        try await mock.foreground(name: "body", restarting: .backoff(intensity: 0), body)
+        try await mock.foreground(name: "body", restarting: .backoff(maximumFailures: 0), body)
       }
       log.add("returned")
     }
     for _ in 0..<2 {
-      try await mock.untilSleeping()
+      try await mock.waitUntilSleeping()
       let report = try await mock.send(.sigusr1)
       #expect(report["body", DidEnterBackground.self]?.outcome == .failed(Failure()))
       #expect(report.problems.count == 1)
       try await mock.send(.sigusr2)
     }
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     try await mock.send(.sigterm)
     try await task.value
     #expect(log.all == ["begins", "begins", "begins", "returned"])
     let exit = try #require(mock.ending)
-    #expect(exit.code == 0 && exit.report.problems.map(\.observer) == ["body"])
+    #expect(exit.status == 0 && exit.report.problems.map(\.observer) == ["body"])
     #expect(exit.report.timeline.contains("pause failed: Failure()"))
     #expect(!exit.report.timeline.contains("!"))
   }
@@ -118,7 +118,7 @@ import Testing
     let task = run(mock) {
       do { try await mock.clock.sleep(for: .seconds(1000)) } catch { throw Failure() }
     }
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     task.cancel()
     await task.value
     #expect(log.all == ["threw Failure"])
@@ -142,14 +142,14 @@ import Testing
     // The body ignores the pause: it is overdue.
     mock.inject(.sigusr1)
     await mock.advance(by: .seconds(11))
-    let paused = try await mock.settled()
+    let paused = try await mock.waitUntilSettled()
     #expect(paused.problems.count == 1)
     mock.inject(.sigusr2)
     await mock.advance(by: .seconds(1))
     #expect(log.all == ["begins"])
     gate.open()
-    try await mock.settled()
-    try await mock.untilSleeping()
+    try await mock.waitUntilSettled()
+    try await mock.waitUntilSleeping()
     #expect(log.all == ["begins", "ends", "begins"])
     try await mock.send(.sigterm)
     await task.value
@@ -162,7 +162,7 @@ import Testing
     let task = run(mock) {
       for try await tick in mock.ticks(every: .seconds(1)) { log.add("\(tick)") }
     }
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(3))
     #expect(log.all == ["0", "1", "2", "3"])
     try await mock.send(.sigterm)

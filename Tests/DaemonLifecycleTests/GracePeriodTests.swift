@@ -14,7 +14,7 @@ import Testing
   ) throws(LifecycleError) -> Duration? {
     var configuration = LifecycleConfiguration(stopTimeout: before)
     let environment = ServiceEnvironment(value.map { [Self.name: $0] } ?? [:])
-    let budget = try configuration.takeStopTimeout(
+    let budget = try configuration.setStopTimeout(
       fromEnvironment: Self.name, preStop: preStop, in: environment)
     if let budget { #expect(configuration.stopTimeout == budget) }
     return configuration.stopTimeout
@@ -41,7 +41,7 @@ import Testing
     let error = #expect(throws: LifecycleError.self) { try taken(value) }
     var configuration = LifecycleConfiguration(stopTimeout: .seconds(3))
     #expect(throws: LifecycleError.self) {
-      try configuration.takeStopTimeout(
+      try configuration.setStopTimeout(
         fromEnvironment: Self.name, in: ServiceEnvironment([Self.name: value]))
     }
     #expect(configuration.stopTimeout == .seconds(3), "it is as it was")

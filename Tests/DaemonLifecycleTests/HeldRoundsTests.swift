@@ -48,7 +48,7 @@ import Testing
     let mock = MockLifecycleSubject(serviceManager: manager)
     mock.addObserver(database)
     let task = poll(mock)
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     try await mock.send(.sigusr1)
     database.isUp.withLock { $0 = false }
     log.clear()
@@ -65,7 +65,7 @@ import Testing
       await mock.advance(by: .seconds(seconds) - .milliseconds(1))
       #expect(database.tries.withLock { $0 } == tries)
       await mock.advance(by: .milliseconds(1))
-      try await mock.settled()
+      try await mock.waitUntilSettled()
       #expect(database.tries.withLock { $0 } == tries + 1)
       #expect(mock.core.state.withLock { !$0.machine.isReady })
     }
@@ -82,13 +82,13 @@ import Testing
     #expect(log.all.isEmpty && mock.state == .foreground)
     database.isUp.withLock { $0 = true }
     #expect(outcomes(try await mock.send(signal)) == [.completed, .completed])
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     #expect(manager.service.status.hasPrefix("foreground since"))
     // Once is enough.
     #expect(outcomes(try await mock.send(signal)) == [nil, nil])
     let end = try await mock.send(.sigterm)
     try await task.value
-    #expect(log.all == ["polls"] && end.problems.isEmpty && mock.ending?.code == 0)
+    #expect(log.all == ["polls"] && end.problems.isEmpty && mock.ending?.status == 0)
   }
 
   /// Nobody sends a second SIGUSR2. Until it has worked the daemon is not ready, which the log says once.
@@ -99,7 +99,7 @@ import Testing
     #expect(manager.service.status.hasPrefix("foreground without Database, polling since"))
     database.isUp.withLock { $0 = true }
     await mock.advance(by: .seconds(60))
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     #expect(log.all == ["polls"] && mock.core.state.withLock { $0.machine.isReady })
     #expect(manager.service.status.hasPrefix("foreground since"))
     #expect(!manager.service.status.contains("failed"))
@@ -112,11 +112,11 @@ import Testing
     let mock = MockLifecycleSubject()
     let database = Database(isUp: false)
     mock.addObserver(database)
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     try await expectRetries(of: database, after: [1, 2, 4, 8], mock)
     database.isUp.withLock { $0 = true }
     await mock.advance(by: .seconds(16))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(mock.core.state.withLock { $0.machine.isReady })
     try await mock.send(.sigusr1)
     database.isUp.withLock { $0 = false }
@@ -129,10 +129,10 @@ import Testing
     let mock = MockLifecycleSubject()
     let database = Database(isUp: false)
     mock.addObserver(database)
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     if isRemoved { mock.removeObserver(database) }
     let task = poll(mock, phase: LifecyclePhase(order: isRemoved ? 0 : -1))
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     try await mock.send(.sigterm)
     try await task.value
   }
@@ -150,7 +150,7 @@ import Testing
     let task = poll(mock)
     try await eventually { mock.core.state.withLock { $0.rounds.count } == 1 }
     await mock.advance(by: .seconds(11))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(outcomes(try await mock.send(.sigusr2)) == [nil, .skipped(.earlierHookFailed)])
     #expect(mock.core.state.withLock { !$0.machine.isReady })
     // It has entered late, and what was held back begins without another signal.

@@ -88,7 +88,7 @@ private struct Opaque {}
       .suspend, .wakeUp, .reload, .pressure, .checkHealth, .terminate,
     ]
     for request in requests { try await mock.send(request) }
-    #expect(mock.ending?.code == 0)
+    #expect(mock.ending?.status == 0)
     #expect(Set(observer.received.all) == Set(names))
   }
 

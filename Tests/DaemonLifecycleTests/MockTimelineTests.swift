@@ -32,13 +32,13 @@ import Testing
     let mock = MockLifecycleSubject()
     mock.addObserver(Sleeper(mock, pause: .milliseconds(40), save: .milliseconds(200)))
     mock.addObserver(Sleeper(mock, save: .milliseconds(60)))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     mock.inject(.sigterm)
     for time in [40, 60, 200] {
-      try await mock.untilSleeping()
+      try await mock.waitUntilSleeping()
       await mock.advance(by: .milliseconds(time))
     }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     let timeline = LifecycleTimeline(try #require(mock.ending?.report))
     #expect(
       timeline.description == """
@@ -51,15 +51,15 @@ import Testing
 
   @Test func concurrentHooksLieSideBySide() async throws {
     let mock = MockLifecycleSubject()
-    let phase = LifecyclePhase(order: 1, concurrent: true)
+    let phase = LifecyclePhase(order: 1, isConcurrent: true)
     for save in [100, 50] {
       mock.addObserver(Sleeper(mock, save: .milliseconds(save)), phase: phase)
     }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     mock.inject(.sigterm)
-    try await mock.untilSleeping(2)
+    try await mock.waitUntilSleeping(2)
     await mock.advance(by: .milliseconds(100))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     let report = try #require(mock.ending?.report)
     let timeline = LifecycleTimeline(report)
     #expect(timeline.duration == .milliseconds(100))
@@ -74,7 +74,7 @@ import Testing
     mock.script(name: "Stuck", background: gate.hold)
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(11))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(
       mock.ending?.report.timeline == """
         terminate (SIGTERM from pid 1 uid 0) in 11 s of 90 s, 2 of 3 hooks failed
@@ -87,12 +87,12 @@ import Testing
     let mock = MockLifecycleSubject(
       configuration: LifecycleConfiguration(stopDelay: .seconds(5), logging: .off))
     mock.addObserver(Sleeper(mock, save: .seconds(5)))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(5))
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(5))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(
       mock.ending?.report.timeline == """
         terminate (SIGTERM from pid 1 uid 0) in 10 s of 90 s
@@ -104,13 +104,13 @@ import Testing
   @Test func whatItHasOvertakenHadToEndFirst() async throws {
     let mock = MockLifecycleSubject(state: .background)
     mock.addObserver(Sleeper(mock))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     mock.inject(.sighup)
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(1))
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(2))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(
       mock.ending?.report.timeline == """
         terminate (SIGTERM from pid 1 uid 0) in 2 s of 90 s
@@ -121,14 +121,14 @@ import Testing
 
   @Test func aSecondSignalHurries() async throws {
     let mock = MockLifecycleSubject(
-      configuration: LifecycleConfiguration(hookDeadline: .seconds(60), logging: .off))
+      configuration: LifecycleConfiguration(hookTimeout: .seconds(60), logging: .off))
     mock.addObserver(Sleeper(mock, pause: .seconds(50)))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     mock.inject(.sigterm)
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(2))
     mock.inject(.sigterm)
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(
       mock.ending?.report.timeline == """
         terminate (SIGTERM from pid 1 uid 0) in 2 s of 14 s, hurried by a second signal, 1 of 2 hooks failed

@@ -26,7 +26,7 @@ import Testing
     for _ in 0..<1000 { addAndForget() }
     #expect(mock.core.state.withLock { $0.machine.registry.members.count } < 10)
     hold.cancel()
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(mock.core.state.withLock { $0.machine.registry.members.count } == 0)
   }
 
@@ -35,7 +35,7 @@ import Testing
     let a = Listener("a", log)
     mock.addObserver(a)
     mock.observe(ShouldSaveState.self, owner: a) { owner, _ in owner.log.add("closure") }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     log.clear()
     mock.removeObserver(a)
     try await mock.send(.sigusr1)

@@ -25,7 +25,7 @@ import Testing
     let mock = MockLifecycleSubject()
     mock.addObserver(Saver(log))
     try await mock.send(.sigterm)
-    #expect(log.all.first == "saved" && mock.ending?.code == 0)
+    #expect(log.all.first == "saved" && mock.ending?.status == 0)
     try await eventually { log.all == ["saved", "gone"] }
   }
 
@@ -46,10 +46,10 @@ import Testing
     do {
       let saver = Saver(log)
       mock.addObserver(saver)
-      try await mock.settled()
+      try await mock.waitUntilSettled()
       mock.removeObserver(saver)
     }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(log.all == ["gone"])
   }
 
@@ -57,7 +57,7 @@ import Testing
     do {
       let mock = MockLifecycleSubject()
       mock.addObserver(Saver(log))
-      try await mock.settled()
+      try await mock.waitUntilSettled()
     }
     #expect(log.all == ["gone"])
   }
@@ -68,10 +68,10 @@ import Testing
     do {
       let saver = Saver(log)
       mock.addObserver(weakly: saver)
-      try await mock.settled()
+      try await mock.waitUntilSettled()
     }
     let report = try await mock.send(.sigterm)
-    #expect(log.all == ["gone"] && mock.ending?.code == 0)
+    #expect(log.all == ["gone"] && mock.ending?.status == 0)
     #expect(report["Saver", ShouldSaveState.self] == nil || report.problems.count == 1)
   }
 
@@ -89,7 +89,7 @@ import Testing
     let mocks = (0..<50).map { _ in MockLifecycleSubject() }
     for mock in mocks {
       mock.addObserver(Saver(log))
-      try await mock.settled()
+      try await mock.waitUntilSettled()
     }
     try await eventually { mocks.allSatisfy { $0.core.executor.threadCount == 0 } }
     // And they go on where they were.

@@ -17,21 +17,21 @@ import Testing
     let report = try await mock.send(.sigterm)
     #expect(log.all.suffix(3) == ["other background", "other save", "other terminate"])
     #expect(report.problems.map(\.observer) == ["Scripted"])
-    #expect(mock.ending?.code == 70)
+    #expect(mock.ending?.status == 70)
   }
 
   /// Nor does one that is stuck in a stop's save take the time of the others.
   @Test func aStuckSaverDoesNotTakeTheOthersChance() async throws {
     let mock = MockLifecycleSubject(
-      configuration: .init(hookDeadline: .seconds(30), stopTimeout: .seconds(10), logging: .off))
+      configuration: .init(hookTimeout: .seconds(30), stopTimeout: .seconds(10), logging: .off))
     let gate = Gate()
     mock.addObserver(Listener("saver", log))
     mock.script(save: gate.hold)
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(10))
-    try await mock.settled()
-    #expect(log.all.contains("saver save") && mock.ending?.code == 124)
+    try await mock.waitUntilSettled()
+    #expect(log.all.contains("saver save") && mock.ending?.status == 124)
     gate.open()
   }
 
@@ -47,7 +47,7 @@ import Testing
           await gate.wait()
           log.add("current: \(notification.context.isCurrent)")
         }, save: { _ in log.add("stuck saves") }))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     log.clear()
     mock.inject(.sigusr1)
     await mock.advance(by: .seconds(10))
@@ -55,10 +55,10 @@ import Testing
     // The main actor has answered, or nobody could say that the hook does not wait for it.
     await MainActor.run {}
     await mock.advance(by: .seconds(1))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     // It is asked to save all the same, once.
     #expect(log.all == ["other background", "stuck saves", "other save"])
-    let report = try await mock.settled()
+    let report = try await mock.waitUntilSettled()
     #expect(
       report.problems.map(\.description) == [
         "Scripted, DidEnterBackground: abandoned after 11 s (running)"
@@ -83,7 +83,7 @@ import Testing
     let mock = MockLifecycleSubject()
     let busy = BusyActor(log)
     mock.addObserver(busy)
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     let report = Log()
     // On a thread of its own: the pool's are few, and other tests need them.
     let thread = HookExecutor()
@@ -91,7 +91,7 @@ import Testing
     await busy.isIn.wait()
     mock.inject(.sigusr1)
     await mock.advance(by: .seconds(11))
-    let problems = try await mock.settled().problems.map(\.description)
+    let problems = try await mock.waitUntilSettled().problems.map(\.description)
     report.add("done")
     await occupation.value
     thread.close()
@@ -100,7 +100,7 @@ import Testing
     // What was enqueued on the actor before this is through when this runs; its driver is then on its way back.
     await busy.run {}
     while log.all.isEmpty, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     // The hook never began, so the actor has missed the pause: it is notified again, once, by a call of its own.
     #expect(log.all == ["began"])
   }

@@ -15,10 +15,13 @@ import Testing
   /// Of a mock that has a SIGUSR1 already.
   static let waits: [(String, Wait)] = [
     ("send", { mock throws(MockLifecycleSubject.PendingError) in try await mock.send(.sigusr1) }),
-    ("settled", { mock throws(MockLifecycleSubject.PendingError) in try await mock.settled() }),
     (
-      "untilSleeping",
-      { mock throws(MockLifecycleSubject.PendingError) in try await mock.untilSleeping() }
+      "settled",
+      { mock throws(MockLifecycleSubject.PendingError) in try await mock.waitUntilSettled() }
+    ),
+    (
+      "waitUntilSleeping",
+      { mock throws(MockLifecycleSubject.PendingError) in try await mock.waitUntilSleeping() }
     ),
   ]
 
@@ -55,7 +58,7 @@ import Testing
   @Test func whoNeverSleepsIsSaid() async throws {
     let mock = MockLifecycleSubject(patience: .milliseconds(100))
     let error = await #expect(throws: MockLifecycleSubject.PendingError.self) {
-      try await mock.untilSleeping()
+      try await mock.waitUntilSleeping()
     }
     #expect(
       error?.description.hasSuffix(
@@ -64,7 +67,7 @@ import Testing
 
   @Test func aCheckThatIsNotAnsweredIsNamed() async throws {
     let mock = MockLifecycleSubject(patience: .milliseconds(100))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     // It has responded once, and is busy from now on.
     mock.core.handle(.healthAnswer(.mainActor))
     mock.core.state.withLock { $0.machine.health.isMainActorAsked = true }
@@ -187,7 +190,7 @@ import Testing
       mock.addObserver(Launching())
       if run % 2 == 0 { mock.inject(.sighup) }
       if run % 3 == 0 { mock.terminate() } else { mock.inject(.sigterm) }
-      try await mock.settled()
+      try await mock.waitUntilSettled()
       var steps = ["DidFinishLaunching", "WillEnterForeground"]
       // SIGHUP is overtaken, or half or all of it is not; it never takes the launch's place.
       steps += ["DidEnterBackground", "ShouldSaveState", "WillTerminate"]
@@ -195,11 +198,11 @@ import Testing
       for step in ["ShouldSaveState", "ShouldReload"] where delivered.dropFirst(2).first == step {
         delivered.remove(at: 2)
       }
-      #expect(delivered == steps && mock.ending?.code == 0, "run \(run)")
+      #expect(delivered == steps && mock.ending?.status == 0, "run \(run)")
     }
   }
 
-  @Test(arguments: ["inject", "post", "pause", "advance", "untilSleeping", "terminate"])
+  @Test(arguments: ["inject", "post", "pause", "advance", "waitUntilSleeping", "terminate"])
   func whateverIsAskedForEndsTheSetUp(_ what: String) async throws {
     let (mock, log) = (MockLifecycleSubject(), Log())
     mock.addObserver(Listener("it", log))
@@ -211,11 +214,11 @@ import Testing
     case "terminate": mock.terminate()
     default:
       let sleeping = Task { try await mock.clock.sleep(for: .seconds(1)) }
-      try await mock.untilSleeping()
+      try await mock.waitUntilSleeping()
       sleeping.cancel()
     }
     try await eventually { log.all.first == "it launch" }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
   }
 
   private struct Marker: CustomNotification {}

@@ -49,11 +49,11 @@ import Testing
         if case .skipped(let reason) = entry.outcome { log.add("\(reason)") }
       }
     })
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     mock.inject(.sigusr1)
     await mock.advance(by: .seconds(11))
     gate.open()
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(Array(log.all.suffix(3)) == ["outOfTime", "outOfTime", "outOfTime"])
     #expect(!log.all.contains { $0.hasPrefix("called") })
   }
@@ -62,7 +62,7 @@ import Testing
     let mock = MockLifecycleSubject()
     let log = log
     let token = mock.observeAll { notification in log.add("\(type(of: notification))") }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     log.clear()
     try await mock.send(.saveState)
     await mock.post(CacheInvalidated(region: "eu"))

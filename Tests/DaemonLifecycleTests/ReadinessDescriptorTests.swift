@@ -41,7 +41,7 @@ import Testing
     let mock = mock()
     mock.on(DidFinishLaunching.self) { _ in throw Failure() }
     try await mock.launch()
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(pipe.read() == "")
   }
 

@@ -18,7 +18,7 @@ import Testing
   }
 
   /// Notes in each hook whether a probe would find the daemon ready.
-  private func observe(_ mock: MockLifecycleSubject) -> ObservationToken {
+  private func observe(_ mock: MockLifecycleSubject) -> LifecycleToken {
     mock.observeAll { [log, path] notification in
       log.add("\(type(of: notification)) \(exists(path) ? "ready" : "not ready")")
     }
@@ -60,8 +60,8 @@ import Testing
     mock.on(DidFinishLaunching.self) { _ in throw Failure() }
     let watch = observe(mock)
     try await mock.launch()
-    try await mock.settled()
-    #expect(mock.ending?.code == 70)
+    try await mock.waitUntilSettled()
+    #expect(mock.ending?.status == 70)
     #expect(!log.all.contains { $0.hasSuffix(" ready") && !$0.hasSuffix("not ready") })
     #expect(!isReady)
     withExtendedLifetime(watch) {}
@@ -83,7 +83,7 @@ import Testing
     mock.inject(signal)
     #expect(!isReady, "before the reload has ended")
     gate.open()
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(!isReady)
   }
 
@@ -101,7 +101,7 @@ import Testing
       #expect(isReady)
     }
     gate.open()
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(isReady)
     #expect(!log.all.contains { $0.hasPrefix("DidEnterBackground") })
     withExtendedLifetime(watch) {}
@@ -115,10 +115,10 @@ import Testing
     mock.pause()
     try await mock.launch()
     mock.resume(for: other)
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(!isReady)
     mock.resume()
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(isReady)
   }
 
@@ -144,10 +144,10 @@ import Testing
         }
       }
     }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(mock.state == .foreground && isReady)
     mock.pause()
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(!isReady)
   }
 }

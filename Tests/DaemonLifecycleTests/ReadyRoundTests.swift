@@ -33,7 +33,7 @@ import Testing
       try await port.bind()
       round.reportReady()
       round.reportReady()
-      try await round.untilEnding()
+      try await round.waitUntilEnding()
       log.add("ends")
     }
     return port
@@ -50,7 +50,7 @@ import Testing
     mock.addForeground(name: "client", phase: LifecyclePhase(order: 1)) { [log] in log.add("client")
     }
     let launch = Task { try await mock.launch() }
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     #expect(!manager.service.isReady && log.all == ["begins"])
     await mock.advance(by: .seconds(3))
     try await launch.value.check()
@@ -64,16 +64,16 @@ import Testing
     serve(mock).isTaken.withLock { $0 = true }
     let launch = try await mock.launch()
     #expect(launch["server", WillEnterForeground.self]?.outcome == .failed(Failure()))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     let ending = try #require(mock.ending)
-    #expect(ending.code == 70 && "\(ending.report.cause)" == "the launch failed")
+    #expect(ending.status == 70 && "\(ending.report.cause)" == "the launch failed")
   }
 
   /// As for every observer, a resume that failed is tried again, and meanwhile the daemon is not ready.
   @Test func afterAFailedResumeItIsTriedAgain() async throws {
     let mock = MockLifecycleSubject()
     let port = serve(mock)
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(3))
     try await mock.send(.pause).check()
     port.isTaken.withLock { $0 = true }
@@ -82,7 +82,7 @@ import Testing
     #expect(!isReady(mock) && mock.ending == nil)
     port.isTaken.withLock { $0 = false }
     await mock.advance(by: .seconds(4))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(isReady(mock))
     try await mock.send(.terminate).check()
     #expect(log.all == ["begins", "ends", "begins", "begins", "ends"])
@@ -92,13 +92,13 @@ import Testing
   @Test func oneThatIsSlowIsWaitedForAgain() async throws {
     let mock = MockLifecycleSubject()
     _ = serve(mock, draining: 2)
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(2))
-    let launch = try await mock.settled()
+    let launch = try await mock.waitUntilSettled()
     #expect(launch["server", WillEnterForeground.self]?.outcome == .timedOut)
     #expect(!isReady(mock))
     await mock.advance(by: .seconds(1))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(isReady(mock) && log.all == ["begins"])
     try await mock.send(.terminate).check()
     #expect(log.all == ["begins", "ends"])
@@ -107,10 +107,10 @@ import Testing
   @Test func aStopDoesNotWaitForIt() async throws {
     let mock = MockLifecycleSubject()
     _ = serve(mock, draining: 2)
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(2))
     try await mock.send(.terminate)
-    #expect(log.all == ["begins"] && mock.ending?.code == 0)
+    #expect(log.all == ["begins"] && mock.ending?.status == 0)
     try mock.checkNothingPending()
   }
 
@@ -118,10 +118,10 @@ import Testing
     let mock = MockLifecycleSubject()
     let port = serve(mock, restarting: .backoff(initial: .seconds(1)))
     port.isTaken.withLock { $0 = true }
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     port.isTaken.withLock { $0 = false }
     await mock.advance(by: .seconds(4))
-    let report = try await mock.settled()
+    let report = try await mock.waitUntilSettled()
     #expect(report["server", WillEnterForeground.self]?.outcome == .completed)
     #expect(isReady(mock) && log.all == ["begins", "begins"])
     try await mock.send(.terminate).check()
@@ -130,7 +130,7 @@ import Testing
   @Test func aBodyThatReturnsIsReady() async throws {
     let mock = MockLifecycleSubject()
     mock.addForeground(waitsUntilReady: true) { _ in }
-    try await mock.settled().check()
+    try await mock.waitUntilSettled().check()
     #expect(isReady(mock))
     try await mock.send(.terminate).check()
   }

@@ -12,7 +12,7 @@ import Testing
 
   private let log = Log()
   private let configuration = LifecycleConfiguration(
-    signals: [:], hookDeadline: .milliseconds(100), cancellationGrace: .milliseconds(50),
+    signals: [:], hookTimeout: .milliseconds(100), cancellationGrace: .milliseconds(50),
     exitGrace: nil, logging: .off)
 
   /// The registry planned for members whose entries were gone, again and again, under the lock.
@@ -42,7 +42,7 @@ import Testing
     try await subject?.start()
     let core = try #require(subject).core
     let task = Task { try await LifecycleClock(keeper: core).sleep(until: .distantFuture) }
-    try await core.untilSleeping(1)
+    try await core.waitUntilSleeping(1)
     subject = nil
     await #expect(throws: CancellationError.self) { try await task.value }
     await #expect(throws: CancellationError.self) {
@@ -79,7 +79,7 @@ import Testing
   @Test func moreTimeForAHookIsNoneForTheStop() async throws {
     let mock = MockLifecycleSubject(
       configuration: LifecycleConfiguration(
-        hookDeadline: .seconds(30), stopTimeout: .seconds(4), saveReserve: .zero, exitGrace: nil,
+        hookTimeout: .seconds(30), stopTimeout: .seconds(4), saveReserve: .zero, exitGrace: nil,
         logging: .off))
     let gate = Gate()
     mock.script(save: { [unowned mock] notification in
@@ -87,12 +87,12 @@ import Testing
       notification.context.extendDeadline(by: .seconds(60))
       await gate.wait()
     })
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     mock.inject(.sigterm)
     await mock.advance(by: .seconds(4))
-    #expect(mock.ending?.code == 124)
+    #expect(mock.ending?.status == 124)
     gate.open()
-    try await mock.settled()
+    try await mock.waitUntilSettled()
   }
 
   /// A hold that the body of `run` releases kept the body from beginning.
@@ -102,10 +102,10 @@ import Testing
     let hold = mock.holdDeliveries()
     try await mock.launch()
     mock.inject(.sighup)
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(log.all == ["a launch", "a foreground"])
     hold.cancel()
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(log.all.suffix(2) == ["a save", "a reload"])
   }
 
@@ -124,24 +124,24 @@ import Testing
     mock.addObserver(healthy)
     mock.script(foreground: { _ in log.add("f") }, save: { _ in log.add("saves") })
     try await mock.launch()
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     // What has no hook for the launch has nothing to restore.
     #expect(log.all == ["healthy launch", "saves", "healthy save", "healthy terminate"])
-    #expect(mock.ending?.code == 70)
+    #expect(mock.ending?.status == 70)
     #expect(mock.ending?.failedLaunch?.problems.count == 1)
   }
 
   /// The transition that was held back became part of the termination's report, and of the exit's code.
   @Test func aTerminationDoesNotInheritAHeldTransition() async throws {
     let mock = MockLifecycleSubject()
-    let hold = Mutex<ObservationToken?>(nil)
+    let hold = Mutex<LifecycleToken?>(nil)
     mock.script(background: { [unowned mock] _ in
       hold.withLock { $0 = mock.holdDeliveries() }
       throw Failure()
     })
     try await mock.send(.sigusr1)
     try await mock.send(.terminate)
-    #expect(mock.ending?.code == 0)
+    #expect(mock.ending?.status == 0)
     #expect(mock.ending?.report.problems.isEmpty == true)
     #expect(
       mock.reports.filter { !$0.problems.isEmpty }.map { "\($0.cause)" } == [
@@ -160,7 +160,7 @@ import Testing
     mock.script(save: gate.hold)
     let task = Task { try await mock.foreground {} }
     try await eventually { !mock.core.state.withLock { $0.rounds.isEmpty } }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     mock.inject(.terminate)
     await mock.advance(by: .seconds(3))
     try await task.value

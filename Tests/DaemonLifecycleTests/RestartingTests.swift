@@ -19,13 +19,14 @@ import Testing
 
   @Test func delaysDoubleUpToTheLongest() {
     var history = RestartHistory(
-      .backoff(initial: .seconds(1), maximum: .seconds(5), intensity: 5, within: .seconds(60)))
+      .backoff(initial: .seconds(1), maximum: .seconds(5), maximumFailures: 5, within: .seconds(60))
+    )
     let delays = (1...6).map { history.failed(at: at(Double($0)), share: 1)?.delay }
     #expect(delays == [.seconds(1), .seconds(2), .seconds(4), .seconds(5), .seconds(5), nil])
   }
 
   @Test func aFailureOlderThanThePeriodDoesNotCount() {
-    var history = RestartHistory(.backoff(intensity: 2, within: .seconds(10)))
+    var history = RestartHistory(.backoff(maximumFailures: 2, within: .seconds(10)))
     #expect(history.failed(at: at(0), share: 1)?.number == 1)
     #expect(history.failed(at: at(5), share: 1)?.number == 2)
     #expect(history.failed(at: at(10), share: 1)?.number == 2)
@@ -51,7 +52,7 @@ import Testing
   // MARK: In a daemon
 
   private static let policy = RestartPolicy.backoff(
-    initial: .seconds(1), maximum: .seconds(8), intensity: 3, within: .seconds(60))
+    initial: .seconds(1), maximum: .seconds(8), maximumFailures: 3, within: .seconds(60))
 
   private func run(
     _ mock: MockLifecycleSubject, _ body: @escaping @Sendable (Int) async throws -> Void
@@ -77,7 +78,7 @@ import Testing
     let mock = MockLifecycleSubject()
     let task = run(mock) { _ in throw Failure() }
     for (delay, runs) in [(1, 1), (2, 2), (4, 3)] {
-      try await mock.untilSleeping()
+      try await mock.waitUntilSleeping()
       #expect(log.all.count == runs)
       await mock.advance(by: .seconds(delay) - .milliseconds(1))
       #expect(log.all.count == runs)
@@ -90,7 +91,7 @@ import Testing
   @Test func aPauseEndsTheWaitForTheNextRun() async throws {
     let mock = MockLifecycleSubject()
     let task = run(mock) { _ in throw Failure() }
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     let report = try await mock.send(.sigusr1)
     #expect(report.problems.isEmpty && log.all == ["run 1"])
     try await mock.send(.sigterm)
@@ -105,12 +106,12 @@ import Testing
       if number == 1 { throw Failure() }
       try await mock.clock.sleep(for: .seconds(1000))
     }
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     _ = try await manager.next {
       $0["STATUS"]?.contains("part has failed once: Failure()") == true
     }
     await mock.advance(by: .seconds(1))
-    try await mock.untilSleeping(2)
+    try await mock.waitUntilSleeping(2)
     await mock.advance(by: .seconds(60))
     try await eventually { manager.messages.contains { "\($0)".contains("RESTART_RESET") } }
     _ = try await manager.next { $0["STATUS"]?.contains("has failed") == false }

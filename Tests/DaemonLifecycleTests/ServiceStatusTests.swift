@@ -64,7 +64,7 @@ import Testing
     _ = tell(.unhealthy("the main actor does not answer"))
     _ = tell(.terminating(Self.signal))
     let exit = LifecycleExit(
-      code: 0, report: report(), failedLaunch: nil, overtakenPause: nil,
+      status: 0, report: report(), failedLaunch: nil, overtakenPause: nil,
       error: nil)
     #expect(
       tell(.terminated(exit))

@@ -35,7 +35,7 @@ final class FactLog: LifecycleSink {
       case .readyToSleep: "ready to sleep"
       case .closed: "closed"
       case .warning(let text): "warning \(text)"
-      case .terminated(let exit): "terminated \(exit.code)"
+      case .terminated(let exit): "terminated \(exit.status)"
       default: "another"
       }
     }
@@ -143,7 +143,7 @@ struct ObservedCore {
 
   @Test func moreTimeIsAskedForWhereSystemdWaits() async throws {
     let observed = ObservedCore(
-      LifecycleConfiguration(hookDeadline: .seconds(10), stopTimeout: .seconds(20), exitGrace: nil))
+      LifecycleConfiguration(hookTimeout: .seconds(10), stopTimeout: .seconds(20), exitGrace: nil))
     let core = observed.core
     _ = await core.launch()
     let long = Scripted(background: { notification in

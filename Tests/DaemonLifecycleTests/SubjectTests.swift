@@ -25,7 +25,7 @@ import Testing
     let result = try await subject.run { log.add("body") }
     #expect(
       log.all == ["a launch", "a foreground", "body", "a background", "a save", "a terminate"])
-    #expect(result.code == 0)
+    #expect(result.status == 0)
     #expect(result.report.entries.map(\.observer).contains("body"))
     #expect(result.error == nil)
   }
@@ -36,7 +36,7 @@ import Testing
     subject.addObserver(Listener("a", log))
     subject.terminate()
     let result = try await subject.run { log.add("body") }
-    #expect(result.code == 0)
+    #expect(result.status == 0)
     #expect(log.all.isEmpty)
   }
 
@@ -64,7 +64,7 @@ import Testing
         "addObserver(Listener)", "observe(Listener)", "removeObserver(Listener)",
         "post(CacheInvalidated(region: \"eu\"))", "terminate()",
       ])
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(mock.delivered.contains { $0 is WillTerminate })
   }
 }
@@ -109,8 +109,8 @@ import Testing
   }
 
   private final class Tokens: Sendable {
-    private let tokens = Mutex<[ObservationToken]>([])
-    func add(_ token: ObservationToken) { tokens.withLock { $0.append(token) } }
+    private let tokens = Mutex<[LifecycleToken]>([])
+    func add(_ token: LifecycleToken) { tokens.withLock { $0.append(token) } }
     func clear() {
       let dropped = tokens.withLock { tokens in
         defer { tokens = [] }

@@ -37,7 +37,7 @@ import Testing
     let asker = Asker(Subject(core))
     _ = await core.launch()
     core.receive(LifecycleEvent(.terminate))
-    try await core.untilSleeping(1)
+    try await core.waitUntilSleeping(1)
     return (core, time, asker)
   }
 

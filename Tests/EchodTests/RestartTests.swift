@@ -162,7 +162,7 @@ import Testing
   @Test func aSuspendLeavesWhoIsThere() async throws {
     let (first, idle, busy) = try await runWithHalfALine()
     first.mock.inject(.suspend)
-    try await first.mock.settled()
+    try await first.mock.waitUntilSettled()
     #expect(first.mock.state == .background)
     idle.send("three\n")
     #expect(idle.hears("three\n"))
@@ -181,7 +181,7 @@ import Testing
     first.mock.setUnitJob(.restart)
     first.mock.inject(.sigterm)
     await first.mock.advance(by: .seconds(10))
-    try await first.mock.settled()
+    try await first.mock.waitUntilSettled()
     let second = try await self.run()
     busy.send(" a line\n")
     #expect(busy.hears("half a line\n"))
@@ -200,9 +200,10 @@ import Testing
     run.mock.inject(.sigterm)
     #expect(idle.hearsTheEnd)
     await run.mock.advance(by: .seconds(10))
-    try await run.mock.settled()
+    try await run.mock.waitUntilSettled()
     let exit = try #require(run.mock.ending)
-    #expect(exit.code == 124 && exit.report.problems.map(\.observer) == ["EchoService"], "\(exit)")
+    #expect(
+      exit.status == 124 && exit.report.problems.map(\.observer) == ["EchoService"], "\(exit)")
     guard case .timedOut = exit.report.problems.first?.outcome else {
       Issue.record("\(exit)")
       return

@@ -181,7 +181,7 @@ struct SampleDaemon: CustomStringConvertible, Sendable {
     run.mock.addObserver(bookmarks)
     run.mock.addForeground { await bookmarks.turn() }
     return {
-      guard run.mock.ending?.code == 0 else { return }
+      guard run.mock.ending?.status == 0 else { return }
       let (page, saved) = (await bookmarks.page, await bookmarks.saved)
       if page != saved { throw Broken("lost page \(page), has \(saved)") }
     }
@@ -243,7 +243,7 @@ struct SampleDaemon: CustomStringConvertible, Sendable {
       guard let ending = run.mock.ending else { return }
       let (count, done, saved) = (await queue.count, await queue.done, await queue.saved)
       if count != 5 { throw Broken("\(count) of 5 jobs") }
-      if ending.code == 0, done != saved { throw Broken("saved \(saved) of \(done)") }
+      if ending.status == 0, done != saved { throw Broken("saved \(saved) of \(done)") }
     }
   }
 

@@ -22,7 +22,7 @@ private struct NoNumber: Error {}
   /// Adopts limits, of which none may be negative and zero is not delivered.
   private func adopt(
     _ name: Notification.Name? = Limit.name, from center: NotificationCenter? = nil
-  ) -> ObservationToken {
+  ) -> LifecycleToken {
     mock.adopt(name, from: center ?? self.center) { notification -> Limit? in
       guard let number = notification.object as? Int else { throw NoNumber() }
       let thread = notification.userInfo?["thread"] as? Int
@@ -40,20 +40,20 @@ private struct NoNumber: Error {}
     other.post(name: Notification.Name("Other"), object: 3)
     other.post(name: Limit.name, object: 0)
     other.post(name: Limit.name, object: 4)
-    #expect(try await mock.settled().problems.isEmpty)
+    #expect(try await mock.waitUntilSettled().problems.isEmpty)
     #expect(limits.map(\.number) == [1, 3, 4])
     #expect(mock.reports.map(\.cause.description).contains("notification LimitChanged"))
     first.cancel()
     center.post(name: Limit.name, object: 5)
     other.post(name: Limit.name, object: 6)
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(limits.map(\.number) == [1, 3, 4, 6])
     withExtendedLifetime(second) {}
   }
 
   @Test func anErrorOfTheClosureIsInOneReport() async throws {
     let tokens = [adopt(), adopt(Notification.Name("Other"))]
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     var reports = mock.reports().makeAsyncIterator()
     center.post(name: Limit.name, object: "seven")
     let problem = try #require(await reports.next()?.problems.first)
@@ -63,7 +63,7 @@ private struct NoNumber: Error {}
       return
     }
     #expect(error is NoNumber)
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(mock.reports.flatMap(\.problems).count == 1)
     withExtendedLifetime(tokens) {}
   }
@@ -86,7 +86,7 @@ private struct NoNumber: Error {}
       }.start()
     }
     try await eventually { done.load(ordering: .relaxed) == threads }
-    #expect(try await mock.settled().problems.isEmpty)
+    #expect(try await mock.waitUntilSettled().problems.isEmpty)
     for thread in 0..<threads {
       #expect(limits.filter { $0.thread == thread }.map(\.number) == Array(1...count))
     }
@@ -101,16 +101,16 @@ private struct NoNumber: Error {}
     ]
     center.post(name: Limit.name, object: 1)
     try await mock.launch()
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     try await mock.send(.sigterm)
     center.post(name: Limit.name, object: 3)
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(
       mock.delivered.prefix(3).map { "\(type(of: $0))" } == [
         "DidFinishLaunching", "WillEnterForeground", "Limit",
       ])
     #expect(mock.delivered.compactMap { ($0 as? Limit)?.number } == [1])
-    #expect(mock.ending?.code == 0)
+    #expect(mock.ending?.status == 0)
     withExtendedLifetime(tokens) {}
   }
 
@@ -140,10 +140,10 @@ private struct NoNumber: Error {}
       }
     }
     for _ in 0..<2 {
-      for lifecycle in [mock, other] { try await lifecycle.settled() }
+      for lifecycle in [mock, other] { try await lifecycle.waitUntilSettled() }
     }
     try await mock.send(.sigusr1)
-    for lifecycle in [mock, other, mock, other] { try await lifecycle.settled() }
+    for lifecycle in [mock, other, mock, other] { try await lifecycle.waitUntilSettled() }
     #expect(posts.load(ordering: .relaxed) == 2)
     #expect((mock.delivered + other.delivered).allSatisfy { !($0 is Limit) })
     #expect(mock.delivered.count { $0 is DidEnterBackground } == 1)
@@ -154,9 +154,9 @@ private struct NoNumber: Error {}
     let posted = Notes<String>()
     let remove = center.note(nil) { posted.add($0.name.rawValue) }
     let tokens = [mock.bridge(to: center), adopt()]
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     center.post(name: Limit.name, object: 1)
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(limits.count == 1)
     #expect(posted.all.suffix(1) == ["LimitChanged"])
     #expect(posted.all.count { $0.contains("Limit") } == 1)

@@ -49,7 +49,7 @@ private final class Listener: BackgroundObserver, StateObserver, ForegroundObser
     let bridge = mock.bridge(to: center)
     let low = Listener("low", notes)
     let high = Listener("high", notes)
-    mock.addObserver(high, phase: LifecyclePhase(order: 1_000_000, concurrent: true))
+    mock.addObserver(high, phase: LifecyclePhase(order: 1_000_000, isConcurrent: true))
     mock.addObserver(low, phase: LifecyclePhase(order: -1_000_000))
     let removals = [
       center.note(.daemon(DidEnterBackground.self)) { _ in notes.add("center background") },
@@ -83,11 +83,11 @@ private final class Listener: BackgroundObserver, StateObserver, ForegroundObser
       },
       center.note(.daemon(ShouldSaveState.self)) { _ in notes.add("center save") },
     ]
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     mock.inject(.sigusr1)
     try await eventually { notes.all.last == "mine background" }
     await mock.advance(by: .seconds(60))
-    let report = try await mock.settled()
+    let report = try await mock.waitUntilSettled()
     #expect(notes.all.suffix(3) == ["mine background", "mine save", "center save"])
     #expect(
       report.problems.map { "\($0.observer) \($0.outcome)" } == [
@@ -103,8 +103,8 @@ private final class Listener: BackgroundObserver, StateObserver, ForegroundObser
     let mock = MockLifecycleSubject()
     let notes = Notes<String>()
     let remove = center.note(nil) { notes.add($0.name.rawValue) }
-    var bridge: ObservationToken? = mock.bridge(to: center)
-    try await mock.settled()
+    var bridge: LifecycleToken? = mock.bridge(to: center)
+    try await mock.waitUntilSettled()
     let late = ["DaemonDidFinishLaunchingNotification", "DaemonWillEnterForegroundNotification"]
     #expect(notes.all == late)
     _ = bridge
@@ -122,7 +122,7 @@ private final class Listener: BackgroundObserver, StateObserver, ForegroundObser
     let remove = center.note(nil) { notes.add("\($0.name.rawValue) on \(threadName())") }
     let bridge = subject.bridge(to: center)
     let exit = try await subject.run {}
-    #expect(exit.code == 0)
+    #expect(exit.status == 0)
     #expect(
       notes.all
         == [

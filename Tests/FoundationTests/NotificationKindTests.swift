@@ -67,7 +67,7 @@ private final class EveryHook: LaunchObserver, ForegroundObserver, BackgroundObs
     signals[.sigalrm] = request
     let mock = MockLifecycleSubject(configuration: LifecycleConfiguration(signals: signals))
     mock.addObserver(observer)
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     _ = observer.take()
     let report = try await mock.send(.sigalrm)
     #expect(report.problems.isEmpty)

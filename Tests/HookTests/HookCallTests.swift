@@ -95,7 +95,7 @@ import Testing
           }
         }
       }
-      try await mock.settled()
+      try await mock.waitUntilSettled()
       _ = await mock.post(Ping())
       #expect(said.all == ["3 false"])
       #expect(own.all == (0..<10).flatMap { ["\($0) true", "\($0) true"] })
@@ -119,7 +119,7 @@ import Testing
         said.add(await Task.detached { places.current }.value)
       }
     }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     _ = await mock.post(Ping())
     #expect(said.all == (0..<5).flatMap { ["\($0) true", "\($0) true", "\($0) true", "nowhere"] })
   }
@@ -143,7 +143,7 @@ import Testing
       log.add("ping ends")
     }
     mock.on(Pong.self) { _ in log.add("pong") }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     _ = await mock.post(Ping())
     try await eventually { log.all.count >= 2 }
     #expect(log.all == ["ping ends", "pong"])

@@ -12,7 +12,7 @@ import Testing
 /// The tasks that hooks are called in: no more than are needed, and nothing is left in them.
 @Suite(.timeLimit(.minutes(10))) struct HookDriverTests {
   private struct Ping: CustomNotification {}
-  private static let together = LifecyclePhase(order: 0, concurrent: true)
+  private static let together = LifecyclePhase(order: 0, isConcurrent: true)
 
   /// The drivers of the hooks that were called; held, so that no other gets an address that was one's.
   private final class Drivers: Sendable {
@@ -43,7 +43,7 @@ import Testing
     for _ in 0..<20 {
       mock.on(Ping.self, phase: Self.together) { _ in drivers.note() }
     }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     var isShared = false
     while !isShared {
       _ = await mock.post(Ping())
@@ -71,7 +71,7 @@ import Testing
         }
       }
     }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     let report = await mock.post(Ping())
     #expect(report.problems.isEmpty && report.entries.count == count)
     #expect(Set(drivers.take().map { ObjectIdentifier($0) }).count == count)
@@ -81,7 +81,7 @@ import Testing
     let mock = MockLifecycleSubject()
     let drivers = Drivers()
     mock.on(Ping.self) { _ in drivers.note() }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     var last: HookDriver?
     var isSame = false
     // The report may be there before the driver rests.
@@ -170,7 +170,7 @@ import Testing
     var observer: Observer? = Observer()
     weak let core = mock?.core
     weak let seen = observer
-    try await mock?.settled()
+    try await mock?.waitUntilSettled()
     mock?.addObserver(observer!)
     _ = try await mock?.send(.saveState)
     mock?.removeObserver(observer!)

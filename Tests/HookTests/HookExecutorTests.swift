@@ -12,7 +12,7 @@ import Testing
 @Suite struct HookExecutorTests {
   /// Nothing is late, however busy the machine is, but what `makeLate` makes late.
   private let configuration = LifecycleConfiguration(
-    signals: [:], hookDeadline: .seconds(250), exitGrace: nil, logging: .off)
+    signals: [:], hookTimeout: .seconds(250), exitGrace: nil, logging: .off)
 
   /// One whose clock the test moves.
   private func core(_ executor: HookExecutor = HookExecutor()) -> LifecycleCore {
@@ -137,7 +137,7 @@ import Testing
       })
     }
     for observer in observers {
-      core.add(observer, .init(phase: LifecyclePhase(order: 0, concurrent: true)))
+      core.add(observer, .init(phase: LifecyclePhase(order: 0, isConcurrent: true)))
     }
     var reports = await launch(core)
     core.receive(LifecycleEvent(.pause(for: .operator)))
@@ -331,7 +331,7 @@ import Testing
 extension LifecycleCore {
   /// Moves the clock of a test past the deadline of a hook, and past its grace.
   func makeLate() {
-    for limit in [configuration.hookDeadline, configuration.cancellationGrace] {
+    for limit in [configuration.hookTimeout, configuration.cancellationGrace] {
       moveClock(to: now.advanced(by: limit))
       timePassed()
     }

@@ -44,12 +44,12 @@ private final class Doorbell: LifecycleSource {
 /// The leader runs hooks itself: whatever they do, another thread listens.
 @Suite struct LeaderTests {
   private let configuration = LifecycleConfiguration(
-    signals: [:], hookDeadline: .milliseconds(50), cancellationGrace: .milliseconds(20),
+    signals: [:], hookTimeout: .milliseconds(50), cancellationGrace: .milliseconds(20),
     exitGrace: nil, logging: .off)
   /// For hooks that take their time on a busy machine.
   private var patient: LifecycleConfiguration {
     var configuration = configuration
-    configuration.hookDeadline = .seconds(50)
+    configuration.hookTimeout = .seconds(50)
     return configuration
   }
 

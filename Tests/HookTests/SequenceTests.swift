@@ -41,7 +41,7 @@ import Testing
     for member in members {
       if ownsMembers { mock.addObserver(member) } else { mock.addObserver(weakly: member) }
     }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     log.clear()
     return (mock, members)
   }
@@ -160,7 +160,7 @@ import Testing
     subject.withLock { $0 = mock }
     defer { subject.withLock { $0 = nil } }
     try await mock.send(.sigusr2)
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(log.all == numbers(0..<20) + ["999"])
   }
 
@@ -174,7 +174,7 @@ import Testing
     subject.withLock { $0 = mock }
     defer { subject.withLock { $0 = nil } }
     try await mock.send(.sigusr2)
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     // Who was told of the foreground is told of its end, and nobody else.
     #expect(log.all == numbers(0...index) + (0...index).reversed().map { "-\($0)" })
     let entries = mock.reports.first { !$0.entries.isEmpty && $0.entries.count == Self.many }?
@@ -190,7 +190,7 @@ import Testing
   @Test(.timeLimit(.minutes(5))) func aLaterHookIsCancelledByTheTimer() async throws {
     let core = LifecycleCore(
       configuration: LifecycleConfiguration(
-        signals: [:], hookDeadline: .milliseconds(30), cancellationGrace: .seconds(50),
+        signals: [:], hookTimeout: .milliseconds(30), cancellationGrace: .seconds(50),
         exitGrace: nil, logging: .off))
     let log = log
     let members = (0..<200).map { number in

@@ -140,7 +140,7 @@ final class DaemonUnderTest {
   ///   - hookType: The index of its type, whose hooks are searched for.
   @discardableResult func add(
     _ types: [any LifecycleNotification.Type]?, phase: LifecyclePhase = .standard,
-    hookType: Int? = nil, deadline: Duration? = nil
+    hookType: Int? = nil, timeout: Duration? = nil
   ) -> Output {
     let id = machine.registry.members.nextID(UInt64(ids.count + 1))
     ids.append(id)
@@ -149,6 +149,6 @@ final class DaemonUnderTest {
         MachineObserver(
           id: id, phase: phase, name: .type(Int.self),
           receives: types?.map { ObjectIdentifier($0) } ?? [nil], hookType: hookType,
-          deadline: deadline)))
+          timeout: timeout)))
   }
 }

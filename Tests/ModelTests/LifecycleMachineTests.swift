@@ -135,7 +135,7 @@ import Testing
   @Test(arguments: [Duration.zero, .nanoseconds(1)])
   func aLimitThatFitsIntoAStopIsNothingToWarnOf(_ more: Duration) {
     let free = StopBudget.timeBeforeSave(.init(), allowed: nil)
-    let output = DaemonUnderTest().add([], deadline: free + more)
+    let output = DaemonUnderTest().add([], timeout: free + more)
     #expect(output.warnings.count == (more == .zero ? 0 : 1))
   }
 
@@ -143,7 +143,7 @@ import Testing
   @Test(arguments: [Duration?.none, .seconds(20)])
   func theSettingsOfTheStartAreTaken(before: Duration?) {
     let daemon = DaemonUnderTest(.init(stopTimeout: before))
-    daemon.add([], deadline: .seconds(30))
+    daemon.add([], timeout: .seconds(30))
     let configuration = LifecycleConfiguration(stopTimeout: .seconds(20))
     daemon.machine.setPolicy(.init(configuration: configuration, watchdogPeriod: .seconds(8)))
     #expect(daemon.give(.clock).warnings.count == (before == nil ? 1 : 0))
@@ -327,8 +327,8 @@ import Testing
   @Test func hooksAreCalledInTheirGroups() {
     let daemon = DaemonUnderTest()
     let phases = [
-      LifecyclePhase(order: 0), LifecyclePhase(order: 1, concurrent: true),
-      LifecyclePhase(order: 2, concurrent: true), LifecyclePhase(order: 3),
+      LifecyclePhase(order: 0), LifecyclePhase(order: 1, isConcurrent: true),
+      LifecyclePhase(order: 2, isConcurrent: true), LifecyclePhase(order: 3),
     ]
     for phase in phases {
       for _ in 1...2 {
@@ -580,7 +580,7 @@ import Testing
   @Test func aDaemonThatCannotGoOnHasFailed() {
     let daemon = DaemonUnderTest()
     daemon.give(.lost(LifecycleCause(.api)))
-    #expect(daemon.stop.exit?.code == 70)
+    #expect(daemon.stop.exit?.status == 70)
   }
 
   // MARK: Answers

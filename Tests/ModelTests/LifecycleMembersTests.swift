@@ -10,7 +10,7 @@ import Testing
   private typealias Known = (id: ObserverID, phase: LifecyclePhase, progress: ObserverProgress)
 
   private static let phases = (-2...2).flatMap {
-    [LifecyclePhase(order: $0), LifecyclePhase(order: $0, concurrent: true)]
+    [LifecyclePhase(order: $0), LifecyclePhase(order: $0, isConcurrent: true)]
   }
 
   private static let questions: [@Sendable (ObserverProgress) -> Bool] = [

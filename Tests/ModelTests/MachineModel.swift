@@ -83,7 +83,7 @@ struct MachineModel {
   init(_ setup: Setup) {
     self.setup = setup
     var configuration = LifecycleConfiguration(
-      hookDeadline: .seconds(10), cancellationGrace: .seconds(1), stopTimeout: .seconds(15),
+      hookTimeout: .seconds(10), cancellationGrace: .seconds(1), stopTimeout: .seconds(15),
       saveReserve: .seconds(5), exitGrace: .seconds(2), logging: .off)
     if setup.drains { configuration.stopDelay = .seconds(3) }
     shared = Shared(LifecycleMachine(.init(configuration: configuration)))
@@ -260,7 +260,7 @@ struct MachineModel {
   private mutating func add(_ index: Int) {
     observers[index].presence = .present
     observers[index].id = shared.machine.registry.members.nextID(UInt64(index + 1))
-    let phase = LifecyclePhase(order: 0, concurrent: setup.isConcurrent)
+    let phase = LifecyclePhase(order: 0, isConcurrent: setup.isConcurrent)
     observers[index].history.isRounds = index == 1
     give(
       .add(
@@ -470,7 +470,7 @@ extension MachineModel: ExplorableModel {
       exit != nil, hasExitedNow, openPosts.contains(ObjectIdentifier(Self.ordinaryPost)),
       openPosts.contains(ObjectIdentifier(Self.postInHook)),
     ] { key.add(bit) }
-    key.add(Int(exit?.code ?? -1))
+    key.add(Int(exit?.status ?? -1))
     shared.machine.add(to: &key, at: now)
     return key
   }

@@ -103,7 +103,7 @@ struct MachineSimulation: ~Copyable {
     self.lie = lie
     self.tellsStory = tellsStory
     var configuration = LifecycleConfiguration(
-      hookDeadline: .seconds(random.below(10) + 1),
+      hookTimeout: .seconds(random.below(10) + 1),
       cancellationGrace: .milliseconds(random.below(2000)),
       stopTimeout: random.chance(70) ? .seconds(random.below(40) + 1) : nil,
       saveReserve: .seconds(random.below(8)), exitGrace: random.chance(50) ? .seconds(2) : nil,
@@ -221,7 +221,9 @@ struct MachineSimulation: ~Copyable {
 
   private mutating func addObserver() {
     lastID += 1
-    let phases = [LifecyclePhase(order: -1), .standard, LifecyclePhase(order: 1, concurrent: true)]
+    let phases = [
+      LifecyclePhase(order: -1), .standard, LifecyclePhase(order: 1, isConcurrent: true),
+    ]
     let observer = Observer(
       id: machine.registry.members.nextID(lastID), phase: phases[random.below(3)])
     observers.append(observer)
@@ -729,7 +731,7 @@ struct MachineSimulation: ~Copyable {
     }
     switch lie {
     case .endsWell: checkCode(exit, says: 0)
-    default: checkCode(exit, says: exit.code)
+    default: checkCode(exit, says: exit.status)
     }
     if let problem = steps.problemAtTheEnd(machine.registry) { fail(problem) }
     if !posts.isEmpty { fail("\(posts.count) posts are not answered") }

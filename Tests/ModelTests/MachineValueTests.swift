@@ -204,7 +204,8 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   @Test(arguments: [true, false]) func anObserverFollowsThoseBeforeIt(_ isConcurrent: Bool) {
     let observers = [(1, 0), (2, 1), (3, 1)].map { value, order in
       MachineObserver(
-        id: ObserverID(value: value), phase: LifecyclePhase(order: order, concurrent: isConcurrent),
+        id: ObserverID(value: value),
+        phase: LifecyclePhase(order: order, isConcurrent: isConcurrent),
         name: .type(Int.self), receives: [])
     }
     let follows = observers.map { observer in observers.map { observer.follows($0) } }

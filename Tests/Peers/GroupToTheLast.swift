@@ -22,6 +22,6 @@ import ServiceLifecycle
     signal(SIGTERM, after: "database runs", "foreground runs")
     let result = try await lifecycle.run()
     Notes.expect("saved", "database ended")
-    withExtendedLifetime(services) { exit(result.code) }
+    withExtendedLifetime(services) { exit(result.status) }
   }
 }

@@ -37,6 +37,6 @@ import ServiceLifecycle
     let around = ServiceGroup(services: [service, Failing()], logger: logger)
     do { try await around.run() } catch is Failure { Notes.add("failed") }
     Notes.expect("saved", "failed")
-    exit(result.code == 1 ? 0 : 1)
+    exit(result.status == 1 ? 0 : 1)
   }
 }

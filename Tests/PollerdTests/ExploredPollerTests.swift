@@ -50,7 +50,7 @@ import Testing
         {
           throw TestFailure("polls while paused: \(lines)")
         }
-        guard run.mock.ending?.code == 0 else { return }
+        guard run.mock.ending?.status == 0 else { return }
         let saved = try store.load()?.count ?? 0
         if saved != numbers.count { throw TestFailure("saved \(saved) of \(numbers.count)") }
       }

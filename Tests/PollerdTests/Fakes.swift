@@ -114,7 +114,7 @@ struct TestDaemon {
       configuration: configuration, console: console, read: { try await source.read($0) })
     self.poller = poller
     mock.addForeground(name: "polling") { try await poller.poll() }
-    try await mock.settled()
+    try await mock.waitUntilSettled()
   }
 
   /// One that has polled once.

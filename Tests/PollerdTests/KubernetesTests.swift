@@ -111,7 +111,7 @@ final class KubernetesTests: XCTestCase {
     XCTAssertNil(StopBudget.drainProblem(configuration))
     let grace = Duration.seconds(try number("terminationGracePeriodSeconds"))
     let needed =
-      configuration.stopDelay + configuration.hookDeadline + configuration.cancellationGrace
+      configuration.stopDelay + configuration.hookTimeout + configuration.cancellationGrace
       + configuration.saveReserve + (configuration.exitGrace ?? .zero)
     XCTAssertLessThan(needed, try XCTUnwrap(configuration.stopTimeout))
     XCTAssertLessThan(try XCTUnwrap(configuration.stopTimeout), grace)

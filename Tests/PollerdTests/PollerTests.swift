@@ -111,8 +111,8 @@ final class PollerTests: XCTestCase {
     let daemon = try await TestDaemon(in: directory, .ignoreCancellation)
     await daemon.source.isAsked()
     daemon.mock.inject(.sigusr1)
-    await daemon.mock.advance(by: .seconds(11))  // the hook deadline, and 1 s to end
-    let report = try await daemon.mock.settled()
+    await daemon.mock.advance(by: .seconds(11))  // the hook timeout, and 1 s to end
+    let report = try await daemon.mock.waitUntilSettled()
     XCTAssertEqual(report.problems.count, 1, "\(report)")
     try await daemon.console.line("background")
 
@@ -134,7 +134,7 @@ final class PollerTests: XCTestCase {
     let directory = daemon.store.store.directory
     let sentence = "There is no directory \(directory): make it, or name another."
     XCTAssertTrue("\(report)".contains(sentence), "\(report)")
-    XCTAssertEqual(daemon.mock.ending?.code, 70)
+    XCTAssertEqual(daemon.mock.ending?.status, 70)
   }
 
   // MARK: Reload
@@ -165,7 +165,7 @@ final class PollerTests: XCTestCase {
     try await daemon.poll(2)
     XCTAssertEqual(daemon.source.asked, [second, second])
     try await daemon.terminate()
-    XCTAssertEqual(daemon.mock.ending?.code, 0)
+    XCTAssertEqual(daemon.mock.ending?.status, 0)
   }
 
   func testWithoutAConfigurationFileAReloadSaysSo() async throws {

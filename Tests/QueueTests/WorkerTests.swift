@@ -34,18 +34,18 @@ import Testing
       log.add($0)
     }
     worker.work(in: mock)
-    try await mock.settled()
+    try await mock.waitUntilSettled()
   }
 
   private struct Failure: Error, CustomStringConvertible { let description = "no number" }
 
   private func pauseOrStop(_ signal: UnixSignal, after seconds: Int) async throws {
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     mock.inject(signal)
     // The job, and the limit.
-    try await mock.untilSleeping(2)
+    try await mock.waitUntilSleeping(2)
     await mock.advance(by: .seconds(seconds))
-    let report = try await mock.settled()
+    let report = try await mock.waitUntilSettled()
     #expect(report.problems.isEmpty, "\(report)")
   }
 
@@ -73,7 +73,7 @@ import Testing
   @Test func aDatabaseThatIsGoneIsTriedAgain() async throws {
     queue.isGone = true
     try await started("1")
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(3600))
     #expect(mock.status == "no database: the server is gone")
     #expect(mock.state == .foreground && queue.all.connections == 0)
@@ -86,18 +86,18 @@ import Testing
   /// The job is handed back, and the stop has no problem to report.
   @Test func aConnectionThatIsLostDuringAPauseIsNoFailure() async throws {
     try await started("2")
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     mock.inject(.sigterm)
-    try await mock.untilSleeping(2)
+    try await mock.waitUntilSleeping(2)
     queue.isGone = true
     await mock.advance(by: .seconds(2))
-    #expect(try await mock.settled().problems.isEmpty)
+    #expect(try await mock.waitUntilSettled().problems.isEmpty)
     #expect(queue.all.waiting == ["1"] && queue.all.connections == 0)
   }
 
   @Test func aJobThatFailsIsNoReasonToStop() async throws {
     try await started("x", "1")
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(1))
     #expect(log.all.contains("Job 1 failed: no number"))
     #expect(queue.all.done == ["2"] && queue.all.connections == 1)
@@ -106,7 +106,7 @@ import Testing
 
   @Test func aReloadConnectsAnewAfterTheJob() async throws {
     try await started("2", "2")
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     try folder.write("host=two\n", to: "database")
     #expect(try await mock.send(.sighup).problems.isEmpty)
     await mock.advance(by: .seconds(3))

@@ -19,7 +19,7 @@ import Testing
   }
 
   private func run() async throws -> Task<Void, any Error> {
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     return Task { [mock, server] in
       try await mock.foreground(name: "clients", draining: .seconds(20)) { round in
         try await server.serve(round)
@@ -45,11 +45,11 @@ import Testing
       peer.send("wait 3\nwait 4\n")
       return peer.receive(1000)
     }
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     mock.inject(.sigusr1)
     await mock.advance(by: .seconds(3))
     #expect(try await heard == "waited 3 s\n")
-    let report = try await mock.settled()
+    let report = try await mock.waitUntilSettled()
     #expect(report.problems.isEmpty, "\(report)")
     #expect(mock.state == .background)
     try await mock.send(.sigterm)

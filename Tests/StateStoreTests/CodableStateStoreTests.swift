@@ -77,7 +77,7 @@ import Testing
     try StateStore(memory: memory).save(Array("{\"polls\":3}".utf8))
     let bytes = try StateStore(memory: memory, version: 2)
     let store = CodableStateStore<Progress>(bytes) {
-      Array(try JSONEncoder.state.encode($0))
+      Array(try JSONEncoder().encode($0))
     } decode: { version, bytes in
       version == 1
         ? Progress(count: try JSONDecoder().decode(OldProgress.self, from: Data(bytes)).polls)

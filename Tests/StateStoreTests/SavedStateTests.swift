@@ -66,16 +66,16 @@ import Testing
 
   @Test func savesEveryIntervalOnTheSubjectsClock() async throws {
     let saved = try saved(every: .seconds(60))
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(59))
     #expect(value.asked == 0)
     await mock.advance(by: .seconds(1))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(try saved.store.load()?.bytes == [1])
     value.byte = 2
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     await mock.advance(by: .seconds(60))
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     #expect(try saved.store.load()?.bytes == [2])
     try await mock.send(.sigterm)
     // The timer has ended with the daemon.
@@ -85,14 +85,14 @@ import Testing
 
   @Test func withoutAnIntervalThereIsNoTimer() async throws {
     let saved = try saved()
-    try await mock.settled()
+    try await mock.waitUntilSettled()
     try mock.checkNothingPending()
     withExtendedLifetime(saved) {}
   }
 
   @Test func oneThatIsRemovedEndsItsTimer() async throws {
     var saved: SavedState? = try saved(every: .seconds(60))
-    try await mock.untilSleeping()
+    try await mock.waitUntilSleeping()
     if let saved { mock.removeObserver(saved) }
     saved = nil
     try await eventually { (try? mock.checkNothingPending()) != nil }
@@ -106,7 +106,7 @@ import Testing
     let report = try await mock.send(.sigterm)
     #expect(report.problems.count == 1)
     #expect("\(report)".contains("Could not save the state in (memory): No space left on device."))
-    #expect(mock.ending?.code == 70)
+    #expect(mock.ending?.status == 70)
     withExtendedLifetime(saved) {}
   }
 

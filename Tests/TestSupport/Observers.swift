@@ -100,22 +100,22 @@ package final class Gate: Sendable {
 extension LifecycleObservable {
   /// Adds an observer that runs these closures.
   package func script(
-    name: String? = nil, phase: LifecyclePhase = .standard, deadline: Duration? = nil,
+    name: String? = nil, phase: LifecyclePhase = .standard, timeout: Duration? = nil,
     foreground: @escaping @Sendable (WillEnterForeground) async throws -> Void = { _ in },
     background: @escaping @Sendable (DidEnterBackground) async throws -> Void = { _ in },
     save: @escaping @Sendable (ShouldSaveState) async throws -> Void = { _ in }
   ) {
     addObserver(
       Scripted(foreground: foreground, background: background, save: save), name: name,
-      phase: phase, deadline: deadline)
+      phase: phase, timeout: timeout)
   }
 
   /// Calls the body for each notification of the type until the subject is gone, so that there is no token to keep.
   package func on<N: LifecycleNotification>(
     _ type: N.Type, name: String? = nil, phase: LifecyclePhase = .standard,
-    deadline: Duration? = nil, _ body: @escaping @Sendable (N) async throws -> Void
+    timeout: Duration? = nil, _ body: @escaping @Sendable (N) async throws -> Void
   ) {
-    observe(type, owner: self, name: name, phase: phase, deadline: deadline) { _, notification in
+    observe(type, owner: self, name: name, phase: phase, timeout: timeout) { _, notification in
       try await body(notification)
     }
   }

@@ -4,7 +4,7 @@
 extension LifecycleObservable {
   /// Adds work that runs while the daemon is in the foreground.
   ///
-  /// A pause cancels the body and waits for it to end, within the hook deadline. A resume runs it again.
+  /// A pause cancels the body and waits for it to end, within the hook timeout. A resume runs it again.
   ///
   /// ```swift
   /// lifecycle.addForeground(name: "polling", restarting: .backoff()) {
@@ -16,7 +16,7 @@ extension LifecycleObservable {
   /// run again after the next resume. A round begins only when every hook before it has completed its
   /// `willEnterForeground`; otherwise the next resume or reload tries again.
   ///
-  /// An error that the body throws ends the daemon, with status 1 or that of an ``ExitCodeError``. After a pause or a
+  /// An error that the body throws ends the daemon, with status 1 or that of an ``ExitStatusError``. After a pause or a
   /// stop has cancelled the body, an error is in that report and has no other effect.
   ///
   /// The lifecycle retains the body until the daemon has ended.
@@ -62,12 +62,12 @@ extension LifecycleObservable {
   /// - Parameters:
   ///   - name: The body's name in reports and logs. Default: its file and line.
   ///   - phase: Its place in the order; the servers of one concurrent phase finish together.
-  ///   - limit: How long the body may take to finish, in place of ``LifecycleConfiguration/hookDeadline``. A stop
+  ///   - limit: How long the body may take to finish, in place of ``LifecycleConfiguration/hookTimeout``. A stop
   ///     shortens it to the time that is left before the save, and a sleep to the time that logind grants. A limit that
   ///     can't be kept is logged as soon as that is known. Default `nil`: the body is cancelled as the round ends.
   ///   - policy: When the body is run again after an error. Default `nil`: the error ends the daemon.
   ///   - waitsUntilReady: Whether the body is in the foreground only once it calls ``ForegroundRound/reportReady()``, or
-  ///     returns: `READY=1` and the next phase wait for it, at most for the limit above, or for the hook deadline without
+  ///     returns: `READY=1` and the next phase wait for it, at most for the limit above, or for the hook timeout without
   ///     one. What it throws before is an error of its `willEnterForeground`: it ends a launch, and after a pause the
   ///     work is tried again. Default `false`.
   ///   - file: The file of the default name.
@@ -83,7 +83,7 @@ extension LifecycleObservable {
     let rounds = ForegroundRounds(
       core, name, drains: limit != nil, restarting: policy, waitsUntilReady: waitsUntilReady, body)
     rounds.failuresEndTheDaemon()
-    core.addRounds(rounds, .init(orElse: name, phase: phase, deadline: limit))
+    core.addRounds(rounds, .init(orElse: name, phase: phase, timeout: limit))
   }
 
   /// Runs `body` while the daemon is in the foreground, and returns when the daemon terminates: `addForeground` for work
@@ -124,7 +124,7 @@ extension LifecycleObservable {
     let name = name.map { ObserverName.given($0) } ?? .foreground(file: file, line: line)
     let rounds = ForegroundRounds(
       core, name, drains: limit != nil, restarting: policy, waitsUntilReady: waitsUntilReady, body)
-    core.addRounds(rounds, .init(orElse: name, phase: phase, deadline: limit))
+    core.addRounds(rounds, .init(orElse: name, phase: phase, timeout: limit))
     // Cut off by the termination it stays and receives what all receive, so that the report does not depend on timing;
     // it is removed when the daemon has ended.
     defer { if !core.isTerminating { core.removeRounds(rounds) } }

@@ -49,7 +49,7 @@ extension LifecycleObservable {
   ///
   /// ```swift
   /// lifecycle.addObserver(Saver())
-  /// lifecycle.addObserver(orders, name: "orders", deadline: .seconds(30))
+  /// lifecycle.addObserver(orders, name: "orders", timeout: .seconds(30))
   /// ```
   ///
   /// All hooks whose protocols the observer's type adopts are called. An observer that is added after the launch
@@ -61,24 +61,24 @@ extension LifecycleObservable {
   ///   - name: Its name in reports and logs. Default: its type, numbered from the second of the same type on
   ///     (`Saver 2`).
   ///   - phase: Its place in the order. Default ``LifecyclePhase/standard``.
-  ///   - deadline: How long each of its hooks may take. Default: the phase's deadline, else
-  ///     ``LifecycleConfiguration/hookDeadline``. During a stop it is at most the time that is left.
+  ///   - timeout: How long each of its hooks may take. Default: the phase's timeout, else
+  ///     ``LifecycleConfiguration/hookTimeout``. During a stop it is at most the time that is left.
   public func addObserver(
     _ observer: some LifecycleObserver, name: String? = nil, phase: LifecyclePhase = .standard,
-    deadline: Duration? = nil
+    timeout: Duration? = nil
   ) {
-    core.add(observer, .init(name: name, phase: phase, deadline: deadline))
+    core.add(observer, .init(name: name, phase: phase, timeout: timeout))
   }
 
   /// Adds an observer without retaining it: for objects with a shorter life than the daemon's, such as connections.
   ///
-  /// Otherwise it works as ``addObserver(_:name:phase:deadline:)``, and its default name is its type. An observer that
+  /// Otherwise it works as ``addObserver(_:name:phase:timeout:)``, and its default name is its type. An observer that
   /// is deallocated is removed.
   public func addObserver(
     weakly observer: some LifecycleObserver, name: String? = nil,
-    phase: LifecyclePhase = .standard, deadline: Duration? = nil
+    phase: LifecyclePhase = .standard, timeout: Duration? = nil
   ) {
-    core.add(observer, isOwned: false, .init(name: name, phase: phase, deadline: deadline))
+    core.add(observer, isOwned: false, .init(name: name, phase: phase, timeout: timeout))
   }
 
   /// Removes everything that an observer, or an owner, has registered.
@@ -98,7 +98,7 @@ extension LifecycleObservable {
   ///   - type: The type of the notification.
   ///   - name: The closure's name in reports and logs. Default: its file and line.
   ///   - phase: Its place in the order.
-  ///   - deadline: How long it may take. Default: the phase's deadline, else the configuration's.
+  ///   - timeout: How long it may take. Default: the phase's timeout, else the configuration's.
   ///   - file: The file of the default name.
   ///   - line: The line of the default name.
   ///   - body: The hook: an error that it throws is in the report. It is called in its own isolation, or on a thread of
@@ -106,47 +106,47 @@ extension LifecycleObservable {
   /// - Returns: A token that ends the observation when it is cancelled or released.
   public func observe<N: LifecycleNotification>(
     _ type: N.Type, name: String? = nil, phase: LifecyclePhase = .standard,
-    deadline: Duration? = nil, file: StaticString = #fileID, line: UInt = #line,
+    timeout: Duration? = nil, file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable (N) async throws -> Void
-  ) -> ObservationToken {
+  ) -> LifecycleToken {
     token(
-      .closure(for: type, body), .init(name: name, phase: phase, deadline: deadline),
+      .closure(for: type, body), .init(name: name, phase: phase, timeout: timeout),
       .closure(file: file, line: line))
   }
 
   /// Calls `body` for each notification of one type as long as `owner` exists.
   ///
-  /// Otherwise it works as ``observe(_:name:phase:deadline:file:line:_:)``. The owner is held weakly and passed to the
+  /// Otherwise it works as ``observe(_:name:phase:timeout:file:line:_:)``. The owner is held weakly and passed to the
   /// body; its type is the default name. The observation ends when the owner is deallocated or removed.
   public func observe<N: LifecycleNotification, Owner: AnyObject & Sendable>(
     _ type: N.Type, owner: Owner, name: String? = nil, phase: LifecyclePhase = .standard,
-    deadline: Duration? = nil, _ body: @escaping @Sendable (Owner, N) async throws -> Void
+    timeout: Duration? = nil, _ body: @escaping @Sendable (Owner, N) async throws -> Void
   ) {
     let hook = Hook.closure(for: type, owner: Owner.self, body)
     _ = core.add(
-      closures: [hook], owner: owner, .init(name: name, phase: phase, deadline: deadline),
+      closures: [hook], owner: owner, .init(name: name, phase: phase, timeout: timeout),
       name: .type(Owner.self))
   }
 
   /// Calls `body` for each notification of any type until the returned token is released or cancelled.
   ///
-  /// Otherwise it works as ``observe(_:name:phase:deadline:file:line:_:)``.
+  /// Otherwise it works as ``observe(_:name:phase:timeout:file:line:_:)``.
   public func observeAll(
-    name: String? = nil, phase: LifecyclePhase = .standard, deadline: Duration? = nil,
+    name: String? = nil, phase: LifecyclePhase = .standard, timeout: Duration? = nil,
     file: StaticString = #fileID, line: UInt = #line,
     _ body: @escaping @Sendable (any LifecycleNotification) async throws -> Void
-  ) -> ObservationToken {
+  ) -> LifecycleToken {
     token(
-      .wildcard(body), .init(name: name, phase: phase, deadline: deadline),
+      .wildcard(body), .init(name: name, phase: phase, timeout: timeout),
       .closure(file: file, line: line))
   }
 
   private func token(
     _ hook: Hook, _ options: ObserverEntry.Options, _ name: ObserverName
-  ) -> ObservationToken {
+  ) -> LifecycleToken {
     let core = core
     let id = core.add(closures: [hook], owner: nil, options, name: name)
-    return ObservationToken { [weak core] in core?.remove(id) }
+    return LifecycleToken { [weak core] in core?.remove(id) }
   }
 
   // MARK: Streams
@@ -228,7 +228,7 @@ extension LifecycleObservable {
   ///
   /// What was requested meanwhile is then delivered in order. A delivery that has begun goes on. The launch and the
   /// termination are not held back.
-  public func holdDeliveries() -> ObservationToken { core.hold() }
+  public func holdDeliveries() -> LifecycleToken { core.hold() }
 
   /// Returns the systemd job that terminates the service, such as a restart or a stop.
   ///
@@ -253,8 +253,8 @@ extension LifecycleObservable {
   /// The descriptors and bytes that the service manager keeps between two runs.
   ///
   /// ```swift
-  /// let listener = try lifecycle.preservation.preserved(named: "http", as: .listeningStream)
-  /// try lifecycle.preservation.closeUnknown()
+  /// let listener = try lifecycle.preservation().preserved(named: "http", as: .listeningStream)
+  /// try lifecycle.preservation().closeUnknown()
   /// ```
   ///
   /// The first access takes over the descriptors that systemd has passed to this process, so access it early. They can
@@ -262,9 +262,7 @@ extension LifecycleObservable {
   /// nothing. A mock has what an earlier mock with the same `FakeServiceManager` preserved.
   ///
   /// - Throws: `SystemdError` when the variables or descriptors that systemd passed are malformed.
-  public var preservation: Preservation {
-    get throws(SystemdError) { try core.preservation.get() }
-  }
+  public func preservation() throws(SystemdError) -> Preservation { try core.preservation.get() }
 
   // MARK: Time and threads
 

@@ -23,7 +23,7 @@ extension LifecycleSubject {
   /// for, within the exit grace.
   ///
   /// When it could not start, or `setUp` throws, it prints the reason on standard error, after the program's name unless
-  /// that is the journal's, and exits: with the status of an ``ExitCodeError``, else with 71 (EX_OSERR).
+  /// that is the journal's, and exits: with the status of an ``ExitStatusError``, else with 71 (EX_OSERR).
   ///
   /// Call it on the main thread: it runs the main queue there, so that `@MainActor` observers work.
   ///
@@ -51,7 +51,7 @@ extension LifecycleSubject {
       } catch {
         // The daemon has ended, and it was cancelled.
       }
-      exit(await core.run(nil).code)
+      exit(await core.run(nil).status)
     }
     if clinux_is_main_thread() { dispatchMain() }
     while true { sleep(.max) }
@@ -60,6 +60,6 @@ extension LifecycleSubject {
   private func exitProcess(because error: any Error) -> Never {
     let failure = Failure(error)
     Journal.writeLine(failure.text, .error, environment: core.configuration.systemd.environment)
-    exit(error is any ExitCodeError ? failure.exitCode : 71)
+    exit(error is any ExitStatusError ? failure.exitStatus : 71)
   }
 }

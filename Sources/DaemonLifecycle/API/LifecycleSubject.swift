@@ -21,7 +21,7 @@ import Synchronization
 /// ```
 ///
 /// Observers are retained until they are removed or the daemon has ended, unless they were added with
-/// ``LifecycleObservable/addObserver(weakly:name:phase:deadline:)``. What the body of `run` captures exists until the
+/// ``LifecycleObservable/addObserver(weakly:name:phase:timeout:)``. What the body of `run` captures exists until the
 /// last hook has ended.
 ///
 /// Under an async `main`, or where more is to be done after the daemon's end, make one and call ``run(_:)``. It works in
@@ -50,7 +50,7 @@ public final class LifecycleSubject: LifecycleObservable {
   deinit { core.close() }
 
   /// The version of this package, as in its change log: `0.2.0`.
-  public static var packageVersion: String { "0.2.0" }
+  package static var packageVersion: String { "0.2.0" }
 
   // MARK: Run
 
@@ -60,7 +60,7 @@ public final class LifecycleSubject: LifecycleObservable {
   /// before state is saved; a body that does not end is abandoned. When the body returns or throws, the daemon
   /// terminates. Cancelling the calling task terminates the daemon too.
   ///
-  /// A caller that is not isolated continues on the subject's own thread until it suspends again, so `exit(exit.code)`
+  /// A caller that is not isolated continues on the subject's own thread until it suspends again, so `exit(exit.status)`
   /// works even while Swift's cooperative pool is blocked. A process that is still running `exitGrace` later is ended
   /// with the same code. With Swift 6.2 the caller continues once the pool is free; until then only `exitGrace` ends
   /// the process.

@@ -7,7 +7,7 @@ extension LifecycleConfiguration {
   ///
   /// ```swift
   /// var configuration = LifecycleConfiguration()
-  /// try configuration.takeStopTimeout(fromEnvironment: "TERMINATION_GRACE_PERIOD_SECONDS")
+  /// try configuration.setStopTimeout(fromEnvironment: "TERMINATION_GRACE_PERIOD_SECONDS")
   /// ```
   ///
   /// In a pod's manifest the variable repeats `terminationGracePeriodSeconds`; for `docker stop` it repeats
@@ -22,7 +22,7 @@ extension LifecycleConfiguration {
   /// - Throws: ``LifecycleError/invalidGracePeriod(_:_:reason:)`` when the value is empty, not a whole number, zero,
   ///   more than a year, or not more than `preStop`; nothing is changed then.
   @discardableResult
-  public mutating func takeStopTimeout(
+  public mutating func setStopTimeout(
     fromEnvironment name: String, preStop: Duration = .zero,
     in environment: ServiceEnvironment = .current
   ) throws(LifecycleError) -> Duration? {

@@ -14,7 +14,7 @@ extension LifecycleConfiguration {
       raise(&known, name)
       time = known
     }
-    raise(&result.hookDeadline, "hookDeadline")
+    raise(&result.hookTimeout, "hookTimeout")
     raise(&result.cancellationGrace, "cancellationGrace")
     raise(&result.stopTimeout, "stopTimeout")
     raise(&result.saveReserve, "saveReserve")

@@ -4,7 +4,7 @@ public struct LifecycleConfiguration: Sendable {
   /// The meaning of each signal. Default: ``SignalMap/standard``.
   public var signals: SignalMap
   /// How long a hook may take before it is cancelled. Default 10 s.
-  public var hookDeadline: Duration
+  public var hookTimeout: Duration
   /// How long a cancelled hook may take to end before it is abandoned: the delivery goes on without it. Default 1 s.
   public var cancellationGrace: Duration
   /// How long the whole termination may take, `exitGrace` included. Default `nil`: derived from systemd or the
@@ -16,7 +16,7 @@ public struct LifecycleConfiguration: Sendable {
   ///
   /// Elsewhere the default is the platform's grace period, minus a margin of a tenth, at most 2 s: Fly.io and Nomad 5
   /// s, Cloud Run and process 1 of a container 10 s, Amazon ECS, Heroku and Kubernetes 30 s; otherwise 90 s. Where the
-  /// platform is configured otherwise, set a value, or use ``takeStopTimeout(fromEnvironment:preStop:in:)``.
+  /// platform is configured otherwise, set a value, or use ``setStopTimeout(fromEnvironment:preStop:in:)``.
   ///
   /// The deadlines of hooks and the save reserve shrink with it, so that a pause that hangs does not cost the save.
   public var stopTimeout: Duration?
@@ -110,7 +110,7 @@ public struct LifecycleConfiguration: Sendable {
   /// its name.
   public init(
     signals: SignalMap = .standard,
-    hookDeadline: Duration = .seconds(10),
+    hookTimeout: Duration = .seconds(10),
     cancellationGrace: Duration = .seconds(1),
     stopTimeout: Duration? = nil,
     saveReserve: Duration = .seconds(10),
@@ -124,7 +124,7 @@ public struct LifecycleConfiguration: Sendable {
     systemd: SystemdConfiguration = SystemdConfiguration()
   ) {
     self.signals = signals
-    self.hookDeadline = hookDeadline
+    self.hookTimeout = hookTimeout
     self.cancellationGrace = cancellationGrace
     self.stopTimeout = stopTimeout
     self.saveReserve = saveReserve

@@ -5,7 +5,7 @@ import DaemonSystemd
 public struct RestartPolicy: Sendable {
   let initialDelay: Duration
   let maximumDelay: Duration
-  let intensity: Int?
+  let maximumFailures: Int?
   let period: Duration
 
   /// A policy whose delays double, each shortened at random by up to a half, so that many instances do not restart at
@@ -16,16 +16,18 @@ public struct RestartPolicy: Sendable {
   /// - Parameters:
   ///   - initial: The delay before the first restart. Default 100 ms.
   ///   - maximum: The longest delay. Default 10 s.
-  ///   - intensity: How many failures within `period` are tolerated; the next one is thrown. Default 15; `nil`: any
+  ///   - maximumFailures: How many failures within `period` are tolerated; the next one is thrown. Default 15; `nil`: any
   ///     number.
   ///   - period: The time in which failures are counted together. After that time without a failure, all are forgotten.
   ///     Default 300 s.
   public static func backoff(
-    initial: Duration = .milliseconds(100), maximum: Duration = .seconds(10), intensity: Int? = 15,
+    initial: Duration = .milliseconds(100), maximum: Duration = .seconds(10),
+    maximumFailures: Int? = 15,
     within period: Duration = .seconds(300)
   ) -> RestartPolicy {
     RestartPolicy(
-      initialDelay: initial, maximumDelay: maximum, intensity: intensity, period: period)
+      initialDelay: initial, maximumDelay: maximum, maximumFailures: maximumFailures, period: period
+    )
   }
 }
 
@@ -51,7 +53,7 @@ struct RestartHistory: Sendable {
   ) -> (delay: Duration, number: Int)? {
     failures.removeAll { $0.duration(to: now) >= policy.period }
     failures.append(now)
-    if failures.count > policy.intensity ?? .max { return nil }
+    if failures.count > policy.maximumFailures ?? .max { return nil }
     // More would not change the delay.
     if failures.count > 1000 { failures.removeFirst() }
     var delay = max(.zero, policy.initialDelay)

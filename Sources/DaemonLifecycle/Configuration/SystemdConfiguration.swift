@@ -35,7 +35,7 @@ public struct SystemdConfiguration: Sendable {
   public init() {}
 
   /// An input from systemd, logind or the kernel. Except for memory pressure it arrives over D-Bus; where there is no
-  /// bus, a line is logged.
+  /// bus, a line is logged. Minor versions may add cases.
   public enum Input: Hashable, Sendable {
     /// `TimeoutStopSec=` of the service, for ``LifecycleConfiguration/stopTimeout``.
     case stopTimeout

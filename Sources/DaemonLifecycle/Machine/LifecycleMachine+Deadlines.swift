@@ -13,7 +13,7 @@ extension LifecycleMachine {
     of subscriber: MachineObserver, in id: DeliveryID, of constants: Delivery.Constants
   ) -> CallTime? {
     let own =
-      subscriber.deadline.map { now.advanced(by: $0) }
+      subscriber.timeout.map { now.advanced(by: $0) }
       ?? now.advanced(byNanoseconds: policy.hookNanoseconds)
     let outer = constants.outer?.deadline ?? .distantFuture
     // Nearly always there is no limit.

@@ -105,7 +105,7 @@ extension LifecycleMachine {
       let limit = limit(of: id)
       let slot = CallTime(
         deadline: min(
-          began.advanced(by: configuration.hookDeadline), limit?.deadline ?? .distantFuture),
+          began.advanced(by: configuration.hookTimeout), limit?.deadline ?? .distantFuture),
         grace: limit?.grace ?? configuration.cancellationGrace)
       // It runs already, and is not called.
       _ = calls.begin(
@@ -168,8 +168,8 @@ extension LifecycleMachine {
 
   /// Handles the third signal: the process ends at once, after the end with the status that it would have had.
   mutating func exitNow(_ cause: LifecycleCause) {
-    let code = stop.exit?.code ?? 128 + (cause.signal?.rawValue ?? 0)
-    effects.exitsWith = code
+    let status = stop.exit?.status ?? 128 + (cause.signal?.rawValue ?? 0)
+    effects.exitsWith = status
     // Only a test gets further.
     for id in calls.order {
       for call in calls[id].running.reversed() { abandon(call) }
@@ -181,7 +181,8 @@ extension LifecycleMachine {
     registry.abort()
     awaiting = []
     let entries = transition.take()?.entries ?? []
-    conclude(LifecycleReport(cause: registry.termination ?? cause, entries: entries), code: code)
+    conclude(
+      LifecycleReport(cause: registry.termination ?? cause, entries: entries), status: status)
   }
 
   /// Refuses a post that came too late: its report has an entry for each observer that would have received it, or after
@@ -205,18 +206,18 @@ extension LifecycleMachine {
   // MARK: The exit
 
   /// Concludes the termination after WillTerminate: callers that wait receive the exit.
-  mutating func conclude(_ report: LifecycleReport, code: Int32? = nil) {
+  mutating func conclude(_ report: LifecycleReport, status: Int32? = nil) {
     guard registry.termination != nil else { return }
     let failure = body.failure ?? workFailure
     // A hook that threw is counted as failed, a body that threw by its own code.
     let severity = max(
       stop.isLost ? 1 : 0, stop.failedLaunch?.severity ?? 0, stop.overtakenPause?.severity ?? 0,
       report.severity)
-    let code =
-      code ?? failure?.exitCode ?? registry.termination?.status
-      ?? LifecycleExit.code(severity: severity)
+    let status =
+      status ?? failure?.exitStatus ?? registry.termination?.status
+      ?? LifecycleExit.status(severity: severity)
     let exit = LifecycleExit(
-      code: code, report: report, failedLaunch: stop.failedLaunch,
+      status: status, report: report, failedLaunch: stop.failedLaunch,
       overtakenPause: stop.overtakenPause, error: failure?.error)
     guard stop.end(exit) else { return }
     effects.publish(.terminated(exit))

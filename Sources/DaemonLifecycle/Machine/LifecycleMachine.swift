@@ -14,7 +14,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   /// The settings, which never change after the start.
   struct Policy: Sendable {
     let configuration: LifecycleConfiguration
-    /// `hookDeadline` in nanoseconds, computed once.
+    /// `hookTimeout` in nanoseconds, computed once.
     let hookNanoseconds: Int64
     /// Whether a service manager receives progress and extended deadlines.
     let hasServiceManager: Bool
@@ -27,7 +27,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     ) {
       let configuration = configuration.withoutNegatives().configuration
       self.configuration = configuration
-      hookNanoseconds = configuration.hookDeadline.saturatedNanoseconds
+      hookNanoseconds = configuration.hookTimeout.saturatedNanoseconds
       self.hasServiceManager = hasServiceManager
       self.watchdogPeriod = watchdogPeriod
     }
@@ -289,12 +289,12 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   /// Warns of a deadline that a stop would cut off, when that is known rather than when it happens.
   mutating func warnUnlessFits(_ subscriber: MachineObserver) {
-    guard let deadline = subscriber.deadline, !isTerminating else { return }
+    guard let timeout = subscriber.timeout, !isTerminating else { return }
     let free = StopBudget.timeBeforeSave(configuration, allowed: stop.allowed)
-    guard deadline > free else { return }
+    guard timeout > free else { return }
     effects.publish(
       .warning(
-        "\(subscriber.name): its limit of \(deadline.forReading) does not fit into a stop, which leaves"
+        "\(subscriber.name): its limit of \(timeout.forReading) does not fit into a stop, which leaves"
           + " \(free.forReading) before the save. Raise the stop's time (TimeoutStopSec=, a container's grace period),"
           + " or lower the limit or the save reserve."))
   }
@@ -333,7 +333,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
       health.begin(at: now) != nil
     else { return }
     effects.healthRound = health.unasked
-    let patience = health.period.map { $0 / 2 } ?? configuration.hookDeadline
+    let patience = health.period.map { $0 / 2 } ?? configuration.hookTimeout
     let plan = registry.plan(.kind(.checkHealth), cause: cause)
     let outer = Delivery.Outer(
       deadline: now.advanced(by: patience), budgetStep: .kind(.checkHealth))

@@ -61,7 +61,7 @@ struct StopBudget {
   /// the rest if that is less.
   func drainEnd(_ configuration: LifecycleConfiguration) -> MonotonicTime {
     let free = max(.zero, began.duration(to: end(of: .kind(.didEnterBackground))))
-    let hook = max(.zero, configuration.hookDeadline + configuration.cancellationGrace)
+    let hook = max(.zero, configuration.hookTimeout + configuration.cancellationGrace)
     return began.advanced(by: min(configuration.stopDelay, free - min(hook, free / 2)))
   }
 

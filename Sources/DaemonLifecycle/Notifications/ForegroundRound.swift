@@ -41,9 +41,9 @@ public final class ForegroundRound: Sendable {
   ///
   /// ```swift
   /// lifecycle.addForeground(name: "server", draining: .seconds(20), waitsUntilReady: true) { round in
-  ///   let listener = try await listen(on: 8080)
+  ///   let listener = try Listener(port: 8080)
   ///   round.reportReady()
-  ///   try await serve(listener, round)
+  ///   for try await client in listener.clients.untilEnding(of: round) { await serve(client, round) }
   /// }
   /// ```
   public func reportReady() { ready(self) }
@@ -69,7 +69,7 @@ public final class ForegroundRound: Sendable {
   /// Returns when the round is ending.
   ///
   /// - Throws: `CancellationError` when the calling task is cancelled before.
-  nonisolated(nonsending) public func untilEnding() async throws {
+  nonisolated(nonsending) public func waitUntilEnding() async throws {
     let sleeper = Sleeper()
     try await withEndingHandler {
       try await sleeper.wait { sleeper.end(throwing: CancellationError()) }
@@ -130,7 +130,7 @@ public final class ForegroundRound: Sendable {
         return true
       }
       group.addTask {
-        try? await self.untilEnding()
+        try? await self.waitUntilEnding()
         try? await self.sleep(for: limit)
         return false
       }

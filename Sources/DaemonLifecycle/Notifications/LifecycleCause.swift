@@ -112,13 +112,13 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
 struct Failure: Sendable {
   let error: any Error
   let text: String
-  let exitCode: Int32
+  let exitStatus: Int32
   /// Whether a body threw it after its requested cancellation.
   var isLate = false
 
   init(_ error: any Error) {
     self.error = error
     text = "\(error)"
-    exitCode = (error as? any ExitCodeError)?.exitCode ?? 1
+    exitStatus = (error as? any ExitStatusError)?.exitStatus ?? 1
   }
 }

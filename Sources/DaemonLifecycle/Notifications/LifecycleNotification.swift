@@ -20,7 +20,7 @@ public protocol CustomNotification: LifecycleNotification {}
 /// A notification that the lifecycle itself delivers; custom types conform to ``CustomNotification``.
 public protocol StandardNotification: LifecycleNotification, CustomStringConvertible {
   /// The delivery that the hook is part of: its cause, time and deadline.
-  var context: LifecycleContext { get set }
+  var context: LifecycleContext { get }
 }
 
 extension StandardNotification {
@@ -33,7 +33,7 @@ extension StandardNotification {
 /// The daemon was launched: open files and connections. This is the first of all notifications.
 public struct DidFinishLaunching: StandardNotification {
   /// The cause, the time and the hook's deadline.
-  public var context: LifecycleContext
+  public let context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
@@ -41,7 +41,7 @@ public struct DidFinishLaunching: StandardNotification {
 /// The daemon enters the foreground: begin or resume work.
 public struct WillEnterForeground: StandardNotification {
   /// The cause, the time and the hook's deadline.
-  public var context: LifecycleContext
+  public let context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
@@ -50,7 +50,7 @@ public struct WillEnterForeground: StandardNotification {
 /// about to terminate.
 public struct DidEnterBackground: StandardNotification {
   /// The cause, the time and the hook's deadline.
-  public var context: LifecycleContext
+  public let context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
@@ -58,7 +58,7 @@ public struct DidEnterBackground: StandardNotification {
 /// State should be saved: what must outlive the process should be on disk when the hook returns.
 public struct ShouldSaveState: StandardNotification {
   /// The cause, the time and the hook's deadline.
-  public var context: LifecycleContext
+  public let context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
@@ -66,7 +66,7 @@ public struct ShouldSaveState: StandardNotification {
 /// The configuration should be read again. A hook throws to report that it rejected the new one and keeps the old one.
 public struct ShouldReload: StandardNotification {
   /// The cause, the time and the hook's deadline.
-  public var context: LifecycleContext
+  public let context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
@@ -74,7 +74,7 @@ public struct ShouldReload: StandardNotification {
 /// The machine is about to sleep; the daemon is in the background and has saved.
 public struct WillSuspend: StandardNotification {
   /// The cause, the time and the hook's deadline.
-  public var context: LifecycleContext
+  public let context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
@@ -82,7 +82,7 @@ public struct WillSuspend: StandardNotification {
 /// The machine has woken up: clocks have jumped, connections are stale.
 public struct DidResume: StandardNotification {
   /// The cause, the time and the hook's deadline.
-  public var context: LifecycleContext
+  public let context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
@@ -90,7 +90,7 @@ public struct DidResume: StandardNotification {
 /// Memory is short, and tasks wait until some is freed: free caches, shrink pools.
 public struct DidReceivePressure: StandardNotification {
   /// The cause, the time and the hook's deadline.
-  public var context: LifecycleContext
+  public let context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
@@ -98,7 +98,7 @@ public struct DidReceivePressure: StandardNotification {
 /// The watchdog's health check. No ping is sent when a hook throws or does not return in time.
 public struct CheckHealth: StandardNotification {
   /// The cause, the time and the hook's deadline.
-  public var context: LifecycleContext
+  public let context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }
@@ -106,7 +106,7 @@ public struct CheckHealth: StandardNotification {
 /// The daemon terminates: close files and connections. This is the last notification; state has been saved already.
 public struct WillTerminate: StandardNotification {
   /// The cause, the time and the hook's deadline.
-  public var context: LifecycleContext
+  public let context: LifecycleContext
   /// Makes a notification, to call a hook in a test.
   public init(context: LifecycleContext = LifecycleContext()) { self.context = context }
 }

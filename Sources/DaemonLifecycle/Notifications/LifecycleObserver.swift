@@ -15,7 +15,7 @@
 /// No hook has a default implementation, so a misspelt one does not compile. Classes, actors and `@MainActor` classes
 /// can conform; a hook may be synchronous, non-throwing or isolated. A class's hook runs on a thread of the subject, an
 /// actor's on the actor. Observers are retained until they are removed, unless they were added with
-/// ``LifecycleObservable/addObserver(weakly:name:phase:deadline:)``.
+/// ``LifecycleObservable/addObserver(weakly:name:phase:timeout:)``.
 public protocol LifecycleObserver: AnyObject, Sendable {}
 
 /// Receives DidFinishLaunching when the daemon was launched.

@@ -4,7 +4,7 @@
 /// ```swift
 /// extension LifecyclePhase {
 ///   static let database = LifecyclePhase(order: -10)
-///   static let workers = LifecyclePhase(order: 10, concurrent: true)
+///   static let workers = LifecyclePhase(order: 10, isConcurrent: true)
 /// }
 /// ```
 ///
@@ -16,25 +16,25 @@ public struct LifecyclePhase: Sendable {
   /// Whether its members are notified at the same time.
   let isConcurrent: Bool
   /// How long each hook of its members may take; `nil` for the configuration's.
-  let deadline: Duration?
+  let timeout: Duration?
 
   /// Makes a phase. Those with the same order and concurrency are the same phase.
   ///
   /// - Parameters:
   ///   - order: The position among the phases. Lower phases are notified first on the way up.
-  ///   - concurrent: Whether its members are notified at the same time. Default false.
-  ///   - deadline: How long each hook of its members may take, unless a deadline was given for the observer. Default
-  ///     `nil`: ``LifecycleConfiguration/hookDeadline``.
-  public init(order: Int, concurrent: Bool = false, deadline: Duration? = nil) {
+  ///   - isConcurrent: Whether its members are notified at the same time. Default false.
+  ///   - timeout: How long each hook of its members may take, unless a timeout was given for the observer. Default
+  ///     `nil`: ``LifecycleConfiguration/hookTimeout``.
+  public init(order: Int, isConcurrent: Bool = false, timeout: Duration? = nil) {
     self.order = order
-    isConcurrent = concurrent
-    self.deadline = deadline
+    self.isConcurrent = isConcurrent
+    self.timeout = timeout
   }
 
   /// The default phase: order 0, not concurrent.
   public static let standard = LifecyclePhase(order: 0)
 
-  /// Whether two phases are the same; their deadlines may differ.
+  /// Whether two phases are the same; their timeouts may differ.
   static func == (a: LifecyclePhase, b: LifecyclePhase) -> Bool {
     (a.order, a.isConcurrent) == (b.order, b.isConcurrent)
   }

@@ -158,8 +158,8 @@ struct ServiceStatus {
     let problems = exit.report.failures
     let text = problems.isEmpty ? "" : "; \(Self.text(of: problems))"
     defer { isOver = true }
-    return [.exitStatus(exit.code)]
-      + status("ended with status \(exit.code), \(exit.report.cause)\(text)")
+    return [.exitStatus(exit.status)]
+      + status("ended with status \(exit.status), \(exit.report.cause)\(text)")
   }
 
   // MARK: Status

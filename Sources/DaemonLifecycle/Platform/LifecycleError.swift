@@ -2,7 +2,8 @@
 import CLinux
 
 /// An error that keeps a subject from starting, or one of its observers or interfaces from working.
-public enum LifecycleError: ExitCodeError, Sendable, Hashable, CustomStringConvertible {
+/// Minor versions may add cases.
+public enum LifecycleError: ExitStatusError, Sendable, Hashable, CustomStringConvertible {
   /// Another subject of this process handles the signal. Remove the signal from one of the two signal maps.
   case signalInUse(UnixSignal)
   /// The signal map contains a signal that can't be handled.
@@ -18,7 +19,7 @@ public enum LifecycleError: ExitCodeError, Sendable, Hashable, CustomStringConve
   case system(String, errno: Int32)
 
   /// The status of a daemon that it keeps from starting: 78 (EX_CONFIG) for a malformed grace period, else 71 (EX_OSERR).
-  public var exitCode: Int32 { if case .invalidGracePeriod = self { 78 } else { 71 } }
+  public var exitStatus: Int32 { if case .invalidGracePeriod = self { 78 } else { 71 } }
 
   /// The error in one sentence, for a log.
   public var description: String {

@@ -8,7 +8,7 @@
 /// try await mock.send(.reload)
 /// ```
 ///
-/// Requests of one kind that wait together are merged; posts are delivered one by one.
+/// Requests of one kind that wait together are merged; posts are delivered one by one. Minor versions may add cases.
 public enum LifecycleRequest: Sendable {
   /// Add a reason for being in the background: the daemon stays there until the last reason is removed.
   case pause(for: BackgroundReason)

@@ -13,16 +13,16 @@ class MachineObserver: @unchecked Sendable {
   /// The observer's type, by its index in `KnownHooks`, which has its hooks; `nil` where `receives` has them.
   let hookType: Int?
   /// How long each of its hooks may take; `nil` for the default.
-  let deadline: Duration?
+  let timeout: Duration?
   /// Whether it is the rounds of a `foreground { … }`, which need what the hooks before theirs provide.
   let isRounds: Bool
 
   init(
     id: ObserverID, phase: LifecyclePhase, name: ObserverName, receives: [ObjectIdentifier?],
-    hookType: Int? = nil, deadline: Duration? = nil, isRounds: Bool = false
+    hookType: Int? = nil, timeout: Duration? = nil, isRounds: Bool = false
   ) {
     self.id = id
-    self.deadline = deadline ?? phase.deadline
+    self.timeout = timeout ?? phase.timeout
     self.phase = phase
     self.name = name
     self.receives = receives

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The end of a run: the status to exit with, the cause, and what the last hooks did.
 ///
-/// | code | when |
+/// | status | when |
 /// | --- | --- |
 /// | 0 | all went well, whatever asked for the end |
-/// | 1, or that of an ``ExitCodeError`` | the body of `run` threw before it was cancelled, or work in the foreground did |
+/// | 1, or that of an ``ExitStatusError`` | the body of `run` threw before it was cancelled, or work in the foreground did |
 /// | the status given | ``LifecycleObservable/terminate(because:status:)`` |
 /// | 70 (EX_SOFTWARE) | a hook of the launch or of the termination threw, or the daemon could not wait for events any more |
 /// | 124 (as timeout(1)) | one of these hooks, or the body, did not end in time or could not be called; or the stop has cut off what a pause still waited for |
@@ -13,7 +13,7 @@
 /// The first that applies counts, in the order 128 + n, 1, the one given, 124, 70.
 public struct LifecycleExit: Sendable, CustomStringConvertible {
   /// The status for exit(3).
-  public let code: Int32
+  public let status: Int32
   /// The termination's report, with its cause.
   public let report: LifecycleReport
   /// The launch's report, if a hook that failed in the launch ended the daemon; else `nil`.
@@ -23,11 +23,11 @@ public struct LifecycleExit: Sendable, CustomStringConvertible {
   /// The error that the body of `run`, or work in the foreground, threw, if that ended the daemon; else `nil`.
   public let error: (any Error)?
 
-  /// A text of several lines: the code, then the reports.
+  /// A text of several lines: the status, then the reports.
   public var description: String {
     let before = [failedLaunch, overtakenPause].compactMap { $0?.description }
-    return (["exit status \(code)"] + before + ["\(report)"]).joined(separator: "\n")
+    return (["exit status \(status)"] + before + ["\(report)"]).joined(separator: "\n")
   }
 
-  static func code(severity: Int) -> Int32 { [0, 70, 124][severity] }
+  static func status(severity: Int) -> Int32 { [0, 70, 124][severity] }
 }

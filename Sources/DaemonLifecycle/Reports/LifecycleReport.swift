@@ -8,7 +8,7 @@ import DaemonSystemd
 /// // Database, ShouldSaveState: abandoned after 11 s (running)
 /// ```
 public struct LifecycleReport: Sendable, CustomStringConvertible {
-  /// The outcome of a hook's call.
+  /// The outcome of a hook's call. Minor versions may add cases.
   public enum Outcome: Equatable, Sendable {
     /// The hook returned in time.
     case completed
@@ -30,7 +30,7 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
       case running
     }
 
-    /// Why a hook was not called.
+    /// Why a hook was not called. Minor versions may add cases.
     public enum Reason: Sendable, Hashable {
       /// An earlier hook of this observer was abandoned and has not ended.
       case busy

@@ -304,9 +304,9 @@ extension LifecycleCore {
     guard let exit else { return }
     StandardError.writeLine(
       "lifecycle: still running \((grace ?? .zero).forReading) after the last hook:"
-        + " ending with status \(exit.code)", .error,
+        + " ending with status \(exit.status)", .error,
       isJournal: StandardError.isJournal(configuration.systemd.environment))
-    exitProcess(exit.code)
+    exitProcess(exit.status)
     // Only tests get here.
     let kept = state.withLock { $0.keptAlive.take() }
     withExtendedLifetime(kept) {}

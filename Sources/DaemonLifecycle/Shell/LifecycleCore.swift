@@ -310,10 +310,10 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   // MARK: Holds
 
-  func hold() -> ObservationToken {
+  func hold() -> LifecycleToken {
     recorder?.didHold()
     handle(.hold)
-    return ObservationToken { [weak self] in self?.handle(.release) }
+    return LifecycleToken { [weak self] in self?.handle(.release) }
   }
 
   // MARK: Sleeps

@@ -9,8 +9,8 @@ final class ObserverEntry: MachineObserver, @unchecked Sendable {
     var phase: LifecyclePhase
     /// The name; `nil` for its type, or its place in the source.
     var name: ObserverName?
-    /// How long each of its hooks may take; `nil` for the phase's deadline, else the configuration's.
-    var deadline: Duration?
+    /// How long each of its hooks may take; `nil` for the phase's timeout, else the configuration's.
+    var timeout: Duration?
     /// Whether it is the rounds of a `foreground { … }`. Their type is not asked for: it takes a tenth of a start to
     /// make.
     var isRounds = false
@@ -18,11 +18,11 @@ final class ObserverEntry: MachineObserver, @unchecked Sendable {
     /// - Parameter place: The name when the user gives none.
     init(
       name: String? = nil, orElse place: ObserverName? = nil,
-      phase: LifecyclePhase = .standard, deadline: Duration? = nil
+      phase: LifecyclePhase = .standard, timeout: Duration? = nil
     ) {
       self.name = name.map { .given($0) } ?? place
       self.phase = phase
-      self.deadline = deadline
+      self.timeout = timeout
     }
   }
 
@@ -58,7 +58,7 @@ final class ObserverEntry: MachineObserver, @unchecked Sendable {
     super.init(
       id: id, phase: options.phase,
       name: options.name ?? .type(type, number: isOwned ? number : 1),
-      receives: hooks.map(\.notification), hookType: hookType, deadline: options.deadline,
+      receives: hooks.map(\.notification), hookType: hookType, timeout: options.timeout,
       isRounds: options.isRounds)
   }
 
@@ -81,7 +81,7 @@ final class ObserverEntry: MachineObserver, @unchecked Sendable {
     target = owner ?? owned
     super.init(
       id: id, phase: options.phase, name: options.name ?? name,
-      receives: closures.map(\.notification), deadline: options.deadline)
+      receives: closures.map(\.notification), timeout: options.timeout)
   }
 
   private final class Anchor: Sendable {}

@@ -39,7 +39,7 @@ final class RestartingBody: Sendable {
     }
   }
 
-  /// Returns the delay before the next run. Throws the error when it exceeds the policy's intensity.
+  /// Returns the delay before the next run. Throws the error when it exceeds the policy's maximumFailures.
   private func delay(after error: any Error) throws -> Duration {
     let now = clock.now
     // Many instances of a daemon that fail together should not come back together.
@@ -47,7 +47,7 @@ final class RestartingBody: Sendable {
     guard let (delay, number) = history.withLock({ $0.failed(at: now, share: share) }) else {
       throw error
     }
-    let most = policy.intensity.map { " of \($0)" } ?? ""
+    let most = policy.maximumFailures.map { " of \($0)" } ?? ""
     core.warn(
       "\(name) has failed: \(error). It is run again in \(delay.forReading) (\(number)\(most)).")
     let times = number == 1 ? "once" : "\(number) times"

@@ -30,7 +30,7 @@ final class Explorer: Sendable {
   ) {
     self.configuration = configuration
     self.daemon = daemon
-    longestEarlySleep = configuration.hookDeadline / 8
+    longestEarlySleep = configuration.hookTimeout / 8
     var events: [String: @Sendable (MockLifecycleSubject) -> Void] = [:]
     for request in [.suspend, .wakeUp, .pressure, .terminate] + requests {
       let count = events.keys.count { $0 == request.word || $0.hasPrefix("\(request.word)_") }

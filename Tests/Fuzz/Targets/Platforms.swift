@@ -32,9 +32,9 @@ extension FuzzTarget {
       configuration.settled(on: platform).stopTimeout == platform?.stopTimeout,
       "the platform does not count")
     do throws(LifecycleError) {
-      let none = try configuration.takeStopTimeout(fromEnvironment: "NONE", in: environment)
+      let none = try configuration.setStopTimeout(fromEnvironment: "NONE", in: environment)
       require(none == nil, "there is no such variable")
-      let budget = try configuration.takeStopTimeout(
+      let budget = try configuration.setStopTimeout(
         fromEnvironment: "GRACE", preStop: preStop, in: environment)
       let period = normalDigits(text.utf8).flatMap { Int64($0) }.map { Duration.seconds($0) }
       guard let budget, let period else { return require(false, "\(text) is a number") }
@@ -45,7 +45,7 @@ extension FuzzTarget {
       require(configuration.stopTimeout == budget, "it does not count")
       require(configuration.settled(on: platform).stopTimeout == budget, "the platform counts")
       configuration.stopTimeout = .milliseconds(1)
-      try configuration.takeStopTimeout(
+      try configuration.setStopTimeout(
         fromEnvironment: "GRACE", preStop: preStop, in: environment)
       require(configuration.stopTimeout == .milliseconds(1), "the shorter one does not count")
     } catch {

@@ -26,7 +26,7 @@ extension FuzzTarget {
       checkSettings(Configuration(file: file, overrides: options.settings))
     } catch {
       requireSentence(error)
-      require(error.exitCode == 64, "no EX_USAGE: \(error)")
+      require(error.exitStatus == 64, "no EX_USAGE: \(error)")
       checkSettings(Configuration(file: file, overrides: PartialSettings()))
     }
   }
@@ -47,7 +47,7 @@ extension FuzzTarget {
       require(!settings.source.path.isEmpty, "no source")
     } catch {
       require(error.description.contains(", line "), "no place: \(error)")
-      require(error.exitCode == 78, "no EX_CONFIG: \(error)")
+      require(error.exitStatus == 78, "no EX_CONFIG: \(error)")
     }
   }
 

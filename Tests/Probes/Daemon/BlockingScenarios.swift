@@ -26,7 +26,7 @@ nonisolated(nonsending) func blockedAnywhere(_ arguments: [String]) async throws
   let lifecycle = LifecycleSubject(
     // Nothing is late on a busy machine but what is stuck.
     configuration: .init(
-      hookDeadline: .seconds(arguments.contains("stuck") ? 1 : 10),
+      hookTimeout: .seconds(arguments.contains("stuck") ? 1 : 10),
       cancellationGrace: .milliseconds(300), exitGrace: .seconds(10)))
   lifecycle.addObserver(Logger("class"))
   lifecycle.addObserver(IdleActor())
@@ -107,7 +107,7 @@ func blockDispatch() {
 let blockedMain: @Sendable ([String]) async throws -> Void = { _ in
   let lifecycle = LifecycleSubject(
     configuration:
-      .init(hookDeadline: .milliseconds(500), cancellationGrace: .milliseconds(300)))
+      .init(hookTimeout: .milliseconds(500), cancellationGrace: .milliseconds(300)))
   lifecycle.addObserver(Logger("class"))
   lifecycle.addObserver(MainObserver())
   lifecycle.addObserver(BlocksMain())
@@ -128,7 +128,7 @@ let blockers: @Sendable ([String]) async throws -> Void = { arguments in
   let count = Int(arguments.first ?? "") ?? 20
   lifecycle.addObserver(Logger("healthy"))
   for _ in 0..<count {
-    lifecycle.addObserver(BlockingObserver(), deadline: .milliseconds(250))
+    lifecycle.addObserver(BlockingObserver(), timeout: .milliseconds(250))
   }
   let result = try await lifecycle.run()
   // Those that a busy machine brings, where a hook waits for a processor, end when they are idle.
@@ -153,7 +153,7 @@ let hosted: @Sendable ([String]) async throws -> Void = { _ in
 /// minute is one stop, so that a busy machine has the time.
 let escalation: @Sendable ([String]) async throws -> Void = { arguments in
   let lifecycle = LifecycleSubject(
-    configuration: .init(hookDeadline: .seconds(60), escalationDelay: .seconds(60)))
+    configuration: .init(hookTimeout: .seconds(60), escalationDelay: .seconds(60)))
   let pause = lifecycle.observe(DidEnterBackground.self) { notification in
     say("pausing: \(notification.cause)")
     do {
@@ -183,7 +183,7 @@ let hang: @Sendable ([String]) async throws -> Void = { arguments in
   // Its own, since on a slow machine a launch's hook takes a while.
   let deadline = arguments.contains("slow") ? Duration.seconds(20) : .milliseconds(300)
   let hanging = HangingObserver(blocks: arguments.contains("blocking"))
-  lifecycle.addObserver(hanging, deadline: deadline)
+  lifecycle.addObserver(hanging, timeout: deadline)
   try await lifecycle.start(saying: "started")
 }
 

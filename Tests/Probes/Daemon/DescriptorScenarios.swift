@@ -106,7 +106,7 @@ final class Robbery: Sendable {
 /// thread of Swift's pool to end, and from whose beginning on there is none to be had.
 let threadless: @Sendable ([String]) async throws -> Void = { arguments in
   let lifecycle = loggedSubject(
-    .init(hookDeadline: arguments.isEmpty ? .seconds(10) : .milliseconds(500)))
+    .init(hookTimeout: arguments.isEmpty ? .seconds(10) : .milliseconds(500)))
   if arguments.contains("hang") { lifecycle.addObserver(HangingObserver(blocks: true)) }
   let inRounds = ["foreground", "draining", "restarting"].contains(arguments.first)
   let token = lifecycle.observe(WillEnterForeground.self, phase: .init(order: 1)) { _ in
@@ -131,7 +131,7 @@ let threadless: @Sendable ([String]) async throws -> Void = { arguments in
     result = try await lifecycle.run {
       try await lifecycle.foreground(draining: .milliseconds(500)) { round in
         takeThreadsOfRounds()
-        try await round.untilEnding()
+        try await round.waitUntilEnding()
       }
     }
   case "restarting":

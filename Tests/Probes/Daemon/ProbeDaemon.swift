@@ -67,7 +67,7 @@ func loggedSubject(
 
 extension LifecycleSubject {
   /// Runs to the end, for which the tokens last, and says how it went.
-  nonisolated(nonsending) func runToTheEnd(_ tokens: ObservationToken...) async throws -> Never {
+  nonisolated(nonsending) func runToTheEnd(_ tokens: LifecycleToken...) async throws -> Never {
     let result = try await run()
     withExtendedLifetime(tokens) {}
     finish(result)
@@ -75,7 +75,7 @@ extension LifecycleSubject {
 
   /// As `runToTheEnd`, with a word when the launch is over.
   nonisolated(nonsending) func start(
-    saying word: String, _ tokens: ObservationToken...
+    saying word: String, _ tokens: LifecycleToken...
   ) async throws -> Never {
     try await start()
     say(word)
@@ -88,6 +88,6 @@ extension LifecycleSubject {
 /// Ends with the exit's code, saying how it went.
 func finish(_ result: LifecycleExit) -> Never {
   for entry in result.report.entries { say("entry \(entry)") }
-  say("exit \(result.code)")
-  exit(result.code)
+  say("exit \(result.status)")
+  exit(result.status)
 }

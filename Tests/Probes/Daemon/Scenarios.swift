@@ -97,7 +97,7 @@ let fullStdout: @Sendable ([String]) async throws -> Void = { _ in
     print(filler, terminator: "")  // stays in the C library's buffer, as no line ends
     try await lifecycle.clock.sleep(for: .seconds(1000))
   }
-  exit(result.code)
+  exit(result.status)
 }
 
 /// Still alive after the last hook: ended by `_exit` with the code.
@@ -108,7 +108,7 @@ let exitGrace: @Sendable ([String]) async throws -> Void = { _ in
   }
   let result = try await lifecycle.run()
   token.cancel()
-  say("code \(result.code)")
+  say("code \(result.status)")
   blockThread()
 }
 
@@ -146,7 +146,7 @@ final class Orphan: LaunchObserver, StateObserver {
 /// Bodies that return, throw, or ignore their cancellation.
 let body: @Sendable ([String]) async throws -> Void = { arguments in
   let lifecycle = loggedSubject(
-    .init(hookDeadline: .milliseconds(300), cancellationGrace: .milliseconds(200)))
+    .init(hookTimeout: .milliseconds(300), cancellationGrace: .milliseconds(200)))
   let kind = arguments.first ?? ""
   let round = { @Sendable () async throws in
     say("round")
@@ -168,7 +168,8 @@ let body: @Sendable ([String]) async throws -> Void = { arguments in
           throw BodyError()
         }
       case "restarting":
-        try await lifecycle.foreground(name: "work", restarting: .backoff(intensity: 0), round)
+        try await lifecycle.foreground(
+          name: "work", restarting: .backoff(maximumFailures: 0), round)
       case "ignores": while true { try? await Task.sleep(for: .milliseconds(10)) }
       default: try await lifecycle.clock.sleep(for: .seconds(1000))
       }

@@ -55,8 +55,8 @@ final class FloodProbe: StateObserver, ReloadObserver, TerminationObserver {
     let result = try await lifecycle.run()
     withExtendedLifetime(tokens) {}
     for entry in result.report.entries { say("entry \(entry)") }
-    say("exit \(result.code)")
-    exit(result.code)
+    say("exit \(result.status)")
+    exit(result.status)
   }
 
   func shouldSaveState(_ notification: ShouldSaveState) throws {

@@ -36,7 +36,7 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     configuration.signals[.realTime(1)!] = .post(BlockPool())
     configuration.signals[.realTime(2)!] = .post(BlockMain())
     if options.has("--empty-map") { configuration.signals = [.sigterm: .terminate] }
-    if let deadline = options.seconds("--deadline") { configuration.hookDeadline = deadline }
+    if let deadline = options.seconds("--deadline") { configuration.hookTimeout = deadline }
     for unit in options.all("--watch") { configuration.systemd.inputs.append(.unit(unit)) }
     lifecycle = LifecycleSubject(configuration: configuration)
   }
@@ -58,8 +58,8 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     let result = try await runParts()
     withExtendedLifetime(tokens) {}
     for entry in result.report.entries { say("entry \(entry)") }
-    say("exit \(result.code)")
-    exit(result.code)
+    say("exit \(result.status)")
+    exit(result.status)
   }
 
   private func runParts() async throws -> LifecycleExit {

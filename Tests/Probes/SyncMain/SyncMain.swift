@@ -26,9 +26,9 @@ private func configuration() -> LifecycleConfiguration {
   return LifecycleConfiguration()
 }
 
-struct NoTable: ExitCodeError, CustomStringConvertible {
+struct NoTable: ExitStatusError, CustomStringConvertible {
   let description = "There is no table."
-  var exitCode: Int32 { 78 }
+  var exitStatus: Int32 { 78 }
 }
 
 @MainActor final class Observer: ForegroundObserver, StateObserver {

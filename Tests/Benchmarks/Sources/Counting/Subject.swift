@@ -4,7 +4,7 @@ import Glibc
 
 /// A subject that has been launched, without signals and systemd, whose hooks have all the time they want.
 package func startedSubject() async -> LifecycleSubject {
-  var configuration = LifecycleConfiguration(signals: [:], hookDeadline: .seconds(3600))
+  var configuration = LifecycleConfiguration(signals: [:], hookTimeout: .seconds(3600))
   configuration.systemd = .off
   let lifecycle = LifecycleSubject(configuration: configuration)
   await launch(lifecycle)

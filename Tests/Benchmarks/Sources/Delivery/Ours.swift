@@ -10,7 +10,7 @@ import Synchronization
 func subject<O: CountingObserver>(count: Int, of _: O.Type, concurrent: Bool) async {
   let lifecycle = await startedSubject()
   let observers = (0..<count).map { _ in O() }
-  let phase = LifecyclePhase(order: 0, concurrent: concurrent)
+  let phase = LifecyclePhase(order: 0, isConcurrent: concurrent)
   for observer in observers { lifecycle.addObserver(observer, phase: phase) }
   var saves = Saves(lifecycle)
   await report(count: count) {

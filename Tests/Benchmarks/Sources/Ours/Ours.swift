@@ -19,7 +19,7 @@ import Stamping
     }
     let result = try await lifecycle.run()
     withExtendedLifetime((observers, token)) {}
-    exit(result.code)
+    exit(result.status)
   }
 
   private static func observers(
@@ -44,7 +44,7 @@ import Stamping
 }
 
 extension LifecyclePhase {
-  static let together = LifecyclePhase(order: 1, concurrent: true)
+  static let together = LifecyclePhase(order: 1, isConcurrent: true)
 }
 
 /// Writes a file at the end.

@@ -44,7 +44,7 @@ import Synchronization
   ) async {
     let lifecycle = await startedSubject()
     let all = (0..<observers).map { _ in O() }
-    let phase = LifecyclePhase(order: 0, concurrent: concurrent)
+    let phase = LifecyclePhase(order: 0, isConcurrent: concurrent)
     for observer in all { lifecycle.addObserver(observer, phase: phase) }
     var saves = Saves(lifecycle)
     await count(deliveries) { await saves.next() }
@@ -65,7 +65,7 @@ import Synchronization
   ///
   /// - Parameter pause: Microseconds before each signal, in which the last delivery ends.
   private static func signals(_ count: Int, pause: UInt32 = 0, countsAll: Bool = false) async {
-    var configuration = LifecycleConfiguration(hookDeadline: .seconds(3600))
+    var configuration = LifecycleConfiguration(hookTimeout: .seconds(3600))
     configuration.systemd = .off
     let lifecycle = LifecycleSubject(configuration: configuration)
     let waiter = WaitingActor()
@@ -105,7 +105,7 @@ import Synchronization
     let token = lifecycle.observe(WillEnterForeground.self) { _ in action() }
     do {
       let result = try await lifecycle.run()
-      check(result.code == 0, "\(result)")
+      check(result.status == 0, "\(result)")
     } catch {
       check(false, "\(error)")
     }

@@ -9,7 +9,7 @@ import Testing
   let monitor = Monitor(lifecycle: mock, read: { 0.5 })
   mock.addForeground { try await monitor.work() }
 
-  try await mock.untilSleeping()
+  try await mock.waitUntilSleeping()
   await mock.advance(by: .seconds(3))
   #expect(await monitor.peak.samples == 4)  // one at once, and one each second
 
@@ -18,5 +18,5 @@ import Testing
   #expect(await monitor.peak.samples == 4)
 
   try await mock.send(.sigterm)
-  #expect(mock.ending?.code == 0)
+  #expect(mock.ending?.status == 0)
 }

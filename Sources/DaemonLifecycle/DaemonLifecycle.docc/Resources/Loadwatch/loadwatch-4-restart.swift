@@ -12,7 +12,7 @@ import Testing
   let monitor = Monitor(lifecycle: mock, read: { 0.5 })
   mock.addForeground { try await monitor.work() }
 
-  try await mock.untilSleeping()
+  try await mock.waitUntilSleeping()
   await mock.advance(by: .seconds(3))
   #expect(await monitor.peak.samples == 4)  // one at once, and one each second
 
@@ -21,7 +21,7 @@ import Testing
   #expect(await monitor.peak.samples == 4)
 
   try await mock.send(.sigterm)
-  #expect(mock.ending?.code == 0)
+  #expect(mock.ending?.status == 0)
 }
 
 @Test func aRestartContinuesTheCount() async throws {
@@ -33,12 +33,12 @@ import Testing
   let mock = MockLifecycleSubject()
   let monitor = Monitor(lifecycle: mock, store: store, read: { 2.5 })
   mock.addForeground { try await monitor.work() }
-  try await mock.untilSleeping()
+  try await mock.waitUntilSleeping()
   await mock.advance(by: .seconds(2))
   try await mock.send(.sigterm)
 
   let next = MockLifecycleSubject()
   let restarted = Monitor(lifecycle: next, store: store)
-  try await next.settled()  // the launch is delivered
+  try await next.waitUntilSettled()  // the launch is delivered
   #expect(await restarted.peak == Peak(samples: 3, highest: 2.5))
 }

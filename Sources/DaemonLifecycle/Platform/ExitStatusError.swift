@@ -3,12 +3,12 @@
 /// ``LifecycleSubject/runAndExit(_:_:)``, by work in the foreground or by the body of `run`.
 ///
 /// ```swift
-/// struct BadConfiguration: ExitCodeError, CustomStringConvertible {
+/// struct BadConfiguration: ExitStatusError, CustomStringConvertible {
 ///   let description: String
-///   var exitCode: Int32 { 78 }  // EX_CONFIG: RestartPreventExitStatus=78 in the unit
+///   var exitStatus: Int32 { 78 }  // EX_CONFIG: RestartPreventExitStatus=78 in the unit
 /// }
 /// ```
-public protocol ExitCodeError: Error {
+public protocol ExitStatusError: Error {
   /// The status for exit(3), from 1 to 255.
-  var exitCode: Int32 { get }
+  var exitStatus: Int32 { get }
 }

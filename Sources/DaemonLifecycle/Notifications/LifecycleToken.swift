@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// Keep it as long as the observation should last; several can be stored in an array. It may be used and released on
 /// any thread, also in a hook.
-public final class ObservationToken: Sendable {
+public final class LifecycleToken: Sendable {
   private let end: Mutex<(@Sendable () -> Void)?>
 
   package init(_ end: @escaping @Sendable () -> Void) { self.end = Mutex(end) }
