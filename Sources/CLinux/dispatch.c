@@ -29,8 +29,8 @@ void clinux_prepare_dispatch(void (*ring)(void *), void *context) {
   void *queue = dispatch_get_global_queue(0, OVERCOMMIT);
   // A time that has passed when Dispatch checks it, on a busy machine, needs no timer: one a year from now does.
   for (size_t i = 0; i < CLOCKS; i++) dispatch_after_f(dispatch_time(clocks[i], YEAR), queue, NULL, ignore);
-  // Dispatch adds them, one after another, and then sets all clocks; so the last one rings for all. The shorter its
-  // time, the sooner READY, and the more often it is over too soon: then Dispatch rings just before it sets the clocks.
+  // Dispatch adds them, one after another, and then sets all clocks; so the last one shows that all are set. A
+  // shorter time delays READY less, but may be over too soon: then Dispatch rings just before it sets the clocks.
   dispatch_after_f(dispatch_time(clocks[0], 250000), queue, context, ring);
 }
 

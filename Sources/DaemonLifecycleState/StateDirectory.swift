@@ -45,8 +45,8 @@ final class StateDirectory: Sendable {
       let isLink = found.kind == .link
       guard !isLink || found.owner == 0 || found.owner == files.userID else {
         throw StateError.unusable(
-          "\(path) is a symbolic link that belongs to user \(found.owner), who could lead it anywhere: name the directory"
-            + " itself.")
+          "\(path) is a symbolic link that belongs to user \(found.owner), who could redirect it: give the path of the"
+            + " directory itself.")
       }
       let number = try retrying(
         files.open(path, in: AT_FDCWD, isLink ? .linkedDirectory : .directory))

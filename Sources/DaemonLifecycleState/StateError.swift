@@ -47,20 +47,20 @@ public enum StateError: ExitStatusError, Sendable, Equatable, CustomStringConver
       }
     case .unusable(let sentence): sentence
     case .inUse(let path):
-      "The state in \(path) is in use by the process that `fuser \(path)/*.lock` names: stop that one first, or give each"
-        + " a directory of its own."
+      "The state in \(path) is open. If a store of this process has it, close() that one; else stop the process that"
+        + " `fuser \(path)/*.lock` names, or give each a directory of its own."
     case .notAFile(let path):
-      "\(path) is not a file of its own (a directory, a link, or a file with other names): take it away."
+      "\(path) is not a file of its own (a directory, a link, or a file with several links): remove it."
     case .tooLong(let path, let count, let limit):
       "The state in \(path) would have \(count) bytes, and \(limit) are allowed: raise the store's limit."
     case .allBroken(let files):
-      "No file of the state is whole: \(files.joined(separator: "; ")). Mend one, or set them aside."
+      "No state file is intact: \(files.joined(separator: "; ")). Repair one, or set them aside."
     case .newerVersion(let path, let found, let known):
       "\(path) has version \(found) of the state, and this program knows \(known): use the newer program."
     case .newerFormat(let path, let found):
       "\(path) has format \(found), and this program knows \(StateRecord.format): use the newer program."
     case .undecodable(let path, let reason):
-      "\(path) is whole, but not a state of this program: \(reason)"
+      "\(path) is intact, but not a state of this program: \(reason)"
     case .unencodable(let reason): "The state could not be encoded: \(reason)"
     case .noSpace(let purpose, let errno):
       "Could not \(purpose): \(errnoText(errno)). Make room, and save again; the old state is still there."
@@ -78,8 +78,7 @@ public enum StateError: ExitStatusError, Sendable, Equatable, CustomStringConver
   }
   static func directoryReplaced(_ path: String) -> StateError {
     .unusable(
-      "\(path) is not the directory any more that was opened: nothing is saved there before a restart."
-    )
+      "\(path) is no longer the directory that was opened; restart to save there.")
   }
   static func foreignOwner(_ path: String, uid: UInt32) -> StateError {
     .unusable("\(path) belongs to user \(uid): run as that user, or give the file to this one.")

@@ -87,7 +87,7 @@ struct StateRecord: Equatable {
     let checksum = checksum(header: file[..<checksumOffset], payload)
     guard file.littleEndian(at: checksumOffset, as: UInt64.self) == checksum else {
       return length == UInt64(payload.count)
-        ? .broken("does not have the checksum of what was written")
+        ? .broken("fails its checksum")
         : .wrongLength(file.count, payload: length)
     }
     let format = file.littleEndian(at: 8, as: UInt32.self)

@@ -169,6 +169,17 @@ public final class MockLifecycleSubject: LifecycleObservable {
     return report(since: 0, Self.cause)
   }
 
+  /// Returns when every hook has ended and the daemon is in the foreground with all of its observers. Throws where it is
+  /// not.
+  nonisolated(nonsending) public func waitUntilInForeground() async throws(PendingError) {
+    let report = try await waitUntilSettled()
+    if core.isReady { return }
+    let reason = "waitUntilInForeground(): the daemon is in the state \(state), and not ready."
+    let problems = report.problems.map { "\($0)." }
+    throw PendingError(
+      reason: ([reason] + problems).joined(separator: " "), pending: core.pending)
+  }
+
   /// Moves the mock's clock: hooks reach their deadlines, sleeps on `clock` end and ticks are due, one after another.
   /// What each timer wakes runs, and a loop sleeps again, before the next timer.
   ///

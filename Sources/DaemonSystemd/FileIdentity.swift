@@ -2,7 +2,8 @@
 import CLinux
 
 /// The identity of the file that a descriptor or a path leads to. A descriptor's changes when other code of the process
-/// closes its number by mistake and the number is reused.
+/// closes its number by mistake and the number is reused; but all descriptors of timerfd_create(2), eventfd(2),
+/// signalfd(2) and epoll_create(2) have the same one.
 package struct FileIdentity: Hashable, Sendable {
   let device: UInt64
   let inode: UInt64

@@ -18,7 +18,7 @@ package struct NotifyMessage {
       for (name, value) in try field.lines() {
         guard names.insert(name).inserted else {
           throw .invalidArgument(
-            "The notification has \(name)= twice, of which the service manager would read one."
+            "The notification has \(name)= twice; the service manager would use only one of them."
               + " Send two messages.")
         }
         if name != "STATUS" { bytes.append(contentsOf: "\(name)=\(value)\n".utf8) }

@@ -52,8 +52,9 @@ import Testing
   @Test func whatDoesNotFitIsSaidAtTheStart() {
     #expect(
       StopBudget.drainProblem(configuration(.seconds(60)))
-        == "The drain delay of 60 s does not fit into the stop budget beside the save reserve and the hooks: 5 s do."
-        + " Raise the one (in a container: its grace period), or lower the others.")
+        == "The drain delay of 60 s does not fit into the stop budget beside the save reserve and the hooks: only 5 s"
+        + " fit. Raise the stop timeout (in a container: its grace period), or lower the save reserve or the hook timeout."
+    )
     #expect(ServiceIntegration(configuration(.seconds(-1))).problems[0].contains("negative"))
     #expect(StopBudget.drainProblem(configuration(.seconds(5))) == nil)
     #expect(ServiceIntegration(configuration(.seconds(60))).problems.count == 1)

@@ -39,10 +39,6 @@ import Testing
     return port
   }
 
-  private func isReady(_ mock: MockLifecycleSubject) -> Bool {
-    mock.core.state.withLock { $0.machine.isReady }
-  }
-
   @Test func theLaunchWaits() async throws {
     let manager = try FakeServiceManager()
     let mock = MockLifecycleSubject(state: .launching, serviceManager: manager)
@@ -79,11 +75,11 @@ import Testing
     port.isTaken.withLock { $0 = true }
     let resume = try await mock.send(.resume)
     #expect(resume["server", WillEnterForeground.self]?.outcome == .failed(Failure()))
-    #expect(!isReady(mock) && mock.ending == nil)
+    #expect(!mock.core.isReady && mock.ending == nil)
     port.isTaken.withLock { $0 = false }
     await mock.advance(by: .seconds(4))
     try await mock.waitUntilSettled()
-    #expect(isReady(mock))
+    #expect(mock.core.isReady)
     try await mock.send(.terminate).check()
     #expect(log.all == ["begins", "ends", "begins", "begins", "ends"])
   }
@@ -96,10 +92,10 @@ import Testing
     await mock.advance(by: .seconds(2))
     let launch = try await mock.waitUntilSettled()
     #expect(launch["server", WillEnterForeground.self]?.outcome == .timedOut)
-    #expect(!isReady(mock))
+    #expect(!mock.core.isReady)
     await mock.advance(by: .seconds(1))
     try await mock.waitUntilSettled()
-    #expect(isReady(mock) && log.all == ["begins"])
+    #expect(mock.core.isReady && log.all == ["begins"])
     try await mock.send(.terminate).check()
     #expect(log.all == ["begins", "ends"])
   }
@@ -123,15 +119,17 @@ import Testing
     await mock.advance(by: .seconds(4))
     let report = try await mock.waitUntilSettled()
     #expect(report["server", WillEnterForeground.self]?.outcome == .completed)
-    #expect(isReady(mock) && log.all == ["begins", "begins"])
+    #expect(mock.core.isReady && log.all == ["begins", "begins"])
     try await mock.send(.terminate).check()
   }
 
   @Test func aBodyThatReturnsIsReady() async throws {
     let mock = MockLifecycleSubject()
     mock.addForeground(waitsUntilReady: true) { _ in }
-    try await mock.waitUntilSettled().check()
-    #expect(isReady(mock))
+    try await mock.waitUntilInForeground()
     try await mock.send(.terminate).check()
+    await #expect(throws: MockLifecycleSubject.PendingError.self) {
+      try await mock.waitUntilInForeground()
+    }
   }
 }

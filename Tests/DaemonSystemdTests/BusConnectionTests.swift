@@ -30,7 +30,7 @@ struct BusConnectionTests {
         return .done
       case .failure(let error, let call):
         log.append(
-          "\(property) \(error.description.contains("of its type") ? "malformed" : "\(error.kind)")"
+          "\(property) \(error.description.contains("unexpected type") ? "malformed" : "\(error.kind)")"
         )
         return call == nil ? .done : .again
       case .signal(let values):

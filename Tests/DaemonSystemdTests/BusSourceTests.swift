@@ -50,7 +50,7 @@ struct BusSourceTests {
   }
 
   private static func without(_ subject: String, _ member: String) -> String {
-    "A message about \(member) is not of its type. The daemon goes on without: \(subject)."
+    "A message about \(member) has an unexpected type. The daemon goes on without: \(subject)."
   }
 
   private static let away = BusPeer.Reaction.error(

@@ -146,7 +146,7 @@ import Testing
     #expect(most.load(ordering: .relaxed) <= HookExecutor.extraThreads + 2)
     try await eventually { !warnings.all.all.isEmpty }
     #expect(
-      warnings.all.all == ["128 threads more than usual are busy or blocked in hooks: others wait."]
+      warnings.all.all == ["128 extra threads are blocked in hooks; other hooks must wait."]
     )
     core.close()
   }

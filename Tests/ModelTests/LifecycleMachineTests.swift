@@ -299,7 +299,7 @@ import Testing
     abandoned.append(daemon.machine.calls.abandonedCount)
     #expect(
       daemon.give(.ended(save, .completed), at: at(15)).warnings
-        == ["Int, ShouldSaveState: has ended after 15 s, after it was abandoned"])
+        == ["Int, ShouldSaveState: ended after 15 s; it had been abandoned"])
     #expect(abandoned == [0, 0, 1] && daemon.machine.calls.abandonedCount == 0)
   }
 

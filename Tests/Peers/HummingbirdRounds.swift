@@ -13,7 +13,7 @@ import Logging
     alarm(50)  // should something hang
     let listener = Listener()
     listener.close()  // each round binds its port again
-    let lifecycle = LifecycleSubject(configuration: .init(exitGrace: nil))
+    let lifecycle = LifecycleSubject()
     addServer(
       to: lifecycle, port: listener.port, Logger(label: "http") { _ in SwiftLogNoOpLogHandler() })
     let clients = Clients(8, port: listener.port)

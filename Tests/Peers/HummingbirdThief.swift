@@ -10,7 +10,7 @@ import Logging
   static func main() async throws {
     alarm(60)  // should a signal not arrive
     let log = StandardErrorFile()
-    let lifecycle = LifecycleSubject(configuration: .init(exitGrace: nil))
+    let lifecycle = LifecycleSubject()
     let result = try await lifecycle.run {
       let router = Router()
       router.get("/") { _, _ in "well" }

@@ -11,7 +11,7 @@ import Glibc
     alarm(50)  // should something hang
     let listener = Listener()
     listener.close()  // each round binds its port again
-    let lifecycle = LifecycleSubject(configuration: .init(exitGrace: nil))
+    let lifecycle = LifecycleSubject()
     addEcho(to: lifecycle, port: listener.port)
     let result = try await lifecycle.run {
       for _ in 0..<20 {

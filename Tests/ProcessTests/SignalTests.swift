@@ -82,7 +82,7 @@ final class SignalTests: XCTestCase {
     for name in ["made", "failed", "in use"] {
       XCTAssertTrue(daemon.output.contains("\(name): same"), daemon.output.joined(separator: "\n"))
     }
-    XCTAssertFalse(daemon.output.contains { $0.contains("speaks with systemd") })
+    XCTAssertFalse(daemon.output.contains { $0.contains("already notifies systemd") })
     _ = try manager.next(containing: "READY", "1")
   }
 

@@ -94,7 +94,7 @@ import Testing
       StateRecord.read(Array(file.prefix(45))) == .broken("has 45 bytes instead of 50"))
     #expect(
       StateRecord.read(file.dropLast() + [0])
-        == .broken("does not have the checksum of what was written"))
+        == .broken("fails its checksum"))
   }
 
   /// With a checksum that fits, it is whole, and not ours to touch.

@@ -8,8 +8,8 @@ extension StateError {
   }
   static func foreignLink(_ path: String, uid: UInt32) -> StateError {
     .unusable(
-      "\(path) is a symbolic link that belongs to user \(uid), who could lead it anywhere: name the directory"
-        + " itself.")
+      "\(path) is a symbolic link that belongs to user \(uid), who could redirect it: give the path of the"
+        + " directory itself.")
   }
   static func foreignDirectory(_ path: String, uid: UInt32) -> StateError {
     .unusable(

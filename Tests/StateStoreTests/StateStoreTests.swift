@@ -70,7 +70,7 @@ import Testing
     #expect(
       found
         == .allBroken([
-          "(memory)/state.0 does not have the checksum of what was written",
+          "(memory)/state.0 fails its checksum",
           "(memory)/state.1 is not a state",
         ]))
     #expect(error { () throws(StateError) in try first.save([3]) } == found)

@@ -37,7 +37,7 @@ extern "C" {  // for Swift that is built with interoperability with C++
 typedef enum {
   CLINUX_SENDER_KERNEL,   ///< The kernel sent it; there is no pid and no uid.
   CLINUX_SENDER_PROCESS,  ///< kill(2) and the like: pid and uid are the kernel's.
-  CLINUX_SENDER_CLAIMED,  ///< Queued: pid and uid are the sender's claim. A pid that can't be is 0.
+  CLINUX_SENDER_CLAIMED,  ///< Queued: pid and uid are the sender's claim. An impossible pid is reported as 0.
   CLINUX_SENDER_PASSED_ON,  ///< Not known, since another handler has called ours.
   CLINUX_SENDER_UNNAMED,  ///< Queued without a pid: a POSIX timer, or a sender that claims to be one.
   CLINUX_SENDER_DISPATCH,  ///< A DispatchSource received it, which does not know the sender.

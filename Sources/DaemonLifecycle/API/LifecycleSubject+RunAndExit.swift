@@ -43,18 +43,43 @@ extension LifecycleSubject {
       lifecycle.exitProcess(because: error)
     }
     pthread_sigmask(SIG_SETMASK, &before, nil)
-    let core = lifecycle.core
     let work = RunBody { try await setUp(lifecycle) }
-    Task.detached(executorPreference: core.callerExecutor) {
-      do { try await core.setUp(work) } catch  where core.exit == nil {
-        lifecycle.exitProcess(because: error)
+    // Sent now: without a free thread the task may never get further, but the process must still end.
+    lifecycle.expectExit()
+    Task.detached(executorPreference: lifecycle.core.callerExecutor) {
+      do {
+        exit(try await lifecycle.core.run(after: work).status)
       } catch {
-        // The daemon has ended, and it was cancelled.
+        lifecycle.exitProcess(because: error)
       }
-      exit(await core.run(nil).status)
     }
     if clinux_is_main_thread() { dispatchMain() }
     while true { sleep(.max) }
+  }
+
+  /// Sets a daemon up, runs it, and returns when it has terminated: ``runAndExit(_:_:)`` for a caller that is
+  /// asynchronous, or goes on.
+  ///
+  /// ```swift
+  /// let end = try await LifecycleSubject.run { lifecycle in
+  ///   lifecycle.addObserver(orders)
+  ///   lifecycle.addForeground(name: "work") { try await work() }
+  /// }
+  /// exit(end.status)  // throw ExitCode(end.status) in an AsyncParsableCommand
+  /// ```
+  ///
+  /// It does not end the process, but for a third terminating signal. So what a hook has left behind goes on, and a caller
+  /// whose executor is blocked does not. Cancelling the calling task terminates the daemon.
+  ///
+  /// - Returns: The status to exit with, and the report of the termination.
+  /// - Throws: `LifecycleError` when it could not start, and what `setUp` throws.
+  nonisolated(nonsending) public static func run(
+    _ configuration: @autoclosure () -> LifecycleConfiguration = LifecycleConfiguration(),
+    _ setUp: sending @escaping @isolated(any) (LifecycleSubject) async throws -> Void
+  ) async throws -> LifecycleExit {
+    let lifecycle = LifecycleSubject(configuration: configuration())
+    try lifecycle.listen()
+    return try await lifecycle.core.run(after: RunBody { try await setUp(lifecycle) })
   }
 
   private func exitProcess(because error: any Error) -> Never {

@@ -24,16 +24,15 @@ import Synchronization
 /// ``LifecycleObservable/addObserver(weakly:name:phase:timeout:)``. What the body of `run` captures exists until the
 /// last hook has ended.
 ///
-/// Under an async `main`, or where more is to be done after the daemon's end, make one and call ``run(_:)``. It works in
-/// top-level code, and as process 1.
+/// Under an async `main`, or where more is to be done after the daemon's end, ``run(_:_:)`` does the same and returns. It
+/// works in top-level code, and as process 1.
 ///
 /// A process may have several subjects as long as no two of them handle the same signal. Only the first communicates
 /// with systemd, since READY=1, STOPPING=1 and watchdog pings apply to the process as a whole; give the others
 /// ``SystemdConfiguration/off``.
 ///
-/// When a subject is deallocated, its threads end and the dispositions of its signals are restored. After a
-/// `run` with an `exitGrace` they are not, since the process is about to exit and a late signal must not change its
-/// status.
+/// When a subject is deallocated, its threads end and the dispositions of its signals are restored. After `runAndExit`
+/// with an `exitGrace` they are not, since the process is about to exit and a late signal must not change its status.
 public final class LifecycleSubject: LifecycleObservable {
   /// The package's own, without public members.
   public let core: LifecycleCore
@@ -60,10 +59,9 @@ public final class LifecycleSubject: LifecycleObservable {
   /// before state is saved; a body that does not end is abandoned. When the body returns or throws, the daemon
   /// terminates. Cancelling the calling task terminates the daemon too.
   ///
-  /// A caller that is not isolated continues on the subject's own thread until it suspends again, so `exit(exit.status)`
-  /// works even while Swift's cooperative pool is blocked. A process that is still running `exitGrace` later is ended
-  /// with the same code. With Swift 6.2 the caller continues once the pool is free; until then only `exitGrace` ends
-  /// the process.
+  /// A caller that is not isolated continues on the subject's own thread until it suspends again, so it can exit the
+  /// process even while Swift's cooperative pool is blocked; with Swift 6.2 it continues once the pool is free. Nothing
+  /// ends a process that goes on, but a third terminating signal.
   ///
   /// - Parameter body: The daemon's work, in its own isolation.
   /// - Returns: The status to exit with, and the report of the termination.
@@ -74,8 +72,8 @@ public final class LifecycleSubject: LifecycleObservable {
     try await run(RunBody(body))
   }
 
-  /// Starts, and returns when the daemon has terminated: ``run(_:)`` without a body.
-  nonisolated(nonsending) public func run() async throws -> LifecycleExit {
+  /// Starts, and returns when the daemon has terminated: `run` without a body, for tests.
+  package nonisolated(nonsending) func run() async throws -> LifecycleExit {
     try await run(nil as RunBody?)
   }
 
@@ -125,6 +123,9 @@ public final class LifecycleSubject: LifecycleObservable {
     DispatchPreparation.finish()
   }
 
+  /// Has the exit grace begin with the end of the daemon.
+  package func expectExit() { core.handle(.runWaits) }
+
   /// The first half of `run`, for tests of several subjects.
   @discardableResult
   package nonisolated(nonsending) func start() async throws -> LifecycleReport {
@@ -134,7 +135,7 @@ public final class LifecycleSubject: LifecycleObservable {
 
   /// The other half, after `start()`.
   package nonisolated(nonsending) func waitUntilTerminated() async -> LifecycleExit {
-    core.handle(.runWaits)
+    expectExit()
     return await core.untilTerminated()
   }
 

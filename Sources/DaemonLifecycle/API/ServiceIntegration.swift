@@ -47,7 +47,7 @@ struct ServiceIntegration {
     }
     if !isSupervised, systemd.isSupervised {
       problems.append(
-        "another LifecycleSubject of this process speaks with systemd, so this one does not."
+        "another LifecycleSubject of this process already notifies systemd; this one won't."
           + " Give it SystemdConfiguration.off.")
     }
     if isSupervised { findProblems(systemd.environment) }

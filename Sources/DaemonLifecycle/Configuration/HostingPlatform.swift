@@ -5,7 +5,7 @@ import DaemonSystemd
 /// SIGKILL. A process can't read that time, but it can recognize the platform.
 struct HostingPlatform: Sendable {
   let name: String
-  /// An environment variable that is documented to be set there, and nowhere else.
+  /// An environment variable that is documented to be set there.
   let marker: String
   /// The platform's default.
   let gracePeriod: Duration

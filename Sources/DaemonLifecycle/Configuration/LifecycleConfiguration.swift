@@ -23,8 +23,8 @@ public struct LifecycleConfiguration: Sendable {
   /// The part of ``stopTimeout`` that is reserved for ShouldSaveState, at most half. Default 10 s. After a second
   /// terminating signal it is all the time that is left.
   public var saveReserve: Duration
-  /// How long the process may go on after the last hook of a `run` before `_exit(code)` ends it; `nil` for no limit.
-  /// Default 2 s; at most half of ``stopTimeout``.
+  /// How long the process may go on after the last hook of `runAndExit` before `_exit` ends it with the same status;
+  /// `nil` for no limit. Default 2 s; at most half of ``stopTimeout``.
   public var exitGrace: Duration?
   /// How long after a terminating signal another one escalates the stop. Default 1 s. With `.zero` each signal counts,
   /// with `nil` none after the first.
@@ -146,7 +146,7 @@ public struct LifecycleConfiguration: Sendable {
 public enum LifecycleLogging: Sendable, Hashable {
   /// Nothing.
   case off
-  /// Each hook that did not complete, other problems and, in the journal, each transition.
+  /// Each hook that did not complete, other problems, what an operator should know and, in the journal, each transition.
   case problems
   /// The same, and the timeline of every stop.
   case all

@@ -78,8 +78,8 @@ extension HookExecutor {
   /// Returns a worker's next role, after an item or at its start. It also removes the worker from the runners, in one
   /// step, so that an enqueuing thread sees either a runner or a parked worker.
   ///
-  /// A free runner will take the items. Were both to, the threads that a busy machine made seem blocked, and those that
-  /// were started for them, would take the processors and the lock from each other.
+  /// A free runner will take the items. Otherwise extra threads would compete for the processors and the lock on a busy
+  /// machine.
   func nextRole(_ me: Worker) -> Role {
     state.withLock { state in
       state.markStopped(me)

@@ -5,7 +5,8 @@ import DaemonSystemd
 /// watchdog's ticks.
 ///
 /// `open` runs on the thread that starts the subject, before `start()` returns; `read` and `timePassed` on the
-/// listening thread; `close` on any thread. None may run code of the user's or wait.
+/// listening thread; `close` on any thread. None may run code of the user's or wait, but for the bus's
+/// first `process`, which loads libsystemd.
 protocol LifecycleSource: AnyObject, Sendable {
   /// The descriptors that the listening thread polls, from `open` to `close`. A source may close one of them earlier,
   /// and then omits it: the poll drops it. Default: none.

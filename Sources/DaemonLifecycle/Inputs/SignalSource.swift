@@ -94,10 +94,10 @@ final class SignalSource: LifecycleSource {
   func read(_ ready: PolledDescriptor, _ take: (LifecycleMachine.Input) -> Void) {
     // Under the lock, so that `close` can't hand the descriptor's number to someone else meanwhile.
     let isNewNote = opened.withLock { opened in
-      // Drained before the records are taken, as the waker was: a signal between the two wakes us again, for nothing.
+      // Drained before the records are taken, as the waker was: a signal in between causes one needless wake-up.
       if ready.number >= 0, ready.number == opened.direct { clinux_signal_drain(opened.direct) }
       taken.take(opened.signals)
-      return opened.notePassedOn(taken)
+      return taken.havePassedOn && opened.notePassedOn(taken)
     }
     if isNewNote { sendNote(take) }
     taken.visit { take(input(of: $0, $1)) }
@@ -140,6 +140,8 @@ final class SignalSource: LifecycleSource {
 /// Signals that were taken. It keeps its room: a daemon that is woken allocates nothing for it.
 struct TakenSignals {
   private var all: [Taken] = []
+  /// Whether another handler has passed one of them on.
+  private(set) var havePassedOn = false
   private struct Taken {
     let signal: UnixSignal
     var record: clinux_signal_record
@@ -162,6 +164,7 @@ struct TakenSignals {
   }
 
   private mutating func add(_ signal: UnixSignal, _ record: clinux_signal_record) {
+    if record.origin == CLINUX_SENDER_PASSED_ON { havePassedOn = true }
     guard let index = all.firstIndex(where: { $0.signal == signal }) else {
       all.append(Taken(signal: signal, record: record))
       return
@@ -181,5 +184,8 @@ struct TakenSignals {
     all.lazy.filter { $0.record.origin == CLINUX_SENDER_PASSED_ON }.map(\.signal)
   }
 
-  mutating func clear() { all.removeAll(keepingCapacity: true) }
+  mutating func clear() {
+    all.removeAll(keepingCapacity: true)
+    havePassedOn = false
+  }
 }

@@ -120,7 +120,7 @@ struct Health: Sendable {
   /// Who has not answered, when it is time to say so.
   mutating func timePassed(at now: MonotonicTime) -> LifecycleFact? {
     guard let deadline = round?.silenceDeadline, deadline <= now else { return nil }
-    // A clock that is late itself, after a stall or on a busy machine, says nothing about the executors.
+    // If this timer fired late, after a stall or on a busy machine, a missing answer proves nothing.
     let patience = (period ?? .zero) / 4
     guard deadline.duration(to: now) > patience / 2 else { return silence() }
     round.update { $0.silenceDeadline = now.advanced(by: patience) }

@@ -249,7 +249,7 @@ extension LifecycleMachine {
     }
     let time = call.began.duration(to: now).forReading
     effects.publish(
-      .warning("\(call.name), \(call.step.name): has ended after \(time), after it was abandoned"))
+      .warning("\(call.name), \(call.step.name): ended after \(time); it had been abandoned"))
     settleForeground()
   }
 

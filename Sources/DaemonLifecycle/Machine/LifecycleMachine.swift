@@ -2,7 +2,7 @@
 import DaemonSystemd
 
 /// The state machine of a daemon, as a value: inputs go in, effects come out, and `deadline` is the time of the clock's
-/// next action. It has no clock, lock, thread, task or reference to an observer: subject, mock and simulation drive the
+/// next action. It has no clock, lock, thread or task, and calls no observer: subject, mock and simulation drive the
 /// same machine.
 ///
 /// The registry decides which step is next and who receives it. The machine carries the step out: calls, their

@@ -108,7 +108,7 @@ extension StopBudget {
 
   static func cut(_ configuration: LifecycleConfiguration, _ delay: Duration) -> String {
     "The drain delay of \(configuration.stopDelay.forReading) does not fit into the stop budget beside the save"
-      + " reserve and the hooks: \(delay.forReading) do. Raise the one (in a container: its grace period), or lower"
-      + " the others."
+      + " reserve and the hooks: only \(delay.forReading) fit. Raise the stop timeout (in a container: its grace period),"
+      + " or lower the save reserve or the hook timeout."
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// The notifications that the package delivers: the row of each, and the call of its hook. Its type and its protocol
-/// are in `LifecycleNotification.swift` and `LifecycleObserver.swift`, a payload in `LifecycleStep.swift`.
+/// are in `LifecycleNotification.swift` and `LifecycleObserver.swift`.
 package enum NotificationKind: Int, CaseIterable, Sendable {
   case didFinishLaunching, willEnterForeground, didEnterBackground, shouldSaveState, shouldReload
   case willSuspend, didResume, didReceivePressure, checkHealth, willTerminate
@@ -43,7 +43,7 @@ package enum NotificationKind: Int, CaseIterable, Sendable {
         ($0 as? any PressureObserver.Type)?.hook
       }
     case .checkHealth:
-      Row(CheckHealth.init, done: "well", act: "check") {
+      Row(CheckHealth.init, done: "healthy", act: "check") {
         ($0 as? any HealthObserver.Type)?.hook
       }
     case .willTerminate:

@@ -31,7 +31,7 @@ final class LivenessSink: LifecycleSink {
     if isNew {
       warn(
         "The liveness file \(path) could not be touched: \(String(cString: strerror(error))) (errno \(error));"
-          + " probes will find the daemon dead.")
+          + " liveness probes will fail.")
     }
   }
 

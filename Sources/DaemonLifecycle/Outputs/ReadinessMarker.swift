@@ -5,7 +5,7 @@ import Synchronization
 
 /// The readiness file: removed at the launch, made by a rename, and removed when the daemon stops being ready.
 ///
-/// It is no sink: any thread may call sinks, later, and this must be done before the first hook. Each critical section
+/// Not a sink: sinks may run later, and the file must change before the first hook. Each critical section
 /// of the core numbers its readiness, and the thread that leaves it calls `set` before it starts hooks; an older number
 /// then has no effect.
 ///

@@ -153,8 +153,8 @@ final class EventPoll: Sendable {
     switch state.phase {
     case .open, .waiting:
       state.phase = .losing(
-        "The event thread has lost \(name): other code of this process has closed what is not its own, as with"
-          + " close_range(2).")
+        "The event thread has lost \(name): other code of this process has closed a descriptor of this package,"
+          + " for example with close_range(2).")
       if !waker.wake() { _ = state.setTimer(1) }
       waker.takeBackTimer()
       state.known = nil

@@ -180,7 +180,7 @@ extension LifecycleCore {
   /// keep the caller's, which may be the last that can call hooks.
   func useSwiftPool(_ work: @escaping @Sendable () -> Void) {
     if DispatchThreads.canBeHadNow { return work() }
-    warn("Swift's pool has no thread left, for which a task waits: raise TasksMax=.")
+    warn("Swift's thread pool is exhausted; a task is waiting: raise TasksMax=.")
     Task.detached(executorPreference: executor) {
       repeat {
         try? await LifecycleClock(keeper: self).sleep(for: .milliseconds(100))
@@ -278,8 +278,8 @@ extension LifecycleCore {
     for rounds in rounds { executor.enqueue(.work { rounds.close() }) }
   }
 
-  /// Without a thread to be had, neither would answer: they are asked again at the next tick. Where nothing runs the
-  /// main actor's queue, there is only one question in it.
+  /// Without a free thread neither can answer; the next tick asks again. At most one question waits in the main
+  /// actor's queue.
   private func askExecutors(of round: UInt64) {
     guard DispatchThreads.canBeHad else { return }
     let asksMainActor = change { state, now in

@@ -6,9 +6,6 @@ import Synchronization
 extension LifecycleCore {
   /// Launches the daemon, runs the body, and returns when the daemon has terminated.
   package nonisolated(nonsending) func run(_ body: RunBody?) async -> LifecycleExit {
-    // Not only when this task gets there: without a thread for its next step it never does, and the process must end
-    // all the same. A test's goes on.
-    if recorder == nil { handle(.runWaits) }
     // Its closure is not isolated, and would go on with the cooperative pool's next thread, which may be blocked.
     return await withTaskExecutorPreference(callerExecutor) {
       await withTaskCancellationHandler {
@@ -24,12 +21,23 @@ extension LifecycleCore {
     }
   }
 
+  /// The same, after the set-up. Throws what that throws, unless the daemon has ended by then.
+  nonisolated(nonsending) func run(after work: RunBody) async throws -> LifecycleExit {
+    // It has the subject, whose end would close this.
+    defer { withExtendedLifetime(work) {} }
+    do { try await setUp(work) } catch  where exit == nil { throw error } catch {}
+    return await run(nil)
+  }
+
   /// Waits for what comes before the launch, on the cooperative pool. The end of the daemon cancels it.
-  nonisolated(nonsending) func setUp(_ work: RunBody) async throws {
-    handle(.runWaits)
+  private nonisolated(nonsending) func setUp(_ work: RunBody) async throws {
     let task = Task.detached { try await work.run() }
     handle(.awaitExit { _ in task.cancel() })
-    try await task.value
+    try await withTaskCancellationHandler {
+      try await task.value
+    } onCancel: {
+      task.cancel()
+    }
   }
 
   /// Delivers the launch and returns its report; at once, with an empty one, when there is nothing to launch

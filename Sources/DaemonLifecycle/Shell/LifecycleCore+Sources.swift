@@ -150,7 +150,7 @@ extension LifecycleCore: HookExecutor.Client {
 
   func threadsReachedLimit() {
     let count = HookExecutor.extraThreads
-    warn("\(count) threads more than usual are busy or blocked in hooks: others wait.")
+    warn("\(count) extra threads are blocked in hooks; other hooks must wait.")
   }
 
   /// The daemon saves its state and ends with status 70. Until then signals and deadlines are handled all the same.

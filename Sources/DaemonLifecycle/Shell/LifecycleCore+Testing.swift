@@ -93,6 +93,8 @@ extension LifecycleCore {
     handle(.launch { _ in })
   }
 
+  package var isReady: Bool { state.withLock { $0.machine.isReady } }
+
   package var exit: LifecycleExit? { state.withLock { $0.machine.stop.exit } }
 
   /// A test that waits: until so many tasks sleep on the clock, or until nothing is being delivered.

@@ -10,8 +10,9 @@ import Synchronization
 /// calls.
 ///
 /// The order of locks: `state` is taken first. While it is held only two others may be taken: the poll's, and that of a
-/// test's substitute for `_exit`. Under these no lock is taken. `sources` is taken before a source's own lock. No other
-/// two locks are held at once.
+/// test's substitute for `_exit`. Under these no lock is taken. `sources` is taken before a source's own lock, that of
+/// rounds before a round's, and that of the preservation before those that it makes it with. No other two locks are
+/// held at once.
 @_documentation(visibility: internal)
 public final class LifecycleCore: TimeKeeper, Sendable {
   /// Access only while holding `state`'s lock.
@@ -190,7 +191,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
 
   /// Ends a call.
   ///
-  /// - Parameter isCancelled: Whether the driver's task is cancelled, by whomever: it is not used for another call.
+  /// - Parameter isCancelled: Whether the driver's task has been cancelled: it is not used for another call.
   func ended(
     _ call: HookCall, _ end: LifecycleMachine.CallEnd, isCancelled: Bool
   ) -> Continuation {

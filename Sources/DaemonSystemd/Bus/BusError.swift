@@ -31,7 +31,7 @@ package struct BusError: Error, CustomStringConvertible {
   }
 
   package static func malformed(_ subject: String) -> BusError {
-    BusError(.other, "A message about \(subject) is not of its type.")
+    BusError(.other, "A message about \(subject) has an unexpected type.")
   }
 
   /// The error that a service answers with.

@@ -21,7 +21,7 @@ package struct BusRequest {
     case again
     /// Another call completes the answer.
     case call(BusCall)
-    /// It is not of its type, which is reported as a failure.
+    /// It has an unexpected type, which is reported as a failure.
     case malformed
   }
 

@@ -123,6 +123,7 @@ let threadless: @Sendable ([String]) async throws -> Void = { arguments in
     if inRounds { takeThreadsOfRounds() }
     try await lifecycle.clock.sleep(for: .seconds(1000))
   }
+  lifecycle.expectExit()
   let result: LifecycleExit
   switch arguments.first {
   case "foreground":

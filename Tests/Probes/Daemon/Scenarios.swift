@@ -87,6 +87,7 @@ let spawnFromHook: @Sendable ([String]) async throws -> Void = { _ in
 /// stdout is a pipe that nobody reads: exit(3) hangs as it flushes, so `exitGrace` must end it.
 let fullStdout: @Sendable ([String]) async throws -> Void = { _ in
   let lifecycle = LifecycleSubject(configuration: .init(exitGrace: .milliseconds(500)))
+  lifecycle.expectExit()
   let filler = String(repeating: "x", count: 1000)
   let result = try await lifecycle.run {
     let flags = fcntl(1, F_GETFL)
@@ -106,6 +107,7 @@ let exitGrace: @Sendable ([String]) async throws -> Void = { _ in
   let token = lifecycle.observe(WillEnterForeground.self) { _ in
     say("started")
   }
+  lifecycle.expectExit()
   let result = try await lifecycle.run()
   token.cancel()
   say("code \(result.status)")
@@ -247,6 +249,7 @@ let lateSignal: @Sendable ([String]) async throws -> Void = { _ in
 
 @inline(never) func runAndDrop() async throws -> LifecycleExit {
   let lifecycle = loggedSubject()
+  lifecycle.expectExit()
   return try await lifecycle.run()
 }
 
