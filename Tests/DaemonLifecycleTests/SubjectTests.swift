@@ -30,6 +30,37 @@ import Testing
     #expect(result.error == nil)
   }
 
+  @Test func theSetUpComesFirstAndTheProcessGoesOn() async throws {
+    let log = Log()
+    let end = try await LifecycleSubject.run(
+      .init(signals: [:], exitGrace: .zero, logging: .off)
+    ) { lifecycle in
+      lifecycle.addObserver(Listener("a", log))
+      lifecycle.addForeground {
+        log.add("work")
+        lifecycle.terminate(status: 3)
+      }
+      log.add("set up")
+    }
+    #expect(end.status == 3)
+    #expect(
+      log.all.prefix(3) == ["set up", "a launch", "a foreground"] && log.all.contains("work"))
+    #expect(log.all.suffix(3) == ["a background", "a save", "a terminate"])
+  }
+
+  @Test func whatTheSetUpThrowsIsThrown() async throws {
+    await #expect(throws: Failure.self) {
+      _ = try await LifecycleSubject.run(configuration) { _ in throw Failure() }
+    }
+    let set = Task {
+      try await LifecycleSubject.run(configuration) {
+        try await $0.clock.sleep(for: .seconds(1000))
+      }
+    }
+    set.cancel()
+    await #expect(throws: CancellationError.self) { try await set.value }
+  }
+
   @Test func terminatedBeforeItRuns() async throws {
     let subject = LifecycleSubject(configuration: configuration)
     let log = Log()

@@ -72,8 +72,8 @@ public final class LifecycleSubject: LifecycleObservable {
     try await run(RunBody(body))
   }
 
-  /// Starts, and returns when the daemon has terminated: `run` without a body, for tests.
-  package nonisolated(nonsending) func run() async throws -> LifecycleExit {
+  /// Starts, and returns when the daemon has terminated: ``run(_:)`` without a body.
+  nonisolated(nonsending) public func run() async throws -> LifecycleExit {
     try await run(nil as RunBody?)
   }
 
