@@ -7,7 +7,7 @@ import Testing
 
 // The small values that the machine is made of, each by its own rules.
 
-private func subscriber(_ value: UInt64, slot: Int = 0) -> MachineObserver {
+private func member(_ value: UInt64, slot: Int = 0) -> MachineObserver {
   MachineObserver(
     id: ObserverID(value: value, slot: slot), phase: .standard, name: .type(Int.self),
     receives: [ObjectIdentifier(ShouldSaveState.self), nil])
@@ -42,7 +42,7 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
 @Suite struct CallTests {
   private func call(_ progress: Call.Progress = .enqueued) -> Call {
     Call(
-      of: constants(), in: DeliveryID(value: 1), subscriber(1), began: at(0),
+      of: constants(), in: DeliveryID(value: 1), member(1), began: at(0),
       time: CallTime(deadline: at(10), grace: .seconds(2)), progress: progress)
   }
 
@@ -193,7 +193,7 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     var members = LifecycleMembers()
     #expect(members.candidate() == nil)
     for value in 1...3 as ClosedRange<UInt64> {
-      members.add(subscriber(value, slot: Int(value) - 1))
+      members.add(member(value, slot: Int(value) - 1))
     }
     _ = members.remove(ObserverID(value: 2, slot: 1))
     let values = (0..<6).map { _ in members.candidate()?.id.value }
@@ -214,9 +214,9 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   }
 
   @Test func aHookIsForItsTypeOrForAllButHealthChecks() {
-    let subscriber = subscriber(1)
+    let member = member(1)
     func hook(_ kind: NotificationKind) -> Int? {
-      subscriber.hook(for: ObjectIdentifier(kind.row.type), kind, in: KnownHooks())
+      member.hook(for: ObjectIdentifier(kind.row.type), kind, in: KnownHooks())
     }
     #expect(hook(.shouldSaveState) == 0)
     #expect(hook(.shouldReload) == 1)
@@ -393,8 +393,8 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
 
 @Suite struct EffectsTests {
   private static let kinds: [@Sendable (inout Effects) -> Void] = [
-    { $0.exitsWith = 143 }, { $0.removed = [subscriber(1)] }, { $0.healthRound = 1 },
-    { $0.cancelsBody = true }, { $0.cancels = [subscriber(1)] }, { $0.released = [1] },
+    { $0.exitsWith = 143 }, { $0.removed = [member(1)] }, { $0.healthRound = 1 },
+    { $0.cancelsBody = true }, { $0.cancels = [member(1)] }, { $0.released = [1] },
     { $0.isOverdue = true },
   ]
 
@@ -418,7 +418,7 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
     effects.announces = false
     effects.publish(.recovered)
     effects.starts.append(
-      calls.begin(Call(of: constants(), in: id, subscriber(1), began: at(0), time: time)))
+      calls.begin(Call(of: constants(), in: id, member(1), began: at(0), time: time)))
     let hasRare = effects.hasRare
     let taken = effects.takeRare()
     #expect(!hasRare && effects.starts.count == 1 && effects.messages.count == 1)

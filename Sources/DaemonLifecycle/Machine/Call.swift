@@ -28,9 +28,9 @@ struct Call: Sendable {
   let delivery: DeliveryID
   /// The constants of its delivery, which outlive the delivery.
   let constants: Delivery.Constants
-  /// The subscriber; `nil` for the body of `run`.
-  let subscriber: MachineObserver?
-  /// The index of the hook among the subscriber's.
+  /// The member; `nil` for the body of `run`.
+  let member: MachineObserver?
+  /// The index of the hook among the member's.
   let hook: Int
   /// The driver that calls it, which the machine only keeps; `nil` until one has taken the call.
   private(set) var driver: (any AnyObject & Sendable)?
@@ -45,12 +45,12 @@ struct Call: Sendable {
   var runningIndex = 0
 
   init(
-    of constants: Delivery.Constants, in delivery: DeliveryID, _ subscriber: MachineObserver?,
+    of constants: Delivery.Constants, in delivery: DeliveryID, _ member: MachineObserver?,
     hook: Int = 0, began: MonotonicTime, time: CallTime, progress: Progress = .enqueued
   ) {
     self.delivery = delivery
     self.constants = constants
-    self.subscriber = subscriber
+    self.member = member
     self.hook = hook
     self.began = began
     deadline = time.deadline
@@ -59,8 +59,8 @@ struct Call: Sendable {
   }
 
   var step: LifecycleStep { constants.step }
-  var observer: ObserverID? { subscriber?.id }
-  var name: ObserverName { subscriber?.name ?? .body }
+  var observer: ObserverID? { member?.id }
+  var name: ObserverName { member?.name ?? .body }
   var isCancelled: Bool { if case .deadline = limit { false } else { true } }
   var isAbandoned: Bool { if case .abandoned = limit { true } else { false } }
 

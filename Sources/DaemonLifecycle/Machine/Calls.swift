@@ -70,7 +70,7 @@ struct Calls: Sendable {
 
   mutating func begin(_ call: consuming Call) -> CallID {
     let delivery = index(of: call.delivery)!
-    let (next, isBody) = (call.next, call.subscriber == nil)
+    let (next, isBody) = (call.next, call.member == nil)
     call.runningIndex = deliveries[delivery].running.count
     let id = calls.insert(call)
     deliveries[delivery].add(id, next: next)

@@ -10,10 +10,10 @@ extension LifecycleMachine {
   ///
   /// Inlined with what it calls, or the compiler copies the machine, which is 1.3 kB, for each call.
   @inline(__always) func callTime(
-    of subscriber: MachineObserver, in id: DeliveryID, of constants: Delivery.Constants
+    of member: MachineObserver, in id: DeliveryID, of constants: Delivery.Constants
   ) -> CallTime? {
     let own =
-      subscriber.timeout.map { now.advanced(by: $0) }
+      member.timeout.map { now.advanced(by: $0) }
       ?? now.advanced(byNanoseconds: policy.hookNanoseconds)
     let outer = constants.outer?.deadline ?? .distantFuture
     // Nearly always there is no limit.

@@ -67,9 +67,9 @@ extension LifecycleMachine {
     planned.reserveCapacity(plan.members.count)
     var last: LifecyclePhase?
     for id in plan.members {
-      guard let subscriber = registry.members[id] else { continue }
-      if let hook = subscriber.hook(for: type, kind, in: hooks) {
-        let phase = subscriber.phase
+      guard let member = registry.members[id] else { continue }
+      if let hook = member.hook(for: type, kind, in: hooks) {
+        let phase = member.phase
         planned.append(
           .init(observer: id, hook: hook, isTogether: phase.isTogether(with: last)))
         last = phase
@@ -111,23 +111,23 @@ extension LifecycleMachine {
     let planned = constants.calls[index]
     let (isNested, observer) = (constants.isNested, planned.observer)
     // It may have been removed since the delivery began.
-    guard let subscriber = registry.members[observer] else { return }
+    guard let member = registry.members[observer] else { return }
     let isBusy = calls.isBusy(observer, for: constants)
-    let isHeld = subscriber.isRounds && isHeldBack(subscriber, constants.step)
-    let slot = isBusy || isHeld ? nil : callTime(of: subscriber, in: id, of: constants)
+    let isHeld = member.isRounds && isHeldBack(member, constants.step)
+    let slot = isBusy || isHeld ? nil : callTime(of: member, in: id, of: constants)
     // An observer that can't be called now is notified as soon as possible, unless the daemon terminates.
     if !isNested, slot != nil || isHeld || isTerminating { registry.reached(observer) }
     guard let slot else {
       let reason: LifecycleReport.Outcome.Reason =
         isHeld ? .earlierHookFailed : isBusy ? .busy : .outOfTime
-      calls[id].record(.skipped(reason), of: subscriber.name, observer)
+      calls[id].record(.skipped(reason), of: member.name, observer)
       if constants.step.kind == .willEnterForeground { unentered.add(observer, isHeld: isHeld) }
       if !isBusy, !isHeld, !isNested { postpone(observer) }
       return
     }
     let call = calls.begin(
       Call(
-        of: constants, in: id, consume subscriber, hook: planned.hook, began: now, time: slot))
+        of: constants, in: id, consume member, hook: planned.hook, began: now, time: slot))
     effects.starts.append(call)
   }
 

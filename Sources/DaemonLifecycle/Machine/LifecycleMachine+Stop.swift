@@ -145,7 +145,7 @@ extension LifecycleMachine {
     let before = stop.allowed
     stop.allow(timeout, isManagers: isManagers, configuration)
     if stop.allowed != before {
-      for subscriber in registry.members.all { warnUnlessFits(subscriber) }
+      for member in registry.members.all { warnUnlessFits(member) }
     }
     if stop.budget != nil { limitRunning() }
   }

@@ -74,7 +74,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     let isChanged = policy.configuration.stopTimeout != configuration.stopTimeout
     self.policy = policy
     health = Health(period: policy.watchdogPeriod)
-    if isChanged { for subscriber in registry.members.all { warnUnlessFits(subscriber) } }
+    if isChanged { for member in registry.members.all { warnUnlessFits(member) } }
   }
 
   // MARK: Inputs
@@ -154,7 +154,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
       }
     case .post(let post, let call): self.post(post, call)
     case .hasten(let post): hasten(post)
-    case .add(let subscriber): add(subscriber)
+    case .add(let member): add(member)
     case .remove(let ids): remove(ids)
     case .hooksFound(let found): hooksFound(found)
     case .hold: registry.holds += 1
@@ -271,30 +271,30 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   // MARK: Observers
 
-  private mutating func add(_ subscriber: MachineObserver) {
-    registry.members.add(subscriber)
+  private mutating func add(_ member: MachineObserver) {
+    registry.members.add(member)
     if let missed = registry.missedByNewcomers,
-      !missed.contains(where: { mayReceive(subscriber, $0) })
+      !missed.contains(where: { mayReceive(member, $0) })
     {
-      registry.skipCatchUp(of: subscriber.id)
+      registry.skipCatchUp(of: member.id)
     }
-    warnUnlessFits(subscriber)
+    warnUnlessFits(member)
   }
 
   /// Whether it has a hook for a kind, or that is not known yet.
-  func mayReceive(_ subscriber: MachineObserver, _ kind: NotificationKind) -> Bool {
-    if let type = subscriber.hookType, !hooks[type].searched.contains(kind) { return true }
-    return subscriber.receives(.kind(kind), in: hooks)
+  func mayReceive(_ member: MachineObserver, _ kind: NotificationKind) -> Bool {
+    if let type = member.hookType, !hooks[type].searched.contains(kind) { return true }
+    return member.receives(.kind(kind), in: hooks)
   }
 
   /// Warns of a deadline that a stop would cut off, when that is known rather than when it happens.
-  mutating func warnUnlessFits(_ subscriber: MachineObserver) {
-    guard let timeout = subscriber.timeout, !isTerminating else { return }
+  mutating func warnUnlessFits(_ member: MachineObserver) {
+    guard let timeout = member.timeout, !isTerminating else { return }
     let free = StopBudget.timeBeforeSave(configuration, allowed: stop.allowed)
     guard timeout > free else { return }
     effects.publish(
       .warning(
-        "\(subscriber.name): its limit of \(timeout.forReading) does not fit into a stop, which leaves"
+        "\(member.name): its limit of \(timeout.forReading) does not fit into a stop, which leaves"
           + " \(free.forReading) before the save. Raise the stop's time (TimeoutStopSec=, a container's grace period),"
           + " or lower the limit or the save reserve."))
   }

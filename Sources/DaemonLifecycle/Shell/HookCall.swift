@@ -19,8 +19,8 @@ struct HookCall: Sendable {
     reference = CallReference(id, call.constants, core)
     delivery = call.constants
     // Not a cast that checks, which every call would pay: the shell adds nothing but entries, and only the body, which
-    // no driver calls, has no subscriber.
-    entry = unsafeDowncast(call.subscriber!, to: ObserverEntry.self)
+    // no driver calls, has no member.
+    entry = unsafeDowncast(call.member!, to: ObserverEntry.self)
     hook = entry.hookType.map { known[$0][call.hook] } ?? entry.hooks[call.hook]
     self.driver = driver
   }

@@ -155,7 +155,7 @@ extension LifecycleCore {
     let now = now
     return state.withLock { state in
       var pending = state.machine.pending(at: now, isHeld: !state.isInSetUp) { call in
-        guard case .given = call.name, let entry = call.subscriber as? ObserverEntry
+        guard case .given = call.name, let entry = call.member as? ObserverEntry
         else { return call.name.description }
         return entry.type.map { "\(call.name) (\($0))" } ?? call.name.description
       }
