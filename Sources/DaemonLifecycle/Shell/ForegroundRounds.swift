@@ -6,7 +6,7 @@ import Synchronization
 ///
 /// Rounds never overlap. The hook at the end of one waits for the body within its deadline, like that of any observer;
 /// with a body that is overdue it is abandoned, and as long as it has not ended no other begins.
-final class ForegroundRounds: ForegroundObserver, BackgroundObserver, TerminationObserver {
+final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
   /// A body that runs, or is about to.
   private struct Run {
     let round: ForegroundRound
@@ -89,7 +89,6 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
   /// Its hooks, which need no search.
   static let hooks = [
     Hook(foregroundHook, for: .willEnterForeground), Hook(backgroundHook, for: .didEnterBackground),
-    Hook(terminationHook, for: .willTerminate),
   ]
 
   func willEnterForeground(_ notification: WillEnterForeground) async throws {
@@ -128,8 +127,6 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver, Terminatio
       cancelBody()
     }
   }
-
-  func willTerminate(_ notification: WillTerminate) { close() }
 
   // MARK: The caller
 
