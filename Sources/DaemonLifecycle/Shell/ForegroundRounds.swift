@@ -121,7 +121,7 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
     // A draining body is notified. Any other is cancelled, also one that was not ready yet, and has nothing to finish.
     if drains, run?.isReady == true { endBody(of: run?.round) } else { cancelBody() }
     guard let end else { return }
-    // Cancelled at its deadline the hook cancels what drains, and waits on: it ends with the body, which is abandoned with it.
+    // Cancelled at its deadline the hook cancels what drains, and waits on: the body is abandoned with it.
     try await end.wait {
       state.withLock { $0.isOverdue = true }
       cancelBody()
