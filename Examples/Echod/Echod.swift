@@ -40,7 +40,7 @@ import DaemonSystemd
         exit(0)
       }
       if options.wantsVersion {
-        print("echod \(LifecycleSubject.packageVersion)")
+        print("echod 0.2.0")
         exit(0)
       }
       if options.checksOnly {

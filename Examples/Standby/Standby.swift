@@ -24,7 +24,7 @@ import DaemonSystemd
         exit(0)
       }
       if options.wantsVersion {
-        print("standby \(LifecycleSubject.packageVersion)")
+        print("standby 0.2.0")
         exit(0)
       }
       if options.checksOnly {

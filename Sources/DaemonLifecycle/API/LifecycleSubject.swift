@@ -48,9 +48,6 @@ public final class LifecycleSubject: LifecycleObservable {
 
   deinit { core.close() }
 
-  /// The version of this package, as in its change log: `0.2.0`.
-  package static var packageVersion: String { "0.2.0" }
-
   // MARK: Run
 
   /// Starts, runs `body`, and returns when the daemon has terminated.
