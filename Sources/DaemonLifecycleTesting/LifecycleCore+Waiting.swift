@@ -59,7 +59,7 @@ extension LifecycleCore {
       seen = now
     }
     let reason =
-      "\(call) has waited in vain: for \(patience.forReading) of real time no hook has begun or ended."
+      "\(call) timed out: no hook has begun or ended in \(patience.forReading) of real time."
     waiter.end(throwing: PendingError(reason: reason, pending: pending))
   }
 

@@ -44,7 +44,7 @@ import Testing
     let text = try #require(error?.description)
     #expect(
       text.contains(
-        #/^[a-zA-Z0-9()]+ has waited in vain: for [0-9.]+ m?s of real time no hook has begun or ended. Still pending: /#
+        #/^[a-zA-Z0-9()]+ timed out: no hook has begun or ended in [0-9.]+ m?s of real time. Still pending: /#
       ))
     #expect(
       text.contains(
