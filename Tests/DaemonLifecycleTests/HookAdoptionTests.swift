@@ -102,17 +102,11 @@ private struct Opaque {}
     #expect(isIsolated(Base.self) == nil)
   }
 
-  /// Until one hook is known, all are searched for, since a type without any is an error.
-  @Test func aKindIsSearchedForWhenItIsWanted() {
-    var hooks = TypeHooks(Base.self)
-    hooks.search(for: NotificationKinds(.didFinishLaunching))
-    #expect(hooks.searched == NotificationKinds(.didFinishLaunching))
-    hooks.search(for: NotificationKinds(.shouldSaveState))
-    #expect(hooks.searched == [.init(.didFinishLaunching), .init(.shouldSaveState)])
-    #expect(hooks.found == NotificationKinds(.didFinishLaunching))
-    var bare = TypeHooks(Bare.self)
-    bare.search(for: NotificationKinds(.checkHealth))
-    #expect(bare.searched == .all && bare.found == NotificationKinds(.didFinishLaunching))
+  @Test func aTypeIsSearchedOnce() {
+    let found = TypeHooks.of(Base.self)
+    #expect(found.receives == [ObjectIdentifier(DidFinishLaunching.self)])
+    #expect(TypeHooks.of(Base.self) === found)
+    #expect(TypeHooks.of(Bare.self).receives == [ObjectIdentifier(DidFinishLaunching.self)])
   }
 
   @Test func onlyAnObserverWithoutAnyHookIsAnError() async throws {

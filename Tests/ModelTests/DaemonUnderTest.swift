@@ -34,7 +34,6 @@ final class DaemonUnderTest {
     let released: Int
     let exitsWith: Int32?
     let healthRound: UInt64?
-    let searches: NotificationKinds
     let cancelsBody: Bool
     let isOverdue: Bool
 
@@ -120,8 +119,8 @@ final class DaemonUnderTest {
     return Output(
       starts: starts, messages: effects.messages, removed: effects.removed.map(\.id.value),
       released: effects.released.count, exitsWith: effects.exitsWith,
-      healthRound: effects.healthRound, searches: effects.searches,
-      cancelsBody: effects.cancelsBody, isOverdue: effects.isOverdue)
+      healthRound: effects.healthRound, cancelsBody: effects.cancelsBody,
+      isOverdue: effects.isOverdue)
   }
 
   @discardableResult func request(
@@ -137,10 +136,9 @@ final class DaemonUnderTest {
 
   /// - Parameters:
   ///   - types: What it receives; `nil` for all.
-  ///   - hookType: The index of its type, whose hooks are searched for.
   @discardableResult func add(
     _ types: [any LifecycleNotification.Type]?, phase: LifecyclePhase = .standard,
-    hookType: Int? = nil, timeout: Duration? = nil
+    timeout: Duration? = nil
   ) -> Output {
     let id = machine.registry.members.nextID(UInt64(ids.count + 1))
     ids.append(id)
@@ -148,7 +146,6 @@ final class DaemonUnderTest {
       .add(
         MachineObserver(
           id: id, phase: phase, name: .type(Int.self),
-          receives: types?.map { ObjectIdentifier($0) } ?? [nil], hookType: hookType,
-          timeout: timeout)))
+          receives: types?.map { ObjectIdentifier($0) } ?? [nil], timeout: timeout)))
   }
 }

@@ -10,8 +10,6 @@ extension LifecycleMachine {
   func copy() -> LifecycleMachine {
     var copy = LifecycleMachine(policy)
     copy.registry = registry
-    copy.hooks = hooks
-    copy.awaiting = awaiting
     copy.calls = calls
     copy.transition = transition
     copy.stop = stop

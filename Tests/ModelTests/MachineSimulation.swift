@@ -83,15 +83,6 @@ struct MachineSimulation: ~Copyable {
   private var exit: (LifecycleExit, at: MonotonicTime)?
   private var immediateExit: Int32?
 
-  private final class Searched<Number>: LifecycleObserver {}
-  private static let types: [any LifecycleObserver.Type] = [
-    Searched<Int>.self, Searched<UInt>.self, Searched<Bool>.self,
-  ]
-  /// The searches that have begun, and when they end.
-  private var searches: [(kinds: NotificationKinds, at: MonotonicTime)] = []
-  /// Whether the next step is one that has waited for a search, and so counts as begun before a hold that came meanwhile.
-  private var hasWaited = false
-
   private(set) var violation: String?
   private(set) var trace = SimulationTrace()
   /// What went in and came out, for a person; empty unless asked for.
@@ -233,15 +224,14 @@ struct MachineSimulation: ~Copyable {
       ShouldSaveState.self, ShouldReload.self, WillSuspend.self, DidResume.self, Note.self,
       CheckHealth.self, WillTerminate.self,
     ]
-    // Some have hooks that are searched for, and so receive no notes.
-    let type = lastID % 4 == 1 ? Self.types[Int(lastID / 4) % 3] : nil
-    let index = type.map { machine.hooks.index(of: $0) }
+    // Some receive no notes.
+    let receives = all.filter { lastID % 4 != 1 || $0 != Note.self }
     let phase = lies(.addsToAnotherPhase) ? LifecyclePhase(order: 2) : observer.phase
     give(
       .add(
         MachineObserver(
           id: observer.id, phase: phase, name: .type(Note.self),
-          receives: all.map { ObjectIdentifier($0) }, hookType: index, isRounds: lastID % 3 == 0)))
+          receives: receives.map { ObjectIdentifier($0) }, isRounds: lastID % 3 == 0)))
   }
 
   private mutating func removeObserver() {
@@ -271,7 +261,7 @@ struct MachineSimulation: ~Copyable {
 
   private func begunHook() -> CallID? {
     hooks.filter { $0.value.begun != nil && machine.calls.isCurrent($0.key) }
-      .min { $0.value.observer < $1.value.observer }?.key
+      .min { ($0.value.observer, $0.value.order) < ($1.value.observer, $1.value.order) }?.key
   }
 
   // MARK: Time
@@ -293,7 +283,6 @@ struct MachineSimulation: ~Copyable {
     if let health { next = min(next, health.pool) }
     if let mainActor { next = min(next, mainActor) }
     if let bodyEnds { next = min(next, bodyEnds) }
-    for search in searches { next = min(next, search.at) }
     return next == .distantFuture ? nil : next
   }
 
@@ -339,21 +328,6 @@ struct MachineSimulation: ~Copyable {
   }
 
   private mutating func moveOthers() {
-    let due = searches.filter { $0.at <= now }
-    searches.removeAll { $0.at <= now }
-    for search in due {
-      hasWaited = true
-      defer { hasWaited = false }
-      give(
-        .hooksFound(
-          Self.types.map { type in
-            var hooks = TypeHooks(type)
-            for kind in NotificationKind.allCases where search.kinds.contains(kind) {
-              hooks.add(.missing(type), for: kind)
-            }
-            return hooks
-          }))
-    }
     if let (round, pool) = health, pool <= now {
       health = nil
       give(.healthAnswer(.pool(round: round)))
@@ -458,12 +432,6 @@ struct MachineSimulation: ~Copyable {
     noteWithdrawn()
     for telling in effects.messages { hear(telling) }
     if let round = effects.healthRound { ask(round) }
-    if !effects.searches.isEmpty {
-      // What the machine can't help either, and mostly is over at once.
-      let time = Duration.milliseconds(random.chance(50) ? 0 : random.below(50))
-      lateness += time
-      searches.append((effects.searches, now.advanced(by: time)))
-    }
     for case let driver as Driver in effects.cancels where !lies(.losesACancel) {
       cancel(driver.call)
     }
@@ -629,9 +597,7 @@ struct MachineSimulation: ~Copyable {
     case .announced(let step, let cause, _):
       if case .posted(let post) = step { begunPosts.insert(ObjectIdentifier(post)) }
       expectEntries(of: step)
-      let isHeld = holds > 0 && !hasWaited
-      hasWaited = false
-      if let problem = steps.begin(step, cause, of: machine.registry, isHeld: isHeld) {
+      if let problem = steps.begin(step, cause, of: machine.registry, isHeld: holds > 0) {
         fail(problem)
       }
     case .fact(.ended(let transition, let report, let elapsed, _)):

@@ -32,7 +32,9 @@ import Testing
       guard self.index.hasObserver(ObjectIdentifier(object)) == isThere else { return false }
       if !isThere {
         owners[index].observer = insert {
-          ObserverEntry(id: $0, observer: object, isOwned: false, number: 1, hookType: 0, .init())
+          ObserverEntry(
+            id: $0, observer: object, isOwned: false, number: 1, hooks: .of(type(of: object)),
+            .init())
         }
       }
       return true

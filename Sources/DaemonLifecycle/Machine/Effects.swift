@@ -38,14 +38,12 @@ struct Effects: ~Copyable, Sendable {
   var cancelsBody = false
   /// Drivers to be cancelled.
   var cancels: [any AnyObject & Sendable] = []
-  /// The kinds that the shell is to search hooks for, of all types.
-  var searches: NotificationKinds = []
   /// Values that may hold the last reference to a user's object.
   var released: [any Sendable] = []
   /// Whether the process is overdue, and is to be ended with its exit's code.
   var isOverdue = false
 
-  /// Whether there is more than calls, messages and searches, which is rare.
+  /// Whether there is more than calls and messages, which is rare.
   var hasRare: Bool {
     !removed.isEmpty || !released.isEmpty || !cancels.isEmpty || cancelsBody || healthRound != nil
       || isOverdue || exitsWith != nil

@@ -52,7 +52,7 @@ extension LifecycleMachine {
     var count = 0
     var last: LifecyclePhase?
     for id in registry.plan(.kind(kind), cause: LifecycleCause(.api)).members {
-      guard let member = registry.members[id], mayReceive(member, kind) else { continue }
+      guard let member = registry.members[id], member.receives(.kind(kind)) else { continue }
       if !member.phase.isTogether(with: last) { count += 1 }
       last = member.phase
     }

@@ -15,7 +15,6 @@ extension LifecycleMachine {
         finishTransition()
         beginTransition(plan)
       }
-      guard isKnown(plan) else { return awaitHooks(of: plan) }
       begin(plan)
     }
   }
@@ -68,7 +67,7 @@ extension LifecycleMachine {
     var last: LifecyclePhase?
     for id in plan.members {
       guard let member = registry.members[id] else { continue }
-      if let hook = member.hook(for: type, kind, in: hooks) {
+      if let hook = member.hook(for: type, kind) {
         let phase = member.phase
         planned.append(
           .init(observer: id, hook: hook, isTogether: phase.isTogether(with: last)))

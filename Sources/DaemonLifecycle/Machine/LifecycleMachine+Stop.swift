@@ -179,7 +179,6 @@ extension LifecycleMachine {
       effects.released.append(delivery)
     }
     registry.abort()
-    awaiting = []
     let entries = transition.take()?.entries ?? []
     conclude(
       LifecycleReport(cause: registry.termination ?? cause, entries: entries), status: status)
@@ -199,7 +198,7 @@ extension LifecycleMachine {
       return effects.answer(post, entries: [entry(.given("all observers"), 0)])
     }
     let skipped = registry.plan(step, cause: LifecycleCause(.api)).members
-      .compactMap { registry.members[$0] }.filter { $0.receives(step, in: hooks) }
+      .compactMap { registry.members[$0] }.filter { $0.receives(step) }
     effects.answer(post, entries: skipped.map { entry($0.name, $0.id.value) })
   }
 

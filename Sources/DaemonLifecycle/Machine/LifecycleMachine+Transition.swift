@@ -55,7 +55,7 @@ extension LifecycleMachine {
     }
     let launched = registry.members.ids { $0.reachedState != .launching }
     let planned = registry.steps.reduce(0) { sum, step in
-      sum + launched.count { registry.members[$0]?.receives(step, in: hooks) ?? false }
+      sum + launched.count { registry.members[$0]?.receives(step) ?? false }
     }
     return LifecycleProgress(
       transition: transition.kind, done: done, total: done + names.count + waiting + planned,

@@ -39,9 +39,6 @@ struct LifecycleMachine: ~Copyable, Sendable {
   /// What the inputs have led to, until the shell takes it.
   var effects = Effects()
   var registry: LifecycleRegistry
-  var hooks = KnownHooks()
-  /// The steps that wait until it is known who has a hook for them: at most the registry's and a health check.
-  var awaiting: [Awaiting] = []
   var calls = Calls()
   var transition: ActiveTransition?
   /// The time until which the service manager was asked to wait for the transition, or for the whole stop.
@@ -91,8 +88,6 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case hasten(LifecyclePost)
     case add(MachineObserver)
     case remove([ObserverID])
-    /// What searches for hooks have found, by the observers' types.
-    case hooksFound([TypeHooks])
     case hold, release
     case ended(CallID, CallEnd)
     case extend(CallID, by: Duration)
@@ -156,7 +151,6 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case .hasten(let post): hasten(post)
     case .add(let member): add(member)
     case .remove(let ids): remove(ids)
-    case .hooksFound(let found): hooksFound(found)
     case .hold: registry.holds += 1
     case .release: registry.holds -= 1
     case .ended(let call, let end): ended(call, end)
@@ -259,7 +253,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     registry.isServing && !stop.isDraining && !isClosed && unentered.isEmpty
   }
   /// Whether nothing is under way; valid after `handle`, when everything that could begin has begun.
-  var isIdle: Bool { calls.deliveries.isEmpty && awaiting.isEmpty && !health.isChecking }
+  var isIdle: Bool { calls.deliveries.isEmpty && !health.isChecking }
   var isTerminating: Bool { registry.termination != nil }
 
   var snapshot: LifecycleSnapshot {
@@ -274,17 +268,11 @@ struct LifecycleMachine: ~Copyable, Sendable {
   private mutating func add(_ member: MachineObserver) {
     registry.members.add(member)
     if let missed = registry.missedByNewcomers,
-      !missed.contains(where: { mayReceive(member, $0) })
+      !missed.contains(where: { member.receives(.kind($0)) })
     {
       registry.skipCatchUp(of: member.id)
     }
     warnUnlessFits(member)
-  }
-
-  /// Whether it has a hook for a kind, or that is not known yet.
-  func mayReceive(_ member: MachineObserver, _ kind: NotificationKind) -> Bool {
-    if let type = member.hookType, !hooks[type].searched.contains(kind) { return true }
-    return member.receives(.kind(kind), in: hooks)
   }
 
   /// Warns of a deadline that a stop would cut off, when that is known rather than when it happens.
@@ -337,7 +325,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     let plan = registry.plan(.kind(.checkHealth), cause: cause)
     let outer = Delivery.Outer(
       deadline: now.advanced(by: patience), budgetStep: .kind(.checkHealth))
-    if isKnown(plan) { begin(plan, outer: outer) } else { awaitHooks(of: plan, outer: outer) }
+    begin(plan, outer: outer)
   }
 
   // MARK: The end of the subject
@@ -350,7 +338,6 @@ struct LifecycleMachine: ~Copyable, Sendable {
       effects.answer(post)
     }
     isClosed = true
-    awaiting = []
     effects.removed += registry.members.removeAll()
   }
 }

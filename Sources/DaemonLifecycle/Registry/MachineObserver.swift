@@ -10,8 +10,6 @@ class MachineObserver: @unchecked Sendable {
   let name: ObserverName
   /// The notification of each hook, by index; `nil` for all notifications. There is at most one hook for each.
   let receives: [ObjectIdentifier?]
-  /// The observer's type, by its index in `KnownHooks`, which has its hooks; `nil` where `receives` has them.
-  let hookType: Int?
   /// How long each of its hooks may take; `nil` for the default.
   let timeout: Duration?
   /// Whether it is the rounds of a `foreground { … }`, which need what the hooks before theirs provide.
@@ -19,15 +17,30 @@ class MachineObserver: @unchecked Sendable {
 
   init(
     id: ObserverID, phase: LifecyclePhase, name: ObserverName, receives: [ObjectIdentifier?],
-    hookType: Int? = nil, timeout: Duration? = nil, isRounds: Bool = false
+    timeout: Duration? = nil, isRounds: Bool = false
   ) {
     self.id = id
     self.timeout = timeout ?? phase.timeout
     self.phase = phase
     self.name = name
     self.receives = receives
-    self.hookType = hookType
     self.isRounds = isRounds
+  }
+
+  /// Returns the index of the hook for notifications of a type, by which the shell finds it; `kind` is `nil` for custom
+  /// ones.
+  func hook(for notification: ObjectIdentifier, _ kind: NotificationKind?) -> Int? {
+    for index in receives.indices {
+      if receives[index] == notification { return index }
+      // A health check is for observers with that hook only.
+      if receives[index] == nil, kind != .checkHealth { return index }
+    }
+    return nil
+  }
+
+  /// Whether it has a hook for a step.
+  func receives(_ step: LifecycleStep) -> Bool {
+    step.type.map { hook(for: ObjectIdentifier($0), step.kind) != nil } ?? false
   }
 
   /// Whether its hook is called after another's on the way up.

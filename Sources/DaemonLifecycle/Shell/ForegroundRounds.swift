@@ -87,9 +87,9 @@ final class ForegroundRounds: ForegroundObserver, BackgroundObserver {
   // MARK: Hooks
 
   /// Its hooks, which need no search.
-  static let hooks = [
+  static let hooks = TypeHooks([
     Hook(foregroundHook, for: .willEnterForeground), Hook(backgroundHook, for: .didEnterBackground),
-  ]
+  ])
 
   func willEnterForeground(_ notification: WillEnterForeground) async throws {
     let round = ForegroundRound(clock: clock) { [weak self] in self?.isReady($0) }

@@ -13,15 +13,14 @@ struct HookCall: Sendable {
 
   /// - Parameter call: A call of an observer's hook, given to this driver.
   init(
-    _ id: CallID, _ call: borrowing Call, _ known: KnownHooks, _ core: LifecycleCore,
-    _ driver: HookDriver
+    _ id: CallID, _ call: borrowing Call, _ core: LifecycleCore, _ driver: HookDriver
   ) {
     reference = CallReference(id, call.constants, core)
     delivery = call.constants
     // Not a cast that checks, which every call would pay: the shell adds nothing but entries, and only the body, which
     // no driver calls, has no member.
     entry = unsafeDowncast(call.member!, to: ObserverEntry.self)
-    hook = entry.hookType.map { known[$0][call.hook] } ?? entry.hooks[call.hook]
+    hook = entry.hooks[call.hook]
     self.driver = driver
   }
 

@@ -15,8 +15,6 @@ extension LifecycleCore {
     var mail: Mail?
     /// The readiness to show to probes before any hook is called.
     var readiness: ShownReadiness?
-    /// The kinds of hooks to search for.
-    var searches: NotificationKinds = []
     /// The other effects, which are rare.
     var rare: Effects?
     /// Whether the process should have exited.
@@ -24,8 +22,7 @@ extension LifecycleCore {
 
     /// Whether there is work besides that driver's call.
     var isLeft: Bool {
-      mail != nil || started != nil || startsWaiting || readiness != nil || !searches.isEmpty
-        || rare != nil
+      mail != nil || started != nil || startsWaiting || readiness != nil || rare != nil
     }
   }
 
@@ -79,7 +76,7 @@ extension LifecycleCore {
           ? HookDriver(executor, isCancelled: true)
           : state.restingDrivers.popLast() ?? HookDriver(executor))
       state.machine.calls.give(id, to: driver)
-      return HookCall(id, state.machine.calls[id], state.machine.hooks, self, driver)
+      return HookCall(id, state.machine.calls[id], self, driver)
     }
     return nil
   }
@@ -142,7 +139,6 @@ extension LifecycleCore {
     if let rare = work.rare.take() { perform(rare) }
     if let call = work.started { call.driver.start(with: call, of: self) }
     if work.startsWaiting { executor.enqueue(.work { self.startWaiting() }) }
-    if !work.searches.isEmpty { searchHooks(for: work.searches) }
   }
 
   private func perform(_ rare: consuming Effects) {

@@ -11,6 +11,7 @@ extension LifecycleCore {
     _ options: ObserverEntry.Options = .init()
   ) {
     if !options.isRounds { recorder?.didAdd(observer) }
+    let hooks = options.isRounds ? ForegroundRounds.hooks : .of(type(of: observer))
     let candidates = change { state, now in
       let owner = ObjectIdentifier(observer)
       guard !state.index.hasObserver(owner) else { return Candidates(nil, nil) }
@@ -18,11 +19,8 @@ extension LifecycleCore {
       // After the end, nothing would release it.
       let isOwned = isOwned && state.machine.stop.exit == nil && !state.machine.isClosed
       let number = state.index.nextNumber(of: type(of: observer))
-      let rounds = options.isRounds ? ForegroundRounds.hooks : nil
       let entry = ObserverEntry(
-        id: id, observer: observer, isOwned: isOwned, number: number,
-        hookType: rounds == nil ? state.machine.hooks.index(of: type(of: observer)) : nil,
-        hooks: rounds ?? [], options)
+        id: id, observer: observer, isOwned: isOwned, number: number, hooks: hooks, options)
       return self.insert(entry, &state, now)
     }
     reap(candidates)
@@ -96,16 +94,5 @@ extension LifecycleCore {
     change { state, now in
       state.handle(.remove(state.index.ids(of: ownerID)), at: now)
     }
-  }
-
-  // MARK: Hooks
-
-  /// Searches for hooks, with which the machine goes on. Not under the lock, nor on the thread that listens, since it
-  /// takes 20 µs for each type and kind.
-  func searchHooks(for kinds: NotificationKinds) {
-    if executor.isOnLeader { return executor.enqueue(.work { self.searchHooks(for: kinds) }) }
-    var found = state.withLock { $0.machine.hooks.missing(kinds) }
-    for index in found.indices { found[index].search(for: kinds) }
-    handle(.hooksFound(found))
   }
 }

@@ -264,7 +264,6 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   ) -> Bool {
     if !state.earlyEvents.isEmpty, state.machine.isIdle { receiveEarlyEvents(&state) }
     bindStarts(&state, &work, at: now, for: driver)
-    swap(&work.searches, &state.effects.searches)
     if state.effects.hasRare { bindRare(&state, &work) }
     work.readiness = nextReadiness(&state)
     if !state.testWaiters.isEmpty { endTestWaiters(&state) }

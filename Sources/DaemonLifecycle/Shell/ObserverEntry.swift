@@ -26,7 +26,7 @@ final class ObserverEntry: MachineObserver, @unchecked Sendable {
     }
   }
 
-  /// The hooks of closures, and others that need no search, by index.
+  /// The hooks, by index.
   let hooks: [Hook]
   /// The observer's type; `nil` for a closure.
   let type: (any Any.Type)?
@@ -43,13 +43,13 @@ final class ObserverEntry: MachineObserver, @unchecked Sendable {
 
   /// - Parameters:
   ///   - number: Which of its type it is, where it is owned and the options have no name.
-  ///   - hookType: The index of its type in `KnownHooks`; `nil` where its type has these `hooks`.
+  ///   - hooks: Those of its type.
   init(
     id: ObserverID, observer: some LifecycleObserver, isOwned: Bool, number: Int,
-    hookType: Int?, hooks: [Hook] = [], _ options: Options
+    hooks: TypeHooks, _ options: Options
   ) {
     let type = Swift.type(of: observer)
-    self.hooks = hooks
+    self.hooks = hooks.hooks
     self.type = type
     ownerID = ObjectIdentifier(observer)
     isObserver = true
@@ -58,8 +58,7 @@ final class ObserverEntry: MachineObserver, @unchecked Sendable {
     super.init(
       id: id, phase: options.phase,
       name: options.name ?? .type(type, number: isOwned ? number : 1),
-      receives: hooks.map(\.notification), hookType: hookType, timeout: options.timeout,
-      isRounds: options.isRounds)
+      receives: hooks.receives, timeout: options.timeout, isRounds: options.isRounds)
   }
 
   /// The type that this one is named after, and its number.
