@@ -62,7 +62,7 @@ struct Graph: Decodable {
 extension Graph.Symbol {
   /// A stored property of a configuration.
   var isSetting: Bool {
-    ["LifecycleConfiguration", "SystemdConfiguration"].contains(pathComponents[0])
+    pathComponents[0] == "LifecycleConfiguration"
       && pathComponents.count == 2 && kind.identifier == "swift.property"
       && declarationFragments?.contains { $0.spelling.contains("{") } != true
   }

@@ -65,7 +65,7 @@ import DaemonSystemd
 
   private static func serve(_ options: Options) -> Never {
     var configuration = LifecycleConfiguration()
-    configuration.readinessFile = options.readyFile
+    if let file = options.readyFile { configuration.interfaces.append(.readinessFile(file)) }
     LifecycleSubject.runAndExit(configuration) { _ = EchoService($0, options) }
   }
 }

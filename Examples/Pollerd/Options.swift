@@ -131,9 +131,11 @@ extension Options {
   func lifecycle(_ environment: ServiceEnvironment) throws(LifecycleError) -> LifecycleConfiguration
   {
     var configuration = LifecycleConfiguration(stopDelay: stopDelay)
-    configuration.readinessFile = readyFile
-    configuration.readinessDescriptor = readyDescriptor
-    configuration.livenessFile = aliveFile
+    if let readyFile { configuration.interfaces.append(.readinessFile(readyFile)) }
+    if let readyDescriptor {
+      configuration.interfaces.append(.readinessDescriptor(readyDescriptor))
+    }
+    if let aliveFile { configuration.interfaces.append(.livenessFile(aliveFile)) }
     try configuration.setStopTimeout(
       fromEnvironment: "TERMINATION_GRACE_PERIOD_SECONDS", in: environment)
     return configuration

@@ -214,8 +214,9 @@ import Testing
     let folder = try Folder()
     var configuration = LifecycleConfiguration()
     #expect(configuration.answer("ready").code == 64 && configuration.answer("well").code == 64)
-    configuration.readinessFile = folder.path + "/ready"
-    configuration.livenessFile = folder.path + "/alive"
+    configuration.interfaces += [
+      .readinessFile(folder.path("ready")), .livenessFile(folder.path("alive")),
+    ]
     for probe in ["ready", "alive"] {
       #expect(
         configuration.answer(probe) == (1, "not \(probe): there is no \(folder.path)/\(probe)"))
@@ -228,7 +229,7 @@ import Testing
       utimensat(AT_FDCWD, folder.path("alive"), &times, 0)
       #expect(configuration.answer("alive").code == 1)
     }
-    configuration.livenessFile = folder.path
+    configuration.interfaces.append(.livenessFile(folder.path))
     #expect(configuration.answer("alive") == (1, "not alive: \(folder.path) is not a file"))
   }
 }

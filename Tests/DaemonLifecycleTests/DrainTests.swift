@@ -18,7 +18,8 @@ import Testing
     MockLifecycleSubject(
       state: state,
       configuration: .init(
-        stopDelay: .seconds(5), logging: .off, readinessFile: folder.path("ready")),
+        stopDelay: .seconds(5), logging: .off,
+        interfaces: .standard + [.readinessFile(folder.path("ready"))]),
       serviceManager: serviceManager)
   }
 

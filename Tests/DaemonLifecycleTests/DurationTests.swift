@@ -30,7 +30,7 @@ import Testing
     for (index, setting) in Self.settings.enumerated() {
       var configuration = LifecycleConfiguration(logging: .off)
       setting(&configuration, extreme)
-      _ = ServiceIntegration(configuration).problems
+      _ = LifecycleWiring(configuration).problems
       let mock = MockLifecycleSubject(configuration: configuration)
       mock.on(DidEnterBackground.self) { [clock = mock.clock] _ in
         try await clock.sleep(for: .seconds(1))
@@ -61,10 +61,10 @@ import Testing
       stopDelay: .seconds(-4))
     let policy = LifecycleMachine.Policy(configuration: configuration)
     let start = MonotonicTime(nanoseconds: 0)
-    let budget = StopBudget(policy.configuration, allowed: nil, from: start)
+    let budget = StopBudget(policy, allowed: nil, from: start)
     #expect(budget.end == start.advanced(by: .seconds(9)))
     #expect(budget.end(of: .kind(.didEnterBackground)) == budget.end)
-    let problems = ServiceIntegration(configuration).problems
+    let problems = LifecycleWiring(configuration).problems
     #expect(
       problems.map { $0.prefix { $0 != " " } } == [
         "hookTimeout", "cancellationGrace", "saveReserve", "exitGrace", "escalationDelay",

@@ -81,9 +81,8 @@ import Testing
   /// Nothing of the environment is looked at by one that is to use nothing of systemd.
   @Test func aSubjectThatIsOffHasNoStore() throws {
     let sent = manager.messages
-    var configuration = LifecycleConfiguration()
-    configuration.systemd = .off
-    configuration.systemd.environment = ServiceEnvironment(manager.environment)
+    var configuration = LifecycleConfiguration(interfaces: .plain)
+    configuration.environment = ServiceEnvironment(manager.environment)
     let preservation = try LifecycleSubject(configuration: configuration).preservation()
     try preservation.preserve([1], named: "state")
     #expect(preservation.limit == 0 && manager.messages == sent)

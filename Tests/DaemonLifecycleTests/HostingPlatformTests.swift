@@ -59,10 +59,12 @@ import Testing
 
   @Test func whatIsConfiguredWins() {
     let nomad = HostingPlatform.all.first { $0.name == "Nomad" }
-    #expect(LifecycleConfiguration().settled(on: nomad).stopTimeout == .milliseconds(4500))
-    #expect(
-      LifecycleConfiguration(stopTimeout: .seconds(60)).settled(on: nomad).stopTimeout
-        == .seconds(60))
-    #expect(LifecycleConfiguration().settled(on: nil).stopTimeout == nil)
+    func timeout(_ own: Duration?, _ platform: HostingPlatform?) -> Duration? {
+      LifecycleMachine.Policy(configuration: .init(stopTimeout: own), platform: platform)
+        .stopTimeout
+    }
+    #expect(timeout(nil, nomad) == .milliseconds(4500))
+    #expect(timeout(.seconds(60), nomad) == .seconds(60))
+    #expect(timeout(nil, nil) == nil)
   }
 }

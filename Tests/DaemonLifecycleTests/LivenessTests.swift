@@ -20,7 +20,8 @@ import Testing
   ) -> MockLifecycleSubject {
     MockLifecycleSubject(
       state: state,
-      configuration: .init(stopDelay: stopDelay, logging: .off, livenessFile: path))
+      configuration: .init(
+        stopDelay: stopDelay, logging: .off, interfaces: .standard + [.livenessFile(path)]))
   }
 
   /// Makes the file a day old.
@@ -96,20 +97,22 @@ import Testing
 
   @Test func theShorterPeriodCounts() {
     for (watchdog, period) in [(nil, 30), (10, 10), (90, 30)] as [(Int?, Int)] {
-      var configuration = LifecycleConfiguration(livenessFile: path)
+      var configuration = LifecycleConfiguration(interfaces: .standard + [.livenessFile(path)])
       var variables = ["NOTIFY_SOCKET": "@liveness-\(getpid())"]
       variables["WATCHDOG_USEC"] = watchdog.map { "\($0)000000" }
-      configuration.systemd.environment = ServiceEnvironment(variables)
-      let integration = ServiceIntegration(configuration)
-      #expect(integration.watchdogPeriod == .seconds(period))
-      #expect(integration.sources.filter { $0 is WatchdogSource }.count == 1)
+      configuration.environment = ServiceEnvironment(variables)
+      let wiring = LifecycleWiring(configuration)
+      #expect(wiring.watchdogPeriod == .seconds(period))
+      #expect(wiring.sources.filter { $0 is WatchdogSource }.count == 1)
     }
   }
 
   @Test func aReadinessFileOfTheSamePathIsAProblem() {
-    let same = LifecycleConfiguration(readinessFile: "/run/a", livenessFile: "/run/a")
-    #expect(ServiceIntegration(same).problems.count == 1)
-    let apart = LifecycleConfiguration(readinessFile: "/run/a", livenessFile: "/run/b")
-    #expect(ServiceIntegration(apart).problems.isEmpty)
+    let same = LifecycleConfiguration(
+      interfaces: [.readinessFile("/run/a"), .livenessFile("/run/a")])
+    #expect(LifecycleWiring(same).problems.count == 1)
+    let apart = LifecycleConfiguration(
+      interfaces: [.readinessFile("/run/a"), .livenessFile("/run/b")])
+    #expect(LifecycleWiring(apart).problems.isEmpty)
   }
 }

@@ -15,13 +15,14 @@ import Testing
   private func mock() -> MockLifecycleSubject {
     MockLifecycleSubject(
       state: .launching,
-      configuration: LifecycleConfiguration(logging: .off, readinessDescriptor: pipe.writer))
+      configuration: LifecycleConfiguration(
+        logging: .off, interfaces: .standard + [.readinessDescriptor(pipe.writer)]))
   }
 
-  private func integration(_ variables: [String: String]) -> ServiceIntegration {
+  private func wiring(_ variables: [String: String]) -> LifecycleWiring {
     var configuration = LifecycleConfiguration()
-    configuration.systemd.environment = ServiceEnvironment(variables)
-    return ServiceIntegration(configuration)
+    configuration.environment = ServiceEnvironment(variables)
+    return LifecycleWiring(configuration)
   }
 
   // MARK: When
@@ -48,10 +49,11 @@ import Testing
   /// And one without systemd the variable.
   @Test func aSubjectThatNeverStartsLeavesItAlone() {
     _ = LifecycleSubject(
-      configuration: LifecycleConfiguration(readinessDescriptor: pipe.writer, systemd: .off))
-    var configuration = LifecycleConfiguration(systemd: .off)
-    configuration.systemd.environment = ServiceEnvironment(["NOTIFY_FD": "\(pipe.writer)"])
-    #expect(!ServiceIntegration(configuration).sinks.contains { $0 is ReadinessPipeSink })
+      configuration: LifecycleConfiguration(
+        interfaces: .plain + [.readinessDescriptor(pipe.writer)]))
+    var configuration = LifecycleConfiguration(interfaces: .plain)
+    configuration.environment = ServiceEnvironment(["NOTIFY_FD": "\(pipe.writer)"])
+    #expect(!LifecycleWiring(configuration).sinks.contains { $0 is ReadinessPipeSink })
     #expect(pipe.read() == nil && clinux_descriptor_flags(pipe.writer) & FD_CLOEXEC == 0)
     close(pipe.writer)
   }
@@ -81,28 +83,28 @@ import Testing
   }
 
   @Test func theDescriptorIsOursFromTheBeginning() {
-    let integration = integration(["NOTIFY_FD": "\(pipe.writer)"])
-    #expect(integration.problems.isEmpty && !integration.isSupervised)
-    #expect(integration.sinks.contains { $0 is ReadinessPipeSink })
+    let wiring = wiring(["NOTIFY_FD": "\(pipe.writer)"])
+    #expect(wiring.problems.isEmpty && !wiring.isSupervised)
+    #expect(wiring.sinks.contains { $0 is ReadinessPipeSink })
     #expect(clinux_descriptor_flags(pipe.writer) & FD_CLOEXEC != 0)
     // A second subject has the same environment.
     #expect(
-      self.integration(["NOTIFY_FD": "\(pipe.writer)"]).problems == [
+      self.wiring(["NOTIFY_FD": "\(pipe.writer)"]).problems == [
         "Readiness is not reported to descriptor \(pipe.writer) (NOTIFY_FD): it was not inherited, or is in use"
           + " already. Have the init pass one."
       ])
     #expect(pipe.read() == nil)
-    withExtendedLifetime(integration) {}
+    withExtendedLifetime(wiring) {}
   }
 
   @Test(arguments: ["0", "1", "2", "-1", "x", "3 ", "99999999999"])
   func whatIsNoNumberOfADescriptorIsSaid(_ text: String) {
-    let integration = integration(["NOTIFY_FD": text])
+    let wiring = wiring(["NOTIFY_FD": text])
     #expect(
-      integration.problems == [
+      wiring.problems == [
         "The environment variable NOTIFY_FD is \"\(text)\", which is not the number of a descriptor above 2."
       ])
-    #expect(!integration.sinks.contains { $0 is ReadinessPipeSink })
+    #expect(!wiring.sinks.contains { $0 is ReadinessPipeSink })
   }
 
   @Test func aNumberThatCannotBeUsedIsSaid() {
@@ -119,9 +121,10 @@ import Testing
       (file, "it is neither a pipe nor a socket. Have the init pass one."),
     ]
     for (number, reason) in cases {
-      let configuration = LifecycleConfiguration(readinessDescriptor: number, systemd: .off)
+      let configuration = LifecycleConfiguration(
+        interfaces: .plain + [.readinessDescriptor(number)])
       #expect(
-        ServiceIntegration(configuration).problems == [
+        LifecycleWiring(configuration).problems == [
           "Readiness is not reported to descriptor \(number) (readinessDescriptor): \(reason)"
         ])
     }
@@ -133,11 +136,11 @@ import Testing
   /// It would have two owners.
   @Test func aPassedDescriptorIsRefused() {
     let passed = pipe.writer - 2  // from 3 up to it
-    let integration = integration([
+    let wiring = wiring([
       "NOTIFY_FD": "\(pipe.writer)", "LISTEN_FDS": "\(passed)", "LISTEN_PID": "\(getpid())",
     ])
     #expect(
-      integration.problems == [
+      wiring.problems == [
         "Readiness is not reported to descriptor \(pipe.writer) (NOTIFY_FD): it is one of the \(passed) of"
           + " LISTEN_FDS. Have the init pass another."
       ])
@@ -150,21 +153,23 @@ import Testing
   /// Finit's was the number of a descriptor once.
   @Test(arguments: ["5", "nowhere", "vsock:2:1"])
   func aNotifySocketThatIsNoAddressIsIgnored(_ text: String) {
-    let integration = integration(["NOTIFY_SOCKET": text, "WATCHDOG_USEC": "1000000"])
-    #expect(!integration.isSupervised && integration.watchdogPeriod == nil)
-    #expect(!integration.sinks.contains { $0 is NotifySink })
+    let wiring = wiring(["NOTIFY_SOCKET": text, "WATCHDOG_USEC": "1000000"])
+    #expect(!wiring.isSupervised && wiring.watchdogPeriod == nil)
+    #expect(!wiring.sinks.contains { $0 is NotifySink })
     #expect(
-      integration.problems == [
+      wiring.problems == [
         "The environment variable NOTIFY_SOCKET is \"\(text)\", which begins neither with '/' nor '@'."
           + " It is ignored, and no service manager is notified."
       ])
   }
 }
 
-extension ServiceIntegration {
+extension LifecycleWiring {
   /// That of a subject that is about to start.
-  init(_ configuration: LifecycleConfiguration) {
-    self.init(configuration, isSupervised: configuration.systemd.isSupervised)
+  init(_ configuration: LifecycleConfiguration, isSupervised: Bool? = nil) {
+    self.init(
+      configuration, isSupervised: isSupervised ?? configuration.isSupervised,
+      log: LifecycleLog(configuration.logging, configuration.environment))
   }
 }
 

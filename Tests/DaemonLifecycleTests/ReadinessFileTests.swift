@@ -67,7 +67,9 @@ import Testing
 
   /// At the next check of the daemon's health.
   @Test func oneThatWasTakenAwayComesBack() throws {
-    let mock = MockLifecycleSubject(configuration: .init(logging: .off, readinessFile: path))
+    let mock = MockLifecycleSubject(
+      configuration: .init(
+        logging: .off, interfaces: .standard + [.readinessFile(path)]))
     #expect(exists(path))
     unlink(path)
     mock.core.take(.watchdogTick(stall: .zero))
@@ -133,14 +135,14 @@ import Testing
     let marker = marker(folder.path("link/ready"))
     let core = LifecycleCore(configuration: LifecycleConfiguration())
     defer { core.close() }
-    core.show((marker, isReady: true, number: 1))
+    core.show(([marker], isReady: true, number: 1))
     #expect(log.all.count == 1 && log.all[0].contains("could not make it"), "\(log.all)")
     lead(to: "run")
     try await eventually { exists(folder.path("run/ready")) }
     // It is seen before the marker has noted it.
     try await eventually { marker.tryAgain() == nil }
     lead(to: "file")
-    core.show((marker, isReady: false, number: 2))
+    core.show(([marker], isReady: false, number: 2))
     #expect(log.all.count == 2 && log.all[1].contains("could not remove it"), "\(log.all)")
     lead(to: "run")
     try await eventually { !exists(folder.path("run/ready")) }

@@ -14,7 +14,10 @@ import Testing
   init() throws { folder = try Folder() }
 
   private func mock(_ state: LifecycleState = .foreground) -> MockLifecycleSubject {
-    MockLifecycleSubject(state: state, configuration: .init(logging: .off, readinessFile: path))
+    MockLifecycleSubject(
+      state: state,
+      configuration: .init(
+        logging: .off, interfaces: .standard + [.readinessFile(path)]))
   }
 
   /// Notes in each hook whether a probe would find the daemon ready.

@@ -144,7 +144,7 @@ import Testing
       var time = itimerspec()
       time.it_value.tv_nsec = 1
       timer_settime(timer, 0, &time, nil)
-      var inputs: [LifecycleMachine.Input] = []
+      var inputs: [SourceInput] = []
       try await eventually {
         inputs = source.inputs(descriptor)
         return !inputs.isEmpty

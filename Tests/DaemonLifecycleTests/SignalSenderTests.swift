@@ -93,8 +93,8 @@ import Testing
 }
 
 extension SignalSource {
-  func inputs(_ ready: PolledDescriptor) -> [LifecycleMachine.Input] {
-    var inputs: [LifecycleMachine.Input] = []
+  func inputs(_ ready: PolledDescriptor) -> [SourceInput] {
+    var inputs: [SourceInput] = []
     read(ready) { inputs.append($0) }
     return inputs
   }

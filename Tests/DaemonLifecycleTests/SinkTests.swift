@@ -183,14 +183,15 @@ struct ObservedCore {
     let configuration = LifecycleConfiguration(
       stopTimeout: configured.map { .seconds($0) }, exitGrace: grace.map { .seconds($0) })
     let start = MonotonicTime(nanoseconds: 0)
-    let budget = StopBudget(configuration, allowed: allowed.map { .seconds($0) }, from: start)
+    let budget = StopBudget(
+      .init(configuration: configuration), allowed: allowed.map { .seconds($0) }, from: start)
     #expect(start.duration(to: budget.end) == .seconds(seconds))
   }
 
   @Test func anInfiniteStopIsNoTrap() {
     let start = MonotonicTime.now()
     let budget = StopBudget(
-      LifecycleConfiguration(), allowed: .seconds(Int64.max), from: start)
+      .init(configuration: .init()), allowed: .seconds(Int64.max), from: start)
     #expect(budget.share(of: .kind(.shouldSaveState), among: 3, at: start) > .seconds(1_000_000))
   }
 

@@ -37,7 +37,7 @@ struct BusSourceTests {
     }
   }
 
-  private func follow(_ inputs: [SystemdConfiguration.Input]) throws -> Followed {
+  private func follow(_ inputs: [BusInput]) throws -> Followed {
     let source = BusSource(.address(peer.address), inputs, options: BusTests.options)
     try source.open()
     return Followed(source: source)

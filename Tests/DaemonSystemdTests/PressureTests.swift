@@ -33,11 +33,9 @@ import Testing
   /// Off is off, whatever there would be to fall back to; the own control group's is watched where it can be.
   @Test func offMeansOff() throws {
     func hasSource(_ variables: [String: String], _ isUsed: Bool = true) -> Bool {
-      var configuration = LifecycleConfiguration(systemd: .off)
-      if isUsed { configuration.systemd.inputs = [.memoryPressure] }
-      configuration.systemd.environment = ServiceEnvironment(variables)
-      let integration = ServiceIntegration(configuration, isSupervised: false)
-      return integration.sources.contains { $0 is PressureSource }
+      var wiring = LifecycleWiring(ServiceEnvironment(variables), isSupervised: false) { _ in }
+      wiring.connect(isUsed ? .plain + [.memoryPressure] : .plain)
+      return wiring.sources.contains { $0 is PressureSource }
     }
     #expect(hasSource(["MEMORY_PRESSURE_WATCH": "/run/x"]))
     #expect(!hasSource(["MEMORY_PRESSURE_WATCH": "/run/x"], false))

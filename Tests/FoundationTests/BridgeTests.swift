@@ -117,7 +117,7 @@ private final class Listener: BackgroundObserver, StateObserver, ForegroundObser
   @Test func aSubjectPostsOnItsOwnThreads() async throws {
     let subject = LifecycleSubject(
       configuration: LifecycleConfiguration(
-        signals: [:], exitGrace: nil, logging: .off, systemd: .off))
+        signals: [:], exitGrace: nil, logging: .off, interfaces: .plain))
     let notes = Notes<String>()
     let remove = center.note(nil) { notes.add("\($0.name.rawValue) on \(threadName())") }
     let bridge = subject.bridge(to: center)

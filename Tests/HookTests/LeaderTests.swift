@@ -15,7 +15,7 @@ private final class Doorbell: LifecycleSource {
 
   var descriptors: [PolledDescriptor] { [PolledDescriptor(number: descriptor)] }
   func open() {}
-  func read(_ ready: PolledDescriptor, _ take: (LifecycleMachine.Input) -> Void) {
+  func read(_ ready: PolledDescriptor, _ take: (SourceInput) -> Void) {
     var count: UInt64 = 0
     _ = CLinux.read(descriptor, &count, 8)
     onRead?()
@@ -25,7 +25,7 @@ private final class Doorbell: LifecycleSource {
     }
     for event in arrived { take(.event(event)) }
   }
-  func close() -> [LifecycleMachine.Input] { [] }
+  func close() -> [SourceInput] { [] }
   deinit { _ = CLinux.close(descriptor) }
 
   /// Called by the thread that listens.

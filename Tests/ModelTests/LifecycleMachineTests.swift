@@ -134,7 +134,7 @@ import Testing
 
   @Test(arguments: [Duration.zero, .nanoseconds(1)])
   func aLimitThatFitsIntoAStopIsNothingToWarnOf(_ more: Duration) {
-    let free = StopBudget.timeBeforeSave(.init(), allowed: nil)
+    let free = StopBudget.timeBeforeSave(.init(configuration: .init()), allowed: nil)
     let output = DaemonUnderTest().add([], timeout: free + more)
     #expect(output.warnings.count == (more == .zero ? 0 : 1))
   }
@@ -147,7 +147,7 @@ import Testing
     let configuration = LifecycleConfiguration(stopTimeout: .seconds(20))
     daemon.machine.setPolicy(.init(configuration: configuration, watchdogPeriod: .seconds(8)))
     #expect(daemon.give(.clock).warnings.count == (before == nil ? 1 : 0))
-    #expect(daemon.machine.configuration.stopTimeout == .seconds(20))
+    #expect(daemon.machine.policy.stopTimeout == .seconds(20))
     #expect(daemon.machine.health.period == .seconds(8))
   }
 

@@ -225,25 +225,23 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
 }
 
 @Suite struct StopTests {
-  private let configuration: LifecycleConfiguration = {
-    var configuration = LifecycleConfiguration(
-      stopTimeout: .seconds(30), saveReserve: .seconds(5), exitGrace: .seconds(2))
-    configuration.stopDelay = .seconds(3)
-    return configuration
-  }()
+  private let policy = LifecycleMachine.Policy(
+    configuration: LifecycleConfiguration(
+      stopTimeout: .seconds(30), saveReserve: .seconds(5), exitGrace: .seconds(2),
+      stopDelay: .seconds(3)))
   private let event = LifecycleEvent(.terminate)
   private var stop = Stop()
 
   @Test mutating func aDrainHoldsTheEventBackUntilItsEnd() {
-    #expect(stop.drain(event, configuration, at: at(0)) == .seconds(3))
+    #expect(stop.drain(event, policy, at: at(0)) == .seconds(3))
     #expect(stop.isDraining && stop.deadline == at(3) && stop.start == nil)
     #expect(stop.endDrain() != nil && !stop.isDraining)
     #expect(stop.endDrain() == nil)
   }
 
   @Test mutating func whereThereIsNoTimeThereIsNoDrain() {
-    stop.allow(.zero, configuration)
-    #expect(stop.drain(event, configuration, at: at(0)) == .zero)
+    stop.allow(.zero, policy)
+    #expect(stop.drain(event, policy, at: at(0)) == .zero)
     #expect(!stop.isDraining && stop.budget?.end == nil)
   }
 
@@ -251,7 +249,7 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   @Test(arguments: [(4, false), (5, true)])
   func aPauseThatTheStopHasCutOffIsKept(ended: Int64, isKept: Bool) {
     var stop = Stop()
-    stop.begin(configuration, overtaking: .background, at: at(5))
+    stop.begin(policy, overtaking: .background, at: at(5))
     let entry = LifecycleReport.Entry(
       notification: DidEnterBackground.self, outcome: .timedOut, duration: .seconds(1),
       name: .body, began: at(ended - 1), registration: 1)
@@ -261,11 +259,11 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   }
 
   @Test mutating func aShorterStopHasAShorterGrace() {
-    stop.begin(configuration, overtaking: nil, at: at(0))
-    #expect(stop.grace(configuration) == .seconds(2))
+    stop.begin(policy, overtaking: nil, at: at(0))
+    #expect(stop.grace(policy) == .seconds(2))
     // A tenth is kept, since the service manager's clock started before: 1.8 s.
-    stop.allow(.seconds(2), configuration)
-    #expect(stop.grace(configuration) == .milliseconds(900))
+    stop.allow(.seconds(2), policy)
+    #expect(stop.grace(policy) == .milliseconds(900))
     // And half of the rest is for the save.
     let pause = stop.budget?.end(of: .kind(.didEnterBackground))
     #expect(pause == MonotonicTime(nanoseconds: 450_000_000))
@@ -273,16 +271,16 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
 
   /// The service manager was told of it.
   @Test mutating func timeThatWasGivenIsNotTakenBack() throws {
-    stop.begin(configuration, overtaking: nil, at: at(0))
+    stop.begin(policy, overtaking: nil, at: at(0))
     let isGiven = stop.extend(by: .seconds(10), at: at(1))
     let end = try #require(stop.budget?.end)
-    stop.allow(.seconds(5), configuration)
+    stop.allow(.seconds(5), policy)
     #expect(isGiven && stop.budget?.end == end)
   }
 
   @Test mutating func lessThatTheServiceManagerAllowsCutsTheDrain() {
-    _ = stop.drain(event, configuration, at: at(0))
-    stop.allow(.seconds(4), configuration)
+    _ = stop.drain(event, policy, at: at(0))
+    stop.allow(.seconds(4), policy)
     #expect(stop.deadline < at(3))
   }
 
@@ -290,7 +288,7 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   @Test(arguments: [(999_999, 0), (1_000_000, 1)])
   func aWaitOfAMillisecondIsInTheReport(nanoseconds: Int64, preludes: Int) {
     var stop = Stop()
-    stop.begin(configuration, overtaking: .reload, at: at(0))
+    stop.begin(policy, overtaking: .reload, at: at(0))
     let began = MonotonicTime(nanoseconds: nanoseconds)
     let transition = ActiveTransition(plan(.termination), at: began)
     #expect(stop.span(of: transition, to: at(1)).prelude.count == preludes)
@@ -299,7 +297,7 @@ private func plan(_ kind: LifecycleTransition) -> LifecycleRegistry.Plan {
   /// Found by a simulated life: systemd allows less than what has passed, and a hook asks for more.
   @Test(arguments: [0, 2]) func whereNothingIsLeftMoreTimeCountsFromNow(late: Int) throws {
     var stop = Stop()
-    stop.begin(configuration, overtaking: nil, at: at(0))
+    stop.begin(policy, overtaking: nil, at: at(0))
     let over = try #require(stop.budget?.end).advanced(by: .seconds(late))
     let isGiven = stop.extend(by: .seconds(10), at: over)
     // And the reserve of five.

@@ -82,8 +82,7 @@ final class KubernetesTests: XCTestCase {
   }
 
   func testTheLivenessProbeIsPatient() throws {
-    let configuration = try configuration()
-    let path = try XCTUnwrap(configuration.livenessFile)
+    let path = try XCTUnwrap(options().aliveFile)
     let probe = try XCTUnwrap(manifest().first { $0.contains("--probe, alive") })
     XCTAssertTrue(probe.contains("[/pollerd, --alive-file=\(path), --probe, alive]"), probe)
     XCTAssertGreaterThan(try number("failureThreshold", after: "livenessProbe"), 1)
@@ -108,7 +107,7 @@ final class KubernetesTests: XCTestCase {
   /// with its save reserve, before SIGKILL.
   func testTheTimesFit() throws {
     let configuration = try configuration()
-    XCTAssertNil(StopBudget.drainProblem(configuration))
+    XCTAssertNil(StopBudget.drainProblem(.init(configuration: configuration)))
     let grace = Duration.seconds(try number("terminationGracePeriodSeconds"))
     let needed =
       configuration.stopDelay + configuration.hookTimeout + configuration.cancellationGrace
@@ -135,9 +134,9 @@ final class KubernetesTests: XCTestCase {
   func testTheGuidesTimetable() throws {
     let configuration = try configuration()
     let zero = MonotonicTime(nanoseconds: 0)
-    let budget = StopBudget(configuration, allowed: nil, from: zero)
+    let budget = StopBudget(.init(configuration: configuration), allowed: nil, from: zero)
     func seconds(_ time: MonotonicTime) -> Int64 { time.nanoseconds / 1_000_000_000 }
-    let drained = seconds(budget.drainEnd(configuration))
+    let drained = seconds(budget.drainEnd(.init(configuration: configuration)))
     let hooks = seconds(budget.end(of: .kind(.didEnterBackground)))
     let end = seconds(budget.end)
     let last = seconds(budget.end.advanced(by: budget.exitGrace))

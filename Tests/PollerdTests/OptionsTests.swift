@@ -91,9 +91,9 @@ final class OptionsTests: XCTestCase {
       "--ready-file", "/run/r", "--ready-fd", "3", "--alive-file", "/run/a", "--drain", "2",
     ])
     let none = try options.lifecycle(ServiceEnvironment([:]))
-    XCTAssertEqual(none.readinessFile, "/run/r")
-    XCTAssertEqual(none.readinessDescriptor, 3)
-    XCTAssertEqual(none.livenessFile, "/run/a")
+    XCTAssertEqual(
+      none.interfaces,
+      .standard + [.readinessFile("/run/r"), .readinessDescriptor(3), .livenessFile("/run/a")])
     XCTAssertEqual(none.stopDelay, .seconds(2))
     XCTAssertNil(none.stopTimeout)
     let name = "TERMINATION_GRACE_PERIOD_SECONDS"

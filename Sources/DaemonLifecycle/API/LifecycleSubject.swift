@@ -29,7 +29,7 @@ import Synchronization
 ///
 /// A process may have several subjects as long as no two of them handle the same signal. Only the first communicates
 /// with systemd, since READY=1, STOPPING=1 and watchdog pings apply to the process as a whole; give the others
-/// ``SystemdConfiguration/off``.
+/// ``Swift/Array/plain``.
 ///
 /// When a subject is deallocated, its threads end and the dispositions of its signals are restored. After `runAndExit`
 /// with an `exitGrace` they are not, since the process is about to exit and a late signal must not change its status.
@@ -89,8 +89,7 @@ public final class LifecycleSubject: LifecycleObservable {
   func listen() throws {
     try core.markStarted()
     let configuration = core.configuration
-    let systemd = configuration.systemd
-    let lease = systemd.isSupervised ? ServiceManagerLease.take() : nil
+    let lease = configuration.isSupervised ? ServiceManagerLease.take() : nil
     do {
       try core.listen(
         to: SignalSource(
@@ -103,19 +102,16 @@ public final class LifecycleSubject: LifecycleObservable {
     clinux_line_buffer_output()
     DispatchPreparation.begin()
     self.lease.withLock { $0 = lease }
-    let integration = ServiceIntegration(configuration, isSupervised: lease != nil)
-    core.integrate(
-      LifecycleMachine.Policy(
-        configuration: configuration.settled(on: integration.platform),
-        hasServiceManager: integration.sinks.contains { $0.isServiceManager },
-        watchdogPeriod: integration.watchdogPeriod),
-      sinks: integration.sinks, readiness: integration.readiness,
-      asksForUnitJob: integration.asksForUnitJob)
-    for problem in integration.problems { integration.warn(problem) }
-    integration.notePlatform()
+    let log = LifecycleLog(configuration.logging, configuration.environment)
+    let wiring = LifecycleWiring(configuration, isSupervised: lease != nil, log: log) {
+      [weak core] in core?.take($0)
+    }
+    core.connect(wiring, wiring.policy(of: configuration))
+    for problem in wiring.problems { log.warn(problem) }
+    if let platform = wiring.platform(of: configuration) { log.info(platform.sentence) }
     // A daemon works without any of these.
-    for source in integration.sources {
-      do { try core.listen(to: source) } catch { integration.warn("\(error)") }
+    for source in wiring.sources {
+      do { try core.listen(to: source) } catch { log.warn("\(error)") }
     }
     DispatchPreparation.finish()
   }

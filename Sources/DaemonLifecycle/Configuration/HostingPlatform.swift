@@ -56,13 +56,3 @@ struct HostingPlatform: Sendable {
       + " \(gracePeriod.forReading) that are usual there. Set stopTimeout if it is given another time."
   }
 }
-
-extension LifecycleConfiguration {
-  /// The configuration with the platform's stop timeout, where neither it nor a service manager gives one.
-  func settled(on platform: HostingPlatform?) -> LifecycleConfiguration {
-    guard stopTimeout == nil, let platform else { return self }
-    var settled = self
-    settled.stopTimeout = platform.stopTimeout
-    return settled
-  }
-}

@@ -5,15 +5,16 @@ extension LifecycleConfiguration {
   /// Answers a probe of a container platform and exits, if the arguments request that: for an image without a shell.
   ///
   /// ```swift
-  /// configuration.readinessFile = "/run/mydaemon/ready"
-  /// configuration.livenessFile = "/run/mydaemon/alive"
+  /// configuration.interfaces += [
+  ///   .readinessFile("/run/mydaemon/ready"), .livenessFile("/run/mydaemon/alive"),
+  /// ]
   /// configuration.exitIfProbed(by: CommandLine.arguments)
   /// // readinessProbe: { exec: { command: [/mydaemon, --probe, ready] } }
   /// // livenessProbe: { exec: { command: [/mydaemon, --probe, alive] } }
   /// ```
   ///
-  /// `--probe ready` succeeds while ``readinessFile`` exists, `--probe alive` while ``livenessFile`` is not older than a
-  /// minute. It prints a sentence, and exits with 0 or 1; with 64 (EX_USAGE) when there is no such probe or file. Call
+  /// `--probe ready` succeeds while the ``LifecycleInterface/readinessFile(_:)`` exists, `--probe alive` while the
+  /// ``LifecycleInterface/livenessFile(_:)`` is not older than a minute. It prints a sentence, and exits with 0 or 1; with 64 (EX_USAGE) when there is no such probe or file. Call
   /// it before the daemon opens or creates anything, with the configuration that the daemon has. Without `--probe` among
   /// the arguments it does nothing.
   ///
@@ -32,12 +33,12 @@ extension LifecycleConfiguration {
   func answer(_ probe: String) -> (code: Int32, sentence: String) {
     switch probe {
     case "ready":
-      guard let path = readinessFile else { return (64, "There is no readiness file.") }
-      if let problem = file(path).problem { return (1, "not ready: \(problem)") }
+      guard let path = file("readiness file") else { return (64, "There is no readiness file.") }
+      if let problem = look(at: path).problem { return (1, "not ready: \(problem)") }
       return (0, "ready: there is \(path)")
     case "alive":
-      guard let path = livenessFile else { return (64, "There is no liveness file.") }
-      let file = file(path)
+      guard let path = file("liveness file") else { return (64, "There is no liveness file.") }
+      let file = look(at: path)
       if let problem = file.problem { return (1, "not alive: \(problem)") }
       // The clock may have been set back since.
       let isAlive = -60...60 ~= file.age
@@ -46,8 +47,10 @@ extension LifecycleConfiguration {
     }
   }
 
+  private func file(_ kind: String) -> String? { interfaces.last { $0.kind == kind }?.subject }
+
   /// The time since a file's last change, and why it is not the daemon's.
-  private func file(_ path: String) -> (age: Int, problem: String?) {
+  private func look(at path: String) -> (age: Int, problem: String?) {
     var status = stat()
     guard lstat(path, &status) == 0 else {
       let code = clinux_errno()

@@ -21,7 +21,7 @@ extension LifecycleMachine {
     let limit = min(budget?.deadline ?? .distantFuture, outer)
     guard now.advanced(byNanoseconds: Self.leastNanoseconds) <= limit else { return nil }
     return CallTime(
-      deadline: min(own, limit), grace: budget?.grace ?? configuration.cancellationGrace)
+      deadline: min(own, limit), grace: budget?.grace ?? policy.cancellationGrace)
   }
 
   /// Returns the budget's limit for the group under way, or the next. `nil` unless draining, terminating, or suspending
@@ -32,7 +32,7 @@ extension LifecycleMachine {
     guard let budget = stop.budget ?? sleepBudget else { return nil }
     let groups = calls[id].waitingGroups + 1 + (stop.budget == nil ? 0 : groupsToCome(after: id))
     let share = budget.share(of: calls[id].budgetStep, among: groups, at: now)
-    let grace = min(configuration.cancellationGrace, share / 4)
+    let grace = min(policy.cancellationGrace, share / 4)
     return CallTime(deadline: now.advanced(by: share - grace), grace: grace)
   }
 

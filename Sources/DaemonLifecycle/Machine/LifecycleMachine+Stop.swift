@@ -27,7 +27,7 @@ extension LifecycleMachine {
   mutating func isSameStop(_ event: LifecycleEvent) -> Bool {
     guard case .terminate = event.request, event.cause.signal != nil else { return false }
     let verdict = stop.escalation.receive(
-      event.cause, delay: configuration.escalationDelay, at: now)
+      event.cause, delay: policy.escalationDelay, at: now)
     guard case .isSameStop(let text) = verdict else { return false }
     if let text { effects.publish(.info(text)) }
     return true
@@ -47,12 +47,12 @@ extension LifecycleMachine {
       if event.cause.signal != nil { _ = registry.receive(event) }
       return true
     }
-    guard configuration.stopDelay > .zero, registry.isServing, event.cause.asksForEnd, !isClosed
+    guard policy.stopDelay > .zero, registry.isServing, event.cause.asksForEnd, !isClosed
     else { return false }
-    let delay = stop.drain(event, configuration, at: now)
+    let delay = stop.drain(event, policy, at: now)
     // A conflict within the configuration was logged at the start.
-    if delay < configuration.stopDelay, StopBudget.drainProblem(configuration) == nil {
-      effects.publish(.warning(StopBudget.cut(configuration, delay)))
+    if delay < policy.stopDelay, StopBudget.drainProblem(policy) == nil {
+      effects.publish(.warning(StopBudget.cut(policy, delay)))
     }
     guard delay > .zero else { return false }
     effects.publish(.draining(event.cause, delay))
@@ -105,8 +105,8 @@ extension LifecycleMachine {
       let limit = limit(of: id)
       let slot = CallTime(
         deadline: min(
-          began.advanced(by: configuration.hookTimeout), limit?.deadline ?? .distantFuture),
-        grace: limit?.grace ?? configuration.cancellationGrace)
+          began.advanced(by: policy.hookTimeout), limit?.deadline ?? .distantFuture),
+        grace: limit?.grace ?? policy.cancellationGrace)
       // It runs already, and is not called.
       _ = calls.begin(
         Call(of: calls[id].constants, in: id, nil, began: began, time: slot, progress: .begun))
@@ -116,7 +116,7 @@ extension LifecycleMachine {
   // MARK: The termination
 
   mutating func beginTermination() {
-    stop.begin(configuration, overtaking: transition?.kind, at: now)
+    stop.begin(policy, overtaking: transition?.kind, at: now)
     if let cause = registry.termination { effects.publish(.terminating(cause)) }
     requestStopTime()
     if registry.hasCutTransition { transition.update { $0.isOvertaken = true } }
@@ -143,7 +143,7 @@ extension LifecycleMachine {
   /// Takes the time that the service manager allows for a stop, or for its own; the stop may have begun.
   mutating func allowStop(_ timeout: Duration, isManagers: Bool) {
     let before = stop.allowed
-    stop.allow(timeout, isManagers: isManagers, configuration)
+    stop.allow(timeout, isManagers: isManagers, policy)
     if stop.allowed != before {
       for member in registry.members.all { warnUnlessFits(member) }
     }
@@ -158,7 +158,7 @@ extension LifecycleMachine {
     // Enough for a hook that reacts to its cancellation. It is taken from the save reserve, since the hook's own time
     // is over.
     let left = stop.budget.map { now.duration(to: $0.end) } ?? .zero
-    let grace = min(configuration.cancellationGrace, max(.zero, left) / 4)
+    let grace = min(policy.cancellationGrace, max(.zero, left) / 4)
     for id in calls.order where !calls[id].budgetStep.isSave {
       for call in calls[id].running where calls.find(call)?.isCancelled == false {
         cancel(call, grace: grace)
@@ -223,7 +223,7 @@ extension LifecycleMachine {
     effects.messages.append(.exited(exit, to: exitWaiters.take() ?? { _ in }))
     // No more notifications are delivered: an observer that retains its lifecycle is a cycle only until now.
     effects.removed += registry.members.removeAll()
-    stop.expectExit(configuration, at: now)
+    stop.expectExit(policy, at: now)
   }
 }
 

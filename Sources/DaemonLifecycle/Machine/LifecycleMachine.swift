@@ -11,26 +11,17 @@ import DaemonSystemd
 ///
 /// It is noncopyable, since an accidental copy would cost more than a delivery.
 struct LifecycleMachine: ~Copyable, Sendable {
-  /// The settings, which never change after the start.
+  /// The settings, which never change after the start. The times are those of the `LifecycleConfiguration`; none is
+  /// negative.
   struct Policy: Sendable {
-    let configuration: LifecycleConfiguration
+    let hookTimeout, cancellationGrace, saveReserve, stopDelay: Duration
+    let stopTimeout, exitGrace, escalationDelay: Duration?
     /// `hookTimeout` in nanoseconds, computed once.
     let hookNanoseconds: Int64
     /// Whether a service manager receives progress and extended deadlines.
     let hasServiceManager: Bool
     /// How long the service manager waits for a ping; `nil` without a watchdog.
     let watchdogPeriod: Duration?
-
-    init(
-      configuration: LifecycleConfiguration, hasServiceManager: Bool = false,
-      watchdogPeriod: Duration? = nil
-    ) {
-      let configuration = configuration.withoutNegatives().configuration
-      self.configuration = configuration
-      hookNanoseconds = configuration.hookTimeout.saturatedNanoseconds
-      self.hasServiceManager = hasServiceManager
-      self.watchdogPeriod = watchdogPeriod
-    }
   }
 
   private(set) var policy: Policy
@@ -64,11 +55,9 @@ struct LifecycleMachine: ~Copyable, Sendable {
     health = Health(period: policy.watchdogPeriod)
   }
 
-  var configuration: LifecycleConfiguration { policy.configuration }
-
   /// Takes the settings that are known at the start only, before the launch.
   mutating func setPolicy(_ policy: Policy) {
-    let isChanged = policy.configuration.stopTimeout != configuration.stopTimeout
+    let isChanged = policy.stopTimeout != self.policy.stopTimeout
     self.policy = policy
     health = Health(period: policy.watchdogPeriod)
     if isChanged { for member in registry.members.all { warnUnlessFits(member) } }
@@ -101,8 +90,6 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case runWaits
     /// The time that a service manager allows for a stop, or that a user's has for its own.
     case stopTimeout(Duration, isManagers: Bool = false)
-    /// The job that ends the service, which only the shell answers with.
-    case unitJob(UnitJob?)
     /// How long logind waits for a delay lock.
     case sleepDelay(Duration)
     /// A ping is due; since the last one the process was stalled from outside for this long.
@@ -161,7 +148,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case .workFailed(let failure, let name): workFailed(failure, of: name)
     case .runWaits:
       stop.isAwaited = true
-      stop.expectExit(configuration, at: now)
+      stop.expectExit(policy, at: now)
     case .stopTimeout(let timeout, let isManagers): allowStop(timeout, isManagers: isManagers)
     case .sleepDelay(let delay): sleep.end = now.advanced(by: delay)
     case .watchdogTick(let stall): watchdogTick(stall)
@@ -174,7 +161,6 @@ struct LifecycleMachine: ~Copyable, Sendable {
     case .lost(let cause):
       stop.isLost = true
       receive(LifecycleEvent(.terminate, cause: cause))
-    case .unitJob: break
     case .armed: health.arm(at: now)
     case .close: close()
     }
@@ -278,7 +264,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
   /// Warns of a deadline that a stop would cut off, when that is known rather than when it happens.
   mutating func warnUnlessFits(_ member: MachineObserver) {
     guard let timeout = member.timeout, !isTerminating else { return }
-    let free = StopBudget.timeBeforeSave(configuration, allowed: stop.allowed)
+    let free = StopBudget.timeBeforeSave(policy, allowed: stop.allowed)
     guard timeout > free else { return }
     effects.publish(
       .warning(
@@ -321,7 +307,7 @@ struct LifecycleMachine: ~Copyable, Sendable {
       health.begin(at: now) != nil
     else { return }
     effects.healthRound = health.unasked
-    let patience = health.period.map { $0 / 2 } ?? configuration.hookTimeout
+    let patience = health.period.map { $0 / 2 } ?? policy.hookTimeout
     let plan = registry.plan(.kind(.checkHealth), cause: cause)
     let outer = Delivery.Outer(
       deadline: now.advanced(by: patience), budgetStep: .kind(.checkHealth))

@@ -68,10 +68,10 @@ struct Stop: Sendable {
 
   /// Begins the drain and returns its length; zero, and nothing changes, if there is no time for one.
   mutating func drain(
-    _ event: LifecycleEvent, _ configuration: LifecycleConfiguration, at now: MonotonicTime
+    _ event: LifecycleEvent, _ policy: LifecycleMachine.Policy, at now: MonotonicTime
   ) -> Duration {
-    let budget = StopBudget(configuration, allowed: allowed, from: now)
-    let delay = now.duration(to: budget.drainEnd(configuration))
+    let budget = StopBudget(policy, allowed: allowed, from: now)
+    let delay = now.duration(to: budget.drainEnd(policy))
     guard delay > .zero else { return delay }
     self.budget = budget
     phase = .draining(event, until: now.advanced(by: delay))
@@ -88,23 +88,23 @@ struct Stop: Sendable {
   // MARK: The termination
 
   mutating func begin(
-    _ configuration: LifecycleConfiguration, overtaking transition: LifecycleTransition?,
+    _ policy: LifecycleMachine.Policy, overtaking transition: LifecycleTransition?,
     at now: MonotonicTime
   ) {
-    if budget == nil { budget = StopBudget(configuration, allowed: allowed, from: now) }
+    if budget == nil { budget = StopBudget(policy, allowed: allowed, from: now) }
     phase = .stopping(Start(time: now, overtaken: transition))
   }
 
   /// Takes the time that the service manager allows, or has for its own stop; the stop may have begun.
   mutating func allow(
-    _ timeout: Duration, isManagers: Bool = false, _ configuration: LifecycleConfiguration
+    _ timeout: Duration, isManagers: Bool = false, _ policy: LifecycleMachine.Policy
   ) {
     if isManagers { managersLimit = timeout } else { ownLimit = timeout }
     guard let allowed else { return }
-    budget.update { $0.limit(configuration, allowed: allowed) }
+    budget.update { $0.limit(policy, allowed: allowed) }
     guard let budget else { return }
     if case .draining(let event, let end) = phase {
-      phase = .draining(event, until: min(end, budget.drainEnd(configuration)))
+      phase = .draining(event, until: min(end, budget.drainEnd(policy)))
     }
   }
 
@@ -134,14 +134,14 @@ struct Stop: Sendable {
   }
 
   /// Begins the exit grace after the end, if a caller waits for it: the process should exit within it.
-  mutating func expectExit(_ configuration: LifecycleConfiguration, at now: MonotonicTime) {
-    guard isAwaited, exit != nil, let grace = grace(configuration) else { return }
+  mutating func expectExit(_ policy: LifecycleMachine.Policy, at now: MonotonicTime) {
+    guard isAwaited, exit != nil, let grace = grace(policy) else { return }
     exitDeadline = now.advanced(by: grace)
   }
 
   /// Returns the exit grace, which is shorter for a short stop.
-  func grace(_ configuration: LifecycleConfiguration) -> Duration? {
-    configuration.exitGrace.map { budget?.exitGrace ?? $0 }
+  func grace(_ policy: LifecycleMachine.Policy) -> Duration? {
+    policy.exitGrace.map { budget?.exitGrace ?? $0 }
   }
 
   /// Returns true, once, when the process should have exited by now.

@@ -18,13 +18,13 @@ struct StopBudget {
   private var isExtended = false
 
   /// - Parameter allowed: The time that the service manager allows for the stop, if it is known.
-  init(_ configuration: LifecycleConfiguration, allowed: Duration?, from now: MonotonicTime) {
-    let whole = Self.whole(configuration.stopTimeout, allowed: allowed)
-    exitGrace = min(configuration.exitGrace ?? .zero, whole / 2)
+  init(_ policy: LifecycleMachine.Policy, allowed: Duration?, from now: MonotonicTime) {
+    let whole = Self.whole(policy.stopTimeout, allowed: allowed)
+    exitGrace = min(policy.exitGrace ?? .zero, whole / 2)
     let total = max(.zero, whole - exitGrace)
     began = now
     end = now.advanced(by: total)
-    reserve = min(configuration.saveReserve, total / 2)
+    reserve = min(policy.saveReserve, total / 2)
   }
 
   init(until end: MonotonicTime, reserve: Duration) {
@@ -49,8 +49,8 @@ struct StopBudget {
 
   /// Takes the time that the service manager allows, which was not known when the stop began. It never adds time, and
   /// does not shorten an extension, of which the service manager was notified.
-  mutating func limit(_ configuration: LifecycleConfiguration, allowed: Duration) {
-    let known = StopBudget(configuration, allowed: allowed, from: began)
+  mutating func limit(_ policy: LifecycleMachine.Policy, allowed: Duration) {
+    let known = StopBudget(policy, allowed: allowed, from: began)
     guard !isExtended, known.end < end else { return }
     end = known.end
     reserve = min(reserve, known.reserve)
@@ -59,10 +59,10 @@ struct StopBudget {
 
   /// Returns the time at which a drain must end: before the save reserve, with the time of one hook left, or half of
   /// the rest if that is less.
-  func drainEnd(_ configuration: LifecycleConfiguration) -> MonotonicTime {
+  func drainEnd(_ policy: LifecycleMachine.Policy) -> MonotonicTime {
     let free = max(.zero, began.duration(to: end(of: .kind(.didEnterBackground))))
-    let hook = max(.zero, configuration.hookTimeout + configuration.cancellationGrace)
-    return began.advanced(by: min(configuration.stopDelay, free - min(hook, free / 2)))
+    let hook = max(.zero, policy.hookTimeout + policy.cancellationGrace)
+    return began.advanced(by: min(policy.stopDelay, free - min(hook, free / 2)))
   }
 
   /// Extends the budget. If nothing was left, the time counts from now, and the reserve is restored.
@@ -89,25 +89,25 @@ struct StopBudget {
 
 extension StopBudget {
   /// Returns the time of a stop before its save.
-  static func timeBeforeSave(_ configuration: LifecycleConfiguration, allowed: Duration?)
+  static func timeBeforeSave(_ policy: LifecycleMachine.Policy, allowed: Duration?)
     -> Duration
   {
     let zero = MonotonicTime(nanoseconds: 0)
-    let budget = StopBudget(configuration, allowed: allowed, from: zero)
+    let budget = StopBudget(policy, allowed: allowed, from: zero)
     return max(.zero, zero.duration(to: budget.end(of: .kind(.didEnterBackground))))
   }
 
   /// Returns a warning about the configured delay, if it is too long whatever systemd allows.
-  static func drainProblem(_ configuration: LifecycleConfiguration) -> String? {
-    if configuration.stopDelay <= .zero { return nil }
+  static func drainProblem(_ policy: LifecycleMachine.Policy) -> String? {
+    if policy.stopDelay <= .zero { return nil }
     let zero = MonotonicTime(nanoseconds: 0)
-    let budget = StopBudget(configuration, allowed: nil, from: zero)
-    let delay = zero.duration(to: budget.drainEnd(configuration))
-    return delay < configuration.stopDelay ? cut(configuration, delay) : nil
+    let budget = StopBudget(policy, allowed: nil, from: zero)
+    let delay = zero.duration(to: budget.drainEnd(policy))
+    return delay < policy.stopDelay ? cut(policy, delay) : nil
   }
 
-  static func cut(_ configuration: LifecycleConfiguration, _ delay: Duration) -> String {
-    "The drain delay of \(configuration.stopDelay.forReading) does not fit into the stop budget beside the save"
+  static func cut(_ policy: LifecycleMachine.Policy, _ delay: Duration) -> String {
+    "The drain delay of \(policy.stopDelay.forReading) does not fit into the stop budget beside the save"
       + " reserve and the hooks: only \(delay.forReading) fit. Raise the stop timeout (in a container: its grace period),"
       + " or lower the save reserve or the hook timeout."
   }

@@ -295,13 +295,13 @@ extension LifecycleCore {
   /// output.
   private func endProcess() {
     let (exit, grace) = state.withLock { state in
-      (state.machine.stop.exit, state.machine.stop.grace(configuration))
+      (state.machine.stop.exit, state.machine.stop.grace(state.machine.policy))
     }
     guard let exit else { return }
     StandardError.writeLine(
       "lifecycle: still running \((grace ?? .zero).forReading) after the last hook:"
         + " ending with status \(exit.status)", .error,
-      isJournal: StandardError.isJournal(configuration.systemd.environment))
+      isJournal: StandardError.isJournal(configuration.environment))
     exitProcess(exit.status)
     // Only tests get here.
     let kept = state.withLock { $0.keptAlive.take() }

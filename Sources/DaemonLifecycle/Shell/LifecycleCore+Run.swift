@@ -47,7 +47,7 @@ extension LifecycleCore {
   }
 
   private func beginLaunch() -> Launch {
-    state.withLock { $0.readiness }?.prepare()
+    prepareReadiness()
     let launch = Launch()
     handle(.launch { launch.end($0) })
     return launch

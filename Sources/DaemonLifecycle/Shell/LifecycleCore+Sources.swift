@@ -59,7 +59,7 @@ extension LifecycleCore {
 
   /// Takes an input of a source.
   @inline(never)
-  func take(_ input: LifecycleMachine.Input) {
+  func take(_ input: SourceInput) {
     switch input {
     case .event(let event):
       receive(event)
@@ -67,16 +67,25 @@ extension LifecycleCore {
     case .unitJob(let job): unitJobIsKnown(job)
     case .watchdogTick(let stall):
       checkSignals()
-      if let marker = state.withLock({ $0.readiness }) { retry(marker, at: marker.check()) }
+      for output in state.withLock({ $0.readiness }) { retry(output, at: output.check()) }
       handle(.watchdogTick(stall: stall))
-    default: handle(input)
+    case .stopTimeout(let timeout, let isManagers):
+      handle(.stopTimeout(timeout, isManagers: isManagers))
+    case .sleepDelay(let delay): handle(.sleepDelay(delay))
+    case .fact(let fact): handle(.fact(fact))
     }
   }
 
   // MARK: Outputs that try again
 
+  func prepareReadiness() {
+    for output in state.withLock({ $0.readiness }) { output.prepare() }
+  }
+
   func show(_ shown: ShownReadiness) {
-    retry(shown.marker, at: shown.marker.set(shown.isReady, number: shown.number))
+    for output in shown.outputs {
+      retry(output, at: output.set(shown.isReady, number: shown.number))
+    }
   }
 
   /// Has an output try again at a time. In a mock, which has no thread for it, the next fact does.

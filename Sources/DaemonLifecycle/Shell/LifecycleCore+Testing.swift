@@ -29,28 +29,20 @@ extension LifecycleCore {
   ) {
     let log = LifecycleLog(
       journal: nil, logging: configuration.logging == .off ? .off : .problems)
-    let warn: @Sendable (String) -> Void = { log.warn($0) }
-    var sinks: [any LifecycleSink] = [log]
+    var wiring = LifecycleWiring(configuration.environment, isSupervised: false) { log.warn($0) }
     if let notifyAddress, let socket = try? NotifySocket(address: notifyAddress) {
-      sinks.append(NotifySink(socket, waits: true, warn: warn))
+      wiring.sinks.append(NotifySink(socket, waits: true, warn: wiring.warn))
     }
-    if let file = configuration.livenessFile {
-      sinks.append(LivenessSink(file, warn: warn))
-    }
-    do throws(SystemdError) {
-      if configuration.readinessDescriptor != nil,
-        let descriptor = try configuration.takeReadinessDescriptor()
-      {
-        sinks.append(ReadinessPipeSink(descriptor.release(), warn: warn))
-      }
-    } catch { warn("\(error)") }
+    // Its sources are left out: the test asks for checks of health.
+    wiring.connect(
+      configuration.interfaces.filter { if case .local = $0.role { true } else { false } })
+    for problem in wiring.problems { log.warn(problem) }
     self.init(
       configuration: configuration, initialState: initialState, virtualTime: VirtualTime(),
       executor: pool == nil
         ? HookExecutor(endsWhenIdle: true)
         : HookExecutor(endsWhenIdle: true, pool: pool, startThread: { _, _ in true }),
-      recorder: recorder, sinks: sinks,
-      readiness: configuration.readinessFile.map { ReadinessMarker($0, warn: warn) },
+      recorder: recorder, sinks: [log] + wiring.sinks, readiness: wiring.readiness,
       preservation: PreservationSlot(preservation),
       exitProcess: exitProcess)
     // A daemon at work has said that it is ready.
@@ -89,7 +81,7 @@ extension LifecycleCore {
   }
 
   package func requestLaunch() {
-    state.withLock { $0.readiness }?.prepare()
+    prepareReadiness()
     handle(.launch { _ in })
   }
 

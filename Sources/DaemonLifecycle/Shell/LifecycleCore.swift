@@ -49,8 +49,8 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     /// The outputs that receive facts: systemd, the journal. `nil` until the start: facts wait in `earlyFacts`.
     var sinks: [any LifecycleSink]?
     var earlyFacts: [LifecycleFact] = []
-    /// Shows probes whether the daemon is ready.
-    var readiness: ReadinessMarker?
+    /// Show whether the daemon is ready; most daemons have none.
+    var readiness: [any ReadinessOutput]
     /// A mock of a daemon at work: deliveries are held until its test asks for something.
     var isInSetUp = false
     /// What it asked for while the launch of the set-up was under way.
@@ -92,12 +92,12 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   /// The descriptors and bytes that the service manager keeps between two runs.
   let preservation: PreservationSlot
 
-  /// - Parameter sinks: `nil` where `integrate` will bring them.
+  /// - Parameter sinks: `nil` where `connect` will bring them.
   init(
     configuration: LifecycleConfiguration, initialState: LifecycleState = .launching,
     virtualTime: VirtualTime? = nil, executor: HookExecutor = HookExecutor(),
     recorder: (any LifecycleRecorder)? = nil,
-    sinks: [any LifecycleSink]? = [], readiness: ReadinessMarker? = nil,
+    sinks: [any LifecycleSink]? = [], readiness: [any ReadinessOutput] = [],
     watchdogPeriod: Duration? = nil, asksForUnitJob: Bool = false,
     preservation: PreservationSlot? = nil,
     exitProcess: @escaping @Sendable (Int32) -> Void = { _exit($0) }
@@ -107,7 +107,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     callerExecutor = CallerExecutor(executor)
     self.virtualTime = virtualTime
     self.recorder = recorder
-    self.preservation = preservation ?? PreservationSlot(configuration.systemd)
+    self.preservation = preservation ?? PreservationSlot(configuration)
     self.exitProcess = exitProcess
     let policy = LifecycleMachine.Policy(
       configuration: configuration,
@@ -122,11 +122,9 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   }
 
   /// Takes what the start has decided, before the launch.
-  func integrate(
-    _ policy: LifecycleMachine.Policy, sinks: [any LifecycleSink], readiness: ReadinessMarker?,
-    asksForUnitJob: Bool
-  ) {
-    change { state, _ in
+  func connect(_ wiring: LifecycleWiring, _ policy: LifecycleMachine.Policy) {
+    let asksForUnitJob = wiring.busInputs.contains(.unitJob)
+    change { [sinks = wiring.sinks, readiness = wiring.readiness] state, _ in
       state.machine.setPolicy(policy)
       state.sinks = sinks
       state.readiness = readiness
@@ -298,14 +296,14 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     return next == .distantFuture ? nil : next
   }
 
-  typealias ShownReadiness = (marker: ReadinessMarker, isReady: Bool, number: UInt64)
+  typealias ShownReadiness = (outputs: [any ReadinessOutput], isReady: Bool, number: UInt64)
 
-  /// The readiness to show to probes, with a number that grows; `nil` without a readiness file. Taken at the end of
+  /// The readiness to show to probes, with a number that grows; `nil` without an output for it. Taken at the end of
   /// every critical section, so that no thread can start a hook before the readiness that its event causes is shown.
   func nextReadiness(_ state: inout State) -> ShownReadiness? {
-    guard let readiness = state.readiness else { return nil }
+    if state.readiness.isEmpty { return nil }
     state.readinessNumber += 1
-    return (readiness, state.machine.isReady, state.readinessNumber)
+    return (state.readiness, state.machine.isReady, state.readinessNumber)
   }
 
   // MARK: Holds
@@ -358,7 +356,7 @@ public final class LifecycleCore: TimeKeeper, Sendable {
     let isExiting = state.withLock { $0.keptAlive != nil }
     if !isExiting { closeSources() }
     handle(.close)
-    state.withLock { $0.readiness }?.set(false, number: .max)
+    for output in state.withLock({ $0.readiness }) { output.set(false, number: .max) }
     endStreamsAndRounds()
     let sleepers = state.withLock { $0.timers.removeExpired(at: .distantFuture) }
     for sleeper in sleepers { sleeper.end(throwing: CancellationError()) }

@@ -12,12 +12,13 @@ final class PreservationSlot: Sendable {
   init(_ make: @escaping @Sendable () throws(SystemdError) -> Preservation) { self.make = make }
 
   /// Makes a slot from the environment; without notifications there is no store.
-  convenience init(_ systemd: SystemdConfiguration) {
+  convenience init(_ configuration: LifecycleConfiguration) {
+    let environment = configuration.environment
+    let notifies = configuration.interfaces.contains(.serviceManager())
     self.init { () throws(SystemdError) in
-      if systemd.notifies { return try Preservation(systemd.environment) }
+      if notifies { return try Preservation(environment) }
       return Preservation(
-        passed: try .take(from: systemd.environment), notify: try NotifySocket(address: nil),
-        limit: 0)
+        passed: try .take(from: environment), notify: try NotifySocket(address: nil), limit: 0)
     }
   }
 

@@ -23,13 +23,19 @@ extension FuzzTarget {
     checkGracePeriod(environment, text, preStop, platform)
   }
 
+  private static func stopTimeout(
+    of configuration: LifecycleConfiguration, on platform: HostingPlatform?
+  ) -> Duration? {
+    LifecycleMachine.Policy(configuration: configuration, platform: platform).stopTimeout
+  }
+
   private static func checkGracePeriod(
     _ environment: ServiceEnvironment, _ text: String, _ preStop: Duration,
     _ platform: HostingPlatform?
   ) {
     var configuration = LifecycleConfiguration()
     require(
-      configuration.settled(on: platform).stopTimeout == platform?.stopTimeout,
+      stopTimeout(of: configuration, on: platform) == platform?.stopTimeout,
       "the platform does not count")
     do throws(LifecycleError) {
       let none = try configuration.setStopTimeout(fromEnvironment: "NONE", in: environment)
@@ -43,7 +49,7 @@ extension FuzzTarget {
         budget > .zero && budget < left && left - budget <= .seconds(2),
         "\(budget) of \(text) seconds")
       require(configuration.stopTimeout == budget, "it does not count")
-      require(configuration.settled(on: platform).stopTimeout == budget, "the platform counts")
+      require(stopTimeout(of: configuration, on: platform) == budget, "the platform counts")
       configuration.stopTimeout = .milliseconds(1)
       try configuration.setStopTimeout(
         fromEnvironment: "GRACE", preStop: preStop, in: environment)

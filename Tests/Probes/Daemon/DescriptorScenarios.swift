@@ -302,14 +302,16 @@ let unstarted: @Sendable ([String]) async throws -> Void = { _ in
   var signals = SignalMap.standard
   signals[UnixSignal(rawValue: SIGSEGV)!] = .reload
   let unused = LifecycleSubject(
-    configuration: LifecycleConfiguration(signals: signals, readinessDescriptor: ends[1]))
+    configuration: LifecycleConfiguration(
+      signals: signals, interfaces: .standard + [.readinessDescriptor(ends[1])]))
   check("made")
   do { try await unused.start() } catch { say("\(error)") }
   check("failed")
-  // It has not the lease either, and gives the signals to the next, from which it can't take them.
-  var configuration = LifecycleConfiguration(readinessDescriptor: ends[1])
-  // A bus would be opened, with its libraries, while this reads what is open.
-  configuration.systemd.inputs = []
+  // It has not the lease either, and gives the signals to the next, from which it can't take them. A bus would be opened,
+  // with its libraries, while this reads what is open.
+  var configuration = LifecycleConfiguration(
+    interfaces: .standard + [.readinessDescriptor(ends[1])])
+  configuration.interfaces.removeAll { [.stopTimeout, .unitJob, .sleep].contains($0) }
   let lifecycle = LifecycleSubject(configuration: configuration)
   try await lifecycle.start()
   let other = LifecycleSubject(configuration: LifecycleConfiguration(signals: [.sigterm: .reload]))

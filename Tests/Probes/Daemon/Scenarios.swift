@@ -192,7 +192,8 @@ let launchFails: @Sendable ([String]) async throws -> Void = { _ in
 
 /// A launch that takes its time: what comes meanwhile waits. The path of a readiness file may be given.
 let slowLaunch: @Sendable ([String]) async throws -> Void = { arguments in
-  let lifecycle = loggedSubject(.init(readinessFile: arguments.first))
+  let lifecycle = loggedSubject(
+    .init(interfaces: .standard + arguments.prefix(1).map { .readinessFile($0) }))
   let token = lifecycle.observe(DidFinishLaunching.self, phase: .init(order: -1)) { notification in
     say("launching")
     if let ready = arguments.first { say(access(ready, F_OK) == 0 ? "ready" : "not ready") }

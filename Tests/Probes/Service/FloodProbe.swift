@@ -27,9 +27,10 @@ final class FloodProbe: StateObserver, ReloadObserver, TerminationObserver {
     var configuration = LifecycleConfiguration()
     configuration.signals[.realTime(1)!] = .post(Flood())
     configuration.signals[.realTime(2)!] = .post(Ebb())
-    configuration.readinessFile = options["--ready"]
-    configuration.livenessFile = options["--alive"]
-    configuration.livenessPeriod = .seconds(1)
+    if let ready = options["--ready"] { configuration.interfaces.append(.readinessFile(ready)) }
+    if let alive = options["--alive"] {
+      configuration.interfaces.append(.livenessFile(alive, within: .seconds(1)))
+    }
     lifecycle = LifecycleSubject(configuration: configuration)
     store = try StateStore(directory: options["--state"] ?? ".")
     _ = try store.load()

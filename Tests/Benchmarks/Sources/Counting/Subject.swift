@@ -5,7 +5,7 @@ import Glibc
 /// A subject that has been launched, without signals and systemd, whose hooks have all the time they want.
 package func startedSubject() async -> LifecycleSubject {
   var configuration = LifecycleConfiguration(signals: [:], hookTimeout: .seconds(3600))
-  configuration.systemd = .off
+  configuration.interfaces = .plain
   let lifecycle = LifecycleSubject(configuration: configuration)
   await launch(lifecycle)
   return lifecycle

@@ -66,7 +66,7 @@ import Synchronization
   /// - Parameter pause: Microseconds before each signal, in which the last delivery ends.
   private static func signals(_ count: Int, pause: UInt32 = 0, countsAll: Bool = false) async {
     var configuration = LifecycleConfiguration(hookTimeout: .seconds(3600))
-    configuration.systemd = .off
+    configuration.interfaces = .plain
     let lifecycle = LifecycleSubject(configuration: configuration)
     let waiter = WaitingActor()
     lifecycle.addObserver(waiter)

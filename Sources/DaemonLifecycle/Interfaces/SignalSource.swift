@@ -91,7 +91,7 @@ final class SignalSource: LifecycleSource {
   }
 
   /// Reads each signal at most once, in the order in which the last of its kind arrived.
-  func read(_ ready: PolledDescriptor, _ take: (LifecycleMachine.Input) -> Void) {
+  func read(_ ready: PolledDescriptor, _ take: (SourceInput) -> Void) {
     // Under the lock, so that `close` can't hand the descriptor's number to someone else meanwhile.
     let isNewNote = opened.withLock { opened in
       // Drained before the records are taken, as the waker was: a signal in between causes one needless wake-up.
@@ -105,7 +105,7 @@ final class SignalSource: LifecycleSource {
   }
 
   private func input(of signal: UnixSignal, _ record: clinux_signal_record)
-    -> LifecycleMachine.Input
+    -> SourceInput
   {
     let cause = LifecycleCause(
       .signal(signal, from: LifecycleCause.Sender(record), coalesced: Int(record.count)))
@@ -115,7 +115,7 @@ final class SignalSource: LifecycleSource {
   }
 
   @discardableResult
-  func close() -> [LifecycleMachine.Input] {
+  func close() -> [SourceInput] {
     let closing = opened.withLock { opened in
       defer { opened = Opened() }
       return opened
@@ -128,7 +128,7 @@ final class SignalSource: LifecycleSource {
     clinux_close_signal_descriptor(closing.direct)
     // Before another source may have them: it would lose to this one what it is sent.
     defer { for signal in closing.signals { clinux_signal_release(signal.rawValue) } }
-    var inputs: [LifecycleMachine.Input] = []
+    var inputs: [SourceInput] = []
     if closing.conflictNote != nil { inputs.append(.fact(.statusNote(.signals, nil))) }
     var taken = TakenSignals()
     taken.take(closing.signals)

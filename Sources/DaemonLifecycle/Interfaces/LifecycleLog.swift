@@ -10,17 +10,16 @@ import Synchronization
 /// journalctl -u mydaemon LIFECYCLE_EVENT=background
 /// ```
 final class LifecycleLog: LifecycleSink {
-  /// The journal; `nil` when standard error does not go to the journal, or the journal is disabled.
+  /// The journal; `nil` when standard error does not go there, or nothing is logged.
   private let journal: JournalWriter?
   /// Standard error is the journal's all the same: lines there can have a priority.
   private let isJournal: Bool
   private let logging: LifecycleLogging
 
-  init(_ configuration: LifecycleConfiguration) {
-    logging = configuration.logging
-    let usesJournal = configuration.systemd.journal && logging != .off
-    journal = usesJournal ? JournalWriter(configuration.systemd.environment) : nil
-    isJournal = StandardError.isJournal(configuration.systemd.environment)
+  init(_ logging: LifecycleLogging, _ environment: ServiceEnvironment) {
+    self.logging = logging
+    journal = logging == .off ? nil : JournalWriter(environment)
+    isJournal = StandardError.isJournal(environment)
   }
 
   /// For tests.

@@ -5,13 +5,9 @@ import Synchronization
 
 /// The readiness file: removed at the launch, made by a rename, and removed when the daemon stops being ready.
 ///
-/// Not a sink: sinks may run later, and the file must change before the first hook. Each critical section
-/// of the core numbers its readiness, and the thread that leaves it calls `set` before it starts hooks; an older number
-/// then has no effect.
-///
 /// It makes a few system calls on a local file system, which do not block. Failed calls are tried again until they
 /// succeed: a daemon that serves must not look unready because the disk was full for a moment.
-final class ReadinessMarker: Retrying {
+final class ReadinessMarker: ReadinessOutput {
   private struct State {
     /// The number of the newest change.
     var last: UInt64 = 0
@@ -48,7 +44,6 @@ final class ReadinessMarker: Retrying {
 
   // MARK: Changes
 
-  /// Removes the file of a process that was killed: called before the launch, so that problems are logged at the start.
   func prepare() {
     guard let directory else {
       return warn(
@@ -64,7 +59,6 @@ final class ReadinessMarker: Retrying {
     if let problem { warn(problem) }
   }
 
-  /// Sets the readiness, unless a newer change has been set. Returns when to try again what has failed.
   @discardableResult func set(_ isReady: Bool, number: UInt64) -> MonotonicTime? {
     attempt { state in
       guard number > state.last else { return false }
@@ -76,7 +70,7 @@ final class ReadinessMarker: Retrying {
     }
   }
 
-  /// Makes the file again where somebody else has removed it. Returns when to try again what has failed.
+  /// Makes the file again where somebody else has removed it.
   func check() -> MonotonicTime? {
     attempt { state in
       guard state.isMade, access(path, F_OK) != 0, clinux_errno() == ENOENT else { return false }
@@ -137,5 +131,32 @@ final class ReadinessMarker: Retrying {
 
   private func failure(_ purpose: String, _ error: Int32) -> String {
     "The readiness file \(path): could not \(purpose) it: \(String(cString: strerror(error))) (errno \(error))."
+  }
+}
+
+extension LifecycleInterface {
+  /// A file that exists exactly while the daemon is ready: launched, in the foreground, and not about to leave it.
+  ///
+  /// It is for a container's readiness probe, or a load balancer's health check:
+  ///
+  /// ```swift
+  /// configuration.interfaces.append(.readinessFile("/run/mydaemon/ready"))
+  /// // readinessProbe: { exec: { command: [test, -e, /run/mydaemon/ready] } }
+  /// ```
+  ///
+  /// It is created when every hook of the launch has ended, and whenever the daemon returns to the foreground. It is
+  /// removed as soon as a pause, a suspend or a termination is requested: before any hook is called, even while a hook of
+  /// another delivery still runs, and at the beginning of ``LifecycleConfiguration/stopDelay``.
+  ///
+  /// It is created atomically, with mode 0600. A process that is killed leaves it behind; the next launch removes the
+  /// file at the path first, so every subject needs a file of its own. What fails is logged, and tried again.
+  ///
+  /// - Parameter path: Its absolute path. The directory must exist, be writable for the daemon, and be on a local file
+  ///   system, such as an `emptyDir` or `/run`: the threads that deliver notifications create and remove the file, and
+  ///   must not wait.
+  public static func readinessFile(_ path: String) -> Self {
+    Self("readiness file", of: path, .local) { wiring in
+      wiring.readiness.append(ReadinessMarker(path, warn: wiring.warn))
+    }
   }
 }

@@ -89,7 +89,7 @@ extension SignalSource {
   /// Finds out who has the signals now, joins Dispatch, and reports.
   ///
   /// Not on the listening thread: it may wait for the dynamic linker, for /proc and for a thread of Dispatch's.
-  func resolveConflicts(_ take: @escaping @Sendable (LifecycleMachine.Input) -> Void) {
+  func resolveConflicts(_ take: @escaping @Sendable (SourceInput) -> Void) {
     takeIgnored()
     let (signals, descriptor) = opened.withLock { ($0.signals, $0.direct) }
     // Dispatch's, which compete with our handler. They are there also where it has put ours back for others.
@@ -109,7 +109,7 @@ extension SignalSource {
 
   private func join(
     _ signal: UnixSignal, _ handler: UInt, _ owner: HandlerOwner?,
-    _ take: @escaping @Sendable (LifecycleMachine.Input) -> Void
+    _ take: @escaping @Sendable (SourceInput) -> Void
   ) {
     // A later check tries again.
     guard DispatchThreads.canBeHad else { return }
@@ -140,7 +140,7 @@ extension SignalSource {
   /// Leaves a signal to its owner, or takes it back when there is none any more, and reports that.
   private func settle(
     _ signal: UnixSignal, _ handler: UInt, _ owner: HandlerOwner?, _ source: DispatchSource?,
-    _ take: (LifecycleMachine.Input) -> Void
+    _ take: (SourceInput) -> Void
   ) {
     let kept = owner == nil ? nil : source
     let settled = opened.withLock {
@@ -169,7 +169,7 @@ extension SignalSource {
   }
 
   /// Sends the note for the operator. Two threads may change it at once: what is sent last is the note after both.
-  func sendNote(_ take: (LifecycleMachine.Input) -> Void) {
+  func sendNote(_ take: (SourceInput) -> Void) {
     var note: String?
     repeat {
       note = opened.withLock { $0.conflictNote }

@@ -94,6 +94,30 @@ final class NotifySink: LifecycleSink {
   }
 }
 
+extension LifecycleInterface {
+  /// systemd's notifications and its watchdog.
+  ///
+  /// `READY=1`, `RELOADING=1`, `STOPPING=1` and `EXTEND_TIMEOUT_USEC=` are sent, and in `STATUS=` the state, its time and
+  /// cause, the progress of a slow stop, and problems. Source: sd_notify(3).
+  ///
+  /// - Parameter watchdog: Whether the watchdog of `WatchdogSec=` is pinged, as long as Swift's global executor, the main
+  ///   actor (where anything runs on it) and the observers' `checkHealth` hooks respond. Default true. All are checked
+  ///   every three quarters of that time, and once more after three eighths when one fails: systemd ends a daemon that
+  ///   hangs after at most one and a half times `WatchdogSec=`.
+  public static func serviceManager(watchdog: Bool = true) -> Self {
+    Self("service manager", .service) { wiring in
+      // A malformed address is among the problems of the environment.
+      guard wiring.isSupervised, let address = try? wiring.environment.notifySocket else { return }
+      do throws(SystemdError) {
+        wiring.sinks.append(NotifySink(try NotifySocket(address: address), warn: wiring.warn))
+      } catch { return wiring.note("\(error) No service manager is notified.") }
+      if watchdog, let period = try? wiring.environment.watchdogPeriod {
+        wiring.checkHealth(within: period, "The watchdog's period (WATCHDOG_USEC, WatchdogSec=)")
+      }
+    }
+  }
+}
+
 extension SystemdError {
   /// Whether sending should be tried again: the manager's queue is full, or there is no descriptor, buffer or memory.
   fileprivate var isPassing: Bool {

@@ -20,11 +20,11 @@ protocol LifecycleSource: AnyObject, Sendable {
   /// Notes that another thread listens from now on. Called on it.
   func listenerChanged()
   /// Reads a descriptor that is ready. Default: there is none.
-  func read(_ ready: PolledDescriptor, _ take: (LifecycleMachine.Input) -> Void)
+  func read(_ ready: PolledDescriptor, _ take: (SourceInput) -> Void)
   /// Called when the deadline is reached, or later than that; it may be early if the deadline has changed.
-  func timePassed() -> [LifecycleMachine.Input]
+  func timePassed() -> [SourceInput]
   /// Restores everything that `open` changed, and returns the inputs that arrived before. Further calls have no effect.
-  @discardableResult func close() -> [LifecycleMachine.Input]
+  @discardableResult func close() -> [SourceInput]
 }
 
 extension LifecycleSource {
@@ -32,6 +32,6 @@ extension LifecycleSource {
   var deadline: MonotonicTime? { nil }
   func polls(_ descriptor: Int32) -> Bool { descriptors.contains { $0.number == descriptor } }
   func listenerChanged() {}
-  func read(_: PolledDescriptor, _: (LifecycleMachine.Input) -> Void) {}
-  func timePassed() -> [LifecycleMachine.Input] { [] }
+  func read(_: PolledDescriptor, _: (SourceInput) -> Void) {}
+  func timePassed() -> [SourceInput] { [] }
 }

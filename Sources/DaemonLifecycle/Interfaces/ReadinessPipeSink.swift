@@ -85,14 +85,33 @@ final class ReadinessPipeSink: LifecycleSink {
   }
 }
 
-extension LifecycleConfiguration {
-  /// Takes over the descriptor for readiness, from the configuration or the environment; `nil` when neither has one.
-  func takeReadinessDescriptor() throws(SystemdError) -> OwnedDescriptor? {
-    let environment = systemd.environment
-    if let number = readinessDescriptor {
-      return try .takeInherited(number, from: "readinessDescriptor", in: environment)
+extension LifecycleInterface {
+  /// An inherited descriptor to which a newline is written when the daemon becomes ready, as s6, dinit, OpenRC and Finit
+  /// expect.
+  ///
+  /// ```swift
+  /// configuration.interfaces.append(.readinessDescriptor(3))  // s6: a file notification-fd with the line 3
+  /// ```
+  ///
+  /// The newline is written once, when the hooks of the launch have ended, and the descriptor is closed. A launch that
+  /// fails closes it without a newline.
+  ///
+  /// The start takes the descriptor over. Start before anything that opens descriptors, which might get that number. One
+  /// that can't be used, such as a standard stream, one of `LISTEN_FDS`, or no pipe, FIFO or socket, is logged and
+  /// ignored. See <doc:RunningUnderOtherInits>.
+  ///
+  /// - Parameter number: Its number. Default `nil`: the value of the environment variable `NOTIFY_FD`, if the init sets
+  ///   it.
+  public static func readinessDescriptor(_ number: Int32? = nil) -> Self {
+    Self("readiness descriptor", number == nil ? .service : .local) { wiring in
+      do throws(SystemdError) {
+        var used = number
+        if used == nil { used = try wiring.environment.readinessDescriptor }
+        guard let used else { return }
+        let descriptor = try OwnedDescriptor.takeInherited(
+          used, from: number == nil ? "NOTIFY_FD" : "readinessDescriptor", in: wiring.environment)
+        wiring.sinks.append(ReadinessPipeSink(descriptor.release(), warn: wiring.warn))
+      } catch { wiring.note("\(error)") }
     }
-    guard systemd.usesService, let number = try environment.readinessDescriptor else { return nil }
-    return try .takeInherited(number, from: "NOTIFY_FD", in: environment)
   }
 }

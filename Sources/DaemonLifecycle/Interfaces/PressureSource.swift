@@ -18,7 +18,7 @@ final class PressureSource: LifecycleSource {
 
   func open() throws { try file.withLock { $0 = try watch.open() } }
 
-  func read(_ ready: PolledDescriptor, _ take: (LifecycleMachine.Input) -> Void) {
+  func read(_ ready: PolledDescriptor, _ take: (SourceInput) -> Void) {
     if ready.events & UInt32(POLLERR) == 0 {
       return take(.event(LifecycleEvent(.pressure, cause: LifecycleCause(.pressure))))
     }
@@ -27,8 +27,22 @@ final class PressureSource: LifecycleSource {
     take(.fact(.warning("memory pressure is not reported any more: \(watch.path) is gone")))
   }
 
-  @discardableResult func close() -> [LifecycleMachine.Input] {
+  @discardableResult func close() -> [SourceInput] {
     file.withLock { $0 = nil }
     return []
+  }
+}
+
+extension LifecycleInterface {
+  /// Memory pressure, as the service's unit configures it (`MemoryPressureWatch=`), else in the process's control
+  /// group, if it may watch that.
+  public static var memoryPressure: Self {
+    Self("memory pressure", .service) { wiring in
+      do throws(SystemdError) {
+        var watch = try wiring.environment.pressureWatch
+        if watch == nil { watch = try .ownCgroup() }
+        if let watch, !watch.isOff { wiring.sources.append(PressureSource(watch)) }
+      } catch { wiring.note("\(error)") }
+    }
   }
 }

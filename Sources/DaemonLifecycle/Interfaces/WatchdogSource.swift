@@ -41,7 +41,7 @@ final class WatchdogSource: LifecycleSource {
     state.withLock { $0.baseline = .current }
   }
 
-  func timePassed() -> [LifecycleMachine.Input] {
+  func timePassed() -> [SourceInput] {
     state.withLock { state in
       let now = MonotonicTime.now()
       guard let expected = state.expected, expected <= now else { return [] }
@@ -65,7 +65,7 @@ final class WatchdogSource: LifecycleSource {
     return stall < threshold ? .zero : stall
   }
 
-  @discardableResult func close() -> [LifecycleMachine.Input] {
+  @discardableResult func close() -> [SourceInput] {
     state.withLock { $0.expected = nil }
     return []
   }

@@ -8,12 +8,50 @@ import Testing
 
 @testable import DaemonLifecycle
 
-/// What is said of interfaces that can't be used.
-@Suite struct ServiceIntegrationTests {
+/// The list of interfaces, what is said of those that can't be used, and one that an author makes.
+@Suite struct InterfaceTests {
+  @Test func ofEqualOnesTheLastCounts() {
+    let interfaces: [LifecycleInterface] =
+      .standard + [.signals([:]), .readinessFile("/a"), .readinessFile("/b"), .readinessFile("/a")]
+    #expect(interfaces.distinct.count == [LifecycleInterface].standard.count + 2)
+    var configuration = LifecycleConfiguration(interfaces: interfaces)
+    #expect(configuration.signals[.sigterm] == nil)
+    configuration.signals[.sighup] = .reload
+    configuration.logging = .off
+    #expect(configuration.interfaces.distinct.count == interfaces.distinct.count)
+    #expect(configuration.signals.signals == [.sighup] && configuration.logging == .off)
+    configuration.interfaces.removeAll { $0 == .log() || $0 == .signals() }
+    #expect(configuration.signals.signals == [] && configuration.logging == .off)
+    let given = LifecycleConfiguration(signals: [:], logging: .off, interfaces: .plain)
+    #expect(given.signals.signals == [] && given.logging == .off)
+  }
+
+  /// It works during a pause, and is cancelled at the end. What it asks for during the launch waits.
+  @Test(.timeLimit(.minutes(5))) func anAuthorsOwn() async throws {
+    let log = Log()
+    let subject = LifecycleSubject(
+      configuration: LifecycleConfiguration(
+        exitGrace: nil, logging: .off,
+        interfaces: [
+          .requests(from: "the control socket") { send in
+            send(.reload)
+            do { try await Task.sleep(for: .seconds(600)) } catch { log.add("cancelled") }
+          }
+        ]))
+    let token = subject.observe(ShouldReload.self) { [weak subject] in
+      log.add("\($0.cause)")
+      subject?.terminate()
+    }
+    _ = try await subject.run()
+    try await eventually { log.all.last == "cancelled" }
+    #expect(log.all == ["the control socket", "cancelled"])
+    withExtendedLifetime(token) {}
+  }
+
   private func problems(_ variables: [String: String], processID: Int32 = 1) -> [String] {
     var configuration = LifecycleConfiguration(logging: .off)
-    configuration.systemd.environment = ServiceEnvironment(variables, processID: processID)
-    return ServiceIntegration(configuration, isSupervised: true).problems
+    configuration.environment = ServiceEnvironment(variables, processID: processID)
+    return LifecycleWiring(configuration, isSupervised: true).problems
   }
 
   /// systemd 257 counts outside of the unit's pid namespace, and accepts what comes from inside.
@@ -33,8 +71,8 @@ import Testing
       var limit = rlimit(rlim_cur: 3, rlim_max: 3)
       setrlimit(__rlimit_resource_t(7), &limit)
       var configuration = LifecycleConfiguration(logging: .off)
-      configuration.systemd.environment = ServiceEnvironment(["NOTIFY_SOCKET": "@none"])
-      let problems = ServiceIntegration(configuration, isSupervised: true).problems
+      configuration.environment = ServiceEnvironment(["NOTIFY_SOCKET": "@none"])
+      let problems = LifecycleWiring(configuration, isSupervised: true).problems
       guard problems.contains(where: { $0.hasSuffix("No service manager is notified.") }) else {
         print(problems)
         exit(1)
@@ -47,8 +85,8 @@ import Testing
     struct Refusal: Error {}
     var descriptors: [PolledDescriptor] { [] }
     func open() throws { throw Refusal() }
-    func read(_: PolledDescriptor, _ take: (LifecycleMachine.Input) -> Void) {}
-    func close() -> [LifecycleMachine.Input] { [.unitJob(nil)] }
+    func read(_: PolledDescriptor, _ take: (SourceInput) -> Void) {}
+    func close() -> [SourceInput] { [.unitJob(nil)] }
   }
 
   @Test func nobodyWaitsForABusThatCannotBeOpened() {

@@ -61,3 +61,36 @@ final class LivenessSink: LifecycleSink {
     return 0
   }
 }
+
+extension LifecycleInterface {
+  /// A file whose modification time is updated as long as the daemon is healthy.
+  ///
+  /// It is for a container's liveness probe:
+  ///
+  /// ```swift
+  /// configuration.interfaces.append(.livenessFile("/run/mydaemon/alive"))
+  /// configuration.exitIfProbed(by: CommandLine.arguments)
+  /// // livenessProbe: { exec: { command: [/mydaemon, --probe, alive] } }
+  /// ```
+  ///
+  /// More than twice in each 30 s, or in systemd's `WatchdogSec=` if that is less, Swift's global executor, the main
+  /// actor (where anything runs on it) and the observers' `checkHealth` hooks are checked; when all are healthy, the
+  /// file's time is set to now. The file is created when the launch has ended. It is updated in the background too, and
+  /// during the termination without a check, since the stop has its own limit.
+  ///
+  /// It is not removed at the end: only its age counts. The probe should allow for 60 s or more, since a failed probe
+  /// ends the container.
+  ///
+  /// - Parameter path: Its absolute path, on a local file system; another one than the ``readinessFile(_:)``'s.
+  public static func livenessFile(_ path: String) -> Self {
+    livenessFile(path, within: .seconds(30))
+  }
+
+  /// - Parameter period: The time within which one check must succeed; shorter in tests.
+  package static func livenessFile(_ path: String, within period: Duration) -> Self {
+    Self("liveness file", of: path, .local) { wiring in
+      wiring.sinks.append(LivenessSink(path, warn: wiring.warn))
+      wiring.checkHealth(within: period, "The period of \(path)")
+    }
+  }
+}

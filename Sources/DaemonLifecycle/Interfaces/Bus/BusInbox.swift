@@ -3,7 +3,7 @@ import DaemonSystemd
 
 /// The inputs from the bus that the core has not taken yet.
 final class BusInbox {
-  private var inputs: [LifecycleMachine.Input] = []
+  private var inputs: [SourceInput] = []
   /// What is unavailable, and the reason: the warnings that were not taken yet.
   private var warnings: [(subject: String, reason: String)] = []
   /// The reason in the last warning about each subject, so that it is logged once.
@@ -11,7 +11,7 @@ final class BusInbox {
   /// The problems of watched units, by their names.
   private var problems: [String: String] = [:]
 
-  func put(_ input: LifecycleMachine.Input) { inputs.append(input) }
+  func put(_ input: SourceInput) { inputs.append(input) }
 
   func put(_ kind: LifecycleRequest, _ fact: String) {
     inputs.append(.event(LifecycleEvent(kind, cause: LifecycleCause(.bus(fact)))))
@@ -35,7 +35,7 @@ final class BusInbox {
     inputs.append(.fact(.statusNote(.watched, note)))
   }
 
-  func take() -> [LifecycleMachine.Input] {
+  func take() -> [SourceInput] {
     defer { (inputs, warnings) = ([], []) }
     return inputs + lines.map { .fact(.warning($0)) }
   }

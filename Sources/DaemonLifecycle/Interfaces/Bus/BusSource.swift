@@ -22,7 +22,7 @@ final class BusSource: LifecycleSource, LifecycleSink {
   ///   - userManager: The system's unit whose limit for a stop is read, too; `nil` for none.
   ///   - options: Where there is no bus at all, as in a container, an idle daemon is woken every ten minutes for it.
   init(
-    _ address: BusAddress, _ inputs: [SystemdConfiguration.Input], userManager: String? = nil,
+    _ address: BusAddress, _ inputs: [BusInput], userManager: String? = nil,
     options: BusConnection.Options = BusSource.options
   ) {
     asksForUnitJob = inputs.contains(.unitJob)
@@ -34,7 +34,6 @@ final class BusSource: LifecycleSource, LifecycleSink {
       case .unitJob: [.unitJob(inbox)]
       case .sleep: [sleep.request]
       case .unit(let name): [.unit(name, inbox)]
-      case .memoryPressure: []
       }
     }
     if let userManager { requests += BusRequest.stopTimeouts(inbox, ofUserManager: userManager) }
@@ -57,18 +56,18 @@ final class BusSource: LifecycleSource, LifecycleSink {
 
   func open() throws { try bus.withLock { try $0.connection.start() } }
 
-  func read(_: PolledDescriptor, _ take: (LifecycleMachine.Input) -> Void) {
+  func read(_: PolledDescriptor, _ take: (SourceInput) -> Void) {
     for input in timePassed() { take(input) }
   }
 
-  func timePassed() -> [LifecycleMachine.Input] {
+  func timePassed() -> [SourceInput] {
     bus.withLock { bus in
       bus.connection.process()
       return bus.inbox.take()
     }
   }
 
-  @discardableResult func close() -> [LifecycleMachine.Input] {
+  @discardableResult func close() -> [SourceInput] {
     bus.withLock { $0.connection.close() }
     // Nobody waits for it any longer.
     return asksForUnitJob ? [.unitJob(nil)] : []

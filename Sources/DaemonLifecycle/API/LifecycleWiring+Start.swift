@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonSystemd
+
+// The interfaces of a subject, with what is wrong in its configuration and environment.
+extension LifecycleWiring {
+  /// Connects the interfaces of a configuration; what must be there before it is needed is opened.
+  ///
+  /// - Parameters:
+  ///   - isSupervised: False if the process has no service manager, or another subject communicates with it.
+  ///   - log: Receives what others warn of, and all facts.
+  init(
+    _ configuration: LifecycleConfiguration, isSupervised: Bool, log: LifecycleLog,
+    take: @escaping @Sendable (SourceInput) -> Void = { _ in }
+  ) {
+    self.init(
+      configuration.environment, isSupervised: isSupervised, warn: { log.warn($0) }, take: take)
+    let interfaces = configuration.interfaces.distinct
+    if interfaces.contains(where: { if case .service = $0.role { true } else { false } }) {
+      noteEnvironment()
+    }
+    connect(interfaces)
+    sinks.append(log)
+    for problem in configuration.negatives { note(problem) }
+    if let problem = StopBudget.drainProblem(policy(of: configuration)) { note(problem) }
+    for case let path? in interfaces.filter({ $0.kind == "liveness file" }).map(\.subject)
+    where interfaces.contains(.readinessFile(path)) {
+      note(
+        "\(path) is the readiness file and the liveness file, so a daemon that is paused would look ready:"
+          + " give each its own.")
+    }
+  }
+
+  /// The platform that runs the daemon, if the stop timeout is to be derived from it.
+  func platform(of configuration: LifecycleConfiguration) -> HostingPlatform? {
+    isSupervised || configuration.stopTimeout != nil
+      ? nil
+      : .current(environment, containerSign: HostingPlatform.containerSign(environment))
+  }
+
+  func policy(of configuration: LifecycleConfiguration) -> LifecycleMachine.Policy {
+    LifecycleMachine.Policy(
+      configuration: configuration, platform: platform(of: configuration),
+      hasServiceManager: sinks.contains { $0.isServiceManager }, watchdogPeriod: watchdogPeriod)
+  }
+
+  private mutating func noteEnvironment() {
+    if environment.isWithheld {
+      note(
+        "the environment is not read, because this program has privileges that its caller may lack (setuid, setgid or"
+          + " file capabilities). If systemd has started it, systemd is not notified: give the unit User= and"
+          + " AmbientCapabilities= instead.")
+    }
+    if isSupervised {
+      for problem in environment.problems { note(problem.description) }
+      noteOtherProcess()
+    } else if environment.isSupervised {
+      note(
+        "another LifecycleSubject of this process already notifies systemd; this one won't."
+          + " Give it LifecycleConfiguration(interfaces: .plain).")
+    } else {
+      // Some inits other than systemd use the name for something else.
+      do throws(SystemdError) { _ = try environment.notifySocket } catch {
+        note("\(error) It is ignored, and no service manager is notified.")
+      }
+    }
+  }
+
+  private mutating func noteOtherProcess() {
+    guard let pid = environment["SYSTEMD_EXEC_PID"],
+      (try? environment.isMainProcess) == false
+    else { return }
+    if environment.processID == 1 {
+      // systemd 257 and 258 say the number of a process that has forked it. Its notifications arrive (systemd#38137).
+      if environment["WATCHDOG_USEC"] != nil {
+        note(
+          "The watchdog is off: WATCHDOG_PID= is a number of another pid namespace, as systemd sets it before version 259"
+            + " with PrivatePIDs=. Leave out PrivatePIDs= or WatchdogSec=.")
+      }
+      return
+    }
+    note(
+      "systemd has started process \(pid), and this is \(environment.processID): with"
+        + " NotifyAccess=main systemd ignores its notifications. Start it with exec, or set NotifyAccess=all."
+    )
+  }
+}

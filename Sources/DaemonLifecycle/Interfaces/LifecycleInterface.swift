@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+/// One way in which a daemon is controlled or observed from outside: signals, systemd, the log, a probe's file.
+///
+/// ```swift
+/// var configuration = LifecycleConfiguration()
+/// configuration.interfaces += [.readinessFile("/run/mydaemon/ready"), .unit("postgresql.service")]
+/// configuration.interfaces.removeAll { $0 == .sleep }
+/// let lifecycle = LifecycleSubject(configuration: configuration)
+/// ```
+///
+/// What is not in the list of ``LifecycleConfiguration/interfaces`` does not exist for the daemon. Where there is no
+/// systemd, its interfaces do nothing. The order does not matter, except that of equal ones the last counts: two are
+/// equal that are of one kind, whatever their parameters, and about the same file or unit.
+public struct LifecycleInterface: Sendable, Equatable {
+  /// What must be known of it before it is connected.
+  enum Role: Sendable {
+    /// Handled from the very beginning, since there is no start without them.
+    case signals(SignalMap)
+    /// Receives the problems of all others.
+    case log(LifecycleLogging)
+    /// Of the process's service manager: only one subject of a process has it, and a mock has none.
+    case service
+    /// What a mock has, too: it depends on nothing but the daemon.
+    case local
+    /// What a mock does not have.
+    case outside
+  }
+
+  /// What it is, in a word or two.
+  let kind: String
+  /// The file or unit that it is about.
+  let subject: String?
+  let role: Role
+  /// Makes its sources and sinks as the subject starts, on the starting thread: nothing is opened yet, and no lock is held.
+  let connect: @Sendable (inout LifecycleWiring) -> Void
+
+  init(
+    _ kind: String, of subject: String? = nil, _ role: Role,
+    connect: @escaping @Sendable (inout LifecycleWiring) -> Void = { _ in }
+  ) {
+    (self.kind, self.subject, self.role, self.connect) = (kind, subject, role, connect)
+  }
+
+  public static func == (a: Self, b: Self) -> Bool { a.kind == b.kind && a.subject == b.subject }
+
+  /// Signals, each with its meaning: ``LifecycleConfiguration/signals``.
+  public static func signals(_ map: SignalMap = .standard) -> Self {
+    Self("signals", .signals(map))
+  }
+
+  /// What is logged: ``LifecycleConfiguration/logging``.
+  public static func log(_ logging: LifecycleLogging = .all) -> Self { Self("log", .log(logging)) }
+}
+
+extension [LifecycleInterface] {
+  /// What suits a service: signals, the log, and all of systemd that needs no parameter.
+  public static var standard: Self {
+    plain + [
+      .serviceManager(), .memoryPressure, .readinessDescriptor(), .stopTimeout, .unitJob, .sleep,
+    ]
+  }
+
+  /// Signals and the log only: for a second subject of a process.
+  public static var plain: Self { [.signals(), .log()] }
+
+  /// Each once; of equal ones the last.
+  var distinct: Self {
+    indices.filter { !self[($0 + 1)...].contains(self[$0]) }.map { self[$0] }
+  }
+}

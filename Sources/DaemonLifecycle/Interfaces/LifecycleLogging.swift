@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+/// What a subject logs.
+///
+/// The ``LifecycleReport/timeline`` of a stop is one entry of the journal, or text on standard error. The process does not
+/// wait for it: if standard error is a full pipe, it is lost.
+public enum LifecycleLogging: Sendable, Hashable {
+  /// Nothing.
+  case off
+  /// Each hook that did not complete, other problems, what an operator should know and, in the journal, each transition.
+  case problems
+  /// The same, and the timeline of every stop.
+  case all
+}

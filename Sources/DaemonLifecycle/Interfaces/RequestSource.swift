@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+import DaemonSystemd
+import Synchronization
+
+/// The source of requests of an interface that an author makes: its work runs in a task, from the start to the end.
+final class RequestSource: LifecycleSource, LifecycleSink {
+  typealias Work = @Sendable (@escaping @Sendable (LifecycleRequest) -> Void) async throws -> Void
+
+  private let name: String
+  private let work: Work
+  private let take: @Sendable (SourceInput) -> Void
+  private let task = Mutex<Task<Void, Never>?>(nil)
+
+  init(_ name: String, take: @escaping @Sendable (SourceInput) -> Void, _ work: @escaping Work) {
+    (self.name, self.take, self.work) = (name, take, work)
+  }
+
+  func open() {
+    let task = Task.detached { [name, work, take] in
+      do {
+        try await work { take(.event(LifecycleEvent($0, cause: LifecycleCause(.other(name))))) }
+      } catch {
+        if !Task.isCancelled { take(.fact(.warning("\(name) has failed: \(error)"))) }
+      }
+    }
+    self.task.withLock { $0 = task }
+  }
+
+  @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
+    if case .terminated = fact { close() }
+    return nil
+  }
+
+  @discardableResult func close() -> [SourceInput] {
+    // A cancellation handler is the author's code, which must not run on the thread that listens.
+    if let task = task.withLock({ $0.take() }) { Task.detached { task.cancel() } }
+    return []
+  }
+}
+
+extension LifecycleInterface {
+  /// An interface of your own, such as a control socket.
+  ///
+  /// ```swift
+  /// configuration.interfaces.append(
+  ///   .requests(from: "the control socket") { send in
+  ///     for try await line in socket.lines {
+  ///       switch line {
+  ///       case "pause": send(.pause)
+  ///       case "resume": send(.resume)
+  ///       default: break
+  ///       }
+  ///     }
+  ///   })
+  /// ```
+  ///
+  /// A request that it sends before the launch has ended is handled after that. An error that it throws is logged, and the
+  /// daemon goes on without it. A mock does not have it: `mock.send` takes its place.
+  ///
+  /// - Parameters:
+  ///   - name: What reports show as the cause.
+  ///   - work: It begins when the daemon starts, in a task that is cancelled when the daemon has ended, and goes on during
+  ///     pauses.
+  public static func requests(
+    from name: String,
+    _ work:
+      @escaping @Sendable (_ send: @escaping @Sendable (LifecycleRequest) -> Void) async throws
+      -> Void
+  ) -> Self {
+    Self("requests", of: name, .outside) { wiring in
+      let source = RequestSource(name, take: wiring.take, work)
+      wiring.sources.append(source)
+      wiring.sinks.append(source)
+    }
+  }
+}
