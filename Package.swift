@@ -14,6 +14,7 @@ let package = Package(
   products: [
     .library(name: "DaemonSystemd", targets: ["DaemonSystemd"]),
     .library(name: "DaemonLifecycle", targets: ["DaemonLifecycle"]),
+    .library(name: "DaemonLifecycleProbes", targets: ["DaemonLifecycleProbes"]),
     .library(name: "DaemonLifecycleState", targets: ["DaemonLifecycleState"]),
     .library(name: "DaemonLifecycleCodable", targets: ["DaemonLifecycleCodable"]),
     .library(name: "DaemonLifecycleFoundation", targets: ["DaemonLifecycleFoundation"]),
@@ -30,6 +31,9 @@ let package = Package(
     // An executable links a module whole: what is not every daemon's is a module of its own.
     .target(
       name: "DaemonLifecycleState", dependencies: ["CLinux", "DaemonSystemd", "DaemonLifecycle"],
+      swiftSettings: strict),
+    .target(
+      name: "DaemonLifecycleProbes", dependencies: ["CLinux", "DaemonSystemd", "DaemonLifecycle"],
       swiftSettings: strict),
     // FoundationEssentials, and no more of Foundation: daemons that save values are to stay small.
     .target(
@@ -52,13 +56,14 @@ let package = Package(
     .executableTarget(
       name: "pollerd",
       dependencies: [
-        "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleState", "DaemonSystemd",
+        "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleProbes",
+        "DaemonLifecycleState", "DaemonSystemd",
       ],
       path: "Examples/Pollerd", swiftSettings: strict),
     .executableTarget(
       name: "echod",
-      dependencies: ["DaemonLifecycle", "DaemonSystemd"], path: "Examples/Echod",
-      swiftSettings: strict),
+      dependencies: ["DaemonLifecycle", "DaemonLifecycleProbes", "DaemonSystemd"],
+      path: "Examples/Echod", swiftSettings: strict),
     .executableTarget(
       name: "standby", dependencies: ["DaemonLifecycle", "DaemonSystemd"],
       path: "Examples/Standby", swiftSettings: strict),
@@ -83,7 +88,8 @@ let package = Package(
     .testTarget(
       name: "DaemonLifecycleTests",
       dependencies: [
-        "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleTesting", "TestSupport",
+        "CLinux", "DaemonSystemd", "DaemonLifecycle", "DaemonLifecycleProbes",
+        "DaemonLifecycleTesting", "TestSupport",
       ],
       swiftSettings: strict),
     // What calls hooks: the executor, drivers and calls. CI optimizes it too, since that is what shortens lives.
@@ -103,7 +109,8 @@ let package = Package(
     .executableTarget(
       name: "ProbeDaemon",
       dependencies: [
-        "DaemonLifecycle", "DaemonLifecycleState", "DaemonLifecycleTraces", "TestLimits",
+        "DaemonLifecycle", "DaemonLifecycleProbes", "DaemonLifecycleState",
+        "DaemonLifecycleTraces", "TestLimits",
       ],
       path: "Tests/Probes/Daemon",
       swiftSettings: strict + [.unsafeFlags(["-O"])]),
@@ -115,7 +122,9 @@ let package = Package(
       swiftSettings: strict),
     .executableTarget(
       name: "ProbeService",
-      dependencies: ["DaemonLifecycle", "DaemonLifecycleState", "DaemonSystemd"],
+      dependencies: [
+        "DaemonLifecycle", "DaemonLifecycleProbes", "DaemonLifecycleState", "DaemonSystemd",
+      ],
       path: "Tests/Probes/Service", swiftSettings: strict + [.unsafeFlags(["-O"])]),
     .testTarget(
       name: "ProcessTests",
@@ -136,8 +145,8 @@ let package = Package(
     .testTarget(
       name: "PollerdTests",
       dependencies: [
-        "pollerd", "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleState",
-        "DaemonLifecycleTesting", "DaemonSystemd", "TestSupport",
+        "pollerd", "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleProbes",
+        "DaemonLifecycleState", "DaemonLifecycleTesting", "DaemonSystemd", "TestSupport",
       ],
       path: "Tests/PollerdTests", swiftSettings: strict),
     .testTarget(

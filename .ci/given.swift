@@ -4,6 +4,7 @@
 import DaemonLifecycle
 import DaemonLifecycleCodable
 import DaemonLifecycleFoundation
+import DaemonLifecycleProbes
 import DaemonLifecycleState
 import DaemonLifecycleTesting
 import DaemonSystemd
@@ -18,6 +19,7 @@ public nonisolated(unsafe) var configuration = LifecycleConfiguration()
 public nonisolated(unsafe) var token: LifecycleToken?
 public let report: LifecycleReport = some()
 public let result: LifecycleExit = some()
+public let commands = AsyncStream<String> { $0.finish() }
 public func work() async throws {}
 public struct RotateLogs: CustomNotification { public init() {} }
 public func handOver() {}

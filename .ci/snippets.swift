@@ -124,8 +124,8 @@ func source(of block: Block) -> String {
   if imports.isEmpty {
     let ours = [
       "DaemonLifecycle", "DaemonLifecycleCodable", "DaemonLifecycleFoundation",
-      "DaemonLifecycleState", "DaemonLifecycleTesting", "DaemonLifecycleTraces", "DaemonSystemd",
-      "Glibc", "Testing",
+      "DaemonLifecycleProbes", "DaemonLifecycleState", "DaemonLifecycleTesting",
+      "DaemonLifecycleTraces", "DaemonSystemd", "Glibc", "Testing",
     ]
     let peers = ["DaemonLifecycle", "Glibc", "Logging", "ServiceLifecycle"]
     imports = (block.needsPeers ? peers : ours).map { "import \($0)\n" }.joined()

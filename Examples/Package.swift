@@ -33,13 +33,16 @@ let package = Package(
       name: "pollerd",
       dependencies: [
         library("DaemonLifecycle"), library("DaemonLifecycleCodable"),
-        library("DaemonLifecycleState"), library("DaemonSystemd"),
+        library("DaemonLifecycleProbes"), library("DaemonLifecycleState"),
+        library("DaemonSystemd"),
       ],
       path: "Pollerd", swiftSettings: strict),
     .executableTarget(
       name: "echod",
-      dependencies: [library("DaemonLifecycle"), library("DaemonSystemd")], path: "Echod",
-      swiftSettings: strict),
+      dependencies: [
+        library("DaemonLifecycle"), library("DaemonLifecycleProbes"), library("DaemonSystemd"),
+      ],
+      path: "Echod", swiftSettings: strict),
     .executableTarget(
       name: "standby", dependencies: [library("DaemonLifecycle"), library("DaemonSystemd")],
       path: "Standby", swiftSettings: strict),

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
+@testable import DaemonLifecycleProbes
 
 /// `addForeground`: work that no caller waits for.
 @Suite(.timeLimit(.minutes(5))) struct AddForegroundTests {

@@ -7,6 +7,7 @@ import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
+@testable import DaemonLifecycleProbes
 
 /// When the liveness file is touched, and what is said when it can't be.
 @Suite("Liveness", .timeLimit(.minutes(5))) struct LivenessTests {
@@ -88,9 +89,9 @@ import Testing
     }
     let names = folder.names
     let log = Log()
-    let sink = LivenessSink(path) { log.add($0) }
-    sink.receive(.healthy)
-    sink.receive(.healthy)
+    let file = LivenessFile(path) { log.add($0) }
+    file.touch()
+    file.touch()
     #expect(log.all.count == 1 && log.all[0].hasPrefix("The liveness file \(path) could not"))
     #expect(folder.names == names)
   }

@@ -5,6 +5,7 @@ import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
+@testable import DaemonLifecycleProbes
 
 /// How the readiness file is made and removed, and what happens when that fails.
 @Suite("Readiness: the file", .timeLimit(.minutes(5))) struct ReadinessFileTests {
@@ -14,8 +15,8 @@ import Testing
 
   init() throws { folder = try Folder() }
 
-  private func marker(_ path: String? = nil) -> ReadinessMarker {
-    ReadinessMarker(path ?? self.path) { [log] in log.add($0) }
+  private func marker(_ path: String? = nil) -> ReadinessFile {
+    ReadinessFile(path ?? self.path) { [log] in log.add($0) }
   }
 
   @Test func whatADeadProcessHasLeftGoesBeforeTheLaunch() throws {

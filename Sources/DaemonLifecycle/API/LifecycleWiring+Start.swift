@@ -14,20 +14,11 @@ extension LifecycleWiring {
   ) {
     self.init(
       configuration.environment, isSupervised: isSupervised, warn: { log.warn($0) }, take: take)
-    let interfaces = configuration.interfaces.distinct
-    if interfaces.contains(where: { if case .service = $0.role { true } else { false } }) {
-      noteEnvironment()
-    }
-    connect(interfaces)
+    if configuration.usesService { noteEnvironment() }
+    connect(configuration.interfaces)
     sinks.append(log)
     for problem in configuration.negatives { note(problem) }
     if let problem = StopBudget.drainProblem(policy(of: configuration)) { note(problem) }
-    for case let path? in interfaces.filter({ $0.kind == "liveness file" }).map(\.subject)
-    where interfaces.contains(.readinessFile(path)) {
-      note(
-        "\(path) is the readiness file and the liveness file, so a daemon that is paused would look ready:"
-          + " give each its own.")
-    }
   }
 
   /// The platform that runs the daemon, if the stop timeout is to be derived from it.

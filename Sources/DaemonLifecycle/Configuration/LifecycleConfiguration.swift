@@ -36,7 +36,7 @@ public struct LifecycleConfiguration: Sendable {
   /// How long a daemon goes on serving, in the foreground, after a stop was requested, so that load balancers learn of
   /// the stop before it refuses work. Default 0.
   ///
-  /// Meanwhile the ``LifecycleInterface/readinessFile(_:)`` is removed, systemd has received `STOPPING=1`, the body of `run` goes on, and other
+  /// Meanwhile a readiness file is removed, systemd has received `STOPPING=1`, the body of `run` goes on, and other
   /// notifications are delivered as usual: see <doc:RunningInContainers>. It is part of ``stopTimeout``, and leaves time
   /// for the save and, before that, for one hook or half of the rest, whichever is less. A delay that does not fit is
   /// shortened, with a warning. There is no delay for a daemon in the background or one whose body has ended.
@@ -100,9 +100,11 @@ public struct LifecycleConfiguration: Sendable {
     return nil
   }
 
-  /// Whether it has an interface that only one subject of a process can have, and there is a service manager.
-  package var isSupervised: Bool {
-    environment.isSupervised
-      && interfaces.contains { if case .service = $0.role { true } else { false } }
+  /// Whether it has an interface that only one subject of a process can have.
+  var usesService: Bool {
+    interfaces.contains { if case .service = $0.role { true } else { false } }
   }
+
+  /// Whether such an interface is used, with a service manager that has started the process.
+  var isSupervised: Bool { usesService && environment.isSupervised }
 }

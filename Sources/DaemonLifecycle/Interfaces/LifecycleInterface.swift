@@ -3,17 +3,17 @@
 ///
 /// ```swift
 /// var configuration = LifecycleConfiguration()
-/// configuration.interfaces += [.readinessFile("/run/mydaemon/ready"), .unit("postgresql.service")]
+/// configuration.interfaces.append(.unit("postgresql.service"))
 /// configuration.interfaces.removeAll { $0 == .sleep }
 /// let lifecycle = LifecycleSubject(configuration: configuration)
 /// ```
 ///
 /// What is not in the list of ``LifecycleConfiguration/interfaces`` does not exist for the daemon. Where there is no
-/// systemd, its interfaces do nothing. The order does not matter, except that of equal ones the last counts: two are
+/// systemd, its interfaces do nothing. The product `DaemonLifecycleProbes` has files for probes. The order does not matter, except that of equal ones the last counts: two are
 /// equal that are of one kind, whatever their parameters, and about the same file or unit.
 public struct LifecycleInterface: Sendable, Equatable {
   /// What must be known of it before it is connected.
-  enum Role: Sendable {
+  package enum Role: Sendable {
     /// Handled from the very beginning, since there is no start without them.
     case signals(SignalMap)
     /// Receives the problems of all others.
@@ -27,20 +27,21 @@ public struct LifecycleInterface: Sendable, Equatable {
   }
 
   /// What it is, in a word or two.
-  let kind: String
+  package let kind: String
   /// The file or unit that it is about.
-  let subject: String?
-  let role: Role
+  package let subject: String?
+  package let role: Role
   /// Makes its sources and sinks as the subject starts, on the starting thread: nothing is opened yet, and no lock is held.
-  let connect: @Sendable (inout LifecycleWiring) -> Void
+  package let connect: @Sendable (inout LifecycleWiring) -> Void
 
-  init(
+  package init(
     _ kind: String, of subject: String? = nil, _ role: Role,
     connect: @escaping @Sendable (inout LifecycleWiring) -> Void = { _ in }
   ) {
     (self.kind, self.subject, self.role, self.connect) = (kind, subject, role, connect)
   }
 
+  /// Whether two are of one kind, and about the same file or unit.
   public static func == (a: Self, b: Self) -> Bool { a.kind == b.kind && a.subject == b.subject }
 
   /// Signals, each with its meaning: ``LifecycleConfiguration/signals``.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import DaemonSystemd
+package import DaemonSystemd
 
 /// An output that receives each fact of the lifecycle, for systemd, the journal or a probe.
 ///
@@ -13,7 +13,7 @@ protocol LifecycleSink: Retrying {
 }
 
 /// An output that may fail for a while, for lack of a descriptor or of room, and is tried again.
-protocol Retrying: AnyObject, Sendable {
+package protocol Retrying: AnyObject, Sendable {
   /// Tries again, on the listening thread. Returns the time of the next attempt; `nil` when nothing is left to be tried.
   func tryAgain() -> MonotonicTime?
 }

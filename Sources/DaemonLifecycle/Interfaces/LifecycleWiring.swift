@@ -2,12 +2,14 @@
 import DaemonSystemd
 
 /// What the interfaces of a configuration are made into as a subject starts; the core has it afterwards.
-struct LifecycleWiring {
+package struct LifecycleWiring {
   let environment: ServiceEnvironment
+  /// What is connected, each once.
+  package private(set) var interfaces: [LifecycleInterface] = []
   /// Whether the process has a service manager, and this subject communicates with it.
   let isSupervised: Bool
   /// Logs a problem at any time. It takes no lock of the core's, so a sink may call it under its own.
-  let warn: @Sendable (String) -> Void
+  package let warn: @Sendable (String) -> Void
   /// Takes an input at any time, from any thread.
   let take: @Sendable (SourceInput) -> Void
 
@@ -15,7 +17,8 @@ struct LifecycleWiring {
   var sources: [any LifecycleSource] = []
   /// Each receives every fact that the machine publishes.
   var sinks: [any LifecycleSink] = []
-  var readiness: [any ReadinessOutput] = []
+  package var readiness: [any ReadinessOutput] = []
+  private var healthActions: [@Sendable () -> Void] = []
   /// What is read and followed over the buses.
   var busInputs: [BusInput] = []
   /// The time within which a check of health must succeed: the shortest that is wanted; `nil` without any.
@@ -34,20 +37,27 @@ struct LifecycleWiring {
 
   /// Connects interfaces, and then what several of them share.
   mutating func connect(_ interfaces: [LifecycleInterface]) {
-    for interface in interfaces.distinct { interface.connect(&self) }
+    self.interfaces = interfaces.distinct
+    for interface in self.interfaces { interface.connect(&self) }
     connectBuses()
+    if !healthActions.isEmpty { sinks.append(HealthSink(healthActions)) }
     if let watchdogPeriod { sources.append(WatchdogSource(period: watchdogPeriod)) }
   }
 
   /// Adds a problem, unless it is known.
-  mutating func note(_ problem: String) {
+  package mutating func note(_ problem: String) {
     if !problems.contains(problem) { problems.append(problem) }
+  }
+
+  /// Calls an action when the launch has ended, and whenever a check has found the daemon healthy. It must not block.
+  package mutating func whenHealthy(_ action: @escaping @Sendable () -> Void) {
+    healthActions.append(action)
   }
 
   /// Has the health checked, within the given period or the shortest possible one.
   ///
   /// - Parameter name: What has the period, for a warning.
-  mutating func checkHealth(within period: Duration, _ name: String) {
+  package mutating func checkHealth(within period: Duration, _ name: String) {
     let shortest = WatchdogSource.shortestInterval * 2
     if period < shortest {
       note(
@@ -58,16 +68,16 @@ struct LifecycleWiring {
   }
 }
 
-/// An output that shows whether the daemon is ready.
-///
-/// Not a sink: sinks may run later, and readiness must be withdrawn before the first hook. Each critical section
-/// of the core numbers its readiness, and the thread that leaves it calls `set` before it starts hooks; an older number
-/// then has no effect.
-protocol ReadinessOutput: Retrying {
-  /// Removes what a process that was killed has left: called before the launch, so that problems are logged at the start.
-  func prepare()
-  /// Sets the readiness, unless a newer change has been set. Returns when to try again what has failed.
-  @discardableResult func set(_ isReady: Bool, number: UInt64) -> MonotonicTime?
-  /// Mends what others have changed; called with each tick of the watchdog. Returns when to try again what has failed.
-  func check() -> MonotonicTime?
+/// Tells outputs that want to know only that that the daemon is healthy.
+private final class HealthSink: LifecycleSink {
+  private let actions: [@Sendable () -> Void]
+  init(_ actions: [@Sendable () -> Void]) { self.actions = actions }
+
+  @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
+    switch fact {
+    case .launched, .healthy: for action in actions { action() }
+    default: break
+    }
+    return nil
+  }
 }

@@ -44,8 +44,8 @@ extension LifecycleInterface {
   /// ```swift
   /// configuration.interfaces.append(
   ///   .requests(from: "the control socket") { send in
-  ///     for try await line in socket.lines {
-  ///       switch line {
+  ///     for await command in commands {
+  ///       switch command {
   ///       case "pause": send(.pause)
   ///       case "resume": send(.resume)
   ///       default: break

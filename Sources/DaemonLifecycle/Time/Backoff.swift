@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-import DaemonSystemd
+package import DaemonSystemd
 
 /// The times of repeated attempts: after 10 ms at first, and then at intervals that double, until one succeeds.
-struct Backoff: Sendable {
+package struct Backoff: Sendable {
   private static let first = Duration.milliseconds(10)
   private let longest: Duration
   private var delay = first
   private var isScheduled = false
 
-  init(longest: Duration) { self.longest = longest }
+  package init(longest: Duration) { self.longest = longest }
 
   /// Returns the time of the next attempt, after one that has failed; `nil` when it is scheduled already.
-  mutating func nextAttempt() -> MonotonicTime? {
+  package mutating func nextAttempt() -> MonotonicTime? {
     if isScheduled { return nil }
     isScheduled = true
     defer { delay = min(delay * 2, longest) }
@@ -19,8 +19,8 @@ struct Backoff: Sendable {
   }
 
   /// Notes that the scheduled attempt begins.
-  mutating func begin() { isScheduled = false }
+  package mutating func begin() { isScheduled = false }
 
   /// Notes that nothing is left to be tried.
-  mutating func succeed() { delay = Self.first }
+  package mutating func succeed() { delay = Self.first }
 }

@@ -2,9 +2,9 @@
 import CLinux
 
 /// The time of day, for people.
-enum WallClock {
+package enum WallClock {
   /// Returns the time in the machine's time zone, as `systemctl status` shows it: `2026-11-21 11:12:03`.
-  static func now() -> String {
+  package static func now() -> String {
     // localtime_r(3) alone would keep the zone of the start, whatever becomes of /etc/localtime.
     tzset()
     var seconds = time(nil)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
-import DaemonSystemd
+public import DaemonLifecycle
 import Synchronization
 
-final class LivenessSink: LifecycleSink {
+/// The liveness file, whose time is updated as long as the daemon is healthy.
+final class LivenessFile: Sendable {
   private let path: String
   private let warn: @Sendable (String) -> Void
   /// The last error, so that it is logged once.
@@ -14,15 +15,7 @@ final class LivenessSink: LifecycleSink {
     self.warn = warn
   }
 
-  @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
-    switch fact {
-    case .launched, .healthy: touch()
-    default: break
-    }
-    return nil
-  }
-
-  private func touch() {
+  func touch() {
     let error = Self.touch(path)
     let isNew = lastError.withLock { last in
       defer { last = error }
@@ -89,8 +82,14 @@ extension LifecycleInterface {
   /// - Parameter period: The time within which one check must succeed; shorter in tests.
   package static func livenessFile(_ path: String, within period: Duration) -> Self {
     Self("liveness file", of: path, .local) { wiring in
-      wiring.sinks.append(LivenessSink(path, warn: wiring.warn))
+      let file = LivenessFile(path, warn: wiring.warn)
+      wiring.whenHealthy { file.touch() }
       wiring.checkHealth(within: period, "The period of \(path)")
+      if wiring.interfaces.contains(.readinessFile(path)) {
+        wiring.note(
+          "\(path) is the readiness file and the liveness file, so a daemon that is paused would look ready:"
+            + " give each its own.")
+      }
     }
   }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
+public import DaemonLifecycle
 import DaemonSystemd
 import Synchronization
 
@@ -7,7 +8,7 @@ import Synchronization
 ///
 /// It makes a few system calls on a local file system, which do not block. Failed calls are tried again until they
 /// succeed: a daemon that serves must not look unready because the disk was full for a moment.
-final class ReadinessMarker: ReadinessOutput {
+final class ReadinessFile: ReadinessOutput {
   private struct State {
     /// The number of the newest change.
     var last: UInt64 = 0
@@ -146,7 +147,7 @@ extension LifecycleInterface {
   ///
   /// It is created when every hook of the launch has ended, and whenever the daemon returns to the foreground. It is
   /// removed as soon as a pause, a suspend or a termination is requested: before any hook is called, even while a hook of
-  /// another delivery still runs, and at the beginning of ``LifecycleConfiguration/stopDelay``.
+  /// another delivery still runs, and at the beginning of `stopDelay`.
   ///
   /// It is created atomically, with mode 0600. A process that is killed leaves it behind; the next launch removes the
   /// file at the path first, so every subject needs a file of its own. What fails is logged, and tried again.
@@ -156,7 +157,7 @@ extension LifecycleInterface {
   ///   must not wait.
   public static func readinessFile(_ path: String) -> Self {
     Self("readiness file", of: path, .local) { wiring in
-      wiring.readiness.append(ReadinessMarker(path, warn: wiring.warn))
+      wiring.readiness.append(ReadinessFile(path, warn: wiring.warn))
     }
   }
 }

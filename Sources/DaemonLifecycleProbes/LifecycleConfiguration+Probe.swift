@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
+public import DaemonLifecycle
 
 extension LifecycleConfiguration {
   /// Answers a probe of a container platform and exits, if the arguments request that: for an image without a shell.
@@ -13,8 +14,8 @@ extension LifecycleConfiguration {
   /// // livenessProbe: { exec: { command: [/mydaemon, --probe, alive] } }
   /// ```
   ///
-  /// `--probe ready` succeeds while the ``LifecycleInterface/readinessFile(_:)`` exists, `--probe alive` while the
-  /// ``LifecycleInterface/livenessFile(_:)`` is not older than a minute. It prints a sentence, and exits with 0 or 1; with 64 (EX_USAGE) when there is no such probe or file. Call
+  /// `--probe ready` succeeds while the readiness file exists, `--probe alive` while the
+  /// liveness file is not older than a minute. It prints a sentence, and exits with 0 or 1; with 64 (EX_USAGE) when there is no such probe or file. Call
   /// it before the daemon opens or creates anything, with the configuration that the daemon has. Without `--probe` among
   /// the arguments it does nothing.
   ///
