@@ -7,10 +7,10 @@ extension FakeServiceManager {
     /// The number of descriptors that were received with it.
     package let descriptorCount: Int
     /// The sender's process ID, as reported by the kernel; 0 when it is unknown.
-    public let senderPID: Int32
+    package let senderPID: Int32
 
     /// The lines that are not empty; invalid UTF-8 in them is repaired.
-    public var lines: [String] {
+    package var lines: [String] {
       bytes.split { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
         .map { String(decoding: $0, as: UTF8.self) }
     }
@@ -49,6 +49,6 @@ extension FakeServiceManager {
     /// The number of reloads that have ended.
     public internal(set) var reloadsEnded = 0
     /// The number of barriers that were answered.
-    public internal(set) var barriers = 0
+    package internal(set) var barriers = 0
   }
 }

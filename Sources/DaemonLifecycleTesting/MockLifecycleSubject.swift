@@ -254,7 +254,7 @@ public final class MockLifecycleSubject: LifecycleObservable {
     /// The reason why a wait ended; `nil` for `checkNothingPending()`.
     let reason: String?
     /// One sentence for each thing that is pending.
-    public let pending: [String]
+    package let pending: [String]
 
     /// The reason and the pending things in words, for a failure message.
     public var description: String {

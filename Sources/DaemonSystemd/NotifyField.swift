@@ -13,9 +13,9 @@ public enum NotifyField: Sendable, Hashable {
   /// `STOPPING=1` (217): the service is stopping. Since 259 this is final.
   case stopping
   /// `RELOADING=1` and `MONOTONIC_USEC=` (217, 253): a reload has begun, at this time of `CLOCK_MONOTONIC` in
-  /// microseconds, which must be later than the signal that requested it. The manager then waits for ``ready``. Usually
-  /// ``reloadingNow`` is used.
-  case reloading(at: UInt64)
+  /// microseconds, which must be later than the signal that requested it; by default when it is sent. The manager then
+  /// waits for ``ready``.
+  case reloading(at: UInt64? = nil)
   /// `STATUS=` (233): a line that `systemctl status` shows. It is escaped as by ``VisibleText/line(_:)``, and cut
   /// to fit the message. An empty text clears it.
   case status(String)
@@ -26,18 +26,13 @@ public enum NotifyField: Sendable, Hashable {
   case watchdog
   /// `EXIT_STATUS=` (254): 0...255; informational, for the manager of a container or a virtual machine.
   case exitStatus(Int32)
-  /// `RESTART_RESET=1` (258): reset the counter of restarts, for `RestartSteps=`.
-  case restartReset
 
-  /// Any other field: one of systemd's, such as `NOTIFYACCESS`, `ERRNO`, `MAINPID`, `WATCHDOG_USEC` or `WATCHDOG` with
+  /// Any other field: one of systemd's, such as `NOTIFYACCESS`, `ERRNO`, `RESTART_RESET`, `MAINPID`, `WATCHDOG_USEC` or `WATCHDOG` with
   /// the value `trigger`, or a private one, whose name should begin with `X_` and a namespace.
   ///
   /// The name consists of A–Z, 0–9 and `_`, and has no case here; the value has no control characters. Fields that need
   /// a descriptor are not sent this way; ``Preservation`` stores descriptors.
   case custom(name: String, value: String)
-
-  /// A reload that begins now: ``reloading(at:)`` with the time of this call, which must follow the signal.
-  public static var reloadingNow: NotifyField { .reloading(at: MonotonicTime.now().microseconds) }
 }
 
 // MARK: - Fields as lines
@@ -50,12 +45,15 @@ extension NotifyField {
     switch self {
     case .ready: [("READY", "1")]
     case .stopping: [("STOPPING", "1")]
-    case .reloading(let time): [("RELOADING", "1"), ("MONOTONIC_USEC", String(time))]
+    case .reloading(let time):
+      [
+        ("RELOADING", "1"),
+        ("MONOTONIC_USEC", String(time ?? MonotonicTime.now().microseconds)),
+      ]
     case .status(let text): [("STATUS", text)]
     case .extendTimeout(let time): [try Self.line("EXTEND_TIMEOUT_USEC", time)]
     case .watchdog: [("WATCHDOG", "1")]
     case .exitStatus(let number): [try Self.exitStatus(number)]
-    case .restartReset: [("RESTART_RESET", "1")]
     case .custom(let name, let value): [try Self.custom(name, value)]
     }
   }

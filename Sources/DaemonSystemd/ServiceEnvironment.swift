@@ -6,7 +6,7 @@ import CLinux
 /// ```swift
 /// let environment = ServiceEnvironment.current
 /// for problem in environment.problems { print(problem) }
-/// let state = try environment.stateDirectories.first ?? "/var/lib/mydaemon"
+/// let state = try environment.directories(in: "STATE_DIRECTORY").first ?? "/var/lib/mydaemon"
 /// ```
 ///
 /// A variable that is not set gives `nil` or an empty list; a malformed one gives an error that names it, never a
@@ -14,7 +14,8 @@ import CLinux
 /// ``childEnvironment(adding:)`` returns those for children.
 ///
 /// A process with privileges that its caller may lack (setuid, setgid, file capabilities) does not read its
-/// environment, since the caller controls it: see ``isWithheld``.
+/// environment, since the caller controls it: ``variables`` is empty, also for children. A service should receive
+/// privileges from its unit instead, with `User=` and `AmbientCapabilities=`.
 ///
 /// Source: systemd.exec(5) of systemd 261. Safe to use from any thread.
 public struct ServiceEnvironment: Sendable {
@@ -24,10 +25,8 @@ public struct ServiceEnvironment: Sendable {
   /// The value of each name.
   private let values: [String]
   package let processID: Int32
-  /// Whether the environment is not read (AT_SECURE of getauxval(3)): ``variables`` is empty, also for children.
-  ///
-  /// A service should receive privileges from its unit instead, with `User=` and `AmbientCapabilities=`.
-  public let isWithheld: Bool
+  /// Whether the environment is not read (AT_SECURE of getauxval(3)).
+  package let isWithheld: Bool
   private var notText: [String] = []
 
   /// The environment of this process, read at the first access.
@@ -164,18 +163,11 @@ public struct ServiceEnvironment: Sendable {
 
   // MARK: Directories
 
-  /// The directories for persistent state: `StateDirectory=` (`STATE_DIRECTORY`, systemd 244). They are absolute and in
-  /// the unit's order; empty when unset.
+  /// Returns the directories that the unit has for the service, in its order; none when the variable is not set.
   ///
-  /// - Throws: `malformedVariable` when a path is not absolute.
-  public var stateDirectories: [String] {
-    get throws(SystemdError) { try directories(in: "STATE_DIRECTORY") }
-  }
-
-  /// Returns the directories of another variable of that form, as ``stateDirectories``: `RUNTIME_DIRECTORY`,
-  /// `CACHE_DIRECTORY`, `LOGS_DIRECTORY` or `CONFIGURATION_DIRECTORY` (systemd 244).
-  ///
-  /// - Parameter name: The variable: a list separated by ':', which none of these paths can contain.
+  /// - Parameter name: The variable: `STATE_DIRECTORY`, for `StateDirectory=`, or `RUNTIME_DIRECTORY`, `CACHE_DIRECTORY`,
+  ///   `LOGS_DIRECTORY`, `CONFIGURATION_DIRECTORY` (systemd 244). A list of absolute paths separated by ':', which none of
+  ///   them can contain.
   /// - Throws: `malformedVariable` when a path is not absolute.
   public func directories(in name: String) throws(SystemdError) -> [String] {
     guard let list = self[name] else { return [] }

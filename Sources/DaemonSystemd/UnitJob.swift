@@ -1,26 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /// A systemd job: an operation on a unit, by the types of systemd's jobs.
 public enum UnitJob: Sendable, Hashable {
-  /// The unit is started.
-  case start
   /// The unit is stopped, and not started again.
   case stop
   /// The unit is stopped and started again.
   case restart
-  /// The unit reloads its configuration.
-  case reload
   /// The unit is stopped and started again if it is running.
   case tryRestart
-  /// Another type, such as `verify-active`.
+  /// Another type, such as `start`.
   case other(String)
 
   package init(_ word: String) {
     self =
       switch word {
-      case "start": .start
       case "stop": .stop
       case "restart": .restart
-      case "reload": .reload
       case "try-restart": .tryRestart
       default: .other(word)
       }

@@ -38,7 +38,7 @@ import Testing
     #expect(
       map.signals.map(\.description) == ["SIGHUP", "SIGINT", "SIGUSR1", "SIGUSR2", "SIGTERM"])
     map[.sigusr1] = nil
-    map[.sigwinch] = .saveState
+    map[.sigalrm] = .saveState
     #expect(
       map.signals.map(\.description) == ["SIGHUP", "SIGINT", "SIGUSR2", "SIGTERM", "SIGWINCH"])
     // Of two actions for a signal the last counts.

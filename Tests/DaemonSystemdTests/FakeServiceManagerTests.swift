@@ -67,7 +67,7 @@ import Testing
     try notify.send([.ready, .status("Up")])
     #expect(manager.service.isReady)
     manager.willRequestReload()
-    try notify.send([.reloadingNow])
+    try notify.send([.reloading()])
     #expect(manager.service.isReloading)
     try notify.send([.ready, .status("")])
     try notify.send([.watchdog])

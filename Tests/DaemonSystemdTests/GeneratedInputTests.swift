@@ -86,7 +86,7 @@ import Testing
     let mutator = ByteMutator(
       seed: 3, ["/var/lib/a", "/a:/b", "/run/user/1000/x:/y:/z", "/"], tokens: ["..", ":/"])
     check("STATE_DIRECTORY", mutator) { text throws(SystemdError) in
-      try environment(["STATE_DIRECTORY": text]).stateDirectories
+      try environment(["STATE_DIRECTORY": text]).directories(in: "STATE_DIRECTORY")
     } isRight: { text, list in
       list.joined(separator: ":").utf8.elementsEqual(text.utf8)
         && list.allSatisfy { $0.utf8.first == UInt8(ascii: "/") && !$0.utf8.contains(0) }

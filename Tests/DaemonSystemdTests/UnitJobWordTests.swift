@@ -7,8 +7,7 @@ import Testing
 @Suite struct UnitJobWordTests {
   @Test(
     arguments: [
-      ("start", .start, false), ("stop", .stop, false), ("restart", .restart, true),
-      ("reload", .reload, false), ("try-restart", .tryRestart, true),
+      ("stop", .stop, false), ("restart", .restart, true), ("try-restart", .tryRestart, true),
       ("verify-active", .other("verify-active"), false), ("", .other(""), false),
     ] as [(String, UnitJob, Bool)])
   func aJobsWord(word: String, job: UnitJob, restarts: Bool) {

@@ -39,7 +39,7 @@ struct ServiceStatus {
     case .unmappedReload(_, let time): unmappedReload(clock, time)
     case .extended(let duration): [.extendTimeout(duration)]
     case .healthy: healthy()
-    case .recovered: isReady && stopping == nil ? [.restartReset] : []
+    case .recovered: isReady && stopping == nil ? [.custom(name: "RESTART_RESET", value: "1")] : []
     case .unhealthy(let reason): statusNote(.health, "no watchdog ping: \(reason)")
     case .statusNote(let kind, let text): statusNote(kind, text)
     case .problems(let entries): statusNote(.problem, Self.text(of: entries))

@@ -23,9 +23,6 @@ public struct LifecycleContext: Sendable {
   /// The cause of the delivery.
   public var cause: LifecycleCause { call.cause }
 
-  /// The time at which the delivery of this notification began, on the subject's clock.
-  public var time: LifecycleClock.Instant { LifecycleClock.Instant(call.time) }
-
   /// The time at which the hook will be cancelled, on the subject's clock; the distant future outside of a delivery.
   public var deadline: LifecycleClock.Instant {
     LifecycleClock.Instant(call.deadline ?? call.time)

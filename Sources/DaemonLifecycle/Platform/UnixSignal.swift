@@ -41,8 +41,6 @@ public struct UnixSignal: RawRepresentable, Hashable, Sendable, CustomStringConv
   public static let sigterm = UnixSignal(known: SIGTERM)
   /// Continue after SIGSTOP.
   static let sigcont = UnixSignal(known: SIGCONT)
-  /// The terminal's size has changed.
-  public static let sigwinch = UnixSignal(known: SIGWINCH)
 
   /// Returns the real-time signal `SIGRTMIN+offset`; `nil` when there are not that many (30 on Linux with glibc).
   public static func realTime(_ offset: Int) -> UnixSignal? {

@@ -138,9 +138,6 @@ extension FuzzTarget {
           && list.joined(separator: ":") == texts[name] ?? ""
       }
     }
-    isRead("STATE_DIRECTORY", environment) { () throws(SystemdError) in
-      try environment.stateDirectories == environment.directories(in: "STATE_DIRECTORY")
-    }
     isRead("CREDENTIALS_DIRECTORY", environment) { () throws(SystemdError) in
       try environment.credentialsDirectory == texts["CREDENTIALS_DIRECTORY"]
     }

@@ -63,12 +63,12 @@ extension FuzzTarget {
     switch input.below(11) {
     case 0: .ready
     case 1: .stopping
-    case 2: input.bool() ? .reloadingNow : .reloading(at: input.number())
+    case 2: .reloading(at: input.bool() ? nil : input.number())
     case 3: .status(input.countedText())
     case 4: .extendTimeout(duration(&input))
     case 5: .watchdog
     case 6: .exitStatus(Int32(input.number(Int16.self)))
-    case 7: .restartReset
+    case 7: .custom(name: "RESTART_RESET", value: "1")
     case 8: .custom(name: input.countedText(), value: input.countedText())
     case 9: .custom(name: systemdNames[input.below(systemdNames.count)], value: input.countedText())
     // Longer than a message.
