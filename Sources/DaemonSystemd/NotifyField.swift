@@ -66,7 +66,7 @@ extension NotifyField {
     }
     switch name {
     case "READY", "RELOADING", "MONOTONIC_USEC", "STOPPING", "STATUS", "EXTEND_TIMEOUT_USEC",
-      "EXIT_STATUS", "RESTART_RESET", "MAINPIDFD", "BARRIER", "FDSTORE", "FDSTOREREMOVE", "FDNAME",
+      "EXIT_STATUS", "MAINPIDFD", "BARRIER", "FDSTORE", "FDSTOREREMOVE", "FDNAME",
       "FDPOLL":
       throw .invalidArgument(
         "\(name)= is not a custom field: NotifyField has a case for it, or it needs a descriptor.")

@@ -40,7 +40,7 @@ import Testing
     map[.sigusr1] = nil
     map[.sigalrm] = .saveState
     #expect(
-      map.signals.map(\.description) == ["SIGHUP", "SIGINT", "SIGUSR2", "SIGTERM", "SIGWINCH"])
+      map.signals.map(\.description) == ["SIGHUP", "SIGINT", "SIGUSR2", "SIGALRM", "SIGTERM"])
     // Of two actions for a signal the last counts.
     let twice: SignalMap = [.sigterm: .reload, .sighup: .saveState, .sigterm: .terminate]
     #expect(twice.signals == [.sighup, .sigterm])
