@@ -4,8 +4,8 @@ import DaemonSystemd
 /// The machine's sleep, and the delay lock with which logind waits for the hooks; that requires root or a polkit rule.
 ///
 /// The lock is requested in advance, released when the hooks have ended, and requested again after the sleep, until
-/// logind grants or denies it. While there is none, `STATUS=` and the log report that. Source:
-/// org.freedesktop.login1(5).
+/// logind grants or denies it. While logind is away, `STATUS=` and the log report that; that it was denied is logged once.
+/// Source: org.freedesktop.login1(5).
 final class SleepFollower {
   private let inbox: BusInbox
   private var lock: BusDescriptor?
@@ -103,12 +103,16 @@ final class SleepFollower {
   }
 
   private func reportMissing(_ error: BusError) {
-    // That a lock requires privileges is in STATUS= and in the guide.
-    if error.kind != .accessDenied { inbox.warn(error, without: Self.lockSubject) }
-    if !isReportedMissing {
-      let text = "no delay lock: a suspend does not wait for the hooks"
-      inbox.put(.fact(.statusNote(.delayLock, text)))
-    }
+    let isDenied = error.kind == .accessDenied
+    if !isDenied { inbox.warn(error, without: Self.lockSubject) }
+    if isReportedMissing { return }
     isReportedMissing = true
+    let text = "no delay lock: a suspend does not wait for the hooks"
+    // What was denied will be denied: no note for ever on a server that never sleeps.
+    inbox.put(
+      .fact(
+        isDenied
+          ? .info("\(text). It needs root or a polkit rule; .sleep need not be an interface.")
+          : .statusNote(.delayLock, text)))
   }
 }
