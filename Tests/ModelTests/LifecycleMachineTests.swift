@@ -685,10 +685,6 @@ import Testing
     #expect(skips.request(.terminate).starts.count == 1)
   }
 
-  @Test func aNewcomerWithAHookCatchesUp() {
-    #expect(daemon.add([DidFinishLaunching.self]).starts.count == 1)
-  }
-
   /// The others go on: who comes in the midst of a step waits for its turn.
   @Test func aNewcomerInTheMidstOfAStepWaits() throws {
     let save = try #require(daemon.request(.saveState).starts.first)
