@@ -456,8 +456,6 @@ struct MachineSimulation: ~Copyable {
       }
     case .forgetsACall:
       if let call = begunHook(), lies(lie) { _ = machine.calls.end(call) }
-    case .abandonsEarly:
-      if let call = begunHook(), lies(lie) { machine.abandon(call) }
     case .losesADeadline:
       if let call = begunHook(), lies(lie) {
         machine.calls.update(call) { $0.extend(to: .distantFuture, grace: nil) }
@@ -734,7 +732,7 @@ enum MachineLie: CaseIterable {
   case losesARequest, forgetsAHold, addsToAnotherPhase
   // The machine itself: as if one of its rules were missing.
   case takesForReached, forgetsAReached, forgetsAnObserver, launchesAgain
-  case forgetsACall, abandonsEarly, losesADeadline, skipsTheRest, forgetsTheStop, refusesAMove
+  case forgetsACall, losesADeadline, skipsTheRest, forgetsTheStop, refusesAMove
 }
 
 /// What has happened, as a number: the same for the same story.
