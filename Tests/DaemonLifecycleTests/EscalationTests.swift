@@ -41,9 +41,6 @@ import Testing
     Series(
       "those that do not count do not put it off", (0...4).map { (manager, $0 * 400) },
       [true, false, false, true, false]),
-    Series(
-      "a supervisor's series, as GNU parallel's --termseq",
-      [(manager, 0), (manager, 200), (manager, 300)], [true, false, false]),
     Series("the key twice hurries at once", [(key, 0), (key, 150)], [true, true]),
     Series("a relay between presses", [(key, 0), (relay, 1), (key, 400)], [true, false, true]),
     Series("a relay before presses", [(relay, 0), (key, 1), (key, 400)], [true, false, true]),
