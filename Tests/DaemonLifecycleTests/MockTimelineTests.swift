@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycleTesting
 import DaemonSystemd
-import TestSupport
 import Testing
 
 @testable import DaemonLifecycle
@@ -66,21 +65,6 @@ import Testing
     #expect(Set(timeline.rows.map(\.duration)) == [.milliseconds(50), .milliseconds(100)])
     #expect(
       report.entries.allSatisfy { $0.began == report.span?.began || $0.duration == .zero })
-  }
-
-  @Test func aHookThatDoesNotEnd() async throws {
-    let mock = MockLifecycleSubject()
-    let gate = Gate()
-    mock.script(name: "Stuck", background: gate.hold)
-    mock.inject(.sigterm)
-    await mock.advance(by: .seconds(11))
-    try await mock.waitUntilSettled()
-    #expect(
-      mock.ending?.report.timeline == """
-        terminate (SIGTERM from pid 1 uid 0) in 11 s of 90 s, 2 of 3 hooks failed
-        ! Stuck  |xxxxxxxxxxxxxxxxxxx>  11 s  pause abandoned: did not end, saved
-        """)
-    gate.open()
   }
 
   @Test func theDrainIsPartOfIt() async throws {
