@@ -50,12 +50,6 @@ import Testing
     #expect("\(ending.report.cause)" == "part threw Failure()")
   }
 
-  @Test func anErrorMayDetermineTheStatus() async throws {
-    mock.addForeground { throw BadDisk() }
-    try await mock.waitUntilSettled()
-    #expect(try await ending().status == 74)
-  }
-
   /// Of two errors the first ends the daemon; another, in a daemon that ends already, changes nothing.
   @Test func theFirstErrorCounts() async throws {
     for name in ["a", "b"] { mock.addForeground(name: name) { throw BadDisk() } }
