@@ -126,8 +126,9 @@ final class TerminationTests: XCTestCase {
     }
   }
 
-  /// While the daemon waits for it, and whatever its thread does.
-  func testAHookThatHangsIsDescribed() throws {
+  /// While the daemon waits for it, and whatever its thread does. Its own deadline is 20 s: only the second signal can
+  /// end it within the budget.
+  func testAHookThatHangsIsDescribedAndCutShortByASecondSignal() throws {
     let daemon = try hanging("blocking", "slow")
     daemon.send(SIGQUIT)
     try daemon.expect(
@@ -141,14 +142,6 @@ final class TerminationTests: XCTestCase {
     }
     let place = "waits in sleep, blockThread, HangingObserver.didEnterBackground."
     XCTAssertEqual(line?.hasSuffix(place), true, line ?? "no line")
-    daemon.send(SIGTERM)
-    try ends(daemon, .status(124))
-    namesTheHangingHook(daemon)
-  }
-
-  /// The hook's own deadline is 20 s: only the second signal can end it within the budget.
-  func testASecondSignalCutsItShort() throws {
-    let daemon = try hanging("blocking", "slow")
     daemon.send(SIGTERM)
     try ends(daemon, .status(124))
     namesTheHangingHook(daemon)
