@@ -61,14 +61,14 @@ import Testing
     let report = try await mock.waitUntilSettled()
     #expect(
       report.problems.map(\.description) == [
-        "Scripted, DidEnterBackground: abandoned after 11 s (running)"
+        "Scripted, DidEnterBackground: abandoned after 11 s: did not end"
       ])
     #expect(throws: MockLifecycleSubject.PendingError.self) { try mock.checkNothingPending() }
 
     // Its other hooks are skipped while it is busy, and it hears what it missed when it is free.
     let resumed = try await mock.send(.sigusr2)
     #expect(
-      resumed.problems.map(\.description) == ["Scripted, WillEnterForeground: skipped (busy)"])
+      resumed.problems.map(\.description) == ["Scripted, WillEnterForeground: skipped: busy with an abandoned hook"])
     let reports = mock.reports()
     gate.open()
     for await report in reports where report.entries.contains(where: \.outcome.isCompleted) {
@@ -96,7 +96,7 @@ import Testing
     await occupation.value
     thread.close()
     #expect(
-      problems == ["BusyActor, DidEnterBackground: abandoned after 11 s (waitingForExecutor)"])
+      problems == ["BusyActor, DidEnterBackground: abandoned after 11 s: never got its executor"])
     // What was enqueued on the actor before this is through when this runs; its driver is then on its way back.
     await busy.run {}
     while log.all.isEmpty, !Task.isCancelled { try? await Task.sleep(for: .milliseconds(1)) }

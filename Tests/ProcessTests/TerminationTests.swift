@@ -60,7 +60,7 @@ final class TerminationTests: XCTestCase {
       XCTAssertTrue(
         daemon.output.contains {
           $0.contains("StuckActor, ShouldSaveState: abandoned")
-            && $0.contains("(waitingForExecutor)")
+            && $0.contains(": never got its executor")
         }, daemon.output.joined(separator: "\n"))
     #endif
   }
@@ -73,7 +73,7 @@ final class TerminationTests: XCTestCase {
     XCTAssertTrue(daemon.output.contains { $0.hasPrefix("class save") })
     for hook in ["BlocksMain, DidEnterBackground", "MainObserver, ShouldSaveState"] {
       XCTAssertTrue(
-        daemon.output.contains { $0.contains("\(hook): abandoned") && $0.contains("(running)") },
+        daemon.output.contains { $0.contains("\(hook): abandoned") && $0.contains(": did not end") },
         daemon.output.joined(separator: "\n"))
     }
   }
@@ -93,7 +93,7 @@ final class TerminationTests: XCTestCase {
       daemon.output.first { $0.hasPrefix("threads ") }.flatMap { Int($0.dropFirst(8)) })
     XCTAssertLessThanOrEqual(threads, count + 2)
     XCTAssertEqual(
-      daemon.output.filter { $0.contains("BlockingObserver") && $0.contains("(running)") }.count,
+      daemon.output.filter { $0.contains("BlockingObserver") && $0.contains(": did not end") }.count,
       count)
   }
 
@@ -109,7 +109,7 @@ final class TerminationTests: XCTestCase {
   private func namesTheHangingHook(_ daemon: ChildProcess) {
     XCTAssertTrue(
       daemon.output.contains {
-        $0.contains("HangingObserver, DidEnterBackground: abandoned") && $0.contains("(running)")
+        $0.contains("HangingObserver, DidEnterBackground: abandoned") && $0.contains(": did not end")
       }, daemon.output.joined(separator: "\n"))
     XCTAssertTrue(daemon.output.contains { $0.hasPrefix("saver save") })
   }

@@ -61,12 +61,11 @@ extension LifecycleWiring {
       (try? environment.isMainProcess) == false
     else { return }
     if environment.processID == 1 {
-      // systemd 257 and 258 say the number of a process that has forked it. Its notifications arrive (systemd#38137).
-      if environment["WATCHDOG_USEC"] != nil {
-        note(
-          "The watchdog is off: WATCHDOG_PID= is a number of another pid namespace, as systemd sets it before version 259"
-            + " with PrivatePIDs=. Leave out PrivatePIDs= or WatchdogSec=.")
-      }
+      // systemd 257 and 258 say the number of a process that has forked it (systemd#38137), and often do not know the
+      // daemon for their child, whose end they would wait for. Its notifications arrive.
+      note(
+        "systemd before version 259 does not know a daemon with PrivatePIDs= well: its watchdog is off, and a stop may be"
+          + " SIGKILL alone, without a save. Leave out PrivatePIDs=.")
       return
     }
     note(

@@ -175,7 +175,8 @@ final class LifecycleLog: LifecycleSink {
   private func fields(_ problem: LifecycleReport.Entry) -> [JournalField] {
     [
       ("LIFECYCLE_OBSERVER", VisibleText.line(problem.observer)),
-      ("LIFECYCLE_OUTCOME", problem.outcome.name),
+      // To search for, without quotation marks.
+      ("LIFECYCLE_OUTCOME", problem.outcome == .timedOut ? "timed-out" : problem.outcome.word),
     ]
   }
 
@@ -229,17 +230,6 @@ extension LifecycleTransition {
 }
 
 extension LifecycleReport.Outcome {
-  /// One word, to search for.
-  fileprivate var name: String {
-    switch self {
-    case .completed: "completed"
-    case .failed: "failed"
-    case .timedOut: "timed-out"
-    case .abandoned: "abandoned"
-    case .skipped: "skipped"
-    }
-  }
-
   /// `journalctl -p err` shows each hook that did not do its work.
   fileprivate var priority: JournalPriority {
     switch self {

@@ -53,9 +53,9 @@ public struct LifecycleCause: Sendable, CustomStringConvertible {
   /// The status that the process exits with, where a call has given one.
   var status: Int32? { content.status }
 
-  package init(_ origin: Origin) { content = Content(origin) }
-
-  init(_ origin: Origin, status: Int32?) { content = Content(origin, status: status) }
+  package init(_ origin: Origin, status: Int32? = nil) {
+    content = Content(origin, status: status)
+  }
 
   /// The body of `run`, or work in the foreground, threw.
   init(_ failure: Failure, of name: String = "the body") {

@@ -5,7 +5,7 @@ import DaemonSystemd
 ///
 /// ```swift
 /// for entry in report.problems { print(entry) }
-/// // Database, ShouldSaveState: abandoned after 11 s (running)
+/// // Database, ShouldSaveState: abandoned after 11 s: did not end
 /// ```
 public struct LifecycleReport: Sendable, CustomStringConvertible {
   /// The outcome of a hook's call. Minor versions may add cases.
@@ -96,14 +96,14 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
     private var sentence: String {
       let subject = notification.map { "\(observer), \($0)" } ?? observer
-      let time = "after \(duration.forReading)"
-      return switch outcome {
-      case .completed: "\(subject): completed \(time)"
-      case .failed(let error): "\(subject): failed \(time): \(errorText ?? "\(error)")"
-      case .timedOut: "\(subject): timed out, ended \(time)"
-      case .abandoned(let progress): "\(subject): abandoned \(time) (\(progress))"
-      case .skipped(let reason): "\(subject): skipped (\(reason))"
-      }
+      if case .skipped = outcome { return "\(subject): skipped\(why)" }
+      return "\(subject): \(outcome.word) after \(duration.forReading)\(why)"
+    }
+
+    /// The reason after a colon, if there is one.
+    var why: String {
+      if case .failed(let error) = outcome { return ": \(errorText ?? "\(error)")" }
+      return outcome.reason.map { ": \($0)" } ?? ""
     }
   }
 
@@ -176,6 +176,30 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
 extension LifecycleReport.Outcome {
   package var isCompleted: Bool { if case .completed = self { true } else { false } }
+
+  var word: String {
+    switch self {
+    case .completed: "completed"
+    case .failed: "failed"
+    case .timedOut: "timed out"
+    case .abandoned: "abandoned"
+    case .skipped: "skipped"
+    }
+  }
+
+  /// Why it is that, where it is no error.
+  var reason: String? {
+    switch self {
+    case .completed, .failed, .timedOut: nil
+    case .abandoned(.running): "did not end"
+    case .abandoned(.waitingForExecutor): "never got its executor"
+    case .skipped(.busy): "busy with an abandoned hook"
+    case .skipped(.outOfTime): "out of time"
+    case .skipped(.noThread): "no thread"
+    case .skipped(.overtaken): "overtaken"
+    case .skipped(.earlierHookFailed): "an earlier hook failed"
+    }
+  }
 
   /// The severity for the exit status: 0 for success, 1 for a failure, 2 for a hook that did not end in time.
   var severity: Int {

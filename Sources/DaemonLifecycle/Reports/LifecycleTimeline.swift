@@ -130,18 +130,8 @@ extension LifecycleReport.Entry {
   fileprivate var words: String {
     let row = notification.flatMap { NotificationKind($0)?.row }
     let act = row?.act ?? notification.map { "\($0)" } ?? "end"
-    return switch outcome {
-    case .completed: row?.done ?? notification.map { "\($0)" } ?? "ended"
-    case .failed(let error): "\(act) failed: \(errorText ?? "\(error)")"
-    case .timedOut: "\(act) timed out"
-    case .abandoned(.waitingForExecutor): "\(act) abandoned: never got its executor"
-    case .abandoned: "\(act) abandoned: did not end"
-    case .skipped(.busy): "\(act) skipped: busy with an abandoned hook"
-    case .skipped(.outOfTime): "\(act) skipped: out of time"
-    case .skipped(.noThread): "\(act) skipped: no thread"
-    case .skipped(.overtaken): "\(act) skipped: overtaken"
-    case .skipped(.earlierHookFailed): "\(act) skipped: an earlier hook failed"
-    }
+    if outcome.isCompleted { return row?.done ?? notification.map { "\($0)" } ?? "ended" }
+    return "\(act) \(outcome.word)\(why)"
   }
 }
 
