@@ -268,6 +268,19 @@ import Testing
     #expect(daemon.give(.ended(pause, .completed)).answers.isEmpty && daemon.isIdle)
   }
 
+  /// Found by a simulated life: its hook was called after the end.
+  @Test func aPostThatWasHastenedAndHasNotBegunEndsWithTheDaemon() throws {
+    let daemon = DaemonUnderTest(observing: [DidEnterBackground.self, Note.self])
+    let pause = try #require(daemon.request(.pause).starts.first)
+    let post = LifecyclePost(Note())
+    daemon.give(.post(post, inside: nil))
+    let note = try #require(daemon.give(.hasten(post), begins: false).starts.first)
+    daemon.request(.terminate)
+    #expect(daemon.give(.ended(pause, .completed)).answers.count == 1)
+    let begins = daemon.machine.calls.move(note, to: .begun)
+    #expect(daemon.machine.stop.exit != nil && !begins)
+  }
+
   @Test func oneWhoIsGoneIsRemovedAndNotReported() throws {
     let save = try #require(daemon.request(.saveState).starts.first)
     let output = daemon.give(.ended(save, .gone))

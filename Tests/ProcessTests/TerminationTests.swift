@@ -73,7 +73,9 @@ final class TerminationTests: XCTestCase {
     XCTAssertTrue(daemon.output.contains { $0.hasPrefix("class save") })
     for hook in ["BlocksMain, DidEnterBackground", "MainObserver, ShouldSaveState"] {
       XCTAssertTrue(
-        daemon.output.contains { $0.contains("\(hook): abandoned") && $0.contains(": did not end") },
+        daemon.output.contains {
+          $0.contains("\(hook): abandoned") && $0.contains(": did not end")
+        },
         daemon.output.joined(separator: "\n"))
     }
   }
@@ -91,9 +93,11 @@ final class TerminationTests: XCTestCase {
     XCTAssertTrue(daemon.output.contains { $0.hasPrefix("healthy terminate") })
     let threads = try XCTUnwrap(
       daemon.output.first { $0.hasPrefix("threads ") }.flatMap { Int($0.dropFirst(8)) })
-    XCTAssertLessThanOrEqual(threads, count + 2)
+    // Two looks at a busy machine, where threads seem to be blocked, bring four each.
+    XCTAssertLessThanOrEqual(threads, count + 2 + 8)
     XCTAssertEqual(
-      daemon.output.filter { $0.contains("BlockingObserver") && $0.contains(": did not end") }.count,
+      daemon.output.filter { $0.contains("BlockingObserver") && $0.contains(": did not end") }
+        .count,
       count)
   }
 
@@ -109,7 +113,8 @@ final class TerminationTests: XCTestCase {
   private func namesTheHangingHook(_ daemon: ChildProcess) {
     XCTAssertTrue(
       daemon.output.contains {
-        $0.contains("HangingObserver, DidEnterBackground: abandoned") && $0.contains(": did not end")
+        $0.contains("HangingObserver, DidEnterBackground: abandoned")
+          && $0.contains(": did not end")
       }, daemon.output.joined(separator: "\n"))
     XCTAssertTrue(daemon.output.contains { $0.hasPrefix("saver save") })
   }

@@ -222,7 +222,10 @@ extension LifecycleMachine {
     effects.publish(.terminated(exit))
     effects.messages.append(.exited(exit, to: exitWaiters.take() ?? { _ in }))
     // No more notifications are delivered: an observer that retains its lifecycle is a cycle only until now.
-    effects.removed += registry.members.removeAll()
+    let removed = registry.members.removeAll()
+    effects.removed += removed
+    // A post that was hastened may still wait for its hooks.
+    if calls.count > 0 { for member in removed { withdrawCalls(of: member.id) } }
     stop.expectExit(policy, at: now)
   }
 }
