@@ -14,10 +14,10 @@ extension LifecycleConfiguration {
   /// // livenessProbe: { exec: { command: [/mydaemon, --probe, alive] } }
   /// ```
   ///
-  /// `--probe ready` succeeds while the readiness file exists, `--probe alive` while the
-  /// liveness file is not older than a minute. It prints a sentence, and exits with 0 or 1; with 64 (EX_USAGE) when there is no such probe or file. Call
-  /// it before the daemon opens or creates anything, with the configuration that the daemon has. Without `--probe` among
-  /// the arguments it does nothing.
+  /// `--probe ready` succeeds while the readiness file exists, `--probe alive` while the liveness file is not older than a
+  /// minute. It prints a sentence, and exits with 0 or 1; with 64 (EX_USAGE) when there is no such probe or file. Call it
+  /// before the daemon opens or creates anything, with the configuration that the daemon has. Without `--probe` among the
+  /// arguments it does nothing.
   ///
   /// - Parameter arguments: Those of the command line.
   public func exitIfProbed(by arguments: [String]) {

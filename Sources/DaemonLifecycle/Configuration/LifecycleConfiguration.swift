@@ -43,7 +43,8 @@ public struct LifecycleConfiguration: Sendable {
   public var stopDelay: Duration
   /// Says where threads wait, a sentence each: set by `DaemonLifecycleTraces`.
   package var trace: (@Sendable () -> [String])?
-  /// The ways in which the daemon is controlled and observed from outside. Default: ``Swift/Array/standard``.
+  /// The ways in which the daemon is controlled and observed from outside. Default: ``Swift/Array/standard``. Add to it: a
+  /// list of your own has no signals and no log, unless it names them.
   public var interfaces: [LifecycleInterface]
   /// The environment in which the variables of systemd and of platforms are looked up. Default: this process's, as it was
   /// when it was first read.

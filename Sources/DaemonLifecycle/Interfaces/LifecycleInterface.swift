@@ -9,8 +9,11 @@
 /// ```
 ///
 /// What is not in the list of ``LifecycleConfiguration/interfaces`` does not exist for the daemon. Where there is no
-/// systemd, its interfaces do nothing. The product `DaemonLifecycleProbes` has files for probes. The order does not matter, except that of equal ones the last counts: two are
-/// equal that are of one kind, whatever their parameters, and about the same file or unit.
+/// systemd, its interfaces do nothing. The product `DaemonLifecycleProbes` has files for probes; of all in the list a
+/// mock has only these and an explicit descriptor.
+///
+/// The order does not matter, except that of equal ones the last counts: two are equal that are of one kind, whatever
+/// their parameters, and about the same file or unit.
 public struct LifecycleInterface: Sendable, Equatable {
   /// What must be known of it before it is connected.
   package enum Role: Sendable {
@@ -31,7 +34,8 @@ public struct LifecycleInterface: Sendable, Equatable {
   /// The file or unit that it is about.
   package let subject: String?
   package let role: Role
-  /// Makes its sources and sinks as the subject starts, on the starting thread: nothing is opened yet, and no lock is held.
+  /// Makes its sources and sinks as the subject starts, on the starting thread and without a lock. Sources are opened
+  /// later.
   package let connect: @Sendable (inout LifecycleWiring) -> Void
 
   package init(
