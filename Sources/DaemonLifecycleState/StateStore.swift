@@ -70,7 +70,9 @@ public final class StateStore: Sendable {
     environment: ServiceEnvironment = .current
   ) throws(StateError) {
     let first: String?
-    do throws(SystemdError) { first = try environment.directories(in: "STATE_DIRECTORY").first } catch {
+    do throws(SystemdError) {
+      first = try environment.directories(in: "STATE_DIRECTORY").first
+    } catch {
       throw .noStateDirectory(error)
     }
     guard let first else { throw .noStateDirectory(nil) }

@@ -68,7 +68,9 @@ import Testing
     // Its other hooks are skipped while it is busy, and it hears what it missed when it is free.
     let resumed = try await mock.send(.sigusr2)
     #expect(
-      resumed.problems.map(\.description) == ["Scripted, WillEnterForeground: skipped: busy with an abandoned hook"])
+      resumed.problems.map(\.description) == [
+        "Scripted, WillEnterForeground: skipped: busy with an abandoned hook"
+      ])
     let reports = mock.reports()
     gate.open()
     for await report in reports where report.entries.contains(where: \.outcome.isCompleted) {

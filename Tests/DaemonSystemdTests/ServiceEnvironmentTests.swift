@@ -14,7 +14,8 @@ import Testing
     #expect(empty.problems.isEmpty)
     #expect(!empty.isSupervised)
     #expect(try empty.notifySocket == nil && !empty.isMainProcess && empty.watchdogPeriod == nil)
-    #expect(try empty.directories(in: "STATE_DIRECTORY").isEmpty && empty.passedDescriptorNames.isEmpty)
+    #expect(
+      try empty.directories(in: "STATE_DIRECTORY").isEmpty && empty.passedDescriptorNames.isEmpty)
     #expect(try empty.pressureWatch == nil)
     #expect(try empty.fdStoreLimit == nil && empty.journalStream == nil)
   }
