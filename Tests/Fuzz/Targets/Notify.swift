@@ -63,7 +63,8 @@ extension FuzzTarget {
     switch input.below(11) {
     case 0: .ready
     case 1: .stopping
-    case 2: .reloading(at: input.bool() ? nil : input.number())
+    // Not without a time, which would be that of each rendering.
+    case 2: .reloading(at: input.number())
     case 3: .status(input.countedText())
     case 4: .extendTimeout(duration(&input))
     case 5: .watchdog
