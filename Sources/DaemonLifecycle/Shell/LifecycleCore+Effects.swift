@@ -17,8 +17,6 @@ extension LifecycleCore {
     var readiness: ShownReadiness?
     /// The other effects, which are rare.
     var rare: Effects?
-    /// The body, which is cancelled, if it has begun.
-    var body: Task<Void, Never>?
     /// Whether the process should have exited.
     var isOverdue = false
 
@@ -104,7 +102,7 @@ extension LifecycleCore {
   func bindRare(_ state: inout State, _ work: inout Work) {
     if let code = state.effects.exitsWith { exitProcess(code) }
     for case let entry as ObserverEntry in state.effects.removed { state.index.remove(entry) }
-    if state.effects.cancelsBody { (state.isBodyCancelled, work.body) = (true, state.bodyTask) }
+    if state.effects.cancelsBody { state.isBodyCancelled = true }
     work.isOverdue = state.effects.isOverdue
     work.rare = state.effects.takeRare()
   }
@@ -138,15 +136,15 @@ extension LifecycleCore {
     if work.isOverdue { endProcess() }
     if let shown = work.readiness { show(shown) }
     if let mail = work.mail.take() { send(consume mail) }
-    if let body = work.body {
-      executor.enqueue(.work { self.useSwiftPool { body.cancel() } })
-    }
     if let rare = work.rare.take() { perform(rare) }
     if let call = work.started { call.driver.start(with: call, of: self) }
     if work.startsWaiting { executor.enqueue(.work { self.startWaiting() }) }
   }
 
   private func perform(_ rare: consuming Effects) {
+    if rare.cancelsBody, let body = state.withLock({ $0.bodyTask }) {
+      executor.enqueue(.work { self.useSwiftPool { body.cancel() } })
+    }
     if let round = rare.healthRound { askExecutors(of: round) }
     // Cancellation handlers and deinits are user code. One item each: a handler that blocks must not keep the others
     // from being cancelled.
