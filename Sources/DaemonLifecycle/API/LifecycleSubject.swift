@@ -103,12 +103,13 @@ public final class LifecycleSubject: LifecycleObservable {
     DispatchPreparation.begin()
     self.lease.withLock { $0 = lease }
     let log = LifecycleLog(configuration.logging, configuration.environment)
-    let wiring = LifecycleWiring(configuration, isSupervised: lease != nil, log: log) {
-      [weak core] in core?.take($0)
-    }
-    core.connect(wiring, wiring.policy(of: configuration))
+    let platform = lease == nil ? configuration.platform : nil
+    let wiring = LifecycleWiring(
+      configuration, isSupervised: lease != nil, platform: platform, log: log
+    ) { [weak core] in core?.take($0) }
+    core.connect(wiring, wiring.policy(of: configuration, on: platform))
     for problem in wiring.problems { log.warn(problem) }
-    if let platform = wiring.platform(of: configuration) { log.info(platform.sentence) }
+    if let platform { log.info(platform.sentence) }
     // A daemon works without any of these.
     for source in wiring.sources {
       do { try core.listen(to: source) } catch { log.warn("\(error)") }

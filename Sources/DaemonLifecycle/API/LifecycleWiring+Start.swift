@@ -7,9 +7,11 @@ extension LifecycleWiring {
   ///
   /// - Parameters:
   ///   - isSupervised: False if the process has no service manager, or another subject communicates with it.
+  ///   - platform: What runs the daemon, if that determines the stop timeout.
   ///   - log: Receives what others warn of, and all facts.
   init(
-    _ configuration: LifecycleConfiguration, isSupervised: Bool, log: LifecycleLog,
+    _ configuration: LifecycleConfiguration, isSupervised: Bool, platform: HostingPlatform? = nil,
+    log: LifecycleLog,
     take: @escaping @Sendable (SourceInput) -> Void = { _ in }
   ) {
     self.init(
@@ -18,19 +20,16 @@ extension LifecycleWiring {
     connect(configuration.interfaces)
     sinks.append(log)
     for problem in configuration.negatives { note(problem) }
-    if let problem = StopBudget.drainProblem(policy(of: configuration)) { note(problem) }
+    if let problem = StopBudget.drainProblem(policy(of: configuration, on: platform)) {
+      note(problem)
+    }
   }
 
-  /// The platform that runs the daemon, if the stop timeout is to be derived from it.
-  func platform(of configuration: LifecycleConfiguration) -> HostingPlatform? {
-    isSupervised || configuration.stopTimeout != nil
-      ? nil
-      : .current(environment, containerSign: HostingPlatform.containerSign(environment))
-  }
-
-  func policy(of configuration: LifecycleConfiguration) -> LifecycleMachine.Policy {
+  func policy(
+    of configuration: LifecycleConfiguration, on platform: HostingPlatform?
+  ) -> LifecycleMachine.Policy {
     LifecycleMachine.Policy(
-      configuration: configuration, platform: platform(of: configuration),
+      configuration: configuration, platform: platform,
       hasServiceManager: sinks.contains { $0.isServiceManager }, watchdogPeriod: watchdogPeriod)
   }
 

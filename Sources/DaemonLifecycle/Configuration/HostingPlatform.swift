@@ -56,3 +56,12 @@ struct HostingPlatform: Sendable {
       + " \(gracePeriod.forReading) that are usual there. Set stopTimeout if it is given another time."
   }
 }
+
+extension LifecycleConfiguration {
+  /// The platform from which the stop timeout is derived, where no service manager has one; `nil` where it is set. Looked
+  /// for in files.
+  var platform: HostingPlatform? {
+    stopTimeout == nil
+      ? .current(environment, containerSign: HostingPlatform.containerSign(environment)) : nil
+  }
+}

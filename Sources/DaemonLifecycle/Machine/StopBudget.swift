@@ -61,7 +61,7 @@ struct StopBudget {
   /// the rest if that is less.
   func drainEnd(_ policy: LifecycleMachine.Policy) -> MonotonicTime {
     let free = max(.zero, began.duration(to: end(of: .kind(.didEnterBackground))))
-    let hook = max(.zero, policy.hookTimeout + policy.cancellationGrace)
+    let hook = policy.hookTimeout + policy.cancellationGrace
     return began.advanced(by: min(policy.stopDelay, free - min(hook, free / 2)))
   }
 

@@ -13,10 +13,11 @@ final class PreservationSlot: Sendable {
 
   /// Makes a slot from the environment; without notifications there is no store.
   convenience init(_ configuration: LifecycleConfiguration) {
-    let environment = configuration.environment
-    let notifies = configuration.interfaces.contains(.serviceManager())
     self.init { () throws(SystemdError) in
-      if notifies { return try Preservation(environment) }
+      let environment = configuration.environment
+      if configuration.interfaces.contains(.serviceManager()) {
+        return try Preservation(environment)
+      }
       return Preservation(
         passed: try .take(from: environment), notify: try NotifySocket(address: nil), limit: 0)
     }
