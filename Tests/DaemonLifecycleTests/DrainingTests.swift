@@ -161,7 +161,7 @@ import Testing
       Scripted(), .init(name: "server", timeout: .seconds(60)))
     let warning = try #require(observed.log.names.first { $0.hasPrefix("warning") })
     #expect(warning.contains("server: its limit of 60 s does not fit into a stop"), "\(warning)")
-    #expect(warning.contains("leaves 9 s"), "\(warning)")
+    #expect(warning.contains("leaves 8 s"), "\(warning)")
     // And once it is known that the service manager allows less.
     let later = ObservedCore(LifecycleConfiguration(logging: .off))
     later.core.add(Scripted(), .init(name: "server", timeout: .seconds(60)))

@@ -81,6 +81,19 @@ import Testing
     #expect(found.first?["PRIORITY"] == ["6"])
   }
 
+  /// The new configuration counts, though what came before it was not saved.
+  @Test func aSaveThatFailsIsNoRejection() async throws {
+    observe(ShouldSaveState.self, "Orders") { _ in throw Problem(description: "disk full") }
+    observe(ShouldReload.self, "Settings") { _ in }
+    _ = try entries()
+    try await send(.reload, .sighup)
+    #expect(
+      try entries().map { $0["MESSAGE"] } == [
+        ["Orders, ShouldSaveState: failed after 0 ms: disk full"],
+        ["Reloaded in 0 ms (SIGHUP from pid 7 uid 0), 1 of 2 hooks failed"],
+      ])
+  }
+
   @Test func aFailedHookIsAnError() async throws {
     observe(DidEnterBackground.self, "Orders") { _ in throw Problem(description: "busy") }
     _ = try entries()

@@ -32,7 +32,7 @@ final class LifecycleLog: LifecycleSink {
   @discardableResult func receive(_ fact: LifecycleFact) -> MonotonicTime? {
     switch fact {
     case .ended(let transition, let report, let elapsed, let snapshot):
-      if let sentence = transition.row.rejected, !report.isOvertaken, !report.failures.isEmpty {
+      if let sentence = transition.row.rejected, !report.isOvertaken, !report.refusals.isEmpty {
         writeRejection(sentence, transition, report, elapsed, snapshot)
       } else {
         if !report.isRetry { write(report.problems, of: transition) }
@@ -97,8 +97,8 @@ final class LifecycleLog: LifecycleSink {
     _ sentence: String, _ transition: LifecycleTransition, _ report: LifecycleReport,
     _ elapsed: Duration, _ snapshot: LifecycleSnapshot
   ) {
-    write(report.problems.filter { $0.severity == 0 }, of: transition)
-    let failures = report.failures
+    let failures = report.refusals
+    write(report.problems.filter { !failures.contains($0) }, of: transition)
     let reasons = failures.map(\.reason).joined(separator: "; ")
     write(
       JournalEntry(

@@ -192,9 +192,9 @@ struct ServiceStatus {
   }
 
   private static func verdict(on report: LifecycleReport, at clock: String) -> String {
-    if report.failures.isEmpty { return "reloaded \(clock)" }
+    if report.refusals.isEmpty { return "reloaded \(clock)" }
     // Shorter than `text(of:)`, since it stays until the next reload.
-    let reasons = report.failures.prefix(3).map(\.reason)
+    let reasons = report.refusals.prefix(3).map(\.reason)
     return "reload rejected \(clock): \(reasons.joined(separator: "; "))"
   }
 

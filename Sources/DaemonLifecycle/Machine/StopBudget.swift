@@ -88,13 +88,14 @@ struct StopBudget {
 }
 
 extension StopBudget {
-  /// Returns the time of a stop before its save.
+  /// Returns how long a hook may take in a stop before its save: what the cancellation's grace leaves, as in `limit`.
   static func timeBeforeSave(_ policy: LifecycleMachine.Policy, allowed: Duration?)
     -> Duration
   {
     let zero = MonotonicTime(nanoseconds: 0)
     let budget = StopBudget(policy, allowed: allowed, from: zero)
-    return max(.zero, zero.duration(to: budget.end(of: .kind(.didEnterBackground))))
+    let time = max(.zero, zero.duration(to: budget.end(of: .kind(.didEnterBackground))))
+    return time - min(policy.cancellationGrace, time / 4)
   }
 
   /// Returns a warning about the configured delay, if it is too long whatever systemd allows.

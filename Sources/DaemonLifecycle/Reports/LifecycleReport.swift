@@ -139,6 +139,10 @@ public struct LifecycleReport: Sendable, CustomStringConvertible {
 
   /// The entries of hooks that failed, did not end in time, or could not be called.
   var failures: [Entry] { entries.filter { $0.severity > 0 } }
+  /// Those that have refused a new configuration; not the saves before it.
+  var refusals: [Entry] {
+    failures.filter { $0.notification.flatMap { NotificationKind($0) } == .shouldReload }
+  }
 
   /// The report as plain text for operators: a title, then one line for each observer with a bar, the time of its hooks
   /// and what they did. It is rendered at each access.
