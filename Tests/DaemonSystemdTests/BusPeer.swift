@@ -33,9 +33,8 @@ final class BusPeer {
     "org.freedesktop.login1": ":1.10", "org.freedesktop.systemd1": ":1.1",
   ]
   /// Answers what is not for the bus itself.
-  var answer: (BusWireMessage) -> Reaction = { _ in .silence }
-  private(set) var matches: [String] = []
-  private(set) var calls: [BusWireMessage] = []
+  var answer: (BusWireCall) -> Reaction = { _ in .silence }
+  private(set) var calls: [BusWireCall] = []
   private(set) var connectionCount = 0
   private var listener: Int32
   private var clients: [Client] = []
@@ -69,7 +68,6 @@ final class BusPeer {
   func dropClients() {
     for client in clients { close(client.socket) }
     clients = []
-    matches = []
   }
 
   var descriptors: [Int32] { clients.map(\.socket) + (listener >= 0 ? [listener] : []) }
@@ -101,9 +99,8 @@ final class BusPeer {
     }
     if !clients[index].isAuthenticated { authenticate(index) }
     guard clients[index].isAuthenticated else { return }
-    while !clients[index].isGone, let message = BusWireMessage.take(from: &clients[index].received)
-    {
-      handle(message, index)
+    while !clients[index].isGone, let call = BusWireCall.take(from: &clients[index].received) {
+      handle(call, index)
     }
   }
 
@@ -128,57 +125,47 @@ final class BusPeer {
     }
   }
 
-  private func handle(_ message: BusWireMessage, _ index: Int) {
-    guard message.kind == .call else { return }
-    var reaction: Reaction
-    switch (message.interface, message.member) {
-    case ("org.freedesktop.DBus", "Hello"): reaction = .reply([.string(":1.99")])
-    case ("org.freedesktop.DBus", "AddMatch"):
-      matches += message.strings
-      reaction = .reply([])
-    case ("org.freedesktop.DBus", "RemoveMatch"):
-      matches.removeAll { message.strings.contains($0) }
-      reaction = .reply([])
-    case ("org.freedesktop.DBus", "GetNameOwner"):
+  private func handle(_ call: BusWireCall, _ index: Int) {
+    let isForBus = call.interface == BusObject.bus.interface
+    let reaction: Reaction
+    switch call.member {
+    case "Hello" where isForBus: reaction = .reply([.string(":1.99")])
+    case "AddMatch" where isForBus, "RemoveMatch" where isForBus: reaction = .reply([])
+    case "GetNameOwner" where isForBus:
       reaction =
-        owners[message.strings[0]].map { .reply([.string($0)]) }
+        owners[call.strings[0]].map { .reply([.string($0)]) }
         ?? .error("org.freedesktop.DBus.Error.NameHasNoOwner", "nobody")
     default:
-      calls.append(message)
-      reaction = answer(message)
+      calls.append(call)
+      reaction = answer(call)
     }
-    react(reaction, to: message, index)
+    react(reaction, to: call, index)
   }
 
   /// Answers a call of the first client that was left without an answer.
-  func reply(_ reaction: Reaction, to call: BusWireMessage) { react(reaction, to: call, 0) }
+  func reply(_ reaction: Reaction, to call: BusWireCall) { react(reaction, to: call, 0) }
 
-  private func react(_ reaction: Reaction, to message: BusWireMessage, _ index: Int) {
+  private func react(_ reaction: Reaction, to call: BusWireCall, _ index: Int) {
+    let bus = BusObject.bus.destination
     switch reaction {
     case .silence: break
     case .reply(let values):
-      var reply = BusWireMessage(kind: .reply, body: values)
-      reply.fields = [
-        5: .uint32(message.serial), 7: .string(owners[message.text(6)] ?? "org.freedesktop.DBus"),
-      ]
-      send(reply, index)
+      let sender = owners[call.destination] ?? bus
+      send(.reply, [5: .uint32(call.serial), 7: .string(sender)], values, index)
     case .error(let name, let text):
-      var reply = BusWireMessage(kind: .error, body: [.string(text)])
-      reply.fields = [
-        4: .string(name), 5: .uint32(message.serial), 7: .string("org.freedesktop.DBus"),
-      ]
-      send(reply, index)
+      send(
+        .error, [4: .string(name), 5: .uint32(call.serial), 7: .string(bus)], [.string(text)],
+        index)
     }
   }
 
   /// To every client.
   func signal(_ member: String, of object: BusObject, from sender: String, _ body: [BusWireValue]) {
-    var message = BusWireMessage(kind: .signal, body: body)
-    message.fields = [
+    let fields: [UInt8: BusWireValue] = [
       1: .objectPath(object.path), 2: .string(object.interface), 3: .string(member),
       7: .string(sender),
     ]
-    for index in clients.indices { send(message, index) }
+    for index in clients.indices { send(.signal, fields, body, index) }
   }
 
   func setOwner(of name: String, to unique: String) {
@@ -189,12 +176,30 @@ final class BusPeer {
       [.string(name), .string(old), .string(unique)])
   }
 
-  private func send(_ message: BusWireMessage, _ index: Int) {
+  private enum Kind: UInt8 { case reply = 2, error, signal }
+
+  /// The header's fields have the specification's codes: 1 path, 2 interface, 3 member, 4 error, 5 reply serial, 7 sender,
+  /// 8 signature, 9 descriptors.
+  private func send(
+    _ kind: Kind, _ fields: [UInt8: BusWireValue], _ body: [BusWireValue], _ index: Int
+  ) {
+    var content = BusWireWriter()
+    for value in body { content.value(value) }
+    var fields = fields
+    if !body.isEmpty { fields[8] = .signature(body.map(\.signature).joined()) }
+    let descriptors = content.descriptors
+    if !descriptors.isEmpty { fields[9] = .uint32(UInt32(descriptors.count)) }
     serial += 1
-    var message = message
-    message.serial = serial
-    let (bytes, descriptors) = message.encoded()
-    var control = BusWire.Writer()
+    var message = BusWireWriter(bytes: [UInt8(ascii: "l"), kind.rawValue, 0, 1])
+    message.integer(UInt32(content.bytes.count))
+    message.integer(serial)
+    message.value(
+      .array(
+        of: "(yv)",
+        fields.sorted { $0.key < $1.key }.map { .structure([.byte($0.key), .variant($0.value)]) }))
+    message.align(8)
+    message.bytes += content.bytes
+    var control = BusWireWriter()
     if !descriptors.isEmpty {  // cmsghdr as 64-bit Linux lays it out
       control.integer(UInt64(16 + 4 * descriptors.count))
       control.integer(Int32(SOL_SOCKET))
@@ -202,7 +207,7 @@ final class BusPeer {
       for descriptor in descriptors { control.integer(descriptor) }
       control.align(8)
     }
-    bytes.withUnsafeBytes { bytes in
+    message.bytes.withUnsafeBytes { bytes in
       control.bytes.withUnsafeBytes { control in
         var vector = iovec(iov_base: .init(mutating: bytes.baseAddress), iov_len: bytes.count)
         withUnsafeMutablePointer(to: &vector) { vector in
@@ -217,15 +222,6 @@ final class BusPeer {
         }
       }
     }
-  }
-}
-
-extension BusWireValue {
-  /// `a{sv}`.
-  static func properties(_ values: [String: BusWireValue]) -> BusWireValue {
-    .array(
-      of: "{sv}",
-      values.sorted { $0.key < $1.key }.map { .entry(.string($0.key), .variant($0.value)) })
   }
 }
 

@@ -71,7 +71,7 @@ struct BusValueFuzzTests {
     func body() -> [BusWireValue] { (0..<random.below(4)).map { _ in any() } }
 
     /// What the interface promises for a call, of any content.
-    func promised(_ call: BusWireMessage) -> [BusWireValue] {
+    func promised(_ call: BusWireCall) -> [BusWireValue] {
       switch call.strings.last {
       case "TimeoutStopUSec", "InhibitDelayMaxUSec": [.variant(time())]
       case "PreparingForSleep": [.variant(flag())]
