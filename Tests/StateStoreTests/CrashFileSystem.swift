@@ -180,7 +180,6 @@ final class CrashFileSystem: StateFileSystem {
 
   var calls: Int { state.withLock { $0.calls } }
   var trace: [String] { state.withLock { $0.trace } }
-  var hasCrashed: Bool { state.withLock { $0.hasCrashed } }
   var isFaultDone: Bool {
     state.withLock { state in state.fault.map { $0.index < state.calls } ?? false }
   }

@@ -48,7 +48,6 @@ final class WatchedFileSystem: StateFileSystem {
   var calls: [String] { state.withLock { $0.calls } }
   var openCount: Int { state.withLock { $0.open.count } }
 
-  func forgetCalls() { state.withLock { $0.calls = [] } }
   func limitDescriptors(to count: Int) { state.withLock { $0.mostOpen = count } }
 
   /// Fails the next calls whose record begins like this.
