@@ -40,26 +40,6 @@ final class PollerTests: XCTestCase {
     XCTAssertEqual(try daemon.store.load(), PollState(count: 2, lastValue: "value 1"))
   }
 
-  func testWithoutRoomForItsLineAPollIsNotCounted() async throws {
-    let daemon = try await TestDaemon(in: directory, .hang)
-    await daemon.source.isAsked()
-    try await daemon.mock.send(.sigusr1)
-    daemon.source.behaviour = .answer
-    daemon.console.hasRoom = false
-    try await daemon.mock.send(.sigusr2)
-    try await daemon.console.pollIsRefused()
-    // Neither the pause nor the save waits for room.
-    let report = try await daemon.mock.send(.sigusr1)
-    XCTAssertTrue(report.problems.isEmpty, "\(report)")
-    XCTAssertEqual(try daemon.store.load()?.count, 0)
-
-    daemon.console.hasRoom = true
-    try await daemon.mock.send(.sigusr2)
-    try await daemon.console.line("poll 1")
-    try await daemon.terminate()
-    XCTAssertEqual(daemon.console.polls.count, 1)
-  }
-
   func testWaitingForRoomIsNoIllness() async throws {
     let daemon = try await TestDaemon.polling(in: directory)
     daemon.console.hasRoom = false
@@ -122,19 +102,6 @@ final class PollerTests: XCTestCase {
     try await daemon.console.line("poll 1 value 2")
     try await daemon.terminate()
     XCTAssertEqual(daemon.console.polls, ["poll 1 value 2"])
-  }
-
-  // MARK: Save and restart
-
-  func testAFailedSaveIsReportedAndEndsWithStatus70() async throws {
-    let daemon = try await TestDaemon.polling(in: directory)
-    try FileManager.default.removeItem(atPath: daemon.store.store.directory)
-    let report = try await daemon.terminate()
-    XCTAssertEqual(report.problems.count, 1, "\(report)")
-    let directory = daemon.store.store.directory
-    let sentence = "There is no directory \(directory): make it, or name another."
-    XCTAssertTrue("\(report)".contains(sentence), "\(report)")
-    XCTAssertEqual(daemon.mock.ending?.status, 70)
   }
 
   // MARK: Reload
