@@ -83,16 +83,6 @@ import Testing
     try await end(second, .stop)
   }
 
-  @Test func aStopAnswersAndEnds() async throws {
-    let first = try await run()
-    let peer = try Peer(path)
-    peer.send("one\ntwo\nhalf")
-    try await end(first, .stop)
-    #expect(peer.hears("one\ntwo\n") && peer.hearsTheEnd)
-    #expect(stored() == ["own-listener"])
-    #expect(manager.violations == [])
-  }
-
   /// Nobody says what comes: the answers are there, and so is the connection.
   @Test func withoutAJobItDoesBoth() async throws {
     let first = try await run()
