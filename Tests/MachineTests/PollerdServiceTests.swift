@@ -42,19 +42,6 @@ import Testing
     }
   }
 
-  @Test(arguments: Release.selected)
-  func reachesWhatItIsShown(_ release: Release) async throws {
-    try await release.test { machine in
-      let file = "/home/t\(machine.number)/file"
-      let shown = "/run/shown-t\(machine.number)"
-      try await machine.write(file, "good day\n")
-      let pollerd = try await machine.pollerd(
-        config: "interval = 0.1\nsource = \(shown)", "BindReadOnlyPaths=\(file):\(shown)")
-      try await pollerd.start()
-      try await pollerd.waitForMessage("poll 1 good day")
-    }
-  }
-
   /// The check is the first line of ExecReload=, and uses what a reload does.
   @Test(arguments: Release.selected)
   func aBadConfigurationFailsTheReload(_ release: Release) async throws {
