@@ -13,23 +13,6 @@ import Testing
 
   // MARK: Variables
 
-  private func watch(_ variables: [String: String]) throws -> PressureWatch? {
-    try ServiceEnvironment(variables).pressureWatch
-  }
-
-  @Test func theServiceManagersVariablesCount() throws {
-    let memory = try #require(
-      try watch([
-        "MEMORY_PRESSURE_WATCH": "/sys/fs/cgroup/system.slice/a.service/memory.pressure",
-        "MEMORY_PRESSURE_WRITE": "c29tZSAyMDAwMDAgMjAwMDAwMAA=",
-      ]))
-    #expect(memory.path == "/sys/fs/cgroup/system.slice/a.service/memory.pressure")
-    #expect(memory.write == PressureWatch.trigger && !memory.isOff)
-    let off = try watch(["MEMORY_PRESSURE_WATCH": "/dev/null", "MEMORY_PRESSURE_WRITE": "not read"])
-    #expect(off?.isOff == true)
-    #expect(try watch([:]) == nil)
-  }
-
   /// Off is off, whatever there would be to fall back to; the own control group's is watched where it can be.
   @Test func offMeansOff() throws {
     func hasSource(_ variables: [String: String], _ isUsed: Bool = true) -> Bool {

@@ -46,6 +46,9 @@ import Testing
     let memory = try #require(try service.pressureWatch)
     #expect(memory.path == "/sys/fs/cgroup/a/memory.pressure" && !memory.isOff)
     #expect(memory.write == Array("some 123000 2000000\0".utf8))
+    // Of one that is off, what would be written is not read.
+    let off = environment(["MEMORY_PRESSURE_WATCH": "/dev/null", "MEMORY_PRESSURE_WRITE": "="])
+    #expect(try off.pressureWatch?.isOff == true)
   }
 
   @Test func theWatchdogOfAnotherProcessIsNotOurs() throws {
