@@ -72,22 +72,17 @@ import Testing
     try await release.test(on: .own()) { machine in
       let user = try await UserService(machine, "--stuck=terminate", "TimeoutStopSec=60")
       let manager = "user@$(id -u \(user.user)).service"
-      let changed = try await machine.machine.run(
-        [
-          "sh", "-c",
-          """
-          mkdir -p /run/systemd/system/user@.service.d
-          printf '[Service]\\nTimeoutStopSec=6\\n' >/run/systemd/system/user@.service.d/time.conf
-          systemctl daemon-reload
-          """,
-        ], within: .seconds(60))
-      #expect(changed.isSuccess, "\(changed.text)")
+      try await machine.expect(
+        "sh", "-euc",
+        """
+        mkdir -p /run/systemd/system/user@.service.d
+        printf '[Service]\\nTimeoutStopSec=6\\n' >/run/systemd/system/user@.service.d/time.conf
+        systemctl daemon-reload
+        """)
       try await user.systemctl("start", user.name)
       try await user.systemctl("reload", user.name)
-      let stopped = try await machine.machine.run(
-        ["sh", "-c", "systemctl stop \(manager); rm -r /run/systemd/system/user@.service.d"],
-        within: .seconds(60))
-      #expect(stopped.isSuccess, "\(stopped.text)")
+      try await machine.expect(
+        "sh", "-c", "systemctl stop \(manager); rm -r /run/systemd/system/user@.service.d")
       // It has ended by itself, before its manager was killed.
       try await user.waitForMessage("exit ")
     }
