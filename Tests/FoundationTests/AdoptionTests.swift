@@ -151,7 +151,7 @@ private struct NoNumber: Error {}
   }
 
   @Test func whatIsAdoptedIsNotPosted() async throws {
-    let posted = Notes<String>()
+    let posted = Log()
     let remove = center.note(nil) { posted.add($0.name.rawValue) }
     let tokens = [mock.bridge(to: center), adopt()]
     try await mock.waitUntilSettled()

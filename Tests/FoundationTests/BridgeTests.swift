@@ -6,23 +6,13 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Notes its hooks.
-private final class Listener: BackgroundObserver, StateObserver, ForegroundObserver {
-  let notes: Notes<String>
-  let name: String
-  init(_ name: String, _ notes: Notes<String>) { (self.name, self.notes) = (name, notes) }
-  func didEnterBackground(_ notification: DidEnterBackground) { notes.add("\(name) background") }
-  func shouldSaveState(_ notification: ShouldSaveState) { notes.add("\(name) save") }
-  func willEnterForeground(_ notification: WillEnterForeground) { notes.add("\(name) foreground") }
-}
-
 @Suite struct BridgeTests {
   let center = NotificationCenter()
 
   /// An observer of every name and one bridge: all but the health check, each once, in order and under its name.
   @Test func postsWhatIsDeliveredUnderItsName() async throws {
     let mock = MockLifecycleSubject(state: .launching)
-    let notes = Notes<String>()
+    let notes = Log()
     let remove = center.note(nil) { notification in
       #expect(notification.userInfo == nil)
       let found = notification.object.map { "\(type(of: $0))" } ?? "none"
@@ -45,7 +35,7 @@ private final class Listener: BackgroundObserver, StateObserver, ForegroundObser
 
   @Test func postsAfterEveryHookOfTheLifecycle() async throws {
     let mock = MockLifecycleSubject(state: .launching)
-    let notes = Notes<String>()
+    let notes = Log()
     let bridge = mock.bridge(to: center)
     let low = Listener("low", notes)
     let high = Listener("high", notes)
@@ -60,7 +50,7 @@ private final class Listener: BackgroundObserver, StateObserver, ForegroundObser
     try await mock.send(.sigusr1)
     #expect(
       notes.all == [
-        "low foreground", "high foreground", "center foreground",
+        "low launch", "high launch", "low foreground", "high foreground", "center foreground",
         "high background", "low background", "center background",
         "high save", "low save", "center save",
       ])
@@ -70,7 +60,7 @@ private final class Listener: BackgroundObserver, StateObserver, ForegroundObser
   @Test func aBlockingObserverIsAbandonedAsAHookIs() async throws {
     let mock = MockLifecycleSubject()
     let release = DispatchSemaphore(value: 0)
-    let notes = Notes<String>()
+    let notes = Log()
     let bridge = mock.bridge(to: center)
     let mine = Listener("mine", notes)
     mock.addObserver(mine)
@@ -101,7 +91,7 @@ private final class Listener: BackgroundObserver, StateObserver, ForegroundObser
 
   @Test func aLateBridgePostsWhatLateObserversReceiveUntilItsTokenIsGone() async throws {
     let mock = MockLifecycleSubject()
-    let notes = Notes<String>()
+    let notes = Log()
     let remove = center.note(nil) { notes.add($0.name.rawValue) }
     var bridge: LifecycleToken? = mock.bridge(to: center)
     try await mock.waitUntilSettled()
@@ -118,7 +108,7 @@ private final class Listener: BackgroundObserver, StateObserver, ForegroundObser
     let subject = LifecycleSubject(
       configuration: LifecycleConfiguration(
         signals: [:], exitGrace: nil, logging: .off, interfaces: .plain))
-    let notes = Notes<String>()
+    let notes = Log()
     let remove = center.note(nil) { notes.add("\($0.name.rawValue) on \(threadName())") }
     let bridge = subject.bridge(to: center)
     let exit = try await subject.run {}

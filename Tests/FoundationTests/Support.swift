@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 import Foundation
-import Synchronization
-
-/// What observers on any thread have noted, in order.
-final class Notes<Element: Sendable>: Sendable {
-  private let elements = Mutex<[Element]>([])
-  var all: [Element] { elements.withLock { $0 } }
-  func add(_ element: Element) { elements.withLock { $0.append(element) } }
-}
 
 extension NotificationCenter {
   /// Observes by name on the poster's thread, until `remove` is called.
