@@ -28,23 +28,12 @@ final class PollStateTests: XCTestCase {
     }
   }
 
-  func testWhatIsNoStateIsKeptAside() throws {
-    let texts = [
+  func testWhatWasNeverSavedIsRefused() {
+    for text in [
       "", "{", "{\"count\":-1}", "{\"count\":9223372036854775807}", "{\"lastValue\":\"x\"}",
       "\0\u{ff}",
-    ]
-    _ = try store()
-    for (number, text) in texts.enumerated() {
-      try StateStore(directory: directory.path + "/s").save(Array(text.utf8))
-      let store = try store()
-      var warnings: [String] = []
-      XCTAssertNil(try store.loadOrSetAside { warnings.append($0) })
-      XCTAssertEqual(warnings.count, 1, text)
-      let aside = number == 0 ? "state.0.bad" : "state.0.bad.\(number + 1)"
-      XCTAssertTrue(
-        warnings[0].hasSuffix("It is kept as \(store.store.directory)/\(aside)."), warnings[0])
-      let kept = try XCTUnwrap(FileManager.default.contents(atPath: directory.path + "/s/" + aside))
-      XCTAssertEqual(Array(kept.dropFirst(40)), Array(text.utf8))
+    ] {
+      XCTAssertThrowsError(try JSONDecoder().decode(PollState.self, from: Data(text.utf8)), text)
     }
   }
 }
