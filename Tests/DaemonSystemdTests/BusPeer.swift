@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 import Foundation
-import Synchronization
 import TestSupport
 
 @testable import DaemonSystemd
@@ -223,13 +222,6 @@ final class BusPeer {
       }
     }
   }
-}
-
-/// What callbacks noted.
-final class BusLog<Element: Sendable>: Sendable {
-  private let elements = Mutex<[Element]>([])
-  func append(_ element: Element) { elements.withLock { $0.append(element) } }
-  var all: [Element] { elements.withLock { $0 } }
 }
 
 /// What works whenever its descriptor is readable, and at its deadline.

@@ -16,7 +16,7 @@ struct BusSourceTests {
   /// A source whose inputs are noted in words.
   private struct Followed: BusWorker {
     let source: BusSource
-    let log = BusLog<String>()
+    let log = Log()
 
     var fileDescriptor: Int32 { source.descriptors.first?.number ?? -1 }
     var deadline: MonotonicTime { source.deadline ?? .distantFuture }
@@ -24,15 +24,15 @@ struct BusSourceTests {
     func process() {
       for input in source.timePassed() {
         switch input {
-        case .event(let event): log.append("\(event.cause)")
+        case .event(let event): log.add("\(event.cause)")
         case .stopTimeout(let time, let isManagers):
-          log.append((isManagers ? "the manager stops" : "stop") + " in \(time)")
-        case .unitJob(let job): log.append(job.map { "job \($0)" } ?? "no job")
-        case .sleepDelay(let delay): log.append("delay \(delay)")
-        case .fact(.statusNote(_, let note)): log.append("note: \(note ?? "none")")
-        case .fact(.warning(let text)): log.append(text)
-        case .fact(.info(let text)): log.append("info: \(text)")
-        default: log.append("unexpected: \(input)")
+          log.add((isManagers ? "the manager stops" : "stop") + " in \(time)")
+        case .unitJob(let job): log.add(job.map { "job \($0)" } ?? "no job")
+        case .sleepDelay(let delay): log.add("delay \(delay)")
+        case .fact(.statusNote(_, let note)): log.add("note: \(note ?? "none")")
+        case .fact(.warning(let text)): log.add(text)
+        case .fact(.info(let text)): log.add("info: \(text)")
+        default: log.add("unexpected: \(input)")
         }
       }
     }
