@@ -81,24 +81,11 @@ struct Disk {
 /// A command, run to its end.
 enum Command {
   static func run(_ arguments: [String]) throws {
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
-    posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
-    let environment = [strdup("PATH=/usr/sbin:/usr/bin:/sbin:/bin"), strdup("LC_ALL=C"), nil]
-    let argv = arguments.map { strdup($0) } + [nil]
-    defer {
-      for pointer in argv + environment { free(pointer) }
-      posix_spawn_file_actions_destroy(&actions)
+    let variables = ["PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"]
+    let command = try TestSupport.ChildProcess(
+      "/usr/bin/env", arguments, environment: variables, stderrToStdout: true)
+    guard try command.wait() == .status(0) else {
+      throw TestFailure("\(arguments.joined(separator: " ")) failed: \(command.output)")
     }
-    var pid: pid_t = 0
-    var failure = ENOENT
-    for folder in ["/usr/sbin", "/usr/bin", "/sbin", "/bin"] where failure == ENOENT {
-      failure = posix_spawn(&pid, "\(folder)/\(arguments[0])", &actions, nil, argv, environment)
-    }
-    guard failure == 0 else { throw TestFailure("there is no \(arguments[0])") }
-    var status: Int32 = 0
-    while waitpid(pid, &status, 0) < 0, clinux_errno() == EINTR {}
-    guard status == 0 else { throw TestFailure("\(arguments.joined(separator: " ")) failed") }
   }
 }
