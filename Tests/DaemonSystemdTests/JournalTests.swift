@@ -1,26 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import CLinux
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import DaemonSystemd
 
-/// A journal that keeps what it is sent: a datagram socket in a folder of its own.
+/// A journal that keeps what it is sent: a datagram socket.
 final class FakeJournal {
-  private let folder: String
-  var path: String { folder + "/socket" }
+  let path = shortTemporaryFolder + "journal-\(UInt64.random(in: 0 ... .max))"
   private var descriptor: Int32 = -1
 
-  init() throws {
-    folder = "/tmp/journal-\(getpid())-\(UInt64.random(in: 0 ... .max))"
-    try #require(mkdir(folder, 0o700) == 0)
-    try listen()
-  }
+  init() throws { try listen() }
 
-  deinit {
-    stop()
-    rmdir(folder)
-  }
+  deinit { stop() }
 
   func listen() throws {
     descriptor = socket(AF_UNIX, CLINUX_SOCK_DGRAM | CLINUX_SOCK_CLOEXEC, 0)
