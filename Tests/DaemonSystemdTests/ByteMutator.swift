@@ -24,8 +24,6 @@ struct ByteMutator {
       ]
   }
 
-  mutating func number() -> UInt64 { random.next() }
-
   mutating func below(_ bound: Int) -> Int { random.below(bound) }
 
   /// A seed with up to four changes; sometimes none.
