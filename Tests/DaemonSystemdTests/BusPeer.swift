@@ -175,7 +175,10 @@ final class BusPeer {
       [.string(name), .string(old), .string(unique)])
   }
 
-  private enum Kind: UInt8 { case reply = 2, error, signal }
+  private enum Kind: UInt8 {
+    case reply = 2
+    case error, signal
+  }
 
   /// The header's fields have the specification's codes: 1 path, 2 interface, 3 member, 4 error, 5 reply serial, 7 sender,
   /// 8 signature, 9 descriptors.
