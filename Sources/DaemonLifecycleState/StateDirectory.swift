@@ -64,19 +64,20 @@ final class StateDirectory: Sendable {
     }
   }
 
-  /// Throws when the path does not lead to this directory any more, since a state saved here would not be found again.
-  func check() throws(StateError) {
+  /// Returns the directory of the next call: this one, opened again if other code of the process has closed it. Throws when
+  /// the path leads to another, since a state saved here would not be found again. Only where this one was removed is it the
+  /// one that was made in its place.
+  func current() throws(StateError) -> StateDirectory {
     let found: FileStatus
     do throws(SystemCallError) {
       found = try retrying(handle.files.status(of: path, in: AT_FDCWD, followingLink: true))
-    } catch { throw StateDirectory.cause(error, path) }
-    guard found.identity == handle.opened.identity else { throw .directoryReplaced(path) }
-  }
-
-  /// Opens it again, when other code of the process has closed it.
-  func reopened() throws(StateError) -> StateDirectory {
+    } catch {
+      let isMoved = error.number == ENOENT && !handle.isRemoved
+      throw isMoved ? .directoryReplaced(path) : StateDirectory.cause(error, path)
+    }
+    if found.identity == handle.opened.identity, handle.isOwn { return self }
     let again = try StateDirectory(path, handle.files)
-    guard again.handle.opened.identity == handle.opened.identity else {
+    guard again.handle.opened.identity == handle.opened.identity || handle.isRemoved else {
       throw .directoryReplaced(path)
     }
     return again

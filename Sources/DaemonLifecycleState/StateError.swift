@@ -63,9 +63,11 @@ public enum StateError: ExitStatusError, Sendable, Equatable, CustomStringConver
       "\(path) is intact, but not a state of this program: \(reason)"
     case .unencodable(let reason): "The state could not be encoded: \(reason)"
     case .noSpace(let purpose, let errno):
-      "Could not \(purpose): \(errnoText(errno)). Make room, and save again; the old state is still there."
+      "Could not \(purpose): \(errnoText(errno)). "
+        + (errno == EFBIG ? "Raise the limit on a file's size (LimitFSIZE=)" : "Make room")
+        + ", and save again; what was saved before is still there."
     case .readOnly(let purpose):
-      "Could not \(purpose): the file system is read-only. The old state is still there."
+      "Could not \(purpose): the file system is read-only. What was saved before is still there."
     case .system(let purpose, let errno):
       "Could not \(purpose): \(errnoText(errno)) (errno \(errno))."
     }
@@ -78,7 +80,8 @@ public enum StateError: ExitStatusError, Sendable, Equatable, CustomStringConver
   }
   static func directoryReplaced(_ path: String) -> StateError {
     .unusable(
-      "\(path) is no longer the directory that was opened; restart to save there.")
+      "\(path) is no longer the directory that was opened: put that one back. A restart uses the new one, without what is"
+        + " not saved yet.")
   }
   static func foreignOwner(_ path: String, uid: UInt32) -> StateError {
     .unusable("\(path) belongs to user \(uid): run as that user, or give the file to this one.")

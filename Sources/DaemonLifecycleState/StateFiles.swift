@@ -43,21 +43,17 @@ struct StateFiles {
 
   private var folder: StateHandle { directory.handle }
 
-  /// Verifies that the directory is the one that was opened, and opens it again if other code of the process has closed it.
-  mutating func checkDirectory() throws(StateError) {
-    try directory.check()
-    if !folder.isOwn { directory = try directory.reopened() }
-  }
-
   func slotName(_ slot: Int) -> String { "\(name).\(slot)" }
 
   // MARK: The lock
 
-  /// Takes the lock if it is not held. Returns true when it was not, so that others may have saved meanwhile.
+  /// Takes the lock if it is not held in the directory that the path leads to. Returns true when it was not, so that others
+  /// may have saved meanwhile.
   mutating func takeLock() throws(StateError) -> Bool {
     if isClosed {
       throw .unusable("The store of the state in \(directory.path) was closed: open another.")
     }
+    directory = try directory.current()
     if let lock {
       do throws(SystemCallError) {
         if try lock.isStill(in: directory) { return false }

@@ -36,6 +36,9 @@ final class StateHandle: Sendable {
     return false
   }
 
+  /// Whether it is open, and no name leads to it any more.
+  var isRemoved: Bool { isOwn && (try? retrying(files.status(of: number)))?.links == 0 }
+
   func sync() throws(SystemCallError) { try retrying(files.sync(number)) }
 
   func write(_ bytes: [UInt8]) throws(SystemCallError) {

@@ -48,7 +48,6 @@ public final class StateStore: Sendable {
 
     /// Verifies the directory and the lock before a call.
     mutating func prepare() throws(StateError) {
-      try files.checkDirectory()
       // If the lock was not held, others may have saved meanwhile.
       if try files.takeLock() { isChecked = false }
     }

@@ -97,7 +97,7 @@ import Testing
     let store = try store(path)
     try store.save(one)
     move(path, away)
-    #expect(saving(store) == .noDirectory(path))
+    #expect(saving(store) == .directoryReplaced(path))
     symlink("trap", path)
     #expect(saving(store) == .directoryReplaced(path))
     #expect(loading(store) == .directoryReplaced(path))
@@ -109,6 +109,22 @@ import Testing
     move(away, path)
     #expect(saving(store) == nil)
     #expect(try store.load()?.bytes == two)
+  }
+
+  /// Nothing can be in its place that was not saved by this store.
+  @Test func aDirectoryThatIsRemovedAndMadeAgainIsUsed() throws {
+    let path = "\(directory.path)/state"
+    mkdir(path, 0o700)
+    let store = try store(path)
+    try store.save(one)
+    for name in Folder.names(path) { unlink("\(path)/\(name)") }
+    rmdir(path)
+    #expect(saving(store) == .noDirectory(path))
+    mkdir(path, 0o700)
+    #expect(saving(store) == nil)
+    #expect(opening(path) == .inUse(path))
+    store.close()
+    #expect(try self.store(path).load()?.bytes == two)
   }
 
   // MARK: The files

@@ -161,10 +161,13 @@ import Testing
 
   // MARK: Failing
 
+  private static let kept = "and save again; what was saved before is still there"
+
   @Test(arguments: [
-    (ENOSPC, "No space left on device. Make room, and save again; the old state is still there."),
-    (EDQUOT, "Disk quota exceeded. Make room, and save again; the old state is still there."),
-    (EROFS, "the file system is read-only. The old state is still there."),
+    (ENOSPC, "No space left on device. Make room, \(kept)."),
+    (EDQUOT, "Disk quota exceeded. Make room, \(kept)."),
+    (EFBIG, "File too large. Raise the limit on a file's size (LimitFSIZE=), \(kept)."),
+    (EROFS, "the file system is read-only. What was saved before is still there."),
     (EIO, "Input/output error (errno 5)."),
   ])
   func aSaveThatFailsSaysWhyAndLeavesTheOldState(_ number: Int32, _ reason: String) throws {
