@@ -34,6 +34,7 @@ public actor Poller: BackgroundObserver, StateObserver {
   public init() {}
   public init(lifecycle: any LifecycleObservable) { lifecycle.addObserver(self) }
   public func poll() async throws {}
+  public func work() async throws {}
   public func work(_ lifecycle: any LifecycleObservable) async throws {}
   public func didEnterBackground(_ notification: DidEnterBackground) {}
   public func shouldSaveState(_ notification: ShouldSaveState) { saved = bytes }
@@ -47,10 +48,9 @@ public struct Client: Sendable {
   public let requests: AsyncStream<String>
   public func answer(_ request: String, close: Bool) async throws {}
 }
-public let clients: AsyncStream<Client> = some()
 public struct Listener: Sendable {
-  public init(port: Int) throws { clients = some() }
-  public let clients: AsyncStream<Client>
+  public init(port: Int) throws {}
+  public func clients() -> AsyncStream<Client> { some() }
   public func close() {}
 }
 public struct Job: Sendable { public func run() async throws {} }
@@ -58,6 +58,7 @@ public actor Queue {
   public func next() async throws -> Job? { nil }
   public func handBack(_ job: Job) async throws {}
 }
+public let listener: Listener = some()
 public let queue = Queue()
 public let round: ForegroundRound = some()
 public func work(on job: Job) async throws {}

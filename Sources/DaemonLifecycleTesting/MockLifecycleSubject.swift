@@ -210,8 +210,10 @@ public final class MockLifecycleSubject: LifecycleObservable {
   }
 
   private func report(since count: Int, _ cause: LifecycleCause) -> LifecycleReport {
-    LifecycleReport(
-      cause: cause, entries: recorder.current.reports.dropFirst(count).flatMap(\.entries))
+    let reports = recorder.current.reports.dropFirst(count)
+    // The only one has a title.
+    if reports.count == 1, let report = reports.first { return report }
+    return LifecycleReport(cause: cause, entries: reports.flatMap(\.entries))
   }
 
   private static var cause: LifecycleCause { LifecycleCause(.other("a test")) }

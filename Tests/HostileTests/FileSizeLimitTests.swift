@@ -23,7 +23,8 @@ final class FileSizeLimitTests: XCTestCase {
     XCTAssertEqual(
       try daemon.expect("not saved"),
       "not saved: Could not save the state in \(folder.path): File too large."
-        + " Raise the limit on a file's size (LimitFSIZE=), and save again; what was saved before is still there.")
+        + " Raise the limit on a file's size (LimitFSIZE=), and save again; what was saved before is still there."
+    )
     daemon.send(SIGUSR2)
     try daemon.expect("foreground")
     // The line for the log, which is full, was dropped.

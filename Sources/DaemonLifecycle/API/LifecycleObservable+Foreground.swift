@@ -45,7 +45,7 @@ extension LifecycleObservable {
   /// ```swift
   /// lifecycle.addForeground(name: "server", draining: .seconds(20)) { round in
   ///   try await withThrowingDiscardingTaskGroup { connections in
-  ///     for try await client in clients.untilEnding(of: round) {
+  ///     for try await client in listener.clients().untilEnding(of: round) {
   ///       connections.addTask { await serve(client, round) }
   ///     }
   ///   }

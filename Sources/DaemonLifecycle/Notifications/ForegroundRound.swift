@@ -8,7 +8,7 @@ import Synchronization
 /// ```swift
 /// try await lifecycle.foreground(draining: .seconds(20)) { round in
 ///   try await withThrowingDiscardingTaskGroup { connections in
-///     for try await client in clients.untilEnding(of: round) {  // accepts no new clients
+///     for try await client in listener.clients().untilEnding(of: round) {  // accepts no new clients
 ///       connections.addTask { await serve(client, round) }
 ///     }
 ///   }  // waits for running requests
@@ -43,7 +43,7 @@ public final class ForegroundRound: Sendable {
   /// lifecycle.addForeground(name: "server", draining: .seconds(20), waitsUntilReady: true) { round in
   ///   let listener = try Listener(port: 8080)
   ///   round.reportReady()
-  ///   for try await client in listener.clients.untilEnding(of: round) { await serve(client, round) }
+  ///   for try await client in listener.clients().untilEnding(of: round) { await serve(client, round) }
   /// }
   /// ```
   public func reportReady() { ready(self) }

@@ -89,7 +89,8 @@ struct LifecycleTimeline: Sendable, CustomStringConvertible {
       let name = names[index] + String(repeating: " ", count: nameWidth - names[index].count)
       let space = String(repeating: " ", count: timeWidth - times[index].count)
       let mark = row.isProblem ? "!" : " "
-      text += "\n\(mark) \(name)  |\(bar(row))  \(space)\(times[index])  \(row.text.shown(100))"
+      text += "\n\(mark) \(name)  |\(bar(row))  \(space)\(times[index])  "
+      text += row.text.shown(200, keepingEnd: true)
     }
     let rest = worst.dropFirst(maximumRows).map { rows[$0] }
     if let slowest = rest.map(\.duration).max() {
