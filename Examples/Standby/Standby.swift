@@ -40,7 +40,7 @@ import DaemonSystemd
 
   private static func serve(_ options: Options) async throws -> Never {
     var configuration = LifecycleConfiguration()
-    if let unit = options.unit { configuration.interfaces.append(.unit(unit)) }
+    if let unit = options.unit { configuration.interfaces.append(.pausing(whileInactive: unit)) }
     let lifecycle = LifecycleSubject(configuration: configuration)
     // Given before the launch, a reason launches the daemon in the background. This one is taken back when
     // systemd says that the unit is active, or by SIGUSR2; until then, and without a bus, it stands by.

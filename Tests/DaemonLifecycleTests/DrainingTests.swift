@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import DaemonLifecycleTesting
+import DaemonSystemd
 import TestSupport
 import Testing
 
@@ -157,17 +158,63 @@ import Testing
 
   @Test func aLimitThatDoesNotFitIsSaid() async throws {
     let observed = ObservedCore(Self.configuration(stop: .seconds(20)))
+    func warnings() -> [String] { observed.log.names.filter { $0.hasPrefix("warning") } }
+    for name in ["server", "quick"] {
+      observed.core.add(
+        Scripted(background: { _ in }),
+        .init(name: name, timeout: name == "quick" ? .seconds(2) : .seconds(60)))
+    }
+    _ = await observed.core.launch()
+    #expect(warnings().count == 1)
+    // Of 9 s before the save less what the other claims, and a grace.
+    #expect(
+      warnings()[0].contains(
+        "server: its limit of 60 s does not fit into a stop, which leaves 4 s of it before"))
+    // A newcomer says it of itself.
     observed.core.add(
-      Scripted(), .init(name: "server", timeout: .seconds(60)))
-    let warning = try #require(observed.log.names.first { $0.hasPrefix("warning") })
-    #expect(warning.contains("server: its limit of 60 s does not fit into a stop"), "\(warning)")
-    #expect(warning.contains("leaves 8 s"), "\(warning)")
+      Scripted(background: { _ in }), .init(name: "late", timeout: .seconds(30)))
+    #expect(warnings().count == 2 && warnings()[1].contains("late: its limit of 30 s"))
     // And once it is known that the service manager allows less.
     let later = ObservedCore(LifecycleConfiguration(logging: .off))
-    later.core.add(Scripted(), .init(name: "server", timeout: .seconds(60)))
+    later.core.add(Scripted(background: { _ in }), .init(name: "server", timeout: .seconds(60)))
+    _ = await later.core.launch()
     #expect(!later.log.names.contains { $0.hasPrefix("warning") })
     later.core.take(.stopTimeout(.seconds(30)))
     #expect(later.log.names.contains { $0.contains("server: its limit of 60 s") })
+  }
+
+  /// Ten others that need no time leave it what it has asked for; a stop of 30 s has 18 s before the save.
+  @Test(arguments: [(0, 16), (1, 15), (10, 8)])
+  func whatPausesAtOnceTakesNothingFromADrain(others: Int, seconds: Int) async throws {
+    let mock = MockLifecycleSubject(
+      configuration: Self.configuration(stop: .seconds(30)))
+    for _ in 0..<others { mock.addObserver(Scripted(background: { _ in })) }
+    let task = serve(mock, busy: .seconds(seconds))
+    try await untilServing("server")
+    mock.inject(.sigterm)
+    try await mock.waitUntilSleeping()
+    await mock.advance(by: .seconds(seconds))
+    try await mock.waitUntilSettled()
+    await task.value
+    #expect(mock.ending?.status == 0)
+    #expect(log.all.contains("server has answered"))
+  }
+
+  /// One that hangs for all of its limit leaves the others what they claim, where there is enough for all.
+  @Test(
+    arguments: [
+      ([], 4, 4), ([10], 4, 11.5), ([10, 4], 2, 11), ([20], 4, 13), ([20, 20], 2, 8),
+      ([20, 20], 4, 7), ([10], 20, 8.4), ([60, 3], 2, 12), ([3, 60], 2, 4), ([20, 4, 4], 4, 5),
+    ] as [([Int], Int, Double)])
+  func sharesOfAStop(claims: [Int], count: Int, share: Double) {
+    let start = MonotonicTime(nanoseconds: 0)
+    let budget = StopBudget(until: start.advanced(by: .seconds(16)), reserve: .zero)
+    var others = StopBudget.Claims()
+    for claim in claims.dropFirst() { others.add(.seconds(claim)) }
+    let found = budget.share(
+      of: .kind(.didEnterBackground), among: count, at: start,
+      claim: .seconds(claims.first ?? 0), others: others)
+    #expect(abs(found / .seconds(1) - share) < 0.001)
   }
 
   @Test func aPhasesDeadlineIsItsMembers() async throws {

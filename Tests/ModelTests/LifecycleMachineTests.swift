@@ -132,21 +132,11 @@ import Testing
     #expect(daemon.give(.clock, at: at(3)).extensions.isEmpty)
   }
 
-  @Test(arguments: [Duration.zero, .nanoseconds(1)])
-  func aLimitThatFitsIntoAStopIsNothingToWarnOf(_ more: Duration) {
-    let free = StopBudget.timeBeforeSave(.init(configuration: .init()), allowed: nil)
-    let output = DaemonUnderTest().add([], timeout: free + more)
-    #expect(output.warnings.count == (more == .zero ? 0 : 1))
-  }
-
-  /// Who does not fit is warned of once.
   @Test(arguments: [Duration?.none, .seconds(20)])
   func theSettingsOfTheStartAreTaken(before: Duration?) {
     let daemon = DaemonUnderTest(.init(stopTimeout: before))
-    daemon.add([], timeout: .seconds(30))
     let configuration = LifecycleConfiguration(stopTimeout: .seconds(20))
     daemon.machine.setPolicy(.init(configuration: configuration, watchdogPeriod: .seconds(8)))
-    #expect(daemon.give(.clock).warnings.count == (before == nil ? 1 : 0))
     #expect(daemon.machine.policy.stopTimeout == .seconds(20))
     #expect(daemon.machine.health.period == .seconds(8))
   }

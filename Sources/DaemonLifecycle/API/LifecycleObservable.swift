@@ -191,7 +191,7 @@ extension LifecycleObservable {
   /// daemon launch into the background:
   ///
   /// ```swift
-  /// configuration.interfaces.append(.unit("standby-a.target"))
+  /// configuration.interfaces.append(.pausing(whileInactive: "standby-a.target"))
   /// let lifecycle = LifecycleSubject(configuration: configuration)
   /// // Until systemd reports that the unit is active; without systemd, for ever.
   /// lifecycle.pause(for: BackgroundReason("standby-a.target"))

@@ -14,6 +14,8 @@ struct Delivery: Sendable {
     let hook: Int
     /// Whether it begins together with the call before it: a group is one call, and those together with it.
     let isTogether: Bool
+    /// What a pause needs by a limit of the observer's own, such as a drain's.
+    var claim = Duration.zero
   }
 
   /// The frame of a delivery beside the transition under way, within a hook's time or a health check's.
@@ -63,6 +65,8 @@ struct Delivery: Sendable {
   private(set) var nextCall = 0
   /// The number of groups that have not begun.
   private(set) var waitingGroups: Int
+  /// The claim of the group that was taken last, and the sum of those that have not begun.
+  private(set) var (claim, waitingClaims) = (Duration.zero, StopBudget.Claims())
   private(set) var running: [CallID] = []
   private(set) var entries: [LifecycleReport.Entry] = []
   /// A lower bound of `next` of all calls in `running`; it may be too early until the clock reaches it.
@@ -74,6 +78,13 @@ struct Delivery: Sendable {
     self.constants = constants
     running = room
     waitingGroups = constants.calls.count { !$0.isTogether }
+    // Taken once, to add them up.
+    if step.isPause {
+      var groups = self
+      while groups.takeGroup() != nil {
+        if groups.claim > .zero { waitingClaims.add(groups.claim) }
+      }
+    }
   }
 
   var step: LifecycleStep { constants.step }
@@ -96,11 +107,17 @@ struct Delivery: Sendable {
     guard first < calls.count else { return nil }
     repeat { nextCall += 1 } while nextCall < calls.count && calls[nextCall].isTogether
     waitingGroups -= 1
+    if step.isPause {
+      claim = calls[first..<nextCall].reduce(.zero) { max($0, $1.claim) }
+      if claim > .zero { waitingClaims.remove(claim) }
+    }
     return first..<nextCall
   }
 
   /// Skips the calls that have not begun.
-  mutating func skipWaiting() { (nextCall, waitingGroups) = (calls.count, 0) }
+  mutating func skipWaiting() {
+    (nextCall, waitingGroups, waitingClaims) = (calls.count, 0, .init())
+  }
 
   // MARK: Running calls
 

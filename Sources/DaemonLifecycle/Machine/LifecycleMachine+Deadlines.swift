@@ -31,9 +31,42 @@ extension LifecycleMachine {
     let sleepBudget = calls[id].budgetStep.isHealthCheck ? nil : sleep.budget
     guard let budget = stop.budget ?? sleepBudget else { return nil }
     let groups = calls[id].waitingGroups + 1 + (stop.budget == nil ? 0 : groupsToCome(after: id))
-    let share = budget.share(of: calls[id].budgetStep, among: groups, at: now)
+    let share = budget.share(
+      of: calls[id].budgetStep, among: groups, at: now, claim: calls[id].claim,
+      others: calls[id].waitingClaims)
     let grace = min(policy.cancellationGrace, share / 4)
     return CallTime(deadline: now.advanced(by: share - grace), grace: grace)
+  }
+
+  /// Warns of limits that a stop would cut off, when that is known rather than when it happens: of all once the launch has
+  /// ended, later of a newcomer's.
+  mutating func warnOfLimits(of newcomer: ObserverID? = nil) {
+    guard hasLimits, registry.state != .launching, !isTerminating else { return }
+    let budget = StopBudget(policy, allowed: stop.allowed, from: now)
+    let plan = registry.plan(.kind(.didEnterBackground), cause: LifecycleCause(.api)) { _ in true }
+    var pauses = Delivery(
+      DeliveryID(value: 0),
+      Delivery.Constants(plan, calls: planCalls(of: plan, isNested: true), outer: nil, began: now))
+    let body = if case .running = body { 1 } else { 0 }
+    let (groups, claims) = (pauses.waitingGroups + body, pauses.waitingClaims)
+    while pauses.waitingClaims.count > 0, let group = pauses.takeGroup() {
+      if pauses.claim == .zero { continue }
+      var others = claims
+      others.remove(pauses.claim)
+      let share = budget.share(
+        of: plan.step, among: groups, at: now, claim: pauses.claim, others: others)
+      let time = share - min(policy.cancellationGrace, share / 4)
+      for call in pauses.constants.calls[group] {
+        guard let member = registry.members[call.observer], let timeout = member.timeout,
+          timeout > time, newcomer ?? member.id == member.id
+        else { continue }
+        effects.publish(
+          .warning(
+            "\(member.name): its limit of \(timeout.forReading) does not fit into a stop, which leaves"
+              + " \(time.forReading) of it before the save. Raise the stop's time (TimeoutStopSec=, a container's grace"
+              + " period), or lower the limit or the save reserve."))
+      }
+    }
   }
 
   /// Returns how many groups of later steps share the time of a delivery in a stop: the body, and, when the termination has

@@ -69,8 +69,13 @@ extension LifecycleMachine {
       guard let member = registry.members[id] else { continue }
       if let hook = member.hook(for: type, kind) {
         let phase = member.phase
-        planned.append(
-          .init(observer: id, hook: hook, isTogether: phase.isTogether(with: last)))
+        var call = Delivery.PlannedCall(
+          observer: id, hook: hook, isTogether: phase.isTogether(with: last))
+        if plan.step.isPause, let timeout = member.timeout {
+          // A sum of any number of them is no overflow.
+          call.claim = min(max(.zero, timeout), .seconds(1 << 32)) + policy.cancellationGrace
+        }
+        planned.append(call)
         last = phase
       } else if !isNested {
         // Members without a hook for it are reached in no time.

@@ -8,6 +8,7 @@ extension LifecycleMachine {
     if !isFailed, registry.termination == nil {
       health.arm(at: now)
       effects.publish(.launched(snapshot))
+      warnOfLimits()
     }
     answerLaunch(report)
     guard isFailed else { return }
@@ -144,9 +145,7 @@ extension LifecycleMachine {
   mutating func allowStop(_ timeout: Duration, isManagers: Bool) {
     let before = stop.allowed
     stop.allow(timeout, isManagers: isManagers, policy)
-    if stop.allowed != before {
-      for member in registry.members.all { warnUnlessFits(member) }
-    }
+    if stop.allowed != before { warnOfLimits() }
     if stop.budget != nil { limitRunning() }
   }
 

@@ -42,6 +42,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
   var workFailure: Failure?
   private(set) var status = DaemonStatus()
   var unentered = Unentered()
+  /// Whether an observer has, or had, a limit of its own.
+  private(set) var hasLimits = false
   /// Answers the callers that wait for the launch, and for the end; `nil` while there are none. One closure for all:
   /// the type of an array of them would be made at run time.
   var launchWaiters: (@Sendable (LifecycleReport) -> Void)?
@@ -57,10 +59,8 @@ struct LifecycleMachine: ~Copyable, Sendable {
 
   /// Takes the settings that are known at the start only, before the launch.
   mutating func setPolicy(_ policy: Policy) {
-    let isChanged = policy.stopTimeout != self.policy.stopTimeout
     self.policy = policy
     health = Health(period: policy.watchdogPeriod)
-    if isChanged { for member in registry.members.all { warnUnlessFits(member) } }
   }
 
   // MARK: Inputs
@@ -258,19 +258,9 @@ struct LifecycleMachine: ~Copyable, Sendable {
     {
       registry.skipCatchUp(of: member.id)
     }
-    warnUnlessFits(member)
-  }
-
-  /// Warns of a deadline that a stop would cut off, when that is known rather than when it happens.
-  mutating func warnUnlessFits(_ member: MachineObserver) {
-    guard let timeout = member.timeout, !isTerminating else { return }
-    let free = StopBudget.timeBeforeSave(policy, allowed: stop.allowed)
-    guard timeout > free else { return }
-    effects.publish(
-      .warning(
-        "\(member.name): its limit of \(timeout.forReading) does not fit into a stop, which leaves"
-          + " \(free.forReading) before the save. Raise the stop's time (TimeoutStopSec=, a container's grace period),"
-          + " or lower the limit or the save reserve."))
+    guard member.timeout != nil else { return }
+    hasLimits = true
+    warnOfLimits(of: member.id)
   }
 
   mutating func remove(_ ids: [ObserverID]) {

@@ -82,22 +82,35 @@ struct StopBudget {
 
   /// Returns how long the next of `count` groups may take: an equal share of the step's time, so that one hook that
   /// hangs does not take the others' time. What it leaves is theirs. Zero when no time is left.
-  func share(of step: LifecycleStep, among count: Int, at now: MonotonicTime) -> Duration {
-    max(.zero, now.duration(to: end(of: step))) / max(count, 1)
+  ///
+  /// A group with a limit of its own, such as a drain's, claims that limit first. Where there is not enough for all claims,
+  /// none leaves another less than an equal part. A second, or half of an equal share, is kept for each group.
+  ///
+  /// - Parameter others: The claims of the groups after the next.
+  func share(
+    of step: LifecycleStep, among count: Int, at now: MonotonicTime, claim: Duration = .zero,
+    others: Claims = Claims()
+  ) -> Duration {
+    let time = max(.zero, now.duration(to: end(of: step)))
+    let count = max(count, 1)
+    if claim + others.time == .zero { return time / count }
+    let least = min(.seconds(1), time / count / 2)
+    let room = time - least * count
+    let own = min(claim, max(room / (others.count + 1), room - others.time))
+    return least + own + max(.zero, room - claim - others.time) / count
+  }
+
+  /// The sum of claims, and their number.
+  struct Claims {
+    private(set) var time = Duration.zero
+    private(set) var count = 0
+
+    mutating func add(_ claim: Duration) { (time, count) = (time + claim, count + 1) }
+    mutating func remove(_ claim: Duration) { (time, count) = (time - claim, count - 1) }
   }
 }
 
 extension StopBudget {
-  /// Returns how long a hook may take in a stop before its save: what the cancellation's grace leaves, as in `limit`.
-  static func timeBeforeSave(_ policy: LifecycleMachine.Policy, allowed: Duration?)
-    -> Duration
-  {
-    let zero = MonotonicTime(nanoseconds: 0)
-    let budget = StopBudget(policy, allowed: allowed, from: zero)
-    let time = max(.zero, zero.duration(to: budget.end(of: .kind(.didEnterBackground))))
-    return time - min(policy.cancellationGrace, time / 4)
-  }
-
   /// Returns a warning about the configured delay, if it is too long whatever systemd allows.
   static func drainProblem(_ policy: LifecycleMachine.Policy) -> String? {
     if policy.stopDelay <= .zero { return nil }

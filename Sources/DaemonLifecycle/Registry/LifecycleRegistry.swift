@@ -375,7 +375,7 @@ struct LifecycleRegistry: Sendable {
   }
 
   /// Plans a step with the members that satisfy a condition.
-  private func plan(
+  func plan(
     _ step: LifecycleStep, cause: LifecycleCause,
     to isIncluded: (LifecycleMembers.ObserverProgress) -> Bool
   ) -> Plan {

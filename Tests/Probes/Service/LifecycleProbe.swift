@@ -37,7 +37,9 @@ final class LifecycleProbe: LaunchObserver, ForegroundObserver, BackgroundObserv
     configuration.signals[.realTime(2)!] = .post(BlockMain())
     if options.has("--empty-map") { configuration.signals = [.sigterm: .terminate] }
     if let deadline = options.seconds("--deadline") { configuration.hookTimeout = deadline }
-    for unit in options.all("--watch") { configuration.interfaces.append(.unit(unit)) }
+    for unit in options.all("--watch") {
+      configuration.interfaces.append(.pausing(whileInactive: unit))
+    }
     lifecycle = LifecycleSubject(configuration: configuration)
   }
 

@@ -42,7 +42,7 @@ extension LifecycleInterface {
 
   /// A unit of the same service manager, such as `"postgresql.service"`: the daemon is in the background until it is
   /// active. That arrives over D-Bus.
-  public static func unit(_ name: String) -> Self {
+  public static func pausing(whileInactive name: String) -> Self {
     Self("unit", of: name, .service) { $0.busInputs.append(.unit(name)) }
   }
 
