@@ -47,14 +47,14 @@ public enum StateError: ExitStatusError, Sendable, Equatable, CustomStringConver
       }
     case .unusable(let sentence): sentence
     case .inUse(let path):
-      "The state in \(path) is open. If a store of this process has it, close() that one; else stop the process that"
-        + " `fuser \(path)/*.lock` names, or give each a directory of its own."
+      "The state in \(path) is in use by the process that `fuser \(path)/*.lock` names: stop it first. In this process it is"
+        + " a store that is not closed."
     case .notAFile(let path):
       "\(path) is not a file of its own (a directory, a link, or a file with several links): remove it."
     case .tooLong(let path, let count, let limit):
       "The state in \(path) would have \(count) bytes, and \(limit) are allowed: raise the store's limit."
     case .allBroken(let files):
-      "No state file is intact: \(files.joined(separator: "; ")). Repair one, or set them aside."
+      "No state file is intact: \(files.joined(separator: "; ")). Repair one, or rename all to begin anew."
     case .newerVersion(let path, let found, let known):
       "\(path) has version \(found) of the state, and this program knows \(known): use the newer program."
     case .newerFormat(let path, let found):

@@ -49,7 +49,7 @@ final class RestartingBody: Sendable {
     }
     let most = policy.maximumFailures.map { " of \($0)" } ?? ""
     core.warn(
-      "\(name) has failed: \(error). Restarting in \(delay.forReading) (failure \(number)\(most)).")
+      "\(name) restarts in \(delay.forReading), after failure \(number)\(most): \(error)")
     let times = number == 1 ? "once" : "\(number) times"
     core.handle(.fact(.statusNote(.restarting("\(name)"), "\(name) has failed \(times): \(error)")))
     return delay

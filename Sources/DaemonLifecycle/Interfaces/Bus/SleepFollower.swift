@@ -112,7 +112,7 @@ final class SleepFollower {
     inbox.put(
       .fact(
         isDenied
-          ? .info("\(text). It needs root or a polkit rule; .sleep need not be an interface.")
+          ? .info("\(text). It needs root or a polkit rule, or no interface `.sleep`.")
           : .statusNote(.delayLock, text)))
   }
 }
