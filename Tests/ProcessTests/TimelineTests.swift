@@ -38,6 +38,20 @@ final class TimelineTests: XCTestCase {
     XCTAssertTrue(lines.contains { $0.hasPrefix("exit 0") }, "\(daemon.output)")
   }
 
+  /// For a container's log, which has no journal.
+  func testTransitionsAreLinesOnRequest() throws {
+    let daemon = try ChildProcess(built("ProbeDaemon"), ["log", "all"], stderrToStdout: true)
+    try daemon.expect("foreground")
+    try daemon.expect("lifecycle: Started, pid \(daemon.pid), in ")
+    daemon.send(SIGUSR1)
+    try daemon.expect("lifecycle: Entered the background in ")
+    daemon.send(SIGHUP)
+    try daemon.expect("lifecycle: Reloaded in ")
+    daemon.send(SIGTERM)
+    try daemon.expect("lifecycle: terminate (SIGTERM ")
+    XCTAssertEqual(try daemon.wait(), .status(0))
+  }
+
   /// Nobody reads it: the end does not wait.
   func testAFullPipeDelaysNothing() throws {
     let path = FileManager.default.temporaryDirectory.path + "/lifecycle-full-\(getpid())"

@@ -83,7 +83,7 @@ public struct LifecycleConfiguration: Sendable {
   }
 
   /// What is logged, to the journal where standard error goes there, else to standard error:
-  /// ``LifecycleInterface/log(_:)`` in the list. Default ``LifecycleLogging/all``.
+  /// ``LifecycleInterface/log(_:)`` in the list. Default ``LifecycleLogging/timelines``.
   ///
   /// A mock logs problems at most: see `exit?.report.timeline`.
   public var logging: LifecycleLogging {

@@ -54,7 +54,9 @@ public struct LifecycleInterface: Sendable, Equatable {
   }
 
   /// What is logged: ``LifecycleConfiguration/logging``.
-  public static func log(_ logging: LifecycleLogging = .all) -> Self { Self("log", .log(logging)) }
+  public static func log(_ logging: LifecycleLogging = .timelines) -> Self {
+    Self("log", .log(logging))
+  }
 }
 
 extension [LifecycleInterface] {

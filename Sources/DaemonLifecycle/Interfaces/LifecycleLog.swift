@@ -114,7 +114,9 @@ final class LifecycleLog: LifecycleSink {
     _ snapshot: LifecycleSnapshot
   ) {
     if transition == .post || transition == .catchUp { return }
-    if transition == .termination, logging == .all { return writeTimeline(report, snapshot) }
+    if transition == .termination, logging == .timelines || logging == .all {
+      return writeTimeline(report, snapshot)
+    }
     let row = transition.row
     if report.isOvertaken {
       // It has no MESSAGE_ID of the transition, since that did not take place.
@@ -155,12 +157,13 @@ final class LifecycleLog: LifecycleSink {
         messageID: LifecycleTransition.termination.row.messageID, fields: fields))
   }
 
-  /// Writes an entry to the journal, and nothing elsewhere, where rendering its text would cost as much as a delivery.
+  /// Writes an entry to the journal. Elsewhere rendering its text would cost as much as a delivery: only on request.
   private func note(
     _ line: @autoclosure () -> String, _ priority: JournalPriority, _ id: StaticString?,
     _ fields: @autoclosure () -> [JournalField]
   ) {
-    journal?.write(JournalEntry(line: line(), priority, messageID: id, fields: fields()))
+    guard journal != nil || logging == .all else { return }
+    write(JournalEntry(line: line(), priority, messageID: id, fields: fields()))
   }
 
   // MARK: Fields

@@ -9,5 +9,7 @@ public enum LifecycleLogging: Sendable, Hashable {
   /// Each hook that did not complete, other problems, what an operator should know and, in the journal, each transition.
   case problems
   /// The same, and the timeline of every stop.
+  case timelines
+  /// The same, and each transition without a journal too: for a container's log.
   case all
 }

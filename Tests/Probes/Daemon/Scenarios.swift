@@ -6,7 +6,8 @@ import Glibc
 
 /// Says all notifications.
 let log: @Sendable ([String]) async throws -> Void = { arguments in
-  let lifecycle = loggedSubject()
+  let lifecycle = loggedSubject(
+    LifecycleConfiguration(logging: arguments.contains("all") ? .all : .timelines))
   if arguments.contains("body") {
     finish(
       try await lifecycle.run {
