@@ -34,6 +34,10 @@ extension FuzzTarget {
     _ platform: HostingPlatform?
   ) {
     var configuration = LifecycleConfiguration()
+    configuration.environment = environment
+    if let platform, !platform.marker.isEmpty {
+      require(configuration.platform?.name == platform.name, "another platform is found")
+    }
     require(
       stopTimeout(of: configuration, on: platform) == platform?.stopTimeout,
       "the platform does not count")
@@ -50,6 +54,7 @@ extension FuzzTarget {
         "\(budget) of \(text) seconds")
       require(configuration.stopTimeout == budget, "it does not count")
       require(stopTimeout(of: configuration, on: platform) == budget, "the platform counts")
+      require(configuration.platform == nil, "a platform is looked for")
       configuration.stopTimeout = .milliseconds(1)
       try configuration.setStopTimeout(
         fromEnvironment: "GRACE", preStop: preStop, in: environment)
