@@ -38,6 +38,7 @@ struct Delivery: Sendable {
     let began: MonotonicTime
     /// All calls, in order.
     let calls: [PlannedCall]
+    let hasClaims: Bool
     /// The frame; `nil` for the registry's current step, of which there is at most one.
     let outer: Outer?
 
@@ -52,6 +53,7 @@ struct Delivery: Sendable {
       isSave = plan.step.isSave
       self.began = began
       self.calls = calls
+      hasClaims = calls.contains { $0.claim > .zero }
       self.outer = outer
     }
 
@@ -79,7 +81,7 @@ struct Delivery: Sendable {
     running = room
     waitingGroups = constants.calls.count { !$0.isTogether }
     // Taken once, to add them up.
-    if step.isPause {
+    if constants.hasClaims {
       var groups = self
       while groups.takeGroup() != nil {
         if groups.claim > .zero { waitingClaims.add(groups.claim) }
@@ -107,7 +109,7 @@ struct Delivery: Sendable {
     guard first < calls.count else { return nil }
     repeat { nextCall += 1 } while nextCall < calls.count && calls[nextCall].isTogether
     waitingGroups -= 1
-    if step.isPause {
+    if constants.hasClaims {
       claim = calls[first..<nextCall].reduce(.zero) { max($0, $1.claim) }
       if claim > .zero { waitingClaims.remove(claim) }
     }

@@ -34,7 +34,7 @@ extension LifecycleMachine {
     let share = budget.share(
       of: calls[id].budgetStep, among: groups, at: now, claim: calls[id].claim,
       others: calls[id].waitingClaims)
-    let grace = min(policy.cancellationGrace, share / 4)
+    let grace = policy.grace(in: share)
     return CallTime(deadline: now.advanced(by: share - grace), grace: grace)
   }
 
@@ -47,15 +47,14 @@ extension LifecycleMachine {
     var pauses = Delivery(
       DeliveryID(value: 0),
       Delivery.Constants(plan, calls: planCalls(of: plan, isNested: true), outer: nil, began: now))
-    let body = if case .running = body { 1 } else { 0 }
-    let (groups, claims) = (pauses.waitingGroups + body, pauses.waitingClaims)
+    let (groups, claims) = (pauses.waitingGroups + groupsOfBody, pauses.waitingClaims)
     while pauses.waitingClaims.count > 0, let group = pauses.takeGroup() {
       if pauses.claim == .zero { continue }
       var others = claims
       others.remove(pauses.claim)
       let share = budget.share(
         of: plan.step, among: groups, at: now, claim: pauses.claim, others: others)
-      let time = share - min(policy.cancellationGrace, share / 4)
+      let time = share - policy.grace(in: share)
       for call in pauses.constants.calls[group] {
         guard let member = registry.members[call.observer], let timeout = member.timeout,
           timeout > time, newcomer ?? member.id == member.id
@@ -73,12 +72,14 @@ extension LifecycleMachine {
   /// not begun to deliver, the pauses; beside a save also the saves that follow it.
   private func groupsToCome(after id: DeliveryID) -> Int {
     let step = calls[id].budgetStep
-    let isBodyLeft = if case .running = body { true } else { false }
-    if calls[id].isOfTermination { return step.isPause && isBodyLeft ? 1 : 0 }
+    if calls[id].isOfTermination { return step.isPause ? groupsOfBody : 0 }
     let kinds: [NotificationKind] =
       step.isSave ? [.didEnterBackground, .shouldSaveState] : [.didEnterBackground]
-    return kinds.reduce(isBodyLeft ? 1 : 0) { $0 + groupCount(of: $1) }
+    return kinds.reduce(groupsOfBody) { $0 + groupCount(of: $1) }
   }
+
+  /// The body counts as a group while it runs.
+  private var groupsOfBody: Int { if case .running = body { 1 } else { 0 } }
 
   /// Returns how many groups a step would have now.
   private func groupCount(of kind: NotificationKind) -> Int {

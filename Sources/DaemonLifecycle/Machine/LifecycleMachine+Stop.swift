@@ -157,7 +157,7 @@ extension LifecycleMachine {
     // Enough for a hook that reacts to its cancellation. It is taken from the save reserve, since the hook's own time
     // is over.
     let left = stop.budget.map { now.duration(to: $0.end) } ?? .zero
-    let grace = min(policy.cancellationGrace, max(.zero, left) / 4)
+    let grace = policy.grace(in: max(.zero, left))
     for id in calls.order where !calls[id].budgetStep.isSave {
       for call in calls[id].running where calls.find(call)?.isCancelled == false {
         cancel(call, grace: grace)

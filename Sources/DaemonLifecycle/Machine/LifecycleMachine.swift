@@ -22,6 +22,9 @@ struct LifecycleMachine: ~Copyable, Sendable {
     let hasServiceManager: Bool
     /// How long the service manager waits for a ping; `nil` without a watchdog.
     let watchdogPeriod: Duration?
+
+    /// The time after a call's cancellation: of a share, at most a quarter.
+    func grace(in share: Duration) -> Duration { min(cancellationGrace, share / 4) }
   }
 
   private(set) var policy: Policy
