@@ -180,6 +180,8 @@ struct SampleDaemon: CustomStringConvertible, Sendable {
     let bookmarks = Bookmarks { run.fails("disk full") }
     run.mock.addObserver(bookmarks)
     run.mock.addForeground { await bookmarks.turn() }
+    // Nothing ends this one but the end of the run.
+    Task { while true { try? await run.mock.clock.sleep(for: .seconds(1)) } }
     return {
       guard run.mock.ending?.status == 0 else { return }
       let (page, saved) = (await bookmarks.page, await bookmarks.saved)
@@ -254,7 +256,10 @@ struct SampleDaemon: CustomStringConvertible, Sendable {
       private(set) var (ticks, saved, reloads, seen) = (0, 0, 0, 0)
       nonisolated init() {}
       func tick() { ticks += 1 }
-      func see() { seen += 1 }
+      func see() {
+        MainActor.preconditionIsolated()
+        seen += 1
+      }
       func shouldSaveState(_ notification: ShouldSaveState) async {
         async let ticks = ticks
         saved = await ticks

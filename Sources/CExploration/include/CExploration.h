@@ -11,14 +11,18 @@
 /// exploration, and only about tasks. `task` is the task's number; 0 for other jobs. False leaves the job to the runtime.
 typedef bool (*cexploration_take)(const void *run, void *job, uint64_t task, bool is_for_main);
 
-/// Sets the hooks, which call those that other code had set. Without effect while they are set.
-void cexploration_install(cexploration_take take, void *main_executor, const void *main_witnesses);
+/// Sets the hooks, which call those that other code had set. False when the runtime lacks one, or another tool has set one
+/// since the first call.
+bool cexploration_install(cexploration_take take, void *main_executor, const void *main_witnesses);
+
+/// Whether all hooks are still set.
+bool cexploration_is_installed(void);
 
 /// Passes a job on, as the hooks do.
 bool cexploration_offer(void *job, bool is_for_main);
 
-/// Adds to the number of explorations.
-void cexploration_count(int change);
+/// Adds to the number of explorations, and returns it.
+int cexploration_count(int change);
 
 /// Which run this thread is in from now on.
 void cexploration_enter(const void *run);

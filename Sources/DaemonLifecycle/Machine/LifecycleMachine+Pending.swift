@@ -14,19 +14,20 @@ extension LifecycleMachine {
     }
   }
 
-  func pending(
-    at now: MonotonicTime, isHeld: Bool, name: (Call) -> String
-  ) -> [String] {
-    var pending: [String] = []
-    for delivery in calls.order {
-      for call in calls[delivery].running.compactMap({ calls.find($0) }) {
-        pending.append(
-          "\(name(call)) is still in its hook for \(call.step.name) (\(calls[delivery].cause)), after"
-            + " \(call.began.duration(to: now).forReading); "
-            + (call.isCancelled
-              ? "it was cancelled and is abandoned"
-              : "its deadline is") + " \(now.duration(to: call.next).forReading) from now")
+  /// The hooks that are running, in words.
+  func running(name: (Call) -> String) -> [(call: Call, name: String, place: String)] {
+    calls.order.flatMap { delivery in
+      calls[delivery].running.compactMap { calls.find($0) }.map { call in
+        (call, name(call), "in its hook for \(call.step.name) (\(calls[delivery].cause))")
       }
+    }
+  }
+
+  func pending(at now: MonotonicTime, isHeld: Bool, name: (Call) -> String) -> [String] {
+    var pending = running(name: name).map { call, name, place in
+      "\(name) is still \(place), after \(call.began.duration(to: now).forReading); "
+        + (call.isCancelled ? "it was cancelled and is abandoned" : "its deadline is")
+        + " \(now.duration(to: call.next).forReading) from now"
     }
     for call in calls.unfinished.values.joined().compactMap({ calls.find($0) }) {
       pending.append(

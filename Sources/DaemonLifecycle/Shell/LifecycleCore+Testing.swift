@@ -146,14 +146,24 @@ extension LifecycleCore {
   package var pending: [String] {
     let now = now
     return state.withLock { state in
-      var pending = state.machine.pending(at: now, isHeld: !state.isInSetUp) { call in
-        guard case .given = call.name, let entry = call.member as? ObserverEntry
-        else { return call.name.description }
-        return entry.type.map { "\(call.name) (\($0))" } ?? call.name.description
-      }
+      var pending = state.machine.pending(
+        at: now, isHeld: !state.isInSetUp, name: Self.nameAndType)
       if state.timers.count > 0 { pending.append("\(state.timers.count) sleeping on the clock") }
       return pending
     }
+  }
+
+  /// "Orders is in its hook for ShouldSaveState (SIGHUP …)"; `nil` when no hook is running.
+  package var runningHook: String? {
+    state.withLock { state in
+      state.machine.running(name: Self.nameAndType).first.map { "\($0.name) is \($0.place)" }
+    }
+  }
+
+  private static func nameAndType(of call: Call) -> String {
+    guard case .given = call.name, let type = (call.member as? ObserverEntry)?.type
+    else { return call.name.description }
+    return "\(call.name) (\(type))"
   }
 
   /// Changes when a hook begins or ends, and while a test moves the clock.

@@ -152,6 +152,7 @@ public final class ExploredRun: Sendable {
 
   /// Ends what is left of the run: drivers that rest, sleeps, and the jobs that they make ready. The others are dropped.
   func end() {
+    jobs.beginEnding()
     jobs.current {
       mock.core.close()
       for _ in 0..<1000 where jobs.count(of: mock.core) > 0 { jobs.perform() }
@@ -194,11 +195,5 @@ public final class ExploredRun: Sendable {
   }
 
   /// ", while Orders is in its hook for ShouldSaveState (SIGHUP …)".
-  private var whileText: String {
-    for sentence in mock.core.pending {
-      let parts = sentence.split(separator: ", after")
-      if parts.count > 1 { return ", while \(parts[0].replacing("is still in", with: "is in"))" }
-    }
-    return ""
-  }
+  private var whileText: String { mock.core.runningHook.map { ", while \($0)" } ?? "" }
 }

@@ -18,7 +18,7 @@ final class Explorer: Sendable {
   let isCancelled = Atomic<Bool>(false)
   /// The run that is being performed.
   let current = Mutex<ExploredRun?>(nil)
-  private let trace = TraceFile()
+  let trace = TraceFile()
   /// How long a sleep may be that ends although jobs are ready: a few of them are far less than a hook may take.
   let longestEarlySleep: Duration
   private let daemon: Daemon
@@ -44,6 +44,9 @@ final class Explorer: Sendable {
     self.events = events
     let end = LifecycleRequest.terminate.word
     words = events.keys.filter { $0 != end }.sorted() + [end]
+    coverage.withLock { [words] coverage in
+      for word in words { coverage.situations[word] = [] }
+    }
   }
 
   // MARK: Runs
@@ -70,15 +73,8 @@ final class Explorer: Sendable {
       $0.runs += 1
       $0.choices += run.choices.withLock(\.count)
     }
-    try checkEscape(of: run)
+    try run.jobs.checkCapture()
     return (run, problem)
-  }
-
-  private func checkEscape(of run: ExploredRun) throws {
-    guard run.jobs.hasEscaped else { return }
-    throw ExplorationError(
-      "The run can't be replayed: a job was resumed by another thread. Sleep on lifecycle.clock, and replace what waits"
-        + " for Dispatch, a thread or an executor of its own by a fake.")
   }
 
   // MARK: The search
@@ -122,13 +118,13 @@ final class Explorer: Sendable {
       seed &+= 1
     }
     guard let (run, problem) = found else {
-      try checkEscape(of: parked)
+      try parked.jobs.checkCapture()
       return coverage.withLock { $0 }
     }
     // What hangs may wait for another thread, which a busy machine lets wait.
     let patience = problem.hasSuffix("the real clock.") ? 160 : 20
     for _ in 0..<patience where !run.jobs.hasEscaped && !parked.jobs.hasEscaped { usleep(5000) }
-    for run in [run, parked] { try checkEscape(of: run) }
+    for run in [run, parked] { try run.jobs.checkCapture() }
     let (runs, time) = (coverage.withLock(\.runs), began.duration(to: .now()).forReading)
     throw failure(of: run, problem, "\nFound in \(runs) runs, \(time).")
   }
@@ -165,7 +161,7 @@ final class Explorer: Sendable {
     return ExplorationError("\(problem)\n  \(history)\(effort)\nAgain with: replaying: \"\(text)\"")
   }
 
-  private static func text(of record: [(step: Int, word: String)]) -> String {
+  static func text(of record: [(step: Int, word: String)]) -> String {
     record.map { "\($0.step):\($0.word)" }.joined(separator: " ")
   }
 
@@ -200,7 +196,7 @@ struct ExplorationError: Error, CustomStringConvertible {
 }
 
 /// A file with the choices of the run that is being performed, which is left behind by a crash.
-private final class TraceFile: Sendable {
+final class TraceFile: Sendable {
   private let path: String
   private let file: Int32
 

@@ -48,17 +48,13 @@ extension MockLifecycleSubject {
     let explorer = Explorer(configuration, sending: requests, daemon)
     return try await withTaskCancellationHandler {
       try await withCheckedThrowingContinuation { continuation in
-        let answer = Answer(continuation)
+        let caller = Mutex(Optional(continuation))
+        let answer: Answer = { result in caller.withLock { $0.take() }?.resume(with: result) }
         let hasEnded = Semaphore()
         let starts = Thread.spawn(named: "explorer") {
-          answer.give(
+          answer(
             Result {
               try RunJobs.capturing {
-                guard RunJobs.check() else {
-                  throw ExplorationError(
-                    "This version of Swift does not hand its jobs over, so nothing can be explored."
-                  )
-                }
                 if let text { return try explorer.replay(text) }
                 return try explorer.explore(upTo: max(0, count), for: duration, seed: seed)
               }
@@ -67,7 +63,8 @@ extension MockLifecycleSubject {
         }
         let isWatched = Thread.spawn(named: "explorer-watch") { watch(explorer, answer, hasEnded) }
         if !starts || !isWatched {
-          answer.give(.failure(ExplorationError("There is no thread for the exploration.")))
+          explorer.isCancelled.store(true, ordering: .relaxed)
+          answer(.failure(ExplorationError("There is no thread for the exploration.")))
         }
       }
     } onCancel: {
@@ -75,8 +72,12 @@ extension MockLifecycleSubject {
     }
   }
 
+  /// Resumes the caller, once.
+  private typealias Answer = @Sendable (Result<Exploration, any Error>) -> Void
+
   /// Ends the wait for an explorer that makes no step for ten seconds; its thread can't be ended.
-  private static func watch(_ explorer: Explorer, _ answer: Answer, _ hasEnded: Semaphore) {
+  private static func watch(_ explorer: Explorer, _ answer: @escaping Answer, _ hasEnded: Semaphore)
+  {
     var (seen, seconds) = (-1, 0)
     while !hasEnded.wait(for: .seconds(1)) {
       let steps = explorer.steps.load(ordering: .relaxed)
@@ -84,26 +85,16 @@ extension MockLifecycleSubject {
       seen = steps
       guard seconds == 10 else { continue }
       explorer.isCancelled.store(true, ordering: .relaxed)
-      let pending = explorer.current.withLock { $0?.mock.core.pending.first }
-      answer.give(
+      let run = explorer.current.withLock { $0 }
+      let text = run.map { Explorer.text(of: $0.choices.withLock(\.record)) } ?? ""
+      answer(
         .failure(
           ExplorationError(
-            "A job has run for 10 s: it blocks its thread or never ends. Pending: \(pending ?? "nothing")."
+            "A job has run for 10 s: it blocks its thread or never ends. Pending:"
+              + " \(run?.mock.core.pending.first ?? "nothing").\nAgain with: replaying: \"\(text)\""
           )))
+      explorer.trace.remove()
       return
-    }
-  }
-
-  /// The continuation of the caller, resumed once.
-  private final class Answer: Sendable {
-    private let continuation: Mutex<CheckedContinuation<Exploration, any Error>?>
-
-    init(_ continuation: CheckedContinuation<Exploration, any Error>) {
-      self.continuation = Mutex(continuation)
-    }
-
-    func give(_ result: Result<Exploration, any Error>) {
-      continuation.withLock { $0.take() }?.resume(with: result)
     }
   }
 }
@@ -120,7 +111,7 @@ public struct Exploration: Sendable, CustomStringConvertible {
   }
 
   /// `665 runs, 24,509 choices; events arrived in so many situations: pause 13, reload 11, terminate 10`. A situation is
-  /// the state, and the hook that was running. An event that is not named was never sent.
+  /// the state, and the hook that was running. One with 0 was never sent.
   public var description: String {
     let events = situations.sorted { $0.key < $1.key }.map { "\($0) \($1.count)" }
     return "\(runs) runs, \(choices) choices; events arrived in so many situations: "

@@ -6,11 +6,8 @@ import Synchronization
 /// The jobs of one run of a daemon. Each waits here until the explorer performs it, on its own thread: hooks, tasks,
 /// actors, and what is isolated to the main actor.
 final class RunJobs: Sendable {
-  private enum Job {
-    case pool(UnownedJob)
-    case main(UnownedJob)
-    case hook(@Sendable (UnownedSerialExecutor) -> Void)
-  }
+  /// Performs a job on this thread, isolated to an executor unless it has one of its own.
+  private typealias Job = @Sendable (UnownedSerialExecutor) -> Void
 
   private struct State {
     /// In the order in which they became ready.
@@ -19,6 +16,9 @@ final class RunJobs: Sendable {
     var hasEscaped = false
     /// The tasks that `owners` has as this run's.
     var tasks: Set<UInt64> = []
+    /// Whether no task begins any more: one that sleeps on the real clock would wake when the run is over, and be taken
+    /// for an escape.
+    var isEnding = false
     /// Whether what becomes ready is dropped, since the run has ended.
     var isOver = false
   }
@@ -29,7 +29,7 @@ final class RunJobs: Sendable {
 
   /// The number of jobs that are ready, with those of the run's core.
   func count(of core: LifecycleCore? = nil) -> Int {
-    while let hook = core?.takeReady() { state.withLock { $0.ready.append(.hook(hook)) } }
+    while let hook = core?.takeReady() { state.withLock { $0.ready.append(hook) } }
     return state.withLock(\.ready.count)
   }
 
@@ -37,15 +37,13 @@ final class RunJobs: Sendable {
 
   /// Performs one of the jobs that are ready.
   func perform(_ index: Int = 0) {
-    // Isolated to an executor that a job can't leave without becoming ready again elsewhere: each step is a choice.
-    let here = StandIn.pool.asUnownedSerialExecutor()
-    switch state.withLock({ $0.ready.remove(at: index) }) {
-    case .pool(let job):
-      job.runSynchronously(isolatedTo: here, taskExecutor: StandIn.pool.asUnownedTaskExecutor())
-    case .main(let job): job.runSynchronously(on: StandIn.main.asUnownedSerialExecutor())
-    case .hook(let hook): hook(here)
-    }
+    let job = state.withLock { $0.ready.remove(at: index) }
+    // A job can't leave this executor without becoming ready again elsewhere: each step is a choice.
+    job(StandIn.pool.asUnownedSerialExecutor())
   }
+
+  /// From now on no task begins.
+  func beginEnding() { state.withLock { $0.isEnding = true } }
 
   /// Drops what is ready, and what will be.
   func end() {
@@ -68,35 +66,64 @@ final class RunJobs: Sendable {
   private static let owners = Mutex<[UInt64: RunJobs]>([:])
 
   /// Sets the runtime's hooks, and has `body` know the tasks of its runs on other threads, too.
-  static func capturing<T>(_ body: () throws -> T) rethrows -> T {
+  static func capturing<T>(_ body: () throws -> T) throws -> T {
+    // An executor reference is an object and its witness table: what the runtime's hook returns.
     let main = unsafeBitCast(
       StandIn.main.asUnownedSerialExecutor(),
       to: (UnsafeMutableRawPointer, UnsafeRawPointer).self)
-    owners.withLock { _ in cexploration_install(take, main.0, main.1) }
-    cexploration_count(1)
+    guard owners.withLock({ _ in cexploration_install(take, main.0, main.1) }), handsJobsOver()
+    else { throw notHandedOver }
+    _ = cexploration_count(1)
     defer {
-      cexploration_count(-1)
-      owners.withLock { owners in owners = owners.filter { !$0.value.state.withLock(\.isOver) } }
+      // Others may wait for the escape of a run that has ended.
+      if cexploration_count(-1) == 0 {
+        owners.withLock { owners in owners = owners.filter { !$0.value.state.withLock(\.isOver) } }
+      }
     }
     return try body()
   }
 
+  /// Throws an error if jobs of the run were not performed by it.
+  func checkCapture() throws {
+    guard cexploration_is_installed() else { throw Self.notHandedOver }
+    guard hasEscaped else { return }
+    throw ExplorationError(
+      "The run can't be replayed: a job was resumed by another thread. Sleep on lifecycle.clock, and replace what waits"
+        + " for Dispatch, a thread or an executor of its own by a fake.")
+  }
+
+  private static let notHandedOver = ExplorationError(
+    "Swift's runtime does not hand its jobs over, so nothing can be explored: its version does not let itself be"
+      + " explored, or another tool, such as withMainSerialExecutor, has set its hooks. Run such tests one after the other."
+  )
+
   private static let take: cexploration_take = { run, job, task, isForMain in
+    // The thread that is in a run holds it.
     let its = run.map { Unmanaged<RunJobs>.fromOpaque($0).takeUnretainedValue() }
     if let its, task != 0, its.state.withLock({ $0.tasks.insert(task).inserted }) {
+      if its.state.withLock(\.isEnding) { return true }
       owners.withLock { $0[task] = its }
     }
     guard let jobs = its ?? owners.withLock({ $0[task] }) else { return false }
+    // A reference to a job is a pointer to it. It stays valid until it is performed, which is once.
     let job = unsafeBitCast(job, to: UnownedJob.self)
+    let perform: Job = { here in
+      if isForMain {
+        job.runSynchronously(on: StandIn.main.asUnownedSerialExecutor())
+      } else {
+        job.runSynchronously(
+          isolatedTo: here, taskExecutor: StandIn.pool.asUnownedTaskExecutor())
+      }
+    }
     jobs.state.withLock { state in
       if run == nil { state.hasEscaped = true }
-      if !state.isOver { state.ready.append(isForMain ? .main(job) : .pool(job)) }
+      if !state.isOver { state.ready.append(perform) }
     }
     return true
   }
 
-  /// Whether this version of Swift hands all jobs over: of a task, of one that yields, of an actor, of the main actor.
-  static func check() -> Bool {
+  /// Whether the runtime hands over all jobs: of a task, of one that yields, of an actor, of the main actor.
+  private static func handsJobsOver() -> Bool {
     actor Steps {
       let count = Atomic<Int>(0)
       func add() { count.add(1, ordering: .relaxed) }
@@ -106,13 +133,13 @@ final class RunJobs: Sendable {
       Task.detached {
         await Task.yield()
         await steps.add()
-        await MainActor.run { MainActor.preconditionIsolated() }
+        await MainActor.run { _ = steps.count.add(1, ordering: .relaxed) }
         await steps.add()
       }
       while jobs.count() > 0 { jobs.perform() }
     }
     jobs.end()
-    return steps.count.load(ordering: .relaxed) == 2 && !jobs.hasEscaped
+    return steps.count.load(ordering: .relaxed) == 3 && !jobs.hasEscaped
   }
 }
 
