@@ -40,26 +40,28 @@ import Testing
         other.activate()
         registered.wait()
       }
-      let source = SignalSource(map: [signals[0]: .reload, signals[1]: .reload])
-      try source.open()
       struct Notes {
         var all: [String] = []
         var isHeld = false
         var isOver = false
       }
       let notes = Mutex(Notes())
-      source.resolveConflicts { input in
-        guard case .fact(.statusNote(_, let note?)) = input else { return }
-        let isFirst = notes.withLock { notes in
-          defer { notes.isHeld = true }
-          return !notes.isHeld
-        }
-        while isFirst, notes.withLock(\.all.isEmpty) { usleep(1_000) }
-        notes.withLock {
-          $0.all.append(note)
-          if isFirst { $0.isOver = true }
-        }
-      }
+      let source = SignalSource(
+        map: [signals[0]: .reload, signals[1]: .reload],
+        take: { input in
+          guard case .fact(.statusNote(_, let note?)) = input else { return }
+          let isFirst = notes.withLock { notes in
+            defer { notes.isHeld = true }
+            return !notes.isHeld
+          }
+          while isFirst, notes.withLock(\.all.isEmpty) { usleep(1_000) }
+          notes.withLock {
+            $0.all.append(note)
+            if isFirst { $0.isOver = true }
+          }
+        })
+      try source.open()
+      source.resolveConflicts()
       try eventually {
         notes.withLock { notes in
           notes.isOver && signals.allSatisfy { notes.all.last?.contains("\($0)") == true }

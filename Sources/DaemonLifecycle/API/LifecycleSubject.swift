@@ -90,11 +90,11 @@ public final class LifecycleSubject: LifecycleObservable {
     try core.markStarted()
     let configuration = core.configuration
     let lease = configuration.isSupervised ? ServiceManagerLease.take() : nil
-    do {
-      try core.listen(
-        to: SignalSource(
-          map: configuration.signals, isSupervised: lease != nil, waker: core.executor.poll.waker))
-    } catch {
+    let take: @Sendable (SourceInput) -> Void = { [weak core] in core?.take($0) }
+    let signals = SignalSource(
+      map: configuration.signals, isSupervised: lease != nil, waker: core.executor.poll.waker,
+      enqueue: { [weak core] in core?.executor.enqueue(.work($0)) }, take: take)
+    do { try core.listen(to: signals) } catch {
       core.markStopped()
       throw error
     }
@@ -104,9 +104,9 @@ public final class LifecycleSubject: LifecycleObservable {
     self.lease.withLock { $0 = lease }
     let log = LifecycleLog(configuration.logging, configuration.environment)
     let platform = lease == nil ? configuration.platform : nil
-    let wiring = LifecycleWiring(
-      configuration, isSupervised: lease != nil, platform: platform, log: log
-    ) { [weak core] in core?.take($0) }
+    var wiring = LifecycleWiring(
+      configuration, isSupervised: lease != nil, platform: platform, log: log, take: take)
+    wiring.sinks.append(signals)
     core.connect(wiring, wiring.policy(of: configuration, on: platform))
     for problem in wiring.problems { log.warn(problem) }
     if let platform { log.info(platform.sentence) }
@@ -134,5 +134,5 @@ public final class LifecycleSubject: LifecycleObservable {
   }
 
   /// Restores the dispositions that the signals had before the start, without ending anything: for tests.
-  package func restoreSignals() { core.closeSources { $0 is SignalSource } }
+  package func restoreSignals() { core.closeSources { $0.outlivesLoss } }
 }

@@ -16,6 +16,8 @@ protocol LifecycleSource: AnyObject, Sendable {
   var deadline: MonotonicTime? { get }
   /// Whether a descriptor is one of them. Default: searches `descriptors`.
   func polls(_ descriptor: Int32) -> Bool
+  /// Whether it works on when the descriptors are lost, as signals do. Default: false.
+  var outlivesLoss: Bool { get }
   func open() throws
   /// Notes that another thread listens from now on. Called on it.
   func listenerChanged()
@@ -30,6 +32,7 @@ protocol LifecycleSource: AnyObject, Sendable {
 extension LifecycleSource {
   var descriptors: [PolledDescriptor] { [] }
   var deadline: MonotonicTime? { nil }
+  var outlivesLoss: Bool { false }
   func polls(_ descriptor: Int32) -> Bool { descriptors.contains { $0.number == descriptor } }
   func listenerChanged() {}
   func read(_: PolledDescriptor, _: (SourceInput) -> Void) {}

@@ -60,9 +60,36 @@ extension SignalSource.Opened {
   }
 }
 
-extension SignalSource {
-  /// Whether `resolveConflicts` has something to do. From any thread; a system call a signal.
-  func hasNewConflict() -> Bool {
+extension SignalSource: LifecycleSink {
+  /// Checks who has the signals at the end of the launch, and thrice while the body starts what may take them; then as
+  /// transitions and checks of health end.
+  func receive(_ fact: LifecycleFact) -> MonotonicTime? {
+    switch fact {
+    case .launched where !map.signals.isEmpty: return tryAgain()
+    case .ended, .healthy: if hasNewConflict() { check() }
+    default: break
+    }
+    return nil
+  }
+
+  func tryAgain() -> MonotonicTime? {
+    check()
+    return opened.withLock { $0.untilNextCheck.popLast() }.map { .now().advanced(by: $0) }
+  }
+
+  /// With a signal, since one that competes for them may have taken others. Not with each: a check reads /proc.
+  func checkNowAndThen() {
+    let last = MonotonicTime(nanoseconds: lastCheck.load(ordering: .relaxed))
+    if last.duration(to: .now()) > .seconds(5) { check() }
+  }
+
+  private func check() {
+    lastCheck.store(MonotonicTime.now().nanoseconds, ordering: .relaxed)
+    enqueue { [weak self] in self?.resolveConflicts() }
+  }
+
+  /// Whether a handler shows that `resolveConflicts` has something to do. From any thread; a system call a signal.
+  private func hasNewConflict() -> Bool {
     opened.withLock { opened in
       opened.ignored.contains { clinux_signal_handler($0.rawValue) == 0 }
         || opened.signals.contains {
@@ -89,7 +116,7 @@ extension SignalSource {
   /// Finds out who has the signals now, joins Dispatch, and reports.
   ///
   /// Not on the listening thread: it may wait for the dynamic linker, for /proc and for a thread of Dispatch's.
-  func resolveConflicts(_ take: @escaping @Sendable (SourceInput) -> Void) {
+  func resolveConflicts() {
     takeIgnored()
     let (signals, descriptor) = opened.withLock { ($0.signals, $0.direct) }
     // Dispatch's, which compete with our handler. They are there also where it has put ours back for others.
@@ -100,17 +127,14 @@ extension SignalSource {
       if known?.handler == handler { continue }
       let owner = HandlerOwner(handler, of: signal, map[signal], descriptors)
       if owner?.isDispatch == true {
-        join(signal, handler, owner, take)
+        join(signal, handler, owner)
       } else if known != nil || owner != nil {
-        settle(signal, handler, owner, nil, take)
+        settle(signal, handler, owner, nil)
       }
     }
   }
 
-  private func join(
-    _ signal: UnixSignal, _ handler: UInt, _ owner: HandlerOwner?,
-    _ take: @escaping @Sendable (SourceInput) -> Void
-  ) {
+  private func join(_ signal: UnixSignal, _ handler: UInt, _ owner: HandlerOwner?) {
     // A later check tries again.
     guard DispatchThreads.canBeHad else { return }
     // A serial queue of its own gets a thread, even while those of other queues are blocked.
@@ -126,7 +150,7 @@ extension SignalSource {
       // It has failed where Dispatch got no descriptor for it.
       let descriptor = opened.withLock { $0.direct }
       let descriptors = clinux_signal_descriptors(descriptor, .max)
-      settle(signal, handler, signal.isIn(descriptors) ? owner : nil, source, take)
+      settle(signal, handler, signal.isIn(descriptors) ? owner : nil, source)
     }
     let replaced: DispatchSource? = opened.withLock { opened in
       guard opened.signals.contains(signal) else { return source }
@@ -139,8 +163,7 @@ extension SignalSource {
 
   /// Leaves a signal to its owner, or takes it back when there is none any more, and reports that.
   private func settle(
-    _ signal: UnixSignal, _ handler: UInt, _ owner: HandlerOwner?, _ source: DispatchSource?,
-    _ take: (SourceInput) -> Void
+    _ signal: UnixSignal, _ handler: UInt, _ owner: HandlerOwner?, _ source: DispatchSource?
   ) {
     let kept = owner == nil ? nil : source
     let settled = opened.withLock {
@@ -165,11 +188,11 @@ extension SignalSource {
     guard let settled else { return }
     if settled.replaced !== kept { settled.replaced?.cancel() }
     if settled.warns, let owner { take(.fact(.warning(owner.note + owner.consequence))) }
-    sendNote(take)
+    sendNote()
   }
 
   /// Sends the note for the operator. Two threads may change it at once: what is sent last is the note after both.
-  func sendNote(_ take: (SourceInput) -> Void) {
+  func sendNote() {
     var note: String?
     repeat {
       note = opened.withLock { $0.conflictNote }

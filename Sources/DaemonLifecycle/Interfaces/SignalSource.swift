@@ -33,18 +33,34 @@ final class SignalSource: LifecycleSource {
     var passingOn: [UnixSignal: UInt] = [:]
     /// The notes that a warning was logged for.
     var warned: [String] = []
+    /// The times between the checks that follow the launch, the last one first.
+    var untilNextCheck: [Duration] = [.seconds(9), .milliseconds(900), .milliseconds(100)]
   }
   let opened = Mutex(Opened())
   /// Empty between two readings, which use its room. Used by the listening thread only.
   nonisolated(unsafe) private var taken = TakenSignals()
 
-  init(map: SignalMap, isSupervised: Bool = false, waker: Waker = Waker()) {
+  /// The time of the last check of who has the signals.
+  let lastCheck = Atomic<Int64>(0)
+  /// Performs a check on a thread that may block.
+  let enqueue: @Sendable (@escaping @Sendable () -> Void) -> Void
+  /// Takes what a check has found.
+  let take: @Sendable (SourceInput) -> Void
+
+  init(
+    map: SignalMap, isSupervised: Bool = false, waker: Waker = Waker(),
+    enqueue: @escaping @Sendable (@escaping @Sendable () -> Void) -> Void = { _ in },
+    take: @escaping @Sendable (SourceInput) -> Void = { _ in }
+  ) {
     self.map = map
     self.isSupervised = isSupervised
     self.waker = waker
+    (self.enqueue, self.take) = (enqueue, take)
   }
 
   deinit { close() }
+
+  var outlivesLoss: Bool { true }
 
   var descriptors: [PolledDescriptor] {
     opened.withLock { $0.direct < 0 ? [] : [PolledDescriptor(number: $0.direct)] }
@@ -99,9 +115,11 @@ final class SignalSource: LifecycleSource {
       taken.take(opened.signals)
       return taken.havePassedOn && opened.notePassedOn(taken)
     }
-    if isNewNote { sendNote(take) }
+    if isNewNote { sendNote() }
+    if taken.isEmpty { return }
     taken.visit { take(input(of: $0, $1)) }
     taken.clear()
+    checkNowAndThen()
   }
 
   private func input(of signal: UnixSignal, _ record: clinux_signal_record)
@@ -174,6 +192,8 @@ struct TakenSignals {
     all[index].record.count += earlier.count
     if earlier.origin == CLINUX_SENDER_KERNEL { all[index].record.origin = earlier.origin }
   }
+
+  var isEmpty: Bool { all.isEmpty }
 
   func visit(_ body: (UnixSignal, clinux_signal_record) -> Void) {
     for taken in all { body(taken.signal, taken.record) }

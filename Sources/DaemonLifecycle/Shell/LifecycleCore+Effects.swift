@@ -242,11 +242,8 @@ extension LifecycleCore {
       for stream in mail.streams where stream.element == type && !isHealthCheck {
         stream.yield(report)
       }
-      checkSignals()
     case .answered(let post, let report): (post as? AwaitedPost)?.answer(report)
-    case .launchEnded(let report, let waiters):
-      waiters(report)
-      watchSignals()
+    case .launchEnded(let report, let waiters): waiters(report)
     case .exited(let exit, let waiters):
       endStreamsAndRounds()
       waiters(exit)

@@ -61,12 +61,9 @@ extension LifecycleCore {
   @inline(never)
   func take(_ input: SourceInput) {
     switch input {
-    case .event(let event):
-      receive(event)
-      if event.cause.signal != nil { checkSignalsNowAndThen() }
+    case .event(let event): receive(event)
     case .unitJob(let job): unitJobIsKnown(job)
     case .watchdogTick(let stall):
-      checkSignals()
       for output in state.withLock({ $0.readiness }) { retry(output, at: output.check()) }
       handle(.watchdogTick(stall: stall))
     case .stopTimeout(let timeout, let isManagers):
@@ -101,39 +98,6 @@ extension LifecycleCore {
   }
 }
 
-// Signals that other code of the process takes.
-extension LifecycleCore {
-  /// Checks at the end of the launch, and while the body starts what may take signals.
-  func watchSignals() {
-    guard signalSource != nil, !configuration.signals.signals.isEmpty else { return }
-    checkSignals(isThorough: true)
-    for delay in [Duration.milliseconds(100), .seconds(1), .seconds(10)] {
-      let check = Sleeper { [weak self] in self?.checkSignals(isThorough: true) }
-      add(check, until: now.advanced(by: delay))
-    }
-  }
-
-  /// Costs a system call a signal as long as all handlers are ours.
-  ///
-  /// - Parameter isThorough: Whether to find also what no new handler shows.
-  func checkSignals(isThorough: Bool = false) {
-    guard let source = signalSource, isThorough || source.hasNewConflict() else { return }
-    lastSignalCheck.store(MonotonicTime.now().nanoseconds, ordering: .relaxed)
-    executor.enqueue(.work { source.resolveConflicts { [weak self] in self?.take($0) } })
-  }
-
-  /// With a signal, since one that competes for them may have taken others. Not with each: a check reads /proc.
-  private func checkSignalsNowAndThen() {
-    let last = MonotonicTime(nanoseconds: lastSignalCheck.load(ordering: .relaxed))
-    if last.duration(to: .now()) > .seconds(5) { checkSignals(isThorough: true) }
-  }
-
-  /// The first of the sources; `nil` in a mock, and after `restoreSignals()`.
-  private var signalSource: SignalSource? {
-    sources.withLock { $0.first?.source as? SignalSource }
-  }
-}
-
 extension LifecycleCore: HookExecutor.Client {
   func descriptorsAreReady(_ ready: EventPoll.Ready) {
     if let loss = ready.loss { descriptorsWereLost(loss) }
@@ -165,12 +129,12 @@ extension LifecycleCore: HookExecutor.Client {
   /// The daemon saves its state and ends with status 70. Until then signals and deadlines are handled all the same.
   private func descriptorsWereLost(_ sentence: String) {
     if state.withLock({ $0.machine.stop.isLost }) { return }
-    // Signals need no descriptor. Nothing else is released, which would close numbers that may be other files' by now.
+    // Nothing is released, which would close numbers that may be other files' by now.
     sources.withLock { sources in
-      for open in sources where !(open.source is SignalSource) {
+      for open in sources where !open.source.outlivesLoss {
         _ = Unmanaged.passRetained(open.source as AnyObject)
       }
-      sources.removeAll { !($0.source is SignalSource) }
+      sources.removeAll { !$0.source.outlivesLoss }
     }
     warn("\(sentence) The daemon saves its state and ends with status 70.")
     handle(.lost(LifecycleCause(.other("a lost descriptor"))))

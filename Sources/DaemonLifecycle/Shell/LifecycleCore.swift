@@ -87,8 +87,6 @@ public final class LifecycleCore: TimeKeeper, Sendable {
   let exitProcess: @Sendable (Int32) -> Void
   let state: Mutex<State>
   let sources = Mutex<[OpenSource]>([])
-  /// The time of the last check of who has the signals.
-  let lastSignalCheck = Atomic<Int64>(0)
   /// The descriptors and bytes that the service manager keeps between two runs.
   let preservation: PreservationSlot
 
