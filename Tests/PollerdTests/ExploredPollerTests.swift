@@ -13,7 +13,7 @@ import Testing
   private struct Refused: Error {}
 
   /// Whatever happens when, and whatever its disk, its source and its output refuse: numbers are printed once and in
-  /// order, none while it is paused, and what was saved last is what was printed last.
+  /// order, none while it is paused, what was saved last is what was printed last, and a reload has its effect.
   @Test func everyNumberIsPrintedOnceAndSaved() async throws {
     let explored = try await MockLifecycleSubject.explore(for: .seconds(2)) { run in
       let folder = try Folder()
@@ -25,14 +25,15 @@ import Testing
       }
       let console = NarrowConsole { run.fails("no room") }
       let configuration = Configuration(
-        file: try folder.write("interval = 2\n", to: "settings"), overrides: PartialSettings())
+        file: try folder.write("interval = 2\nsource = new\n", to: "settings"),
+        overrides: PartialSettings())
       let poller = Poller(
         lifecycle: run.mock, state: PollState(), store: store, settings: Settings(),
         configuration: configuration, console: console
-      ) { _ in
+      ) { source in
         await Task.yield()
         if run.fails("the source is dry") { throw Refused() }
-        return "value"
+        return source.path
       }
       run.mock.addForeground(name: "polling") { try await poller.poll() }
       return {
@@ -49,6 +50,11 @@ import Testing
           lines[last...].contains(where: { $0.hasPrefix("poll ") })
         {
           throw TestFailure("polls while paused: \(lines)")
+        }
+        // The one that has begun before the reload may be of the former source.
+        let reload = lines.firstIndex { $0.hasPrefix("reload: ") } ?? lines.endIndex
+        if lines[reload...].filter({ $0.hasSuffix("/proc/loadavg") }).count > 1 {
+          throw TestFailure("the reload is lost: \(lines)")
         }
         guard run.mock.ending?.status == 0 else { return }
         let saved = try store.load()?.count ?? 0

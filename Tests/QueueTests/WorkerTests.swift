@@ -127,12 +127,15 @@ import Testing
       let folder = try Folder()
       try folder.write("host=one\n", to: "database")
       let queue = FakeQueue { run.fails("the server is gone") }
+      let finished = Log()
       for job in 1...3 { queue.add(Job(id: "\(job)", payload: "\(job)")) }
       let settings = Settings(file: folder.path("database")) { $0.hasPrefix("host=") }
       let worker = try Worker(settings) {
         FakeStore(queue)
       } perform: { job in
-        try await run.mock.clock.sleep(for: .seconds(2 * (Int(job.payload) ?? 0)))
+        // The longest takes longer than a pause may.
+        try await run.mock.clock.sleep(for: .seconds(4 * (Int(job.payload) ?? 0)))
+        finished.add(job.id)
         return "done"
       } say: { _ in
       }
@@ -142,6 +145,10 @@ import Testing
         let found = queue.all
         if found.connections > 1 { throw TestFailure("\(found.connections) connections") }
         if Set(found.done).count < found.done.count { throw TestFailure("twice: \(found.done)") }
+        // One that the pause has cut off is not done.
+        guard Set(finished.all).isSuperset(of: found.done) else {
+          throw TestFailure("not finished: \(found.done)")
+        }
         guard run.mock.ending != nil || run.mock.state == .background else { return }
         if found.connections > 0 { throw TestFailure("a connection is left open") }
         if Set(found.done + found.waiting) != ["1", "2", "3"] {

@@ -2,6 +2,7 @@
 import DaemonLifecycle
 import DaemonLifecycleTesting
 import Foundation
+import Synchronization
 import Testing
 
 @testable import standby
@@ -134,24 +135,38 @@ import Testing
     #expect(try ledger() == "half")
   }
 
-  /// Whenever it is told to lead, and to stop: the ledger has its lines in order, and grows in the foreground only.
+  /// Whenever it is told to lead, and to stop: the ledger has the lines of both in order, and in the background the other
+  /// one can write to it.
   @Test func theLedgerHasNoGapInAnyRun() async throws {
     struct Wrong: Error { let lines: [Substring] }
     let explored = try await MockLifecycleSubject.explore(for: .seconds(2)) { [path] run in
       let path = path + "\(UInt64.random(in: .min ... .max))"
       let replica = try Replica(name: "a", ledger: path) { _ in }
+      let lines: @Sendable () throws -> [Substring] = {
+        try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
+      }
+      // The other one leads until just now, so there is a line to catch up on.
+      let others = Mutex<[Int]>([])
+      let other = run.mock.observe(WillEnterForeground.self) { _ in
+        let (ledger, number) = (try Ledger(path), try lines().count + 1)
+        guard try ledger.lock() else { throw Wrong(lines: ["still locked"]) }
+        try ledger.append("\(number) b")
+        others.withLock { $0.append(number) }
+      }
       run.mock.pause()
       run.body {
         run.mock.resume()
         try await replica.work(every: .seconds(1), in: run.mock)
       }
       return {
-        let lines = try String(contentsOfFile: path, encoding: .utf8).split(separator: "\n")
-        let numbers = lines.enumerated().map { "\($0.offset + 1) a" }
-        if lines.map(String.init) != numbers { throw Wrong(lines: lines) }
-        guard run.mock.ending != nil else { return }
+        withExtendedLifetime(other) {}
+        let (lines, others) = (try lines(), others.withLock { $0 })
+        let numbers = (0..<max(lines.count, others.last ?? 0)).map { $0 + 1 }
+        let both = numbers.map { "\($0) \(others.contains($0) ? "b" : "a")" }
+        if lines.map(String.init) != both { throw Wrong(lines: lines) }
+        guard run.mock.ending != nil || run.mock.state == .background else { return }
         guard try Ledger(path).lock() else { throw Wrong(lines: ["still locked"]) }
-        unlink(path)
+        if run.mock.ending != nil { unlink(path) }
       }
     }
     print("standby: \(explored)")
