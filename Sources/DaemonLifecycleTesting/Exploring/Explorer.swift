@@ -97,7 +97,8 @@ final class Explorer: Sendable {
       parked.end()
     }
     let began = MonotonicTime.now()
-    var (seed, choices, text, length) = (seed, Choices(), "", 0)
+    // So far from the next one that no two explorations make the same runs.
+    var (seed, choices, text, length) = (seed << 32, Choices(), "", 0)
     var found: (run: ExploredRun, problem: String)?
     // Unless it is short, so many runs look for a shorter one: not for a time, or a busy machine would find another one.
     var runsLeft = 200
@@ -107,6 +108,7 @@ final class Explorer: Sendable {
     }
     while goesOn() {
       let (run, problem) = try perform(choices, text)
+      try parked.jobs.checkCapture()
       if length == 0 { length = run.choices.withLock(\.step) + 20 * count }
       if found != nil { runsLeft -= 1 }
       if let problem {
@@ -117,16 +119,13 @@ final class Explorer: Sendable {
       choices = Choices(seed: seed, events: words, upTo: count, length: length)
       seed &+= 1
     }
-    guard let (run, problem) = found else {
-      try parked.jobs.checkCapture()
-      return coverage.withLock { $0 }
-    }
+    guard let (run, problem) = found else { return coverage.withLock { $0 } }
     // What hangs may wait for another thread, which a busy machine lets wait.
     let patience = problem.hasSuffix("the real clock.") ? 160 : 20
     for _ in 0..<patience where !run.jobs.hasEscaped && !parked.jobs.hasEscaped { usleep(5000) }
     for run in [run, parked] { try run.jobs.checkCapture() }
     let (runs, time) = (coverage.withLock(\.runs), began.duration(to: .now()).forReading)
-    throw failure(of: run, problem, "\nFound in \(runs) runs, \(time).")
+    throw failure(of: run, problem, "\nFound in \(runs) run\(runs == 1 ? "" : "s"), \(time).")
   }
 
   /// Leaves choices out as long as the run fails without them.
