@@ -77,13 +77,7 @@ extension SignalSource: LifecycleSink {
     return opened.withLock { $0.untilNextCheck.popLast() }.map { .now().advanced(by: $0) }
   }
 
-  /// With a signal, since one that competes for them may have taken others. Not with each: a check reads /proc.
-  func checkNowAndThen() {
-    let last = MonotonicTime(nanoseconds: lastCheck.load(ordering: .relaxed))
-    if last.duration(to: .now()) > .seconds(5) { check() }
-  }
-
-  private func check() {
+  func check() {
     lastCheck.store(MonotonicTime.now().nanoseconds, ordering: .relaxed)
     enqueue { [weak self] in self?.resolveConflicts() }
   }

@@ -119,7 +119,9 @@ final class SignalSource: LifecycleSource {
     if taken.isEmpty { return }
     taken.visit { take(input(of: $0, $1)) }
     taken.clear()
-    checkNowAndThen()
+    // One that competes for them may have taken others. Not with each: a check reads /proc.
+    let last = MonotonicTime(nanoseconds: lastCheck.load(ordering: .relaxed))
+    if last.duration(to: .now()) > .seconds(5) { check() }
   }
 
   private func input(of signal: UnixSignal, _ record: clinux_signal_record)

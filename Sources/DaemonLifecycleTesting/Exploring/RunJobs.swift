@@ -71,8 +71,8 @@ final class RunJobs: Sendable {
     let main = unsafeBitCast(
       StandIn.main.asUnownedSerialExecutor(),
       to: (UnsafeMutableRawPointer, UnsafeRawPointer).self)
-    guard owners.withLock({ _ in cexploration_install(take, main.0, main.1) }), handsJobsOver()
-    else { throw notHandedOver }
+    let isInstalled = owners.withLock { _ in cexploration_install(take, main.0, main.1) }
+    guard isInstalled else { throw notHandedOver }
     _ = cexploration_count(1)
     defer {
       // Others may wait for the escape of a run that has ended.
@@ -80,6 +80,7 @@ final class RunJobs: Sendable {
         owners.withLock { owners in owners = owners.filter { !$0.value.state.withLock(\.isOver) } }
       }
     }
+    guard handsJobsOver() else { throw notHandedOver }
     return try body()
   }
 
@@ -100,8 +101,10 @@ final class RunJobs: Sendable {
   private static let take: cexploration_take = { run, job, task, isForMain in
     // The thread that is in a run holds it.
     let its = run.map { Unmanaged<RunJobs>.fromOpaque($0).takeUnretainedValue() }
-    if let its, task != 0, its.state.withLock({ $0.tasks.insert(task).inserted }) {
-      if its.state.withLock(\.isEnding) { return true }
+    if let its, task != 0,
+      let isEnding = its.state.withLock({ $0.tasks.insert(task).inserted ? $0.isEnding : nil })
+    {
+      if isEnding { return true }
       owners.withLock { $0[task] = its }
     }
     guard let jobs = its ?? owners.withLock({ $0[task] }) else { return false }
