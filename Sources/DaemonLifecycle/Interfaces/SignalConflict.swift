@@ -60,30 +60,15 @@ extension SignalSource.Opened {
   }
 }
 
-extension SignalSource: LifecycleSink {
-  /// Checks who has the signals at the end of the launch, and thrice while the body starts what may take them; then as
-  /// transitions and checks of health end.
-  func receive(_ fact: LifecycleFact) -> MonotonicTime? {
-    switch fact {
-    case .launched where !map.signals.isEmpty: return tryAgain()
-    case .ended, .healthy: if hasNewConflict() { check() }
-    default: break
-    }
-    return nil
-  }
-
-  func tryAgain() -> MonotonicTime? {
-    check()
-    return opened.withLock { $0.untilNextCheck.popLast() }.map { .now().advanced(by: $0) }
-  }
-
+extension SignalSource {
+  /// Finds out who has the signals, elsewhere: the caller may be the listening thread.
   func check() {
     lastCheck.store(MonotonicTime.now().nanoseconds, ordering: .relaxed)
     enqueue { [weak self] in self?.resolveConflicts() }
   }
 
   /// Whether a handler shows that `resolveConflicts` has something to do. From any thread; a system call a signal.
-  private func hasNewConflict() -> Bool {
+  func hasNewConflict() -> Bool {
     opened.withLock { opened in
       opened.ignored.contains { clinux_signal_handler($0.rawValue) == 0 }
         || opened.signals.contains {

@@ -11,7 +11,7 @@ import Synchronization
 /// wakes the listening thread and thread 0 at the same time. The first of them takes the signal, which is counted in
 /// the same place. As a rule that is the listening thread, so that there is one wake-up between a signal and its hook,
 /// not two.
-final class SignalSource: LifecycleSource {
+final class SignalSource: LifecycleSource, LifecycleSink {
   let map: SignalMap
   /// Runs under a service manager, which reloads by SIGHUP. systemd 262 and later refuse a notify-reload
   /// service without a handler for it, so there is one whatever the map says, and whatever was ignored.
@@ -122,6 +122,22 @@ final class SignalSource: LifecycleSource {
     // One that competes for them may have taken others. Not with each: a check reads /proc.
     let last = MonotonicTime(nanoseconds: lastCheck.load(ordering: .relaxed))
     if last.duration(to: .now()) > .seconds(5) { check() }
+  }
+
+  /// Checks who has the signals at the end of the launch, and thrice while the body starts what may take them; then as
+  /// transitions and checks of health end.
+  func receive(_ fact: LifecycleFact) -> MonotonicTime? {
+    switch fact {
+    case .launched where !map.signals.isEmpty: return tryAgain()
+    case .ended, .healthy: if hasNewConflict() { check() }
+    default: break
+    }
+    return nil
+  }
+
+  func tryAgain() -> MonotonicTime? {
+    check()
+    return opened.withLock { $0.untilNextCheck.popLast() }.map { .now().advanced(by: $0) }
   }
 
   private func input(of signal: UnixSignal, _ record: clinux_signal_record)
