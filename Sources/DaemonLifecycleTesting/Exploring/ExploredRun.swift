@@ -79,7 +79,10 @@ public final class ExploredRun: Sendable {
         let ready = jobs.count(of: mock.core)
         if ready == 0, mock.core.rest.isIdle {
           if let problem = problemAtRest() { return problem }
-          if exit.withLock({ $0 != nil }) { return problemAtEnd() }
+          if let exit = exit.withLock({ $0 }) {
+            note("the daemon has ended with status \(exit.status)")
+            return problemAtEnd()
+          }
           if stopsAtRest { return nil }
         }
         if choices.withLock(\.step) > 20_000 {
@@ -184,7 +187,8 @@ public final class ExploredRun: Sendable {
         switch entry.outcome {
         case .completed, .skipped(.overtaken), .skipped(.earlierHookFailed): continue
         case .failed where aFakeFailed: continue
-        case .failed: return "\(entry) (\(report.cause))"
+        // The body's error is the cause, too.
+        case .failed: return entry.notification == nil ? "\(entry)" : "\(entry) (\(report.cause))"
         default:
           return "\(entry) (\(report.cause)). It waits for what never comes, or for the real clock."
         }
