@@ -98,6 +98,10 @@ import Testing
     // It stays until the next one.
     let paused = tell(.ended(.background, report(), .zero, snapshot(.background, .operator)))
     #expect("\(paused)".contains("no such feed"))
+    // A stop has nothing to do with it.
+    var stopped = self
+    let stopping = stopped.tell(.terminating(Self.signal))
+    #expect(stopping == [.stopping, .status("stopping: \(Self.signal)")])
     _ = tell(.began(.reload, Self.signal, at: time))
     let well = tell(.ended(.reload, report(), .zero, snapshot(.background, .operator)))
     #expect(!"\(well)".contains("no such feed"))

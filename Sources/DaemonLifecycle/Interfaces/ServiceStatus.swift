@@ -168,7 +168,9 @@ struct ServiceStatus {
   private mutating func status() -> [NotifyField] {
     let draining = stopDelay.map { "draining for \($0.forReading), then " } ?? ""
     let state = stopping.map { "\(draining)stopping: \($0)" } ?? phrase
-    let notes = statusNotes.sorted { $0.key < $1.key }.map { "; \($0.value)" }
+    // A stop has nothing to do with the last reload.
+    let notes = statusNotes.filter { stopping == nil || $0.key != .reload }
+      .sorted { $0.key < $1.key }.map { "; \($0.value)" }
     return status(state + notes.joined())
   }
 
