@@ -107,7 +107,7 @@ final class QueueProcessTests: XCTestCase {
       XCTAssertFalse(check.output.joined().contains("secret"), "\(check.output)")
     }
     let worker = try queued()
-    let line = try worker.line { $0.contains("jobs has failed: ") }
+    let line = try worker.line { $0.contains(", after failure 1: ") }
     XCTAssertTrue(line.contains("nobody") && !line.contains("secret"), line)
     try stop([worker])
   }
